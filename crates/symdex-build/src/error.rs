@@ -1,0 +1,62 @@
+//! Why a debug file could not be turned into an index.
+
+/// Why a debug file could not be turned into an index.
+#[non_exhaustive]
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file is no debug file of a kind that is read.
+    #[error(
+        "not a debug file: {found}; expected a Mach-O file: a dSYM, the DWARF file inside one, or a binary"
+    )]
+    NotADebugFile {
+        /// What it looks like instead.
+        found: String,
+    },
+    /// The file ends before something it promises.
+    #[error("the file is cut short: {what} reaches to byte {end}, the file has {size}; copy it again")]
+    Truncated {
+        /// What lies, at least in part, behind the end.
+        what: String,
+        /// Where that ends, in bytes.
+        end: u64,
+        /// How many bytes there are.
+        size: u64,
+    },
+    /// The file contradicts itself.
+    #[error("malformed debug file: {what}")]
+    Malformed {
+        /// What is wrong.
+        what: String,
+    },
+    /// The file is of a kind that is not supported.
+    #[error("unsupported debug file: {what}")]
+    Unsupported {
+        /// Of which kind it is.
+        what: String,
+    },
+    /// The file has no slice of the architecture asked for.
+    #[error("no slice for {wanted:?}; the file has {}", available.join(", "))]
+    NoSuchArch {
+        /// The architecture asked for.
+        wanted: String,
+        /// The architectures there are.
+        available: Vec<String>,
+    },
+    /// The index could not be written.
+    #[error(transparent)]
+    Index(#[from] symdex::Error),
+}
+
+impl Error {
+    /// Whether the file is of a kind, or lacks a part, that is not supported, as opposed to damaged.
+    #[must_use]
+    pub fn is_unsupported(&self) -> bool {
+        matches!(self, Error::NotADebugFile { .. } | Error::Unsupported { .. })
+    }
+
+    /// Whether the file is damaged.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Error::Truncated { .. } | Error::Malformed { .. })
+    }
+}

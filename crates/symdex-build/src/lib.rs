@@ -1,0 +1,16 @@
+//! From a debug file to an index.
+//!
+//! Data flows one way: [`input`] finds debug files, [`slices`] splits one by architecture, [`Image::load`] reads a slice's
+//! headers, and [`build`] makes the index.
+
+mod build;
+mod error;
+mod image;
+mod slice;
+mod symbols;
+
+pub use build::{Built, Options, build};
+pub use error::Error;
+pub use image::Image;
+pub use slice::{Slice, slices, slices_for};
+pub use symbols::FunctionSymbol;

@@ -1,0 +1,135 @@
+//! The slices of a Mach-O file: one for each architecture, or the file itself.
+
+use object::macho;
+use object::read::macho::{FatArch, MachHeader, MachOFatFile32, MachOFatFile64};
+use object::{Endianness, ReadRef};
+use symdex::Arch;
+
+use crate::error::Error;
+
+/// One architecture's part of a file.
+#[derive(Clone, Debug)]
+pub struct Slice<'d> {
+    /// The architecture.
+    pub arch: Arch,
+    /// The slice's own bytes, a whole Mach-O file.
+    pub bytes: &'d [u8],
+}
+
+/// Java class files begin like universal binaries; theirs is a version number where ours is a count, and begins at 45.
+const FIRST_JAVA_VERSION: usize = 45;
+
+/// Every slice of `file`, in file order; a thin file is its own only slice.
+///
+/// # Errors
+///
+/// [`Error::NotADebugFile`] for other kinds of file, [`Error::Truncated`] where a slice reaches behind the end.
+pub fn slices(file: &[u8]) -> Result<Vec<Slice<'_>>, Error> {
+    match file.first_chunk::<4>().copied() {
+        Some([0xca, 0xfe, 0xba, 0xbe]) => {
+            fat_slices(file, MachOFatFile32::parse(file).map(|fat| fat.arches()).ok())
+        }
+        Some([0xca, 0xfe, 0xba, 0xbf]) => {
+            fat_slices(file, MachOFatFile64::parse(file).map(|fat| fat.arches()).ok())
+        }
+        _ => Ok(vec![Slice { arch: arch_of(file)?, bytes: file }]),
+    }
+}
+
+/// The slices of `file` for the architecture named `arch`, or all of them.
+///
+/// # Errors
+///
+/// As [`slices`], and [`Error::NoSuchArch`] where there is none.
+pub fn slices_for<'d>(file: &'d [u8], arch: Option<&str>) -> Result<Vec<Slice<'d>>, Error> {
+    let all = slices(file)?;
+    let Some(wanted) = arch else { return Ok(all) };
+    let (found, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|slice| slice.arch.name == wanted);
+    if found.is_empty() {
+        let available = others.into_iter().map(|slice| slice.arch.name).collect();
+        return Err(Error::NoSuchArch { wanted: wanted.to_owned(), available });
+    }
+    Ok(found)
+}
+
+fn fat_slices<'d, Fat: FatArch>(file: &'d [u8], arches: Option<&'d [Fat]>) -> Result<Vec<Slice<'d>>, Error> {
+    let not_one = |found: &str| Error::NotADebugFile { found: found.to_owned() };
+    let arches = match arches {
+        Some(arches) if arches.len() < FIRST_JAVA_VERSION => arches,
+        _ if file.len() < 8 => return Err(not_one("a universal binary of a few bytes")),
+        _ => return Err(not_one("a Java class file")),
+    };
+    if arches.is_empty() {
+        return Err(not_one("a universal binary without slices"));
+    }
+    let slice = |arch: &Fat| {
+        let (offset, size) = arch.file_range();
+        let arch = Arch::from_macho(arch.cputype().0, arch.cpusubtype().0);
+        let bytes = file.read_bytes_at(offset, size).map_err(|()| Error::Truncated {
+            what: format!("the {} slice", arch.name),
+            end: offset.saturating_add(size),
+            size: file.len() as u64,
+        })?;
+        arch_of(bytes)?;
+        Ok(Slice { arch, bytes })
+    };
+    arches.iter().map(slice).collect()
+}
+
+/// The architecture in a thin file's header.
+fn arch_of(file: &[u8]) -> Result<Arch, Error> {
+    let arch = match file.first_chunk::<4>().copied() {
+        Some([0xcf, 0xfa, 0xed, 0xfe]) => macho::MachHeader64::<Endianness>::parse(file, 0).map(|header| {
+            Arch::from_macho(header.cputype(Endianness::Little).0, header.cpusubtype(Endianness::Little).0)
+        }),
+        Some([0xce, 0xfa, 0xed, 0xfe]) => macho::MachHeader32::<Endianness>::parse(file, 0).map(|header| {
+            Arch::from_macho(header.cputype(Endianness::Little).0, header.cpusubtype(Endianness::Little).0)
+        }),
+        _ => return Err(Error::NotADebugFile { found: describe(file) }),
+    };
+    arch.map_err(|_| Error::Truncated {
+        what: "the Mach-O header".to_owned(),
+        end: size_of::<macho::MachHeader64<Endianness>>() as u64,
+        size: file.len() as u64,
+    })
+}
+
+/// What a file that is no Mach-O file looks like, by its first bytes.
+fn describe(file: &[u8]) -> String {
+    let kinds: [(&[u8], &str); 9] = [
+        (b"\x7fELF", "an ELF file, which this version does not read"),
+        (b"\x89SYMDEX\n", "a symdex index"),
+        (b"PK\x03\x04", "a zip archive"),
+        (b"\x1f\x8b", "a gzip file"),
+        (b"\x28\xb5\x2f\xfd", "a zstd file"),
+        (b"MZ", "a Windows file"),
+        (b"!<arch>\n", "a static library"),
+        (b"\xfe\xed\xfa", "a big-endian Mach-O file"),
+        (b"BC\xc0\xde", "LLVM bitcode"),
+    ];
+    match kinds.into_iter().find(|(magic, _)| file.starts_with(magic)) {
+        Some((_, kind)) => kind.to_owned(),
+        None if file.is_empty() => "an empty file".to_owned(),
+        None => format!("a file that begins with {:02x?}", &file[..file.len().min(8)]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(file: &[u8]) -> String {
+        slices(file).expect_err("no Mach-O file").to_string()
+    }
+
+    #[test]
+    fn other_kinds_of_file_are_named() {
+        assert!(found(b"").contains("an empty file"));
+        assert!(found(b"\x7fELF\x02").contains("an ELF file"));
+        assert!(found(b"PK\x03\x04....").contains("a zip archive"));
+        assert!(found(b"hello, world").contains("68, 65, 6c"));
+        assert!(found(b"\xca\xfe\xba\xbe\x00\x00\x00\x41class").contains("a Java class file"));
+        assert!(found(b"\xca\xfe\xba\xbe\x00\x00\x00\x00").contains("without slices"));
+        assert!(found(b"\xcf\xfa\xed\xfe").contains("cut short"));
+    }
+}

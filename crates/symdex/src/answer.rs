@@ -1,0 +1,81 @@
+//! What a lookup answers.
+
+use crate::address::ImageOffset;
+use crate::format::Table;
+
+/// Which line rows a lookup goes by. The chain of functions is the same under both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LinePolicy {
+    /// A row that does not begin a statement takes the file and line of the statement before it in the same inline instance; reads
+    /// better, and is what lookups and reports use.
+    #[default]
+    Statement,
+    /// Every row counts, as in Apple's atos and llvm-symbolizer.
+    Exact,
+}
+
+impl LinePolicy {
+    pub(crate) fn is_statement(self) -> bool {
+        self == LinePolicy::Statement
+    }
+}
+
+/// One frame of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// The linkage name, mangled, without Mach-O's leading `_`; bytes of any kind. `None` where neither table names the
+    /// code.
+    pub name: Option<&'a [u8]>,
+    /// The file's path as the debug information joins it; bytes of any kind.
+    pub file: Option<&'a [u8]>,
+    /// The line, 1-based; 0 for code that the compiler made up, `None` where there is no line.
+    pub line: Option<u32>,
+    /// Whether the frame is inlined into the next one; the last never is.
+    pub inlined: bool,
+    /// Where the concrete function that holds the code starts, the same for every frame of a chain.
+    pub function_start: Option<ImageOffset>,
+    /// The table that the frame comes from.
+    pub table: Table,
+}
+
+/// The frames of one answer, borrowed from the scratch space of the lookup.
+#[derive(Clone, Copy, Debug)]
+pub struct Frames<'a> {
+    pub(crate) frames: &'a [Located],
+    pub(crate) text: &'a [u8],
+}
+
+/// A frame whose strings lie in a buffer.
+#[derive(Clone, Debug)]
+pub(crate) struct Located {
+    pub(crate) name: Option<std::ops::Range<usize>>,
+    pub(crate) file: Option<std::ops::Range<usize>>,
+    pub(crate) line: Option<u32>,
+    pub(crate) function_start: Option<ImageOffset>,
+    pub(crate) table: Table,
+}
+
+impl<'a> Frames<'a> {
+    /// How many frames there are, at least one.
+    #[expect(clippy::len_without_is_empty, reason = "an answer is never empty: a gap is no answer")]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// The frames, innermost first.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Frame<'a>> + DoubleEndedIterator + use<'a> {
+        let (frames, text) = (self.frames, self.text);
+        frames.iter().enumerate().map(move |(index, frame)| {
+            let string = |range: &Option<std::ops::Range<usize>>| text.get(range.clone()?);
+            Frame {
+                name: string(&frame.name),
+                file: string(&frame.file),
+                line: frame.line,
+                inlined: index + 1 < frames.len(),
+                function_start: frame.function_start,
+                table: frame.table,
+            }
+        })
+    }
+}

@@ -1,0 +1,53 @@
+//! A chunk: the ranges of one table within one stretch of the image, as two frames.
+//!
+//! Frame A, the structure, says which ranges there are and which locs they stand for, and knows names and files only by
+//! numbers of its own. Frame B says what those numbers mean: ids of the index's pools in a file, the strings
+//! themselves in a key-value store. See [`structure`] and [`strings`].
+
+mod strings;
+mod structure;
+mod value;
+
+pub(crate) use strings::{LocalStrings, encode_pool_ids, encode_strings};
+pub(crate) use structure::{LocalFrame, RunLoc, Structure, encode_structure};
+pub use value::{Chunk, Dictionary};
+pub(crate) use value::{decode_structure, encode_value};
+
+use crate::id32::Id32;
+
+/// A half-open range of image offsets whose every address has the same answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// The first image offset.
+    pub start: u64,
+    /// The image offset behind the last.
+    pub end: u64,
+    /// Where the function that owns the code begins; `None` for line rows that no function covers.
+    pub function_start: Option<u64>,
+    /// The innermost frame's loc under the `exact` line policy.
+    pub exact: u32,
+    /// The innermost frame's loc under the `statement` line policy.
+    pub statement: u32,
+}
+
+/// One frame of an inline chain: a function, the file and line it stands at, and the frame it was inlined into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Loc {
+    /// The loc of the caller, smaller than this loc's own number; `None` for the concrete function.
+    pub parent: Option<Id32>,
+    /// The function's name, by pool id.
+    pub name: Option<Id32>,
+    /// The file's path, by pool id.
+    pub file: Option<Id32>,
+    /// The line, 0 included.
+    pub line: Option<Id32>,
+}
+
+/// The ranges of one table within one chunk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChunkRanges {
+    /// Sorted, none empty, none overlapping, all within the chunk.
+    pub ranges: Vec<Range>,
+    /// What [`Range::exact`] and [`Range::statement`] number. Parents come before their children.
+    pub locs: Vec<Loc>,
+}

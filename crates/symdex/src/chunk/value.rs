@@ -1,0 +1,119 @@
+//! A chunk as one value, the way a key-value store keeps it.
+//!
+//! ```text
+//! 0  4  bytes of frame A (u32)
+//! 4  .  frame A, byte for byte as in an index file
+//! .  .  frame B with the strings themselves, compressed with the image's dictionary where it has one
+//! ```
+
+use super::{LocalFrame, LocalStrings, Structure};
+use crate::address::ImageOffset;
+use crate::answer::{Frame, LinePolicy};
+use crate::error::{Error, Place};
+use crate::format::{Cursor, Decompressor, FrameKey, Metadata, Table};
+
+/// What an image's strings are compressed with; most images have one, small ones have none.
+pub struct Dictionary(Box<[u8]>);
+
+impl Dictionary {
+    /// The dictionary of an index, from [`crate::Index::dictionary`] or the value a store keeps of it; empty for none.
+    #[must_use]
+    pub fn new(bytes: &[u8]) -> Self {
+        Self(bytes.into())
+    }
+}
+
+/// One table's ranges within one stretch of the image, names and files included: answers without its index.
+pub struct Chunk {
+    table: Table,
+    structure: Structure,
+    names: Vec<Option<Box<[u8]>>>,
+    files: Vec<Option<Box<[u8]>>>,
+}
+
+/// The value of a chunk, made of its frames.
+pub(crate) fn encode_value(frame_a: &[u8], frame_b: &[u8]) -> Result<Vec<u8>, Error> {
+    let a_size =
+        u32::try_from(frame_a.len()).map_err(|_| Error::Unwritable { what: "a chunk of over 4 GiB" })?;
+    Ok([a_size.to_le_bytes().as_slice(), frame_a, frame_b].concat())
+}
+
+impl Chunk {
+    /// Chunk `index` of `table` from its value, for the image that `metadata` describes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Checksum`] where the value changed or belongs to another image, table or index; [`Error::Malformed`] where it
+    /// does not make sense or wants a dictionary it was not given.
+    pub fn decode(
+        metadata: &Metadata,
+        dictionary: &Dictionary,
+        table: Table,
+        index: u64,
+        value: &[u8],
+    ) -> Result<Self, Error> {
+        let place = Place { section: table.structure(), index };
+        let malformed = |what| Error::Malformed { place, what };
+        let mut cursor = Cursor::new(value);
+        let a_size = cursor.u32().and_then(|size| usize::try_from(size).ok());
+        let frame_a = a_size.and_then(|size| cursor.bytes(size));
+        let frame_a = frame_a.ok_or_else(|| malformed("the value is shorter than its frame A"))?;
+        let frame_b = value.get(4 + frame_a.len()..).unwrap_or_default();
+
+        let mut plain = Decompressor::new(&[])?;
+        let structure = decode_structure(metadata, table, index, frame_a, &mut plain)?;
+        let key = FrameKey { id: &metadata.id, section: table.strings(), index };
+        let strings = Decompressor::new(&dictionary.0)?.payload(key, frame_b)?;
+        match LocalStrings::decode(&strings) {
+            Some(LocalStrings::Strings { names, files })
+                if (names.len(), files.len()) == structure.lens() =>
+            {
+                Ok(Self { table, structure, names, files })
+            }
+            _ => Err(malformed("frame B does not hold the strings of frame A")),
+        }
+    }
+
+    /// The frames at `offset`, innermost first; `None` for a gap.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Malformed`] where the chunk's structure does not make sense.
+    pub fn lookup(&self, offset: ImageOffset, policy: LinePolicy) -> Result<Option<Vec<Frame<'_>>>, Error> {
+        let mut frames = Vec::new();
+        let found = self.structure.find(offset.0, policy.is_statement(), &mut Vec::new(), &mut frames);
+        let place = Place { section: self.table.structure(), index: 0 };
+        let malformed = || Error::Malformed { place, what: "a run does not decode" };
+        if !found.ok_or_else(malformed)? {
+            return Ok(None);
+        }
+        let len = frames.len();
+        let frame = |(index, frame): (usize, LocalFrame)| {
+            Some(Frame {
+                name: self.names.get(frame.name as usize)?.as_deref(),
+                file: self.files.get(frame.file as usize)?.as_deref(),
+                line: frame.line.map(crate::id32::Id32::get),
+                inlined: index + 1 < len,
+                function_start: frame.function_start.map(ImageOffset),
+                table: self.table,
+            })
+        };
+        frames.into_iter().enumerate().map(frame).collect::<Option<_>>().map(Some).ok_or_else(malformed)
+    }
+}
+
+/// A chunk's structure from its frame A.
+pub(crate) fn decode_structure(
+    metadata: &Metadata,
+    table: Table,
+    index: u64,
+    frame: &[u8],
+    decompressor: &mut Decompressor,
+) -> Result<Structure, Error> {
+    let key = FrameKey { id: &metadata.id, section: table.structure(), index };
+    let payload = decompressor.payload(key, frame)?;
+    let structure = index
+        .checked_mul(u64::from(metadata.chunk_span))
+        .and_then(|start| Structure::decode(payload, start, metadata.chunk_span));
+    structure.ok_or_else(|| key.malformed("its structure does not decode"))
+}

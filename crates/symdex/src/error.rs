@@ -1,0 +1,102 @@
+//! What can go wrong when an index is opened, read or written.
+
+use crate::format::SectionKind;
+
+/// Why an index could not be opened, read or written.
+#[non_exhaustive]
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The bytes do not begin as an index does.
+    #[error("not a symdex index: it begins with {found:02x?}; expected a file made by `symdex build`")]
+    NotAnIndex {
+        /// The first bytes, eight at the most.
+        found: Vec<u8>,
+    },
+    /// The index was made for a newer reader.
+    #[error("the index has format version {found}, this reader knows {newest} and older; update symdex")]
+    UnsupportedVersion {
+        /// The version in the header.
+        found: u16,
+        /// The newest version this reader knows.
+        newest: u16,
+    },
+    /// The index uses something this reader must understand and does not.
+    #[error("the index needs features this reader does not know (bits {unknown:#x}); update symdex")]
+    UnsupportedFeature {
+        /// The unknown incompatible feature bits.
+        unknown: u64,
+    },
+    /// The file is shorter, or longer, than it was when written.
+    #[error(
+        "the index has {found} bytes, expected {expected}: it was cut or appended to; build or copy it again"
+    )]
+    WrongSize {
+        /// Bytes there are.
+        found: u64,
+        /// Bytes its header says there should be.
+        expected: u64,
+    },
+    /// Stored bytes do not match their checksum.
+    #[error("damaged index: the checksum of {place} does not match; build or copy it again")]
+    Checksum {
+        /// What was read.
+        place: Place,
+    },
+    /// Stored bytes match their checksum and still make no sense.
+    #[error("damaged index: {place}: {what}; build or copy it again")]
+    Malformed {
+        /// What was read.
+        place: Place,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// The writer was given something the format cannot hold.
+    #[error("cannot write the index: {what}")]
+    Unwritable {
+        /// What it was.
+        what: &'static str,
+    },
+    /// The index file could not be read or mapped.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+impl Error {
+    /// Whether the index is damaged, as opposed to missing or unsupported.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            Error::NotAnIndex { .. }
+                | Error::WrongSize { .. }
+                | Error::Checksum { .. }
+                | Error::Malformed { .. }
+        )
+    }
+
+    /// Whether the index is one that a newer reader could read.
+    #[must_use]
+    pub fn is_unsupported(&self) -> bool {
+        matches!(self, Error::UnsupportedVersion { .. } | Error::UnsupportedFeature { .. })
+    }
+}
+
+/// A place in an index: a section and, in sections of many frames, which one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The section.
+    pub section: SectionKind,
+    /// The chunk, block or directory block, 0-based.
+    pub index: u64,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.section {
+            SectionKind::Header | SectionKind::Metadata | SectionKind::Dictionary | SectionKind::Trailer => {
+                write!(f, "the {}", self.section.name())
+            }
+            _ => write!(f, "{} {}", self.section.name(), self.index),
+        }
+    }
+}

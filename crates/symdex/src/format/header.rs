@@ -1,0 +1,205 @@
+//! The fixed header.
+//!
+//! ```text
+//!   0   8  magic: 89 53 59 4d 44 45 58 0a ("\x89SYMDEX\n")
+//!   8   2  format version, 1
+//!  10   2  header size, 192
+//!  12   4  length of the image id in bytes, 1 to 32
+//!  16   8  incompatible feature bits: a reader that does not know one refuses the file
+//!  24   8  compatible feature bits: a reader may pass over those it does not know
+//!  32  32  image id, padded with zeros
+//!  64   8  size of the file in bytes, trailer included
+//!  72  96  six sections, each an offset (u64) and a size (u64): metadata, chunks, dictionary, names, files, directory
+//! 168  16  zero
+//! 184   8  XXH3-64 of bytes 0 to 183
+//! ```
+//!
+//! Sections follow each other without a gap, in that order, from the header to the trailer.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::{Cursor, SectionKind, TRAILER_SIZE};
+use crate::error::{Error, Place};
+use crate::image::ImageId;
+
+pub(crate) const MAGIC: [u8; 8] = *b"\x89SYMDEX\n";
+/// The newest format version, and the one that is written.
+pub(crate) const VERSION: u16 = 1;
+/// Bytes of a header.
+pub(crate) const HEADER_SIZE: usize = 192;
+/// Bytes of a header before its own checksum.
+const CHECKED_SIZE: usize = HEADER_SIZE - 8;
+/// The incompatible feature bits this reader knows: none yet.
+const KNOWN_INCOMPATIBLE: u64 = 0;
+const SECTIONS: usize = 6;
+
+/// Where a section lies in the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Section {
+    pub(crate) offset: u64,
+    pub(crate) size: u64,
+}
+
+impl Section {
+    /// The section's bytes in `file`; `None` where it reaches out of it.
+    pub(crate) fn of(self, file: &[u8]) -> Option<&[u8]> {
+        let start = usize::try_from(self.offset).ok()?;
+        file.get(start..start.checked_add(usize::try_from(self.size).ok()?)?)
+    }
+}
+
+/// The header's fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) id: ImageId,
+    pub(crate) file_size: u64,
+    pub(crate) metadata: Section,
+    pub(crate) chunks: Section,
+    pub(crate) dictionary: Section,
+    pub(crate) names: Section,
+    pub(crate) files: Section,
+    pub(crate) directory: Section,
+}
+
+impl Header {
+    /// A header for sections of these sizes, laid out one behind the other, in the order of the table above.
+    pub(crate) fn lay_out(id: ImageId, sizes: [u64; SECTIONS]) -> Self {
+        let mut offset = HEADER_SIZE as u64;
+        let [metadata, chunks, dictionary, names, files, directory] = sizes.map(|size| {
+            let section = Section { offset, size };
+            offset += size;
+            section
+        });
+        let file_size = offset + TRAILER_SIZE as u64;
+        Self { id, file_size, metadata, chunks, dictionary, names, files, directory }
+    }
+
+    fn sections(&self) -> [Section; SECTIONS] {
+        [self.metadata, self.chunks, self.dictionary, self.names, self.files, self.directory]
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(HEADER_SIZE);
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&[HEADER_SIZE.to_le_bytes()[0], HEADER_SIZE.to_le_bytes()[1]]);
+        out.extend_from_slice(&[self.id.as_bytes().len().to_le_bytes()[0], 0, 0, 0]);
+        out.extend_from_slice(&[0; 16]);
+        out.extend_from_slice(self.id.padded());
+        out.extend_from_slice(&self.file_size.to_le_bytes());
+        for section in self.sections() {
+            out.extend_from_slice(&section.offset.to_le_bytes());
+            out.extend_from_slice(&section.size.to_le_bytes());
+        }
+        out.resize(CHECKED_SIZE, 0);
+        let checksum = xxh3_64(&out);
+        out.extend_from_slice(&checksum.to_le_bytes());
+        out
+    }
+
+    /// The header at the front of `file`, checked against the file's size.
+    pub(crate) fn decode(file: &[u8]) -> Result<Self, Error> {
+        let mut cursor = Cursor::new(file);
+        let not_an_index = || Error::NotAnIndex { found: file.get(..8).unwrap_or(file).to_vec() };
+        if cursor.array() != Some(MAGIC) {
+            return Err(not_an_index());
+        }
+        let cut = || Error::WrongSize { found: file.len() as u64, expected: HEADER_SIZE as u64 };
+        // Before the checksum: a later version may have a header of another size.
+        let version = cursor.u16().ok_or_else(cut)?;
+        if version != VERSION {
+            return Err(Error::UnsupportedVersion { found: version, newest: VERSION });
+        }
+        let checked = file.get(..CHECKED_SIZE).ok_or_else(cut)?;
+        let expected = Cursor::new(file.get(CHECKED_SIZE..).unwrap_or_default()).u64().ok_or_else(cut)?;
+        if xxh3_64(checked) != expected {
+            return Err(Error::Checksum { place: PLACE });
+        }
+        let header = Self::decode_checked(&mut Cursor::new(checked))?;
+        if header.file_size != file.len() as u64 {
+            return Err(Error::WrongSize { found: file.len() as u64, expected: header.file_size });
+        }
+        Ok(header)
+    }
+
+    fn decode_checked(cursor: &mut Cursor<'_>) -> Result<Self, Error> {
+        let malformed = |what| Error::Malformed { place: PLACE, what };
+        let short = || malformed("too short");
+        cursor.bytes(12).ok_or_else(short)?;
+        let id_len = cursor.u32().ok_or_else(short)?;
+        let incompatible = cursor.u64().ok_or_else(short)?;
+        if incompatible & !KNOWN_INCOMPATIBLE != 0 {
+            return Err(Error::UnsupportedFeature { unknown: incompatible & !KNOWN_INCOMPATIBLE });
+        }
+        let _compatible = cursor.u64().ok_or_else(short)?;
+        let padded: [u8; ImageId::MAX_LEN] = cursor.array().ok_or_else(short)?;
+        let id = usize::try_from(id_len).ok().and_then(|len| padded.get(..len)).and_then(ImageId::new);
+        let id = id.ok_or_else(|| malformed("the image id is not 1 to 32 bytes long"))?;
+        let file_size = cursor.u64().ok_or_else(short)?;
+        let mut sizes = [0; SECTIONS];
+        let mut stated = [Section::default(); SECTIONS];
+        for (size, section) in sizes.iter_mut().zip(&mut stated) {
+            *section =
+                Section { offset: cursor.u64().ok_or_else(short)?, size: cursor.u64().ok_or_else(short)? };
+            *size = section.size;
+        }
+        let total =
+            sizes.iter().try_fold((HEADER_SIZE + TRAILER_SIZE) as u64, |sum, size| sum.checked_add(*size));
+        if total != Some(file_size) {
+            return Err(malformed("its sections do not add up to the file's size"));
+        }
+        let header = Self::lay_out(id, sizes);
+        if header.sections() != stated {
+            return Err(malformed("its sections do not follow each other"));
+        }
+        Ok(header)
+    }
+}
+
+const PLACE: Place = Place { section: SectionKind::Header, index: 0 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file() -> Vec<u8> {
+        let id = ImageId::new(&[0xab; 16]).expect("16 bytes are an id");
+        let header = Header::lay_out(id, [10, 20, 0, 30, 5, 8]);
+        let mut file = header.encode();
+        file.resize(usize::try_from(header.file_size).expect("small"), 0);
+        file
+    }
+
+    #[test]
+    fn a_header_round_trips() {
+        let file = file();
+        assert_eq!(&file[..8], &MAGIC);
+        let header = Header::decode(&file).expect("as written");
+        assert_eq!(header.encode(), &file[..HEADER_SIZE]);
+        assert_eq!(header.names, Section { offset: 192 + 30, size: 30 });
+    }
+
+    #[test]
+    fn every_cut_says_how_many_bytes_are_wanted() {
+        let file = file();
+        for len in 0..file.len() {
+            let error = Header::decode(&file[..len]).expect_err("cut");
+            assert!(matches!(error, Error::NotAnIndex { .. } | Error::WrongSize { .. }), "{len}: {error}");
+        }
+        let mut longer = file.clone();
+        longer.push(0);
+        assert!(matches!(Header::decode(&longer), Err(Error::WrongSize { found: 306, expected: 305, .. })));
+    }
+
+    #[test]
+    fn unknown_features_and_versions_are_named() {
+        let mut newer = file();
+        newer[8] = 2;
+        assert!(matches!(Header::decode(&newer), Err(Error::UnsupportedVersion { found: 2, newest: 1 })));
+        let mut feature = file();
+        feature[16] = 4;
+        let checksum = xxh3_64(&feature[..CHECKED_SIZE]).to_le_bytes();
+        feature[CHECKED_SIZE..HEADER_SIZE].copy_from_slice(&checksum);
+        assert!(matches!(Header::decode(&feature), Err(Error::UnsupportedFeature { unknown: 4 })));
+    }
+}

@@ -1,0 +1,231 @@
+//! The metadata block: eight bytes of checksum, then [`Metadata`] in bincode 2's fixed-width little-endian encoding.
+//!
+//! Integers have their own width, `usize` and lengths 8 bytes, enums 4, options 1 byte before the value; fields stand in the
+//! order they are declared in. A test pins the bytes, so that replacing the crate cannot change the format.
+
+use serde::{Deserialize, Serialize};
+
+use super::{FrameKey, SectionKind, Table};
+use crate::error::Error;
+use crate::image::{Arch, ImageId};
+
+/// The largest metadata block, so that no stored length makes a reader allocate more.
+const MAX_SIZE: usize = 1 << 20;
+
+/// What an index says of its image and of how it was built.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metadata {
+    /// The image's id.
+    pub id: ImageId,
+    /// The debug file's own file name: for a dSYM the binary's name.
+    pub image_name: String,
+    /// The architecture.
+    pub arch: Arch,
+    /// The SVMA that image offsets count from: the address of `__TEXT`.
+    pub base: u64,
+    /// Bytes from the base to the end of the last executable section.
+    pub image_size: u64,
+    /// Executable sections as half-open ranges of image offsets, sorted, none overlapping.
+    pub executable: Vec<(u64, u64)>,
+    /// The SVMA of `__TEXT_EXEC`, which kernel images keep their code in.
+    pub text_exec_base: Option<u64>,
+    /// Bytes of address space one chunk covers; a chunk's index is an image offset divided by it.
+    pub chunk_span: u32,
+    /// Which of several line rows at one address counts.
+    pub row_rule: RowRule,
+    /// The options that shaped the index.
+    pub options: BuildOptions,
+    /// How much of everything there is.
+    pub counts: Counts,
+    /// What could not be indexed, by reason; empty for a whole index.
+    pub partial: Vec<Partial>,
+    /// The version of symdex that wrote the index.
+    pub builder: String,
+    pub(crate) tables: [TableInfo; 2],
+    pub(crate) names: PoolInfo,
+    pub(crate) files: PoolInfo,
+}
+
+/// Which of several line rows at one address counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RowRule {
+    /// The first: Mach-O, as Apple's atos does.
+    First,
+    /// The last: ELF, as llvm-symbolizer and addr2line do.
+    Last,
+}
+
+/// The options an index was built with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BuildOptions {
+    /// zstd's compression level.
+    pub compression_level: i32,
+}
+
+/// How much of everything an index holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Compile units that were read.
+    pub units: u64,
+    /// Functions that own at least one range of the `dwarf` table.
+    pub functions: u64,
+    /// Ranges of the `dwarf` table, each counted once however many chunks it touches.
+    pub ranges: u64,
+    /// Ranges of the `symbol_table` table, counted likewise.
+    pub symbols: u64,
+    /// Distinct names.
+    pub names: u64,
+    /// Distinct file paths.
+    pub files: u64,
+}
+
+/// One reason why an index lacks something, and how often it came up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Partial {
+    /// The reason, in words.
+    pub reason: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// The chunks of one table: their indexes run from `first_chunk`, without a gap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TableInfo {
+    pub(crate) first_chunk: u64,
+    pub(crate) chunks: u64,
+}
+
+/// The strings of one pool: their ids run from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PoolInfo {
+    pub(crate) strings: u64,
+    pub(crate) strings_per_block: u32,
+}
+
+impl PoolInfo {
+    /// Blocks the pool is stored in.
+    pub(crate) fn blocks(self) -> u64 {
+        self.strings.div_ceil(u64::from(self.strings_per_block.max(1)))
+    }
+}
+
+fn config() -> impl bincode::config::Config {
+    bincode::config::standard().with_little_endian().with_fixed_int_encoding().with_limit::<MAX_SIZE>()
+}
+
+impl Metadata {
+    /// How many chunks `table` has, empty ones included.
+    #[must_use]
+    pub fn chunk_len(&self, table: Table) -> u64 {
+        self.table(table).chunks
+    }
+
+    /// The indexes of `table`'s chunks, half-open.
+    #[must_use]
+    pub fn chunks(&self, table: Table) -> std::ops::Range<u64> {
+        let info = self.table(table);
+        info.first_chunk..info.first_chunk.saturating_add(info.chunks)
+    }
+
+    pub(crate) fn table(&self, table: Table) -> TableInfo {
+        let [dwarf, symbol_table] = self.tables;
+        match table {
+            Table::Dwarf => dwarf,
+            Table::SymbolTable => symbol_table,
+        }
+    }
+
+    pub(crate) fn encode(&self) -> Result<Vec<u8>, Error> {
+        let body = bincode::serde::encode_to_vec(self, config())
+            .map_err(|_| Error::Unwritable { what: "the metadata takes more than 1 MiB" })?;
+        let mut out = Vec::new();
+        self.key().append(&mut out, &body);
+        Ok(out)
+    }
+
+    fn key(&self) -> FrameKey<'_> {
+        FrameKey { id: &self.id, section: SectionKind::Metadata, index: 0 }
+    }
+
+    /// The metadata block of the image `id`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Checksum`] where the bytes changed or belong to another image, [`Error::Malformed`] where they do
+    /// not make sense.
+    pub fn decode(id: &ImageId, block: &[u8]) -> Result<Self, Error> {
+        let key = FrameKey { id, section: SectionKind::Metadata, index: 0 };
+        let body = key.checked(block)?;
+        let (metadata, read): (Self, usize) = bincode::serde::decode_from_slice(body, config())
+            .map_err(|_| key.malformed("its fields do not decode"))?;
+        if read != body.len() {
+            return Err(key.malformed("bytes are left over behind its fields"));
+        }
+        if metadata.id != *id {
+            return Err(key.malformed("it names another image"));
+        }
+        if metadata.chunk_span == 0 {
+            return Err(key.malformed("its chunks span nothing"));
+        }
+        if metadata.names.strings_per_block == 0 || metadata.files.strings_per_block == 0 {
+            return Err(key.malformed("its string blocks hold nothing"));
+        }
+        Ok(metadata)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn sample() -> Metadata {
+        Metadata {
+            id: ImageId::new(&[0xab, 0xcd]).expect("2 bytes are an id"),
+            image_name: "Demo".to_owned(),
+            arch: Arch::from_macho(0x0100_000c, 2),
+            base: 0x1_0000_0000,
+            image_size: 0x4000,
+            executable: vec![(0x1000, 0x4000)],
+            text_exec_base: None,
+            chunk_span: 0x1_0000,
+            row_rule: RowRule::First,
+            options: BuildOptions { compression_level: 3 },
+            counts: Counts { units: 1, functions: 2, ranges: 3, symbols: 4, names: 5, files: 6 },
+            partial: vec![Partial { reason: "x".to_owned(), count: 7 }],
+            builder: "0".to_owned(),
+            tables: [TableInfo { first_chunk: 0, chunks: 1 }, TableInfo::default()],
+            names: PoolInfo { strings: 5, strings_per_block: 128 },
+            files: PoolInfo { strings: 6, strings_per_block: 256 },
+        }
+    }
+
+    #[test]
+    fn the_bytes_are_pinned() {
+        let expected = "\
+            0200000000000000 abcd 0400000000000000 44656d6f 0600000000000000 61726d363465 0c000001 02000000 \
+            0000000001000000 0040000000000000 0100000000000000 0010000000000000 0040000000000000 00 00000100 \
+            00000000 03000000 0100000000000000 0200000000000000 0300000000000000 0400000000000000 \
+            0500000000000000 0600000000000000 0100000000000000 0100000000000000 78 0700000000000000 \
+            0100000000000000 30 0000000000000000 0100000000000000 0000000000000000 0000000000000000 \
+            0500000000000000 80000000 0600000000000000 00010000";
+        let block = sample().encode().expect("small");
+        let hex: String = block[8..].iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, expected.replace(' ', ""));
+        assert_eq!(Metadata::decode(&sample().id, &block).expect("as written"), sample());
+    }
+
+    #[test]
+    fn every_cut_every_change_and_every_other_image_is_refused() {
+        let block = sample().encode().expect("small");
+        for len in 0..block.len() {
+            assert!(Metadata::decode(&sample().id, &block[..len]).is_err());
+        }
+        for at in 0..block.len() {
+            let mut changed = block.clone();
+            changed[at] ^= 1;
+            assert!(Metadata::decode(&sample().id, &changed).is_err());
+        }
+        let other = ImageId::new(&[1]).expect("one byte is an id");
+        assert!(matches!(Metadata::decode(&other, &block), Err(Error::Checksum { .. })));
+    }
+}

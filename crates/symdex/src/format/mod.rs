@@ -1,0 +1,116 @@
+//! The records of an index file, one per module: each with its layout, its encoding and its decoding.
+//!
+//! `docs/FORMAT.md` is the specification; the modules follow its sections.
+
+mod directory;
+mod frame;
+mod header;
+mod metadata;
+mod pool;
+mod trailer;
+mod varint;
+
+pub(crate) use directory::{Directory, Entry, encode_directory};
+pub(crate) use frame::{Compressor, Decompressor, FrameKey};
+pub(crate) use header::Header;
+pub use metadata::{BuildOptions, Counts, Metadata, Partial, RowRule};
+pub(crate) use metadata::{PoolInfo, TableInfo};
+pub(crate) use pool::{Block, encode_block, strings_per_block};
+pub(crate) use trailer::{TRAILER_SIZE, Trailer};
+pub(crate) use varint::{Cursor, put_varint, unzigzag, zigzag};
+
+use serde::{Deserialize, Serialize};
+
+/// What a stored frame belongs to; its number is part of the frame's checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum SectionKind {
+    /// The fixed header.
+    Header = 0,
+    /// The metadata block.
+    Metadata = 1,
+    /// Frame A of a chunk of the `dwarf` table: its structure.
+    DwarfStructure = 2,
+    /// Frame B of a chunk of the `dwarf` table: what its numbers mean.
+    DwarfStrings = 3,
+    /// Frame A of a chunk of the `symbol_table` table.
+    SymbolStructure = 4,
+    /// Frame B of a chunk of the `symbol_table` table.
+    SymbolStrings = 5,
+    /// The dictionary that name blocks are compressed with.
+    Dictionary = 6,
+    /// A block of names.
+    Names = 7,
+    /// A block of file paths.
+    Files = 8,
+    /// A block of the `dwarf` table's chunk directory.
+    DwarfDirectory = 9,
+    /// A block of the `symbol_table` table's chunk directory.
+    SymbolDirectory = 10,
+    /// A block of the name blocks' directory.
+    NamesDirectory = 11,
+    /// A block of the file blocks' directory.
+    FilesDirectory = 12,
+    /// The fixed trailer.
+    Trailer = 13,
+}
+
+impl SectionKind {
+    /// The section's name, as error messages and `symdex inspect` print it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            SectionKind::Header => "header",
+            SectionKind::Metadata => "metadata",
+            SectionKind::DwarfStructure => "dwarf chunk",
+            SectionKind::DwarfStrings => "strings of dwarf chunk",
+            SectionKind::SymbolStructure => "symbol_table chunk",
+            SectionKind::SymbolStrings => "strings of symbol_table chunk",
+            SectionKind::Dictionary => "dictionary",
+            SectionKind::Names => "name block",
+            SectionKind::Files => "file block",
+            SectionKind::DwarfDirectory => "dwarf directory block",
+            SectionKind::SymbolDirectory => "symbol_table directory block",
+            SectionKind::NamesDirectory => "name directory block",
+            SectionKind::FilesDirectory => "file directory block",
+            SectionKind::Trailer => "trailer",
+        }
+    }
+}
+
+/// Which of an index's two tables an answer comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Table {
+    /// Ranges from debug information: functions, inlining, files and lines.
+    Dwarf,
+    /// Ranges from the symbol table: names only.
+    SymbolTable,
+}
+
+impl Table {
+    /// Both, in the order a lookup asks them.
+    pub const ALL: [Table; 2] = [Table::Dwarf, Table::SymbolTable];
+
+    /// `dwarf` or `symbol_table`, as answers print it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Table::Dwarf => "dwarf",
+            Table::SymbolTable => "symbol_table",
+        }
+    }
+
+    pub(crate) fn structure(self) -> SectionKind {
+        match self {
+            Table::Dwarf => SectionKind::DwarfStructure,
+            Table::SymbolTable => SectionKind::SymbolStructure,
+        }
+    }
+
+    pub(crate) fn strings(self) -> SectionKind {
+        match self {
+            Table::Dwarf => SectionKind::DwarfStrings,
+            Table::SymbolTable => SectionKind::SymbolStrings,
+        }
+    }
+}

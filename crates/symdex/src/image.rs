@@ -1,0 +1,177 @@
+//! What names an image: its id and its architecture.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The id of one linked binary for one architecture: `LC_UUID` or the ELF build id.
+///
+/// Printed in lower-case hexadecimal without dashes, which is also the index's file name.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "Vec<u8>", into = "Vec<u8>")]
+pub struct ImageId {
+    bytes: [u8; Self::MAX_LEN],
+    len: u8,
+}
+
+impl ImageId {
+    /// The longest id there is, in bytes.
+    pub const MAX_LEN: usize = 32;
+
+    /// The id with these bytes; `None` where there are none or more than [`Self::MAX_LEN`].
+    #[must_use]
+    pub fn new(id: &[u8]) -> Option<Self> {
+        let len = u8::try_from(id.len()).ok().filter(|len| *len != 0)?;
+        let mut bytes = [0; Self::MAX_LEN];
+        bytes.get_mut(..id.len())?.copy_from_slice(id);
+        Some(Self { bytes, len })
+    }
+
+    /// The id's own bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.len)).unwrap_or(&self.bytes)
+    }
+
+    /// The id followed by zeros, as every checksum begins.
+    pub(crate) fn padded(&self) -> &[u8; Self::MAX_LEN] {
+        &self.bytes
+    }
+}
+
+impl TryFrom<Vec<u8>> for ImageId {
+    type Error = &'static str;
+
+    fn try_from(bytes: Vec<u8>) -> Result<Self, Self::Error> {
+        Self::new(&bytes).ok_or("an image id has 1 to 32 bytes")
+    }
+}
+
+impl From<ImageId> for Vec<u8> {
+    fn from(id: ImageId) -> Self {
+        id.as_bytes().to_vec()
+    }
+}
+
+impl fmt::Display for ImageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for ImageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ImageId({self})")
+    }
+}
+
+/// Text that is not an image id.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not an image id: {found:?}; expected 2 to 64 hexadecimal digits, dashes allowed")]
+pub struct ParseImageIdError {
+    /// The text as given.
+    pub found: String,
+}
+
+impl FromStr for ImageId {
+    type Err = ParseImageIdError;
+
+    /// Reads an id from hexadecimal digits of either case; dashes are passed over.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let error = || ParseImageIdError { found: text.to_owned() };
+        let digits: Vec<u8> = text
+            .chars()
+            .filter(|c| *c != '-')
+            .map(|c| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok()).ok_or_else(error))
+            .collect::<Result<_, _>>()?;
+        let (pairs, []) = digits.as_chunks::<2>() else { return Err(error()) };
+        let bytes: Vec<u8> = pairs.iter().map(|[high, low]| high << 4 | low).collect();
+        Self::new(&bytes).ok_or_else(error)
+    }
+}
+
+/// The architecture an image was linked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arch {
+    /// Apple's name for it, as `atos -arch` and `lipo` take it: `arm64`, `x86_64h`, ...
+    pub name: String,
+    /// Mach-O `cputype`.
+    pub cputype: u32,
+    /// Mach-O `cpusubtype`, capability bits included.
+    pub cpusubtype: u32,
+}
+
+/// `CPU_ARCH_ABI64` and `CPU_ARCH_ABI64_32` of `mach/machine.h`.
+const ABI64: u32 = 0x0100_0000;
+const ABI64_32: u32 = 0x0200_0000;
+const X86: u32 = 7;
+const ARM: u32 = 12;
+
+impl Arch {
+    /// The architecture with these Mach-O header fields; the top byte of the subtype holds capability bits and does
+    /// not count towards the name. An unknown pair is named `cpu-<type>-<subtype>`.
+    #[must_use]
+    pub fn from_macho(cputype: u32, cpusubtype: u32) -> Self {
+        let subtype = cpusubtype & 0x00ff_ffff;
+        let known = MACHO_ARCHS.iter().find(|(t, s, _)| *t == cputype && *s == subtype);
+        let family = || MACHO_ARCHS.iter().find(|(t, _, _)| *t == cputype && matches!(cputype, X86));
+        let name = match known.or_else(family) {
+            Some((_, _, name)) => (*name).to_owned(),
+            None => format!("cpu-{cputype:x}-{subtype:x}"),
+        };
+        Self { name, cputype, cpusubtype }
+    }
+
+    /// Whether this is 32-bit ARM, where bit 0 of a code address is the Thumb flag.
+    #[must_use]
+    pub fn is_arm32(&self) -> bool {
+        self.cputype == ARM
+    }
+}
+
+/// Names as `lipo` prints them.
+const MACHO_ARCHS: &[(u32, u32, &str)] = &[
+    (X86, 3, "i386"),
+    (X86 | ABI64, 3, "x86_64"),
+    (X86 | ABI64, 8, "x86_64h"),
+    (ARM, 0, "arm"),
+    (ARM, 5, "armv4t"),
+    (ARM, 6, "armv6"),
+    (ARM, 7, "armv5"),
+    (ARM, 9, "armv7"),
+    (ARM, 11, "armv7s"),
+    (ARM, 12, "armv7k"),
+    (ARM, 14, "armv6m"),
+    (ARM, 15, "armv7m"),
+    (ARM, 16, "armv7em"),
+    (ARM | ABI64, 0, "arm64"),
+    (ARM | ABI64, 1, "arm64v8"),
+    (ARM | ABI64, 2, "arm64e"),
+    (ARM | ABI64_32, 0, "arm64_32"),
+    (ARM | ABI64_32, 1, "arm64_32"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_print_and_parse_alike() {
+        let id: ImageId = "0C37C502-ABA0-3641-A08F-84C794684F36".parse().expect("a UUID is an id");
+        assert_eq!(id.to_string(), "0c37c502aba03641a08f84c794684f36");
+        assert_eq!(id.as_bytes().len(), 16);
+        assert!("0c3".parse::<ImageId>().is_err());
+        assert!("".parse::<ImageId>().is_err());
+        assert!("zz".parse::<ImageId>().is_err());
+        assert!(ImageId::new(&[0; 33]).is_none());
+    }
+
+    #[test]
+    fn subtypes_name_the_arch_whatever_their_capability_bits() {
+        assert_eq!(Arch::from_macho(ARM | ABI64, 0x8000_0002).name, "arm64e");
+        assert_eq!(Arch::from_macho(ARM | ABI64, 0).name, "arm64");
+        assert_eq!(Arch::from_macho(X86 | ABI64, 8).name, "x86_64h");
+        assert_eq!(Arch::from_macho(99, 1).name, "cpu-63-1");
+    }
+}

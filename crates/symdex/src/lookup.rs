@@ -1,0 +1,179 @@
+//! From an image offset to frames.
+
+use crate::address::ImageOffset;
+use crate::answer::{Frames, LinePolicy, Located};
+use crate::chunk::LocalStrings;
+use crate::error::Error;
+use crate::format::{Block, Decompressor, SectionKind, Table};
+use crate::id32::Id32;
+use crate::index::{Index, Pool};
+use crate::scratch::{Cache, Scratch};
+
+impl<B: AsRef<[u8]>> Index<B> {
+    /// The frames at `offset`, innermost first; `None` for a gap, where neither table knows the address.
+    ///
+    /// The `dwarf` table answers first, the `symbol_table` where that has a gap. Code that has a line but no function in the
+    /// `dwarf` table is named by the `symbol_table`. At most one chunk of each table is read, and the blocks of the strings
+    /// that are returned; a chunk or block that `scratch` still holds is not read again.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Checksum`] or [`Error::Malformed`] where what had to be read is damaged.
+    pub fn lookup<'s>(
+        &self,
+        offset: ImageOffset,
+        policy: LinePolicy,
+        scratch: &'s mut Scratch,
+    ) -> Result<Option<Frames<'s>>, Error> {
+        scratch.attach(self.digest());
+        if !self.find(Table::Dwarf, offset, policy, scratch)? {
+            self.find(Table::SymbolTable, offset, policy, scratch)?;
+        } else if scratch.frames.last().is_some_and(|frame| frame.function_start.is_none()) {
+            self.name_from_symbol_table(offset, policy, scratch)?;
+        }
+        let Scratch { frames, text, .. } = scratch;
+        Ok((!frames.is_empty()).then_some(Frames { frames, text }))
+    }
+
+    /// Gives the last frame, a line without a function, the symbol's name and start.
+    fn name_from_symbol_table(
+        &self,
+        offset: ImageOffset,
+        policy: LinePolicy,
+        scratch: &mut Scratch,
+    ) -> Result<(), Error> {
+        if self.find(Table::SymbolTable, offset, policy, scratch)?
+            && let Some(symbol) = scratch.frames.pop()
+            && let Some(frame) = scratch.frames.last_mut()
+        {
+            frame.name = symbol.name;
+            frame.function_start = symbol.function_start;
+        }
+        Ok(())
+    }
+
+    /// Appends the frames of one table to `scratch.frames`; whether there are any.
+    fn find(
+        &self,
+        table: Table,
+        offset: ImageOffset,
+        policy: LinePolicy,
+        scratch: &mut Scratch,
+    ) -> Result<bool, Error> {
+        let index = offset.0 / u64::from(self.metadata().chunk_span);
+        if !self.metadata().chunks(table).contains(&index) {
+            return Ok(false);
+        }
+        let plain = decompressor(&mut scratch.plain, || Ok(&[]))?;
+        let chunk = scratch.chunks.get_or_load((table.structure(), index), || {
+            let chunk = self.load_chunk(table, index, plain)?;
+            let memory = size_of_val(&chunk) + chunk.as_ref().map_or(0, crate::scratch::LoadedChunk::memory);
+            Ok((chunk, memory))
+        })?;
+        let Some(chunk) = chunk else { return Ok(false) };
+        scratch.local.clear();
+        let found =
+            chunk.structure.find(offset.0, policy.is_statement(), &mut scratch.locs, &mut scratch.local);
+        let malformed = || self.key(table.structure(), index).malformed("a run does not decode");
+        if !found.ok_or_else(malformed)? {
+            return Ok(false);
+        }
+        let LocalStrings::PoolIds { names, files } = &chunk.strings else {
+            return Err(self.key(table.strings(), index).malformed("its strings are no pool ids"));
+        };
+        let mut strings = BlockReader {
+            index: self,
+            plain: &mut scratch.plain,
+            with_dictionary: &mut scratch.names,
+            blocks: &mut scratch.blocks,
+        };
+        for local in &scratch.local {
+            let name = *names.get(local.name as usize).ok_or_else(malformed)?;
+            let file = *files.get(local.file as usize).ok_or_else(malformed)?;
+            scratch.frames.push(Located {
+                name: strings.copy(Pool::Names, name, &mut scratch.text)?,
+                file: strings.copy(Pool::Files, file, &mut scratch.text)?,
+                line: local.line.map(Id32::get),
+                function_start: local.function_start.map(ImageOffset),
+                table,
+            });
+        }
+        Ok(true)
+    }
+}
+
+/// The decompressor in `slot`, made for `dictionary` where there is none yet.
+fn decompressor<'s, 'd>(
+    slot: &'s mut Option<Decompressor>,
+    dictionary: impl FnOnce() -> Result<&'d [u8], Error>,
+) -> Result<&'s mut Decompressor, Error> {
+    match slot {
+        Some(made) => Ok(made),
+        None => Ok(slot.insert(Decompressor::new(dictionary()?)?)),
+    }
+}
+
+/// Reads strings through a cache of blocks.
+struct BlockReader<'a, B> {
+    index: &'a Index<B>,
+    plain: &'a mut Option<Decompressor>,
+    with_dictionary: &'a mut Option<Decompressor>,
+    blocks: &'a mut Cache<Block>,
+}
+
+impl<B: AsRef<[u8]>> BlockReader<'_, B> {
+    fn get(&mut self, pool: Pool, id: Id32) -> Result<&[u8], Error> {
+        let index = self.index;
+        let per_block = index.pool(pool).strings_per_block.max(1);
+        let (block, within) = (u64::from(id.get() / per_block), (id.get() % per_block) as usize);
+        let section = match pool {
+            Pool::Names => SectionKind::Names,
+            Pool::Files => SectionKind::Files,
+        };
+        let (plain, with_dictionary) = (&mut *self.plain, &mut *self.with_dictionary);
+        let loaded = self.blocks.get_or_load((section, block), || {
+            let decompressor = match pool {
+                Pool::Names => decompressor(with_dictionary, || index.dictionary())?,
+                Pool::Files => decompressor(plain, || Ok(&[]))?,
+            };
+            let loaded = index.load_block(pool, block, decompressor)?;
+            let memory = size_of_val(&loaded) + loaded.memory();
+            Ok((loaded, memory))
+        })?;
+        loaded.get(within).ok_or_else(|| index.key(section, block).malformed("no such string"))
+    }
+
+    /// Appends the string to `text`; where it then lies there.
+    fn copy(
+        &mut self,
+        pool: Pool,
+        id: Option<Id32>,
+        text: &mut Vec<u8>,
+    ) -> Result<Option<std::ops::Range<usize>>, Error> {
+        let Some(id) = id else { return Ok(None) };
+        let string = self.get(pool, id)?;
+        let start = text.len();
+        text.extend_from_slice(string);
+        Ok(Some(start..text.len()))
+    }
+}
+
+/// Reads strings of an index one after the other, for whoever walks through all of it.
+pub(crate) struct Strings<'i, B> {
+    index: &'i Index<B>,
+    scratch: Scratch,
+}
+
+impl<'i, B: AsRef<[u8]>> Strings<'i, B> {
+    pub(crate) fn new(index: &'i Index<B>) -> Self {
+        Self { index, scratch: Scratch::default() }
+    }
+
+    pub(crate) fn get(&mut self, pool: Pool, id: Id32) -> Result<&[u8], Error> {
+        self.scratch.attach(self.index.digest());
+        let Scratch { plain, names, blocks, text, .. } = &mut self.scratch;
+        let mut reader = BlockReader { index: self.index, plain, with_dictionary: names, blocks };
+        let at = reader.copy(pool, Some(id), text)?;
+        Ok(at.and_then(|at| text.get(at)).unwrap_or_default())
+    }
+}

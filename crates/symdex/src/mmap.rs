@@ -1,0 +1,36 @@
+//! The one module with `unsafe`: mapping an index file into memory.
+
+use std::fs::File;
+use std::path::Path;
+
+use memmap2::Mmap;
+
+use crate::error::Error;
+use crate::index::Index;
+
+/// Maps the file at `path`.
+///
+/// # Errors
+///
+/// [`std::io::Error`] where the file cannot be opened or mapped.
+pub fn map_file(path: &Path) -> std::io::Result<Mmap> {
+    let file = File::open(path)?;
+    // A directory opens on Unix, and maps as "no such device"; say what it is instead.
+    if file.metadata()?.is_dir() {
+        return Err(std::io::ErrorKind::IsADirectory.into());
+    }
+    // SAFETY: the map is read-only and private to this process. What stays with the caller is that nobody truncates or
+    // rewrites the file meanwhile: symdex publishes its files by rename and never changes one in place.
+    unsafe { Mmap::map(&file) }
+}
+
+impl Index<Mmap> {
+    /// Opens the index file at `path`, mapped into memory.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] where the file cannot be read, else as [`Index::open`].
+    pub fn open_file(path: &Path) -> Result<Self, Error> {
+        Self::open(map_file(path)?)
+    }
+}
