@@ -14,7 +14,7 @@ const CUT: &str = "…";
 
 /// The name as a person reads it: C++, Rust and Swift demangled, everything else as it is.
 ///
-/// Swift names are simplified, as Apple's atos prints them (`closure #1 in f(_:)`, without module and types); C++ names have
+/// Swift names are simplified, much as Apple's atos prints them: without module, return type and suffixes. C++ names have
 /// their parameters. A name that no demangler takes comes back as it is; bytes that are no UTF-8 are replaced. A text of more
 /// than 64 KiB is cut and ends with `…`.
 ///
@@ -31,7 +31,7 @@ pub fn demangle(name: &[u8]) -> Cow<'_, str> {
     let raw = String::from_utf8_lossy(name);
     // By prefix: the language of a unit says little about its names once LTO has merged units.
     let options = match name {
-        [b'$', b's' | b'S' | b'e', ..] | [b'_', b'T', ..] => DemangleOptions::name_only(),
+        [b'$', b's' | b'S' | b'e', ..] | [b'_', b'T', ..] => DemangleOptions::name_only().parameters(true),
         [b'_', b'Z' | b'R', ..] | [b'_', b'_', b'Z', ..] => DemangleOptions::complete(),
         _ => return raw,
     };
@@ -61,7 +61,7 @@ mod tests {
             ("_ZN3foo3barEi", "foo::bar(int)"),
             ("_ZN4core3fmt5write17h0123456789abcdefE", "core::fmt::write"),
             ("_RNvC6_123foo3bar", "123foo::bar"),
-            ("$s4Demo5widgetyyFTo", "@objc widget()"),
+            ("$s4Demo6WidgetC4drawyyFTo", "@objc Widget.draw()"),
             ("main", "main"),
             ("_OUTLINED_FUNCTION_0", "_OUTLINED_FUNCTION_0"),
             ("_Zgarbage", "_Zgarbage"),

@@ -169,6 +169,6 @@ mod tests {
 
     #[test]
     fn an_id_below_zero_is_refused() {
-        assert!(LocalStrings::decode(&[0, 1, 0, 4, 0, 0]).is_none());
+        assert!(LocalStrings::decode(&[0, 1, 0, 5, 0, 0]).is_none());
     }
 }

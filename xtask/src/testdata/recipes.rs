@@ -1,0 +1,226 @@
+//! What is made: one [`Recipe`] for each debug file under `testdata/dsyms`, as data.
+
+/// An architecture and how images of it are linked.
+pub(crate) struct Arch {
+    pub(crate) name: &'static str,
+    pub(crate) triple: &'static str,
+    /// `None`: ld64.lld refuses this architecture, [`super::tinylink`] stands in.
+    pub(crate) platform: Option<[&'static str; 2]>,
+    /// The CPU subtype to write, where ld64.lld writes "all" instead.
+    pub(crate) subtype: Option<u32>,
+}
+
+pub(crate) static ARM64: Arch =
+    Arch { name: "arm64", triple: "arm64-apple-macos13.0", platform: Some(["macos", "13.0"]), subtype: None };
+pub(crate) static ARM64_IOS: Arch =
+    Arch { name: "arm64", triple: "arm64-apple-ios15.0", platform: Some(["ios", "15.0"]), subtype: None };
+static ARM64E: Arch = Arch {
+    name: "arm64e",
+    triple: "arm64e-apple-macos13.0",
+    platform: Some(["macos", "13.0"]),
+    subtype: Some(0x8000_0002),
+};
+static X86_64: Arch = Arch {
+    name: "x86_64",
+    triple: "x86_64-apple-macos13.0",
+    platform: Some(["macos", "13.0"]),
+    subtype: None,
+};
+static ARMV7: Arch = Arch { name: "armv7", triple: "armv7-apple-ios9.0", platform: None, subtype: None };
+static I386: Arch = Arch { name: "i386", triple: "i386-apple-macos10.13", platform: None, subtype: None };
+
+/// One source file, named from the source root, and the flags it is compiled with.
+///
+/// The file name says how: `.c`, `.m`, `.cpp`, `.mm`, `.s`; `.swift.c` is C whose functions carry Swift
+/// names (see [`super::image`]).
+pub(crate) struct Unit {
+    pub(crate) source: &'static str,
+    pub(crate) flags: &'static [&'static str],
+}
+
+/// An image to link and make a debug file of.
+pub(crate) struct Recipe {
+    /// The image's file name.
+    pub(crate) name: &'static str,
+    /// The bundle's file name without `.dSYM`; `None`: the image's.
+    pub(crate) bundle: Option<&'static str>,
+    pub(crate) arches: &'static [&'static Arch],
+    pub(crate) dylib: bool,
+    pub(crate) units: &'static [Unit],
+    pub(crate) link: &'static [&'static str],
+    pub(crate) dsymutil: &'static [&'static str],
+    /// A section whose header is taken out of the debug file.
+    pub(crate) without_section: Option<&'static str>,
+}
+
+/// A thin arm64 executable; its base is 0x100000000.
+pub(crate) const EXECUTABLE: Recipe = Recipe {
+    name: "",
+    bundle: None,
+    arches: &[&ARM64],
+    dylib: false,
+    units: &[],
+    link: &[],
+    dsymutil: &[],
+    without_section: None,
+};
+
+/// A thin arm64 dylib; its base is 0.
+pub(crate) const DYLIB: Recipe = Recipe { dylib: true, ..EXECUTABLE };
+
+const fn unit(source: &'static str, flags: &'static [&'static str]) -> Unit {
+    Unit { source, flags }
+}
+
+const G: &[&str] = &["-O2", "-g"];
+const PLAIN: Unit = unit("inline/plain.c", &["-O2"]);
+/// The units of `inline` without a `main`, to go with others into a dylib.
+const INLINE: Unit = unit("inline/main.c", &["-O2", "-g", "-DLIBRARY"]);
+const INLINE_UNITS: &[Unit] = &[unit("inline/main.c", G), PLAIN];
+
+const OUTLINE: &[&str] = &["-Oz", "-g", "-mllvm", "-enable-machine-outliner"];
+const OUTLINE_SECOND: &[&str] = &["-Oz", "-g", "-mllvm", "-enable-machine-outliner", "-DSECOND"];
+const SPLIT: &[&str] = &["-O2", "-g", "-mllvm", "-hot-cold-split", "-mllvm", "-hotcoldsplit-threshold=-10"];
+const LTO: &[&str] = &["-O2", "-g", "-flto"];
+const FOLD_UNITS: &[Unit] = &[unit("layout/fold.c", G), INLINE, PLAIN];
+
+/// Every debug file under `testdata/dsyms`.
+pub(crate) static RECIPES: &[Recipe] = &[
+    // DWARF versions.
+    Recipe {
+        name: "inline-dwarf2",
+        units: &[unit("inline/main.c", &["-O2", "-gdwarf-2"]), PLAIN],
+        ..EXECUTABLE
+    },
+    Recipe {
+        name: "inline-dwarf3",
+        units: &[unit("inline/main.c", &["-O2", "-gdwarf-3"]), PLAIN],
+        ..EXECUTABLE
+    },
+    Recipe {
+        name: "inline-dwarf4",
+        units: &[unit("inline/main.c", &["-O2", "-gdwarf-4"]), PLAIN],
+        ..EXECUTABLE
+    },
+    Recipe {
+        name: "inline-dwarf5",
+        units: &[unit("inline/main.c", &["-O2", "-gdwarf-5"]), PLAIN],
+        ..EXECUTABLE
+    },
+    Recipe {
+        name: "mixed-dwarf",
+        units: &[
+            unit("inline/main.c", &["-O2", "-gdwarf-2", "-DLIBRARY"]),
+            unit("layout/lines.c", &["-O2", "-gdwarf-3"]),
+            unit("layout/cold.c", &["-O2", "-gdwarf-4"]),
+            unit("shapes/shapes.cpp", &["-O2", "-gdwarf-5"]),
+            PLAIN,
+        ],
+        ..DYLIB
+    },
+    // Architectures.
+    Recipe { name: "i386", arches: &[&I386], units: INLINE_UNITS, ..EXECUTABLE },
+    Recipe { name: "fat", arches: &[&ARM64, &ARM64E, &X86_64], units: INLINE_UNITS, ..EXECUTABLE },
+    Recipe {
+        name: "fat64",
+        arches: &[&ARM64, &X86_64],
+        units: INLINE_UNITS,
+        dsymutil: &["--fat64"],
+        ..EXECUTABLE
+    },
+    Recipe { name: "fat-armv7", arches: &[&ARMV7, &ARM64], units: INLINE_UNITS, ..EXECUTABLE },
+    // Languages.
+    Recipe { name: "cxx", units: &[unit("shapes/shapes.cpp", G), INLINE, PLAIN], ..DYLIB },
+    Recipe {
+        name: "cxx-line-tables-only",
+        units: &[
+            unit("shapes/shapes.cpp", &["-O2", "-gline-tables-only"]),
+            unit("inline/main.c", &["-O2", "-gline-tables-only", "-DLIBRARY"]),
+            PLAIN,
+        ],
+        ..DYLIB
+    },
+    Recipe { name: "objc", units: &[unit("objc/Player.m", G), INLINE, PLAIN], ..DYLIB },
+    Recipe {
+        name: "swift-names",
+        units: &[unit("swift/Feed.swift.c", G), unit("swift/Labels.c", G)],
+        ..DYLIB
+    },
+    // What optimisers and linkers do to code.
+    Recipe {
+        name: "outliner",
+        units: &[unit("layout/outline.c", OUTLINE), unit("layout/outline.c", OUTLINE_SECOND), INLINE, PLAIN],
+        ..DYLIB
+    },
+    Recipe {
+        name: "lto",
+        units: &[unit("lto/entry.cpp", LTO), unit("lto/left.cpp", LTO), unit("lto/right.cpp", LTO)],
+        link: &["-object_path_lto", "lto.o"],
+        ..EXECUTABLE
+    },
+    Recipe { name: "icf", units: FOLD_UNITS, link: &["--icf=all"], ..DYLIB },
+    Recipe {
+        name: "dead-strip",
+        units: FOLD_UNITS,
+        link: &["-dead_strip", "-exported_symbol", "_fold_entry", "-exported_symbol", "_paint"],
+        ..DYLIB
+    },
+    Recipe { name: "cold-split", units: &[unit("layout/cold.c", SPLIT), INLINE, PLAIN], ..DYLIB },
+    // Odd contents.
+    Recipe {
+        name: "odd-lines",
+        units: &[
+            unit("layout/lines.c", G),
+            unit("odd paths/größe 尺寸.c", G),
+            unit("asm/leaf_arm64.s", &["-g"]),
+            INLINE,
+            PLAIN,
+        ],
+        ..DYLIB
+    },
+    Recipe {
+        name: "no-aranges",
+        units: &[unit("shapes/shapes.cpp", G), INLINE, PLAIN],
+        without_section: Some("__debug_aranges"),
+        ..DYLIB
+    },
+];
+
+/// The image of the demo that has no debug file.
+pub(crate) static DEMO_PLAIN: Recipe =
+    Recipe { name: "DemoPlain.dylib", arches: IOS, units: &[unit("demo/Plain/plain.c", BLOCKS)], ..DYLIB };
+
+/// The demo's framework; linked after [`DEMO_PLAIN`], which lies in the folder beside it.
+pub(crate) static DEMO_KIT: Recipe = Recipe {
+    name: "DemoKit",
+    bundle: Some("DemoKit.framework"),
+    arches: IOS,
+    units: &[
+        unit("demo/Kit/Decoder.cpp", DEMO),
+        unit("demo/Kit/Prefetcher.cpp", DEMO),
+        unit("demo/Kit/TileCache.cpp", DEMO),
+        unit("demo/Kit/rle.c", DEMO),
+    ],
+    link: &["../DemoPlain.dylib/DemoPlain.dylib"],
+    ..DYLIB
+};
+
+/// The demo's app; linked last.
+pub(crate) static DEMO_APP: Recipe = Recipe {
+    name: "DemoApp",
+    bundle: Some("DemoApp.app"),
+    arches: IOS,
+    units: &[
+        unit("demo/App/main.m", DEMO),
+        unit("demo/App/Canvas.mm", DEMO),
+        unit("demo/App/Engine.cpp", DEMO),
+        unit("demo/App/TileLoader.swift.c", DEMO),
+        unit("demo/App/ViewController.swift.c", DEMO),
+    ],
+    link: &["../DemoKit/DemoKit", "../DemoPlain.dylib/DemoPlain.dylib"],
+    ..EXECUTABLE
+};
+
+const IOS: &[&Arch] = &[&ARM64_IOS];
+const BLOCKS: &[&str] = &["-O2", "-fblocks"];
+const DEMO: &[&str] = &["-O2", "-g", "-fblocks"];

@@ -1,0 +1,96 @@
+//! The programs that make debug files, and how they are run.
+//!
+//! Everything comes from LLVM 19; no SDK is needed, because no source includes a header that is not
+//! ours and the linker leaves undefined symbols to dyld.
+
+use std::ffi::OsStr;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// Where Debian and Ubuntu put LLVM 19.
+const DEFAULT_BIN: &str = "/usr/lib/llvm-19/bin";
+
+const HOW_TO_GET: &str = "Debian: `apt-get install clang-19 lld-19 llvm-19`; \
+    elsewhere, set LLVM_BIN to the `bin` folder of an LLVM 19";
+
+/// Tools used, in the order in which a missing one is reported.
+const NEEDED: [&str; 7] =
+    ["clang", "clang++", "ld64.lld", "dsymutil", "llvm-lipo", "llvm-objdump", "llvm-symbolizer"];
+
+/// The LLVM programs, all run in one scratch folder with nothing of the caller's environment.
+pub(crate) struct Tools {
+    bin: PathBuf,
+    scratch: PathBuf,
+}
+
+impl Tools {
+    /// The tools of `LLVM_BIN` or of Debian's folder; `scratch` is theirs to write to.
+    ///
+    /// # Errors
+    /// The tools that are missing, and how to get them.
+    pub(crate) fn find(scratch: &Path) -> Result<Self> {
+        let bin = std::env::var_os("LLVM_BIN").map_or_else(|| PathBuf::from(DEFAULT_BIN), PathBuf::from);
+        let missing: Vec<&str> = NEEDED.into_iter().filter(|tool| !bin.join(tool).is_file()).collect();
+        ensure!(missing.is_empty(), "{} not in {}. {HOW_TO_GET}", missing.join(", "), bin.display());
+        // dsymutil runs `lipo` from the PATH to put fat files together.
+        let path = scratch.join("path");
+        std::fs::create_dir_all(&path)?;
+        symlink(bin.join("llvm-lipo"), path.join("lipo"))?;
+        Ok(Self { bin, scratch: scratch.to_path_buf() })
+    }
+
+    /// A command that runs `tool` in `folder`.
+    pub(crate) fn command(&self, tool: &str, folder: &Path) -> Command {
+        let mut command = Command::new(self.bin.join(tool));
+        command
+            .current_dir(folder)
+            .env_clear()
+            .env("PATH", self.scratch.join("path"))
+            .env("TMPDIR", &self.scratch)
+            // The linker then writes 0 as every object's time, and dsymutil does not compare times.
+            .env("ZERO_AR_DATE", "1");
+        command
+    }
+
+    /// What `tool` prints when run in `folder` with `args`.
+    ///
+    /// # Errors
+    /// The command line and the tool's own words, when it fails or has anything to say on standard error:
+    /// dsymutil leaves an object out with no more than a warning.
+    pub(crate) fn run<A: AsRef<OsStr>>(
+        &self,
+        tool: &str,
+        folder: &Path,
+        args: impl IntoIterator<Item = A>,
+    ) -> Result<String> {
+        let mut command = self.command(tool, folder);
+        command.args(args);
+        let output = command.output().with_context(|| format!("cannot run {tool}"))?;
+        if !output.status.success() || !output.stderr.is_empty() {
+            bail!("{command:?} failed:\n{}", String::from_utf8_lossy(&output.stderr));
+        }
+        String::from_utf8(output.stdout).with_context(|| format!("{tool} printed text that is not UTF-8"))
+    }
+
+    /// One line per tool whose version shows in the bytes made.
+    ///
+    /// # Errors
+    /// A tool that cannot be run.
+    pub(crate) fn versions(&self) -> Result<String> {
+        let mut text = String::new();
+        for tool in ["clang", "ld64.lld", "dsymutil"] {
+            let printed = self.run(tool, &self.scratch, ["--version"])?;
+            let version = printed.lines().find(|line| line.contains("19.") || line.contains("version"));
+            text += &format!("{tool}: {}\n", version.unwrap_or("unknown").trim());
+        }
+        Ok(text)
+    }
+
+    /// Folders whose names must not get into anything that is committed.
+    pub(crate) fn private_folders(&self) -> Vec<String> {
+        [&self.bin, &self.scratch].iter().map(|folder| folder.display().to_string()).collect()
+    }
+}
