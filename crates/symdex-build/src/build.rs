@@ -1,7 +1,22 @@
 //! From an image to the bytes of its index.
 
+use std::ops::Range;
+
+use rayon::prelude::*;
+use symdex::write::{ChunkEncoder, EncodedPool, Id32, Loc, PoolEncoder, Writer};
+use symdex::{BuildOptions, Counts, Table};
+
+use crate::dwarf::{Piece, UnitRange, UnitRanges, Units, unit_ranges};
 use crate::error::Error;
 use crate::image::Image;
+use crate::merge::{ChunkJob, Merge, OutOfOrder, Pools};
+use crate::pools::{Pool, dictionary};
+use crate::report::Problems;
+
+/// Bytes of address space a chunk covers. Larger chunks make a smaller index and a slower first answer.
+const CHUNK_SPAN: u32 = 32 << 10;
+/// Bytes of `.debug_info` that are walked before their ranges are merged: what is in memory at a time.
+const BATCH_SIZE: usize = 32 << 20;
 
 /// How an index is built.
 pub struct Options {
@@ -29,12 +44,177 @@ pub struct Built {
 ///
 /// # Errors
 ///
-/// [`Error::Malformed`] where the debug information as a whole cannot be read. A unit or a function that cannot be read
-/// is left out and counted in the metadata.
+/// [`Error::Index`] where the index would be too large for the format. A unit or a function that cannot be read is left out and
+/// counted in the metadata.
 pub fn build(
-    _image: &Image<'_>,
-    _options: &Options,
-    _progress: &(dyn Fn(u64, u64) + Sync),
+    image: &Image<'_>,
+    options: &Options,
+    progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Built, Error> {
-    unimplemented!("the builder is written next")
+    let mut problems = Problems::default();
+    let units = Units::read(image, &mut problems);
+    let mut warnings = Vec::new();
+    if !image.has_dwarf() {
+        warnings.push("no debug information: only the symbol table is indexed".to_owned());
+    }
+    if units.not_in_aranges != 0 {
+        warnings.push(format!(".debug_aranges misses {} units with code", units.not_in_aranges));
+    }
+    let run = |by_address| Build::new(image, options).run(&units, by_address, problems.clone(), progress);
+    let bytes = match run(true)? {
+        Ok(bytes) => bytes,
+        Err(OutOfOrder) => {
+            warnings.push("units have code below the addresses they state".to_owned());
+            run(false)?.unwrap_or_default()
+        }
+    };
+    Ok(Built { bytes, warnings })
+}
+
+/// A build under way.
+struct Build<'a, 'd> {
+    image: &'a Image<'d>,
+    options: BuildOptions,
+    writer: Writer,
+    pools: Pools<'d>,
+}
+
+impl<'a, 'd> Build<'a, 'd> {
+    fn new(image: &'a Image<'d>, options: &Options) -> Self {
+        let options = BuildOptions { compression_level: options.compression_level };
+        let limit = image.debug_size + (1 << 20);
+        let pools = Pools { names: Pool::new(limit), files: Pool::new(limit) };
+        Self { image, options, writer: Writer::new(image.info.clone(), CHUNK_SPAN, options), pools }
+    }
+
+    /// The index; `OutOfOrder` where `by_address` was asked for and units do not keep to the addresses they state.
+    fn run(
+        mut self,
+        units: &Units<'d>,
+        by_address: bool,
+        mut problems: Problems,
+        progress: &(dyn Fn(u64, u64) + Sync),
+    ) -> Result<Result<Vec<u8>, OutOfOrder>, Error> {
+        let mut counts = Counts { units: units.all.len() as u64, ..Counts::default() };
+        match self.dwarf(units, by_address, &mut problems, &mut counts, progress)? {
+            Ok(()) => {}
+            Err(out_of_order) => return Ok(Err(out_of_order)),
+        }
+        counts.symbols = self.symbols()?;
+        let Pools { names, files } = self.pools;
+        problems.add("names left out: they overlap too much", names.refused);
+        problems.add("file paths left out: there are too many", files.refused);
+        let (names, files) = (names.into_strings(), files.into_strings());
+        let dictionary = dictionary(&names);
+        let id = &self.image.info.id;
+        let names = encode_pool(&PoolEncoder::names(id, &names, &dictionary, self.options))?;
+        let files = encode_pool(&PoolEncoder::files(id, &files, self.options))?;
+        Ok(Ok(self.writer.finish(&dictionary, names, files, counts, problems.into_partial())?))
+    }
+
+    /// Walks the units, batch after batch, and writes the chunks of the `dwarf` table.
+    fn dwarf(
+        &mut self,
+        units: &Units<'d>,
+        by_address: bool,
+        problems: &mut Problems,
+        counts: &mut Counts,
+        progress: &(dyn Fn(u64, u64) + Sync),
+    ) -> Result<Result<(), OutOfOrder>, Error> {
+        let low = |unit: usize| if by_address { units.all[unit].low.unwrap_or(0) } else { 0 };
+        let size = |unit: usize| units.all[unit].unit.header.length_including_self();
+        let mut order: Vec<usize> = (0..units.all.len()).collect();
+        order.sort_by_key(|unit| low(*unit));
+        let total = (0..units.all.len()).map(|unit| size(unit) as u64).sum();
+        let mut merge = Merge::new(CHUNK_SPAN);
+        let mut range_budget = range_budget(self.image);
+        let (mut next, mut done) = (0, 0);
+        while next < order.len() {
+            let batch = batch(&order[next..], size);
+            next += batch.len();
+            let walk = |unit: &usize| unit_ranges(self.image, units, *unit, range_budget);
+            let walked: Vec<UnitRanges<'d>> = batch.par_iter().map(walk).collect();
+            for mut unit in walked {
+                range_budget = range_budget.saturating_sub(unit.range_entries);
+                problems.merge(std::mem::take(&mut unit.problems));
+                if let Err(out_of_order) = merge.add(unit) {
+                    return Ok(Err(out_of_order));
+                }
+            }
+            let watermark = order.get(next).map_or(u64::MAX, |unit| low(*unit));
+            let jobs = merge.advance(watermark, &mut self.pools);
+            self.write(Table::Dwarf, jobs)?;
+            done += batch.iter().map(|unit| size(*unit) as u64).sum::<u64>();
+            progress(done, total);
+        }
+        (counts.functions, counts.ranges) = (merge.functions, merge.ranges());
+        Ok(Ok(()))
+    }
+
+    /// Writes the chunks of the `symbol_table` table; how many ranges it has.
+    fn symbols(&mut self) -> Result<u64, Error> {
+        let mut merge = Merge::new(CHUNK_SPAN);
+        if merge.add(symbol_ranges(self.image)).is_err() {
+            return Ok(0);
+        }
+        let jobs = merge.advance(u64::MAX, &mut self.pools);
+        self.write(Table::SymbolTable, jobs)?;
+        Ok(merge.ranges())
+    }
+
+    fn write(&mut self, table: Table, jobs: Vec<ChunkJob>) -> Result<(), Error> {
+        let encoder = || ChunkEncoder::new(&self.image.info.id, CHUNK_SPAN, self.options);
+        let encode = |encoder: &mut Result<ChunkEncoder, symdex::Error>, job: ChunkJob| match encoder {
+            Ok(encoder) => encoder.encode(table, job.index, &job.ranges, job.new_names, job.new_files),
+            Err(_) => Err(symdex::Error::Unwritable { what: "zstd refuses the compression level" }),
+        };
+        let encoded: Vec<_> = jobs.into_par_iter().map_init(encoder, encode).collect();
+        encoded.into_iter().try_for_each(|chunk| self.writer.push(chunk?)).map_err(Error::from)
+    }
+}
+
+/// The units at the front of `order` that make up one batch: it depends on their sizes alone.
+fn batch(order: &[usize], size: impl Fn(usize) -> usize) -> &[usize] {
+    let mut total = 0;
+    let fits = |unit: &&usize| {
+        let fits = total < BATCH_SIZE;
+        total += size(**unit);
+        fits
+    };
+    &order[..order.iter().take_while(fits).count()]
+}
+
+/// How many range-list entries an image may state: a few times those its sections have room for, as lists are rarely shared.
+fn range_budget(image: &Image<'_>) -> u64 {
+    image.debug_size / 4 + (1 << 20)
+}
+
+/// The functions of the symbol table, as a unit of their own.
+fn symbol_ranges<'d>(image: &Image<'d>) -> UnitRanges<'d> {
+    let mut unit = UnitRanges::default();
+    for (number, symbol) in (0u32..).zip(&image.symbols) {
+        let (start, end) = (symbol.start, symbol.end);
+        let piece = Id32::new(u64::from(number));
+        let name = symbol.name.and_then(|name| {
+            unit.names.push(name.into());
+            Id32::new(unit.names.len() as u64 - 1)
+        });
+        unit.locs.push(Loc { parent: None, name, file: None, line: None });
+        unit.ranges.push(UnitRange { start, end, piece, exact: number, statement: number });
+        let rank = (start, std::cmp::Reverse(end - start), false, std::cmp::Reverse(0));
+        unit.pieces.push(Piece { start, end, function: number, rank });
+    }
+    unit.functions = u32::try_from(image.symbols.len()).unwrap_or(u32::MAX);
+    unit
+}
+
+fn encode_pool<S: AsRef<[u8]> + Sync>(encoder: &PoolEncoder<'_, S>) -> Result<EncodedPool, Error> {
+    /// Blocks one thread encodes at a time.
+    const STEP: u64 = 64;
+    let steps: Vec<Range<u64>> = (0..encoder.blocks().div_ceil(STEP))
+        .map(|step| step * STEP..((step + 1) * STEP).min(encoder.blocks()))
+        .collect();
+    let blocks: Vec<_> =
+        steps.into_par_iter().map(|blocks| encoder.encode(blocks)).collect::<Result<_, _>>()?;
+    Ok(encoder.finish(blocks.concat()))
 }

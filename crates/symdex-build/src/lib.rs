@@ -4,8 +4,13 @@
 //! headers, and [`build`] makes the index.
 
 mod build;
+mod dwarf;
 mod error;
+mod flatten;
 mod image;
+mod merge;
+mod pools;
+mod report;
 mod slice;
 mod symbols;
 

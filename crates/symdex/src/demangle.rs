@@ -20,7 +20,7 @@ const CUT: &str = "…";
 ///
 /// ```
 /// assert_eq!(symdex::demangle(b"_ZN3foo3barEi"), "foo::bar(int)");
-/// assert_eq!(symdex::demangle(b"$s4Demo5widgetyyF"), "widget()");
+/// assert_eq!(symdex::demangle(b"$s4Demo6widgetyyF"), "widget()");
 /// assert_eq!(symdex::demangle(b"-[Widget draw:]"), "-[Widget draw:]");
 /// ```
 #[must_use]

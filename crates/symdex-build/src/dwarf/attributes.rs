@@ -1,0 +1,89 @@
+//! The one place where attributes of functions are matched.
+
+use gimli::{AttributeSpecification, AttributeValue, EntriesRaw, constants};
+
+use super::units::UnitEntry;
+use crate::image::{Image, Reader};
+
+/// What the builder wants to know of a `DW_TAG_subprogram` or a `DW_TAG_inlined_subroutine` (DWARF 5, 3.3).
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Attributes<'d> {
+    pub(crate) low_pc: Option<AttributeValue<Reader<'d>>>,
+    pub(crate) high_pc: Option<AttributeValue<Reader<'d>>>,
+    pub(crate) ranges: Option<AttributeValue<Reader<'d>>>,
+    pub(crate) name: Option<AttributeValue<Reader<'d>>>,
+    pub(crate) linkage_name: Option<AttributeValue<Reader<'d>>>,
+    /// `DW_AT_abstract_origin`, else `DW_AT_specification`: where the rest is said.
+    pub(crate) origin: Option<AttributeValue<Reader<'d>>>,
+    pub(crate) call_file: Option<u64>,
+    pub(crate) call_line: Option<u64>,
+}
+
+impl<'d> Attributes<'d> {
+    /// Reads the attributes that `entries` stands before.
+    pub(crate) fn read(
+        entries: &mut EntriesRaw<'_, Reader<'d>>,
+        specifications: &[AttributeSpecification],
+    ) -> gimli::Result<Self> {
+        let mut attributes = Self::default();
+        for specification in specifications {
+            let attribute = entries.read_attribute(*specification)?;
+            let value = attribute.value();
+            match attribute.name() {
+                constants::DW_AT_low_pc => attributes.low_pc = Some(value),
+                constants::DW_AT_high_pc => attributes.high_pc = Some(value),
+                constants::DW_AT_ranges => attributes.ranges = Some(value),
+                constants::DW_AT_name => attributes.name = Some(value),
+                constants::DW_AT_linkage_name | constants::DW_AT_MIPS_linkage_name => {
+                    attributes.linkage_name = Some(value);
+                }
+                constants::DW_AT_abstract_origin => attributes.origin = Some(value),
+                constants::DW_AT_specification => attributes.origin = attributes.origin.or(Some(value)),
+                constants::DW_AT_call_file => attributes.call_file = file_index(&value),
+                constants::DW_AT_call_line => attributes.call_line = value.udata_value(),
+                _ => {}
+            }
+        }
+        Ok(attributes)
+    }
+
+    /// Whether the entry claims to have code.
+    pub(crate) fn has_code(&self) -> bool {
+        self.ranges.is_some() || self.low_pc.is_some()
+    }
+
+    /// The entry's ranges as the file states them, in SVMAs, given to `each` one by one. `DW_AT_ranges` wins over
+    /// `DW_AT_low_pc` where an entry has both, as the base of its ranges.
+    pub(crate) fn each_range(
+        &self,
+        image: &Image<'d>,
+        unit: &UnitEntry<'d>,
+        mut each: impl FnMut(u64, u64) -> gimli::Result<()>,
+    ) -> gimli::Result<()> {
+        let (dwarf, unit) = (&image.dwarf, &unit.unit);
+        if let Some(ranges) = self.ranges {
+            let Some(offset) = dwarf.attr_ranges_offset(unit, ranges)? else { return Ok(()) };
+            let mut ranges = dwarf.ranges(unit, offset)?;
+            while let Some(range) = ranges.next()? {
+                each(range.begin, range.end)?;
+            }
+            return Ok(());
+        }
+        let Some(low) = self.low_pc.map(|low| dwarf.attr_address(unit, low)).transpose()?.flatten() else {
+            return Ok(());
+        };
+        let Some(high_pc) = self.high_pc else { return Ok(()) };
+        // Of class constant it is a size, of class address an address (DWARF 5, 2.17.2).
+        match high_pc.udata_value() {
+            Some(size) => each(low, low.saturating_add(size)),
+            None => dwarf.attr_address(unit, high_pc)?.map_or(Ok(()), |high| each(low, high)),
+        }
+    }
+}
+
+fn file_index(value: &AttributeValue<Reader<'_>>) -> Option<u64> {
+    match value {
+        AttributeValue::FileIndex(index) => Some(*index),
+        other => other.udata_value(),
+    }
+}

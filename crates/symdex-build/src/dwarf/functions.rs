@@ -1,0 +1,221 @@
+//! The functions of a unit: its subprograms with code and, below each, the tree of inlined subroutines.
+
+use gimli::constants;
+use rustc_hash::FxHashMap;
+use symdex::write::Id32;
+
+use super::attributes::Attributes;
+use super::names::{Called, EntryId, Name, Names};
+use super::units::{UnitEntry, Units};
+use crate::flatten::intersect;
+use crate::image::Image;
+use crate::report::Problems;
+
+/// Inlined subroutines deeper than this count as part of the one at this depth. Real chains stay below 200.
+const MAX_DEPTH: u32 = 512;
+
+/// A subprogram or an inlined subroutine with code: one inline instance.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    /// The node it is inlined into; `None` for a subprogram.
+    pub(crate) parent: Option<Id32>,
+    /// 0 for a subprogram.
+    pub(crate) depth: u32,
+    /// By number in [`Functions::names`].
+    pub(crate) name: Option<Id32>,
+    /// Where it was called from: an index into the unit's line table, and a line.
+    pub(crate) call_file: Option<u64>,
+    pub(crate) call_line: Option<u64>,
+    /// Its ranges as image offsets, in [`Functions::ranges`], sorted, none overlapping, within its parent's.
+    pub(crate) ranges: std::ops::Range<usize>,
+    /// Where its entry lies in `.debug_info`.
+    pub(crate) offset: usize,
+}
+
+/// The functions of one unit.
+#[derive(Default)]
+pub(crate) struct Functions<'d> {
+    /// Parents come before their children, and all of a subprogram's nodes before the next subprogram's unless one is nested in
+    /// the other.
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) ranges: Vec<(u64, u64)>,
+    pub(crate) names: Vec<Name<'d>>,
+    /// How many range-list entries were read.
+    pub(crate) range_entries: u64,
+    pub(crate) problems: Problems,
+}
+
+/// Walks through unit number `unit`. At most `range_budget` entries of range lists are read: lists can be shared by any number of
+/// entries, so that a small file can state more ranges than memory holds.
+pub(crate) fn functions<'d>(
+    image: &Image<'d>,
+    units: &Units<'d>,
+    unit: usize,
+    range_budget: u64,
+) -> Functions<'d> {
+    let mut walk = Walk {
+        image,
+        entry: &units.all[unit],
+        unit,
+        range_budget,
+        names: Names::new(image, units, unit),
+        functions: Functions::default(),
+        by_called: FxHashMap::default(),
+        by_text: FxHashMap::default(),
+        open: Vec::new(),
+        too_deep: 0,
+        bad_ranges: 0,
+    };
+    let result = walk.all();
+    let Walk { mut functions, names, entry, too_deep, bad_ranges, .. } = walk;
+    if let Err(error) = result {
+        functions.problems.unit(entry.offset, &error.to_string());
+    }
+    functions.problems.add("inlined subroutines nested too deeply", too_deep);
+    functions.problems.add("inverted or unreadable ranges of functions", bad_ranges);
+    functions.problems.add("names whose origins form a circle or a long chain", names.too_long);
+    functions
+}
+
+struct Walk<'a, 'd> {
+    image: &'a Image<'d>,
+    entry: &'a UnitEntry<'d>,
+    unit: usize,
+    range_budget: u64,
+    names: Names<'a, 'd>,
+    functions: Functions<'d>,
+    /// Names of inlined subroutines by the entry they originate from.
+    by_called: FxHashMap<EntryId, Option<Id32>>,
+    by_text: FxHashMap<Name<'d>, Option<Id32>>,
+    /// The entries around the current one that are functions: depth, and node if it has code.
+    open: Vec<(isize, Option<Id32>)>,
+    too_deep: u64,
+    bad_ranges: u64,
+}
+
+impl<'d> Walk<'_, 'd> {
+    fn all(&mut self) -> gimli::Result<()> {
+        let mut entries = self.entry.unit.entries_raw(None)?;
+        while !entries.is_empty() {
+            let (offset, depth) = (entries.next_offset(), entries.next_depth());
+            let Some(abbreviation) = entries.read_abbreviation()? else { continue };
+            let is_subprogram = abbreviation.tag() == constants::DW_TAG_subprogram;
+            if !is_subprogram && abbreviation.tag() != constants::DW_TAG_inlined_subroutine {
+                entries.skip_attributes(abbreviation.attributes())?;
+                continue;
+            }
+            let attributes = Attributes::read(&mut entries, abbreviation.attributes())?;
+            while self.open.pop_if(|(opened, _)| *opened >= depth).is_some() {}
+            let node = match is_subprogram {
+                true => self.subprogram((self.unit, offset), &attributes),
+                false => self.inlined((self.unit, offset), &attributes),
+            };
+            if abbreviation.has_children() {
+                self.open.push((depth, node));
+            }
+        }
+        Ok(())
+    }
+
+    fn subprogram(&mut self, entry: EntryId, attributes: &Attributes<'d>) -> Option<Id32> {
+        let ranges = self.ranges(attributes);
+        let start = ranges.first()?.0;
+        let called = self.names.called(entry, attributes);
+        let name = self.names.concrete(called, start);
+        let name = self.number(name);
+        self.push(entry, None, 0, name, attributes, &ranges)
+    }
+
+    fn inlined(&mut self, entry: EntryId, attributes: &Attributes<'d>) -> Option<Id32> {
+        // Without code around it, this is the tree of an abstract function.
+        let parent = self.open.last()?.1?;
+        let Node { depth, ranges: around, .. } = &self.functions.nodes[parent.index()];
+        let (depth, around) = (depth + 1, around.clone());
+        if depth > MAX_DEPTH {
+            self.too_deep += 1;
+            return Some(parent);
+        }
+        let ranges = intersect(&self.ranges(attributes), &self.functions.ranges[around]);
+        if ranges.is_empty() {
+            // Its children are dropped with it, as they could have no code of their own.
+            return None;
+        }
+        let name = self.inlined_name(entry, attributes);
+        self.push(entry, Some(parent), depth, name, attributes, &ranges)
+    }
+
+    fn inlined_name(&mut self, entry: EntryId, attributes: &Attributes<'d>) -> Option<Id32> {
+        let origin = attributes.origin.and_then(|origin| self.names.entry(self.unit, origin));
+        if let Some(known) = origin.and_then(|origin| self.by_called.get(&origin)) {
+            return *known;
+        }
+        let called: Option<Called<'d>> = self.names.called(entry, attributes);
+        let name = self.names.inlined(called);
+        let number = self.number(name);
+        if let Some(origin) = origin {
+            self.by_called.insert(origin, number);
+        }
+        number
+    }
+
+    /// The number of a name in this unit.
+    fn number(&mut self, name: Option<Name<'d>>) -> Option<Id32> {
+        let name = name?;
+        if let Some(number) = self.by_text.get(&name) {
+            return *number;
+        }
+        let number = Id32::new(self.functions.names.len() as u64);
+        self.functions.names.push(name.clone());
+        self.by_text.insert(name, number);
+        number
+    }
+
+    fn push(
+        &mut self,
+        entry: EntryId,
+        parent: Option<Id32>,
+        depth: u32,
+        name: Option<Id32>,
+        attributes: &Attributes<'d>,
+        ranges: &[(u64, u64)],
+    ) -> Option<Id32> {
+        let first = self.functions.ranges.len();
+        self.functions.ranges.extend_from_slice(ranges);
+        let ranges = first..self.functions.ranges.len();
+        let number = Id32::new(self.functions.nodes.len() as u64)?;
+        let (call_file, call_line) = (attributes.call_file, attributes.call_line);
+        let offset = self.entry.offset + entry.1.0;
+        self.functions.nodes.push(Node { parent, depth, name, call_file, call_line, ranges, offset });
+        Some(number)
+    }
+
+    /// The ranges of an entry as image offsets: those that lie in executable sections, sorted, none overlapping.
+    fn ranges(&mut self, attributes: &Attributes<'d>) -> Vec<(u64, u64)> {
+        let mut ranges: Vec<(u64, u64)> = Vec::new();
+        if !attributes.has_code() {
+            return ranges;
+        }
+        let image = self.image;
+        let (mut read, mut inverted) = (0, 0);
+        let left = self.range_budget.saturating_sub(self.functions.range_entries);
+        let result = attributes.each_range(image, self.entry, |start, end| {
+            read += 1;
+            // Wherever code was dropped, linkers leave 0, 1, -1 or -2: none of them lies in an executable section. An empty
+            // range is no loss either.
+            match image.executable_part(start, end) {
+                Some(part) => ranges.push(part),
+                None => inverted += u64::from(start > end),
+            }
+            if read > left { Err(gimli::Error::OffsetOutOfBounds(read)) } else { Ok(()) }
+        });
+        self.functions.range_entries += read;
+        self.bad_ranges += inverted + u64::from(result.is_err());
+        ranges.sort_unstable();
+        ranges.dedup_by(|next, last| {
+            let joined = next.0 <= last.1;
+            last.1 = if joined { last.1.max(next.1) } else { last.1 };
+            joined
+        });
+        ranges
+    }
+}

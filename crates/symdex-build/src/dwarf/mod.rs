@@ -1,0 +1,11 @@
+//! Debug information: units, the functions and inlined subroutines in them, their lines, and the ranges these make.
+
+mod attributes;
+mod functions;
+mod lines;
+mod names;
+mod ranges;
+mod units;
+
+pub(crate) use ranges::{Piece, Rank, UnitRange, UnitRanges, unit_ranges};
+pub(crate) use units::Units;

@@ -1,0 +1,245 @@
+//! The names of functions.
+
+use gimli::{AttributeValue, UnitOffset, constants};
+use rustc_hash::FxHashMap;
+use symdex::write::Id32;
+
+use super::attributes::Attributes;
+use super::units::Units;
+use crate::image::{Image, Reader};
+
+/// How many entries a name may be looked for in: origins and specifications chain, and may form a circle.
+const MAX_STEPS: usize = 16;
+/// The longest name that is kept, in bytes; what is longer is cut.
+const MAX_NAME: usize = 64 << 10;
+
+/// A name: most lie in the debug file, those that had to be put together do not.
+pub(crate) type Name<'d> = std::borrow::Cow<'d, [u8]>;
+
+/// Where an entry stands: its unit's number and its offset in that unit.
+pub(crate) type EntryId = (usize, UnitOffset);
+
+/// What the debug information calls a function.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Called<'d> {
+    /// The mangled name, as the linker knows it.
+    Linkage(&'d [u8]),
+    /// `DW_AT_name` alone, and the entry that has it, whose scopes make the qualified name.
+    Plain(&'d [u8], EntryId),
+}
+
+/// Finds names, and remembers what it found.
+pub(crate) struct Names<'a, 'd> {
+    image: &'a Image<'d>,
+    units: &'a Units<'d>,
+    /// Scopes of the units that were asked for.
+    scopes: FxHashMap<usize, Scopes<'d>>,
+    /// How many bytes of names may still be put together: scopes can nest at will, and each function repeats them.
+    budget: usize,
+    /// Chains that were longer than [`MAX_STEPS`].
+    pub(crate) too_long: u64,
+}
+
+impl<'a, 'd> Names<'a, 'd> {
+    /// Names for the functions of unit number `unit`.
+    pub(crate) fn new(image: &'a Image<'d>, units: &'a Units<'d>, unit: usize) -> Self {
+        let budget = 4 * units.all[unit].unit.header.length_including_self() + (1 << 16);
+        Self { image, units, scopes: FxHashMap::default(), budget, too_long: 0 }
+    }
+
+    /// What the entry with these attributes is called: the linkage name found along its origins, else the plain name found first.
+    pub(crate) fn called(&mut self, entry: EntryId, attributes: &Attributes<'d>) -> Option<Called<'d>> {
+        let (mut entry, mut attributes) = (entry, *attributes);
+        let mut plain = None;
+        for _ in 0..MAX_STEPS {
+            if let Some(linkage) = self.string(entry.0, attributes.linkage_name) {
+                return Some(Called::Linkage(linkage));
+            }
+            if plain.is_none() {
+                plain = self.string(entry.0, attributes.name).map(|name| Called::Plain(name, entry));
+            }
+            let Some(origin) = attributes.origin else { return plain };
+            let Some(next) = self.entry(entry.0, origin) else { return plain };
+            let Some(read) = self.attributes(next) else { return plain };
+            (entry, attributes) = (next, read);
+        }
+        self.too_long += 1;
+        plain
+    }
+
+    /// The name of a concrete function whose code starts at image offset `start`.
+    ///
+    /// The linkage name, else the symbol table's name at that very address if it has one only, else the qualified name.
+    pub(crate) fn concrete(&mut self, called: Option<Called<'d>>, start: u64) -> Option<Name<'d>> {
+        let symbol = symbol_at(self.image, start);
+        match called {
+            Some(Called::Linkage(name)) => Some(strip_underscore(name, symbol).into()),
+            Some(Called::Plain(name, entry)) => {
+                Some(symbol.map_or_else(|| self.qualify(name, entry), Into::into))
+            }
+            None => symbol.map(Into::into),
+        }
+    }
+
+    /// The name of an inlined subroutine: the linkage name, else the qualified name.
+    pub(crate) fn inlined(&mut self, called: Option<Called<'d>>) -> Option<Name<'d>> {
+        match called? {
+            Called::Linkage(name) => Some(strip_underscore(name, None).into()),
+            Called::Plain(name, entry) => Some(self.qualify(name, entry)),
+        }
+    }
+
+    /// The entry that a reference in unit `unit` names.
+    pub(crate) fn entry(&self, unit: usize, reference: AttributeValue<Reader<'d>>) -> Option<EntryId> {
+        match reference {
+            AttributeValue::UnitRef(offset) => Some((unit, offset)),
+            AttributeValue::DebugInfoRef(offset) => self.units.containing(offset.0),
+            _ => None,
+        }
+    }
+
+    fn attributes(&self, (unit, offset): EntryId) -> Option<Attributes<'d>> {
+        let unit = &self.units.all[unit].unit;
+        let mut entries = unit.entries_raw(Some(offset)).ok()?;
+        let abbreviation = entries.read_abbreviation().ok()??;
+        Attributes::read(&mut entries, abbreviation.attributes()).ok()
+    }
+
+    fn string(&self, unit: usize, value: Option<AttributeValue<Reader<'d>>>) -> Option<&'d [u8]> {
+        let string = self.image.dwarf.attr_string(&self.units.all[unit].unit, value?).ok()?.slice();
+        Some(&string[..string.len().min(MAX_NAME)]).filter(|string| !string.is_empty())
+    }
+
+    /// `name` with the namespaces and types around its entry before it: `ns::Type::name`.
+    fn qualify(&mut self, name: &'d [u8], (unit, offset): EntryId) -> Name<'d> {
+        if !has_scopes(self.units.all[unit].language) {
+            return name.into();
+        }
+        if !self.scopes.contains_key(&unit) {
+            // A unit that cannot be read to its end gives the scopes before that.
+            let mut scopes = Scopes::default();
+            let _partly = self.read_scopes(unit, &mut scopes);
+            self.scopes.insert(unit, scopes);
+        }
+        let scopes = &self.scopes[&unit];
+        let Some(scope) = scopes.of.get(&offset) else { return name.into() };
+        let names = scopes.around(*scope);
+        let size = names.iter().map(|name| name.len() + 2).sum::<usize>() + name.len();
+        match self.budget.checked_sub(size) {
+            Some(left) if size <= MAX_NAME => self.budget = left,
+            _ => return name.into(),
+        }
+        let mut qualified = Vec::with_capacity(size);
+        for scope in names.iter().rev() {
+            qualified.extend_from_slice(scope);
+            qualified.extend_from_slice(b"::");
+        }
+        qualified.extend_from_slice(name);
+        qualified.into()
+    }
+
+    /// The functions of a unit that stand in a namespace or a type, with the scopes they stand in.
+    fn read_scopes(&self, unit: usize, scopes: &mut Scopes<'d>) -> gimli::Result<()> {
+        // The scopes around the current entry: depth and number.
+        let mut open: Vec<(isize, Id32)> = Vec::new();
+        let mut entries = self.units.all[unit].unit.entries_raw(None)?;
+        while !entries.is_empty() {
+            let (offset, depth) = (entries.next_offset(), entries.next_depth());
+            let Some(abbreviation) = entries.read_abbreviation()? else { continue };
+            while open.pop_if(|(opened, _)| *opened >= depth).is_some() {}
+            let is_scope = is_scope(abbreviation.tag());
+            if !is_scope && abbreviation.tag() != constants::DW_TAG_subprogram {
+                entries.skip_attributes(abbreviation.attributes())?;
+                continue;
+            }
+            let attributes = Attributes::read(&mut entries, abbreviation.attributes())?;
+            let around = open.last().map(|(_, scope)| *scope);
+            if is_scope {
+                let name = self.string(unit, attributes.name).unwrap_or(b"(anonymous)");
+                let Some(number) = Id32::new(scopes.all.len() as u64) else { continue };
+                scopes.all.push((around, name));
+                open.push((depth, number));
+            } else if let (Some(_), Some(around)) = (attributes.name, around) {
+                scopes.of.insert(offset, around);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The namespaces and types of a unit.
+#[derive(Default)]
+struct Scopes<'d> {
+    /// Each with the scope around it and its name.
+    all: Vec<(Option<Id32>, &'d [u8])>,
+    /// The scope each function stands in.
+    of: FxHashMap<UnitOffset, Id32>,
+}
+
+impl<'d> Scopes<'d> {
+    /// The names of a scope and of those around it, innermost first; of scopes nested a thousand deep the inner ones.
+    fn around(&self, scope: Id32) -> Vec<&'d [u8]> {
+        let around = |scope: &Id32| self.all[scope.index()].0;
+        std::iter::successors(Some(scope), around).take(1000).map(|scope| self.all[scope.index()].1).collect()
+    }
+}
+
+fn is_scope(tag: gimli::DwTag) -> bool {
+    matches!(
+        tag,
+        constants::DW_TAG_namespace
+            | constants::DW_TAG_class_type
+            | constants::DW_TAG_structure_type
+            | constants::DW_TAG_union_type
+            | constants::DW_TAG_enumeration_type
+            | constants::DW_TAG_interface_type
+    )
+}
+
+/// Whether names of this language have scopes that a plain name leaves out. C's have none, and an ObjC method's name is whole.
+fn has_scopes(language: Option<gimli::DwLang>) -> bool {
+    !matches!(
+        language,
+        Some(
+            constants::DW_LANG_C
+                | constants::DW_LANG_C89
+                | constants::DW_LANG_C99
+                | constants::DW_LANG_C11
+                | constants::DW_LANG_C17
+                | constants::DW_LANG_ObjC
+                | constants::DW_LANG_Mips_Assembler
+        )
+    )
+}
+
+/// The symbol table's name for the function that starts at image offset `start`, if it is the only one there.
+fn symbol_at<'d>(image: &Image<'d>, start: u64) -> Option<&'d [u8]> {
+    let index = image.symbols.binary_search_by_key(&start, |symbol| symbol.start).ok()?;
+    image.symbols[index].name.filter(|_| !image.symbols[index].aliased)
+}
+
+/// A linkage name without Mach-O's leading `_`.
+///
+/// Most linkage names never had one: clang writes `_ZN…` where the symbol is `__ZN…`. It is there in names that came with it from an
+/// `asm` label and in those of outlined functions; the symbol at the function's entry, if given, tells for certain.
+fn strip_underscore<'d>(linkage: &'d [u8], symbol: Option<&[u8]>) -> &'d [u8] {
+    match linkage.strip_prefix(b"_") {
+        Some(rest) if symbol == Some(rest) => rest,
+        Some(rest) if rest.starts_with(b"OUTLINED_FUNCTION_") || rest.starts_with(b"$") => rest,
+        _ => linkage,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_machos_own_underscore_goes() {
+        assert_eq!(strip_underscore(b"_ZN3fooEv", Some(b"_ZN3fooEv")), b"_ZN3fooEv");
+        assert_eq!(strip_underscore(b"_OUTLINED_FUNCTION_3", None), b"OUTLINED_FUNCTION_3");
+        assert_eq!(strip_underscore(b"_$s4main3fooyyF", None), b"$s4main3fooyyF");
+        assert_eq!(strip_underscore(b"_label", Some(b"label")), b"label");
+        assert_eq!(strip_underscore(b"_label", None), b"_label");
+    }
+}

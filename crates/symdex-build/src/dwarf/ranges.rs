@@ -1,0 +1,330 @@
+//! The ranges of a unit: its inline instances and its line rows, joined.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+use symdex::write::{Id32, Loc};
+
+use super::functions::{Functions, functions};
+use super::lines::{Lines, Row};
+use super::names::Name;
+use super::units::Units;
+use crate::flatten::{Interval, flatten};
+use crate::image::Image;
+use crate::report::Problems;
+
+/// A contiguous piece of a function's code. Most functions have one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// The function, by its number in the unit.
+    pub(crate) function: u32,
+    pub(crate) rank: Rank,
+}
+
+/// What decides between pieces of functions that claim the same code: the one that starts last, then the shortest, then
+/// the one that the symbol table names, then the first in the debug information. The greater rank wins.
+pub(crate) type Rank = (u64, Reverse<u64>, bool, Reverse<usize>);
+
+/// A range of a unit; strings and locs by the unit's own numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UnitRange {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// The piece it belongs to; `None` for line rows outside of any function.
+    pub(crate) piece: Option<Id32>,
+    pub(crate) exact: u32,
+    pub(crate) statement: u32,
+}
+
+/// All that a unit contributes.
+#[derive(Default)]
+pub(crate) struct UnitRanges<'d> {
+    /// Sorted, none empty, none overlapping; equal neighbours merged.
+    pub(crate) ranges: Vec<UnitRange>,
+    pub(crate) pieces: Vec<Piece>,
+    /// Parents come before their children.
+    pub(crate) locs: Vec<Loc>,
+    pub(crate) names: Vec<Name<'d>>,
+    pub(crate) files: Vec<Vec<u8>>,
+    /// How many functions there are.
+    pub(crate) functions: u32,
+    /// How many range-list entries were read.
+    pub(crate) range_entries: u64,
+    pub(crate) problems: Problems,
+}
+
+/// The ranges of unit number `unit`, reading at most `range_budget` range-list entries.
+pub(crate) fn unit_ranges<'d>(
+    image: &Image<'d>,
+    units: &Units<'d>,
+    unit: usize,
+    range_budget: u64,
+) -> UnitRanges<'d> {
+    let mut functions = functions(image, units, unit, range_budget);
+    let mut problems = std::mem::take(&mut functions.problems);
+    let lines = Lines::read(image, &units.all[unit], &mut problems);
+    let (pieces, instances) = instances(image, &functions);
+    let mut join = Join {
+        image,
+        unit: &units.all[unit],
+        functions: &functions,
+        lines: &lines,
+        sites: vec![None; functions.nodes.len()],
+        statements: vec![None; functions.nodes.len() + 1],
+        numbers: FxHashMap::default(),
+        file_numbers: FxHashMap::default(),
+        out: UnitRanges::default(),
+    };
+    join.run(&instances);
+    let out = join.out;
+    let roots = functions.nodes.iter().filter(|node| node.parent.is_none()).count();
+    UnitRanges {
+        pieces,
+        functions: u32::try_from(roots).unwrap_or(u32::MAX),
+        range_entries: functions.range_entries,
+        problems,
+        names: functions.names,
+        ..out
+    }
+}
+
+/// A stretch of code that belongs to one inline instance.
+#[derive(Clone, Copy, Debug)]
+struct Instance {
+    start: u64,
+    end: u64,
+    node: u32,
+    piece: Id32,
+}
+
+/// The pieces of all functions, and the instance at every address that a function covers, in address order.
+fn instances(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Piece>, Vec<Instance>) {
+    let (mut pieces, roots) = pieces(image, functions);
+    pieces.sort_by_key(|piece| piece.start);
+    let inner = inner_stretches(functions, &roots);
+    let interval = |piece: &Piece| Interval { start: piece.start, end: piece.end, priority: piece.rank };
+    let intervals: Vec<_> = pieces.iter().map(interval).collect();
+    let mut instances = Vec::new();
+    for stretch in flatten(&intervals) {
+        let Some(piece) = Id32::new(stretch.owner as u64) else { continue };
+        let inner = &inner[pieces[stretch.owner].function as usize];
+        let first = inner.partition_point(|instance| instance.end <= stretch.start);
+        let clipped = inner[first..].iter().take_while(|instance| instance.start < stretch.end);
+        instances.extend(clipped.map(|instance| Instance {
+            start: instance.start.max(stretch.start),
+            end: instance.end.min(stretch.end),
+            node: instance.node,
+            piece,
+        }));
+    }
+    (pieces, instances)
+}
+
+/// The pieces of all functions, and for each node the function it belongs to.
+fn pieces(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Piece>, Vec<u32>) {
+    let mut pieces = Vec::new();
+    let mut function_of: Vec<u32> = Vec::with_capacity(functions.nodes.len());
+    let mut next = 0;
+    for node in &functions.nodes {
+        if let Some(parent) = node.parent {
+            function_of.push(function_of[parent.index()]);
+            continue;
+        }
+        function_of.push(next);
+        let name = node.name.map(|name| functions.names[name.index()].as_ref());
+        for &(start, end) in &functions.ranges[node.ranges.clone()] {
+            let symbol = image.symbols.binary_search_by_key(&start, |symbol| symbol.start).ok();
+            let symbol = symbol.map(|index| &image.symbols[index]).filter(|symbol| !symbol.aliased);
+            let named = symbol.is_some_and(|symbol| symbol.name.is_some() && symbol.name == name);
+            let rank = (start, Reverse(end - start), named, Reverse(node.offset));
+            pieces.push(Piece { start, end, function: next, rank });
+        }
+        next += 1;
+    }
+    (pieces, function_of)
+}
+
+/// A stretch of one function's code and the innermost node there.
+struct Inner {
+    start: u64,
+    end: u64,
+    node: u32,
+}
+
+/// For each function its stretches, in address order: the deepest node that covers an address owns it.
+fn inner_stretches(functions: &Functions<'_>, function_of: &[u32]) -> Vec<Vec<Inner>> {
+    let mut nodes: Vec<u32> = (0..).take(functions.nodes.len()).collect();
+    // A subprogram nested in another stands between the other's nodes.
+    nodes.sort_by_key(|node| function_of[*node as usize]);
+    let of_one_function = nodes.chunk_by(|a, b| function_of[*a as usize] == function_of[*b as usize]);
+    of_one_function.map(|nodes| inner_of(functions, nodes)).collect()
+}
+
+fn inner_of(functions: &Functions<'_>, nodes: &[u32]) -> Vec<Inner> {
+    let mut intervals = Vec::new();
+    for &number in nodes {
+        let node = &functions.nodes[number as usize];
+        for &(start, end) in &functions.ranges[node.ranges.clone()] {
+            let priority = (node.depth, start, Reverse(end - start), Reverse(number));
+            intervals.push(Interval { start, end, priority });
+        }
+    }
+    intervals.sort_by_key(|interval| interval.start);
+    let inner = |stretch: crate::flatten::Stretch| Inner {
+        start: stretch.start,
+        end: stretch.end,
+        node: intervals[stretch.owner].priority.3.0,
+    };
+    flatten(&intervals).into_iter().map(inner).collect()
+}
+
+/// A file and a line of the unit's own numbers.
+type Position = (Option<Id32>, Option<Id32>);
+
+struct Join<'a, 'd> {
+    image: &'a Image<'d>,
+    unit: &'a super::units::UnitEntry<'d>,
+    functions: &'a Functions<'d>,
+    lines: &'a Lines<'d>,
+    /// For each node the loc it was inlined into, once known: its caller's frame at the call site.
+    sites: Vec<Option<Id32>>,
+    /// For each node, and last for code outside of functions, the last statement row: its sequence and position.
+    statements: Vec<Option<(u32, Position)>>,
+    numbers: FxHashMap<Loc, u32>,
+    file_numbers: FxHashMap<u64, Option<Id32>>,
+    out: UnitRanges<'d>,
+}
+
+impl Join<'_, '_> {
+    fn run(&mut self, instances: &[Instance]) {
+        let mut instances = instances.iter().peekable();
+        let mut rows = self.lines.rows.iter().peekable();
+        let mut at = 0;
+        // What the row at hand stands for under `statement`, settled where the row begins.
+        let mut statement: Position = (None, None);
+        loop {
+            while instances.next_if(|instance| instance.end <= at).is_some() {}
+            while rows.next_if(|row| row.end <= at).is_some() {}
+            let (instance, row) = (instances.peek(), rows.peek());
+            let Some(next) = [instance.map(|i| i.start), row.map(|r| r.start)].into_iter().flatten().min()
+            else {
+                return;
+            };
+            at = at.max(next);
+            let limit = |start: u64, end: u64| if start <= at { end } else { start };
+            let bounds = [instance.map(|i| limit(i.start, i.end)), row.map(|r| limit(r.start, r.end))];
+            let end = bounds.into_iter().flatten().min().unwrap_or(at);
+            let instance = instance.copied().filter(|instance| instance.start <= at).copied();
+            at = match row.filter(|row| row.start <= at) {
+                Some(&&row) => {
+                    if row.start == at {
+                        statement = self.statement(&row, instance.map(|instance| instance.node));
+                    }
+                    self.covered(at, end, instance, &row, statement);
+                    end
+                }
+                // Somebody reaches up to `at`, and it is not a row.
+                None => instance.map_or(end, |instance| self.uncovered(at, end, instance)),
+            };
+        }
+    }
+
+    /// What `row`, which begins in the instance `node`, stands for under the `statement` policy.
+    fn statement(&mut self, row: &Row, node: Option<u32>) -> Position {
+        let own = (self.file(row.file), row.line);
+        let slot = node.map_or(self.functions.nodes.len(), |node| node as usize);
+        if row.is_stmt {
+            self.statements[slot] = Some((row.sequence, own));
+            return own;
+        }
+        match self.statements[slot] {
+            Some((sequence, position)) if sequence == row.sequence => position,
+            _ => own,
+        }
+    }
+
+    /// Code with a row.
+    fn covered(&mut self, start: u64, end: u64, instance: Option<Instance>, row: &Row, statement: Position) {
+        let node = instance.map(|instance| instance.node);
+        let position = (self.file(row.file), row.line);
+        let exact = self.frame(node, position);
+        let statement = self.frame(node, statement);
+        self.push(start, end, instance.map(|instance| instance.piece), exact, statement);
+    }
+
+    /// Code of a function that no row covers; how far the answer holds.
+    fn uncovered(&mut self, start: u64, end: u64, instance: Instance) -> u64 {
+        let after = self.lines.ends.partition_point(|sequence| sequence.at <= start);
+        let end = self.lines.ends.get(after).map_or(end, |sequence| sequence.at.min(end));
+        let last = after.checked_sub(1).map(|index| self.lines.ends[index]);
+        let statement = last.map_or((None, None), |last| (self.file(last.file), last.line));
+        let node = Some(instance.node);
+        let (exact, statement) = (self.frame(node, (None, None)), self.frame(node, statement));
+        self.push(start, end, Some(instance.piece), exact, statement);
+        end
+    }
+
+    fn push(&mut self, start: u64, end: u64, piece: Option<Id32>, exact: u32, statement: u32) {
+        let range = UnitRange { start, end, piece, exact, statement };
+        match self.out.ranges.last_mut() {
+            Some(last) if *last == (UnitRange { start: last.start, end: start, ..range }) => last.end = end,
+            _ => self.out.ranges.push(range),
+        }
+    }
+
+    /// The loc of a node, or of no function, at a position.
+    fn frame(&mut self, node: Option<u32>, (file, line): Position) -> u32 {
+        let name = node.and_then(|node| self.functions.nodes[node as usize].name);
+        let parent = node.and_then(|node| self.site(node));
+        self.loc(Loc { parent, name, file, line })
+    }
+
+    /// The loc that a node is inlined into; `None` for a concrete function.
+    fn site(&mut self, node: u32) -> Option<Id32> {
+        // From the node up to the first one whose site is known, then down again: no recursion, as files may nest at will.
+        let mut unknown = Vec::new();
+        let mut next = node;
+        while self.sites[next as usize].is_none()
+            && let Some(parent) = self.functions.nodes[next as usize].parent
+        {
+            unknown.push(next);
+            next = parent.get();
+        }
+        while let Some(node) = unknown.pop() {
+            let callee = &self.functions.nodes[node as usize];
+            let (Some(caller), call_line) = (callee.parent, callee.call_line.and_then(Id32::new)) else {
+                break;
+            };
+            let file = callee.call_file.and_then(|file| self.file(file));
+            let name = self.functions.nodes[caller.index()].name;
+            let parent = self.sites[caller.index()];
+            let site = self.loc(Loc { parent, name, file, line: call_line });
+            self.sites[node as usize] = Id32::new(u64::from(site));
+        }
+        self.sites[node as usize]
+    }
+
+    fn loc(&mut self, loc: Loc) -> u32 {
+        let next = u32::try_from(self.out.locs.len()).unwrap_or(u32::MAX);
+        let number = *self.numbers.entry(loc).or_insert(next);
+        if number == next {
+            self.out.locs.push(loc);
+        }
+        number
+    }
+
+    /// The number of a file of the unit's line table; `None` where the table has no such file.
+    fn file(&mut self, index: u64) -> Option<Id32> {
+        if let Some(number) = self.file_numbers.get(&index) {
+            return *number;
+        }
+        let number = self.lines.path(self.image, self.unit, index).and_then(|path| {
+            self.out.files.push(path);
+            Id32::new(self.out.files.len() as u64 - 1)
+        });
+        self.file_numbers.insert(index, number);
+        number
+    }
+}

@@ -1,0 +1,153 @@
+//! Overlapping intervals, flattened.
+
+use std::collections::BinaryHeap;
+
+/// A half-open interval; where several cover an address, the one with the greatest priority owns it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Interval<P> {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) priority: P,
+}
+
+/// A stretch of addresses and the number of the interval that owns it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) owner: usize,
+}
+
+/// The stretches that `intervals` cover, sorted, none overlapping. The intervals must be sorted by start; equal priorities fall
+/// to the smaller number. Takes O(n log n), however they overlap.
+///
+/// ```text
+/// nested, the inner later and so preferred    a [-----------)      a a b b a a
+///                                             b     [---)
+/// crossing                                    a [-------)          a a b b b b
+///                                             b     [-------)
+/// one interval twice, a preferred             a [-------)          a a a a
+///                                             b [-------)
+/// apart                                       a [---)              a a . b b
+///                                             b       [---)
+/// ```
+pub(crate) fn flatten<P: Ord + Copy>(intervals: &[Interval<P>]) -> Vec<Stretch> {
+    debug_assert!(intervals.is_sorted_by_key(|interval| interval.start));
+    let mut stretches: Vec<Stretch> = Vec::with_capacity(intervals.len());
+    let mut open: BinaryHeap<(P, std::cmp::Reverse<usize>)> = BinaryHeap::new();
+    let mut upcoming = intervals.iter().enumerate().peekable();
+    let mut at = 0;
+    loop {
+        // An interval that ended under a preferred one stays in the heap until it comes up.
+        while open.peek().is_some_and(|(_, number)| intervals[number.0].end <= at) {
+            open.pop();
+        }
+        let next_start = upcoming.peek().map(|(_, interval)| interval.start);
+        match (open.peek(), next_start) {
+            (_, Some(start)) if start <= at => {
+                if let Some((number, interval)) = upcoming.next() {
+                    open.push((interval.priority, std::cmp::Reverse(number)));
+                }
+            }
+            (Some((_, owner)), _) => {
+                let owner = owner.0;
+                let end = next_start.map_or(intervals[owner].end, |start| start.min(intervals[owner].end));
+                match stretches.last_mut() {
+                    Some(last) if last.owner == owner && last.end == at => last.end = end,
+                    _ => stretches.push(Stretch { start: at, end, owner }),
+                }
+                at = end;
+            }
+            (None, Some(start)) => at = start,
+            (None, None) => return stretches,
+        }
+    }
+}
+
+/// The parts of `a` that lie in `b`; both sorted, none overlapping within itself, and so is the result.
+pub(crate) fn intersect(a: &[(u64, u64)], b: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
+    let mut common = Vec::new();
+    while let (Some(&&first), Some(&&second)) = (a.peek(), b.peek()) {
+        let (start, end) = (first.0.max(second.0), first.1.min(second.1));
+        if start < end {
+            common.push((start, end));
+        }
+        if first.1 <= second.1 {
+            a.next()
+        } else {
+            b.next()
+        };
+    }
+    common
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who owns each address, found address by address.
+    fn naive(intervals: &[Interval<u32>]) -> Vec<Option<usize>> {
+        let owner = |address| {
+            let covering =
+                intervals.iter().enumerate().filter(|(_, i)| i.start <= address && address < i.end);
+            covering
+                .max_by_key(|(number, i)| (i.priority, std::cmp::Reverse(*number)))
+                .map(|(number, _)| number)
+        };
+        (0..64).map(owner).collect()
+    }
+
+    fn painted(stretches: &[Stretch]) -> Vec<Option<usize>> {
+        let mut owners = vec![None; 64];
+        let mut at = 0;
+        for stretch in stretches {
+            assert!(stretch.start >= at && stretch.start < stretch.end, "sorted, none empty: {stretches:?}");
+            at = stretch.end;
+            (stretch.start..stretch.end).for_each(|address| owners[address as usize] = Some(stretch.owner));
+        }
+        owners
+    }
+
+    #[test]
+    fn every_address_belongs_to_the_preferred_interval() {
+        // A small generator of its own: the cases must not depend on a random seed.
+        let mut state = 1u64;
+        let mut random = move |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        for _ in 0..2000 {
+            let mut intervals: Vec<Interval<u32>> = (0..random(9))
+                .map(|_| {
+                    let start = random(60);
+                    let end = start + random(64 - start);
+                    Interval { start, end, priority: random(4) as u32 }
+                })
+                .collect();
+            intervals.sort_by_key(|interval| interval.start);
+            assert_eq!(painted(&flatten(&intervals)), naive(&intervals), "{intervals:?}");
+        }
+    }
+
+    #[test]
+    fn an_owner_that_goes_on_is_one_stretch() {
+        let interval = |start, end, priority| Interval { start, end, priority };
+        let stretches = flatten(&[interval(0, 10, 2), interval(3, 5, 1), interval(4, 12, 1)]);
+        let stretch = |start, end, owner| Stretch { start, end, owner };
+        assert_eq!(stretches, [stretch(0, 10, 0), stretch(10, 12, 2)]);
+    }
+
+    #[test]
+    fn a_hundred_thousand_nested_intervals_are_no_problem() {
+        let intervals: Vec<Interval<u64>> =
+            (0..100_000).map(|n| Interval { start: n, end: 300_000 - n, priority: n }).collect();
+        assert_eq!(flatten(&intervals).len(), 199_999);
+    }
+
+    #[test]
+    fn intersections_keep_what_both_have() {
+        assert_eq!(intersect(&[(0, 10), (20, 30)], &[(5, 25), (28, 40)]), [(5, 10), (20, 25), (28, 30)]);
+        assert_eq!(intersect(&[(0, 10)], &[]), []);
+    }
+}
