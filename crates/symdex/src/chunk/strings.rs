@@ -4,10 +4,10 @@
 //! byte     0: pool ids (the chunk lies in an index file); 1: strings (the chunk is a value of a store)
 //! names, then files, each:
 //!   varint  n, how many numbers there are
-//!   varint  base, the smallest id that no chunk before this one needed (0 in a store)
+//!   varint  base, how many ids the chunks before this one used (0 in a store)
 //!   n varints, one for each number:
-//!     pool ids   0: none; k: the id is base - z, where z is k - 1 with its sign unfolded (0, -1, 1, -2, ... for
-//!                0, 1, 2, 3, ...); base is then the larger of base and the id plus one
+//!     pool ids   0: none; k: the id is base + z, where z is k - 1 with its sign unfolded (0, -1, 1, -2, ... for
+//!                0, 1, 2, 3, ...); base is then the id plus one, so that ids in a row are ones
 //!     strings    0: none; s: a string of s - 1 bytes
 //!   strings only: the strings, one behind the other
 //! ```
@@ -43,8 +43,8 @@ pub(crate) fn encode_pool_ids(
             match id.map(|id| i64::from(id.get())) {
                 None => out.push(0),
                 Some(id) => {
-                    put_varint(&mut out, zigzag(base - id) + 1);
-                    base = base.max(id + 1);
+                    put_varint(&mut out, zigzag(id - base) + 1);
+                    base = id + 1;
                 }
             }
         }
@@ -109,13 +109,13 @@ fn decode_ids(cursor: &mut Cursor<'_>, at_most: usize) -> Option<Vec<Option<Id32
     let mut base = i64::from(cursor.varint32()?);
     let mut ids = Vec::with_capacity(len);
     for _ in 0..len {
-        let Some(back) = cursor.varint()?.checked_sub(1) else {
+        let Some(step) = cursor.varint()?.checked_sub(1) else {
             ids.push(None);
             continue;
         };
-        let id = base.checked_sub(unzigzag(back))?;
+        let id = base.checked_add(unzigzag(step))?;
         ids.push(Some(Id32::new(u64::try_from(id).ok()?)?));
-        base = base.max(id + 1);
+        base = id.checked_add(1)?;
     }
     Some(ids)
 }
@@ -140,8 +140,8 @@ mod tests {
         let id = Id32::new;
         let names = [id(7), None, id(3), id(8), id(7), id(9), id(0)];
         let payload = encode_pool_ids(&names, 7, &[id(0), id(1)], 0);
-        // 7, 8 and 9 are new; the rest count back from the base.
-        assert_eq!(payload, [0, 7, 7, 1, 0, 11, 1, 5, 1, 21, 2, 0, 1, 1]);
+        // Each counts from the one before it plus one.
+        assert_eq!(payload, [0, 7, 7, 1, 0, 10, 9, 4, 3, 20, 2, 0, 1, 1]);
         let LocalStrings::PoolIds { names: read, files } =
             LocalStrings::decode(&payload).expect("as written")
         else {
@@ -169,6 +169,6 @@ mod tests {
 
     #[test]
     fn an_id_below_zero_is_refused() {
-        assert!(LocalStrings::decode(&[0, 1, 0, 5, 0, 0]).is_none());
+        assert!(LocalStrings::decode(&[0, 1, 0, 2, 0, 0]).is_none());
     }
 }
