@@ -47,11 +47,6 @@ impl<'d> Attributes<'d> {
         Ok(attributes)
     }
 
-    /// Whether the entry claims to have code.
-    pub(crate) fn has_code(&self) -> bool {
-        self.ranges.is_some() || self.low_pc.is_some()
-    }
-
     /// The entry's ranges as the file states them, in SVMAs, given to `each` one by one. `DW_AT_ranges` wins over
     /// `DW_AT_low_pc` where an entry has both, as the base of its ranges.
     pub(crate) fn each_range(
@@ -79,6 +74,12 @@ impl<'d> Attributes<'d> {
             None => dwarf.attr_address(unit, high_pc)?.map_or(Ok(()), |high| each(low, high)),
         }
     }
+}
+
+/// Whether an entry with these attributes has code: it states where.
+pub(crate) fn states_code(specifications: &[AttributeSpecification]) -> bool {
+    let stated = |name| matches!(name, constants::DW_AT_low_pc | constants::DW_AT_ranges);
+    specifications.iter().any(|specification| stated(specification.name()))
 }
 
 fn file_index(value: &AttributeValue<Reader<'_>>) -> Option<u64> {

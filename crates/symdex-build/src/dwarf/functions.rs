@@ -4,7 +4,7 @@ use gimli::constants;
 use rustc_hash::FxHashMap;
 use symdex::write::Id32;
 
-use super::attributes::Attributes;
+use super::attributes::{Attributes, states_code};
 use super::names::{Called, EntryId, Name, Names};
 use super::units::{UnitEntry, Units};
 use crate::flatten::intersect;
@@ -104,11 +104,17 @@ impl<'d> Walk<'_, 'd> {
                 entries.skip_attributes(abbreviation.attributes())?;
                 continue;
             }
-            let attributes = Attributes::read(&mut entries, abbreviation.attributes())?;
             while self.open.pop_if(|(opened, _)| *opened >= depth).is_some() {}
-            let node = match is_subprogram {
-                true => self.subprogram((self.unit, offset), &attributes),
-                false => self.inlined((self.unit, offset), &attributes),
+            let node = if states_code(abbreviation.attributes()) {
+                let attributes = Attributes::read(&mut entries, abbreviation.attributes())?;
+                match is_subprogram {
+                    true => self.subprogram((self.unit, offset), &attributes),
+                    false => self.inlined((self.unit, offset), &attributes),
+                }
+            } else {
+                // A declaration or an abstract function: most subprograms of C++ are.
+                entries.skip_attributes(abbreviation.attributes())?;
+                None
             };
             if abbreviation.has_children() {
                 self.open.push((depth, node));
@@ -192,9 +198,6 @@ impl<'d> Walk<'_, 'd> {
     /// The ranges of an entry as image offsets: those that lie in executable sections, sorted, none overlapping.
     fn ranges(&mut self, attributes: &Attributes<'d>) -> Vec<(u64, u64)> {
         let mut ranges: Vec<(u64, u64)> = Vec::new();
-        if !attributes.has_code() {
-            return ranges;
-        }
         let image = self.image;
         let (mut read, mut inverted) = (0, 0);
         let left = self.range_budget.saturating_sub(self.functions.range_entries);
