@@ -3,6 +3,7 @@
 //! Data flows one way: [`input`] finds debug files, [`slices`] splits one by architecture, [`Image::load`] reads a slice's
 //! headers, and [`build`] makes the index.
 
+pub mod audit;
 mod build;
 mod dwarf;
 mod error;

@@ -1,0 +1,295 @@
+//! The functions and inlined subroutines of a unit, as its DIEs state them.
+
+use gimli::{Abbreviation, Attribute, AttributeValue, DebugInfoOffset, EntriesRaw, UnitRef};
+
+use super::facts::{Budget, TooMuch};
+use super::intervals::{Interval, Intervals};
+use super::names::Name;
+use crate::image::{Image, Reader};
+
+/// A subprogram with code in the image.
+pub(super) struct Function<'d> {
+    /// Offset of its DIE in `.debug_info`.
+    pub(super) die: usize,
+    /// Image offsets, in the order they are stated.
+    pub(super) ranges: Vec<(u64, u64)>,
+    pub(super) name: Name<'d>,
+}
+
+/// An inlined subroutine with code in the image.
+pub(super) struct Inlined<'d> {
+    /// Offset of its DIE in `.debug_info`.
+    pub(super) die: usize,
+    pub(super) function: u32,
+    /// The inlined subroutine it lies in, by number; `None` for one that lies in the function itself.
+    pub(super) parent: Option<u32>,
+    pub(super) name: Name<'d>,
+    /// The file that the call stands in, by its number in the unit's line program.
+    pub(super) call_file: Option<u64>,
+    pub(super) call_line: Option<u32>,
+}
+
+/// What the DIEs of a unit state.
+#[derive(Default)]
+pub(super) struct Dies<'d> {
+    pub(super) functions: Vec<Function<'d>>,
+    pub(super) inlined: Vec<Inlined<'d>>,
+    /// The ranges of `inlined`.
+    pub(super) by_address: Intervals,
+    /// Both ends (SVMAs) of every range of a subprogram or inlined subroutine, wherever it lies.
+    pub(super) addresses: Vec<u64>,
+    /// Namespaces and types that hold subprograms: their name, and the number of the one they lie in.
+    pub(super) scopes: Vec<(Option<u32>, &'d [u8])>,
+    /// For the DIE (offset in `.debug_info`) of each subprogram in a scope: which one.
+    pub(super) scope_of: rustc_hash::FxHashMap<usize, u32>,
+    /// The unit's own ranges (SVMAs), where the root DIE or `.debug_aranges` state any.
+    pub(super) declared: Vec<(u64, u64)>,
+    /// Why the DIEs could not be read to their end.
+    pub(super) error: Option<String>,
+}
+
+/// What a DIE lies in.
+#[derive(Clone, Copy, Default)]
+struct Within {
+    function: Option<u32>,
+    inlined: Option<u32>,
+    scope: Option<u32>,
+}
+
+/// The attributes that matter of a DIE.
+#[derive(Default)]
+struct Attributes<'d> {
+    low_pc: Option<u64>,
+    high_pc: Option<AttributeValue<Reader<'d>>>,
+    ranges: Option<AttributeValue<Reader<'d>>>,
+    name: Option<&'d [u8]>,
+    call_file: Option<u64>,
+    call_line: Option<u32>,
+}
+
+struct Walk<'a, 'd> {
+    unit: UnitRef<'a, Reader<'d>>,
+    image: &'a Image<'d>,
+    budget: &'a Budget,
+    dies: Dies<'d>,
+    ranges: Vec<Interval>,
+}
+
+/// Reads the DIEs of `unit` from the first to the last; an error loses what is behind it. `in_aranges` is what
+/// `.debug_aranges` states of the unit.
+pub(super) fn read<'d>(
+    unit: UnitRef<'_, Reader<'d>>,
+    image: &Image<'d>,
+    in_aranges: &[(u64, u64)],
+    budget: &Budget,
+) -> Result<Dies<'d>, TooMuch> {
+    let mut walk = Walk { unit, image, budget, dies: Dies::default(), ranges: Vec::new() };
+    let walked = walk.walk()?;
+    let Walk { mut dies, ranges, .. } = walk;
+    dies.error = walked.err().map(|error| error.to_string());
+    dies.by_address = Intervals::new(ranges);
+    dies.addresses.sort_unstable();
+    dies.addresses.dedup();
+    // addr2line takes the root's list, else the aranges, else the root's one range.
+    if !matches!(root_has_ranges(unit), Ok(true)) && !in_aranges.is_empty() {
+        dies.declared = in_aranges.to_vec();
+    }
+    Ok(dies)
+}
+
+fn root_has_ranges(unit: UnitRef<'_, Reader<'_>>) -> gimli::Result<bool> {
+    let mut entries = unit.entries_raw(None)?;
+    let root = entries.read_abbreviation()?;
+    let is_ranges = |spec: &gimli::AttributeSpecification| spec.name() == gimli::DW_AT_ranges;
+    Ok(root.is_some_and(|root| root.attributes().iter().any(is_ranges)))
+}
+
+impl<'d> Walk<'_, 'd> {
+    fn walk(&mut self) -> Result<gimli::Result<()>, TooMuch> {
+        let mut entries = match self.unit.entries_raw(None) {
+            Ok(entries) => entries,
+            Err(error) => return Ok(Err(error)),
+        };
+        // What the DIEs above the next one are; the one at depth n is within[n].
+        let mut within: Vec<Within> = Vec::new();
+        while !entries.is_empty() {
+            let offset = entries.next_offset();
+            let depth = usize::try_from(entries.next_depth()).unwrap_or(0);
+            let read = entries.read_abbreviation().and_then(|abbreviation| {
+                abbreviation.map(|a| Ok((a, self.attributes(&mut entries, a)?))).transpose()
+            });
+            let (abbreviation, attributes) = match read {
+                Ok(Some(read)) => read,
+                Ok(None) => continue,
+                Err(error) => return Ok(Err(error)),
+            };
+            within.truncate(depth);
+            let parent = within.last().copied().unwrap_or_default();
+            let die = offset.to_debug_info_offset(&self.unit.header).map_or(0, |DebugInfoOffset(die)| die);
+            within.push(self.die(die, abbreviation.tag(), attributes, parent)?);
+        }
+        Ok(Ok(()))
+    }
+
+    fn attributes(
+        &self,
+        entries: &mut EntriesRaw<'_, Reader<'d>>,
+        abbreviation: &Abbreviation,
+    ) -> gimli::Result<Attributes<'d>> {
+        let wanted = matches!(
+            abbreviation.tag(),
+            gimli::DW_TAG_subprogram
+                | gimli::DW_TAG_inlined_subroutine
+                | gimli::DW_TAG_compile_unit
+                | gimli::DW_TAG_partial_unit
+                | gimli::DW_TAG_skeleton_unit
+        ) || is_scope(abbreviation.tag());
+        let mut attributes = Attributes::default();
+        if !wanted {
+            entries.skip_attributes(abbreviation.attributes())?;
+            return Ok(attributes);
+        }
+        for spec in abbreviation.attributes() {
+            let attribute = entries.read_attribute(*spec)?;
+            self.attribute(&attribute, &mut attributes);
+        }
+        Ok(attributes)
+    }
+
+    fn attribute(&self, attribute: &Attribute<Reader<'d>>, attributes: &mut Attributes<'d>) {
+        let value = attribute.value();
+        match attribute.name() {
+            gimli::DW_AT_low_pc => attributes.low_pc = self.unit.attr_address(value).ok().flatten(),
+            gimli::DW_AT_high_pc => attributes.high_pc = Some(value),
+            gimli::DW_AT_ranges => attributes.ranges = Some(value),
+            gimli::DW_AT_name => attributes.name = self.unit.attr_string(value).ok().map(|name| name.slice()),
+            gimli::DW_AT_call_file => {
+                attributes.call_file = match value {
+                    AttributeValue::FileIndex(file) => Some(file),
+                    _ => attribute.udata_value(),
+                };
+            }
+            gimli::DW_AT_call_line => {
+                attributes.call_line = attribute.udata_value().and_then(|line| u32::try_from(line).ok());
+            }
+            _ => {}
+        }
+    }
+
+    /// Keeps what the DIE states; what the DIEs below it lie in.
+    fn die(
+        &mut self,
+        die: usize,
+        tag: gimli::DwTag,
+        attributes: Attributes<'d>,
+        parent: Within,
+    ) -> Result<Within, TooMuch> {
+        match tag {
+            gimli::DW_TAG_subprogram => self.subprogram(die, &attributes, parent),
+            gimli::DW_TAG_inlined_subroutine => self.inlined(die, &attributes, parent),
+            gimli::DW_TAG_compile_unit | gimli::DW_TAG_partial_unit | gimli::DW_TAG_skeleton_unit => {
+                self.dies.declared = self.stated_ranges(&attributes)?;
+                Ok(parent)
+            }
+            tag if is_scope(tag) => {
+                let name =
+                    attributes.name.or((tag == gimli::DW_TAG_namespace).then_some(b"(anonymous namespace)"));
+                let Some(name) = name else { return Ok(parent) };
+                let scope = number(self.dies.scopes.len());
+                self.dies.scopes.push((parent.scope, name));
+                Ok(Within { scope: Some(scope), ..parent })
+            }
+            _ => Ok(parent),
+        }
+    }
+
+    fn subprogram(
+        &mut self,
+        die: usize,
+        attributes: &Attributes<'d>,
+        parent: Within,
+    ) -> Result<Within, TooMuch> {
+        if let Some(scope) = parent.scope {
+            self.dies.scope_of.insert(die, scope);
+        }
+        let stated = self.stated_ranges(attributes)?;
+        self.dies.addresses.extend(stated.iter().flat_map(|(start, end)| [*start, *end]));
+        let parts = stated.iter().filter_map(|&(start, end)| self.image.executable_part(start, end));
+        let ranges: Vec<(u64, u64)> = parts.collect();
+        let function = (!ranges.is_empty()).then(|| {
+            self.dies.functions.push(Function { die, ranges, name: Name::None });
+            number(self.dies.functions.len() - 1)
+        });
+        // A subprogram inside another one, or inside a function without code, is a function of its own.
+        Ok(Within { function, inlined: None, scope: parent.scope })
+    }
+
+    fn inlined(
+        &mut self,
+        die: usize,
+        attributes: &Attributes<'d>,
+        parent: Within,
+    ) -> Result<Within, TooMuch> {
+        let stated = self.stated_ranges(attributes)?;
+        self.dies.addresses.extend(stated.iter().flat_map(|(start, end)| [*start, *end]));
+        let Some(function) = parent.function else { return Ok(parent) };
+        let item = number(self.dies.inlined.len());
+        let parts = stated.iter().filter_map(|&(start, end)| self.image.executable_part(start, end));
+        let before = self.ranges.len();
+        self.ranges.extend(parts.map(|(start, end)| Interval { start, end, item }));
+        if self.ranges.len() == before {
+            return Ok(parent);
+        }
+        let Attributes { call_file, call_line, .. } = *attributes;
+        // Up to DWARF 4 there is no file 0.
+        let call_file = call_file.filter(|file| *file != 0 || self.unit.header.version() >= 5);
+        self.dies.inlined.push(Inlined {
+            die,
+            function,
+            parent: parent.inlined,
+            name: Name::None,
+            call_file,
+            call_line,
+        });
+        Ok(Within { inlined: Some(item), ..parent })
+    }
+
+    /// The ranges (SVMAs) that the attributes state, empty and inverted ones left out.
+    fn stated_ranges(&self, attributes: &Attributes<'d>) -> Result<Vec<(u64, u64)>, TooMuch> {
+        let mut ranges = Vec::new();
+        if let Some(value) = attributes.ranges.clone() {
+            let mut list = self.unit.attr_ranges(value).ok().flatten();
+            while let Some(Ok(Some(range))) = list.as_mut().map(gimli::RngListIter::next) {
+                self.budget.take(1)?;
+                ranges.push((range.begin, range.end));
+            }
+        } else if let (Some(low), Some(high)) = (attributes.low_pc, &attributes.high_pc) {
+            let end = match *high {
+                AttributeValue::Udata(size) => low.checked_add(size),
+                ref address => self.unit.attr_address(address.clone()).ok().flatten(),
+            };
+            ranges.extend(end.map(|end| (low, end)));
+        }
+        ranges.retain(|(start, end)| start < end);
+        Ok(ranges)
+    }
+}
+
+/// Whether the name of such a DIE is part of the qualified names of what lies in it.
+fn is_scope(tag: gimli::DwTag) -> bool {
+    matches!(
+        tag,
+        gimli::DW_TAG_namespace
+            | gimli::DW_TAG_class_type
+            | gimli::DW_TAG_structure_type
+            | gimli::DW_TAG_union_type
+            | gimli::DW_TAG_enumeration_type
+            | gimli::DW_TAG_interface_type
+            | gimli::DW_TAG_module
+    )
+}
+
+/// An index into what cannot have more items than the file has bytes.
+fn number(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,209 @@
+//! What the rules say an address answers, from the facts alone.
+
+use std::borrow::Cow;
+
+use symdex::{LinePolicy, Table};
+
+use super::facts::{Facts, FunctionId};
+use super::intervals::Interval;
+
+/// One frame, whoever states it.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(super) struct Frame<'f> {
+    pub(super) name: Option<Cow<'f, [u8]>>,
+    pub(super) file: Option<Cow<'f, [u8]>>,
+    pub(super) line: Option<u32>,
+}
+
+/// What an address answers by the rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Expected<'f> {
+    /// Innermost first, not empty.
+    pub(super) frames: Vec<Frame<'f>>,
+    pub(super) function_start: Option<u64>,
+    pub(super) table: Table,
+}
+
+/// Where an address lies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) function: Option<FunctionId>,
+    /// Numbers of the inlined subroutines in the function's unit, the outermost first.
+    pub(super) inlined: Vec<u32>,
+    /// The unit whose lines count, and the row.
+    pub(super) row: Option<(u32, usize)>,
+}
+
+impl Place {
+    /// The unit that knows the code, by number.
+    pub(super) fn unit(&self) -> Option<u32> {
+        self.function.map(|function| function.unit).or(self.row.map(|(unit, _)| unit))
+    }
+}
+
+/// Working memory of one thread.
+#[derive(Default)]
+pub(super) struct Scratch {
+    pub(super) covering: Vec<Interval>,
+}
+
+impl<'d> Facts<'_, 'd> {
+    /// The functions that cover `offset`, the one that counts first: latest start, then shortest, then the one that the symbol
+    /// table names at that entry, if it has one name for it, then the smallest DIE offset.
+    pub(super) fn functions_at(&self, offset: u64, scratch: &mut Scratch) -> Vec<FunctionId> {
+        self.functions.covering(offset, &mut scratch.covering);
+        let id = |interval: &Interval| self.function_ids[interval.item as usize];
+        let mut ids: Vec<FunctionId> = scratch.covering.iter().map(id).collect();
+        let aliases = scratch.covering.iter().take_while(|interval| {
+            (interval.start, interval.end) == (scratch.covering[0].start, scratch.covering[0].end)
+        });
+        let aliases = aliases.count();
+        if aliases > 1 {
+            let unique = self.unique_symbol_at_entry(scratch.covering[0].start);
+            let named_so =
+                |id: &FunctionId| unique.is_some() && self.text(self.function(*id).name).as_deref() == unique;
+            ids[..aliases].sort_by_key(|id| (!named_so(id), self.function(*id).die));
+        }
+        ids
+    }
+
+    pub(super) fn function(&self, id: FunctionId) -> &super::dies::Function<'d> {
+        &self.units[id.unit as usize].dies.functions[id.function as usize]
+    }
+
+    fn unique_symbol_at_entry(&self, offset: u64) -> Option<&'d [u8]> {
+        let symbols = &self.image.symbols;
+        let symbol = symbols.binary_search_by_key(&offset, |symbol| symbol.start).ok()?;
+        symbols[symbol].name.filter(|_| !symbols[symbol].aliased)
+    }
+
+    /// The inlined subroutines of `function` at `offset`, the outermost first; of siblings that overlap the innermost counts.
+    pub(super) fn inlined_at(&self, function: FunctionId, offset: u64, scratch: &mut Scratch) -> Vec<u32> {
+        let dies = &self.units[function.unit as usize].dies;
+        dies.by_address.covering(offset, &mut scratch.covering);
+        let mut chain: Vec<u32> = Vec::new();
+        loop {
+            let parent = chain.last().copied();
+            let child = scratch.covering.iter().find(|interval| {
+                let inlined = &dies.inlined[interval.item as usize];
+                inlined.function == function.function && inlined.parent == parent
+            });
+            match child {
+                Some(child) => chain.push(child.item),
+                None => return chain,
+            }
+        }
+    }
+
+    /// The innermost DIE at `offset`: the function, and the last of the inlined subroutines.
+    pub(super) fn instance(&self, offset: u64, scratch: &mut Scratch) -> Option<(FunctionId, Option<u32>)> {
+        let function = *self.functions_at(offset, scratch).first()?;
+        Some((function, self.inlined_at(function, offset, scratch).last().copied()))
+    }
+
+    /// Where `offset` lies by the rules: in the function that counts or, without one, in the sequence that counts of any unit.
+    pub(super) fn place(&self, offset: u64, scratch: &mut Scratch) -> Place {
+        if let Some(&function) = self.functions_at(offset, scratch).first() {
+            let inlined = self.inlined_at(function, offset, scratch);
+            return self.place_in(function.unit, Some(function), inlined, offset, scratch);
+        }
+        self.sequences.covering(offset, &mut scratch.covering);
+        match scratch.covering.first().map(|sequence| sequence.item) {
+            Some(unit) => self.place_in(unit, None, Vec::new(), offset, scratch),
+            None => Place::default(),
+        }
+    }
+
+    /// The place of `offset` in this function of this unit, or in no function of it.
+    pub(super) fn place_in(
+        &self,
+        unit: u32,
+        function: Option<FunctionId>,
+        inlined: Vec<u32>,
+        offset: u64,
+        scratch: &mut Scratch,
+    ) -> Place {
+        let rule = self.image.info.row_rule;
+        let row = self.units[unit as usize].lines.row_at(offset, rule, &mut scratch.covering);
+        Place { function, inlined, row: row.map(|row| (unit, row)) }
+    }
+
+    /// File and line of the innermost frame at `place`.
+    pub(super) fn innermost_line(
+        &self,
+        place: &Place,
+        offset: u64,
+        policy: LinePolicy,
+    ) -> (Option<Cow<'_, [u8]>>, Option<u32>) {
+        let stated = match (place.row, place.function, policy) {
+            (Some((unit, row)), _, LinePolicy::Exact) => {
+                let row = self.units[unit as usize].lines.rows[row];
+                Some((unit, row.file, row.line))
+            }
+            (Some((unit, row)), _, LinePolicy::Statement) => {
+                let (file, line) = self.units[unit as usize].lines.statements[row];
+                Some((unit, file, line))
+            }
+            (None, Some(function), LinePolicy::Statement) => {
+                let lines = &self.units[function.unit as usize].lines;
+                let end = lines.end_before(offset, self.image.info.row_rule);
+                end.map(|end| (function.unit, end.file, end.line))
+            }
+            (None, _, _) => None,
+        };
+        let Some((unit, file, line)) = stated else { return (None, None) };
+        let file = self.units[unit as usize].lines.file(file.into());
+        (file.map(Cow::Borrowed), Some(line))
+    }
+
+    /// The frames at `place`, under the `exact` policy; empty where no debug information covers it.
+    pub(super) fn frames(&self, place: &Place, offset: u64) -> Vec<Frame<'_>> {
+        let (file, line) = self.innermost_line(place, offset, LinePolicy::Exact);
+        let Some(id) = place.function else {
+            return place.row.map(|_| Frame { name: None, file, line }).into_iter().collect();
+        };
+        let unit = &self.units[id.unit as usize];
+        let mut frames = Vec::with_capacity(place.inlined.len() + 1);
+        let mut location = (file, line);
+        for number in place.inlined.iter().rev() {
+            let inlined = &unit.dies.inlined[*number as usize];
+            let (file, line) = location;
+            frames.push(Frame { name: self.text(inlined.name), file, line });
+            let call_file = inlined.call_file.and_then(|file| unit.lines.file(file));
+            location = (call_file.map(Cow::Borrowed), inlined.call_line);
+        }
+        let (file, line) = location;
+        frames.push(Frame { name: self.text(self.function(id).name), file, line });
+        frames
+    }
+
+    /// What `offset` answers by the rules under the `exact` policy; `None` for a gap.
+    pub(super) fn expected(&self, place: &Place, offset: u64) -> Option<Expected<'_>> {
+        let mut frames = self.frames(place, offset);
+        if let Some(function) = place.function {
+            let function_start = Some(self.function(function).ranges[0].0);
+            return Some(Expected { frames, function_start, table: Table::Dwarf });
+        }
+        let symbol = self.symbol(offset);
+        let function_start = symbol.map(|symbol| symbol.start);
+        let name = symbol.and_then(|symbol| symbol.name).map(Cow::Borrowed);
+        match frames.last_mut() {
+            Some(line) => {
+                line.name = name;
+                Some(Expected { frames, function_start, table: Table::Dwarf })
+            }
+            None => symbol.map(|_| Expected {
+                frames: vec![Frame { name, file: None, line: None }],
+                function_start,
+                table: Table::SymbolTable,
+            }),
+        }
+    }
+
+    /// The symbol whose function holds `offset`.
+    pub(super) fn symbol(&self, offset: u64) -> Option<&crate::symbols::FunctionSymbol<'d>> {
+        let symbols = &self.image.symbols;
+        let symbol = symbols[..symbols.partition_point(|symbol| symbol.start <= offset)].last();
+        symbol.filter(|symbol| offset < symbol.end)
+    }
+}

@@ -1,0 +1,159 @@
+//! What a debug file states of its units, read once and kept as it stands: functions, inlined subroutines, lines.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use gimli::{Dwarf, UnitHeader, UnitType};
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::dies::{self, Dies};
+use super::intervals::{Interval, Intervals};
+use super::lines::Lines;
+use super::names;
+use crate::error::Error;
+use crate::image::{Image, Reader};
+
+/// How many more rows and ranges may be read. Each takes at least a byte of an honest file; hostile ones make many of few.
+pub(super) struct Budget(AtomicI64);
+
+/// There are more rows and ranges than the file has bytes.
+pub(super) struct TooMuch;
+
+impl Budget {
+    pub(super) fn take(&self, count: usize) -> Result<(), TooMuch> {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        if self.0.fetch_sub(count, Ordering::Relaxed) < count { Err(TooMuch) } else { Ok(()) }
+    }
+}
+
+impl From<TooMuch> for Error {
+    fn from(TooMuch: TooMuch) -> Self {
+        Error::Malformed { what: "it states more line rows and address ranges than it has bytes".to_owned() }
+    }
+}
+
+/// A unit and what it states.
+pub(super) struct Unit<'d> {
+    pub(super) unit: gimli::Unit<Reader<'d>>,
+    /// Offset of its header in `.debug_info`.
+    pub(super) offset: usize,
+    pub(super) dies: Dies<'d>,
+    pub(super) lines: Lines,
+}
+
+/// A function, by the numbers of its unit and of itself in [`Dies::functions`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct FunctionId {
+    pub(super) unit: u32,
+    pub(super) function: u32,
+}
+
+/// All that a debug file states, as far as the audit needs it.
+pub(super) struct Facts<'a, 'd> {
+    pub(super) image: &'a Image<'d>,
+    /// In file order.
+    pub(super) units: Vec<Unit<'d>>,
+    /// The ranges of every function, by number in `function_ids`.
+    pub(super) functions: Intervals,
+    pub(super) function_ids: Vec<FunctionId>,
+    /// The sequences of every unit, by number of the unit.
+    pub(super) sequences: Intervals,
+}
+
+impl<'a, 'd> Facts<'a, 'd> {
+    /// Reads `image`, on the threads of the rayon pool it is called in.
+    pub(super) fn read(image: &'a Image<'d>) -> Result<Self, Error> {
+        let size = i64::try_from(image.debug_size).unwrap_or(i64::MAX);
+        let budget = Budget(AtomicI64::new(size));
+        let aranges = aranges(image);
+        let read = |header| read_unit(image, &aranges, header, &budget).transpose();
+        let units: Result<Vec<Unit<'d>>, TooMuch> =
+            headers(&image.dwarf).into_par_iter().filter_map(read).collect();
+        let mut facts = Self {
+            image,
+            units: units?,
+            functions: Intervals::default(),
+            function_ids: Vec::new(),
+            sequences: Intervals::default(),
+        };
+        facts.join();
+        names::resolve(&mut facts);
+        facts.resolve_statements();
+        Ok(facts)
+    }
+
+    /// Puts the functions and sequences of all units into one order.
+    fn join(&mut self) {
+        let (mut functions, mut sequences) = (Vec::new(), Vec::new());
+        for (number, unit) in (0u32..).zip(&self.units) {
+            let numbered = |interval: &Interval| Interval { item: number, ..*interval };
+            sequences.extend(unit.lines.by_address.all().iter().map(numbered));
+            for (function, stated) in (0u32..).zip(&unit.dies.functions) {
+                let item = u32::try_from(self.function_ids.len()).unwrap_or(u32::MAX);
+                self.function_ids.push(FunctionId { unit: number, function });
+                functions.extend(stated.ranges.iter().map(|&(start, end)| Interval { start, end, item }));
+            }
+        }
+        self.functions = Intervals::new(functions);
+        self.sequences = Intervals::new(sequences);
+    }
+
+    fn resolve_statements(&mut self) {
+        let mut lines: Vec<Lines> =
+            self.units.iter_mut().map(|unit| std::mem::take(&mut unit.lines)).collect();
+        let facts = &*self;
+        lines.par_iter_mut().for_each(|lines| {
+            let mut scratch = Default::default();
+            lines
+                .resolve_statements(facts.image.info.row_rule, |offset| facts.instance(offset, &mut scratch));
+        });
+        self.units.iter_mut().zip(lines).for_each(|(unit, lines)| unit.lines = lines);
+    }
+
+    /// The unit that holds offset `die` of `.debug_info`, and its number.
+    pub(super) fn unit_of(&self, die: usize) -> Option<(u32, &Unit<'d>)> {
+        let number = self.units.partition_point(|unit| unit.offset <= die).checked_sub(1)?;
+        Some((u32::try_from(number).ok()?, self.units.get(number)?))
+    }
+}
+
+/// Headers of the units that may hold code or names; an error ends the list, as nothing says where the next one begins.
+fn headers<'d>(dwarf: &Dwarf<Reader<'d>>) -> Vec<UnitHeader<Reader<'d>>> {
+    let mut headers = Vec::new();
+    let mut units = dwarf.units();
+    while let Ok(Some(header)) = units.next() {
+        if !matches!(header.type_(), UnitType::Type { .. } | UnitType::SplitType { .. }) {
+            headers.push(header);
+        }
+    }
+    headers
+}
+
+/// Ranges (SVMAs) of `.debug_aranges`, by the unit offset their set gives.
+fn aranges(image: &Image<'_>) -> FxHashMap<usize, Vec<(u64, u64)>> {
+    let mut aranges = FxHashMap::<usize, Vec<(u64, u64)>>::default();
+    let mut headers = image.aranges.headers();
+    while let Ok(Some(header)) = headers.next() {
+        let mut entries = header.entries();
+        let ranges = aranges.entry(header.debug_info_offset().0).or_default();
+        while let Some(entry) = entries.next().transpose() {
+            let range = entry.map(|entry| entry.range());
+            ranges.extend(range.iter().filter(|range| range.begin < range.end).map(|r| (r.begin, r.end)));
+        }
+    }
+    aranges
+}
+
+fn read_unit<'d>(
+    image: &Image<'d>,
+    aranges: &FxHashMap<usize, Vec<(u64, u64)>>,
+    header: UnitHeader<Reader<'d>>,
+    budget: &Budget,
+) -> Result<Option<Unit<'d>>, TooMuch> {
+    let Some(offset) = header.debug_info_offset() else { return Ok(None) };
+    let Ok(unit) = image.dwarf.unit(header) else { return Ok(None) };
+    let lines = Lines::read(unit.unit_ref(&image.dwarf), image, budget)?;
+    let in_aranges = aranges.get(&offset.0).map_or(&[][..], Vec::as_slice);
+    let dies = dies::read(unit.unit_ref(&image.dwarf), image, in_aranges, budget)?;
+    Ok(Some(Unit { unit, offset: offset.0, dies, lines }))
+}

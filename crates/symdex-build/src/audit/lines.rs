@@ -1,0 +1,183 @@
+//! The lines of a unit: which sequences count, which row of a sequence covers an address, and the unit's paths.
+
+use gimli::{FileEntry, LineProgramHeader, UnitRef};
+use symdex::RowRule;
+
+use super::facts::Budget;
+use super::intervals::{Interval, Intervals};
+use super::rows::{RawSequence, Row, for_each_sequence};
+use crate::image::{Image, Reader};
+
+/// What the line program of a unit states. Addresses are image offsets, files are numbers of [`Lines::files`].
+#[derive(Default)]
+pub(super) struct Lines {
+    pub(super) rows: Vec<Row>,
+    /// File and line of each row under the `statement` policy.
+    pub(super) statements: Vec<(u32, u32)>,
+    /// The rows of each sequence whose code is in the image, by number: sorted by address, in program order where addresses are
+    /// equal.
+    pub(super) sequences: Vec<std::ops::Range<usize>>,
+    /// From the lowest row of each sequence to its end_sequence row, or to the end of the section.
+    pub(super) by_address: Intervals,
+    /// The end_sequence rows of `sequences`, sorted by address, in program order where addresses are equal.
+    pub(super) ends: Vec<Row>,
+    /// The SVMA of every row and every end_sequence row of the program.
+    pub(super) addresses: Vec<u64>,
+    /// Whether a sequence leaves the address space.
+    pub(super) overflows: bool,
+    /// Paths by file number; `None` where there is no such file.
+    pub(super) files: Vec<Option<Vec<u8>>>,
+    /// Why the program could not be read to its end.
+    pub(super) error: Option<String>,
+}
+
+impl Lines {
+    /// Reads the line program of `unit`; no lines where it has none.
+    pub(super) fn read<'d>(
+        unit: UnitRef<'_, Reader<'d>>,
+        image: &Image<'d>,
+        budget: &Budget,
+    ) -> Result<Self, super::facts::TooMuch> {
+        let mut lines = Self::default();
+        let Some(program) = &unit.line_program else { return Ok(lines) };
+        let header = program.header();
+        let (mut defined, mut covered, mut within_budget) = (Vec::new(), Vec::new(), Ok(()));
+        let read = for_each_sequence(header, &mut defined, |sequence| {
+            within_budget = budget.take(sequence.rows.len());
+            covered.extend(lines.add(sequence, image));
+            within_budget.is_ok()
+        });
+        within_budget?;
+        lines.error = read.err().map(|error| error.to_string());
+        lines.by_address = Intervals::new(covered);
+        lines.ends.sort_by_key(|row| row.address);
+        lines.addresses.sort_unstable();
+        lines.addresses.dedup();
+        lines.statements = lines.rows.iter().map(|row| (row.file, row.line)).collect();
+        lines.files = files(unit, header, &defined);
+        Ok(lines)
+    }
+
+    /// Adds a sequence if its code is in the image; which addresses it covers then.
+    fn add(&mut self, sequence: RawSequence, image: &Image<'_>) -> Option<Interval> {
+        let RawSequence { mut rows, end, overflow } = sequence;
+        self.addresses.extend(rows.iter().chain([&end]).map(|row| row.address));
+        rows.sort_by_key(|row| row.address);
+        let lowest = rows.first()?.address;
+        self.overflows |= overflow;
+        if overflow || end.address <= lowest {
+            return None;
+        }
+        let (start, covered_end) = image.executable_part(lowest, end.address)?;
+        let offset = |row: &Row| Row { address: row.address - image.info.base, ..*row };
+        let first = self.rows.len();
+        self.rows.extend(rows.iter().map(offset));
+        self.ends.push(offset(&end));
+        let item = u32::try_from(self.sequences.len()).ok()?;
+        self.sequences.push(first..self.rows.len());
+        Some(Interval { start, end: covered_end, item })
+    }
+
+    /// The rows of sequence `sequence` at the greatest address that is not above `offset`, by number in program order.
+    pub(super) fn rows_at(&self, sequence: u32, offset: u64) -> std::ops::Range<usize> {
+        let all = &self.sequences[sequence as usize];
+        let rows = &self.rows[all.clone()];
+        let end = rows.partition_point(|row| row.address <= offset);
+        let address = end.checked_sub(1).map_or(0, |last| rows[last].address);
+        let start = rows.partition_point(|row| row.address < address).min(end);
+        all.start + start..all.start + end
+    }
+
+    /// The row that counts at `offset`, by number; `None` where no sequence covers it. `covering` is scratch space.
+    pub(super) fn row_at(&self, offset: u64, rule: RowRule, covering: &mut Vec<Interval>) -> Option<usize> {
+        self.by_address.covering(offset, covering);
+        pick(self.rows_at(covering.first()?.item, offset), rule)
+    }
+
+    /// File and line of the end_sequence row with the greatest address that is not above `offset`.
+    pub(super) fn end_before(&self, offset: u64, rule: RowRule) -> Option<Row> {
+        let end = self.ends.partition_point(|row| row.address <= offset);
+        let address = self.ends[..end].last()?.address;
+        let start = self.ends.partition_point(|row| row.address < address);
+        pick(start..end, rule).map(|row| self.ends[row])
+    }
+
+    /// The path of file `number`.
+    pub(super) fn file(&self, number: u64) -> Option<&[u8]> {
+        self.files.get(usize::try_from(number).ok()?)?.as_deref()
+    }
+
+    /// Sets `statements`. `instance` says in which inline instance the code at an image offset lies.
+    ///
+    /// A row that begins no statement takes the file and line of the row before it that begins one, in the same sequence and the
+    /// same instance; its own where the code at the row is in no function.
+    pub(super) fn resolve_statements<I: Eq + std::hash::Hash>(
+        &mut self,
+        rule: RowRule,
+        mut instance: impl FnMut(u64) -> Option<I>,
+    ) {
+        for rows in &self.sequences {
+            let mut last_statement = rustc_hash::FxHashMap::default();
+            let mut group_start = rows.start;
+            for group in self.rows[rows.clone()].chunk_by(|a, b| a.address == b.address) {
+                let group_rows = group_start..group_start + group.len();
+                group_start = group_rows.end;
+                let Some(number) = pick(group_rows, rule) else { continue };
+                let row = self.rows[number];
+                let Some(instance) = instance(row.address) else { continue };
+                if row.is_stmt {
+                    last_statement.insert(instance, (row.file, row.line));
+                } else if let Some(statement) = last_statement.get(&instance) {
+                    self.statements[number] = *statement;
+                }
+            }
+        }
+    }
+}
+
+/// Which of several rows at one address counts.
+fn pick(mut rows: std::ops::Range<usize>, rule: RowRule) -> Option<usize> {
+    match rule {
+        RowRule::First => rows.next(),
+        RowRule::Last => rows.next_back(),
+    }
+}
+
+/// The paths of a program, by file number.
+fn files<'d>(
+    unit: UnitRef<'_, Reader<'d>>,
+    header: &LineProgramHeader<Reader<'d>>,
+    defined: &[FileEntry<Reader<'d>>],
+) -> Vec<Option<Vec<u8>>> {
+    let stated = header.file_names().iter().chain(defined).map(|file| path(unit, header, file));
+    // Numbers begin at 1 up to DWARF 4, at 0 from 5 on.
+    let before = if header.version() <= 4 { Some(None) } else { None };
+    before.into_iter().chain(stated).collect()
+}
+
+/// comp_dir, directory and name, each behind the one before it unless it is absolute.
+fn path<'d>(
+    unit: UnitRef<'_, Reader<'d>>,
+    header: &LineProgramHeader<Reader<'d>>,
+    file: &FileEntry<Reader<'d>>,
+) -> Option<Vec<u8>> {
+    let name = unit.attr_string(file.path_name()).ok()?.slice();
+    if name == b"<compiler-generated>" {
+        return Some(name.to_vec());
+    }
+    let directory = match file.directory_index() {
+        0 if header.version() <= 4 => None,
+        _ => file.directory(header).and_then(|directory| unit.attr_string(directory).ok()),
+    };
+    let mut path = Vec::new();
+    for part in [unit.comp_dir.map(|dir| dir.slice()), directory.map(|dir| dir.slice()), Some(name)] {
+        let part = part.unwrap_or_default();
+        match (part.first(), path.last()) {
+            (Some(b'/'), _) => path.clear(),
+            (Some(_), Some(last)) if *last != b'/' => path.push(b'/'),
+            _ => {}
+        }
+        path.extend_from_slice(part);
+    }
+    Some(path)
+}

@@ -1,0 +1,150 @@
+//! Names of functions: what the DIEs along their chain of origins state, and which of it counts.
+
+use std::borrow::Cow;
+
+use gimli::{AttributeValue, DebugInfoOffset};
+use rayon::prelude::*;
+
+use super::facts::Facts;
+use crate::image::Reader;
+
+/// Longer chains of origins are cycles.
+const MAX_CHAIN: usize = 16;
+
+/// The name that counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Name<'d> {
+    /// As some attribute or the symbol table states it.
+    Stated(&'d [u8]),
+    /// A plain name in a scope (number of the unit, number of its scope).
+    Scoped(u32, u32, &'d [u8]),
+    None,
+}
+
+/// One DIE of a chain of origins, as far as it names the function.
+pub(super) struct Link<'d> {
+    pub(super) linkage: Option<&'d [u8]>,
+    pub(super) name: Option<&'d [u8]>,
+    pub(super) scope: Option<(u32, u32)>,
+}
+
+/// Decides the name of every function and inlined subroutine.
+pub(super) fn resolve(facts: &mut Facts<'_, '_>) {
+    let name_unit = |unit: &super::facts::Unit<'_>| {
+        let function = |f: &super::dies::Function<'_>| function_name(facts, f.die, f.ranges[0].0);
+        let functions: Vec<_> = unit.dies.functions.iter().map(function).collect();
+        let inlined: Vec<_> = unit.dies.inlined.iter().map(|i| stated_name(facts, i.die, None)).collect();
+        (functions, inlined)
+    };
+    let names: Vec<_> = facts.units.par_iter().map(name_unit).collect();
+    for (unit, (functions, inlined)) in facts.units.iter_mut().zip(names) {
+        unit.dies.functions.iter_mut().zip(functions).for_each(|(function, name)| function.name = name);
+        unit.dies.inlined.iter_mut().zip(inlined).for_each(|(inlined, name)| inlined.name = name);
+    }
+}
+
+/// The name of the function whose DIE is `die` and whose code begins at `entry`.
+fn function_name<'d>(facts: &Facts<'_, 'd>, die: usize, entry: u64) -> Name<'d> {
+    let symbol = facts.symbol_at_entry(entry);
+    match stated_name(facts, die, symbol) {
+        // The assembler's names stand in the debug information as the symbol table has them, with Mach-O's underscore.
+        Name::Stated([b'_', name @ ..])
+            if name.starts_with(b"OUTLINED_FUNCTION_") || symbol == Some(name) =>
+        {
+            Name::Stated(name)
+        }
+        name => name,
+    }
+}
+
+/// A linkage name anywhere along the chain, else `symbol`, else the first plain name in its scope.
+fn stated_name<'d>(facts: &Facts<'_, 'd>, die: usize, symbol: Option<&'d [u8]>) -> Name<'d> {
+    let (mut name, mut scope) = (None, None);
+    for link in chain(facts, die) {
+        if let Some(linkage) = link.linkage {
+            return Name::Stated(linkage);
+        }
+        name = name.or(link.name);
+        scope = scope.or(link.scope);
+    }
+    match (symbol.or(name), scope) {
+        (Some(name), Some((unit, scope))) if symbol.is_none() => Name::Scoped(unit, scope, name),
+        (Some(name), _) => Name::Stated(name),
+        (None, _) => Name::None,
+    }
+}
+
+/// The DIEs along the origins and specifications of `die`, itself first.
+pub(super) fn chain<'f, 'd>(facts: &'f Facts<'_, 'd>, die: usize) -> impl Iterator<Item = Link<'d>> + 'f {
+    let mut next = Some(die);
+    std::iter::from_fn(move || {
+        let (link, origin) = link(facts, next?)?;
+        next = origin;
+        Some(link)
+    })
+    .take(MAX_CHAIN)
+}
+
+/// What `die` states, and the DIE it refers to.
+fn link<'d>(facts: &Facts<'_, 'd>, die: usize) -> Option<(Link<'d>, Option<usize>)> {
+    let (number, unit) = facts.unit_of(die)?;
+    let at = DebugInfoOffset(die).to_unit_offset(&unit.unit.header)?;
+    let reference = unit.unit.unit_ref(&facts.image.dwarf);
+    let mut entries = reference.entries_raw(Some(at)).ok()?;
+    let abbreviation = entries.read_abbreviation().ok()??;
+    let scope = unit.dies.scope_of.get(&die).map(|scope| (number, *scope));
+    let mut link = Link { linkage: None, name: None, scope };
+    let mut origin = None;
+    let string = |value: AttributeValue<Reader<'d>>| reference.attr_string(value).ok().map(|s| s.slice());
+    for spec in abbreviation.attributes() {
+        let attribute = entries.read_attribute(*spec).ok()?;
+        match attribute.name() {
+            gimli::DW_AT_linkage_name | gimli::DW_AT_MIPS_linkage_name => {
+                link.linkage = string(attribute.value());
+            }
+            gimli::DW_AT_name => link.name = string(attribute.value()),
+            gimli::DW_AT_abstract_origin | gimli::DW_AT_specification => {
+                origin = match attribute.value() {
+                    AttributeValue::UnitRef(offset) => {
+                        offset.to_debug_info_offset(&unit.unit.header).map(|offset| offset.0)
+                    }
+                    AttributeValue::DebugInfoRef(DebugInfoOffset(offset)) => Some(offset),
+                    _ => None,
+                };
+            }
+            _ => {}
+        }
+    }
+    Some((link, origin))
+}
+
+impl<'d> Facts<'_, 'd> {
+    /// The symbol that stands at exactly this image offset.
+    pub(super) fn symbol_at_entry(&self, offset: u64) -> Option<&'d [u8]> {
+        let symbols = &self.image.symbols;
+        let symbol = symbols.binary_search_by_key(&offset, |symbol| symbol.start).ok();
+        symbol.and_then(|symbol| symbols[symbol].name)
+    }
+
+    /// The name as text.
+    pub(super) fn text(&self, name: Name<'d>) -> Option<Cow<'d, [u8]>> {
+        match name {
+            Name::Stated(name) => Some(Cow::Borrowed(name)),
+            Name::Scoped(unit, scope, name) => Some(Cow::Owned(self.qualified(unit, scope, name))),
+            Name::None => None,
+        }
+    }
+
+    /// `namespace::Class::name`.
+    fn qualified(&self, unit: u32, scope: u32, name: &[u8]) -> Vec<u8> {
+        let scopes = &self.units[unit as usize].dies.scopes;
+        let mut parts = vec![name];
+        let mut next = Some(scope);
+        while let Some((outer, name)) = next.and_then(|scope| scopes.get(scope as usize)) {
+            parts.push(name);
+            next = *outer;
+        }
+        parts.reverse();
+        parts.join(&b"::"[..])
+    }
+}

@@ -1,0 +1,179 @@
+//! What an audit found.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::classes::Class;
+
+/// How many unexplained differences are kept in full.
+pub(super) const MAX_SHOWN: usize = 20;
+
+/// The share of the addresses above which a class needs to be named in TRAPS.md or PEERS.md.
+const MAX_SHARE: f64 = 0.005;
+
+/// What an audit found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AuditReport {
+    /// Addresses that were compared, each under both line policies.
+    pub addresses: u64,
+    /// Addresses at which symdex and addr2line answer the same.
+    pub agreements: u64,
+    /// Of these, addresses that only the symbol table knows, which addr2line does not read.
+    pub symbol_table_only: u64,
+    /// Addresses at which the `statement` policy has another line than `exact`.
+    pub statement_differs: u64,
+    /// Differences from addr2line that the debug file explains, by class.
+    pub classes: BTreeMap<Class, ClassCount>,
+    /// Differences that nothing explains; the first [`Self::unexplained`] of them are kept.
+    pub unexplained_len: u64,
+    /// The first differences that nothing explains, in address order.
+    pub unexplained: Vec<Difference>,
+    /// How much code has answers.
+    pub coverage: Coverage,
+}
+
+/// How often a class came up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassCount {
+    /// Addresses.
+    pub count: u64,
+    /// The lowest one.
+    pub example: Difference,
+}
+
+/// An address at which answers differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The image offset.
+    pub offset: u64,
+    /// What is wrong; empty for a difference that a class explains.
+    pub what: &'static str,
+    /// What symdex answers, as text.
+    pub ours: String,
+    /// What the rules say, read from the debug file.
+    pub expected: String,
+    /// What addr2line answers.
+    pub theirs: String,
+    /// The DIEs and rows around; empty for a difference that a class explains.
+    pub around: String,
+}
+
+/// Bytes of the executable sections that have answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// All there are.
+    pub executable: u64,
+    /// With a function in the index's `dwarf` table.
+    pub ours_function: u64,
+    /// With a function or a line in the index's `dwarf` table.
+    pub ours: u64,
+    /// With a function, by the rules.
+    pub expected_function: u64,
+    /// With a function or a line, by the rules.
+    pub expected: u64,
+    /// With a function in addr2line's answer.
+    pub theirs_function: u64,
+    /// With any answer of addr2line.
+    pub theirs: u64,
+}
+
+impl AuditReport {
+    /// Which part of the addresses a class takes.
+    #[must_use]
+    pub fn share(&self, count: u64) -> f64 {
+        count as f64 / self.addresses.max(1) as f64
+    }
+
+    /// Why the index does not pass; nothing where it does.
+    #[must_use]
+    pub fn failures(&self) -> Vec<String> {
+        let mut failures = Vec::new();
+        if self.unexplained_len != 0 {
+            failures.push(format!("{} differences are not explained", self.unexplained_len));
+        }
+        for (class, ClassCount { count, .. }) in &self.classes {
+            if self.share(*count) > MAX_SHARE && class.named_in().is_none() {
+                failures.push(format!("the class {:?} takes {count} addresses", class.name()));
+            }
+        }
+        let Coverage { ours, ours_function, expected, expected_function, theirs, theirs_function, .. } =
+            self.coverage;
+        if (ours, ours_function) != (expected, expected_function) {
+            failures.push(format!(
+                "the index covers {ours} bytes, {ours_function} with a function; the debug file says {expected} and \
+                 {expected_function}"
+            ));
+        }
+        if ours < theirs || ours_function < theirs_function {
+            failures.push(format!(
+                "the index covers {ours} bytes, {ours_function} with a function; addr2line {theirs} and {theirs_function}"
+            ));
+        }
+        failures
+    }
+
+    pub(super) fn count(&mut self, class: Class, difference: impl FnOnce() -> Difference) {
+        let counted = self.classes.entry(class);
+        counted.or_insert_with(|| ClassCount { count: 0, example: difference() }).count += 1;
+    }
+
+    /// Adds what was found at higher addresses.
+    pub(super) fn add(&mut self, higher: AuditReport) {
+        self.addresses += higher.addresses;
+        self.agreements += higher.agreements;
+        self.symbol_table_only += higher.symbol_table_only;
+        self.statement_differs += higher.statement_differs;
+        self.unexplained_len += higher.unexplained_len;
+        self.unexplained.extend(higher.unexplained);
+        self.unexplained.truncate(MAX_SHOWN);
+        for (class, counted) in higher.classes {
+            let count = counted.count;
+            self.classes.entry(class).or_insert(ClassCount { count: 0, ..counted }).count += count;
+        }
+        let Coverage { expected_function, expected, theirs_function, theirs, .. } = higher.coverage;
+        self.coverage.expected_function += expected_function;
+        self.coverage.expected += expected;
+        self.coverage.theirs_function += theirs_function;
+        self.coverage.theirs += theirs;
+    }
+}
+
+impl fmt::Display for AuditReport {
+    /// A report for a person to read.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |count| 100.0 * self.share(count);
+        writeln!(f, "addresses    {}", self.addresses)?;
+        writeln!(
+            f,
+            "agreements   {} ({:.3} %), {} of them known to the symbol table only",
+            self.agreements,
+            percent(self.agreements),
+            self.symbol_table_only
+        )?;
+        writeln!(f, "statement    another line than exact at {} addresses", self.statement_differs)?;
+        let Coverage { executable, ours_function, ours, theirs_function, theirs, .. } = self.coverage;
+        writeln!(f, "coverage     {ours} of {executable} bytes, {ours_function} with a function")?;
+        writeln!(f, "  addr2line  {theirs}, {theirs_function} with a function")?;
+        for (class, ClassCount { count, example }) in &self.classes {
+            let named = class.named_in().unwrap_or("named nowhere");
+            writeln!(f, "class        {}: {count} ({:.3} %; {named})", class.name(), percent(*count))?;
+            writeln!(f, "  reason     {}", class.reason())?;
+            write!(f, "{example}")?;
+        }
+        writeln!(f, "unexplained  {}", self.unexplained_len)?;
+        self.unexplained.iter().try_for_each(|difference| write!(f, "{difference}"))
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { offset, what, ours, expected, theirs, around } = self;
+        writeln!(f, "  at {offset:#x} {what}")?;
+        writeln!(f, "    symdex     {ours}")?;
+        if expected != ours {
+            writeln!(f, "    expected   {expected}")?;
+        }
+        writeln!(f, "    addr2line  {theirs}")?;
+        around.lines().try_for_each(|line| writeln!(f, "    {line}"))
+    }
+}

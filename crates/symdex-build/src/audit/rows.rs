@@ -1,0 +1,155 @@
+//! The raw rows of a line program, by a reading of its own: gimli splits the bytes into instructions, the registers of the
+//! state machine (DWARF 5, 6.2.2) are kept here, and nothing is sorted, merged or dropped.
+
+use gimli::{FileEntry, LineInstruction, LineProgramHeader};
+
+use crate::image::Reader;
+
+/// A row as the line program states it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) address: u64,
+    pub(super) file: u32,
+    pub(super) line: u32,
+    pub(super) is_stmt: bool,
+}
+
+/// A sequence as the program states it, rows in program order.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct RawSequence {
+    pub(super) rows: Vec<Row>,
+    /// The end_sequence row.
+    pub(super) end: Row,
+    /// Whether an advance left the address space: what follows it in the sequence means nothing.
+    pub(super) overflow: bool,
+}
+
+/// The registers that rows are made of, and the constants that move them.
+struct Machine {
+    address_mask: u64,
+    line_base: i64,
+    line_range: u8,
+    opcode_base: u8,
+    min_instruction_length: u64,
+    max_operations: u64,
+    default_is_stmt: bool,
+    address: u64,
+    operation: u64,
+    file: u64,
+    line: u64,
+    is_stmt: bool,
+    /// The sequence being read.
+    sequence: RawSequence,
+}
+
+impl Machine {
+    fn new(header: &LineProgramHeader<Reader<'_>>) -> Self {
+        let address_mask = match header.encoding().address_size {
+            size @ 1..8 => (1 << (u32::from(size) * 8)) - 1,
+            _ => u64::MAX,
+        };
+        let default_is_stmt = header.default_is_stmt();
+        Self {
+            address_mask,
+            line_base: header.line_base().into(),
+            line_range: header.line_range(),
+            opcode_base: header.opcode_base(),
+            min_instruction_length: header.minimum_instruction_length().into(),
+            max_operations: u64::from(header.maximum_operations_per_instruction()).max(1),
+            default_is_stmt,
+            address: 0,
+            operation: 0,
+            file: 1,
+            line: 1,
+            is_stmt: default_is_stmt,
+            sequence: RawSequence::default(),
+        }
+    }
+
+    /// Carries one instruction out; the sequence it ends, if it ends one.
+    fn step(&mut self, instruction: &LineInstruction<Reader<'_>>) -> Option<RawSequence> {
+        match *instruction {
+            LineInstruction::Special(opcode) => {
+                let adjusted = opcode.wrapping_sub(self.opcode_base);
+                self.advance_line(self.line_base + i64::from(adjusted.checked_rem(self.line_range)?));
+                self.advance_operation(adjusted.checked_div(self.line_range)?.into());
+                self.append();
+            }
+            LineInstruction::Copy => self.append(),
+            LineInstruction::AdvancePc(by) => self.advance_operation(by),
+            LineInstruction::AdvanceLine(by) => self.advance_line(by),
+            LineInstruction::SetFile(file) => self.file = file,
+            LineInstruction::NegateStatement => self.is_stmt = !self.is_stmt,
+            LineInstruction::ConstAddPc => {
+                let adjusted = 255u8.wrapping_sub(self.opcode_base);
+                self.advance_operation(adjusted.checked_div(self.line_range)?.into());
+            }
+            LineInstruction::FixedAddPc(by) => {
+                self.advance_address(by.into());
+                self.operation = 0;
+            }
+            LineInstruction::SetAddress(address) => (self.address, self.operation) = (address, 0),
+            LineInstruction::EndSequence => {
+                let mut sequence = std::mem::take(&mut self.sequence);
+                sequence.end = self.row();
+                (self.address, self.operation, self.file, self.line) = (0, 0, 1, 1);
+                self.is_stmt = self.default_is_stmt;
+                return Some(sequence);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn row(&self) -> Row {
+        let Self { address, is_stmt, .. } = *self;
+        Row { address, file: clamp(self.file), line: clamp(self.line), is_stmt }
+    }
+
+    fn append(&mut self) {
+        self.sequence.rows.push(self.row());
+    }
+
+    fn advance_line(&mut self, by: i64) {
+        self.line = match by {
+            0.. => self.line.wrapping_add(by.unsigned_abs()),
+            _ => self.line.saturating_sub(by.unsigned_abs()),
+        };
+    }
+
+    fn advance_operation(&mut self, by: u64) {
+        let operations = self.operation.wrapping_add(by);
+        self.operation = operations % self.max_operations;
+        self.advance_address(self.min_instruction_length.wrapping_mul(operations / self.max_operations));
+    }
+
+    fn advance_address(&mut self, by: u64) {
+        let address = self.address.checked_add(by).filter(|address| *address <= self.address_mask);
+        self.sequence.overflow |= address.is_none();
+        self.address = address.unwrap_or(self.address);
+    }
+}
+
+/// A file or line number as the index can hold it; what does not fit comes from hostile files only.
+fn clamp(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// Every sequence of the program in program order, until `each` says that it is enough, and the files that the program defines
+/// between them. An error ends the program.
+pub(super) fn for_each_sequence<'d>(
+    header: &LineProgramHeader<Reader<'d>>,
+    defined: &mut Vec<FileEntry<Reader<'d>>>,
+    mut each: impl FnMut(RawSequence) -> bool,
+) -> gimli::Result<()> {
+    let mut machine = Machine::new(header);
+    let mut instructions = header.instructions();
+    while let Some(instruction) = instructions.next_instruction(header)? {
+        if let LineInstruction::DefineFile(file) = instruction {
+            defined.push(file);
+        } else if machine.step(&instruction).is_some_and(|sequence| !each(sequence)) {
+            break;
+        }
+    }
+    Ok(())
+}
