@@ -99,12 +99,13 @@ impl<'d> Walk<'_, 'd> {
         while !entries.is_empty() {
             let (offset, depth) = (entries.next_offset(), entries.next_depth());
             let Some(abbreviation) = entries.read_abbreviation()? else { continue };
+            // Every entry closes those beside and below it: a lexical block does too.
+            while self.open.pop_if(|(opened, _)| *opened >= depth).is_some() {}
             let is_subprogram = abbreviation.tag() == constants::DW_TAG_subprogram;
             if !is_subprogram && abbreviation.tag() != constants::DW_TAG_inlined_subroutine {
                 entries.skip_attributes(abbreviation.attributes())?;
                 continue;
             }
-            while self.open.pop_if(|(opened, _)| *opened >= depth).is_some() {}
             let node = if states_code(abbreviation.attributes()) {
                 let attributes = Attributes::read(&mut entries, abbreviation.attributes())?;
                 match is_subprogram {
