@@ -1,0 +1,82 @@
+//! Every debug file of `testdata`, built and held to what must be true of any index.
+
+use std::path::{Path, PathBuf};
+
+use symdex::{Index, LinePolicy, Scratch, Table};
+use symdex_build::{Image, Options, audit, build, input, slices};
+
+/// The Mach-O files below `testdata`, sorted.
+fn debug_files() -> Vec<PathBuf> {
+    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
+    let files = input::find(&testdata).into_iter();
+    let files: Vec<PathBuf> = files.map(|file| file.expect("testdata has debug files")).collect();
+    assert!(files.len() > 20, "found only {files:?}");
+    files
+}
+
+/// Calls `each` with every image of every debug file.
+fn each_image(each: impl Fn(&Path, &Image<'_>)) {
+    for path in debug_files() {
+        let bytes = std::fs::read(&path).expect("readable");
+        let name = path.file_name().expect("a file").to_string_lossy();
+        for slice in slices(&bytes).expect("a Mach-O file") {
+            each(&path, &Image::load(&slice, &name).expect("loads"));
+        }
+    }
+}
+
+fn built_on(threads: usize, image: &Image<'_>) -> Vec<u8> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool of threads");
+    pool.install(|| build(image, &Options::default(), &|_, _| {})).expect("builds").bytes
+}
+
+#[test]
+fn any_number_of_threads_makes_the_same_bytes() {
+    each_image(|path, image| {
+        let one = built_on(1, image);
+        assert_eq!(one, built_on(2, image), "{}", path.display());
+        assert_eq!(one, built_on(8, image), "{}", path.display());
+    });
+}
+
+#[test]
+fn every_index_is_whole_and_sound() {
+    each_image(|path, image| {
+        let index = Index::open(built_on(1, image)).expect("opens");
+        assert_eq!(index.metadata().partial, [], "{}", path.display());
+        let verified = index.verify().expect("nothing is damaged");
+        let counts = index.metadata().counts;
+        assert!(verified.ranges >= counts.ranges + counts.symbols, "{}: {verified:?} {counts:?}", path.display());
+    });
+}
+
+#[test]
+fn every_answer_is_the_one_the_debug_file_gives() {
+    each_image(|path, image| {
+        let index = Index::open(built_on(2, image)).expect("opens");
+        let report = audit::audit(image, &index).expect("can be compared");
+        assert_eq!(report.failures(), [] as [String; 0], "{}", path.display());
+    });
+}
+
+/// Under both policies the functions of a chain are the same, and so are the files and lines of all frames but the innermost.
+#[test]
+fn the_policies_differ_in_the_innermost_line_alone() {
+    each_image(|path, image| {
+        let index = Index::open(built_on(1, image)).expect("opens");
+        let (mut exact, mut statement) = (Scratch::default(), Scratch::default());
+        for chunk in index.chunks(Table::Dwarf) {
+            for range in chunk.expect("intact").1.ranges {
+                let offset = symdex::ImageOffset(range.start);
+                let exact = index.lookup(offset, LinePolicy::Exact, &mut exact).expect("intact").expect("covered");
+                let statement =
+                    index.lookup(offset, LinePolicy::Statement, &mut statement).expect("intact").expect("covered");
+                assert_eq!(exact.len(), statement.len(), "{} {offset}", path.display());
+                for (depth, (a, b)) in exact.iter().zip(statement.iter()).enumerate() {
+                    assert_eq!((a.name, a.function_start), (b.name, b.function_start), "{} {offset}", path.display());
+                    assert!(depth == 0 || a == b, "{} {offset}: {a:?} {b:?}", path.display());
+                }
+            }
+        }
+    });
+}
