@@ -1,15 +1,17 @@
 //! From a debug file to an index.
 //!
-//! Data flows one way: [`input`] finds debug files, [`slices`] splits one by architecture, [`Image::load`] reads a slice's
-//! headers, and [`build`] makes the index.
+//! Data flows one way: [`find`] finds debug files, [`slices`] splits one by architecture, [`Image::load`] reads a slice's
+//! headers, [`build`] makes the index, and [`publish()`](publish::publish) puts it where readers look for it.
 
 mod build;
 mod dwarf;
 mod error;
 mod flatten;
 mod image;
+mod input;
 mod merge;
 mod pools;
+pub mod publish;
 mod report;
 mod slice;
 mod symbols;
@@ -17,5 +19,6 @@ mod symbols;
 pub use build::{Built, Options, build};
 pub use error::Error;
 pub use image::Image;
+pub use input::find;
 pub use slice::{Slice, slices, slices_for};
 pub use symbols::FunctionSymbol;
