@@ -1,5 +1,7 @@
 //! Why a debug file could not be turned into an index.
 
+use std::path::PathBuf;
+
 /// Why a debug file could not be turned into an index.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +43,30 @@ pub enum Error {
         wanted: String,
         /// The architectures there are.
         available: Vec<String>,
+    },
+    /// A folder that was to hold debug files holds none.
+    #[error("{}: no debug file in this folder; expected a .dSYM bundle or a linked Mach-O file inside", folder.display())]
+    NoDebugFile {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A file or folder could not be read or written.
+    #[error("{}: cannot {doing}: {source}", path.display())]
+    Io {
+        /// What was tried, as in "cannot read".
+        doing: &'static str,
+        /// With which file or folder.
+        path: PathBuf,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// The index that is to be replaced was made by a newer symdex.
+    #[error("{}: not replaced: {source}", path.display())]
+    NewerIndex {
+        /// The index that is there.
+        path: PathBuf,
+        /// Why it cannot be read.
+        source: symdex::Error,
     },
     /// The index could not be written.
     #[error(transparent)]

@@ -1,7 +1,7 @@
 //! From a debug file to an index.
 //!
-//! Data flows one way: [`input`] finds debug files, [`slices`] splits one by architecture, [`Image::load`] reads a slice's
-//! headers, and [`build`] makes the index.
+//! Data flows one way: [`find`] finds debug files, [`slices`] splits one by architecture, [`Image::load`] reads a slice's
+//! headers, [`build`] makes the index, and [`publish()`](publish::publish) puts it where readers look for it.
 
 pub mod audit;
 mod build;
@@ -9,8 +9,10 @@ mod dwarf;
 mod error;
 mod flatten;
 mod image;
+mod input;
 mod merge;
 mod pools;
+pub mod publish;
 mod report;
 mod slice;
 mod symbols;
@@ -18,5 +20,6 @@ mod symbols;
 pub use build::{Built, Options, build};
 pub use error::Error;
 pub use image::Image;
+pub use input::find;
 pub use slice::{Slice, slices, slices_for};
 pub use symbols::FunctionSymbol;

@@ -17,7 +17,7 @@ pub struct Slice<'d> {
 }
 
 /// Java class files begin like universal binaries; theirs is a version number where ours is a count, and begins at 45.
-const FIRST_JAVA_VERSION: usize = 45;
+pub(crate) const FIRST_JAVA_VERSION: u32 = 45;
 
 /// Every slice of `file`, in file order; a thin file is its own only slice.
 ///
@@ -55,7 +55,7 @@ pub fn slices_for<'d>(file: &'d [u8], arch: Option<&str>) -> Result<Vec<Slice<'d
 fn fat_slices<'d, Fat: FatArch>(file: &'d [u8], arches: Option<&'d [Fat]>) -> Result<Vec<Slice<'d>>, Error> {
     let not_one = |found: &str| Error::NotADebugFile { found: found.to_owned() };
     let arches = match arches {
-        Some(arches) if arches.len() < FIRST_JAVA_VERSION => arches,
+        Some(arches) if arches.len() < FIRST_JAVA_VERSION as usize => arches,
         _ if file.len() < 8 => return Err(not_one("a universal binary of a few bytes")),
         _ => return Err(not_one("a Java class file")),
     };

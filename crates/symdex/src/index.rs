@@ -4,7 +4,7 @@ use crate::chunk::{LocalStrings, Structure, decode_structure, encode_strings, en
 use crate::error::Error;
 use crate::format::{
     Block, Compressor, Decompressor, Directory, FrameKey, Header, Metadata, PoolInfo, SectionKind, Table,
-    Trailer,
+    Trailer, VERSION,
 };
 use crate::id32::Id32;
 use crate::image::ImageId;
@@ -98,6 +98,22 @@ impl<B: AsRef<[u8]>> Index<B> {
             ("directory", header.directory),
         ]
         .map(|(name, section)| (name, section.offset, section.size))
+    }
+
+    /// The version of the format that the index is written in.
+    #[must_use]
+    pub fn format_version(&self) -> u16 {
+        VERSION
+    }
+
+    /// How many bytes the two frames of chunk `index` of `table` take, the structure and what its numbers mean; `None` for
+    /// an empty chunk.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Checksum`] or [`Error::Malformed`] where the directory is damaged.
+    pub fn chunk_size(&self, table: Table, index: u64) -> Result<Option<(usize, usize)>, Error> {
+        Ok(self.frames(table, index)?.map(|(structure, strings)| (structure.len(), strings.len())))
     }
 
     /// The index's own bytes.

@@ -12,7 +12,7 @@ mod varint;
 
 pub(crate) use directory::{Directory, Entry, encode_directory};
 pub(crate) use frame::{Compressor, Decompressor, FrameKey};
-pub(crate) use header::Header;
+pub(crate) use header::{Header, VERSION};
 pub use metadata::{BuildOptions, Counts, Metadata, Partial, RowRule};
 pub(crate) use metadata::{PoolInfo, TableInfo};
 pub(crate) use pool::{Block, encode_block, strings_per_block};

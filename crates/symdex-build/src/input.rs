@@ -1,0 +1,243 @@
+//! Finding debug files: in a bundle, an archive or a folder, or the one file that was named.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use walkdir::{DirEntry, WalkDir};
+
+use crate::error::Error;
+use crate::slice::FIRST_JAVA_VERSION;
+
+/// The debug files that `input` stands for, in the order of their paths; never empty, an error where there is nothing.
+///
+/// A file stands for itself, whatever it holds. A folder stands for every debug file below it, symbolic links followed, each file
+/// once: all that a `.dSYM` bundle keeps in `Contents/Resources/DWARF`, and elsewhere whatever begins as a linked Mach-O
+/// file does; object files, static libraries and everything else are passed over. Of an `.xcarchive` with a `dSYMs` folder only
+/// that is searched, because the binaries beside it are the same images without debug information. `._*` files and
+/// `__MACOSX` are what archivers leave behind, and are skipped.
+///
+/// # Errors
+///
+/// Each error stands where its path would have stood, so that one unreadable folder does not hide the others:
+/// [`Error::Io`] where something cannot be read, [`Error::NoDebugFile`] where a folder has none.
+#[must_use]
+pub fn find(input: &Path) -> Vec<Result<PathBuf, Error>> {
+    match std::fs::metadata(input) {
+        Err(source) => vec![Err(unreadable(input, source))],
+        Ok(metadata) if metadata.is_dir() => find_below(input),
+        Ok(metadata) if metadata.is_file() => vec![Ok(input.to_owned())],
+        // Opening a pipe would wait for its writer; nothing but a file can be mapped anyway.
+        Ok(_) => vec![Err(unreadable(input, io::Error::other("neither a file nor a folder")))],
+    }
+}
+
+fn unreadable(path: &Path, source: io::Error) -> Error {
+    Error::Io { doing: "read", path: path.to_owned(), source }
+}
+
+fn find_below(folder: &Path) -> Vec<Result<PathBuf, Error>> {
+    // Two links to one folder at each of thirty levels would be a billion paths.
+    let mut seen = HashSet::new();
+    let walk = WalkDir::new(folder).follow_links(true).sort_by_file_name().into_iter();
+    let entries = walk.filter_entry(|entry| {
+        is_wanted(entry) && (!entry.file_type().is_dir() || is_new(entry.path(), &mut seen))
+    });
+    let mut found: Vec<_> = entries.filter_map(|entry| debug_file(entry).transpose()).collect();
+    let mut seen = HashSet::new();
+    found.retain(|found| found.as_ref().map_or(true, |path| is_new(path, &mut seen)));
+    if found.is_empty() {
+        found.push(Err(Error::NoDebugFile { folder: folder.to_owned() }));
+    }
+    found
+}
+
+/// Whether `path` is not yet in `seen`, whichever links lead to it; it is from now on.
+fn is_new(path: &Path, seen: &mut HashSet<PathBuf>) -> bool {
+    seen.insert(std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()))
+}
+
+fn is_wanted(entry: &DirEntry) -> bool {
+    let name = entry.file_name();
+    let is_junk = name == "__MACOSX" || name == ".DS_Store" || name.as_encoded_bytes().starts_with(b"._");
+    let beside_dsyms = || {
+        let parent = entry.path().parent().filter(|parent| has_extension(parent, "xcarchive"));
+        name != "dSYMs" && parent.is_some_and(|archive| archive.join("dSYMs").is_dir())
+    };
+    entry.depth() == 0 || !(is_junk || beside_dsyms())
+}
+
+fn has_extension(path: &Path, wanted: &str) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(wanted))
+}
+
+/// The entry's path where it is a debug file, `None` where it is something else.
+fn debug_file(entry: walkdir::Result<DirEntry>) -> Result<Option<PathBuf>, Error> {
+    let path = match &entry {
+        Ok(entry) if !entry.file_type().is_file() => return Ok(None),
+        Ok(entry) => entry.path(),
+        Err(error) => error.path().unwrap_or(Path::new("")),
+    };
+    // What a bundle keeps there is meant to be a debug file: one that was cut to nothing must be missed, not passed over.
+    let in_bundle = is_in_bundle(path);
+    if let Err(error) = &entry {
+        let is_loop = error.loop_ancestor().is_some();
+        let leads_nowhere = path.is_symlink() && path.metadata().is_err();
+        if is_loop || leads_nowhere && !in_bundle {
+            return Ok(None);
+        }
+        let source = error.io_error().map_or_else(|| io::Error::other(error.to_string()), copy_of);
+        return Err(unreadable(path, source));
+    }
+    let wanted = in_bundle || is_linked_macho(path).map_err(|source| unreadable(path, source))?;
+    Ok(wanted.then(|| path.to_owned()))
+}
+
+fn copy_of(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
+}
+
+/// Whether `path` is `X.dSYM/Contents/Resources/DWARF/<file>`.
+fn is_in_bundle(path: &Path) -> bool {
+    let mut folders = path.ancestors().skip(1);
+    let inside = ["DWARF", "Resources", "Contents"];
+    inside.iter().all(|name| folders.next().is_some_and(|folder| folder.ends_with(name)))
+        && folders.next().is_some_and(|bundle| has_extension(bundle, "dsym"))
+}
+
+/// Whether the file begins as a linked Mach-O file does, or as a universal binary whose first slice does. At most 48 bytes
+/// are read.
+fn is_linked_macho(path: &Path) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    let head = read_at(&mut file, 0)?;
+    let number =
+        |at: usize| head.get(at..at + 4).and_then(|bytes| bytes.try_into().ok().map(u32::from_be_bytes));
+    let slice = match (head.first_chunk::<4>(), number(4)) {
+        (Some(b"\xca\xfe\xba\xbe" | b"\xca\xfe\xba\xbf"), Some(count)) if count >= FIRST_JAVA_VERSION => {
+            return Ok(false);
+        }
+        (Some(b"\xca\xfe\xba\xbe"), _) => number(16).map(u64::from),
+        (Some(b"\xca\xfe\xba\xbf"), _) => {
+            number(16).zip(number(20)).map(|(high, low)| u64::from(high) << 32 | u64::from(low))
+        }
+        _ => return Ok(is_linked(&head)),
+    };
+    // One that ends before its first slice is a debug file that was cut: whoever reads it says so.
+    let Some(slice) = slice else { return Ok(true) };
+    let slice = read_at(&mut file, slice)?;
+    Ok(slice.is_empty() || is_linked(&slice))
+}
+
+/// Up to 24 bytes at `offset`.
+fn read_at(file: &mut File, offset: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(offset))?;
+    file.take(24).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Whether a thin file that begins with `head` is Mach-O and no object file: those hold the DWARF that dsymutil
+/// collects, of images that are not linked yet.
+fn is_linked(head: &[u8]) -> bool {
+    const MH_OBJECT: &[u8] = &[1, 0, 0, 0];
+    match head.first_chunk::<4>() {
+        Some(b"\xcf\xfa\xed\xfe" | b"\xce\xfa\xed\xfe") => head.get(12..16) != Some(MH_OBJECT),
+        // Big-endian ones are not supported; that must be said, not passed over.
+        magic => matches!(magic, Some(b"\xfe\xed\xfa\xce" | b"\xfe\xed\xfa\xcf")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const DSYM: &[u8] = b"\xcf\xfa\xed\xfe\x0c\0\0\x01\0\0\0\0\x0a\0\0\0";
+    const OBJECT: &[u8] = b"\xcf\xfa\xed\xfe\x0c\0\0\x01\0\0\0\0\x01\0\0\0";
+
+    fn write(root: &Path, path: &str, bytes: &[u8]) {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().expect("inside the root")).expect("a folder");
+        fs::write(path, bytes).expect("a file");
+    }
+
+    /// What is found below `root`: paths relative to it, `!` before those that cannot be read.
+    fn names(root: &Path, input: &str) -> Vec<String> {
+        let show =
+            |path: &Path| path.strip_prefix(root).expect("below the root").to_string_lossy().into_owned();
+        let found = find(&root.join(input));
+        found
+            .iter()
+            .map(|found| match found {
+                Ok(path) => show(path),
+                Err(Error::Io { path, .. } | Error::NoDebugFile { folder: path }) => {
+                    format!("!{}", show(path))
+                }
+                Err(other) => panic!("{other}"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn folders_bundles_and_archives_yield_their_debug_files_in_order() {
+        let root = tempfile::tempdir().expect("a folder");
+        let root = root.path();
+        write(root, "all/b.dSYM/Contents/Resources/DWARF/two", DSYM);
+        write(root, "all/b.dSYM/Contents/Resources/DWARF/one", b"");
+        write(root, "all/b.dSYM/Contents/Resources/DWARF/._one", DSYM);
+        write(root, "all/b.dSYM/Contents/Info.plist", b"<plist>");
+        write(root, "all/__MACOSX/x.dSYM/Contents/Resources/DWARF/x", DSYM);
+        write(root, "all/a/plain", DSYM);
+        write(root, "all/a/unlinked.o", OBJECT);
+        write(root, "all/a/notes.txt", b"cf fa ed fe");
+        write(root, "all/App.xcarchive/dSYMs/App.dSYM/Contents/Resources/DWARF/App", DSYM);
+        write(root, "all/App.xcarchive/Products/App", DSYM);
+        write(root, "none/notes.txt", b"");
+        let app = "all/App.xcarchive/dSYMs/App.dSYM/Contents/Resources/DWARF/App";
+        let [one, two] = ["one", "two"].map(|name| format!("all/b.dSYM/Contents/Resources/DWARF/{name}"));
+        assert_eq!(names(root, "all"), [app, "all/a/plain", &one, &two]);
+        assert_eq!(names(root, "all/b.dSYM"), [one.as_str(), &two]);
+        assert_eq!(names(root, "all/App.xcarchive"), [app]);
+        assert_eq!(names(root, "all/a/notes.txt"), ["all/a/notes.txt"]);
+        assert_eq!(names(root, "none"), ["!none"]);
+        assert_eq!(names(root, "missing"), ["!missing"]);
+    }
+
+    #[test]
+    fn universal_binaries_count_by_their_first_slice() {
+        let root = tempfile::tempdir().expect("a folder");
+        let fat = |count: u8, slice: &[u8]| {
+            let mut file = vec![0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, count];
+            file.extend([1, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0, 32, 0, 0, 0, 16, 0, 0, 0, 0]);
+            file.resize(32, 0);
+            file.extend(slice);
+            file
+        };
+        write(root.path(), "fat", &fat(1, DSYM));
+        write(root.path(), "cut", &fat(1, b""));
+        write(root.path(), "Main.class", &fat(52, DSYM));
+        write(root.path(), "objects", &fat(1, OBJECT));
+        write(root.path(), "library", &fat(1, b"!<arch>\n"));
+        assert_eq!(names(root.path(), ""), ["cut", "fat"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_once_and_loops_end() {
+        use std::os::unix::fs::symlink;
+        let root = tempfile::tempdir().expect("a folder");
+        let root = root.path();
+        write(root, "real/b.dSYM/Contents/Resources/DWARF/b", DSYM);
+        write(root, "all/again", b"");
+        symlink(root.join("real/b.dSYM"), root.join("all/a.dSYM")).expect("a link");
+        symlink(root.join("real/b.dSYM"), root.join("all/b.dSYM")).expect("a link");
+        symlink(root.join("all"), root.join("all/loop")).expect("a link");
+        symlink(root.join("nowhere"), root.join("all/dangling")).expect("a link");
+        symlink(root.join("all/self"), root.join("all/self")).expect("a link");
+        assert_eq!(names(root, "all")[0], "all/a.dSYM/Contents/Resources/DWARF/b");
+        symlink(root.join("gone"), root.join("real/b.dSYM/Contents/Resources/DWARF/c")).expect("a link");
+        assert_eq!(names(root, "all")[1..], ["!all/a.dSYM/Contents/Resources/DWARF/c"]);
+    }
+}

@@ -1,0 +1,126 @@
+//! The lines atos prints.
+
+use std::io::Write;
+
+use symdex::{Frame, Frames, ImageOffset, Index, LinePolicy, Scratch};
+
+use super::{Args, Basis};
+use crate::failure::{Failure, Kind, Stop, complain};
+use crate::{number, text};
+
+/// Prints answers from one index.
+pub(super) struct Printer<'a, B> {
+    args: &'a Args,
+    index: &'a Index<B>,
+    /// What is added to an address to make it an image offset, modulo 2^64.
+    to_offset: u64,
+    image: String,
+    scratch: Scratch,
+    gravest: Option<Kind>,
+}
+
+impl<'a, B: AsRef<[u8]>> Printer<'a, B> {
+    pub(super) fn new(args: &'a Args, index: &'a Index<B>) -> Result<Self, Failure> {
+        let metadata = index.metadata();
+        let to_offset = match args.basis {
+            Basis { load: Some(load), .. } => load.wrapping_neg(),
+            Basis { slide: Some(slide), .. } => metadata.base.wrapping_add(slide).wrapping_neg(),
+            Basis { offset: true, .. } => 0,
+            Basis { text_exec_address: Some(loaded), .. } => {
+                let text_exec = metadata.text_exec_base.ok_or_else(|| {
+                    let message = format!(
+                        "{}: this image has no __TEXT_EXEC segment; use -l with its load address",
+                        args.object.display()
+                    );
+                    Failure::new(Kind::Usage, message)
+                })?;
+                text_exec.wrapping_sub(metadata.base).wrapping_sub(loaded)
+            }
+            _ => metadata.base.wrapping_neg(),
+        };
+        let image = text::printable(metadata.image_name.as_str().into()).into_owned();
+        Ok(Self { args, index, to_offset, image, scratch: Scratch::default(), gravest: None })
+    }
+
+    /// The gravest failure there was. Addresses without an answer are none.
+    pub(super) fn gravest(&self) -> Option<Kind> {
+        self.gravest
+    }
+
+    /// Prints what there is to say of one address.
+    pub(super) fn answer(&mut self, typed: &str, out: &mut impl Write) -> Result<(), Stop> {
+        let lines = self.lines(typed);
+        let delimiter = if self.args.inline_frames { self.args.delimiter.as_str() } else { "\n" };
+        writeln!(out, "{}", lines.join(delimiter))?;
+        if self.args.inline_frames {
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+
+    fn lines(&mut self, typed: &str) -> Vec<String> {
+        let Some(address) = number::address(typed) else { return vec![typed.to_owned()] };
+        let offset = ImageOffset(address.wrapping_add(self.to_offset));
+        if offset.0 >= self.index.metadata().image_size {
+            return vec![typed.to_owned()];
+        }
+        let line = Line { args: self.args, image: &self.image, address, offset };
+        // Apple's atos counts every line row, and looks return addresses up as they stand.
+        match self.index.lookup(offset, LinePolicy::Exact, &mut self.scratch) {
+            Ok(Some(frames)) => line.of_frames(&frames),
+            Ok(None) => vec![line.nameless()],
+            Err(error) => {
+                let failure = Failure::index(&self.args.object, &error);
+                complain(&format!("{typed}: {}", failure.message));
+                self.gravest = self.gravest.max(Some(failure.kind));
+                vec![line.nameless()]
+            }
+        }
+    }
+}
+
+/// What the lines of one address have in common.
+struct Line<'a> {
+    args: &'a Args,
+    image: &'a str,
+    address: u64,
+    offset: ImageOffset,
+}
+
+impl Line<'_> {
+    fn of_frames(&self, frames: &Frames<'_>) -> Vec<String> {
+        let skip = if self.args.inline_frames { 0 } else { frames.len() - 1 };
+        frames.iter().skip(skip).map(|frame| self.of_frame(&frame)).collect()
+    }
+
+    fn of_frame(&self, frame: &Frame<'_>) -> String {
+        let image = self.image;
+        let line = match frame.name {
+            Some(name) => format!("{} (in {image})", text::demangled(name)),
+            None => self.nameless(),
+        };
+        if let Some(number) = frame.line {
+            return format!("{line} ({}:{number})", self.file(frame));
+        }
+        // Without a line atos prints where in the function the address lies, whether it knows the function from the symbol table
+        // or from debug information whose line table leaves it out (outlined code): the two look the same to it. The
+        // function start of an inlined function is not known, only that of the function around it.
+        match frame.function_start.filter(|_| !frame.inlined) {
+            Some(start) => format!("{line} + {}", self.offset.0.saturating_sub(start.0)),
+            None => line,
+        }
+    }
+
+    /// The address as it was given, not where it lies in the file.
+    fn nameless(&self) -> String {
+        format!("{:#018x} (in {})", self.address, self.image)
+    }
+
+    fn file(&self, frame: &Frame<'_>) -> String {
+        let Some(file) = frame.file else { return "<compiler-generated>".to_owned() };
+        let file = text::lossy(file);
+        // Paths inside are those of the machine that compiled it: Apple's, whatever this one is.
+        let name = file.rsplit('/').next().filter(|name| !name.is_empty() && !self.args.full_path);
+        name.unwrap_or(&file).to_owned()
+    }
+}

@@ -1,0 +1,128 @@
+//! `symdex atos`: addresses as Apple's atos answers them.
+
+mod line;
+mod options;
+mod source;
+
+use std::io::{self, BufRead, BufWriter, Write};
+use std::path::PathBuf;
+
+use symdex::{ImageId, Index};
+
+use crate::failure::{self, Failure, Stop};
+use crate::lookup::stdin_failed;
+use crate::number;
+use line::Printer;
+pub(crate) use options::with_double_dashes;
+
+/// Answer addresses as Apple's atos does, from a debug file or from an index
+///
+/// Takes atos's options in atos's spelling (-arch, -fullPath, -inlineFrames, ...; two dashes do as well), looks addresses up as
+/// they are and prints what atos prints. Without addresses, standard input is answered line by line. Like atos it
+/// exits with 0 whatever the answers, provided that it could read the image.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// A dSYM bundle, the DWARF file inside, a binary, an index, or a folder of indexes together with --id
+    #[arg(short, value_name = "FILE")]
+    object: PathBuf,
+    /// -arch: which architecture's slice of the file to look in
+    #[arg(long, value_name = "ARCH")]
+    arch: Option<String>,
+    /// The image that is wanted, where FILE is a folder: its UUID, with or without dashes
+    #[arg(long, value_name = "UUID")]
+    id: Option<ImageId>,
+    #[command(flatten)]
+    basis: Basis,
+    /// -fullPath: print whole paths of source files, not only their last part
+    #[arg(long = "fullPath")]
+    full_path: bool,
+    /// -inlineFrames: print inlined functions too, innermost first, and an empty line after each address
+    #[arg(short, long = "inlineFrames")]
+    inline_frames: bool,
+    /// What to put between inlined functions, instead of a new line; with -i only
+    #[arg(
+        short,
+        long,
+        value_name = "DELIMITER",
+        default_value = "\n",
+        hide_default_value = true,
+        allow_hyphen_values = true
+    )]
+    delimiter: String,
+    /// -printHeader: accepted; atos prints a header for processes only, not for files
+    #[arg(long = "printHeader")]
+    _print_header: bool,
+    /// -dedup: accepted; an index keeps one name for each address, so there are no further variants to print
+    #[arg(long = "dedup")]
+    _dedup: bool,
+    /// A file of addresses, separated by white space
+    #[arg(short = 'f', value_name = "ADDRESSES")]
+    address_file: Option<PathBuf>,
+    /// Addresses: 0x for hexadecimal, else decimal; none: standard input
+    #[arg(value_name = "ADDRESS")]
+    addresses: Vec<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  symdex atos -o MyApp.app.dSYM -arch arm64 -l 0x102bc4000 0x102bc9ed8
+  symdex atos -o indexes --id 0c37c502-aba0-3641-a08f-84c794684f36 -i -fullPath -offset 0x5ed8
+  symdex atos -o MyApp.app.dSYM -s 0x2bc4000 -f addresses.txt";
+
+/// What addresses count from; in the debug file's own addresses where nothing is given.
+#[derive(clap::Args)]
+#[group(multiple = false)]
+struct Basis {
+    /// Where the image was loaded, hexadecimal with or without 0x
+    #[arg(short, value_name = "ADDRESS", value_parser = number::parse_hexadecimal)]
+    load: Option<u64>,
+    /// How far from its own addresses the image was loaded; 0x for hexadecimal, else decimal
+    #[arg(short, value_name = "SLIDE", value_parser = number::parse_address)]
+    slide: Option<u64>,
+    /// -offset: addresses are offsets from the start of the image
+    #[arg(long)]
+    offset: bool,
+    /// -textExecAddress: where the __TEXT_EXEC segment of a kernel image was loaded, hexadecimal
+    #[arg(long = "textExecAddress", value_name = "ADDRESS", value_parser = number::parse_hexadecimal)]
+    text_exec_address: Option<u64>,
+}
+
+pub(crate) fn run(args: &Args) -> failure::Outcome {
+    match source::open(args)? {
+        source::Source::Index(index) => answer_all(args, &index),
+        source::Source::Built(index) => answer_all(args, &index),
+    }
+}
+
+fn answer_all<B: AsRef<[u8]>>(args: &Args, index: &Index<B>) -> failure::Outcome {
+    let mut printer = Printer::new(args, index)?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    for address in &args.addresses {
+        printer.answer(address, &mut out)?;
+    }
+    if let Some(path) = &args.address_file {
+        let addresses = std::fs::read(path).map_err(|error| Failure::unreadable(path, &error))?;
+        for address in String::from_utf8_lossy(&addresses).split_whitespace() {
+            printer.answer(address, &mut out)?;
+        }
+    } else if args.addresses.is_empty() {
+        answer_stdin(&mut printer, &mut out)?;
+    }
+    out.flush()?;
+    Ok(printer.gravest())
+}
+
+/// Answers line by line: whoever writes the addresses may wait for each answer before writing the next.
+fn answer_stdin<B: AsRef<[u8]>>(printer: &mut Printer<'_, B>, out: &mut impl Write) -> Result<(), Stop> {
+    let mut input = io::stdin().lock();
+    let mut line = Vec::new();
+    while input.read_until(b'\n', &mut line).map_err(|error| stdin_failed(&error))? != 0 {
+        for address in String::from_utf8_lossy(&line).split_whitespace() {
+            printer.answer(address, out)?;
+        }
+        out.flush()?;
+        line.clear();
+    }
+    Ok(())
+}

@@ -1,0 +1,157 @@
+//! What goes wrong, in words and as an exit code.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+
+/// The kinds of failure there are, the least grave first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// Everything could be read, and what was asked for is not there: an address in a gap, an architecture.
+    NotFound,
+    /// The command line, or an address, is not as it should be.
+    Usage,
+    /// None of the others: a folder that cannot be written, say.
+    Other,
+    /// A file is missing.
+    Missing,
+    /// A file is of a kind, or a version, that is not read.
+    Unsupported,
+    /// A file is damaged.
+    Damaged,
+}
+
+impl Kind {
+    pub(crate) fn exit_code(self) -> u8 {
+        match self {
+            Kind::Other => 1,
+            Kind::Usage => 2,
+            Kind::NotFound => 3,
+            Kind::Damaged => 4,
+            Kind::Missing => 5,
+            Kind::Unsupported => 6,
+        }
+    }
+
+    /// As JSON answers name it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::Other => "other",
+            Kind::Usage => "usage",
+            Kind::NotFound => "not_found",
+            Kind::Damaged => "damaged",
+            Kind::Missing => "missing",
+            Kind::Unsupported => "unsupported",
+        }
+    }
+
+    pub(crate) fn of_io(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => Kind::Missing,
+            _ => Kind::Other,
+        }
+    }
+
+    pub(crate) fn of_index(error: &symdex::Error) -> Self {
+        match error {
+            symdex::Error::Io(error) => Kind::of_io(error),
+            error if error.is_damage() => Kind::Damaged,
+            error if error.is_unsupported() => Kind::Unsupported,
+            _ => Kind::Other,
+        }
+    }
+
+    fn of_debug_file(error: &symdex_build::Error) -> Self {
+        use symdex_build::Error;
+        match error {
+            Error::NoSuchArch { .. } => Kind::NotFound,
+            Error::NoDebugFile { .. } => Kind::Missing,
+            Error::Io { source, .. } => Kind::of_io(source),
+            Error::Index(error) | Error::NewerIndex { source: error, .. } => Kind::of_index(error),
+            error if error.is_damage() => Kind::Damaged,
+            error if error.is_unsupported() => Kind::Unsupported,
+            _ => Kind::Other,
+        }
+    }
+}
+
+/// A failure and what to say about it: which file, what is wrong, what was expected or what to do.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) kind: Kind,
+    pub(crate) message: String,
+}
+
+impl Failure {
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+
+    /// `path` could not be read.
+    pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Self {
+        Self::new(Kind::of_io(error), format!("{}: cannot read: {error}", path.display()))
+    }
+
+    /// The index at `path` could not be opened or read.
+    pub(crate) fn index(path: &Path, error: &symdex::Error) -> Self {
+        match error {
+            symdex::Error::Io(error) => Self::unreadable(path, error),
+            error => Self::new(Kind::of_index(error), format!("{}: {error}", path.display())),
+        }
+    }
+
+    /// The debug file at `path` could not be turned into a published index.
+    pub(crate) fn debug_file(path: &Path, error: &symdex_build::Error) -> Self {
+        use symdex_build::Error;
+        let message = match error {
+            Error::Io { .. } | Error::NoDebugFile { .. } | Error::NewerIndex { .. } => error.to_string(),
+            error => format!("{}: {error}", path.display()),
+        };
+        Self::new(Kind::of_debug_file(error), message)
+    }
+}
+
+/// Why a command ends before its work is done.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    Failure(Failure),
+    /// Standard output is a pipe that nobody reads any more.
+    ReaderLeft,
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Stop::Failure(failure)
+    }
+}
+
+/// Writing to standard output failed. (Other input and output is turned into a [`Failure`] that names its file.)
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Stop::ReaderLeft,
+            _ => Failure::new(Kind::Other, format!("cannot write to standard output: {error}")).into(),
+        }
+    }
+}
+
+/// What a command's work ends with: the gravest of the failures it told of on the way.
+pub(crate) type Outcome = Result<Option<Kind>, Stop>;
+
+/// Tells of a failure on standard error. There is nobody to tell where that is closed.
+pub(crate) fn complain(message: &str) {
+    let _ = writeln!(io::stderr(), "symdex: {message}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gravest_failure_decides() {
+        let mut kinds =
+            [Kind::Usage, Kind::Damaged, Kind::NotFound, Kind::Other, Kind::Unsupported, Kind::Missing];
+        kinds.sort_unstable_by(|a, b| b.cmp(a));
+        assert_eq!(kinds.map(Kind::exit_code), [4, 6, 5, 1, 2, 3]);
+        assert!(None < Some(Kind::NotFound));
+    }
+}

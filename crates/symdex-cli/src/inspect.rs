@@ -1,0 +1,239 @@
+//! `symdex inspect`: an index as text.
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use symdex::write::{Id32, Range};
+use symdex::{ChunkContents, ImageId, Index, Metadata, RowRule, StringReader, Table};
+
+use crate::failure::{self, Failure, Kind, Stop};
+use crate::{open, text};
+
+/// Print what an index holds: its metadata, sections, counts and chunks, or the ranges of one chunk
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// An index file, or a folder of indexes together with --id
+    #[arg(value_name = "INDEX")]
+    index: PathBuf,
+    /// The image whose index in the folder is wanted: its UUID, with or without dashes
+    #[arg(long, value_name = "UUID")]
+    id: Option<ImageId>,
+    /// Print the ranges of chunk N and what each answers under both line policies
+    #[arg(long, value_name = "N")]
+    chunk: Option<u64>,
+    /// The table that chunk N is in
+    #[arg(long, value_enum, value_name = "TABLE", default_value = "dwarf", requires = "chunk")]
+    table: WhichTable,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  symdex inspect 0c37c502aba03641a08f84c794684f36.symdex
+  symdex inspect 0c37c502aba03641a08f84c794684f36.symdex --chunk 0
+  symdex inspect indexes --id 0c37c502aba03641a08f84c794684f36 --chunk 0 --table symbol_table";
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum WhichTable {
+    Dwarf,
+    #[value(name = "symbol_table")]
+    SymbolTable,
+}
+
+pub(crate) fn run(args: &Args) -> failure::Outcome {
+    let path = open::index_path(&args.index, args.id.as_ref())?;
+    let index = open::index(&path, args.id.as_ref())?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    match args.chunk {
+        Some(number) => {
+            let table = match args.table {
+                WhichTable::Dwarf => Table::Dwarf,
+                WhichTable::SymbolTable => Table::SymbolTable,
+            };
+            one_chunk(&mut out, &path, &index, table, number)?;
+        }
+        None => {
+            metadata(&mut out, index.metadata())?;
+            sizes(&mut out, &index)?;
+            for table in Table::ALL {
+                chunks(&mut out, &path, &index, table)?;
+            }
+        }
+    }
+    out.flush()?;
+    Ok(None)
+}
+
+fn metadata(out: &mut impl Write, metadata: &Metadata) -> io::Result<()> {
+    let arch = &metadata.arch;
+    writeln!(out, "image         {}", text::printable(metadata.image_name.as_str().into()))?;
+    writeln!(out, "id            {}", metadata.id)?;
+    writeln!(
+        out,
+        "arch          {} (cputype {:#x}, cpusubtype {:#x})",
+        arch.name, arch.cputype, arch.cpusubtype
+    )?;
+    writeln!(out, "base          {:#x}", metadata.base)?;
+    writeln!(out, "image size    {:#x}", metadata.image_size)?;
+    for (start, end) in &metadata.executable {
+        writeln!(out, "executable    {start:#x}..{end:#x}")?;
+    }
+    if let Some(base) = metadata.text_exec_base {
+        writeln!(out, "__TEXT_EXEC   {base:#x}")?;
+    }
+    let rule = match metadata.row_rule {
+        RowRule::First => "the first of several line rows at one address counts",
+        RowRule::Last => "the last of several line rows at one address counts",
+    };
+    writeln!(out, "row rule      {rule}")?;
+    writeln!(out, "chunk span    {:#x}", metadata.chunk_span)?;
+    writeln!(out, "compression   zstd {}", metadata.options.compression_level)?;
+    writeln!(out, "builder       symdex {}", text::printable(metadata.builder.as_str().into()))?;
+    for partial in &metadata.partial {
+        let reason = text::printable(partial.reason.as_str().into());
+        writeln!(out, "partial       {} x {reason}", partial.count)?;
+    }
+    Ok(())
+}
+
+/// The digest, the sections and the counts.
+fn sizes<B: AsRef<[u8]>>(out: &mut impl Write, index: &Index<B>) -> io::Result<()> {
+    let counts = index.metadata().counts;
+    let size = index.as_bytes().len() as u64;
+    writeln!(out, "format        {}", index.format_version())?;
+    writeln!(out, "size          {size} bytes")?;
+    writeln!(out, "digest        {:032x}", u128::from_le_bytes(index.digest()))?;
+    writeln!(out, "\n{:<12} {:>12} {:>12}", "section", "offset", "bytes")?;
+    for (name, offset, bytes) in index.sections() {
+        writeln!(out, "{name:<12} {offset:>12} {bytes:>12}")?;
+    }
+    writeln!(out, "\n{:<12} {:>12} {:>12}", "what", "how many", "bytes each")?;
+    let all = [
+        ("units", counts.units),
+        ("functions", counts.functions),
+        ("ranges", counts.ranges),
+        ("symbols", counts.symbols),
+        ("names", counts.names),
+        ("files", counts.files),
+    ];
+    for (name, count) in all {
+        // In tenths, of the whole index.
+        let each = size.saturating_mul(10).checked_div(count).unwrap_or(0);
+        writeln!(out, "{name:<12} {count:>12} {:>10}.{}", each / 10, each % 10)?;
+    }
+    Ok(())
+}
+
+/// The chunks of one table: where they lie in the image, what they take and how many ranges they hold.
+fn chunks<B: AsRef<[u8]>>(
+    out: &mut impl Write,
+    path: &Path,
+    index: &Index<B>,
+    table: Table,
+) -> Result<(), Stop> {
+    let failed = |error| Failure::index(path, &error);
+    let span = u64::from(index.metadata().chunk_span);
+    let stored = index.metadata().chunks(table);
+    writeln!(out, "\n{}: {} chunks", table.name(), stored.end - stored.start)?;
+    writeln!(out, "{:>8} {:>12} {:>10} {:>10} {:>8}", "chunk", "from", "structure", "strings", "ranges")?;
+    for chunk in index.chunks(table) {
+        let (number, contents) = chunk.map_err(failed)?;
+        let (structure, strings) = index.chunk_size(table, number).map_err(failed)?.unwrap_or_default();
+        let (from, ranges) = (number.saturating_mul(span), contents.ranges.len());
+        writeln!(out, "{number:>8} {from:>#12x} {structure:>10} {strings:>10} {ranges:>8}")?;
+    }
+    Ok(())
+}
+
+fn one_chunk<B: AsRef<[u8]>>(
+    out: &mut impl Write,
+    path: &Path,
+    index: &Index<B>,
+    table: Table,
+    number: u64,
+) -> Result<(), Stop> {
+    let stored = index.metadata().chunks(table);
+    if !stored.contains(&number) {
+        let (path, table) = (path.display(), table.name());
+        let message = match stored.is_empty() {
+            true => format!("{path}: no chunk {number}: the table {table} is empty"),
+            false => {
+                format!(
+                    "{path}: no chunk {number}; the table {table} has {} to {}",
+                    stored.start,
+                    stored.end - 1
+                )
+            }
+        };
+        return Err(Failure::new(Kind::NotFound, message).into());
+    }
+    let contents = index.chunk(table, number).map_err(|error| Failure::index(path, &error))?;
+    let span = u64::from(index.metadata().chunk_span);
+    let (from, ranges) = (number.saturating_mul(span), contents.ranges.len());
+    writeln!(
+        out,
+        "{} chunk {number}: {from:#x}..{:#x}, {ranges} ranges",
+        table.name(),
+        from.saturating_add(span)
+    )?;
+    let mut printer = RangePrinter { contents: &contents, strings: index.strings() };
+    for range in &contents.ranges {
+        for line in printer.lines(range).map_err(|error| Failure::index(path, &error))? {
+            writeln!(out, "{line}")?;
+        }
+    }
+    Ok(())
+}
+
+/// Prints the ranges of one chunk.
+struct RangePrinter<'a, B> {
+    contents: &'a ChunkContents,
+    strings: StringReader<'a, B>,
+}
+
+impl<B: AsRef<[u8]>> RangePrinter<'_, B> {
+    /// The range, the chain of its functions with what `exact` answers, and what `statement` answers where that differs:
+    /// by the policies' definition in the innermost frame's file and line alone.
+    fn lines(&mut self, range: &Range) -> Result<Vec<String>, symdex::Error> {
+        let function =
+            range.function_start.map_or("no function".to_owned(), |start| format!("function {start:#x}"));
+        let mut lines = vec![format!("{:#x}..{:#x}  {function}", range.start, range.end)];
+        for (name, place) in self.chain(range.exact)? {
+            lines.push(format!("    {name}  {place}"));
+        }
+        if range.statement != range.exact {
+            let statement = self.chain(range.statement)?;
+            let place = statement.first().map_or("nothing", |(_, place)| place.as_str());
+            lines.push(format!("    statement: {place}"));
+        }
+        Ok(lines)
+    }
+
+    /// Name and place of each frame, innermost first.
+    fn chain(&mut self, innermost: u32) -> Result<Vec<(String, String)>, symdex::Error> {
+        let mut frames = Vec::new();
+        let mut next = usize::try_from(innermost).ok();
+        while let Some((number, loc)) =
+            next.and_then(|number| Some((number, self.contents.locs.get(number)?)))
+        {
+            let name = self.name(loc.name)?;
+            let file = loc.file.map(|id| self.strings.file(id).map(|file| text::lossy(file).into_owned()));
+            let line = loc.line.map(|line| line.get().to_string());
+            let place = match (file.transpose()?, line) {
+                (Some(file), Some(line)) => format!("{file}:{line}"),
+                (Some(file), None) => file,
+                (None, Some(line)) => format!("line {line}"),
+                (None, None) => "no line".to_owned(),
+            };
+            frames.push((name, place));
+            // A loc comes behind its parent; a damaged index may say otherwise, and this must end.
+            next = loc.parent.map(Id32::index).filter(|parent| *parent < number);
+        }
+        Ok(frames)
+    }
+
+    fn name(&mut self, id: Option<Id32>) -> Result<String, symdex::Error> {
+        let Some(id) = id else { return Ok("??".to_owned()) };
+        Ok(text::lossy(self.strings.name(id)?).into_owned())
+    }
+}

@@ -1,0 +1,236 @@
+//! `symdex lookup`: answers from an index.
+
+use std::fmt::Write as _;
+use std::io::{self, BufRead, BufWriter, Write};
+use std::path::PathBuf;
+
+use serde::Serialize;
+use symdex::{Frame, ImageId, ImageOffset, Index, LinePolicy, Scratch, Table};
+
+use crate::failure::{self, Kind, Stop};
+use crate::{number, open, text};
+
+/// Answer addresses from an index: functions, files and lines, innermost inlined function first
+///
+/// Addresses are image offsets, that is counted from the start of the image, unless --load or --svma says otherwise: 0x for
+/// hexadecimal, else decimal. They are looked up as they are; of a return address, give the address minus one. Without
+/// addresses, standard input is answered line by line.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// An index file, or a folder of indexes together with --id
+    #[arg(value_name = "INDEX")]
+    index: PathBuf,
+    /// Addresses; none: standard input, one per line
+    #[arg(value_name = "ADDR")]
+    addresses: Vec<String>,
+    /// The image whose index in the folder is wanted: its UUID, with or without dashes
+    #[arg(long, value_name = "UUID")]
+    id: Option<ImageId>,
+    /// Addresses are those of a process that had loaded the image at ADDR
+    #[arg(long, value_name = "ADDR", value_parser = number::parse_address, conflicts_with = "svma")]
+    load: Option<u64>,
+    /// Addresses are those in the debug file, before any slide
+    #[arg(long)]
+    svma: bool,
+    /// Which line rows count: those that begin a statement, which reads better, or every one, as in atos
+    #[arg(long, value_enum, value_name = "POLICY", default_value = "statement")]
+    lines: Lines,
+    /// Only the concrete function, at the line it calls what is inlined, not what is inlined
+    #[arg(long)]
+    no_inlines: bool,
+    /// Print names as the linker knows them
+    #[arg(long)]
+    no_demangle: bool,
+    /// Print one JSON object per address and line
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  symdex lookup 0c37c502aba03641a08f84c794684f36.symdex 0x5ed8
+  symdex lookup indexes --id 0C37C502-ABA0-3641-A08F-84C794684F36 --load 0x102bc4000 0x102bc9ed8
+  echo 0x5ed8 | symdex lookup 0c37c502aba03641a08f84c794684f36.symdex --json
+
+JSON: {\"address\", \"frames\": [{\"function\", \"name\", \"file\", \"line\", \"inlined\", \"function_start\", \"function_offset\",
+\"table\"}], \"error\": {\"kind\", \"message\"}}. The address is the image offset; no frames and no error: nothing is known there.
+Exit codes: 0 all answered, 3 some address is not known, 2 some is no address, 4 the index is damaged, 5 it is missing.";
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Lines {
+    Statement,
+    Exact,
+}
+
+pub(crate) fn run(args: &Args) -> failure::Outcome {
+    let path = open::index_path(&args.index, args.id.as_ref())?;
+    let index = open::index(&path, args.id.as_ref())?;
+    let mut lookup = Lookup { args, index, scratch: Scratch::default(), gravest: None };
+    let mut out = BufWriter::new(io::stdout().lock());
+    for address in &args.addresses {
+        lookup.answer(address, &mut out)?;
+    }
+    if args.addresses.is_empty() {
+        let mut input = io::stdin().lock();
+        let mut line = Vec::new();
+        while input.read_until(b'\n', &mut line).map_err(|error| stdin_failed(&error))? != 0 {
+            let address = String::from_utf8_lossy(&line);
+            if !address.trim().is_empty() {
+                lookup.answer(address.trim(), &mut out)?;
+                out.flush()?;
+            }
+            line.clear();
+        }
+    }
+    out.flush()?;
+    Ok(lookup.gravest)
+}
+
+pub(crate) fn stdin_failed(error: &io::Error) -> failure::Failure {
+    failure::Failure::new(Kind::Other, format!("cannot read standard input: {error}"))
+}
+
+/// A run of lookups in one index.
+struct Lookup<'a, B> {
+    args: &'a Args,
+    index: Index<B>,
+    scratch: Scratch,
+    gravest: Option<Kind>,
+}
+
+/// What one address yields; with `--json` the line for it.
+#[derive(Serialize)]
+struct Answer {
+    address: String,
+    frames: Vec<FrameText>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorText>,
+}
+
+#[derive(Serialize)]
+struct FrameText {
+    function: Option<String>,
+    name: Option<String>,
+    file: Option<String>,
+    line: Option<u32>,
+    inlined: bool,
+    function_start: Option<String>,
+    function_offset: Option<String>,
+    table: &'static str,
+}
+
+#[derive(Serialize)]
+struct ErrorText {
+    kind: &'static str,
+    message: String,
+}
+
+impl<B: AsRef<[u8]>> Lookup<'_, B> {
+    fn answer(&mut self, typed: &str, out: &mut impl Write) -> Result<(), Stop> {
+        let (address, result) = match self.offset(typed) {
+            Ok(offset) => (offset.to_string(), self.frames(offset)),
+            Err(failure) => (typed.to_owned(), Err(failure)),
+        };
+        let kind = match &result {
+            Ok(frames) => frames.is_empty().then_some(Kind::NotFound),
+            Err((kind, _)) => Some(*kind),
+        };
+        self.gravest = self.gravest.max(kind);
+        let (frames, error) = match result {
+            Ok(frames) => (frames, None),
+            Err((kind, message)) => (Vec::new(), Some(ErrorText { kind: kind.name(), message })),
+        };
+        let answer = Answer { address, frames, error };
+        match self.args.json {
+            true => writeln!(out, "{}", serde_json::to_string(&answer).map_err(io::Error::from)?)?,
+            false => write!(out, "{}", human(typed, &answer))?,
+        }
+        Ok(())
+    }
+
+    /// The image offset that the address stands for.
+    fn offset(&self, typed: &str) -> Result<ImageOffset, (Kind, String)> {
+        let address = number::address(typed)
+            .ok_or_else(|| (Kind::Usage, format!("not an address: {}", number::EXPECTED)))?;
+        let base = match (self.args.load, self.args.svma) {
+            (Some(load), _) => load,
+            (None, true) => self.index.metadata().base,
+            (None, false) => 0,
+        };
+        let below = || (Kind::NotFound, format!("below the image, which starts at {base:#x}"));
+        address.checked_sub(base).map(ImageOffset).ok_or_else(below)
+    }
+
+    fn frames(&mut self, offset: ImageOffset) -> Result<Vec<FrameText>, (Kind, String)> {
+        let policy = match self.args.lines {
+            Lines::Statement => LinePolicy::Statement,
+            Lines::Exact => LinePolicy::Exact,
+        };
+        let found = self.index.lookup(offset, policy, &mut self.scratch);
+        let Some(frames) = found.map_err(|error| (Kind::of_index(&error), error.to_string()))? else {
+            return Ok(Vec::new());
+        };
+        let skip = if self.args.no_inlines { frames.len() - 1 } else { 0 };
+        Ok(frames.iter().skip(skip).map(|frame| self.args.frame(offset, &frame)).collect())
+    }
+}
+
+impl Args {
+    fn frame(&self, offset: ImageOffset, frame: &Frame<'_>) -> FrameText {
+        let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let function = |name: &[u8]| match self.no_demangle {
+            true => lossy(name),
+            false => symdex::demangle(name).into_owned(),
+        };
+        let distance = |start: ImageOffset| offset.0.checked_sub(start.0).map(|bytes| format!("{bytes:#x}"));
+        FrameText {
+            function: frame.name.map(function),
+            name: frame.name.map(lossy),
+            file: frame.file.map(lossy),
+            line: frame.line,
+            inlined: frame.inlined,
+            function_start: frame.function_start.map(|start| start.to_string()),
+            function_offset: frame.function_start.and_then(distance),
+            table: frame.table.name(),
+        }
+    }
+}
+
+/// The answer as a person reads it: the address, and a line per frame beside it.
+fn human(typed: &str, answer: &Answer) -> String {
+    let typed = text::printable(typed.into());
+    let mut out = String::new();
+    let mut first = typed.as_ref();
+    let mut line = |what: std::fmt::Arguments<'_>| {
+        // Writing to a string does not fail.
+        let _ = writeln!(out, "{first:width$}  {what}", width = typed.chars().count().max(12));
+        first = "";
+    };
+    match &answer.error {
+        Some(error) => line(format_args!("error: {}", text::printable(error.message.as_str().into()))),
+        None if answer.frames.is_empty() => line(format_args!("nothing known here")),
+        None => answer.frames.iter().for_each(|frame| line(format_args!("{}", one_frame(frame)))),
+    }
+    out
+}
+
+fn one_frame(frame: &FrameText) -> String {
+    let mut out = text::printable(frame.function.as_deref().unwrap_or("??").into()).into_owned();
+    // The distance is that from the concrete function's start, so it says nothing of an inlined one.
+    if let Some(distance) = frame.function_offset.as_deref().filter(|_| !frame.inlined) {
+        out += " + ";
+        out += distance;
+    }
+    if let Some(file) = &frame.file {
+        out += " at ";
+        out += &text::printable(file.as_str().into());
+    }
+    if let Some(line) = frame.line {
+        let separator = if frame.file.is_some() { ":" } else { " at line " };
+        let _ = write!(out, "{separator}{line}");
+    }
+    out += if frame.inlined { " (inlined)" } else { "" };
+    out += if frame.table == Table::SymbolTable.name() { " (symbol table)" } else { "" };
+    out
+}

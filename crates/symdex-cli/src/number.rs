@@ -1,0 +1,51 @@
+//! Numbers as people type addresses.
+
+/// An address: hexadecimal after `0x`, else decimal.
+pub(crate) fn address(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => digits_of(digits, 16),
+        None => digits_of(text, 10),
+    }
+}
+
+/// A number that is hexadecimal whether or not it begins with `0x`.
+pub(crate) fn hexadecimal(text: &str) -> Option<u64> {
+    digits_of(text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text), 16)
+}
+
+fn digits_of(text: &str, radix: u32) -> Option<u64> {
+    // The standard library would take a sign.
+    let only_digits = text.chars().all(|c| c.is_digit(radix));
+    u64::from_str_radix(text, radix).ok().filter(|_| only_digits)
+}
+
+pub(crate) const EXPECTED: &str = "expected 0x and hexadecimal digits, or decimal digits";
+
+/// [`address`] for command line options.
+pub(crate) fn parse_address(text: &str) -> Result<u64, String> {
+    address(text).ok_or_else(|| EXPECTED.to_owned())
+}
+
+/// [`hexadecimal`] for command line options.
+pub(crate) fn parse_hexadecimal(text: &str) -> Result<u64, String> {
+    hexadecimal(text).ok_or_else(|| "expected hexadecimal digits, with or without 0x".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_whole_or_not_at_all() {
+        assert_eq!(address("0x10"), Some(16));
+        assert_eq!(address("0XfF"), Some(255));
+        assert_eq!(address("10"), Some(10));
+        assert_eq!(address("0xffffffffffffffff"), Some(u64::MAX));
+        for wrong in ["", "0x", "ff", "+1", "0x+1", "-1", "1 ", "0x10000000000000000", "\u{663}"] {
+            assert_eq!(address(wrong), None, "{wrong:?}");
+        }
+        assert_eq!(hexadecimal("10"), Some(16));
+        assert_eq!(hexadecimal("0x10"), Some(16));
+        assert_eq!(hexadecimal("xyz"), None);
+    }
+}

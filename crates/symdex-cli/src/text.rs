@@ -1,0 +1,57 @@
+//! Names and paths as text for people.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+/// `text` on one line: control characters, which names from an upload may hold, are written as escapes.
+pub(crate) fn printable(text: Cow<'_, str>) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return text;
+    }
+    let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    Cow::Owned(text.chars().map(escape).collect())
+}
+
+/// Bytes of any kind as [`printable`] text.
+pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    printable(String::from_utf8_lossy(bytes))
+}
+
+/// The function's name as a person reads it.
+pub(crate) fn demangled(name: &[u8]) -> Cow<'_, str> {
+    printable(symdex::demangle(name))
+}
+
+/// The last part of the path.
+pub(crate) fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+/// A size in bytes, in the unit that suits it.
+pub(crate) fn size(bytes: u64) -> String {
+    let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+    let value = bytes as f64;
+    match units.into_iter().find(|(unit, _)| value >= *unit) {
+        Some((unit, name)) => format!("{:.1} {name}", value / unit),
+        None => format!("{bytes} bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_stays_on_its_line() {
+        assert_eq!(lossy(b"a\nb\x1b[31m\xff"), "a\\nb\\u{1b}[31m\u{fffd}");
+        assert_eq!(lossy("überß".as_bytes()), "überß");
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(size(999), "999 bytes");
+        assert_eq!(size(1500), "1.5 kB");
+        assert_eq!(size(2_000_000_000), "2.0 GB");
+    }
+}
