@@ -176,24 +176,30 @@ fn name_matches(
     theirs: &Frame<'_>,
     classes: &mut Vec<Class>,
 ) -> bool {
-    let (ours, theirs) = match (ours.name.as_deref(), theirs.name.as_deref()) {
-        (ours, theirs) if ours == theirs => return true,
-        (Some(ours), Some(theirs)) => (ours, theirs),
-        _ => return false,
-    };
-    if theirs.strip_prefix(b"_") == Some(ours) {
+    let (ours, theirs) = (ours.name.as_deref(), theirs.name.as_deref());
+    let (Some(ours), Some(die)) = (ours, die) else { return ours == theirs };
+    if theirs == Some(ours) {
+        return true;
+    }
+    if theirs.and_then(|theirs| theirs.strip_prefix(b"_")) == Some(ours) {
         classes.push(Class::Underscore);
         return true;
     }
-    let Some(die) = die else { return false };
     let links: Vec<names::Link<'_>> = names::chain(facts, die).collect();
-    if !links.iter().any(|link| link.name == Some(theirs)) {
+    let plain_names = || links.iter().filter_map(|link| link.name);
+    let is_plain = match theirs {
+        Some(theirs) => plain_names().any(|name| name == theirs),
+        None => plain_names().next().is_none(),
+    };
+    if !is_plain {
         return false;
     }
-    classes.push(match links.iter().any(|link| link.linkage.is_some()) {
-        true => Class::LinkageNameBehindName,
-        false if ours.ends_with(theirs) && ours.len() > theirs.len() + 2 => Class::QualifiedName,
-        false => Class::SymbolName,
+    classes.push(if links.iter().any(|link| link.linkage == Some(ours)) {
+        Class::LinkageNameBehindName
+    } else if links.iter().any(|link| link.scope.is_some()) && ours.ends_with(theirs.unwrap_or_default()) {
+        Class::QualifiedName
+    } else {
+        Class::SymbolName
     });
     true
 }

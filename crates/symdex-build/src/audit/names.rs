@@ -67,6 +67,8 @@ fn stated_name<'d>(facts: &Facts<'_, 'd>, die: usize, symbol: Option<&'d [u8]>) 
         name = name.or(link.name);
         scope = scope.or(link.scope);
     }
+    // Objective-C's names say of which class they are.
+    scope = scope.filter(|_| !name.is_some_and(|name| name.starts_with(b"-[") || name.starts_with(b"+[")));
     match (symbol.or(name), scope) {
         (Some(name), Some((unit, scope))) if symbol.is_none() => Name::Scoped(unit, scope, name),
         (Some(name), _) => Name::Stated(name),
