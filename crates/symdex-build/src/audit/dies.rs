@@ -285,7 +285,6 @@ fn is_scope(tag: gimli::DwTag) -> bool {
             | gimli::DW_TAG_union_type
             | gimli::DW_TAG_enumeration_type
             | gimli::DW_TAG_interface_type
-            | gimli::DW_TAG_module
     )
 }
 
