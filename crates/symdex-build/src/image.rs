@@ -111,6 +111,7 @@ fn load<'d, Mach: MachHeader<Endian = Endianness>>(
     name: &str,
 ) -> Result<Image<'d>, Error> {
     let commands = commands::<Mach>(slice.bytes)?;
+    is_all_there::<Mach>(slice.bytes, &commands)?;
     let base = base::<Mach>(&commands);
     let executable = executable::<Mach>(&commands, base);
     let debug_section = |id: SectionId| debug_section::<Mach>(slice.bytes, &commands, id.name());
@@ -143,6 +144,19 @@ fn load<'d, Mach: MachHeader<Endian = Endianness>>(
     };
     let aranges = gimli::DebugAranges::new(aranges, LittleEndian);
     Ok(Image { info, debug_size: slice.bytes.len() as u64, dwarf, aranges, symbols })
+}
+
+/// Whether the file holds all of its debug information, be it read here or not (the last sections, the accelerator tables, are
+/// not): a file that was cut is not to be trusted. Other segments of a dSYM state the sizes they have in the binary.
+fn is_all_there<Mach: MachHeader<Endian = Endianness>>(
+    bytes: &[u8],
+    commands: &Commands<'_, Mach>,
+) -> Result<(), Error> {
+    let Some(dwarf) = segment::<Mach>(commands, b"__DWARF") else { return Ok(()) };
+    let (start, size) = dwarf.file_range(ENDIAN);
+    let (end, size) = (start.saturating_add(size), bytes.len() as u64);
+    let what = || "the segment __DWARF".to_owned();
+    if end > size { Err(Error::Truncated { what: what(), end, size }) } else { Ok(()) }
 }
 
 /// `LC_UUID`; a slice without one is known by a hash of its bytes.

@@ -199,11 +199,9 @@ fn words(outcome: &Outcome) -> (&'static str, &'static str) {
         Outcome::Written => ("written", "written"),
         Outcome::Unchanged => ("unchanged", "unchanged, the same index was there"),
         Outcome::Repaired { .. } => ("repaired", "written in the place of a damaged index"),
-        Outcome::ConflictKept => {
-            ("kept", "conflict: another index of this id was there, knows more, and stays")
-        }
+        Outcome::ConflictKept => ("kept", "conflict: another index of this id was there, and stays"),
         Outcome::ConflictReplaced => {
-            ("replaced", "conflict: another index of this id was there, knew less, and is replaced")
+            ("replaced", "conflict: another index of this id was there, and is replaced")
         }
     }
 }

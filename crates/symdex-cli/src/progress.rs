@@ -17,7 +17,8 @@ pub(crate) struct Progress {
 impl Progress {
     /// Progress of work on debug files of `size` bytes together.
     pub(crate) fn new(size: u64) -> Self {
-        let style = ProgressStyle::with_template("{wide_bar} {percent} % of {total_bytes}, {eta} left");
+        let style =
+            ProgressStyle::with_template("{wide_bar} {percent} % of {decimal_total_bytes}, {eta} left");
         let bar = ProgressBar::with_draw_target(Some(size), ProgressDrawTarget::hidden());
         if let Ok(style) = style {
             bar.set_style(style);

@@ -21,7 +21,7 @@ pub(crate) use options::with_double_dashes;
 /// they are and prints what atos prints. Without addresses, standard input is answered line by line. Like atos it
 /// exits with 0 whatever the answers, provided that it could read the image.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_override_self = true)]
 pub(crate) struct Args {
     /// A dSYM bundle, the DWARF file inside, a binary, an index, or a folder of indexes together with --id
     #[arg(short, value_name = "FILE")]

@@ -1,0 +1,205 @@
+//! `symdex atos`: the options and the lines of Apple's atos.
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
+use common::{command, debug_file, dsym, folder, index_of, symdex_on, testdata};
+
+/// inline-dwarf4 has its base at 0x100000000; see the tests of `lookup`.
+const PLAIN: &str = "pyramid (in inline-dwarf4) (mip.h:11)\n";
+const INLINED: &str = "\
+row (in inline-dwarf4) (grid.h:15)
+mip (in inline-dwarf4) (mip.h:7)
+pyramid (in inline-dwarf4) (mip.h:11)
+
+";
+
+#[test]
+fn bundles_debug_files_and_indexes_answer_alike() {
+    let root = folder();
+    let index = index_of("inline-dwarf4", root.path());
+    for object in [dsym("inline-dwarf4"), debug_file("inline-dwarf4"), index.clone()] {
+        assert_eq!(symdex_on(&object, "atos -o {} 0x100000400").ok(), PLAIN, "{object:?}");
+        assert_eq!(symdex_on(&object, "atos -o {} -arch arm64 0x100000400").ok(), PLAIN, "{object:?}");
+        let other = symdex_on(&object, "atos -o {} -arch x86_64 0x100000400");
+        assert_eq!((other.code, other.out.as_str()), (Some(3), ""));
+        assert!(other.err.contains("arm64"), "{}", other.err);
+    }
+    let id = index.file_stem().expect("a name").to_string_lossy();
+    assert_eq!(symdex_on(root.path(), &format!("atos -o {{}} --id {id} 0x100000400")).ok(), PLAIN);
+    let dsyms = testdata().join("dsyms");
+    assert_eq!(symdex_on(&dsyms, &format!("atos -o {{}} --id {id} 0x100000400")).ok(), PLAIN);
+}
+
+#[test]
+fn addresses_count_from_what_is_said() {
+    let object = dsym("inline-dwarf4");
+    for line in [
+        "-l 0x5000000 0x5000400",
+        "-l 5000000 0x5000400",
+        "-l 5000000 83887104",
+        "-s 0x10 0x100000410",
+        "-s 16 0x100000410",
+        "-offset 0x400",
+        "--offset 1024",
+    ] {
+        assert_eq!(symdex_on(&object, &format!("atos -o {{}} {line}")).ok(), PLAIN, "{line}");
+    }
+    for line in ["-l 1 -s 1", "-l 1 -offset", "-s 1 -textExecAddress 1", "-textExecAddress 1 -offset"] {
+        let both = symdex_on(&object, &format!("atos -o {{}} {line} 0x400"));
+        assert_eq!(both.code, Some(2), "{line}");
+        assert!(both.err.contains("cannot be used with"), "{}", both.err);
+    }
+    let no_kernel = symdex_on(&object, "atos -o {} -textExecAddress 0x1000 0x1400");
+    assert_eq!(no_kernel.code, Some(2));
+    assert!(no_kernel.err.contains("no __TEXT_EXEC segment"), "{}", no_kernel.err);
+}
+
+#[test]
+fn the_text_exec_address_is_where_that_segment_lies() {
+    let root = folder();
+    // The image's one code segment under the kernel's name, at the address it has.
+    let mut bytes = fs::read(debug_file("inline-dwarf4")).expect("there");
+    let at = bytes
+        .windows(16)
+        .position(|name| name == b"__DATA\0\0\0\0\0\0\0\0\0\0" || name == b"__LINKEDIT\0\0\0\0\0\0");
+    let at = at.expect("a segment besides __TEXT");
+    bytes[at..at + 16].copy_from_slice(b"__TEXT_EXEC\0\0\0\0\0");
+    let address = u64::from_le_bytes(bytes[at + 16..at + 24].try_into().expect("eight bytes"));
+    let object = root.path().join("kernel");
+    fs::write(&object, bytes).expect("written");
+    // Loaded 0x7000 higher than it is linked.
+    let line =
+        format!("atos -o {{}} -textExecAddress {:x} {:#x}", address + 0x7000, 0x1_0000_0400_u64 + 0x7000);
+    assert_eq!(symdex_on(&object, &line).ok(), PLAIN.replace("inline-dwarf4", "kernel"));
+}
+
+#[test]
+fn lines_without_a_name_or_a_line() {
+    let object = dsym("inline-dwarf4");
+    let line = |address: &str| symdex_on(&object, &format!("atos -o {{}} {address}")).ok();
+    assert_eq!(line("0x100000730"), "plain_hidden (in inline-dwarf4) + 4\n");
+    assert_eq!(line("0x100000001"), "0x0000000100000001 (in inline-dwarf4)\n");
+    assert_eq!(line("-l 0x5000 0x5001"), "0x0000000000005001 (in inline-dwarf4)\n");
+    assert_eq!(line("0xDEADbeef"), "0xDEADbeef\n");
+    assert_eq!(line("4096"), "4096\n");
+    assert_eq!(line("main"), "main\n");
+    assert_eq!(line("-l 0x5000 0x4fff"), "0x4fff\n");
+    // Outlined code has a function in the debug information, and no line.
+    assert_eq!(
+        symdex_on(&dsym("outliner"), "atos -o {} 0x654").ok(),
+        "OUTLINED_FUNCTION_0 (in outliner) + 4\n"
+    );
+}
+
+#[test]
+fn a_function_that_nothing_names_is_known_by_its_start() {
+    let root = folder();
+    // Every symbol becomes a stab, and those name nothing: what is left is where functions start.
+    let mut bytes = fs::read(testdata().join("demo/DemoPlain.dylib")).expect("there");
+    let symtab =
+        bytes.windows(8).position(|window| window == [2, 0, 0, 0, 24, 0, 0, 0]).expect("an LC_SYMTAB");
+    let number =
+        |bytes: &[u8], at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+    let (at, count) = (number(&bytes, symtab + 8) as usize, number(&bytes, symtab + 12) as usize);
+    for symbol in 0..count {
+        bytes[at + 16 * symbol + 4] = 0x20;
+    }
+    let object = root.path().join("Stripped.dylib");
+    fs::write(&object, bytes).expect("written");
+    assert_eq!(
+        symdex_on(&testdata().join("demo/DemoPlain.dylib"), "atos -o {} 0x4137").ok(),
+        "fold_bytes (in DemoPlain.dylib) + 83\n"
+    );
+    assert_eq!(symdex_on(&object, "atos -o {} 0x4137").ok(), "0x0000000000004137 (in Stripped.dylib) + 83\n");
+}
+
+#[test]
+fn inlined_functions_paths_and_delimiters() {
+    let object = dsym("inline-dwarf4");
+    let atos = |line: &str| symdex_on(&object, &format!("atos -o {{}} {line}")).ok();
+    for flag in ["-i", "-inlineFrames", "--inlineFrames"] {
+        assert_eq!(atos(&format!("{flag} 0x100000400")), INLINED, "{flag}");
+    }
+    assert_eq!(atos("-i 0x1 0x100000730"), "0x1\n\nplain_hidden (in inline-dwarf4) + 4\n\n");
+    let joined = "row (in inline-dwarf4) (grid.h:15);mip (in inline-dwarf4) (mip.h:7);pyramid (in inline-dwarf4) (mip.h:11)\n\n";
+    assert_eq!(atos("-i -d ; 0x100000400"), joined);
+    assert_eq!(atos("-i --delimiter ; 0x100000400"), joined);
+    assert_eq!(atos("-d ; 0x100000400"), PLAIN);
+    for flag in ["-fullPath", "--fullPath"] {
+        let full = "pyramid (in inline-dwarf4) (/src/symdex/inline/level/mip.h:11)\n";
+        assert_eq!(atos(&format!("{flag} 0x100000400")), full);
+    }
+    assert_eq!(atos("-printHeader -dedup --dedup 0x100000400"), PLAIN);
+    // Every row counts: the row at line 0 is not merged into the statement before it.
+    assert!(atos("-i 0x100000408").starts_with("row (in inline-dwarf4) (grid.h:0)\n"));
+}
+
+#[test]
+fn names_are_demangled_as_atos_does() {
+    let swift = symdex_on(&dsym("swift-names"), "atos -o {} 0x388 0x404").ok();
+    let lines: Vec<_> = swift.lines().collect();
+    for (line, (number, place)) in lines.iter().zip([(1, "57"), (2, "61")]) {
+        assert!(line.starts_with(&format!("closure #{number} ")), "{line}");
+        assert!(line.contains(" in Timeline.append("), "{line}");
+        assert!(line.ends_with(&format!(" (in swift-names) (Feed.swift.c:{place})")), "{line}");
+    }
+    assert_eq!(lines.len(), 2);
+}
+
+#[test]
+fn a_universal_file_needs_an_architecture() {
+    let which = symdex_on(&dsym("fat"), "atos -o {} 0x100000400");
+    assert_eq!((which.code, which.out.as_str()), (Some(2), ""));
+    assert!(
+        which.err.contains("-arch") && which.err.contains("fat (x86_64), fat (arm64), fat (arm64e)"),
+        "{}",
+        which.err
+    );
+    assert_eq!(
+        symdex_on(&dsym("fat"), "atos -arch arm64e -o {} 0x100000400").ok(),
+        "pyramid (in fat) (mip.h:11)\n"
+    );
+}
+
+#[test]
+fn addresses_come_from_files_too() {
+    let root = folder();
+    let addresses = root.path().join("addresses.txt");
+    fs::write(&addresses, "0x100000400\t0x1\n\n  0x100000730 ").expect("written");
+    let output =
+        command().arg("atos").arg("-o").arg(dsym("inline-dwarf4")).arg("-f").arg(&addresses).output();
+    let expected = format!("{PLAIN}0x1\nplain_hidden (in inline-dwarf4) + 4\n");
+    assert_eq!(common::Finished::from(output.expect("ran")).ok(), expected);
+    let missing = symdex_on(&dsym("inline-dwarf4"), "atos -o {} -f /nowhere/addresses");
+    assert_eq!(missing.code, Some(5));
+    assert!(missing.err.contains("/nowhere/addresses: cannot read"), "{}", missing.err);
+}
+
+#[test]
+fn standard_input_is_answered_line_by_line() {
+    let mut child = command()
+        .arg("atos")
+        .arg("-o")
+        .arg(dsym("inline-dwarf4"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let mut input = child.stdin.take().expect("piped");
+    let mut output = BufReader::new(child.stdout.take().expect("piped"));
+    let mut ask = |line: &str| {
+        input.write_all(line.as_bytes()).expect("taken");
+        let mut answer = String::new();
+        output.read_line(&mut answer).expect("answered");
+        answer
+    };
+    assert_eq!(ask("0x100000400\n"), PLAIN);
+    assert_eq!(ask("nonsense\n"), "nonsense\n");
+    assert_eq!(ask("\n0x100000730\n"), "plain_hidden (in inline-dwarf4) + 4\n");
+    drop(input);
+    assert_eq!(child.wait().expect("ended").code(), Some(0));
+}

@@ -1,0 +1,204 @@
+//! `symdex build`: what it finds, writes and says.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use common::{Finished, command, debug_file, dsym, folder, names_in, symdex, testdata};
+use serde_json::Value;
+
+fn build(inputs: &[&Path], out: &Path, more: &[&str]) -> Finished {
+    let inputs = inputs.iter().map(|input| input.as_os_str());
+    let out = ["-o".as_ref(), out.as_os_str()];
+    symdex(["build".as_ref()].into_iter().chain(inputs).chain(out).chain(more.iter().map(AsRef::as_ref)))
+}
+
+fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value[key].as_str().unwrap_or_else(|| panic!("{key} is no text in {value}"))
+}
+
+#[test]
+fn every_image_becomes_an_index_named_by_its_id() {
+    let out = folder();
+    let built = build(&[&testdata().join("dsyms")], out.path(), &["--json"]);
+    assert_eq!(built.code, Some(0), "{}", built.err);
+    let images = built.json();
+    let archs_of = |name: &str| -> Vec<&str> {
+        images.iter().filter(|image| image["image"] == name).map(|image| text(image, "arch")).collect()
+    };
+    assert_eq!(archs_of("fat"), ["x86_64", "arm64", "arm64e"]);
+    assert_eq!(archs_of("fat64"), ["x86_64", "arm64"]);
+    assert_eq!(archs_of("fat-armv7"), ["armv7", "arm64"]);
+    assert_eq!(archs_of("i386"), ["i386"]);
+    let mut names: Vec<_> = images.iter().map(|image| text(image, "image")).collect();
+    assert!(names.is_sorted_by_key(|name| format!("{name}.dSYM")), "in the order of the paths: {names:?}");
+    names.dedup();
+    assert_eq!(names.len(), fs::read_dir(testdata().join("dsyms")).expect("the folder").count());
+
+    let mut expected: Vec<_> = images.iter().map(|image| format!("{}.symdex", text(image, "id"))).collect();
+    expected.sort();
+    assert_eq!(names_in(out.path()), expected);
+    for image in &images {
+        let index = Path::new(text(image, "index"));
+        assert_eq!(index, out.path().join(format!("{}.symdex", text(image, "id"))));
+        assert_eq!(image["index_size"], fs::metadata(index).expect("there").len());
+        assert_eq!((text(image, "outcome"), image["conflict"].as_bool()), ("written", Some(false)));
+        for count in ["debug_size", "units", "functions", "ranges", "symbols", "chunks"] {
+            assert!(image[count].as_u64().is_some_and(|count| count > 0), "{count} in {image}");
+        }
+        assert!(image["partial"].is_array() && image["warnings"].is_array() && image["seconds"].is_f64());
+    }
+}
+
+#[test]
+fn people_read_what_was_made_of_what_in_how_long() {
+    let out = folder();
+    let built = build(&[&dsym("inline-dwarf4")], out.path(), &[]).ok();
+    for part in
+        ["arm64  inline-dwarf4\n", "13.6 kB -> ", " 1 units, 6 functions, ", " s\n", ".symdex: written\n"]
+    {
+        assert!(built.contains(part), "{part:?} in {built}");
+    }
+    let again = build(&[&dsym("inline-dwarf4")], out.path(), &[]).ok();
+    assert!(again.contains(": unchanged"), "{again}");
+}
+
+#[test]
+fn any_number_of_jobs_makes_the_same_bytes() {
+    let contents = |jobs: &str| {
+        let out = folder();
+        let built = build(&[&testdata().join("dsyms")], out.path(), &["--jobs", jobs]);
+        assert_eq!(built.code, Some(0), "{}", built.err);
+        let names = names_in(out.path());
+        names
+            .into_iter()
+            .map(|name| (fs::read(out.path().join(&name)).expect("there"), name))
+            .collect::<Vec<_>>()
+    };
+    let one = contents("1");
+    assert!(!one.is_empty());
+    assert!(one == contents("2") && one == contents("8"));
+}
+
+#[test]
+fn one_architecture_can_be_asked_for() {
+    let out = folder();
+    let built = build(&[&dsym("fat")], out.path(), &["--json", "--arch", "arm64e"]);
+    let [image] = &built.json()[..] else { panic!("{}", built.out) };
+    assert_eq!(text(image, "arch"), "arm64e");
+    assert_eq!(names_in(out.path()).len(), 1);
+}
+
+#[test]
+fn archives_give_their_dsyms_and_binaries_their_symbols() {
+    let root = folder();
+    let bundle = root.path().join("My App.xcarchive/dSYMs/fat.dSYM/Contents/Resources/DWARF");
+    fs::create_dir_all(&bundle).expect("a folder");
+    fs::copy(debug_file("fat"), bundle.join("fat")).expect("copied");
+    fs::copy(debug_file("fat"), bundle.join("._fat")).expect("copied");
+    let plain = testdata().join("demo/DemoPlain.dylib");
+    let built =
+        build(&[&root.path().join("My App.xcarchive"), &plain], &root.path().join("out"), &["--json"]);
+    assert_eq!(built.code, Some(0));
+    let images = built.json();
+    let names: Vec<_> = images.iter().map(|image| text(image, "image")).collect();
+    assert_eq!(names, ["fat", "fat", "fat", "DemoPlain.dylib"]);
+    assert_eq!((&images[3]["functions"], &images[3]["partial"]), (&0.into(), &Value::Array(Vec::new())));
+    assert!(images[3]["warnings"][0].as_str().is_some_and(|text| text.contains("no debug information")));
+    assert!(built.err.contains("DemoPlain.dylib (arm64): no debug information"), "{}", built.err);
+}
+
+#[test]
+fn one_bad_input_does_not_stop_the_others() {
+    let root = folder();
+    let text_file = root.path().join("notes.txt");
+    fs::write(&text_file, "hello").expect("written");
+    let missing = root.path().join("missing.dSYM");
+    let out = root.path().join("out");
+    let built = build(&[&missing, &dsym("cxx"), &text_file, &dsym("fat")], &out, &["--jobs", "2"]);
+    assert_eq!(built.code, Some(6), "unsupported is graver than missing: {}", built.err);
+    assert_eq!(names_in(&out).len(), 4);
+    let errors: Vec<_> = built.err.lines().collect();
+    assert_eq!(errors.len(), 2);
+    assert!(errors[0].contains("missing.dSYM: cannot read: "), "{}", errors[0]);
+    assert!(errors[1].contains("notes.txt: not a debug file"), "{}", errors[1]);
+}
+
+/// The debug file `other` with the id of the debug file `name`.
+fn with_id_of(name: &str, other: &str) -> Vec<u8> {
+    let id_at = |bytes: &[u8]| {
+        // LC_UUID, 24 bytes long.
+        let command = [0x1b, 0, 0, 0, 24, 0, 0, 0];
+        bytes.windows(8).position(|window| window == command).expect("an LC_UUID") + 8
+    };
+    let id_from = fs::read(debug_file(name)).expect("there");
+    let mut bytes = fs::read(debug_file(other)).expect("there");
+    let (from, to) = (id_at(&id_from), id_at(&bytes));
+    bytes[to..to + 16].copy_from_slice(&id_from[from..from + 16]);
+    bytes
+}
+
+#[test]
+fn of_two_debug_files_of_one_id_the_one_that_knows_more_stays() {
+    let root = folder();
+    // cxx has 36 functions, dead-strip 8.
+    let [more, less] = ["more", "less"].map(|name| root.path().join(name));
+    fs::copy(debug_file("cxx"), &more).expect("copied");
+    fs::write(&less, with_id_of("cxx", "dead-strip")).expect("written");
+    let functions_of = |summary: &Value| summary["functions"].as_u64();
+    let mut contents = Vec::new();
+    for (name, inputs, outcomes) in [
+        ("a", [&more, &less], [("written", false), ("kept", true)]),
+        ("b", [&less, &more], [("written", false), ("replaced", true)]),
+    ] {
+        // In one run on several threads, and in one run for each.
+        let (together, apart) = (root.path().join(name), root.path().join(format!("{name}-apart")));
+        let built = build(&[inputs[0], inputs[1]], &together, &["--json", "--jobs", "4"]);
+        let mut apart_json = build(&[inputs[0]], &apart, &["--json"]).json();
+        apart_json.extend(build(&[inputs[1]], &apart, &["--json"]).json());
+        for images in [built.json(), apart_json] {
+            let found: Vec<_> = images
+                .iter()
+                .map(|image| (text(image, "outcome"), image["conflict"].as_bool() == Some(true)))
+                .collect();
+            assert_eq!(found, outcomes);
+            assert!(functions_of(&images[0]) != functions_of(&images[1]));
+        }
+        for out in [together, apart] {
+            let [only] = &names_in(&out)[..] else { panic!("one index in {out:?}") };
+            contents.push(fs::read(out.join(only)).expect("there"));
+        }
+    }
+    assert!(contents.windows(2).all(|pair| pair[0] == pair[1]));
+    let people = build(&[&less, &more], &root.path().join("c"), &[]).ok();
+    assert!(people.contains("conflict: another index of this id was there, and is replaced"), "{people}");
+}
+
+#[test]
+fn a_damaged_index_is_replaced_and_that_is_said() {
+    let out = folder();
+    let index = common::index_of("cxx", out.path());
+    let whole = fs::read(&index).expect("there");
+    fs::write(&index, &whole[..whole.len() / 2]).expect("written");
+    let built = build(&[&dsym("cxx")], out.path(), &["--json"]);
+    assert_eq!((built.code, text(&built.json()[0], "outcome")), (Some(0), "repaired"));
+    assert!(built.err.contains("the index that was there is replaced: "), "{}", built.err);
+    assert_eq!(fs::read(&index).expect("there"), whole);
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let out = folder();
+    let mut child = command()
+        .args(["build".as_ref(), testdata().join("dsyms").as_os_str(), "-o".as_ref(), out.path().as_os_str()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("started");
+    drop(child.stdout.take());
+    let finished = Finished::from(child.wait_with_output().expect("ended"));
+    assert_eq!(finished.code, Some(0));
+    assert!(!finished.err.contains("panicked"), "{}", finished.err);
+}

@@ -1,0 +1,88 @@
+//! Running the command, and the debug files it runs on.
+#![allow(dead_code, reason = "each test file uses some of it")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+pub(crate) fn command() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_symdex"))
+}
+
+/// What `symdex ARGS` printed and ended with.
+pub(crate) fn symdex<A: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = A>) -> Finished {
+    Finished::from(command().args(args).output().expect("the command starts"))
+}
+
+/// [`symdex`] with arguments separated by spaces, `{}` standing for `path`.
+pub(crate) fn symdex_on(path: &Path, line: &str) -> Finished {
+    symdex(line.split(' ').map(|word| if word == "{}" { path.as_os_str().to_owned() } else { word.into() }))
+}
+
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl From<Output> for Finished {
+    fn from(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+}
+
+impl Finished {
+    /// What was printed by a command that must have gone well.
+    #[track_caller]
+    pub(crate) fn ok(self) -> String {
+        assert_eq!((self.code, self.err.as_str()), (Some(0), ""), "{}", self.out);
+        self.out
+    }
+
+    /// Each line as JSON.
+    pub(crate) fn json(&self) -> Vec<serde_json::Value> {
+        self.out.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+    }
+}
+
+pub(crate) fn testdata() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata")
+}
+
+/// The bundle `testdata/dsyms/NAME.dSYM`.
+pub(crate) fn dsym(name: &str) -> PathBuf {
+    testdata().join(format!("dsyms/{name}.dSYM"))
+}
+
+/// The debug file inside.
+pub(crate) fn debug_file(name: &str) -> PathBuf {
+    dsym(name).join("Contents/Resources/DWARF").join(name)
+}
+
+pub(crate) fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+/// Builds the one index of a bundle with a single image into `folder`, and says where it is.
+pub(crate) fn index_of(name: &str, folder: &Path) -> PathBuf {
+    let built = symdex([
+        "build".as_ref(),
+        dsym(name).as_os_str(),
+        "--json".as_ref(),
+        "-o".as_ref(),
+        folder.as_os_str(),
+    ]);
+    assert_eq!(built.code, Some(0), "{}", built.err);
+    let [summary] = &built.json()[..] else { panic!("more than one image: {}", built.out) };
+    PathBuf::from(summary["index"].as_str().expect("a path"))
+}
+
+/// The names in a folder, sorted; nothing where it does not exist.
+pub(crate) fn names_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}

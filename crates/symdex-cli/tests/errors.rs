@@ -1,0 +1,186 @@
+//! What goes wrong is said, with the file's name and an exit code of its own, and leaves nothing behind.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{debug_file, dsym, folder, index_of, names_in, symdex, symdex_on};
+
+fn build(input: &Path, out: &Path, more: &[&str]) -> common::Finished {
+    let arguments = ["build".as_ref(), input.as_os_str(), "-o".as_ref(), out.as_os_str()];
+    symdex(arguments.into_iter().chain(more.iter().map(AsRef::as_ref)))
+}
+
+/// Builds from `input`, which must fail with this code and a message of one line that has these parts.
+#[track_caller]
+fn fails(input: &Path, more: &[&str], code: i32, parts: &[&str]) {
+    let root = folder();
+    let out = root.path().join("out");
+    let built = build(input, &out, more);
+    assert_eq!((built.code, built.out.as_str()), (Some(code), ""), "{}", built.err);
+    assert_eq!(built.err.lines().count(), 1, "{}", built.err);
+    assert!(
+        built.err.starts_with("symdex: ") && built.err.contains(&*input.to_string_lossy()),
+        "{}",
+        built.err
+    );
+    for part in parts {
+        assert!(built.err.contains(part), "{part:?} in {}", built.err);
+    }
+    assert_eq!(names_in(root.path()), [""; 0], "left behind");
+}
+
+#[test]
+fn what_is_no_debug_file_is_named() {
+    let root = folder();
+    let write = |name: &str, bytes: &[u8]| {
+        let path = root.path().join(name);
+        fs::write(&path, bytes).expect("written");
+        path
+    };
+    fails(&write("notes.txt", b"hello, world"), &[], 6, &["not a debug file", "expected a Mach-O file"]);
+    fails(&write("empty", b""), &[], 6, &["an empty file"]);
+    fails(&write("dsyms.zip", b"PK\x03\x04...."), &[], 6, &["a zip archive"]);
+    fails(&write("libx.so", b"\x7fELF\x02\x01\x01"), &[], 6, &["an ELF file"]);
+    fails(&root.path().join("nowhere.dSYM"), &[], 5, &["cannot read"]);
+    let nothing = root.path().join("Empty.dSYM/Contents/Resources/DWARF");
+    fs::create_dir_all(&nothing).expect("a folder");
+    fails(&root.path().join("Empty.dSYM"), &[], 5, &["no debug file in this folder"]);
+    fs::write(nothing.join("Empty"), b"").expect("written");
+    let built = build(&root.path().join("Empty.dSYM"), root.path(), &[]);
+    assert_eq!(built.code, Some(6), "an empty file in a bundle is not passed over: {}", built.err);
+}
+
+#[test]
+fn an_unknown_architecture_lists_those_there_are() {
+    fails(&debug_file("fat"), &["--arch", "ppc"], 3, &["no slice for \"ppc\"", "x86_64, arm64, arm64e"]);
+}
+
+#[test]
+fn a_debug_file_that_was_cut_is_damaged_wherever_it_was() {
+    let root = folder();
+    for name in ["cxx", "fat"] {
+        let whole = fs::read(debug_file(name)).expect("there");
+        for part in 1..24 {
+            let cut = root.path().join(format!("{name}-{part}"));
+            fs::write(&cut, &whole[..whole.len() * part / 24]).expect("written");
+            fails(&cut, &[], 4, &["cut short"]);
+        }
+    }
+    let bundle = root.path().join("cxx.dSYM/Contents/Resources/DWARF");
+    fs::create_dir_all(&bundle).expect("a folder");
+    fs::copy(root.path().join("cxx-12"), bundle.join("cxx")).expect("copied");
+    fails(&root.path().join("cxx.dSYM"), &[], 4, &["Contents/Resources/DWARF/cxx", "copy it again"]);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_named() {
+    let root = folder();
+    let file = root.path().join("file");
+    fs::write(&file, "not a folder").expect("written");
+    for out in [file.clone(), file.join("below")] {
+        let built = build(&dsym("cxx"), &out, &[]);
+        assert_eq!((built.code, built.out.as_str()), (Some(1), ""), "{}", built.err);
+        assert!(built.err.contains(&format!("{}: cannot ", out.display())), "{}", built.err);
+    }
+    assert_eq!(names_in(root.path()), ["file"]);
+}
+
+/// Every command that reads an index, with `{}` for the index.
+const READERS: [&str; 4] = ["lookup {} 0x400", "verify {}", "inspect {}", "atos -o {} 0x400"];
+
+#[test]
+fn a_missing_or_foreign_index_is_named() {
+    let root = folder();
+    let missing = root.path().join("missing.symdex");
+    for reader in READERS {
+        let finished = symdex_on(&missing, reader);
+        assert_eq!(finished.code, Some(5), "{reader}: {}", finished.err);
+        assert!(finished.err.contains("missing.symdex: cannot read: "), "{}", finished.err);
+    }
+    let other = root.path().join("other");
+    fs::write(&other, "hello, world").expect("written");
+    for reader in &READERS[..3] {
+        let finished = symdex_on(&other, reader);
+        assert_eq!(finished.code, Some(4), "{reader}");
+        assert!(finished.err.contains("not a symdex index"), "{}", finished.err);
+    }
+    // atos takes both, so it says what it would take.
+    let finished = symdex_on(&other, READERS[3]);
+    assert_eq!(finished.code, Some(6), "{}", finished.err);
+    assert!(finished.err.contains("not a debug file"), "{}", finished.err);
+}
+
+#[test]
+fn an_index_that_was_cut_or_changed_is_damaged() {
+    let root = folder();
+    let whole = fs::read(index_of("inline-dwarf4", root.path())).expect("there");
+    let damaged = root.path().join("damaged.symdex");
+    // Lengths from 8 on, where the file still begins as an index does.
+    for len in (8..whole.len()).step_by(97) {
+        fs::write(&damaged, &whole[..len]).expect("written");
+        for reader in READERS {
+            let finished = symdex_on(&damaged, reader);
+            assert_eq!((finished.code, finished.out.as_str()), (Some(4), ""), "{reader}, {len} bytes");
+            assert!(finished.err.contains("damaged.symdex: "), "{}", finished.err);
+        }
+    }
+    for at in (12..whole.len()).step_by(41) {
+        let mut changed = whole.clone();
+        changed[at] ^= 4;
+        fs::write(&damaged, &changed).expect("written");
+        let finished = symdex_on(&damaged, "verify {}");
+        assert_eq!((finished.code, finished.out.as_str()), (Some(4), ""), "byte {at}");
+        assert!(finished.err.contains("damaged.symdex: damaged index: "), "{}", finished.err);
+    }
+    let mut newer = whole;
+    newer[8] = 99;
+    fs::write(&damaged, &newer).expect("written");
+    for reader in READERS {
+        let finished = symdex_on(&damaged, reader);
+        assert_eq!(finished.code, Some(6), "{reader}: {}", finished.err);
+        assert!(finished.err.contains("format version 99"), "{}", finished.err);
+    }
+}
+
+#[test]
+fn damage_that_is_met_in_a_lookup_is_told_for_its_address() {
+    let root = folder();
+    let index = index_of("inline-dwarf4", root.path());
+    let mut bytes = fs::read(&index).expect("there");
+    // The first byte of the first chunk: behind the header, which says where the metadata ends.
+    let metadata_size = u64::from_le_bytes(bytes[80..88].try_into().expect("eight bytes"));
+    let chunks = 192 + usize::try_from(metadata_size).expect("small");
+    bytes[chunks + 20] ^= 1;
+    fs::write(&index, &bytes).expect("written");
+    let lookup = symdex_on(&index, "lookup {} 0x400 0x999999 --json");
+    assert_eq!(lookup.code, Some(4), "{}", lookup.out);
+    let [damaged, gap] = &lookup.json()[..] else { panic!("{}", lookup.out) };
+    assert_eq!((&damaged["error"]["kind"], &damaged["address"]), (&"damaged".into(), &"0x400".into()));
+    assert!(damaged["error"]["message"].as_str().is_some_and(|text| text.contains("dwarf chunk 0")));
+    assert_eq!(*gap, serde_json::json!({"address": "0x999999", "frames": []}));
+    let people = symdex_on(&index, "lookup {} 0x400");
+    assert!(people.out.starts_with("0x400         error: damaged index: "), "{}", people.out);
+    let atos = symdex_on(&index, "atos -o {} -offset 0x400");
+    assert_eq!((atos.code, atos.out.as_str()), (Some(4), "0x0000000000000400 (in inline-dwarf4)\n"));
+    assert!(atos.err.contains("damaged index"), "{}", atos.err);
+}
+
+#[test]
+fn wrong_usage_is_told_apart() {
+    let root = folder();
+    index_of("cxx", root.path());
+    for line in
+        ["", "lookup", "build", "lookup {} --load 1 --svma", "verify", "build {} --jobs 0", "atos 0x1"]
+    {
+        assert_eq!(symdex_on(root.path(), line).code, Some(2), "{line}");
+    }
+    let finished = symdex_on(root.path(), "lookup {} 0x400");
+    assert_eq!(finished.code, Some(2), "{}", finished.err);
+    assert!(finished.err.contains("a folder; say which image's index in it with --id"), "{}", finished.err);
+    let finished = symdex_on(root.path(), "verify {} --id 00112233445566778899aabbccddeeff");
+    assert_eq!(finished.code, Some(5), "{}", finished.err);
+    assert!(finished.err.contains("no index of 00112233445566778899aabbccddeeff"), "{}", finished.err);
+    assert_eq!(symdex_on(root.path(), "verify {} --id xyz").code, Some(2));
+}

@@ -1,0 +1,86 @@
+//! `symdex inspect` and `symdex verify`: an index as text, compared with what is committed.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{folder, index_of, symdex_on};
+
+/// Compares with `tests/snapshots/NAME`; with `SYMDEX_SNAPSHOTS=write` in the environment, writes it instead.
+#[track_caller]
+fn assert_snapshot(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots").join(name);
+    if std::env::var_os("SYMDEX_SNAPSHOTS").is_some_and(|value| value == "write") {
+        fs::write(&path, text).expect("written");
+    }
+    let expected = fs::read_to_string(&path).expect("a snapshot; make it with SYMDEX_SNAPSHOTS=write");
+    assert_eq!(
+        text, expected,
+        "{name}; where this is right, SYMDEX_SNAPSHOTS=write and look at the difference"
+    );
+}
+
+#[test]
+fn a_chunks_ranges_are_as_committed() {
+    let root = folder();
+    for name in ["inline-dwarf4", "outliner", "swift-names"] {
+        let index = index_of(name, root.path());
+        assert_snapshot(&format!("{name}.dwarf.txt"), &symdex_on(&index, "inspect {} --chunk 0").ok());
+        let symbols = symdex_on(&index, "inspect {} --chunk 0 --table symbol_table").ok();
+        assert_snapshot(&format!("{name}.symbol_table.txt"), &symbols);
+    }
+}
+
+#[test]
+fn the_overview_adds_up() {
+    let root = folder();
+    let index = index_of("inline-dwarf4", root.path());
+    let overview = symdex_on(&index, "inspect {}").ok();
+    let id = index.file_stem().expect("a name").to_string_lossy();
+    for line in [
+        "image         inline-dwarf4",
+        &format!("id            {id}"),
+        "arch          arm64 (cputype 0x100000c, cpusubtype 0x0)",
+        "base          0x100000000",
+        "executable    0x378..0x738",
+        &format!("size          {} bytes", fs::metadata(&index).expect("there").len()),
+        "dwarf: 1 chunks",
+        "symbol_table: 1 chunks",
+    ] {
+        assert!(overview.lines().any(|found| found == line), "{line:?} in\n{overview}");
+    }
+    let rows = |heading: &'static str| {
+        let lines = overview.lines().skip_while(move |line| !line.starts_with(heading)).skip(1);
+        lines.take_while(|line| !line.is_empty()).map(|line| line.split_whitespace().collect::<Vec<_>>())
+    };
+    let number = |text: &str| text.parse::<u64>().expect("a number");
+    // Sections follow each other; the chunks of both tables fill theirs; ranges are those that were counted.
+    let mut end = 192;
+    for section in rows("section") {
+        assert_eq!(number(section[1]), end, "{section:?}");
+        end += number(section[2]);
+    }
+    let chunks: Vec<_> =
+        rows("dwarf: ").chain(rows("symbol_table: ")).filter(|row| row[0] != "chunk").collect();
+    let stored: u64 = chunks.iter().map(|chunk| number(chunk[2]) + number(chunk[3])).sum();
+    let section = rows("section").find(|section| section[0] == "chunks").expect("there");
+    assert_eq!(stored, number(section[2]));
+    let counted = |what: &str| number(rows("what").find(|row| row[0] == what).expect("there")[1]);
+    assert_eq!(
+        chunks.iter().map(|chunk| number(chunk[4])).sum::<u64>(),
+        counted("ranges") + counted("symbols")
+    );
+    let verified = symdex_on(&index, "verify {}").ok();
+    let expected = format!(": whole: 2 chunks, {} ranges, ", counted("ranges") + counted("symbols"));
+    assert!(verified.contains(&expected), "{verified}");
+}
+
+#[test]
+fn a_chunk_that_is_not_there_names_those_that_are() {
+    let root = folder();
+    let index = index_of("inline-dwarf4", root.path());
+    let finished = symdex_on(&index, "inspect {} --chunk 7");
+    assert_eq!((finished.code, finished.out.as_str()), (Some(3), ""));
+    assert!(finished.err.contains("no chunk 7; the table dwarf has 0 to 0"), "{}", finished.err);
+}

@@ -1,0 +1,197 @@
+//! `symdex lookup`: answers as text and as JSON.
+
+mod common;
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
+use common::{command, folder, index_of, symdex, symdex_on};
+use serde_json::json;
+
+/// inline-dwarf4, base 0x100000000: at 0x400 `row` is inlined into `mip`, that into `pyramid`, which starts at 0x3a0. Lines as
+/// llvm-symbolizer has them.
+const CHAIN: &str = "\
+0x400         row at /src/symdex/inline/level/../grid.h:15 (inlined)
+              mip at /src/symdex/inline/level/mip.h:7 (inlined)
+              pyramid + 0x60 at /src/symdex/inline/level/mip.h:11
+";
+
+#[test]
+fn a_chain_reads_innermost_first() {
+    let root = folder();
+    let index = index_of("inline-dwarf4", root.path());
+    assert_eq!(symdex_on(&index, "lookup {} 0x400").ok(), CHAIN);
+    // The same address in decimal, in the debug file and in a process.
+    let frames = |text: &str| text.lines().map(|line| line[14..].to_owned()).collect::<Vec<_>>();
+    let others = ["lookup {} 1024", "lookup {} --svma 0x100000400", "lookup {} --load 0x7000 0x7400"];
+    for other in others {
+        assert_eq!(frames(&symdex_on(&index, other).ok()[..]), frames(CHAIN), "{other}");
+    }
+    let outer = symdex_on(&index, "lookup {} --no-inlines 0x400").ok();
+    assert_eq!(outer, "0x400         pyramid + 0x60 at /src/symdex/inline/level/mip.h:11\n");
+}
+
+#[test]
+fn json_has_every_field() {
+    let root = folder();
+    let index = index_of("inline-dwarf4", root.path());
+    let frame = |name: &str, file: &str, line: u32, inlined: bool| {
+        json!({
+            "function": name, "name": name, "file": format!("/src/symdex/inline/level/{file}"), "line": line,
+            "inlined": inlined, "function_start": "0x3a0", "function_offset": "0x60", "table": "dwarf",
+        })
+    };
+    let chain = [
+        frame("row", "../grid.h", 15, true),
+        frame("mip", "mip.h", 7, true),
+        frame("pyramid", "mip.h", 11, false),
+    ];
+    let answers =
+        symdex_on(&index, "lookup {} --json --load 0x100000000 0x100000400 0x10000061b 0x100000000 0xfff");
+    assert_eq!(answers.code, Some(3));
+    let [found, alone, gap, below] = &answers.json()[..] else { panic!("{}", answers.out) };
+    assert_eq!(*found, json!({"address": "0x400", "frames": chain}));
+    assert_eq!(
+        *alone,
+        json!({"address": "0x61b", "frames": [{
+            "function": "depth", "name": "depth", "file": "/src/symdex/inline/main.c", "line": 25, "inlined": false,
+            "function_start": "0x610", "function_offset": "0xb", "table": "dwarf",
+        }]})
+    );
+    assert_eq!(*gap, json!({"address": "0x0", "frames": []}));
+    assert_eq!((&below["address"], &below["error"]["kind"]), (&json!("0xfff"), &json!("not_found")));
+}
+
+#[test]
+fn line_policies_and_the_symbol_table() {
+    let root = folder();
+    let index = index_of("inline-dwarf4", root.path());
+    // A row at line 0 that begins no statement, behind one that does at line 15.
+    assert!(
+        symdex_on(&index, "lookup {} 0x408")
+            .ok()
+            .starts_with("0x408         row at /src/symdex/inline/level/../grid.h:15 ")
+    );
+    assert!(symdex_on(&index, "lookup {} --lines exact 0x408").ok().contains("/grid.h:0 (inlined)\n"));
+    // plain.c was compiled without -g.
+    assert_eq!(
+        symdex_on(&index, "lookup {} 0x730").ok(),
+        "0x730         plain_hidden + 0x4 (symbol table)\n"
+    );
+    let json = symdex_on(&index, "lookup {} --json 0x730").json();
+    assert_eq!(
+        json[0]["frames"],
+        json!([{
+            "function": "plain_hidden", "name": "plain_hidden", "file": null, "line": null, "inlined": false,
+            "function_start": "0x72c", "function_offset": "0x4", "table": "symbol_table",
+        }])
+    );
+    let outliner = index_of("outliner", root.path());
+    assert_eq!(
+        symdex_on(&outliner, "lookup {} --lines exact 0x654").ok(),
+        "0x654         OUTLINED_FUNCTION_0 + 0x4\n"
+    );
+    assert!(symdex_on(&outliner, "lookup {} 0x654").ok().ends_with(" at /src/symdex/layout/outline.c:56\n"));
+}
+
+#[test]
+fn names_are_demangled_unless_told_otherwise() {
+    let root = folder();
+    let index = index_of("swift-names", root.path());
+    let swift = symdex_on(&index, "lookup {} --no-inlines 0x388").ok();
+    assert!(swift.contains(" closure #1 ") && swift.contains(" in Timeline.append("), "{swift}");
+    let raw = symdex_on(&index, "lookup {} --no-inlines --no-demangle 0x388").ok();
+    assert!(raw.contains("$s4Feed8TimelineC6appendyS2iFS2iXEfU_ "), "{raw}");
+    let json = symdex_on(&index, "lookup {} --json 0x388").json();
+    assert_eq!(json[0]["frames"][0]["name"], "$s4Feed8TimelineC6appendyS2iFS2iXEfU_");
+    assert!(json[0]["frames"][0]["function"].as_str().is_some_and(|text| text.starts_with("closure #1 ")));
+}
+
+#[test]
+fn an_image_in_a_folder_is_found_flat_or_fanned_out() {
+    let root = folder();
+    let index = index_of("inline-dwarf4", root.path());
+    let id = index.file_stem().expect("a name").to_string_lossy().into_owned();
+    let dashed = format!("{}-{}", id[..8].to_uppercase(), &id[8..]);
+    let lookup = || {
+        symdex([
+            "lookup".as_ref(),
+            root.path().as_os_str(),
+            "--id".as_ref(),
+            dashed.as_ref(),
+            "0x400".as_ref(),
+        ])
+    };
+    assert_eq!(lookup().ok(), CHAIN);
+    let fanned = root.path().join(&id[..2]);
+    std::fs::create_dir(&fanned).expect("a folder");
+    std::fs::rename(&index, fanned.join(index.file_name().expect("a name"))).expect("moved");
+    assert_eq!(lookup().ok(), CHAIN);
+    // A file that is the index of another image is not what was asked for.
+    let other = index_of("cxx", root.path());
+    let wrong =
+        symdex(["lookup".as_ref(), other.as_os_str(), "--id".as_ref(), dashed.as_ref(), "0x400".as_ref()]);
+    assert_eq!(wrong.code, Some(3), "{}", wrong.err);
+    assert!(wrong.err.contains(&format!("not of {id}")), "{}", wrong.err);
+}
+
+#[test]
+fn gaps_and_what_is_no_address_are_told_and_the_rest_is_answered() {
+    let root = folder();
+    let index = index_of("inline-dwarf4", root.path());
+    let gap = symdex_on(&index, "lookup {} 0x1 0x400");
+    assert_eq!((gap.code, gap.err.as_str()), (Some(3), ""));
+    assert_eq!(gap.out, format!("0x1           nothing known here\n{CHAIN}"));
+    let wrong = symdex_on(&index, "lookup {} main 0x400");
+    assert_eq!(wrong.code, Some(2));
+    let expected =
+        "main          error: not an address: expected 0x and hexadecimal digits, or decimal digits\n";
+    assert_eq!(wrong.out, format!("{expected}{CHAIN}"));
+}
+
+#[test]
+fn standard_input_is_answered_line_by_line() {
+    let root = folder();
+    let index = index_of("inline-dwarf4", root.path());
+    let mut child = command()
+        .args(["lookup".as_ref(), index.as_os_str(), "--json".as_ref()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let mut input = child.stdin.take().expect("piped");
+    let mut output = BufReader::new(child.stdout.take().expect("piped"));
+    // Each question is asked when the answer before it has come; without a flush this would wait for ever.
+    let mut ask = |line: &[u8]| {
+        input.write_all(line).expect("taken");
+        let mut answer = String::new();
+        output.read_line(&mut answer).expect("answered");
+        serde_json::from_str::<serde_json::Value>(&answer).expect("a line of JSON")
+    };
+    assert_eq!(ask(b"0x400\n")["frames"][2]["function"], "pyramid");
+    assert_eq!(ask(b"what?\n")["error"]["kind"], "usage");
+    assert_eq!(ask(b"\n\xff\xfe\n")["address"], "\u{fffd}\u{fffd}");
+    assert_eq!(ask(b"  1024\r\n")["address"], "0x400");
+    drop(input);
+    assert_eq!(child.wait().expect("ended").code(), Some(2));
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let root = folder();
+    let index = index_of("inline-dwarf4", root.path());
+    let addresses = vec!["0x400"; 10_000];
+    for arguments in [vec!["lookup"], vec!["atos", "-offset", "-o"]] {
+        let mut child = command()
+            .args(arguments)
+            .arg(&index)
+            .args(&addresses)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("started");
+        drop(child.stdout.take());
+        let finished = common::Finished::from(child.wait_with_output().expect("ended"));
+        assert_eq!((finished.code, finished.err.as_str()), (Some(0), ""));
+    }
+}
