@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use symdex::{Index, LinePolicy, Scratch, Table};
-use symdex_build::{Image, Options, audit, build, input, slices};
+use symdex_build::{Image, Options, audit, build, find, slices};
 
 /// The Mach-O files below `testdata`, sorted.
 fn debug_files() -> Vec<PathBuf> {
     let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
-    let files = input::find(&testdata).into_iter();
+    let files = find(&testdata).into_iter();
     let files: Vec<PathBuf> = files.map(|file| file.expect("testdata has debug files")).collect();
     assert!(files.len() > 20, "found only {files:?}");
     files
@@ -55,7 +55,7 @@ fn every_answer_is_the_one_the_debug_file_gives() {
     each_image(|path, image| {
         let index = Index::open(built_on(2, image)).expect("opens");
         let report = audit::audit(image, &index).expect("can be compared");
-        assert_eq!(report.failures(), [] as [String; 0], "{}", path.display());
+        assert_eq!(report.failures(), [] as [String; 0], "{}\n{report}", path.display());
     });
 }
 
