@@ -33,7 +33,7 @@ pub(super) fn resolve(facts: &mut Facts<'_, '_>) {
     let name_unit = |unit: &super::facts::Unit<'_>| {
         let function = |f: &super::dies::Function<'_>| function_name(facts, f.die, f.ranges[0].0);
         let functions: Vec<_> = unit.dies.functions.iter().map(function).collect();
-        let inlined: Vec<_> = unit.dies.inlined.iter().map(|i| stated_name(facts, i.die, None)).collect();
+        let inlined: Vec<_> = unit.dies.inlined.iter().map(|i| inlined_name(facts, i.die)).collect();
         (functions, inlined)
     };
     let names: Vec<_> = facts.units.par_iter().map(name_unit).collect();
@@ -46,10 +46,20 @@ pub(super) fn resolve(facts: &mut Facts<'_, '_>) {
 /// The name of the function whose DIE is `die` and whose code begins at `entry`.
 fn function_name<'d>(facts: &Facts<'_, 'd>, die: usize, entry: u64) -> Name<'d> {
     let symbol = facts.symbol_at_entry(entry);
-    match stated_name(facts, die, symbol) {
-        // The assembler's names stand in the debug information as the symbol table has them, with Mach-O's underscore.
+    without_underscore(stated_name(facts, die, symbol), symbol)
+}
+
+/// The name of the inlined subroutine whose DIE is `die`.
+fn inlined_name<'d>(facts: &Facts<'_, 'd>, die: usize) -> Name<'d> {
+    without_underscore(stated_name(facts, die, None), None)
+}
+
+/// Outlined functions, and Swift's names where an assembler label gave them, stand in the debug information as the symbol table
+/// has them, with Mach-O's underscore.
+fn without_underscore<'d>(name: Name<'d>, symbol: Option<&[u8]>) -> Name<'d> {
+    match name {
         Name::Stated([b'_', name @ ..])
-            if name.starts_with(b"OUTLINED_FUNCTION_") || symbol == Some(name) =>
+            if name.starts_with(b"OUTLINED_FUNCTION_") || name.starts_with(b"$") || symbol == Some(name) =>
         {
             Name::Stated(name)
         }

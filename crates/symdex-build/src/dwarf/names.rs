@@ -112,7 +112,7 @@ impl<'a, 'd> Names<'a, 'd> {
 
     /// `name` with the namespaces and types around its entry before it: `ns::Type::name`.
     fn qualify(&mut self, name: &'d [u8], (unit, offset): EntryId) -> Name<'d> {
-        if !has_scopes(self.units.all[unit].language) {
+        if !has_scopes(self.units.all[unit].language) || name.starts_with(b"-[") || name.starts_with(b"+[") {
             return name.into();
         }
         if !self.scopes.contains_key(&unit) {
@@ -196,7 +196,7 @@ fn is_scope(tag: gimli::DwTag) -> bool {
     )
 }
 
-/// Whether names of this language have scopes that a plain name leaves out. C's have none, and an ObjC method's name is whole.
+/// Whether names of this language have scopes that a plain name leaves out. C's have none, and an ObjC method's name says its class.
 fn has_scopes(language: Option<gimli::DwLang>) -> bool {
     !matches!(
         language,
