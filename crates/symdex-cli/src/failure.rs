@@ -65,7 +65,8 @@ impl Kind {
         match error {
             Error::NoSuchArch { .. } => Kind::NotFound,
             Error::NoDebugFile { .. } => Kind::Missing,
-            Error::Io { source, .. } => Kind::of_io(source),
+            // A folder that cannot be made for want of its parent is no missing input.
+            Error::Io { doing: "read", source, .. } => Kind::of_io(source),
             Error::Index(error) | Error::NewerIndex { source: error, .. } => Kind::of_index(error),
             error if error.is_damage() => Kind::Damaged,
             error if error.is_unsupported() => Kind::Unsupported,

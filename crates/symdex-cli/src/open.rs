@@ -14,7 +14,9 @@ pub(crate) fn index_path(path: &Path, id: Option<&ImageId>) -> Result<PathBuf, F
     }
     let shown = path.display();
     let Some(id) = id else {
-        let message = format!("{shown}: a folder; say which image's index in it with --id");
+        let message = format!(
+            "{shown}: a folder; say which image's index in it with --id (a dSYM needs `symdex build` first)"
+        );
         return Err(Failure::new(Kind::Usage, message));
     };
     let found = publish::find_index(path, id).map_err(|error| Failure::unreadable(path, &error))?;

@@ -79,7 +79,8 @@ fn a_folder_that_cannot_be_written_is_named() {
     let root = folder();
     let file = root.path().join("file");
     fs::write(&file, "not a folder").expect("written");
-    for out in [file.clone(), file.join("below")] {
+    // The last one has a parent that is not there and cannot be made.
+    for out in [file.clone(), file.join("below"), file.join("further/below")] {
         let built = build(&dsym("cxx"), &out, &[]);
         assert_eq!((built.code, built.out.as_str()), (Some(1), ""), "{}", built.err);
         assert!(built.err.contains(&format!("{}: cannot ", out.display())), "{}", built.err);
@@ -110,6 +111,20 @@ fn a_missing_or_foreign_index_is_named() {
     let finished = symdex_on(&other, READERS[3]);
     assert_eq!(finished.code, Some(6), "{}", finished.err);
     assert!(finished.err.contains("not a debug file"), "{}", finished.err);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_refused_not_waited_for() {
+    let root = folder();
+    let pipe = root.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
+    assert!(made.success());
+    for line in READERS.into_iter().chain(["build {}"]) {
+        let finished = symdex_on(&pipe, line);
+        assert_eq!(finished.code, Some(1), "{line}: {}", finished.err);
+        assert!(finished.err.contains("pipe: cannot read: n"), "{}", finished.err);
+    }
 }
 
 #[test]

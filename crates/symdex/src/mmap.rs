@@ -14,11 +14,15 @@ use crate::index::Index;
 ///
 /// [`std::io::Error`] where the file cannot be opened or mapped.
 pub fn map_file(path: &Path) -> std::io::Result<Mmap> {
-    let file = File::open(path)?;
-    // A directory opens on Unix, and maps as "no such device"; say what it is instead.
-    if file.metadata()?.is_dir() {
+    // A directory opens on Unix, and maps as "no such device"; opening a pipe waits for its writer. Say what it is instead.
+    let metadata = std::fs::metadata(path)?;
+    if metadata.is_dir() {
         return Err(std::io::ErrorKind::IsADirectory.into());
     }
+    if !metadata.is_file() {
+        return Err(std::io::Error::other("not a regular file, which alone can be mapped"));
+    }
+    let file = File::open(path)?;
     // SAFETY: the map is read-only and private to this process. What stays with the caller is that nobody truncates or
     // rewrites the file meanwhile: symdex publishes its files by rename and never changes one in place.
     unsafe { Mmap::map(&file) }
