@@ -57,7 +57,7 @@ pub fn build(
     if !image.has_dwarf() {
         warnings.push("no debug information: only the symbol table is indexed".to_owned());
     }
-    if units.not_in_aranges != 0 {
+    if units.not_in_aranges != 0 && image.has_aranges() {
         warnings.push(format!(".debug_aranges misses {} units with code", units.not_in_aranges));
     }
     let run = |by_address| Build::new(image, options).run(&units, by_address, problems.clone(), progress);

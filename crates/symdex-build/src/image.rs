@@ -51,6 +51,11 @@ impl<'d> Image<'d> {
         !self.dwarf.debug_info.reader().is_empty()
     }
 
+    /// Whether the slice has `.debug_aranges`: newer tools leave it out.
+    pub(crate) fn has_aranges(&self) -> bool {
+        !self.aranges.reader().is_empty()
+    }
+
     /// The part of `start..end` (SVMAs) that lies in the executable section that holds `start`, as image offsets.
     pub(crate) fn executable_part(&self, start: u64, end: u64) -> Option<(u64, u64)> {
         let start = start.checked_sub(self.info.base)?;

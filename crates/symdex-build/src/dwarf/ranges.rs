@@ -72,7 +72,7 @@ pub(crate) fn unit_ranges<'d>(
         functions: &functions,
         lines: &lines,
         sites: vec![None; functions.nodes.len()],
-        statements: vec![None; functions.nodes.len() + 1],
+        statements: vec![None; functions.nodes.len()],
         numbers: FxHashMap::default(),
         file_numbers: FxHashMap::default(),
         out: UnitRanges::default(),
@@ -190,7 +190,7 @@ struct Join<'a, 'd> {
     lines: &'a Lines<'d>,
     /// For each node the loc it was inlined into, once known: its caller's frame at the call site.
     sites: Vec<Option<Id32>>,
-    /// For each node, and last for code outside of functions, the last statement row: its sequence and position.
+    /// For each node its last statement row: the sequence and the position.
     statements: Vec<Option<(u32, Position)>>,
     numbers: FxHashMap<Loc, u32>,
     file_numbers: FxHashMap<u64, Option<Id32>>,
@@ -234,15 +234,12 @@ impl Join<'_, '_> {
     /// What `row`, which begins in the instance `node`, stands for under the `statement` policy.
     fn statement(&mut self, row: &Row, node: Option<u32>) -> Position {
         let own = (self.file(row.file), row.line);
-        let slot = node.map_or(self.functions.nodes.len(), |node| node as usize);
+        // Code outside of functions lies in no instance.
+        let Some(last) = node.map(|node| &mut self.statements[node as usize]) else { return own };
         if row.is_stmt {
-            self.statements[slot] = Some((row.sequence, own));
-            return own;
+            *last = Some((row.sequence, own));
         }
-        match self.statements[slot] {
-            Some((sequence, position)) if sequence == row.sequence => position,
-            _ => own,
-        }
+        last.filter(|(sequence, _)| *sequence == row.sequence).map_or(own, |(_, position)| position)
     }
 
     /// Code with a row.
