@@ -46,7 +46,11 @@ fn every_index_is_whole_and_sound() {
         assert_eq!(index.metadata().partial, [], "{}", path.display());
         let verified = index.verify().expect("nothing is damaged");
         let counts = index.metadata().counts;
-        assert!(verified.ranges >= counts.ranges + counts.symbols, "{}: {verified:?} {counts:?}", path.display());
+        assert!(
+            verified.ranges >= counts.ranges + counts.symbols,
+            "{}: {verified:?} {counts:?}",
+            path.display()
+        );
     });
 }
 
@@ -68,12 +72,20 @@ fn the_policies_differ_in_the_innermost_line_alone() {
         for chunk in index.chunks(Table::Dwarf) {
             for range in chunk.expect("intact").1.ranges {
                 let offset = symdex::ImageOffset(range.start);
-                let exact = index.lookup(offset, LinePolicy::Exact, &mut exact).expect("intact").expect("covered");
-                let statement =
-                    index.lookup(offset, LinePolicy::Statement, &mut statement).expect("intact").expect("covered");
+                let exact =
+                    index.lookup(offset, LinePolicy::Exact, &mut exact).expect("intact").expect("covered");
+                let statement = index
+                    .lookup(offset, LinePolicy::Statement, &mut statement)
+                    .expect("intact")
+                    .expect("covered");
                 assert_eq!(exact.len(), statement.len(), "{} {offset}", path.display());
                 for (depth, (a, b)) in exact.iter().zip(statement.iter()).enumerate() {
-                    assert_eq!((a.name, a.function_start), (b.name, b.function_start), "{} {offset}", path.display());
+                    assert_eq!(
+                        (a.name, a.function_start),
+                        (b.name, b.function_start),
+                        "{} {offset}",
+                        path.display()
+                    );
                     assert!(depth == 0 || a == b, "{} {offset}: {a:?} {b:?}", path.display());
                 }
             }

@@ -9,8 +9,6 @@ pub enum Class {
     LineZero,
     /// A file without a directory.
     CompilerGenerated,
-    /// A file number that the line program has no file for.
-    NoSuchFile,
     /// A linkage name with Mach-O's underscore.
     Underscore,
     /// A function without a linkage name that the symbol table names.
@@ -25,7 +23,9 @@ pub enum Class {
     Aliases,
     /// Subprograms on overlapping ranges.
     OverlappingFunctions,
-    /// Sequences that overlap, or step back.
+    /// An inlined subroutine inside one without code.
+    EmptyInlined,
+    /// Sequences that overlap.
     OverlappingSequences,
     /// Code that two units have lines for.
     OtherUnit,
@@ -43,7 +43,6 @@ impl Class {
             Class::RowsAtOneAddress => "rows at one address",
             Class::LineZero => "line zero",
             Class::CompilerGenerated => "compiler-generated file",
-            Class::NoSuchFile => "no such file",
             Class::Underscore => "underscore",
             Class::SymbolName => "symbol name",
             Class::QualifiedName => "qualified name",
@@ -51,6 +50,7 @@ impl Class {
             Class::LineWithoutFunction => "line without function",
             Class::Aliases => "aliases",
             Class::OverlappingFunctions => "overlapping functions",
+            Class::EmptyInlined => "empty inlined subroutine",
             Class::OverlappingSequences => "overlapping sequences",
             Class::OtherUnit => "other unit",
             Class::UndeclaredCode => "undeclared code",
@@ -67,7 +67,6 @@ impl Class {
             }
             Class::LineZero => "addr2line has no line where the debug information has line 0",
             Class::CompilerGenerated => "addr2line puts a directory before <compiler-generated>",
-            Class::NoSuchFile => "addr2line makes an empty path of file 0 of a DWARF 4 line program",
             Class::Underscore => "addr2line keeps the underscore that Mach-O puts before names",
             Class::SymbolName => {
                 "without a linkage name the symbol table's name counts; addr2line does not read it"
@@ -82,6 +81,9 @@ impl Class {
             Class::Aliases => "of several subprograms on one range addr2line takes any",
             Class::OverlappingFunctions => {
                 "addr2line searches functions as if they did not overlap, and loses outer ones"
+            }
+            Class::EmptyInlined => {
+                "addr2line does not look into an inlined subroutine that states no code of its own"
             }
             Class::OverlappingSequences => "addr2line searches sequences as if they did not overlap",
             Class::OtherUnit => {
@@ -106,10 +108,11 @@ impl Class {
             Class::LineWithoutFunction => Some("PEERS 5"),
             Class::Aliases => Some("TRAPS 5"),
             Class::OverlappingFunctions => Some("TRAPS 4"),
+            Class::EmptyInlined => Some("TRAPS 3"),
             Class::OverlappingSequences => Some("TRAPS 19"),
             Class::UndeclaredCode => Some("TRAPS 11"),
             Class::BrokenUnit => Some("PEERS 1"),
-            Class::NoSuchFile | Class::OtherUnit => None,
+            Class::OtherUnit => None,
         }
     }
 }

@@ -23,6 +23,8 @@ pub(super) struct Inlined<'d> {
     pub(super) function: u32,
     /// The inlined subroutine it lies in, by number; `None` for one that lies in the function itself.
     pub(super) parent: Option<u32>,
+    /// Whether an inlined subroutine without code stands between it and what it lies in.
+    pub(super) in_empty: bool,
     pub(super) name: Name<'d>,
     /// The file that the call stands in, by its number in the unit's line program.
     pub(super) call_file: Option<u64>,
@@ -53,6 +55,7 @@ pub(super) struct Dies<'d> {
 struct Within {
     function: Option<u32>,
     inlined: Option<u32>,
+    in_empty: bool,
     scope: Option<u32>,
 }
 
@@ -221,7 +224,7 @@ impl<'d> Walk<'_, 'd> {
             number(self.dies.functions.len() - 1)
         });
         // A subprogram inside another one, or inside a function without code, is a function of its own.
-        Ok(Within { function, inlined: None, scope: parent.scope })
+        Ok(Within { function, inlined: None, in_empty: false, scope: parent.scope })
     }
 
     fn inlined(
@@ -238,7 +241,7 @@ impl<'d> Walk<'_, 'd> {
         let before = self.ranges.len();
         self.ranges.extend(parts.map(|(start, end)| Interval { start, end, item }));
         if self.ranges.len() == before {
-            return Ok(parent);
+            return Ok(Within { in_empty: true, ..parent });
         }
         let Attributes { call_file, call_line, .. } = *attributes;
         // Up to DWARF 4 there is no file 0.
@@ -247,11 +250,12 @@ impl<'d> Walk<'_, 'd> {
             die,
             function,
             parent: parent.inlined,
+            in_empty: parent.in_empty,
             name: Name::None,
             call_file,
             call_line,
         });
-        Ok(Within { inlined: Some(item), ..parent })
+        Ok(Within { inlined: Some(item), in_empty: false, ..parent })
     }
 
     /// The ranges (SVMAs) that the attributes state, empty and inverted ones left out.

@@ -112,6 +112,15 @@ fn alternatives(
     scratch: &mut Scratch,
 ) -> Vec<(Place, Option<Class>)> {
     let mut alternatives = vec![(place.clone(), None)];
+    let is_in_empty = |function: FunctionId, inlined: u32| {
+        facts.units[function.unit as usize].dies.inlined[inlined as usize].in_empty
+    };
+    if let Some(function) = place.function
+        && let Some(depth) = place.inlined.iter().position(|inlined| is_in_empty(function, *inlined))
+    {
+        let inlined = place.inlined[..depth].to_vec();
+        alternatives.push((Place { inlined, ..place.clone() }, Some(Class::EmptyInlined)));
+    }
     let range = place.function.and_then(|function| range_at(facts, function, offset));
     for other in
         facts.functions_at(offset, scratch).into_iter().filter(|other| Some(*other) != place.function)
@@ -153,7 +162,11 @@ fn frames_match(
     if ours.len() != theirs.len() {
         return false;
     }
-    if place.function.is_none() && facts.symbol(offset).is_some_and(|symbol| symbol.name.is_some()) {
+    let structural = !classes.is_empty();
+    if !structural
+        && place.function.is_none()
+        && facts.symbol(offset).is_some_and(|symbol| symbol.name.is_some())
+    {
         classes.push(Class::LineWithoutFunction);
     }
     let dies = |depth: usize| {
@@ -216,7 +229,6 @@ fn line_matches(ours: &Frame<'_>, theirs: &Frame<'_>, classes: &mut Vec<Class>) 
         (Some(b"<compiler-generated>"), Some(theirs)) if theirs.ends_with(b"/<compiler-generated>") => {
             Some(Class::CompilerGenerated)
         }
-        (None, Some(b"")) => Some(Class::NoSuchFile),
         _ => return false,
     };
     classes.extend(line.into_iter().chain(file));

@@ -150,9 +150,10 @@ fn files<'d>(
     defined: &[FileEntry<Reader<'d>>],
 ) -> Vec<Option<Vec<u8>>> {
     let stated = header.file_names().iter().chain(defined).map(|file| path(unit, header, file));
-    // Numbers begin at 1 up to DWARF 4, at 0 from 5 on.
-    let before = if header.version() <= 4 { Some(None) } else { None };
-    before.into_iter().chain(stated).collect()
+    // Numbers begin at 1 up to DWARF 4, where 0 is the unit's own file, and at 0 from 5 on.
+    let own = header.file(0).map(|file| path(unit, header, file)).unwrap_or_default();
+    let own = if header.version() <= 4 { Some(own) } else { None };
+    own.into_iter().chain(stated).collect()
 }
 
 /// comp_dir, directory and name, each behind the one before it unless it is absolute.
@@ -172,12 +173,17 @@ fn path<'d>(
     let mut path = Vec::new();
     for part in [unit.comp_dir.map(|dir| dir.slice()), directory.map(|dir| dir.slice()), Some(name)] {
         let part = part.unwrap_or_default();
-        match (part.first(), path.last()) {
-            (Some(b'/'), _) => path.clear(),
-            (Some(_), Some(last)) if *last != b'/' => path.push(b'/'),
-            _ => {}
+        let separator = if is_windows_root(&path) { b'\\' } else { b'/' };
+        if part.starts_with(b"/") || is_windows_root(part) || part.get(1..3) == Some(b":/") {
+            path.clear();
+        } else if !part.is_empty() && path.last().is_some_and(|last| *last != separator) {
+            path.push(separator);
         }
         path.extend_from_slice(part);
     }
     Some(path)
+}
+
+fn is_windows_root(path: &[u8]) -> bool {
+    path.starts_with(b"\\") || path.get(1..3) == Some(b":\\")
 }

@@ -70,7 +70,8 @@ impl<'d> Attributes<'d> {
         let Some(high_pc) = self.high_pc else { return Ok(()) };
         // Of class constant it is a size, of class address an address (DWARF 5, 2.17.2).
         match high_pc.udata_value() {
-            Some(size) => each(low, low.saturating_add(size)),
+            // One that leaves the address space is given as inverted, for the caller to count.
+            Some(size) => each(low, low.checked_add(size).unwrap_or(0)),
             None => dwarf.attr_address(unit, high_pc)?.map_or(Ok(()), |high| each(low, high)),
         }
     }

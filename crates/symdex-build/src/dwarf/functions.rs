@@ -115,7 +115,8 @@ impl<'d> Walk<'_, 'd> {
             } else {
                 // A declaration or an abstract function: most subprograms of C++ are.
                 entries.skip_attributes(abbreviation.attributes())?;
-                None
+                // An inlined subroutine that states nothing is no reason to lose what it holds.
+                if is_subprogram { None } else { self.open.last().and_then(|(_, node)| *node) }
             };
             if abbreviation.has_children() {
                 self.open.push((depth, node));
@@ -144,8 +145,8 @@ impl<'d> Walk<'_, 'd> {
         }
         let ranges = intersect(&self.ranges(attributes), &self.functions.ranges[around]);
         if ranges.is_empty() {
-            // Its children are dropped with it, as they could have no code of their own.
-            return None;
+            // Its children have their own ranges, which may still be right.
+            return Some(parent);
         }
         let name = self.inlined_name(entry, attributes);
         self.push(entry, Some(parent), depth, name, attributes, &ranges)

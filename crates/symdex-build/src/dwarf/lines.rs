@@ -63,12 +63,20 @@ impl<'d> Lines<'d> {
         };
         let header = program.header().clone();
         let mut rows = program.rows();
-        let mut reader =
-            SequenceReader { image, pending: Vec::new(), sequences: Vec::new(), ends: Vec::new(), bad: 0 };
+        let mut reader = SequenceReader {
+            image,
+            pending: Vec::new(),
+            overflows: false,
+            sequences: Vec::new(),
+            ends: Vec::new(),
+            bad: 0,
+        };
         loop {
             match rows.next_row() {
                 Ok(Some((_, row))) => reader.row(row),
                 Ok(None) => break,
+                // An advance below zero, as where a sequence ends below its start: gimli reads on behind it.
+                Err(gimli::Error::AddressOverflow) => reader.overflows = true,
                 Err(error) => {
                     problems.unit(unit.offset, &format!("its line table: {error}"));
                     break;
@@ -131,6 +139,8 @@ struct SequenceReader<'a, 'd> {
     image: &'a Image<'d>,
     /// Rows of the sequence being read; `start` is still an SVMA.
     pending: Vec<Row>,
+    /// Whether it left the address space, so that the rows that follow in it mean nothing.
+    overflows: bool,
     sequences: Vec<Sequence>,
     ends: Vec<SequenceEnd>,
     bad: u64,
@@ -145,6 +155,10 @@ impl SequenceReader<'_, '_> {
             return;
         }
         let rows = std::mem::take(&mut self.pending);
+        if std::mem::take(&mut self.overflows) {
+            self.bad += 1;
+            return;
+        }
         let Some(first) = rows.iter().map(|row| row.start).min() else { return };
         // Code that was dropped lies at 0, 1, -1 or -2: not in an executable section.
         let Some((start, end)) = self.image.executable_part(first, row.address()) else {

@@ -1,0 +1,279 @@
+//! The audit passes what is right whatever addr2line makes of it, names why they differ, and fails what is wrong.
+
+#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
+
+mod debug_file;
+
+use debug_file::{BASE, CODE, Die, Unit, debug_file};
+use gimli::constants as dw;
+use symdex::Index;
+use symdex_build::audit::{AuditReport, Class, audit};
+use symdex_build::{Image, slices};
+
+/// The index of `built`, audited against the debug file `against`.
+fn audited(built: &[u8], against: &[u8]) -> AuditReport {
+    let image = |file: &'_ [u8]| -> Vec<u8> {
+        let slice = &slices(file).expect("a Mach-O file")[0];
+        let image = Image::load(slice, "made-up").expect("loads");
+        symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds").bytes
+    };
+    let index = Index::open(image(built)).expect("just written");
+    let slice = &slices(against).expect("a Mach-O file")[0];
+    audit(&Image::load(slice, "made-up").expect("loads"), &index).expect("is read")
+}
+
+/// The index of `file` is right, and addr2line differs for these reasons and no other.
+fn assert_classes(file: &[u8], classes: &[Class]) {
+    let report = audited(file, file);
+    // A class that is rare in real files takes much of a small one.
+    let mut failures = report.failures();
+    failures.retain(|failure| !failure.starts_with("the class"));
+    assert_eq!(failures, Vec::<String>::new(), "{report}");
+    assert_eq!(report.classes.keys().copied().collect::<Vec<_>>(), classes, "{report}");
+    assert!(report.addresses >= 8);
+}
+
+fn whole() -> (u64, u64) {
+    (CODE.start, CODE.end)
+}
+
+#[test]
+fn a_plain_file_has_no_differences() {
+    let unit = Unit::new(whole())
+        .child(
+            Die::function("f", (0x1000, 0x1100))
+                .label("f")
+                .child(Die::inlined("g", 3).range((0x1040, 0x1080))),
+        )
+        .child(Die::new(dw::DW_TAG_subprogram).name("g").label("g"))
+        .sequence(&[(0x1000, 1, 2, true), (0x1040, 2, 7, true), (0x1080, 1, 4, true)], 0x1100);
+    assert_classes(&debug_file(&[unit], &[("f", 0x1000), ("h", 0x1200)]), &[]);
+}
+
+#[test]
+fn of_rows_at_one_address_the_first_counts() {
+    let unit = Unit::new(whole()).child(Die::function("f", (0x1000, 0x1100))).sequence(
+        &[(0x1000, 1, 2, true), (0x1040, 1, 5, true), (0x1040, 1, 6, false), (0x1080, 1, 7, true)],
+        0x1100,
+    );
+    assert_classes(&debug_file(&[unit], &[("f", 0x1000)]), &[Class::RowsAtOneAddress]);
+}
+
+#[test]
+fn line_zero_is_a_line() {
+    let unit = Unit::new(whole())
+        .child(Die::function("f", (0x1000, 0x1100)))
+        .sequence(&[(0x1000, 1, 2, true), (0x1040, 1, 0, false)], 0x1100);
+    assert_classes(&debug_file(&[unit], &[("f", 0x1000)]), &[Class::LineZero]);
+}
+
+#[test]
+fn names_come_from_where_they_are_best() {
+    let unit = Unit::new(whole())
+        .child(Die::function("f", (0x1000, 0x1100)).child(Die::inlined("g", 3).range((0x1040, 0x1080))))
+        .child(
+            Die::new(dw::DW_TAG_namespace).name("space").child(
+                Die::new(dw::DW_TAG_class_type)
+                    .name("Class")
+                    .child(Die::new(dw::DW_TAG_subprogram).name("g").label("g")),
+            ),
+        )
+        .child(Die::function("outlined", (0x1100, 0x1200)).linkage_name("_OUTLINED_FUNCTION_0"))
+        .child(Die::function("plain", (0x1200, 0x1300)))
+        .child(
+            Die::new(dw::DW_TAG_subprogram).range((0x1300, 0x1400)).refers(dw::DW_AT_abstract_origin, "mid"),
+        )
+        .child(Die::new(dw::DW_TAG_subprogram).name("h").label("mid").refers(dw::DW_AT_specification, "far"))
+        .child(Die::new(dw::DW_TAG_subprogram).name("h").linkage_name("_Z1hv").label("far"))
+        .sequence(&[(0x1000, 1, 2, true)], 0x1400);
+    let symbols = [("f", 0x1000), ("OUTLINED_FUNCTION_0", 0x1100), ("_Z5plainv", 0x1200), ("_Z1hv", 0x1300)];
+    let classes = [Class::Underscore, Class::SymbolName, Class::QualifiedName, Class::LinkageNameBehindName];
+    assert_classes(&debug_file(&[unit], &symbols), &classes);
+}
+
+#[test]
+fn a_line_without_a_function_has_the_symbols_name() {
+    let unit = Unit::new(whole()).sequence(&[(0x1000, 1, 2, true), (0x1040, 1, 3, true)], 0x1100);
+    assert_classes(&debug_file(&[unit], &[("f", 0x1000)]), &[Class::LineWithoutFunction]);
+}
+
+#[test]
+fn file_0_is_the_units_and_one_behind_the_last_is_none() {
+    let unit = Unit::new(whole())
+        .child(Die::function("f", (0x1000, 0x1100)))
+        .sequence(&[(0x1000, 0, 2, true), (0x1040, 9, 3, true)], 0x1100);
+    assert_classes(&debug_file(&[unit], &[("f", 0x1000)]), &[]);
+}
+
+#[test]
+fn of_aliases_the_one_the_symbol_table_names_counts() {
+    let names = ["a", "b", "c", "d"];
+    let file = |symbols: &[(&str, u64)]| {
+        let unit = names.iter().fold(Unit::new(whole()), |unit, name| {
+            unit.child(Die::function(name, (0x1000, 0x1100)).linkage_name(name))
+        });
+        debug_file(&[unit.sequence(&[(0x1000, 1, 2, true)], 0x1100)], symbols)
+    };
+    for name in names {
+        let report = audited(&file(&[(name, 0x1000)]), &file(&[(name, 0x1000)]));
+        assert_eq!(report.failures(), Vec::<String>::new(), "{report}");
+        assert!(report.classes.keys().all(|class| *class == Class::Aliases), "{report}");
+    }
+    let report = audited(&file(&[("c", 0x1000)]), &file(&[("b", 0x1000)]));
+    assert_ne!(report.unexplained_len, 0, "{report}");
+}
+
+#[test]
+fn the_outer_function_resumes_behind_the_inner_one() {
+    let unit = Unit::new(whole())
+        .child(Die::function("outer", (0x1000, 0x1100)))
+        .child(Die::function("inner", (0x1040, 0x1080)))
+        .sequence(&[(0x1000, 1, 2, true), (0x1040, 1, 5, true), (0x1080, 1, 7, true)], 0x1100);
+    let symbols = [("outer", 0x1000), ("inner", 0x1040)];
+    assert_classes(&debug_file(&[unit], &symbols), &[Class::OverlappingFunctions]);
+}
+
+#[test]
+fn one_sequence_that_ends_below_its_start_costs_that_sequence() {
+    let unit = || {
+        let unit = Unit::new(whole()).child(Die::function("f", (0x1000, 0x1100)));
+        unit.child(Die::function("g", (0x1100, 0x1200)))
+    };
+    let [broken, whole] = [[(0x1000, 1, 2, true)], [(0x1100, 1, 5, true)]];
+    let first = unit().sequence_that_ends_below(&broken, 0x40).sequence(&whole, 0x1200);
+    let last = unit().sequence(&whole, 0x1200).sequence_that_ends_below(&broken, 0x40);
+    for unit in [first, last] {
+        let file = debug_file(&[unit], &[("f", 0x1000), ("g", 0x1100)]);
+        assert_classes(&file, &[Class::BrokenUnit]);
+    }
+}
+
+#[test]
+fn code_outside_of_what_its_unit_declares_has_answers() {
+    let unit = Unit::new((0x1000, 0x1100))
+        .child(Die::function("f", (0x1000, 0x1100)))
+        .child(Die::function("g", (0x1100, 0x1200)))
+        .sequence(&[(0x1000, 1, 2, true)], 0x1200);
+    let file = debug_file(&[unit], &[("f", 0x1000), ("g", 0x1100)]);
+    assert_classes(&file, &[Class::UndeclaredCode]);
+}
+
+#[test]
+fn a_unit_with_lines_alone_does_not_hide_the_function_of_another() {
+    let lines = Unit::new((0x1000, 0x1100)).sequence(&[(0x1000, 1, 2, true)], 0x1100);
+    let function = Unit::new(whole())
+        .child(Die::function("f", (0x1000, 0x1100)))
+        .sequence(&[(0x1000, 1, 7, true)], 0x1100);
+    assert_classes(&debug_file(&[lines, function], &[("f", 0x1000)]), &[Class::OtherUnit]);
+}
+
+#[test]
+fn dead_code_has_no_answers() {
+    // Both begin at SVMA 0, where the linker left them, and are long enough to reach the code of the image.
+    let dead = Die::new(dw::DW_TAG_subprogram).name("dead").svma_and_size(0, BASE + 0x2000);
+    let unit = Unit::new(whole())
+        .child(dead)
+        .child(Die::function("f", (0x1000, 0x1100)))
+        .sequence(&[(0, 1, 2, true), (0x1080, 1, 3, true)], 0x2000)
+        .sequence(&[(0x1000, 1, 4, true)], 0x1100);
+    let file = debug_file(&[unit], &[("f", 0x1000)]);
+    assert_classes(&file, &[]);
+}
+
+#[test]
+fn a_range_that_leaves_the_address_space_is_dropped() {
+    let unit = Unit::new(whole())
+        .child(Die::new(dw::DW_TAG_subprogram).name("endless").svma_and_size(BASE + 0x1000, u64::MAX - 7))
+        .child(Die::function("f", (0x1000, 0x1100)))
+        .sequence(&[(0x1000, 1, 2, true)], 0x1100);
+    assert_classes(&debug_file(&[unit], &[("f", 0x1000)]), &[]);
+}
+
+#[test]
+fn what_an_empty_inlined_subroutine_holds_is_kept() {
+    let inner = || Die::inlined("g", 3).range((0x1040, 0x1080));
+    let file = |between: fn(Die) -> Die| {
+        let unit = Unit::new(whole())
+            .child(Die::function("f", (0x1000, 0x1100)).child(between(inner())))
+            .child(Die::new(dw::DW_TAG_subprogram).name("g").label("g"))
+            .sequence(&[(0x1000, 1, 2, true), (0x1040, 2, 5, true), (0x1080, 1, 7, true)], 0x1100);
+        debug_file(&[unit], &[("f", 0x1000)])
+    };
+    assert_classes(&file(|inner| Die::new(dw::DW_TAG_lexical_block).child(inner)), &[]);
+    assert_classes(
+        &file(|inner| Die::inlined("g", 2).range((0x1040, 0x1040)).child(inner)),
+        &[Class::EmptyInlined],
+    );
+}
+
+#[test]
+fn an_inlined_subroutine_ends_where_the_one_around_it_does() {
+    let outer =
+        Die::inlined("g", 3).range((0x1040, 0x1080)).child(Die::inlined("h", 4).range((0x1060, 0x10a0)));
+    let unit = Unit::new(whole())
+        .child(Die::function("f", (0x1000, 0x1100)).child(outer))
+        .child(Die::new(dw::DW_TAG_subprogram).name("g").label("g"))
+        .child(Die::new(dw::DW_TAG_subprogram).name("h").label("h"))
+        .sequence(&[(0x1000, 1, 2, true), (0x1040, 2, 5, true), (0x1080, 1, 7, true)], 0x1100);
+    assert_classes(&debug_file(&[unit], &[("f", 0x1000)]), &[]);
+}
+
+#[test]
+fn of_sequences_that_overlap_the_innermost_counts() {
+    let unit = Unit::new(whole())
+        .child(Die::function("f", (0x1000, 0x1100)))
+        .sequence(&[(0x1000, 1, 2, true), (0x1020, 1, 3, true)], 0x1100)
+        .sequence(&[(0x1040, 1, 5, true)], 0x1080);
+    assert_classes(&debug_file(&[unit], &[("f", 0x1000)]), &[Class::OverlappingSequences]);
+}
+
+/// A file with a function, another one inlined twice, a tail without rows, and rows that begin no statement; `line` is the line of
+/// one row, `end` the end of the inlined code.
+fn changeable(line: i64, end: u64) -> Vec<u8> {
+    let unit = Unit::new(whole())
+        .child(
+            Die::function("f", (0x1000, 0x1100))
+                .child(Die::inlined("g", 3).ranges(&[(0x1040, end), (0x10a0, 0x10c0)])),
+        )
+        .child(Die::new(dw::DW_TAG_subprogram).name("g").label("g"))
+        .child(Die::function("tail", (0x1100, 0x1120)))
+        .sequence(
+            &[
+                (0x1000, 1, 2, true),
+                (0x1040, 2, 5, true),
+                (0x1060, 2, 6, false),
+                (0x1080, 1, 4, false),
+                (0x10a0, 2, line, false),
+                (0x10c0, 1, 9, true),
+            ],
+            0x1100,
+        );
+    debug_file(&[unit], &[("f", 0x1000), ("tail", 0x1100)])
+}
+
+#[test]
+fn another_line_another_range_and_another_file_fail() {
+    let right = changeable(7, 0x1080);
+    let report = audited(&right, &right);
+    assert_eq!((report.failures(), report.classes.len()), (Vec::<String>::new(), 0), "{report}");
+    assert_ne!(report.statement_differs, 0);
+
+    let line = audited(&changeable(8, 0x1080), &right);
+    assert_eq!(
+        line.unexplained.iter().map(|d| d.offset).collect::<Vec<_>>(),
+        [0x10a0, 0x10a1, 0x10be, 0x10bf]
+    );
+    assert_eq!(line.failures().len(), 1);
+    let range = audited(&changeable(7, 0x1081), &right);
+    // The row at 0x1080 lies in the inlined subroutine then, and has another statement before it.
+    assert_eq!(
+        range.unexplained.iter().map(|d| d.offset).collect::<Vec<_>>(),
+        [0x1080, 0x1081, 0x109e, 0x109f]
+    );
+    let empty = audited(&debug_file(&[], &[("f", 0x1000), ("tail", 0x1100)]), &right);
+    assert_eq!(empty.failures().len(), 3, "{empty}");
+    assert_eq!(empty.coverage.ours, 0);
+    assert_eq!(empty.coverage.theirs, 0x120);
+    let more = audited(&right, &debug_file(&[], &[]));
+    assert_eq!((more.coverage.ours, more.failures().len()), (0x120, 2), "{more}");
+}
