@@ -95,7 +95,9 @@ fn answer(symdex: &Path, index: &Path, frame: &Frame<'_>) -> Result<String> {
         bail!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr));
     }
     let mut lines = String::new();
-    for (depth, line) in String::from_utf8_lossy(&output.stdout).lines().filter(|line| !line.is_empty()).enumerate() {
+    for (depth, line) in
+        String::from_utf8_lossy(&output.stdout).lines().filter(|line| !line.is_empty()).enumerate()
+    {
         let number = if depth == 0 { frame.number.to_string() } else { String::new() };
         lines += &format!("{number:<3} {line}\n");
     }

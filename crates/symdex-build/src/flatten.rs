@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     /// Who owns each address, found address by address.
-    fn naive(intervals: &[Interval<u32>]) -> Vec<Option<usize>> {
+    fn naive(intervals: &[Interval<u64>]) -> Vec<Option<usize>> {
         let owner = |address| {
             let covering =
                 intervals.iter().enumerate().filter(|(_, i)| i.start <= address && address < i.end);
@@ -104,7 +104,8 @@ mod tests {
         for stretch in stretches {
             assert!(stretch.start >= at && stretch.start < stretch.end, "sorted, none empty: {stretches:?}");
             at = stretch.end;
-            (stretch.start..stretch.end).for_each(|address| owners[address as usize] = Some(stretch.owner));
+            (stretch.start..stretch.end)
+                .for_each(|address| owners[usize::try_from(address).expect("small")] = Some(stretch.owner));
         }
         owners
     }
@@ -118,11 +119,11 @@ mod tests {
             (state >> 33) % below
         };
         for _ in 0..2000 {
-            let mut intervals: Vec<Interval<u32>> = (0..random(9))
+            let mut intervals: Vec<Interval<u64>> = (0..random(9))
                 .map(|_| {
                     let start = random(60);
                     let end = start + random(64 - start);
-                    Interval { start, end, priority: random(4) as u32 }
+                    Interval { start, end, priority: random(4) }
                 })
                 .collect();
             intervals.sort_by_key(|interval| interval.start);

@@ -173,12 +173,12 @@ impl<'d> LiveUnit<'d> {
 
     fn name(&mut self, name: Option<Id32>, pools: &mut Pools<'d>) -> Option<Id32> {
         let name = name?.index();
-        *self.names[name].get_or_insert_with(|| pools.names.number(&self.ranges.names[name]))
+        *self.names[name].get_or_insert_with(|| pools.names.number(self.ranges.names[name].clone()))
     }
 
     fn file(&mut self, file: Option<Id32>, pools: &mut Pools<'d>) -> Option<Id32> {
         let file = file?.index();
-        *self.files[file].get_or_insert_with(|| pools.files.number(&self.ranges.files[file].clone().into()))
+        *self.files[file].get_or_insert_with(|| pools.files.number(self.ranges.files[file].clone().into()))
     }
 }
 

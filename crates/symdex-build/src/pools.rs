@@ -29,8 +29,8 @@ impl<'d> Pool<'d> {
     }
 
     /// The number of `string`, the next one if it is new; `None` where the pool is full.
-    pub(crate) fn number(&mut self, string: &Cow<'d, [u8]>) -> Option<Id32> {
-        if let Some(number) = self.numbers.get(string) {
+    pub(crate) fn number(&mut self, string: Cow<'d, [u8]>) -> Option<Id32> {
+        if let Some(number) = self.numbers.get(&string) {
             return Some(*number);
         }
         let number =
@@ -41,7 +41,7 @@ impl<'d> Pool<'d> {
         };
         self.bytes += string.len() as u64;
         self.numbers.insert(string.clone(), number);
-        self.strings.push(string.clone());
+        self.strings.push(string);
         Some(number)
     }
 

@@ -1,6 +1,6 @@
 //! symdex turns a debug file into a small index once, and answers crash addresses from the index in microseconds.
 //!
-//! This crate is the index: its format, [its writer](write) and its reader, [`Index`]. It knows nothing of DWARF; the crate
+//! This crate is the index: its format, [its writer](mod@write) and its reader, [`Index`]. It knows nothing of DWARF; the crate
 //! `symdex-build` makes indexes from debug files. The format is specified in `docs/FORMAT.md`.
 //!
 //! Offsets are counted from the start of the image ([`ImageOffset`]), so that a lookup needs neither the debug file nor its

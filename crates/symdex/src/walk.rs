@@ -23,7 +23,7 @@ pub struct Verified {
 
 impl<B: AsRef<[u8]>> Index<B> {
     /// Every range of chunk `index` of `table`, sorted, and their locs, with names and files by pool id; nothing for an empty
-    /// chunk. [`Index::name`] and [`Index::file`] turn the ids into strings.
+    /// chunk. [`Index::strings`] turns the ids into strings.
     ///
     /// # Errors
     ///

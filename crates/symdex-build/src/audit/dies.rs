@@ -261,7 +261,7 @@ impl<'d> Walk<'_, 'd> {
     /// The ranges (SVMAs) that the attributes state, empty and inverted ones left out.
     fn stated_ranges(&self, attributes: &Attributes<'d>) -> Result<Vec<(u64, u64)>, TooMuch> {
         let mut ranges = Vec::new();
-        if let Some(value) = attributes.ranges.clone() {
+        if let Some(value) = attributes.ranges {
             let mut list = self.unit.attr_ranges(value).ok().flatten();
             while let Some(Ok(Some(range))) = list.as_mut().map(gimli::RngListIter::next) {
                 self.budget.take(1)?;
@@ -270,7 +270,7 @@ impl<'d> Walk<'_, 'd> {
         } else if let (Some(low), Some(high)) = (attributes.low_pc, &attributes.high_pc) {
             let end = match *high {
                 AttributeValue::Udata(size) => low.checked_add(size),
-                ref address => self.unit.attr_address(address.clone()).ok().flatten(),
+                ref address => self.unit.attr_address(*address).ok().flatten(),
             };
             ranges.extend(end.map(|end| (low, end)));
         }

@@ -100,7 +100,7 @@ struct Numbering {
 impl Numbering {
     /// The number of `value`, and whether it is new.
     fn number(&mut self, value: Option<Id32>) -> (u32, bool) {
-        let next = self.values.len() as u32;
+        let next = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
         let number = *self.numbers.entry(value).or_insert(next);
         if number == next {
             self.values.push(value);
@@ -157,7 +157,9 @@ struct Encoder {
     run_columns: [Vec<u8>; 5],
     triple_columns: [Vec<u8>; 3],
     bodies: Vec<u8>,
-    triples: FxHashMap<(Option<Id32>, Option<Id32>, Option<Id32>), u32>,
+    /// By name, file and line.
+    triples: FxHashMap<[Option<Id32>; 3], u32>,
+    next_triple: u32,
     names: Numbering,
     files: Numbering,
     guess: Guess,
@@ -188,7 +190,7 @@ impl Encoder {
             Some(start) => first.start.saturating_sub(start) + 3,
         };
         self.function_start = first.function_start;
-        let (body_before, triples_before) = (self.bodies.len(), self.triples.len());
+        let (body_before, triples_before) = (self.bodies.len(), self.next_triple);
         self.defined.resize(chunk.locs.len(), (0, 0));
         (self.locs_in_run, self.last_answer, self.last_triple) = (0, None, 0);
         for (index, range) in run.iter().enumerate() {
@@ -202,7 +204,7 @@ impl Encoder {
             }
         }
         let body = (self.bodies.len() - body_before) as u64;
-        let triples = (self.triples.len() - triples_before) as u64;
+        let triples = u64::from(self.next_triple - triples_before);
         self.push_run([span, function, run.len() as u64, body, triples]);
     }
 
@@ -246,14 +248,15 @@ impl Encoder {
     }
 
     fn triple(&mut self, loc: &Loc) {
-        let next = self.triples.len() as u32;
-        let number = *self.triples.entry((loc.name, loc.file, loc.line)).or_insert(next);
+        let next = self.next_triple;
+        let number = *self.triples.entry([loc.name, loc.file, loc.line]).or_insert(next);
         let step = zigzag(i64::from(number) - i64::from(self.last_triple) - 1) + 1;
         put_varint(&mut self.bodies, if number == next { 0 } else { step });
         self.last_triple = number;
         if number < next {
             return;
         }
+        self.next_triple += 1;
         let [names, files, lines] = &mut self.triple_columns;
         let (name, new_name) = self.names.number(loc.name);
         let (file, new_file) = self.files.number(loc.file);
@@ -280,7 +283,7 @@ impl Encoder {
     fn finish(self) -> EncodedStructure {
         let mut payload = Vec::new();
         let size = |columns: &[Vec<u8>]| columns.iter().map(|column| column.len() as u64).sum::<u64>();
-        let lens = [self.runs, self.triples.len() as u64, self.names.values.len() as u64];
+        let lens = [self.runs, u64::from(self.next_triple), self.names.values.len() as u64];
         lens.into_iter().for_each(|len| put_varint(&mut payload, len));
         put_varint(&mut payload, self.files.values.len() as u64);
         put_varint(&mut payload, size(&self.run_columns));
