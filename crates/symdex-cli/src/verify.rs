@@ -1,12 +1,14 @@
-//! `symdex verify`: whether an index is whole.
+//! `symdex verify`: whether an index is whole, and whether its answers are those of a debug file.
 
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use symdex::{ImageId, Verified};
+use symdex::{ImageId, Index, Verified};
+use symdex_build::Image;
+use symdex_build::audit::{AuditReport, audit};
 
-use crate::failure::{self, Failure};
-use crate::open;
+use crate::failure::{self, Failure, Kind, complain};
+use crate::{open, text};
 
 /// Check all of an index: every checksum, and that all of it decodes and makes sense
 #[derive(clap::Args)]
@@ -18,13 +20,17 @@ pub(crate) struct Args {
     /// The image whose index in the folder is wanted: its UUID, with or without dashes
     #[arg(long, value_name = "UUID")]
     id: Option<ImageId>,
+    /// Compare every answer with this debug file: a dSYM, or the DWARF file inside one
+    #[arg(long, value_name = "DEBUGFILE")]
+    against: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   symdex verify 0c37c502aba03641a08f84c794684f36.symdex
+  symdex verify 0c37c502aba03641a08f84c794684f36.symdex --against App.dSYM
 
-Exit codes: 0 the index is whole, 4 it is damaged, 5 it is missing, 6 it was made for a newer symdex.";
+Exit codes: 0 the index is whole, 1 its answers are not those of the debug file, 3 the debug file has no such image, 4 it is damaged, 5 it is missing, 6 it was made for a newer symdex.";
 
 pub(crate) fn run(args: &Args) -> failure::Outcome {
     let path = open::index_path(&args.index, args.id.as_ref())?;
@@ -36,5 +42,45 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
         "{}: whole: {chunks} chunks, {ranges} ranges, {blocks} string blocks",
         path.display()
     )?;
-    Ok(None)
+    match &args.against {
+        Some(debug_file) => report_against(&path, &index, debug_file),
+        None => Ok(None),
+    }
+}
+
+/// Prints how the index compares with the image of its id in `debug_file`.
+fn report_against<B: AsRef<[u8]> + Sync>(
+    path: &Path,
+    index: &Index<B>,
+    debug_file: &Path,
+) -> failure::Outcome {
+    let report = audit_against(path, index, debug_file)?;
+    write!(io::stdout(), "{report}")?;
+    let failures = report.failures();
+    failures.iter().for_each(|failure| complain(&format!("{}: {failure}", path.display())));
+    Ok((!failures.is_empty()).then_some(Kind::Other))
+}
+
+fn audit_against<B: AsRef<[u8]> + Sync>(
+    path: &Path,
+    index: &Index<B>,
+    debug_file: &Path,
+) -> Result<AuditReport, Failure> {
+    for found in symdex_build::find(debug_file) {
+        let file = found.map_err(|error| Failure::debug_file(debug_file, &error))?;
+        let of_file = |error: symdex_build::Error| Failure::debug_file(&file, &error);
+        let bytes = symdex::map_file(&file).map_err(|error| Failure::unreadable(&file, &error))?;
+        for slice in symdex_build::slices(&bytes).map_err(of_file)? {
+            let image = Image::load(&slice, &text::file_name(&file)).map_err(of_file)?;
+            if image.info.id != *index.id() {
+                continue;
+            }
+            return audit(&image, index).map_err(|error| match error {
+                symdex_build::Error::Index(error) => Failure::index(path, &error),
+                error => of_file(error),
+            });
+        }
+    }
+    let message = format!("{}: no image {} in it", debug_file.display(), index.id());
+    Err(Failure::new(Kind::NotFound, message))
 }

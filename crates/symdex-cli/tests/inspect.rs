@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{folder, index_of, symdex_on};
+use common::{debug_file, dsym, folder, index_of, symdex, symdex_on};
 
 /// Compares with `tests/snapshots/NAME`; with `SYMDEX_SNAPSHOTS=write` in the environment, writes it instead.
 #[track_caller]
@@ -83,4 +83,44 @@ fn a_chunk_that_is_not_there_names_those_that_are() {
     let finished = symdex_on(&index, "inspect {} --chunk 7");
     assert_eq!((finished.code, finished.out.as_str()), (Some(3), ""));
     assert!(finished.err.contains("no chunk 7; the table dwarf has 0 to 0"), "{}", finished.err);
+}
+
+#[test]
+fn verify_compares_with_a_debug_file() {
+    let root = folder();
+    let index = index_of("inline-dwarf4", root.path());
+    let against = |against: &Path| {
+        symdex(["verify".as_ref(), index.as_os_str(), "--against".as_ref(), against.as_os_str()])
+    };
+    for same in [dsym("inline-dwarf4"), debug_file("inline-dwarf4")] {
+        let report = against(&same).ok();
+        assert!(report.contains("unexplained  0"), "{report}");
+        assert!(report.contains("TRAPS 21"), "{report}");
+    }
+    let other = against(&dsym("inline-dwarf5"));
+    assert_eq!(other.code, Some(3), "{}", other.err);
+    assert!(other.err.contains("no image"), "{}", other.err);
+
+    // Another program under the same id.
+    let id = |path: &Path| fs::read(path).map(|bytes| uuid_at(&bytes)).expect("readable");
+    let (from, to) = (id(&debug_file("cxx")), id(&debug_file("inline-dwarf4")));
+    let mut bytes = fs::read(debug_file("cxx")).expect("readable");
+    let wanted = fs::read(debug_file("inline-dwarf4")).expect("readable")[to..to + 16].to_vec();
+    bytes[from..from + 16].copy_from_slice(&wanted);
+    let patched = root.path().join("patched");
+    fs::write(&patched, bytes).expect("writable");
+    let wrong = against(&patched);
+    assert_eq!(wrong.code, Some(1), "{}", wrong.err);
+    assert!(wrong.err.contains("differences are not explained"), "{}", wrong.err);
+    assert!(wrong.out.contains("symdex does not answer as the rules say"), "{}", wrong.out);
+}
+
+/// Where the UUID of a thin 64-bit Mach-O file stands.
+fn uuid_at(file: &[u8]) -> usize {
+    let word = |at: usize| u32::from_le_bytes(*file[at..].first_chunk().expect("4 bytes")) as usize;
+    let mut command = 32;
+    while word(command) != 0x1b {
+        command += word(command + 4);
+    }
+    command + 8
 }

@@ -59,7 +59,7 @@ impl<'d> Facts<'_, 'd> {
         });
         let aliases = aliases.count();
         if aliases > 1 {
-            let unique = self.unique_symbol_at_entry(scratch.covering[0].start);
+            let unique = self.symbol_at_entry(scratch.covering[0].start);
             let named_so =
                 |id: &FunctionId| unique.is_some() && self.text(self.function(*id).name).as_deref() == unique;
             ids[..aliases].sort_by_key(|id| (!named_so(id), self.function(*id).die));
@@ -69,12 +69,6 @@ impl<'d> Facts<'_, 'd> {
 
     pub(super) fn function(&self, id: FunctionId) -> &super::dies::Function<'d> {
         &self.units[id.unit as usize].dies.functions[id.function as usize]
-    }
-
-    fn unique_symbol_at_entry(&self, offset: u64) -> Option<&'d [u8]> {
-        let symbols = &self.image.symbols;
-        let symbol = symbols.binary_search_by_key(&offset, |symbol| symbol.start).ok()?;
-        symbols[symbol].name.filter(|_| !symbols[symbol].aliased)
     }
 
     /// The inlined subroutines of `function` at `offset`, the outermost first; of siblings that overlap the innermost counts.

@@ -131,11 +131,11 @@ fn link<'d>(facts: &Facts<'_, 'd>, die: usize) -> Option<(Link<'d>, Option<usize
 }
 
 impl<'d> Facts<'_, 'd> {
-    /// The symbol that stands at exactly this image offset.
+    /// The symbol that stands at exactly this image offset; `None` where several do.
     pub(super) fn symbol_at_entry(&self, offset: u64) -> Option<&'d [u8]> {
         let symbols = &self.image.symbols;
         let symbol = symbols.binary_search_by_key(&offset, |symbol| symbol.start).ok();
-        symbol.and_then(|symbol| symbols[symbol].name)
+        symbol.and_then(|symbol| symbols[symbol].name.filter(|_| !symbols[symbol].aliased))
     }
 
     /// The name as text.
