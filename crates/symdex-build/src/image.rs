@@ -39,9 +39,10 @@ impl<'d> Image<'d> {
     /// [`Error::Truncated`] where a section or the symbol table reaches behind the end of the slice,
     /// [`Error::Malformed`] where load commands do not parse.
     pub fn load(slice: &Slice<'d>, name: &str) -> Result<Self, Error> {
-        match slice.bytes.first_chunk::<4>() {
-            Some([0xcf, ..]) => load::<macho::MachHeader64<Endianness>>(slice, name),
-            _ => load::<macho::MachHeader32<Endianness>>(slice, name),
+        let bytes = slice.bytes()?;
+        match bytes.first() {
+            Some(0xcf) => load::<macho::MachHeader64<Endianness>>(&slice.arch, bytes, name),
+            _ => load::<macho::MachHeader32<Endianness>>(&slice.arch, bytes, name),
         }
     }
 
@@ -112,19 +113,20 @@ fn read_command<'d, Mach: MachHeader<Endian = Endianness>>(
 }
 
 fn load<'d, Mach: MachHeader<Endian = Endianness>>(
-    slice: &Slice<'d>,
+    arch: &Arch,
+    bytes: &'d [u8],
     name: &str,
 ) -> Result<Image<'d>, Error> {
-    let commands = commands::<Mach>(slice.bytes)?;
-    is_all_there::<Mach>(slice.bytes, &commands)?;
+    let commands = commands::<Mach>(bytes)?;
+    is_all_there::<Mach>(bytes, &commands)?;
     let base = base::<Mach>(&commands);
     let executable = executable::<Mach>(&commands, base);
-    let debug_section = |id: SectionId| debug_section::<Mach>(slice.bytes, &commands, id.name());
+    let debug_section = |id: SectionId| debug_section::<Mach>(bytes, &commands, id.name());
     let dwarf =
         gimli::Dwarf::load(|id| debug_section(id).map(|bytes| EndianSlice::new(bytes, LittleEndian)))?;
     let aranges = debug_section(SectionId::DebugAranges)?;
     let symbols = symbols::read::<Mach>(&symbols::Source {
-        bytes: slice.bytes,
+        bytes,
         symtab: commands.symtab,
         function_starts: commands.function_starts,
         executable_sections: commands
@@ -135,12 +137,12 @@ fn load<'d, Mach: MachHeader<Endian = Endianness>>(
             .collect(),
         base,
         executable: &executable,
-        thumb: slice.arch.is_arm32(),
+        thumb: arch.is_arm32(),
     })?;
     let info = ImageInfo {
-        id: image_id(commands.uuid, slice.bytes),
+        id: image_id(commands.uuid, bytes),
         image_name: name.to_owned(),
-        arch: slice.arch.clone(),
+        arch: arch.clone(),
         base,
         image_size: executable.last().map_or(0, |section| section.1),
         text_exec_base: segment::<Mach>(&commands, b"__TEXT_EXEC").map(|s| s.vmaddr(ENDIAN).into()),
@@ -148,7 +150,7 @@ fn load<'d, Mach: MachHeader<Endian = Endianness>>(
         executable,
     };
     let aranges = gimli::DebugAranges::new(aranges, LittleEndian);
-    Ok(Image { info, debug_size: slice.bytes.len() as u64, dwarf, aranges, symbols })
+    Ok(Image { info, debug_size: bytes.len() as u64, dwarf, aranges, symbols })
 }
 
 /// Whether the file holds all of its debug information, be it read here or not (the last sections, the accelerator tables, are

@@ -12,8 +12,22 @@ use crate::error::Error;
 pub struct Slice<'d> {
     /// The architecture.
     pub arch: Arch,
+    /// Its bytes; where the slice should end and how long the file is, if it is cut.
+    bytes: Result<&'d [u8], (u64, u64)>,
+}
+
+impl<'d> Slice<'d> {
     /// The slice's own bytes, a whole Mach-O file.
-    pub bytes: &'d [u8],
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Truncated`] where the slice reaches behind the end of the file, [`Error::NotADebugFile`] where it is no Mach-O
+    /// file. The other slices of the file are not affected.
+    pub fn bytes(&self) -> Result<&'d [u8], Error> {
+        let cut = |(end, size)| Error::Truncated { what: format!("the {} slice", self.arch.name), end, size };
+        let bytes = self.bytes.map_err(cut)?;
+        arch_of(bytes).map(|_| bytes)
+    }
 }
 
 /// Java class files begin like universal binaries; theirs is a version number where ours is a count, and begins at 45.
@@ -23,7 +37,7 @@ pub(crate) const FIRST_JAVA_VERSION: u32 = 45;
 ///
 /// # Errors
 ///
-/// [`Error::NotADebugFile`] for other kinds of file, [`Error::Truncated`] where a slice reaches behind the end.
+/// [`Error::NotADebugFile`] for other kinds of file, [`Error::Truncated`] where the header is cut.
 pub fn slices(file: &[u8]) -> Result<Vec<Slice<'_>>, Error> {
     match file.first_chunk::<4>().copied() {
         Some([0xca, 0xfe, 0xba, 0xbe]) => {
@@ -32,7 +46,7 @@ pub fn slices(file: &[u8]) -> Result<Vec<Slice<'_>>, Error> {
         Some([0xca, 0xfe, 0xba, 0xbf]) => {
             fat_slices(file, MachOFatFile64::parse(file).map(|fat| fat.arches()).ok())
         }
-        _ => Ok(vec![Slice { arch: arch_of(file)?, bytes: file }]),
+        _ => Ok(vec![Slice { arch: arch_of(file)?, bytes: Ok(file) }]),
     }
 }
 
@@ -65,15 +79,11 @@ fn fat_slices<'d, Fat: FatArch>(file: &'d [u8], arches: Option<&'d [Fat]>) -> Re
     let slice = |arch: &Fat| {
         let (offset, size) = arch.file_range();
         let arch = Arch::from_macho(arch.cputype().0, arch.cpusubtype().0);
-        let bytes = file.read_bytes_at(offset, size).map_err(|()| Error::Truncated {
-            what: format!("the {} slice", arch.name),
-            end: offset.saturating_add(size),
-            size: file.len() as u64,
-        })?;
-        arch_of(bytes)?;
-        Ok(Slice { arch, bytes })
+        let end = offset.saturating_add(size);
+        let bytes = file.read_bytes_at(offset, size).map_err(|()| (end, file.len() as u64));
+        Slice { arch, bytes }
     };
-    arches.iter().map(slice).collect()
+    Ok(arches.iter().map(slice).collect())
 }
 
 /// The architecture in a thin file's header.

@@ -120,9 +120,9 @@ fn images_of(file: &Path, args: &Args, progress: &Progress) -> Vec<Result<Finish
 
 fn finish(file: &Path, slice: &Slice<'_>, progress: &Progress) -> Result<Finished, Failure> {
     let begun = Instant::now();
-    let progress = progress.of_image(slice.bytes.len() as u64);
     let image = Image::load(slice, &text::file_name(file));
     let built = image.and_then(|image| {
+        let progress = progress.of_image(image.debug_size);
         let built = symdex_build::build(&image, &Options::default(), &|done, all| progress.set(done, all))?;
         Ok((built, image.debug_size))
     });

@@ -66,20 +66,29 @@ fn audit_against<B: AsRef<[u8]> + Sync>(
     index: &Index<B>,
     debug_file: &Path,
 ) -> Result<AuditReport, Failure> {
+    // A slice that cannot be read may be another architecture's: it counts only where nothing else is found.
+    let mut unreadable = None;
     for found in symdex_build::find(debug_file) {
         let file = found.map_err(|error| Failure::debug_file(debug_file, &error))?;
         let of_file = |error: symdex_build::Error| Failure::debug_file(&file, &error);
         let bytes = symdex::map_file(&file).map_err(|error| Failure::unreadable(&file, &error))?;
         for slice in symdex_build::slices(&bytes).map_err(of_file)? {
-            let image = Image::load(&slice, &text::file_name(&file)).map_err(of_file)?;
-            if image.info.id != *index.id() {
-                continue;
-            }
+            let image = match Image::load(&slice, &text::file_name(&file)) {
+                Ok(image) if image.info.id == *index.id() => image,
+                Ok(_) => continue,
+                Err(error) => {
+                    unreadable.get_or_insert(of_file(error));
+                    continue;
+                }
+            };
             return audit(&image, index).map_err(|error| match error {
                 symdex_build::Error::Index(error) => Failure::index(path, &error),
                 error => of_file(error),
             });
         }
+    }
+    if let Some(failure) = unreadable {
+        return Err(failure);
     }
     let message = format!("{}: no image {} in it", debug_file.display(), index.id());
     Err(Failure::new(Kind::NotFound, message))

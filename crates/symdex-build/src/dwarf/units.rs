@@ -49,7 +49,8 @@ impl<'d> Units<'d> {
         let mut not_in_aranges = 0;
         for (listed, entry) in entries {
             match entry {
-                Ok(entry) => {
+                Ok(None) => {}
+                Ok(Some(entry)) => {
                     not_in_aranges += u64::from(entry.low.is_some() && !listed);
                     all.push(entry);
                 }
@@ -167,20 +168,24 @@ fn note_lowest(lowest: &mut Option<u64>, image: &Image<'_>, start: u64, end: u64
     }
 }
 
-/// Reads a unit's root entry. (`gimli::Unit::new` would parse the line program's header with it, which any number of units may
+/// Reads a unit's root entry; `None` for a unit without any entries. (`gimli::Unit::new` would parse the line program's header with it, which any number of units may
 /// share and which may take any time.)
 fn entry<'d>(
     image: &Image<'d>,
     header: UnitHeader<Reader<'d>>,
     abbreviations: Arc<Abbreviations>,
     in_aranges: Option<u64>,
-) -> gimli::Result<UnitEntry<'d>> {
+) -> gimli::Result<Option<UnitEntry<'d>>> {
     let dwarf = &image.dwarf;
     let mut unit = empty_unit(header, abbreviations);
     let (mut name, mut comp_dir, mut low_pc) = (None, None, None);
     let (mut lines, mut language) = (None, None);
     let table = Arc::clone(&unit.abbreviations);
     let mut entries = header.entries_raw(&table, None)?;
+    if entries.is_empty() {
+        // Some dSYMs have units without a single entry; there is nothing to lose in them.
+        return Ok(None);
+    }
     let root = entries.read_abbreviation()?.ok_or(gimli::Error::MissingUnitDie)?;
     for specification in root.attributes() {
         let attribute = entries.read_attribute(*specification)?;
@@ -207,7 +212,7 @@ fn entry<'d>(
         }
     }
     let offset = header.debug_info_offset().map_or(0, |offset| offset.0);
-    Ok(UnitEntry { unit, offset, lines, language, low })
+    Ok(Some(UnitEntry { unit, offset, lines, language, low }))
 }
 
 fn empty_unit(header: UnitHeader<Reader<'_>>, abbreviations: Arc<Abbreviations>) -> gimli::Unit<Reader<'_>> {
