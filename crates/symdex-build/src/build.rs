@@ -102,14 +102,14 @@ impl<'a, 'd> Build<'a, 'd> {
         }
         counts.symbols = self.symbols()?;
         let Pools { names, files } = self.pools;
-        problems.add("names left out: they overlap too much", names.refused);
-        problems.add("file paths left out: there are too many", files.refused);
+        problems.add("names left out: they are too long, or overlap too much", names.refused);
+        problems.add("file paths left out: they are too long, or too many", files.refused);
         let (names, files) = (names.into_strings(), files.into_strings());
         let dictionary = dictionary(&names);
         let id = &self.image.info.id;
-        let names = encode_pool(&PoolEncoder::names(id, &names, &dictionary, self.options))?;
-        let files = encode_pool(&PoolEncoder::files(id, &files, self.options))?;
-        Ok(Ok(self.writer.finish(&dictionary, names, files, counts, problems.into_partial())?))
+        let names = encode_pool(&PoolEncoder::names(id, &names, &dictionary, self.options)?)?;
+        let files = encode_pool(&PoolEncoder::files(id, &files, self.options)?)?;
+        Ok(Ok(self.writer.finish(names, files, counts, problems.into_partial())?))
     }
 
     /// Walks the units, batch after batch, and writes the chunks of the `dwarf` table.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use rustc_hash::FxHashMap;
-use symdex::write::Id32;
+use symdex::write::{Id32, MAX_STRING};
 
 /// Distinct strings by number. Most borrow from the debug file, so a string costs its number and little more.
 #[derive(Default)]
@@ -11,7 +11,7 @@ pub(crate) struct Pool<'d> {
     numbers: FxHashMap<Cow<'d, [u8]>, Id32>,
     strings: Vec<Cow<'d, [u8]>>,
     bytes: u64,
-    /// Strings left out because the pool had grown to `limit`.
+    /// Strings left out because they are longer than an index may hold, or the pool had grown to `limit`.
     pub(crate) refused: u64,
     limit: u64,
 }
@@ -28,13 +28,13 @@ impl<'d> Pool<'d> {
         u32::try_from(self.strings.len()).unwrap_or(u32::MAX)
     }
 
-    /// The number of `string`, the next one if it is new; `None` where the pool is full.
+    /// The number of `string`, the next one if it is new; `None` where it is too long or the pool is full.
     pub(crate) fn number(&mut self, string: Cow<'d, [u8]>) -> Option<Id32> {
         if let Some(number) = self.numbers.get(&string) {
             return Some(*number);
         }
-        let number =
-            Id32::new(self.strings.len() as u64).filter(|_| self.bytes + string.len() as u64 <= self.limit);
+        let fits = string.len() <= MAX_STRING && self.bytes + string.len() as u64 <= self.limit;
+        let number = Id32::new(self.strings.len() as u64).filter(|_| fits);
         let Some(number) = number else {
             self.refused += 1;
             return None;

@@ -175,11 +175,11 @@ mod tests {
         };
         let options = BuildOptions { compression_level: 3 };
         let none: [&str; 0] = [];
-        let names = PoolEncoder::names(&id, &none, &[], options).finish(Vec::new());
-        let files = PoolEncoder::files(&id, &none, options).finish(Vec::new());
+        let names = PoolEncoder::names(&id, &none, &[], options).expect("no names").finish(Vec::new());
+        let files = PoolEncoder::files(&id, &none, options).expect("no files").finish(Vec::new());
         let counts = Counts { functions, ranges, ..Counts::default() };
         let writer = Writer::new(image, 0x1_0000, options);
-        Index::open(writer.finish(&[], names, files, counts, Vec::new()).expect("small")).expect("as written")
+        Index::open(writer.finish(names, files, counts, Vec::new()).expect("small")).expect("as written")
     }
 
     fn files(folder: &Path) -> Vec<String> {
@@ -254,7 +254,10 @@ mod tests {
     fn an_index_of_a_newer_version_is_left_alone() {
         let new = index(7, 1, 1, "x");
         let mut newer = new.as_bytes().to_vec();
+        // A header ends with the checksum of what is before; without the right one it is damaged, whatever its version.
         newer[8] = 2;
+        let (checked, checksum) = newer[..192].split_at_mut(184);
+        checksum.copy_from_slice(&xxhash_rust::xxh3::xxh3_64(checked).to_le_bytes());
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join(file_name(new.id()));
         fs::write(&path, &newer).expect("written");

@@ -1,10 +1,12 @@
 //! An open index: its sections, and how a chunk or a string is read from them.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::chunk::{LocalStrings, Structure, decode_structure, encode_strings, encode_value};
 use crate::error::Error;
 use crate::format::{
-    Block, Compressor, Decompressor, Directory, FrameKey, Header, Metadata, PoolInfo, SectionKind, Table,
-    Trailer, VERSION,
+    Block, Compressor, Decompressor, Directory, FrameKey, Header, MAX_PAYLOAD, Metadata, PoolInfo,
+    SectionKind, Table, Trailer, VERSION, dictionary_bytes, prepare,
 };
 use crate::id32::Id32;
 use crate::image::ImageId;
@@ -35,7 +37,11 @@ pub struct Index<B> {
     header: Header,
     metadata: Metadata,
     trailer: Trailer,
+    serial: u64,
 }
+
+/// The frames A and B of a chunk, as they are stored.
+type ChunkFrames<'a> = (&'a [u8], &'a [u8]);
 
 /// The two string pools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +70,10 @@ impl<B: AsRef<[u8]>> Index<B> {
             let key = FrameKey { id: &header.id, section: SectionKind::Metadata, index: 0 };
             return Err(key.malformed("its counts do not fit the directory"));
         }
-        Ok(Self { bytes, header, metadata, trailer })
+        // Not the digest, which is whatever the file says it is: with it, one index could pass for another.
+        static NEXT_SERIAL: AtomicU64 = AtomicU64::new(0);
+        let serial = NEXT_SERIAL.fetch_add(1, Ordering::Relaxed);
+        Ok(Self { bytes, header, metadata, trailer, serial })
     }
 
     /// What the index says of its image and of how it was built.
@@ -125,44 +134,70 @@ impl<B: AsRef<[u8]>> Index<B> {
         self.trailer
     }
 
-    /// What the strings of this index's chunk values are compressed with; empty for none.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Checksum`] where it is damaged.
-    pub fn dictionary(&self) -> Result<&[u8], Error> {
-        match self.header.dictionary.of(self.as_bytes()).unwrap_or_default() {
-            [] => Ok(&[]),
-            stored => self.key(SectionKind::Dictionary, 0).checked(stored),
-        }
+    /// A number that no other index opened by this process has: what a scratch space knows its index by.
+    pub(crate) fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    /// The value that a key-value store keeps of the metadata; [`Metadata::decode`] reads it.
+    #[must_use]
+    pub fn metadata_value(&self) -> &[u8] {
+        self.header.metadata.of(self.as_bytes()).unwrap_or_default()
+    }
+
+    /// The value that a key-value store keeps of the dictionary, which most chunk values need; empty where there is none.
+    /// [`crate::Dictionary::decode`] reads it.
+    #[must_use]
+    pub fn dictionary_value(&self) -> &[u8] {
+        self.header.dictionary.of(self.as_bytes()).unwrap_or_default()
+    }
+
+    /// The dictionary itself; empty where there is none.
+    pub(crate) fn dictionary(&self) -> Result<&[u8], Error> {
+        dictionary_bytes(&self.header.id, self.dictionary_value())
     }
 
     /// The value that a key-value store keeps of chunk `index` of `table`; `None` for an empty chunk.
     ///
     /// # Errors
     ///
-    /// [`Error::Checksum`] or [`Error::Malformed`] where the chunk or its strings are damaged.
+    /// [`Error::Checksum`] or [`Error::Malformed`] where the chunk or its strings are damaged; [`Error::Unwritable`] where the
+    /// strings are too large for one value.
     pub fn chunk_value(&self, table: Table, index: u64) -> Result<Option<Vec<u8>>, Error> {
         let Some((frame_a, _)) = self.frames(table, index)? else { return Ok(None) };
-        let Some(chunk) = self.load_chunk(table, index, &mut Decompressor::new(&[])?)? else {
+        let Some(chunk) = self.load_chunk(table, index, &mut Decompressor::plain()?)? else {
             return Ok(None);
         };
-        let dictionary = self.dictionary()?;
         let LocalStrings::PoolIds { names, files } = &chunk.strings else {
             return Err(self.key(table.strings(), index).malformed("its strings are no pool ids"));
         };
-        let mut strings = crate::lookup::Strings::new(self);
-        let mut own = |pool, ids: &[Option<Id32>]| -> Result<Vec<Option<Vec<u8>>>, Error> {
-            let string =
-                |id: &Option<Id32>| id.map(|id| strings.get(pool, id).map(<[u8]>::to_vec)).transpose();
-            ids.iter().map(string).collect()
-        };
-        let (names, files) = (own(Pool::Names, names)?, own(Pool::Files, files)?);
-        let level = self.metadata.options.compression_level;
-        let encoder = zstd::dict::EncoderDictionary::copy(dictionary, level);
+        let strings = encode_strings(&self.own(Pool::Names, names)?, &self.own(Pool::Files, files)?);
+        let dictionary = prepare(self.dictionary()?, self.metadata.options.compression_level)?;
         let key = self.key(table.strings(), index);
-        let frame_b = Compressor::with_dictionary(&encoder)?.frame(key, &encode_strings(&names, &files))?;
+        let frame_b = Compressor::with_dictionary(&dictionary)?.frame(key, &strings)?;
         encode_value(frame_a, &frame_b).map(Some)
+    }
+
+    /// The strings with these ids.
+    fn own(&self, pool: Pool, ids: &[Option<Id32>]) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        let mut strings = crate::lookup::Strings::new(self);
+        let mut own = vec![None; ids.len()];
+        let mut size = 0;
+        // In the order of the pool, so that no block is read twice.
+        let mut order: Vec<_> =
+            ids.iter().zip(&mut own).filter_map(|(id, own)| Some(((*id)?, own))).collect();
+        order.sort_by_key(|(id, _)| *id);
+        for (id, own) in order {
+            let string = strings.get(pool, id)?;
+            size += string.len();
+            if size > MAX_PAYLOAD {
+                return Err(Error::Unwritable {
+                    what: "the strings of one chunk are larger than the format allows",
+                });
+            }
+            *own = Some(string.to_vec());
+        }
+        Ok(own)
     }
 
     /// Chunk `index` of `table`, decompressed; `None` for an empty one.
@@ -170,7 +205,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         &self,
         table: Table,
         index: u64,
-        plain: &mut Decompressor,
+        plain: &mut Decompressor<'_>,
     ) -> Result<Option<LoadedChunk>, Error> {
         let Some((frame_a, frame_b)) = self.frames(table, index)? else { return Ok(None) };
         let structure: Structure = decode_structure(&self.metadata, table, index, frame_a, plain)?;
@@ -184,7 +219,7 @@ impl<B: AsRef<[u8]>> Index<B> {
     }
 
     /// The frames A and B of a chunk; `None` where the table has no such chunk or an empty one.
-    fn frames(&self, table: Table, index: u64) -> Result<Option<(&[u8], &[u8])>, Error> {
+    fn frames(&self, table: Table, index: u64) -> Result<Option<ChunkFrames<'_>>, Error> {
         let chunks = self.metadata.chunks(table);
         if !chunks.contains(&index) {
             return Ok(None);
@@ -210,7 +245,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         &self,
         pool: Pool,
         index: u64,
-        decompressor: &mut Decompressor,
+        decompressor: &mut Decompressor<'_>,
     ) -> Result<Block, Error> {
         let (section, directory, bytes) = match pool {
             Pool::Names => (SectionKind::Names, SectionKind::NamesDirectory, self.header.names),
@@ -231,6 +266,23 @@ impl<B: AsRef<[u8]>> Index<B> {
 
     pub(crate) fn key(&self, section: SectionKind, index: u64) -> FrameKey<'_> {
         FrameKey { id: &self.header.id, section, index }
+    }
+
+    /// Checks that the directories have all of the chunks', the names' and the files' sections filled with frames.
+    pub(crate) fn verify_directories(&self) -> Result<(), Error> {
+        let metadata = &self.metadata;
+        let [dwarf, symbols] = Table::ALL.map(|table| metadata.chunk_len(table));
+        let verify = |section, len, offset| self.directory(section).verify(len, offset);
+        let dwarf_end = verify(SectionKind::DwarfDirectory, dwarf, 0)?;
+        let ends = [
+            verify(SectionKind::SymbolDirectory, symbols, dwarf_end)?,
+            verify(SectionKind::NamesDirectory, metadata.names.blocks(), 0)?,
+            verify(SectionKind::FilesDirectory, metadata.files.blocks(), 0)?,
+        ];
+        if ends != [self.header.chunks.size, self.header.names.size, self.header.files.size] {
+            return Err(self.key(SectionKind::Header, 0).malformed("frames do not fill their section"));
+        }
+        Ok(())
     }
 
     fn directory(&self, section: SectionKind) -> Directory<'_> {

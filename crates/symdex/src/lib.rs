@@ -38,11 +38,11 @@ pub mod write;
 
 pub use address::{FrameAddress, ImageOffset, Svma};
 pub use answer::{Frame, Frames, LinePolicy};
-pub use chunk::{Chunk, Dictionary};
+pub use chunk::Chunk;
 #[cfg(feature = "demangle")]
 pub use demangle::demangle;
 pub use error::{Error, Place};
-pub use format::{BuildOptions, Counts, Metadata, Partial, RowRule, SectionKind, Table};
+pub use format::{BuildOptions, Counts, Dictionary, Metadata, Partial, RowRule, SectionKind, Table};
 pub use image::{Arch, ImageId, ParseImageIdError};
 pub use index::Index;
 #[cfg(feature = "mmap")]

@@ -25,7 +25,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         policy: LinePolicy,
         scratch: &'s mut Scratch,
     ) -> Result<Option<Frames<'s>>, Error> {
-        scratch.attach(self.digest());
+        scratch.attach(self.serial());
         if !self.find(Table::Dwarf, offset, policy, scratch)? {
             self.find(Table::SymbolTable, offset, policy, scratch)?;
         } else if scratch.frames.last().is_some_and(|frame| frame.function_start.is_none()) {
@@ -42,10 +42,13 @@ impl<B: AsRef<[u8]>> Index<B> {
         policy: LinePolicy,
         scratch: &mut Scratch,
     ) -> Result<(), Error> {
-        if self.find(Table::SymbolTable, offset, policy, scratch)?
-            && let Some(symbol) = scratch.frames.pop()
-            && let Some(frame) = scratch.frames.last_mut()
-        {
+        let own = scratch.frames.len();
+        if !self.find(Table::SymbolTable, offset, policy, scratch)? {
+            return Ok(());
+        }
+        let symbol = scratch.frames.pop();
+        scratch.frames.truncate(own);
+        if let (Some(frame), Some(symbol)) = (scratch.frames.last_mut(), symbol) {
             frame.name = symbol.name;
             frame.function_start = symbol.function_start;
         }
@@ -64,7 +67,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         if !self.metadata().chunks(table).contains(&index) {
             return Ok(false);
         }
-        let plain = decompressor(&mut scratch.plain, || Ok(&[]))?;
+        let plain = plain(&mut scratch.plain)?;
         let chunk = scratch.chunks.get_or_load((table.structure(), index), || {
             let chunk = self.load_chunk(table, index, plain)?;
             let memory = size_of_val(&chunk) + chunk.as_ref().map_or(0, crate::scratch::LoadedChunk::memory);
@@ -102,22 +105,19 @@ impl<B: AsRef<[u8]>> Index<B> {
     }
 }
 
-/// The decompressor in `slot`, made for `dictionary` where there is none yet.
-fn decompressor<'s, 'd>(
-    slot: &'s mut Option<Decompressor>,
-    dictionary: impl FnOnce() -> Result<&'d [u8], Error>,
-) -> Result<&'s mut Decompressor, Error> {
+/// The decompressor in `slot`, made where there is none yet.
+fn plain<'s>(slot: &'s mut Option<Decompressor<'static>>) -> Result<&'s mut Decompressor<'static>, Error> {
     match slot {
         Some(made) => Ok(made),
-        None => Ok(slot.insert(Decompressor::new(dictionary()?)?)),
+        None => Ok(slot.insert(Decompressor::plain()?)),
     }
 }
 
 /// Reads strings through a cache of blocks.
 struct BlockReader<'a, B> {
     index: &'a Index<B>,
-    plain: &'a mut Option<Decompressor>,
-    with_dictionary: &'a mut Option<Decompressor>,
+    plain: &'a mut Option<Decompressor<'static>>,
+    with_dictionary: &'a mut Option<Decompressor<'static>>,
     blocks: &'a mut Cache<Block>,
 }
 
@@ -130,11 +130,14 @@ impl<B: AsRef<[u8]>> BlockReader<'_, B> {
             Pool::Names => SectionKind::Names,
             Pool::Files => SectionKind::Files,
         };
-        let (plain, with_dictionary) = (&mut *self.plain, &mut *self.with_dictionary);
+        let (slot, with_dictionary) = (&mut *self.plain, &mut *self.with_dictionary);
         let loaded = self.blocks.get_or_load((section, block), || {
             let decompressor = match pool {
-                Pool::Names => decompressor(with_dictionary, || index.dictionary())?,
-                Pool::Files => decompressor(plain, || Ok(&[]))?,
+                Pool::Files => plain(slot)?,
+                Pool::Names => match with_dictionary {
+                    Some(made) => made,
+                    None => with_dictionary.insert(Decompressor::with_dictionary(index.dictionary()?)?),
+                },
             };
             let loaded = index.load_block(pool, block, decompressor)?;
             let memory = size_of_val(&loaded) + loaded.memory();
@@ -170,7 +173,7 @@ impl<'i, B: AsRef<[u8]>> Strings<'i, B> {
     }
 
     pub(crate) fn get(&mut self, pool: Pool, id: Id32) -> Result<&[u8], Error> {
-        self.scratch.attach(self.index.digest());
+        self.scratch.attach(self.index.serial());
         let Scratch { plain, names, blocks, text, .. } = &mut self.scratch;
         let mut reader = BlockReader { index: self.index, plain, with_dictionary: names, blocks };
         let at = reader.copy(pool, Some(id), text)?;

@@ -16,10 +16,10 @@ const DEFAULT_CAPACITY: usize = 16 << 20;
 /// before, it forgets what it holds.
 pub struct Scratch {
     capacity: usize,
-    /// The digest of the index that everything here belongs to.
-    owner: Option<[u8; 16]>,
-    pub(crate) plain: Option<Decompressor>,
-    pub(crate) names: Option<Decompressor>,
+    /// The serial number of the index that everything here belongs to.
+    owner: Option<u64>,
+    pub(crate) plain: Option<Decompressor<'static>>,
+    pub(crate) names: Option<Decompressor<'static>>,
     pub(crate) chunks: Cache<Option<LoadedChunk>>,
     pub(crate) blocks: Cache<Block>,
     pub(crate) locs: Vec<RunLoc>,
@@ -55,8 +55,9 @@ impl Scratch {
             owner: None,
             plain: None,
             names: None,
-            chunks: Cache::default(),
-            blocks: Cache::default(),
+            // Strings are what most of an answer is made of and what neighbours share least: both get one half.
+            chunks: Cache::with_capacity(capacity / 2),
+            blocks: Cache::with_capacity(capacity / 2),
             locs: Vec::new(),
             local: Vec::new(),
             frames: Vec::new(),
@@ -64,15 +65,12 @@ impl Scratch {
         }
     }
 
-    /// Makes ready for a lookup in the index with this digest.
-    pub(crate) fn attach(&mut self, digest: [u8; 16]) {
-        if self.owner != Some(digest) {
+    /// Makes ready for a lookup in the index with this serial number.
+    pub(crate) fn attach(&mut self, serial: u64) {
+        if self.owner != Some(serial) {
             *self =
-                Self { owner: Some(digest), plain: self.plain.take(), ..Self::with_capacity(self.capacity) };
+                Self { owner: Some(serial), plain: self.plain.take(), ..Self::with_capacity(self.capacity) };
         }
-        // Strings are what most of an answer is made of and what neighbours share least: both caches get one half.
-        self.chunks.shrink_to(self.capacity / 2);
-        self.blocks.shrink_to(self.capacity / 2);
         self.local.clear();
         self.frames.clear();
         self.text.clear();
@@ -83,6 +81,7 @@ impl Scratch {
 pub(crate) struct Cache<T> {
     entries: FxHashMap<(SectionKind, u64), Entry<T>>,
     memory: usize,
+    capacity: usize,
     clock: u64,
 }
 
@@ -92,19 +91,20 @@ struct Entry<T> {
     used: u64,
 }
 
-impl<T> Default for Cache<T> {
-    fn default() -> Self {
-        Self { entries: FxHashMap::default(), memory: 0, clock: 0 }
-    }
-}
-
 impl<T> Cache<T> {
+    /// A cache that keeps at most `capacity` bytes, and the value it was asked for last.
+    fn with_capacity(capacity: usize) -> Self {
+        Self { entries: FxHashMap::default(), memory: 0, capacity, clock: 0 }
+    }
+
     /// The value at `key`; made by `load`, which also says how many bytes it takes, where it is not there.
     pub(crate) fn get_or_load(
         &mut self,
         key: (SectionKind, u64),
         load: impl FnOnce() -> Result<(T, usize), Error>,
     ) -> Result<&T, Error> {
+        // Here and not between lookups: a single answer may take any number of blocks.
+        self.shrink();
         self.clock += 1;
         let entry = match self.entries.entry(key) {
             std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
@@ -118,9 +118,9 @@ impl<T> Cache<T> {
         Ok(&entry.value)
     }
 
-    /// Forgets the least recently used quarter, again and again, until at most `capacity` bytes are kept.
-    fn shrink_to(&mut self, capacity: usize) {
-        while self.memory > capacity {
+    /// Forgets the least recently used quarter, again and again, until no more than the capacity is kept.
+    fn shrink(&mut self) {
+        while self.memory > self.capacity {
             let mut ages: Vec<u64> = self.entries.values().map(|entry| entry.used).collect();
             let quarter = ages.len() / 4;
             let (_, &mut oldest_kept, _) = ages.select_nth_unstable(quarter);
@@ -136,14 +136,16 @@ mod tests {
 
     #[test]
     fn the_cache_keeps_what_was_used_last_and_stays_small() {
-        let mut cache = Cache::default();
+        let mut cache = Cache::with_capacity(200);
         let key = |index| (SectionKind::Names, index);
         for index in 0..100 {
             cache.get_or_load(key(index), || Ok((index, 10))).expect("loads");
             assert_eq!(*cache.get_or_load(key(0), || unreachable!("still there")).expect("kept"), 0);
-            cache.shrink_to(200);
-            assert!(cache.memory <= 200);
+            assert!(cache.memory <= 200 && cache.entries.len() * 10 == cache.memory);
         }
         assert_eq!(*cache.get_or_load(key(99), || unreachable!("still there")).expect("kept"), 99);
+        cache.get_or_load(key(100), || Ok((100, 1000))).expect("loads, however large");
+        cache.get_or_load(key(101), || Ok((101, 10))).expect("loads");
+        assert_eq!((cache.memory, cache.entries.len()), (10, 1), "what is too large goes first");
     }
 }

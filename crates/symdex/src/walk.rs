@@ -1,6 +1,6 @@
 //! Walking through all of an index, and checking all of it.
 
-use crate::chunk::{ChunkRanges, Loc, LocalStrings, Range};
+use crate::chunk::{ChunkRanges, Loc, LocalStrings};
 use crate::error::Error;
 use crate::format::{Decompressor, Table};
 use crate::id32::Id32;
@@ -29,7 +29,7 @@ impl<B: AsRef<[u8]>> Index<B> {
     ///
     /// [`Error::Checksum`] or [`Error::Malformed`] where the chunk is damaged.
     pub fn chunk(&self, table: Table, index: u64) -> Result<ChunkContents, Error> {
-        let Some(chunk) = self.load_chunk(table, index, &mut Decompressor::new(&[])?)? else {
+        let Some(chunk) = self.load_chunk(table, index, &mut Decompressor::plain()?)? else {
             return Ok(ChunkContents::default());
         };
         let malformed = || self.key(table.structure(), index).malformed("a run does not decode");
@@ -61,14 +61,15 @@ impl<B: AsRef<[u8]>> Index<B> {
         StringReader { strings: Strings::new(self) }
     }
 
-    /// Checks all of the index: the digest, every checksum, and that every chunk and block decodes to sorted ranges within
-    /// its span whose locs, names and files exist.
+    /// Checks all of the index: the digest, every checksum, that frames fill their sections, and that every chunk and block decodes
+    /// to sorted ranges within its span whose locs, names and files exist.
     ///
     /// # Errors
     ///
     /// The first damage found.
     pub fn verify(&self) -> Result<Verified, Error> {
         self.trailer().verify(self.as_bytes())?;
+        self.verify_directories()?;
         let mut verified = Verified { blocks: self.verify_pools()?, ..Verified::default() };
         for table in Table::ALL {
             for chunk in self.chunks(table) {
@@ -85,7 +86,7 @@ impl<B: AsRef<[u8]>> Index<B> {
     fn verify_pools(&self) -> Result<u64, Error> {
         let mut blocks = 0;
         for (pool, dictionary) in [(Pool::Names, self.dictionary()?), (Pool::Files, &[] as &[u8])] {
-            let mut decompressor = Decompressor::new(dictionary)?;
+            let mut decompressor = Decompressor::with_dictionary(dictionary)?;
             for index in 0..self.pool(pool).blocks() {
                 self.load_block(pool, index, &mut decompressor)?;
                 blocks += 1;
@@ -97,26 +98,13 @@ impl<B: AsRef<[u8]>> Index<B> {
     /// What is wrong with a chunk that decodes, if anything is.
     fn first_wrong(&self, index: u64, contents: &ChunkContents) -> Option<&'static str> {
         let span = u64::from(self.metadata().chunk_span);
-        let mut at = index.saturating_mul(span);
-        let end = at.saturating_add(span);
-        for Range { start, end: range_end, .. } in &contents.ranges {
-            if *start < at || range_end <= start || *range_end > end {
-                return Some("a range is empty, out of order or outside the chunk");
-            }
-            at = *range_end;
-        }
-        let counts = [self.pool(Pool::Names).strings, self.pool(Pool::Files).strings];
-        for (number, loc) in contents.locs.iter().enumerate() {
-            if loc.parent.is_some_and(|parent| parent.index() >= number) {
-                return Some("a loc comes before its parent");
-            }
-            let [names, files] = counts;
-            let outside = |id: Option<Id32>, len| id.is_some_and(|id| u64::from(id.get()) >= len);
-            if outside(loc.name, names) || outside(loc.file, files) {
-                return Some("a loc has a name or a file that is not in the pool");
-            }
-        }
-        None
+        let start = index.saturating_mul(span);
+        let outside =
+            |id: Option<Id32>, pool| id.is_some_and(|id| u64::from(id.get()) >= self.pool(pool).strings);
+        contents.first_wrong(start, start.saturating_add(span)).or_else(|| {
+            let unknown = |loc: &Loc| outside(loc.name, Pool::Names) || outside(loc.file, Pool::Files);
+            contents.locs.iter().any(unknown).then_some("a loc has a name or a file that is not in the pool")
+        })
     }
 }
 

@@ -8,9 +8,11 @@ use zstd::dict::EncoderDictionary;
 pub use crate::chunk::{ChunkRanges, Loc, Range};
 use crate::chunk::{encode_pool_ids, encode_structure};
 use crate::error::Error;
+pub use crate::format::MAX_STRING;
 use crate::format::{
-    BuildOptions, Compressor, Counts, Entry, FrameKey, Header, Metadata, Partial, PoolInfo, RowRule,
-    SectionKind, Table, TableInfo, Trailer, encode_block, encode_directory, strings_per_block,
+    BuildOptions, Compressor, Counts, Entry, FrameKey, Header, MAX_CHUNKS, Metadata, Partial, PoolInfo,
+    RowRule, SectionKind, Table, TableInfo, Trailer, encode_block, encode_dictionary, encode_directory,
+    prepare, strings_per_block,
 };
 pub use crate::id32::Id32;
 use crate::image::{Arch, ImageId};
@@ -65,7 +67,7 @@ impl ChunkEncoder {
     ///
     /// # Errors
     ///
-    /// [`Error::Unwritable`] where the chunk would be too large for the format.
+    /// [`Error::Unwritable`] where the ranges are not as [`ChunkRanges`] asks for, or too many for the format.
     pub fn encode(
         &mut self,
         table: Table,
@@ -74,7 +76,13 @@ impl ChunkEncoder {
         new_names: u32,
         new_files: u32,
     ) -> Result<EncodedChunk, Error> {
-        let structure = encode_structure(index * u64::from(self.chunk_span), chunk);
+        let start = index.checked_mul(u64::from(self.chunk_span));
+        let ends = start.and_then(|start| Some((start, start.checked_add(u64::from(self.chunk_span))?)));
+        let (start, end) = ends.ok_or(Error::Unwritable { what: "a chunk beyond the address space" })?;
+        if let Some(what) = chunk.first_wrong(start, end) {
+            return Err(Error::Unwritable { what });
+        }
+        let structure = encode_structure(start, chunk);
         let strings = encode_pool_ids(&structure.names, new_names, &structure.files, new_files);
         let key = |section| FrameKey { id: &self.id, section, index };
         let a = self.compressor.frame(key(table.structure()), &structure.payload)?;
@@ -89,23 +97,39 @@ pub struct PoolEncoder<'s, S> {
     section: SectionKind,
     strings: &'s [S],
     info: PoolInfo,
-    dictionary: EncoderDictionary<'static>,
+    dictionary: &'s [u8],
+    prepared: EncoderDictionary<'static>,
 }
 
 /// The blocks of a pool, ready to be put into a file.
 pub struct EncodedPool {
     info: PoolInfo,
+    /// The section of the dictionary that the blocks were compressed with.
+    dictionary: Vec<u8>,
     blocks: Vec<Vec<u8>>,
 }
 
 impl<'s, S: AsRef<[u8]>> PoolEncoder<'s, S> {
     /// The pool of `names`, in the order of their ids, compressed with `dictionary` (empty for none).
-    pub fn names(id: &ImageId, names: &'s [S], dictionary: &[u8], options: BuildOptions) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unwritable`] where a name is longer than [`MAX_STRING`], or zstd cannot use the dictionary.
+    pub fn names(
+        id: &ImageId,
+        names: &'s [S],
+        dictionary: &'s [u8],
+        options: BuildOptions,
+    ) -> Result<Self, Error> {
         Self::new(id, SectionKind::Names, names, dictionary, options)
     }
 
     /// The pool of file paths, in the order of their ids.
-    pub fn files(id: &ImageId, files: &'s [S], options: BuildOptions) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unwritable`] where a path is longer than [`MAX_STRING`].
+    pub fn files(id: &ImageId, files: &'s [S], options: BuildOptions) -> Result<Self, Error> {
         Self::new(id, SectionKind::Files, files, &[], options)
     }
 
@@ -113,18 +137,20 @@ impl<'s, S: AsRef<[u8]>> PoolEncoder<'s, S> {
         id: &ImageId,
         section: SectionKind,
         strings: &'s [S],
-        dictionary: &[u8],
+        dictionary: &'s [u8],
         options: BuildOptions,
-    ) -> Self {
-        let bytes = strings.iter().map(|string| string.as_ref().len() as u64).sum();
-        let len = strings.len() as u64;
-        Self {
+    ) -> Result<Self, Error> {
+        if strings.iter().any(|string| string.as_ref().len() > MAX_STRING) {
+            return Err(Error::Unwritable { what: "a name or a file path of more than 64 KiB" });
+        }
+        Ok(Self {
             id: id.clone(),
             section,
             strings,
-            info: PoolInfo { strings: len, strings_per_block: strings_per_block(len, bytes) },
-            dictionary: EncoderDictionary::copy(dictionary, options.compression_level),
-        }
+            info: PoolInfo { strings: strings.len() as u64, strings_per_block: strings_per_block(strings) },
+            dictionary,
+            prepared: prepare(dictionary, options.compression_level)?,
+        })
     }
 
     /// How many blocks there are.
@@ -139,7 +165,7 @@ impl<'s, S: AsRef<[u8]>> PoolEncoder<'s, S> {
     ///
     /// [`Error::Unwritable`] where a block would be too large for the format.
     pub fn encode(&self, blocks: std::ops::Range<u64>) -> Result<Vec<Vec<u8>>, Error> {
-        let mut compressor = Compressor::with_dictionary(&self.dictionary)?;
+        let mut compressor = Compressor::with_dictionary(&self.prepared)?;
         let per_block = self.info.strings_per_block as usize;
         let skip = usize::try_from(blocks.start).unwrap_or(usize::MAX);
         blocks
@@ -154,7 +180,7 @@ impl<'s, S: AsRef<[u8]>> PoolEncoder<'s, S> {
     /// The whole pool, from all its blocks in order.
     #[must_use]
     pub fn finish(&self, blocks: Vec<Vec<u8>>) -> EncodedPool {
-        EncodedPool { info: self.info, blocks }
+        EncodedPool { info: self.info, dictionary: encode_dictionary(&self.id, self.dictionary), blocks }
     }
 }
 
@@ -186,7 +212,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// [`Error::Unwritable`] where the chunk is not behind the ones added before it.
+    /// [`Error::Unwritable`] where the chunk is not behind the ones added before it, or too far behind the first.
     pub fn push(&mut self, chunk: EncodedChunk) -> Result<(), Error> {
         let [dwarf, symbols] = &mut self.tables;
         let table = match chunk.table {
@@ -207,6 +233,11 @@ impl Writer {
         let Some(at) = at.filter(|at| *at >= table.entries.len()) else {
             return Err(Error::Unwritable { what: "chunks out of order" });
         };
+        if at as u64 >= MAX_CHUNKS {
+            return Err(Error::Unwritable {
+                what: "code that is spread over more chunks than the format allows",
+            });
+        }
         table.entries.resize(at, Entry::default());
         table.entries.push(Entry { a_size, b_size });
         self.chunks.extend_from_slice(&chunk.a);
@@ -218,10 +249,9 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// [`Error::Unwritable`] where the metadata or a block would be too large for the format.
+    /// [`Error::Unwritable`] where the metadata does not make sense or something would be too large for the format.
     pub fn finish(
         self,
-        dictionary: &[u8],
         names: EncodedPool,
         files: EncodedPool,
         counts: Counts,
@@ -250,18 +280,10 @@ impl Writer {
             files: files.info,
         }
         .encode()?;
-        let dictionary = match dictionary {
-            [] => Vec::new(),
-            dictionary => {
-                let mut stored = Vec::new();
-                FrameKey { id: &id, section: SectionKind::Dictionary, index: 0 }
-                    .append(&mut stored, dictionary);
-                stored
-            }
-        };
         let directory = directories(&id, &tables, &names, &files)?;
-        let (names, files) = (names.blocks.concat(), files.blocks.concat());
-        let sections = [&metadata, &chunks, &dictionary, &names, &files, &directory];
+        let (name_blocks, file_blocks) = (names.blocks.concat(), files.blocks.concat());
+        let dictionary = names.dictionary;
+        let sections = [&metadata, &chunks, &dictionary, &name_blocks, &file_blocks, &directory];
         let header = Header::lay_out(id, sections.map(|section| section.len() as u64));
         let mut out = header.encode();
         sections.into_iter().for_each(|section| out.extend_from_slice(section));

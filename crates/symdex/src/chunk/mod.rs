@@ -10,9 +10,10 @@ mod value;
 
 pub(crate) use strings::{LocalStrings, encode_pool_ids, encode_strings};
 pub(crate) use structure::{LocalFrame, RunLoc, Structure, encode_structure};
-pub use value::{Chunk, Dictionary};
+pub use value::Chunk;
 pub(crate) use value::{decode_structure, encode_value};
 
+use crate::format::MAX_FRAMES;
 use crate::id32::Id32;
 
 /// A half-open range of image offsets whose every address has the same answer.
@@ -50,4 +51,41 @@ pub struct ChunkRanges {
     pub ranges: Vec<Range>,
     /// What [`Range::exact`] and [`Range::statement`] number. Parents come before their children.
     pub locs: Vec<Loc>,
+}
+
+impl ChunkRanges {
+    /// What is wrong with the ranges of a chunk from `start` to `end`, if anything is.
+    pub(crate) fn first_wrong(&self, start: u64, end: u64) -> Option<&'static str> {
+        let mut at = start;
+        for range in &self.ranges {
+            if range.start < at || range.end <= range.start || range.end > end {
+                return Some("a range is empty, out of order or outside the chunk");
+            }
+            if range.function_start.is_some_and(|function| function > range.start) {
+                return Some("a range lies before the start of its function");
+            }
+            if [range.exact, range.statement].iter().any(|loc| *loc as usize >= self.locs.len()) {
+                return Some("a range has a loc that is not there");
+            }
+            at = range.end;
+        }
+        if u32::try_from(self.locs.len()).is_err() {
+            return Some("more locs than there are numbers");
+        }
+        let mut depths: Vec<u32> = Vec::with_capacity(self.locs.len());
+        for loc in &self.locs {
+            let depth = match loc.parent {
+                None => 1,
+                Some(parent) => match depths.get(parent.index()) {
+                    None => return Some("a loc comes before its parent"),
+                    Some(depth) => depth + 1,
+                },
+            };
+            if depth > MAX_FRAMES {
+                return Some("a chain is longer than the format allows");
+            }
+            depths.push(depth);
+        }
+        None
+    }
 }

@@ -44,11 +44,12 @@
 use rustc_hash::FxHashMap;
 
 use super::{ChunkRanges, Loc, Range};
-use crate::format::{Cursor, put_varint, unzigzag, zigzag};
+use crate::format::{Cursor, MAX_FRAMES, MAX_RUN_RANGES, put_varint, unzigzag, zigzag};
 use crate::id32::Id32;
 
 /// The most ranges a run holds: a lookup decodes one run, so this bounds its work.
 const RUN_LEN: usize = 96;
+const _: () = assert!(RUN_LEN <= MAX_RUN_RANGES as usize);
 /// The most parents a link goes up, so that the work of an answer is bounded too.
 const MAX_STEPS: usize = 255;
 
@@ -100,6 +101,7 @@ struct Numbering {
 impl Numbering {
     /// The number of `value`, and whether it is new.
     fn number(&mut self, value: Option<Id32>) -> (u32, bool) {
+        // No more than the chunk's locs, which have numbers of 32 bits themselves; likewise the triples.
         let next = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
         let number = *self.numbers.entry(value).or_insert(next);
         if number == next {
@@ -307,7 +309,8 @@ struct Run {
     ranges: u32,
     /// Where the run's body lies in the payload.
     body: (u32, u32),
-    first_triple: u32,
+    /// The triples that the run's body is the first to use.
+    new_triples: (u32, u32),
 }
 
 /// A frame by the chunk's own numbers.
@@ -427,7 +430,7 @@ impl Structure {
             left: run.ranges,
             at: run.start,
             end: run.end,
-            next_triple: run.first_triple,
+            new_triples: run.new_triples,
             last_triple: 0,
             last_answer: None,
         })
@@ -452,6 +455,10 @@ struct Layout {
 }
 
 fn decode_runs(columns: &[u8], len: usize, layout: &Layout) -> Option<Vec<Run>> {
+    // Each run covers at least a byte.
+    if len as u64 > u64::from(layout.span) {
+        return None;
+    }
     let [mut spans, mut functions, mut ranges, mut bodies, mut triples] = split_columns(columns, len)?;
     let mut runs: Vec<Run> = Vec::with_capacity(len);
     let (mut at, mut body, mut first_triple) = (layout.chunk_start, layout.body_start, 0u32);
@@ -462,18 +469,19 @@ fn decode_runs(columns: &[u8], len: usize, layout: &Layout) -> Option<Vec<Run>> 
         body = body.checked_add(usize::try_from(bodies.varint()?).ok()?)?;
         let (function, ranges, new_triples) = (functions.varint()?, ranges.varint32()?, triples.varint32()?);
         let function_start = match function {
-            0 if ranges == 0 && body == body_start => continue,
+            0 if start < end && (ranges, new_triples) == (0, 0) && body == body_start => continue,
             0 => return None,
             1 => None,
             2 => runs.last()?.function_start,
             back => Some(start.checked_sub(back - 3)?),
         };
-        if ranges == 0 || start == end {
+        if ranges == 0 || ranges > MAX_RUN_RANGES || start == end {
             return None;
         }
         let body = (u32::try_from(body_start).ok()?, u32::try_from(body).ok()?);
-        runs.push(Run { start, end, function_start, ranges, body, first_triple });
-        first_triple = first_triple.checked_add(new_triples)?;
+        let new_triples = (first_triple, first_triple.checked_add(new_triples)?);
+        first_triple = new_triples.1;
+        runs.push(Run { start, end, function_start, ranges, body, new_triples });
     }
     let whole = at <= layout.chunk_start.checked_add(u64::from(layout.span))?
         && body == layout.body_start + layout.body_size
@@ -545,6 +553,8 @@ fn split_columns<const N: usize>(bytes: &[u8], len: usize) -> Option<[Cursor<'_>
 pub(crate) struct RunLoc {
     parent: Option<Id32>,
     triple: u32,
+    /// Frames from here to the concrete function, both included.
+    depth: u32,
 }
 
 /// Decodes a run's body, range after range.
@@ -553,7 +563,8 @@ struct Body<'a> {
     left: u32,
     at: u64,
     end: u64,
-    next_triple: u32,
+    /// The next triple that no loc has, and the end of those that are the run's.
+    new_triples: (u32, u32),
     last_triple: u32,
     last_answer: Option<u32>,
 }
@@ -569,7 +580,8 @@ impl Body<'_> {
     /// The next range; `Some(None)` behind the last, `None` where the bytes are damaged.
     fn next_range(&mut self, locs: &mut Vec<RunLoc>) -> Option<Option<RangeAnswer>> {
         let Some(left) = self.left.checked_sub(1) else {
-            return self.cursor.is_empty().then_some(None);
+            let whole = self.cursor.is_empty() && self.new_triples.0 == self.new_triples.1;
+            return whole.then_some(None);
         };
         self.left = left;
         let end = if left == 0 { self.end } else { self.at.checked_add(self.cursor.varint()?)? };
@@ -578,7 +590,13 @@ impl Body<'_> {
         }
         self.at = end;
         let (exact, differs) = self.answer(locs)?;
-        let statement = if differs { self.answer(locs)?.0 } else { exact };
+        let statement = match differs {
+            false => exact,
+            true => match self.answer(locs)? {
+                (statement, false) => statement,
+                (_, true) => return None,
+            },
+        };
         Some(Some(RangeAnswer { end, exact, statement }))
     }
 
@@ -590,15 +608,20 @@ impl Body<'_> {
             (back, 0) => Some(u32::try_from(locs.len()).ok()?.checked_sub(back)?),
             (steps, _) => Some(self.ancestor(locs, steps)?),
         };
+        let mut depth = answer.and_then(|loc| locs.get(loc as usize)).map_or(0, |loc| loc.depth);
         for _ in 0..head / 2 {
             let triple = match self.cursor.varint()?.checked_sub(1) {
-                None => new_number(&mut self.next_triple)?,
-                Some(step) => stepped(self.last_triple.checked_add(1)?, step, self.next_triple)?,
+                None => new_number(&mut self.new_triples.0).filter(|triple| *triple < self.new_triples.1)?,
+                Some(step) => stepped(self.last_triple.checked_add(1)?, step, self.new_triples.0)?,
             };
             self.last_triple = triple;
             let parent = answer.and_then(|parent| Id32::new(u64::from(parent)));
+            depth += 1;
+            if depth > MAX_FRAMES {
+                return None;
+            }
             answer = u32::try_from(locs.len()).ok();
-            locs.push(RunLoc { parent, triple });
+            locs.push(RunLoc { parent, triple, depth });
         }
         self.last_answer = answer;
         Some((answer?, head & 1 == 1))

@@ -10,22 +10,12 @@ use super::{LocalFrame, LocalStrings, Structure};
 use crate::address::ImageOffset;
 use crate::answer::{Frame, LinePolicy};
 use crate::error::{Error, Place};
-use crate::format::{Cursor, Decompressor, FrameKey, Metadata, Table};
-
-/// What an image's strings are compressed with; most images have one, small ones have none.
-pub struct Dictionary(Box<[u8]>);
-
-impl Dictionary {
-    /// The dictionary of an index, from [`crate::Index::dictionary`] or the value a store keeps of it; empty for none.
-    #[must_use]
-    pub fn new(bytes: &[u8]) -> Self {
-        Self(bytes.into())
-    }
-}
+use crate::format::{Cursor, Decompressor, Dictionary, FrameKey, Metadata, Table};
 
 /// One table's ranges within one stretch of the image, names and files included: answers without its index.
 pub struct Chunk {
     table: Table,
+    index: u64,
     structure: Structure,
     names: Vec<Option<Box<[u8]>>>,
     files: Vec<Option<Box<[u8]>>>,
@@ -60,21 +50,24 @@ impl Chunk {
         let frame_a = frame_a.ok_or_else(|| malformed("the value is shorter than its frame A"))?;
         let frame_b = value.get(4 + frame_a.len()..).unwrap_or_default();
 
-        let mut plain = Decompressor::new(&[])?;
+        let mut plain = Decompressor::plain()?;
         let structure = decode_structure(metadata, table, index, frame_a, &mut plain)?;
         let key = FrameKey { id: &metadata.id, section: table.strings(), index };
-        let strings = Decompressor::new(&dictionary.0)?.payload(key, frame_b)?;
+        let strings = match dictionary.prepared() {
+            Some(dictionary) => Decompressor::with_prepared(dictionary)?.payload(key, frame_b)?,
+            None => plain.payload(key, frame_b)?,
+        };
         match LocalStrings::decode(&strings) {
             Some(LocalStrings::Strings { names, files })
                 if (names.len(), files.len()) == structure.lens() =>
             {
-                Ok(Self { table, structure, names, files })
+                Ok(Self { table, index, structure, names, files })
             }
             _ => Err(malformed("frame B does not hold the strings of frame A")),
         }
     }
 
-    /// The frames at `offset`, innermost first; `None` for a gap.
+    /// The frames at `offset`, innermost first; `None` for a gap, and for what lies in another chunk.
     ///
     /// # Errors
     ///
@@ -82,7 +75,7 @@ impl Chunk {
     pub fn lookup(&self, offset: ImageOffset, policy: LinePolicy) -> Result<Option<Vec<Frame<'_>>>, Error> {
         let mut frames = Vec::new();
         let found = self.structure.find(offset.0, policy.is_statement(), &mut Vec::new(), &mut frames);
-        let place = Place { section: self.table.structure(), index: 0 };
+        let place = Place { section: self.table.structure(), index: self.index };
         let malformed = || Error::Malformed { place, what: "a run does not decode" };
         if !found.ok_or_else(malformed)? {
             return Ok(None);
@@ -108,7 +101,7 @@ pub(crate) fn decode_structure(
     table: Table,
     index: u64,
     frame: &[u8],
-    decompressor: &mut Decompressor,
+    decompressor: &mut Decompressor<'_>,
 ) -> Result<Structure, Error> {
     let key = FrameKey { id: &metadata.id, section: table.structure(), index };
     let payload = decompressor.payload(key, frame)?;

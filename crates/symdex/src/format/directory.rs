@@ -16,9 +16,8 @@ use crate::image::ImageId;
 
 /// Entries of one block.
 const BLOCK_LEN: usize = 32;
-/// Bytes of one block before its checksum, and with it.
-const CHECKED_SIZE: usize = 8 + 2 * 4 * BLOCK_LEN;
-pub(crate) const BLOCK_SIZE: usize = CHECKED_SIZE + 8;
+/// Bytes of one block, checksum included.
+pub(crate) const BLOCK_SIZE: usize = 8 + 2 * 4 * BLOCK_LEN + 8;
 
 /// The sizes of one entry's frames in bytes, checksums included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,19 +64,43 @@ impl<'a> Directory<'a> {
     /// The frames A and B of entry `index`, taken from the bytes of their section; both empty where there is no such
     /// chunk. Only the block that holds the entry is read.
     pub(crate) fn frames(&self, section: &'a [u8], index: u64) -> Result<(&'a [u8], &'a [u8]), Error> {
-        let block = index / BLOCK_LEN as u64;
-        let key = FrameKey { id: self.id, section: self.section, index: block };
-        let short = || key.malformed("not in the directory");
-        let at =
-            usize::try_from(block).ok().and_then(|block| block.checked_mul(BLOCK_SIZE)).ok_or_else(short)?;
-        let bytes = self.blocks.get(at..).and_then(|rest| rest.get(..BLOCK_SIZE)).ok_or_else(short)?;
-        let (checked, stored) = bytes.split_at_checked(CHECKED_SIZE).ok_or_else(short)?;
-        if Cursor::new(stored).u64() != Some(key.checksum(checked)) {
+        let (key, block) = self.block(index / BLOCK_LEN as u64)?;
+        let entry = usize::try_from(index % BLOCK_LEN as u64).unwrap_or_default();
+        let (offset, entry) = locate(block, entry).ok_or_else(|| key.malformed("not in the directory"))?;
+        slice(section, offset, entry).ok_or_else(|| key.malformed("a frame lies outside its section"))
+    }
+
+    /// Block `index` without its checksum, which is checked.
+    fn block(&self, index: u64) -> Result<(FrameKey<'a>, &'a [u8]), Error> {
+        let key = FrameKey { id: self.id, section: self.section, index };
+        let at = usize::try_from(index).ok().and_then(|index| index.checked_mul(BLOCK_SIZE));
+        let block = at.and_then(|at| self.blocks.get(at..)?.get(..BLOCK_SIZE)?.split_last_chunk::<8>());
+        let (checked, stored) = block.ok_or_else(|| key.malformed("not in the directory"))?;
+        if u64::from_le_bytes(*stored) != key.checksum(checked) {
             return Err(Error::Checksum { place: key.place() });
         }
-        let entry = usize::try_from(index % BLOCK_LEN as u64).unwrap_or_default();
-        let (offset, entry) = locate(checked, entry).ok_or_else(short)?;
-        slice(section, offset, entry).ok_or_else(|| key.malformed("a frame lies outside its section"))
+        Ok((key, checked))
+    }
+
+    /// Checks that the frames of the directory's `len` entries lie one behind the other from `offset` on; where the last ends.
+    pub(crate) fn verify(&self, len: u64, mut offset: u64) -> Result<u64, Error> {
+        for index in 0..len.div_ceil(BLOCK_LEN as u64) {
+            let (key, block) = self.block(index)?;
+            let mut entries = len - index * BLOCK_LEN as u64;
+            for number in 0..BLOCK_LEN {
+                let (at, entry) =
+                    locate(block, number).ok_or_else(|| key.malformed("sizes that overflow"))?;
+                if at != offset {
+                    return Err(key.malformed("frames do not follow each other"));
+                }
+                if (entries == 0 || entry.a_size == 0) && entry != Entry::default() {
+                    return Err(key.malformed("a frame that belongs to no entry"));
+                }
+                entries = entries.saturating_sub(1);
+                offset = at.saturating_add(u64::from(entry.a_size) + u64::from(entry.b_size));
+            }
+        }
+        Ok(offset)
     }
 }
 
@@ -105,7 +128,8 @@ mod tests {
     #[test]
     fn entries_are_found_where_their_sizes_put_them() {
         let id = ImageId::new(&[1; 16]).expect("16 bytes are an id");
-        let entries: Vec<Entry> = (0..70).map(|n| Entry { a_size: n % 5, b_size: n % 3 }).collect();
+        let entries: Vec<Entry> =
+            (0..70).map(|n| Entry { a_size: n % 5, b_size: (n % 5).min(n % 3) }).collect();
         let size = entries.iter().map(|e| e.a_size + e.b_size).sum::<u32>();
         let section: Vec<u8> = (0..10 + size).map(|n| n.to_le_bytes()[0]).collect();
         let mut blocks = Vec::new();
@@ -119,6 +143,10 @@ mod tests {
             assert_eq!(a, &section[at..at + a.len()]);
             at += a.len() + b.len();
         }
+        assert_eq!(directory.verify(70, 10).expect("as written"), section.len() as u64);
+        assert!(directory.verify(70, 11).is_err(), "frames elsewhere");
+        assert!(directory.verify(69, 10).is_err(), "an entry too many");
+        assert!(directory.verify(97, 10).is_err(), "a block too few");
         assert!(directory.frames(&section, 96).is_err());
         assert!(directory.frames(&section[..size as usize - 1], 69).is_err());
     }

@@ -8,17 +8,16 @@
 //! The id, the section and the index are hashed so that an intact frame in the wrong place fails as well.
 
 use xxhash_rust::xxh3::Xxh3Default;
-use zstd::bulk;
+use zstd::dict::DecoderDictionary;
+use zstd::{bulk, zstd_safe};
 
+use super::dictionary::unusable_dictionary;
 use super::{Cursor, SectionKind};
 use crate::error::{Error, Place};
 use crate::image::ImageId;
 
 /// Bytes of checksum before each payload.
 pub(crate) const CHECKSUM_SIZE: usize = 8;
-
-/// The largest payload a frame may hold, so that no stored number makes a reader allocate more.
-pub(crate) const MAX_PAYLOAD: usize = 64 << 20;
 
 /// What a frame is and where it stands: the part of its checksum that is not its bytes.
 #[derive(Clone, Copy)]
@@ -83,8 +82,10 @@ impl<'d> Compressor<'d> {
 
     /// `payload` as a stored frame.
     pub(crate) fn frame(&mut self, key: FrameKey<'_>, payload: &[u8]) -> Result<Vec<u8>, Error> {
-        if payload.len() > MAX_PAYLOAD {
-            return Err(Error::Unwritable { what: "one frame would hold more than 64 MiB" });
+        if payload.len() > key.section.max_payload() {
+            return Err(Error::Unwritable {
+                what: "a chunk or a string block is larger than the format allows",
+            });
         }
         let compressed = self.zstd.compress(payload)?;
         let mut frame = Vec::with_capacity(CHECKSUM_SIZE + compressed.len());
@@ -94,25 +95,43 @@ impl<'d> Compressor<'d> {
 }
 
 /// Checks and decompresses frames.
-pub(crate) struct Decompressor {
-    zstd: bulk::Decompressor<'static>,
+pub(crate) struct Decompressor<'d> {
+    zstd: bulk::Decompressor<'d>,
 }
 
-impl Decompressor {
-    /// A decompressor for frames made with `dictionary`; an empty one is none.
-    pub(crate) fn new(dictionary: &[u8]) -> Result<Self, Error> {
-        Ok(Self { zstd: bulk::Decompressor::with_dictionary(dictionary)? })
+impl Decompressor<'static> {
+    /// A decompressor for frames made without a dictionary.
+    pub(crate) fn plain() -> Result<Self, Error> {
+        Ok(Self { zstd: bulk::Decompressor::new()? })
+    }
+
+    /// A decompressor for frames made with `dictionary`, which it copies; an empty one is none.
+    pub(crate) fn with_dictionary(dictionary: &[u8]) -> Result<Self, Error> {
+        let zstd = bulk::Decompressor::with_dictionary(dictionary);
+        Ok(Self { zstd: zstd.map_err(|_| unusable_dictionary())? })
+    }
+}
+
+impl<'d> Decompressor<'d> {
+    /// A decompressor for frames made with a dictionary that is prepared already.
+    pub(crate) fn with_prepared(dictionary: &'d DecoderDictionary<'static>) -> Result<Self, Error> {
+        Ok(Self { zstd: bulk::Decompressor::with_prepared_dictionary(dictionary)? })
     }
 
     /// The payload of a stored frame.
     pub(crate) fn payload(&mut self, key: FrameKey<'_>, frame: &[u8]) -> Result<Vec<u8>, Error> {
+        let max_payload = key.section.max_payload();
+        // Before the checksum, which takes time in proportion.
+        if frame.len() > CHECKSUM_SIZE + zstd_safe::compress_bound(max_payload) {
+            return Err(key.malformed("larger than the format allows"));
+        }
         let stored = key.checked(frame)?;
-        let size = match zstd::zstd_safe::get_frame_content_size(stored) {
+        let size = match zstd_safe::get_frame_content_size(stored) {
             Ok(Some(size)) => size,
             _ => return Err(key.malformed("not a zstd frame that states its content size")),
         };
-        let size = usize::try_from(size).ok().filter(|size| *size <= MAX_PAYLOAD);
-        let size = size.ok_or_else(|| key.malformed("claims a payload of more than 64 MiB"))?;
+        let size = usize::try_from(size).ok().filter(|size| *size <= max_payload);
+        let size = size.ok_or_else(|| key.malformed("claims a larger payload than the format allows"))?;
         let payload =
             self.zstd.decompress(stored, size).map_err(|_| key.malformed("zstd cannot decompress it"))?;
         if payload.len() != size {
@@ -132,7 +151,7 @@ mod tests {
         let key = FrameKey { id: &id, section: SectionKind::Names, index: 3 };
         let mut compressor = Compressor::new(3).expect("zstd has level 3");
         let frame = compressor.frame(key, b"payload payload payload").expect("small enough");
-        let mut decompressor = Decompressor::new(&[]).expect("no dictionary");
+        let mut decompressor = Decompressor::plain().expect("memory for a decompressor");
         assert_eq!(decompressor.payload(key, &frame).expect("intact"), b"payload payload payload");
 
         let other_id = ImageId::new(&[8; 16]).expect("16 bytes are an id");
@@ -150,7 +169,7 @@ mod tests {
         let id = ImageId::new(&[7; 20]).expect("20 bytes are an id");
         let key = FrameKey { id: &id, section: SectionKind::DwarfStructure, index: 0 };
         let frame = Compressor::new(3).expect("level 3").frame(key, &[42; 100]).expect("small enough");
-        let mut decompressor = Decompressor::new(&[]).expect("no dictionary");
+        let mut decompressor = Decompressor::plain().expect("memory for a decompressor");
         for len in 0..frame.len() {
             assert!(decompressor.payload(key, &frame[..len]).is_err_and(|error| error.is_damage()));
         }
@@ -169,7 +188,10 @@ mod tests {
         let bomb = [0x28, 0xb5, 0x2f, 0xfd, 0xe0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0];
         let mut frame = Vec::new();
         key.append(&mut frame, &bomb);
-        let error = Decompressor::new(&[]).expect("no dictionary").payload(key, &frame).expect_err("a bomb");
-        assert!(error.to_string().contains("64 MiB"), "{error}");
+        let error = Decompressor::plain()
+            .expect("memory for a decompressor")
+            .payload(key, &frame)
+            .expect_err("a bomb");
+        assert!(error.to_string().contains("claims a larger payload"), "{error}");
     }
 }

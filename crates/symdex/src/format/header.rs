@@ -3,7 +3,7 @@
 //! ```text
 //!   0   8  magic: 89 53 59 4d 44 45 58 0a ("\x89SYMDEX\n")
 //!   8   2  format version, 1
-//!  10   2  header size, 192
+//!  10   2  header size with its checksum, 192
 //!  12   4  length of the image id in bytes, 1 to 32
 //!  16   8  incompatible feature bits: a reader that does not know one refuses the file
 //!  24   8  compatible feature bits: a reader may pass over those it does not know
@@ -15,6 +15,9 @@
 //! ```
 //!
 //! Sections follow each other without a gap, in that order, from the header to the trailer.
+//!
+//! Every version, whatever else it changes, keeps the magic, the version and the header's size where they are, and ends the header with
+//! the checksum of what is before: so a reader can tell a newer index from a damaged one.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -105,15 +108,21 @@ impl Header {
             return Err(not_an_index());
         }
         let cut = || Error::WrongSize { found: file.len() as u64, expected: HEADER_SIZE as u64 };
-        // Before the checksum: a later version may have a header of another size.
         let version = cursor.u16().ok_or_else(cut)?;
+        let header_size = usize::from(cursor.u16().ok_or_else(cut)?);
+        let (checked, stored) = file
+            .get(..header_size)
+            .ok_or(Error::WrongSize { found: file.len() as u64, expected: header_size as u64 })?
+            .split_last_chunk::<8>()
+            .ok_or(Error::Malformed { place: PLACE, what: "too short" })?;
+        if xxh3_64(checked) != u64::from_le_bytes(*stored) {
+            return Err(Error::Checksum { place: PLACE });
+        }
         if version != VERSION {
             return Err(Error::UnsupportedVersion { found: version, newest: VERSION });
         }
-        let checked = file.get(..CHECKED_SIZE).ok_or_else(cut)?;
-        let expected = Cursor::new(file.get(CHECKED_SIZE..).unwrap_or_default()).u64().ok_or_else(cut)?;
-        if xxh3_64(checked) != expected {
-            return Err(Error::Checksum { place: PLACE });
+        if header_size != HEADER_SIZE {
+            return Err(Error::Malformed { place: PLACE, what: "it has another size than its version has" });
         }
         let header = Self::decode_checked(&mut Cursor::new(checked))?;
         if header.file_size != file.len() as u64 {
@@ -193,13 +202,29 @@ mod tests {
 
     #[test]
     fn unknown_features_and_versions_are_named() {
+        let sealed = |mut file: Vec<u8>, size: usize| {
+            let checksum = xxh3_64(&file[..size - 8]).to_le_bytes();
+            file[size - 8..size].copy_from_slice(&checksum);
+            file
+        };
         let mut newer = file();
         newer[8] = 2;
-        assert!(matches!(Header::decode(&newer), Err(Error::UnsupportedVersion { found: 2, newest: 1 })));
+        assert!(matches!(Header::decode(&newer), Err(Error::Checksum { .. })), "a flipped bit is damage");
+        let newer = Header::decode(&sealed(newer, HEADER_SIZE));
+        assert!(matches!(newer, Err(Error::UnsupportedVersion { found: 2, newest: 1 })));
+        let mut longer = file();
+        (longer[8], longer[10]) = (3, 208);
+        let longer = Header::decode(&sealed(longer, 208));
+        assert!(matches!(longer, Err(Error::UnsupportedVersion { found: 3, newest: 1 })), "of any size");
+        for size in [0, 7, 191, 208, 255] {
+            let mut other_size = file();
+            other_size[10] = size;
+            let sealed_at = usize::from(size).max(HEADER_SIZE);
+            assert!(Header::decode(&sealed(other_size, sealed_at)).is_err_and(|e| e.is_damage()), "{size}");
+        }
         let mut feature = file();
         feature[16] = 4;
-        let checksum = xxh3_64(&feature[..CHECKED_SIZE]).to_le_bytes();
-        feature[CHECKED_SIZE..HEADER_SIZE].copy_from_slice(&checksum);
+        let feature = sealed(feature, HEADER_SIZE);
         assert!(matches!(Header::decode(&feature), Err(Error::UnsupportedFeature { unknown: 4 })));
     }
 }

@@ -5,12 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{FrameKey, SectionKind, Table};
+use super::limits::MAX_METADATA;
+use super::{CHECKSUM_SIZE, FrameKey, MAX_CHUNK_SPAN, MAX_CHUNKS, SectionKind, Table};
 use crate::error::Error;
 use crate::image::{Arch, ImageId};
-
-/// The largest metadata block, so that no stored length makes a reader allocate more.
-const MAX_SIZE: usize = 1 << 20;
 
 /// What an index says of its image and of how it was built.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,7 +108,7 @@ impl PoolInfo {
 }
 
 fn config() -> impl bincode::config::Config {
-    bincode::config::standard().with_little_endian().with_fixed_int_encoding().with_limit::<MAX_SIZE>()
+    bincode::config::standard().with_little_endian().with_fixed_int_encoding().with_limit::<MAX_METADATA>()
 }
 
 impl Metadata {
@@ -136,8 +134,14 @@ impl Metadata {
     }
 
     pub(crate) fn encode(&self) -> Result<Vec<u8>, Error> {
-        let body = bincode::serde::encode_to_vec(self, config())
-            .map_err(|_| Error::Unwritable { what: "the metadata takes more than 1 MiB" })?;
+        if let Some(what) = self.first_wrong() {
+            return Err(Error::Unwritable { what });
+        }
+        let too_large = Error::Unwritable { what: "the metadata takes more than 1 MiB" };
+        // The configured limit holds for decoding only.
+        let body =
+            bincode::serde::encode_to_vec(self, config()).ok().filter(|body| body.len() <= MAX_METADATA);
+        let body = body.ok_or(too_large)?;
         let mut out = Vec::new();
         self.key().append(&mut out, &body);
         Ok(out)
@@ -155,6 +159,9 @@ impl Metadata {
     /// not make sense.
     pub fn decode(id: &ImageId, block: &[u8]) -> Result<Self, Error> {
         let key = FrameKey { id, section: SectionKind::Metadata, index: 0 };
+        if block.len() > CHECKSUM_SIZE + MAX_METADATA {
+            return Err(key.malformed("larger than the format allows"));
+        }
         let body = key.checked(block)?;
         let (metadata, read): (Self, usize) = bincode::serde::decode_from_slice(body, config())
             .map_err(|_| key.malformed("its fields do not decode"))?;
@@ -164,13 +171,36 @@ impl Metadata {
         if metadata.id != *id {
             return Err(key.malformed("it names another image"));
         }
-        if metadata.chunk_span == 0 {
-            return Err(key.malformed("its chunks span nothing"));
+        metadata.first_wrong().map_or(Ok(metadata), |what| Err(key.malformed(what)))
+    }
+
+    /// What does not make sense, if anything does not.
+    fn first_wrong(&self) -> Option<&'static str> {
+        if !(1..=MAX_CHUNK_SPAN).contains(&self.chunk_span) {
+            return Some("its chunks span nothing, or too much");
         }
-        if metadata.names.strings_per_block == 0 || metadata.files.strings_per_block == 0 {
-            return Err(key.malformed("its string blocks hold nothing"));
+        // The last chunk ends at a number of 64 bits, so that arithmetic on offsets within chunks cannot overflow.
+        let last = u64::MAX / u64::from(self.chunk_span);
+        let end = |table: &TableInfo| table.first_chunk.checked_add(table.chunks);
+        let fits = |table: &TableInfo| end(table).is_some_and(|end| end <= last);
+        if !self.tables.iter().all(|table| table.chunks <= MAX_CHUNKS && fits(table)) {
+            return Some("a table has too many chunks, or chunks beyond the address space");
         }
-        Ok(metadata)
+        let pools = [self.names, self.files];
+        if pools.iter().any(|pool| pool.strings_per_block == 0 || pool.strings > u64::from(u32::MAX)) {
+            return Some("its string blocks hold nothing, or it has too many strings");
+        }
+        if pools.map(|pool| pool.strings) != [self.counts.names, self.counts.files] {
+            return Some("it counts other names or files than there are");
+        }
+        let mut covered = 0;
+        for (start, end) in &self.executable {
+            if *start < covered || end <= start || *end > self.image_size {
+                return Some("executable ranges are empty, out of order or outside the image");
+            }
+            covered = *end;
+        }
+        None
     }
 }
 
@@ -227,5 +257,56 @@ pub(crate) mod tests {
         }
         let other = ImageId::new(&[1]).expect("one byte is an id");
         assert!(matches!(Metadata::decode(&other, &block), Err(Error::Checksum { .. })));
+    }
+
+    #[test]
+    fn numbers_that_make_no_sense_are_neither_written_nor_read() {
+        type Spoil = fn(&mut Metadata);
+        let spoilt: [(Spoil, &str); 12] = [
+            (|m| m.chunk_span = 0, "span nothing"),
+            (|m| m.chunk_span = MAX_CHUNK_SPAN + 1, "span nothing"),
+            (|m| m.tables[0].chunks = MAX_CHUNKS + 1, "too many chunks"),
+            (|m| m.tables[1].first_chunk = u64::MAX, "too many chunks"),
+            (|m| m.tables[0].first_chunk = u64::MAX / 0x1_0000, "too many chunks"),
+            (|m| m.names.strings_per_block = 0, "hold nothing"),
+            (|m| (m.files.strings, m.counts.files) = (1 << 32, 1 << 32), "too many strings"),
+            (|m| m.counts.names += 1, "other names"),
+            (|m| m.counts.files -= 1, "other names"),
+            (|m| m.executable = vec![(0x1000, 0x1000)], "executable"),
+            (|m| m.executable = vec![(0x1000, 0x2000), (0x1fff, 0x3000)], "executable"),
+            (|m| m.image_size = 0x3fff, "executable"),
+        ];
+        for (spoil, expected) in spoilt {
+            let mut metadata = sample();
+            spoil(&mut metadata);
+            let refused = metadata.encode().expect_err(expected).to_string();
+            assert!(refused.contains(expected), "{refused}");
+            // Written all the same, with a checksum that matches.
+            let body = bincode::serde::encode_to_vec(&metadata, config()).expect("encodes");
+            let mut block = Vec::new();
+            metadata.key().append(&mut block, &body);
+            let refused = Metadata::decode(&metadata.id, &block).expect_err(expected).to_string();
+            assert!(refused.contains(expected), "{refused}");
+        }
+    }
+
+    #[test]
+    fn lengths_beyond_the_limit_are_neither_written_nor_allocated() {
+        let mut metadata = sample();
+        metadata.image_name = "x".repeat(MAX_METADATA);
+        assert!(metadata.encode().is_err_and(|error| error.to_string().contains("1 MiB")));
+        let mut block = vec![0; CHECKSUM_SIZE + MAX_METADATA + 1];
+        assert!(
+            Metadata::decode(&metadata.id, &block).is_err_and(|error| error.to_string().contains("larger"))
+        );
+        // An id and a name of 2^60 bytes.
+        let mut body = 2u64.to_le_bytes().to_vec();
+        body.extend([0xab, 0xcd]);
+        body.extend((1u64 << 60).to_le_bytes());
+        block.clear();
+        metadata.key().append(&mut block, &body);
+        assert!(
+            Metadata::decode(&metadata.id, &block).is_err_and(|error| error.to_string().contains("decode"))
+        );
     }
 }

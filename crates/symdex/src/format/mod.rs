@@ -2,17 +2,24 @@
 //!
 //! `docs/FORMAT.md` is the specification; the modules follow its sections.
 
+mod dictionary;
 mod directory;
 mod frame;
 mod header;
+mod limits;
 mod metadata;
 mod pool;
 mod trailer;
 mod varint;
 
+pub use dictionary::Dictionary;
+pub(crate) use dictionary::{dictionary_bytes, encode_dictionary, prepare};
 pub(crate) use directory::{Directory, Entry, encode_directory};
+use frame::CHECKSUM_SIZE;
 pub(crate) use frame::{Compressor, Decompressor, FrameKey};
 pub(crate) use header::{Header, VERSION};
+pub use limits::MAX_STRING;
+pub(crate) use limits::{MAX_CHUNK_SPAN, MAX_CHUNKS, MAX_FRAMES, MAX_PAYLOAD, MAX_RUN_RANGES};
 pub use metadata::{BuildOptions, Counts, Metadata, Partial, RowRule};
 pub(crate) use metadata::{PoolInfo, TableInfo};
 pub(crate) use pool::{Block, encode_block, strings_per_block};
@@ -56,6 +63,14 @@ pub enum SectionKind {
 }
 
 impl SectionKind {
+    /// The most bytes that a frame of this section may hold once it is decompressed.
+    fn max_payload(self) -> usize {
+        match self {
+            SectionKind::Names | SectionKind::Files => limits::MAX_BLOCK,
+            _ => limits::MAX_PAYLOAD,
+        }
+    }
+
     /// The section's name, as error messages and `symdex inspect` print it.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -8,14 +8,22 @@
 //! the strings, one behind the other
 //! ```
 
+use super::limits::{MAX_BLOCK, MAX_STRING};
 use super::{Cursor, put_varint};
 
 /// Raw bytes a block aims at: larger ones compress better, smaller ones are read faster.
 const BLOCK_TARGET: u64 = 8 << 10;
 
-/// How many strings a block of a pool of `strings` strings and `bytes` bytes should hold.
-pub(crate) fn strings_per_block(strings: u64, bytes: u64) -> u32 {
-    let per_block = (BLOCK_TARGET * strings.max(1) / bytes.max(1)).clamp(1, 1024);
+/// How many strings a block of this pool should hold; 1 is always few enough.
+pub(crate) fn strings_per_block<S: AsRef<[u8]>>(strings: &[S]) -> u32 {
+    let size = |strings: &[S]| strings.iter().map(|string| string.as_ref().len() as u64).sum::<u64>();
+    let len = strings.len().max(1) as u64;
+    let mut per_block = (BLOCK_TARGET * len / size(strings).max(1)).clamp(1, 1024);
+    // Long strings come in clusters: no block may be too large. (A size takes up to three bytes.)
+    let too_large = |block: &[S]| size(block) + 3 * block.len() as u64 > MAX_BLOCK as u64;
+    while per_block > 1 && strings.chunks(usize::try_from(per_block).unwrap_or(1024)).any(too_large) {
+        per_block /= 2;
+    }
     u32::try_from(per_block).unwrap_or(1024)
 }
 
@@ -46,7 +54,8 @@ impl Block {
         let mut sizes = Vec::with_capacity(len);
         let mut total = 0u32;
         for _ in 0..len {
-            total = total.checked_add(cursor.varint32()?)?;
+            let size = cursor.count(MAX_STRING)?;
+            total = total.checked_add(u32::try_from(size).ok()?)?;
             sizes.push(total);
         }
         let first = u32::try_from(payload.len()).ok()?.checked_sub(total)?;
@@ -93,8 +102,24 @@ mod tests {
 
     #[test]
     fn blocks_hold_about_the_same_bytes() {
-        assert_eq!(strings_per_block(1000, 1000 * 128), 64);
-        assert_eq!(strings_per_block(1, 1 << 30), 1);
-        assert_eq!(strings_per_block(0, 0), 1024);
+        assert_eq!(strings_per_block(&vec![[0; 128]; 1000]), 64);
+        assert_eq!(strings_per_block(&[vec![0; MAX_STRING]]), 1);
+        assert_eq!(strings_per_block::<&[u8]>(&[]), 1024);
+    }
+
+    #[test]
+    fn no_block_is_too_large_however_the_long_strings_lie() {
+        let mut strings = vec![b"x".to_vec(); 1 << 16];
+        strings[5000..5100].fill(vec![b'y'; MAX_STRING]);
+        let per_block = strings_per_block(&strings);
+        assert!((2..=15).contains(&per_block), "{per_block}");
+        for block in strings.chunks(per_block as usize) {
+            let payload = encode_block(block.iter().map(Vec::as_slice));
+            assert!(payload.len() <= MAX_BLOCK);
+            let block_read = Block::decode(payload, block.len()).expect("as written");
+            assert_eq!(block_read.get(block.len() - 1), block.last().map(Vec::as_slice));
+        }
+        let too_long = encode_block([vec![b'z'; MAX_STRING + 1].as_slice()].into_iter());
+        assert!(Block::decode(too_long, 1).is_none());
     }
 }

@@ -1,0 +1,22 @@
+//! What an index may hold at the most: the writer refuses more, and the reader takes more for damage.
+//!
+//! A checksum proves that bytes did not change, not that somebody sensible wrote them. Every number that says how much to
+//! allocate or how long to work is checked against one of these, so that no index makes a lookup expensive. Real images stay
+//! far below each.
+
+/// Bytes of the metadata's fields.
+pub(crate) const MAX_METADATA: usize = 1 << 20;
+/// Bytes that a frame of a chunk, or the dictionary, holds once it is decompressed.
+pub(crate) const MAX_PAYLOAD: usize = 16 << 20;
+/// Bytes that a block of names or files holds once it is decompressed; an answer may need a block for each of its strings.
+pub(crate) const MAX_BLOCK: usize = 1 << 20;
+/// The longest name or file path, in bytes; the writer refuses longer ones.
+pub const MAX_STRING: usize = 64 << 10;
+/// Bytes of address space that a chunk covers.
+pub(crate) const MAX_CHUNK_SPAN: u32 = 1 << 20;
+/// Chunks of a table, empty ones included: what lies between two functions far apart must not fill the directory.
+pub(crate) const MAX_CHUNKS: u64 = 1 << 22;
+/// Frames of an answer.
+pub(crate) const MAX_FRAMES: u32 = 1024;
+/// Ranges of a run, which a lookup decodes from its front.
+pub(crate) const MAX_RUN_RANGES: u32 = 1024;
