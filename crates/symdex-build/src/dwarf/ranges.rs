@@ -72,7 +72,7 @@ pub(crate) fn unit_ranges<'d>(
         functions: &functions,
         lines: &lines,
         sites: vec![None; functions.nodes.len()],
-        statements: vec![None; functions.nodes.len() + 1],
+        statements: vec![None; functions.nodes.len()],
         numbers: FxHashMap::default(),
         file_numbers: FxHashMap::default(),
         out: UnitRanges::default(),
@@ -190,7 +190,7 @@ struct Join<'a, 'd> {
     lines: &'a Lines<'d>,
     /// For each node the loc it was inlined into, once known: its caller's frame at the call site.
     sites: Vec<Option<Id32>>,
-    /// For each node, and last for code outside of functions, the last statement row: its sequence and position.
+    /// For each node the last statement row: its sequence and position.
     statements: Vec<Option<(u32, Position)>>,
     numbers: FxHashMap<Loc, u32>,
     file_numbers: FxHashMap<u64, Option<Id32>>,
@@ -234,12 +234,13 @@ impl Join<'_, '_> {
     /// What `row`, which begins in the instance `node`, stands for under the `statement` policy.
     fn statement(&mut self, row: &Row, node: Option<u32>) -> Position {
         let own = (self.file(row.file), row.line);
-        let slot = node.map_or(self.functions.nodes.len(), |node| node as usize);
+        // Where no function is known, nothing says that the statement before is of the same one.
+        let Some(node) = node.map(|node| node as usize) else { return own };
         if row.is_stmt {
-            self.statements[slot] = Some((row.sequence, own));
+            self.statements[node] = Some((row.sequence, own));
             return own;
         }
-        match self.statements[slot] {
+        match self.statements[node] {
             Some((sequence, position)) if sequence == row.sequence => position,
             _ => own,
         }
