@@ -187,3 +187,54 @@ fn path<'d>(
 fn is_windows_root(path: &[u8]) -> bool {
     path.starts_with(b"\\") || path.get(1..3) == Some(b":\\")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One sequence of these rows (address, line, is_stmt), up to 100.
+    fn lines(rows: &[(u64, u32, bool)]) -> Lines {
+        let row = |&(address, line, is_stmt): &(u64, u32, bool)| Row { address, file: 1, line, is_stmt };
+        let rows: Vec<Row> = rows.iter().map(row).collect();
+        let by_address = Intervals::new(vec![Interval { start: rows[0].address, end: 100, item: 0 }]);
+        let statements = rows.iter().map(|row| (row.file, row.line)).collect();
+        let ends = vec![row(&(40, 8, true)), row(&(100, 9, true)), row(&(100, 10, true))];
+        let sequences = vec![0..rows.len()];
+        Lines { rows, statements, sequences, by_address, ends, ..Lines::default() }
+    }
+
+    #[test]
+    fn the_rule_says_which_row_of_an_address_counts() {
+        let lines = lines(&[(10, 1, true), (20, 2, true), (20, 3, false), (30, 4, true)]);
+        let line = |offset, rule| lines.row_at(offset, rule, &mut Vec::new()).map(|row| lines.rows[row].line);
+        let at = [9, 10, 19, 20, 29, 30, 99, 100];
+        let first = [None, Some(1), Some(1), Some(2), Some(2), Some(4), Some(4), None];
+        assert_eq!(at.map(|offset| line(offset, RowRule::First)), first);
+        assert_eq!(line(25, RowRule::Last), Some(3));
+    }
+
+    #[test]
+    fn a_tail_takes_the_end_before_it() {
+        let lines = lines(&[(10, 1, true)]);
+        let end = |offset, rule| lines.end_before(offset, rule).map(|row| row.line);
+        let at = [39, 40, 99, 100, 200];
+        assert_eq!(at.map(|at| end(at, RowRule::First)), [None, Some(8), Some(8), Some(9), Some(9)]);
+        assert_eq!(end(100, RowRule::Last), Some(10));
+    }
+
+    #[test]
+    fn a_row_that_begins_no_statement_takes_the_one_before_in_its_instance() {
+        let rows =
+            [(10, 1, true), (20, 2, true), (20, 3, false), (30, 4, false), (40, 5, false), (50, 6, true)];
+        let statements = |instance: fn(u64) -> Option<u64>| {
+            let mut lines = lines(&[&rows[..], &[(60, 7, false)]].concat());
+            lines.resolve_statements(RowRule::First, instance);
+            lines.statements.iter().map(|(_, line)| *line).collect::<Vec<_>>()
+        };
+        // The third row does not count, so that nothing else changes with what it states.
+        assert_eq!(statements(|_| Some(0)), [1, 2, 3, 2, 2, 6, 6]);
+        assert_eq!(statements(|address| Some(address / 40)), [1, 2, 3, 2, 5, 6, 6]);
+        assert_eq!(statements(|address| Some(address % 20)), [1, 2, 3, 1, 2, 6, 2]);
+        assert_eq!(statements(|_| None), [1, 2, 3, 4, 5, 6, 7]);
+    }
+}

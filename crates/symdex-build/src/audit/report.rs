@@ -177,3 +177,54 @@ impl fmt::Display for Difference {
         around.lines().try_for_each(|line| writeln!(f, "    {line}"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn difference(offset: u64) -> Difference {
+        let text = String::new;
+        let (ours, expected, theirs, around) = (text(), text(), text(), text());
+        Difference { offset, what: "", ours, expected, theirs, around }
+    }
+
+    #[test]
+    fn a_class_that_no_paper_names_must_stay_rare() {
+        let report = |class, count| {
+            let mut report = AuditReport { addresses: 1000, ..AuditReport::default() };
+            (0..count).for_each(|offset| report.count(class, || difference(offset)));
+            report
+        };
+        assert_eq!(Class::OtherUnit.named_in(), None);
+        assert_eq!(report(Class::OtherUnit, 5).failures(), Vec::<String>::new());
+        assert_eq!(report(Class::OtherUnit, 6).failures().len(), 1);
+        assert_eq!(report(Class::LineZero, 900).failures(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn coverage_must_be_what_the_debug_file_says_and_no_less_than_addr2lines() {
+        let failures = |ours, expected, theirs| {
+            let coverage = Coverage { ours, expected, theirs, ..Coverage::default() };
+            AuditReport { coverage, ..AuditReport::default() }.failures().len()
+        };
+        assert_eq!([failures(5, 5, 5), failures(5, 5, 4)], [0, 0]);
+        assert_eq!([failures(5, 6, 5), failures(5, 4, 5), failures(5, 5, 6)], [1, 1, 1]);
+    }
+
+    #[test]
+    fn batches_add_up_and_the_lowest_differences_stay() {
+        let batch = |from: u64| {
+            let unexplained = (from..from + 15).map(difference).collect();
+            let mut batch =
+                AuditReport { addresses: 100, unexplained_len: 15, unexplained, ..AuditReport::default() };
+            batch.count(Class::Aliases, || difference(from));
+            batch
+        };
+        let mut report = batch(0);
+        report.add(batch(50));
+        assert_eq!((report.addresses, report.unexplained_len), (200, 30));
+        assert_eq!(report.unexplained.len(), MAX_SHOWN);
+        assert_eq!(report.unexplained[MAX_SHOWN - 1].offset, 54);
+        assert_eq!(report.classes[&Class::Aliases], ClassCount { count: 2, example: difference(0) });
+    }
+}
