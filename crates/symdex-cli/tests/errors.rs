@@ -60,18 +60,35 @@ fn an_unknown_architecture_lists_those_there_are() {
 #[test]
 fn a_debug_file_that_was_cut_is_damaged_wherever_it_was() {
     let root = folder();
-    for name in ["cxx", "fat"] {
-        let whole = fs::read(debug_file(name)).expect("there");
-        for part in 1..24 {
-            let cut = root.path().join(format!("{name}-{part}"));
-            fs::write(&cut, &whole[..whole.len() * part / 24]).expect("written");
-            fails(&cut, &[], 4, &["cut short"]);
-        }
+    let whole = fs::read(debug_file("cxx")).expect("there");
+    for part in 1..24 {
+        let cut = root.path().join(format!("cxx-{part}"));
+        fs::write(&cut, &whole[..whole.len() * part / 24]).expect("written");
+        fails(&cut, &[], 4, &["cut short"]);
     }
     let bundle = root.path().join("cxx.dSYM/Contents/Resources/DWARF");
     fs::create_dir_all(&bundle).expect("a folder");
     fs::copy(root.path().join("cxx-12"), bundle.join("cxx")).expect("copied");
     fails(&root.path().join("cxx.dSYM"), &[], 4, &["Contents/Resources/DWARF/cxx", "copy it again"]);
+}
+
+#[test]
+fn a_cut_universal_file_loses_the_slices_that_were_cut_and_no_others() {
+    let root = folder();
+    let whole = fs::read(debug_file("fat")).expect("there");
+    let mut built_slices = Vec::new();
+    for part in 1..24 {
+        let cut = root.path().join(format!("fat-{part}"));
+        fs::write(&cut, &whole[..whole.len() * part / 24]).expect("written");
+        let out = root.path().join(format!("indexes-{part}"));
+        let built = build(&cut, &out, &[]);
+        assert_eq!(built.code, Some(4), "{}", built.err);
+        assert!(built.err.lines().all(|line| line.contains("cut short")), "{}", built.err);
+        let published = fs::read_dir(&out).map_or(0, |folder| folder.count());
+        assert_eq!(published + built.err.lines().count(), 3, "{}", built.err);
+        built_slices.push(published);
+    }
+    assert!(built_slices.is_sorted() && built_slices.ends_with(&[2]), "{built_slices:?}");
 }
 
 #[test]
@@ -151,6 +168,9 @@ fn an_index_that_was_cut_or_changed_is_damaged() {
     }
     let mut newer = whole;
     newer[8] = 99;
+    // The header ends with its own checksum: without it this would be damage.
+    let checksum = xxhash_rust::xxh3::xxh3_64(&newer[..184]);
+    newer[184..192].copy_from_slice(&checksum.to_le_bytes());
     fs::write(&damaged, &newer).expect("written");
     for reader in READERS {
         let finished = symdex_on(&damaged, reader);
