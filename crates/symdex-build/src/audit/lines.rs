@@ -199,7 +199,7 @@ mod tests {
         let by_address = Intervals::new(vec![Interval { start: rows[0].address, end: 100, item: 0 }]);
         let statements = rows.iter().map(|row| (row.file, row.line)).collect();
         let ends = vec![row(&(40, 8, true)), row(&(100, 9, true)), row(&(100, 10, true))];
-        let sequences = Vec::from([0..rows.len()]);
+        let sequences = std::iter::once(0..rows.len()).collect();
         Lines { rows, statements, sequences, by_address, ends, ..Lines::default() }
     }
 
