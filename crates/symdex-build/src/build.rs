@@ -26,7 +26,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { compression_level: 3 }
+        Self { compression_level: 6 }
     }
 }
 
