@@ -168,8 +168,8 @@ fn is_all_there<Mach: MachHeader<Endian = Endianness>>(
 
 /// `LC_UUID`; a slice without one is known by a hash of its bytes.
 fn image_id(uuid: Option<[u8; 16]>, bytes: &[u8]) -> ImageId {
-    let hash = || xxhash_rust::xxh3::xxh3_128(bytes).to_be_bytes();
-    ImageId::new(&uuid.unwrap_or_else(hash)).expect("16 bytes are an id")
+    let hash = || ImageId::of_hash(xxhash_rust::xxh3::xxh3_128(bytes));
+    uuid.and_then(|uuid| ImageId::new(&uuid)).unwrap_or_else(hash)
 }
 
 fn segment<'d, Mach: MachHeader<Endian = Endianness>>(

@@ -4,7 +4,9 @@
 //!   0   8  magic: 89 53 59 4d 44 45 58 0a ("\x89SYMDEX\n")
 //!   8   2  format version, 1
 //!  10   2  header size with its checksum, 192
-//!  12   4  length of the image id in bytes, 1 to 32
+//!  12   1  length of the image id in bytes, 1 to 32
+//!  13   1  0: the image's own id; 1: a hash of the image, which has none
+//!  14   2  zero
 //!  16   8  incompatible feature bits: a reader that does not know one refuses the file
 //!  24   8  compatible feature bits: a reader may pass over those it does not know
 //!  32  32  image id, padded with zeros
@@ -86,7 +88,7 @@ impl Header {
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
         out.extend_from_slice(&[HEADER_SIZE.to_le_bytes()[0], HEADER_SIZE.to_le_bytes()[1]]);
-        out.extend_from_slice(&[self.id.as_bytes().len().to_le_bytes()[0], 0, 0, 0]);
+        out.extend_from_slice(&[self.id.as_bytes().len().to_le_bytes()[0], self.id.kind(), 0, 0]);
         out.extend_from_slice(&[0; 16]);
         out.extend_from_slice(self.id.padded());
         out.extend_from_slice(&self.file_size.to_le_bytes());
@@ -135,14 +137,14 @@ impl Header {
         let malformed = |what| Error::Malformed { place: PLACE, what };
         let short = || malformed("too short");
         cursor.bytes(12).ok_or_else(short)?;
-        let id_len = cursor.u32().ok_or_else(short)?;
+        let [id_len, id_kind, _, _] = cursor.array().ok_or_else(short)?;
         let incompatible = cursor.u64().ok_or_else(short)?;
         if incompatible & !KNOWN_INCOMPATIBLE != 0 {
             return Err(Error::UnsupportedFeature { unknown: incompatible & !KNOWN_INCOMPATIBLE });
         }
         let _compatible = cursor.u64().ok_or_else(short)?;
         let padded: [u8; ImageId::MAX_LEN] = cursor.array().ok_or_else(short)?;
-        let id = usize::try_from(id_len).ok().and_then(|len| padded.get(..len)).and_then(ImageId::new);
+        let id = padded.get(..usize::from(id_len)).and_then(|id| ImageId::with_kind(id_kind, id));
         let id = id.ok_or_else(|| malformed("the image id is not 1 to 32 bytes long"))?;
         let file_size = cursor.u64().ok_or_else(short)?;
         let mut sizes = [0; SECTIONS];
