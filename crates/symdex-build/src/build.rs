@@ -16,7 +16,7 @@ use crate::report::Problems;
 /// Bytes of address space a chunk covers. Larger chunks make a smaller index and a slower first answer.
 const CHUNK_SPAN: u32 = 32 << 10;
 /// Bytes of `.debug_info` that are walked before their ranges are merged: what is in memory at a time.
-const BATCH_SIZE: usize = 32 << 20;
+const BATCH_SIZE: usize = 8 << 20;
 
 /// How an index is built.
 pub struct Options {
