@@ -97,6 +97,19 @@ pub(super) fn chain<'f, 'd>(facts: &'f Facts<'_, 'd>, die: usize) -> impl Iterat
     .take(MAX_CHAIN)
 }
 
+/// Whether the chain of origins of `die` ends at a DIE that is not there.
+pub(super) fn is_dangling(facts: &Facts<'_, '_>, die: usize) -> bool {
+    let mut next = die;
+    for _ in 0..MAX_CHAIN {
+        match link(facts, next) {
+            Some((_, Some(origin))) => next = origin,
+            Some((_, None)) => return false,
+            None => return true,
+        }
+    }
+    false
+}
+
 /// What `die` states, and the DIE it refers to.
 fn link<'d>(facts: &Facts<'_, 'd>, die: usize) -> Option<(Link<'d>, Option<usize>)> {
     let (number, unit) = facts.unit_of(die)?;
