@@ -200,7 +200,7 @@ fn name_matches(
     theirs: &Frame<'_>,
     classes: &mut Vec<Class>,
 ) -> bool {
-    let (ours, theirs) = (ours.name.as_deref(), theirs.name.as_deref());
+    let (ours, theirs) = (ours.name.as_deref(), theirs.name.as_deref().filter(|name| !name.is_empty()));
     let (Some(ours), Some(die)) = (ours, die) else { return ours == theirs };
     if theirs == Some(ours) {
         return true;

@@ -120,7 +120,10 @@ fn link<'d>(facts: &Facts<'_, 'd>, die: usize) -> Option<(Link<'d>, Option<usize
     let scope = unit.dies.scope_of.get(&die).map(|scope| (number, *scope));
     let mut link = Link { linkage: None, name: None, scope };
     let mut origin = None;
-    let string = |value: AttributeValue<Reader<'d>>| reference.attr_string(value).ok().map(|s| s.slice());
+    let string = |value: AttributeValue<Reader<'d>>| {
+        // An empty name is none.
+        reference.attr_string(value).ok().map(|s| s.slice()).filter(|name| !name.is_empty())
+    };
     for spec in abbreviation.attributes() {
         let attribute = entries.read_attribute(*spec).ok()?;
         match attribute.name() {
