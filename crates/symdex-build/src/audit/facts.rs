@@ -187,7 +187,6 @@ fn unit_without_lines<'d>(
     for spec in abbreviation.attributes() {
         attributes.push(root.read_attribute(*spec)?);
     }
-    drop(root);
     // What the others are counted from comes first.
     for attribute in &attributes {
         match attribute.value() {
