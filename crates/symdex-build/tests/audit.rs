@@ -296,3 +296,36 @@ fn another_line_another_range_and_another_file_fail() {
     let more = audited(&right, &debug_file(&[], &[]));
     assert_eq!((more.coverage.ours, more.failures().len()), (0x120, 2), "{more}");
 }
+
+#[test]
+fn functions_keep_their_names_where_the_line_program_is_damaged() {
+    let unit = Unit::new(whole())
+        .child(Die::function("f", (0x1000, 0x1100)).child(Die::inlined("g", 3).range((0x1040, 0x1080))))
+        .child(Die::new(dw::DW_TAG_subprogram).name("g").label("g"))
+        .sequence(&[(0x1000, 1, 2, true)], 0x1100);
+    let mut file = debug_file(&[unit], &[("f", 0x1000)]);
+    let table = file.windows(9).position(|bytes| bytes == b"a.c\0\0\0\0b.").expect("the file table");
+    // The table no longer ends within its header.
+    file[table..table + 14].fill(b'x');
+    assert_classes(&file, &[Class::BrokenUnit]);
+}
+
+#[test]
+fn unnamed_scopes_are_written_as_demanglers_write_them() {
+    let scope = |tag, child| Die::new(tag).child(child);
+    let g = Die::new(dw::DW_TAG_subprogram).name("g").label("g");
+    let unit = Unit::new(whole())
+        .child(Die::function("f", (0x1000, 0x1100)).child(Die::inlined("g", 3).range((0x1040, 0x1080))))
+        .child(scope(dw::DW_TAG_namespace, scope(dw::DW_TAG_structure_type, g)))
+        .sequence(&[(0x1000, 1, 2, true)], 0x1100);
+    let file = debug_file(&[unit], &[("f", 0x1000)]);
+    assert_classes(&file, &[Class::QualifiedName]);
+    let slice = &slices(&file).expect("a Mach-O file")[0];
+    let image = Image::load(slice, "made-up").expect("loads");
+    let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
+    let index = Index::open(built.bytes).expect("just written");
+    let mut scratch = symdex::Scratch::default();
+    let frames = index.lookup(symdex::ImageOffset(0x1050), symdex::LinePolicy::Exact, &mut scratch);
+    let innermost = frames.expect("whole").expect("code").iter().next().and_then(|frame| frame.name);
+    assert_eq!(innermost, Some(&b"(anonymous namespace)::(anonymous)::g"[..]));
+}

@@ -9,6 +9,8 @@ pub enum Class {
     LineZero,
     /// A file without a directory.
     CompilerGenerated,
+    /// A path that is not UTF-8.
+    NotUtf8,
     /// A linkage name with Mach-O's underscore.
     Underscore,
     /// A function without a linkage name that the symbol table names.
@@ -43,6 +45,7 @@ impl Class {
             Class::RowsAtOneAddress => "rows at one address",
             Class::LineZero => "line zero",
             Class::CompilerGenerated => "compiler-generated file",
+            Class::NotUtf8 => "not UTF-8",
             Class::Underscore => "underscore",
             Class::SymbolName => "symbol name",
             Class::QualifiedName => "qualified name",
@@ -67,6 +70,7 @@ impl Class {
             }
             Class::LineZero => "addr2line has no line where the debug information has line 0",
             Class::CompilerGenerated => "addr2line puts a directory before <compiler-generated>",
+            Class::NotUtf8 => "addr2line replaces bytes of a path that are not UTF-8",
             Class::Underscore => "addr2line keeps the underscore that Mach-O puts before names",
             Class::SymbolName => {
                 "without a linkage name the symbol table's name counts; addr2line does not read it"
@@ -103,6 +107,7 @@ impl Class {
             Class::RowsAtOneAddress => Some("TRAPS 20"),
             Class::LineZero => Some("TRAPS 21"),
             Class::CompilerGenerated => Some("PEERS 6"),
+            Class::NotUtf8 => Some("TRAPS 31"),
             Class::Underscore => Some("PEERS 7"),
             Class::SymbolName | Class::QualifiedName | Class::LinkageNameBehindName => Some("TRAPS 14"),
             Class::LineWithoutFunction => Some("PEERS 5"),

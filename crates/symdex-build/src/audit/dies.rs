@@ -113,11 +113,11 @@ impl<'d> Walk<'_, 'd> {
             Ok(entries) => entries,
             Err(error) => return Ok(Err(error)),
         };
-        // What the DIEs above the next one are; the one at depth n is within[n].
-        let mut within: Vec<Within> = Vec::new();
+        // The DIEs above the next one, with their depths, which damage can make negative.
+        let mut within: Vec<(isize, Within)> = Vec::new();
         while !entries.is_empty() {
             let offset = entries.next_offset();
-            let depth = usize::try_from(entries.next_depth()).unwrap_or(0);
+            let depth = entries.next_depth();
             let read = entries.read_abbreviation().and_then(|abbreviation| {
                 abbreviation.map(|a| Ok((a, self.attributes(&mut entries, a)?))).transpose()
             });
@@ -126,10 +126,10 @@ impl<'d> Walk<'_, 'd> {
                 Ok(None) => continue,
                 Err(error) => return Ok(Err(error)),
             };
-            within.truncate(depth);
-            let parent = within.last().copied().unwrap_or_default();
+            while within.pop_if(|(above, _)| *above >= depth).is_some() {}
+            let parent = within.last().map_or(Within::default(), |(_, within)| *within);
             let die = offset.to_debug_info_offset(&self.unit.header).map_or(0, |DebugInfoOffset(die)| die);
-            within.push(self.die(die, abbreviation.tag(), attributes, parent)?);
+            within.push((depth, self.die(die, abbreviation.tag(), attributes, parent)?));
         }
         Ok(Ok(()))
     }
@@ -195,9 +195,10 @@ impl<'d> Walk<'_, 'd> {
                 Ok(parent)
             }
             tag if is_scope(tag) => {
-                let name =
-                    attributes.name.or((tag == gimli::DW_TAG_namespace).then_some(b"(anonymous namespace)"));
-                let Some(name) = name else { return Ok(parent) };
+                let name = attributes.name.unwrap_or(match tag {
+                    gimli::DW_TAG_namespace => b"(anonymous namespace)",
+                    _ => b"(anonymous)",
+                });
                 let scope = number(self.dies.scopes.len());
                 self.dies.scopes.push((parent.scope, name));
                 Ok(Within { scope: Some(scope), ..parent })

@@ -22,7 +22,7 @@ pub(super) fn explain(
     scratch: &mut Scratch,
 ) -> Option<Vec<Class>> {
     let theirs = match theirs {
-        Theirs::Error(_) => return gives_up(facts, offset).then(|| vec![Class::BrokenUnit]),
+        Theirs::Error(_) => return gives_up(facts, offset, place).then(|| vec![Class::BrokenUnit]),
         Theirs::Frames(frames) => frames,
     };
     if theirs.is_empty() {
@@ -56,8 +56,16 @@ fn is_broken(unit: &Unit<'_>) -> bool {
     unit.dies.error.is_some() || unit.lines.error.is_some() || unit.lines.overflows
 }
 
-fn gives_up(facts: &Facts<'_, '_>, offset: u64) -> bool {
-    facts.units.iter().any(|unit| is_broken(unit) && leads_to(facts, unit, offset))
+/// Whether addr2line meets an error at `offset`: in a unit that it looks into, or in a name of the function there.
+fn gives_up(facts: &Facts<'_, '_>, offset: u64, place: &Place) -> bool {
+    let names_dangle = |id: FunctionId| {
+        let dies = &facts.units[id.unit as usize].dies;
+        let inlined = dies.inlined.iter().filter(|inlined| inlined.function == id.function);
+        let mut all = inlined.map(|inlined| inlined.die).chain([facts.function(id).die]);
+        all.any(|die| names::is_dangling(facts, die))
+    };
+    place.function.is_some_and(names_dangle)
+        || facts.units.iter().any(|unit| is_broken(unit) && leads_to(facts, unit, offset))
 }
 
 /// Why addr2line has nothing at all at `place`.
@@ -66,6 +74,9 @@ fn lost(facts: &Facts<'_, '_>, offset: u64, place: &Place, scratch: &mut Scratch
     let unit = &facts.units[number as usize];
     if !leads_to(facts, unit, offset) {
         return Some(Class::UndeclaredCode);
+    }
+    if unit.unit.line_program.is_none() && unit.lines.error.is_some() {
+        return Some(Class::BrokenUnit);
     }
     let line_lost = place.row.is_none() || sequence_hides(unit, offset, scratch);
     match place.function {
@@ -189,7 +200,7 @@ fn name_matches(
     theirs: &Frame<'_>,
     classes: &mut Vec<Class>,
 ) -> bool {
-    let (ours, theirs) = (ours.name.as_deref(), theirs.name.as_deref());
+    let (ours, theirs) = (ours.name.as_deref(), theirs.name.as_deref().filter(|name| !name.is_empty()));
     let (Some(ours), Some(die)) = (ours, die) else { return ours == theirs };
     if theirs == Some(ours) {
         return true;
@@ -228,6 +239,9 @@ fn line_matches(ours: &Frame<'_>, theirs: &Frame<'_>, classes: &mut Vec<Class>) 
         (ours, theirs) if ours == theirs => None,
         (Some(b"<compiler-generated>"), Some(theirs)) if theirs.ends_with(b"/<compiler-generated>") => {
             Some(Class::CompilerGenerated)
+        }
+        (Some(ours), Some(theirs)) if String::from_utf8_lossy(ours).as_bytes() == theirs => {
+            Some(Class::NotUtf8)
         }
         _ => return false,
     };

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use gimli::{Dwarf, UnitHeader, UnitType};
+use gimli::{AttributeValue, Dwarf, UnitHeader, UnitType};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -151,9 +151,60 @@ fn read_unit<'d>(
     budget: &Budget,
 ) -> Result<Option<Unit<'d>>, TooMuch> {
     let Some(offset) = header.debug_info_offset() else { return Ok(None) };
-    let Ok(unit) = image.dwarf.unit(header) else { return Ok(None) };
-    let lines = Lines::read(unit.unit_ref(&image.dwarf), image, budget)?;
+    // A line program whose very header is damaged costs the unit its lines.
+    let whole = image.dwarf.unit(header);
+    let error = whole.as_ref().err().map(ToString::to_string);
+    let Ok(unit) = whole.or_else(|_| unit_without_lines(&image.dwarf, header)) else { return Ok(None) };
+    let mut lines = Lines::read(unit.unit_ref(&image.dwarf), image, budget)?;
+    lines.error = lines.error.or(error);
     let in_aranges = aranges.get(&offset.0).map_or(&[][..], Vec::as_slice);
     let dies = dies::read(unit.unit_ref(&image.dwarf), image, in_aranges, budget)?;
     Ok(Some(Unit { unit, offset: offset.0, dies, lines }))
+}
+
+/// The unit as gimli would read it if its root DIE named no line program.
+fn unit_without_lines<'d>(
+    dwarf: &Dwarf<Reader<'d>>,
+    header: UnitHeader<Reader<'d>>,
+) -> gimli::Result<gimli::Unit<Reader<'d>>> {
+    let (encoding, file) = (header.encoding(), dwarf.file_type);
+    let mut unit = gimli::Unit {
+        header,
+        abbreviations: dwarf.abbreviations(&header)?,
+        name: None,
+        comp_dir: None,
+        low_pc: 0,
+        str_offsets_base: gimli::DebugStrOffsetsBase::default_for_encoding_and_file(encoding, file),
+        addr_base: gimli::DebugAddrBase(0),
+        loclists_base: gimli::DebugLocListsBase::default_for_encoding_and_file(encoding, file),
+        rnglists_base: gimli::DebugRngListsBase::default_for_encoding_and_file(encoding, file),
+        line_program: None,
+        dwo_id: None,
+    };
+    let mut attributes = Vec::new();
+    let mut root = unit.entries_raw(None)?;
+    let abbreviation = root.read_abbreviation()?.ok_or(gimli::Error::MissingUnitDie)?;
+    for spec in abbreviation.attributes() {
+        attributes.push(root.read_attribute(*spec)?);
+    }
+    // What the others are counted from comes first.
+    for attribute in &attributes {
+        match attribute.value() {
+            AttributeValue::DebugStrOffsetsBase(base) => unit.str_offsets_base = base,
+            AttributeValue::DebugAddrBase(base) => unit.addr_base = base,
+            AttributeValue::DebugRngListsBase(base) => unit.rnglists_base = base,
+            _ => {}
+        }
+    }
+    for attribute in &attributes {
+        match attribute.name() {
+            gimli::DW_AT_name => unit.name = dwarf.attr_string(&unit, attribute.value()).ok(),
+            gimli::DW_AT_comp_dir => unit.comp_dir = dwarf.attr_string(&unit, attribute.value()).ok(),
+            gimli::DW_AT_low_pc => {
+                unit.low_pc = dwarf.attr_address(&unit, attribute.value())?.unwrap_or_default();
+            }
+            _ => {}
+        }
+    }
+    Ok(unit)
 }

@@ -167,7 +167,8 @@ fn path<'d>(
         return Some(name.to_vec());
     }
     let directory = match file.directory_index() {
-        0 if header.version() <= 4 => None,
+        // comp_dir, implied up to DWARF 4 and listed from 5 on.
+        0 => None,
         _ => file.directory(header).and_then(|directory| unit.attr_string(directory).ok()),
     };
     let mut path = Vec::new();

@@ -97,6 +97,19 @@ pub(super) fn chain<'f, 'd>(facts: &'f Facts<'_, 'd>, die: usize) -> impl Iterat
     .take(MAX_CHAIN)
 }
 
+/// Whether the chain of origins of `die` ends at a DIE that is not there.
+pub(super) fn is_dangling(facts: &Facts<'_, '_>, die: usize) -> bool {
+    let mut next = die;
+    for _ in 0..MAX_CHAIN {
+        match link(facts, next) {
+            Some((_, Some(origin))) => next = origin,
+            Some((_, None)) => return false,
+            None => return true,
+        }
+    }
+    false
+}
+
 /// What `die` states, and the DIE it refers to.
 fn link<'d>(facts: &Facts<'_, 'd>, die: usize) -> Option<(Link<'d>, Option<usize>)> {
     let (number, unit) = facts.unit_of(die)?;
@@ -107,7 +120,10 @@ fn link<'d>(facts: &Facts<'_, 'd>, die: usize) -> Option<(Link<'d>, Option<usize
     let scope = unit.dies.scope_of.get(&die).map(|scope| (number, *scope));
     let mut link = Link { linkage: None, name: None, scope };
     let mut origin = None;
-    let string = |value: AttributeValue<Reader<'d>>| reference.attr_string(value).ok().map(|s| s.slice());
+    let string = |value: AttributeValue<Reader<'d>>| {
+        // An empty name is none.
+        reference.attr_string(value).ok().map(|s| s.slice()).filter(|name| !name.is_empty())
+    };
     for spec in abbreviation.attributes() {
         let attribute = entries.read_attribute(*spec).ok()?;
         match attribute.name() {

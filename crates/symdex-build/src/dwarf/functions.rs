@@ -143,10 +143,15 @@ impl<'d> Walk<'_, 'd> {
             self.too_deep += 1;
             return Some(parent);
         }
-        let ranges = intersect(&self.ranges(attributes), &self.functions.ranges[around]);
-        if ranges.is_empty() {
+        let stated = self.ranges(attributes);
+        if stated.is_empty() {
             // Its children have their own ranges, which may still be right.
             return Some(parent);
+        }
+        let ranges = intersect(&stated, &self.functions.ranges[around]);
+        if ranges.is_empty() {
+            // What lies outside of the function has no children inside.
+            return None;
         }
         let name = self.inlined_name(entry, attributes);
         self.push(entry, Some(parent), depth, name, attributes, &ranges)

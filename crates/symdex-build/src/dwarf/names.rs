@@ -155,7 +155,11 @@ impl<'a, 'd> Names<'a, 'd> {
             let attributes = Attributes::read(&mut entries, abbreviation.attributes())?;
             let around = open.last().map(|(_, scope)| *scope);
             if is_scope {
-                let name = self.string(unit, attributes.name).unwrap_or(b"(anonymous)");
+                // As demanglers print them.
+                let name = self.string(unit, attributes.name).unwrap_or(match abbreviation.tag() {
+                    constants::DW_TAG_namespace => b"(anonymous namespace)",
+                    _ => b"(anonymous)",
+                });
                 let Some(number) = Id32::new(scopes.all.len() as u64) else { continue };
                 scopes.all.push((around, name));
                 open.push((depth, number));
