@@ -4,7 +4,7 @@
 //! byte     0: pool ids (the chunk lies in an index file); 1: strings (the chunk is a value of a store)
 //! names, then files, each:
 //!   varint  n, how many numbers there are
-//!   varint  base, how many ids the chunks before this one used (0 in a store)
+//!   varint  base, how many ids the chunks before this one used; 0 with strings
 //!   n varints, one for each number:
 //!     pool ids   0: none; k: the id is base + z, where z is k - 1 with its sign unfolded (0, -1, 1, -2, ... for
 //!                0, 1, 2, 3, ...); base is then the id plus one, so that ids in a row are ones
@@ -122,7 +122,9 @@ fn decode_ids(cursor: &mut Cursor<'_>, at_most: usize) -> Option<Vec<Option<Id32
 
 fn decode_own(cursor: &mut Cursor<'_>, at_most: usize) -> Option<Vec<Option<Box<[u8]>>>> {
     let len = cursor.count(at_most)?;
-    let _base = cursor.varint()?;
+    if cursor.varint()? != 0 {
+        return None;
+    }
     let sizes: Vec<u64> = (0..len).map(|_| cursor.varint()).collect::<Option<_>>()?;
     let mut string = |size: u64| match size.checked_sub(1) {
         None => Some(None),
@@ -165,6 +167,22 @@ mod tests {
         for len in 0..payload.len() {
             assert!(LocalStrings::decode(&payload[..len]).is_none());
         }
+    }
+
+    #[test]
+    fn bytes_at_random_decode_to_no_more_than_they_have_room_for() {
+        let mut random = crate::generator::Random::new(2);
+        let mut decoded = 0;
+        for _ in 0..20_000 {
+            let kind = [random.below(3).to_le_bytes()[0]];
+            let rest = (0..random.below(12)).map(|_| random.pick(&[0, 1, 2, 3, 0x7f, 0xff]));
+            let payload: Vec<u8> = kind.into_iter().chain(rest).collect();
+            let Some(strings) = LocalStrings::decode(&payload) else { continue };
+            let (names, files) = strings.lens();
+            assert!(names + files < payload.len(), "{payload:?}");
+            decoded += 1;
+        }
+        assert!(decoded > 100, "{decoded} of 20000 decode");
     }
 
     #[test]

@@ -1,0 +1,213 @@
+//! Indexes that were cut, changed or forged: an error or the right answer, never a wrong one and never a panic.
+
+#![allow(clippy::cast_possible_truncation, reason = "numbers of tests are small")]
+
+mod generator;
+
+use std::panic::AssertUnwindSafe;
+
+use generator::{Answer, Image};
+use symdex::{Error, ImageOffset, Index, LinePolicy, Scratch, Table};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// A small index with everything in it: gaps, inlining, both tables, two policies that differ, strings of all kinds.
+fn small() -> Image {
+    let mut image = Image::random(11);
+    image.chunk_span = 1000;
+    for table in &mut image.tables {
+        table.ranges.truncate(60);
+        assert!(!table.ranges.is_empty(), "the seed makes a table that is worth testing");
+    }
+    image.names.iter_mut().for_each(|name| name.truncate(20));
+    image
+}
+
+type Answers = Vec<(u64, LinePolicy, Option<Vec<Answer>>)>;
+
+/// Every answer that `image` has to give at the starts and behind the ends of its ranges.
+fn expected(image: &Image) -> Answers {
+    let ranges = image.tables.iter().flat_map(|table| &table.ranges);
+    let mut offsets: Vec<u64> = ranges.flat_map(|range| [range.start, range.end]).collect();
+    offsets.sort_unstable();
+    offsets.dedup();
+    let answer = |offset| {
+        [LinePolicy::Exact, LinePolicy::Statement].map(|policy| (offset, policy, image.scan(offset, policy)))
+    };
+    offsets.into_iter().flat_map(answer).collect()
+}
+
+/// Asks all of it; each answer is as expected or says that the index is damaged. How many lookups failed.
+fn ask<B: AsRef<[u8]>>(index: &Index<B>, expected: &Answers, what: &str) -> usize {
+    let mut scratch = Scratch::default();
+    let mut failed = 0;
+    for (offset, policy, answer) in expected {
+        match index.lookup(ImageOffset(*offset), *policy, &mut scratch) {
+            Ok(frames) => {
+                let found = frames.map(|frames| frames.iter().map(Answer::from).collect::<Vec<_>>());
+                assert_eq!(found, *answer, "{what}, offset {offset:#x}");
+            }
+            Err(error) => {
+                assert!(error.is_damage(), "{what}: {error}");
+                failed += 1;
+            }
+        }
+    }
+    failed
+}
+
+#[test]
+fn every_truncation_is_noticed_when_opening() {
+    let bytes = small().index(&[]);
+    for len in 0..bytes.len() {
+        let error = Index::open(&bytes[..len]).err().expect("cut");
+        assert!(matches!(error, Error::NotAnIndex { .. } | Error::WrongSize { .. }), "{len}: {error}");
+    }
+    let longer = [&bytes[..], b"\n"].concat();
+    assert!(matches!(Index::open(longer).err(), Some(Error::WrongSize { .. })));
+}
+
+#[test]
+fn every_changed_byte_is_an_error_or_changes_no_answer_and_verify_notices_it() {
+    let image = small();
+    let (bytes, expected) = (image.index(&[]), expected(&image));
+    assert_eq!(ask(&Index::open(&bytes[..]).expect("as written"), &expected, "intact"), 0);
+    let (mut opened, mut failed) = (0, 0);
+    for at in 0..bytes.len() {
+        for pattern in [0x01, 0x80, 0xff] {
+            let what = format!("byte {at} of {} xor {pattern:#x}", bytes.len());
+            let mut changed = bytes.clone();
+            changed[at] ^= pattern;
+            let unwound = std::panic::catch_unwind(AssertUnwindSafe(|| match Index::open(&changed[..]) {
+                Err(error) => assert!(error.is_damage(), "{what}: {error}"),
+                Ok(index) => {
+                    opened += 1;
+                    // Reading all of the index for each pattern takes long in a debug build, and finds the same.
+                    if pattern == 0x01 {
+                        failed += usize::from(ask(&index, &expected, &what) != 0);
+                    }
+                    let error = index.verify().expect_err("something changed");
+                    assert!(error.is_damage(), "{what}: {error}");
+                }
+            }));
+            assert!(unwound.is_ok(), "{what} is a panic");
+        }
+    }
+    assert!(opened > 1000 && failed > 300, "{opened} opened, {failed} failed: the test lost its point");
+}
+
+/// `bytes` with the header's checksum made right again.
+fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let checksum = xxh3_64(&bytes[..184]).to_le_bytes();
+    bytes[184..192].copy_from_slice(&checksum);
+    bytes
+}
+
+#[test]
+fn unknown_features_are_refused_where_they_matter_and_passed_over_where_they_do_not() {
+    let image = small();
+    let mut bytes = image.index(&[]);
+    bytes[31] = 0x80;
+    let compatible = Index::open(sealed(bytes)).expect("compatible features may be unknown");
+    assert_eq!(ask(&compatible, &expected(&image), "a compatible feature"), 0);
+    for bit in 0..64 {
+        let mut bytes = image.index(&[]);
+        bytes[16 + bit / 8] = 1 << (bit % 8);
+        let error = Index::open(sealed(bytes)).err().expect("an incompatible feature");
+        assert!(error.is_unsupported() && !error.is_damage());
+        assert!(matches!(error, Error::UnsupportedFeature { unknown } if unknown == 1 << bit));
+    }
+}
+
+#[test]
+fn an_index_that_passes_itself_off_for_another_gets_its_own_answers_only() {
+    let mut other = small();
+    other.names.iter_mut().for_each(|name| name.insert(0, b'!'));
+    let (image, victim) = (small(), small().index(&[]));
+    let mut forged = other.index(&[]);
+    let (end, digest) = (forged.len() - 24, &victim[victim.len() - 24..victim.len() - 8]);
+    forged[end..end + 16].copy_from_slice(digest);
+    let (victim, forged) = (Index::open(victim).expect("intact"), Index::open(forged).expect("opens"));
+    assert_eq!(victim.digest(), forged.digest());
+    let mut scratch = Scratch::default();
+    for (offset, policy, answer) in expected(&image) {
+        let mut ask = |index: &Index<Vec<u8>>| {
+            let frames = index.lookup(ImageOffset(offset), policy, &mut scratch).expect("intact");
+            frames.map(|frames| frames.iter().map(Answer::from).collect::<Vec<_>>())
+        };
+        assert_eq!(ask(&forged), other.scan(offset, policy));
+        assert_eq!(ask(&victim), answer);
+    }
+}
+
+#[test]
+fn the_writer_refuses_what_the_format_cannot_hold() {
+    use symdex::write::{ChunkEncoder, ChunkRanges, Id32, Loc, PoolEncoder, Range};
+    let image = small();
+    let options = symdex::BuildOptions { compression_level: 3 };
+    let mut encoder = ChunkEncoder::new(&image.id, 1000, options).expect("level 3");
+    let loc = Loc { parent: None, name: None, file: None, line: None };
+    let good = Range { start: 2000, end: 2010, function_start: Some(2000), exact: 0, statement: 0 };
+    let mut refusal = |index, ranges: &[Range], locs: &[Loc]| {
+        let chunk = ChunkRanges { ranges: ranges.to_vec(), locs: locs.to_vec() };
+        encoder.encode(Table::Dwarf, index, &chunk, 0, 0).err().map(|error| error.to_string())
+    };
+    assert_eq!(refusal(2, &[good], &[loc]), None);
+    let parent = |parent| Loc { parent: Id32::new(parent), ..loc };
+    let chain =
+        |len: u64| -> Vec<Loc> { (0..len).map(|n| if n == 0 { loc } else { parent(n - 1) }).collect() };
+    assert_eq!(refusal(2, &[good], &chain(1024)), None);
+    let later = Range { start: 2010, end: 2011, ..good };
+    for (index, ranges, locs, expected) in [
+        (1, vec![good], vec![loc], "outside the chunk"),
+        (3, vec![good], vec![loc], "outside the chunk"),
+        (2, vec![later, good], vec![loc], "out of order"),
+        (2, vec![good, good], vec![loc], "out of order"),
+        (2, vec![Range { end: 2000, ..good }], vec![loc], "is empty"),
+        (
+            2,
+            vec![Range { function_start: Some(2001), ..good }],
+            vec![loc],
+            "before the start of its function",
+        ),
+        (2, vec![Range { exact: 1, ..good }], vec![loc], "not there"),
+        (2, vec![Range { statement: 7, ..good }], vec![loc], "not there"),
+        (2, vec![good], vec![parent(0)], "before its parent"),
+        (2, vec![good], vec![loc, parent(2), loc], "before its parent"),
+        (2, vec![good], chain(1025), "longer than the format allows"),
+        (u64::MAX / 999, vec![], vec![], "beyond the address space"),
+    ] {
+        let refusal = refusal(index, &ranges, &locs).expect(expected);
+        assert!(refusal.contains(expected), "{refusal}, not {expected}");
+    }
+    let long = [vec![b'x'; symdex::write::MAX_STRING + 1]];
+    assert!(matches!(PoolEncoder::files(&image.id, &long, options), Err(Error::Unwritable { .. })));
+    assert!(matches!(PoolEncoder::names(&image.id, &long, &[], options), Err(Error::Unwritable { .. })));
+    let raw = PoolEncoder::names(&image.id, &image.names, b"no dictionary of zstd's", options);
+    assert!(matches!(raw, Err(Error::Unwritable { .. })));
+}
+
+#[test]
+fn code_in_two_places_far_apart_does_not_fill_memory_with_what_lies_between() {
+    use symdex::write::{ChunkEncoder, ChunkRanges, Writer};
+    let image = small();
+    let options = symdex::BuildOptions { compression_level: 3 };
+    let info = symdex::write::ImageInfo {
+        id: image.id.clone(),
+        image_name: String::new(),
+        arch: symdex::Arch::from_macho(7, 3),
+        base: 0,
+        image_size: 0,
+        executable: Vec::new(),
+        text_exec_base: None,
+        row_rule: symdex::RowRule::First,
+    };
+    let mut writer = Writer::new(info, 1000, options);
+    let mut encoder = ChunkEncoder::new(&image.id, 1000, options).expect("level 3");
+    let mut push = |index| {
+        writer.push(encoder.encode(Table::Dwarf, index, &ChunkRanges::default(), 0, 0).expect("empty"))
+    };
+    assert!(push(7).is_ok() && push(1_000_000).is_ok());
+    for index in [1_000_000, 7 + (1 << 22), u64::MAX / 1000 - 1] {
+        assert!(matches!(push(index), Err(Error::Unwritable { .. })), "{index}");
+    }
+}

@@ -1,0 +1,174 @@
+//! Whole indexes: what is written is what is answered, from a file and from a store's values alike.
+
+#![allow(clippy::cast_possible_truncation, reason = "numbers of tests are small")]
+
+mod generator;
+
+use generator::{Answer, Image};
+use symdex::{Chunk, Dictionary, ImageOffset, Index, LinePolicy, Metadata, Scratch, Table};
+
+const POLICIES: [LinePolicy; 2] = [LinePolicy::Exact, LinePolicy::Statement];
+
+fn answers(
+    index: &Index<Vec<u8>>,
+    offset: u64,
+    policy: LinePolicy,
+    scratch: &mut Scratch,
+) -> Option<Vec<Answer>> {
+    let frames = index.lookup(ImageOffset(offset), policy, scratch).expect("an intact index");
+    frames.map(|frames| frames.iter().map(Answer::from).collect())
+}
+
+/// A dictionary of the kind the builder makes.
+fn dictionary() -> Vec<u8> {
+    let samples: Vec<String> =
+        (0..4000).map(|n| format!("_ZN{}4name{}file{}", n % 7, n * n % 1013, n * 31 % 811)).collect();
+    zstd::dict::from_samples(&samples, 4096).expect("enough samples")
+}
+
+#[test]
+fn an_index_and_its_scratch_go_where_threads_go() {
+    fn send_and_sync<T: Send + Sync>() {}
+    send_and_sync::<Index<Vec<u8>>>();
+    send_and_sync::<Index<&[u8]>>();
+    send_and_sync::<Chunk>();
+    send_and_sync::<Dictionary>();
+    send_and_sync::<Scratch>();
+}
+
+#[test]
+fn every_address_is_answered_as_a_linear_scan_answers_it() {
+    let dictionary = dictionary();
+    // One scratch space for all indexes, and one that keeps nothing.
+    let (mut scratch, mut forgetful) = (Scratch::default(), Scratch::with_capacity(0));
+    let (mut answered, mut gaps) = (0, 0);
+    for seed in 0..100 {
+        let image = Image::random(seed);
+        let used: &[u8] = if seed % 2 == 0 { &[] } else { &dictionary };
+        let index = Index::open(image.index(used)).expect("as written");
+        index.verify().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        for (number, offset) in image.offsets().into_iter().enumerate() {
+            let policy = POLICIES[number % 2];
+            let expected = image.scan(offset, policy);
+            *if expected.is_some() { &mut answered } else { &mut gaps } += 1;
+            let found = answers(&index, offset, policy, &mut scratch);
+            assert_eq!(found, expected, "seed {seed}, offset {offset:#x}, {policy:?}");
+            if number % 40 < 2 {
+                assert_eq!(answers(&index, offset, policy, &mut forgetful), expected);
+            }
+        }
+    }
+    assert!(answered > 20_000 && gaps > 500, "{answered} answers and {gaps} gaps are worth little");
+}
+
+/// What a service with nothing but a key-value store answers.
+fn answer_from_values(
+    metadata: &Metadata,
+    dictionary: &Dictionary,
+    value: impl Fn(Table, u64) -> Option<Vec<u8>>,
+    offset: u64,
+    policy: LinePolicy,
+) -> Option<Vec<Answer>> {
+    let index = offset / u64::from(metadata.chunk_span);
+    let [dwarf, symbol] = Table::ALL.map(|table| {
+        let chunk = Chunk::decode(metadata, dictionary, table, index, &value(table, index)?);
+        let chunk = chunk.expect("an intact value");
+        let frames = chunk.lookup(ImageOffset(offset), policy).expect("an intact chunk")?;
+        Some(frames.into_iter().map(Answer::from).collect::<Vec<_>>())
+    });
+    let Some(mut answers) = dwarf else { return symbol };
+    if let Some(last) = answers.last_mut().filter(|last| last.function_start.is_none())
+        && let Some(symbol) = symbol.and_then(|mut symbol| symbol.pop())
+    {
+        (last.name, last.function_start) = (symbol.name, symbol.function_start);
+    }
+    Some(answers)
+}
+
+#[test]
+fn an_address_is_answered_from_the_metadata_and_one_chunk_value_alone() {
+    let dictionary = dictionary();
+    for seed in 0..30 {
+        let image = Image::random(seed);
+        let used: &[u8] = if seed % 2 == 0 { &[] } else { &dictionary };
+        let index = Index::open(image.index(used)).expect("as written");
+        let metadata = Metadata::decode(&image.id, index.metadata_value()).expect("a value of its own");
+        assert_eq!(&metadata, index.metadata());
+        let decoded = Dictionary::decode(&image.id, index.dictionary_value()).expect("a value of its own");
+        let mut scratch = Scratch::default();
+        for table in Table::ALL {
+            for chunk in metadata.chunks(table) {
+                let Some(value) = index.chunk_value(table, chunk).expect("intact") else { continue };
+                let read = Chunk::decode(&metadata, &decoded, table, chunk, &value).expect("intact");
+                let ranges = index.chunk(table, chunk).expect("intact").ranges;
+                for (range, policy) in ranges.iter().flat_map(|range| POLICIES.map(|policy| (range, policy)))
+                {
+                    let found = read.lookup(ImageOffset(range.start), policy).expect("intact");
+                    let found = found.map(|frames| frames.into_iter().map(Answer::from).collect());
+                    assert_eq!(found, image.scan_table(table, range.start, policy), "seed {seed}, {range:?}");
+                }
+            }
+        }
+        let value = |table, chunk| index.chunk_value(table, chunk).expect("intact");
+        for offset in image.offsets().into_iter().step_by(71) {
+            for policy in POLICIES {
+                let found = answer_from_values(&metadata, &decoded, value, offset, policy);
+                assert_eq!(found, answers(&index, offset, policy, &mut scratch), "seed {seed}, {offset:#x}");
+            }
+        }
+    }
+}
+
+#[test]
+fn frame_a_is_the_same_bytes_in_the_file_and_in_the_value() {
+    let image = Image::random(3);
+    let index = Index::open(image.index(&[])).expect("as written");
+    let (_, offset, size) = index.sections()[1];
+    let mut at = offset as usize;
+    for table in Table::ALL {
+        for chunk in index.metadata().chunks(table) {
+            let Some((a_size, b_size)) = index.chunk_size(table, chunk).expect("intact") else { continue };
+            let value = index.chunk_value(table, chunk).expect("intact").expect("not empty");
+            assert_eq!(value[..4], u32::try_from(a_size).expect("small").to_le_bytes());
+            assert_eq!(value[4..4 + a_size], index.as_bytes()[at..at + a_size]);
+            at += a_size + b_size;
+        }
+    }
+    assert_eq!(at as u64, offset + size, "the frames fill their section");
+}
+
+#[test]
+fn a_value_in_another_place_is_damage_and_so_is_a_dictionary_that_is_not_there() {
+    let (image, other) = (Image::random(1), Image::random(2));
+    let index = Index::open(image.index(&dictionary())).expect("as written");
+    let metadata = index.metadata();
+    let dictionary = Dictionary::decode(&image.id, index.dictionary_value()).expect("intact");
+    let (chunk, _) = index.chunks(Table::Dwarf).next().expect("a chunk").expect("intact");
+    let value = index.chunk_value(Table::Dwarf, chunk).expect("intact").expect("not empty");
+    let decode =
+        |metadata, dictionary, table, chunk| Chunk::decode(metadata, dictionary, table, chunk, &value);
+    assert!(decode(metadata, &dictionary, Table::Dwarf, chunk).is_ok());
+
+    let checksum =
+        |result: Result<Chunk, symdex::Error>| matches!(result, Err(symdex::Error::Checksum { .. }));
+    assert!(checksum(decode(metadata, &dictionary, Table::SymbolTable, chunk)));
+    assert!(checksum(decode(metadata, &dictionary, Table::Dwarf, chunk + 1)));
+    let other_index = Index::open(other.index(&[])).expect("as written");
+    assert!(checksum(decode(other_index.metadata(), &dictionary, Table::Dwarf, chunk)));
+    let none = decode(metadata, &Dictionary::none(), Table::Dwarf, chunk);
+    assert!(matches!(none, Err(symdex::Error::Malformed { .. })), "{:?}", none.err());
+    for cut in 0..value.len() {
+        let cut = Chunk::decode(metadata, &dictionary, Table::Dwarf, chunk, &value[..cut]);
+        assert!(cut.is_err_and(|error| error.is_damage()));
+    }
+}
+
+#[test]
+fn an_empty_index_has_no_answers() {
+    let mut image = Image::random(5);
+    image.tables = Default::default();
+    let index = Index::open(image.index(&[])).expect("as written");
+    assert_eq!(index.verify().expect("intact").chunks, 0);
+    assert_eq!(answers(&index, 0, LinePolicy::Exact, &mut Scratch::default()), None);
+    assert_eq!(index.chunks(Table::Dwarf).count(), 0);
+}
