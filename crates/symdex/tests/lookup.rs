@@ -4,7 +4,7 @@
 
 mod generator;
 
-use generator::{Answer, Image};
+use generator::{Answer, Image, dictionary};
 use symdex::{Chunk, Dictionary, ImageOffset, Index, LinePolicy, Metadata, Scratch, Table};
 
 const POLICIES: [LinePolicy; 2] = [LinePolicy::Exact, LinePolicy::Statement];
@@ -17,13 +17,6 @@ fn answers(
 ) -> Option<Vec<Answer>> {
     let frames = index.lookup(ImageOffset(offset), policy, scratch).expect("an intact index");
     frames.map(|frames| frames.iter().map(Answer::from).collect())
-}
-
-/// A dictionary of the kind the builder makes.
-fn dictionary() -> Vec<u8> {
-    let samples: Vec<String> =
-        (0..4000).map(|n| format!("_ZN{}4name{}file{}", n % 7, n * n % 1013, n * 31 % 811)).collect();
-    zstd::dict::from_samples(&samples, 4096).expect("enough samples")
 }
 
 #[test]

@@ -164,6 +164,13 @@ impl Image {
     }
 }
 
+/// A dictionary of the kind the builder makes.
+pub fn dictionary() -> Vec<u8> {
+    let samples: Vec<String> =
+        (0..4000).map(|n| format!("_ZN{}4name{}file{}", n % 7, n * n % 1013, n * 31 % 811)).collect();
+    zstd::dict::from_samples(&samples, 4096).expect("enough samples")
+}
+
 /// A table in chunks of `span` bytes, each with the locs it needs.
 pub fn cut(table: &ChunkRanges, span: u32) -> Vec<(u64, ChunkRanges)> {
     let span = u64::from(span);

@@ -1,0 +1,150 @@
+//! Indexes of every format version that was ever written, kept under `testdata/golden`: each opens for ever, and says the same.
+//!
+//! The ones with the highest number are what today's symdex writes, byte for byte. Where that changes on purpose,
+//! `SYMDEX_BLESS=1 cargo test -p symdex-build --test golden` adds files with the next number. Old ones stay.
+
+#[path = "../../symdex/tests/generator/mod.rs"]
+mod generator;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use symdex::{Frame, ImageOffset, Index, LinePolicy, Scratch, Table};
+use symdex_build::{Image, Options, build, slices};
+
+const TESTDATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata");
+/// What golden indexes are made of, by the first part of their names.
+const KINDS: [(&str, fn() -> Vec<u8>); 3] = [
+    ("inline-dwarf4", || build_dsym("inline-dwarf4")),
+    ("swift-names", || build_dsym("swift-names")),
+    ("dictionary", with_dictionary),
+];
+
+fn build_dsym(name: &str) -> Vec<u8> {
+    let path = Path::new(TESTDATA).join(format!("dsyms/{name}.dSYM/Contents/Resources/DWARF/{name}"));
+    let bytes = std::fs::read(path).expect("testdata has it");
+    let slice = slices(&bytes).expect("a Mach-O file").remove(0);
+    let image = Image::load(&slice, name).expect("loads");
+    build(&image, &Options::default(), &|_, _| {}).expect("builds").bytes
+}
+
+/// No debug file of testdata has so many names that its index has a dictionary.
+fn with_dictionary() -> Vec<u8> {
+    let mut image = generator::Image::random(11);
+    image.tables.iter_mut().for_each(|table| table.ranges.truncate(25));
+    image.names.iter_mut().for_each(|name| name.truncate(40));
+    image.chunk_span = 1000;
+    image.index(&generator::dictionary())
+}
+
+/// The golden indexes of `kind` in the order of their numbers.
+fn golden(kind: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in walkdir::WalkDir::new(Path::new(TESTDATA).join("golden")) {
+        let path = entry.expect("testdata/golden is readable").into_path();
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        let number = stem.strip_prefix(kind).and_then(|rest| rest.strip_prefix('-')?.parse::<u32>().ok());
+        if let (Some(number), true) = (number, path.extension().is_some_and(|end| end == "symdex")) {
+            found.push((number, path));
+        }
+    }
+    found.sort();
+    found.into_iter().map(|(_, path)| path).collect()
+}
+
+fn blessing() -> bool {
+    std::env::var_os("SYMDEX_BLESS").is_some_and(|value| value == "1")
+}
+
+#[test]
+fn todays_bytes_are_the_newest_golden_ones() {
+    if blessing() {
+        std::fs::create_dir_all(Path::new(TESTDATA).join("golden")).expect("made");
+    }
+    for (kind, make) in KINDS {
+        let (bytes, golden) = (make(), golden(kind));
+        let newest = golden.last().map(|path| std::fs::read(path).expect("readable"));
+        if newest.as_ref() == Some(&bytes) {
+            continue;
+        }
+        let version = Index::open(&bytes[..]).expect("as written").format_version();
+        let number = golden.len() + 1;
+        let path = format!("{TESTDATA}/golden/v{version}/{kind}-{number}.symdex");
+        assert!(
+            blessing(),
+            "the index of {kind} is no longer {golden:?}, byte for byte. If the encoder was meant to change, run \
+             `SYMDEX_BLESS=1 cargo test -p symdex-build --test golden`, which adds {path}, and commit that too; the old \
+             ones stay as they are, because there are indexes like them out there"
+        );
+        let index = Index::open(&bytes[..]).expect("as written");
+        std::fs::create_dir_all(Path::new(&path).parent().expect("a folder")).expect("made");
+        std::fs::write(Path::new(&path).with_extension("txt"), text(&index)).expect("written");
+        std::fs::write(&path, &bytes).expect("written");
+    }
+}
+
+#[test]
+fn every_golden_index_opens_and_says_what_it_always_said() {
+    if blessing() {
+        return;
+    }
+    let mut read = 0;
+    for path in KINDS.iter().flat_map(|(kind, _)| golden(kind)) {
+        let bytes = std::fs::read(&path).expect("readable");
+        let index = Index::open(&bytes[..]).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        index.verify().unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let expected = std::fs::read_to_string(path.with_extension("txt")).expect("each has its text");
+        assert_eq!(text(&index), expected, "{} must say for ever what its .txt has", path.display());
+        read += 1;
+    }
+    assert!(read >= KINDS.len(), "only {read} golden indexes were found");
+}
+
+/// All that an index says.
+fn text(index: &Index<&[u8]>) -> String {
+    let metadata = index.metadata();
+    let mut out = String::new();
+    let mut line = |text: std::fmt::Arguments<'_>| writeln!(out, "{text}").expect("a string takes all");
+    line(format_args!("format {} image {} {:?}", index.format_version(), metadata.id, metadata.image_name));
+    line(format_args!("arch {:?} base {:#x} size {:#x}", metadata.arch, metadata.base, metadata.image_size));
+    line(format_args!("executable {:x?} __TEXT_EXEC {:x?}", metadata.executable, metadata.text_exec_base));
+    line(format_args!("chunk span {:#x} row rule {:?}", metadata.chunk_span, metadata.row_rule));
+    line(format_args!("{:?} {:?}", metadata.options, metadata.counts));
+    line(format_args!("partial {:?} builder {:?}", metadata.partial, metadata.builder));
+    let digest = u128::from_le_bytes(index.digest());
+    line(format_args!("digest {digest:032x} dictionary {} bytes", index.dictionary_value().len()));
+    let mut scratch = Scratch::default();
+    for table in Table::ALL {
+        for chunk in index.chunks(table) {
+            let (number, contents) = chunk.expect("intact");
+            line(format_args!("{} chunk {number}", table.name()));
+            for range in contents.ranges {
+                line(format_args!("  {:#x}..{:#x}", range.start, range.end));
+                let mut frames = |policy| -> Vec<String> {
+                    let found = index.lookup(ImageOffset(range.start), policy, &mut scratch).expect("intact");
+                    found.expect("a range").iter().map(|frame| frame_text(&frame)).collect()
+                };
+                let (exact, statement) = (frames(LinePolicy::Exact), frames(LinePolicy::Statement));
+                exact.iter().for_each(|frame| line(format_args!("    {frame}")));
+                if exact != statement {
+                    line(format_args!("   statement"));
+                    statement.iter().for_each(|frame| line(format_args!("    {frame}")));
+                }
+            }
+        }
+    }
+    out
+}
+
+fn frame_text(frame: &Frame<'_>) -> String {
+    let text = |string: Option<&[u8]>| string.map_or("-".to_owned(), |s| format!("\"{}\"", s.escape_ascii()));
+    let line = frame.line.map_or("-".to_owned(), |line| line.to_string());
+    let start = frame.function_start.map_or("-".to_owned(), |start| start.to_string());
+    let inlined = if frame.inlined { " inlined" } else { "" };
+    format!(
+        "{} {}:{line} function {start} {}{inlined}",
+        text(frame.name),
+        text(frame.file),
+        frame.table.name()
+    )
+}
