@@ -3,6 +3,28 @@
 //! This crate is the index: its format, [its writer](mod@write) and its reader, [`Index`]. It knows nothing of DWARF; the crate
 //! `symdex-build` makes indexes from debug files. The format is specified in `docs/FORMAT.md`.
 //!
+//! ```
+//! use symdex::{FrameAddress, Index, LinePolicy, Scratch};
+//!
+//! let index = Index::open(std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?)?;
+//! let mut scratch = Scratch::default(); // one for each thread, kept between lookups
+//! // From a stack: the address to return to, and where the image was loaded.
+//! let address = FrameAddress::ReturnAddress(0x1_04a3_43d0);
+//! let offset = address.image_offset(0x1_04a3_4000, &index.metadata().arch).ok_or("not in the image")?;
+//! let frames = index.lookup(offset, LinePolicy::Statement, &mut scratch)?.ok_or("not known")?;
+//! let text = |bytes: Option<&[u8]>| String::from_utf8_lossy(bytes.unwrap_or(b"??")).into_owned();
+//! let lines = frames.iter().map(|frame| format!("{} (line {:?})", text(frame.name), frame.line));
+//! assert_eq!(
+//!     lines.collect::<Vec<_>>(),
+//!     ["cell (line Some(9))", "row (line Some(16))", "mip (line Some(6))", "pyramid (line Some(11))"]
+//! );
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! `examples/service.rs` is a whole service. With the feature `mmap` an index is mapped instead of read (`Index::open_file`), with
+//! `demangle` names are turned into what a person reads. Without either the crate depends on zstd, serde, bincode and two hashes.
+//! [`Chunk`] answers from a key-value store, without a file.
+//!
 //! Offsets are counted from the start of the image ([`ImageOffset`]), so that a lookup needs neither the debug file nor its
 //! base address. Whatever the bytes of an index, the reader does not panic, loop, or allocate by an unchecked number: "nothing
 //! here" is `Ok(None)`, damage is an [`Error`].
