@@ -34,3 +34,25 @@ fn size_of_varints(bytes: &[u8], len: usize) -> Option<usize> {
     }
     Some(size)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::put_varint;
+
+    #[test]
+    fn varints_are_counted_over_any_boundary() {
+        let mut bytes = Vec::new();
+        let mut sizes = vec![0];
+        for value in (0..40).map(|n| 1u64 << (n % 30)) {
+            put_varint(&mut bytes, value);
+            sizes.push(bytes.len());
+        }
+        for (len, size) in sizes.iter().enumerate() {
+            assert_eq!(size_of_varints(&bytes, len), Some(*size));
+        }
+        assert_eq!(size_of_varints(&bytes, 41), None);
+        assert_eq!(size_of_varints(&[], 0), Some(0));
+        assert_eq!(size_of_varints(&[0x80; 20], 1), None);
+    }
+}

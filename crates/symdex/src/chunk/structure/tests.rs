@@ -2,8 +2,10 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "numbers of tests are small")]
 
+use super::encode::EncodedStructure;
 use super::*;
 use crate::LinePolicy;
+use crate::format::{MAX_FRAMES, put_varint};
 use crate::generator::{self, Answer, Image, Random};
 
 /// Names and files of an image's chunk, as the numbers of its frame A stand for them.
@@ -217,20 +219,4 @@ fn put_all(numbers: &[u64]) -> Vec<u8> {
     let mut out = Vec::new();
     numbers.iter().for_each(|number| put_varint(&mut out, *number));
     out
-}
-
-#[test]
-fn varints_are_counted_over_any_boundary() {
-    let mut bytes = Vec::new();
-    let mut sizes = vec![0];
-    for value in (0..40).map(|n| 1u64 << (n % 30)) {
-        put_varint(&mut bytes, value);
-        sizes.push(bytes.len());
-    }
-    for (len, size) in sizes.iter().enumerate() {
-        assert_eq!(size_of_varints(&bytes, len), Some(*size));
-    }
-    assert_eq!(size_of_varints(&bytes, 41), None);
-    assert_eq!(size_of_varints(&[], 0), Some(0));
-    assert_eq!(size_of_varints(&[0x80; 20], 1), None);
 }
