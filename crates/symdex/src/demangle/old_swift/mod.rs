@@ -1,0 +1,196 @@
+//! Swift names of before Swift 4 (`_TF...`), rewritten as Swift 4.0 mangled them (`_T0...F`).
+//!
+//! The Swift demangler at hand reads the manglings since Swift 4.0 only. The older one says the same things in prefix order: a
+//! letter, then what it applies to. So a name is read once, from the left, and written in postfix order, and how it is printed
+//! is left to the demangler. Both grammars are in the Swift sources, `docs/ABI/OldMangling.rst` and `docs/ABI/Mangling.rst`.
+//!
+//! What the rewriting leaves out, because the simplified form does not print it: what a specialization did to each argument,
+//! what the types of a specialization conform to, and what follows a name without being part of it.
+
+mod cursor;
+mod entities;
+mod types;
+
+/// `name` as Swift 4.0 would have mangled it; `None` where `name` is not mangled in the old way.
+pub(super) fn modernize(name: &str) -> Option<String> {
+    let mut old = Old { rest: name, substitutions: Vec::new(), depth: 0, substituted: 0 };
+    Some(format!("_T0{}", old.name()?))
+}
+
+/// The rest of an old name, and what its substitutions refer to. Each method reads one production of the grammar and gives it
+/// in the new mangling; `None` is a name that is not one.
+struct Old<'a> {
+    rest: &'a str,
+    substitutions: Vec<Substitution>,
+    depth: u32,
+    substituted: usize,
+}
+
+/// What was named once and can be referred to by number.
+#[derive(Clone)]
+struct Substitution {
+    kind: Kind,
+    text: String,
+    /// Nominal types: in how many nominal types this one is, itself included. Each has a list of generic arguments.
+    levels: usize,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Module,
+    Nominal,
+    Protocol,
+    /// The name of an associated type.
+    Associated,
+    /// An associated type of an archetype.
+    Archetype,
+}
+
+impl Old<'_> {
+    /// Everything: `_T`, what was made of a function, and the function.
+    fn name(&mut self) -> Option<String> {
+        self.expect("_T")?;
+        let mut specializations = Vec::new();
+        while self.eat("TS") {
+            specializations.push(self.specialization()?);
+            self.substitutions.clear();
+            self.expect("_T")?;
+        }
+        let attribute = self.eat_one_of(&["To", "TO", "TD", "Td"]);
+        let mut name = self.global()? + attribute.unwrap_or_default();
+        specializations.iter().rev().for_each(|specialization| name += specialization);
+        Some(name)
+    }
+
+    fn global(&mut self) -> Option<String> {
+        if self.eat("M") {
+            return self.metadata();
+        }
+        if self.eat("PA") {
+            let operator = if self.eat("o") { "Ta" } else { "TA" };
+            let of = if self.eat("__T") { self.global()? } else { String::new() };
+            return Some(of + operator);
+        }
+        if self.eat("t") {
+            return self.a_type();
+        }
+        if self.eat("w") {
+            let kind = self.take(2)?;
+            return Some(self.a_type()? + "w" + kind);
+        }
+        match self.eat_one_of(&["W", "T"]) {
+            Some("W") => self.witness(),
+            Some(_) => self.thunk(),
+            None => self.entity(),
+        }
+    }
+
+    /// Metadata, after its `M`.
+    fn metadata(&mut self) -> Option<String> {
+        if self.eat("p") {
+            return Some(self.protocol()? + "Mp");
+        }
+        let kind = self.eat_one_of(&["P", "a", "L", "m", "n", "f"]);
+        let of = self.a_type()?;
+        Some(kind.map_or_else(|| format!("{of}N"), |kind| format!("{of}M{kind}")))
+    }
+
+    /// Tables and offsets, after their `W`.
+    fn witness(&mut self) -> Option<String> {
+        let kind = self.take(1)?;
+        let of = match kind {
+            "V" => self.a_type()?,
+            "v" => {
+                let directness = self.take(1)?;
+                return Some(self.entity()? + "Wv" + directness);
+            }
+            "P" | "G" | "I" | "a" => self.conformance()?,
+            "l" | "L" => self.a_type()? + &self.conformance()?,
+            "t" => self.conformance()? + &self.declared_name()?,
+            "T" => self.conformance()? + &self.declared_name()? + "_" + &self.protocol()?,
+            _ => return None,
+        };
+        Some(of + "W" + kind)
+    }
+
+    /// Thunks, after their `T`.
+    fn thunk(&mut self) -> Option<String> {
+        if self.eat("W") {
+            return Some(self.conformance()? + &self.entity()? + "TW");
+        }
+        let kind = self.eat_one_of(&["R", "r"])?;
+        let signature = if self.eat("G") { self.generic_signature()? } else { String::new() };
+        let (from, to) = (self.a_type()?, self.a_type()?);
+        Some(to + &from + &signature + "T" + kind)
+    }
+
+    /// A specialization of a function, after its `TS`: by types (`g`, `r`) or by arguments (`f`).
+    fn specialization(&mut self) -> Option<String> {
+        let kind = self.eat_one_of(&["g", "r", "f"])?;
+        let serialized = if self.eat("q") { "q" } else { "" };
+        let pass = self.take(1)?;
+        let mut types = List::default();
+        while !self.eat("_") {
+            if kind == "f" {
+                self.specialized_argument()?;
+                continue;
+            }
+            types.push(&self.a_type()?);
+            while !self.eat("_") {
+                self.conformance()?;
+            }
+        }
+        Some(match kind {
+            "g" => format!("{}Tg{serialized}{pass}", types.text()),
+            "r" => format!("{}TG{serialized}{pass}", types.text()),
+            _ => format!("Tf{serialized}{pass}n_n"),
+        })
+    }
+
+    /// What a specialization did to one argument: read, and forgotten.
+    fn specialized_argument(&mut self) -> Option<()> {
+        if self.eat("cl") {
+            self.identifier()?;
+            while !self.eat("_") {
+                self.a_type()?;
+            }
+            return Some(());
+        }
+        if self.eat("cp") {
+            match self.eat_one_of(&["fr", "g", "i", "fl", "se0v", "se1v"])? {
+                "i" | "fl" => self.rest = self.rest.trim_start_matches(|digit| digit != '_'),
+                _ => _ = self.identifier()?,
+            }
+        } else if self.eat("n") || self.eat("k") {
+            // Unchanged, or a stack promoted from a box.
+        } else {
+            // d(ead), g(uaranteed), o(wned), s(calar replaced), i(nout to value), and some of them together.
+            self.rest = self.rest.trim_start_matches(['d', 'g', 'o', 's', 'i']);
+        }
+        self.expect("_")
+    }
+
+    /// `type protocol module`, with the generic signature of the type, if it has one, in front of all.
+    fn conformance(&mut self) -> Option<String> {
+        let signature = if self.eat("u") { self.generic_signature()? } else { String::new() };
+        Some(self.a_type()? + &self.protocol()? + &self.context()?.text + &signature)
+    }
+}
+
+/// A list in the new mangling, where the end of the first item is marked.
+#[derive(Default)]
+struct List(String);
+
+impl List {
+    fn push(&mut self, item: &str) {
+        let first = self.0.is_empty();
+        self.0 += item;
+        if first {
+            self.0 += "_";
+        }
+    }
+
+    fn text(self) -> String {
+        if self.0.is_empty() { "y".to_owned() } else { self.0 }
+    }
+}

@@ -1,0 +1,112 @@
+//! Swift names as Apple's atos prints them, from what symbolic-demangle prints.
+//!
+//! atos prints the Swift demangler's simplified form, which names a function's parameters by their labels: `install(_:)`,
+//! `closure #1 in open(path:)`. The demangler in symbolic-demangle is changed and prints either the parameters' types or nothing
+//! in their place: `install(Int)`, `install`. Both texts are the same but for the parameter lists; where they part, there is
+//! one, and its labels are all that is taken from it.
+
+use symbolic_common::{Language, Name, NameMangling};
+use symbolic_demangle::{Demangle, DemangleOptions};
+
+use super::{CUT, old_swift};
+
+/// The stack a name may need, in bytes. The demangler gives up at a nesting of 768, each level of which takes 12 KiB where the
+/// C++ compiler does not optimise (half a KiB where it does), which is more than a thread has.
+const STACK_SIZE: usize = 16 << 20;
+
+/// The simplified form of the Swift name `name`, or `None` where it is none.
+pub(super) fn simplified(name: &str) -> Option<String> {
+    let modern = if is_old(name) { Some(old_swift::modernize(name)?) } else { None };
+    let name = modern.as_deref().unwrap_or(name);
+    let simple = DemangleOptions::name_only();
+    // A function type without its parameters is no text at all.
+    let bare = demangled(name, simple).unwrap_or_default();
+    match demangled(name, simple.parameters(true)) {
+        Some(typed) => Some(with_labels(&bare, &typed).unwrap_or(typed)),
+        None if bare.is_empty() => None,
+        // With all the types the text is too long for symbolic-demangle, without them it is not.
+        None => Some(bare + CUT),
+    }
+}
+
+/// Whether a name that begins with `_T` is from before Swift 4.
+fn is_old(name: &str) -> bool {
+    name.starts_with("_T") && !name.starts_with("_T0")
+}
+
+/// What symbolic-demangle prints; `None` for a name that it does not take or prints as it is.
+fn demangled(name: &str, options: DemangleOptions) -> Option<String> {
+    stacker::maybe_grow(STACK_SIZE, STACK_SIZE, || {
+        Name::new(name, NameMangling::Mangled, Language::Swift).demangle(options)
+    })
+    .filter(|text| text != name)
+}
+
+/// `typed` with labels for parameters, where `bare` is the same name without any; `None` where it is not.
+fn with_labels(bare: &str, typed: &str) -> Option<String> {
+    let (mut bare, mut typed) = (bare, typed);
+    let mut out = String::with_capacity(typed.len());
+    loop {
+        // The signature of a closure goes as a whole: `closure #1 (Int) in` is `closure #1 in`.
+        if bare.starts_with(" in ") && typed.starts_with(' ') {
+            typed = outside_brackets(typed).find(|rest| rest.starts_with(" in "))?;
+        }
+        match (bare.chars().next(), typed.chars().next()) {
+            (None, None) => return Some(out),
+            (Some(next), Some(same)) if next == same => {
+                out.push(next);
+                bare = bare.get(next.len_utf8()..)?;
+                typed = typed.get(next.len_utf8()..)?;
+            }
+            (_, Some('(')) => {
+                let (list, rest) = parameter_list(typed)?;
+                push_labels(list, &mut out);
+                typed = rest;
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// The parameter list that `typed` begins with, without its parentheses, and what follows it.
+fn parameter_list(typed: &str) -> Option<(&str, &str)> {
+    let mut depth = 0_usize;
+    for (at, character) in typed.char_indices() {
+        match character {
+            '(' => depth += 1,
+            ')' if depth == 1 => return Some((typed.get(1..at)?, typed.get(at + 1..)?)),
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Writes `(label:_:)` for the parameters `list`, which are `label: type` or `type`, with commas between.
+fn push_labels(list: &str, out: &mut String) {
+    out.push('(');
+    let commas = outside_brackets(list).filter_map(|rest| rest.strip_prefix(", "));
+    for parameter in (!list.is_empty()).then_some(list).into_iter().chain(commas) {
+        let label = parameter.split_once(": ").map_or("", |(label, _)| label);
+        let is_label = !label.is_empty() && !label.contains([' ', ',', '(', '[', '<']);
+        out.push_str(if is_label { label } else { "_" });
+        out.push(':');
+    }
+    out.push(')');
+}
+
+/// The rest of `text` from each of its characters that is inside no brackets.
+fn outside_brackets(text: &str) -> impl Iterator<Item = &str> {
+    let (mut depth, mut before) = (0_usize, ' ');
+    text.char_indices().filter_map(move |(at, character)| {
+        let outside = depth == 0;
+        match character {
+            '(' | '[' | '<' => depth += 1,
+            ')' | ']' => depth = depth.saturating_sub(1),
+            '>' if before != '-' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        before = character;
+        if outside { text.get(at..) } else { None }
+    })
+}
