@@ -21,5 +21,6 @@ pub use build::{Built, Options, build};
 pub use error::Error;
 pub use image::Image;
 pub use input::find;
+pub use report::{BuildReport, TextCoverage};
 pub use slice::{Slice, slices, slices_for};
 pub use symbols::FunctionSymbol;
