@@ -1,5 +1,6 @@
 //! From an image to the bytes of its index.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -12,6 +13,7 @@ use crate::image::Image;
 use crate::merge::{ChunkJob, Merge, OutOfOrder, Pools};
 use crate::pools::{Pool, dictionary};
 use crate::report::{BuildReport, Problems, TextCoverage};
+use crate::symbol_map::{SymbolMap, is_hidden};
 
 /// Bytes of address space a chunk covers. Larger chunks make a smaller index and a slower first answer.
 const CHUNK_SPAN: u32 = 32 << 10;
@@ -85,7 +87,7 @@ struct Build<'a, 'd> {
 impl<'a, 'd> Build<'a, 'd> {
     fn new(image: &'a Image<'d>, options: &Options) -> Self {
         let options = BuildOptions { compression_level: options.compression_level };
-        let limit = image.debug_size + (1 << 20);
+        let limit = image.debug_size + image.symbol_map.map_or(0, SymbolMap::size) + (1 << 20);
         let pools = Pools { names: Pool::new(limit), files: Pool::new(limit) };
         let writer = Writer::new(image.info.clone(), CHUNK_SPAN, options);
         let executable = image.info.executable.iter().map(|(start, end)| end - start).sum();
@@ -110,6 +112,7 @@ impl<'a, 'd> Build<'a, 'd> {
         problems.add("names left out: they are too long, or overlap too much", names.refused);
         problems.add("file paths left out: they are too long, or too many", files.refused);
         let (names, files) = (names.into_strings(), files.into_strings());
+        problems.hidden(hidden_len(&names, &files));
         let dictionary = dictionary(&names);
         let id = &self.image.info.id;
         let names = encode_pool(&PoolEncoder::names(id, &names, &dictionary, self.options)?)?;
@@ -214,6 +217,13 @@ fn symbol_ranges<'d>(image: &Image<'d>) -> UnitRanges<'d> {
     }
     unit.functions = u32::try_from(image.symbols.len()).unwrap_or(u32::MAX);
     unit
+}
+
+/// How many names and paths are hidden, or hidden in part.
+fn hidden_len(names: &[Cow<'_, [u8]>], files: &[Cow<'_, [u8]>]) -> u64 {
+    let names = names.iter().filter(|name| is_hidden(name));
+    let files = files.iter().filter(|file| file.split(|byte| *byte == b'/').any(is_hidden));
+    (names.count() + files.count()) as u64
 }
 
 fn encode_pool<S: AsRef<[u8]> + Sync>(encoder: &PoolEncoder<'_, S>) -> Result<EncodedPool, Error> {

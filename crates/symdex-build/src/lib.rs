@@ -15,6 +15,7 @@ mod pools;
 pub mod publish;
 mod report;
 mod slice;
+mod symbol_map;
 mod symbols;
 
 pub use build::{Built, Options, build};
@@ -23,4 +24,5 @@ pub use image::Image;
 pub use input::find;
 pub use report::{BuildReport, TextCoverage};
 pub use slice::{Slice, slices, slices_for};
+pub use symbol_map::{SymbolMap, SymbolMaps};
 pub use symbols::FunctionSymbol;

@@ -11,6 +11,8 @@ pub struct BuildReport {
     pub failed_units: u64,
     /// Address ranges and line sequences that were left out because they state no code of the image, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
+    /// Names and paths that are still hidden, because there was no symbol map or it lacks them.
+    pub hidden_names: u64,
     /// How much code has answers.
     pub coverage: TextCoverage,
 }
@@ -34,6 +36,7 @@ pub(crate) struct Problems {
     lost: BTreeMap<String, u64>,
     dropped: BTreeMap<&'static str, u64>,
     failed_units: BTreeSet<usize>,
+    hidden_names: u64,
 }
 
 impl Problems {
@@ -47,6 +50,12 @@ impl Problems {
     /// Something left out that states no code of the image: no answer is lost.
     pub(crate) fn dropped(&mut self, reason: &'static str) {
         *self.dropped.entry(reason).or_default() += 1;
+    }
+
+    /// Names that are in the index as they were hidden.
+    pub(crate) fn hidden(&mut self, count: u64) {
+        self.hidden_names += count;
+        self.add("hidden names that no symbol map resolved", count);
     }
 
     /// A unit, by its offset in `.debug_info`, that could not be read, or not to its end.
@@ -68,12 +77,14 @@ impl Problems {
             .into_iter()
             .for_each(|(reason, count)| *self.dropped.entry(reason).or_default() += count);
         self.failed_units.extend(other.failed_units);
+        self.hidden_names += other.hidden_names;
     }
 
     /// What the metadata says is lost, and what the build reports.
     pub(crate) fn finish(self, coverage: TextCoverage) -> (Vec<Partial>, BuildReport) {
         let partial = self.lost.into_iter().map(|(reason, count)| Partial { reason, count }).collect();
         let failed_units = self.failed_units.len() as u64;
-        (partial, BuildReport { failed_units, dropped: self.dropped, coverage })
+        let Self { dropped, hidden_names, .. } = self;
+        (partial, BuildReport { failed_units, dropped, hidden_names, coverage })
     }
 }

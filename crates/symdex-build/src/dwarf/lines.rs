@@ -97,13 +97,14 @@ impl<'d> Lines<'d> {
         let header = self.header.as_ref()?;
         let file = header.file(index)?;
         let string = |value: AttributeValue<Reader<'d>>| {
-            image.dwarf.attr_string(&unit.unit, value).ok().map(|string| string.slice())
+            image.dwarf.attr_string(&unit.unit, value).ok().map(|string| image.resolve(string.slice()))
         };
         let name = string(file.path_name())?;
         if name == b"<compiler-generated>" {
             return Some(name.to_vec());
         }
-        let mut path = unit.unit.comp_dir.map(|comp_dir| comp_dir.slice().to_vec()).unwrap_or_default();
+        let comp_dir = unit.unit.comp_dir.map(|comp_dir| image.resolve(comp_dir.slice()));
+        let mut path = comp_dir.map(<[u8]>::to_vec).unwrap_or_default();
         // Directory 0 is comp_dir: implied up to DWARF 4, listed in 5.
         if file.directory_index() != 0
             && let Some(directory) = file.directory(header).and_then(string)

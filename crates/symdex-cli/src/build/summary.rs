@@ -34,6 +34,7 @@ pub(super) struct Summary {
     chunks: u64,
     coverage: Coverage,
     dropped: BTreeMap<&'static str, u64>,
+    hidden_names: u64,
     partial: Vec<Partial>,
     warnings: Vec<String>,
     verified: Option<Verified>,
@@ -97,7 +98,7 @@ pub(super) fn publish(finished: Finished, folder: &Path) -> Result<Summary, Fail
     let (word, fate) = words(outcome);
     let metadata = index.metadata();
     let counts = metadata.counts;
-    let BuildReport { failed_units, dropped, coverage } = built.report;
+    let BuildReport { failed_units, dropped, hidden_names, coverage } = built.report;
     let TextCoverage { executable, dwarf, dwarf_function, symbol_table } = coverage;
     Ok(Summary {
         image: metadata.image_name.clone(),
@@ -116,6 +117,7 @@ pub(super) fn publish(finished: Finished, folder: &Path) -> Result<Summary, Fail
         chunks: Table::ALL.map(|table| metadata.chunk_len(table)).iter().sum(),
         coverage: Coverage { executable, dwarf, dwarf_function, symbol_table },
         dropped,
+        hidden_names,
         partial: metadata.partial.clone(),
         warnings,
         verified,
