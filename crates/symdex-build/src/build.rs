@@ -1,5 +1,6 @@
 //! From an image to the bytes of its index.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -11,7 +12,8 @@ use crate::error::Error;
 use crate::image::Image;
 use crate::merge::{ChunkJob, Merge, OutOfOrder, Pools};
 use crate::pools::{Pool, dictionary};
-use crate::report::Problems;
+use crate::report::{BuildReport, Problems, TextCoverage};
+use crate::symbol_map::{SymbolMap, is_hidden};
 
 /// Bytes of address space a chunk covers. Larger chunks make a smaller index and a slower first answer.
 const CHUNK_SPAN: u32 = 32 << 10;
@@ -36,6 +38,8 @@ pub struct Built {
     pub bytes: Vec<u8>,
     /// Oddities of the debug file that cost no answers; what did cost answers is in the index's metadata.
     pub warnings: Vec<String>,
+    /// What was left out, and how much code has answers.
+    pub report: BuildReport,
 }
 
 /// Builds the index of `image`, on the threads of the rayon pool it is called in; the bytes do not depend on how many there are.
@@ -61,14 +65,14 @@ pub fn build(
         warnings.push(format!(".debug_aranges misses {} units with code", units.not_in_aranges));
     }
     let run = |by_address| Build::new(image, options).run(&units, by_address, problems.clone(), progress);
-    let bytes = match run(true)? {
-        Ok(bytes) => bytes,
+    let (bytes, report) = match run(true)? {
+        Ok(built) => built,
         Err(OutOfOrder) => {
             warnings.push("units have code below the addresses they state".to_owned());
             run(false)?.unwrap_or_default()
         }
     };
-    Ok(Built { bytes, warnings })
+    Ok(Built { bytes, warnings, report })
 }
 
 /// A build under way.
@@ -77,14 +81,17 @@ struct Build<'a, 'd> {
     options: BuildOptions,
     writer: Writer,
     pools: Pools<'d>,
+    coverage: TextCoverage,
 }
 
 impl<'a, 'd> Build<'a, 'd> {
     fn new(image: &'a Image<'d>, options: &Options) -> Self {
         let options = BuildOptions { compression_level: options.compression_level };
-        let limit = image.debug_size + (1 << 20);
+        let limit = image.debug_size + image.symbol_map.map_or(0, SymbolMap::size) + (1 << 20);
         let pools = Pools { names: Pool::new(limit), files: Pool::new(limit) };
-        Self { image, options, writer: Writer::new(image.info.clone(), CHUNK_SPAN, options), pools }
+        let writer = Writer::new(image.info.clone(), CHUNK_SPAN, options);
+        let executable = image.info.executable.iter().map(|(start, end)| end - start).sum();
+        Self { image, options, writer, pools, coverage: TextCoverage { executable, ..Default::default() } }
     }
 
     /// The index; `OutOfOrder` where `by_address` was asked for and units do not keep to the addresses they state.
@@ -94,7 +101,7 @@ impl<'a, 'd> Build<'a, 'd> {
         by_address: bool,
         mut problems: Problems,
         progress: &(dyn Fn(u64, u64) + Sync),
-    ) -> Result<Result<Vec<u8>, OutOfOrder>, Error> {
+    ) -> Result<Result<(Vec<u8>, BuildReport), OutOfOrder>, Error> {
         let mut counts = Counts { units: units.all.len() as u64, ..Counts::default() };
         match self.dwarf(units, by_address, &mut problems, &mut counts, progress)? {
             Ok(()) => {}
@@ -105,11 +112,13 @@ impl<'a, 'd> Build<'a, 'd> {
         problems.add("names left out: they are too long, or overlap too much", names.refused);
         problems.add("file paths left out: they are too long, or too many", files.refused);
         let (names, files) = (names.into_strings(), files.into_strings());
+        problems.hidden(hidden_len(&names, &files));
         let dictionary = dictionary(&names);
         let id = &self.image.info.id;
         let names = encode_pool(&PoolEncoder::names(id, &names, &dictionary, self.options)?)?;
         let files = encode_pool(&PoolEncoder::files(id, &files, self.options)?)?;
-        Ok(Ok(self.writer.finish(names, files, counts, problems.into_partial())?))
+        let (partial, report) = problems.finish(self.coverage);
+        Ok(Ok((self.writer.finish(names, files, counts, partial)?, report)))
     }
 
     /// Walks the units, batch after batch, and writes the chunks of the `dwarf` table.
@@ -148,6 +157,7 @@ impl<'a, 'd> Build<'a, 'd> {
             progress(done, total);
         }
         (counts.functions, counts.ranges) = (merge.functions, merge.ranges());
+        (self.coverage.dwarf, self.coverage.dwarf_function) = merge.covered();
         Ok(Ok(()))
     }
 
@@ -159,6 +169,7 @@ impl<'a, 'd> Build<'a, 'd> {
         }
         let jobs = merge.advance(u64::MAX, &mut self.pools);
         self.write(Table::SymbolTable, jobs)?;
+        self.coverage.symbol_table = merge.covered().1;
         Ok(merge.ranges())
     }
 
@@ -206,6 +217,13 @@ fn symbol_ranges<'d>(image: &Image<'d>) -> UnitRanges<'d> {
     }
     unit.functions = u32::try_from(image.symbols.len()).unwrap_or(u32::MAX);
     unit
+}
+
+/// How many names and paths are hidden, or hidden in part.
+fn hidden_len(names: &[Cow<'_, [u8]>], files: &[Cow<'_, [u8]>]) -> u64 {
+    let names = names.iter().filter(|name| is_hidden(name));
+    let files = files.iter().filter(|file| file.split(|byte| *byte == b'/').any(is_hidden));
+    (names.count() + files.count()) as u64
 }
 
 fn encode_pool<S: AsRef<[u8]> + Sync>(encoder: &PoolEncoder<'_, S>) -> Result<EncodedPool, Error> {

@@ -60,6 +60,14 @@ pub enum Error {
         /// Why it failed.
         source: std::io::Error,
     },
+    /// A file that was given as a symbol map is none.
+    #[error("{}: not a symbol map: {found}", path.display())]
+    NotASymbolMap {
+        /// The file.
+        path: PathBuf,
+        /// What it is instead.
+        found: String,
+    },
     /// The index that is to be replaced was made by a newer symdex.
     #[error("{}: not replaced: {source}", path.display())]
     NewerIndex {
@@ -77,7 +85,7 @@ impl Error {
     /// Whether the file is of a kind, or lacks a part, that is not supported, as opposed to damaged.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
-        matches!(self, Error::NotADebugFile { .. } | Error::Unsupported { .. })
+        matches!(self, Error::NotADebugFile { .. } | Error::NotASymbolMap { .. } | Error::Unsupported { .. })
     }
 
     /// Whether the file is damaged.

@@ -8,6 +8,7 @@ use symdex::{Arch, ImageId, RowRule};
 
 use crate::error::Error;
 use crate::slice::Slice;
+use crate::symbol_map::SymbolMap;
 use crate::symbols::{self, FunctionSymbol};
 
 /// What gimli reads from: the bytes of the slice. Every Mach-O architecture that is still in use is little-endian.
@@ -28,6 +29,8 @@ pub struct Image<'d> {
     pub(crate) aranges: gimli::DebugAranges<Reader<'d>>,
     /// Functions of the symbol table, sorted by address, one for each.
     pub symbols: Vec<FunctionSymbol<'d>>,
+    /// What hidden names stand for.
+    pub(crate) symbol_map: Option<&'d SymbolMap>,
 }
 
 impl<'d> Image<'d> {
@@ -44,6 +47,20 @@ impl<'d> Image<'d> {
             Some(0xcf) => load::<macho::MachHeader64<Endianness>>(&slice.arch, bytes, name),
             _ => load::<macho::MachHeader32<Endianness>>(&slice.arch, bytes, name),
         }
+    }
+
+    /// The image with the names that `map` knows in the place of hidden ones.
+    #[must_use]
+    pub fn with_symbol_map(mut self, map: &'d SymbolMap) -> Self {
+        for symbol in &mut self.symbols {
+            symbol.name = symbol.name.map(|name| map.resolve_symbol(name));
+        }
+        Self { symbol_map: Some(map), ..self }
+    }
+
+    /// What a name, a path or a part of one stands for, if it is hidden; otherwise itself.
+    pub(crate) fn resolve(&self, text: &'d [u8]) -> &'d [u8] {
+        self.symbol_map.map_or(text, |map| map.resolve(text))
     }
 
     /// Whether the slice has debug information, as opposed to a symbol table alone.
@@ -150,7 +167,7 @@ fn load<'d, Mach: MachHeader<Endian = Endianness>>(
         executable,
     };
     let aranges = gimli::DebugAranges::new(aranges, LittleEndian);
-    Ok(Image { info, debug_size: bytes.len() as u64, dwarf, aranges, symbols })
+    Ok(Image { info, debug_size: bytes.len() as u64, dwarf, aranges, symbols, symbol_map: None })
 }
 
 /// Whether the file holds all of its debug information, be it read here or not (the last sections, the accelerator tables, are

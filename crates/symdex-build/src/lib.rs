@@ -15,11 +15,14 @@ mod pools;
 pub mod publish;
 mod report;
 mod slice;
+mod symbol_map;
 mod symbols;
 
 pub use build::{Built, Options, build};
 pub use error::Error;
 pub use image::Image;
 pub use input::find;
+pub use report::{BuildReport, TextCoverage};
 pub use slice::{Slice, slices, slices_for};
+pub use symbol_map::{SymbolMap, SymbolMaps};
 pub use symbols::FunctionSymbol;

@@ -59,14 +59,18 @@ struct LiveUnit<'d> {
 
 impl<'d> Merge<'d> {
     pub(crate) fn new(chunk_span: u32) -> Self {
-        let cutter =
-            Cutter { chunk_span: u64::from(chunk_span), job: None, done: Vec::new(), last: None, ranges: 0 };
+        let cutter = Cutter { chunk_span: u64::from(chunk_span), ..Cutter::default() };
         Self { units: Vec::new(), pending: Vec::new(), merged: 0, cutter, functions: 0 }
     }
 
     /// How many ranges were merged so far.
     pub(crate) fn ranges(&self) -> u64 {
         self.cutter.ranges
+    }
+
+    /// How many bytes they cover, and how many of these with a function.
+    pub(crate) fn covered(&self) -> (u64, u64) {
+        (self.cutter.covered, self.cutter.covered_function)
     }
 
     /// Takes in a unit.
@@ -183,6 +187,7 @@ impl<'d> LiveUnit<'d> {
 }
 
 /// Cuts ranges at the boundaries of chunks.
+#[derive(Default)]
 struct Cutter {
     chunk_span: u64,
     /// The chunk at hand.
@@ -191,6 +196,9 @@ struct Cutter {
     /// The last range, by its unit's own numbers, to notice one that goes on.
     last: Option<(usize, Range)>,
     ranges: u64,
+    /// Bytes that ranges cover, and how many of these with a function.
+    covered: u64,
+    covered_function: u64,
 }
 
 impl Cutter {
@@ -201,6 +209,9 @@ impl Cutter {
         };
         self.ranges += u64::from(!self.last.is_some_and(goes_on));
         self.last = Some((unit_number, range));
+        let size = range.end - range.start;
+        self.covered += size;
+        self.covered_function += if range.function_start.is_some() { size } else { 0 };
         let mut start = range.start;
         while start < range.end {
             let index = start / self.chunk_span;

@@ -73,7 +73,7 @@ pub fn find_index(folder: &Path, id: &ImageId) -> io::Result<Option<PathBuf>> {
 /// Puts `index` into `folder`, which is made where it is missing.
 ///
 /// Where an index of the same id is there already, the one with more functions stays, then the one with more ranges, then the
-/// one with the smaller digest: whichever of two indexes comes first, the same one is there in the end. To that end processes
+/// one that lacks less (names that are hidden in one and known in the other), then the one with the smaller digest: whichever of two indexes comes first, the same one is there in the end. To that end processes
 /// and threads that publish into one folder take turns, where the platform can lock a folder (all but Windows).
 ///
 /// # Errors
@@ -125,9 +125,11 @@ fn compare<B: AsRef<[u8]>>(new: &Index<B>, existing: &[u8]) -> Result<Outcome, s
 }
 
 /// What of two indexes the one that stays has more of.
-fn rank<B: AsRef<[u8]>>(index: &Index<B>) -> (u64, u64, Reverse<u128>) {
+fn rank<B: AsRef<[u8]>>(index: &Index<B>) -> (u64, u64, Reverse<u64>, Reverse<u128>) {
     let counts = index.metadata().counts;
-    (counts.functions, counts.ranges, Reverse(u128::from_le_bytes(index.digest())))
+    let lacks =
+        index.metadata().partial.iter().fold(0, |sum: u64, partial| sum.saturating_add(partial.count));
+    (counts.functions, counts.ranges, Reverse(lacks), Reverse(u128::from_le_bytes(index.digest())))
 }
 
 /// Puts `bytes` at `path` in one step: a file beside it, made durable, then renamed. Until then the file deletes itself.

@@ -1,25 +1,69 @@
-//! What a build could not do, by reason.
+//! What a build could not do, and what it left out, by reason.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use symdex::Partial;
 
+/// What became of the debug information, beside what the index's metadata says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BuildReport {
+    /// Units that could not be read, or not to their end. Why is among the metadata's partial answers.
+    pub failed_units: u64,
+    /// Address ranges and line sequences that were left out because they state no code of the image, by reason.
+    pub dropped: BTreeMap<&'static str, u64>,
+    /// Names and paths that are still hidden, because there was no symbol map or it lacks them.
+    pub hidden_names: u64,
+    /// How much code has answers.
+    pub coverage: TextCoverage,
+}
+
+/// Bytes of the executable sections, and how many of them each table of an index covers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TextCoverage {
+    /// All there are.
+    pub executable: u64,
+    /// With a function or a line in the `dwarf` table.
+    pub dwarf: u64,
+    /// With a function in the `dwarf` table.
+    pub dwarf_function: u64,
+    /// With a function in the `symbol_table` table.
+    pub symbol_table: u64,
+}
+
 /// Reasons and counts of what an index lacks; the same file gives the same problems, on any number of threads.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Problems(BTreeMap<String, u64>);
+pub(crate) struct Problems {
+    lost: BTreeMap<String, u64>,
+    dropped: BTreeMap<&'static str, u64>,
+    failed_units: BTreeSet<usize>,
+    hidden_names: u64,
+}
 
 impl Problems {
+    /// Answers that are lost.
     pub(crate) fn add(&mut self, reason: &str, count: u64) {
         if count != 0 {
-            *self.0.entry(reason.to_owned()).or_default() += count;
+            *self.lost.entry(reason.to_owned()).or_default() += count;
         }
+    }
+
+    /// Something left out that states no code of the image: no answer is lost.
+    pub(crate) fn dropped(&mut self, reason: &'static str) {
+        *self.dropped.entry(reason).or_default() += 1;
+    }
+
+    /// Names that are in the index as they were hidden.
+    pub(crate) fn hidden(&mut self, count: u64) {
+        self.hidden_names += count;
+        self.add("hidden names that no symbol map resolved", count);
     }
 
     /// A unit, by its offset in `.debug_info`, that could not be read, or not to its end.
     pub(crate) fn unit(&mut self, offset: usize, error: &str) {
         const LISTED: usize = 20;
+        self.failed_units.insert(offset);
         // A hostile file has any number of bad units, and each its own text; the first ones say enough.
-        if self.0.len() < LISTED {
+        if self.lost.len() < LISTED {
             self.add(&format!("unit at {offset:#x}: {error}"), 1);
         } else {
             self.add("more units that could not be read", 1);
@@ -27,10 +71,20 @@ impl Problems {
     }
 
     pub(crate) fn merge(&mut self, other: Problems) {
-        other.0.into_iter().for_each(|(reason, count)| *self.0.entry(reason).or_default() += count);
+        other.lost.into_iter().for_each(|(reason, count)| *self.lost.entry(reason).or_default() += count);
+        other
+            .dropped
+            .into_iter()
+            .for_each(|(reason, count)| *self.dropped.entry(reason).or_default() += count);
+        self.failed_units.extend(other.failed_units);
+        self.hidden_names += other.hidden_names;
     }
 
-    pub(crate) fn into_partial(self) -> Vec<Partial> {
-        self.0.into_iter().map(|(reason, count)| Partial { reason, count }).collect()
+    /// What the metadata says is lost, and what the build reports.
+    pub(crate) fn finish(self, coverage: TextCoverage) -> (Vec<Partial>, BuildReport) {
+        let partial = self.lost.into_iter().map(|(reason, count)| Partial { reason, count }).collect();
+        let failed_units = self.failed_units.len() as u64;
+        let Self { dropped, hidden_names, .. } = self;
+        (partial, BuildReport { failed_units, dropped, hidden_names, coverage })
     }
 }

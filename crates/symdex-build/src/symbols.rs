@@ -4,6 +4,7 @@ use object::read::macho::{MachHeader, Nlist};
 use object::{Endianness, macho};
 
 use crate::error::Error;
+use crate::symbol_map::is_hidden;
 
 /// A function as the symbol table has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +105,9 @@ fn named_starts<'d, Mach: MachHeader<Endian = Endianness>>(
             _ if symbol.n_type().0 & macho::N_EXT.0 != 0 => 0,
             _ => 1,
         };
-        let name = Some(name.strip_prefix(b"_").unwrap_or(name)).filter(|name| !name.is_empty());
+        // A hidden name begins with two underscores of its own.
+        let bare = name.strip_prefix(b"_").filter(|_| !is_hidden(name)).unwrap_or(name);
+        let name = Some(bare).filter(|name| !name.is_empty());
         starts.push(Start { start, rank, name });
     }
     Ok(starts)

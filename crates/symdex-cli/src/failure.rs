@@ -104,7 +104,10 @@ impl Failure {
     pub(crate) fn debug_file(path: &Path, error: &symdex_build::Error) -> Self {
         use symdex_build::Error;
         let message = match error {
-            Error::Io { .. } | Error::NoDebugFile { .. } | Error::NewerIndex { .. } => error.to_string(),
+            Error::Io { .. }
+            | Error::NoDebugFile { .. }
+            | Error::NotASymbolMap { .. }
+            | Error::NewerIndex { .. } => error.to_string(),
             error => format!("{}: {error}", path.display()),
         };
         Self::new(Kind::of_debug_file(error), message)

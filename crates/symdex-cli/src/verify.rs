@@ -4,9 +4,10 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use symdex::{ImageId, Index, Verified};
-use symdex_build::Image;
 use symdex_build::audit::{AuditReport, audit};
+use symdex_build::{Image, SymbolMaps};
 
+use crate::build::symbol_maps;
 use crate::failure::{self, Failure, Kind, complain};
 use crate::{open, text};
 
@@ -23,6 +24,9 @@ pub(crate) struct Args {
     /// Compare every answer with this debug file: a dSYM, or the DWARF file inside one
     #[arg(long, value_name = "DEBUGFILE")]
     against: Option<PathBuf>,
+    /// The symbol maps the index was built with: <UUID>.bcsymbolmap, or a folder of them; may be repeated
+    #[arg(long, value_name = "FILE|DIR", requires = "against")]
+    symbol_map: Vec<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -43,7 +47,7 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
         path.display()
     )?;
     match &args.against {
-        Some(debug_file) => report_against(&path, &index, debug_file),
+        Some(debug_file) => report_against(&path, &index, debug_file, &symbol_maps(&args.symbol_map)?),
         None => Ok(None),
     }
 }
@@ -53,8 +57,9 @@ fn report_against<B: AsRef<[u8]> + Sync>(
     path: &Path,
     index: &Index<B>,
     debug_file: &Path,
+    maps: &SymbolMaps,
 ) -> failure::Outcome {
-    let report = audit_against(path, index, debug_file)?;
+    let report = audit_against(path, index, debug_file, maps)?;
     write!(io::stdout(), "{report}")?;
     let failures = report.failures();
     failures.iter().for_each(|failure| complain(&format!("{}: {failure}", path.display())));
@@ -65,6 +70,7 @@ fn audit_against<B: AsRef<[u8]> + Sync>(
     path: &Path,
     index: &Index<B>,
     debug_file: &Path,
+    maps: &SymbolMaps,
 ) -> Result<AuditReport, Failure> {
     // A slice that cannot be read may be another architecture's: it counts only where nothing else is found.
     let mut unreadable = None;
@@ -80,6 +86,11 @@ fn audit_against<B: AsRef<[u8]> + Sync>(
                     unreadable.get_or_insert(of_file(error));
                     continue;
                 }
+            };
+            let map = maps.of(&image.info.id, &file).map_err(of_file)?;
+            let image = match &map {
+                Some(map) => image.with_symbol_map(map),
+                None => image,
             };
             return audit(&image, index).map_err(|error| match error {
                 symdex_build::Error::Index(error) => Failure::index(path, &error),

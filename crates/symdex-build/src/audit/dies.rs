@@ -165,7 +165,10 @@ impl<'d> Walk<'_, 'd> {
             gimli::DW_AT_low_pc => attributes.low_pc = self.unit.attr_address(value).ok().flatten(),
             gimli::DW_AT_high_pc => attributes.high_pc = Some(value),
             gimli::DW_AT_ranges => attributes.ranges = Some(value),
-            gimli::DW_AT_name => attributes.name = self.unit.attr_string(value).ok().map(|name| name.slice()),
+            gimli::DW_AT_name => {
+                let name = self.unit.attr_string(value).ok();
+                attributes.name = name.map(|name| self.image.resolve(name.slice()));
+            }
             gimli::DW_AT_call_file => {
                 attributes.call_file = match value {
                     AttributeValue::FileIndex(file) => Some(file),

@@ -54,7 +54,7 @@ impl Lines {
         lines.addresses.sort_unstable();
         lines.addresses.dedup();
         lines.statements = lines.rows.iter().map(|row| (row.file, row.line)).collect();
-        lines.files = files(unit, header, &defined);
+        lines.files = files(unit, image, header, &defined);
         Ok(lines)
     }
 
@@ -146,12 +146,13 @@ fn pick(mut rows: std::ops::Range<usize>, rule: RowRule) -> Option<usize> {
 /// The paths of a program, by file number.
 fn files<'d>(
     unit: UnitRef<'_, Reader<'d>>,
+    image: &Image<'d>,
     header: &LineProgramHeader<Reader<'d>>,
     defined: &[FileEntry<Reader<'d>>],
 ) -> Vec<Option<Vec<u8>>> {
-    let stated = header.file_names().iter().chain(defined).map(|file| path(unit, header, file));
+    let stated = header.file_names().iter().chain(defined).map(|file| path(unit, image, header, file));
     // Numbers begin at 1 up to DWARF 4, where 0 is the unit's own file, and at 0 from 5 on.
-    let own = header.file(0).map(|file| path(unit, header, file)).unwrap_or_default();
+    let own = header.file(0).map(|file| path(unit, image, header, file)).unwrap_or_default();
     let own = if header.version() <= 4 { Some(own) } else { None };
     own.into_iter().chain(stated).collect()
 }
@@ -159,20 +160,22 @@ fn files<'d>(
 /// comp_dir, directory and name, each behind the one before it unless it is absolute.
 fn path<'d>(
     unit: UnitRef<'_, Reader<'d>>,
+    image: &Image<'d>,
     header: &LineProgramHeader<Reader<'d>>,
     file: &FileEntry<Reader<'d>>,
 ) -> Option<Vec<u8>> {
-    let name = unit.attr_string(file.path_name()).ok()?.slice();
+    let string = |value| unit.attr_string(value).ok().map(|string| image.resolve(string.slice()));
+    let name = string(file.path_name())?;
     if name == b"<compiler-generated>" {
         return Some(name.to_vec());
     }
     let directory = match file.directory_index() {
         // comp_dir, implied up to DWARF 4 and listed from 5 on.
         0 => None,
-        _ => file.directory(header).and_then(|directory| unit.attr_string(directory).ok()),
+        _ => file.directory(header).and_then(string),
     };
     let mut path = Vec::new();
-    for part in [unit.comp_dir.map(|dir| dir.slice()), directory.map(|dir| dir.slice()), Some(name)] {
+    for part in [unit.comp_dir.map(|dir| image.resolve(dir.slice())), directory, Some(name)] {
         let part = part.unwrap_or_default();
         let separator = if is_windows_root(&path) { b'\\' } else { b'/' };
         if part.starts_with(b"/") || is_windows_root(part) || part.get(1..3) == Some(b":/") {

@@ -140,7 +140,7 @@ impl<B: AsRef<[u8]>> Comparison<'_, '_, B> {
         let Self { facts, index, peer, scratch, exact, statement, report } = self;
         let place = facts.place(offset, scratch);
         let expected = facts.expected(&place, offset);
-        let theirs = theirs(peer, facts.image.info.base + offset);
+        let theirs = theirs(facts.image, peer, offset);
         let ours = ours(index, offset, LinePolicy::Exact, exact)?;
         let ours_statement = ours_frames(index, offset, LinePolicy::Statement, statement)?;
 
@@ -265,21 +265,33 @@ fn statement_frames<'f>(
     frames
 }
 
-fn theirs<'c>(peer: &'c addr2line::Context<Reader<'_>>, svma: u64) -> Theirs<'c> {
+/// addr2line's answer; it knows nothing of symbol maps, so hidden names are resolved in it.
+fn theirs<'c>(image: &'c Image<'_>, peer: &'c addr2line::Context<Reader<'_>>, offset: u64) -> Theirs<'c> {
     let frames = || {
-        let mut found = peer.find_frames(svma).skip_all_loads()?;
+        let mut found = peer.find_frames(image.info.base + offset).skip_all_loads()?;
         let mut frames = Vec::new();
         while let Some(frame) = found.next()? {
             let location = frame.location.as_ref();
             frames.push(Frame {
-                name: frame.function.map(|function| Cow::Borrowed(function.name.slice())),
-                file: location.and_then(|location| location.file).map(|f| Cow::Borrowed(f.as_bytes())),
+                name: frame.function.map(|function| Cow::Borrowed(image.resolve(function.name.slice()))),
+                file: location.and_then(|location| location.file).map(|file| resolved_path(image, file)),
                 line: location.and_then(|location| location.line),
             });
         }
         Ok::<_, gimli::Error>(frames)
     };
     frames().map_or_else(|error| Theirs::Error(error.to_string()), Theirs::Frames)
+}
+
+/// `path` with each of its parts resolved, from the last absolute one on.
+fn resolved_path<'p>(image: &'p Image<'_>, path: &'p str) -> Cow<'p, [u8]> {
+    if image.symbol_map.is_none() {
+        return Cow::Borrowed(path.as_bytes());
+    }
+    let parts: Vec<&[u8]> = path.split('/').map(|part| image.resolve(part.as_bytes())).collect();
+    let is_absolute = |part: &&[u8]| part.starts_with(b"/");
+    let first = parts.iter().rposition(is_absolute).unwrap_or(0);
+    Cow::Owned(parts[first..].join(&b"/"[..]))
 }
 
 fn theirs_text(theirs: &Theirs<'_>) -> String {

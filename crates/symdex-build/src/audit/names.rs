@@ -121,8 +121,9 @@ fn link<'d>(facts: &Facts<'_, 'd>, die: usize) -> Option<(Link<'d>, Option<usize
     let mut link = Link { linkage: None, name: None, scope };
     let mut origin = None;
     let string = |value: AttributeValue<Reader<'d>>| {
+        let name = reference.attr_string(value).ok().map(|string| facts.image.resolve(string.slice()));
         // An empty name is none.
-        reference.attr_string(value).ok().map(|s| s.slice()).filter(|name| !name.is_empty())
+        name.filter(|name| !name.is_empty())
     };
     for spec in abbreviation.attributes() {
         let attribute = entries.read_attribute(*spec).ok()?;

@@ -72,7 +72,7 @@ pub(crate) fn functions<'d>(
         functions.problems.unit(entry.offset, &error.to_string());
     }
     functions.problems.add("inlined subroutines nested too deeply", too_deep);
-    functions.problems.add("inverted or unreadable ranges of functions", bad_ranges);
+    functions.problems.add("unreadable range lists of functions", bad_ranges);
     functions.problems.add("names whose origins form a circle or a long chain", names.too_long);
     functions
 }
@@ -206,20 +206,22 @@ impl<'d> Walk<'_, 'd> {
     fn ranges(&mut self, attributes: &Attributes<'d>) -> Vec<(u64, u64)> {
         let mut ranges: Vec<(u64, u64)> = Vec::new();
         let image = self.image;
-        let (mut read, mut inverted) = (0, 0);
+        let mut read = 0;
+        let problems = &mut self.functions.problems;
         let left = self.range_budget.saturating_sub(self.functions.range_entries);
         let result = attributes.each_range(image, self.entry, |start, end| {
             read += 1;
-            // Wherever code was dropped, linkers leave 0, 1, -1 or -2: none of them lies in an executable section. An empty
-            // range is no loss either.
             match image.executable_part(start, end) {
                 Some(part) => ranges.push(part),
-                None => inverted += u64::from(start > end),
+                None if start > end => problems.dropped("inverted ranges of functions"),
+                None if start == end => problems.dropped("empty ranges of functions"),
+                // Wherever code was dropped, linkers leave 0, 1, -1 or -2.
+                None => problems.dropped("ranges of functions outside of the executable sections"),
             }
             if read > left { Err(gimli::Error::OffsetOutOfBounds(read)) } else { Ok(()) }
         });
         self.functions.range_entries += read;
-        self.bad_ranges += inverted + u64::from(result.is_err());
+        self.bad_ranges += u64::from(result.is_err());
         ranges.sort_unstable();
         ranges.dedup_by(|next, last| {
             let joined = next.0 <= last.1;

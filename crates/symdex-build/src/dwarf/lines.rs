@@ -69,7 +69,7 @@ impl<'d> Lines<'d> {
             overflows: false,
             sequences: Vec::new(),
             ends: Vec::new(),
-            bad: 0,
+            problems,
         };
         loop {
             match rows.next_row() {
@@ -78,12 +78,11 @@ impl<'d> Lines<'d> {
                 // An advance below zero, as where a sequence ends below its start: gimli reads on behind it.
                 Err(gimli::Error::AddressOverflow) => reader.overflows = true,
                 Err(error) => {
-                    problems.unit(unit.offset, &format!("its line table: {error}"));
+                    reader.problems.unit(unit.offset, &format!("its line table: {error}"));
                     break;
                 }
             }
         }
-        problems.add("line sequences that end where or before they start", reader.bad);
         let SequenceReader { sequences, mut ends, .. } = reader;
         ends.sort_by_key(|end| end.at);
         ends.dedup_by_key(|end| end.at);
@@ -98,13 +97,14 @@ impl<'d> Lines<'d> {
         let header = self.header.as_ref()?;
         let file = header.file(index)?;
         let string = |value: AttributeValue<Reader<'d>>| {
-            image.dwarf.attr_string(&unit.unit, value).ok().map(|string| string.slice())
+            image.dwarf.attr_string(&unit.unit, value).ok().map(|string| image.resolve(string.slice()))
         };
         let name = string(file.path_name())?;
         if name == b"<compiler-generated>" {
             return Some(name.to_vec());
         }
-        let mut path = unit.unit.comp_dir.map(|comp_dir| comp_dir.slice().to_vec()).unwrap_or_default();
+        let comp_dir = unit.unit.comp_dir.map(|comp_dir| image.resolve(comp_dir.slice()));
+        let mut path = comp_dir.map(<[u8]>::to_vec).unwrap_or_default();
         // Directory 0 is comp_dir: implied up to DWARF 4, listed in 5.
         if file.directory_index() != 0
             && let Some(directory) = file.directory(header).and_then(string)
@@ -134,8 +134,11 @@ fn push(path: &mut Vec<u8>, part: &[u8]) {
     path.extend_from_slice(part);
 }
 
+/// Why the rows of a sequence are lost: it leaves the address space, or wraps in it.
+const BACKWARDS: &str = "line sequences that end before they start";
+
 /// Collects rows into sequences.
-struct SequenceReader<'a, 'd> {
+struct SequenceReader<'a, 'p, 'd> {
     image: &'a Image<'d>,
     /// Rows of the sequence being read; `start` is still an SVMA.
     pending: Vec<Row>,
@@ -143,10 +146,10 @@ struct SequenceReader<'a, 'd> {
     overflows: bool,
     sequences: Vec<Sequence>,
     ends: Vec<SequenceEnd>,
-    bad: u64,
+    problems: &'p mut Problems,
 }
 
-impl SequenceReader<'_, '_> {
+impl SequenceReader<'_, '_, '_> {
     fn row(&mut self, row: &gimli::LineRow) {
         let (file, line) = (row.file_index(), Id32::new(row.line().map_or(0, std::num::NonZeroU64::get)));
         if !row.end_sequence() {
@@ -156,14 +159,19 @@ impl SequenceReader<'_, '_> {
         }
         let rows = std::mem::take(&mut self.pending);
         if std::mem::take(&mut self.overflows) {
-            self.bad += 1;
-            return;
+            return self.problems.add(BACKWARDS, 1);
         }
-        let Some(first) = rows.iter().map(|row| row.start).min() else { return };
-        // Code that was dropped lies at 0, 1, -1 or -2: not in an executable section.
+        // Units without code keep a lone end_sequence row.
+        let Some(first) = rows.iter().map(|row| row.start).min().filter(|first| *first != row.address())
+        else {
+            return self.problems.dropped("empty line sequences");
+        };
         let Some((start, end)) = self.image.executable_part(first, row.address()) else {
-            self.bad += u64::from(self.image.executable_part(first, first.saturating_add(1)).is_some());
-            return;
+            return match self.image.executable_part(first, first.saturating_add(1)) {
+                Some(_) => self.problems.add(BACKWARDS, 1),
+                // Code that was dropped lies at 0, 1, -1 or -2.
+                None => self.problems.dropped("line sequences outside of the executable sections"),
+            };
         };
         let rows = finish_rows(rows, self.image.info.base, end, self.image.info.row_rule);
         self.sequences.push(Sequence { start, end, rows });

@@ -107,6 +107,7 @@ impl<'a, 'd> Names<'a, 'd> {
 
     fn string(&self, unit: usize, value: Option<AttributeValue<Reader<'d>>>) -> Option<&'d [u8]> {
         let string = self.image.dwarf.attr_string(&self.units.all[unit].unit, value?).ok()?.slice();
+        let string = self.image.resolve(string);
         Some(&string[..string.len().min(MAX_NAME)]).filter(|string| !string.is_empty())
     }
 

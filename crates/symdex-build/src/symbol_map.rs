@@ -1,0 +1,211 @@
+//! BCSymbolMaps: what the names are that a build from bitcode hides as `__hidden#12_`.
+//!
+//! Where an app was uploaded as bitcode, its symbols were hidden before: `__hidden#12_` stands in the debug file for line 12 of
+//! `<UUID>.bcsymbolmap`. The store compiled it again, into images with other ids, so that the UUID may be the original one: a
+//! dSYM says which that is in `Contents/Resources/<its own UUID>.plist`.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use symdex::ImageId;
+use walkdir::WalkDir;
+
+use crate::error::Error;
+
+const HIDDEN: &[u8] = b"__hidden#";
+
+/// Whether `name` stands for a line of a symbol map.
+pub(crate) fn is_hidden(name: &[u8]) -> bool {
+    name.starts_with(HIDDEN)
+}
+
+/// The names of one symbol map.
+pub struct SymbolMap {
+    text: Vec<u8>,
+    /// Where each name begins, and where the last one ends.
+    borders: Vec<usize>,
+}
+
+impl SymbolMap {
+    /// Reads the text of a symbol map.
+    ///
+    /// # Errors
+    ///
+    /// What it is instead: not a symbol map, or one of another version than 2.0.
+    pub fn parse(text: Vec<u8>) -> Result<Self, String> {
+        let mut lines = text.split_inclusive(|byte| *byte == b'\n');
+        let version = lines.next().unwrap_or_default();
+        match without_end(version).strip_prefix(b"BCSymbolMap Version: ") {
+            Some(b"2.0") => {}
+            Some(version) => {
+                return Err(format!("a BCSymbolMap of version {}", String::from_utf8_lossy(version)));
+            }
+            None => return Err("a file without the line \"BCSymbolMap Version: 2.0\"".to_owned()),
+        }
+        let mut borders = vec![version.len()];
+        borders.extend(lines.scan(version.len(), |at, line| {
+            *at += line.len();
+            Some(*at)
+        }));
+        Ok(Self { text, borders })
+    }
+
+    /// The name that `name` stands for; `name` itself where it is not hidden, or the map has no such line.
+    #[must_use]
+    pub fn resolve<'m>(&'m self, name: &'m [u8]) -> &'m [u8] {
+        self.line(name).unwrap_or(name)
+    }
+
+    /// As [`Self::resolve`], without Mach-O's underscore: lines that name symbols have it, as the symbol table would.
+    pub(crate) fn resolve_symbol<'m>(&'m self, name: &'m [u8]) -> &'m [u8] {
+        let symbol = self.line(name).map(|line| line.strip_prefix(b"_").unwrap_or(line));
+        symbol.filter(|symbol| !symbol.is_empty()).unwrap_or(name)
+    }
+
+    /// Bytes of text.
+    pub(crate) fn size(&self) -> u64 {
+        self.text.len() as u64
+    }
+
+    fn line(&self, name: &[u8]) -> Option<&[u8]> {
+        let digits = name.strip_prefix(HIDDEN)?.strip_suffix(b"_")?;
+        let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+        let number: usize = std::str::from_utf8(digits).ok().filter(|_| is_number)?.parse().ok()?;
+        let (start, end) = (*self.borders.get(number)?, *self.borders.get(number.checked_add(1)?)?);
+        let line = without_end(&self.text[start..end]);
+        // A 1 before a name tells LLVM to leave it as it is.
+        Some(line.strip_prefix(b"\x01").unwrap_or(line)).filter(|line| !line.is_empty())
+    }
+}
+
+/// A line without the characters that end it.
+fn without_end(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+impl std::fmt::Debug for SymbolMap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SymbolMap({} names)", self.borders.len() - 1)
+    }
+}
+
+/// Where symbol maps are, by UUID.
+#[derive(Debug, Default)]
+pub struct SymbolMaps {
+    maps: HashMap<ImageId, PathBuf>,
+    /// What says which UUID an image had before it was compiled again, by the one it has.
+    plists: HashMap<ImageId, PathBuf>,
+}
+
+impl SymbolMaps {
+    /// The symbol maps among `paths`: `<UUID>.bcsymbolmap` files, and folders, of which every such file below is one. The symbol
+    /// maps themselves are not read yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] where something cannot be read, [`Error::NotASymbolMap`] for a file that is named otherwise.
+    pub fn find(paths: &[PathBuf]) -> Result<Self, Error> {
+        let mut found = Self::default();
+        for path in paths {
+            for entry in WalkDir::new(path).sort_by_file_name() {
+                let entry = entry.map_err(|error| {
+                    let path = error.path().unwrap_or(path).to_owned();
+                    Error::Io { doing: "read", path, source: error.into() }
+                })?;
+                let known = !entry.file_type().is_dir() && found.add(entry.path());
+                if entry.depth() == 0 && !entry.file_type().is_dir() && !known {
+                    let what = "a file that is not named <UUID>.bcsymbolmap".to_owned();
+                    return Err(Error::NotASymbolMap { path: path.clone(), found: what });
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether `path` is named as a symbol map, or as what leads to one.
+    fn add(&mut self, path: &Path) -> bool {
+        let id = path.file_stem().and_then(|stem| stem.to_str()?.parse::<ImageId>().ok());
+        let Some(id) = id.filter(|id| id.as_bytes().len() == 16) else { return false };
+        let kind = path.extension().unwrap_or_default();
+        if kind.eq_ignore_ascii_case("bcsymbolmap") {
+            self.maps.entry(id).or_insert_with(|| path.to_owned());
+            return true;
+        }
+        if kind.eq_ignore_ascii_case("plist") {
+            self.plists.entry(id).or_insert_with(|| path.to_owned());
+        }
+        false
+    }
+
+    /// The symbol map of the image `id` in `debug_file`, found by that id or by the original one; `None` where there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] where it cannot be read, [`Error::NotASymbolMap`] where it is something else.
+    pub fn of(&self, id: &ImageId, debug_file: &Path) -> Result<Option<SymbolMap>, Error> {
+        let path = match self.maps.get(id) {
+            Some(path) => Some(path),
+            None if self.maps.is_empty() => None,
+            None => self.maps.get(&self.original(id, debug_file)?),
+        };
+        let Some(path) = path else { return Ok(None) };
+        let text = std::fs::read(path).map_err(|source| unreadable(path, source))?;
+        let map = SymbolMap::parse(text);
+        map.map(Some).map_err(|found| Error::NotASymbolMap { path: path.clone(), found })
+    }
+
+    /// The file name of the symbol map of the image `id` in `debug_file`.
+    #[must_use]
+    pub fn wanted(&self, id: &ImageId, debug_file: &Path) -> String {
+        let id = self.original(id, debug_file).unwrap_or_else(|_| id.clone());
+        format!("{}.bcsymbolmap", uuid(&id))
+    }
+
+    /// The UUID that the image `id` in `debug_file` had before it was compiled again; the one it has, where nothing says otherwise.
+    fn original(&self, id: &ImageId, debug_file: &Path) -> Result<ImageId, Error> {
+        // A bundle has it in Resources, the debug file in Resources/DWARF.
+        let folders = debug_file.ancestors().skip(1).take(2);
+        let beside = folders.flat_map(|folder| {
+            let upper = uuid(id);
+            let names = [format!("{}.plist", upper.to_lowercase()), format!("{upper}.plist")];
+            names.map(|name| folder.join(name))
+        });
+        let given = self.plists.get(id).cloned();
+        let Some(path) = beside.filter(|path| path.is_file()).chain(given).next() else {
+            return Ok(id.clone());
+        };
+        Ok(original_id(&path)?.unwrap_or_else(|| id.clone()))
+    }
+}
+
+fn unreadable(path: &Path, source: io::Error) -> Error {
+    Error::Io { doing: "read", path: path.to_owned(), source }
+}
+
+/// `DBGOriginalUUID` of a property list; `None` where it has none.
+fn original_id(path: &Path) -> Result<Option<ImageId>, Error> {
+    /// Real ones have a few hundred bytes. This bounds how deep values nest, too.
+    const MAX_SIZE: u64 = 64 << 10;
+    let mut bytes = Vec::new();
+    let file = File::open(path).and_then(|file| file.take(MAX_SIZE).read_to_end(&mut bytes));
+    file.map_err(|source| unreadable(path, source))?;
+    let malformed = |error| Error::Malformed { what: format!("{}: {error}", path.display()) };
+    // A binary one could state values that grow without bound, and nobody writes it.
+    let value = plist::Value::from_reader_xml(io::Cursor::new(bytes)).map_err(malformed)?;
+    let original = value.as_dictionary().and_then(|dictionary| dictionary.get("DBGOriginalUUID"));
+    Ok(original.and_then(|original| original.as_string()?.parse().ok()))
+}
+
+/// An id as files are named by it: capital digits in groups of 8, 4, 4, 4 and 12.
+fn uuid(id: &ImageId) -> String {
+    let mut text = id.to_string().to_uppercase();
+    for at in [20, 16, 12, 8] {
+        if at < text.len() {
+            text.insert(at, '-');
+        }
+    }
+    text
+}

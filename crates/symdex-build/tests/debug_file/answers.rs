@@ -1,0 +1,97 @@
+//! What an index answers, as text.
+
+use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
+use symdex_build::{Image, Slice, slices};
+
+/// The first slice of a debug file.
+fn slice(file: &[u8]) -> Slice<'_> {
+    slices(file).expect("a Mach-O file").remove(0)
+}
+
+/// The index of a debug file's first slice, and what was said of it.
+pub(crate) fn built(file: &[u8]) -> symdex_build::Built {
+    let image = Image::load(&slice(file), "made-up").expect("loads");
+    symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds")
+}
+
+/// What the index of a debug file's first slice answers: a line for each range of `table`.
+///
+/// A line is `START..END FRAME < CALLER`, in image offsets; a frame is `name file:line`, with paths from `/src` on, `-` for what
+/// there is not, and ` [statement file:line]` behind it where that policy has another line.
+pub(crate) fn answers(file: &[u8], table: Table) -> Vec<String> {
+    image_answers(&Image::load(&slice(file), "made-up").expect("loads"), table)
+}
+
+pub(crate) fn image_answers(image: &Image<'_>, table: Table) -> Vec<String> {
+    let built = symdex_build::build(image, &Default::default(), &|_, _| {}).expect("builds");
+    let index = Index::open(built.bytes).expect("just written");
+    index.verify().expect("whole");
+    let mut lines = Vec::new();
+    for chunk in index.chunks(table) {
+        for range in chunk.expect("whole").1.ranges {
+            let answer = match table {
+                Table::Dwarf => frames(&index, range.start),
+                Table::SymbolTable => {
+                    let exact = range.exact as usize;
+                    let chunk = index.chunk(table, range.start / 0x8000).expect("whole");
+                    let name = chunk.locs[exact].name;
+                    let mut strings = index.strings();
+                    name.map_or("-".to_owned(), |id| text(strings.name(id).expect("whole")))
+                }
+            };
+            lines.push(format!("{:x}..{:x} {answer}", range.start, range.end));
+        }
+    }
+    lines
+}
+
+fn frames(index: &Index<Vec<u8>>, offset: u64) -> String {
+    let (mut exact, mut statement) = (Scratch::default(), Scratch::default());
+    let frames = |policy, scratch| {
+        let frames = index.lookup(ImageOffset(offset), policy, scratch).expect("whole").expect("covered");
+        frames
+            .iter()
+            .map(|frame| {
+                let line = frame.line.map_or("-".to_owned(), |line| line.to_string());
+                let place = match frame.file {
+                    Some(file) => format!("{}:{line}", text(file.strip_prefix(b"/src/").unwrap_or(file))),
+                    None => "-".to_owned(),
+                };
+                (frame.name.map_or("-".to_owned(), text), place)
+            })
+            .collect::<Vec<_>>()
+    };
+    let exact: Vec<(String, String)> = frames(LinePolicy::Exact, &mut exact);
+    let statement = frames(LinePolicy::Statement, &mut statement);
+    let frame = |((name, place), (_, other)): (&(String, String), &(String, String))| {
+        let other = if place == other { String::new() } else { format!(" [statement {other}]") };
+        format!("{name} {place}{other}")
+    };
+    exact.iter().zip(&statement).map(frame).collect::<Vec<_>>().join(" < ")
+}
+
+fn text(bytes: &[u8]) -> String {
+    bytes.escape_ascii().to_string()
+}
+
+/// What addr2line answers at an image offset of a debug file's first slice: the names of its frames; `nothing`, or its error.
+pub(crate) fn peer(file: &[u8], offset: u64) -> String {
+    let image = Image::load(&slice(file), "made-up").expect("loads");
+    let svma = image.info.base + offset;
+    let names = || -> gimli::Result<Vec<String>> {
+        let context = addr2line::Context::from_dwarf(image.dwarf)?;
+        let mut frames = context.find_frames(svma).skip_all_loads()?;
+        let mut names = Vec::new();
+        while let Some(frame) = frames.next()? {
+            let name = frame.function.map_or("-".to_owned(), |function| text(&function.name));
+            let line = frame.location.and_then(|location| location.line);
+            names.push(format!("{name}:{}", line.map_or("-".to_owned(), |line| line.to_string())));
+        }
+        Ok(names)
+    };
+    match names() {
+        Ok(names) if names.is_empty() => "nothing".to_owned(),
+        Ok(names) => names.join(" < "),
+        Err(error) => format!("error: {error}"),
+    }
+}

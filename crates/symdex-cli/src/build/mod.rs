@@ -1,0 +1,181 @@
+//! `symdex build`: indexes from debug files.
+
+mod summary;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rayon::ThreadPool;
+use symdex::Index;
+use symdex_build::audit::{AuditReport, audit};
+use symdex_build::{Built, Image, Options, Slice, SymbolMaps};
+
+use crate::failure::{self, Failure, Kind, Stop, complain};
+use crate::in_order::in_order;
+use crate::progress::Progress;
+use crate::text;
+
+/// Make an index of every image in debug files
+///
+/// INPUT is a .dSYM bundle, the DWARF file inside one, another Mach-O file (thin or universal), or a folder or .xcarchive that
+/// holds several; folders are searched. Each image, that is each architecture of each file, becomes one index, named by the
+/// image's id: DIR/0c37c502aba03641a08f84c794684f36.symdex.
+///
+/// An index is published whole or not at all. Where DIR has another index of that id already, the one with more functions
+/// stays, and the summary says `conflict`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Debug files, bundles, archives or folders
+    #[arg(required = true, value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
+    /// The folder for the indexes; it is made where it is missing
+    #[arg(short, long, value_name = "DIR", default_value = ".")]
+    output: PathBuf,
+    /// Only this architecture: arm64, arm64e, armv7, x86_64, ...
+    #[arg(long, value_name = "ARCH")]
+    arch: Option<String>,
+    /// How many threads work; every core unless given. The indexes are the same for any number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    /// A symbol map, <UUID>.bcsymbolmap, or a folder of them, for names that a build from bitcode has hidden; may be repeated
+    #[arg(long, value_name = "FILE|DIR")]
+    symbol_map: Vec<PathBuf>,
+    /// Compare every answer of an index with its debug file before it is published; one that is not right is not published
+    #[arg(long)]
+    verify: bool,
+    /// Print one JSON object per image and line
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  symdex build MyApp.app.dSYM
+  symdex build MyApp.xcarchive other/dSYMs -o indexes --jobs 8
+  symdex build MyApp.app.dSYM --arch arm64 --json | jq .index
+  symdex build MyApp.xcarchive --symbol-map MyApp.xcarchive/BCSymbolMaps
+
+A debug file that cannot be read is reported on standard error, the others are still built, and the exit code tells:
+4 damaged, 6 not a debug file, 5 missing, 1 not written or not right, 3 no such architecture (the first of these that
+applies).";
+
+pub(crate) fn run(args: &Args) -> failure::Outcome {
+    let pool = pool(args.jobs)?;
+    let maps = symbol_maps(&args.symbol_map)?;
+    let files: Vec<_> = args.inputs.iter().flat_map(|input| found(input)).collect();
+    let size = files.iter().flatten().filter_map(|path| path.metadata().ok()).map(|file| file.len()).sum();
+    let progress = Progress::new(size);
+    let work = Work { args, maps, progress: &progress };
+    let mut gravest = None;
+    in_order(
+        &pool,
+        pool.current_num_threads(),
+        files,
+        |file| file.map_or_else(|failure| vec![Err(failure)], |path| images_of(&path, &work)),
+        |images| {
+            for image in images {
+                let published = image.and_then(|image| summary::publish(image, &args.output));
+                progress.suspend(|| match published {
+                    Ok(image) => {
+                        gravest = gravest.max(image.is_rejected().then_some(Kind::Other));
+                        summary::report(&image, args.json)
+                    }
+                    Err(failure) => {
+                        complain(&failure.message);
+                        gravest = gravest.max(Some(failure.kind));
+                        Ok(())
+                    }
+                })?;
+            }
+            Ok::<(), Stop>(())
+        },
+    )?;
+    Ok(gravest)
+}
+
+fn found(input: &Path) -> Vec<Result<PathBuf, Failure>> {
+    let found = symdex_build::find(input).into_iter();
+    found.map(|found| found.map_err(|error| Failure::debug_file(input, &error))).collect()
+}
+
+/// The threads that do all the work.
+fn pool(jobs: Option<u16>) -> Result<ThreadPool, Failure> {
+    // rayon takes 0 for every core.
+    let threads = jobs.map_or(0, usize::from);
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .map_err(|error| Failure::new(Kind::Other, format!("cannot start {threads} threads: {error}")))
+}
+
+/// The symbol maps among `paths`.
+pub(crate) fn symbol_maps(paths: &[PathBuf]) -> Result<SymbolMaps, Failure> {
+    SymbolMaps::find(paths).map_err(|error| Failure::debug_file(Path::new("--symbol-map"), &error))
+}
+
+/// What work on every image needs.
+struct Work<'a> {
+    args: &'a Args,
+    maps: SymbolMaps,
+    progress: &'a Progress,
+}
+
+/// An index that is not published yet.
+struct Finished {
+    file: PathBuf,
+    debug_size: u64,
+    built: Built,
+    /// How it compares with the debug file, if that was asked for.
+    audit: Option<AuditReport>,
+    time: Duration,
+}
+
+/// The index of every image in the file that is wanted, in file order.
+fn images_of(file: &Path, work: &Work<'_>) -> Vec<Result<Finished, Failure>> {
+    let failed = |error: &symdex_build::Error| vec![Err(Failure::debug_file(file, error))];
+    let bytes = match symdex::map_file(file) {
+        Ok(bytes) => bytes,
+        Err(error) => return vec![Err(Failure::unreadable(file, &error))],
+    };
+    let slices = match symdex_build::slices_for(&bytes, work.args.arch.as_deref()) {
+        Ok(slices) => slices,
+        Err(error) => return failed(&error),
+    };
+    slices.iter().map(|slice| finish(file, slice, work)).collect()
+}
+
+fn finish(file: &Path, slice: &Slice<'_>, work: &Work<'_>) -> Result<Finished, Failure> {
+    let begun = Instant::now();
+    let failed = |error: symdex_build::Error, what: &str| {
+        let Failure { kind, message } = Failure::debug_file(file, &error);
+        Failure { kind, message: format!("{message} ({} slice{what})", slice.arch.name) }
+    };
+    let image = Image::load(slice, &text::file_name(file)).map_err(|error| failed(error, ""))?;
+    let map = work.maps.of(&image.info.id, file).map_err(|error| failed(error, ""))?;
+    let image = match &map {
+        Some(map) => image.with_symbol_map(map),
+        None => image,
+    };
+    let built = {
+        let progress = work.progress.of_image(image.debug_size);
+        symdex_build::build(&image, &Options::default(), &|done, all| progress.set(done, all))
+    };
+    let mut built = built.map_err(|error| failed(error, ""))?;
+    if map.is_none() && built.report.hidden_names != 0 {
+        let wanted = work.maps.wanted(&image.info.id, file);
+        built.warnings.push(format!("its names are hidden: give {wanted} with --symbol-map"));
+    }
+    let audit = work.args.verify.then(|| verify(&image, &built.bytes)).transpose();
+    let audit =
+        audit.map_err(|error| failed(error, "; its index cannot be verified and is not published"))?;
+    let debug_size = image.debug_size;
+    Ok(Finished { file: file.to_owned(), debug_size, built, audit, time: begun.elapsed() })
+}
+
+/// Does to a new index what `symdex verify --against` does to a published one.
+fn verify(image: &Image<'_>, index: &[u8]) -> Result<AuditReport, symdex_build::Error> {
+    let index = Index::open(index)?;
+    index.verify()?;
+    audit(image, &index)
+}

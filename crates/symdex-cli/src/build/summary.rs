@@ -1,0 +1,178 @@
+//! What `symdex build` says of each image.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use serde::Serialize;
+use symdex::{Index, Partial, Table};
+use symdex_build::audit::AuditReport;
+use symdex_build::publish::{self, Outcome, Published};
+use symdex_build::{BuildReport, TextCoverage};
+
+use super::Finished;
+use crate::failure::{Failure, Stop, complain};
+use crate::text;
+
+/// What there is to say of an image; with `--json` the line for it.
+#[derive(Serialize)]
+pub(super) struct Summary {
+    image: String,
+    id: String,
+    arch: String,
+    /// The debug file.
+    file: String,
+    /// `None` where the index was not published.
+    index: Option<String>,
+    index_size: u64,
+    debug_size: u64,
+    units: u64,
+    failed_units: u64,
+    functions: u64,
+    ranges: u64,
+    symbols: u64,
+    chunks: u64,
+    coverage: Coverage,
+    dropped: BTreeMap<&'static str, u64>,
+    hidden_names: u64,
+    partial: Vec<Partial>,
+    warnings: Vec<String>,
+    verified: Option<Verified>,
+    outcome: &'static str,
+    /// The outcome in a sentence.
+    #[serde(skip)]
+    fate: &'static str,
+    conflict: bool,
+    seconds: f64,
+}
+
+/// Bytes of executable sections, and how many of them each table has answers for.
+#[derive(Serialize)]
+struct Coverage {
+    executable: u64,
+    dwarf: u64,
+    dwarf_function: u64,
+    symbol_table: u64,
+}
+
+/// How the index compares with the debug file.
+#[derive(Serialize)]
+struct Verified {
+    addresses: u64,
+    agreements: u64,
+    /// Addresses at which addr2line answers otherwise, by the reason why.
+    explained: BTreeMap<&'static str, u64>,
+    unexplained: u64,
+    /// Why the index is not published; empty where it is right.
+    wrong: Vec<String>,
+}
+
+impl Verified {
+    fn new(report: &AuditReport) -> Self {
+        let AuditReport { addresses, agreements, unexplained_len: unexplained, .. } = *report;
+        let explained = report.classes.iter().map(|(class, counted)| (class.name(), counted.count)).collect();
+        Self { addresses, agreements, explained, unexplained, wrong: report.wrong() }
+    }
+}
+
+impl Summary {
+    /// Whether the index was not published because it is not right.
+    pub(super) fn is_rejected(&self) -> bool {
+        self.index.is_none()
+    }
+}
+
+/// Puts the index into `folder`, unless it was verified and is not right.
+pub(super) fn publish(finished: Finished, folder: &Path) -> Result<Summary, Failure> {
+    let Finished { file, debug_size, built, audit, time } = finished;
+    let index = Index::open(built.bytes).map_err(|error| Failure::index(&file, &error))?;
+    let verified = audit.as_ref().map(Verified::new);
+    let is_right = verified.as_ref().is_none_or(|verified| verified.wrong.is_empty());
+    let published = is_right.then(|| publish::publish(folder, &index)).transpose();
+    let published = published.map_err(|error| Failure::debug_file(&file, &error))?;
+    let mut warnings = built.warnings;
+    if let Some(Published { outcome: Outcome::Repaired { damage }, .. }) = &published {
+        warnings.push(format!("the index that was there is replaced: {damage}"));
+    }
+    let outcome = published.as_ref().map(|published| &published.outcome);
+    let (word, fate) = words(outcome);
+    let metadata = index.metadata();
+    let counts = metadata.counts;
+    let BuildReport { failed_units, dropped, hidden_names, coverage } = built.report;
+    let TextCoverage { executable, dwarf, dwarf_function, symbol_table } = coverage;
+    Ok(Summary {
+        image: metadata.image_name.clone(),
+        id: metadata.id.to_string(),
+        arch: metadata.arch.name.clone(),
+        file: file.display().to_string(),
+        conflict: outcome.is_some_and(Outcome::is_conflict),
+        index: published.map(|published| published.path.display().to_string()),
+        index_size: index.as_bytes().len() as u64,
+        debug_size,
+        units: counts.units,
+        failed_units,
+        functions: counts.functions,
+        ranges: counts.ranges,
+        symbols: counts.symbols,
+        chunks: Table::ALL.map(|table| metadata.chunk_len(table)).iter().sum(),
+        coverage: Coverage { executable, dwarf, dwarf_function, symbol_table },
+        dropped,
+        hidden_names,
+        partial: metadata.partial.clone(),
+        warnings,
+        verified,
+        outcome: word,
+        fate,
+        seconds: time.as_secs_f64(),
+    })
+}
+
+/// What became of the index, in a word and in a sentence; `None` where it was not to be published.
+fn words(outcome: Option<&Outcome>) -> (&'static str, &'static str) {
+    match outcome {
+        Some(Outcome::Written) => ("written", "written"),
+        Some(Outcome::Unchanged) => ("unchanged", "unchanged, the same index was there"),
+        Some(Outcome::Repaired { .. }) => ("repaired", "written in the place of a damaged index"),
+        Some(Outcome::ConflictKept) => ("kept", "conflict: another index of this id was there, and stays"),
+        Some(Outcome::ConflictReplaced) => {
+            ("replaced", "conflict: another index of this id was there, and is replaced")
+        }
+        None => ("rejected", "not published: its answers are not those of the debug file"),
+    }
+}
+
+/// Prints the summary, and on standard error what may cost answers.
+pub(super) fn report(summary: &Summary, json: bool) -> Result<(), Stop> {
+    let mut out = io::stdout().lock();
+    match json {
+        true => writeln!(out, "{}", serde_json::to_string(summary).map_err(io::Error::from)?)?,
+        false => write!(out, "{}", human(summary))?,
+    }
+    let Summary { file, arch, partial, warnings, verified, .. } = summary;
+    let say = |kind: &str, what: &str| {
+        complain(&format!("{kind}: {file} ({arch}): {}", text::printable(what.into())));
+    };
+    warnings.iter().for_each(|warning| say("warning", warning));
+    partial
+        .iter()
+        .for_each(|partial| say("warning", &format!("partial: {} x {}", partial.count, partial.reason)));
+    let wrong = verified.iter().flat_map(|verified| &verified.wrong);
+    wrong.for_each(|wrong| say("not published", wrong));
+    Ok(())
+}
+
+fn human(summary: &Summary) -> String {
+    let Summary { image, id, arch, index, index_size, debug_size, .. } = summary;
+    let Summary { units, functions, ranges, symbols, seconds, fate, .. } = summary;
+    let [debug_size, index_size] = [*debug_size, *index_size].map(text::size);
+    let image = text::printable(image.into());
+    let index = index.as_deref().map(|index| format!("{index}: ")).unwrap_or_default();
+    let verified = summary.verified.as_ref();
+    let verified =
+        verified.map(|verified| format!(", {} answers compared", verified.addresses)).unwrap_or_default();
+    format!(
+        "{id}  {arch}  {image}\n    \
+         {debug_size} -> {index_size}, {units} units, {functions} functions, {ranges} ranges, {symbols} symbols, \
+         {seconds:.2} s\n    {index}{fate}{verified}\n"
+    )
+}

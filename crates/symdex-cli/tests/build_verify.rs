@@ -1,0 +1,119 @@
+//! `symdex build --verify`, and what `--json` reports of a build.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{Finished, debug_file, dsym, folder, names_in, symdex, testdata};
+use serde_json::Value;
+
+fn build(input: &Path, out: &Path, more: &[&str]) -> Finished {
+    let paths = ["build".as_ref(), input.as_os_str(), "-o".as_ref(), out.as_os_str(), "--json".as_ref()];
+    symdex(paths.into_iter().chain(more.iter().map(AsRef::as_ref)))
+}
+
+fn number(value: &Value, keys: &[&str]) -> u64 {
+    let found = keys.iter().fold(value, |value, key| &value[*key]);
+    found.as_u64().unwrap_or_else(|| panic!("{keys:?} is no number in {value}"))
+}
+
+#[test]
+fn what_is_right_is_published_as_it_would_be_without() {
+    let (verified, plain) = (folder(), folder());
+    let built = build(&testdata(), verified.path(), &["--verify"]);
+    assert_eq!(built.code, Some(0), "{}", built.err);
+    for image in built.json() {
+        assert!(number(&image, &["verified", "addresses"]) > 0, "{image}");
+        assert_eq!(number(&image, &["verified", "unexplained"]), 0, "{image}");
+        assert_eq!(image["verified"]["wrong"], Value::Array(Vec::new()));
+    }
+    let built = build(&testdata(), plain.path(), &[]);
+    assert!(built.json().iter().all(|image| image["verified"].is_null()));
+    let contents = |folder: &Path| -> Vec<_> {
+        names_in(folder).iter().map(|name| fs::read(folder.join(name)).expect("there")).collect()
+    };
+    assert!(contents(verified.path()) == contents(plain.path()));
+}
+
+#[test]
+fn people_read_how_many_answers_were_compared() {
+    let out = folder();
+    let input = dsym("inline-dwarf4");
+    let args = ["build".as_ref(), input.as_os_str(), "-o".as_ref(), out.path().as_os_str()];
+    let built = symdex(args.into_iter().chain(["--verify".as_ref()])).ok();
+    assert!(built.ends_with(": written, 486 answers compared\n"), "{built}");
+}
+
+#[test]
+fn the_report_says_how_much_code_each_table_covers_and_what_was_dropped() {
+    let out = folder();
+    let lto = &build(&dsym("lto"), out.path(), &[]).json()[0];
+    let coverage = |table| number(lto, &["coverage", table]);
+    let tables = ["executable", "dwarf", "dwarf_function", "symbol_table"];
+    assert_eq!(tables.map(coverage), [428; 4]);
+    // Two units that LTO has emptied.
+    assert_eq!(lto["dropped"], serde_json::json!({ "empty line sequences": 2 }));
+    assert_eq!((number(lto, &["failed_units"]), &lto["partial"]), (0, &Value::Array(Vec::new())));
+    let plain = &build(&testdata().join("demo/DemoPlain.dylib"), out.path(), &[]).json()[0];
+    assert_eq!(tables.map(|table| number(plain, &["coverage", table])), [432, 0, 0, 420]);
+}
+
+/// Little-endian numbers in a debug file.
+fn u32_at(bytes: &[u8], at: usize) -> usize {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes")) as usize
+}
+
+/// The only symbol table of a thin file gets one name that is longer than an index may hold.
+fn with_endless_name(mut bytes: Vec<u8>) -> Vec<u8> {
+    // LC_SYMTAB, 24 bytes long.
+    let command = bytes.windows(8).position(|window| window == [2, 0, 0, 0, 24, 0, 0, 0]).expect("LC_SYMTAB");
+    let [symbols, symbol_len, strings] = [8, 12, 16].map(|field| u32_at(&bytes, command + field));
+    let name = u32::try_from(bytes.len() - strings).expect("small");
+    for symbol in 0..symbol_len {
+        bytes[symbols + 16 * symbol..][..4].copy_from_slice(&name.to_le_bytes());
+    }
+    bytes.resize(bytes.len() + (1 << 20), b'x');
+    bytes.push(0);
+    let strings_size = u32::try_from(bytes.len() - strings).expect("small");
+    bytes[command + 20..command + 24].copy_from_slice(&strings_size.to_le_bytes());
+    bytes
+}
+
+#[test]
+fn what_is_not_right_is_not_published() {
+    let root = folder();
+    let (input, out) = (root.path().join("endless"), root.path().join("out"));
+    let plain = fs::read(testdata().join("demo/DemoPlain.dylib")).expect("there");
+    fs::write(&input, with_endless_name(plain)).expect("written");
+    let built = build(&input, &out, &["--verify"]);
+    assert_eq!((built.code, names_in(&out)), (Some(1), Vec::new()), "{}", built.err);
+    let [image] = &built.json()[..] else { panic!("one image: {}", built.out) };
+    assert_eq!((&image["outcome"], &image["index"]), (&"rejected".into(), &Value::Null));
+    assert!(number(image, &["verified", "unexplained"]) > 0, "{image}");
+    assert!(built.err.contains("symdex: not published: "), "{}", built.err);
+    // Without --verify it is published, and says what it lacks.
+    let built = build(&input, &out, &[]);
+    assert_eq!((built.code, names_in(&out).len()), (Some(0), 1));
+    assert!(built.err.contains("(arm64): partial: "), "{}", built.err);
+}
+
+#[test]
+fn what_cannot_be_verified_is_not_published() {
+    let root = folder();
+    let (input, out) = (root.path().join("damaged"), root.path().join("out"));
+    let mut bytes = fs::read(debug_file("cxx")).expect("there");
+    // The section header of __debug_info: names of 16 bytes, address, size, offset.
+    let header =
+        bytes.windows(32).position(|window| window.starts_with(b"__debug_info\0\0\0\0__DWARF")).expect("it");
+    let info = u32_at(&bytes, header + 48);
+    let second = info + 4 + u32_at(&bytes, info);
+    bytes[second..second + 4].fill(0xf5);
+    fs::write(&input, bytes).expect("written");
+    let built = build(&input, &out, &["--verify"]);
+    assert_eq!((built.code, names_in(&out)), (Some(4), Vec::new()), "{}", built.err);
+    assert!(built.err.contains("cannot be verified and is not published"), "{}", built.err);
+    let built = build(&input, &out, &[]);
+    assert_eq!((built.code, names_in(&out).len()), (Some(0), 1), "{}", built.err);
+    assert_eq!(number(&built.json()[0], &["failed_units"]), 1);
+}
