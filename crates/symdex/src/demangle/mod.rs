@@ -1,5 +1,6 @@
 //! From a mangled name to what a person reads, with bounds: names come from uploads, and demanglers are written for compilers.
 
+mod cpp;
 mod old_swift;
 mod swift;
 
@@ -36,7 +37,7 @@ pub fn demangle(name: &[u8]) -> Cow<'_, str> {
         [b'$', b's' | b'S' | b'e', ..] | [b'_', b'$', b's' | b'S' | b'e', ..] | [b'_', b'T', ..] => swift::simplified(&raw),
         [b'_', b'R', ..] => rust(&raw),
         [b'_', b'Z', ..] if is_legacy_rust(&raw) => rust(&raw),
-        [b'_', b'Z', ..] | [b'_', b'_', b'Z', ..] | [b'_', b'_', b'_', b'Z', ..] => cpp(&raw),
+        [b'_', b'Z', ..] | [b'_', b'_', b'Z', ..] | [b'_', b'_', b'_', b'Z', ..] => cpp::demangled(&raw),
         _ => None,
     };
     demangled.map_or(raw, Cow::Owned)
@@ -55,15 +56,6 @@ fn rust(name: &str) -> Option<String> {
     let demangled = rustc_demangle::try_demangle(name).ok()?;
     let mut text = Bounded::default();
     let written = write!(text, "{demangled:#}");
-    text.finish(written)
-}
-
-fn cpp(name: &str) -> Option<String> {
-    let options = cpp_demangle::ParseOptions::default().recursion_limit(160);
-    let symbol = cpp_demangle::Symbol::new_with_options(name, &options).ok()?;
-    let mut text = Bounded::default();
-    let options = cpp_demangle::DemangleOptions::new().recursion_limit(192);
-    let written = symbol.structured_demangle(&mut text, &options);
     text.finish(written)
 }
 

@@ -11,7 +11,7 @@ const CONVENTIONS: &[(&str, &str)] = &[("Cb", "B"), ("Cc", "C"), ("Cm", "M"), ("
 
 /// What a letter in front of a type, or before its parameters and result, becomes behind it.
 const WRAPPERS: &[(&str, &str)] =
-    &[("R", "z"), ("PM", "Xp"), ("M", "m"), ("Xb", "Xb"), ("Xo", "Xo"), ("Xu", "Xu"), ("Xw", "Xw")];
+    &[("D", "XD"), ("R", "z"), ("PM", "Xp"), ("M", "m"), ("Xb", "Xb"), ("Xo", "Xo"), ("Xu", "Xu"), ("Xw", "Xw")];
 const FUNCTIONS: &[(&str, &str)] =
     &[("F", "c"), ("f", "XU"), ("b", "XB"), ("c", "XC"), ("K", "XK"), ("Xf", "Xf")];
 const METATYPES: &[(&str, &str)] = &[("XM", "XM"), ("XPM", "Xm")];
@@ -105,16 +105,26 @@ impl Old<'_> {
         Some(protocols.text() + "p")
     }
 
-    /// An associated type of an archetype, after its `Q`.
+    /// An archetype, after its `Q`: a generic parameter seen from inside, or an associated type of an archetype.
     fn archetype(&mut self) -> Option<String> {
         self.nested(|old| {
-            let root = match old.eat_one_of(&["Q", "S"])? {
-                "Q" => old.archetype()?,
-                _ => old.substitution()?.text,
+            let root = match old.eat_one_of(&["Q", "S"]) {
+                Some("Q") => old.archetype()?,
+                Some(_) => old.substitution()?.text,
+                None => return old.primary_archetype(),
             };
             let text = root + &old.identifier()? + "Qa";
             Some(old.remember(Kind::Archetype, text, 0).text)
         })
+    }
+
+    /// An archetype of the outermost depth, which is counted from 0 where generic parameters are counted from the second.
+    fn primary_archetype(&mut self) -> Option<String> {
+        match self.index()?.trim_end_matches('_') {
+            "" => Some("x".to_owned()),
+            "0" => Some("q_".to_owned()),
+            digits => Some(format!("q{}_", digits.parse::<u32>().ok()?.checked_sub(1)?)),
+        }
     }
 
     fn tuple(&mut self, variadic: bool) -> Option<String> {
