@@ -106,6 +106,11 @@ impl Die {
         self.with(dw::DW_AT_low_pc, Value::Address(low)).with(dw::DW_AT_high_pc, Value::Number(size))
     }
 
+    /// `DW_AT_low_pc` and `DW_AT_high_pc` as addresses, whatever they are.
+    pub(crate) fn with_end(self, low: u64, high: u64) -> Self {
+        self.with(dw::DW_AT_low_pc, Value::Address(low)).with(dw::DW_AT_high_pc, Value::Address(high))
+    }
+
     pub(crate) fn ranges(self, ranges: &[(u64, u64)]) -> Self {
         let svmas = ranges.iter().map(|(start, end)| (BASE + start, BASE + end)).collect();
         self.with(dw::DW_AT_ranges, Value::Ranges(svmas))
