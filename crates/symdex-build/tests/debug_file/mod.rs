@@ -54,6 +54,8 @@ pub(crate) enum Value {
     Die(&'static str),
     /// The DIE with this label in the same unit.
     DieOfUnit(&'static str),
+    /// Whatever is at this offset of `.debug_info`.
+    DieAt(u64),
     /// The line program of the unit.
     Lines,
     /// Ranges, as SVMAs.
