@@ -9,6 +9,7 @@ use gimli::{
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use super::attributes::Attributes;
 use crate::image::{Image, Reader};
 use crate::report::Problems;
 
@@ -37,9 +38,11 @@ impl<'d> Units<'d> {
         let headers = headers(image, problems);
         let abbreviations = Abbreviation::tables(image, &headers, problems);
         let in_aranges = lowest_in_aranges(image, &headers);
+        // Any number of units may share a range list: each gets its part, and so does any number of threads.
+        let range_budget = image.range_budget() / headers.len().max(1) as u64 + 256;
         let read = |(index, header): (usize, &UnitHeader<Reader<'d>>)| {
             let table = abbreviations.get(&header.debug_abbrev_offset().0)?;
-            let entry = entry(image, *header, Arc::clone(table), in_aranges[index]);
+            let entry = entry(image, *header, Arc::clone(table), in_aranges[index], range_budget);
             let entry =
                 entry.map_err(|error| (header.debug_info_offset().map_or(0, |offset| offset.0), error));
             Some((in_aranges[index].is_some(), entry))
@@ -175,10 +178,11 @@ fn entry<'d>(
     header: UnitHeader<Reader<'d>>,
     abbreviations: Arc<Abbreviations>,
     in_aranges: Option<u64>,
+    mut range_budget: u64,
 ) -> gimli::Result<Option<UnitEntry<'d>>> {
     let dwarf = &image.dwarf;
     let mut unit = empty_unit(header, abbreviations);
-    let (mut name, mut comp_dir, mut low_pc) = (None, None, None);
+    let (mut name, mut comp_dir, mut code) = (None, None, Attributes::default());
     let (mut lines, mut language) = (None, None);
     let table = Arc::clone(&unit.abbreviations);
     let mut entries = header.entries_raw(&table, None)?;
@@ -192,7 +196,9 @@ fn entry<'d>(
         match (attribute.name(), attribute.value()) {
             (constants::DW_AT_name, value) => name = Some(value),
             (constants::DW_AT_comp_dir, value) => comp_dir = Some(value),
-            (constants::DW_AT_low_pc, value) => low_pc = Some(value),
+            (constants::DW_AT_low_pc, value) => code.low_pc = Some(value),
+            (constants::DW_AT_high_pc, value) => code.high_pc = Some(value),
+            (constants::DW_AT_ranges, value) => code.ranges = Some(value),
             (constants::DW_AT_stmt_list, AttributeValue::DebugLineRef(offset)) => lines = Some(offset),
             (constants::DW_AT_language, AttributeValue::Language(value)) => language = Some(value),
             (_, AttributeValue::DebugStrOffsetsBase(base)) => unit.str_offsets_base = base,
@@ -204,13 +210,12 @@ fn entry<'d>(
     // These may need the bases, which may come behind them.
     unit.name = name.and_then(|name| dwarf.attr_string(&unit, name).ok());
     unit.comp_dir = comp_dir.and_then(|comp_dir| dwarf.attr_string(&unit, comp_dir).ok());
-    unit.low_pc = low_pc.and_then(|low| dwarf.attr_address(&unit, low).ok().flatten()).unwrap_or(0);
+    unit.low_pc = code.low_pc.and_then(|low| dwarf.attr_address(&unit, low).ok().flatten()).unwrap_or(0);
     let mut low = in_aranges;
-    if let Ok(mut ranges) = dwarf.unit_ranges(&unit) {
-        while let Ok(Some(range)) = ranges.next() {
-            note_lowest(&mut low, image, range.begin, range.end);
-        }
-    }
+    // What cannot be read costs order, and so memory, but no answer.
+    let _entries = code.each_range(image, &unit, &mut range_budget, |start, end| {
+        note_lowest(&mut low, image, start, end);
+    });
     let offset = header.debug_info_offset().map_or(0, |offset| offset.0);
     Ok(Some(UnitEntry { unit, offset, lines, language, low }))
 }

@@ -150,7 +150,7 @@ impl Unit {
     fn set_address(&mut self, offset: u64) {
         self.line_program.extend([0, 1 + self.address_size, dw::DW_LNE_set_address.0]);
         // Offset 0 is what a linker leaves of dead code: no address at all.
-        let svma = if offset == 0 { 0 } else { BASE + offset };
+        let svma = if offset == 0 { 0 } else { BASE.wrapping_add(offset) };
         self.line_program.extend(&svma.to_le_bytes()[..usize::from(self.address_size)]);
     }
 }
