@@ -6,7 +6,7 @@ mod debug_file;
 
 use debug_file::{BASE, CODE, Die, Unit, debug_file};
 use gimli::constants as dw;
-use symdex::Index;
+use symdex::{ImageOffset, Index, LinePolicy};
 use symdex_build::audit::{AuditReport, Class, audit};
 use symdex_build::{Image, slices};
 
@@ -244,6 +244,50 @@ fn of_sequences_that_overlap_the_innermost_counts() {
         .sequence(&[(0x1000, 1, 2, true), (0x1020, 1, 3, true)], 0x1100)
         .sequence(&[(0x1040, 1, 5, true)], 0x1080);
     assert_classes(&debug_file(&[unit], &[("f", 0x1000)]), &[Class::OverlappingSequences]);
+}
+
+/// The ranges of the index of `file`: start, end and the innermost frame's line, under the policy.
+fn ranges(file: &[u8], policy: LinePolicy) -> String {
+    let slice = &slices(file).expect("a Mach-O file")[0];
+    let image = Image::load(slice, "made-up").expect("loads");
+    let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
+    let index = Index::open(built.bytes).expect("just written");
+    let mut scratch = symdex::Scratch::default();
+    let mut ranges = Vec::new();
+    for chunk in index.chunks(symdex::Table::Dwarf) {
+        for range in chunk.expect("whole").1.ranges {
+            let frames = index.lookup(ImageOffset(range.start), policy, &mut scratch).expect("whole");
+            let line = frames.and_then(|frames| frames.iter().next()).and_then(|frame| frame.line);
+            let line = line.map_or("-".to_owned(), |line| line.to_string());
+            ranges.push(format!("{:x}-{:x}:{line}", range.start, range.end));
+        }
+    }
+    ranges.join(" ")
+}
+
+#[test]
+fn rows_that_are_set_to_a_lower_address_are_sorted_in() {
+    let unit = Unit::new(whole())
+        .child(Die::function("f", (0x1000, 0x1100)))
+        .sequence(&[(0x1000, 1, 2, true), (0x1080, 1, 5, true), (0x1040, 2, 4, false)], 0x1100);
+    let file = debug_file(&[unit], &[("f", 0x1000)]);
+    assert_eq!(ranges(&file, LinePolicy::Exact), "1000-1040:2 1040-1080:4 1080-1100:5");
+    assert_eq!(ranges(&file, LinePolicy::Statement), "1000-1040:2 1040-1080:2 1080-1100:5");
+    assert_classes(&file, &[Class::BackwardRows]);
+}
+
+#[test]
+fn a_sequence_that_ends_in_dropped_code_keeps_its_rows_to_itself() {
+    let unit = Unit::new(whole())
+        .child(Die::function("f", (0x1000, 0x1100)))
+        .child(Die::function("g", (0x1100, 0x1200)))
+        // The end is set to SVMA 0, where linkers put what they drop.
+        .sequence(&[(0x1000, 1, 2, true), (0x1080, 1, 3, true), (0x1100, 1, 4, true)], 0)
+        .sequence(&[(0x1180, 1, 7, true)], 0x1200);
+    let file = debug_file(&[unit], &[("f", 0x1000), ("g", 0x1100)]);
+    let expected = "1000-1080:2 1080-1100:3 1100-1180:- 1180-1200:7";
+    assert_eq!(ranges(&file, LinePolicy::Exact), expected);
+    assert_classes(&file, &[Class::BackwardRows]);
 }
 
 /// A file with a function, another one inlined twice, a tail without rows, and rows that begin no statement; `line` is the line of

@@ -1,6 +1,6 @@
 //! The line table of a unit: rows with their ends, in address order, and the paths of its files.
 
-use gimli::{AttributeValue, LineProgramHeader};
+use gimli::{AttributeValue, IncompleteLineProgram, LineInstruction, LineProgramHeader, LineRow};
 use symdex::RowRule;
 use symdex::write::Id32;
 
@@ -61,27 +61,18 @@ impl<'d> Lines<'d> {
                 return Self::default();
             }
         };
-        let header = program.header().clone();
-        let mut rows = program.rows();
         let mut reader = SequenceReader {
             image,
             pending: Vec::new(),
             overflows: false,
+            is_tombstone: false,
             sequences: Vec::new(),
             ends: Vec::new(),
             problems,
         };
-        loop {
-            match rows.next_row() {
-                Ok(Some((_, row))) => reader.row(row),
-                Ok(None) => break,
-                // An advance below zero, as where a sequence ends below its start: gimli reads on behind it.
-                Err(gimli::Error::AddressOverflow) => reader.overflows = true,
-                Err(error) => {
-                    reader.problems.unit(unit.offset, &format!("its line table: {error}"));
-                    break;
-                }
-            }
+        let (header, result) = reader.run(program);
+        if let Err(error) = result {
+            reader.problems.unit(unit.offset, &format!("its line table: {error}"));
         }
         let SequenceReader { sequences, mut ends, .. } = reader;
         ends.sort_by_key(|end| end.at);
@@ -144,13 +135,63 @@ struct SequenceReader<'a, 'p, 'd> {
     pending: Vec<Row>,
     /// Whether it left the address space, so that the rows that follow in it mean nothing.
     overflows: bool,
+    /// Whether the last set_address names no place in the image: what follows was code that the linker dropped.
+    is_tombstone: bool,
     sequences: Vec<Sequence>,
     ends: Vec<SequenceEnd>,
     problems: &'p mut Problems,
 }
 
-impl SequenceReader<'_, '_, '_> {
-    fn row(&mut self, row: &gimli::LineRow) {
+impl<'d> SequenceReader<'_, '_, 'd> {
+    /// Runs `program` as far as it can be read; its header, with the files that the program itself defines.
+    fn run(
+        &mut self,
+        mut program: IncompleteLineProgram<Reader<'d>>,
+    ) -> (LineProgramHeader<Reader<'d>>, gimli::Result<()>) {
+        let mut instructions = program.header().instructions();
+        let mut row = LineRow::new(program.header());
+        let result = loop {
+            match instructions.next_instruction(program.header()) {
+                Ok(Some(instruction)) => self.execute(instruction, &mut row, &mut program),
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        (program.header().clone(), result)
+    }
+
+    fn execute(
+        &mut self,
+        instruction: LineInstruction<Reader<'d>>,
+        row: &mut LineRow,
+        program: &mut IncompleteLineProgram<Reader<'d>>,
+    ) {
+        if let LineInstruction::SetAddress(address) = instruction {
+            let in_image = || self.image.executable_part(address, address.saturating_add(1)).is_some();
+            if address < row.address() && in_image() {
+                *row = at_address_zero(row, program);
+            }
+            let executed = row.execute(instruction, program);
+            // gimli leaves the address as it was where the new one is -1, -2 or lower.
+            self.is_tombstone = row.address() != address;
+            self.overflows |= executed.is_err();
+            return;
+        }
+        match row.execute(instruction, program) {
+            Ok(false) => {}
+            Ok(true) => {
+                if !self.is_tombstone || row.end_sequence() {
+                    self.row(row);
+                }
+                self.is_tombstone &= !row.end_sequence();
+                row.reset(program.header());
+            }
+            // An advance below zero, as where a sequence ends below its start.
+            Err(_) => self.overflows = true,
+        }
+    }
+
+    fn row(&mut self, row: &LineRow) {
         let (file, line) = (row.file_index(), Id32::new(row.line().map_or(0, std::num::NonZeroU64::get)));
         if !row.end_sequence() {
             let (start, is_stmt) = (row.address(), row.is_stmt());
@@ -177,6 +218,24 @@ impl SequenceReader<'_, '_, '_> {
         self.sequences.push(Sequence { start, end, rows });
         self.ends.push(SequenceEnd { at: end, file, line });
     }
+}
+
+/// A row like `row`, as far as rows are kept, from which any set_address goes forward: gimli takes one that goes backwards for the
+/// mark of dropped code.
+fn at_address_zero<'d>(row: &LineRow, program: &mut IncompleteLineProgram<Reader<'d>>) -> LineRow {
+    let mut moved = LineRow::new(program.header());
+    let line = row.line().map_or(0, std::num::NonZeroU64::get);
+    // A line that does not fit is none that a row can have.
+    let advance = i64::try_from(line).map_or(i64::MAX, |line| line - 1);
+    let is_stmt_differs = row.is_stmt() != moved.is_stmt();
+    let mut execute = |instruction: LineInstruction<Reader<'d>>| moved.execute(instruction, program);
+    // None of these fails.
+    let _ = execute(LineInstruction::SetFile(row.file_index()));
+    let _ = execute(LineInstruction::AdvanceLine(advance));
+    if is_stmt_differs {
+        let _ = execute(LineInstruction::NegateStatement);
+    }
+    moved
 }
 
 /// The rows of one sequence that ends at image offset `end`, in address order, one for each address, each with its end.
