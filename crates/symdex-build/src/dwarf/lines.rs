@@ -1,9 +1,11 @@
 //! The line table of a unit: rows with their ends, in address order, and the paths of its files.
 
 use gimli::{AttributeValue, IncompleteLineProgram, LineInstruction, LineProgramHeader, LineRow};
+use rustc_hash::FxHashMap;
 use symdex::RowRule;
 use symdex::write::Id32;
 
+use super::ranges::Instance;
 use super::units::UnitEntry;
 use crate::flatten::{Interval, flatten};
 use crate::image::{Image, Reader};
@@ -19,8 +21,8 @@ pub(crate) struct Row {
     /// The line, 0 included.
     pub(crate) line: Option<Id32>,
     pub(crate) is_stmt: bool,
-    /// The sequence it comes from, by its number in address order.
-    pub(crate) sequence: u32,
+    /// File and line of the row that it stands for under the `statement` policy.
+    pub(crate) statement: (u64, Option<Id32>),
 }
 
 /// Where a sequence ends, and the file and line its `end_sequence` row states.
@@ -49,8 +51,13 @@ struct Sequence {
 }
 
 impl<'d> Lines<'d> {
-    /// Runs the unit's line program. What cannot be read of it is counted in `problems`.
-    pub(crate) fn read(image: &Image<'d>, unit: &UnitEntry<'d>, problems: &mut Problems) -> Self {
+    /// Runs the unit's line program, whose code lies in `instances`. What cannot be read of it is counted in `problems`.
+    pub(crate) fn read(
+        image: &Image<'d>,
+        unit: &UnitEntry<'d>,
+        instances: &[Instance],
+        problems: &mut Problems,
+    ) -> Self {
         let Some(offset) = unit.lines else { return Self::default() };
         let (address_size, comp_dir, name) =
             (unit.unit.header.address_size(), unit.unit.comp_dir, unit.unit.name);
@@ -74,7 +81,8 @@ impl<'d> Lines<'d> {
         if let Err(error) = result {
             reader.problems.unit(unit.offset, &format!("its line table: {error}"));
         }
-        let SequenceReader { sequences, mut ends, .. } = reader;
+        let SequenceReader { mut sequences, mut ends, .. } = reader;
+        resolve_statements(&mut sequences, instances);
         ends.sort_by_key(|end| end.at);
         ends.dedup_by_key(|end| end.at);
         Self { rows: in_address_order(sequences), ends, header: Some(header) }
@@ -195,7 +203,8 @@ impl<'d> SequenceReader<'_, '_, 'd> {
         let (file, line) = (row.file_index(), Id32::new(row.line().map_or(0, std::num::NonZeroU64::get)));
         if !row.end_sequence() {
             let (start, is_stmt) = (row.address(), row.is_stmt());
-            self.pending.push(Row { start, end: start, file, line, is_stmt, sequence: 0 });
+            let statement = (file, line);
+            self.pending.push(Row { start, end: start, file, line, is_stmt, statement });
             return;
         }
         let rows = std::mem::take(&mut self.pending);
@@ -262,12 +271,31 @@ fn finish_rows(mut rows: Vec<Row>, base: u64, end: u64, rule: RowRule) -> Vec<Ro
     rows
 }
 
+/// Sets what each row stands for under the `statement` policy: the last row up to it that begins a statement, in its sequence and
+/// in the instance that its own address lies in; itself where there is none, or no instance.
+fn resolve_statements(sequences: &mut [Sequence], instances: &[Instance]) {
+    let mut last: FxHashMap<u32, (u64, Option<Id32>)> = FxHashMap::default();
+    for Sequence { start, rows, .. } in sequences {
+        last.clear();
+        let first = instances.partition_point(|instance| instance.end <= *start);
+        let mut instances = instances[first..].iter().peekable();
+        for row in rows {
+            while instances.next_if(|instance| instance.end <= row.start).is_some() {}
+            let Some(instance) = instances.peek().filter(|instance| instance.start <= row.start) else {
+                continue;
+            };
+            if row.is_stmt {
+                last.insert(instance.node, row.statement);
+            } else if let Some(statement) = last.get(&instance.node) {
+                row.statement = *statement;
+            }
+        }
+    }
+}
+
 /// The rows of all sequences in address order. Where sequences overlap, the one that starts last wins, of those the shortest.
 fn in_address_order(mut sequences: Vec<Sequence>) -> Vec<Row> {
     sequences.sort_by_key(|sequence| (sequence.start, sequence.end));
-    for (number, sequence) in (0..).zip(&mut sequences) {
-        sequence.rows.iter_mut().for_each(|row| row.sequence = number);
-    }
     if sequences.is_sorted_by(|a, b| a.end <= b.start) {
         return sequences.into_iter().flat_map(|sequence| sequence.rows).collect();
     }
@@ -296,7 +324,7 @@ mod tests {
     use super::*;
 
     fn row(start: u64, line: u64) -> Row {
-        Row { start, end: 0, file: 1, line: Id32::new(line), is_stmt: true, sequence: 0 }
+        Row { start, end: 0, file: 1, line: Id32::new(line), is_stmt: true, statement: (1, None) }
     }
 
     fn text(rows: &[Row]) -> String {
