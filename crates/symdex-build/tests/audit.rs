@@ -6,7 +6,7 @@ mod debug_file;
 
 use debug_file::{BASE, CODE, Die, Unit, debug_file};
 use gimli::constants as dw;
-use symdex::Index;
+use symdex::{ImageOffset, Index, LinePolicy};
 use symdex_build::audit::{AuditReport, Class, audit};
 use symdex_build::{Image, slices};
 
@@ -244,6 +244,109 @@ fn of_sequences_that_overlap_the_innermost_counts() {
         .sequence(&[(0x1000, 1, 2, true), (0x1020, 1, 3, true)], 0x1100)
         .sequence(&[(0x1040, 1, 5, true)], 0x1080);
     assert_classes(&debug_file(&[unit], &[("f", 0x1000)]), &[Class::OverlappingSequences]);
+}
+
+/// The ranges of the index of `file`: start, end and the innermost frame's line, under the policy.
+fn ranges(file: &[u8], policy: LinePolicy) -> String {
+    let line = |start, end, frame: symdex::Frame<'_>| {
+        format!("{start:x}-{end:x}:{}", frame.line.map_or("-".to_owned(), |line| line.to_string()))
+    };
+    each_range(file, policy, line).join(" ")
+}
+
+/// Where the innermost function changes in the index of `file`, and which it is.
+fn innermost_names(file: &[u8]) -> String {
+    let name = |start, _, frame: symdex::Frame<'_>| {
+        format!("{start:x}:{}", String::from_utf8_lossy(frame.name.expect("has a name")))
+    };
+    each_range(file, LinePolicy::Exact, name).join(" ")
+}
+
+fn each_range(
+    file: &[u8],
+    policy: LinePolicy,
+    text: impl Fn(u64, u64, symdex::Frame<'_>) -> String,
+) -> Vec<String> {
+    let slice = &slices(file).expect("a Mach-O file")[0];
+    let image = Image::load(slice, "made-up").expect("loads");
+    let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
+    let index = Index::open(built.bytes).expect("just written");
+    let mut scratch = symdex::Scratch::default();
+    let mut ranges = Vec::new();
+    for chunk in index.chunks(symdex::Table::Dwarf) {
+        for range in chunk.expect("whole").1.ranges {
+            let frames = index.lookup(ImageOffset(range.start), policy, &mut scratch).expect("whole");
+            let innermost = frames.expect("covered").iter().next().expect("a frame");
+            ranges.push(text(range.start, range.end, innermost));
+        }
+    }
+    ranges
+}
+
+#[test]
+fn rows_that_are_set_to_a_lower_address_are_sorted_in() {
+    let unit = Unit::new(whole())
+        .child(Die::function("f", (0x1000, 0x1100)))
+        .sequence(&[(0x1000, 1, 2, true), (0x1080, 1, 5, true), (0x1040, 2, 4, false)], 0x1100);
+    let file = debug_file(&[unit], &[("f", 0x1000)]);
+    assert_eq!(ranges(&file, LinePolicy::Exact), "1000-1040:2 1040-1080:4 1080-1100:5");
+    assert_eq!(ranges(&file, LinePolicy::Statement), "1000-1040:2 1040-1080:2 1080-1100:5");
+    assert_classes(&file, &[Class::BackwardRows]);
+}
+
+#[test]
+fn a_sequence_that_ends_in_dropped_code_keeps_its_rows_to_itself() {
+    let unit = Unit::new(whole())
+        .child(Die::function("f", (0x1000, 0x1100)))
+        .child(Die::function("g", (0x1100, 0x1200)))
+        // The end is set to SVMA 0, where linkers put what they drop.
+        .sequence(&[(0x1000, 1, 2, true), (0x1080, 1, 3, true), (0x1100, 1, 4, true)], 0)
+        .sequence(&[(0x1180, 1, 7, true)], 0x1200);
+    let file = debug_file(&[unit], &[("f", 0x1000), ("g", 0x1100)]);
+    let expected = "1000-1080:2 1080-1100:3 1100-1180:- 1180-1200:7";
+    assert_eq!(ranges(&file, LinePolicy::Exact), expected);
+    assert_classes(&file, &[Class::BackwardRows]);
+}
+
+#[test]
+fn a_row_that_resumes_behind_an_inner_sequence_keeps_its_statement() {
+    // The row at 0x1030 lies in f itself; where it resumes, g is inlined.
+    let unit = Unit::new(whole())
+        .child(Die::function("f", (0x1000, 0x1100)).child(Die::inlined("g", 3).range((0x1080, 0x10c0))))
+        .child(Die::new(dw::DW_TAG_subprogram).name("g").label("g"))
+        .sequence(&[(0x1000, 1, 2, true), (0x1030, 1, 3, false), (0x10d0, 1, 4, false)], 0x1100)
+        .sequence(&[(0x1040, 1, 5, true)], 0x1080);
+    let file = debug_file(&[unit], &[("f", 0x1000)]);
+    let exact = "1000-1030:2 1030-1040:3 1040-1080:5 1080-10c0:3 10c0-10d0:3 10d0-1100:4";
+    assert_eq!(ranges(&file, LinePolicy::Exact), exact);
+    let statement = "1000-1030:2 1030-1040:2 1040-1080:5 1080-10c0:2 10c0-10d0:2 10d0-1100:2";
+    assert_eq!(ranges(&file, LinePolicy::Statement), statement);
+    assert_classes(&file, &[Class::OverlappingSequences]);
+}
+
+#[test]
+fn of_inlined_subroutines_that_overlap_the_one_whose_code_starts_last_counts() {
+    let inlined = |name| Die::new(dw::DW_TAG_subprogram).name(name).label(name);
+    let file = |first: Die, second: Die| {
+        let function = Die::function("f", (0x1020, 0x1100)).child(first).child(second);
+        let unit = Unit::new(whole()).child(function).child(inlined("g")).child(inlined("h"));
+        debug_file(&[unit.child(inlined("i")).sequence(&[(0x1020, 1, 2, true)], 0x1100)], &[("f", 0x1020)])
+    };
+    let names = |file: &[u8]| {
+        let report = audited(file, file);
+        let differs = |d: &symdex_build::audit::Difference| d.what.starts_with("symdex");
+        assert!(!report.unexplained.iter().any(differs), "{report}");
+        innermost_names(file)
+    };
+    // h starts behind both g and i, though i lies deeper.
+    let deep =
+        Die::inlined("g", 3).range((0x1030, 0x10f0)).child(Die::inlined("i", 5).range((0x1030, 0x10f0)));
+    let late = Die::inlined("h", 4).range((0x1040, 0x1050));
+    assert_eq!(names(&file(deep, late)), "1020:f 1030:i 1040:h 1050:i 10f0:f");
+    // What g and h state outside of f is no code of theirs: both start with f, and h is shorter.
+    let wide = Die::inlined("g", 3).range((0x1018, 0x1080));
+    let wider = Die::inlined("h", 4).range((0x1010, 0x1050));
+    assert_eq!(names(&file(wide, wider)), "1020:h 1050:g 1080:f");
 }
 
 /// A file with a function, another one inlined twice, a tail without rows, and rows that begin no statement; `line` is the line of

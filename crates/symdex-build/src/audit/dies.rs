@@ -11,7 +11,7 @@ use crate::image::{Image, Reader};
 pub(super) struct Function<'d> {
     /// Offset of its DIE in `.debug_info`.
     pub(super) die: usize,
-    /// Image offsets, in the order they are stated.
+    /// Image offsets; sorted, those that adjoin joined.
     pub(super) ranges: Vec<(u64, u64)>,
     pub(super) name: Name<'d>,
 }
@@ -21,7 +21,7 @@ pub(super) struct Inlined<'d> {
     /// Offset of its DIE in `.debug_info`.
     pub(super) die: usize,
     pub(super) function: u32,
-    /// The inlined subroutine it lies in, by number; `None` for one that lies in the function itself.
+    /// The inlined subroutine it lies in, by number, a smaller one than its own; `None` for one that lies in the function itself.
     pub(super) parent: Option<u32>,
     /// Whether an inlined subroutine without code stands between it and what it lies in.
     pub(super) in_empty: bool,
@@ -57,6 +57,8 @@ struct Within {
     inlined: Option<u32>,
     in_empty: bool,
     scope: Option<u32>,
+    /// The ranges of the innermost one with code, from the first number to the second of [`Walk::code`].
+    code: (usize, usize),
 }
 
 /// The attributes that matter of a DIE.
@@ -75,7 +77,10 @@ struct Walk<'a, 'd> {
     image: &'a Image<'d>,
     budget: &'a Budget,
     dies: Dies<'d>,
+    /// The ranges of the inlined subroutines.
     ranges: Vec<Interval>,
+    /// The ranges of functions and inlined subroutines, joined and sorted for each of them.
+    code: Vec<(u64, u64)>,
 }
 
 /// Reads the DIEs of `unit` from the first to the last; an error loses what is behind it. `in_aranges` is what
@@ -86,7 +91,7 @@ pub(super) fn read<'d>(
     in_aranges: &[(u64, u64)],
     budget: &Budget,
 ) -> Result<Dies<'d>, TooMuch> {
-    let mut walk = Walk { unit, image, budget, dies: Dies::default(), ranges: Vec::new() };
+    let mut walk = Walk { unit, image, budget, dies: Dies::default(), ranges: Vec::new(), code: Vec::new() };
     let walked = walk.walk()?;
     let Walk { mut dies, ranges, .. } = walk;
     dies.error = walked.err().map(|error| error.to_string());
@@ -222,13 +227,16 @@ impl<'d> Walk<'_, 'd> {
         let stated = self.stated_ranges(attributes)?;
         self.dies.addresses.extend(stated.iter().flat_map(|(start, end)| [*start, *end]));
         let parts = stated.iter().filter_map(|&(start, end)| self.image.executable_part(start, end));
-        let ranges: Vec<(u64, u64)> = parts.collect();
+        let ranges = joined(parts.collect());
+        let first = self.code.len();
+        self.code.extend_from_slice(&ranges);
+        let code = (first, self.code.len());
         let function = (!ranges.is_empty()).then(|| {
             self.dies.functions.push(Function { die, ranges, name: Name::None });
             number(self.dies.functions.len() - 1)
         });
         // A subprogram inside another one, or inside a function without code, is a function of its own.
-        Ok(Within { function, inlined: None, in_empty: false, scope: parent.scope })
+        Ok(Within { function, inlined: None, in_empty: false, scope: parent.scope, code })
     }
 
     fn inlined(
@@ -240,13 +248,32 @@ impl<'d> Walk<'_, 'd> {
         let stated = self.stated_ranges(attributes)?;
         self.dies.addresses.extend(stated.iter().flat_map(|(start, end)| [*start, *end]));
         let Some(function) = parent.function else { return Ok(parent) };
-        let item = number(self.dies.inlined.len());
         let parts = stated.iter().filter_map(|&(start, end)| self.image.executable_part(start, end));
-        let before = self.ranges.len();
-        self.ranges.extend(parts.map(|(start, end)| Interval { start, end, item }));
-        if self.ranges.len() == before {
+        let stated = joined(parts.collect());
+        if stated.is_empty() {
             return Ok(Within { in_empty: true, ..parent });
         }
+        let item = number(self.dies.inlined.len());
+        let first = self.code.len();
+        // What lies outside of the code around it is none of it.
+        let (mut around, end_of_around) = parent.code;
+        around += self.code[around..end_of_around].partition_point(|range| range.1 <= stated[0].0);
+        for (start, end) in stated {
+            around += self.code[around..end_of_around].iter().take_while(|outer| outer.1 <= start).count();
+            for number in around..end_of_around {
+                let outer = self.code[number];
+                if end <= outer.0 {
+                    break;
+                }
+                self.budget.take(1)?;
+                self.code.push((start.max(outer.0), end.min(outer.1)));
+            }
+        }
+        if self.code.len() == first {
+            return Ok(Within { function: None, ..parent });
+        }
+        let ranges = self.code[first..].iter().map(|&(start, end)| Interval { start, end, item });
+        self.ranges.extend(ranges);
         let Attributes { call_file, call_line, .. } = *attributes;
         // Up to DWARF 4 there is no file 0.
         let call_file = call_file.filter(|file| *file != 0 || self.unit.header.version() >= 5);
@@ -259,7 +286,8 @@ impl<'d> Walk<'_, 'd> {
             call_file,
             call_line,
         });
-        Ok(Within { inlined: Some(item), in_empty: false, ..parent })
+        let code = (first, self.code.len());
+        Ok(Within { inlined: Some(item), in_empty: false, code, ..parent })
     }
 
     /// The ranges (SVMAs) that the attributes state, empty and inverted ones left out.
@@ -281,6 +309,19 @@ impl<'d> Walk<'_, 'd> {
         ranges.retain(|(start, end)| start < end);
         Ok(ranges)
     }
+}
+
+/// `ranges` sorted, those that overlap or adjoin joined.
+fn joined(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    ranges.sort_unstable();
+    let mut joined: Vec<(u64, u64)> = Vec::with_capacity(ranges.len());
+    for (start, end) in ranges {
+        match joined.last_mut() {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => joined.push((start, end)),
+        }
+    }
+    joined
 }
 
 /// Whether the name of such a DIE is part of the qualified names of what lies in it.

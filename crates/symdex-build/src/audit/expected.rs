@@ -71,27 +71,39 @@ impl<'d> Facts<'_, 'd> {
         &self.units[id.unit as usize].dies.functions[id.function as usize]
     }
 
-    /// The inlined subroutines of `function` at `offset`, the outermost first; of siblings that overlap the innermost counts.
+    /// The inlined subroutines of `function` at `offset`, the outermost first. The innermost decides: the one whose code there
+    /// starts last, then the shortest, then the one in the others, then the first.
     pub(super) fn inlined_at(&self, function: FunctionId, offset: u64, scratch: &mut Scratch) -> Vec<u32> {
         let dies = &self.units[function.unit as usize].dies;
         dies.by_address.covering(offset, &mut scratch.covering);
-        let mut chain: Vec<u32> = Vec::new();
-        loop {
-            let parent = chain.last().copied();
-            let child = scratch.covering.iter().find(|interval| {
-                let inlined = &dies.inlined[interval.item as usize];
-                inlined.function == function.function && inlined.parent == parent
-            });
-            match child {
-                Some(child) => chain.push(child.item),
-                None => return chain,
-            }
-        }
+        scratch
+            .covering
+            .retain(|interval| dies.inlined[interval.item as usize].function == function.function);
+        let chain = |innermost: u32| {
+            let parent = |number: &u32| dies.inlined[*number as usize].parent;
+            std::iter::successors(Some(innermost), parent).collect::<Vec<u32>>()
+        };
+        let Some(first) = scratch.covering.first().copied() else { return Vec::new() };
+        let same =
+            scratch.covering.iter().filter(|other| (other.start, other.end) == (first.start, first.end));
+        let chains = same.map(|interval| chain(interval.item));
+        // Of several that are as deep, the first.
+        let mut deepest = chains
+            .reduce(|first, next| if next.len() > first.len() { next } else { first })
+            .unwrap_or_default();
+        deepest.reverse();
+        deepest
     }
 
-    /// The innermost DIE at `offset`: the function, and the last of the inlined subroutines.
-    pub(super) fn instance(&self, offset: u64, scratch: &mut Scratch) -> Option<(FunctionId, Option<u32>)> {
-        let function = *self.functions_at(offset, scratch).first()?;
+    /// The innermost DIE of `unit` at `offset`: the function, and the last of the inlined subroutines.
+    pub(super) fn instance(
+        &self,
+        unit: u32,
+        offset: u64,
+        scratch: &mut Scratch,
+    ) -> Option<(FunctionId, Option<u32>)> {
+        let function =
+            self.functions_at(offset, scratch).into_iter().find(|function| function.unit == unit)?;
         Some((function, self.inlined_at(function, offset, scratch).last().copied()))
     }
 
@@ -175,7 +187,8 @@ impl<'d> Facts<'_, 'd> {
     pub(super) fn expected(&self, place: &Place, offset: u64) -> Option<Expected<'_>> {
         let mut frames = self.frames(place, offset);
         if let Some(function) = place.function {
-            let function_start = Some(self.function(function).ranges[0].0);
+            let piece = self.function(function).ranges.iter().rfind(|range| range.0 <= offset);
+            let function_start = piece.map(|piece| piece.0);
             return Some(Expected { frames, function_start, table: Table::Dwarf });
         }
         let symbol = self.symbol(offset);

@@ -249,6 +249,23 @@ fn line_matches(ours: &Frame<'_>, theirs: &Frame<'_>, classes: &mut Vec<Class>) 
     true
 }
 
+/// Whether `theirs` is the line of some row of a sequence that goes backwards or, within one, nothing.
+fn is_of_backward_sequence(unit: &Unit<'_>, offset: u64, theirs: &Frame<'_>) -> bool {
+    let lines = &unit.lines;
+    let covers = |&sequence: &u32| {
+        lines.by_address.all().iter().any(|s| s.item == sequence && s.start <= offset && offset < s.end)
+    };
+    let has_line = |sequence: &u32| {
+        lines.rows[lines.sequences[*sequence as usize].clone()]
+            .iter()
+            .any(|row| theirs.line == Some(row.line))
+    };
+    match theirs.line {
+        Some(_) => lines.backward.iter().any(has_line),
+        None => lines.backward.iter().any(covers),
+    }
+}
+
 /// Whether the innermost line is that of a row that addr2line takes instead of the one that counts.
 fn other_row_matches(
     facts: &Facts<'_, '_>,
@@ -258,8 +275,13 @@ fn other_row_matches(
     classes: &mut Vec<Class>,
     scratch: &mut Scratch,
 ) -> bool {
-    let Some((number, row)) = place.row else { return false };
+    let Some(number) = place.unit() else { return false };
     let unit = &facts.units[number as usize];
+    if is_of_backward_sequence(unit, offset, theirs) {
+        classes.push(Class::BackwardRows);
+        return true;
+    }
+    let Some((_, row)) = place.row else { return false };
     if (&theirs.file, theirs.line) == (&None, None) && sequence_hides(unit, offset, scratch) {
         classes.push(Class::OverlappingSequences);
         return true;

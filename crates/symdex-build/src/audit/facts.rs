@@ -102,10 +102,10 @@ impl<'a, 'd> Facts<'a, 'd> {
         let mut lines: Vec<Lines> =
             self.units.iter_mut().map(|unit| std::mem::take(&mut unit.lines)).collect();
         let facts = &*self;
-        lines.par_iter_mut().for_each(|lines| {
+        lines.par_iter_mut().zip(0..u32::MAX).for_each(|(lines, unit)| {
             let mut scratch = Default::default();
-            lines
-                .resolve_statements(facts.image.info.row_rule, |offset| facts.instance(offset, &mut scratch));
+            let instance = |offset| facts.instance(unit, offset, &mut scratch);
+            lines.resolve_statements(facts.image.info.row_rule, instance);
         });
         self.units.iter_mut().zip(lines).for_each(|(unit, lines)| unit.lines = lines);
     }

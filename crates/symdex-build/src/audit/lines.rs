@@ -17,6 +17,8 @@ pub(super) struct Lines {
     /// The rows of each sequence whose code is in the image, by number: sorted by address, in program order where addresses are
     /// equal.
     pub(super) sequences: Vec<std::ops::Range<usize>>,
+    /// The sequences in which a set_address goes backwards.
+    pub(super) backward: Vec<u32>,
     /// From the lowest row of each sequence to its end_sequence row, or to the end of the section.
     pub(super) by_address: Intervals,
     /// The end_sequence rows of `sequences`, sorted by address, in program order where addresses are equal.
@@ -42,7 +44,8 @@ impl Lines {
         let Some(program) = &unit.line_program else { return Ok(lines) };
         let header = program.header();
         let (mut defined, mut covered, mut within_budget) = (Vec::new(), Vec::new(), Ok(()));
-        let read = for_each_sequence(header, &mut defined, |sequence| {
+        let is_code = |svma: u64| image.executable_part(svma, svma.saturating_add(1)).is_some();
+        let read = for_each_sequence(header, is_code, &mut defined, |sequence| {
             within_budget = budget.take(sequence.rows.len());
             covered.extend(lines.add(sequence, image));
             within_budget.is_ok()
@@ -60,7 +63,7 @@ impl Lines {
 
     /// Adds a sequence if its code is in the image; which addresses it covers then.
     fn add(&mut self, sequence: RawSequence, image: &Image<'_>) -> Option<Interval> {
-        let RawSequence { mut rows, end, overflow } = sequence;
+        let RawSequence { mut rows, end, overflow, is_backward } = sequence;
         self.addresses.extend(rows.iter().chain([&end]).map(|row| row.address));
         rows.sort_by_key(|row| row.address);
         let lowest = rows.first()?.address;
@@ -75,6 +78,7 @@ impl Lines {
         self.ends.push(offset(&end));
         let item = u32::try_from(self.sequences.len()).ok()?;
         self.sequences.push(first..self.rows.len());
+        self.backward.extend(is_backward.then_some(item));
         Some(Interval { start, end: covered_end, item })
     }
 

@@ -1,5 +1,5 @@
 //! The raw rows of a line program, by a reading of its own: gimli splits the bytes into instructions, the registers of the
-//! state machine (DWARF 5, 6.2.2) are kept here, and nothing is sorted, merged or dropped.
+//! state machine (DWARF 5, 6.2.2) are kept here, and nothing is sorted or merged.
 
 use gimli::{FileEntry, LineInstruction, LineProgramHeader};
 
@@ -22,6 +22,8 @@ pub(super) struct RawSequence {
     pub(super) end: Row,
     /// Whether an advance left the address space: what follows it in the sequence means nothing.
     pub(super) overflow: bool,
+    /// Whether a set_address goes backwards.
+    pub(super) is_backward: bool,
 }
 
 /// The registers that rows are made of, and the constants that move them.
@@ -38,6 +40,8 @@ struct Machine {
     file: u64,
     line: u64,
     is_stmt: bool,
+    /// Whether the last set_address is the mark of dropped code, so that nothing counts up to the next one.
+    is_tombstone: bool,
     /// The sequence being read.
     sequence: RawSequence,
 }
@@ -62,12 +66,18 @@ impl Machine {
             file: 1,
             line: 1,
             is_stmt: default_is_stmt,
+            is_tombstone: false,
             sequence: RawSequence::default(),
         }
     }
 
     /// Carries one instruction out; the sequence it ends, if it ends one.
-    fn step(&mut self, instruction: &LineInstruction<Reader<'_>>) -> Option<RawSequence> {
+    /// `is_code` says whether an SVMA lies in an executable section.
+    fn step(
+        &mut self,
+        instruction: &LineInstruction<Reader<'_>>,
+        is_code: impl Fn(u64) -> bool,
+    ) -> Option<RawSequence> {
         match *instruction {
             LineInstruction::Special(opcode) => {
                 let adjusted = opcode.wrapping_sub(self.opcode_base);
@@ -88,12 +98,19 @@ impl Machine {
                 self.advance_address(by.into());
                 self.operation = 0;
             }
-            LineInstruction::SetAddress(address) => (self.address, self.operation) = (address, 0),
+            LineInstruction::SetAddress(address) => {
+                let is_backward = address < self.address;
+                self.sequence.is_backward |= is_backward;
+                self.is_tombstone = address >= self.address_mask - 1 || is_backward && !is_code(address);
+                if !self.is_tombstone {
+                    (self.address, self.operation) = (address, 0);
+                }
+            }
             LineInstruction::EndSequence => {
                 let mut sequence = std::mem::take(&mut self.sequence);
                 sequence.end = self.row();
                 (self.address, self.operation, self.file, self.line) = (0, 0, 1, 1);
-                self.is_stmt = self.default_is_stmt;
+                (self.is_stmt, self.is_tombstone) = (self.default_is_stmt, false);
                 return Some(sequence);
             }
             _ => {}
@@ -107,7 +124,9 @@ impl Machine {
     }
 
     fn append(&mut self) {
-        self.sequence.rows.push(self.row());
+        if !self.is_tombstone {
+            self.sequence.rows.push(self.row());
+        }
     }
 
     fn advance_line(&mut self, by: i64) {
@@ -124,6 +143,9 @@ impl Machine {
     }
 
     fn advance_address(&mut self, by: u64) {
+        if self.is_tombstone {
+            return;
+        }
         let address = self.address.checked_add(by).filter(|address| *address <= self.address_mask);
         self.sequence.overflow |= address.is_none();
         self.address = address.unwrap_or(self.address);
@@ -139,6 +161,7 @@ fn clamp(number: u64) -> u32 {
 /// between them. An error ends the program.
 pub(super) fn for_each_sequence<'d>(
     header: &LineProgramHeader<Reader<'d>>,
+    is_code: impl Fn(u64) -> bool,
     defined: &mut Vec<FileEntry<Reader<'d>>>,
     mut each: impl FnMut(RawSequence) -> bool,
 ) -> gimli::Result<()> {
@@ -147,7 +170,7 @@ pub(super) fn for_each_sequence<'d>(
     while let Some(instruction) = instructions.next_instruction(header)? {
         if let LineInstruction::DefineFile(file) = instruction {
             defined.push(file);
-        } else if machine.step(&instruction).is_some_and(|sequence| !each(sequence)) {
+        } else if machine.step(&instruction, &is_code).is_some_and(|sequence| !each(sequence)) {
             break;
         }
     }

@@ -1,9 +1,11 @@
 //! The line table of a unit: rows with their ends, in address order, and the paths of its files.
 
-use gimli::{AttributeValue, LineProgramHeader};
+use gimli::{AttributeValue, IncompleteLineProgram, LineInstruction, LineProgramHeader, LineRow};
+use rustc_hash::FxHashMap;
 use symdex::RowRule;
 use symdex::write::Id32;
 
+use super::ranges::Instance;
 use super::units::UnitEntry;
 use crate::flatten::{Interval, flatten};
 use crate::image::{Image, Reader};
@@ -19,8 +21,8 @@ pub(crate) struct Row {
     /// The line, 0 included.
     pub(crate) line: Option<Id32>,
     pub(crate) is_stmt: bool,
-    /// The sequence it comes from, by its number in address order.
-    pub(crate) sequence: u32,
+    /// File and line of the row that it stands for under the `statement` policy.
+    pub(crate) statement: (u64, Option<Id32>),
 }
 
 /// Where a sequence ends, and the file and line its `end_sequence` row states.
@@ -49,8 +51,13 @@ struct Sequence {
 }
 
 impl<'d> Lines<'d> {
-    /// Runs the unit's line program. What cannot be read of it is counted in `problems`.
-    pub(crate) fn read(image: &Image<'d>, unit: &UnitEntry<'d>, problems: &mut Problems) -> Self {
+    /// Runs the unit's line program, whose code lies in `instances`. What cannot be read of it is counted in `problems`.
+    pub(crate) fn read(
+        image: &Image<'d>,
+        unit: &UnitEntry<'d>,
+        instances: &[Instance],
+        problems: &mut Problems,
+    ) -> Self {
         let Some(offset) = unit.lines else { return Self::default() };
         let (address_size, comp_dir, name) =
             (unit.unit.header.address_size(), unit.unit.comp_dir, unit.unit.name);
@@ -61,29 +68,21 @@ impl<'d> Lines<'d> {
                 return Self::default();
             }
         };
-        let header = program.header().clone();
-        let mut rows = program.rows();
         let mut reader = SequenceReader {
             image,
             pending: Vec::new(),
             overflows: false,
+            is_tombstone: false,
             sequences: Vec::new(),
             ends: Vec::new(),
             problems,
         };
-        loop {
-            match rows.next_row() {
-                Ok(Some((_, row))) => reader.row(row),
-                Ok(None) => break,
-                // An advance below zero, as where a sequence ends below its start: gimli reads on behind it.
-                Err(gimli::Error::AddressOverflow) => reader.overflows = true,
-                Err(error) => {
-                    reader.problems.unit(unit.offset, &format!("its line table: {error}"));
-                    break;
-                }
-            }
+        let (header, result) = reader.run(program);
+        if let Err(error) = result {
+            reader.problems.unit(unit.offset, &format!("its line table: {error}"));
         }
-        let SequenceReader { sequences, mut ends, .. } = reader;
+        let SequenceReader { mut sequences, mut ends, .. } = reader;
+        resolve_statements(&mut sequences, instances);
         ends.sort_by_key(|end| end.at);
         ends.dedup_by_key(|end| end.at);
         Self { rows: in_address_order(sequences), ends, header: Some(header) }
@@ -144,17 +143,68 @@ struct SequenceReader<'a, 'p, 'd> {
     pending: Vec<Row>,
     /// Whether it left the address space, so that the rows that follow in it mean nothing.
     overflows: bool,
+    /// Whether the last set_address names no place in the image: what follows was code that the linker dropped.
+    is_tombstone: bool,
     sequences: Vec<Sequence>,
     ends: Vec<SequenceEnd>,
     problems: &'p mut Problems,
 }
 
-impl SequenceReader<'_, '_, '_> {
-    fn row(&mut self, row: &gimli::LineRow) {
+impl<'d> SequenceReader<'_, '_, 'd> {
+    /// Runs `program` as far as it can be read; its header, with the files that the program itself defines.
+    fn run(
+        &mut self,
+        mut program: IncompleteLineProgram<Reader<'d>>,
+    ) -> (LineProgramHeader<Reader<'d>>, gimli::Result<()>) {
+        let mut instructions = program.header().instructions();
+        let mut row = LineRow::new(program.header());
+        let result = loop {
+            match instructions.next_instruction(program.header()) {
+                Ok(Some(instruction)) => self.execute(instruction, &mut row, &mut program),
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        (program.header().clone(), result)
+    }
+
+    fn execute(
+        &mut self,
+        instruction: LineInstruction<Reader<'d>>,
+        row: &mut LineRow,
+        program: &mut IncompleteLineProgram<Reader<'d>>,
+    ) {
+        if let LineInstruction::SetAddress(address) = instruction {
+            let in_image = || self.image.executable_part(address, address.saturating_add(1)).is_some();
+            if address < row.address() && in_image() {
+                *row = at_address_zero(row, program);
+            }
+            let executed = row.execute(instruction, program);
+            // gimli leaves the address as it was where the new one is -1, -2 or lower.
+            self.is_tombstone = row.address() != address;
+            self.overflows |= executed.is_err();
+            return;
+        }
+        match row.execute(instruction, program) {
+            Ok(false) => {}
+            Ok(true) => {
+                if !self.is_tombstone || row.end_sequence() {
+                    self.row(row);
+                }
+                self.is_tombstone &= !row.end_sequence();
+                row.reset(program.header());
+            }
+            // An advance below zero, as where a sequence ends below its start.
+            Err(_) => self.overflows = true,
+        }
+    }
+
+    fn row(&mut self, row: &LineRow) {
         let (file, line) = (row.file_index(), Id32::new(row.line().map_or(0, std::num::NonZeroU64::get)));
         if !row.end_sequence() {
             let (start, is_stmt) = (row.address(), row.is_stmt());
-            self.pending.push(Row { start, end: start, file, line, is_stmt, sequence: 0 });
+            let statement = (file, line);
+            self.pending.push(Row { start, end: start, file, line, is_stmt, statement });
             return;
         }
         let rows = std::mem::take(&mut self.pending);
@@ -177,6 +227,24 @@ impl SequenceReader<'_, '_, '_> {
         self.sequences.push(Sequence { start, end, rows });
         self.ends.push(SequenceEnd { at: end, file, line });
     }
+}
+
+/// A row like `row`, as far as rows are kept, from which any set_address goes forward: gimli takes one that goes backwards for the
+/// mark of dropped code.
+fn at_address_zero<'d>(row: &LineRow, program: &mut IncompleteLineProgram<Reader<'d>>) -> LineRow {
+    let mut moved = LineRow::new(program.header());
+    let line = row.line().map_or(0, std::num::NonZeroU64::get);
+    // A line that does not fit is none that a row can have.
+    let advance = i64::try_from(line).map_or(i64::MAX, |line| line - 1);
+    let is_stmt_differs = row.is_stmt() != moved.is_stmt();
+    let mut execute = |instruction: LineInstruction<Reader<'d>>| moved.execute(instruction, program);
+    // None of these fails.
+    let _ = execute(LineInstruction::SetFile(row.file_index()));
+    let _ = execute(LineInstruction::AdvanceLine(advance));
+    if is_stmt_differs {
+        let _ = execute(LineInstruction::NegateStatement);
+    }
+    moved
 }
 
 /// The rows of one sequence that ends at image offset `end`, in address order, one for each address, each with its end.
@@ -203,12 +271,31 @@ fn finish_rows(mut rows: Vec<Row>, base: u64, end: u64, rule: RowRule) -> Vec<Ro
     rows
 }
 
+/// Sets what each row stands for under the `statement` policy: the last row up to it that begins a statement, in its sequence and
+/// in the instance that its own address lies in; itself where there is none, or no instance.
+fn resolve_statements(sequences: &mut [Sequence], instances: &[Instance]) {
+    let mut last: FxHashMap<u32, (u64, Option<Id32>)> = FxHashMap::default();
+    for Sequence { start, rows, .. } in sequences {
+        last.clear();
+        let first = instances.partition_point(|instance| instance.end <= *start);
+        let mut instances = instances[first..].iter().peekable();
+        for row in rows {
+            while instances.next_if(|instance| instance.end <= row.start).is_some() {}
+            let Some(instance) = instances.peek().filter(|instance| instance.start <= row.start) else {
+                continue;
+            };
+            if row.is_stmt {
+                last.insert(instance.node, row.statement);
+            } else if let Some(statement) = last.get(&instance.node) {
+                row.statement = *statement;
+            }
+        }
+    }
+}
+
 /// The rows of all sequences in address order. Where sequences overlap, the one that starts last wins, of those the shortest.
 fn in_address_order(mut sequences: Vec<Sequence>) -> Vec<Row> {
     sequences.sort_by_key(|sequence| (sequence.start, sequence.end));
-    for (number, sequence) in (0..).zip(&mut sequences) {
-        sequence.rows.iter_mut().for_each(|row| row.sequence = number);
-    }
     if sequences.is_sorted_by(|a, b| a.end <= b.start) {
         return sequences.into_iter().flat_map(|sequence| sequence.rows).collect();
     }
@@ -237,7 +324,7 @@ mod tests {
     use super::*;
 
     fn row(start: u64, line: u64) -> Row {
-        Row { start, end: 0, file: 1, line: Id32::new(line), is_stmt: true, sequence: 0 }
+        Row { start, end: 0, file: 1, line: Id32::new(line), is_stmt: true, statement: (1, None) }
     }
 
     fn text(rows: &[Row]) -> String {

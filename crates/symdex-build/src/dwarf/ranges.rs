@@ -64,15 +64,14 @@ pub(crate) fn unit_ranges<'d>(
 ) -> UnitRanges<'d> {
     let mut functions = functions(image, units, unit, range_budget);
     let mut problems = std::mem::take(&mut functions.problems);
-    let lines = Lines::read(image, &units.all[unit], &mut problems);
     let (pieces, instances) = instances(image, &functions);
+    let lines = Lines::read(image, &units.all[unit], &instances, &mut problems);
     let mut join = Join {
         image,
         unit: &units.all[unit],
         functions: &functions,
         lines: &lines,
         sites: vec![None; functions.nodes.len()],
-        statements: vec![None; functions.nodes.len()],
         numbers: FxHashMap::default(),
         file_numbers: FxHashMap::default(),
         out: UnitRanges::default(),
@@ -92,11 +91,11 @@ pub(crate) fn unit_ranges<'d>(
 
 /// A stretch of code that belongs to one inline instance.
 #[derive(Clone, Copy, Debug)]
-struct Instance {
-    start: u64,
-    end: u64,
-    node: u32,
-    piece: Id32,
+pub(crate) struct Instance {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) node: u32,
+    pub(crate) piece: Id32,
 }
 
 /// The pieces of all functions, and the instance at every address that a function covers, in address order.
@@ -153,7 +152,8 @@ struct Inner {
     node: u32,
 }
 
-/// For each function its stretches, in address order: the deepest node that covers an address owns it.
+/// For each function its stretches, in address order: of the nodes that cover an address the one whose code there starts last
+/// owns it, of those the shortest, then the deepest, then the first.
 fn inner_stretches(functions: &Functions<'_>, function_of: &[u32]) -> Vec<Vec<Inner>> {
     let mut nodes: Vec<u32> = (0..).take(functions.nodes.len()).collect();
     // A subprogram nested in another stands between the other's nodes.
@@ -167,7 +167,7 @@ fn inner_of(functions: &Functions<'_>, nodes: &[u32]) -> Vec<Inner> {
     for &number in nodes {
         let node = &functions.nodes[number as usize];
         for &(start, end) in &functions.ranges[node.ranges.clone()] {
-            let priority = (node.depth, start, Reverse(end - start), Reverse(number));
+            let priority = (start, Reverse(end - start), node.depth, Reverse(number));
             intervals.push(Interval { start, end, priority });
         }
     }
@@ -190,8 +190,6 @@ struct Join<'a, 'd> {
     lines: &'a Lines<'d>,
     /// For each node the loc it was inlined into, once known: its caller's frame at the call site.
     sites: Vec<Option<Id32>>,
-    /// For each node its last statement row: the sequence and the position.
-    statements: Vec<Option<(u32, Position)>>,
     numbers: FxHashMap<Loc, u32>,
     file_numbers: FxHashMap<u64, Option<Id32>>,
     out: UnitRanges<'d>,
@@ -202,8 +200,6 @@ impl Join<'_, '_> {
         let mut instances = instances.iter().peekable();
         let mut rows = self.lines.rows.iter().peekable();
         let mut at = 0;
-        // What the row at hand stands for under `statement`, settled where the row begins.
-        let mut statement: Position = (None, None);
         loop {
             while instances.next_if(|instance| instance.end <= at).is_some() {}
             while rows.next_if(|row| row.end <= at).is_some() {}
@@ -218,11 +214,8 @@ impl Join<'_, '_> {
             let end = bounds.into_iter().flatten().min().unwrap_or(at);
             let instance = instance.copied().filter(|instance| instance.start <= at).copied();
             at = match row.filter(|row| row.start <= at) {
-                Some(&&row) => {
-                    if row.start == at {
-                        statement = self.statement(&row, instance.map(|instance| instance.node));
-                    }
-                    self.covered(at, end, instance, &row, statement);
+                Some(row) => {
+                    self.covered(at, end, instance, row);
                     end
                 }
                 // Somebody reaches up to `at`, and it is not a row.
@@ -231,23 +224,18 @@ impl Join<'_, '_> {
         }
     }
 
-    /// What `row`, which begins in the instance `node`, stands for under the `statement` policy.
-    fn statement(&mut self, row: &Row, node: Option<u32>) -> Position {
-        let own = (self.file(row.file), row.line);
-        // Code outside of functions lies in no instance.
-        let Some(last) = node.map(|node| &mut self.statements[node as usize]) else { return own };
-        if row.is_stmt {
-            *last = Some((row.sequence, own));
-        }
-        last.filter(|(sequence, _)| *sequence == row.sequence).map_or(own, |(_, position)| position)
-    }
-
     /// Code with a row.
-    fn covered(&mut self, start: u64, end: u64, instance: Option<Instance>, row: &Row, statement: Position) {
+    fn covered(&mut self, start: u64, end: u64, instance: Option<Instance>, row: &Row) {
         let node = instance.map(|instance| instance.node);
         let position = (self.file(row.file), row.line);
         let exact = self.frame(node, position);
-        let statement = self.frame(node, statement);
+        let statement = match row.statement == (row.file, row.line) {
+            true => exact,
+            false => {
+                let position = (self.file(row.statement.0), row.statement.1);
+                self.frame(node, position)
+            }
+        };
         self.push(start, end, instance.map(|instance| instance.piece), exact, statement);
     }
 
