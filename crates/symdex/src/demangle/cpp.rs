@@ -46,7 +46,9 @@ fn as_llvm_prints(text: &str) -> String {
             lambdas.push(out.len());
             out.push_str("'(");
             rest = after;
-        } else if let Some(((number, after), at)) = numbered(rest, ")#").and_then(|end| Some((end, lambdas.pop()?))) {
+        } else if let Some(((number, after), at)) =
+            numbered(rest, ")#").and_then(|end| Some((end, lambdas.pop()?)))
+        {
             out.insert_str(at, &number);
             out.push(')');
             rest = after;
@@ -56,7 +58,9 @@ fn as_llvm_prints(text: &str) -> String {
         } else if let Some((number, suffix, after)) = suffixed(rest) {
             _ = write!(out, "{number}{suffix}");
             rest = after;
-        } else if let Some((after, at)) = rest.strip_prefix(")...").and_then(|after| Some((after, pack_start(&out)?))) {
+        } else if let Some((after, at)) =
+            rest.strip_prefix(")...").and_then(|after| Some((after, pack_start(&out)?)))
+        {
             out.remove(at);
             rest = after;
         } else if let Some(clone) = rest.strip_prefix(" [clone ").and_then(|clone| clone.strip_suffix(']')) {

@@ -10,8 +10,16 @@ const RESULTS: &[(&str, &str)] = &[("a", "a"), ("d", "d"), ("D", "u"), ("i", "r"
 const CONVENTIONS: &[(&str, &str)] = &[("Cb", "B"), ("Cc", "C"), ("Cm", "M"), ("CO", "O"), ("Cw", "W")];
 
 /// What a letter in front of a type, or before its parameters and result, becomes behind it.
-const WRAPPERS: &[(&str, &str)] =
-    &[("D", "XD"), ("R", "z"), ("PM", "Xp"), ("M", "m"), ("Xb", "Xb"), ("Xo", "Xo"), ("Xu", "Xu"), ("Xw", "Xw")];
+const WRAPPERS: &[(&str, &str)] = &[
+    ("D", "XD"),
+    ("R", "z"),
+    ("PM", "Xp"),
+    ("M", "m"),
+    ("Xb", "Xb"),
+    ("Xo", "Xo"),
+    ("Xu", "Xu"),
+    ("Xw", "Xw"),
+];
 const FUNCTIONS: &[(&str, &str)] =
     &[("F", "c"), ("f", "XU"), ("b", "XB"), ("c", "XC"), ("K", "XK"), ("Xf", "Xf")];
 const METATYPES: &[(&str, &str)] = &[("XM", "XM"), ("XPM", "Xm")];
