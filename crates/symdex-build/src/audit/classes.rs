@@ -29,6 +29,8 @@ pub enum Class {
     EmptyInlined,
     /// Sequences that overlap.
     OverlappingSequences,
+    /// A sequence whose addresses go back.
+    AddressGoesBack,
     /// Code that two units have lines for.
     OtherUnit,
     /// Code outside the ranges that its unit declares.
@@ -55,6 +57,7 @@ impl Class {
             Class::OverlappingFunctions => "overlapping functions",
             Class::EmptyInlined => "empty inlined subroutine",
             Class::OverlappingSequences => "overlapping sequences",
+            Class::AddressGoesBack => "address goes back",
             Class::OtherUnit => "other unit",
             Class::UndeclaredCode => "undeclared code",
             Class::BrokenUnit => "broken unit",
@@ -90,6 +93,7 @@ impl Class {
                 "addr2line does not look into an inlined subroutine that states no code of its own"
             }
             Class::OverlappingSequences => "addr2line searches sequences as if they did not overlap",
+            Class::AddressGoesBack => "addr2line takes rows whose address is set back for dropped code",
             Class::OtherUnit => {
                 "addr2line takes the first unit that has a line, whether or not it has the function"
             }
@@ -114,7 +118,7 @@ impl Class {
             Class::Aliases => Some("TRAPS 5"),
             Class::OverlappingFunctions => Some("TRAPS 4"),
             Class::EmptyInlined => Some("TRAPS 3"),
-            Class::OverlappingSequences => Some("TRAPS 19"),
+            Class::OverlappingSequences | Class::AddressGoesBack => Some("TRAPS 19"),
             Class::UndeclaredCode => Some("TRAPS 11"),
             Class::BrokenUnit => Some("PEERS 1"),
             Class::OtherUnit => None,

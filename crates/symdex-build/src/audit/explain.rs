@@ -280,5 +280,26 @@ fn other_row_matches(
         }
         classes.truncate(before);
     }
+    if unit.lines.goes_back && row_before_matches(facts, offset, number, row, theirs) {
+        classes.push(Class::AddressGoesBack);
+        return true;
+    }
     false
+}
+
+/// Whether `theirs` has no line, or that of one of the rows before row `row` of unit `number`.
+fn row_before_matches(
+    facts: &Facts<'_, '_>,
+    offset: u64,
+    number: u32,
+    row: usize,
+    theirs: &Frame<'_>,
+) -> bool {
+    /// How many rows may have been passed over; enough for a function of some size.
+    const MAX_ROWS: usize = 100;
+    let is_theirs = |row: usize| {
+        let place = Place { row: Some((number, row)), ..Place::default() };
+        facts.frames(&place, offset).iter().all(|other| line_matches(other, theirs, &mut Vec::new()))
+    };
+    (&theirs.file, theirs.line) == (&None, None) || (row.saturating_sub(MAX_ROWS)..row).any(is_theirs)
 }

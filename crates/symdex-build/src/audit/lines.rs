@@ -25,6 +25,8 @@ pub(super) struct Lines {
     pub(super) addresses: Vec<u64>,
     /// Whether a sequence leaves the address space.
     pub(super) overflows: bool,
+    /// Whether an address is below the one before it in its sequence.
+    pub(super) goes_back: bool,
     /// Paths by file number; `None` where there is no such file.
     pub(super) files: Vec<Option<Vec<u8>>>,
     /// Why the program could not be read to its end.
@@ -62,6 +64,7 @@ impl Lines {
     fn add(&mut self, sequence: RawSequence, image: &Image<'_>) -> Option<Interval> {
         let RawSequence { mut rows, end, overflow } = sequence;
         self.addresses.extend(rows.iter().chain([&end]).map(|row| row.address));
+        self.goes_back |= !rows.is_sorted_by_key(|row| row.address);
         rows.sort_by_key(|row| row.address);
         let lowest = rows.first()?.address;
         self.overflows |= overflow;

@@ -4,6 +4,7 @@ use gimli::{AttributeValue, LineProgramHeader};
 use symdex::RowRule;
 use symdex::write::Id32;
 
+use super::rows::Rows;
 use super::units::UnitEntry;
 use crate::flatten::{Interval, flatten};
 use crate::image::{Image, Reader};
@@ -61,8 +62,7 @@ impl<'d> Lines<'d> {
                 return Self::default();
             }
         };
-        let header = program.header().clone();
-        let mut rows = program.rows();
+        let mut rows = Rows::new(program);
         let mut reader = SequenceReader {
             image,
             pending: Vec::new(),
@@ -72,8 +72,8 @@ impl<'d> Lines<'d> {
             problems,
         };
         loop {
-            match rows.next_row() {
-                Ok(Some((_, row))) => reader.row(row),
+            match rows.next() {
+                Ok(Some((address, row))) => reader.row(address, row),
                 Ok(None) => break,
                 // An advance below zero, as where a sequence ends below its start: gimli reads on behind it.
                 Err(gimli::Error::AddressOverflow) => reader.overflows = true,
@@ -86,7 +86,7 @@ impl<'d> Lines<'d> {
         let SequenceReader { sequences, mut ends, .. } = reader;
         ends.sort_by_key(|end| end.at);
         ends.dedup_by_key(|end| end.at);
-        Self { rows: in_address_order(sequences), ends, header: Some(header) }
+        Self { rows: in_address_order(sequences), ends, header: Some(rows.into_header()) }
     }
 
     /// The path of file `index` of the unit: comp_dir, directory and name joined as they stand.
@@ -150,11 +150,11 @@ struct SequenceReader<'a, 'p, 'd> {
 }
 
 impl SequenceReader<'_, '_, '_> {
-    fn row(&mut self, row: &gimli::LineRow) {
+    fn row(&mut self, address: u64, row: &gimli::LineRow) {
         let (file, line) = (row.file_index(), Id32::new(row.line().map_or(0, std::num::NonZeroU64::get)));
         if !row.end_sequence() {
-            let (start, is_stmt) = (row.address(), row.is_stmt());
-            self.pending.push(Row { start, end: start, file, line, is_stmt, sequence: 0 });
+            let is_stmt = row.is_stmt();
+            self.pending.push(Row { start: address, end: address, file, line, is_stmt, sequence: 0 });
             return;
         }
         let rows = std::mem::take(&mut self.pending);
@@ -162,11 +162,10 @@ impl SequenceReader<'_, '_, '_> {
             return self.problems.add(BACKWARDS, 1);
         }
         // Units without code keep a lone end_sequence row.
-        let Some(first) = rows.iter().map(|row| row.start).min().filter(|first| *first != row.address())
-        else {
+        let Some(first) = rows.iter().map(|row| row.start).min().filter(|first| *first != address) else {
             return self.problems.dropped("empty line sequences", 1);
         };
-        let Some((start, end)) = self.image.executable_part(first, row.address()) else {
+        let Some((start, end)) = self.image.executable_part(first, address) else {
             return match self.image.executable_part(first, first.saturating_add(1)) {
                 Some(_) => self.problems.add(BACKWARDS, 1),
                 // Code that was dropped lies at 0, 1, -1 or -2.

@@ -5,6 +5,7 @@ mod functions;
 mod lines;
 mod names;
 mod ranges;
+mod rows;
 mod units;
 
 pub(crate) use ranges::{Piece, Rank, UnitRange, UnitRanges, unit_ranges};
