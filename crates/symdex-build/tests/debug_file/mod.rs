@@ -11,7 +11,7 @@ use gimli::constants::{self as dw, DwAt, DwTag};
 #[allow(unused_imports, reason = "each test file uses some of them")]
 pub(crate) use answers::{answers, built, image_answers, peer};
 #[allow(unused_imports, reason = "each test file uses some of them")]
-pub(crate) use macho::{MachO, Symbol};
+pub(crate) use macho::{CODE_FLAGS, MachO, Section, Symbol};
 pub(crate) use unit::Unit;
 
 /// Where `__TEXT` begins, and what image offsets count from. Files with addresses of 32 bits have none of it: they begin at 0.
