@@ -105,27 +105,22 @@ impl Abbreviation {
         problems: &mut Problems,
     ) -> FxHashMap<usize, Arc<Abbreviations>> {
         let mut tables = FxHashMap::default();
-        let section = image.dwarf.debug_abbrev.reader().len();
-        let mut budget = 4 * section + (1 << 20);
-        let mut ends: Vec<usize> = headers.iter().map(|header| header.debug_abbrev_offset().0).collect();
-        ends.sort_unstable();
+        let section = image.dwarf.debug_abbrev.reader();
+        let mut budget = 4 * section.len() + (1 << 20);
         for header in headers {
             let offset = header.debug_abbrev_offset().0;
             if tables.contains_key(&offset) {
                 continue;
             }
             let unit = header.debug_info_offset().map_or(0, |offset| offset.0);
+            // Damaged tables take time to read, too.
+            budget -= table_size(section.slice().get(offset..).unwrap_or_default(), budget);
             if budget == 0 {
                 problems.unit(unit, "its abbreviations overlap too many others");
                 continue;
             }
             match image.dwarf.abbreviations(header) {
                 Ok(table) => {
-                    // What it took to read is unknown; up to the next table is what it takes where none overlap.
-                    let next = ends.partition_point(|end| *end <= offset);
-                    let next = ends.get(next).copied().unwrap_or(section);
-                    let read = size_of_table(&table).max(next.saturating_sub(offset).min(section));
-                    budget = budget.saturating_sub(read);
                     tables.insert(offset, table);
                 }
                 Err(error) => problems.unit(unit, &error.to_string()),
@@ -135,11 +130,28 @@ impl Abbreviation {
     }
 }
 
-/// How many bytes an abbreviation table took at the least, by its codes, which mostly count up from 1.
-fn size_of_table(table: &Abbreviations) -> usize {
-    let has = |code: &u64| table.get(*code).is_some();
-    let sizes = (1..).take_while(has).filter_map(|code| table.get(code));
-    sizes.map(|abbreviation| 5 + 2 * abbreviation.attributes().len()).sum()
+/// How many bytes the abbreviation table at the beginning of `bytes` has, or can be read of it (DWARF 5, 7.5.3); at most `limit`.
+fn table_size(bytes: &[u8], limit: usize) -> usize {
+    let bytes = &bytes[..bytes.len().min(limit)];
+    let mut rest = Reader::new(bytes, gimli::LittleEndian);
+    let _end = skip_table(&mut rest);
+    bytes.len() - rest.len()
+}
+
+fn skip_table(table: &mut Reader<'_>) -> gimli::Result<()> {
+    while table.read_uleb128()? != 0 {
+        let (_tag, _has_children) = (table.read_uleb128()?, table.read_u8()?);
+        loop {
+            let (attribute, form) = (table.read_uleb128()?, table.read_uleb128()?);
+            if (attribute, form) == (0, 0) {
+                break;
+            }
+            if form == u64::from(constants::DW_FORM_implicit_const.0) {
+                table.read_sleb128()?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// For each unit the lowest image offset that `.debug_aranges` gives it.

@@ -52,6 +52,12 @@ impl Unit {
         Self { die: die.with(dw::DW_AT_ranges, Value::RelativeRanges(relative)), ..unit }
     }
 
+    /// The unit with one more attribute of its own.
+    pub(crate) fn root(mut self, attribute: gimli::DwAt, value: Value) -> Self {
+        self.die = self.die.with(attribute, value);
+        self
+    }
+
     /// DWARF of another version than 4.
     pub(crate) fn version(self, version: u16) -> Self {
         Self { version, ..self }
@@ -83,9 +89,8 @@ impl Unit {
         Self { min_instruction_size, max_operations, ..self }
     }
 
-    pub(crate) fn language(mut self, language: gimli::DwLang) -> Self {
-        self.die = self.die.with(dw::DW_AT_language, Value::Number(language.0.into()));
-        self
+    pub(crate) fn language(self, language: gimli::DwLang) -> Self {
+        self.root(dw::DW_AT_language, Value::Number(language.0.into()))
     }
 
     /// Takes the line program of an earlier unit, by number.
