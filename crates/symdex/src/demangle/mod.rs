@@ -33,7 +33,9 @@ pub fn demangle(name: &[u8]) -> Cow<'_, str> {
     }
     // By prefix: the language of a unit says little about its names once LTO has merged units.
     let demangled = match name {
-        [b'$', b's' | b'S' | b'e', ..] | [b'_', b'$', b's' | b'S' | b'e', ..] | [b'_', b'T', ..] => swift::simplified(&raw),
+        [b'$', b's' | b'S' | b'e', ..] | [b'_', b'$', b's' | b'S' | b'e', ..] | [b'_', b'T', ..] => {
+            swift::simplified(&raw)
+        }
         [b'_', b'R', ..] => rust(&raw),
         [b'_', b'Z', ..] if is_legacy_rust(&raw) => rust(&raw),
         [b'_', b'Z', ..] | [b'_', b'_', b'Z', ..] | [b'_', b'_', b'_', b'Z', ..] => cpp(&raw),
@@ -47,7 +49,8 @@ pub fn demangle(name: &[u8]) -> Cow<'_, str> {
 fn is_legacy_rust(name: &str) -> bool {
     let name = name.split_once('.').map_or(name, |(name, _)| name);
     let hash = name.strip_suffix('E').and_then(|name| name.get(name.len().checked_sub(19)?..));
-    hash.and_then(|hash| hash.strip_prefix("17h")).is_some_and(|hash| hash.bytes().all(|digit| digit.is_ascii_hexdigit()))
+    hash.and_then(|hash| hash.strip_prefix("17h"))
+        .is_some_and(|hash| hash.bytes().all(|digit| digit.is_ascii_hexdigit()))
 }
 
 /// Legacy names are C++ names but for the hash at their end: `17h`, 16 digits, `E`.
