@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+mod audit;
 mod demo;
 mod testdata;
 
@@ -9,6 +10,11 @@ const USAGE: &str = "\
 usage: cargo xtask <chore>
 
 chores:
+    audit [OPTIONS] DEBUGFILE...
+                          build the index of every slice and compare each answer with addr2line and llvm-symbolizer
+                          --sample N: N random addresses in addition, for each slice
+                          --every K: only every Kth run of addresses; --no-llvm: addr2line alone
+                          --json, --markdown: print JSON, or the tables of docs/AUDIT.md
     demo                  build the demo app's indexes and answer its crash from them
     testdata [--check]    make testdata/dsyms and testdata/demo from testdata/src;
                           --check: make them elsewhere and compare with what is committed
@@ -18,6 +24,9 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
+        ["audit", words @ ..] if let Some(arguments) = audit::Arguments::parse(words) => {
+            audit::run(&arguments)
+        }
         ["demo"] => demo::run(),
         ["testdata"] => testdata::make(),
         ["testdata", "--check"] => testdata::check(),

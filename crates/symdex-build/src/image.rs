@@ -23,6 +23,8 @@ pub struct Image<'d> {
     pub info: ImageInfo,
     /// Bytes of the slice.
     pub debug_size: u64,
+    /// The slice itself.
+    pub(crate) bytes: &'d [u8],
     /// The debug information, with every section the slice has.
     pub dwarf: gimli::Dwarf<Reader<'d>>,
     /// `.debug_aranges`; empty where there is none.
@@ -172,7 +174,7 @@ fn load<'d, Mach: MachHeader<Endian = Endianness>>(
         executable,
     };
     let aranges = gimli::DebugAranges::new(aranges, LittleEndian);
-    Ok(Image { info, debug_size: bytes.len() as u64, dwarf, aranges, symbols, symbol_map: None })
+    Ok(Image { info, debug_size: bytes.len() as u64, bytes, dwarf, aranges, symbols, symbol_map: None })
 }
 
 /// Whether the file holds all of its debug information, be it read here or not (the last sections, the accelerator tables, are

@@ -1,6 +1,6 @@
-//! The reasons that are known why addr2line answers otherwise than the rules say.
+//! The reasons that are known why a peer answers otherwise than the rules say.
 
-/// A reason why addr2line's answer is another one.
+/// A reason why a peer's answer is another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// Several line rows stand at one address.
@@ -37,6 +37,10 @@ pub enum Class {
     UndeclaredCode,
     /// A unit that addr2line gives up on.
     BrokenUnit,
+    /// A name that llvm-symbolizer takes from the symbol table.
+    SymbolFirst,
+    /// A line whose file the line program does not list.
+    NoFile,
 }
 
 impl Class {
@@ -61,6 +65,8 @@ impl Class {
             Class::OtherUnit => "other unit",
             Class::UndeclaredCode => "undeclared code",
             Class::BrokenUnit => "broken unit",
+            Class::SymbolFirst => "symbol first",
+            Class::NoFile => "line without file",
         }
     }
 
@@ -69,38 +75,46 @@ impl Class {
     pub fn reason(self) -> &'static str {
         match self {
             Class::RowsAtOneAddress => {
-                "of several rows at one address atos takes the first, addr2line the last"
+                "of several rows at one address atos takes the first, the peers the last"
             }
-            Class::LineZero => "addr2line has no line where the debug information has line 0",
-            Class::CompilerGenerated => "addr2line puts a directory before <compiler-generated>",
+            Class::LineZero => {
+                "addr2line has no line where there is line 0, llvm-symbolizer line 0 where there is none"
+            }
+            Class::CompilerGenerated => "the peers put a directory before <compiler-generated>",
             Class::NotUtf8 => "addr2line replaces bytes of a path that are not UTF-8",
-            Class::Underscore => "addr2line keeps the underscore that Mach-O puts before names",
+            Class::Underscore => "the peers keep the underscore that Mach-O puts before names",
             Class::SymbolName => {
                 "without a linkage name the symbol table's name counts; addr2line does not read it"
             }
             Class::QualifiedName => {
-                "without a linkage name the qualified name is rebuilt; addr2line takes the plain one"
+                "without a linkage name the qualified name is rebuilt; the peers take the plain one"
             }
             Class::LinkageNameBehindName => {
                 "addr2line stops at a plain name and misses the linkage name behind it"
             }
             Class::LineWithoutFunction => "the symbol table names code that has a line and no function",
-            Class::Aliases => "of several subprograms on one range addr2line takes any",
+            Class::Aliases => "of several subprograms on one range the peers take any",
             Class::OverlappingFunctions => {
-                "addr2line searches functions as if they did not overlap, and loses outer ones"
+                "the peers search functions as if they did not overlap, and lose outer ones"
             }
             Class::EmptyInlined => {
                 "addr2line does not look into an inlined subroutine that states no code of its own"
             }
-            Class::OverlappingSequences => "addr2line searches sequences as if they did not overlap",
-            Class::BackwardRows => "addr2line drops the rows of a sequence that are set to a lower address",
+            Class::OverlappingSequences => "the peers search sequences as if they did not overlap",
+            Class::BackwardRows => {
+                "addr2line drops the rows of a sequence that are set to a lower address, llvm-symbolizer does not sort them"
+            }
             Class::OtherUnit => {
-                "addr2line takes the first unit that has a line, whether or not it has the function"
+                "the peers take the first unit that declares the code, whether or not it has the function"
             }
             Class::UndeclaredCode => {
-                "addr2line looks only where a unit's own ranges, or its aranges, lead it"
+                "the peers look only where a unit's own ranges, or its aranges, lead them"
             }
-            Class::BrokenUnit => "addr2line drops a unit for one sequence or DIE that cannot be read",
+            Class::BrokenUnit => "addr2line drops a unit for one sequence, path or DIE that cannot be read",
+            Class::SymbolFirst => {
+                "llvm-symbolizer names the outermost function by the last symbol before the address"
+            }
+            Class::NoFile => "llvm-symbolizer has no line where the line program does not list the file",
         }
     }
 
@@ -121,6 +135,8 @@ impl Class {
             Class::OverlappingSequences | Class::BackwardRows => Some("TRAPS 19"),
             Class::UndeclaredCode => Some("TRAPS 11"),
             Class::BrokenUnit => Some("PEERS 1"),
+            Class::SymbolFirst => Some("PEERS 2, 3, 4"),
+            Class::NoFile => Some("TRAPS 18"),
             Class::OtherUnit => None,
         }
     }

@@ -44,8 +44,11 @@ pub(super) struct Dies<'d> {
     pub(super) scopes: Vec<(Option<u32>, &'d [u8])>,
     /// For the DIE (offset in `.debug_info`) of each subprogram in a scope: which one.
     pub(super) scope_of: rustc_hash::FxHashMap<usize, u32>,
-    /// The unit's own ranges (SVMAs), where the root DIE or `.debug_aranges` state any.
-    pub(super) declared: Vec<(u64, u64)>,
+    /// The unit's own ranges (SVMAs) as its root DIE states them, and whether that is a list of ranges.
+    pub(super) in_root: Vec<(u64, u64)>,
+    pub(super) root_has_list: bool,
+    /// The unit's own ranges (SVMAs) as `.debug_aranges` states them.
+    pub(super) in_aranges: Vec<(u64, u64)>,
     /// Why the DIEs could not be read to their end.
     pub(super) error: Option<String>,
 }
@@ -98,10 +101,8 @@ pub(super) fn read<'d>(
     dies.by_address = Intervals::new(ranges);
     dies.addresses.sort_unstable();
     dies.addresses.dedup();
-    // addr2line takes the root's list, else the aranges, else the root's one range.
-    if !matches!(root_has_ranges(unit), Ok(true)) && !in_aranges.is_empty() {
-        dies.declared = in_aranges.to_vec();
-    }
+    dies.root_has_list = matches!(root_has_ranges(unit), Ok(true));
+    dies.in_aranges = in_aranges.to_vec();
     Ok(dies)
 }
 
@@ -199,7 +200,7 @@ impl<'d> Walk<'_, 'd> {
             gimli::DW_TAG_subprogram => self.subprogram(die, &attributes, parent),
             gimli::DW_TAG_inlined_subroutine => self.inlined(die, &attributes, parent),
             gimli::DW_TAG_compile_unit | gimli::DW_TAG_partial_unit | gimli::DW_TAG_skeleton_unit => {
-                self.dies.declared = self.stated_ranges(&attributes)?;
+                self.dies.in_root = self.stated_ranges(&attributes)?;
                 Ok(parent)
             }
             tag if is_scope(tag) => {

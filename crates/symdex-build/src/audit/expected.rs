@@ -6,13 +6,17 @@ use symdex::{LinePolicy, Table};
 
 use super::facts::{Facts, FunctionId};
 use super::intervals::Interval;
+use super::peers::Peer;
 
 /// One frame, whoever states it.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub(super) struct Frame<'f> {
-    pub(super) name: Option<Cow<'f, [u8]>>,
-    pub(super) file: Option<Cow<'f, [u8]>>,
-    pub(super) line: Option<u32>,
+pub struct Frame<'f> {
+    /// The function's name as the debug file has it.
+    pub name: Option<Cow<'f, [u8]>>,
+    /// The path.
+    pub file: Option<Cow<'f, [u8]>>,
+    /// The line, 0 included.
+    pub line: Option<u32>,
 }
 
 /// What an address answers by the rules.
@@ -204,6 +208,18 @@ impl<'d> Facts<'_, 'd> {
                 function_start,
                 table: Table::SymbolTable,
             }),
+        }
+    }
+
+    /// The frames that `peer` would answer at `place` if it answered by the rules: addr2line does not read the symbol table,
+    /// llvm-symbolizer has an empty frame where it knows nothing.
+    pub(super) fn answer_for(&self, peer: Peer, place: &Place, offset: u64) -> Vec<Frame<'_>> {
+        let expected = self.expected(place, offset);
+        match (peer, expected) {
+            (Peer::Addr2line, Some(Expected { frames, table: Table::Dwarf, .. }))
+            | (Peer::LlvmSymbolizer, Some(Expected { frames, .. })) => frames,
+            (Peer::Addr2line, _) => Vec::new(),
+            (Peer::LlvmSymbolizer, None) => vec![Frame::default()],
         }
     }
 

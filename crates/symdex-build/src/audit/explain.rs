@@ -1,21 +1,17 @@
-//! Which classes explain an answer of addr2line that is not the one the rules give: predicates over the facts.
+//! Which classes explain an answer of a peer that is not the one the rules give: predicates over the facts.
 
 use super::classes::Class;
+use super::dies::Dies;
 use super::expected::{Frame, Place, Scratch};
 use super::facts::{Facts, FunctionId, Unit};
 use super::names;
-
-/// What addr2line answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Theirs<'c> {
-    /// Innermost first; none where it knows nothing.
-    Frames(Vec<Frame<'c>>),
-    Error(String),
-}
+use super::peers::{Peer, Theirs};
+use super::symbols;
 
 /// The classes that explain why `theirs` is not what the rules say of `place`; `None` where something stays unexplained.
 pub(super) fn explain(
     facts: &Facts<'_, '_>,
+    peer: Peer,
     offset: u64,
     place: &Place,
     theirs: &Theirs<'_>,
@@ -29,9 +25,9 @@ pub(super) fn explain(
         return lost(facts, offset, place, scratch).map(|class| vec![class]);
     }
     let mut best: Option<Vec<Class>> = None;
-    for (alternative, structural) in alternatives(facts, offset, place, scratch) {
+    for (alternative, structural) in alternatives(facts, peer, offset, place, scratch) {
         let mut classes: Vec<Class> = structural.into_iter().collect();
-        if frames_match(facts, offset, &alternative, theirs, &mut classes, scratch)
+        if frames_match(facts, peer, offset, &alternative, theirs, &mut classes, scratch)
             && best.as_ref().is_none_or(|best| classes.len() < best.len())
         {
             classes.sort_unstable();
@@ -42,18 +38,24 @@ pub(super) fn explain(
     best
 }
 
-/// The addresses that addr2line knows `unit` by: those it declares or, where it declares none, those of its sequences.
-fn leads_to(facts: &Facts<'_, '_>, unit: &Unit<'_>, offset: u64) -> bool {
-    let svma = facts.image.info.base + offset;
-    let holds = |(start, end): &(u64, u64)| *start <= svma && svma < *end;
-    match unit.dies.declared.is_empty() {
-        true => unit.lines.by_address.all().iter().any(|s| s.start <= offset && offset < s.end),
-        false => unit.dies.declared.iter().any(holds),
+/// Whether `offset` leads `peer` to `unit`. addr2line goes by the root DIE's list of ranges, else by `.debug_aranges`, else by
+/// the root's one range, else by the sequences; llvm-symbolizer by `.debug_aranges`, else by the root DIE.
+fn leads_to(facts: &Facts<'_, '_>, peer: Peer, unit: &Unit<'_>, offset: u64) -> bool {
+    let Dies { in_root, root_has_list, in_aranges, .. } = &unit.dies;
+    let root_first = peer == Peer::Addr2line && *root_has_list || in_aranges.is_empty();
+    let declared = if root_first { in_root } else { in_aranges };
+    if declared.is_empty() && peer == Peer::Addr2line {
+        return unit.lines.by_address.all().iter().any(|s| s.start <= offset && offset < s.end);
     }
+    let svma = facts.image.info.base + offset;
+    declared.iter().any(|(start, end)| *start <= svma && svma < *end)
 }
 
 fn is_broken(unit: &Unit<'_>) -> bool {
-    unit.dies.error.is_some() || unit.lines.error.is_some() || unit.lines.overflows
+    unit.dies.error.is_some()
+        || unit.lines.error.is_some()
+        || unit.lines.overflows
+        || unit.lines.has_bad_paths
 }
 
 /// Whether addr2line meets an error at `offset`: in a unit that it looks into, or in a name of the function there.
@@ -65,14 +67,14 @@ fn gives_up(facts: &Facts<'_, '_>, offset: u64, place: &Place) -> bool {
         all.any(|die| names::is_dangling(facts, die))
     };
     place.function.is_some_and(names_dangle)
-        || facts.units.iter().any(|unit| is_broken(unit) && leads_to(facts, unit, offset))
+        || facts.units.iter().any(|unit| is_broken(unit) && leads_to(facts, Peer::Addr2line, unit, offset))
 }
 
 /// Why addr2line has nothing at all at `place`.
 fn lost(facts: &Facts<'_, '_>, offset: u64, place: &Place, scratch: &mut Scratch) -> Option<Class> {
     let number = place.unit()?;
     let unit = &facts.units[number as usize];
-    if !leads_to(facts, unit, offset) {
+    if !leads_to(facts, Peer::Addr2line, unit, offset) {
         return Some(Class::UndeclaredCode);
     }
     if unit.unit.line_program.is_none() && unit.lines.error.is_some() {
@@ -115,18 +117,24 @@ fn range_at(facts: &Facts<'_, '_>, function: FunctionId, offset: u64) -> Option<
     ranges.filter(|(start, end)| *start <= offset && offset < *end).max()
 }
 
-/// The places that addr2line may have taken `offset` for, and what that is a case of.
+/// The places that `peer` may have taken `offset` for, and what that is a case of.
 fn alternatives(
     facts: &Facts<'_, '_>,
+    peer: Peer,
     offset: u64,
     place: &Place,
     scratch: &mut Scratch,
 ) -> Vec<(Place, Option<Class>)> {
     let mut alternatives = vec![(place.clone(), None)];
+    let is_led = |unit: u32| leads_to(facts, peer, &facts.units[unit as usize], offset);
+    if peer == Peer::LlvmSymbolizer && place.unit().is_some_and(|unit| !is_led(unit)) {
+        alternatives.push((Place::default(), Some(Class::UndeclaredCode)));
+    }
     let is_in_empty = |function: FunctionId, inlined: u32| {
         facts.units[function.unit as usize].dies.inlined[inlined as usize].in_empty
     };
     if let Some(function) = place.function
+        && peer == Peer::Addr2line
         && let Some(depth) = place.inlined.iter().position(|inlined| is_in_empty(function, *inlined))
     {
         let inlined = place.inlined[..depth].to_vec();
@@ -150,9 +158,7 @@ fn alternatives(
             Some(function) if function.unit == unit && function_hides(facts, function, offset) => {
                 Class::OverlappingFunctions
             }
-            _ if place.unit() != Some(unit) && leads_to(facts, &facts.units[unit as usize], offset) => {
-                Class::OtherUnit
-            }
+            _ if place.unit() != Some(unit) && is_led(unit) => Class::OtherUnit,
             _ => continue,
         };
         alternatives.push((facts.place_in(unit, None, Vec::new(), offset, scratch), Some(class)));
@@ -160,21 +166,26 @@ fn alternatives(
     alternatives
 }
 
-/// Whether `theirs` is what addr2line makes of `place`; the classes that this takes are added.
+/// Whether `theirs` is what `peer` makes of `place`; the classes that this takes are added.
 fn frames_match(
     facts: &Facts<'_, '_>,
+    peer: Peer,
     offset: u64,
     place: &Place,
     theirs: &[Frame<'_>],
     classes: &mut Vec<Class>,
     scratch: &mut Scratch,
 ) -> bool {
-    let ours = facts.frames(place, offset);
+    let ours = match peer {
+        Peer::Addr2line => facts.frames(place, offset),
+        Peer::LlvmSymbolizer => facts.answer_for(peer, place, offset),
+    };
     if ours.len() != theirs.len() {
         return false;
     }
     let structural = !classes.is_empty();
     if !structural
+        && peer == Peer::Addr2line
         && place.function.is_none()
         && facts.symbol(offset).is_some_and(|symbol| symbol.name.is_some())
     {
@@ -186,11 +197,23 @@ fn frames_match(
         let inlined = place.inlined.iter().rev().nth(depth);
         Some(inlined.map_or(facts.function(function).die, |inlined| unit.dies.inlined[*inlined as usize].die))
     };
+    let outermost = ours.len() - 1;
     ours.iter().zip(theirs).enumerate().all(|(depth, (ours, theirs))| {
-        name_matches(facts, dies(depth), ours, theirs, classes)
-            && (line_matches(ours, theirs, classes)
-                || depth == 0 && other_row_matches(facts, offset, place, theirs, classes, scratch))
+        let is_symbol =
+            peer == Peer::LlvmSymbolizer && depth == outermost && is_symbol(facts, offset, theirs);
+        if is_symbol && ours.name != theirs.name {
+            classes.push(Class::SymbolFirst);
+        }
+        (is_symbol || name_matches(facts, dies(depth), ours, theirs, classes))
+            && (line_matches(peer, ours, theirs, classes)
+                || depth == 0 && other_row_matches(facts, peer, offset, place, theirs, classes, scratch))
     })
+}
+
+/// Whether the frame has the name of a symbol that llvm-symbolizer finds for `offset`.
+fn is_symbol(facts: &Facts<'_, '_>, offset: u64, theirs: &Frame<'_>) -> bool {
+    let mut names = symbols::names_at(&facts.symbols, facts.image.info.base + offset);
+    names.any(|name| theirs.name.as_deref() == Some(name))
 }
 
 fn name_matches(
@@ -228,11 +251,12 @@ fn name_matches(
     true
 }
 
-/// Whether file and line are the same, apart from how addr2line writes them.
-fn line_matches(ours: &Frame<'_>, theirs: &Frame<'_>, classes: &mut Vec<Class>) -> bool {
+/// Whether file and line are the same, apart from how `peer` writes them.
+fn line_matches(peer: Peer, ours: &Frame<'_>, theirs: &Frame<'_>, classes: &mut Vec<Class>) -> bool {
     let line = match (ours.line, theirs.line) {
         (ours, theirs) if ours == theirs => None,
-        (Some(0), None) => Some(Class::LineZero),
+        (Some(0), None) if peer == Peer::Addr2line => Some(Class::LineZero),
+        (None, Some(0)) if peer == Peer::LlvmSymbolizer => Some(Class::LineZero),
         _ => return false,
     };
     let file = match (ours.file.as_deref(), theirs.file.as_deref()) {
@@ -247,6 +271,13 @@ fn line_matches(ours: &Frame<'_>, theirs: &Frame<'_>, classes: &mut Vec<Class>) 
     };
     classes.extend(line.into_iter().chain(file));
     true
+}
+
+/// Whether the line program lists the file of row `row`: number 0 is the unit's own file up to DWARF 4, and not listed.
+fn is_listed(unit: &Unit<'_>, row: usize) -> bool {
+    let file = u64::from(unit.lines.rows[row].file);
+    let version = unit.unit.line_program.as_ref().map_or(0, |program| program.header().version());
+    (version >= 5 || file != 0) && unit.lines.file(file).is_some()
 }
 
 /// Whether `theirs` is the line of some row of a sequence that goes backwards or, within one, nothing.
@@ -269,6 +300,7 @@ fn is_of_backward_sequence(unit: &Unit<'_>, offset: u64, theirs: &Frame<'_>) -> 
 /// Whether the innermost line is that of a row that addr2line takes instead of the one that counts.
 fn other_row_matches(
     facts: &Facts<'_, '_>,
+    peer: Peer,
     offset: u64,
     place: &Place,
     theirs: &Frame<'_>,
@@ -282,17 +314,22 @@ fn other_row_matches(
         return true;
     }
     let Some((_, row)) = place.row else { return false };
-    if (&theirs.file, theirs.line) == (&None, None) && sequence_hides(unit, offset, scratch) {
+    let has_none = (&theirs.file, theirs.line) == (&None, None);
+    if has_none && peer == Peer::LlvmSymbolizer && !is_listed(unit, row) {
+        classes.push(Class::NoFile);
+        return true;
+    }
+    if has_none && sequence_hides(unit, offset, scratch) {
         classes.push(Class::OverlappingSequences);
         return true;
     }
     unit.lines.by_address.covering(offset, &mut scratch.covering);
     for sequence in &scratch.covering {
-        // addr2line keeps the last of the rows at one address.
+        // The peers keep the last of the rows at one address.
         let Some(last) = unit.lines.rows_at(sequence.item, offset).next_back() else { continue };
         let other = Place { row: Some((number, last)), ..Place::default() };
         let before = classes.len();
-        if facts.frames(&other, offset).iter().all(|other| line_matches(other, theirs, classes)) {
+        if facts.frames(&other, offset).iter().all(|other| line_matches(peer, other, theirs, classes)) {
             let same_address = unit.lines.rows[last].address == unit.lines.rows[row].address;
             classes.push(match same_address && sequence.item == scratch.covering[0].item {
                 true => Class::RowsAtOneAddress,

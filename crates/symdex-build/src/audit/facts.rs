@@ -10,6 +10,7 @@ use super::dies::{self, Dies};
 use super::intervals::{Interval, Intervals};
 use super::lines::Lines;
 use super::names;
+use super::symbols::{self, Symbol};
 use crate::error::Error;
 use crate::image::{Image, Reader};
 
@@ -58,6 +59,8 @@ pub(super) struct Facts<'a, 'd> {
     pub(super) function_ids: Vec<FunctionId>,
     /// The sequences of every unit, by number of the unit.
     pub(super) sequences: Intervals,
+    /// Sorted by address.
+    pub(super) symbols: Vec<Symbol<'d>>,
 }
 
 impl<'a, 'd> Facts<'a, 'd> {
@@ -75,6 +78,7 @@ impl<'a, 'd> Facts<'a, 'd> {
             functions: Intervals::default(),
             function_ids: Vec::new(),
             sequences: Intervals::default(),
+            symbols: symbols::read(image.bytes),
         };
         facts.join();
         names::resolve(&mut facts);

@@ -29,6 +29,8 @@ pub(super) struct Lines {
     pub(super) overflows: bool,
     /// Paths by file number; `None` where there is no such file.
     pub(super) files: Vec<Option<Vec<u8>>>,
+    /// Whether the path of a file that the program lists cannot be read.
+    pub(super) has_bad_paths: bool,
     /// Why the program could not be read to its end.
     pub(super) error: Option<String>,
 }
@@ -58,6 +60,9 @@ impl Lines {
         lines.addresses.dedup();
         lines.statements = lines.rows.iter().map(|row| (row.file, row.line)).collect();
         lines.files = files(unit, image, header, &defined);
+        // The first one up to DWARF 4 is not listed.
+        let unlisted = usize::from(header.version() <= 4);
+        lines.has_bad_paths = lines.files.iter().skip(unlisted).any(Option::is_none);
         Ok(lines)
     }
 

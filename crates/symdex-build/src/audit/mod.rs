@@ -1,11 +1,12 @@
 //! Checking an index against the debug file it was built from.
 //!
 //! The addresses come from the debug file: every line row, both ends of every range of a function or an inlined subroutine,
-//! and the addresses beside them. At each of them three answers must fit together: symdex's, addr2line's, and the one
-//! that follows from the rules (DESIGN.md, "How ranges are made") read from the debug file naively, without the builder's
-//! code. symdex must answer as the rules say; where addr2line does not, a [`Class`] recognised from the debug file's own facts
-//! has to explain it.
+//! the addresses beside them, and random ones. At each of them the answers must fit together: symdex's, those of its peers
+//! (addr2line and, where the caller can run it, llvm-symbolizer), and the one that follows from the rules (DESIGN.md,
+//! "How ranges are made") read from the debug file naively, without the builder's code. symdex must answer as the rules say; where
+//! a peer does not, a [`Class`] recognised from the debug file's own facts has to explain it.
 
+mod addresses;
 mod around;
 mod classes;
 mod dies;
@@ -15,8 +16,10 @@ mod facts;
 mod intervals;
 mod lines;
 mod names;
+mod peers;
 mod report;
 mod rows;
+mod symbols;
 
 use std::borrow::Cow;
 
@@ -24,61 +27,76 @@ use rayon::prelude::*;
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
 
 pub use self::classes::Class;
-use self::expected::{Expected, Frame, Place};
-use self::explain::{Theirs, explain};
+pub use self::expected::Frame;
+use self::expected::{Expected, Place};
+use self::explain::explain;
 use self::facts::Facts;
-pub use self::report::{AuditReport, ClassCount, Coverage, Difference};
+use self::peers::Theirs;
+pub use self::peers::{LlvmAnswers, LlvmSymbolizer, Peer};
+pub use self::report::{AuditReport, ClassCount, Coverage, Difference, PeerReport};
 use crate::error::Error;
 use crate::image::{Image, Reader};
 
-/// Addresses that one thread compares at a time. Each batch has an addr2line of its own, which parses the units it meets.
+/// Addresses that one thread compares at a time. Each batch has peers of its own, which parse the units they meet.
 const BATCH_LEN: usize = 1 << 18;
 
-/// Compares `index` with the debug file `image`, on the threads of the rayon pool it is called in.
+/// What is compared.
+pub struct Options<'a> {
+    /// How many random addresses are added to those that the debug file states.
+    pub random: u64,
+    /// Where the random numbers begin.
+    pub seed: u64,
+    /// Of every so many runs of addresses, one is compared; 1 for all of them. Coverage is measured only where all are.
+    pub every: usize,
+    /// A peer beside addr2line.
+    pub llvm_symbolizer: Option<&'a LlvmSymbolizer<'a>>,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self { random: 0, seed: 0, every: 1, llvm_symbolizer: None }
+    }
+}
+
+/// Compares `index` with the debug file `image` and with addr2line at every address that the debug file states, on the threads
+/// of the rayon pool it is called in.
 ///
 /// # Errors
 ///
 /// [`Error::Malformed`] where the debug file cannot be read at all, [`Error::Index`] where the index is damaged.
 pub fn audit<B: AsRef<[u8]> + Sync>(image: &Image<'_>, index: &Index<B>) -> Result<AuditReport, Error> {
+    audit_with(image, index, &Options::default())
+}
+
+/// As [`audit`], with what `options` say.
+///
+/// # Errors
+///
+/// As [`audit`], and what llvm-symbolizer ends with.
+pub fn audit_with<B: AsRef<[u8]> + Sync>(
+    image: &Image<'_>,
+    index: &Index<B>,
+    options: &Options<'_>,
+) -> Result<AuditReport, Error> {
     let facts = Facts::read(image)?;
-    let addresses = addresses(&facts);
+    let mut addresses = addresses::stated(&facts);
+    if options.every > 1 {
+        addresses = addresses::sampled(&addresses, options.every);
+    }
+    let addresses = addresses::with_random(&facts, addresses, options.random, options.seed);
     let batches: Vec<&[u64]> = addresses.chunks(BATCH_LEN).collect();
     let next = |batch: usize| batches.get(batch + 1).and_then(|next| next.first()).copied();
-    let compare = |(number, batch): (usize, &&[u64])| compare_batch(&facts, index, batch, next(number));
+    let compare =
+        |(number, batch): (usize, &&[u64])| compare_batch(&facts, index, options, batch, next(number));
     let compared: Vec<Result<AuditReport, Error>> = batches.par_iter().enumerate().map(compare).collect();
     let mut report = AuditReport { coverage: own_coverage(image, index)?, ..AuditReport::default() };
     for batch in compared {
         report.add(batch?);
     }
+    if options.every > 1 {
+        report.coverage = Coverage::default();
+    }
     Ok(report)
-}
-
-/// The image offsets to compare, sorted.
-fn addresses(facts: &Facts<'_, '_>) -> Vec<u64> {
-    let info = &facts.image.info;
-    let in_code = |svma: u64| {
-        let offset = svma.checked_sub(info.base)?;
-        let section = info.executable.partition_point(|section| section.0 <= offset).checked_sub(1)?;
-        (offset < info.executable[section].1).then_some(offset)
-    };
-    let mut addresses: Vec<u64> = facts
-        .units
-        .par_iter()
-        .flat_map_iter(|unit| {
-            let declared = unit.dies.declared.iter().flat_map(|(start, end)| [*start, *end]);
-            let stated = unit.dies.addresses.iter().chain(&unit.lines.addresses).copied();
-            let beside =
-                |svma: u64| [svma.saturating_sub(2), svma.saturating_sub(1), svma, svma.saturating_add(1)];
-            let mut unit: Vec<u64> = stated.chain(declared).flat_map(beside).filter_map(in_code).collect();
-            unit.sort_unstable();
-            unit.dedup();
-            unit
-        })
-        .collect();
-    addresses.extend(info.executable.iter().map(|section| section.0));
-    addresses.par_sort_unstable();
-    addresses.dedup();
-    addresses
 }
 
 /// Bytes that the index's own ranges cover.
@@ -99,7 +117,8 @@ fn own_coverage<B: AsRef<[u8]>>(image: &Image<'_>, index: &Index<B>) -> Result<C
 struct Comparison<'f, 'd, B> {
     facts: &'f Facts<'f, 'd>,
     index: &'f Index<B>,
-    peer: addr2line::Context<Reader<'d>>,
+    addr2line: addr2line::Context<Reader<'d>>,
+    llvm_symbolizer: Option<LlvmAnswers<'f>>,
     scratch: expected::Scratch,
     exact: Scratch,
     statement: Scratch,
@@ -110,14 +129,16 @@ struct Comparison<'f, 'd, B> {
 fn compare_batch<B: AsRef<[u8]>>(
     facts: &Facts<'_, '_>,
     index: &Index<B>,
+    options: &Options<'_>,
     batch: &[u64],
     next: Option<u64>,
 ) -> Result<AuditReport, Error> {
-    let peer = peer(facts.image);
+    let svmas = || batch.iter().map(|offset| facts.image.info.base + offset).collect();
     let mut comparison = Comparison {
         facts,
         index,
-        peer: peer.map_err(|error| Error::Malformed { what: format!("addr2line says: {error}") })?,
+        addr2line: peers::addr2line(facts.image)?,
+        llvm_symbolizer: options.llvm_symbolizer.map(|ask| ask(svmas())).transpose()?,
         scratch: expected::Scratch::default(),
         exact: Scratch::default(),
         statement: Scratch::default(),
@@ -137,22 +158,15 @@ fn compare_batch<B: AsRef<[u8]>>(
 impl<B: AsRef<[u8]>> Comparison<'_, '_, B> {
     /// Compares the answers at `offset`, which stand for `size` bytes.
     fn compare(&mut self, offset: u64, size: u64) -> Result<(), Error> {
-        let Self { facts, index, peer, scratch, exact, statement, report } = self;
+        let Self { facts, index, addr2line, llvm_symbolizer, scratch, exact, statement, report } = self;
         let place = facts.place(offset, scratch);
         let expected = facts.expected(&place, offset);
-        let theirs = theirs(facts.image, peer, offset);
+        let addr2line = peers::ask_addr2line(facts.image, addr2line, offset);
+        let llvm_symbolizer = llvm_symbolizer.as_mut().and_then(Iterator::next).transpose()?;
         let ours = ours(index, offset, LinePolicy::Exact, exact)?;
         let ours_statement = ours_frames(index, offset, LinePolicy::Statement, statement)?;
-
-        let weight = |counts: bool| if counts { size } else { 0 };
-        let coverage = &mut report.coverage;
-        coverage.expected_function += weight(place.function.is_some());
-        coverage.expected += weight(place.unit().is_some());
-        if let Theirs::Frames(frames) = &theirs {
-            coverage.theirs_function += weight(frames.iter().any(|frame| frame.name.is_some()));
-            coverage.theirs += weight(!frames.is_empty());
-        }
         report.addresses += 1;
+        report.cover(&place, &addr2line, size);
 
         let exact_frames = expected.as_ref().map_or(&[][..], |expected| &expected.frames);
         let statement_frames = statement_frames(facts, &place, offset, exact_frames);
@@ -164,64 +178,40 @@ impl<B: AsRef<[u8]>> Comparison<'_, '_, B> {
         } else {
             None
         };
-        let same = match (&theirs, &expected) {
-            (Theirs::Frames(theirs), Some(Expected { frames, table: Table::Dwarf, .. })) => theirs == frames,
-            (Theirs::Frames(theirs), _) => theirs.is_empty(),
-            (Theirs::Error(_), _) => false,
-        };
-        let classes = if same { None } else { Some(explain(facts, offset, &place, &theirs, scratch)) };
-        let what = match (wrong, &classes) {
-            (None, None) => {
-                report.agreements += 1;
-                let symbol_only = expected.is_some_and(|expected| expected.table == Table::SymbolTable);
-                report.symbol_table_only += u64::from(symbol_only);
-                return Ok(());
-            }
-            (None, Some(Some(_))) => "",
-            (None, Some(None)) => "addr2line does not answer as the rules say",
-            (Some(wrong), _) => wrong,
-        };
-        let statement = what.ends_with("policy");
-        let difference = || Difference {
+        let is_statement = wrong.is_some() && ours == expected;
+        let describe = |what: &str, peer: Peer, theirs: &Theirs<'_>| Difference {
             offset,
-            what,
-            ours: if statement { text(&ours_statement) } else { text_of(&ours) },
-            expected: if statement { text(&statement_frames) } else { text_of(&expected) },
-            theirs: theirs_text(&theirs),
+            what: what.to_owned(),
+            ours: if is_statement { text(&ours_statement) } else { text_of(&ours) },
+            expected: if is_statement { text(&statement_frames) } else { text_of(&expected) },
+            peer,
+            theirs: theirs.to_string(),
             around: if what.is_empty() { String::new() } else { around::around(facts, &place, offset) },
         };
-        match classes {
-            Some(Some(classes)) if wrong.is_none() => {
-                classes.into_iter().for_each(|class| report.count(class, difference));
+        if let Some(wrong) = wrong {
+            report.unexplained(|| describe(wrong, Peer::Addr2line, &addr2line));
+            return Ok(());
+        }
+        let symbol_only = expected.as_ref().is_some_and(|expected| expected.table == Table::SymbolTable);
+        report.symbol_table_only += u64::from(symbol_only);
+        let llvm_symbolizer = llvm_symbolizer.map(|frames| (Peer::LlvmSymbolizer, Theirs::Frames(frames)));
+        for (peer, theirs) in std::iter::once((Peer::Addr2line, addr2line)).chain(llvm_symbolizer) {
+            if theirs.are(&facts.answer_for(peer, &place, offset)) {
+                report.peer(peer).agreements += 1;
+                continue;
             }
-            _ => {
-                report.unexplained_len += 1;
-                if report.unexplained.len() < report::MAX_SHOWN {
-                    let difference = difference();
-                    report.unexplained.push(difference);
+            match explain(facts, peer, offset, &place, &theirs, scratch) {
+                Some(classes) => classes
+                    .into_iter()
+                    .for_each(|class| report.peer(peer).count(class, || describe("", peer, &theirs))),
+                None => {
+                    let what = format!("{} does not answer as the rules say", peer.name());
+                    report.unexplained(|| describe(&what, peer, &theirs));
                 }
             }
         }
         Ok(())
     }
-}
-
-/// An addr2line of the image's sections; it shares nothing with others, and parses units as it meets them.
-fn peer<'d>(image: &Image<'d>) -> gimli::Result<addr2line::Context<Reader<'d>>> {
-    let dwarf = &image.dwarf;
-    addr2line::Context::from_sections(
-        dwarf.debug_abbrev,
-        dwarf.debug_addr,
-        image.aranges,
-        dwarf.debug_info,
-        dwarf.debug_line,
-        dwarf.debug_line_str,
-        *dwarf.ranges.debug_ranges(),
-        *dwarf.ranges.debug_rnglists(),
-        dwarf.debug_str,
-        dwarf.debug_str_offsets,
-        Reader::default(),
-    )
 }
 
 fn ours<'s, B: AsRef<[u8]>>(
@@ -263,42 +253,6 @@ fn statement_frames<'f>(
         (innermost.file, innermost.line) = facts.innermost_line(place, offset, LinePolicy::Statement);
     }
     frames
-}
-
-/// addr2line's answer; it knows nothing of symbol maps, so hidden names are resolved in it.
-fn theirs<'c>(image: &'c Image<'_>, peer: &'c addr2line::Context<Reader<'_>>, offset: u64) -> Theirs<'c> {
-    let frames = || {
-        let mut found = peer.find_frames(image.info.base + offset).skip_all_loads()?;
-        let mut frames = Vec::new();
-        while let Some(frame) = found.next()? {
-            let location = frame.location.as_ref();
-            frames.push(Frame {
-                name: frame.function.map(|function| Cow::Borrowed(image.resolve(function.name.slice()))),
-                file: location.and_then(|location| location.file).map(|file| resolved_path(image, file)),
-                line: location.and_then(|location| location.line),
-            });
-        }
-        Ok::<_, gimli::Error>(frames)
-    };
-    frames().map_or_else(|error| Theirs::Error(error.to_string()), Theirs::Frames)
-}
-
-/// `path` with each of its parts resolved, from the last absolute one on.
-fn resolved_path<'p>(image: &'p Image<'_>, path: &'p str) -> Cow<'p, [u8]> {
-    if image.symbol_map.is_none() {
-        return Cow::Borrowed(path.as_bytes());
-    }
-    let parts: Vec<&[u8]> = path.split('/').map(|part| image.resolve(part.as_bytes())).collect();
-    let is_absolute = |part: &&[u8]| part.starts_with(b"/");
-    let first = parts.iter().rposition(is_absolute).unwrap_or(0);
-    Cow::Owned(parts[first..].join(&b"/"[..]))
-}
-
-fn theirs_text(theirs: &Theirs<'_>) -> String {
-    match theirs {
-        Theirs::Frames(frames) => text(frames),
-        Theirs::Error(error) => format!("error: {error}"),
-    }
 }
 
 fn text_of(answer: &Option<Expected<'_>>) -> String {

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::classes::Class;
+use super::expected::Place;
+use super::peers::{Peer, Theirs};
 
 /// How many unexplained differences are kept in full.
 pub(super) const MAX_SHOWN: usize = 20;
@@ -16,20 +18,27 @@ const MAX_SHARE: f64 = 0.005;
 pub struct AuditReport {
     /// Addresses that were compared, each under both line policies.
     pub addresses: u64,
-    /// Addresses at which symdex and addr2line answer the same.
-    pub agreements: u64,
-    /// Of these, addresses that only the symbol table knows, which addr2line does not read.
+    /// Of these, addresses that only the symbol table knows.
     pub symbol_table_only: u64,
     /// Addresses at which the `statement` policy has another line than `exact`.
     pub statement_differs: u64,
-    /// Differences from addr2line that the debug file explains, by class.
-    pub classes: BTreeMap<Class, ClassCount>,
+    /// How symdex compares with each of the peers that were asked.
+    pub peers: BTreeMap<Peer, PeerReport>,
     /// Differences that nothing explains; the first [`Self::unexplained`] of them are kept.
     pub unexplained_len: u64,
     /// The first differences that nothing explains, in address order.
     pub unexplained: Vec<Difference>,
-    /// How much code has answers.
+    /// How much code has answers; nothing where not all addresses were compared.
     pub coverage: Coverage,
+}
+
+/// How the answers of one peer compare with symdex's.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PeerReport {
+    /// Addresses at which they are the same.
+    pub agreements: u64,
+    /// Differences that the debug file explains, by class. An address may count in several.
+    pub classes: BTreeMap<Class, ClassCount>,
 }
 
 /// How often a class came up.
@@ -47,12 +56,14 @@ pub struct Difference {
     /// The image offset.
     pub offset: u64,
     /// What is wrong; empty for a difference that a class explains.
-    pub what: &'static str,
+    pub what: String,
     /// What symdex answers, as text.
     pub ours: String,
     /// What the rules say, read from the debug file.
     pub expected: String,
-    /// What addr2line answers.
+    /// Who answers otherwise.
+    pub peer: Peer,
+    /// What the peer answers.
     pub theirs: String,
     /// The DIEs and rows around; empty for a difference that a class explains.
     pub around: String,
@@ -88,7 +99,7 @@ impl AuditReport {
     #[must_use]
     pub fn failures(&self) -> Vec<String> {
         let mut failures = self.wrong();
-        for (class, ClassCount { count, .. }) in &self.classes {
+        for (class, ClassCount { count, .. }) in self.peers.values().flat_map(|peer| &peer.classes) {
             if self.share(*count) > MAX_SHARE && class.named_in().is_none() {
                 failures.push(format!("the class {:?} takes {count} addresses", class.name()));
             }
@@ -119,29 +130,69 @@ impl AuditReport {
         failures
     }
 
-    pub(super) fn count(&mut self, class: Class, difference: impl FnOnce() -> Difference) {
-        let counted = self.classes.entry(class);
-        counted.or_insert_with(|| ClassCount { count: 0, example: difference() }).count += 1;
+    /// What is known of `peer`.
+    pub(super) fn peer(&mut self, peer: Peer) -> &mut PeerReport {
+        self.peers.entry(peer).or_default()
     }
 
-    /// Adds what was found at higher addresses.
-    pub(super) fn add(&mut self, higher: AuditReport) {
+    /// Counts a difference that nothing explains.
+    pub(super) fn unexplained(&mut self, difference: impl FnOnce() -> Difference) {
+        self.unexplained_len += 1;
+        if self.unexplained.len() < MAX_SHOWN {
+            self.unexplained.push(difference());
+        }
+    }
+
+    /// Counts `size` bytes that are at `place` by the rules, and for which addr2line has this answer.
+    pub(super) fn cover(&mut self, place: &Place, theirs: &Theirs<'_>, size: u64) {
+        let weight = |counts: bool| if counts { size } else { 0 };
+        self.coverage.expected_function += weight(place.function.is_some());
+        self.coverage.expected += weight(place.unit().is_some());
+        if let Theirs::Frames(frames) = &theirs {
+            self.coverage.theirs_function += weight(frames.iter().any(|frame| frame.name.is_some()));
+            self.coverage.theirs += weight(!frames.is_empty());
+        }
+    }
+
+    /// Adds what was found at higher addresses, or in another debug file.
+    pub fn add(&mut self, higher: AuditReport) {
         self.addresses += higher.addresses;
-        self.agreements += higher.agreements;
         self.symbol_table_only += higher.symbol_table_only;
         self.statement_differs += higher.statement_differs;
         self.unexplained_len += higher.unexplained_len;
         self.unexplained.extend(higher.unexplained);
         self.unexplained.truncate(MAX_SHOWN);
+        for (peer, theirs) in higher.peers {
+            self.peer(peer).add(theirs);
+        }
+        self.coverage.add(higher.coverage);
+    }
+}
+
+impl Coverage {
+    fn add(&mut self, other: Coverage) {
+        self.executable += other.executable;
+        self.ours_function += other.ours_function;
+        self.ours += other.ours;
+        self.expected_function += other.expected_function;
+        self.expected += other.expected;
+        self.theirs_function += other.theirs_function;
+        self.theirs += other.theirs;
+    }
+}
+
+impl PeerReport {
+    pub(super) fn count(&mut self, class: Class, difference: impl FnOnce() -> Difference) {
+        let counted = self.classes.entry(class);
+        counted.or_insert_with(|| ClassCount { count: 0, example: difference() }).count += 1;
+    }
+
+    fn add(&mut self, higher: PeerReport) {
+        self.agreements += higher.agreements;
         for (class, counted) in higher.classes {
             let count = counted.count;
             self.classes.entry(class).or_insert(ClassCount { count: 0, ..counted }).count += count;
         }
-        let Coverage { expected_function, expected, theirs_function, theirs, .. } = higher.coverage;
-        self.coverage.expected_function += expected_function;
-        self.coverage.expected += expected;
-        self.coverage.theirs_function += theirs_function;
-        self.coverage.theirs += theirs;
     }
 }
 
@@ -150,22 +201,22 @@ impl fmt::Display for AuditReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |count| 100.0 * self.share(count);
         writeln!(f, "addresses    {}", self.addresses)?;
-        writeln!(
-            f,
-            "agreements   {} ({:.3} %), {} of them known to the symbol table only",
-            self.agreements,
-            percent(self.agreements),
-            self.symbol_table_only
-        )?;
+        writeln!(f, "symbol table {} of them are known to it alone", self.symbol_table_only)?;
         writeln!(f, "statement    another line than exact at {} addresses", self.statement_differs)?;
         let Coverage { executable, ours_function, ours, theirs_function, theirs, .. } = self.coverage;
-        writeln!(f, "coverage     {ours} of {executable} bytes, {ours_function} with a function")?;
-        writeln!(f, "  addr2line  {theirs}, {theirs_function} with a function")?;
-        for (class, ClassCount { count, example }) in &self.classes {
-            let named = class.named_in().unwrap_or("named nowhere");
-            writeln!(f, "class        {}: {count} ({:.3} %; {named})", class.name(), percent(*count))?;
-            writeln!(f, "  reason     {}", class.reason())?;
-            write!(f, "{example}")?;
+        if executable != 0 {
+            writeln!(f, "coverage     {ours} of {executable} bytes, {ours_function} with a function")?;
+            writeln!(f, "  addr2line  {theirs}, {theirs_function} with a function")?;
+        }
+        for (peer, PeerReport { agreements, classes }) in &self.peers {
+            let agree = percent(*agreements);
+            writeln!(f, "{}: the same answer at {agreements} addresses ({agree:.3} %)", peer.name())?;
+            for (class, ClassCount { count, example }) in classes {
+                let named = class.named_in().unwrap_or("named nowhere");
+                writeln!(f, "class        {}: {count} ({:.3} %; {named})", class.name(), percent(*count))?;
+                writeln!(f, "  reason     {}", class.reason())?;
+                write!(f, "{example}")?;
+            }
         }
         writeln!(f, "unexplained  {}", self.unexplained_len)?;
         self.unexplained.iter().try_for_each(|difference| write!(f, "{difference}"))
@@ -174,13 +225,13 @@ impl fmt::Display for AuditReport {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { offset, what, ours, expected, theirs, around } = self;
+        let Self { offset, what, ours, expected, peer, theirs, around } = self;
         writeln!(f, "  at {offset:#x} {what}")?;
-        writeln!(f, "    symdex     {ours}")?;
+        writeln!(f, "    {:<16}{ours}", "symdex")?;
         if expected != ours {
-            writeln!(f, "    expected   {expected}")?;
+            writeln!(f, "    {:<16}{expected}", "expected")?;
         }
-        writeln!(f, "    addr2line  {theirs}")?;
+        writeln!(f, "    {:<16}{theirs}", peer.name())?;
         around.lines().try_for_each(|line| writeln!(f, "    {line}"))
     }
 }
@@ -192,14 +243,15 @@ mod tests {
     fn difference(offset: u64) -> Difference {
         let text = String::new;
         let (ours, expected, theirs, around) = (text(), text(), text(), text());
-        Difference { offset, what: "", ours, expected, theirs, around }
+        let (what, peer) = (text(), Peer::Addr2line);
+        Difference { offset, what, ours, expected, peer, theirs, around }
     }
 
     #[test]
     fn a_class_that_no_paper_names_must_stay_rare() {
         let report = |class, count| {
             let mut report = AuditReport { addresses: 1000, ..AuditReport::default() };
-            (0..count).for_each(|offset| report.count(class, || difference(offset)));
+            (0..count).for_each(|offset| report.peer(Peer::Addr2line).count(class, || difference(offset)));
             report
         };
         assert_eq!(Class::OtherUnit.named_in(), None);
@@ -224,7 +276,7 @@ mod tests {
             let unexplained = (from..from + 15).map(difference).collect();
             let mut batch =
                 AuditReport { addresses: 100, unexplained_len: 15, unexplained, ..AuditReport::default() };
-            batch.count(Class::Aliases, || difference(from));
+            batch.peer(Peer::Addr2line).count(Class::Aliases, || difference(from));
             batch
         };
         let mut report = batch(0);
@@ -232,6 +284,9 @@ mod tests {
         assert_eq!((report.addresses, report.unexplained_len), (200, 30));
         assert_eq!(report.unexplained.len(), MAX_SHOWN);
         assert_eq!(report.unexplained[MAX_SHOWN - 1].offset, 54);
-        assert_eq!(report.classes[&Class::Aliases], ClassCount { count: 2, example: difference(0) });
+        assert_eq!(
+            report.peers[&Peer::Addr2line].classes[&Class::Aliases],
+            ClassCount { count: 2, example: difference(0) }
+        );
     }
 }

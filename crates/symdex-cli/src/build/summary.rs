@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use symdex::{Index, Partial, Table};
-use symdex_build::audit::AuditReport;
+use symdex_build::audit::{AuditReport, Peer};
 use symdex_build::publish::{self, Outcome, Published};
 use symdex_build::{BuildReport, TextCoverage};
 
@@ -69,8 +69,11 @@ struct Verified {
 
 impl Verified {
     fn new(report: &AuditReport) -> Self {
-        let AuditReport { addresses, agreements, unexplained_len: unexplained, .. } = *report;
-        let explained = report.classes.iter().map(|(class, counted)| (class.name(), counted.count)).collect();
+        let AuditReport { addresses, unexplained_len: unexplained, .. } = *report;
+        let addr2line = report.peers.get(&Peer::Addr2line);
+        let classes = addr2line.into_iter().flat_map(|peer| &peer.classes);
+        let explained = classes.map(|(class, counted)| (class.name(), counted.count)).collect();
+        let agreements = addr2line.map_or(0, |peer| peer.agreements);
         Self { addresses, agreements, explained, unexplained, wrong: report.wrong() }
     }
 }

@@ -1,0 +1,190 @@
+//! llvm-symbolizer: where it is, and how it is asked.
+
+use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::{self, BufRead, BufReader, BufWriter, Write as _};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use anyhow::{Result, bail};
+use symdex_build::Error;
+use symdex_build::audit::{Frame, LlvmAnswers};
+
+/// The program, of whatever version there is; classes are known for LLVM 19.
+pub(crate) struct LlvmSymbolizer {
+    program: PathBuf,
+    /// What it says of its version.
+    pub(crate) version: String,
+    /// Where the debug files are linked to: beside a binary itself it would find the binary's dSYM and read that.
+    links: tempfile::TempDir,
+}
+
+impl LlvmSymbolizer {
+    /// The one in the folder that `LLVM_BIN` names, else one on the PATH.
+    ///
+    /// # Errors
+    /// Where it was looked for, and how to get it.
+    pub(crate) fn find() -> Result<Self> {
+        let candidates = match std::env::var_os("LLVM_BIN") {
+            Some(bin) => vec![Path::new(&bin).join("llvm-symbolizer")],
+            None => ["llvm-symbolizer-19", "llvm-symbolizer"].map(PathBuf::from).to_vec(),
+        };
+        for program in candidates {
+            let output = Command::new(&program).arg("--version").output();
+            let Some(output) = output.ok().filter(|output| output.status.success()) else { continue };
+            let text = String::from_utf8_lossy(&output.stdout);
+            let version = text.lines().find(|line| line.contains("version")).unwrap_or("version unknown");
+            let version = version.trim().to_owned();
+            return Ok(Self { program, version, links: tempfile::tempdir()? });
+        }
+        bail!(
+            "llvm-symbolizer is neither in the folder LLVM_BIN names nor on the PATH. Debian: `apt-get install \
+             llvm-19`; without it, --no-llvm compares with addr2line alone"
+        )
+    }
+
+    /// A link to `file`, always the same one.
+    fn link(&self, file: &Path) -> io::Result<PathBuf> {
+        let file = file.canonicalize()?;
+        let mut hasher = DefaultHasher::new();
+        file.hash(&mut hasher);
+        let link = self.links.path().join(hasher.finish().to_string());
+        match symlink(&file, &link) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(link),
+        }
+    }
+
+    /// Asks one process for the frames at each of `svmas` in the slice for `arch` of `file`.
+    ///
+    /// # Errors
+    /// Where the process cannot be started; the answers end with an error where it does not give them.
+    pub(crate) fn ask<'a>(&self, file: &Path, arch: &str, svmas: Vec<u64>) -> Result<LlvmAnswers<'a>, Error> {
+        let link = self.link(file).map_err(failed)?;
+        let mut command = Command::new(&self.program);
+        command
+            .args(["--no-demangle", "--functions=linkage", "--print-address", "--no-debuginfod"])
+            .args(["--output-style=LLVM", "--default-arch", arch, "--obj"])
+            .arg(&link)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(failed)?;
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(failed(io::ErrorKind::BrokenPipe.into()));
+        };
+        let questions = svmas.clone();
+        // It answers while it is asked, and neither pipe holds everything.
+        std::thread::spawn(move || {
+            let mut stdin = BufWriter::new(stdin);
+            // Who reads the answers finds out when the process ends early.
+            questions.iter().try_for_each(|svma| writeln!(stdin, "{svma:#x}")).and_then(|()| stdin.flush())
+        });
+        Ok(Box::new(Answers {
+            child,
+            stdout: BufReader::new(stdout),
+            svmas: svmas.into_iter(),
+            line: Vec::new(),
+        }))
+    }
+}
+
+fn failed(source: io::Error) -> Error {
+    Error::Io { doing: "ask it", path: "llvm-symbolizer".into(), source }
+}
+
+/// The answers of a process, in the order of the questions.
+struct Answers {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    svmas: std::vec::IntoIter<u64>,
+    line: Vec<u8>,
+}
+
+impl Iterator for Answers {
+    type Item = Result<Vec<Frame<'static>>, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let svma = self.svmas.next()?;
+        Some(self.answer(svma).map_err(failed))
+    }
+}
+
+impl Answers {
+    /// The address, for each frame its name and its place, and an empty line.
+    fn answer(&mut self, svma: u64) -> io::Result<Vec<Frame<'static>>> {
+        let invalid = |line: &[u8]| {
+            let line = String::from_utf8_lossy(line).into_owned();
+            io::Error::new(io::ErrorKind::InvalidData, format!("at {svma:#x} it says {line:?}"))
+        };
+        self.read_line()?;
+        if self.line != format!("{svma:#x}").as_bytes() {
+            return Err(invalid(&self.line));
+        }
+        let mut frames = Vec::new();
+        loop {
+            self.read_line()?;
+            if self.line.is_empty() {
+                return Ok(frames);
+            }
+            let name = known(&self.line);
+            self.read_line()?;
+            let mut frame = place(&self.line).ok_or_else(|| invalid(&self.line))?;
+            frame.name = name;
+            frames.push(frame);
+        }
+    }
+
+    fn read_line(&mut self) -> io::Result<()> {
+        self.line.clear();
+        self.stdout.read_until(b'\n', &mut self.line)?;
+        match self.line.pop() {
+            Some(b'\n') => Ok(()),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        // Behind the last answer it ends of itself; otherwise nobody wants what it has still to say.
+        if self.svmas.len() != 0 {
+            let _ = self.child.kill();
+        }
+        let _ = self.child.wait();
+    }
+}
+
+/// `FILE:LINE:COLUMN`; a line 0 without a file is none.
+fn place(text: &[u8]) -> Option<Frame<'static>> {
+    let mut parts = text.rsplitn(3, |byte| *byte == b':');
+    let (_, line, file) = (parts.next()?, parts.next()?, parts.next()?);
+    let line: u32 = std::str::from_utf8(line).ok()?.parse().ok()?;
+    let file = known(file);
+    let line = (file.is_some() || line != 0).then_some(line);
+    Some(Frame { name: None, file, line })
+}
+
+fn known(text: &[u8]) -> Option<Cow<'static, [u8]>> {
+    (text != b"??").then(|| Cow::Owned(text.to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_read_from_behind() {
+        let text = |text: &str| {
+            place(text.as_bytes()).map(|frame| {
+                let file = frame.file.map(|file| String::from_utf8_lossy(&file).into_owned());
+                (file.unwrap_or_default(), frame.line)
+            })
+        };
+        assert_eq!(text("C:/a b.c:12:3"), Some(("C:/a b.c".to_owned(), Some(12))));
+        assert_eq!(text("/a.swift:0:0"), Some(("/a.swift".to_owned(), Some(0))));
+        assert_eq!(text("??:0:0"), Some((String::new(), None)));
+        assert_eq!(text("??:7:0"), Some((String::new(), Some(7))));
+        assert_eq!(text("/a.c:x:0"), None);
+    }
+}

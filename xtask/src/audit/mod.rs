@@ -1,0 +1,164 @@
+//! `cargo xtask audit`: every answer of an index against what others make of the same debug file.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use symdex::Index;
+use symdex_build::Image;
+use symdex_build::audit::{AuditReport, Options, audit_with};
+
+use self::llvm::LlvmSymbolizer;
+
+mod llvm;
+mod output;
+
+/// Where the random addresses begin: any number does, as long as it is always the same.
+const SEED: u64 = 0x5eed;
+
+/// What is wanted.
+#[derive(Default)]
+pub(crate) struct Arguments {
+    /// Random addresses for each slice.
+    sample: u64,
+    /// Of every so many runs of addresses one is compared.
+    every: usize,
+    no_llvm: bool,
+    json: bool,
+    markdown: bool,
+    debug_files: Vec<PathBuf>,
+}
+
+impl Arguments {
+    /// What the words behind `audit` say; nothing where they make no sense.
+    pub(crate) fn parse(words: &[&str]) -> Option<Self> {
+        let mut arguments = Self { every: 1, ..Self::default() };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match *word {
+                "--sample" => arguments.sample = words.next()?.parse().ok()?,
+                "--every" => arguments.every = words.next()?.parse().ok().filter(|every| *every > 0)?,
+                "--no-llvm" => arguments.no_llvm = true,
+                "--json" => arguments.json = true,
+                "--markdown" => arguments.markdown = true,
+                option if option.starts_with('-') => return None,
+                path => arguments.debug_files.push(path.into()),
+            }
+        }
+        (!arguments.debug_files.is_empty()).then_some(arguments)
+    }
+}
+
+/// One slice, compared.
+struct Audited {
+    file: PathBuf,
+    arch: String,
+    id: String,
+    report: AuditReport,
+}
+
+/// What one DEBUGFILE stands for, compared.
+struct Corpus {
+    name: String,
+    slices: Vec<Audited>,
+    /// Files and slices that are no debug files, and why.
+    unreadable: Vec<String>,
+}
+
+/// Builds the index of every slice and compares it.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if cfg!(debug_assertions) {
+        return run_optimized();
+    }
+    let llvm = if arguments.no_llvm { None } else { Some(LlvmSymbolizer::find()?) };
+    let llvm_version = llvm.as_ref().map_or("without llvm-symbolizer", |llvm| &llvm.version);
+    eprintln!("{llvm_version}; random addresses from seed {SEED:#x}");
+    let mut corpora = Vec::new();
+    for debug_file in &arguments.debug_files {
+        corpora.push(corpus(arguments, llvm.as_ref(), debug_file)?);
+    }
+    match (arguments.json, arguments.markdown) {
+        (true, _) => println!("{:#}", output::json(&corpora, llvm_version)),
+        (false, true) => print!("{}", output::markdown(&corpora)),
+        (false, false) => print!("{}", output::text(&corpora)),
+    }
+    let failed: Vec<String> = corpora.iter().flat_map(failures).collect();
+    failed.iter().for_each(|failure| eprintln!("{failure}"));
+    ensure!(failed.is_empty(), "the audit fails");
+    Ok(())
+}
+
+/// Compares millions of addresses in a tenth of the time.
+fn run_optimized() -> Result<()> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let mut command = Command::new(cargo);
+    command
+        .args(["run", "--quiet", "--release", "--package", "xtask", "--"])
+        .args(std::env::args_os().skip(1));
+    let status = command.status().with_context(|| format!("cannot run {command:?}"))?;
+    // What is wrong has been said.
+    std::process::exit(status.code().unwrap_or(1))
+}
+
+fn corpus(arguments: &Arguments, llvm: Option<&LlvmSymbolizer>, debug_file: &Path) -> Result<Corpus> {
+    let name = debug_file.file_name().unwrap_or(debug_file.as_os_str()).to_string_lossy().into_owned();
+    let mut corpus = Corpus { name, slices: Vec::new(), unreadable: Vec::new() };
+    for found in symdex_build::find(debug_file) {
+        let file = found?;
+        let bytes = std::fs::read(&file).with_context(|| file.display().to_string())?;
+        match symdex_build::slices(&bytes) {
+            Ok(slices) => {
+                for slice in slices {
+                    let arch = slice.arch.name.clone();
+                    match audited(arguments, llvm, &file, &slice) {
+                        Ok(audited) => corpus.slices.push(audited),
+                        Err(error) => {
+                            corpus.unreadable.push(format!("{} {arch}: {error}", file.display()));
+                        }
+                    }
+                }
+            }
+            Err(error) => corpus.unreadable.push(format!("{}: {error}", file.display())),
+        }
+    }
+    if corpus.slices.is_empty() {
+        bail!("{}: nothing to compare: {}", debug_file.display(), corpus.unreadable.join("; "));
+    }
+    Ok(corpus)
+}
+
+fn audited(
+    arguments: &Arguments,
+    llvm: Option<&LlvmSymbolizer>,
+    file: &Path,
+    slice: &symdex_build::Slice<'_>,
+) -> Result<Audited, symdex_build::Error> {
+    let arch = slice.arch.name.clone();
+    let image = Image::load(slice, &file.file_name().unwrap_or_default().to_string_lossy())?;
+    let built = symdex_build::build(&image, &symdex_build::Options::default(), &|_, _| {})?;
+    let index = Index::open(built.bytes)?;
+    let ask = |svmas: Vec<u64>| match llvm {
+        Some(llvm) => llvm.ask(file, &arch, svmas),
+        None => Ok(Box::new(std::iter::empty()) as _),
+    };
+    let options = Options {
+        random: arguments.sample,
+        seed: SEED,
+        every: arguments.every,
+        llvm_symbolizer: llvm.is_some().then_some(&ask),
+    };
+    let report = audit_with(&image, &index, &options)?;
+    eprintln!("{} {arch}: {} addresses", file.display(), report.addresses);
+    Ok(Audited { file: file.to_owned(), arch, id: image.info.id.to_string(), report })
+}
+
+/// Why a corpus does not pass.
+fn failures(corpus: &Corpus) -> Vec<String> {
+    let of_slice = |slice: &Audited| {
+        let head = format!("{} {}", slice.file.display(), slice.arch);
+        let failures = slice.report.failures();
+        let shown: String = slice.report.unexplained.iter().map(ToString::to_string).collect();
+        failures.into_iter().map(move |failure| format!("{head}: {failure}\n{shown}")).collect::<Vec<_>>()
+    };
+    corpus.slices.iter().flat_map(of_slice).collect()
+}

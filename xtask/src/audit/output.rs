@@ -1,0 +1,149 @@
+//! How an audit is printed: for people, as JSON, and as the tables of docs/AUDIT.md.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use symdex_build::audit::{AuditReport, Class, Coverage, Peer, PeerReport};
+
+use super::{Audited, Corpus};
+
+/// One report after the other.
+pub(super) fn text(corpora: &[Corpus]) -> String {
+    let slice = |slice: &Audited| {
+        format!("## {} {} {}\n{}\n", slice.file.display(), slice.arch, slice.id, slice.report)
+    };
+    let corpus = |corpus: &Corpus| {
+        let unreadable: String =
+            corpus.unreadable.iter().map(|why| format!("not compared: {why}\n")).collect();
+        corpus.slices.iter().map(slice).chain([unreadable]).collect::<String>()
+    };
+    corpora.iter().map(corpus).collect()
+}
+
+/// Everything as one JSON value.
+pub(super) fn json(corpora: &[Corpus], llvm_version: &str) -> Value {
+    let corpus = |corpus: &Corpus| {
+        let slices: Vec<Value> = corpus.slices.iter().map(json_slice).collect();
+        json!({ "corpus": corpus.name, "slices": slices, "unreadable": corpus.unreadable })
+    };
+    let corpora: Vec<Value> = corpora.iter().map(corpus).collect();
+    json!({ "llvm_symbolizer": llvm_version, "corpora": corpora })
+}
+
+fn json_slice(slice: &Audited) -> Value {
+    let report = &slice.report;
+    let peer = |(peer, theirs): (&Peer, &PeerReport)| {
+        let class = |(class, counted): (&Class, &symdex_build::audit::ClassCount)| {
+            json!({
+                "class": class.name(),
+                "addresses": counted.count,
+                "example": counted.example.to_string(),
+            })
+        };
+        let classes: Vec<Value> = theirs.classes.iter().map(class).collect();
+        json!({ "peer": peer.name(), "agreements": theirs.agreements, "classes": classes })
+    };
+    let Coverage { executable, ours_function, ours, theirs_function, theirs, .. } = report.coverage;
+    json!({
+        "file": slice.file,
+        "arch": slice.arch,
+        "id": slice.id,
+        "addresses": report.addresses,
+        "symbol_table_only": report.symbol_table_only,
+        "statement_differs": report.statement_differs,
+        "peers": report.peers.iter().map(peer).collect::<Vec<_>>(),
+        "unexplained": report.unexplained_len,
+        "unexplained_examples": report.unexplained.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "coverage": {
+            "executable_bytes": executable,
+            "symdex_bytes": ours,
+            "symdex_function_bytes": ours_function,
+            "addr2line_bytes": theirs,
+            "addr2line_function_bytes": theirs_function,
+        },
+        "failures": report.failures(),
+    })
+}
+
+/// The sums of a corpus.
+fn total(corpus: &Corpus) -> AuditReport {
+    let mut total = AuditReport::default();
+    for Audited { report, .. } in &corpus.slices {
+        total.add(report.clone());
+    }
+    total
+}
+
+/// Two tables with a column for each corpus: what was compared, and the classes of each peer.
+pub(super) fn markdown(corpora: &[Corpus]) -> String {
+    let mut totals: Vec<AuditReport> = corpora.iter().map(total).collect();
+    let mut all = AuditReport::default();
+    totals.iter().for_each(|total| all.add(total.clone()));
+    totals.push(all);
+    let slices: Vec<u64> = corpora.iter().map(|corpus| corpus.slices.len() as u64).collect();
+    let all_slices = slices.iter().sum();
+
+    let names = corpora.iter().map(|corpus| corpus.name.as_str()).chain(["all"]);
+    let mut out = row("", names.map(str::to_owned));
+    out += &row("---", totals.iter().map(|_| "---:".to_owned()));
+    let mut numbers = |what: &str, numbers: Vec<u64>| out += &row(what, numbers.into_iter().map(grouped));
+    let of = |number: fn(&AuditReport) -> u64| totals.iter().map(number).collect::<Vec<u64>>();
+    numbers("slices", slices.into_iter().chain([all_slices]).collect());
+    numbers("**addresses**", of(|report| report.addresses));
+    numbers("in the symbol table alone", of(|report| report.symbol_table_only));
+    numbers("another line under `statement`", of(|report| report.statement_differs));
+    numbers("**unexplained**", of(|report| report.unexplained_len));
+    numbers("bytes of code", of(|report| report.coverage.executable));
+    numbers("answered by symdex", of(|report| report.coverage.ours));
+    numbers("answered by addr2line", of(|report| report.coverage.theirs));
+    for peer in [Peer::Addr2line, Peer::LlvmSymbolizer] {
+        let of = |number: &dyn Fn(&PeerReport) -> u64| -> Vec<u64> {
+            totals.iter().map(|total| total.peers.get(&peer).map_or(0, number)).collect()
+        };
+        numbers(&format!("**{}**: the same", peer.name()), of(&|theirs| theirs.agreements));
+        let classes: BTreeSet<Class> = totals
+            .iter()
+            .filter_map(|total| total.peers.get(&peer))
+            .flat_map(|theirs| theirs.classes.keys().copied())
+            .collect();
+        for class in &classes {
+            let count = |theirs: &PeerReport| theirs.classes.get(class).map_or(0, |counted| counted.count);
+            numbers(class.name(), of(&count));
+        }
+    }
+    out + "\n" + &reasons(&totals)
+}
+
+/// Each class that came up, with its reason and an example.
+fn reasons(totals: &[AuditReport]) -> String {
+    let mut out = String::new();
+    out += "| class | why both are right, or only symdex | named in |\n|---|---|---|\n";
+    let classes: BTreeSet<Class> = totals
+        .iter()
+        .flat_map(|total| total.peers.values())
+        .flat_map(|theirs| theirs.classes.keys().copied())
+        .collect();
+    for class in &classes {
+        let named = class.named_in().unwrap_or("-");
+        out += &format!("| {} | {} | {named} |\n", class.name(), class.reason());
+    }
+    out
+}
+
+fn row(head: &str, cells: impl Iterator<Item = String>) -> String {
+    let cells: Vec<String> = cells.collect();
+    format!("| {head} | {} |\n", cells.join(" | "))
+}
+
+/// `1234567` as `1,234,567`; nothing for 0.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (place, digit) in digits.char_indices() {
+        if place != 0 && (digits.len() - place) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
