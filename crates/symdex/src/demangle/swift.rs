@@ -14,8 +14,15 @@ use super::{CUT, old_swift};
 /// C++ compiler does not optimise (half a KiB where it does), which is more than a thread has.
 const STACK_SIZE: usize = 16 << 20;
 
+/// The longest Swift name that is demangled, in bytes. Not all of the demangler keeps to its limit: behind `$sS`, each of many `m` is
+/// a level of some 400 bytes, and 60,000 of them end the process. Names of real code stay below 2 KiB for the most part.
+const MAX_NAME: usize = 16 << 10;
+
 /// The simplified form of the Swift name `name`, or `None` where it is none.
 pub(super) fn simplified(name: &str) -> Option<String> {
+    if name.len() > MAX_NAME {
+        return None;
+    }
     let modern = if is_old(name) { Some(old_swift::modernize(name)?) } else { None };
     let name = modern.as_deref().unwrap_or(name);
     let simple = DemangleOptions::name_only();
@@ -109,4 +116,18 @@ fn outside_brackets(text: &str) -> impl Iterator<Item = &str> {
         before = character;
         if outside { text.get(at..) } else { None }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nesting_without_end_overflows_no_stack() {
+        for depth in [4000, MAX_NAME - 20, 60_000] {
+            let name = format!("$s$SsxSSSSSS{}imxhhx", "m".repeat(depth));
+            let simple = simplified(&name);
+            assert_eq!(simple.is_some(), name.len() <= MAX_NAME, "{depth}: {simple:?}");
+        }
+    }
 }
