@@ -37,8 +37,12 @@ pub enum Class {
     UndeclaredCode,
     /// A unit that addr2line gives up on.
     BrokenUnit,
-    /// A name that llvm-symbolizer takes from the symbol table.
-    SymbolFirst,
+    /// Inlined subroutines that overlap without lying in each other.
+    OverlappingInlined,
+    /// A symbol at the start of a function that has another name in the debug information, or a second symbol there.
+    SymbolAlias,
+    /// A symbol that starts where no function does.
+    SymbolElsewhere,
     /// A line whose file the line program does not list.
     NoFile,
 }
@@ -65,7 +69,9 @@ impl Class {
             Class::OtherUnit => "other unit",
             Class::UndeclaredCode => "undeclared code",
             Class::BrokenUnit => "broken unit",
-            Class::SymbolFirst => "symbol first",
+            Class::OverlappingInlined => "overlapping inlined subroutines",
+            Class::SymbolAlias => "symbol alias",
+            Class::SymbolElsewhere => "symbol elsewhere",
             Class::NoFile => "line without file",
         }
     }
@@ -111,8 +117,12 @@ impl Class {
                 "the peers look only where a unit's own ranges, or its aranges, lead them"
             }
             Class::BrokenUnit => "addr2line drops a unit for one sequence, path or DIE that cannot be read",
-            Class::SymbolFirst => {
-                "llvm-symbolizer names the outermost function by the last symbol before the address"
+            Class::OverlappingInlined => "of inlined subroutines that overlap the peers take any",
+            Class::SymbolAlias => {
+                "llvm-symbolizer takes the last symbol at a function's start, whatever the debug information says"
+            }
+            Class::SymbolElsewhere => {
+                "llvm-symbolizer takes the last symbol before the address, though it is another function's or a label"
             }
             Class::NoFile => "llvm-symbolizer has no line where the line program does not list the file",
         }
@@ -130,12 +140,13 @@ impl Class {
             Class::SymbolName | Class::QualifiedName | Class::LinkageNameBehindName => Some("TRAPS 14"),
             Class::LineWithoutFunction => Some("PEERS 5"),
             Class::Aliases => Some("TRAPS 5"),
-            Class::OverlappingFunctions => Some("TRAPS 4"),
+            Class::OverlappingFunctions | Class::OverlappingInlined => Some("TRAPS 4"),
             Class::EmptyInlined => Some("TRAPS 3"),
             Class::OverlappingSequences | Class::BackwardRows => Some("TRAPS 19"),
             Class::UndeclaredCode => Some("TRAPS 11"),
             Class::BrokenUnit => Some("PEERS 1"),
-            Class::SymbolFirst => Some("PEERS 2, 3, 4"),
+            Class::SymbolAlias => Some("PEERS 2, 3"),
+            Class::SymbolElsewhere => Some("PEERS 4"),
             Class::NoFile => Some("TRAPS 18"),
             Class::OtherUnit => None,
         }

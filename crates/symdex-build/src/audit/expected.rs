@@ -78,25 +78,32 @@ impl<'d> Facts<'_, 'd> {
     /// The inlined subroutines of `function` at `offset`, the outermost first. The innermost decides: the one whose code there
     /// starts last, then the shortest, then the one in the others, then the first.
     pub(super) fn inlined_at(&self, function: FunctionId, offset: u64, scratch: &mut Scratch) -> Vec<u32> {
+        self.innermost_at(function, offset, scratch);
+        let Some(first) = scratch.covering.first() else { return Vec::new() };
+        let same =
+            scratch.covering.iter().take_while(|other| (other.start, other.end) == (first.start, first.end));
+        let chains = same.map(|interval| self.chain_of(function, interval.item));
+        // Of several that are as deep, the first.
+        let deepest = |first: Vec<u32>, next: Vec<u32>| if next.len() > first.len() { next } else { first };
+        chains.reduce(deepest).unwrap_or_default()
+    }
+
+    /// Every inlined subroutine of `function` at `offset`, in `scratch`, the innermost first.
+    pub(super) fn innermost_at(&self, function: FunctionId, offset: u64, scratch: &mut Scratch) {
         let dies = &self.units[function.unit as usize].dies;
         dies.by_address.covering(offset, &mut scratch.covering);
         scratch
             .covering
             .retain(|interval| dies.inlined[interval.item as usize].function == function.function);
-        let chain = |innermost: u32| {
-            let parent = |number: &u32| dies.inlined[*number as usize].parent;
-            std::iter::successors(Some(innermost), parent).collect::<Vec<u32>>()
-        };
-        let Some(first) = scratch.covering.first().copied() else { return Vec::new() };
-        let same =
-            scratch.covering.iter().filter(|other| (other.start, other.end) == (first.start, first.end));
-        let chains = same.map(|interval| chain(interval.item));
-        // Of several that are as deep, the first.
-        let mut deepest = chains
-            .reduce(|first, next| if next.len() > first.len() { next } else { first })
-            .unwrap_or_default();
-        deepest.reverse();
-        deepest
+    }
+
+    /// What inlined subroutine `innermost` lies in, the outermost first, and itself.
+    pub(super) fn chain_of(&self, function: FunctionId, innermost: u32) -> Vec<u32> {
+        let inlined = &self.units[function.unit as usize].dies.inlined;
+        let parent = |number: &u32| inlined[*number as usize].parent;
+        let mut chain: Vec<u32> = std::iter::successors(Some(innermost), parent).collect();
+        chain.reverse();
+        chain
     }
 
     /// The innermost DIE of `unit` at `offset`: the function, and the last of the inlined subroutines.

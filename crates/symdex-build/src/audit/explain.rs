@@ -24,18 +24,20 @@ pub(super) fn explain(
     if theirs.is_empty() {
         return lost(facts, offset, place, scratch).map(|class| vec![class]);
     }
-    let mut best: Option<Vec<Class>> = None;
-    for (alternative, structural) in alternatives(facts, peer, offset, place, scratch) {
+    let mut explained = |place: &Place, structural: Option<Class>| {
         let mut classes: Vec<Class> = structural.into_iter().collect();
-        if frames_match(facts, peer, offset, &alternative, theirs, &mut classes, scratch)
-            && best.as_ref().is_none_or(|best| classes.len() < best.len())
-        {
-            classes.sort_unstable();
-            classes.dedup();
-            best = Some(classes);
-        }
+        let matches = frames_match(facts, peer, offset, place, theirs, &mut classes, scratch);
+        classes.sort_unstable();
+        classes.dedup();
+        matches.then_some(classes)
+    };
+    // Most differences are of how the same place is written.
+    if let Some(classes) = explained(place, None) {
+        return Some(classes);
     }
-    best
+    let alternatives = alternatives(facts, peer, offset, place);
+    let explained = alternatives.iter().filter_map(|(place, class)| explained(place, Some(*class)));
+    explained.min_by_key(Vec::len)
 }
 
 /// Whether `offset` leads `peer` to `unit`. addr2line goes by the root DIE's list of ranges, else by `.debug_aranges`, else by
@@ -118,17 +120,12 @@ fn range_at(facts: &Facts<'_, '_>, function: FunctionId, offset: u64) -> Option<
 }
 
 /// The places that `peer` may have taken `offset` for, and what that is a case of.
-fn alternatives(
-    facts: &Facts<'_, '_>,
-    peer: Peer,
-    offset: u64,
-    place: &Place,
-    scratch: &mut Scratch,
-) -> Vec<(Place, Option<Class>)> {
-    let mut alternatives = vec![(place.clone(), None)];
+fn alternatives(facts: &Facts<'_, '_>, peer: Peer, offset: u64, place: &Place) -> Vec<(Place, Class)> {
+    let scratch = &mut Scratch::default();
+    let mut alternatives = Vec::new();
     let is_led = |unit: u32| leads_to(facts, peer, &facts.units[unit as usize], offset);
     if peer == Peer::LlvmSymbolizer && place.unit().is_some_and(|unit| !is_led(unit)) {
-        alternatives.push((Place::default(), Some(Class::UndeclaredCode)));
+        alternatives.push((Place::default(), Class::UndeclaredCode));
     }
     let is_in_empty = |function: FunctionId, inlined: u32| {
         facts.units[function.unit as usize].dies.inlined[inlined as usize].in_empty
@@ -138,7 +135,14 @@ fn alternatives(
         && let Some(depth) = place.inlined.iter().position(|inlined| is_in_empty(function, *inlined))
     {
         let inlined = place.inlined[..depth].to_vec();
-        alternatives.push((Place { inlined, ..place.clone() }, Some(Class::EmptyInlined)));
+        alternatives.push((Place { inlined, ..place.clone() }, Class::EmptyInlined));
+    }
+    if let Some(function) = place.function {
+        facts.innermost_at(function, offset, scratch);
+        let chains = scratch.covering.iter().map(|interval| facts.chain_of(function, interval.item));
+        let others = chains.filter(|inlined| !place.inlined.starts_with(inlined));
+        let other = |inlined| (Place { inlined, ..place.clone() }, Class::OverlappingInlined);
+        alternatives.extend(others.map(other));
     }
     let range = place.function.and_then(|function| range_at(facts, function, offset));
     for other in
@@ -149,7 +153,7 @@ fn alternatives(
             false => Class::OverlappingFunctions,
         };
         let inlined = facts.inlined_at(other, offset, scratch);
-        alternatives.push((facts.place_in(other.unit, Some(other), inlined, offset, scratch), Some(class)));
+        alternatives.push((facts.place_in(other.unit, Some(other), inlined, offset, scratch), class));
     }
     facts.sequences.covering(offset, &mut scratch.covering);
     let units: Vec<u32> = scratch.covering.iter().map(|sequence| sequence.item).collect();
@@ -161,7 +165,7 @@ fn alternatives(
             _ if place.unit() != Some(unit) && is_led(unit) => Class::OtherUnit,
             _ => continue,
         };
-        alternatives.push((facts.place_in(unit, None, Vec::new(), offset, scratch), Some(class)));
+        alternatives.push((facts.place_in(unit, None, Vec::new(), offset, scratch), class));
     }
     alternatives
 }
@@ -198,22 +202,32 @@ fn frames_match(
         Some(inlined.map_or(facts.function(function).die, |inlined| unit.dies.inlined[*inlined as usize].die))
     };
     let outermost = ours.len() - 1;
+    let function_start = facts.expected(place, offset).and_then(|expected| expected.function_start);
     ours.iter().zip(theirs).enumerate().all(|(depth, (ours, theirs))| {
-        let is_symbol =
-            peer == Peer::LlvmSymbolizer && depth == outermost && is_symbol(facts, offset, theirs);
-        if is_symbol && ours.name != theirs.name {
-            classes.push(Class::SymbolFirst);
+        let symbol = match peer == Peer::LlvmSymbolizer && depth == outermost {
+            true => symbol_of(facts, offset, theirs),
+            false => None,
+        };
+        if let Some(symbol) = symbol
+            && ours.name != theirs.name
+        {
+            let is_start = function_start.is_some_and(|start| facts.image.info.base + start == symbol.svma);
+            classes.push(if is_start { Class::SymbolAlias } else { Class::SymbolElsewhere });
         }
-        (is_symbol || name_matches(facts, dies(depth), ours, theirs, classes))
+        (symbol.is_some() || name_matches(facts, dies(depth), ours, theirs, classes))
             && (line_matches(peer, ours, theirs, classes)
                 || depth == 0 && other_row_matches(facts, peer, offset, place, theirs, classes, scratch))
     })
 }
 
-/// Whether the frame has the name of a symbol that llvm-symbolizer finds for `offset`.
-fn is_symbol(facts: &Facts<'_, '_>, offset: u64, theirs: &Frame<'_>) -> bool {
-    let mut names = symbols::names_at(&facts.symbols, facts.image.info.base + offset);
-    names.any(|name| theirs.name.as_deref() == Some(name))
+/// The symbol that llvm-symbolizer finds for `offset`, if the frame has its name.
+fn symbol_of<'f, 'd>(
+    facts: &'f Facts<'_, 'd>,
+    offset: u64,
+    theirs: &Frame<'_>,
+) -> Option<&'f symbols::Symbol<'d>> {
+    let mut symbols = symbols::symbols_at(&facts.symbols, facts.image.info.base + offset);
+    symbols.find(|symbol| theirs.name.as_deref() == Some(symbol.name))
 }
 
 fn name_matches(

@@ -41,17 +41,15 @@ pub(super) fn read(bytes: &[u8]) -> Vec<Symbol<'_>> {
     symbols
 }
 
-/// The names that llvm-symbolizer may have for `svma`: those of the last symbols up to it.
-pub(super) fn names_at<'s, 'd>(
+/// The symbols that llvm-symbolizer may take for `svma`: the last ones up to it.
+pub(super) fn symbols_at<'s, 'd>(
     symbols: &'s [Symbol<'d>],
     svma: u64,
-) -> impl Iterator<Item = &'d [u8]> + use<'s, 'd> {
+) -> impl Iterator<Item = &'s Symbol<'d>> {
     let before = &symbols[..symbols.partition_point(|symbol| symbol.svma <= svma)];
     let last = before.last().map(|symbol| symbol.svma);
     let at_last = before.iter().rev().take_while(move |symbol| Some(symbol.svma) == last);
-    at_last
-        .filter(move |symbol| symbol.size == 0 || svma - symbol.svma < symbol.size)
-        .map(|symbol| symbol.name)
+    at_last.filter(move |symbol| symbol.size == 0 || svma - symbol.svma < symbol.size)
 }
 
 #[cfg(test)]
@@ -63,8 +61,12 @@ mod tests {
         let symbol =
             |(svma, size, name): (u64, u64, &'static str)| Symbol { svma, size, name: name.as_bytes() };
         let symbols: Vec<_> = [(16, 8, "f"), (24, 8, "g"), (24, 8, "h"), (40, 0, "i")].map(symbol).into();
-        let names =
-            |svma| names_at(&symbols, svma).map(String::from_utf8_lossy).collect::<Vec<_>>().join(" ");
+        let names = |svma| {
+            symbols_at(&symbols, svma)
+                .map(|symbol| String::from_utf8_lossy(symbol.name))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
         assert_eq!(
             [15, 16, 23, 24, 31, 32, 39, 40, 99].map(names),
             ["", "f", "f", "h g", "h g", "", "", "i", "i"]
