@@ -74,6 +74,18 @@ fn trap_02_a_lone_end_sequence_at_0_is_dropped() {
 }
 
 #[test]
+fn trap_02_units_without_a_single_entry_are_no_loss() {
+    let code = whole().child(Die::function("f", (0x1000, 0x1100))).sequence(&[(0x1000, 1, 2, true)], 0x1100);
+    let mut file = macho(&[code], &[]);
+    let info = file.debug.iter_mut().find(|(name, _)| *name == "__debug_info").expect("the section");
+    let empty = [7, 0, 0, 0, 4, 0, 0, 0, 0, 0, 8];
+    info.1 = [&empty[..], &info.1, &empty].concat();
+    let file = file.bytes();
+    assert_eq!(dwarf(&file), ["1000..1100 f a.c:2"]);
+    assert_eq!((dropped(&file), built(&file).report.failed_units), (Vec::new(), 0));
+}
+
+#[test]
 fn trap_03_empty_inverted_and_wrapping_ranges_are_dropped_and_their_children_visited() {
     let with_child = |die: Die, at: u64| die.child(Die::function("inner", (at, at + 0x10)));
     let function = || Die::new(dw::DW_TAG_subprogram).name("none");
