@@ -24,7 +24,7 @@ pub struct AuditReport {
     pub statement_differs: u64,
     /// How symdex compares with each of the peers that were asked.
     pub peers: BTreeMap<Peer, PeerReport>,
-    /// Differences that nothing explains; the first [`Self::unexplained`] of them are kept.
+    /// Differences that nothing explains; the first of them are kept.
     pub unexplained_len: u64,
     /// Of these, addresses at which symdex itself does not answer as the rules say.
     pub wrong_len: u64,

@@ -5,6 +5,8 @@
 //! in their place: `install(Int)`, `install`. Both texts are the same but for the parameter lists; where they part, there is
 //! one, and its labels are all that is taken from it.
 
+use std::borrow::Cow;
+
 use symbolic_common::{Language, Name, NameMangling};
 use symbolic_demangle::{Demangle, DemangleOptions};
 
@@ -23,12 +25,10 @@ pub(super) fn simplified(name: &str) -> Option<String> {
     if name.len() > MAX_NAME {
         return None;
     }
-    let modern = if is_old(name) { Some(old_swift::modernize(name)?) } else { None };
-    let name = modern.as_deref().unwrap_or(name);
     let simple = DemangleOptions::name_only();
     // A function type without its parameters is no text at all.
-    let bare = demangled(name, simple).unwrap_or_default();
-    match demangled(name, simple.parameters(true)) {
+    let bare = printed(name, simple).unwrap_or_default();
+    match printed(name, simple.parameters(true)) {
         Some(typed) => Some(with_labels(&bare, &typed).unwrap_or(typed)),
         None if bare.is_empty() => None,
         // With all the types the text is too long for symbolic-demangle, without them it is not.
@@ -36,17 +36,12 @@ pub(super) fn simplified(name: &str) -> Option<String> {
     }
 }
 
-/// Whether a name that begins with `_T` is from before Swift 4.
-fn is_old(name: &str) -> bool {
-    name.starts_with("_T") && !name.starts_with("_T0")
-}
-
 /// What symbolic-demangle prints; `None` for a name that it does not take or prints as it is.
-fn demangled(name: &str, options: DemangleOptions) -> Option<String> {
-    stacker::maybe_grow(STACK_SIZE, STACK_SIZE, || {
-        Name::new(name, NameMangling::Mangled, Language::Swift).demangle(options)
-    })
-    .filter(|text| text != name)
+pub(super) fn printed(name: &str, options: DemangleOptions) -> Option<String> {
+    let is_old = name.starts_with("_T") && !name.starts_with("_T0");
+    let modern = if is_old { Cow::Owned(old_swift::modernize(name)?) } else { Cow::Borrowed(name) };
+    let symbol = Name::new(modern.as_ref(), NameMangling::Mangled, Language::Swift);
+    stacker::maybe_grow(STACK_SIZE, STACK_SIZE, || symbol.demangle(options)).filter(|text| *text != modern)
 }
 
 /// `typed` with labels for parameters, where `bare` is the same name without any; `None` where it is not.

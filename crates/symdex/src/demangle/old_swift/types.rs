@@ -54,10 +54,13 @@ impl Old<'_> {
             b'C' | b'V' | b'O' | b'S' => return Some(self.nominal()?.text),
             _ => {}
         }
-        match self.eat_one_of(&["ERR", "G", "P", "Q", "T", "W", "XF", "XP", "a", "q", "t", "u", "w", "x"])? {
+        match self
+            .eat_one_of(&["ERR", "G", "P", "Qu", "Q", "T", "W", "XF", "XP", "a", "q", "t", "u", "w", "x"])?
+        {
             "ERR" => Some("Xe".to_owned()),
             "G" => self.bound_generic(),
             "P" | "XP" => self.protocols(),
+            "Qu" => Some("Qr".to_owned()),
             "Q" => self.archetype(),
             "T" => self.tuple(false),
             "t" => self.tuple(true),
@@ -84,7 +87,7 @@ impl Old<'_> {
             let len = self.digits()?;
             return Some(self.builtin()? + "Bv" + len + "_");
         }
-        match self.eat_one_of(&["Bf", "Bi", "Bb", "BB", "BO", "Bo", "Bp", "Bw"])? {
+        match self.eat_one_of(&["Bf", "Bi", "Bb", "BB", "BO", "Bo", "Bp", "Bt", "Bw"])? {
             sized @ ("Bf" | "Bi") => Some(format!("{sized}{}", self.index()?)),
             plain => Some(plain.to_owned()),
         }
