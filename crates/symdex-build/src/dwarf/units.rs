@@ -181,11 +181,11 @@ fn entry<'d>(
     let (mut name, mut comp_dir, mut low_pc) = (None, None, None);
     let (mut lines, mut language) = (None, None);
     let table = Arc::clone(&unit.abbreviations);
-    let mut entries = header.entries_raw(&table, None)?;
-    if entries.is_empty() {
+    if header.root_offset().0 >= header.length_including_self() {
         // Some dSYMs have units without a single entry; there is nothing to lose in them.
         return Ok(None);
     }
+    let mut entries = header.entries_raw(&table, None)?;
     let root = entries.read_abbreviation()?.ok_or(gimli::Error::MissingUnitDie)?;
     for specification in root.attributes() {
         let attribute = entries.read_attribute(*specification)?;
