@@ -136,7 +136,7 @@ impl<'a, 'd> Build<'a, 'd> {
         order.sort_by_key(|unit| low(*unit));
         let total = (0..units.all.len()).map(|unit| size(unit) as u64).sum();
         let mut merge = Merge::new(CHUNK_SPAN);
-        let mut range_budget = range_budget(self.image);
+        let mut range_budget = self.image.range_budget();
         let (mut next, mut done) = (0, 0);
         while next < order.len() {
             let batch = batch(&order[next..], size);
@@ -193,11 +193,6 @@ fn batch(order: &[usize], size: impl Fn(usize) -> usize) -> &[usize] {
         fits
     };
     &order[..order.iter().take_while(fits).count()]
-}
-
-/// How many range-list entries an image may state: a few times those its sections have room for, as lists are rarely shared.
-fn range_budget(image: &Image<'_>) -> u64 {
-    image.debug_size / 4 + (1 << 20)
 }
 
 /// The functions of the symbol table, as a unit of their own.

@@ -65,6 +65,11 @@ impl<'d> Image<'d> {
         self.symbol_map.map_or(text, |map| map.resolve(text))
     }
 
+    /// How many range-list entries may be read: a few times those its sections have room for, as lists are rarely shared.
+    pub(crate) fn range_budget(&self) -> u64 {
+        self.debug_size / 4 + (1 << 20)
+    }
+
     /// Whether the slice has debug information, as opposed to a symbol table alone.
     #[must_use]
     pub fn has_dwarf(&self) -> bool {

@@ -47,9 +47,11 @@ impl Problems {
         }
     }
 
-    /// Something left out that states no code of the image: no answer is lost.
-    pub(crate) fn dropped(&mut self, reason: &'static str) {
-        *self.dropped.entry(reason).or_default() += 1;
+    /// What was left out because it states no code of the image: no answer is lost.
+    pub(crate) fn dropped(&mut self, reason: &'static str, count: u64) {
+        if count != 0 {
+            *self.dropped.entry(reason).or_default() += count;
+        }
     }
 
     /// Names that are in the index as they were hidden.

@@ -12,9 +12,12 @@ use std::path::{Path, PathBuf};
 use symdex::{Frame, ImageOffset, Index, LinePolicy, Scratch, Table};
 use symdex_build::{Image, Options, build, slices};
 
+/// Makes the bytes of an index.
+type Make = fn() -> Vec<u8>;
+
 const TESTDATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata");
 /// What golden indexes are made of, by the first part of their names.
-const KINDS: [(&str, fn() -> Vec<u8>); 3] = [
+const KINDS: [(&str, Make); 3] = [
     ("inline-dwarf4", || build_dsym("inline-dwarf4")),
     ("swift-names", || build_dsym("swift-names")),
     ("dictionary", with_dictionary),

@@ -111,7 +111,7 @@ fn verify_compares_with_a_debug_file() {
     fs::write(&patched, bytes).expect("writable");
     let wrong = against(&patched);
     assert_eq!(wrong.code, Some(1), "{}", wrong.err);
-    assert!(wrong.err.contains("differences are not explained"), "{}", wrong.err);
+    assert!(wrong.err.contains("answers are not those of the debug file"), "{}", wrong.err);
     assert!(wrong.out.contains("symdex does not answer as the rules say"), "{}", wrong.out);
 }
 

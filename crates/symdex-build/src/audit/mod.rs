@@ -189,6 +189,7 @@ impl<B: AsRef<[u8]>> Comparison<'_, '_, B> {
             around: if what.is_empty() { String::new() } else { around::around(facts, &place, offset) },
         };
         if let Some(wrong) = wrong {
+            report.wrong_len += 1;
             report.unexplained(|| describe(wrong, Peer::Addr2line, &addr2line));
             return Ok(());
         }

@@ -1,8 +1,9 @@
 //! The one place where attributes of functions are matched.
 
-use gimli::{AttributeSpecification, AttributeValue, EntriesRaw, constants};
+use gimli::{
+    AttributeSpecification, AttributeValue, EntriesRaw, RangeListsOffset, RawRngListEntry, constants,
+};
 
-use super::units::UnitEntry;
 use crate::image::{Image, Reader};
 
 /// What the builder wants to know of a `DW_TAG_subprogram` or a `DW_TAG_inlined_subroutine` (DWARF 5, 3.3).
@@ -47,34 +48,60 @@ impl<'d> Attributes<'d> {
         Ok(attributes)
     }
 
-    /// The entry's ranges as the file states them, in SVMAs, given to `each` one by one. `DW_AT_ranges` wins over
-    /// `DW_AT_low_pc` where an entry has both, as the base of its ranges.
+    /// The entry's ranges as the file states them, in SVMAs, given to `each` one by one; what [`each_of_list`] gives beside
+    /// them. `DW_AT_ranges` wins over `DW_AT_low_pc` where an entry has both, as the base of its ranges.
     pub(crate) fn each_range(
         &self,
         image: &Image<'d>,
-        unit: &UnitEntry<'d>,
-        mut each: impl FnMut(u64, u64) -> gimli::Result<()>,
-    ) -> gimli::Result<()> {
-        let (dwarf, unit) = (&image.dwarf, &unit.unit);
+        unit: &gimli::Unit<Reader<'d>>,
+        left: &mut u64,
+        mut each: impl FnMut(u64, u64),
+    ) -> gimli::Result<u64> {
+        let dwarf = &image.dwarf;
         if let Some(ranges) = self.ranges {
-            let Some(offset) = dwarf.attr_ranges_offset(unit, ranges)? else { return Ok(()) };
-            let mut ranges = dwarf.ranges(unit, offset)?;
-            while let Some(range) = ranges.next()? {
-                each(range.begin, range.end)?;
-            }
-            return Ok(());
+            let list = dwarf.attr_ranges_offset(unit, ranges)?;
+            return list.map_or(Ok(0), |list| each_of_list(image, unit, list, left, each));
         }
         let Some(low) = self.low_pc.map(|low| dwarf.attr_address(unit, low)).transpose()?.flatten() else {
-            return Ok(());
+            return Ok(0);
         };
-        let Some(high_pc) = self.high_pc else { return Ok(()) };
+        let Some(high_pc) = self.high_pc else { return Ok(0) };
         // Of class constant it is a size, of class address an address (DWARF 5, 2.17.2).
         match high_pc.udata_value() {
             // One that leaves the address space is given as inverted, for the caller to count.
             Some(size) => each(low, low.checked_add(size).unwrap_or(0)),
-            None => dwarf.attr_address(unit, high_pc)?.map_or(Ok(()), |high| each(low, high)),
+            None => dwarf.attr_address(unit, high_pc)?.into_iter().for_each(|high| each(low, high)),
         }
+        Ok(0)
     }
+}
+
+/// The ranges of a list in SVMAs, given to `each` one by one. How many more it has that state no code: empty ones, inverted ones,
+/// and what linkers leave of dropped code.
+///
+/// None where the list has more than `left` entries, which it is lessened by: any number of entries may share a list.
+pub(crate) fn each_of_list<'d>(
+    image: &Image<'d>,
+    unit: &gimli::Unit<Reader<'d>>,
+    list: RangeListsOffset,
+    left: &mut u64,
+    mut each: impl FnMut(u64, u64),
+) -> gimli::Result<u64> {
+    let mut entries = image.dwarf.raw_ranges(unit, list)?;
+    let mut stated = 0u64;
+    // An error comes up again below, behind the ranges before it.
+    while let Ok(Some(entry)) = entries.next() {
+        *left = left.checked_sub(1).ok_or(gimli::Error::OffsetOutOfBounds(list.0 as u64))?;
+        let is_base =
+            matches!(entry, RawRngListEntry::BaseAddress { .. } | RawRngListEntry::BaseAddressx { .. });
+        stated += u64::from(!is_base);
+    }
+    let mut ranges = image.dwarf.ranges(unit, list)?;
+    while let Some(range) = ranges.next()? {
+        stated = stated.saturating_sub(1);
+        each(range.begin, range.end);
+    }
+    Ok(stated)
 }
 
 /// Whether an entry with these attributes has code: it states where.

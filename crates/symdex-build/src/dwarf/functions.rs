@@ -206,22 +206,23 @@ impl<'d> Walk<'_, 'd> {
     fn ranges(&mut self, attributes: &Attributes<'d>) -> Vec<(u64, u64)> {
         let mut ranges: Vec<(u64, u64)> = Vec::new();
         let image = self.image;
-        let mut read = 0;
         let problems = &mut self.functions.problems;
-        let left = self.range_budget.saturating_sub(self.functions.range_entries);
-        let result = attributes.each_range(image, self.entry, |start, end| {
-            read += 1;
+        let mut left = self.range_budget;
+        let result = attributes.each_range(image, &self.entry.unit, &mut left, |start, end| {
             match image.executable_part(start, end) {
                 Some(part) => ranges.push(part),
-                None if start > end => problems.dropped("inverted ranges of functions"),
-                None if start == end => problems.dropped("empty ranges of functions"),
+                None if start > end => problems.dropped("inverted ranges of functions", 1),
+                None if start == end => problems.dropped("empty ranges of functions", 1),
                 // Wherever code was dropped, linkers leave 0, 1, -1 or -2.
-                None => problems.dropped("ranges of functions outside of the executable sections"),
+                None => problems.dropped("ranges of functions outside of the executable sections", 1),
             }
-            if read > left { Err(gimli::Error::OffsetOutOfBounds(read)) } else { Ok(()) }
         });
-        self.functions.range_entries += read;
-        self.bad_ranges += u64::from(result.is_err());
+        self.functions.range_entries += self.range_budget - left;
+        self.range_budget = left;
+        match result {
+            Ok(passed_over) => problems.dropped("range-list entries that state no code", passed_over),
+            Err(_) => self.bad_ranges += 1,
+        }
         ranges.sort_unstable();
         ranges.dedup_by(|next, last| {
             let joined = next.0 <= last.1;

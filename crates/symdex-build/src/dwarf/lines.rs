@@ -214,13 +214,13 @@ impl<'d> SequenceReader<'_, '_, 'd> {
         // Units without code keep a lone end_sequence row.
         let Some(first) = rows.iter().map(|row| row.start).min().filter(|first| *first != row.address())
         else {
-            return self.problems.dropped("empty line sequences");
+            return self.problems.dropped("empty line sequences", 1);
         };
         let Some((start, end)) = self.image.executable_part(first, row.address()) else {
             return match self.image.executable_part(first, first.saturating_add(1)) {
                 Some(_) => self.problems.add(BACKWARDS, 1),
                 // Code that was dropped lies at 0, 1, -1 or -2.
-                None => self.problems.dropped("line sequences outside of the executable sections"),
+                None => self.problems.dropped("line sequences outside of the executable sections", 1),
             };
         };
         let rows = finish_rows(rows, self.image.info.base, end, self.image.info.row_rule);

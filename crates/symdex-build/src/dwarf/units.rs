@@ -9,6 +9,7 @@ use gimli::{
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use super::attributes::Attributes;
 use crate::image::{Image, Reader};
 use crate::report::Problems;
 
@@ -37,9 +38,11 @@ impl<'d> Units<'d> {
         let headers = headers(image, problems);
         let abbreviations = Abbreviation::tables(image, &headers, problems);
         let in_aranges = lowest_in_aranges(image, &headers);
+        // Any number of units may share a range list: each gets its part, and so does any number of threads.
+        let range_budget = image.range_budget() / headers.len().max(1) as u64 + 256;
         let read = |(index, header): (usize, &UnitHeader<Reader<'d>>)| {
             let table = abbreviations.get(&header.debug_abbrev_offset().0)?;
-            let entry = entry(image, *header, Arc::clone(table), in_aranges[index]);
+            let entry = entry(image, *header, Arc::clone(table), in_aranges[index], range_budget);
             let entry =
                 entry.map_err(|error| (header.debug_info_offset().map_or(0, |offset| offset.0), error));
             Some((in_aranges[index].is_some(), entry))
@@ -102,27 +105,22 @@ impl Abbreviation {
         problems: &mut Problems,
     ) -> FxHashMap<usize, Arc<Abbreviations>> {
         let mut tables = FxHashMap::default();
-        let section = image.dwarf.debug_abbrev.reader().len();
-        let mut budget = 4 * section + (1 << 20);
-        let mut ends: Vec<usize> = headers.iter().map(|header| header.debug_abbrev_offset().0).collect();
-        ends.sort_unstable();
+        let section = image.dwarf.debug_abbrev.reader();
+        let mut budget = 4 * section.len() + (1 << 20);
         for header in headers {
             let offset = header.debug_abbrev_offset().0;
             if tables.contains_key(&offset) {
                 continue;
             }
             let unit = header.debug_info_offset().map_or(0, |offset| offset.0);
+            // Damaged tables take time to read, too.
+            budget -= table_size(section.slice().get(offset..).unwrap_or_default(), budget);
             if budget == 0 {
                 problems.unit(unit, "its abbreviations overlap too many others");
                 continue;
             }
             match image.dwarf.abbreviations(header) {
                 Ok(table) => {
-                    // What it took to read is unknown; up to the next table is what it takes where none overlap.
-                    let next = ends.partition_point(|end| *end <= offset);
-                    let next = ends.get(next).copied().unwrap_or(section);
-                    let read = size_of_table(&table).max(next.saturating_sub(offset).min(section));
-                    budget = budget.saturating_sub(read);
                     tables.insert(offset, table);
                 }
                 Err(error) => problems.unit(unit, &error.to_string()),
@@ -132,11 +130,28 @@ impl Abbreviation {
     }
 }
 
-/// How many bytes an abbreviation table took at the least, by its codes, which mostly count up from 1.
-fn size_of_table(table: &Abbreviations) -> usize {
-    let has = |code: &u64| table.get(*code).is_some();
-    let sizes = (1..).take_while(has).filter_map(|code| table.get(code));
-    sizes.map(|abbreviation| 5 + 2 * abbreviation.attributes().len()).sum()
+/// How many bytes the abbreviation table at the beginning of `bytes` has, or can be read of it (DWARF 5, 7.5.3); at most `limit`.
+fn table_size(bytes: &[u8], limit: usize) -> usize {
+    let bytes = &bytes[..bytes.len().min(limit)];
+    let mut rest = Reader::new(bytes, gimli::LittleEndian);
+    let _end = skip_table(&mut rest);
+    bytes.len() - rest.len()
+}
+
+fn skip_table(table: &mut Reader<'_>) -> gimli::Result<()> {
+    while table.read_uleb128()? != 0 {
+        let (_tag, _has_children) = (table.read_uleb128()?, table.read_u8()?);
+        loop {
+            let (attribute, form) = (table.read_uleb128()?, table.read_uleb128()?);
+            if (attribute, form) == (0, 0) {
+                break;
+            }
+            if form == u64::from(constants::DW_FORM_implicit_const.0) {
+                table.read_sleb128()?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// For each unit the lowest image offset that `.debug_aranges` gives it.
@@ -175,13 +190,14 @@ fn entry<'d>(
     header: UnitHeader<Reader<'d>>,
     abbreviations: Arc<Abbreviations>,
     in_aranges: Option<u64>,
+    mut range_budget: u64,
 ) -> gimli::Result<Option<UnitEntry<'d>>> {
     let dwarf = &image.dwarf;
     let mut unit = empty_unit(header, abbreviations);
-    let (mut name, mut comp_dir, mut low_pc) = (None, None, None);
+    let (mut name, mut comp_dir, mut code) = (None, None, Attributes::default());
     let (mut lines, mut language) = (None, None);
     let table = Arc::clone(&unit.abbreviations);
-    if header.root_offset().0 >= header.length_including_self() {
+    if header.root_offset().0 == header.length_including_self() {
         // Some dSYMs have units without a single entry; there is nothing to lose in them.
         return Ok(None);
     }
@@ -192,7 +208,9 @@ fn entry<'d>(
         match (attribute.name(), attribute.value()) {
             (constants::DW_AT_name, value) => name = Some(value),
             (constants::DW_AT_comp_dir, value) => comp_dir = Some(value),
-            (constants::DW_AT_low_pc, value) => low_pc = Some(value),
+            (constants::DW_AT_low_pc, value) => code.low_pc = Some(value),
+            (constants::DW_AT_high_pc, value) => code.high_pc = Some(value),
+            (constants::DW_AT_ranges, value) => code.ranges = Some(value),
             (constants::DW_AT_stmt_list, AttributeValue::DebugLineRef(offset)) => lines = Some(offset),
             (constants::DW_AT_language, AttributeValue::Language(value)) => language = Some(value),
             (_, AttributeValue::DebugStrOffsetsBase(base)) => unit.str_offsets_base = base,
@@ -204,13 +222,12 @@ fn entry<'d>(
     // These may need the bases, which may come behind them.
     unit.name = name.and_then(|name| dwarf.attr_string(&unit, name).ok());
     unit.comp_dir = comp_dir.and_then(|comp_dir| dwarf.attr_string(&unit, comp_dir).ok());
-    unit.low_pc = low_pc.and_then(|low| dwarf.attr_address(&unit, low).ok().flatten()).unwrap_or(0);
+    unit.low_pc = code.low_pc.and_then(|low| dwarf.attr_address(&unit, low).ok().flatten()).unwrap_or(0);
     let mut low = in_aranges;
-    if let Ok(mut ranges) = dwarf.unit_ranges(&unit) {
-        while let Ok(Some(range)) = ranges.next() {
-            note_lowest(&mut low, image, range.begin, range.end);
-        }
-    }
+    // What cannot be read costs order, and so memory, but no answer.
+    let _entries = code.each_range(image, &unit, &mut range_budget, |start, end| {
+        note_lowest(&mut low, image, start, end);
+    });
     let offset = header.debug_info_offset().map_or(0, |offset| offset.0);
     Ok(Some(UnitEntry { unit, offset, lines, language, low }))
 }

@@ -190,6 +190,10 @@ impl Sections {
                 self.reference(label, size, 0);
                 dw::DW_FORM_ref_addr
             }
+            Value::DieAt(offset) => {
+                format.offset(&mut self.info, *offset);
+                dw::DW_FORM_ref_addr
+            }
             Value::DieOfUnit(label) => {
                 self.reference(label, 4, format.unit);
                 dw::DW_FORM_ref4

@@ -11,7 +11,7 @@ use gimli::constants::{self as dw, DwAt, DwTag};
 #[allow(unused_imports, reason = "each test file uses some of them")]
 pub(crate) use answers::{answers, built, image_answers, peer};
 #[allow(unused_imports, reason = "each test file uses some of them")]
-pub(crate) use macho::{MachO, Symbol};
+pub(crate) use macho::{CODE_FLAGS, MachO, Section, Symbol};
 pub(crate) use unit::Unit;
 
 /// Where `__TEXT` begins, and what image offsets count from. Files with addresses of 32 bits have none of it: they begin at 0.
@@ -54,6 +54,8 @@ pub(crate) enum Value {
     Die(&'static str),
     /// The DIE with this label in the same unit.
     DieOfUnit(&'static str),
+    /// Whatever is at this offset of `.debug_info`.
+    DieAt(u64),
     /// The line program of the unit.
     Lines,
     /// Ranges, as SVMAs.
@@ -104,6 +106,11 @@ impl Die {
     /// `DW_AT_low_pc` as an address and `DW_AT_high_pc` as a size, whatever they are.
     pub(crate) fn svma_and_size(self, low: u64, size: u64) -> Self {
         self.with(dw::DW_AT_low_pc, Value::Address(low)).with(dw::DW_AT_high_pc, Value::Number(size))
+    }
+
+    /// `DW_AT_low_pc` and `DW_AT_high_pc` as addresses, whatever they are.
+    pub(crate) fn with_end(self, low: u64, high: u64) -> Self {
+        self.with(dw::DW_AT_low_pc, Value::Address(low)).with(dw::DW_AT_high_pc, Value::Address(high))
     }
 
     pub(crate) fn ranges(self, ranges: &[(u64, u64)]) -> Self {

@@ -52,6 +52,12 @@ impl Unit {
         Self { die: die.with(dw::DW_AT_ranges, Value::RelativeRanges(relative)), ..unit }
     }
 
+    /// The unit with one more attribute of its own.
+    pub(crate) fn root(mut self, attribute: gimli::DwAt, value: Value) -> Self {
+        self.die = self.die.with(attribute, value);
+        self
+    }
+
     /// DWARF of another version than 4.
     pub(crate) fn version(self, version: u16) -> Self {
         Self { version, ..self }
@@ -83,9 +89,8 @@ impl Unit {
         Self { min_instruction_size, max_operations, ..self }
     }
 
-    pub(crate) fn language(mut self, language: gimli::DwLang) -> Self {
-        self.die = self.die.with(dw::DW_AT_language, Value::Number(language.0.into()));
-        self
+    pub(crate) fn language(self, language: gimli::DwLang) -> Self {
+        self.root(dw::DW_AT_language, Value::Number(language.0.into()))
     }
 
     /// Takes the line program of an earlier unit, by number.
@@ -150,7 +155,7 @@ impl Unit {
     fn set_address(&mut self, offset: u64) {
         self.line_program.extend([0, 1 + self.address_size, dw::DW_LNE_set_address.0]);
         // Offset 0 is what a linker leaves of dead code: no address at all.
-        let svma = if offset == 0 { 0 } else { BASE + offset };
+        let svma = if offset == 0 { 0 } else { BASE.wrapping_add(offset) };
         self.line_program.extend(&svma.to_le_bytes()[..usize::from(self.address_size)]);
     }
 }

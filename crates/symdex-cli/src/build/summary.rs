@@ -62,6 +62,7 @@ struct Verified {
     agreements: u64,
     /// Addresses at which addr2line answers otherwise, by the reason why.
     explained: BTreeMap<&'static str, u64>,
+    /// Addresses at which it does so for no known reason.
     unexplained: u64,
     /// Why the index is not published; empty where it is right.
     wrong: Vec<String>,
@@ -69,7 +70,8 @@ struct Verified {
 
 impl Verified {
     fn new(report: &AuditReport) -> Self {
-        let AuditReport { addresses, unexplained_len: unexplained, .. } = *report;
+        let AuditReport { addresses, unexplained_len, wrong_len, .. } = *report;
+        let unexplained = unexplained_len - wrong_len;
         let addr2line = report.peers.get(&Peer::Addr2line);
         let classes = addr2line.into_iter().flat_map(|peer| &peer.classes);
         let explained = classes.map(|(class, counted)| (class.name(), counted.count)).collect();
@@ -96,6 +98,9 @@ pub(super) fn publish(finished: Finished, folder: &Path) -> Result<Summary, Fail
     let mut warnings = built.warnings;
     if let Some(Published { outcome: Outcome::Repaired { damage }, .. }) = &published {
         warnings.push(format!("the index that was there is replaced: {damage}"));
+    }
+    if let Some(unexplained) = verified.as_ref().map(|verified| verified.unexplained).filter(|n| *n != 0) {
+        warnings.push(format!("addr2line answers otherwise at {unexplained} addresses, for no known reason"));
     }
     let outcome = published.as_ref().map(|published| &published.outcome);
     let (word, fate) = words(outcome);

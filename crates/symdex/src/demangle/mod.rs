@@ -1,5 +1,8 @@
 //! From a mangled name to what a person reads, with bounds: names come from uploads, and demanglers are written for compilers.
 
+mod cpp;
+#[cfg(test)]
+mod lists;
 mod old_swift;
 mod swift;
 
@@ -38,7 +41,7 @@ pub fn demangle(name: &[u8]) -> Cow<'_, str> {
         }
         [b'_', b'R', ..] => rust(&raw),
         [b'_', b'Z', ..] if is_legacy_rust(&raw) => rust(&raw),
-        [b'_', b'Z', ..] | [b'_', b'_', b'Z', ..] | [b'_', b'_', b'_', b'Z', ..] => cpp(&raw),
+        [b'_', b'Z', ..] | [b'_', b'_', b'Z', ..] | [b'_', b'_', b'_', b'Z', ..] => cpp::demangled(&raw),
         _ => None,
     };
     demangled.map_or(raw, Cow::Owned)
@@ -58,15 +61,6 @@ fn rust(name: &str) -> Option<String> {
     let demangled = rustc_demangle::try_demangle(name).ok()?;
     let mut text = Bounded::default();
     let written = write!(text, "{demangled:#}");
-    text.finish(written)
-}
-
-fn cpp(name: &str) -> Option<String> {
-    let options = cpp_demangle::ParseOptions::default().recursion_limit(160);
-    let symbol = cpp_demangle::Symbol::new_with_options(name, &options).ok()?;
-    let mut text = Bounded::default();
-    let options = cpp_demangle::DemangleOptions::new().recursion_limit(192);
-    let written = symbol.structured_demangle(&mut text, &options);
     text.finish(written)
 }
 
@@ -104,5 +98,92 @@ fn shorten(text: &mut String) {
     if text.len() > MAX_SIZE {
         text.truncate(text.floor_char_boundary(MAX_SIZE - CUT.len()));
         text.push_str(CUT);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assert_demangled(names: &[(&str, &str)]) {
+        for (mangled, expected) in names {
+            assert_eq!(demangle(mangled.as_bytes()), *expected, "{mangled}");
+        }
+    }
+
+    #[test]
+    fn swift_names_have_labels_for_parameters() {
+        assert_demangled(&[
+            ("$s4Demo6WidgetC4drawyyF", "Widget.draw()"),
+            ("$s4Demo6WidgetC4drawyyFTo", "@objc Widget.draw()"),
+            ("$s4Demo6WidgetC4moveyySiF", "Widget.move(_:)"),
+            ("$s4Demo6WidgetC4size5scaleACSi_SdtcfC", "Widget.__allocating_init(size:scale:)"),
+            ("$s4Demo6WidgetV2eeoiySbAC_ACtFZ", "static Widget.== infix(_:_:)"),
+            ("$s4Demo3map_2byq_x_q_xXEtr0_lF", "map<A, B>(_:by:)"),
+            ("$s4Demo4loadyySSYaKFTY0_", "load(_:)"),
+            ("$s4Demo5outeryyF5innerL_2atySi_tF", "inner #1 (at:) in outer()"),
+            ("$s4Demo8callbackySi_S2itcSgvg", "callback.getter"),
+            ("$s4Demo5TableV3rowSSSi_tcip", "Table.subscript(row:)"),
+            ("$s4Demo5TableV3rowSSSi_tcig", "Table.subscript.getter"),
+        ]);
+    }
+
+    #[test]
+    fn swift_closures_and_thunks_keep_what_tells_them_apart() {
+        assert_demangled(&[
+            ("$s4Demo3run4withyyyXE_tFySi_SStcfU_", "closure #1 in run(with:)"),
+            ("$s4Demo3run4withyyyXE_tFyycfU_SiycfU0_", "closure #2 in closure #1 in run(with:)"),
+            ("$s4Demo6WidgetC4drawyyFSiyXEfU_TA", "partial apply for closure #1 in Widget.draw()"),
+            ("$s4Demo6WidgetC5cellsSaySiGvpfi", "variable initialization expression of Widget.cells"),
+            ("$sSSIegn_SSIegg_TR", "thunk for @escaping @callee_guaranteed (@in_guaranteed String) -> ()"),
+        ]);
+    }
+
+    #[test]
+    fn swift_names_of_before_swift_4_read_like_todays() {
+        assert_demangled(&[
+            ("_TFC4Demo6Widget4movefT2toSi5aboutSS_T_", "Widget.move(to:about:)"),
+            ("_TFC4Demo6WidgetcfT4sizeSi_S0_", "Widget.init(size:)"),
+            ("_TToFC4Demo6Widget4drawfT_T_", "@objc Widget.draw()"),
+            ("_TFFC4Demo6Widget4drawfT_T_U_FTSiSS_Sb", "closure #1 in Widget.draw()"),
+            ("_TZFV4Demo6Widgetoi1pfTS0_S0__S0_", "static Widget.+ infix(_:_:)"),
+            ("_TFV4Demo5Tableg9subscriptFT3rowSi_SS", "Table.subscript.getter"),
+            ("_TFC4DemoP33_0123456789ABCDEF0123456789ABCDEF6Widgetg4sizeSi", "Widget.size.getter"),
+            ("_TTSg5Si___TF4Demo3mapurFxSi", "specialized map<A>(_:)"),
+            ("_TTSf4n_g__TF4Demo4loadFSST_", "specialized load(_:)"),
+            (
+                "_TTWC4Demo6WidgetS_8DrawableS_FS1_4drawfT_T_",
+                "protocol witness for Drawable.draw() in conformance Widget",
+            ),
+            ("_TMaGSaGSqV4Demo6Widget__", "type metadata accessor for [Widget?]"),
+            ("_TF4Demogarbage", "_TF4Demogarbage"),
+        ]);
+    }
+
+    #[test]
+    fn rust_names_of_both_manglings() {
+        assert_demangled(&[
+            ("_ZN4core3fmt5write17h0123456789abcdefE", "core::fmt::write"),
+            ("_ZN4core3fmt5write17h0123456789abcdefE.llvm.42", "core::fmt::write"),
+            ("_RNvC6_123foo3bar", "123foo::bar"),
+            ("_RINvNtC3std3mem8align_ofjE", "std::mem::align_of::<usize>"),
+        ]);
+    }
+
+    #[test]
+    fn other_names_are_left_alone() {
+        for name in [
+            "main",
+            "-[Widget draw:]",
+            "_OUTLINED_FUNCTION_0",
+            "_Zgarbage",
+            "_Rgarbage",
+            "$sgarbage",
+            "L_0$pb",
+            "",
+        ] {
+            assert_eq!(demangle(name.as_bytes()), name);
+        }
+        assert_eq!(demangle(b"\xff\xfe"), "\u{fffd}\u{fffd}");
     }
 }

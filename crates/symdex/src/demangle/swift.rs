@@ -5,6 +5,8 @@
 //! in their place: `install(Int)`, `install`. Both texts are the same but for the parameter lists; where they part, there is
 //! one, and its labels are all that is taken from it.
 
+use std::borrow::Cow;
+
 use symbolic_common::{Language, Name, NameMangling};
 use symbolic_demangle::{Demangle, DemangleOptions};
 
@@ -14,14 +16,19 @@ use super::{CUT, old_swift};
 /// C++ compiler does not optimise (half a KiB where it does), which is more than a thread has.
 const STACK_SIZE: usize = 16 << 20;
 
+/// The longest Swift name that is demangled, in bytes. Not all of the demangler keeps to its limit: behind `$sS`, each of many `m` is
+/// a level of some 400 bytes, and 60,000 of them end the process. Names of real code stay below 2 KiB for the most part.
+const MAX_NAME: usize = 16 << 10;
+
 /// The simplified form of the Swift name `name`, or `None` where it is none.
 pub(super) fn simplified(name: &str) -> Option<String> {
-    let modern = if is_old(name) { Some(old_swift::modernize(name)?) } else { None };
-    let name = modern.as_deref().unwrap_or(name);
+    if name.len() > MAX_NAME {
+        return None;
+    }
     let simple = DemangleOptions::name_only();
     // A function type without its parameters is no text at all.
-    let bare = demangled(name, simple).unwrap_or_default();
-    match demangled(name, simple.parameters(true)) {
+    let bare = printed(name, simple).unwrap_or_default();
+    match printed(name, simple.parameters(true)) {
         Some(typed) => Some(with_labels(&bare, &typed).unwrap_or(typed)),
         None if bare.is_empty() => None,
         // With all the types the text is too long for symbolic-demangle, without them it is not.
@@ -29,17 +36,12 @@ pub(super) fn simplified(name: &str) -> Option<String> {
     }
 }
 
-/// Whether a name that begins with `_T` is from before Swift 4.
-fn is_old(name: &str) -> bool {
-    name.starts_with("_T") && !name.starts_with("_T0")
-}
-
 /// What symbolic-demangle prints; `None` for a name that it does not take or prints as it is.
-fn demangled(name: &str, options: DemangleOptions) -> Option<String> {
-    stacker::maybe_grow(STACK_SIZE, STACK_SIZE, || {
-        Name::new(name, NameMangling::Mangled, Language::Swift).demangle(options)
-    })
-    .filter(|text| text != name)
+pub(super) fn printed(name: &str, options: DemangleOptions) -> Option<String> {
+    let is_old = name.starts_with("_T") && !name.starts_with("_T0");
+    let modern = if is_old { Cow::Owned(old_swift::modernize(name)?) } else { Cow::Borrowed(name) };
+    let symbol = Name::new(modern.as_ref(), NameMangling::Mangled, Language::Swift);
+    stacker::maybe_grow(STACK_SIZE, STACK_SIZE, || symbol.demangle(options)).filter(|text| *text != modern)
 }
 
 /// `typed` with labels for parameters, where `bare` is the same name without any; `None` where it is not.
@@ -109,4 +111,18 @@ fn outside_brackets(text: &str) -> impl Iterator<Item = &str> {
         before = character;
         if outside { text.get(at..) } else { None }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nesting_without_end_overflows_no_stack() {
+        for depth in [4000, MAX_NAME - 20, 60_000] {
+            let name = format!("$s$SsxSSSSSS{}imxhhx", "m".repeat(depth));
+            let simple = simplified(&name);
+            assert_eq!(simple.is_some(), name.len() <= MAX_NAME, "{depth}: {simple:?}");
+        }
+    }
 }

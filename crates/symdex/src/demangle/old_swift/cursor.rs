@@ -79,6 +79,9 @@ impl<'a> Old<'a> {
         if let Some(module) = self.eat_one_of(&["o", "C"]) {
             return known(Kind::Module, &format!("S{module}"));
         }
+        if self.eat("s") {
+            return known(Kind::Module, "s");
+        }
         if self.eat("c") {
             return known(Kind::Nominal, "s13UnicodeScalarV");
         }

@@ -54,7 +54,9 @@ impl Old<'_> {
         while self.eat("TS") {
             specializations.push(self.specialization()?);
             self.substitutions.clear();
-            self.expect("_T")?;
+            // Later compilers left the underscore out.
+            self.eat("_");
+            self.expect("T")?;
         }
         let attribute = self.eat_one_of(&["To", "TO", "TD", "Td"]);
         let mut name = self.global()? + attribute.unwrap_or_default();
@@ -68,8 +70,11 @@ impl Old<'_> {
         }
         if self.eat("PA") {
             let operator = if self.eat("o") { "Ta" } else { "TA" };
-            let of = if self.eat("__T") { self.global()? } else { String::new() };
-            return Some(of + operator);
+            if !self.rest.starts_with("__T") {
+                return Some(operator.to_owned());
+            }
+            self.expect("_")?;
+            return Some(self.nested(Self::name)? + operator);
         }
         if self.eat("t") {
             return self.a_type();

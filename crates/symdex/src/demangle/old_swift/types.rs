@@ -10,8 +10,16 @@ const RESULTS: &[(&str, &str)] = &[("a", "a"), ("d", "d"), ("D", "u"), ("i", "r"
 const CONVENTIONS: &[(&str, &str)] = &[("Cb", "B"), ("Cc", "C"), ("Cm", "M"), ("CO", "O"), ("Cw", "W")];
 
 /// What a letter in front of a type, or before its parameters and result, becomes behind it.
-const WRAPPERS: &[(&str, &str)] =
-    &[("R", "z"), ("PM", "Xp"), ("M", "m"), ("Xb", "Xb"), ("Xo", "Xo"), ("Xu", "Xu"), ("Xw", "Xw")];
+const WRAPPERS: &[(&str, &str)] = &[
+    ("D", "XD"),
+    ("R", "z"),
+    ("PM", "Xp"),
+    ("M", "m"),
+    ("Xb", "Xb"),
+    ("Xo", "Xo"),
+    ("Xu", "Xu"),
+    ("Xw", "Xw"),
+];
 const FUNCTIONS: &[(&str, &str)] =
     &[("F", "c"), ("f", "XU"), ("b", "XB"), ("c", "XC"), ("K", "XK"), ("Xf", "Xf")];
 const METATYPES: &[(&str, &str)] = &[("XM", "XM"), ("XPM", "Xm")];
@@ -46,10 +54,13 @@ impl Old<'_> {
             b'C' | b'V' | b'O' | b'S' => return Some(self.nominal()?.text),
             _ => {}
         }
-        match self.eat_one_of(&["ERR", "G", "P", "Q", "T", "W", "XF", "XP", "a", "q", "t", "u", "w", "x"])? {
+        match self
+            .eat_one_of(&["ERR", "G", "P", "Qu", "Q", "T", "W", "XF", "XP", "a", "q", "t", "u", "w", "x"])?
+        {
             "ERR" => Some("Xe".to_owned()),
             "G" => self.bound_generic(),
             "P" | "XP" => self.protocols(),
+            "Qu" => Some("Qr".to_owned()),
             "Q" => self.archetype(),
             "T" => self.tuple(false),
             "t" => self.tuple(true),
@@ -76,7 +87,7 @@ impl Old<'_> {
             let len = self.digits()?;
             return Some(self.builtin()? + "Bv" + len + "_");
         }
-        match self.eat_one_of(&["Bf", "Bi", "Bb", "BB", "BO", "Bo", "Bp", "Bw"])? {
+        match self.eat_one_of(&["Bf", "Bi", "Bb", "BB", "BO", "Bo", "Bp", "Bt", "Bw"])? {
             sized @ ("Bf" | "Bi") => Some(format!("{sized}{}", self.index()?)),
             plain => Some(plain.to_owned()),
         }
@@ -105,16 +116,26 @@ impl Old<'_> {
         Some(protocols.text() + "p")
     }
 
-    /// An associated type of an archetype, after its `Q`.
+    /// An archetype, after its `Q`: a generic parameter seen from inside, or an associated type of an archetype.
     fn archetype(&mut self) -> Option<String> {
         self.nested(|old| {
-            let root = match old.eat_one_of(&["Q", "S"])? {
-                "Q" => old.archetype()?,
-                _ => old.substitution()?.text,
+            let root = match old.eat_one_of(&["Q", "S"]) {
+                Some("Q") => old.archetype()?,
+                Some(_) => old.substitution()?.text,
+                None => return old.primary_archetype(),
             };
             let text = root + &old.identifier()? + "Qa";
             Some(old.remember(Kind::Archetype, text, 0).text)
         })
+    }
+
+    /// An archetype of the outermost depth, which is counted from 0 where generic parameters are counted from the second.
+    fn primary_archetype(&mut self) -> Option<String> {
+        match self.index()?.trim_end_matches('_') {
+            "" => Some("x".to_owned()),
+            "0" => Some("q_".to_owned()),
+            digits => Some(format!("q{}_", digits.parse::<u32>().ok()?.checked_sub(1)?)),
+        }
     }
 
     fn tuple(&mut self, variadic: bool) -> Option<String> {

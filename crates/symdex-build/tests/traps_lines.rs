@@ -1,0 +1,218 @@
+//! Traps 18 to 22 and 24: line tables.
+
+#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
+
+mod debug_file;
+
+use std::path::Path;
+
+use debug_file::{CODE, Die, Unit, answers, built, debug_file, image_answers, peer};
+use gimli::constants as dw;
+use symdex::{Index, Table};
+use symdex_build::{Image, slices};
+
+/// A unit with a function that has 256 bytes.
+fn with_function() -> Unit {
+    Unit::new((CODE.start, CODE.end)).child(Die::function("f", (0x1000, 0x1100)))
+}
+
+fn dwarf(file: &[u8]) -> Vec<String> {
+    answers(file, Table::Dwarf)
+}
+
+#[test]
+fn trap_18_files_count_from_1_up_to_dwarf_4_and_from_0_in_dwarf_5() {
+    for (version, expected) in [
+        (2, ["a.c:2", "a.c:3", "b.h:4", "-"]),
+        (3, ["a.c:2", "a.c:3", "b.h:4", "-"]),
+        (4, ["a.c:2", "a.c:3", "b.h:4", "-"]),
+        (5, ["a.c:2", "b.h:3", "-", "-"]),
+    ] {
+        let rows = [(0x1000, 0, 2, true), (0x1040, 1, 3, true), (0x1080, 2, 4, true), (0x10c0, 3, 5, true)];
+        let unit = with_function().version(version).sequence(&rows, 0x1100);
+        let found = dwarf(&debug_file(&[unit], &[]));
+        let expected = expected.iter().zip([0x1000, 0x1040, 0x1080, 0x10c0]);
+        let lines: Vec<_> =
+            expected.map(|(place, at)| format!("{at:x}..{:x} f {place}", at + 0x40)).collect();
+        // Code whose file is not in the table has a line of none, and is one range where nothing tells lines apart.
+        assert_eq!(found[..2], lines[..2], "DWARF {version}");
+        assert_eq!(
+            found.iter().any(|line| line.contains("b.h:4")),
+            version < 5,
+            "DWARF {version}: {found:?}"
+        );
+    }
+}
+
+/// The same sources, compiled with each version of DWARF, have the same answers.
+#[test]
+fn trap_18_every_version_of_dwarf_gives_the_same_answers() {
+    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/dsyms");
+    let of_version = |version: u16| {
+        let name = format!("inline-dwarf{version}");
+        let path = testdata.join(format!("{name}.dSYM/Contents/Resources/DWARF/{name}"));
+        let bytes = std::fs::read(path).expect("in testdata");
+        let slice = slices(&bytes).expect("a Mach-O file").remove(0);
+        image_answers(&Image::load(&slice, &name).expect("loads"), Table::Dwarf)
+    };
+    let four = of_version(4);
+    assert!(four.len() > 50);
+    for version in [2, 3, 5] {
+        assert_eq!(of_version(version), four, "DWARF {version}");
+    }
+}
+
+#[test]
+fn trap_18_counts_of_files_that_the_table_has_no_room_for_cost_the_units_lines() {
+    let unit = || with_function().version(5).sequence(&[(0x1000, 0, 2, true)], 0x1100);
+    let other = Unit::new((0x2000, 0x2100))
+        .child(Die::function("g", (0x2000, 0x2100)))
+        .sequence(&[(0x2000, 1, 7, true)], 0x2100);
+    let mut file = debug_file(&[unit(), other], &[]);
+    // One directory, and behind it formats and a count of two files.
+    let formats = file.windows(7).position(|bytes| bytes == b"/src\0\x02\x01").expect("the table") + 5;
+    let count = formats + 5;
+    assert_eq!(file[count], 2);
+    // As many as 16 bytes of a number can say: the rest of the table and of the program is taken up by it.
+    file[count..count + 9].fill(0xff);
+    file[count + 9] = 1;
+    assert_eq!(dwarf(&file), ["1000..1100 f -", "2000..2100 g a.c:7"]);
+    assert_eq!(built(&file).report.failed_units, 1);
+}
+
+#[test]
+fn trap_18_files_that_the_program_itself_defines_come_behind_those_of_the_table() {
+    let define = [&[0, 8, dw::DW_LNE_define_file.0][..], b"d.c\0", &[0, 0, 0]].concat();
+    let use_it = [dw::DW_LNS_set_file.0, 3, dw::DW_LNS_advance_pc.0, 0x40, dw::DW_LNS_copy.0];
+    let program = [&define[..], &use_it, &[dw::DW_LNS_advance_pc.0, 0x40]].concat();
+    let unit = with_function().sequence_of_bytes(0x1000, &program);
+    assert_eq!(dwarf(&debug_file(&[unit], &[]))[..2], ["1000..1040 f a.c:1", "1040..1080 f d.c:1"]);
+}
+
+#[test]
+fn trap_19_sequences_come_in_any_order_and_addresses_may_go_backwards() {
+    let first = [(0x1000, 1, 2, true), (0x1020, 1, 3, true)];
+    let second = [(0x1080, 1, 5, true)];
+    let forwards = with_function().sequence(&first, 0x1080).sequence(&second, 0x1100);
+    let backwards = with_function().sequence(&second, 0x1100).sequence(&first, 0x1080);
+    let expected = ["1000..1020 f a.c:2", "1020..1080 f a.c:3", "1080..1100 f a.c:5"];
+    assert_eq!(dwarf(&debug_file(&[forwards], &[])), expected);
+    assert_eq!(dwarf(&debug_file(&[backwards], &[])), expected);
+    let within = [(0x1080, 1, 5, true), (0x1000, 1, 2, true), (0x1020, 1, 3, true)];
+    let file = debug_file(&[with_function().sequence(&within, 0x1100)], &[]);
+    assert_eq!(dwarf(&file), expected);
+    // gimli, and so addr2line, takes addresses that are set back for dropped code.
+    assert_eq!(peer(&file, 0x1010), "f:-");
+    let slice = slices(&file).expect("a Mach-O file").remove(0);
+    let image = Image::load(&slice, "made-up").expect("loads");
+    let index = Index::open(built(&file).bytes).expect("just written");
+    let report = symdex_build::audit::audit(&image, &index).expect("compared");
+    assert_eq!((report.wrong(), report.unexplained_len), (Vec::new(), 0), "{report}");
+}
+
+#[test]
+fn trap_20_of_rows_at_one_address_the_first_counts() {
+    let rows = [(0x1000, 1, 2, true), (0x1040, 1, 5, true), (0x1040, 2, 6, true), (0x1040, 1, 7, false)];
+    let file = debug_file(&[with_function().sequence(&rows, 0x1100)], &[]);
+    assert_eq!(dwarf(&file), ["1000..1040 f a.c:2", "1040..1100 f a.c:5"]);
+    // As atos does; addr2line takes the last.
+    assert_eq!(peer(&file, 0x1040), "f:7");
+    // The first also decides what its code stands for under the statement policy.
+    let rows = [(0x1000, 1, 2, true), (0x1040, 1, 5, false), (0x1040, 2, 6, true), (0x1080, 1, 7, false)];
+    let file = debug_file(&[with_function().sequence(&rows, 0x1100)], &[]);
+    assert_eq!(
+        dwarf(&file),
+        [
+            "1000..1040 f a.c:2",
+            "1040..1080 f a.c:5 [statement a.c:2]",
+            "1080..1100 f a.c:7 [statement a.c:2]",
+        ]
+    );
+}
+
+#[test]
+fn trap_21_line_0_is_a_line_and_compiler_generated_is_no_file_of_a_folder() {
+    let rows = [(0x1000, 1, 2, true), (0x1020, 2, 0, true), (0x1040, 1, 3, true), (0x1060, 1, 0, false)];
+    let unit = with_function().files(&["main.swift", "<compiler-generated>"]).sequence(&rows, 0x1080);
+    let file = debug_file(&[unit], &[]);
+    assert_eq!(
+        dwarf(&file),
+        [
+            "1000..1020 f main.swift:2",
+            "1020..1040 f <compiler-generated>:0",
+            "1040..1060 f main.swift:3",
+            "1060..1080 f main.swift:0 [statement main.swift:3]",
+            "1080..1100 f - [statement main.swift:0]",
+        ]
+    );
+    // addr2line makes no difference between line 0 and none.
+    assert_eq!((peer(&file, 0x1020), peer(&file, 0x1080)), ("f:-".to_owned(), "f:-".to_owned()));
+}
+
+#[test]
+fn trap_22_behind_the_end_of_a_sequence_there_is_no_line() {
+    let rows = [(0x1000, 1, 2, true), (0x1040, 1, 3, true)];
+    let unit = with_function()
+        .child(Die::function("g", (0x1100, 0x1200)))
+        .sequence(&rows, 0x1080)
+        .sequence(&[(0x1100, 2, 7, true)], 0x1180);
+    assert_eq!(
+        dwarf(&debug_file(&[unit], &[])),
+        [
+            "1000..1040 f a.c:2",
+            "1040..1080 f a.c:3",
+            "1080..1100 f - [statement a.c:3]",
+            "1100..1180 g b.h:7",
+            "1180..1200 g - [statement b.h:7]",
+        ]
+    );
+    // Before the first sequence of a unit there is nothing to take a line from.
+    let late = with_function().sequence(&rows[1..], 0x1100);
+    assert_eq!(dwarf(&debug_file(&[late], &[])), ["1000..1040 f -", "1040..1100 f a.c:3"]);
+}
+
+/// A statement that is taken from the row before stays in its inline instance.
+#[test]
+fn trap_22_and_statements_stay_in_their_inline_instance() {
+    let unit = Unit::new((CODE.start, CODE.end))
+        .child(Die::function("f", (0x1000, 0x1100)).child(Die::inlined("g", 9).range((0x1040, 0x1080))))
+        .child(Die::new(dw::DW_TAG_subprogram).name("g").label("g"));
+    let rows = [
+        (0x1000, 1, 2, true),
+        (0x1040, 2, 5, false),
+        (0x1050, 2, 6, true),
+        (0x1060, 2, 7, false),
+        (0x1080, 1, 3, false),
+    ];
+    assert_eq!(
+        dwarf(&debug_file(&[unit.sequence(&rows, 0x1100)], &[])),
+        [
+            "1000..1040 f a.c:2",
+            "1040..1050 g b.h:5 < f a.c:9",
+            "1050..1060 g b.h:6 < f a.c:9",
+            "1060..1080 g b.h:7 [statement b.h:6] < f a.c:9",
+            "1080..1100 f a.c:3 [statement a.c:2]",
+        ]
+    );
+}
+
+#[test]
+fn trap_24_advances_count_in_instructions() {
+    let (advance, line, copy) = (dw::DW_LNS_advance_pc.0, dw::DW_LNS_advance_line.0, dw::DW_LNS_copy.0);
+    // On by 16, a row, on by 48.
+    let program = [advance, 16, line, 4, copy, advance, 48];
+    let file = |size, operations| {
+        let unit = with_function().instructions(size, operations);
+        debug_file(&[unit.sequence_of_bytes(0x1000, &program)], &[])
+    };
+    assert_eq!(dwarf(&file(1, 1))[..2], ["1000..1010 f a.c:1", "1010..1040 f a.c:5"]);
+    assert_eq!(dwarf(&file(4, 1)), ["1000..1040 f a.c:1", "1040..1100 f a.c:5"]);
+    // Four operations in an instruction of 16 bytes: 16 operations are 64 bytes.
+    assert_eq!(dwarf(&file(16, 4)), ["1000..1040 f a.c:1", "1040..1100 f a.c:5"]);
+    let special = [dw::DW_LNS_const_add_pc.0, dw::DW_LNS_fixed_advance_pc.0, 0x20, 0, line, 1, copy];
+    let unit = with_function().instructions(4, 1).sequence_of_bytes(0x1000, &special);
+    // const_add_pc is (255 - 13) / 14 instructions, fixed_advance_pc is bytes whatever their size.
+    let built = built(&debug_file(&[unit.sequence_of_bytes(0x1090, &[advance, 4])], &[]));
+    let index = Index::open(built.bytes).expect("just written");
+    assert_eq!(index.metadata().partial, []);
+}

@@ -1,0 +1,250 @@
+//! Traps 13 to 16 and 31: references and names.
+
+#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
+
+mod debug_file;
+
+use debug_file::{CODE, Die, MachO, Symbol, Unit, Value, answers, built, debug_file, macho, peer};
+use gimli::constants as dw;
+use symdex::{Index, Table};
+
+fn whole() -> Unit {
+    Unit::new((CODE.start, CODE.end))
+}
+
+fn dwarf(file: &[u8]) -> Vec<String> {
+    answers(file, Table::Dwarf)
+}
+
+fn subprogram() -> Die {
+    Die::new(dw::DW_TAG_subprogram)
+}
+
+/// A function at 0x1000 whose name is said by the entry with this label.
+fn concrete(origin: &'static str) -> Die {
+    subprogram().range((0x1000, 0x1100)).refers(dw::DW_AT_abstract_origin, origin)
+}
+
+/// An inlined call at 0x1040 in the function `f` at 0x1000.
+fn caller(inlined: Die) -> Die {
+    Die::function("f", (0x1000, 0x1100)).child(inlined.range((0x1040, 0x1080)))
+}
+
+#[test]
+fn trap_13_names_are_found_through_origins_and_specifications_in_every_version() {
+    for version in 2..=5 {
+        let file = debug_file(
+            &[
+                // In the same unit, by a reference within it and by one across units.
+                whole()
+                    .version(version)
+                    .child(concrete("abstract"))
+                    .child(
+                        subprogram()
+                            .range((0x1100, 0x1200))
+                            .with(dw::DW_AT_abstract_origin, Value::DieOfUnit("abstract")),
+                    )
+                    .child(subprogram().label("abstract").refers(dw::DW_AT_specification, "declared")),
+                // In another unit that comes later.
+                Unit::bare()
+                    .version(version)
+                    .child(subprogram().label("declared").name("m").linkage_name("_Z1mv")),
+            ],
+            &[],
+        );
+        assert_eq!(dwarf(&file), ["1000..1100 _Z1mv -", "1100..1200 _Z1mv -"], "DWARF {version}");
+    }
+}
+
+/// In DWARF 2 a reference across units is as wide as an address.
+#[test]
+fn trap_13_references_of_dwarf_2_are_as_wide_as_addresses() {
+    for (address_size, cpu, base) in [(4, (12, 9), 0), (8, (0x0100_000c, 0), debug_file::BASE)] {
+        let unit = whole()
+            .version(2)
+            .address_size(address_size)
+            .child(concrete("named"))
+            .child(subprogram().label("named").name("n"));
+        let file = MachO { cpu, base, ..macho(&[unit], &[]) };
+        assert_eq!(dwarf(&file.bytes()), ["1000..1100 n -"], "{address_size}");
+    }
+}
+
+#[test]
+fn trap_13_circles_and_long_chains_of_origins_end() {
+    let lost = |file: &[u8]| {
+        let index = Index::open(built(file).bytes).expect("just written");
+        index.metadata().partial.iter().map(|p| format!("{}: {}", p.reason, p.count)).collect::<Vec<_>>()
+    };
+    let too_long = ["names whose origins form a circle or a long chain: 1"];
+    let itself = whole().child(concrete("self").label("self"));
+    let file = debug_file(&[itself], &[]);
+    assert_eq!(
+        (dwarf(&file), lost(&file)),
+        (vec!["1000..1100 - -".to_owned()], too_long.map(String::from).to_vec())
+    );
+
+    let around = whole()
+        .child(concrete("a"))
+        .child(subprogram().label("a").name("named").refers(dw::DW_AT_abstract_origin, "b"))
+        .child(subprogram().label("b").refers(dw::DW_AT_specification, "a"));
+    let file = debug_file(&[around], &[]);
+    assert_eq!(
+        (dwarf(&file), lost(&file)),
+        (vec!["1000..1100 named -".to_owned()], too_long.map(String::from).to_vec())
+    );
+
+    // 16 entries are read; a name on the last of them is found, one behind it is not.
+    const LABELS: [&str; 16] =
+        ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16"];
+    let chain = |len: usize| {
+        let unit = LABELS[1..len - 1].iter().zip(&LABELS).fold(
+            whole().child(concrete("1")),
+            |unit, (next, label)| {
+                unit.child(subprogram().label(label).refers(dw::DW_AT_abstract_origin, next))
+            },
+        );
+        debug_file(&[unit.child(subprogram().label(LABELS[len - 2]).linkage_name("end"))], &[])
+    };
+    assert_eq!((dwarf(&chain(16)), lost(&chain(16))), (vec!["1000..1100 end -".to_owned()], vec![]));
+    assert_eq!(
+        (dwarf(&chain(17)), lost(&chain(17))),
+        (vec!["1000..1100 - -".to_owned()], too_long.map(String::from).to_vec())
+    );
+}
+
+#[test]
+fn trap_13_references_to_nowhere_cost_the_name_alone() {
+    for nowhere in [0, 0x0b, 3, 0xffff_fff0] {
+        let f = subprogram().range((0x1000, 0x1100)).with(dw::DW_AT_abstract_origin, Value::DieAt(nowhere));
+        let unit = whole().child(f).child(Die::function("g", (0x1100, 0x1200)));
+        let unit = unit.sequence(&[(0x1000, 1, 2, true)], 0x1200);
+        let file = debug_file(&[unit], &[]);
+        let found = dwarf(&file);
+        assert!(
+            found[0].ends_with(" a.c:2") && found[0].starts_with("1000..1100 "),
+            "{nowhere:#x}: {found:?}"
+        );
+        assert_eq!(found[1..], ["1100..1200 g a.c:2"], "{nowhere:#x}");
+    }
+}
+
+#[test]
+fn trap_14_a_concrete_function_has_its_linkage_name_then_its_symbol_then_its_qualified_name() {
+    let named = |die: Die, with_scope: bool| {
+        let unit = whole().language(dw::DW_LANG_C_plus_plus_14).child(concrete("m"));
+        let scope = |tag, name, child| Die::new(tag).name(name).child(child);
+        let die = die.label("m");
+        match with_scope {
+            true => unit.child(scope(dw::DW_TAG_namespace, "ns", scope(dw::DW_TAG_class_type, "Class", die))),
+            false => unit.child(die),
+        }
+    };
+    let m = || subprogram().name("m");
+    let name = |unit, symbols: &[(&str, u64)]| dwarf(&debug_file(&[unit], symbols)).remove(0);
+    let symbol = [("_ZN2ns5Class1mEv", 0x1000)];
+    assert_eq!(name(named(m().linkage_name("_Z1mv"), true), &symbol), "1000..1100 _Z1mv -");
+    assert_eq!(name(named(m(), true), &symbol), "1000..1100 _ZN2ns5Class1mEv -");
+    // A symbol that stands elsewhere, and two at the entry, say nothing.
+    assert_eq!(name(named(m(), true), &[("other", 0x1004)]), "1000..1100 ns::Class::m -");
+    assert_eq!(name(named(m(), true), &[("a", 0x1000), ("b", 0x1000)]), "1000..1100 ns::Class::m -");
+    assert_eq!(name(named(m(), true), &[]), "1000..1100 ns::Class::m -");
+    assert_eq!(name(named(m(), false), &[]), "1000..1100 m -");
+    assert_eq!(name(whole().child(subprogram().range((0x1000, 0x1100))), &[]), "1000..1100 - -");
+    assert_eq!(name(whole().child(subprogram().range((0x1000, 0x1100))), &[("s", 0x1000)]), "1000..1100 s -");
+}
+
+#[test]
+fn trap_14_a_linkage_name_behind_a_plain_one_counts() {
+    let unit = whole()
+        .child(concrete("near"))
+        .child(subprogram().label("near").name("m").refers(dw::DW_AT_specification, "far"))
+        .child(subprogram().label("far").linkage_name("_ZN2ns1mEv"));
+    let file = debug_file(&[unit], &[]);
+    assert_eq!(dwarf(&file), ["1000..1100 _ZN2ns1mEv -"]);
+    // addr2line stops at the plain name.
+    assert_eq!(peer(&file, 0x1000), "m:-");
+}
+
+#[test]
+fn trap_14_inlined_functions_have_their_linkage_name_then_their_qualified_name() {
+    let file = |origin: Die| {
+        let scope = Die::new(dw::DW_TAG_namespace).name("ns").child(origin.label("g"));
+        // The symbol at the inlined code's first address is another function's, or nobody's.
+        debug_file(&[whole().child(caller(Die::inlined("g", 3))).child(scope)], &[("s", 0x1040)])
+    };
+    let inner = |file: &[u8]| dwarf(file).remove(1);
+    assert_eq!(
+        inner(&file(subprogram().name("g").linkage_name("_ZN2ns1gEv"))),
+        "1040..1080 _ZN2ns1gEv - < f a.c:3"
+    );
+    assert_eq!(inner(&file(subprogram().name("g"))), "1040..1080 ns::g - < f a.c:3");
+    assert_eq!(inner(&file(subprogram())), "1040..1080 - - < f a.c:3");
+}
+
+#[test]
+fn trap_14_objc_methods_have_a_plain_name_that_says_their_class() {
+    for language in [dw::DW_LANG_ObjC, dw::DW_LANG_ObjC_plus_plus] {
+        let method = Die::function("-[Car drive:]", (0x1000, 0x1100));
+        let unit =
+            whole().language(language).child(Die::new(dw::DW_TAG_structure_type).name("Car").child(method));
+        assert_eq!(dwarf(&debug_file(&[unit], &[])), ["1000..1100 -[Car drive:] -"]);
+    }
+}
+
+#[test]
+fn trap_15_call_files_are_of_the_unit_that_holds_the_call() {
+    let inlining = whole()
+        .files(&["caller.c", "caller.h"])
+        .child(caller(Die::inlined("g", 0)))
+        .sequence(&[(0x1000, 2, 2, true)], 0x1100);
+    let origin = Unit::bare().files(&["origin.c"]).child(subprogram().name("g").label("g"));
+    // Line 0 of a call is a line.
+    let expected =
+        ["1000..1040 f caller.h:2", "1040..1080 g caller.h:2 < f caller.c:0", "1080..1100 f caller.h:2"];
+    assert_eq!(dwarf(&debug_file(&[inlining, origin], &[])), expected);
+}
+
+#[test]
+fn trap_16_the_language_of_a_unit_does_not_touch_mangled_names() {
+    for language in [dw::DW_LANG_Swift, dw::DW_LANG_C99, dw::DW_LANG_Rust, dw::DW_LANG_C_plus_plus] {
+        let names = ["_ZN2ns1fEv", "$s4main1fyyF", "_RNvC4main1f", "-[Car drive]"];
+        let unit = names.iter().zip(0x10..).fold(whole().language(language), |unit, (name, at)| {
+            unit.child(Die::function("f", (at << 8, (at + 1) << 8)).linkage_name(name))
+        });
+        assert_eq!(
+            dwarf(&debug_file(&[unit], &[])),
+            [
+                "1000..1100 _ZN2ns1fEv -",
+                "1100..1200 $s4main1fyyF -",
+                "1200..1300 _RNvC4main1f -",
+                "1300..1400 -[Car drive] -"
+            ]
+        );
+    }
+}
+
+#[test]
+fn trap_31_names_are_bytes_with_spaces_and_without_an_encoding() {
+    let name: &[u8] = b"operator new \xff\xfe \xc3\xbcber \x01";
+    let unit = whole().child(
+        subprogram()
+            .range((0x1000, 0x1100))
+            .with(dw::DW_AT_linkage_name, Value::Bytes(b"operator new \xff\xfe \xc3\xbcber \x01")),
+    );
+    let symbols = vec![Symbol::raw(&[b"_", name].concat(), debug_file::BASE + 0x1100)];
+    let file = MachO { symbols, ..macho(&[unit], &[]) }.bytes();
+    assert_eq!(dwarf(&file), [format!("1000..1100 {} -", name.escape_ascii())]);
+    assert_eq!(answers(&file, Table::SymbolTable), [format!("1100..3000 {}", name.escape_ascii())]);
+}
+
+#[test]
+fn trap_31_paths_are_bytes_too() {
+    let unit = whole().files(&["my file \u{fc}ber.c"]).directory("/Users/J\u{f6}rg/my app");
+    let unit = unit.child(Die::function("f", (0x1000, 0x1100))).sequence(&[(0x1000, 1, 2, true)], 0x1100);
+    let mut file = debug_file(&[unit], &[]);
+    // Half of a letter.
+    let letter = file.windows(2).rposition(|pair| pair == "\u{fc}".as_bytes()).expect("the file name");
+    file[letter + 1] = b'?';
+    assert_eq!(dwarf(&file), ["1000..1100 f /Users/J\\xc3\\xb6rg/my app/my file \\xc3?ber.c:2"]);
+}

@@ -1,0 +1,100 @@
+//! The Swift compiler's lists of names and what they demangle to, simplified and in full.
+//!
+//! The full form is printed nowhere; it shows more of what was read from a name, types above all.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use symbolic_demangle::DemangleOptions;
+
+use super::{demangle, swift};
+
+/// Names that come out otherwise than the list of simplified names has them.
+const NOT_AS_SIMPLIFIED: &[(&str, &str)] =
+    &[("_TF3fooap3barSi", "the demangler forgot pinning addressors, which no compiler writes since Swift 4")];
+
+/// Reasons why names come out otherwise than the lists of full names have them, with how many there are.
+const NOT_AS_IN_FULL: &[(&str, usize)] =
+    &[(ARGUMENTS, 17), (CONFORMANCES, 1), (NOT_READ, 9), (SUFFIX, 2), (UNLABELLED, 1), (UNSUGARED, 34)];
+const ARGUMENTS: &str = "the arguments of an old specialization are left out";
+const CONFORMANCES: &str = "the conformances of an old specialization are left out";
+const NOT_READ: &str = "the name is made up and not read";
+const SUFFIX: &str = "what follows an old name is left out";
+const UNLABELLED: &str = "an old name's unlabelled parameter beside a labelled one has a label of its own";
+const UNSUGARED: &str = "symbolic-demangle writes Optional, Array and Dictionary by their names";
+
+/// Why `printed` is not `expected`, if that is known.
+fn reason(name: &str, expected: &str, printed: &str) -> Option<&'static str> {
+    let is_unsugared =
+        |text: &str| ["Optional<", "Array<", "Dictionary<"].iter().any(|sugar| text.contains(sugar));
+    match printed {
+        _ if printed == name => Some(NOT_READ),
+        _ if name.starts_with("_TTS") && expected.contains("function signature") => Some(ARGUMENTS),
+        _ if name.starts_with("_TTSg") && expected.contains(" with ") => Some(CONFORMANCES),
+        _ if expected.contains(" with unmangled suffix ") => Some(SUFFIX),
+        _ if printed.replace("(_: ", "(") == expected => Some(UNLABELLED),
+        _ if is_unsugared(printed) && !is_unsugared(expected) => Some(UNSUGARED),
+        _ => None,
+    }
+}
+
+/// The lists in the corpora, which are no part of the repository.
+fn lists() -> Option<BTreeMap<String, Vec<(String, String)>>> {
+    let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpora");
+    if !corpora.join("unpack").exists() {
+        eprintln!("not compared with the Swift compiler's lists: {} is missing", corpora.display());
+        return None;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let unpacked =
+        Command::new(corpora.join("unpack")).arg("-d").arg(folder.path()).arg("swift-manglings").status();
+    assert!(unpacked.expect("sh").success(), "unpack needs zstd and tar");
+    let lists = folder.path().join("swift-manglings/SwiftDemangle/Tests/SwiftDemangleTests/Resources");
+    let list = |entry: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(entry.path()).expect("a list");
+        let pairs = text.lines().filter_map(|line| line.split_once("--->"));
+        let pairs =
+            pairs.map(|(name, expected)| (name.trim().to_owned(), without_flags(expected.trim()).to_owned()));
+        (entry.file_name().to_string_lossy().into_owned(), pairs.collect())
+    };
+    Some(std::fs::read_dir(lists).expect("lists").map(|entry| list(entry.expect("an entry"))).collect())
+}
+
+/// `{T:_T0...,C} text`: what the compiler's own tests know of a thunk.
+fn without_flags(expected: &str) -> &str {
+    let flagged = expected.strip_prefix('{').and_then(|flags| flags.split_once("} "));
+    flagged.map_or(expected, |(_, text)| text)
+}
+
+#[test]
+fn simplified_names_are_those_of_the_swift_compilers_list() {
+    let Some(lists) = lists() else { return };
+    let list = &lists["simplified-manglings.txt"];
+    let different: Vec<_> =
+        list.iter().filter(|(name, expected)| demangle(name.as_bytes()) != **expected).collect();
+    println!("{} of {} simplified names are equal", list.len() - different.len(), list.len());
+    let names: Vec<_> = different.iter().map(|(name, _)| name.as_str()).collect();
+    let known: Vec<_> = NOT_AS_SIMPLIFIED.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, known);
+}
+
+#[test]
+fn full_names_are_those_of_the_swift_compilers_lists() {
+    let Some(mut lists) = lists() else { return };
+    lists.remove("simplified-manglings.txt");
+    let list: Vec<_> = lists.into_values().flatten().collect();
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    for (name, expected) in &list {
+        let printed = swift::printed(name, DemangleOptions::complete()).unwrap_or_else(|| name.clone());
+        if printed != *expected {
+            let reason = reason(name, expected, &printed);
+            *reasons
+                .entry(reason.unwrap_or_else(|| panic!("{name}\n  {expected}\n  {printed}")))
+                .or_default() += 1;
+        }
+    }
+    println!("{} of {} full names are equal", list.len() - reasons.values().sum::<usize>(), list.len());
+    let known: BTreeMap<_, _> = NOT_AS_IN_FULL.iter().copied().collect();
+    assert_eq!(reasons, known);
+}
