@@ -7,7 +7,9 @@ mod debug_file;
 use debug_file::{BASE, CODE, Die, Unit, debug_file};
 use gimli::constants as dw;
 use symdex::{ImageOffset, Index, LinePolicy};
-use symdex_build::audit::{AuditReport, Class, Peer, audit};
+use symdex_build::audit::{
+    AuditReport, Class, Coverage, Frame, LlvmAnswers, Options, Peer, PeerReport, audit, audit_with,
+};
 use symdex_build::{Image, slices};
 
 /// The index of `built`, audited against the debug file `against`.
@@ -402,6 +404,78 @@ fn another_line_another_range_and_another_file_fail() {
     assert_eq!(empty.coverage.theirs, 0x120);
     let more = audited(&right, &debug_file(&[], &[]));
     assert_eq!((more.coverage.ours, more.failures().len()), (0x120, 2), "{more}");
+}
+
+/// What an audit says where llvm-symbolizer answers these frames, innermost first, at every address.
+fn audited_with_llvm(file: &[u8], answer: &[(&'static str, &'static str, u32)]) -> AuditReport {
+    let slice = &slices(file).expect("a Mach-O file")[0];
+    let image = Image::load(slice, "made-up").expect("loads");
+    let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
+    let index = Index::open(built.bytes).expect("just written");
+    let text = |text: &'static str| (!text.is_empty()).then(|| text.as_bytes().into());
+    let frame = |&(name, file, line): &(&'static str, &'static str, u32)| Frame {
+        name: text(name),
+        file: text(file),
+        line: (!file.is_empty()).then_some(line),
+    };
+    let answer: Vec<Frame<'static>> = answer.iter().map(frame).collect();
+    let ask = |svmas: Vec<u64>| {
+        let answers = svmas.into_iter().map(|_| Ok(answer.clone())).collect::<Vec<_>>();
+        Ok(Box::new(answers.into_iter()) as LlvmAnswers<'_>)
+    };
+    let options = Options { llvm_symbolizer: Some(&ask), ..Options::default() };
+    audit_with(&image, &index, &options).expect("is read")
+}
+
+#[test]
+fn llvm_symbolizers_answers_are_compared_too() {
+    let function = Die::function("f", (CODE.start, CODE.end)).linkage_name("f");
+    let unit = Unit::new(whole()).child(function).sequence(&[(CODE.start, 0, 2, true)], CODE.end);
+    let file = debug_file(&[unit], &[("f", CODE.start), ("g", CODE.start)]);
+    let classes = |answer: &[(&'static str, &'static str, u32)]| {
+        let report = audited_with_llvm(&file, answer);
+        let PeerReport { agreements, classes } = &report.peers[&Peer::LlvmSymbolizer];
+        assert_eq!(report.peers[&Peer::Addr2line].agreements, report.addresses);
+        (*agreements, classes.keys().copied().collect::<Vec<_>>(), report.failures().len())
+    };
+    let all = audited_with_llvm(&file, &[("f", "/src/a.c", 2)]).addresses;
+    assert_eq!(classes(&[("f", "/src/a.c", 2)]), (all, vec![], 0));
+    // Another symbol at the function's start, and a file that no table lists: number 0.
+    assert_eq!(classes(&[("g", "/src/a.c", 2)]), (0, vec![Class::SymbolAlias], 0));
+    assert_eq!(classes(&[("g", "", 0)]), (0, vec![Class::SymbolAlias, Class::NoFile], 0));
+    let nothing_explains = |answer: &[(&'static str, &'static str, u32)]| {
+        let report = audited_with_llvm(&file, answer);
+        assert_eq!((report.unexplained_len, report.failures().len()), (report.addresses, 1), "{report}");
+        assert!(report.unexplained.iter().all(|difference| difference.peer == Peer::LlvmSymbolizer));
+        assert!(!report.peers.contains_key(&Peer::LlvmSymbolizer));
+    };
+    nothing_explains(&[("h", "/src/a.c", 2)]);
+    nothing_explains(&[("f", "/src/a.c", 3)]);
+    nothing_explains(&[("f", "/src/a.h", 2)]);
+    nothing_explains(&[("f", "/src/a.c", 2), ("f", "/src/a.c", 2)]);
+    nothing_explains(&[("", "", 0)]);
+}
+
+#[test]
+fn samples_are_the_same_every_time_and_lie_in_code() {
+    let unit = Unit::new(whole()).child(Die::function("f", (0x1000, 0x1100)));
+    let file = debug_file(&[unit.sequence(&[(0x1000, 1, 2, true)], 0x1100)], &[("f", 0x1000)]);
+    let slice = &slices(&file).expect("a Mach-O file")[0];
+    let image = Image::load(slice, "made-up").expect("loads");
+    let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
+    let index = Index::open(built.bytes).expect("just written");
+    let report = |random, seed, every| {
+        let options = Options { random, seed, every, llvm_symbolizer: None };
+        audit_with(&image, &index, &options).expect("is read")
+    };
+    let (none, some) = (report(0, 1, 1), report(500, 1, 1));
+    assert!(some.addresses > none.addresses + 400);
+    assert_eq!(some, report(500, 1, 1));
+    assert_ne!(some.addresses, report(500, 2, 1).addresses);
+    assert_eq!(some.failures(), Vec::<String>::new());
+    // One run of addresses out of two is the first, which holds all.
+    assert_eq!(report(0, 1, 2).addresses, none.addresses);
+    assert_eq!(report(0, 1, 2).coverage, Coverage::default());
 }
 
 #[test]

@@ -104,7 +104,7 @@ impl Class {
                 "the peers search functions as if they did not overlap, and lose outer ones"
             }
             Class::EmptyInlined => {
-                "addr2line does not look into an inlined subroutine that states no code of its own"
+                "addr2line does not look into an inlined subroutine that states no code of its own, llvm-symbolizer counts it as one with code"
             }
             Class::OverlappingSequences => "the peers search sequences as if they did not overlap",
             Class::BackwardRows => {

@@ -23,8 +23,10 @@ pub(super) struct Inlined<'d> {
     pub(super) function: u32,
     /// The inlined subroutine it lies in, by number, a smaller one than its own; `None` for one that lies in the function itself.
     pub(super) parent: Option<u32>,
-    /// Whether an inlined subroutine without code stands between it and what it lies in.
-    pub(super) in_empty: bool,
+    /// The same, where one without code counts too.
+    pub(super) stated_parent: Option<u32>,
+    /// Whether it has no code of its own.
+    pub(super) is_empty: bool,
     pub(super) name: Name<'d>,
     /// The file that the call stands in, by its number in the unit's line program.
     pub(super) call_file: Option<u64>,
@@ -58,7 +60,7 @@ pub(super) struct Dies<'d> {
 struct Within {
     function: Option<u32>,
     inlined: Option<u32>,
-    in_empty: bool,
+    stated_inlined: Option<u32>,
     scope: Option<u32>,
     /// The ranges of the innermost one with code, from the first number to the second of [`Walk::code`].
     code: (usize, usize),
@@ -237,7 +239,7 @@ impl<'d> Walk<'_, 'd> {
             number(self.dies.functions.len() - 1)
         });
         // A subprogram inside another one, or inside a function without code, is a function of its own.
-        Ok(Within { function, inlined: None, in_empty: false, scope: parent.scope, code })
+        Ok(Within { function, scope: parent.scope, code, ..Within::default() })
     }
 
     fn inlined(
@@ -251,10 +253,11 @@ impl<'d> Walk<'_, 'd> {
         let Some(function) = parent.function else { return Ok(parent) };
         let parts = stated.iter().filter_map(|&(start, end)| self.image.executable_part(start, end));
         let stated = joined(parts.collect());
-        if stated.is_empty() {
-            return Ok(Within { in_empty: true, ..parent });
-        }
         let item = number(self.dies.inlined.len());
+        if stated.is_empty() {
+            self.push_inlined(die, function, attributes, parent, true);
+            return Ok(Within { stated_inlined: Some(item), ..parent });
+        }
         let first = self.code.len();
         // What lies outside of the code around it is none of it.
         let (mut around, end_of_around) = parent.code;
@@ -275,6 +278,19 @@ impl<'d> Walk<'_, 'd> {
         }
         let ranges = self.code[first..].iter().map(|&(start, end)| Interval { start, end, item });
         self.ranges.extend(ranges);
+        self.push_inlined(die, function, attributes, parent, false);
+        let code = (first, self.code.len());
+        Ok(Within { inlined: Some(item), stated_inlined: Some(item), code, ..parent })
+    }
+
+    fn push_inlined(
+        &mut self,
+        die: usize,
+        function: u32,
+        attributes: &Attributes<'d>,
+        parent: Within,
+        is_empty: bool,
+    ) {
         let Attributes { call_file, call_line, .. } = *attributes;
         // Up to DWARF 4 there is no file 0.
         let call_file = call_file.filter(|file| *file != 0 || self.unit.header.version() >= 5);
@@ -282,13 +298,12 @@ impl<'d> Walk<'_, 'd> {
             die,
             function,
             parent: parent.inlined,
-            in_empty: parent.in_empty,
+            stated_parent: parent.stated_inlined,
+            is_empty,
             name: Name::None,
             call_file,
             call_line,
         });
-        let code = (first, self.code.len());
-        Ok(Within { inlined: Some(item), in_empty: false, code, ..parent })
     }
 
     /// The ranges (SVMAs) that the attributes state, empty and inverted ones left out.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use symdex::{LinePolicy, Table};
 
+use super::dies::Inlined;
 use super::facts::{Facts, FunctionId};
 use super::intervals::Interval;
 use super::peers::Peer;
@@ -82,7 +83,7 @@ impl<'d> Facts<'_, 'd> {
         let Some(first) = scratch.covering.first() else { return Vec::new() };
         let same =
             scratch.covering.iter().take_while(|other| (other.start, other.end) == (first.start, first.end));
-        let chains = same.map(|interval| self.chain_of(function, interval.item));
+        let chains = same.map(|interval| self.chain_of(function, interval.item, |inlined| inlined.parent));
         // Of several that are as deep, the first.
         let deepest = |first: Vec<u32>, next: Vec<u32>| if next.len() > first.len() { next } else { first };
         chains.reduce(deepest).unwrap_or_default()
@@ -97,10 +98,15 @@ impl<'d> Facts<'_, 'd> {
             .retain(|interval| dies.inlined[interval.item as usize].function == function.function);
     }
 
-    /// What inlined subroutine `innermost` lies in, the outermost first, and itself.
-    pub(super) fn chain_of(&self, function: FunctionId, innermost: u32) -> Vec<u32> {
+    /// What inlined subroutine `innermost` lies in by `parent`, the outermost first, and itself.
+    pub(super) fn chain_of(
+        &self,
+        function: FunctionId,
+        innermost: u32,
+        parent: fn(&Inlined<'d>) -> Option<u32>,
+    ) -> Vec<u32> {
         let inlined = &self.units[function.unit as usize].dies.inlined;
-        let parent = |number: &u32| inlined[*number as usize].parent;
+        let parent = |number: &u32| parent(&inlined[*number as usize]);
         let mut chain: Vec<u32> = std::iter::successors(Some(innermost), parent).collect();
         chain.reverse();
         chain

@@ -127,22 +127,8 @@ fn alternatives(facts: &Facts<'_, '_>, peer: Peer, offset: u64, place: &Place) -
     if peer == Peer::LlvmSymbolizer && place.unit().is_some_and(|unit| !is_led(unit)) {
         alternatives.push((Place::default(), Class::UndeclaredCode));
     }
-    let is_in_empty = |function: FunctionId, inlined: u32| {
-        facts.units[function.unit as usize].dies.inlined[inlined as usize].in_empty
-    };
-    if let Some(function) = place.function
-        && peer == Peer::Addr2line
-        && let Some(depth) = place.inlined.iter().position(|inlined| is_in_empty(function, *inlined))
-    {
-        let inlined = place.inlined[..depth].to_vec();
-        alternatives.push((Place { inlined, ..place.clone() }, Class::EmptyInlined));
-    }
     if let Some(function) = place.function {
-        facts.innermost_at(function, offset, scratch);
-        let chains = scratch.covering.iter().map(|interval| facts.chain_of(function, interval.item));
-        let others = chains.filter(|inlined| !place.inlined.starts_with(inlined));
-        let other = |inlined| (Place { inlined, ..place.clone() }, Class::OverlappingInlined);
-        alternatives.extend(others.map(other));
+        alternatives.extend(other_chains(facts, peer, function, offset, place));
     }
     let range = place.function.and_then(|function| range_at(facts, function, offset));
     for other in
@@ -168,6 +154,35 @@ fn alternatives(facts: &Facts<'_, '_>, peer: Peer, offset: u64, place: &Place) -
         alternatives.push((facts.place_in(unit, None, Vec::new(), offset, scratch), class));
     }
     alternatives
+}
+
+/// Inlined subroutines of `function` that `peer` may have taken for those at `offset`. addr2line looks into none that has no code
+/// of its own; llvm-symbolizer takes it for one that has.
+fn other_chains(
+    facts: &Facts<'_, '_>,
+    peer: Peer,
+    function: FunctionId,
+    offset: u64,
+    place: &Place,
+) -> Vec<(Place, Class)> {
+    let all = &facts.units[function.unit as usize].dies.inlined;
+    let mut scratch = Scratch::default();
+    facts.innermost_at(function, offset, &mut scratch);
+    let mut others = Vec::new();
+    for innermost in scratch.covering.iter().map(|interval| interval.item) {
+        let mut chain = facts.chain_of(function, innermost, |inlined| inlined.stated_parent);
+        let mut class = Class::OverlappingInlined;
+        if let Some(empty) = chain.iter().position(|number| all[*number as usize].is_empty) {
+            class = Class::EmptyInlined;
+            if peer == Peer::Addr2line {
+                chain.truncate(empty);
+            }
+        }
+        if class == Class::EmptyInlined || !place.inlined.starts_with(&chain) {
+            others.push((Place { inlined: chain, ..place.clone() }, class));
+        }
+    }
+    others
 }
 
 /// Whether `theirs` is what `peer` makes of `place`; the classes that this takes are added.

@@ -15,6 +15,7 @@ pub(super) struct Symbol<'d> {
 /// The symbols of `bytes`, a Mach-O file, sorted by address; none where it cannot be read.
 pub(super) fn read(bytes: &[u8]) -> Vec<Symbol<'_>> {
     let Ok(file) = object::File::parse(bytes) else { return Vec::new() };
+    let file_size = bytes.len() as u64;
     // Number of the section, address, and the name of a symbol.
     let mut entries: Vec<(usize, u64, Option<&[u8]>)> = Vec::new();
     for symbol in file.symbols() {
@@ -23,7 +24,10 @@ pub(super) fn read(bytes: &[u8]) -> Vec<Symbol<'_>> {
         }
     }
     for section in file.sections() {
-        entries.push((section.index().0 - 1, section.address().wrapping_add(section.size()), None));
+        // It lets no section reach further than the file does, though those of a dSYM are not in it.
+        let in_file = section.file_range().map_or(u64::MAX, |(offset, _)| file_size.saturating_sub(offset));
+        let end = section.address().wrapping_add(section.size().min(in_file));
+        entries.push((section.index().0 - 1, end, None));
     }
     entries.sort_by_key(|entry| (entry.0, entry.1));
     let mut symbols = Vec::with_capacity(entries.len());
