@@ -5,6 +5,7 @@
 
 pub mod audit;
 mod build;
+mod companions;
 mod dwarf;
 mod error;
 mod flatten;
@@ -19,6 +20,7 @@ mod symbol_map;
 mod symbols;
 
 pub use build::{Built, Options, build};
+pub use companions::Companions;
 pub use error::Error;
 pub use image::Image;
 pub use input::find;

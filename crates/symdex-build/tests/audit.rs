@@ -10,18 +10,20 @@ use symdex::{ImageOffset, Index, LinePolicy};
 use symdex_build::audit::{
     AuditReport, Class, Coverage, Frame, LlvmAnswers, Options, Peer, PeerReport, audit, audit_with,
 };
-use symdex_build::{Image, slices};
+use symdex_build::{Companions, Image, slices};
 
 /// The index of `built`, audited against the debug file `against`.
 fn audited(built: &[u8], against: &[u8]) -> AuditReport {
     let image = |file: &'_ [u8]| -> Vec<u8> {
         let slice = &slices(file).expect("a Mach-O file")[0];
-        let image = Image::load(slice, "made-up").expect("loads");
+        let companions = Companions::default();
+        let image = Image::load(slice, "made-up", &companions).expect("loads");
         symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds").bytes
     };
     let index = Index::open(image(built)).expect("just written");
     let slice = &slices(against).expect("a Mach-O file")[0];
-    audit(&Image::load(slice, "made-up").expect("loads"), &index).expect("is read")
+    let companions = Companions::default();
+    audit(&Image::load(slice, "made-up", &companions).expect("loads"), &index).expect("is read")
 }
 
 /// The index of `file` is right, and addr2line differs for these reasons and no other.
@@ -274,7 +276,8 @@ fn each_range(
     text: impl Fn(u64, u64, symdex::Frame<'_>) -> String,
 ) -> Vec<String> {
     let slice = &slices(file).expect("a Mach-O file")[0];
-    let image = Image::load(slice, "made-up").expect("loads");
+    let companions = Companions::default();
+    let image = Image::load(slice, "made-up", &companions).expect("loads");
     let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
     let index = Index::open(built.bytes).expect("just written");
     let mut scratch = symdex::Scratch::default();
@@ -409,7 +412,8 @@ fn another_line_another_range_and_another_file_fail() {
 /// What an audit says where llvm-symbolizer answers these frames, innermost first, at every address.
 fn audited_with_llvm(file: &[u8], answer: &[(&'static str, &'static str, u32)]) -> AuditReport {
     let slice = &slices(file).expect("a Mach-O file")[0];
-    let image = Image::load(slice, "made-up").expect("loads");
+    let companions = Companions::default();
+    let image = Image::load(slice, "made-up", &companions).expect("loads");
     let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
     let index = Index::open(built.bytes).expect("just written");
     let text = |text: &'static str| (!text.is_empty()).then(|| text.as_bytes().into());
@@ -461,7 +465,8 @@ fn samples_are_the_same_every_time_and_lie_in_code() {
     let unit = Unit::new(whole()).child(Die::function("f", (0x1000, 0x1100)));
     let file = debug_file(&[unit.sequence(&[(0x1000, 1, 2, true)], 0x1100)], &[("f", 0x1000)]);
     let slice = &slices(&file).expect("a Mach-O file")[0];
-    let image = Image::load(slice, "made-up").expect("loads");
+    let companions = Companions::default();
+    let image = Image::load(slice, "made-up", &companions).expect("loads");
     let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
     let index = Index::open(built.bytes).expect("just written");
     let report = |random, seed, every| {
@@ -502,7 +507,8 @@ fn unnamed_scopes_are_written_as_demanglers_write_them() {
     let file = debug_file(&[unit], &[("f", 0x1000)]);
     assert_classes(&file, &[Class::QualifiedName]);
     let slice = &slices(&file).expect("a Mach-O file")[0];
-    let image = Image::load(slice, "made-up").expect("loads");
+    let companions = Companions::default();
+    let image = Image::load(slice, "made-up", &companions).expect("loads");
     let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
     let index = Index::open(built.bytes).expect("just written");
     let mut scratch = symdex::Scratch::default();

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use symdex::{Frame, ImageOffset, Index, LinePolicy, Scratch, Table};
-use symdex_build::{Image, Options, build, slices};
+use symdex_build::{Companions, Image, Options, build, slices};
 
 /// Makes the bytes of an index.
 type Make = fn() -> Vec<u8>;
@@ -27,7 +27,8 @@ fn build_dsym(name: &str) -> Vec<u8> {
     let path = Path::new(TESTDATA).join(format!("dsyms/{name}.dSYM/Contents/Resources/DWARF/{name}"));
     let bytes = std::fs::read(path).expect("testdata has it");
     let slice = slices(&bytes).expect("a Mach-O file").remove(0);
-    let image = Image::load(&slice, name).expect("loads");
+    let companions = Companions::default();
+    let image = Image::load(&slice, name, &companions).expect("loads");
     build(&image, &Options::default(), &|_, _| {}).expect("builds").bytes
 }
 

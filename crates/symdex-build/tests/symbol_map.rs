@@ -12,7 +12,7 @@ use debug_file::{CODE, Die, MachO, Symbol, Unit, answers, image_answers, macho};
 use gimli::constants as dw;
 use symdex::{ImageId, Index, LinePolicy, Scratch, Table};
 use symdex_build::audit::audit;
-use symdex_build::{Built, Image, SymbolMap, SymbolMaps, slices};
+use symdex_build::{Built, Companions, Image, SymbolMap, SymbolMaps, slices};
 
 const MAP: &str = "\
 BCSymbolMap Version: 2.0
@@ -88,8 +88,8 @@ fn clear() -> Vec<u8> {
     with_names(names, &["_main", "-[Car drive:]", "+[Car new]"]).bytes()
 }
 
-fn image(file: &[u8]) -> Image<'_> {
-    Image::load(&slices(file).expect("a Mach-O file")[0], "made-up").expect("loads")
+fn image<'d>(file: &'d [u8], companions: &'d Companions) -> Image<'d> {
+    Image::load(&slices(file).expect("a Mach-O file")[0], "made-up", companions).expect("loads")
 }
 
 fn map(text: &str) -> SymbolMap {
@@ -103,7 +103,8 @@ fn build(image: &Image<'_>) -> Built {
 #[test]
 fn hidden_names_become_what_they_would_be_in_the_clear() {
     let (hidden, map) = (hidden(), map(MAP));
-    let resolved = image(&hidden).with_symbol_map(&map);
+    let companions = Companions::default();
+    let resolved = image(&hidden, &companions).with_symbol_map(&map);
     for table in Table::ALL {
         assert_eq!(image_answers(&resolved, table), answers(&clear(), table));
     }
@@ -129,7 +130,8 @@ fn without_a_map_names_stay_as_they_are_and_are_counted() {
     let hidden = hidden();
     let symbols = answers(&hidden, Table::SymbolTable);
     assert_eq!(symbols, ["1000..1100 __hidden#0_", "1100..1200 __hidden#1_", "1200..3000 __hidden#9_"]);
-    let built = build(&image(&hidden));
+    let companions = Companions::default();
+    let built = build(&image(&hidden, &companions));
     let partial = Index::open(built.bytes).expect("just written").metadata().partial.clone();
     // Three symbols, the names of the two inlined functions, and three paths.
     assert_eq!(built.report.hidden_names, 8);
@@ -147,7 +149,8 @@ fn names_that_the_map_lacks_stay_as_they_are_and_are_counted() {
     });
     let file = macho(&units.collect::<Vec<_>>(), &[]).bytes();
     let map = map(MAP);
-    let resolved = image(&file).with_symbol_map(&map);
+    let companions = Companions::default();
+    let resolved = image(&file, &companions).with_symbol_map(&map);
     let found = image_answers(&resolved, Table::Dwarf);
     for name in names.iter().chain([&huge]) {
         assert!(found.iter().any(|line| line.contains(&format!(" {name} "))), "{name} in {found:?}");
@@ -268,14 +271,15 @@ fn every_hidden_name_of_a_real_debug_file_is_resolved() {
     let folder = root.path().join("bcsymbolmap/symbolic/symbolic-debuginfo/tests/fixtures");
     let path = folder.join("2d10c42f-591d-3265-b147-78ba0868073f.dwarf-hidden");
     let file = fs::read(&path).expect("there");
-    let hidden = image(&file);
+    let companions = Companions::default();
+    let hidden = image(&file, &companions);
     let maps = SymbolMaps::find(std::slice::from_ref(&folder)).expect("readable");
     let map = maps.of(&hidden.info.id, &path).expect("readable").expect("by the original id");
     let text = fs::read(folder.join("c8374b6d-6e96-34d8-ae38-efaa5fec424f.bcsymbolmap")).expect("there");
     let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
 
     let raw = Index::open(build(&hidden).bytes).expect("just written");
-    let resolved_image = image(&file).with_symbol_map(&map);
+    let resolved_image = image(&file, &companions).with_symbol_map(&map);
     let built = build(&resolved_image);
     assert_eq!(built.report.hidden_names, 0);
     let resolved = Index::open(built.bytes).expect("just written");

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use symdex::{Index, LinePolicy, Scratch, Table};
-use symdex_build::{Image, Options, audit, build, find, slices};
+use symdex_build::{Companions, Image, Options, audit, build, find, slices};
 
 /// The Mach-O files below `testdata`, sorted.
 fn debug_files() -> Vec<PathBuf> {
@@ -18,9 +18,9 @@ fn debug_files() -> Vec<PathBuf> {
 fn each_image(each: impl Fn(&Path, &Image<'_>)) {
     for path in debug_files() {
         let bytes = std::fs::read(&path).expect("readable");
-        let name = path.file_name().expect("a file").to_string_lossy();
         for slice in slices(&bytes).expect("a Mach-O file") {
-            each(&path, &Image::load(&slice, &name).expect("loads"));
+            let companions = Companions::default();
+            each(&path, &Image::load(&slice, &path, &companions).expect("loads"));
         }
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use debug_file::{CODE, Die, Unit, answers, built, debug_file, image_answers, peer};
 use gimli::constants as dw;
 use symdex::{Index, Table};
-use symdex_build::{Image, slices};
+use symdex_build::{Companions, Image, slices};
 
 /// A unit with a function that has 256 bytes.
 fn with_function() -> Unit {
@@ -53,7 +53,8 @@ fn trap_18_every_version_of_dwarf_gives_the_same_answers() {
         let path = testdata.join(format!("{name}.dSYM/Contents/Resources/DWARF/{name}"));
         let bytes = std::fs::read(path).expect("in testdata");
         let slice = slices(&bytes).expect("a Mach-O file").remove(0);
-        image_answers(&Image::load(&slice, &name).expect("loads"), Table::Dwarf)
+        let companions = Companions::default();
+        image_answers(&Image::load(&slice, &name, &companions).expect("loads"), Table::Dwarf)
     };
     let four = of_version(4);
     assert!(four.len() > 50);
@@ -104,7 +105,8 @@ fn trap_19_sequences_come_in_any_order_and_addresses_may_go_backwards() {
     // gimli, and so addr2line, takes addresses that are set back for dropped code.
     assert_eq!(peer(&file, 0x1010), "f:-");
     let slice = slices(&file).expect("a Mach-O file").remove(0);
-    let image = Image::load(&slice, "made-up").expect("loads");
+    let companions = Companions::default();
+    let image = Image::load(&slice, "made-up", &companions).expect("loads");
     let index = Index::open(built(&file).bytes).expect("just written");
     let report = symdex_build::audit::audit(&image, &index).expect("compared");
     assert_eq!((report.wrong(), report.unexplained_len), (Vec::new(), 0), "{report}");

@@ -11,7 +11,7 @@ use debug_file::{
 };
 use gimli::constants as dw;
 use symdex::{Index, Table};
-use symdex_build::{Image, slices, slices_for};
+use symdex_build::{Companions, Image, slices, slices_for};
 
 /// A unit with a function and its lines.
 fn with_function() -> Unit {
@@ -51,7 +51,8 @@ fn trap_25_sections_that_only_the_binary_holds_are_not_missing() {
     let debug = macho(&[with_function()], &[]).bytes();
     let cut = &debug[..debug.len() - 1];
     let slice = slices(cut).expect("a Mach-O file").remove(0);
-    let error = Image::load(&slice, "made-up").expect_err("cut").to_string();
+    let companions = Companions::default();
+    let error = Image::load(&slice, "made-up", &companions).expect_err("cut").to_string();
     assert!(error.starts_with("the file is cut short: the segment __DWARF"), "{error}");
 }
 
@@ -154,7 +155,8 @@ fn trap_27_slices_come_in_any_order_each_with_an_id_and_debug_information_of_its
                 .expect("a universal binary")
                 .iter()
                 .map(|slice| {
-                    let image = Image::load(slice, "made-up").expect("loads");
+                    let companions = Companions::default();
+                    let image = Image::load(slice, "made-up", &companions).expect("loads");
                     let id = image.info.id.as_bytes()[0];
                     (id, slice.arch.name.clone(), image_answers(&image, Table::Dwarf).concat())
                 })

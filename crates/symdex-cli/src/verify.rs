@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use symdex::{ImageId, Index, Verified};
 use symdex_build::audit::{AuditReport, audit};
-use symdex_build::{Image, SymbolMaps};
+use symdex_build::{Companions, Image, SymbolMaps};
 
 use crate::build::symbol_maps;
 use crate::failure::{self, Failure, Kind, complain};
-use crate::{open, text};
+use crate::open;
 
 /// Check all of an index: every checksum, and that all of it decodes and makes sense
 #[derive(clap::Args)]
@@ -78,8 +78,9 @@ fn audit_against<B: AsRef<[u8]> + Sync>(
         let file = found.map_err(|error| Failure::debug_file(debug_file, &error))?;
         let of_file = |error: symdex_build::Error| Failure::debug_file(&file, &error);
         let bytes = symdex::map_file(&file).map_err(|error| Failure::unreadable(&file, &error))?;
+        let companions = Companions::default();
         for slice in symdex_build::slices(&bytes).map_err(of_file)? {
-            let image = match Image::load(&slice, &text::file_name(&file)) {
+            let image = match Image::load(&slice, &file, &companions) {
                 Ok(image) if image.info.id == *index.id() => image,
                 Ok(_) => continue,
                 Err(error) => {

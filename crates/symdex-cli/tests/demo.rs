@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use symdex::{ImageOffset, Index, LinePolicy, Scratch};
-use symdex_build::{Image, Options, build, find, slices};
+use symdex_build::{Companions, Image, Options, build, find, slices};
 
 /// The demo's indexes, by image name.
 fn indexes() -> HashMap<String, Index<Vec<u8>>> {
@@ -16,7 +16,8 @@ fn indexes() -> HashMap<String, Index<Vec<u8>>> {
         let bytes = std::fs::read(&path).expect("readable");
         let name = path.file_name().expect("a file").to_string_lossy().into_owned();
         for slice in slices(&bytes).expect("a Mach-O file") {
-            let image = Image::load(&slice, &name).expect("loads");
+            let companions = Companions::default();
+            let image = Image::load(&slice, &name, &companions).expect("loads");
             let built = build(&image, &Options::default(), &|_, _| {}).expect("builds");
             indexes.insert(name.clone(), Index::open(built.bytes).expect("opens"));
         }

@@ -5,8 +5,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 use symdex::Index;
-use symdex_build::Image;
 use symdex_build::audit::{AuditReport, Options, audit_with};
+use symdex_build::{Companions, Image};
 
 use self::llvm::LlvmSymbolizer;
 
@@ -134,7 +134,8 @@ fn audited(
     slice: &symdex_build::Slice<'_>,
 ) -> Result<Audited, symdex_build::Error> {
     let arch = slice.arch.name.clone();
-    let image = Image::load(slice, &file.file_name().unwrap_or_default().to_string_lossy())?;
+    let companions = Companions::default();
+    let image = Image::load(slice, file, &companions)?;
     let built = symdex_build::build(&image, &symdex_build::Options::default(), &|_, _| {})?;
     let index = Index::open(built.bytes)?;
     let ask = |svmas: Vec<u64>| match llvm {

@@ -152,7 +152,7 @@ impl<'d> Facts<'_, 'd> {
     pub(super) fn symbol_at_entry(&self, offset: u64) -> Option<&'d [u8]> {
         let symbols = &self.image.symbols;
         let symbol = symbols.binary_search_by_key(&offset, |symbol| symbol.start).ok();
-        symbol.and_then(|symbol| symbols[symbol].name.filter(|_| !symbols[symbol].aliased))
+        symbol.and_then(|symbol| symbols[symbol].only_name())
     }
 
     /// The name as text.

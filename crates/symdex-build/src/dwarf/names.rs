@@ -220,7 +220,7 @@ fn has_scopes(language: Option<gimli::DwLang>) -> bool {
 /// The symbol table's name for the function that starts at image offset `start`, if it is the only one there.
 fn symbol_at<'d>(image: &Image<'d>, start: u64) -> Option<&'d [u8]> {
     let index = image.symbols.binary_search_by_key(&start, |symbol| symbol.start).ok()?;
-    image.symbols[index].name.filter(|_| !image.symbols[index].aliased)
+    image.symbols[index].only_name()
 }
 
 /// A linkage name without Mach-O's leading `_`.

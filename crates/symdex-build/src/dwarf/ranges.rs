@@ -135,7 +135,7 @@ fn pieces(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Piece>, Vec<u32>
         let name = node.name.map(|name| functions.names[name.index()].as_ref());
         for &(start, end) in &functions.ranges[node.ranges.clone()] {
             let symbol = image.symbols.binary_search_by_key(&start, |symbol| symbol.start).ok();
-            let symbol = symbol.map(|index| &image.symbols[index]).filter(|symbol| !symbol.aliased);
+            let symbol = symbol.map(|index| &image.symbols[index]).filter(|symbol| symbol.aliases.is_empty());
             let named = symbol.is_some_and(|symbol| symbol.name.is_some() && symbol.name == name);
             let rank = (start, Reverse(end - start), named, Reverse(node.offset));
             pieces.push(Piece { start, end, function: next, rank });

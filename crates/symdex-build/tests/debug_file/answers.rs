@@ -1,7 +1,7 @@
 //! What an index answers, as text.
 
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
-use symdex_build::{Image, Slice, slices};
+use symdex_build::{Companions, Image, Slice, slices};
 
 /// The first slice of a debug file.
 fn slice(file: &[u8]) -> Slice<'_> {
@@ -10,7 +10,8 @@ fn slice(file: &[u8]) -> Slice<'_> {
 
 /// The index of a debug file's first slice, and what was said of it.
 pub(crate) fn built(file: &[u8]) -> symdex_build::Built {
-    let image = Image::load(&slice(file), "made-up").expect("loads");
+    let companions = Companions::default();
+    let image = Image::load(&slice(file), "made-up", &companions).expect("loads");
     symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds")
 }
 
@@ -19,7 +20,8 @@ pub(crate) fn built(file: &[u8]) -> symdex_build::Built {
 /// A line is `START..END FRAME < CALLER`, in image offsets; a frame is `name file:line`, with paths from `/src` on, `-` for what
 /// there is not, and ` [statement file:line]` behind it where that policy has another line.
 pub(crate) fn answers(file: &[u8], table: Table) -> Vec<String> {
-    image_answers(&Image::load(&slice(file), "made-up").expect("loads"), table)
+    let companions = Companions::default();
+    image_answers(&Image::load(&slice(file), "made-up", &companions).expect("loads"), table)
 }
 
 pub(crate) fn image_answers(image: &Image<'_>, table: Table) -> Vec<String> {
@@ -76,7 +78,8 @@ fn text(bytes: &[u8]) -> String {
 
 /// What addr2line answers at an image offset of a debug file's first slice: the names of its frames; `nothing`, or its error.
 pub(crate) fn peer(file: &[u8], offset: u64) -> String {
-    let image = Image::load(&slice(file), "made-up").expect("loads");
+    let companions = Companions::default();
+    let image = Image::load(&slice(file), "made-up", &companions).expect("loads");
     let svma = image.info.base + offset;
     let names = || -> gimli::Result<Vec<String>> {
         let context = addr2line::Context::from_dwarf(image.dwarf)?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use symdex::{ImageId, Index};
-use symdex_build::{Image, Options, Slice};
+use symdex_build::{Companions, Image, Options, Slice};
 
 use super::Args;
 use crate::failure::{Failure, Kind};
@@ -60,7 +60,8 @@ fn build(object: &Path, arch: Option<&str>, id: Option<&ImageId>) -> Result<Inde
         candidates.extend(slices.into_iter().map(|slice| (path.as_path(), slice)));
     }
     let is_wanted = |path: &Path, slice: &Slice<'_>| -> Result<bool, Failure> {
-        let has_id = |id: &ImageId| image(path, slice).map(|image| image.info.id == *id);
+        let companions = Companions::default();
+        let has_id = |id: &ImageId| image(path, slice, &companions).map(|image| image.info.id == *id);
         Ok(arch.is_none_or(|arch| slice.arch.name == arch) && id.map_or(Ok(true), has_id)?)
     };
     let mut wanted = Vec::new();
@@ -86,12 +87,13 @@ fn build(object: &Path, arch: Option<&str>, id: Option<&ImageId>) -> Result<Inde
     }
 }
 
-fn image<'d>(path: &Path, slice: &Slice<'d>) -> Result<Image<'d>, Failure> {
-    Image::load(slice, &text::file_name(path)).map_err(|error| Failure::debug_file(path, &error))
+fn image<'d>(path: &Path, slice: &Slice<'d>, companions: &'d Companions) -> Result<Image<'d>, Failure> {
+    Image::load(slice, path, companions).map_err(|error| Failure::debug_file(path, &error))
 }
 
 fn build_one(path: &Path, slice: &Slice<'_>) -> Result<Index<Vec<u8>>, Failure> {
-    let image = image(path, slice)?;
+    let companions = Companions::default();
+    let image = image(path, slice, &companions)?;
     let progress = Progress::new(image.debug_size);
     let of_image = progress.of_image(image.debug_size);
     let built = symdex_build::build(&image, &Options::default(), &|done, all| of_image.set(done, all))

@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 use rayon::ThreadPool;
 use symdex::Index;
 use symdex_build::audit::{AuditReport, audit};
-use symdex_build::{Built, Image, Options, Slice, SymbolMaps};
+use symdex_build::{Built, Companions, Image, Options, Slice, SymbolMaps};
 
 use crate::failure::{self, Failure, Kind, Stop, complain};
 use crate::in_order::in_order;
 use crate::progress::Progress;
-use crate::text;
 
 /// Make an index of every image in debug files
 ///
@@ -151,7 +150,8 @@ fn finish(file: &Path, slice: &Slice<'_>, work: &Work<'_>) -> Result<Finished, F
         let Failure { kind, message } = Failure::debug_file(file, &error);
         Failure { kind, message: format!("{message} ({} slice{what})", slice.arch.name) }
     };
-    let image = Image::load(slice, &text::file_name(file)).map_err(|error| failed(error, ""))?;
+    let companions = Companions::default();
+    let image = Image::load(slice, file, &companions).map_err(|error| failed(error, ""))?;
     let map = work.maps.of(&image.info.id, file).map_err(|error| failed(error, ""))?;
     let image = match &map {
         Some(map) => image.with_symbol_map(map),

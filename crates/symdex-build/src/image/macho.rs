@@ -1,96 +1,14 @@
-//! An image: one slice with its id, its addresses, its debug sections and its symbols.
+//! Mach-O: what its load commands say of an image.
 
-use gimli::{EndianSlice, LittleEndian, Section as _, SectionId};
+use gimli::{EndianSlice, LittleEndian, SectionId};
 use object::read::macho::{LoadCommandData, MachHeader, Section, Segment};
 use object::{Endianness, macho};
 use symdex::write::ImageInfo;
 use symdex::{Arch, ImageId, RowRule};
 
+use super::{Image, executable, hash_id};
 use crate::error::Error;
-use crate::slice::Slice;
-use crate::symbol_map::SymbolMap;
-use crate::symbols::{self, FunctionSymbol};
-
-/// What gimli reads from: the bytes of the slice. Every Mach-O architecture that is still in use is little-endian.
-pub(crate) type Reader<'d> = EndianSlice<'d, LittleEndian>;
-
-/// Code beyond this offset is not indexed: no image has 4 GiB of code, and a hostile file must not claim so.
-pub(crate) const MAX_OFFSET: u64 = 1 << 32;
-
-/// One slice of a debug file, ready to be indexed. It borrows the file's bytes.
-pub struct Image<'d> {
-    /// What the index will say of the image.
-    pub info: ImageInfo,
-    /// Bytes of the slice.
-    pub debug_size: u64,
-    /// The slice itself.
-    pub(crate) bytes: &'d [u8],
-    /// The debug information, with every section the slice has.
-    pub dwarf: gimli::Dwarf<Reader<'d>>,
-    /// `.debug_aranges`; empty where there is none.
-    pub(crate) aranges: gimli::DebugAranges<Reader<'d>>,
-    /// Functions of the symbol table, sorted by address, one for each.
-    pub symbols: Vec<FunctionSymbol<'d>>,
-    /// What hidden names stand for.
-    pub(crate) symbol_map: Option<&'d SymbolMap>,
-}
-
-impl<'d> Image<'d> {
-    /// Reads the slice's headers, sections and symbols; the debug information itself is not looked at.
-    /// `name` is the file's own name.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Truncated`] where a section or the symbol table reaches behind the end of the slice,
-    /// [`Error::Malformed`] where load commands do not parse.
-    pub fn load(slice: &Slice<'d>, name: &str) -> Result<Self, Error> {
-        let bytes = slice.bytes()?;
-        match bytes.first() {
-            Some(0xcf) => load::<macho::MachHeader64<Endianness>>(&slice.arch, bytes, name),
-            _ => load::<macho::MachHeader32<Endianness>>(&slice.arch, bytes, name),
-        }
-    }
-
-    /// The image with the names that `map` knows in the place of hidden ones.
-    #[must_use]
-    pub fn with_symbol_map(mut self, map: &'d SymbolMap) -> Self {
-        for symbol in &mut self.symbols {
-            symbol.name = symbol.name.map(|name| map.resolve_symbol(name));
-        }
-        Self { symbol_map: Some(map), ..self }
-    }
-
-    /// What a name, a path or a part of one stands for, if it is hidden; otherwise itself.
-    pub(crate) fn resolve(&self, text: &'d [u8]) -> &'d [u8] {
-        self.symbol_map.map_or(text, |map| map.resolve(text))
-    }
-
-    /// How many range-list entries may be read: a few times those its sections have room for, as lists are rarely shared.
-    pub(crate) fn range_budget(&self) -> u64 {
-        self.debug_size / 4 + (1 << 20)
-    }
-
-    /// Whether the slice has debug information, as opposed to a symbol table alone.
-    #[must_use]
-    pub fn has_dwarf(&self) -> bool {
-        !self.dwarf.debug_info.reader().is_empty()
-    }
-
-    /// Whether the slice has `.debug_aranges`: newer tools leave it out.
-    pub(crate) fn has_aranges(&self) -> bool {
-        !self.aranges.reader().is_empty()
-    }
-
-    /// The part of `start..end` (SVMAs) that lies in the executable section that holds `start`, as image offsets.
-    pub(crate) fn executable_part(&self, start: u64, end: u64) -> Option<(u64, u64)> {
-        let start = start.checked_sub(self.info.base)?;
-        let end = end.checked_sub(self.info.base)?;
-        let after = self.info.executable.partition_point(|section| section.0 <= start);
-        let section = self.info.executable.get(after.checked_sub(1)?)?;
-        let end = end.min(section.1);
-        (start < end).then_some((start, end))
-    }
-}
+use crate::symbols;
 
 /// What the load commands say.
 struct Commands<'d, Mach: MachHeader> {
@@ -136,7 +54,15 @@ fn read_command<'d, Mach: MachHeader<Endian = Endianness>>(
     Ok(())
 }
 
-fn load<'d, Mach: MachHeader<Endian = Endianness>>(
+/// The image in `bytes`, a Mach-O file.
+pub(super) fn load<'d>(arch: &Arch, bytes: &'d [u8], name: &str) -> Result<Image<'d>, Error> {
+    match bytes.first() {
+        Some(0xcf) => load_class::<macho::MachHeader64<Endianness>>(arch, bytes, name),
+        _ => load_class::<macho::MachHeader32<Endianness>>(arch, bytes, name),
+    }
+}
+
+fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
     arch: &Arch,
     bytes: &'d [u8],
     name: &str,
@@ -144,12 +70,13 @@ fn load<'d, Mach: MachHeader<Endian = Endianness>>(
     let commands = commands::<Mach>(bytes)?;
     is_all_there::<Mach>(bytes, &commands)?;
     let base = base::<Mach>(&commands);
-    let executable = executable::<Mach>(&commands, base);
+    let code = commands.segments.iter().flat_map(|(_, sections)| *sections).filter(|s| is_code(*s));
+    let executable = executable(code.map(|s| (s.addr(ENDIAN).into(), s.size(ENDIAN).into())), base);
     let debug_section = |id: SectionId| debug_section::<Mach>(bytes, &commands, id.name());
     let dwarf =
         gimli::Dwarf::load(|id| debug_section(id).map(|bytes| EndianSlice::new(bytes, LittleEndian)))?;
     let aranges = debug_section(SectionId::DebugAranges)?;
-    let symbols = symbols::read::<Mach>(&symbols::Source {
+    let symbols = symbols::macho::read::<Mach>(&symbols::macho::Source {
         bytes,
         symtab: commands.symtab,
         function_starts: commands.function_starts,
@@ -164,7 +91,7 @@ fn load<'d, Mach: MachHeader<Endian = Endianness>>(
         thumb: arch.is_arm32(),
     })?;
     let info = ImageInfo {
-        id: image_id(commands.uuid, bytes),
+        id: commands.uuid.and_then(|uuid| ImageId::new(&uuid)).unwrap_or_else(|| hash_id(bytes)),
         image_name: name.to_owned(),
         arch: arch.clone(),
         base,
@@ -190,12 +117,6 @@ fn is_all_there<Mach: MachHeader<Endian = Endianness>>(
     if end > size { Err(Error::Truncated { what: what(), end, size }) } else { Ok(()) }
 }
 
-/// `LC_UUID`; a slice without one is known by a hash of its bytes.
-fn image_id(uuid: Option<[u8; 16]>, bytes: &[u8]) -> ImageId {
-    let hash = || ImageId::of_hash(xxhash_rust::xxh3::xxh3_128(bytes));
-    uuid.and_then(|uuid| ImageId::new(&uuid)).unwrap_or_else(hash)
-}
-
 fn segment<'d, Mach: MachHeader<Endian = Endianness>>(
     commands: &Commands<'d, Mach>,
     name: &[u8],
@@ -217,28 +138,6 @@ fn base<Mach: MachHeader<Endian = Endianness>>(commands: &Commands<'_, Mach>) ->
 fn is_code<S: Section<Endian = Endianness>>(section: &S) -> bool {
     let flags = section.flags(ENDIAN).0;
     flags & (macho::S_ATTR_PURE_INSTRUCTIONS.0 | macho::S_ATTR_SOME_INSTRUCTIONS.0) != 0
-}
-
-/// Sections that hold code, as image offsets: sorted, not empty, none overlapping.
-fn executable<Mach: MachHeader<Endian = Endianness>>(
-    commands: &Commands<'_, Mach>,
-    base: u64,
-) -> Vec<(u64, u64)> {
-    let sections = commands.segments.iter().flat_map(|(_, sections)| *sections).filter(|s| is_code(*s));
-    let range = |section: &Mach::Section| {
-        let start = section.addr(ENDIAN).into().checked_sub(base)?;
-        let end = start.checked_add(section.size(ENDIAN).into())?.min(MAX_OFFSET);
-        (start < end).then_some((start, end))
-    };
-    let mut ranges: Vec<(u64, u64)> = sections.filter_map(range).collect();
-    ranges.sort_unstable();
-    let mut covered = 0;
-    ranges.iter_mut().for_each(|range| {
-        range.0 = range.0.max(covered);
-        covered = covered.max(range.1);
-    });
-    ranges.retain(|range| range.0 < range.1);
-    ranges
 }
 
 /// The bytes of the section that gimli calls `name`; empty where there is none.
@@ -279,11 +178,4 @@ fn section_bytes<'d, Mach: MachHeader<Endian = Endianness>>(
         end,
         size: bytes.len() as u64,
     })
-}
-
-impl std::fmt::Debug for Image<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Arch { name, .. } = &self.info.arch;
-        write!(f, "Image({} {name} {})", self.info.image_name, self.info.id)
-    }
 }

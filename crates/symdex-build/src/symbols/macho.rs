@@ -1,23 +1,11 @@
-//! The symbol table of a Mach-O image, as functions with ranges.
+//! The symbol table of a Mach-O image.
 
 use object::read::macho::{MachHeader, Nlist};
 use object::{Endianness, macho};
 
+use super::{FunctionSymbol, Start, functions};
 use crate::error::Error;
 use crate::symbol_map::is_hidden;
-
-/// A function as the symbol table has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FunctionSymbol<'d> {
-    /// Its first image offset.
-    pub start: u64,
-    /// The image offset behind its last: where the next function, or the section's end, is.
-    pub end: u64,
-    /// Its name without the leading `_`; `None` where only `LC_FUNCTION_STARTS` knows the function.
-    pub name: Option<&'d [u8]>,
-    /// Whether other names stand for the same address.
-    pub aliased: bool,
-}
 
 /// What the symbol table is read from.
 pub(crate) struct Source<'a, 'd, E: object::Endian> {
@@ -32,7 +20,7 @@ pub(crate) struct Source<'a, 'd, E: object::Endian> {
     pub(crate) thumb: bool,
 }
 
-/// The functions of the symbol table, sorted by start, none overlapping, one for each address.
+/// The functions of the symbol table.
 ///
 /// Symbols carry no size: a function ends where the next symbol or the next entry of `LC_FUNCTION_STARTS` begins, at
 /// the latest with its section.
@@ -40,31 +28,8 @@ pub(crate) fn read<'d, Mach: MachHeader<Endian = Endianness>>(
     source: &Source<'_, 'd, Endianness>,
 ) -> Result<Vec<FunctionSymbol<'d>>, Error> {
     let mut starts = named_starts::<Mach>(source)?;
-    starts.extend(function_starts(source).into_iter().map(|start| Start { start, rank: 3, name: None }));
-    // The best name of an address comes first: see `named_starts` for the ranks.
-    starts.sort_unstable();
-    let mut functions: Vec<FunctionSymbol<'d>> = Vec::new();
-    for (index, start) in starts.iter().enumerate() {
-        if let Some(last) = functions.last_mut().filter(|last| last.start == start.start) {
-            last.aliased |= start.name.is_some() && start.name != last.name;
-            continue;
-        }
-        let next = starts[index..].iter().find(|other| other.start > start.start).map(|other| other.start);
-        let after = source.executable.partition_point(|section| section.0 <= start.start);
-        let section = after.checked_sub(1).map(|index| source.executable[index]);
-        let Some(section) = section.filter(|section| start.start < section.1) else { continue };
-        let end = next.unwrap_or(section.1).min(section.1);
-        functions.push(FunctionSymbol { start: start.start, end, name: start.name, aliased: false });
-    }
-    Ok(functions)
-}
-
-/// Where a function starts. The order is total: address, then the better name.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Start<'d> {
-    start: u64,
-    rank: u8,
-    name: Option<&'d [u8]>,
+    starts.extend(function_starts(source).into_iter().map(Start::nameless));
+    Ok(functions(starts, source.executable))
 }
 
 /// Symbols that name code. Of several at one address the external ones come first, assembler temporaries last,
@@ -108,7 +73,7 @@ fn named_starts<'d, Mach: MachHeader<Endian = Endianness>>(
         // A hidden name begins with two underscores of its own.
         let bare = name.strip_prefix(b"_").filter(|_| !is_hidden(name)).unwrap_or(name);
         let name = Some(bare).filter(|name| !name.is_empty());
-        starts.push(Start { start, rank, name });
+        starts.push(Start { start, rank, name, end: None });
     }
     Ok(starts)
 }

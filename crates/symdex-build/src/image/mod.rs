@@ -1,0 +1,133 @@
+//! An image: one slice with its id, its addresses, its debug sections and its symbols.
+
+mod elf;
+mod macho;
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use gimli::{EndianSlice, LittleEndian, Section as _};
+use symdex::write::ImageInfo;
+use symdex::{Arch, ImageId};
+
+use crate::companions::Companions;
+use crate::error::Error;
+use crate::slice::Slice;
+use crate::symbol_map::SymbolMap;
+use crate::symbols::FunctionSymbol;
+
+/// What gimli reads from: the bytes of the slice. Every Mach-O architecture that is still in use is little-endian.
+pub(crate) type Reader<'d> = EndianSlice<'d, LittleEndian>;
+
+/// Code beyond this offset is not indexed: no image has 4 GiB of code, and a hostile file must not claim so.
+pub(crate) const MAX_OFFSET: u64 = 1 << 32;
+
+/// One slice of a debug file, ready to be indexed. It borrows the file's bytes.
+pub struct Image<'d> {
+    /// What the index will say of the image.
+    pub info: ImageInfo,
+    /// Bytes of the slice.
+    pub debug_size: u64,
+    /// The slice itself.
+    pub(crate) bytes: &'d [u8],
+    /// The debug information, with every section the slice has.
+    pub dwarf: gimli::Dwarf<Reader<'d>>,
+    /// `.debug_aranges`; empty where there is none.
+    pub(crate) aranges: gimli::DebugAranges<Reader<'d>>,
+    /// Functions of the symbol table, sorted by address, one for each.
+    pub symbols: Vec<FunctionSymbol<'d>>,
+    /// What hidden names stand for.
+    pub(crate) symbol_map: Option<&'d SymbolMap>,
+}
+
+impl<'d> Image<'d> {
+    /// Reads the headers, sections and symbols of `slice`, which is of the file at `path`; the debug information itself is not
+    /// looked at. What the image needs beside the slice's own bytes is kept in `companions`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Truncated`] where a section or the symbol table reaches behind the end of the slice,
+    /// [`Error::Malformed`] where headers do not parse, [`Error::Unsupported`] for files that are not linked yet.
+    pub fn load(
+        slice: &Slice<'d>,
+        path: impl AsRef<Path>,
+        companions: &'d Companions,
+    ) -> Result<Self, Error> {
+        let bytes = slice.bytes()?;
+        let name = path.as_ref().file_name().map(OsStr::to_string_lossy).unwrap_or_default();
+        match bytes.first() {
+            Some(0x7f) => elf::load(&slice.arch, bytes, &name, companions),
+            _ => macho::load(&slice.arch, bytes, &name),
+        }
+    }
+
+    /// The image with the names that `map` knows in the place of hidden ones.
+    #[must_use]
+    pub fn with_symbol_map(mut self, map: &'d SymbolMap) -> Self {
+        for symbol in &mut self.symbols {
+            symbol.name = symbol.name.map(|name| map.resolve_symbol(name));
+        }
+        Self { symbol_map: Some(map), ..self }
+    }
+
+    /// What a name, a path or a part of one stands for, if it is hidden; otherwise itself.
+    pub(crate) fn resolve(&self, text: &'d [u8]) -> &'d [u8] {
+        self.symbol_map.map_or(text, |map| map.resolve(text))
+    }
+
+    /// How many range-list entries may be read: a few times those its sections have room for, as lists are rarely shared.
+    pub(crate) fn range_budget(&self) -> u64 {
+        self.debug_size / 4 + (1 << 20)
+    }
+
+    /// Whether the slice has debug information, as opposed to a symbol table alone.
+    #[must_use]
+    pub fn has_dwarf(&self) -> bool {
+        !self.dwarf.debug_info.reader().is_empty()
+    }
+
+    /// Whether the slice has `.debug_aranges`: newer tools leave it out.
+    pub(crate) fn has_aranges(&self) -> bool {
+        !self.aranges.reader().is_empty()
+    }
+
+    /// The part of `start..end` (SVMAs) that lies in the executable section that holds `start`, as image offsets.
+    pub(crate) fn executable_part(&self, start: u64, end: u64) -> Option<(u64, u64)> {
+        let start = start.checked_sub(self.info.base)?;
+        let end = end.checked_sub(self.info.base)?;
+        let after = self.info.executable.partition_point(|section| section.0 <= start);
+        let section = self.info.executable.get(after.checked_sub(1)?)?;
+        let end = end.min(section.1);
+        (start < end).then_some((start, end))
+    }
+}
+
+impl std::fmt::Debug for Image<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Arch { name, .. } = &self.info.arch;
+        write!(f, "Image({} {name} {})", self.info.image_name, self.info.id)
+    }
+}
+
+/// `sections`, as image offsets: sorted, not empty, none overlapping, none beyond [`MAX_OFFSET`].
+fn executable(sections: impl Iterator<Item = (u64, u64)>, base: u64) -> Vec<(u64, u64)> {
+    let range = |(address, size): (u64, u64)| {
+        let start = address.checked_sub(base)?;
+        let end = start.checked_add(size)?.min(MAX_OFFSET);
+        (start < end).then_some((start, end))
+    };
+    let mut ranges: Vec<(u64, u64)> = sections.filter_map(range).collect();
+    ranges.sort_unstable();
+    let mut covered = 0;
+    ranges.iter_mut().for_each(|range| {
+        range.0 = range.0.max(covered);
+        covered = covered.max(range.1);
+    });
+    ranges.retain(|range| range.0 < range.1);
+    ranges
+}
+
+/// The id of an image that has none of its own: a hash of `bytes`.
+fn hash_id(bytes: &[u8]) -> ImageId {
+    ImageId::of_hash(xxhash_rust::xxh3::xxh3_128(bytes))
+}

@@ -1,0 +1,89 @@
+//! The symbol table of an image, as functions with ranges.
+
+pub(crate) mod elf;
+pub(crate) mod macho;
+
+use rustc_hash::FxHashSet;
+
+/// A function as the symbol table has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionSymbol<'d> {
+    /// Its first image offset.
+    pub start: u64,
+    /// The image offset behind its last.
+    pub end: u64,
+    /// Its name, in Mach-O without the leading `_`; `None` where only `LC_FUNCTION_STARTS` or unwind information knows the
+    /// function.
+    pub name: Option<&'d [u8]>,
+    /// Its other names, each once, the better ones first.
+    pub aliases: Vec<&'d [u8]>,
+}
+
+impl<'d> FunctionSymbol<'d> {
+    /// Its name, where it has no other.
+    pub(crate) fn only_name(&self) -> Option<&'d [u8]> {
+        self.name.filter(|_| self.aliases.is_empty())
+    }
+}
+
+/// Where a function starts. The order is total: address, then the better name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Start<'d> {
+    /// As an image offset.
+    pub(crate) start: u64,
+    /// Of several names of one function the one with the lowest rank is the better one, then the smaller one.
+    pub(crate) rank: u8,
+    pub(crate) name: Option<&'d [u8]>,
+    /// The image offset behind its end, where that is stated.
+    pub(crate) end: Option<u64>,
+}
+
+impl Start<'_> {
+    /// A function that has no name, behind all that have one.
+    pub(crate) fn nameless(start: u64) -> Self {
+        Self { start, rank: u8::MAX, name: None, end: None }
+    }
+}
+
+/// The functions that begin at `starts`, one for each address, sorted; only those in `executable` sections.
+///
+/// A function without a stated end reaches to the next start, at the latest to the end of its section. Inside of a function whose
+/// end a symbol states, starts without one are labels, and begin no function.
+pub(crate) fn functions<'d>(
+    mut starts: Vec<Start<'d>>,
+    executable: &[(u64, u64)],
+) -> Vec<FunctionSymbol<'d>> {
+    starts.sort_unstable();
+    let mut functions: Vec<FunctionSymbol<'d>> = Vec::new();
+    // The end of what the functions so far, and what unwind information, state to cover.
+    let (mut named_end, mut unwind_end) = (0, 0);
+    let mut groups = starts.chunk_by(|a, b| a.start == b.start).peekable();
+    while let Some(group) = groups.next() {
+        let start = group[0].start;
+        let after = executable.partition_point(|section| section.0 <= start);
+        let section = after.checked_sub(1).map(|index| executable[index]);
+        let Some((_, section_end)) = section.filter(|section| start < section.1) else { continue };
+        let stated = |named: bool| {
+            let ends =
+                group.iter().filter(|start| start.name.is_some() == named).filter_map(|start| start.end);
+            ends.filter(|end| *end > start).max()
+        };
+        let next = groups.peek().map_or(section_end, |next| next[0].start);
+        unwind_end = stated(false).unwrap_or(0).max(unwind_end);
+        let end = match stated(true) {
+            Some(end) => {
+                named_end = named_end.max(end);
+                end
+            }
+            None if start < named_end => continue,
+            // Behind the end of what can be unwound is padding.
+            None if start < unwind_end => unwind_end.min(next),
+            None => next,
+        };
+        let mut seen = FxHashSet::default();
+        let mut names = group.iter().filter_map(|start| start.name).filter(|name| seen.insert(*name));
+        let name = names.next();
+        functions.push(FunctionSymbol { start, end: end.min(section_end), name, aliases: names.collect() });
+    }
+    functions
+}
