@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub enum Error {
     /// The file is no debug file of a kind that is read.
     #[error(
-        "not a debug file: {found}; expected a Mach-O file: a dSYM, the DWARF file inside one, or a binary"
+        "not a debug file: {found}; expected a Mach-O file (a dSYM, the DWARF file inside one, a binary) or an ELF file"
     )]
     NotADebugFile {
         /// What it looks like instead.
@@ -45,7 +45,7 @@ pub enum Error {
         available: Vec<String>,
     },
     /// A folder that was to hold debug files holds none.
-    #[error("{}: no debug file in this folder; expected a .dSYM bundle or a linked Mach-O file inside", folder.display())]
+    #[error("{}: no debug file in this folder; expected a .dSYM bundle or a linked Mach-O or ELF file inside", folder.display())]
     NoDebugFile {
         /// The folder.
         folder: PathBuf,

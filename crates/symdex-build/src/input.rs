@@ -14,7 +14,7 @@ use crate::slice::FIRST_JAVA_VERSION;
 ///
 /// A file stands for itself, whatever it holds. A folder stands for every debug file below it, symbolic links followed, each file
 /// once: all that a `.dSYM` bundle keeps in `Contents/Resources/DWARF`, and elsewhere whatever begins as a linked Mach-O
-/// file does; object files, static libraries and everything else are passed over. Of an `.xcarchive` with a `dSYMs` folder only
+/// or ELF file does; object files, static libraries and everything else are passed over. Of an `.xcarchive` with a `dSYMs` folder only
 /// that is searched, because the binaries beside it are the same images without debug information. `._*` files and
 /// `__MACOSX` are what archivers leave behind, and are skipped.
 ///
@@ -90,7 +90,7 @@ fn debug_file(entry: walkdir::Result<DirEntry>) -> Result<Option<PathBuf>, Error
         let source = error.io_error().map_or_else(|| io::Error::other(error.to_string()), copy_of);
         return Err(unreadable(path, source));
     }
-    let wanted = in_bundle || is_linked_macho(path).map_err(|source| unreadable(path, source))?;
+    let wanted = in_bundle || begins_as_linked(path).map_err(|source| unreadable(path, source))?;
     Ok(wanted.then(|| path.to_owned()))
 }
 
@@ -106,9 +106,9 @@ fn is_in_bundle(path: &Path) -> bool {
         && folders.next().is_some_and(|bundle| has_extension(bundle, "dsym"))
 }
 
-/// Whether the file begins as a linked Mach-O file does, or as a universal binary whose first slice does. At most 48 bytes
-/// are read.
-fn is_linked_macho(path: &Path) -> io::Result<bool> {
+/// Whether the file begins as a linked Mach-O or ELF file does, or as a universal binary whose first slice does. At most 48
+/// bytes are read.
+fn begins_as_linked(path: &Path) -> io::Result<bool> {
     let mut file = File::open(path)?;
     let head = read_at(&mut file, 0)?;
     let number =
@@ -137,11 +137,14 @@ fn read_at(file: &mut File, offset: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether a thin file that begins with `head` is Mach-O and no object file: those hold the DWARF that dsymutil
-/// collects, of images that are not linked yet.
+/// Whether a thin file that begins with `head` is Mach-O or ELF and no object file: those hold the DWARF of images that are not
+/// linked yet.
 fn is_linked(head: &[u8]) -> bool {
     const MH_OBJECT: &[u8] = &[1, 0, 0, 0];
+    // ET_EXEC and ET_DYN, in the order of a little-endian file and of a big-endian one.
+    const LINKED: [&[u8]; 4] = [&[2, 0], &[3, 0], &[0, 2], &[0, 3]];
     match head.first_chunk::<4>() {
+        Some(b"\x7fELF") => head.get(16..18).is_some_and(|kind| LINKED.contains(&kind)),
         Some(b"\xcf\xfa\xed\xfe" | b"\xce\xfa\xed\xfe") => head.get(12..16) != Some(MH_OBJECT),
         // Big-endian ones are not supported; that must be said, not passed over.
         magic => matches!(magic, Some(b"\xfe\xed\xfa\xce" | b"\xfe\xed\xfa\xcf")),

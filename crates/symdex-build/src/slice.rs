@@ -1,8 +1,8 @@
-//! The slices of a Mach-O file: one for each architecture, or the file itself.
+//! The slices of a debug file: one for each architecture of a universal Mach-O file, else the file itself.
 
 use object::macho;
 use object::read::macho::{FatArch, MachHeader, MachOFatFile32, MachOFatFile64};
-use object::{Endianness, ReadRef};
+use object::{Endianness, ReadRef, elf};
 use symdex::Arch;
 
 use crate::error::Error;
@@ -17,12 +17,11 @@ pub struct Slice<'d> {
 }
 
 impl<'d> Slice<'d> {
-    /// The slice's own bytes, a whole Mach-O file.
+    /// The slice's own bytes, a whole Mach-O or ELF file.
     ///
     /// # Errors
     ///
-    /// [`Error::Truncated`] where the slice reaches behind the end of the file, [`Error::NotADebugFile`] where it is no Mach-O
-    /// file. The other slices of the file are not affected.
+    /// [`Error::Truncated`] where the slice reaches behind the end of the file, [`Error::NotADebugFile`] where it is neither. The other slices of the file are not affected.
     pub fn bytes(&self) -> Result<&'d [u8], Error> {
         let cut = |(end, size)| Error::Truncated { what: format!("the {} slice", self.arch.name), end, size };
         let bytes = self.bytes.map_err(cut)?;
@@ -95,6 +94,7 @@ fn arch_of(file: &[u8]) -> Result<Arch, Error> {
         Some([0xce, 0xfa, 0xed, 0xfe]) => macho::MachHeader32::<Endianness>::parse(file, 0).map(|header| {
             Arch::from_macho(header.cputype(Endianness::Little).0, header.cpusubtype(Endianness::Little).0)
         }),
+        Some([0x7f, b'E', b'L', b'F']) => return arch_of_elf(file),
         _ => return Err(Error::NotADebugFile { found: describe(file) }),
     };
     arch.map_err(|_| Error::Truncated {
@@ -104,10 +104,27 @@ fn arch_of(file: &[u8]) -> Result<Arch, Error> {
     })
 }
 
-/// What a file that is no Mach-O file looks like, by its first bytes.
+fn arch_of_elf(file: &[u8]) -> Result<Arch, Error> {
+    let (Some([_, _, _, _, class, data]), Some(machine)) = (file.first_chunk::<6>(), file.get(18..20)) else {
+        let what = "the ELF header".to_owned();
+        return Err(Error::Truncated {
+            what,
+            end: size_of::<elf::Ident>() as u64 + 4,
+            size: file.len() as u64,
+        });
+    };
+    match (*class, *data) {
+        (1 | 2, 1) => Ok(Arch::from_elf(u16::from_le_bytes([machine[0], machine[1]]), *class == 2)),
+        (1 | 2, 2) => Err(Error::Unsupported { what: "a big-endian ELF file".to_owned() }),
+        _ => {
+            Err(Error::Malformed { what: format!("ELF header: class {class} and data {data} are not known") })
+        }
+    }
+}
+
+/// What a file that is no debug file looks like, by its first bytes.
 fn describe(file: &[u8]) -> String {
-    let kinds: [(&[u8], &str); 9] = [
-        (b"\x7fELF", "an ELF file, which this version does not read"),
+    let kinds: [(&[u8], &str); 8] = [
         (b"\x89SYMDEX\n", "a symdex index"),
         (b"PK\x03\x04", "a zip archive"),
         (b"\x1f\x8b", "a gzip file"),
@@ -135,7 +152,8 @@ mod tests {
     #[test]
     fn other_kinds_of_file_are_named() {
         assert!(found(b"").contains("an empty file"));
-        assert!(found(b"\x7fELF\x02").contains("an ELF file"));
+        assert!(found(b"\x7fELF\x02").contains("the ELF header"));
+        assert!(found(b"\x7fELF\x02\x02\x01..................").contains("a big-endian ELF file"));
         assert!(found(b"PK\x03\x04....").contains("a zip archive"));
         assert!(found(b"hello, world").contains("68, 65, 6c"));
         assert!(found(b"\xca\xfe\xba\xbe\x00\x00\x00\x41class").contains("a Java class file"));

@@ -149,12 +149,40 @@ impl Arch {
         Self { name, cputype, cpusubtype }
     }
 
+    /// The architecture with this `e_machine` of an ELF header, for files of 64 bits or of 32: under Apple's name and numbers where
+    /// there are such, else `cputype` is 0 and `cpusubtype` the machine's number.
+    #[must_use]
+    pub fn from_elf(machine: u16, is_64: bool) -> Self {
+        let (cputype, cpusubtype) = match (machine, is_64) {
+            (3, _) => (X86, 3),
+            (40, _) => (ARM, 0),
+            (62, _) => (X86 | ABI64, 3),
+            (183, _) => (ARM | ABI64, 0),
+            _ => {
+                let known = ELF_ARCHS.iter().find(|(m, is_64_too, _)| (*m, *is_64_too) == (machine, is_64));
+                let name = known.map_or_else(|| format!("elf-{machine}"), |(_, _, name)| (*name).to_owned());
+                return Self { name, cputype: 0, cpusubtype: machine.into() };
+            }
+        };
+        Self::from_macho(cputype, cpusubtype)
+    }
+
     /// Whether this is 32-bit ARM, where bit 0 of a code address is the Thumb flag.
     #[must_use]
     pub fn is_arm32(&self) -> bool {
         self.cputype == ARM
     }
 }
+
+/// Machines that Apple never had, with the names that LLVM has for them.
+const ELF_ARCHS: &[(u16, bool, &str)] = &[
+    (8, false, "mipsel"),
+    (8, true, "mips64el"),
+    (21, true, "ppc64le"),
+    (243, false, "riscv32"),
+    (243, true, "riscv64"),
+    (258, true, "loongarch64"),
+];
 
 /// Names as `lipo` prints them.
 const MACHO_ARCHS: &[(u32, u32, &str)] = &[
@@ -203,5 +231,13 @@ mod tests {
         assert_eq!(Arch::from_macho(ARM | ABI64, 0).name, "arm64");
         assert_eq!(Arch::from_macho(X86 | ABI64, 8).name, "x86_64h");
         assert_eq!(Arch::from_macho(99, 1).name, "cpu-63-1");
+    }
+
+    #[test]
+    fn machines_of_elf_are_those_of_apple_where_it_has_them() {
+        assert_eq!(Arch::from_elf(183, true), Arch::from_macho(ARM | ABI64, 0));
+        assert!(Arch::from_elf(40, false).is_arm32());
+        assert_eq!(Arch::from_elf(243, true).name, "riscv64");
+        assert_eq!(Arch::from_elf(4711, true).name, "elf-4711");
     }
 }

@@ -1,17 +1,245 @@
 //! ELF: what its headers say of an image.
 
-use symdex::Arch;
+use std::cell::Cell;
 
-use super::Image;
+use gimli::{EndianSlice, LittleEndian, SectionId};
+use object::read::elf::{
+    CompressionHeader as _, FileHeader, NoteIterator, ProgramHeader, SectionHeader, SectionTable,
+};
+use object::{LittleEndian as Little, elf};
+use symdex::write::ImageInfo;
+use symdex::{Arch, ImageId, RowRule};
+
+use super::compressed::{Format, decompress};
+use super::{Image, executable, hash_id};
 use crate::companions::Companions;
 use crate::error::Error;
+use crate::symbols;
+
+const ENDIAN: Little = Little;
+/// The smallest page there is: images are mapped at multiples of it.
+const PAGE_SIZE: u64 = 0x1000;
 
 /// The image in `bytes`, an ELF file.
 pub(super) fn load<'d>(
-    _arch: &Arch,
-    _bytes: &'d [u8],
-    _name: &str,
-    _companions: &'d Companions,
+    arch: &Arch,
+    bytes: &'d [u8],
+    name: &str,
+    companions: &'d Companions,
 ) -> Result<Image<'d>, Error> {
-    Err(Error::Unsupported { what: "ELF".to_owned() })
+    match bytes.get(4) {
+        Some(1) => load_class::<elf::FileHeader32<Little>>(arch, bytes, name, companions),
+        _ => load_class::<elf::FileHeader64<Little>>(arch, bytes, name, companions),
+    }
+}
+
+fn load_class<'d, Header: FileHeader<Endian = Little>>(
+    arch: &Arch,
+    bytes: &'d [u8],
+    name: &str,
+    companions: &'d Companions,
+) -> Result<Image<'d>, Error> {
+    let file = File::<Header>::parse(bytes)?;
+    let base = file.base();
+    let executable = executable(file.code(), base);
+    let section = |id: SectionId| file.debug_section(id.name(), companions);
+    let dwarf = gimli::Dwarf::load(|id| section(id).map(|bytes| EndianSlice::new(bytes, LittleEndian)))?;
+    let aranges = gimli::DebugAranges::new(section(SectionId::DebugAranges)?, LittleEndian);
+    let symbols = symbols::elf::read(&file, base, &executable, arch.is_arm32())?;
+    let info = ImageInfo {
+        id: file.build_id().unwrap_or_else(|| file.hash_id()),
+        image_name: name.to_owned(),
+        arch: arch.clone(),
+        base,
+        image_size: executable.last().map_or(0, |section| section.1),
+        text_exec_base: None,
+        row_rule: RowRule::Last,
+        executable,
+    };
+    Ok(Image { info, debug_size: bytes.len() as u64, bytes, dwarf, aranges, symbols, symbol_map: None })
+}
+
+/// An ELF file that is linked.
+pub(crate) struct File<'d, Header: FileHeader<Endian = Little>> {
+    pub(crate) bytes: &'d [u8],
+    pub(crate) sections: SectionTable<'d, Header>,
+    segments: &'d [Header::ProgramHeader],
+    /// How many bytes its sections may still take once they are decompressed.
+    budget: Cell<u64>,
+}
+
+impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
+    fn parse(bytes: &'d [u8]) -> Result<Self, Error> {
+        let malformed =
+            |what: &'static str| move |error| Error::Malformed { what: format!("{what}: {error}") };
+        let header = Header::parse(bytes).map_err(malformed("ELF header"))?;
+        let unsupported = |what: &str| Err(Error::Unsupported { what: what.to_owned() });
+        match header.e_type(ENDIAN) {
+            elf::ET_REL => return unsupported("an object file; give the executable or library linked of it"),
+            elf::ET_CORE => return unsupported("a core dump; give the executables and libraries in it"),
+            _ => {}
+        }
+        let size = bytes.len() as u64;
+        let table =
+            |start: u64, len: u16, entry: u16| start.saturating_add(u64::from(len) * u64::from(entry));
+        let (programs, sections) = (header.e_phoff(ENDIAN).into(), header.e_shoff(ENDIAN).into());
+        let end = table(programs, header.e_phnum(ENDIAN), header.e_phentsize(ENDIAN)).max(table(
+            sections,
+            header.e_shnum(ENDIAN),
+            header.e_shentsize(ENDIAN),
+        ));
+        if end > size {
+            return Err(Error::Truncated { what: "the table of its sections".to_owned(), end, size });
+        }
+        let segments = header.program_headers(ENDIAN, bytes).map_err(malformed("program headers"))?;
+        let sections = header.sections(ENDIAN, bytes).map_err(malformed("section headers"))?;
+        let file = Self { bytes, sections, segments, budget: Cell::new(32 * size + (16 << 20)) };
+        file.is_all_there()?;
+        Ok(file)
+    }
+
+    /// Whether the file holds all of its sections, be they read here or not: a file that was cut is not to be trusted.
+    fn is_all_there(&self) -> Result<(), Error> {
+        self.sections.iter().try_for_each(|section| self.data(section).map(|_| ()))
+    }
+
+    /// The section's bytes as they are stored; none where the file does not hold them (`SHT_NOBITS`).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Truncated`] where they reach behind the end of the file.
+    pub(crate) fn data(&self, section: &Header::SectionHeader) -> Result<&'d [u8], Error> {
+        section.data(ENDIAN, self.bytes).map_err(|_| Error::Truncated {
+            what: format!("the section {}", String::from_utf8_lossy(self.name(section))),
+            end: section.sh_offset(ENDIAN).into().saturating_add(section.sh_size(ENDIAN).into()),
+            size: self.bytes.len() as u64,
+        })
+    }
+
+    /// The section's name; empty where it has none.
+    fn name(&self, section: &Header::SectionHeader) -> &'d [u8] {
+        self.sections.section_name(ENDIAN, section).unwrap_or_default()
+    }
+
+    /// The first section of this name.
+    pub(crate) fn section(&self, name: &str) -> Option<&'d Header::SectionHeader> {
+        self.sections.iter().find(|section| self.name(section) == name.as_bytes())
+    }
+
+    /// The bytes of a debug section, decompressed; empty where there is none.
+    ///
+    /// They may be compressed as the ELF specification says (`SHF_COMPRESSED`), or in the older way of GNU: a `.zdebug_` section,
+    /// which begins with `ZLIB` and the size in eight bytes, the high ones first.
+    fn debug_section(&self, name: &str, companions: &'d Companions) -> Result<&'d [u8], Error> {
+        let gnu_name = name.replacen(".debug_", ".zdebug_", 1);
+        if let Some(section) = self.section(name) {
+            return self.decompressed(name, section, companions);
+        }
+        let Some(section) = self.section(&gnu_name) else { return Ok(&[]) };
+        let data = self.data(section)?;
+        let Some((magic, rest)) = data.split_first_chunk::<12>() else { return Ok(data) };
+        let (b"ZLIB", size) = magic.split_at(4) else { return Ok(data) };
+        let size = size.iter().fold(0, |size, byte| size << 8 | u64::from(*byte));
+        self.keep(&gnu_name, Format::Zlib, rest, size, companions)
+    }
+
+    fn decompressed(
+        &self,
+        name: &str,
+        section: &Header::SectionHeader,
+        companions: &'d Companions,
+    ) -> Result<&'d [u8], Error> {
+        let data = self.data(section)?;
+        let header = section.compression(ENDIAN, self.bytes);
+        let header =
+            header.map_err(|error| Error::Malformed { what: format!("the section {name}: {error}") })?;
+        let Some((header, _, stored)) = header else { return Ok(data) };
+        let format = match header.ch_type(ENDIAN) {
+            elf::ELFCOMPRESS_ZLIB => Format::Zlib,
+            elf::ELFCOMPRESS_ZSTD => Format::Zstd,
+            other => {
+                let what =
+                    format!("the section {name} is compressed by method {}, not zlib or zstd", other.0);
+                return Err(Error::Unsupported { what });
+            }
+        };
+        // What is compressed lies behind the header, up to the section's end.
+        let header_size = data.len().saturating_sub(usize::try_from(stored).unwrap_or(usize::MAX));
+        self.keep(name, format, &data[header_size..], header.ch_size(ENDIAN).into(), companions)
+    }
+
+    fn keep(
+        &self,
+        name: &str,
+        format: Format,
+        bytes: &[u8],
+        size: u64,
+        companions: &'d Companions,
+    ) -> Result<&'d [u8], Error> {
+        let decompressed = decompress(format, bytes, size, self.budget.get());
+        let malformed = |why| Error::Malformed { what: format!("the section {name}: {why}") };
+        let decompressed = decompressed.map_err(malformed)?;
+        self.budget.set(self.budget.get() - decompressed.len() as u64);
+        Ok(companions.keep(decompressed))
+    }
+
+    /// The address that the image's first page is linked at: that of the lowest `PT_LOAD` segment, rounded down to a page, which is
+    /// where the loader puts the page. 0 where nothing is loaded.
+    fn base(&self) -> u64 {
+        let loaded = self.segments.iter().filter(|segment| segment.p_type(ENDIAN) == elf::PT_LOAD);
+        let lowest = loaded.map(|segment| segment.p_vaddr(ENDIAN).into()).min();
+        lowest.unwrap_or(0) / PAGE_SIZE * PAGE_SIZE
+    }
+
+    /// Address and size of what holds code: executable sections or, where sections were stripped altogether, executable segments.
+    fn code(&self) -> Vec<(u64, u64)> {
+        let code: Vec<_> = self
+            .sections
+            .iter()
+            .filter(|section| section.sh_flags(ENDIAN).contains(elf::SHF_ALLOC | elf::SHF_EXECINSTR))
+            .map(|section| (section.sh_addr(ENDIAN).into(), section.sh_size(ENDIAN).into()))
+            .collect();
+        if !code.is_empty() {
+            return code;
+        }
+        let segments = self.segments.iter().filter(|segment| {
+            segment.p_type(ENDIAN) == elf::PT_LOAD && segment.p_flags(ENDIAN).contains(elf::PF_X)
+        });
+        segments.map(|segment| (segment.p_vaddr(ENDIAN).into(), segment.p_memsz(ENDIAN).into())).collect()
+    }
+
+    /// The build id: the descriptor of the note `NT_GNU_BUILD_ID`, in whatever section or segment of notes.
+    fn build_id(&self) -> Option<ImageId> {
+        let in_sections =
+            self.sections.iter().filter_map(|section| section.notes(ENDIAN, self.bytes).ok()?);
+        let in_segments =
+            self.segments.iter().filter_map(|segment| segment.notes(ENDIAN, self.bytes).ok()?);
+        in_sections.chain(in_segments).find_map(build_id_of)
+    }
+
+    /// The id of an image that has no build id: a hash of its code and where that lies, which stripping does not change; of the
+    /// whole file, where that does not hold the code.
+    fn hash_id(&self) -> ImageId {
+        let mut code = Vec::new();
+        for section in self.sections.iter() {
+            if section.sh_flags(ENDIAN).contains(elf::SHF_ALLOC | elf::SHF_EXECINSTR) {
+                let data = section.data(ENDIAN, self.bytes).unwrap_or_default();
+                if data.is_empty() {
+                    continue;
+                }
+                code.extend_from_slice(&section.sh_addr(ENDIAN).into().to_le_bytes());
+                code.extend_from_slice(data);
+            }
+        }
+        hash_id(if code.is_empty() { self.bytes } else { &code })
+    }
+}
+
+fn build_id_of<Header: FileHeader<Endian = Little>>(mut notes: NoteIterator<'_, Header>) -> Option<ImageId> {
+    while let Ok(Some(note)) = notes.next() {
+        if note.name() == elf::ELF_NOTE_GNU && note.n_type(ENDIAN) == elf::NT_GNU_BUILD_ID {
+            return ImageId::new(note.desc());
+        }
+    }
+    None
 }

@@ -1,5 +1,6 @@
 //! An image: one slice with its id, its addresses, its debug sections and its symbols.
 
+mod compressed;
 mod elf;
 mod macho;
 
@@ -16,7 +17,9 @@ use crate::slice::Slice;
 use crate::symbol_map::SymbolMap;
 use crate::symbols::FunctionSymbol;
 
-/// What gimli reads from: the bytes of the slice. Every Mach-O architecture that is still in use is little-endian.
+pub(crate) use self::elf::File as ElfFile;
+
+/// What gimli reads from: bytes in memory. Every architecture that crash reports come from is little-endian.
 pub(crate) type Reader<'d> = EndianSlice<'d, LittleEndian>;
 
 /// Code beyond this offset is not indexed: no image has 4 GiB of code, and a hostile file must not claim so.
@@ -110,13 +113,13 @@ impl std::fmt::Debug for Image<'_> {
 }
 
 /// `sections`, as image offsets: sorted, not empty, none overlapping, none beyond [`MAX_OFFSET`].
-fn executable(sections: impl Iterator<Item = (u64, u64)>, base: u64) -> Vec<(u64, u64)> {
+fn executable(sections: impl IntoIterator<Item = (u64, u64)>, base: u64) -> Vec<(u64, u64)> {
     let range = |(address, size): (u64, u64)| {
         let start = address.checked_sub(base)?;
         let end = start.checked_add(size)?.min(MAX_OFFSET);
         (start < end).then_some((start, end))
     };
-    let mut ranges: Vec<(u64, u64)> = sections.filter_map(range).collect();
+    let mut ranges: Vec<(u64, u64)> = sections.into_iter().filter_map(range).collect();
     ranges.sort_unstable();
     let mut covered = 0;
     ranges.iter_mut().for_each(|range| {

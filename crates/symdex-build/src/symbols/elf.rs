@@ -1,1 +1,137 @@
-//! ELF.
+//! The symbol tables of an ELF image, and what unwind information knows of its functions.
+
+use gimli::{BaseAddresses, EhFrame, LittleEndian, UnwindSection as _};
+use object::read::elf::{FileHeader, SectionHeader, Sym};
+use object::{LittleEndian as Little, elf};
+use rustc_hash::FxHashMap;
+
+use super::{FunctionSymbol, Start, functions};
+use crate::error::Error;
+use crate::image::ElfFile;
+
+const ENDIAN: Little = Little;
+
+/// The functions of the symbol tables `.symtab` and `.dynsym`, and those that only unwind information knows.
+///
+/// Most symbols state their size. One that does not ends where unwind information says, or where the next one begins.
+pub(crate) fn read<'d, Header: FileHeader<Endian = Little>>(
+    file: &ElfFile<'d, Header>,
+    base: u64,
+    executable: &[(u64, u64)],
+    thumb: bool,
+) -> Result<Vec<FunctionSymbol<'d>>, Error> {
+    let mut starts = Vec::new();
+    for kind in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
+        named_starts(file, kind, base, thumb, &mut starts)?;
+    }
+    unwound(file, base, &mut starts);
+    unwound_on_arm(file, base, &mut starts);
+    Ok(functions(starts, executable))
+}
+
+/// Appends the symbols of one table that name code.
+///
+/// Of several at one address those that state a size come first, then those that are marked as functions, then global before weak
+/// before local ones.
+fn named_starts<'d, Header: FileHeader<Endian = Little>>(
+    file: &ElfFile<'d, Header>,
+    kind: elf::SectionType,
+    base: u64,
+    thumb: bool,
+    starts: &mut Vec<Start<'d>>,
+) -> Result<(), Error> {
+    let table = file.sections.symbols(ENDIAN, file.bytes, kind);
+    let table = table.map_err(|error| Error::Malformed { what: format!("the symbol table: {error}") })?;
+    for symbol in table.iter() {
+        let is_function = matches!(symbol.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC);
+        let is_code = is_function || symbol.st_type() == elf::STT_NOTYPE;
+        if !is_code || symbol.is_undefined(ENDIAN) || symbol.is_absolute(ENDIAN) {
+            continue;
+        }
+        let value: u64 = symbol.st_value(ENDIAN).into();
+        let address = if thumb && is_function { value & !1 } else { value };
+        let (Some(start), Ok(name)) = (address.checked_sub(base), symbol.name(ENDIAN, table.strings()))
+        else {
+            continue;
+        };
+        if name.is_empty() || is_mapping(name) {
+            continue;
+        }
+        let size: u64 = symbol.st_size(ENDIAN).into();
+        let binding = match symbol.st_bind() {
+            elf::STB_LOCAL => 2,
+            elf::STB_WEAK => 1,
+            _ => 0,
+        };
+        let rank = if size == 0 { 8 } else { 0 } + if is_function { 0 } else { 4 } + binding;
+        let end = Some(start.saturating_add(size)).filter(|_| size != 0);
+        starts.push(Start { start, rank, name: Some(name), end });
+    }
+    Ok(())
+}
+
+/// Whether a symbol of this name says what the bytes behind it are, and names nothing: `$a`, `$d.7`, `$xrv64i` and the like, of ARM
+/// and RISC-V.
+fn is_mapping(name: &[u8]) -> bool {
+    matches!(name, [b'$', b'a' | b't' | b'd' | b'x'] | [b'$', b'a' | b't' | b'd' | b'x', b'.', ..])
+        || name.starts_with(b"$xrv")
+}
+
+/// Appends the functions of `.eh_frame`; what of it cannot be read is passed over, and so is what lies behind.
+fn unwound<Header: FileHeader<Endian = Little>>(
+    file: &ElfFile<'_, Header>,
+    base: u64,
+    starts: &mut Vec<Start<'_>>,
+) {
+    let address = |name: &str| file.section(name).map_or(0, |section| section.sh_addr(ENDIAN).into());
+    let Some(bytes) = file.section(".eh_frame").and_then(|section| file.data(section).ok()) else { return };
+    let mut frames = EhFrame::new(bytes, LittleEndian);
+    frames.set_address_size(if Header::is_type_64_sized() { 8 } else { 4 });
+    let bases = BaseAddresses::default().set_eh_frame(address(".eh_frame")).set_text(address(".text"));
+    let mut entries = frames.entries(&bases);
+    let mut commons = FxHashMap::default();
+    while let Ok(Some(entry)) = entries.next() {
+        let gimli::CieOrFde::Fde(entry) = entry else { continue };
+        let common = |frames: &EhFrame<_>, bases: &BaseAddresses, offset| match commons.get(&offset) {
+            Some(common) => Ok(Clone::clone(common)),
+            None => frames.cie_from_offset(bases, offset).inspect(|common| {
+                commons.insert(offset, common.clone());
+            }),
+        };
+        let Ok(entry) = entry.parse(common) else { continue };
+        let Some(start) = entry.initial_address().checked_sub(base) else { continue };
+        starts.push(Start { end: start.checked_add(entry.len()), ..Start::nameless(start) });
+    }
+}
+
+/// Appends the functions of `.ARM.exidx`: its entries are two words, of which the first leads to where a function begins, as a
+/// distance from itself in the low 31 bits (Exception handling ABI for the Arm architecture, 6).
+fn unwound_on_arm<Header: FileHeader<Endian = Little>>(
+    file: &ElfFile<'_, Header>,
+    base: u64,
+    starts: &mut Vec<Start<'_>>,
+) {
+    let is_index = |section: &&Header::SectionHeader| section.sh_type(ENDIAN) == elf::SHT_ARM_EXIDX;
+    let Some(section) = file.sections.iter().find(is_index) else { return };
+    let Ok(bytes) = file.data(section) else { return };
+    let mut address: u64 = section.sh_addr(ENDIAN).into();
+    for [a, b, c, d, ..] in bytes.as_chunks::<8>().0 {
+        // The sign of the distance is its bit 30.
+        let distance = i64::from((i32::from_le_bytes([*a, *b, *c, *d]) << 1) >> 1);
+        let start = address.checked_add_signed(distance).and_then(|start| start.checked_sub(base));
+        starts.extend(start.map(Start::nameless));
+        address = address.saturating_add(8);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mapping_symbols_are_told_from_names() {
+        let mapping = ["$a", "$t", "$d", "$x", "$d.17", "$x.foo", "$xrv64i2p1"];
+        assert!(mapping.iter().all(|name| is_mapping(name.as_bytes())));
+        assert!(["$", "$ab", "a", "$s4main", "$z", "x.1"].iter().all(|name| !is_mapping(name.as_bytes())));
+    }
+}

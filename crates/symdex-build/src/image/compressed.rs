@@ -1,0 +1,58 @@
+//! Sections that are stored compressed.
+
+use std::io::{self, Read};
+
+/// How a section is compressed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Format {
+    Zlib,
+    Zstd,
+}
+
+/// The `size` bytes that `bytes` stand for.
+///
+/// # Errors
+///
+/// What is wrong: the size is above `limit`, the bytes do not decompress, or to another size.
+pub(super) fn decompress(format: Format, bytes: &[u8], size: u64, limit: u64) -> Result<Vec<u8>, String> {
+    if size > limit {
+        return Err(format!("{size} bytes once decompressed, {limit} are the most that is believed"));
+    }
+    let decompressed = match format {
+        Format::Zlib => read(flate2::read::ZlibDecoder::new(bytes), size),
+        Format::Zstd => zstd::stream::read::Decoder::with_buffer(bytes).and_then(|zstd| read(zstd, size)),
+    };
+    let decompressed = decompressed.map_err(|error| format!("does not decompress: {error}"))?;
+    if decompressed.len() as u64 != size {
+        return Err(format!("{} bytes once decompressed, {size} are stated", decompressed.len()));
+    }
+    Ok(decompressed)
+}
+
+/// At most `size` bytes.
+fn read(from: impl Read, size: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // Pages that are reserved and not written take no memory, so a false size costs nothing.
+    bytes.try_reserve_exact(usize::try_from(size).unwrap_or(usize::MAX))?;
+    from.take(size).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_stated_has_to_be_there() {
+        let text = b"debug information".repeat(100);
+        let packed = zstd::stream::encode_all(&text[..], 3).expect("compresses");
+        let size = text.len() as u64;
+        assert_eq!(decompress(Format::Zstd, &packed, size, size), Ok(text));
+        let error =
+            |bytes: &[u8], size, limit| decompress(Format::Zstd, bytes, size, limit).expect_err("wrong");
+        assert!(error(&packed, size, size - 1).contains("the most that is believed"));
+        assert!(error(&packed, size + 1, 1 << 20).contains("1700 bytes once decompressed, 1701 are stated"));
+        assert!(error(&packed[..9], size, 1 << 20).contains("does not decompress"));
+        assert!(decompress(Format::Zlib, &packed, size, 1 << 20).is_err());
+    }
+}
