@@ -56,6 +56,7 @@ pub fn build(
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Built, Error> {
     let mut problems = Problems::default();
+    image.missing.iter().for_each(|missing| problems.add(missing, 1));
     let units = Units::read(image, &mut problems);
     let mut warnings = Vec::new();
     if !image.has_dwarf() {

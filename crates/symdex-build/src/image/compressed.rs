@@ -29,6 +29,26 @@ pub(super) fn decompress(format: Format, bytes: &[u8], size: u64, limit: u64) ->
     Ok(decompressed)
 }
 
+/// The bytes that `bytes`, an xz stream, stand for.
+///
+/// # Errors
+///
+/// What is wrong: they are more than `limit`, or do not decompress.
+pub(super) fn decompress_xz(bytes: &[u8], limit: u64) -> Result<Vec<u8>, String> {
+    /// xz's highest level has a dictionary of 64 MiB; in KiB, with what the decoder itself needs.
+    const MEMORY: u32 = 65 << 10;
+    let mut decompressed = Vec::new();
+    let reader = lzma_rust2::XzReader::new_mem_limit(bytes, true, MEMORY);
+    reader
+        .take(limit.saturating_add(1))
+        .read_to_end(&mut decompressed)
+        .map_err(|error| format!("does not decompress: {error}"))?;
+    if decompressed.len() as u64 > limit {
+        return Err(format!("more than {limit} bytes once decompressed, which are the most that is believed"));
+    }
+    Ok(decompressed)
+}
+
 /// At most `size` bytes.
 fn read(from: impl Read, size: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();

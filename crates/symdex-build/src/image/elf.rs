@@ -1,6 +1,7 @@
 //! ELF: what its headers say of an image.
 
 use std::cell::Cell;
+use std::path::Path;
 
 use gimli::{EndianSlice, LittleEndian, SectionId};
 use object::read::elf::{
@@ -10,8 +11,9 @@ use object::{LittleEndian as Little, elf};
 use symdex::write::ImageInfo;
 use symdex::{Arch, ImageId, RowRule};
 
-use super::compressed::{Format, decompress};
-use super::{Image, executable, hash_id};
+use super::compressed::{Format, decompress, decompress_xz};
+use super::debug_link::with_debug_file;
+use super::{Image, executable, file_name, hash_id};
 use crate::companions::Companions;
 use crate::error::Error;
 use crate::symbols;
@@ -24,28 +26,48 @@ const PAGE_SIZE: u64 = 0x1000;
 pub(super) fn load<'d>(
     arch: &Arch,
     bytes: &'d [u8],
-    name: &str,
+    path: &Path,
     companions: &'d Companions,
 ) -> Result<Image<'d>, Error> {
     match bytes.get(4) {
-        Some(1) => load_class::<elf::FileHeader32<Little>>(arch, bytes, name, companions),
-        _ => load_class::<elf::FileHeader64<Little>>(arch, bytes, name, companions),
+        Some(1) => load_class::<elf::FileHeader32<Little>>(arch, bytes, path, companions),
+        _ => load_class::<elf::FileHeader64<Little>>(arch, bytes, path, companions),
     }
 }
 
 fn load_class<'d, Header: FileHeader<Endian = Little>>(
     arch: &Arch,
     bytes: &'d [u8],
-    name: &str,
+    path: &Path,
     companions: &'d Companions,
 ) -> Result<Image<'d>, Error> {
     let file = File::<Header>::parse(bytes)?;
+    let image = image(&file, arch, &file_name(path), companions)?;
+    if image.has_dwarf() {
+        return Ok(image);
+    }
+    Ok(with_debug_file(image, &file, arch, path, companions))
+}
+
+/// The image in `file` alone.
+pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
+    file: &File<'d, Header>,
+    arch: &Arch,
+    name: &str,
+    companions: &'d Companions,
+) -> Result<Image<'d>, Error> {
     let base = file.base();
     let executable = executable(file.code(), base);
     let section = |id: SectionId| file.debug_section(id.name(), companions);
     let dwarf = gimli::Dwarf::load(|id| section(id).map(|bytes| EndianSlice::new(bytes, LittleEndian)))?;
     let aranges = gimli::DebugAranges::new(section(SectionId::DebugAranges)?, LittleEndian);
-    let symbols = symbols::elf::read(&file, base, &executable, arch.is_arm32())?;
+    let mut starts = symbols::elf::starts(file, base, arch.is_arm32())?;
+    let mut missing = Vec::new();
+    match file.mini_debug_info(companions) {
+        Ok(Some(mini)) => starts.extend(symbols::elf::named_starts(&mini, base, arch.is_arm32())?),
+        Ok(None) => {}
+        Err(why) => missing.push(format!("the symbols in .gnu_debugdata cannot be read: {why}")),
+    }
     let info = ImageInfo {
         id: file.build_id().unwrap_or_else(|| file.hash_id()),
         image_name: name.to_owned(),
@@ -56,7 +78,9 @@ fn load_class<'d, Header: FileHeader<Endian = Little>>(
         row_rule: RowRule::Last,
         executable,
     };
-    Ok(Image { info, debug_size: bytes.len() as u64, bytes, dwarf, aranges, symbols, symbol_map: None })
+    let symbols = symbols::functions(&mut starts, &info.executable);
+    let (bytes, debug_size) = (file.bytes, file.bytes.len() as u64);
+    Ok(Image { info, debug_size, bytes, dwarf, aranges, starts, symbols, symbol_map: None, missing })
 }
 
 /// An ELF file that is linked.
@@ -69,7 +93,7 @@ pub(crate) struct File<'d, Header: FileHeader<Endian = Little>> {
 }
 
 impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
-    fn parse(bytes: &'d [u8]) -> Result<Self, Error> {
+    pub(super) fn parse(bytes: &'d [u8]) -> Result<Self, Error> {
         let malformed =
             |what: &'static str| move |error| Error::Malformed { what: format!("{what}: {error}") };
         let header = Header::parse(bytes).map_err(malformed("ELF header"))?;
@@ -183,6 +207,15 @@ impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
         Ok(companions.keep(decompressed))
     }
 
+    /// The ELF file in `.gnu_debugdata`, compressed by xz, that holds the symbols that were stripped from `.symtab`
+    /// ("MiniDebugInfo").
+    fn mini_debug_info(&self, companions: &'d Companions) -> Result<Option<Self>, String> {
+        let Some(section) = self.section(".gnu_debugdata") else { return Ok(None) };
+        let bytes = self.data(section).map_err(|error| error.to_string())?;
+        let bytes = decompress_xz(bytes, self.budget.get())?;
+        Self::parse(companions.keep(bytes)).map(Some).map_err(|error| error.to_string())
+    }
+
     /// The address that the image's first page is linked at: that of the lowest `PT_LOAD` segment, rounded down to a page, which is
     /// where the loader puts the page. 0 where nothing is loaded.
     fn base(&self) -> u64 {
@@ -209,7 +242,7 @@ impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
     }
 
     /// The build id: the descriptor of the note `NT_GNU_BUILD_ID`, in whatever section or segment of notes.
-    fn build_id(&self) -> Option<ImageId> {
+    pub(super) fn build_id(&self) -> Option<ImageId> {
         let in_sections =
             self.sections.iter().filter_map(|section| section.notes(ENDIAN, self.bytes).ok()?);
         let in_segments =

@@ -76,7 +76,7 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
     let dwarf =
         gimli::Dwarf::load(|id| debug_section(id).map(|bytes| EndianSlice::new(bytes, LittleEndian)))?;
     let aranges = debug_section(SectionId::DebugAranges)?;
-    let symbols = symbols::macho::read::<Mach>(&symbols::macho::Source {
+    let mut starts = symbols::macho::starts::<Mach>(&symbols::macho::Source {
         bytes,
         symtab: commands.symtab,
         function_starts: commands.function_starts,
@@ -87,7 +87,6 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
             .map(is_code)
             .collect(),
         base,
-        executable: &executable,
         thumb: arch.is_arm32(),
     })?;
     let info = ImageInfo {
@@ -101,7 +100,9 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
         executable,
     };
     let aranges = gimli::DebugAranges::new(aranges, LittleEndian);
-    Ok(Image { info, debug_size: bytes.len() as u64, bytes, dwarf, aranges, symbols, symbol_map: None })
+    let symbols = symbols::functions(&mut starts, &info.executable);
+    let (debug_size, missing) = (bytes.len() as u64, Vec::new());
+    Ok(Image { info, debug_size, bytes, dwarf, aranges, starts, symbols, symbol_map: None, missing })
 }
 
 /// Whether the file holds all of its debug information, be it read here or not (the last sections, the accelerator tables, are

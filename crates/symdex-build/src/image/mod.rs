@@ -1,6 +1,7 @@
 //! An image: one slice with its id, its addresses, its debug sections and its symbols.
 
 mod compressed;
+mod debug_link;
 mod elf;
 mod macho;
 
@@ -15,7 +16,7 @@ use crate::companions::Companions;
 use crate::error::Error;
 use crate::slice::Slice;
 use crate::symbol_map::SymbolMap;
-use crate::symbols::FunctionSymbol;
+use crate::symbols::{self, FunctionSymbol, Start};
 
 pub(crate) use self::elf::File as ElfFile;
 
@@ -37,10 +38,14 @@ pub struct Image<'d> {
     pub dwarf: gimli::Dwarf<Reader<'d>>,
     /// `.debug_aranges`; empty where there is none.
     pub(crate) aranges: gimli::DebugAranges<Reader<'d>>,
+    /// What the symbol table and others say of where functions start.
+    starts: Vec<Start<'d>>,
     /// Functions of the symbol table, sorted by address, one for each.
     pub symbols: Vec<FunctionSymbol<'d>>,
     /// What hidden names stand for.
     pub(crate) symbol_map: Option<&'d SymbolMap>,
+    /// What the file refers to and could not be had, in sentences.
+    pub(crate) missing: Vec<String>,
 }
 
 impl<'d> Image<'d> {
@@ -57,11 +62,35 @@ impl<'d> Image<'d> {
         companions: &'d Companions,
     ) -> Result<Self, Error> {
         let bytes = slice.bytes()?;
-        let name = path.as_ref().file_name().map(OsStr::to_string_lossy).unwrap_or_default();
         match bytes.first() {
-            Some(0x7f) => elf::load(&slice.arch, bytes, &name, companions),
-            _ => macho::load(&slice.arch, bytes, &name),
+            Some(0x7f) => elf::load(&slice.arch, bytes, path.as_ref(), companions),
+            _ => macho::load(&slice.arch, bytes, &file_name(path.as_ref())),
         }
+    }
+
+    /// Whether `other` is a file of the same image, one stripped of what the other has.
+    #[must_use]
+    pub fn goes_with(&self, other: &Self) -> bool {
+        let (own, others) = (&self.info, &other.info);
+        own.arch == others.arch && own.base == others.base && own.row_rule == others.row_rule
+    }
+
+    /// The image with what `other`, another file of it, has beside: the symbols of both, and the debug information of the one that
+    /// has more. It keeps its own name; a symbol map comes after this.
+    #[must_use]
+    pub fn with(mut self, other: Self) -> Self {
+        let size = |image: &Self| image.dwarf.debug_info.reader().len();
+        if size(&other) > size(&self) {
+            (self.dwarf, self.aranges, self.bytes) = (other.dwarf, other.aranges, other.bytes);
+            // What the file without debug information missed is found.
+            self.missing = other.missing;
+        } else if !self.has_dwarf() {
+            self.missing.extend(other.missing);
+        }
+        self.debug_size += other.debug_size;
+        self.starts.extend(other.starts);
+        self.symbols = symbols::functions(&mut self.starts, &self.info.executable);
+        self
     }
 
     /// The image with the names that `map` knows in the place of hidden ones.
@@ -128,6 +157,11 @@ fn executable(sections: impl IntoIterator<Item = (u64, u64)>, base: u64) -> Vec<
     });
     ranges.retain(|range| range.0 < range.1);
     ranges
+}
+
+/// The last part of `path`.
+fn file_name(path: &Path) -> String {
+    path.file_name().map(OsStr::to_string_lossy).unwrap_or_default().into_owned()
 }
 
 /// The id of an image that has none of its own: a hash of `bytes`.

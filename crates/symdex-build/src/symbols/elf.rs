@@ -5,35 +5,44 @@ use object::read::elf::{FileHeader, SectionHeader, Sym};
 use object::{LittleEndian as Little, elf};
 use rustc_hash::FxHashMap;
 
-use super::{FunctionSymbol, Start, functions};
+use super::Start;
 use crate::error::Error;
 use crate::image::ElfFile;
 
 const ENDIAN: Little = Little;
 
-/// The functions of the symbol tables `.symtab` and `.dynsym`, and those that only unwind information knows.
+/// The functions of the symbol tables, and those of the unwind information, which have no names.
 ///
 /// Most symbols state their size. One that does not ends where unwind information says, or where the next one begins.
-pub(crate) fn read<'d, Header: FileHeader<Endian = Little>>(
+pub(crate) fn starts<'d, Header: FileHeader<Endian = Little>>(
     file: &ElfFile<'d, Header>,
     base: u64,
-    executable: &[(u64, u64)],
     thumb: bool,
-) -> Result<Vec<FunctionSymbol<'d>>, Error> {
-    let mut starts = Vec::new();
-    for kind in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
-        named_starts(file, kind, base, thumb, &mut starts)?;
-    }
+) -> Result<Vec<Start<'d>>, Error> {
+    let mut starts = named_starts(file, base, thumb)?;
     unwound(file, base, &mut starts);
     unwound_on_arm(file, base, &mut starts);
-    Ok(functions(starts, executable))
+    Ok(starts)
+}
+
+/// The symbols of `.symtab` and `.dynsym` that name code.
+pub(crate) fn named_starts<'d, Header: FileHeader<Endian = Little>>(
+    file: &ElfFile<'d, Header>,
+    base: u64,
+    thumb: bool,
+) -> Result<Vec<Start<'d>>, Error> {
+    let mut starts = Vec::new();
+    for kind in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
+        in_table(file, kind, base, thumb, &mut starts)?;
+    }
+    Ok(starts)
 }
 
 /// Appends the symbols of one table that name code.
 ///
 /// Of several at one address those that state a size come first, then those that are marked as functions, then global before weak
 /// before local ones.
-fn named_starts<'d, Header: FileHeader<Endian = Little>>(
+fn in_table<'d, Header: FileHeader<Endian = Little>>(
     file: &ElfFile<'d, Header>,
     kind: elf::SectionType,
     base: u64,

@@ -3,39 +3,38 @@
 use object::read::macho::{MachHeader, Nlist};
 use object::{Endianness, macho};
 
-use super::{FunctionSymbol, Start, functions};
+use super::Start;
 use crate::error::Error;
 use crate::symbol_map::is_hidden;
 
 /// What the symbol table is read from.
-pub(crate) struct Source<'a, 'd, E: object::Endian> {
+pub(crate) struct Source<'d, E: object::Endian> {
     pub(crate) bytes: &'d [u8],
     pub(crate) symtab: Option<&'d macho::SymtabCommand<E>>,
     pub(crate) function_starts: Option<&'d macho::LinkeditDataCommand<E>>,
     /// For each section, in the order symbols number them from 1, whether it holds code.
     pub(crate) executable_sections: Vec<bool>,
     pub(crate) base: u64,
-    pub(crate) executable: &'a [(u64, u64)],
     /// Whether bit 0 of a function start is the Thumb flag.
     pub(crate) thumb: bool,
 }
 
-/// The functions of the symbol table.
+/// The functions of the symbol table and of `LC_FUNCTION_STARTS`.
 ///
 /// Symbols carry no size: a function ends where the next symbol or the next entry of `LC_FUNCTION_STARTS` begins, at
 /// the latest with its section.
-pub(crate) fn read<'d, Mach: MachHeader<Endian = Endianness>>(
-    source: &Source<'_, 'd, Endianness>,
-) -> Result<Vec<FunctionSymbol<'d>>, Error> {
+pub(crate) fn starts<'d, Mach: MachHeader<Endian = Endianness>>(
+    source: &Source<'d, Endianness>,
+) -> Result<Vec<Start<'d>>, Error> {
     let mut starts = named_starts::<Mach>(source)?;
     starts.extend(function_starts(source).into_iter().map(Start::nameless));
-    Ok(functions(starts, source.executable))
+    Ok(starts)
 }
 
 /// Symbols that name code. Of several at one address the external ones come first, assembler temporaries last,
 /// then the smaller name.
 fn named_starts<'d, Mach: MachHeader<Endian = Endianness>>(
-    source: &Source<'_, 'd, Endianness>,
+    source: &Source<'d, Endianness>,
 ) -> Result<Vec<Start<'d>>, Error> {
     const ENDIAN: Endianness = Endianness::Little;
     let Some(symtab) = source.symtab else { return Ok(Vec::new()) };
@@ -80,7 +79,7 @@ fn named_starts<'d, Mach: MachHeader<Endian = Endianness>>(
 
 /// The image offsets in `LC_FUNCTION_STARTS`; none where the list is not in the file, as in dSYMs that keep the command of the
 /// binary and drop what it points at.
-fn function_starts(source: &Source<'_, '_, Endianness>) -> Vec<u64> {
+fn function_starts(source: &Source<'_, Endianness>) -> Vec<u64> {
     // Offsets count from __TEXT, whose address is the base.
     let starts =
         source.function_starts.map(|command| command.function_starts(Endianness::Little, source.bytes, 0));

@@ -45,15 +45,16 @@ impl Start<'_> {
     }
 }
 
-/// The functions that begin at `starts`, one for each address, sorted; only those in `executable` sections.
+/// The functions that begin at `starts`, which are sorted, one for each address; only those in `executable` sections.
 ///
 /// A function without a stated end reaches to the next start, at the latest to the end of its section. Inside of a function whose
 /// end a symbol states, starts without one are labels, and begin no function.
 pub(crate) fn functions<'d>(
-    mut starts: Vec<Start<'d>>,
+    starts: &mut Vec<Start<'d>>,
     executable: &[(u64, u64)],
 ) -> Vec<FunctionSymbol<'d>> {
     starts.sort_unstable();
+    starts.dedup();
     let mut functions: Vec<FunctionSymbol<'d>> = Vec::new();
     // The end of what the functions so far, and what unwind information, state to cover.
     let (mut named_end, mut unwind_end) = (0, 0);

@@ -40,6 +40,9 @@ pub(crate) struct Args {
     /// A symbol map, <UUID>.bcsymbolmap, or a folder of them, for names that a build from bitcode has hidden; may be repeated
     #[arg(long, value_name = "FILE|DIR")]
     symbol_map: Vec<PathBuf>,
+    /// A folder of debug files, such as /usr/lib/debug, for ELF files that were stripped; may be repeated
+    #[arg(long, value_name = "DIR")]
+    debug_dir: Vec<PathBuf>,
     /// Compare every answer of an index with its debug file before it is published; one that is not right is not published
     #[arg(long)]
     verify: bool,
@@ -150,7 +153,7 @@ fn finish(file: &Path, slice: &Slice<'_>, work: &Work<'_>) -> Result<Finished, F
         let Failure { kind, message } = Failure::debug_file(file, &error);
         Failure { kind, message: format!("{message} ({} slice{what})", slice.arch.name) }
     };
-    let companions = Companions::default();
+    let companions = Companions::new(work.args.debug_dir.clone());
     let image = Image::load(slice, file, &companions).map_err(|error| failed(error, ""))?;
     let map = work.maps.of(&image.info.id, file).map_err(|error| failed(error, ""))?;
     let image = match &map {

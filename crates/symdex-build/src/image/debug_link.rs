@@ -1,0 +1,79 @@
+//! The debug file that a stripped ELF file was parted from.
+
+use std::path::Path;
+
+use object::LittleEndian as Little;
+use object::read::elf::FileHeader;
+use symdex::Arch;
+
+use super::elf::{self, File};
+use super::{Image, file_name};
+use crate::companions::Companions;
+
+/// What `.gnu_debuglink` says: a file's name, and the CRC-32 of its bytes.
+struct DebugLink<'d> {
+    name: &'d [u8],
+    crc: u32,
+}
+
+impl<'d> DebugLink<'d> {
+    /// The name ends with a zero byte and is filled up to a multiple of four bytes; the checksum is behind it.
+    fn parse(section: &'d [u8]) -> Option<Self> {
+        let (text, crc) = section.split_last_chunk::<4>()?;
+        let name = text.split(|byte| *byte == 0).next().filter(|name| !name.is_empty())?;
+        Some(Self { name, crc: u32::from_le_bytes(*crc) })
+    }
+}
+
+/// `image`, which is of the file at `path` and has no debug information, with that of its debug file: found by the build id in the
+/// debug folders, or by `.gnu_debuglink`. Where a debug file is referred to and not found, the image says so.
+pub(super) fn with_debug_file<'d, Header: FileHeader<Endian = Little>>(
+    mut image: Image<'d>,
+    file: &File<'d, Header>,
+    arch: &Arch,
+    path: &Path,
+    companions: &'d Companions,
+) -> Image<'d> {
+    let id = file.build_id();
+    let link = file.section(".gnu_debuglink").and_then(|section| file.data(section).ok());
+    let link = link.and_then(DebugLink::parse);
+    for candidate in id.iter().flat_map(|id| companions.by_build_id(id)) {
+        match debug_file::<Header>(&candidate, arch, companions) {
+            Some((other, bytes)) if bytes.build_id() == id && image.goes_with(&other) => {
+                return image.with(other);
+            }
+            _ => {}
+        }
+    }
+    let Some(link) = link else { return image };
+    let name = String::from_utf8_lossy(link.name).into_owned();
+    // Only a name: a path could lead anywhere.
+    let by_name = Path::new(&name).file_name().map(|name| companions.by_name(path, Path::new(name)));
+    for candidate in by_name.into_iter().flatten().filter(|candidate| candidate != path) {
+        let Some((other, bytes)) = debug_file::<Header>(&candidate, arch, companions) else { continue };
+        let is_it = match (&id, bytes.build_id()) {
+            (Some(id), Some(other)) => *id == other,
+            _ => crc32fast::hash(bytes.bytes) == link.crc,
+        };
+        if is_it && image.goes_with(&other) {
+            return image.with(other);
+        }
+    }
+    let wanted = match id {
+        Some(id) => format!("build id {id}"),
+        None => format!("CRC-32 {:08x}", link.crc),
+    };
+    image.missing.push(format!("the debug file {name} ({wanted}) is not found: give its folder with --debug-dir"));
+    image
+}
+
+/// The image in the file at `path`, and the file; `None` where there is none or it cannot be read.
+fn debug_file<'d, Header: FileHeader<Endian = Little>>(
+    path: &Path,
+    arch: &Arch,
+    companions: &'d Companions,
+) -> Option<(Image<'d>, File<'d, Header>)> {
+    let file = File::<Header>::parse(companions.open(path).ok()?).ok()?;
+    let image = elf::image(&file, arch, &file_name(path), companions).ok()?;
+    Some((image, file))
+}
