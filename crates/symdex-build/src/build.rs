@@ -9,6 +9,7 @@ use symdex::{BuildOptions, Counts, Table};
 
 use crate::dwarf::{Piece, UnitRange, UnitRanges, Units, unit_ranges};
 use crate::error::Error;
+use crate::flatten::{Interval, Stretch, flatten};
 use crate::image::Image;
 use crate::merge::{ChunkJob, Merge, OutOfOrder, Pools};
 use crate::pools::{Pool, dictionary};
@@ -201,17 +202,23 @@ fn symbol_ranges<'d>(image: &Image<'d>) -> UnitRanges<'d> {
     let mut unit = UnitRanges::default();
     for (number, symbol) in (0u32..).zip(&image.symbols) {
         let (start, end) = (symbol.start, symbol.end);
-        let piece = Id32::new(u64::from(number));
         let name = symbol.name.and_then(|name| {
             unit.names.push(name.into());
             Id32::new(unit.names.len() as u64 - 1)
         });
         unit.locs.push(Loc { parent: None, name, file: None, line: None });
-        unit.ranges.push(UnitRange { start, end, piece, exact: number, statement: number });
         let rank = (start, std::cmp::Reverse(end - start), false, std::cmp::Reverse(0));
         unit.pieces.push(Piece { start, end, function: number, rank });
     }
     unit.functions = u32::try_from(image.symbols.len()).unwrap_or(u32::MAX);
+    // In ELF, symbols may lie in each other.
+    let interval = |piece: &Piece| Interval { start: piece.start, end: piece.end, priority: piece.rank };
+    let intervals: Vec<_> = unit.pieces.iter().map(interval).collect();
+    for Stretch { start, end, owner } in flatten(&intervals) {
+        let piece = Id32::new(owner as u64);
+        let number = unit.pieces[owner].function;
+        unit.ranges.push(UnitRange { start, end, piece, exact: number, statement: number });
+    }
     unit
 }
 

@@ -62,7 +62,13 @@ impl Companions {
 
 impl std::fmt::Debug for Companions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Companions({:?}, {} buffers, {} files)", self.debug_dirs, self.buffers.len(), self.maps.len())
+        write!(
+            f,
+            "Companions({:?}, {} buffers, {} files)",
+            self.debug_dirs,
+            self.buffers.len(),
+            self.maps.len()
+        )
     }
 }
 

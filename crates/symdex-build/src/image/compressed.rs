@@ -44,7 +44,9 @@ pub(super) fn decompress_xz(bytes: &[u8], limit: u64) -> Result<Vec<u8>, String>
         .read_to_end(&mut decompressed)
         .map_err(|error| format!("does not decompress: {error}"))?;
     if decompressed.len() as u64 > limit {
-        return Err(format!("more than {limit} bytes once decompressed, which are the most that is believed"));
+        return Err(format!(
+            "more than {limit} bytes once decompressed, which are the most that is believed"
+        ));
     }
     Ok(decompressed)
 }

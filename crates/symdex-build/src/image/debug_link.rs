@@ -63,7 +63,9 @@ pub(super) fn with_debug_file<'d, Header: FileHeader<Endian = Little>>(
         Some(id) => format!("build id {id}"),
         None => format!("CRC-32 {:08x}", link.crc),
     };
-    image.missing.push(format!("the debug file {name} ({wanted}) is not found: give its folder with --debug-dir"));
+    image
+        .missing
+        .push(format!("the debug file {name} ({wanted}) is not found: give its folder with --debug-dir"));
     image
 }
 

@@ -1,8 +1,9 @@
-//! Debug files made up in memory: Mach-O files with DWARF 2 to 5, byte by byte, so that they may state anything.
+//! Debug files made up in memory: Mach-O and ELF files with DWARF 2 to 5, byte by byte, so that they may state anything.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 mod answers;
 mod dwarf;
+mod elf;
 mod macho;
 mod unit;
 
@@ -10,6 +11,8 @@ use gimli::constants::{self as dw, DwAt, DwTag};
 
 #[allow(unused_imports, reason = "each test file uses some of them")]
 pub(crate) use answers::{answers, built, image_answers, peer};
+#[allow(unused_imports, reason = "each test file uses some of them")]
+pub(crate) use elf::{Elf, ElfSection, ElfSymbol};
 #[allow(unused_imports, reason = "each test file uses some of them")]
 pub(crate) use macho::{CODE_FLAGS, MachO, Section, Symbol};
 pub(crate) use unit::Unit;
@@ -28,6 +31,11 @@ pub(crate) fn debug_file(units: &[Unit], symbols: &[(&str, u64)]) -> Vec<u8> {
 pub(crate) fn macho(units: &[Unit], symbols: &[(&str, u64)]) -> MachO {
     let symbols = symbols.iter().map(|(name, offset)| Symbol::function(name, BASE + offset)).collect();
     MachO { debug: dwarf::sections(units).0, symbols, ..MachO::default() }
+}
+
+/// The debug sections of `units`, under the names that Mach-O has for them.
+pub(crate) fn debug_sections(units: &[Unit]) -> Vec<(&'static str, Vec<u8>)> {
+    dwarf::sections(units).0
 }
 
 /// Where the header of each unit lies in `.debug_info`.

@@ -1,0 +1,371 @@
+//! The traps of TRAPS.md that ELF has: symbols, ids, rows at one address, compressed sections, files of one image in parts.
+
+mod debug_file;
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use debug_file::{BASE, Die, Elf, ElfSection, ElfSymbol, Unit, answers, debug_sections, image_answers};
+use object::elf;
+use symdex::Table::{Dwarf, SymbolTable};
+use symdex_build::{Companions, Image, slices};
+
+fn symbols(elf: &Elf) -> Vec<String> {
+    answers(&elf.bytes(), SymbolTable)
+}
+
+fn of(symbols: &[ElfSymbol]) -> Elf {
+    Elf { symbols: symbols.to_vec(), ..Elf::default() }
+}
+
+fn function(name: &'static str, start: u64, size: u64) -> ElfSymbol {
+    ElfSymbol::function(name, start, size)
+}
+
+fn id(file: &[u8]) -> String {
+    let companions = Companions::default();
+    let image = Image::load(&slices(file).expect("an ELF file")[0], "made-up", &companions).expect("loads");
+    image.info.id.to_string()
+}
+
+/// A file at [`BASE`] with a function, lines and their debug information.
+fn with_dwarf() -> Elf {
+    let unit = Unit::new((0x1000, 0x1100)).child(Die::function("f", (0x1000, 0x1100)));
+    let unit = unit.sequence(&[(0x1000, 1, 5, true), (0x1010, 1, 6, true)], 0x1100);
+    let symbols = vec![function("f", BASE + 0x1000, 0x100), function("g", BASE + 0x1200, 0x20)];
+    Elf { base: BASE, symbols, ..Elf::default() }.debug(debug_sections(&[unit]))
+}
+
+const LINES: [&str; 2] = ["1000..1010 f a.c:5", "1010..1100 f a.c:6"];
+
+#[test]
+fn trap_28_a_symbol_reaches_as_far_as_it_says() {
+    let elf =
+        of(&[function("f", 0x1000, 0x40), function("g", 0x1100, 0x10), function("last", 0x2ff0, 0x100)]);
+    assert_eq!(symbols(&elf), ["1000..1040 f", "1100..1110 g", "2ff0..3000 last"]);
+}
+
+#[test]
+fn trap_28_a_symbol_without_a_size_reaches_to_the_next_one() {
+    let elf = of(&[function("f", 0x1000, 0), function("g", 0x1100, 0), function("h", 0x1200, 0x10)]);
+    assert_eq!(symbols(&elf), ["1000..1100 f", "1100..1200 g", "1200..1210 h"]);
+}
+
+#[test]
+fn trap_4_symbols_in_symbols_hide_them_and_no_more() {
+    let elf = of(&[function("outer", 0x1000, 0x100), function("inner", 0x1040, 0x10)]);
+    assert_eq!(symbols(&elf), ["1000..1040 outer", "1040..1050 inner", "1050..1100 outer"]);
+}
+
+#[test]
+fn trap_28_labels_in_functions_begin_none() {
+    let label = function("loop", 0x1040, 0).kind(elf::STT_NOTYPE);
+    let entry = function("_start", 0x1200, 0).kind(elf::STT_NOTYPE);
+    assert_eq!(
+        symbols(&of(&[function("f", 0x1000, 0x100), label, entry])),
+        ["1000..1100 f", "1200..3000 _start"]
+    );
+}
+
+#[test]
+fn trap_28_what_is_no_code_of_the_image_is_no_function() {
+    let elf = of(&[
+        function("f", 0x1000, 0x10),
+        function("data", 0x1100, 0x10).kind(elf::STT_OBJECT),
+        function("a.c", 0x1200, 0).kind(elf::STT_FILE),
+        ElfSymbol { section: 0, ..function("imported", 0x1300, 0x10) },
+        ElfSymbol { section: elf::SHN_ABS.0, ..function("absolute", 0x1400, 0x10) },
+        function("resolver", 0x1500, 0x10).kind(elf::STT_GNU_IFUNC),
+        function("outside", 0x5000, 0x10),
+    ]);
+    assert_eq!(symbols(&elf), ["1000..1010 f", "1500..1510 resolver"]);
+}
+
+#[test]
+fn trap_28_thumb_functions_begin_at_even_addresses_and_mapping_symbols_name_nothing() {
+    let mapping = |name, at| function(name, at, 0).kind(elf::STT_NOTYPE).binding(elf::STB_LOCAL);
+    let all = [
+        function("thumb", 0x1001, 0x10),
+        function("arm", 0x1020, 0x10),
+        mapping("$t", 0x1000),
+        mapping("$a.1", 0x1020),
+    ];
+    let elf = Elf { machine: elf::EM_ARM, is_64_bit: false, ..of(&all) };
+    assert_eq!(symbols(&elf), ["1000..1010 thumb", "1020..1030 arm"]);
+}
+
+#[test]
+fn trap_8_parts_of_functions_keep_their_own_names() {
+    let elf = of(&[
+        function("f", 0x1000, 0x10),
+        function("f.cold", 0x1100, 0x10),
+        function("g.part.0", 0x1200, 0x10),
+    ]);
+    assert_eq!(symbols(&elf), ["1000..1010 f", "1100..1110 f.cold", "1200..1210 g.part.0"]);
+}
+
+#[test]
+fn trap_5_of_names_at_one_address_the_same_one_counts_in_any_order() {
+    let mut all = vec![
+        function("local", 0x1000, 0x10).binding(elf::STB_LOCAL),
+        function("weak", 0x1000, 0x10).binding(elf::STB_WEAK),
+        function("global_b", 0x1000, 0x10),
+        function("global_a", 0x1000, 0x10),
+        function("a_label", 0x1000, 0),
+    ];
+    for _ in 0..all.len() {
+        all.rotate_left(1);
+        let file = of(&all).bytes();
+        let companions = Companions::default();
+        let image = Image::load(&slices(&file).expect("an ELF file")[0], "x", &companions).expect("loads");
+        let [symbol] = &image.symbols[..] else { panic!("one function: {:?}", image.symbols) };
+        assert_eq!((symbol.start, symbol.end, symbol.name), (0x1000, 0x1010, Some(&b"global_a"[..])));
+        assert_eq!(symbol.aliases, [&b"global_b"[..], b"weak", b"local", b"a_label"]);
+    }
+}
+
+#[test]
+fn a_stripped_file_has_its_dynamic_symbols() {
+    let dynamic = Elf { dynamic_symbols: vec![function("exported", 0x1000, 0x20)], ..Elf::default() };
+    assert_eq!(symbols(&dynamic), ["1000..1020 exported"]);
+    let both = Elf { symbols: vec![function("static", 0x1100, 0x20)], ..dynamic };
+    assert_eq!(symbols(&both), ["1000..1020 exported", "1100..1120 static"]);
+}
+
+/// `.eh_frame` at 0x3800 with a function of 0x40 bytes at each of `starts`.
+fn eh_frame(starts: &[u64]) -> ElfSection {
+    let address = 0x3800;
+    // Version 1, "zR", factors, return register, and addresses as distances of four bytes from themselves.
+    let common = [&12u32.to_le_bytes()[..], &[0; 4], &[1], b"zR\0", &[1, 0x78, 30, 1, 0x1b]].concat();
+    let mut bytes = [&(common.len() as u32 - 3).to_le_bytes()[..], &common[4..], &[0; 1]].concat();
+    for start in starts {
+        let at = bytes.len() as u32;
+        let distance = (*start as i64 - (address + i64::from(at) + 8)) as i32;
+        bytes.extend([16, at + 4].map(u32::to_le_bytes).concat());
+        bytes.extend([&distance.to_le_bytes()[..], &0x40u32.to_le_bytes(), &[0; 4]].concat());
+    }
+    bytes.extend([0; 4]);
+    let (name, kind, address) = (".eh_frame".to_owned(), elf::SHT_PROGBITS.0, address as u64);
+    ElfSection { name, kind, flags: 2, address, bytes }
+}
+
+#[test]
+fn unwind_information_ends_functions_without_a_size_and_makes_those_without_a_name() {
+    let named = of(&[function("sizeless", 0x1000, 0), function("sized", 0x1100, 0x20)]);
+    let elf = Elf { sections: vec![eh_frame(&[0x1000, 0x1100, 0x1200])], ..named };
+    assert_eq!(symbols(&elf), ["1000..1040 sizeless", "1100..1120 sized", "1200..1240 -"]);
+}
+
+#[test]
+fn the_unwind_index_of_arm_makes_functions_too() {
+    // Two entries: distances of 31 bits from themselves.
+    let bytes = [0x1000u32, 0x1100].iter().zip([0x3800u32, 0x3808]).flat_map(|(start, at)| {
+        [(start.wrapping_sub(at) & 0x7fff_ffff).to_le_bytes(), 1u32.to_le_bytes()].concat()
+    });
+    let index = ElfSection {
+        name: ".ARM.exidx".to_owned(),
+        kind: 0x7000_0001,
+        flags: 2,
+        address: 0x3800,
+        bytes: bytes.collect(),
+    };
+    let elf = of(&[function("named", 0x1001, 0)]);
+    let elf = Elf { machine: elf::EM_ARM, is_64_bit: false, sections: vec![index], ..elf };
+    assert_eq!(symbols(&elf), ["1000..1100 named", "1100..3000 -"]);
+}
+
+#[test]
+fn offsets_count_from_the_lowest_loaded_page() {
+    let elf = Elf { base: 0x40_0000, ..of(&[function("f", 0x40_1000, 0x10)]) };
+    assert_eq!(symbols(&elf), ["1000..1010 f"]);
+}
+
+#[test]
+fn an_image_without_a_build_id_has_the_id_of_its_code() {
+    assert_eq!(id(&Elf::default().bytes()), "07".repeat(20));
+    let whole = Elf { build_id: None, ..of(&[function("f", 0x1000, 0x10)]) };
+    let stripped = Elf { symbols: Vec::new(), ..whole.clone() };
+    let other = Elf { code: Some(0xcc), ..whole.clone() };
+    assert!(id(&whole.bytes()).starts_with("h-"));
+    assert_eq!(id(&whole.bytes()), id(&stripped.bytes()));
+    assert_ne!(id(&whole.bytes()), id(&other.bytes()));
+}
+
+#[test]
+fn trap_20_of_rows_at_one_address_the_last_counts() {
+    let unit = Unit::new((0x1000, 0x1100)).child(Die::function("f", (0x1000, 0x1100)));
+    let unit = unit.sequence(&[(0x1000, 1, 5, true), (0x1000, 1, 6, true), (0x1010, 1, 7, true)], 0x1100);
+    let elf = Elf { base: BASE, ..Elf::default() }.debug(debug_sections(&[unit]));
+    assert_eq!(answers(&elf.bytes(), Dwarf), ["1000..1010 f a.c:6", "1010..1100 f a.c:7"]);
+}
+
+fn zlib(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(bytes).expect("compresses");
+    encoder.finish().expect("compresses")
+}
+
+/// Every debug section as `compress` has it, marked as compressed by this method.
+fn compressed(elf: &Elf, method: u32, compress: impl Fn(&[u8]) -> Vec<u8>) -> Elf {
+    let mut elf = elf.clone();
+    for section in elf.sections.iter_mut().filter(|section| section.name.starts_with(".debug_")) {
+        section.flags |= 0x800;
+        let size = section.bytes.len() as u64;
+        let header = [&method.to_le_bytes()[..], &[0; 4], &size.to_le_bytes(), &1u64.to_le_bytes()];
+        section.bytes = [header.concat(), compress(&section.bytes)].concat();
+    }
+    elf
+}
+
+#[test]
+fn trap_17_compressed_sections_answer_alike() {
+    let elf = with_dwarf();
+    assert_eq!(answers(&elf.bytes(), Dwarf), LINES);
+    let zstd = |bytes: &[u8]| zstd::stream::encode_all(bytes, 3).expect("compresses");
+    assert_eq!(answers(&compressed(&elf, 1, zlib).bytes(), Dwarf), LINES);
+    assert_eq!(answers(&compressed(&elf, 2, zstd).bytes(), Dwarf), LINES);
+    let mut gnu = elf;
+    for section in gnu.sections.iter_mut().filter(|section| section.name.starts_with(".debug_")) {
+        section.name = section.name.replace(".debug", ".zdebug");
+        let size = (section.bytes.len() as u64).to_be_bytes();
+        section.bytes = [&b"ZLIB"[..], &size, &zlib(&section.bytes)].concat();
+    }
+    assert_eq!(answers(&gnu.bytes(), Dwarf), LINES);
+}
+
+#[test]
+fn sections_that_claim_too_much_are_refused() {
+    let claims = |size: u64| {
+        let mut elf = compressed(&with_dwarf(), 1, zlib);
+        elf.sections.iter_mut().for_each(|section| section.bytes[8..16].copy_from_slice(&size.to_le_bytes()));
+        error(&elf.bytes())
+    };
+    assert!(claims(8 << 30).contains("8589934592 bytes once decompressed"), "{}", claims(8 << 30));
+    assert!(claims(1 << 20).contains("1048576 are stated"));
+    let unknown = compressed(&with_dwarf(), 9, zlib);
+    assert!(error(&unknown.bytes()).contains("method 9"));
+}
+
+fn error(file: &[u8]) -> String {
+    let slice = slices(file).expect("an ELF file").remove(0);
+    let companions = Companions::default();
+    Image::load(&slice, "made-up", &companions).expect_err("not loaded").to_string()
+}
+
+#[test]
+fn files_that_are_cut_or_not_linked_say_so() {
+    let whole = with_dwarf().bytes();
+    for end in (64..whole.len()).step_by(7) {
+        assert!(error(&whole[..end]).contains("cut short"), "{end}: {}", error(&whole[..end]));
+    }
+    assert!(error(&Elf { kind: elf::ET_REL, ..with_dwarf() }.bytes()).contains("object file"));
+    assert!(error(&Elf { kind: elf::ET_CORE, ..with_dwarf() }.bytes()).contains("core dump"));
+}
+
+/// What the file at `path` answers from its debug information, and what its index says is missing.
+fn found(path: &Path, companions: &Companions) -> (Vec<String>, Vec<String>) {
+    let file = fs::read(path).expect("readable");
+    let image = Image::load(&slices(&file).expect("an ELF file")[0], path, companions).expect("loads");
+    let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
+    let partial = &symdex::Index::open(built.bytes).expect("just written").metadata().partial.clone();
+    (image_answers(&image, Dwarf), partial.iter().map(|partial| partial.reason.clone()).collect())
+}
+
+/// `.gnu_debuglink`: a name, zeros up to a multiple of four, and a checksum.
+fn debug_link(name: &str, of: &[u8]) -> Vec<u8> {
+    let mut bytes = name.as_bytes().to_vec();
+    bytes.resize((name.len() / 4 + 1) * 4, 0);
+    [bytes, crc32fast::hash(of).to_le_bytes().to_vec()].concat()
+}
+
+#[test]
+fn trap_17_a_stripped_file_finds_its_debug_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let debug = Elf { code: None, ..with_dwarf() };
+    let stripped = Elf { sections: Vec::new(), symbols: Vec::new(), ..with_dwarf() };
+    for build_id in [Some(vec![7; 20]), None] {
+        let debug = Elf { build_id: build_id.clone(), ..debug.clone() }.bytes();
+        let stripped =
+            Elf { build_id, ..stripped.clone() }.section(".gnu_debuglink", debug_link("a.debug", &debug));
+        let path = folder.path().join("liba.so");
+        fs::write(&path, stripped.bytes()).expect("written");
+
+        let (answers, missing) = found(&path, &Companions::default());
+        assert_eq!(answers, [""; 0]);
+        assert!(missing[0].contains("the debug file a.debug ("), "{missing:?}");
+        for beside in ["a.debug", ".debug/a.debug"] {
+            let beside = folder.path().join(beside);
+            fs::create_dir_all(beside.parent().expect("a folder")).expect("a folder");
+            fs::write(&beside, &debug).expect("written");
+            assert_eq!(found(&path, &Companions::default()), (LINES.map(str::to_owned).into(), Vec::new()));
+            // One of another build, or of the same name, is not taken.
+            let other = Elf { build_id: Some(vec![8; 20]), ..Elf::default() }.bytes();
+            fs::write(&beside, other).expect("written");
+            assert_eq!(found(&path, &Companions::default()).0, [""; 0]);
+            fs::remove_file(&beside).expect("there");
+        }
+    }
+}
+
+#[test]
+fn a_stripped_file_finds_its_debug_file_by_build_id() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("liba.so");
+    fs::write(&path, Elf { sections: Vec::new(), symbols: Vec::new(), ..with_dwarf() }.bytes())
+        .expect("written");
+    let debug = folder.path().join(format!("debug/.build-id/07/{}.debug", "07".repeat(19)));
+    fs::create_dir_all(debug.parent().expect("a folder")).expect("a folder");
+    fs::write(&debug, Elf { code: None, ..with_dwarf() }.bytes()).expect("written");
+    let companions = Companions::new(vec![folder.path().join("debug")]);
+    assert_eq!(found(&path, &companions), (LINES.map(str::to_owned).into(), Vec::new()));
+    assert_eq!(found(&path, &Companions::default()).0, [""; 0]);
+}
+
+#[test]
+fn trap_17_mini_debug_info_has_the_symbols_that_were_stripped() {
+    let mini = of(&[function("hidden", 0x1000, 0x20)]).bytes();
+    let mut packed =
+        lzma_rust2::XzWriter::new(Vec::new(), lzma_rust2::XzOptions::with_preset(1)).expect("options");
+    packed.write_all(&mini).expect("compresses");
+    let packed = packed.finish().expect("compresses");
+    let dynamic = Elf { dynamic_symbols: vec![function("exported", 0x1100, 0x20)], ..Elf::default() };
+    let elf = dynamic.clone().section(".gnu_debugdata", packed.clone());
+    assert_eq!(symbols(&elf), ["1000..1020 hidden", "1100..1120 exported"]);
+
+    let broken = dynamic.section(".gnu_debugdata", packed[..40].to_vec());
+    assert_eq!(symbols(&broken), ["1100..1120 exported"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("liba.so");
+    fs::write(&path, broken.bytes()).expect("written");
+    let missing = found(&path, &Companions::default()).1;
+    assert!(missing[0].contains(".gnu_debugdata"), "{missing:?}");
+}
+
+#[test]
+fn two_files_of_one_image_make_one() {
+    let (debug, stripped) = (
+        Elf { code: None, ..with_dwarf() }.bytes(),
+        Elf {
+            base: BASE,
+            dynamic_symbols: vec![function("exported", BASE + 0x2000, 0x20)],
+            ..Elf::default()
+        }
+        .bytes(),
+    );
+    let companions = Companions::default();
+    let image = |file| {
+        let slice = slices(file).expect("an ELF file").remove(0);
+        Image::load(&slice, "made-up", &companions).expect("loads")
+    };
+    for (one, other) in [(&debug, &stripped), (&stripped, &debug)] {
+        let (one, other) = (image(one), image(other));
+        assert!(one.goes_with(&other));
+        let both = one.with(other);
+        assert_eq!(image_answers(&both, Dwarf), LINES);
+        assert_eq!(
+            image_answers(&both, SymbolTable),
+            ["1000..1100 f", "1200..1220 g", "2000..2020 exported"]
+        );
+    }
+}
