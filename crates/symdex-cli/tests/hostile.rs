@@ -1,0 +1,80 @@
+//! The hostile files of the corpora, which abort or hang most other tools: they are part of the corpora, not of the repository;
+//! without them these tests say so.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::folder;
+
+/// The folder `malformed` of the corpora, unpacked into `root`; `None` where there are no corpora.
+fn malformed(root: &Path) -> Option<PathBuf> {
+    let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpora");
+    if !corpora.join("unpack").exists() {
+        eprintln!("not tested on hostile files: {} is missing", corpora.display());
+        return None;
+    }
+    let unpacked = Command::new(corpora.join("unpack")).arg("-d").arg(root).arg("malformed").status();
+    assert!(unpacked.expect("sh").success(), "unpack needs zstd and tar");
+    Some(root.join("malformed"))
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder");
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    files.sort();
+    files
+}
+
+/// `symdex` with at most 512 MB of memory and two minutes of one core: what takes more is killed, and so fails the test.
+#[cfg(target_os = "linux")]
+fn limited(arguments: &[&str]) -> std::process::Output {
+    let symdex = env!("CARGO_BIN_EXE_symdex");
+    let script = r#"ulimit -v 524288; ulimit -t 120; exec "$0" "$@""#;
+    Command::new("sh").args(["-c", script, symdex]).args(arguments).output().expect("sh")
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn hostile_files_become_whole_indexes_or_errors() {
+    let root = folder();
+    let Some(malformed) = malformed(root.path()) else { return };
+    let mut built = 0;
+    for file in files(&malformed.join("synthetic")) {
+        let (out, name) = (root.path().join("indexes"), file.display());
+        let arguments =
+            ["build", "--jobs", "2", &file.to_string_lossy(), "-o", &out.to_string_lossy(), "--json"];
+        let output = limited(&arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        match output.status.code() {
+            Some(0) => built += 1,
+            Some(4) => assert!(said.contains("malformed debug file"), "{name}: {said}"),
+            code => panic!("{name}: {code:?} {said}"),
+        }
+        if output.status.success() {
+            let index = files(&out).pop().expect("an index");
+            common::symdex(["verify".as_ref(), index.as_os_str()]).ok();
+            std::fs::remove_dir_all(&out).expect("removed");
+        }
+    }
+    assert!(built > 20, "only {built} became indexes");
+}
+
+#[test]
+fn hostile_names_come_out_bounded() {
+    let root = folder();
+    let Some(malformed) = malformed(root.path()) else { return };
+    let crashers = malformed.join("swift-demangle-crashers");
+    let names =
+        [crashers.clone(), crashers.join("fuzz-corpus-evolved")].map(|folder| files(&folder)).concat();
+    let names: Vec<_> = names.into_iter().filter(|path| path.is_file()).collect();
+    assert!(names.len() > 1000, "only {} names", names.len());
+    for path in names {
+        let name = std::fs::read(&path).expect("a name");
+        for prefix in ["", "$s", "_T0", "_Tt", "_Z", "_R"] {
+            let text = symdex::demangle(&[prefix.as_bytes(), &name].concat()).len();
+            assert!(text <= 64 << 10, "{}: {text} bytes", path.display());
+        }
+    }
+}
