@@ -22,7 +22,7 @@ mod symbols;
 pub use build::{Built, Options, build};
 pub use companions::Companions;
 pub use error::Error;
-pub use image::Image;
+pub use image::{Identity, Image};
 pub use input::find;
 pub use report::{BuildReport, TextCoverage};
 pub use slice::{Slice, slices, slices_for};

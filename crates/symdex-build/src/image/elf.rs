@@ -13,7 +13,7 @@ use symdex::{Arch, ImageId, RowRule};
 
 use super::compressed::{Format, decompress, decompress_xz};
 use super::debug_link::with_debug_file;
-use super::{Image, executable, file_name, hash_id};
+use super::{Identity, Image, executable, file_name, hash_id};
 use crate::companions::Companions;
 use crate::error::Error;
 use crate::symbols;
@@ -49,6 +49,14 @@ fn load_class<'d, Header: FileHeader<Endian = Little>>(
     Ok(with_debug_file(image, &file, arch, path, companions))
 }
 
+/// What the headers in `bytes`, an ELF file, say.
+pub(super) fn identity(bytes: &[u8]) -> Result<Identity, Error> {
+    match bytes.get(4) {
+        Some(1) => Ok(File::<elf::FileHeader32<Little>>::parse(bytes)?.identity()),
+        _ => Ok(File::<elf::FileHeader64<Little>>::parse(bytes)?.identity()),
+    }
+}
+
 /// The image in `file` alone.
 pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
     file: &File<'d, Header>,
@@ -69,7 +77,7 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
         Err(why) => missing.push(format!("the symbols in .gnu_debugdata cannot be read: {why}")),
     }
     let info = ImageInfo {
-        id: file.build_id().unwrap_or_else(|| file.hash_id()),
+        id: file.identity().id,
         image_name: name.to_owned(),
         arch: arch.clone(),
         base,
@@ -239,6 +247,14 @@ impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
             segment.p_type(ENDIAN) == elf::PT_LOAD && segment.p_flags(ENDIAN).contains(elf::PF_X)
         });
         segments.map(|segment| (segment.p_vaddr(ENDIAN).into(), segment.p_memsz(ENDIAN).into())).collect()
+    }
+
+    fn identity(&self) -> Identity {
+        let size = |section: &Header::SectionHeader| section.file_range(ENDIAN).map_or(0, |(_, size)| size);
+        let has_dwarf = [".debug_info", ".zdebug_info"]
+            .iter()
+            .any(|name| self.section(name).is_some_and(|section| size(section) != 0));
+        Identity { id: self.build_id().unwrap_or_else(|| self.hash_id()), has_dwarf }
     }
 
     /// The build id: the descriptor of the note `NT_GNU_BUILD_ID`, in whatever section or segment of notes.

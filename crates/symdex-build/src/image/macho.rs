@@ -6,7 +6,7 @@ use object::{Endianness, macho};
 use symdex::write::ImageInfo;
 use symdex::{Arch, ImageId, RowRule};
 
-use super::{Image, executable, hash_id};
+use super::{Identity, Image, executable, hash_id};
 use crate::error::Error;
 use crate::symbols;
 
@@ -90,7 +90,7 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
         thumb: arch.is_arm32(),
     })?;
     let info = ImageInfo {
-        id: commands.uuid.and_then(|uuid| ImageId::new(&uuid)).unwrap_or_else(|| hash_id(bytes)),
+        id: id(&commands, bytes),
         image_name: name.to_owned(),
         arch: arch.clone(),
         base,
@@ -103,6 +103,25 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
     let symbols = symbols::functions(&mut starts, &info.executable);
     let (debug_size, missing) = (bytes.len() as u64, Vec::new());
     Ok(Image { info, debug_size, bytes, dwarf, aranges, starts, symbols, symbol_map: None, missing })
+}
+
+/// What the load commands in `bytes`, a Mach-O file, say.
+pub(super) fn identity(bytes: &[u8]) -> Result<Identity, Error> {
+    match bytes.first() {
+        Some(0xcf) => identity_of_class::<macho::MachHeader64<Endianness>>(bytes),
+        _ => identity_of_class::<macho::MachHeader32<Endianness>>(bytes),
+    }
+}
+
+fn identity_of_class<Mach: MachHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<Identity, Error> {
+    let commands = commands::<Mach>(bytes)?;
+    let has_dwarf = !debug_section::<Mach>(bytes, &commands, SectionId::DebugInfo.name())?.is_empty();
+    Ok(Identity { id: id::<Mach>(&commands, bytes), has_dwarf })
+}
+
+/// `LC_UUID`, else a hash of the slice.
+fn id<Mach: MachHeader>(commands: &Commands<'_, Mach>, bytes: &[u8]) -> ImageId {
+    commands.uuid.and_then(|uuid| ImageId::new(&uuid)).unwrap_or_else(|| hash_id(bytes))
 }
 
 /// Whether the file holds all of its debug information, be it read here or not (the last sections, the accelerator tables, are

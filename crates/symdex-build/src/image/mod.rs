@@ -48,6 +48,30 @@ pub struct Image<'d> {
     pub(crate) missing: Vec<String>,
 }
 
+/// What tells images apart, read from the headers alone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// The image's id.
+    pub id: ImageId,
+    /// Whether the file has debug information, as opposed to symbols alone.
+    pub has_dwarf: bool,
+}
+
+impl Identity {
+    /// Which image `slice` is a file of.
+    ///
+    /// # Errors
+    ///
+    /// As [`Image::load`].
+    pub fn of(slice: &Slice<'_>) -> Result<Self, Error> {
+        let bytes = slice.bytes()?;
+        match bytes.first() {
+            Some(0x7f) => elf::identity(bytes),
+            _ => macho::identity(bytes),
+        }
+    }
+}
+
 impl<'d> Image<'d> {
     /// Reads the headers, sections and symbols of `slice`, which is of the file at `path`; the debug information itself is not
     /// looked at. What the image needs beside the slice's own bytes is kept in `companions`.
