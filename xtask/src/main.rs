@@ -3,8 +3,10 @@
 use std::process::ExitCode;
 
 mod audit;
+mod corpus;
 mod demo;
 mod testdata;
+mod tools;
 
 const USAGE: &str = "\
 usage: cargo xtask <chore>
@@ -15,6 +17,12 @@ chores:
                           --sample N: N random addresses in addition, for each slice
                           --every K: only every Kth run of addresses; --no-llvm: addr2line alone
                           --json, --markdown: print JSON, or the tables of docs/AUDIT.md
+    corpus [-o FOLDER] android | debian | wheels ...
+                          make files to audit and measure on, each part in a folder of its name below FOLDER
+                          (target/corpora)
+                          android: our sources for four ABIs, stripped, compressed, split and taken apart
+                          debian: this machine's programs and libraries, and packages with debug files
+                          wheels: libraries out of Python packages for macOS
     demo                  build the demo app's indexes and answer its crash from them
     testdata [--check]    make testdata/dsyms and testdata/demo from testdata/src;
                           --check: make them elsewhere and compare with what is committed
@@ -26,6 +34,9 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["audit", words @ ..] if let Some(arguments) = audit::Arguments::parse(words) => {
             audit::run(&arguments)
+        }
+        ["corpus", words @ ..] if let Some(arguments) = corpus::Arguments::parse(words) => {
+            corpus::run(&arguments)
         }
         ["demo"] => demo::run(),
         ["testdata"] => testdata::make(),

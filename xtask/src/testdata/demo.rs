@@ -11,7 +11,7 @@ use super::disassembly::Disassembly;
 use super::image::Builder;
 use super::recipes::{DEMO_APP, DEMO_KIT, DEMO_PLAIN};
 use super::report::{self, Line, Loaded};
-use super::tools::Tools;
+use crate::tools::Tools;
 
 const COMPILER_GENERATED: &str = "<compiler-generated>";
 

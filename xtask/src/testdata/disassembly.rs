@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::tools::Tools;
+use crate::tools::Tools;
 
 /// What a call instruction calls.
 pub(crate) enum Callee {

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use super::macho;
 use super::recipes::{Arch, Recipe, Unit};
 use super::tinylink;
-use super::tools::Tools;
+use crate::tools::Tools;
 
 /// Where the sources are, as the debug files tell it. The real folder is nobody's business, and differs.
 const SOURCE_ROOT: &str = "/src/symdex";

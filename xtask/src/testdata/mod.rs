@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::tools::Tools;
 use image::Builder;
-use tools::Tools;
 
 mod backtrace;
 mod demo;
@@ -20,10 +20,13 @@ mod macho;
 mod recipes;
 mod report;
 mod tinylink;
-mod tools;
 
 /// What is made below `testdata`; the rest of that folder is written by hand.
 const MADE: [&str; 3] = [TOOLS, "dsyms", "demo"];
+
+/// Tools used, in the order in which a missing one is reported.
+const NEEDED: [&str; 7] =
+    ["clang", "clang++", "ld64.lld", "dsymutil", "llvm-lipo", "llvm-objdump", "llvm-symbolizer"];
 
 /// The file that says which LLVM made the others.
 const TOOLS: &str = "TOOLS";
@@ -88,7 +91,9 @@ pub(crate) fn check() -> Result<()> {
 /// Makes [`MADE`] in a new folder below `scratch` and returns that folder.
 fn build(sources: &Path, scratch: &Path) -> Result<PathBuf> {
     let (work, made) = (scratch.join("work"), scratch.join("made"));
-    let tools = Tools::find(scratch)?;
+    let tools = Tools::find(scratch, &NEEDED)?;
+    // dsymutil runs it from there to put fat files together.
+    tools.put_on_path("llvm-lipo", "lipo")?;
     let builder = Builder { tools: &tools, sources, work: &work };
     let dsyms = made.join("dsyms");
     std::fs::create_dir_all(&dsyms)?;

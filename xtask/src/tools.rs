@@ -13,12 +13,11 @@ use anyhow::{Context, Result, bail, ensure};
 /// Where Debian and Ubuntu put LLVM 19.
 const DEFAULT_BIN: &str = "/usr/lib/llvm-19/bin";
 
+/// The folder below the scratch folder that is the tools' PATH.
+const PATH: &str = "path";
+
 const HOW_TO_GET: &str = "Debian: `apt-get install clang-19 lld-19 llvm-19`; \
     elsewhere, set LLVM_BIN to the `bin` folder of an LLVM 19";
-
-/// Tools used, in the order in which a missing one is reported.
-const NEEDED: [&str; 7] =
-    ["clang", "clang++", "ld64.lld", "dsymutil", "llvm-lipo", "llvm-objdump", "llvm-symbolizer"];
 
 /// The LLVM programs, all run in one scratch folder with nothing of the caller's environment.
 pub(crate) struct Tools {
@@ -30,16 +29,21 @@ impl Tools {
     /// The tools of `LLVM_BIN` or of Debian's folder; `scratch` is theirs to write to.
     ///
     /// # Errors
-    /// The tools that are missing, and how to get them.
-    pub(crate) fn find(scratch: &Path) -> Result<Self> {
+    /// The tools of `needed` that are missing, in that order, and how to get them.
+    pub(crate) fn find(scratch: &Path, needed: &[&str]) -> Result<Self> {
         let bin = std::env::var_os("LLVM_BIN").map_or_else(|| PathBuf::from(DEFAULT_BIN), PathBuf::from);
-        let missing: Vec<&str> = NEEDED.into_iter().filter(|tool| !bin.join(tool).is_file()).collect();
+        let missing: Vec<&str> = needed.iter().copied().filter(|tool| !bin.join(tool).is_file()).collect();
         ensure!(missing.is_empty(), "{} not in {}. {HOW_TO_GET}", missing.join(", "), bin.display());
-        // dsymutil runs `lipo` from the PATH to put fat files together.
-        let path = scratch.join("path");
-        std::fs::create_dir_all(&path)?;
-        symlink(bin.join("llvm-lipo"), path.join("lipo"))?;
+        std::fs::create_dir_all(scratch.join(PATH))?;
         Ok(Self { bin, scratch: scratch.to_path_buf() })
+    }
+
+    /// Lets the tools run `tool` from the PATH as `name`.
+    ///
+    /// # Errors
+    /// A scratch folder that cannot be written.
+    pub(crate) fn put_on_path(&self, tool: &str, name: &str) -> Result<()> {
+        Ok(symlink(self.bin.join(tool), self.scratch.join(PATH).join(name))?)
     }
 
     /// A command that runs `tool` in `folder`.
@@ -48,7 +52,7 @@ impl Tools {
         command
             .current_dir(folder)
             .env_clear()
-            .env("PATH", self.scratch.join("path"))
+            .env("PATH", self.scratch.join(PATH))
             .env("TMPDIR", &self.scratch)
             // The linker then writes 0 as every object's time, and dsymutil does not compare times.
             .env("ZERO_AR_DATE", "1");

@@ -1,0 +1,150 @@
+//! `cargo xtask corpus android`: our own sources as shared objects of every Android ABI, each in many twins.
+//!
+//! `ABI/IMAGE/TWIN/libIMAGE.so`; no NDK is needed, because the sources include no header that is not ours.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::host::{self, words};
+use super::recipes::{ABIS, Abi, Compiler, PLAIN, RECIPES, Recipe, SHARED_BY_DWZ, Shared, Twins, UNITS};
+use super::twins;
+use crate::tools::Tools;
+
+const LLVM: [&str; 6] = ["clang", "clang++", "ld.lld", "llvm-ar", "llvm-objcopy", "llvm-dwp"];
+const HOST: [host::Program; 5] =
+    [("gcc", "gcc"), ("g++", "g++"), ("objcopy", "binutils"), ("xz", "xz-utils"), ("dwz", "dwz")];
+
+/// Where the sources are, as the debug information tells it.
+const SOURCE_ROOT: &str = "/src/symdex";
+
+/// Makes every image and twin below the folder `out`.
+///
+/// `out` should be where the files stay: an image names its `.dwo` files by their folder.
+///
+/// # Errors
+/// A missing tool, or a failing one.
+pub(crate) fn make(sources: &Path, out: &Path) -> Result<()> {
+    host::need(&HOST)?;
+    let scratch = tempfile::tempdir()?;
+    let tools = Tools::find(scratch.path(), &LLVM)?;
+    let builder = Builder { tools: &tools, sources, scratch: scratch.path() };
+    for abi in &ABIS {
+        let folder = out.join(abi.name);
+        for recipe in RECIPES.iter().filter(|recipe| recipe.is_for(abi)) {
+            println!("{} {}", abi.name, recipe.name);
+            builder.image(abi, recipe, &folder.join(recipe.name))?;
+        }
+        for shared in &SHARED_BY_DWZ {
+            share(shared, &folder)?;
+        }
+    }
+    Ok(())
+}
+
+struct Builder<'a> {
+    tools: &'a Tools,
+    sources: &'a Path,
+    scratch: &'a Path,
+}
+
+impl Builder<'_> {
+    /// Makes the image and its twins in `folder`.
+    fn image(&self, abi: &Abi, recipe: &Recipe, folder: &Path) -> Result<()> {
+        let name = format!("lib{}.so", recipe.name);
+        // An image finds its .dwo files by the folder the compiler ran in.
+        let objects = match recipe.twins {
+            Twins::Dwo => folder.join("dwo"),
+            _ => self.scratch.join(abi.name).join(recipe.name),
+        };
+        std::fs::create_dir_all(&objects)?;
+        self.link(abi, recipe, &objects, &name)?;
+        let image = objects.join(&name);
+        match recipe.twins {
+            Twins::Few => twins::few(self.tools, &image, folder),
+            Twins::All => twins::all(self.tools, &image, folder, abi.name),
+            Twins::Dwo => remove_objects(&objects),
+            Twins::Dwp => twins::packaged(self.tools, &image, folder),
+        }
+    }
+
+    /// Compiles and links in the folder `objects`, where the image comes to lie as `name`.
+    fn link(&self, abi: &Abi, recipe: &Recipe, objects: &Path, name: &str) -> Result<()> {
+        let mut linked = Vec::new();
+        for (number, unit) in UNITS.iter().enumerate() {
+            let object = format!("{}.o", Path::new(unit).file_stem().context("a unit")?.display());
+            let source = self.sources.join(unit);
+            let mut args = words(recipe.flags);
+            if number % 2 == 1 {
+                args.extend(words(recipe.second));
+            }
+            if *unit == PLAIN {
+                args.push("-g0".to_owned());
+            }
+            args.extend(words(&["-w", "-fPIC", "-ffreestanding", "-DLIBRARY", "-c", "-o", &object]));
+            args.push(format!("-ffile-prefix-map={}={SOURCE_ROOT}", self.sources.display()));
+            args.push(source.display().to_string());
+            let is_cxx = source.extension().is_some_and(|extension| extension == "cpp");
+            self.compiler(abi, recipe, is_cxx, objects, args)?;
+            linked.push(object);
+        }
+        let mut args = words(&["-nostdlib", "-o", name]);
+        args.extend(words(recipe.link));
+        args.extend(linked);
+        self.compiler(abi, recipe, false, objects, args)
+    }
+
+    fn compiler(
+        &self,
+        abi: &Abi,
+        recipe: &Recipe,
+        is_cxx: bool,
+        folder: &Path,
+        mut args: Vec<String>,
+    ) -> Result<()> {
+        match recipe.compiler {
+            Compiler::Clang => {
+                let own = ["-Qunused-arguments", "-fuse-ld=lld"].map(str::to_owned);
+                args.splice(0..0, own.into_iter().chain([format!("--target={}", abi.triple)]));
+                self.tools.run(if is_cxx { "clang++" } else { "clang" }, folder, args)?;
+            }
+            Compiler::Gcc => {
+                // Static objects would need a symbol of the C library's start files.
+                args.push("-fno-use-cxa-atexit".to_owned());
+                host::run(if is_cxx { "g++" } else { "gcc" }, folder, &args)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Leaves the `.dwo` files and the image.
+fn remove_objects(folder: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "o") {
+            std::fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Lets dwz move what two images have in common to a third file beside them, where the ABI has both.
+fn share(shared: &Shared, abi: &Path) -> Result<()> {
+    let unstripped = |name: &&str| abi.join(name).join(twins::UNSTRIPPED).join(format!("lib{name}.so"));
+    let images: Vec<PathBuf> = shared.recipes.iter().map(unstripped).collect();
+    if !images.iter().all(|image| image.is_file()) {
+        return Ok(());
+    }
+    let folder = abi.join(shared.name);
+    std::fs::create_dir_all(&folder)?;
+    let mut args = words(shared.flags);
+    args.extend(words(&["-m", "common.debug", "-M", "common.debug"]));
+    for image in &images {
+        let name = image.file_name().context("an image")?;
+        std::fs::copy(image, folder.join(name))?;
+        args.push(name.display().to_string());
+    }
+    host::run("dwz", &folder, &args)?;
+    Ok(())
+}

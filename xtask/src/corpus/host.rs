@@ -1,0 +1,59 @@
+//! Programs of this machine, found on the PATH.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// A program and the Debian package that has it.
+pub(crate) type Program = (&'static str, &'static str);
+
+/// Makes sure that all of `programs` are there.
+///
+/// # Errors
+/// Those that are missing, and what to install.
+pub(crate) fn need(programs: &[Program]) -> Result<()> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let is_missing = |(program, _): &&Program| !folders.iter().any(|folder| folder.join(program).is_file());
+    let missing: Vec<&Program> = programs.iter().filter(is_missing).collect();
+    let names: Vec<&str> = missing.iter().map(|(program, _)| *program).collect();
+    let packages: Vec<&str> = missing.iter().map(|(_, package)| *package).collect();
+    ensure!(
+        missing.is_empty(),
+        "{} not on the PATH. Debian: `apt-get install {}`",
+        names.join(", "),
+        packages.join(" ")
+    );
+    Ok(())
+}
+
+/// What `program` prints when run in `folder` with `args`.
+///
+/// # Errors
+/// The command line and the program's own words, when it fails.
+pub(crate) fn run(program: &str, folder: &Path, args: &[String]) -> Result<Vec<u8>> {
+    let mut command = Command::new(program);
+    command.current_dir(folder).args(args).env("LC_ALL", "C");
+    let output = command.output().with_context(|| format!("cannot run {program}"))?;
+    if !output.status.success() {
+        bail!("{command:?} failed:\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(output.stdout)
+}
+
+/// `words` as arguments.
+pub(crate) fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_program_is_named_with_its_package() {
+        let error = need(&[("sh", "dash"), ("no-such-program", "its-package")]).unwrap_err().to_string();
+        assert_eq!(error, "no-such-program not on the PATH. Debian: `apt-get install its-package`");
+    }
+}

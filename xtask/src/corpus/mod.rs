@@ -1,0 +1,88 @@
+//! `cargo xtask corpus`: files to audit and measure on that are too large, or not ours, to be committed.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use self::summary::Summary;
+
+mod android;
+mod debian;
+mod host;
+mod recipes;
+mod summary;
+mod twins;
+mod wheels;
+
+/// What is wanted.
+pub(crate) struct Arguments {
+    out: PathBuf,
+    parts: Vec<Part>,
+}
+
+/// Where the files of a part come from, and how each part is called.
+#[derive(Clone, Copy)]
+enum Part {
+    Android,
+    Debian,
+    Wheels,
+}
+
+impl Part {
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "android" => Some(Self::Android),
+            "debian" => Some(Self::Debian),
+            "wheels" => Some(Self::Wheels),
+            _ => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Android => "android",
+            Self::Debian => "debian",
+            Self::Wheels => "wheels",
+        }
+    }
+}
+
+impl Arguments {
+    /// What the words behind `corpus` say; nothing where they make no sense.
+    pub(crate) fn parse(words: &[&str]) -> Option<Self> {
+        let mut arguments = Self { out: root().ok()?.join("target/corpora"), parts: Vec::new() };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match *word {
+                "-o" => arguments.out = words.next()?.into(),
+                part => arguments.parts.push(Part::named(part)?),
+            }
+        }
+        (!arguments.parts.is_empty()).then_some(arguments)
+    }
+}
+
+/// Makes each part in a new folder of its name and prints what it comes to.
+///
+/// # Errors
+/// A folder that is there already, a missing tool, or a failing one; what was made until then stays.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    std::fs::create_dir_all(&arguments.out)?;
+    let out = arguments.out.canonicalize()?;
+    for part in &arguments.parts {
+        let folder = out.join(part.name());
+        ensure!(!folder.exists(), "{} is there already: remove it to have it made again", folder.display());
+        match part {
+            Part::Android => android::make(&root()?.join("testdata/src"), &folder)?,
+            Part::Debian => debian::make(&folder)?,
+            Part::Wheels => wheels::make(&folder)?,
+        }
+        print!("{}\n{}", folder.display(), Summary::of(&folder)?);
+    }
+    Ok(())
+}
+
+/// The repository that this program was built from.
+fn root() -> Result<&'static Path> {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in no folder")
+}

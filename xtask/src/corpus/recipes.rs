@@ -1,0 +1,255 @@
+//! What the `android` part holds: one [`Recipe`] for each way to compile and link, as data.
+
+/// One of Android's ABIs and what clang calls it.
+pub(crate) struct Abi {
+    pub(crate) name: &'static str,
+    pub(crate) triple: &'static str,
+}
+
+/// All of them; `armeabi-v7a` is Thumb where a recipe does not say ARM.
+pub(crate) static ABIS: [Abi; 4] = [
+    Abi { name: "arm64-v8a", triple: "aarch64-linux-android21" },
+    Abi { name: "armeabi-v7a", triple: "armv7a-linux-androideabi21" },
+    Abi { name: "x86", triple: "i686-linux-android21" },
+    Abi { name: X86_64, triple: "x86_64-linux-android21" },
+];
+
+/// The ABI that Debian's GCC compiles for.
+const X86_64: &str = "x86_64";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Compiler {
+    /// With lld.
+    Clang,
+    /// With GNU ld.
+    Gcc,
+}
+
+/// Which files are made of an image; each lies in a folder named after what was done to it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Twins {
+    /// Unstripped, stripped, and stripped with a `.gnu_debuglink`.
+    Few,
+    /// Every one that `twins.rs` knows.
+    All,
+    /// Split DWARF: the image beside its `.dwo` files.
+    Dwo,
+    /// Split DWARF: the image beside its `.dwp`, and alone.
+    Dwp,
+}
+
+/// A way to compile and link [`UNITS`].
+pub(crate) struct Recipe {
+    /// Also the image's: `libNAME.so`.
+    pub(crate) name: &'static str,
+    /// Empty: all.
+    pub(crate) abis: &'static [&'static str],
+    pub(crate) compiler: Compiler,
+    pub(crate) flags: &'static [&'static str],
+    /// Behind `flags`, for every second unit.
+    pub(crate) second: &'static [&'static str],
+    pub(crate) link: &'static [&'static str],
+    pub(crate) twins: Twins,
+}
+
+impl Recipe {
+    pub(crate) fn is_for(&self, abi: &Abi) -> bool {
+        self.abis.is_empty() || self.abis.contains(&abi.name)
+    }
+}
+
+/// What every image is compiled from, named from `testdata/src`.
+pub(crate) static UNITS: [&str; 12] = [
+    "elf/drain.cpp",
+    "elf/fill.cpp",
+    "elf/aliases.c",
+    "elf/flow.c",
+    "elf/leaf.S",
+    "shapes/shapes.cpp",
+    "inline/main.c",
+    "layout/cold.c",
+    "layout/fold.c",
+    "layout/lines.c",
+    "layout/outline.c",
+    // Without -g.
+    PLAIN,
+];
+
+/// The unit that is compiled without -g always.
+pub(crate) const PLAIN: &str = "inline/plain.c";
+
+const SHARED: &[&str] = &["-shared", "-Wl,--build-id=sha1"];
+
+const CLANG: Recipe = Recipe {
+    name: "",
+    abis: &[],
+    compiler: Compiler::Clang,
+    flags: &[],
+    second: &[],
+    link: SHARED,
+    twins: Twins::Few,
+};
+
+const GCC: Recipe = Recipe { abis: &[X86_64], compiler: Compiler::Gcc, ..CLANG };
+
+/// Every image.
+pub(crate) static RECIPES: &[Recipe] = &[
+    // DWARF versions and forms.
+    Recipe { name: "dwarf5", flags: &["-O2", "-gdwarf-5"], twins: Twins::All, ..CLANG },
+    Recipe { name: "dwarf4", flags: &["-O2", "-gdwarf-4"], twins: Twins::All, ..CLANG },
+    Recipe { name: "dwarf2", flags: &["-O2", "-gdwarf-2"], ..CLANG },
+    Recipe { name: "mixed-dwarf", flags: &["-O2", "-gdwarf-5"], second: &["-gdwarf-4"], ..CLANG },
+    Recipe {
+        name: "dwarf64",
+        abis: &["arm64-v8a", X86_64],
+        flags: &["-O2", "-gdwarf-5", "-gdwarf64"],
+        ..CLANG
+    },
+    Recipe { name: "types4", flags: &["-O2", "-gdwarf-4", "-fdebug-types-section"], ..CLANG },
+    Recipe { name: "types5", flags: &["-O2", "-gdwarf-5", "-fdebug-types-section"], ..CLANG },
+    Recipe { name: "lines-only", flags: &["-O2", "-gline-tables-only"], ..CLANG },
+    Recipe { name: "half-without", flags: &["-O2", "-g"], second: &["-g0"], ..CLANG },
+    Recipe { name: "without", flags: &["-O2"], twins: Twins::All, ..CLANG },
+    // C++ keeps what unwinds its exceptions.
+    Recipe { name: "without-unwind", flags: &["-O2", "-fno-asynchronous-unwind-tables"], ..CLANG },
+    // Split DWARF.
+    Recipe { name: "dwo5", flags: &["-O2", "-gdwarf-5", "-gsplit-dwarf"], twins: Twins::Dwo, ..CLANG },
+    Recipe { name: "dwo4", flags: &["-O2", "-gdwarf-4", "-gsplit-dwarf"], twins: Twins::Dwo, ..CLANG },
+    Recipe { name: "dwp5", flags: &["-O2", "-gdwarf-5", "-gsplit-dwarf"], twins: Twins::Dwp, ..CLANG },
+    Recipe { name: "dwp4", flags: &["-O2", "-gdwarf-4", "-gsplit-dwarf"], twins: Twins::Dwp, ..CLANG },
+    Recipe {
+        name: "dwo-inlining",
+        flags: &["-O2", "-g", "-gsplit-dwarf", "-fsplit-dwarf-inlining"],
+        twins: Twins::Dwo,
+        ..CLANG
+    },
+    // What optimisers do.
+    Recipe { name: "unoptimised5", flags: &["-O0", "-gdwarf-5"], ..CLANG },
+    Recipe { name: "unoptimised4", flags: &["-O0", "-gdwarf-4"], ..CLANG },
+    Recipe { name: "small", flags: &["-Oz", "-g"], ..CLANG },
+    // LLVM 19 cannot outline position-independent code of 32-bit x86.
+    Recipe {
+        name: "outlined",
+        abis: &["arm64-v8a", "armeabi-v7a", X86_64],
+        flags: &["-Oz", "-g", "-mllvm", "-enable-machine-outliner"],
+        ..CLANG
+    },
+    Recipe {
+        name: "cold-split",
+        flags: &["-O2", "-g", "-mllvm", "-hot-cold-split", "-mllvm", "-hotcoldsplit-threshold=-10"],
+        ..CLANG
+    },
+    // Functions in pieces: DW_AT_ranges, `NAME.__part.1`.
+    Recipe { name: "blocks", abis: &[X86_64], flags: &["-O2", "-g", "-fbasic-block-sections=all"], ..CLANG },
+    Recipe { name: "lto", flags: &["-O2", "-g", "-flto"], ..CLANG },
+    Recipe { name: "thin-lto", flags: &["-O2", "-g", "-flto=thin"], ..CLANG },
+    Recipe { name: "arm", abis: &["armeabi-v7a"], flags: &["-O2", "-g", "-marm"], ..CLANG },
+    Recipe {
+        name: "arm-and-thumb",
+        abis: &["armeabi-v7a"],
+        flags: &["-O2", "-g", "-mthumb"],
+        second: &["-marm"],
+        ..CLANG
+    },
+    // What linkers do.
+    Recipe {
+        name: "folded",
+        flags: &["-O2", "-g", "-ffunction-sections", "-fdata-sections", "-fvisibility=hidden"],
+        link: &[
+            "-shared",
+            "-Wl,--build-id=fast",
+            "-Wl,--icf=all",
+            "-Wl,--gc-sections",
+            "-Wl,-u,drain_entry,-u,fill_entry,-u,aliases_entry,-u,flow_entry",
+        ],
+        ..CLANG
+    },
+    Recipe {
+        name: "without-build-id",
+        flags: &["-O2", "-g"],
+        link: &["-shared", "-Wl,--build-id=none"],
+        ..CLANG
+    },
+    // As older NDKs linked: code in the first segment.
+    Recipe {
+        name: "one-segment",
+        flags: &["-O2", "-g"],
+        link: &["-shared", "-Wl,--build-id=sha1", "-Wl,--no-rosegment", "-Wl,--pack-dyn-relocs=android"],
+        ..CLANG
+    },
+    Recipe {
+        name: "large-pages",
+        flags: &["-O2", "-g"],
+        link: &["-shared", "-Wl,--build-id=sha1", "-Wl,-z,max-page-size=65536,-z,separate-loadable-segments"],
+        ..CLANG
+    },
+    // An executable with a base that is not 0.
+    Recipe {
+        name: "executable",
+        flags: &["-O2", "-g"],
+        link: &[
+            "-no-pie",
+            "-static",
+            "-Wl,--build-id=sha1",
+            "-Wl,--image-base=0x8400000",
+            "-Wl,-e,flow_entry",
+            "-Wl,--unresolved-symbols=ignore-all",
+        ],
+        ..CLANG
+    },
+    // Another compiler's line tables, names (.constprop, .part, .isra, .cold) and linker.
+    Recipe { name: "gcc5", flags: &["-O2", "-gdwarf-5"], twins: Twins::All, ..GCC },
+    Recipe { name: "gcc4", flags: &["-O2", "-gdwarf-4"], ..GCC },
+    Recipe { name: "gcc-unoptimised", flags: &["-O0", "-gdwarf-5"], ..GCC },
+    Recipe { name: "gcc-hardest", flags: &["-O3", "-g", "-ffunction-sections"], ..GCC },
+    Recipe { name: "gcc-dwo", flags: &["-O2", "-g", "-gsplit-dwarf"], twins: Twins::Dwo, ..GCC },
+    Recipe { name: "gcc-without", flags: &["-O2"], twins: Twins::All, ..GCC },
+];
+
+/// Which images dwz works on together, in one folder of this name with the file of what they share; the ABI
+/// must have all of them.
+pub(crate) struct Shared {
+    pub(crate) name: &'static str,
+    pub(crate) recipes: [&'static str; 2],
+    pub(crate) flags: &'static [&'static str],
+}
+
+/// dwz understands what clang writes up to DWARF 4, and GCC's DWARF 5.
+pub(crate) static SHARED_BY_DWZ: [Shared; 3] = [
+    Shared { name: "dwz4", recipes: ["dwarf4", "unoptimised4"], flags: &[] },
+    Shared { name: "dwz-gcc5", recipes: ["gcc5", "gcc-unoptimised"], flags: &[] },
+    // .debug_sup in place of .gnu_debugaltlink.
+    Shared { name: "dwz-sup", recipes: ["gcc5", "gcc-unoptimised"], flags: &["--dwarf-5"] },
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn images_have_names_of_their_own() {
+        let mut seen = HashSet::new();
+        let names = RECIPES.iter().map(|recipe| recipe.name);
+        let names = names.chain(SHARED_BY_DWZ.iter().map(|shared| shared.name));
+        names.for_each(|name| assert!(seen.insert(name), "{name} comes twice"));
+    }
+
+    // dwz would be left out silently where an image it wants is not made.
+    #[test]
+    fn what_dwz_shares_is_made_for_one_abi_at_least() {
+        for shared in &SHARED_BY_DWZ {
+            let has = |abi: &Abi, name| RECIPES.iter().any(|made| made.name == name && made.is_for(abi));
+            let is_made = |abi| shared.recipes.iter().all(|name| has(abi, *name));
+            assert!(ABIS.iter().any(is_made), "{}", shared.name);
+        }
+    }
+
+    #[test]
+    fn recipes_are_for_abis_there_are() {
+        for name in RECIPES.iter().flat_map(|recipe| recipe.abis) {
+            assert!(ABIS.iter().any(|abi| abi.name == *name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The files made of one linked image: stripped, compressed, taken apart.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use object::{Object, ObjectSymbol, SymbolKind};
+
+use super::host::{self, words};
+use crate::tools::Tools;
+
+/// The twin that the others are made from.
+pub(crate) const UNSTRIPPED: &str = "unstripped";
+
+/// Copies that one run of llvm-objcopy makes, and how. All keep `.dynsym` and the build id.
+const COPIES: [(&str, &str); 5] = [
+    ("strip-debug", "--strip-debug"),
+    ("zlib", "--compress-debug-sections=zlib"),
+    ("zstd", "--compress-debug-sections=zstd"),
+    // Neither sections nor their names: what is left is found by program headers alone.
+    ("without-sections", "--strip-sections"),
+    STRIPPED,
+];
+
+const STRIPPED: (&str, &str) = ("stripped", "--strip-all");
+
+/// Unstripped, stripped, and stripped with a `.gnu_debuglink`, below `folder`.
+///
+/// # Errors
+/// The failing tool's command line and words.
+pub(crate) fn few(tools: &Tools, image: &Path, folder: &Path) -> Result<()> {
+    let unstripped = place(image, &folder.join(UNSTRIPPED))?;
+    copy(tools, &unstripped, folder, STRIPPED)?;
+    link_debug_file(tools, &unstripped, &folder.join("debuglink"))
+}
+
+/// Every twin that is no matter of the compiler, below `folder`.
+///
+/// # Errors
+/// The failing tool's command line and words.
+pub(crate) fn all(tools: &Tools, image: &Path, folder: &Path, abi: &str) -> Result<()> {
+    few(tools, image, folder)?;
+    let unstripped = place(image, &folder.join(UNSTRIPPED))?;
+    for twin in COPIES {
+        copy(tools, &unstripped, folder, twin)?;
+    }
+    by_build_id(tools, &unstripped, &folder.join("build-id"))?;
+    mini_debug_info(tools, &unstripped, &folder.join("minidebug"))?;
+    // LLVM no longer writes .zdebug sections, and Debian's objcopy knows this machine's formats alone.
+    if abi.starts_with("x86") {
+        let target = placed(&unstripped, &folder.join("zdebug"))?;
+        let args = ["--compress-debug-sections=zlib-gnu", text(&unstripped)?, text(&target)?];
+        host::run("objcopy", folder, &words(&args))?;
+    }
+    Ok(())
+}
+
+/// The image beside a `.dwp` of its `.dwo` files, and the image without; the `.dwo` files lie beside `image`
+/// and do not come along.
+///
+/// # Errors
+/// The failing tool's command line and words.
+pub(crate) fn packaged(tools: &Tools, image: &Path, folder: &Path) -> Result<()> {
+    place(image, &folder.join("missing"))?;
+    let image = place(image, &folder.join("dwp"))?;
+    let package = format!("{}.dwp", text(&image)?);
+    tools.run("llvm-dwp", folder, ["-e", text(&image)?, "-o", &package])?;
+    Ok(())
+}
+
+/// What llvm-objcopy makes of `image` by one option, in a folder of the twin's name.
+fn copy(tools: &Tools, image: &Path, folder: &Path, (twin, option): (&str, &str)) -> Result<()> {
+    let target = placed(image, &folder.join(twin))?;
+    objcopy(tools, folder, &[option, text(image)?, text(&target)?])
+}
+
+/// The stripped image, and beside it a debug file that it names.
+fn link_debug_file(tools: &Tools, image: &Path, folder: &Path) -> Result<()> {
+    let target = placed(image, folder)?;
+    let debug_file = format!("{}.debug", text(&target)?);
+    objcopy(tools, folder, &["--only-keep-debug", text(image)?, &debug_file])?;
+    let link = format!("--add-gnu-debuglink={debug_file}");
+    objcopy(tools, folder, &["--strip-all", &link, text(image)?, text(&target)?])
+}
+
+/// The stripped image, and its debug file as `.build-id/XX/REST.debug`, as `--debug-dir` takes it.
+fn by_build_id(tools: &Tools, image: &Path, folder: &Path) -> Result<()> {
+    let target = placed(image, folder)?;
+    objcopy(tools, folder, &["--strip-all", text(image)?, text(&target)?])?;
+    let bytes = std::fs::read(image)?;
+    let id = object::File::parse(bytes.as_slice())?.build_id()?.context("an image without a build id")?;
+    let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let debug_file = folder.join(format!(".build-id/{}/{}.debug", &hex[..2], &hex[2..]));
+    std::fs::create_dir_all(debug_file.parent().context("a folder")?)?;
+    objcopy(tools, folder, &["--only-keep-debug", text(image)?, text(&debug_file)?])
+}
+
+/// The stripped image with a `.gnu_debugdata`: an xz of an ELF file with the functions that `.dynsym` lacks.
+fn mini_debug_info(tools: &Tools, image: &Path, folder: &Path) -> Result<()> {
+    let target = placed(image, folder)?;
+    let bytes = std::fs::read(image)?;
+    let file = object::File::parse(bytes.as_slice())?;
+    let dynamic: BTreeSet<&str> = file.dynamic_symbols().filter_map(|symbol| symbol.name().ok()).collect();
+    let functions =
+        file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition());
+    let kept: BTreeSet<&str> =
+        functions.filter_map(|symbol| symbol.name().ok()).filter(|name| !dynamic.contains(name)).collect();
+    let scratch = tempfile::tempdir()?;
+    let [names, debug, mini] = ["names", "debug", "mini"].map(|name| scratch.path().join(name));
+    std::fs::write(&names, kept.into_iter().collect::<Vec<_>>().join("\n"))?;
+    objcopy(tools, folder, &["--only-keep-debug", text(image)?, text(&debug)?])?;
+    let keep = format!("--keep-symbols={}", text(&names)?);
+    objcopy(tools, folder, &["--strip-all", &keep, text(&debug)?, text(&mini)?])?;
+    host::run("xz", scratch.path(), &words(&["mini"]))?;
+    let add = format!("--add-section=.gnu_debugdata={}.xz", text(&mini)?);
+    objcopy(tools, folder, &["--strip-all", &add, text(image)?, text(&target)?])
+}
+
+fn objcopy(tools: &Tools, folder: &Path, args: &[&str]) -> Result<()> {
+    tools.run("llvm-objcopy", folder, args)?;
+    Ok(())
+}
+
+/// A copy of `image` in `folder`.
+fn place(image: &Path, folder: &Path) -> Result<PathBuf> {
+    let target = placed(image, folder)?;
+    std::fs::copy(image, &target)?;
+    Ok(target)
+}
+
+/// Where a file of `image`'s name lies in `folder`, which is made.
+fn placed(image: &Path, folder: &Path) -> Result<PathBuf> {
+    std::fs::create_dir_all(folder)?;
+    Ok(folder.join(image.file_name().context("an image has a name")?))
+}
+
+fn text(path: &Path) -> Result<&str> {
+    path.to_str().context("a path that is not UTF-8")
+}
