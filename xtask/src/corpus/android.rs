@@ -11,7 +11,7 @@ use super::recipes::{ABIS, Abi, Compiler, PLAIN, RECIPES, Recipe, SHARED_BY_DWZ,
 use super::twins;
 use crate::tools::Tools;
 
-const LLVM: [&str; 6] = ["clang", "clang++", "ld.lld", "llvm-ar", "llvm-objcopy", "llvm-dwp"];
+const LLVM: [&str; 5] = ["clang", "clang++", "ld.lld", "llvm-objcopy", "llvm-dwp"];
 const HOST: [host::Program; 5] =
     [("gcc", "gcc"), ("g++", "g++"), ("objcopy", "binutils"), ("xz", "xz-utils"), ("dwz", "dwz")];
 
@@ -74,7 +74,9 @@ impl Builder<'_> {
         for (number, unit) in UNITS.iter().enumerate() {
             let object = format!("{}.o", Path::new(unit).file_stem().context("a unit")?.display());
             let source = self.sources.join(unit);
-            let mut args = words(recipe.flags);
+            // As the NDK's build systems have it; clang leaves them out of freestanding code.
+            let mut args = words(&["-funwind-tables", "-fasynchronous-unwind-tables"]);
+            args.extend(words(recipe.flags));
             if number % 2 == 1 {
                 args.extend(words(recipe.second));
             }

@@ -111,7 +111,11 @@ pub(crate) static RECIPES: &[Recipe] = &[
     Recipe { name: "half-without", flags: &["-O2", "-g"], second: &["-g0"], ..CLANG },
     Recipe { name: "without", flags: &["-O2"], twins: Twins::All, ..CLANG },
     // C++ keeps what unwinds its exceptions.
-    Recipe { name: "without-unwind", flags: &["-O2", "-fno-asynchronous-unwind-tables"], ..CLANG },
+    Recipe {
+        name: "without-unwind",
+        flags: &["-O2", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables"],
+        ..CLANG
+    },
     // Split DWARF.
     Recipe { name: "dwo5", flags: &["-O2", "-gdwarf-5", "-gsplit-dwarf"], twins: Twins::Dwo, ..CLANG },
     Recipe { name: "dwo4", flags: &["-O2", "-gdwarf-4", "-gsplit-dwarf"], twins: Twins::Dwo, ..CLANG },
