@@ -15,11 +15,16 @@ use crate::merge::{ChunkJob, Merge, OutOfOrder, Pools};
 use crate::pools::{Pool, dictionary};
 use crate::report::{BuildReport, Problems, TextCoverage};
 use crate::symbol_map::{SymbolMap, is_hidden};
+use crate::symbols::FunctionSymbol;
 
 /// Bytes of address space a chunk covers. Larger chunks make a smaller index and a slower first answer.
 const CHUNK_SPAN: u32 = 32 << 10;
 /// Bytes of `.debug_info` that are walked before their ranges are merged: what is in memory at a time.
 const BATCH_SIZE: usize = 8 << 20;
+/// The most aliases of one function: with its name they make as long a chain as an index may have.
+const MAX_ALIASES: usize = 1023;
+/// The most aliases of all the functions that start in one chunk, which readers decode as a whole; far above any real image.
+const MAX_ALIASES_OF_CHUNK: usize = 1 << 14;
 
 /// How an index is built.
 pub struct Options {
@@ -109,7 +114,7 @@ impl<'a, 'd> Build<'a, 'd> {
             Ok(()) => {}
             Err(out_of_order) => return Ok(Err(out_of_order)),
         }
-        counts.symbols = self.symbols()?;
+        counts.symbols = self.symbols(&mut problems)?;
         let Pools { names, files } = self.pools;
         problems.add("names left out: they are too long, or overlap too much", names.refused);
         problems.add("file paths left out: they are too long, or too many", files.refused);
@@ -164,9 +169,11 @@ impl<'a, 'd> Build<'a, 'd> {
     }
 
     /// Writes the chunks of the `symbol_table` table; how many ranges it has.
-    fn symbols(&mut self) -> Result<u64, Error> {
+    fn symbols(&mut self, problems: &mut Problems) -> Result<u64, Error> {
         let mut merge = Merge::new(CHUNK_SPAN);
-        if merge.add(symbol_ranges(self.image)).is_err() {
+        let mut unit = symbol_ranges(&self.image.symbols);
+        problems.merge(std::mem::take(&mut unit.problems));
+        if merge.add(unit).is_err() {
             return Ok(0);
         }
         let jobs = merge.advance(u64::MAX, &mut self.pools);
@@ -198,19 +205,16 @@ fn batch(order: &[usize], size: impl Fn(usize) -> usize) -> &[usize] {
 }
 
 /// The functions of the symbol table, as a unit of their own.
-fn symbol_ranges<'d>(image: &Image<'d>) -> UnitRanges<'d> {
+fn symbol_ranges<'d>(symbols: &[FunctionSymbol<'d>]) -> UnitRanges<'d> {
     let mut unit = UnitRanges::default();
-    for (number, symbol) in (0u32..).zip(&image.symbols) {
+    for (number, symbol) in (0u32..).zip(symbols) {
         let (start, end) = (symbol.start, symbol.end);
-        let name = symbol.name.and_then(|name| {
-            unit.names.push(name.into());
-            Id32::new(unit.names.len() as u64 - 1)
-        });
-        unit.locs.push(Loc { parent: None, name, file: None, line: None });
+        push_name(&mut unit, symbol.name, None);
         let rank = (start, std::cmp::Reverse(end - start), false, std::cmp::Reverse(0));
-        unit.pieces.push(Piece { start, end, function: number, rank });
+        unit.pieces.push(Piece { start, end, function: number, rank, entry: None });
     }
-    unit.functions = u32::try_from(image.symbols.len()).unwrap_or(u32::MAX);
+    push_aliases(&mut unit, symbols);
+    unit.functions = u32::try_from(symbols.len()).unwrap_or(u32::MAX);
     // In ELF, symbols may lie in each other.
     let interval = |piece: &Piece| Interval { start: piece.start, end: piece.end, priority: piece.rank };
     let intervals: Vec<_> = unit.pieces.iter().map(interval).collect();
@@ -220,6 +224,35 @@ fn symbol_ranges<'d>(image: &Image<'d>) -> UnitRanges<'d> {
         unit.ranges.push(UnitRange { start, end, piece, exact: number, statement: number });
     }
     unit
+}
+
+/// Makes the names of functions that have several into chains of locs, which only the range at a function's start answers: a
+/// function may be as long as the image and interrupted by others any number of times, and its names need not be repeated.
+fn push_aliases<'d>(unit: &mut UnitRanges<'d>, symbols: &[FunctionSymbol<'d>]) {
+    let (mut chunk, mut room, mut left_out) = (None, 0, 0);
+    for (number, symbol) in symbols.iter().enumerate().filter(|(_, symbol)| !symbol.aliases.is_empty()) {
+        let index = symbol.start / u64::from(CHUNK_SPAN);
+        if chunk.replace(index) != Some(index) {
+            room = MAX_ALIASES_OF_CHUNK;
+        }
+        let (kept, others) = symbol.aliases.split_at(symbol.aliases.len().min(MAX_ALIASES).min(room));
+        (room, left_out) = (room - kept.len(), left_out + others.len() as u64);
+        let push = |next, alias: &&'d [u8]| push_name(unit, Some(*alias), next);
+        if let Some(next) = kept.iter().rev().fold(None, push) {
+            unit.pieces[number].entry = push_name(unit, symbol.name, Some(next));
+        }
+    }
+    unit.problems.add("other names of functions left out: too many start in one place", left_out);
+}
+
+/// The number of a new loc of `unit`: a name and, where there is one, the next alias.
+fn push_name<'d>(unit: &mut UnitRanges<'d>, name: Option<&'d [u8]>, next: Option<Id32>) -> Option<Id32> {
+    let name = name.and_then(|name| {
+        unit.names.push(name.into());
+        Id32::new(unit.names.len() as u64 - 1)
+    });
+    unit.locs.push(Loc { parent: next, name, file: None, line: None });
+    Id32::new(unit.locs.len() as u64 - 1)
 }
 
 /// How many names and paths are hidden, or hidden in part.

@@ -128,7 +128,8 @@ impl<'d> Merge<'d> {
                     exact: range.exact,
                     statement: range.statement,
                 };
-                self.cutter.add(range, due[stretch.owner].unit, unit, pools);
+                let entry = piece.and_then(|piece| piece.entry.filter(|_| piece.start == range.start));
+                self.cutter.add(range, entry, due[stretch.owner].unit, unit, pools);
             }
         }
         for mut segment in due {
@@ -202,7 +203,15 @@ struct Cutter {
 }
 
 impl Cutter {
-    fn add<'d>(&mut self, range: Range, unit_number: usize, unit: &mut LiveUnit<'d>, pools: &mut Pools<'d>) {
+    /// Adds a range; in its first chunk it answers `entry`, if that is given.
+    fn add<'d>(
+        &mut self,
+        range: Range,
+        mut entry: Option<Id32>,
+        unit_number: usize,
+        unit: &mut LiveUnit<'d>,
+        pools: &mut Pools<'d>,
+    ) {
         let answer = |range: &Range| (range.function_start, range.exact, range.statement);
         let goes_on = |(unit, last): (usize, Range)| {
             unit == unit_number && last.end == range.start && answer(&last) == answer(&range)
@@ -217,8 +226,11 @@ impl Cutter {
             let index = start / self.chunk_span;
             let end = range.end.min((index + 1) * self.chunk_span);
             let job = self.job(index, pools);
-            let (exact, statement) =
-                (unit.loc(range.exact, job, pools), unit.loc(range.statement, job, pools));
+            let [exact, statement] = match entry.take() {
+                Some(entry) => [entry.get(); 2],
+                None => [range.exact, range.statement],
+            }
+            .map(|loc| unit.loc(loc, job, pools));
             let part = Range { start, end, exact, statement, ..range };
             match job.ranges.ranges.last_mut() {
                 Some(last) if *last == (Range { start: last.start, end: start, ..part }) => last.end = end,

@@ -17,10 +17,12 @@ type Make = fn() -> Vec<u8>;
 
 const TESTDATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata");
 /// What golden indexes are made of, by the first part of their names.
-const KINDS: [(&str, Make); 3] = [
+const KINDS: [(&str, Make); 4] = [
     ("inline-dwarf4", || build_dsym("inline-dwarf4")),
     ("swift-names", || build_dsym("swift-names")),
     ("dictionary", with_dictionary),
+    // Functions of several names.
+    ("icf", || build_dsym("icf")),
 ];
 
 fn build_dsym(name: &str) -> Vec<u8> {
@@ -130,6 +132,12 @@ fn text(index: &Index<&[u8]>) -> String {
                 };
                 let (exact, statement) = (frames(LinePolicy::Exact), frames(LinePolicy::Statement));
                 exact.iter().for_each(|frame| line(format_args!("    {frame}")));
+                if table == Table::SymbolTable {
+                    let names = index.function_names(ImageOffset(range.start), &mut scratch).expect("intact");
+                    names
+                        .skip(1)
+                        .for_each(|name| line(format_args!("    alias \"{}\"", name.escape_ascii())));
+                }
                 if exact != statement {
                     line(format_args!("   statement"));
                     statement.iter().for_each(|frame| line(format_args!("    {frame}")));

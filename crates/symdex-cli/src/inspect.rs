@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use symdex::write::{Id32, Range};
+use symdex::write::{Id32, Loc, Range};
 use symdex::{ChunkContents, ImageId, Index, Metadata, RowRule, StringReader, Table};
 
 use crate::failure::{self, Failure, Kind, Stop};
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
         }
         None => {
             metadata(&mut out, index.metadata())?;
-            sizes(&mut out, &index)?;
+            sizes(&mut out, &path, &index)?;
             for table in Table::ALL {
                 chunks(&mut out, &path, &index, table)?;
             }
@@ -97,7 +97,7 @@ fn metadata(out: &mut impl Write, metadata: &Metadata) -> io::Result<()> {
 }
 
 /// The digest, the sections and the counts.
-fn sizes<B: AsRef<[u8]>>(out: &mut impl Write, index: &Index<B>) -> io::Result<()> {
+fn sizes<B: AsRef<[u8]>>(out: &mut impl Write, path: &Path, index: &Index<B>) -> Result<(), Stop> {
     let counts = index.metadata().counts;
     let size = index.as_bytes().len() as u64;
     writeln!(out, "format        {}", index.format_version())?;
@@ -113,6 +113,7 @@ fn sizes<B: AsRef<[u8]>>(out: &mut impl Write, index: &Index<B>) -> io::Result<(
         ("functions", counts.functions),
         ("ranges", counts.ranges),
         ("symbols", counts.symbols),
+        ("aliases", aliases(index).map_err(|error| Failure::index(path, &error))?),
         ("names", counts.names),
         ("files", counts.files),
     ];
@@ -122,6 +123,17 @@ fn sizes<B: AsRef<[u8]>>(out: &mut impl Write, index: &Index<B>) -> io::Result<(
         writeln!(out, "{name:<12} {count:>12} {:>10}.{}", each / 10, each % 10)?;
     }
     Ok(())
+}
+
+/// How many other names functions of the symbol table have.
+fn aliases<B: AsRef<[u8]>>(index: &Index<B>) -> Result<u64, symdex::Error> {
+    let mut aliases = 0;
+    for chunk in index.chunks(Table::SymbolTable) {
+        let (_, contents) = chunk?;
+        let starts = contents.ranges.iter().filter(|range| range.function_start == Some(range.start));
+        aliases += starts.map(|range| chain(&contents, range.exact).skip(1).count() as u64).sum::<u64>();
+    }
+    Ok(aliases)
 }
 
 /// The chunks of one table: where they lie in the image, what they take and how many ranges they hold.
@@ -176,7 +188,7 @@ fn one_chunk<B: AsRef<[u8]>>(
         table.name(),
         from.saturating_add(span)
     )?;
-    let mut printer = RangePrinter { contents: &contents, strings: index.strings() };
+    let mut printer = RangePrinter { table, contents: &contents, strings: index.strings() };
     for range in &contents.ranges {
         for line in printer.lines(range).map_err(|error| Failure::index(path, &error))? {
             writeln!(out, "{line}")?;
@@ -185,8 +197,21 @@ fn one_chunk<B: AsRef<[u8]>>(
     Ok(())
 }
 
+/// A loc and its callers or, in the symbol table, its aliases.
+fn chain(contents: &ChunkContents, innermost: u32) -> impl Iterator<Item = &Loc> {
+    let mut next = usize::try_from(innermost).ok();
+    std::iter::from_fn(move || {
+        let number = next?;
+        let loc = contents.locs.get(number)?;
+        // A loc comes behind its parent; a damaged index may say otherwise, and this must end.
+        next = loc.parent.map(Id32::index).filter(|parent| *parent < number);
+        Some(loc)
+    })
+}
+
 /// Prints the ranges of one chunk.
 struct RangePrinter<'a, B> {
+    table: Table,
     contents: &'a ChunkContents,
     strings: StringReader<'a, B>,
 }
@@ -198,8 +223,11 @@ impl<B: AsRef<[u8]>> RangePrinter<'_, B> {
         let function =
             range.function_start.map_or("no function".to_owned(), |start| format!("function {start:#x}"));
         let mut lines = vec![format!("{:#x}..{:#x}  {function}", range.start, range.end)];
-        for (name, place) in self.chain(range.exact)? {
-            lines.push(format!("    {name}  {place}"));
+        for (depth, (name, place)) in self.chain(range.exact)?.into_iter().enumerate() {
+            lines.push(match self.table {
+                Table::SymbolTable if depth > 0 => format!("    alias {name}"),
+                _ => format!("    {name}  {place}"),
+            });
         }
         if range.statement != range.exact {
             let statement = self.chain(range.statement)?;
@@ -212,10 +240,7 @@ impl<B: AsRef<[u8]>> RangePrinter<'_, B> {
     /// Name and place of each frame, innermost first.
     fn chain(&mut self, innermost: u32) -> Result<Vec<(String, String)>, symdex::Error> {
         let mut frames = Vec::new();
-        let mut next = usize::try_from(innermost).ok();
-        while let Some((number, loc)) =
-            next.and_then(|number| Some((number, self.contents.locs.get(number)?)))
-        {
+        for loc in chain(self.contents, innermost) {
             let name = self.name(loc.name)?;
             let file = loc.file.map(|id| self.strings.file(id).map(|file| text::lossy(file).into_owned()));
             let line = loc.line.map(|line| line.get().to_string());
@@ -226,8 +251,6 @@ impl<B: AsRef<[u8]>> RangePrinter<'_, B> {
                 (None, None) => "no line".to_owned(),
             };
             frames.push((name, place));
-            // A loc comes behind its parent; a damaged index may say otherwise, and this must end.
-            next = loc.parent.map(Id32::index).filter(|parent| *parent < number);
         }
         Ok(frames)
     }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use symdex::{Frame, ImageId, ImageOffset, Index, LinePolicy, Scratch, Table};
 
+use crate::aliases::aliases;
 use crate::failure::{self, Kind, Stop};
 use crate::{number, open, text};
 
@@ -54,7 +55,8 @@ Examples:
   echo 0x5ed8 | symdex lookup 0c37c502aba03641a08f84c794684f36.symdex --json
 
 JSON: {\"address\", \"frames\": [{\"function\", \"name\", \"file\", \"line\", \"inlined\", \"function_start\", \"function_offset\",
-\"table\"}], \"error\": {\"kind\", \"message\"}}. The address is the image offset; no frames and no error: nothing is known there.
+\"table\", \"aliases\"}], \"error\": {\"kind\", \"message\"}}. The address is the image offset; no frames and no error: nothing is
+known there. Aliases are the linker's other names of a function that has several; left out where there are none.
 Exit codes: 0 all answered, 3 some address is not known, 2 some is no address, 4 the index is damaged, 5 it is missing.";
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -118,6 +120,8 @@ struct FrameText {
     function_start: Option<String>,
     function_offset: Option<String>,
     table: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    aliases: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -172,7 +176,16 @@ impl<B: AsRef<[u8]>> Lookup<'_, B> {
             return Ok(Vec::new());
         };
         let skip = if self.args.no_inlines { frames.len() - 1 } else { 0 };
-        Ok(frames.iter().skip(skip).map(|frame| self.args.frame(offset, &frame)).collect())
+        let mut texts: Vec<_> =
+            frames.iter().skip(skip).map(|frame| self.args.frame(offset, &frame)).collect();
+        // What is inlined has no start of its own.
+        let concrete = frames.iter().last().map(|frame| (frame.name.map(Vec::from), frame.function_start));
+        if let (Some(text), Some((name, Some(start)))) = (texts.last_mut(), concrete) {
+            let others = aliases(&self.index, name.as_deref(), start, &mut self.scratch);
+            let others = others.map_err(|error| (Kind::of_index(&error), error.to_string()))?;
+            text.aliases = others.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+        }
+        Ok(texts)
     }
 }
 
@@ -193,6 +206,7 @@ impl Args {
             function_start: frame.function_start.map(|start| start.to_string()),
             function_offset: frame.function_start.and_then(distance),
             table: frame.table.name(),
+            aliases: Vec::new(),
         }
     }
 }
@@ -232,5 +246,10 @@ fn one_frame(frame: &FrameText) -> String {
     }
     out += if frame.inlined { " (inlined)" } else { "" };
     out += if frame.table == Table::SymbolTable.name() { " (symbol table)" } else { "" };
+    let _ = match frame.aliases.len() {
+        0 => Ok(()),
+        1 => write!(out, " (and 1 other name)"),
+        others => write!(out, " (and {others} other names)"),
+    };
     out
 }

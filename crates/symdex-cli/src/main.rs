@@ -1,5 +1,6 @@
 //! The command `symdex`.
 
+mod aliases;
 mod atos;
 mod build;
 mod failure;

@@ -96,6 +96,24 @@ fn lines_without_a_name_or_a_line() {
 }
 
 #[test]
+fn dedup_prints_every_name_of_a_function_that_was_folded() {
+    let object = dsym("icf");
+    let atos = |line: &str| symdex_on(&object, &format!("atos -o {{}} -arch arm64 {line}")).ok();
+    let all = atos("-dedup 0x374");
+    let lines: Vec<_> = all.lines().collect();
+    let [first, second, third] = lines[..] else { panic!("{all}") };
+    assert_eq!(atos("0x374"), format!("{first}\n"));
+    // The same file and line behind each.
+    let place = first.split_once(' ').expect("a name and a place").1;
+    let mut names: Vec<_> = [first, second, third].map(|line| line.split_once(' ').expect("both")).into();
+    assert!(names.iter().all(|(_, at)| *at == place), "{all}");
+    names.sort_unstable();
+    assert_eq!(names.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["price_a", "price_b", "price_c"]);
+    assert_eq!(atos("-i -dedup 0x374"), format!("{all}\n"));
+    assert_eq!(atos("-i -d ; --dedup 0x374"), format!("{first};{second};{third}\n\n"));
+}
+
+#[test]
 fn a_function_that_nothing_names_is_known_by_its_start() {
     let root = folder();
     // Every symbol becomes a stab, and those name nothing: what is left is where functions start.
@@ -133,7 +151,7 @@ fn inlined_functions_paths_and_delimiters() {
         let full = "pyramid (in inline-dwarf4) (/src/symdex/inline/level/mip.h:11)\n";
         assert_eq!(atos(&format!("{flag} 0x100000400")), full);
     }
-    assert_eq!(atos("-printHeader -dedup --dedup 0x100000400"), PLAIN);
+    assert_eq!(atos("-printHeader -dedup --dedup 0x100000400"), PLAIN, "a function of one name");
     // Every row counts: the row at line 0 is not merged into the statement before it.
     assert!(atos("-i 0x100000408").starts_with("row (in inline-dwarf4) (grid.h:0)\n"));
 }

@@ -24,7 +24,7 @@ fn assert_snapshot(name: &str, text: &str) {
 #[test]
 fn a_chunks_ranges_are_as_committed() {
     let root = folder();
-    for name in ["inline-dwarf4", "outliner", "swift-names"] {
+    for name in ["inline-dwarf4", "outliner", "swift-names", "icf"] {
         let index = index_of(name, root.path());
         assert_snapshot(&format!("{name}.dwarf.txt"), &symdex_on(&index, "inspect {} --chunk 0").ok());
         let symbols = symdex_on(&index, "inspect {} --chunk 0 --table symbol_table").ok();

@@ -95,6 +95,25 @@ fn line_policies_and_the_symbol_table() {
 }
 
 #[test]
+fn other_names_of_a_function_are_told() {
+    let root = folder();
+    let index = index_of("icf", root.path());
+    let json = symdex_on(&index, "lookup {} --json 0x374").json();
+    let frame = &json[0]["frames"][0];
+    let aliases = frame["aliases"].as_array().expect("it has some");
+    let mut names: Vec<_> = aliases.iter().chain([&frame["name"]]).map(|name| name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, [Some("price_a"), Some("price_b"), Some("price_c")]);
+    assert!(symdex_on(&index, "lookup {} 0x374").ok().ends_with(" (and 2 other names)\n"));
+    assert!(
+        symdex_on(&index, "inspect {}")
+            .ok()
+            .lines()
+            .any(|line| line.starts_with("aliases                 2 "))
+    );
+}
+
+#[test]
 fn names_are_demangled_unless_told_otherwise() {
     let root = folder();
     let index = index_of("swift-names", root.path());

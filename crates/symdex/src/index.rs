@@ -130,6 +130,11 @@ impl<B: AsRef<[u8]>> Index<B> {
         self.bytes.as_ref()
     }
 
+    /// Whether the header says that functions of the `symbol_table` may have other names.
+    pub(crate) fn has_aliases(&self) -> bool {
+        self.header.aliases
+    }
+
     pub(crate) fn trailer(&self) -> Trailer {
         self.trailer
     }

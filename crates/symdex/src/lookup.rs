@@ -26,13 +26,34 @@ impl<B: AsRef<[u8]>> Index<B> {
         scratch: &'s mut Scratch,
     ) -> Result<Option<Frames<'s>>, Error> {
         scratch.attach(self.serial());
-        if !self.find(Table::Dwarf, offset, policy, scratch)? {
-            self.find(Table::SymbolTable, offset, policy, scratch)?;
+        if !self.find(Table::Dwarf, offset, policy, usize::MAX, scratch)? {
+            self.find(Table::SymbolTable, offset, policy, 1, scratch)?;
         } else if scratch.frames.last().is_some_and(|frame| frame.function_start.is_none()) {
             self.name_from_symbol_table(offset, policy, scratch)?;
         }
         let Scratch { frames, text, .. } = scratch;
         Ok((!frames.is_empty()).then_some(Frames { frames, text }))
+    }
+
+    /// Every name that the `symbol_table` has for the function that starts at exactly `start`: the one that lookups answer, then
+    /// its aliases, the better ones first. Nothing where no such function starts there, or none that has a name.
+    ///
+    /// [`crate::Frame::function_start`] is what to ask for. A linker that folds identical functions into one leaves the code of
+    /// many names at one address, and a crash may be in any of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::lookup`].
+    pub fn function_names<'s>(
+        &self,
+        start: ImageOffset,
+        scratch: &'s mut Scratch,
+    ) -> Result<impl Iterator<Item = &'s [u8]> + use<'s, B>, Error> {
+        scratch.attach(self.serial());
+        self.find(Table::SymbolTable, start, LinePolicy::Exact, usize::MAX, scratch)?;
+        let Scratch { frames, text, .. } = scratch;
+        frames.retain(|frame| frame.function_start == Some(start));
+        Ok(Frames { frames, text }.iter().filter_map(|frame| frame.name))
     }
 
     /// Gives the last frame, a line without a function, the symbol's name and start.
@@ -42,12 +63,10 @@ impl<B: AsRef<[u8]>> Index<B> {
         policy: LinePolicy,
         scratch: &mut Scratch,
     ) -> Result<(), Error> {
-        let own = scratch.frames.len();
-        if !self.find(Table::SymbolTable, offset, policy, scratch)? {
+        if !self.find(Table::SymbolTable, offset, policy, 1, scratch)? {
             return Ok(());
         }
         let symbol = scratch.frames.pop();
-        scratch.frames.truncate(own);
         if let (Some(frame), Some(symbol)) = (scratch.frames.last_mut(), symbol) {
             frame.name = symbol.name;
             frame.function_start = symbol.function_start;
@@ -55,12 +74,14 @@ impl<B: AsRef<[u8]>> Index<B> {
         Ok(())
     }
 
-    /// Appends the frames of one table to `scratch.frames`; whether there are any.
+    /// Appends the first `at_most` locs of one table's answer to `scratch.frames`; whether there are any. In the `symbol_table` only
+    /// the first one is a frame, the others are aliases.
     fn find(
         &self,
         table: Table,
         offset: ImageOffset,
         policy: LinePolicy,
+        at_most: usize,
         scratch: &mut Scratch,
     ) -> Result<bool, Error> {
         let index = offset.0 / u64::from(self.metadata().chunk_span);
@@ -90,7 +111,7 @@ impl<B: AsRef<[u8]>> Index<B> {
             with_dictionary: &mut scratch.names,
             blocks: &mut scratch.blocks,
         };
-        for local in &scratch.local {
+        for local in scratch.local.iter().take(at_most) {
             let name = *names.get(local.name as usize).ok_or_else(malformed)?;
             let file = *files.get(local.file as usize).ok_or_else(malformed)?;
             scratch.frames.push(Located {

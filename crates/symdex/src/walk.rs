@@ -74,7 +74,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         for table in Table::ALL {
             for chunk in self.chunks(table) {
                 let (index, contents) = chunk?;
-                let wrong = self.first_wrong(index, &contents);
+                let wrong = self.first_wrong(table, index, &contents);
                 wrong.map_or(Ok(()), |what| Err(self.key(table.structure(), index).malformed(what)))?;
                 verified.chunks += 1;
                 verified.ranges += contents.ranges.len() as u64;
@@ -96,7 +96,10 @@ impl<B: AsRef<[u8]>> Index<B> {
     }
 
     /// What is wrong with a chunk that decodes, if anything is.
-    fn first_wrong(&self, index: u64, contents: &ChunkContents) -> Option<&'static str> {
+    fn first_wrong(&self, table: Table, index: u64, contents: &ChunkContents) -> Option<&'static str> {
+        if contents.has_aliases(table) && !self.has_aliases() {
+            return Some("a function has other names, and the header says that none has");
+        }
         let span = u64::from(self.metadata().chunk_span);
         let start = index.saturating_mul(span);
         let outside =

@@ -49,6 +49,7 @@ pub struct ChunkEncoder {
 pub struct EncodedChunk {
     table: Table,
     index: u64,
+    has_aliases: bool,
     a: Vec<u8>,
     b: Vec<u8>,
 }
@@ -87,7 +88,7 @@ impl ChunkEncoder {
         let key = |section| FrameKey { id: &self.id, section, index };
         let a = self.compressor.frame(key(table.structure()), &structure.payload)?;
         let b = self.compressor.frame(key(table.strings()), &strings)?;
-        Ok(EncodedChunk { table, index, a, b })
+        Ok(EncodedChunk { table, index, has_aliases: chunk.has_aliases(table), a, b })
     }
 }
 
@@ -190,6 +191,7 @@ pub struct Writer {
     chunk_span: u32,
     options: BuildOptions,
     chunks: Vec<u8>,
+    has_aliases: bool,
     tables: [TableChunks; 2],
 }
 
@@ -205,7 +207,8 @@ impl Writer {
     /// A writer of an index whose chunks span `chunk_span` bytes.
     #[must_use]
     pub fn new(image: ImageInfo, chunk_span: u32, options: BuildOptions) -> Self {
-        Self { image, chunk_span, options, chunks: Vec::new(), tables: Default::default() }
+        let (chunks, tables) = Default::default();
+        Self { image, chunk_span, options, chunks, has_aliases: false, tables }
     }
 
     /// Adds the next chunk.
@@ -240,6 +243,7 @@ impl Writer {
         }
         table.entries.resize(at, Entry::default());
         table.entries.push(Entry { a_size, b_size });
+        self.has_aliases |= chunk.has_aliases;
         self.chunks.extend_from_slice(&chunk.a);
         self.chunks.extend_from_slice(&chunk.b);
         Ok(())
@@ -257,7 +261,7 @@ impl Writer {
         counts: Counts,
         partial: Vec<Partial>,
     ) -> Result<Vec<u8>, Error> {
-        let Self { image, chunk_span, options, chunks, tables } = self;
+        let Self { image, chunk_span, options, chunks, has_aliases, tables } = self;
         let id = image.id.clone();
         let metadata = Metadata {
             id: image.id,
@@ -284,7 +288,7 @@ impl Writer {
         let (name_blocks, file_blocks) = (names.blocks.concat(), files.blocks.concat());
         let dictionary = names.dictionary;
         let sections = [&metadata, &chunks, &dictionary, &name_blocks, &file_blocks, &directory];
-        let header = Header::lay_out(id, sections.map(|section| section.len() as u64));
+        let header = Header::lay_out(id, has_aliases, sections.map(|section| section.len() as u64));
         let mut out = header.encode();
         sections.into_iter().for_each(|section| out.extend_from_slice(section));
         out.extend(Trailer::of(&out).encode());

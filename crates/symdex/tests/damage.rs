@@ -10,7 +10,7 @@ use generator::{Answer, Image};
 use symdex::{Error, ImageOffset, Index, LinePolicy, Scratch, Table};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A small index with everything in it: gaps, inlining, both tables, two policies that differ, strings of all kinds.
+/// A small index with everything in it: gaps, inlining, both tables, two policies that differ, aliases, strings of all kinds.
 fn small() -> Image {
     let mut image = Image::random(11);
     image.chunk_span = 1000;
@@ -19,10 +19,13 @@ fn small() -> Image {
         assert!(!table.ranges.is_empty(), "the seed makes a table that is worth testing");
     }
     image.names.iter_mut().for_each(|name| name.truncate(20));
-    image
+    image.with_aliases(11)
 }
 
-type Answers = Vec<(u64, LinePolicy, Option<Vec<Answer>>)>;
+/// For each offset what both policies answer, and the names of the function that starts there.
+type Answers = Vec<(u64, [Option<Vec<Answer>>; 2], Vec<Vec<u8>>)>;
+
+const POLICIES: [LinePolicy; 2] = [LinePolicy::Exact, LinePolicy::Statement];
 
 /// Every answer that `image` has to give at the starts and behind the ends of its ranges.
 fn expected(image: &Image) -> Answers {
@@ -30,26 +33,32 @@ fn expected(image: &Image) -> Answers {
     let mut offsets: Vec<u64> = ranges.flat_map(|range| [range.start, range.end]).collect();
     offsets.sort_unstable();
     offsets.dedup();
-    let answer = |offset| {
-        [LinePolicy::Exact, LinePolicy::Statement].map(|policy| (offset, policy, image.scan(offset, policy)))
-    };
-    offsets.into_iter().flat_map(answer).collect()
+    let answer =
+        |offset| (offset, POLICIES.map(|policy| image.scan(offset, policy)), image.function_names(offset));
+    offsets.into_iter().map(answer).collect()
 }
 
 /// Asks all of it; each answer is as expected or says that the index is damaged. How many lookups failed.
 fn ask<B: AsRef<[u8]>>(index: &Index<B>, expected: &Answers, what: &str) -> usize {
     let mut scratch = Scratch::default();
     let mut failed = 0;
-    for (offset, policy, answer) in expected {
-        match index.lookup(ImageOffset(*offset), *policy, &mut scratch) {
-            Ok(frames) => {
-                let found = frames.map(|frames| frames.iter().map(Answer::from).collect::<Vec<_>>());
-                assert_eq!(found, *answer, "{what}, offset {offset:#x}");
+    let mut fails = |error: Error| {
+        assert!(error.is_damage(), "{what}: {error}");
+        failed += 1;
+    };
+    for (offset, answers, names) in expected {
+        for (policy, answer) in POLICIES.into_iter().zip(answers) {
+            match index.lookup(ImageOffset(*offset), policy, &mut scratch) {
+                Ok(frames) => {
+                    let found = frames.map(|frames| frames.iter().map(Answer::from).collect::<Vec<_>>());
+                    assert_eq!(found, *answer, "{what}, offset {offset:#x}");
+                }
+                Err(error) => fails(error),
             }
-            Err(error) => {
-                assert!(error.is_damage(), "{what}: {error}");
-                failed += 1;
-            }
+        }
+        match index.function_names(ImageOffset(*offset), &mut scratch) {
+            Ok(found) => assert!(found.eq(names), "{what}, names at {offset:#x}"),
+            Err(error) => fails(error),
         }
     }
     failed
@@ -109,13 +118,31 @@ fn unknown_features_are_refused_where_they_matter_and_passed_over_where_they_do_
     bytes[31] = 0x80;
     let compatible = Index::open(sealed(bytes)).expect("compatible features may be unknown");
     assert_eq!(ask(&compatible, &expected(&image), "a compatible feature"), 0);
-    for bit in 0..64 {
+    for bit in 1..64 {
         let mut bytes = image.index(&[]);
         bytes[16 + bit / 8] = 1 << (bit % 8);
         let error = Index::open(sealed(bytes)).err().expect("an incompatible feature");
         assert!(error.is_unsupported() && !error.is_damage());
         assert!(matches!(error, Error::UnsupportedFeature { unknown } if unknown == 1 << bit));
     }
+}
+
+#[test]
+fn aliases_set_a_feature_bit_and_nothing_else_does() {
+    let bit = |bytes: &[u8]| u64::from_le_bytes(bytes[16..24].try_into().expect("8 bytes"));
+    let (with, without) = (small(), Image::random(11));
+    assert_eq!((bit(&with.index(&[])), bit(&without.index(&[]))), (1, 0));
+    // Digest and header say what they should, but for the bit.
+    let mut forged = with.index(&[]);
+    forged[16] = 0;
+    let mut forged = sealed(forged);
+    let end = forged.len() - 32;
+    let digest = xxhash_rust::xxh3::xxh3_128(&forged[..end]).to_le_bytes();
+    forged[end + 8..end + 24].copy_from_slice(&digest);
+    let forged = Index::open(forged).expect("opens");
+    assert_eq!(ask(&forged, &expected(&with), "a bit that is missing"), 0);
+    let error = forged.verify().expect_err("old readers would misread it");
+    assert!(error.is_damage() && error.to_string().contains("other names"), "{error}");
 }
 
 #[test]
@@ -129,13 +156,21 @@ fn an_index_that_passes_itself_off_for_another_gets_its_own_answers_only() {
     let (victim, forged) = (Index::open(victim).expect("intact"), Index::open(forged).expect("opens"));
     assert_eq!(victim.digest(), forged.digest());
     let mut scratch = Scratch::default();
-    for (offset, policy, answer) in expected(&image) {
+    for (offset, answers, names) in expected(&image) {
+        for (policy, answer) in POLICIES.into_iter().zip(answers) {
+            let mut ask = |index: &Index<Vec<u8>>| {
+                let frames = index.lookup(ImageOffset(offset), policy, &mut scratch).expect("intact");
+                frames.map(|frames| frames.iter().map(Answer::from).collect::<Vec<_>>())
+            };
+            assert_eq!(ask(&forged), other.scan(offset, policy));
+            assert_eq!(ask(&victim), answer);
+        }
         let mut ask = |index: &Index<Vec<u8>>| {
-            let frames = index.lookup(ImageOffset(offset), policy, &mut scratch).expect("intact");
-            frames.map(|frames| frames.iter().map(Answer::from).collect::<Vec<_>>())
+            let found = index.function_names(ImageOffset(offset), &mut scratch).expect("intact");
+            found.map(<[u8]>::to_vec).collect::<Vec<_>>()
         };
-        assert_eq!(ask(&forged), other.scan(offset, policy));
-        assert_eq!(ask(&victim), answer);
+        assert_eq!(ask(&forged), other.function_names(offset));
+        assert_eq!(ask(&victim), names);
     }
 }
 

@@ -10,7 +10,8 @@ const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/FORMAT.m
 const BEGIN: &str = "<!-- the dump begins: written by crates/symdex/tests/format_document.rs -->\n```text\n";
 const END: &str = "```\n<!-- the dump ends -->\n";
 
-/// `outer`, into which `mid` is inlined, and `leaf` into that; behind it `plain`, which only the symbol table knows.
+/// `outer`, into which `mid` is inlined, and `leaf` into that; behind it `plain`, which only the symbol table knows, and which
+/// is also called `flat`.
 fn tiny() -> Vec<u8> {
     let id = ImageId::new(&[0xa0, 0xa1, 0xa2, 0xa3]).expect("4 bytes are an id");
     let options = BuildOptions { compression_level: 3 };
@@ -33,8 +34,8 @@ fn tiny() -> Vec<u8> {
         ],
     };
     let symbols = ChunkRanges {
-        ranges: vec![Range { start: 0x140, end: 0x160, function_start: Some(0x140), exact: 0, statement: 0 }],
-        locs: vec![loc(None, 3, None, None)],
+        ranges: vec![Range { start: 0x140, end: 0x160, function_start: Some(0x140), exact: 1, statement: 1 }],
+        locs: vec![loc(None, 3, None, None), loc(number(0), 4, None, None)],
     };
     let info = ImageInfo {
         id: id.clone(),
@@ -53,7 +54,8 @@ fn tiny() -> Vec<u8> {
         let chunk = encoder.encode(table, 0, &chunk, new_names, new_files).expect("a chunk");
         writer.push(chunk).expect("in order");
     }
-    let names = PoolEncoder::names(&id, &["outer", "mid", "leaf", "plain"], &[], options).expect("short");
+    let names =
+        PoolEncoder::names(&id, &["outer", "mid", "leaf", "flat", "plain"], &[], options).expect("short");
     let files = PoolEncoder::files(&id, &["/src/t.c"], options).expect("short");
     let blocks = (names.encode(0..1).expect("small"), files.encode(0..1).expect("small"));
     let counts = Counts { units: 1, functions: 1, ranges: 4, symbols: 1, ..Counts::default() };
@@ -141,7 +143,7 @@ fn explain(file: &[u8]) -> String {
     dump.field(1, "length of the image id");
     dump.field(1, "kind of id: the image's own");
     dump.field(2, "zero");
-    dump.number(8, "incompatible features");
+    dump.number(8, "incompatible features: aliases");
     dump.number(8, "compatible features");
     dump.field(4, "image id");
     dump.field(28, "its padding");
@@ -208,15 +210,16 @@ fn explain(file: &[u8]) -> String {
     dump.frame(size(1, 8), "symbol_table chunk 0, frame A", symbol_structure);
     dump.frame(size(1, 136), "symbol_table chunk 0, frame B", |payload| {
         payload.field(1, "pool ids");
-        payload.varints(&["1 name", "ids from 3", "name 0 is id 3"]);
+        payload.varints(&["2 names", "ids from 3", "name 0 is id 3", "name 1 is id 4"]);
         payload.varints(&["1 file", "ids from 1", "file 0 is no file"]);
     });
     assert_eq!(size(0, 8) + size(0, 136) + size(1, 8) + size(1, 136), chunks);
     assert_eq!(dictionary, 0, "the dictionary's section is empty");
     dump.heading("names");
     dump.frame(size(2, 8), "name block 0", |payload| {
-        payload.varints(&["size of string 0", "size of string 1", "size of string 2", "size of string 3"]);
-        for name in ["outer", "mid", "leaf", "plain"] {
+        payload.varints(&["size of string 0", "size of string 1", "size of string 2"]);
+        payload.varints(&["size of string 3", "size of string 4"]);
+        for name in ["outer", "mid", "leaf", "flat", "plain"] {
             payload.field(name.len(), &format!("{name:?}"));
         }
     });
@@ -274,8 +277,11 @@ fn symbol_structure(payload: &mut Dump<'_>) {
     payload.varints(&["run 0: a gap", "run 1: a function that starts 0 bytes before"]);
     payload.varints(&["run 0: ranges", "run 1: ranges", "run 0: size of body", "run 1: size of body"]);
     payload.varints(&["run 0: new triples", "run 1: new triples"]);
-    payload.varints(&["triple 0: name: new, 0", "triple 0: file: new, 0", "triple 0: no line"]);
-    payload.varints(&["range 0: defines a loc", "without a parent", "loc 0: new triple, 0"]);
+    payload.varints(&["triple 0: name: new: 0", "triple 1: name: new: 1"]);
+    payload.varints(&["triple 0: file: new: 0", "triple 1: file: as guessed"]);
+    payload.varints(&["triple 0: no line", "triple 1: no line"]);
+    payload.varints(&["range 0: defines two locs", "the first without a parent"]);
+    payload.varints(&["loc 0, the alias: new triple, 0", "loc 1, the name: new triple, 1"]);
 }
 
 #[test]

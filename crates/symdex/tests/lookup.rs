@@ -11,6 +11,12 @@ use symdex::{Chunk, Dictionary, ImageOffset, Index, LinePolicy, Metadata, Scratc
 
 const POLICIES: [LinePolicy; 2] = [LinePolicy::Exact, LinePolicy::Statement];
 
+/// Two images of three have functions of several names.
+fn image(seed: u64) -> Image {
+    let image = Image::random(seed);
+    if seed.is_multiple_of(3) { image } else { image.with_aliases(seed) }
+}
+
 fn answers(
     index: &Index<Vec<u8>>,
     offset: u64,
@@ -36,9 +42,9 @@ fn every_address_is_answered_as_a_linear_scan_answers_it() {
     let dictionary = dictionary();
     // One scratch space for all indexes, and one that keeps nothing.
     let (mut scratch, mut forgetful) = (Scratch::default(), Scratch::with_capacity(0));
-    let (mut answered, mut gaps) = (0, 0);
+    let (mut answered, mut gaps, mut aliases) = (0, 0, 0);
     for seed in 0..40 {
-        let image = Image::random(seed);
+        let image = image(seed);
         let used: &[u8] = if seed % 2 == 0 { &[] } else { &dictionary };
         let index = Index::open(image.index(used)).expect("as written");
         index.verify().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
@@ -51,9 +57,14 @@ fn every_address_is_answered_as_a_linear_scan_answers_it() {
             if number % 40 < 2 {
                 assert_eq!(answers(&index, offset, policy, &mut forgetful), expected);
             }
+            let names = image.function_names(offset);
+            aliases += names.len().saturating_sub(1);
+            let found = index.function_names(ImageOffset(offset), &mut scratch).expect("an intact index");
+            assert!(found.eq(names), "seed {seed}, names at {offset:#x}");
         }
     }
     assert!(answered > 10_000 && gaps > 500, "{answered} answers and {gaps} gaps are worth little");
+    assert!(aliases > 500, "{aliases} aliases are worth little");
 }
 
 /// What a service with nothing but a key-value store answers.
@@ -84,7 +95,7 @@ fn answer_from_values<'v>(
 fn an_address_is_answered_from_the_metadata_and_one_chunk_value_alone() {
     let dictionary = dictionary();
     for seed in 0..30 {
-        let image = Image::random(seed);
+        let image = image(seed);
         let used: &[u8] = if seed % 2 == 0 { &[] } else { &dictionary };
         let index = Index::open(image.index(used)).expect("as written");
         let metadata = Metadata::decode(&image.id, index.metadata_value()).expect("a value of its own");
@@ -103,6 +114,11 @@ fn an_address_is_answered_from_the_metadata_and_one_chunk_value_alone() {
                     let found = read.lookup(ImageOffset(range.start), policy).expect("intact");
                     let found = found.map(|frames| frames.into_iter().map(Answer::from).collect());
                     assert_eq!(found, image.scan_table(table, range.start, policy), "seed {seed}, {range:?}");
+                    let names = read.function_names(ImageOffset(range.start)).expect("intact");
+                    match table {
+                        Table::Dwarf => assert!(names.is_empty()),
+                        Table::SymbolTable => assert_eq!(names, image.function_names(range.start)),
+                    }
                 }
             }
         }

@@ -21,6 +21,8 @@ pub(crate) struct Piece {
     /// The function, by its number in the unit.
     pub(crate) function: u32,
     pub(crate) rank: Rank,
+    /// What the range that begins where the piece does answers, where it is not what its range says: a name with aliases.
+    pub(crate) entry: Option<Id32>,
 }
 
 /// What decides between pieces of functions that claim the same code: the one that starts last, then the shortest, then
@@ -138,7 +140,7 @@ fn pieces(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Piece>, Vec<u32>
             let symbol = symbol.map(|index| &image.symbols[index]).filter(|symbol| symbol.aliases.is_empty());
             let named = symbol.is_some_and(|symbol| symbol.name.is_some() && symbol.name == name);
             let rank = (start, Reverse(end - start), named, Reverse(node.offset));
-            pieces.push(Piece { start, end, function: next, rank });
+            pieces.push(Piece { start, end, function: next, rank, entry: None });
         }
         next += 1;
     }

@@ -121,7 +121,9 @@ impl<'d> Image<'d> {
     #[must_use]
     pub fn with_symbol_map(mut self, map: &'d SymbolMap) -> Self {
         for symbol in &mut self.symbols {
-            symbol.name = symbol.name.map(|name| map.resolve_symbol(name));
+            for name in symbol.name.iter_mut().chain(&mut symbol.aliases) {
+                *name = map.resolve_symbol(name);
+            }
         }
         Self { symbol_map: Some(map), ..self }
     }

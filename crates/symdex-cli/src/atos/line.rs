@@ -5,6 +5,7 @@ use std::io::Write;
 use symdex::{Frame, Frames, ImageOffset, Index, LinePolicy, Scratch};
 
 use super::{Args, Basis};
+use crate::aliases::aliases;
 use crate::failure::{Failure, Kind, Stop, complain};
 use crate::{number, text};
 
@@ -16,6 +17,7 @@ pub(super) struct Printer<'a, B> {
     to_offset: u64,
     image: String,
     scratch: Scratch,
+    names: Scratch,
     gravest: Option<Kind>,
 }
 
@@ -39,7 +41,8 @@ impl<'a, B: AsRef<[u8]>> Printer<'a, B> {
             _ => metadata.base.wrapping_neg(),
         };
         let image = text::printable(metadata.image_name.as_str().into()).into_owned();
-        Ok(Self { args, index, to_offset, image, scratch: Scratch::default(), gravest: None })
+        let (scratch, names) = Default::default();
+        Ok(Self { args, index, to_offset, image, scratch, names, gravest: None })
     }
 
     /// The gravest failure there was. Addresses without an answer are none.
@@ -65,10 +68,8 @@ impl<'a, B: AsRef<[u8]>> Printer<'a, B> {
             return vec![typed.to_owned()];
         }
         let line = Line { args: self.args, image: &self.image, address, offset };
-        // Apple's atos counts every line row, and looks return addresses up as they stand.
-        match self.index.lookup(offset, LinePolicy::Exact, &mut self.scratch) {
-            Ok(Some(frames)) => line.of_frames(&frames),
-            Ok(None) => vec![line.nameless()],
+        match found(self.index, &line, &mut self.scratch, &mut self.names) {
+            Ok(lines) => lines,
             Err(error) => {
                 let failure = Failure::index(&self.args.object, &error);
                 complain(&format!("{typed}: {}", failure.message));
@@ -77,6 +78,32 @@ impl<'a, B: AsRef<[u8]>> Printer<'a, B> {
             }
         }
     }
+}
+
+/// The lines of the address that `line` is of.
+fn found<B: AsRef<[u8]>>(
+    index: &Index<B>,
+    line: &Line<'_>,
+    scratch: &mut Scratch,
+    names: &mut Scratch,
+) -> Result<Vec<String>, symdex::Error> {
+    // Apple's atos counts every line row, and looks return addresses up as they stand.
+    let Some(frames) = index.lookup(line.offset, LinePolicy::Exact, scratch)? else {
+        return Ok(vec![line.nameless()]);
+    };
+    let mut lines = line.of_frames(&frames);
+    let concrete = frames.iter().last().filter(|_| line.args.dedup);
+    if let Some((frame, start)) = concrete.and_then(|frame| Some((frame, frame.function_start?))) {
+        let first = lines.len() - 1;
+        for alias in aliases(index, frame.name, start, names)? {
+            let alias = line.of_frame(&Frame { name: Some(&alias), ..frame });
+            // Constructors, for one, have several names that read the same.
+            if !lines[first..].contains(&alias) {
+                lines.push(alias);
+            }
+        }
+    }
+    Ok(lines)
 }
 
 /// What the lines of one address have in common.

@@ -53,9 +53,10 @@ pub(crate) struct Args {
     /// -printHeader: accepted; atos prints a header for processes only, not for files
     #[arg(long = "printHeader")]
     _print_header: bool,
-    /// -dedup: accepted; an index keeps one name for each address, so there are no further variants to print
+    /// -dedup: print every name of a function that has several, as functions have that the linker found to be alike and
+    /// folded into one: a line for each, first the one that is printed anyway
     #[arg(long = "dedup")]
-    _dedup: bool,
+    dedup: bool,
     /// A file of addresses, separated by white space
     #[arg(short = 'f', value_name = "ADDRESSES")]
     address_file: Option<PathBuf>,

@@ -13,7 +13,7 @@ pub(crate) use structure::{LocalFrame, RunLoc, Structure, encode_structure};
 pub use value::Chunk;
 pub(crate) use value::{decode_structure, encode_value};
 
-use crate::format::MAX_FRAMES;
+use crate::format::{MAX_FRAMES, Table};
 use crate::id32::Id32;
 
 /// A half-open range of image offsets whose every address has the same answer.
@@ -31,10 +31,12 @@ pub struct Range {
     pub statement: u32,
 }
 
-/// One frame of an inline chain: a function, the file and line it stands at, and the frame it was inlined into.
+/// One frame of an inline chain: a function, the file and line it stands at, and the frame it was inlined into. In the
+/// `symbol_table`, where nothing is inlined, one of the names of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Loc {
-    /// The loc of the caller, smaller than this loc's own number; `None` for the concrete function.
+    /// The loc of the caller, smaller than this loc's own number; `None` for the concrete function. In the `symbol_table` the
+    /// function's next other name; only the range that begins where its function does needs them.
     pub parent: Option<Id32>,
     /// The function's name, by pool id.
     pub name: Option<Id32>,
@@ -54,6 +56,11 @@ pub struct ChunkRanges {
 }
 
 impl ChunkRanges {
+    /// Whether a function of these ranges, if they are of `table`, has other names.
+    pub(crate) fn has_aliases(&self, table: Table) -> bool {
+        table == Table::SymbolTable && self.locs.iter().any(|loc| loc.parent.is_some())
+    }
+
     /// What is wrong with the ranges of a chunk from `start` to `end`, if anything is.
     pub(crate) fn first_wrong(&self, start: u64, end: u64) -> Option<&'static str> {
         let mut at = start;

@@ -73,14 +73,12 @@ impl Chunk {
     ///
     /// [`Error::Malformed`] where the chunk's structure does not make sense.
     pub fn lookup(&self, offset: ImageOffset, policy: LinePolicy) -> Result<Option<Vec<Frame<'_>>>, Error> {
-        let mut frames = Vec::new();
-        let found = self.structure.find(offset.0, policy.is_statement(), &mut Vec::new(), &mut frames);
-        let place = Place { section: self.table.structure(), index: self.index };
-        let malformed = || Error::Malformed { place, what: "a run does not decode" };
-        if !found.ok_or_else(malformed)? {
-            return Ok(None);
+        let mut found = self.find(offset, policy)?;
+        if self.table == Table::SymbolTable {
+            // What follows are other names of the same function.
+            found.truncate(1);
         }
-        let len = frames.len();
+        let len = found.len();
         let frame = |(index, frame): (usize, LocalFrame)| {
             Some(Frame {
                 name: self.names.get(frame.name as usize)?.as_deref(),
@@ -91,7 +89,36 @@ impl Chunk {
                 table: self.table,
             })
         };
-        frames.into_iter().enumerate().map(frame).collect::<Option<_>>().map(Some).ok_or_else(malformed)
+        let frames = found.into_iter().enumerate().map(frame).collect::<Option<Vec<_>>>();
+        let frames = frames.ok_or_else(|| self.malformed())?;
+        Ok((!frames.is_empty()).then_some(frames))
+    }
+
+    /// Every name of the function that starts at exactly `start`, as [`crate::Index::function_names`] gives them, from the chunk of
+    /// the `symbol_table` that holds `start`; nothing from any other.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::lookup`].
+    pub fn function_names(&self, start: ImageOffset) -> Result<Vec<&[u8]>, Error> {
+        if self.table != Table::SymbolTable {
+            return Ok(Vec::new());
+        }
+        let mut found = self.find(start, LinePolicy::Exact)?;
+        found.retain(|name| name.function_start == Some(start.0));
+        Ok(found.iter().filter_map(|name| self.names.get(name.name as usize)?.as_deref()).collect())
+    }
+
+    /// The locs that answer `offset`; none for a gap.
+    fn find(&self, offset: ImageOffset, policy: LinePolicy) -> Result<Vec<LocalFrame>, Error> {
+        let mut found = Vec::new();
+        let decoded = self.structure.find(offset.0, policy.is_statement(), &mut Vec::new(), &mut found);
+        decoded.map(|_| found).ok_or_else(|| self.malformed())
+    }
+
+    fn malformed(&self) -> Error {
+        let place = Place { section: self.table.structure(), index: self.index };
+        Error::Malformed { place, what: "a run does not decode" }
     }
 }
 

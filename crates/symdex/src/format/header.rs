@@ -7,7 +7,7 @@
 //!  12   1  length of the image id in bytes, 1 to 32
 //!  13   1  0: the image's own id; 1: a hash of the image, which has none
 //!  14   2  zero
-//!  16   8  incompatible feature bits: a reader that does not know one refuses the file
+//!  16   8  incompatible feature bits: a reader that does not know one refuses the file; bit 0: symbol_table has aliases
 //!  24   8  compatible feature bits: a reader may pass over those it does not know
 //!  32  32  image id, padded with zeros
 //!  64   8  size of the file in bytes, trailer included
@@ -34,8 +34,10 @@ pub(crate) const VERSION: u16 = 1;
 pub(crate) const HEADER_SIZE: usize = 192;
 /// Bytes of a header before its own checksum.
 const CHECKED_SIZE: usize = HEADER_SIZE - 8;
-/// The incompatible feature bits this reader knows: none yet.
-const KNOWN_INCOMPATIBLE: u64 = 0;
+/// The feature bit of an index whose `symbol_table` has aliases: where they are taken for callers, answers are wrong.
+const ALIASES: u64 = 1;
+/// The incompatible feature bits this reader knows.
+const KNOWN_INCOMPATIBLE: u64 = ALIASES;
 const SECTIONS: usize = 6;
 
 /// Where a section lies in the file.
@@ -57,6 +59,8 @@ impl Section {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) id: ImageId,
+    /// Whether functions of the `symbol_table` may have aliases.
+    pub(crate) aliases: bool,
     pub(crate) file_size: u64,
     pub(crate) metadata: Section,
     pub(crate) chunks: Section,
@@ -68,7 +72,7 @@ pub(crate) struct Header {
 
 impl Header {
     /// A header for sections of these sizes, laid out one behind the other, in the order of the table above.
-    pub(crate) fn lay_out(id: ImageId, sizes: [u64; SECTIONS]) -> Self {
+    pub(crate) fn lay_out(id: ImageId, aliases: bool, sizes: [u64; SECTIONS]) -> Self {
         let mut offset = HEADER_SIZE as u64;
         let [metadata, chunks, dictionary, names, files, directory] = sizes.map(|size| {
             let section = Section { offset, size };
@@ -76,7 +80,7 @@ impl Header {
             section
         });
         let file_size = offset + TRAILER_SIZE as u64;
-        Self { id, file_size, metadata, chunks, dictionary, names, files, directory }
+        Self { id, aliases, file_size, metadata, chunks, dictionary, names, files, directory }
     }
 
     fn sections(&self) -> [Section; SECTIONS] {
@@ -89,7 +93,8 @@ impl Header {
         out.extend_from_slice(&VERSION.to_le_bytes());
         out.extend_from_slice(&[HEADER_SIZE.to_le_bytes()[0], HEADER_SIZE.to_le_bytes()[1]]);
         out.extend_from_slice(&[self.id.as_bytes().len().to_le_bytes()[0], self.id.kind(), 0, 0]);
-        out.extend_from_slice(&[0; 16]);
+        out.extend_from_slice(&(if self.aliases { ALIASES } else { 0 }).to_le_bytes());
+        out.extend_from_slice(&[0; 8]);
         out.extend_from_slice(self.id.padded());
         out.extend_from_slice(&self.file_size.to_le_bytes());
         for section in self.sections() {
@@ -159,7 +164,7 @@ impl Header {
         if total != Some(file_size) {
             return Err(malformed("its sections do not add up to the file's size"));
         }
-        let header = Self::lay_out(id, sizes);
+        let header = Self::lay_out(id, incompatible & ALIASES != 0, sizes);
         if header.sections() != stated {
             return Err(malformed("its sections do not follow each other"));
         }
@@ -175,7 +180,7 @@ mod tests {
 
     fn file() -> Vec<u8> {
         let id = ImageId::new(&[0xab; 16]).expect("16 bytes are an id");
-        let header = Header::lay_out(id, [10, 20, 0, 30, 5, 8]);
+        let header = Header::lay_out(id, false, [10, 20, 0, 30, 5, 8]);
         let mut file = header.encode();
         file.resize(usize::try_from(header.file_size).expect("small"), 0);
         file
@@ -188,6 +193,11 @@ mod tests {
         let header = Header::decode(&file).expect("as written");
         assert_eq!(header.encode(), &file[..HEADER_SIZE]);
         assert_eq!(header.names, Section { offset: 192 + 30, size: 30 });
+        let aliases = Header { aliases: true, ..header.clone() }.encode();
+        let differ = (0..HEADER_SIZE - 8).filter(|at| aliases[*at] != file[*at]).collect::<Vec<_>>();
+        assert_eq!((differ, aliases[16]), (vec![16], 1), "a feature is a bit, and nothing else");
+        let file = [&aliases[..], &file[HEADER_SIZE..]].concat();
+        assert_eq!(Header::decode(&file).expect("as written"), Header { aliases: true, ..header });
     }
 
     #[test]

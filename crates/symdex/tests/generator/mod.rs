@@ -78,6 +78,34 @@ impl Image {
         Self { id, chunk_span, names, files, tables: [dwarf, symbols] }
     }
 
+    /// The same image with other names for some functions of its symbol table.
+    #[must_use]
+    pub fn with_aliases(mut self, seed: u64) -> Self {
+        let (mut random, names) = (Random::new(seed), self.names.len() as u64);
+        let ChunkRanges { ranges, locs } = &mut self.tables[1];
+        for range in ranges {
+            let mut parent = None;
+            for _ in 0..random.pick(&[0, 0, 1, 2, 30]) {
+                locs.push(Loc { parent, name: optional(&mut random, names), file: None, line: None });
+                parent = Id32::new(locs.len() as u64 - 1);
+            }
+            locs.push(Loc { parent, ..locs[range.exact as usize] });
+            range.exact = locs.len() as u32 - 1;
+            range.statement = range.exact;
+        }
+        self
+    }
+
+    /// The names that the symbol table has for the function that starts at `start`.
+    pub fn function_names(&self, start: u64) -> Vec<Vec<u8>> {
+        let ChunkRanges { ranges, locs } = self.table(Table::SymbolTable);
+        let range = ranges.iter().find(|range| range.start == start && range.function_start == Some(start));
+        let loc = |number: Id32| &locs[number.index()];
+        let first = range.and_then(|range| Id32::new(range.exact.into()));
+        let chain = std::iter::successors(first, |number| loc(*number).parent);
+        chain.filter_map(|number| Some(self.names[loc(number).name?.index()].clone())).collect()
+    }
+
     pub fn table(&self, table: Table) -> &ChunkRanges {
         match table {
             Table::Dwarf => &self.tables[0],
@@ -124,7 +152,8 @@ impl Image {
         let mut next = Some(if policy == LinePolicy::Exact { range.exact } else { range.statement });
         while let Some(loc) = next {
             let Loc { parent, name, file, line } = locs[loc as usize];
-            next = parent.map(Id32::get);
+            // What follows a function of the symbol table are other names of it.
+            next = parent.map(Id32::get).filter(|_| table == Table::Dwarf);
             answers.push(Answer {
                 name: string(&self.names, name),
                 file: string(&self.files, file),

@@ -1,0 +1,130 @@
+//! Trap 5, the record that others exist: what else a function is called is in the index, and no answer of a lookup is changed by it.
+
+#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
+
+mod debug_file;
+
+use debug_file::{BASE, CODE_FLAGS, Die, MachO, Section, Symbol, Unit, answers, built, debug_file};
+use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
+
+/// Mach-O's type of a symbol that is not external.
+const LOCAL: u8 = 0x0e;
+
+fn index(file: &[u8]) -> Index<Vec<u8>> {
+    let index = Index::open(built(file).bytes).expect("just written");
+    index.verify().expect("whole");
+    index
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The names of the function that starts at an image offset.
+fn names(index: &Index<Vec<u8>>, start: u64) -> Vec<String> {
+    let mut scratch = Scratch::default();
+    let names = index.function_names(ImageOffset(start), &mut scratch).expect("whole");
+    names.map(text).collect()
+}
+
+/// The names of the frames at an image offset.
+fn frames(index: &Index<Vec<u8>>, offset: u64) -> Vec<String> {
+    let mut scratch = Scratch::default();
+    let frames = index.lookup(ImageOffset(offset), LinePolicy::Exact, &mut scratch).expect("whole");
+    frames.expect("known").iter().map(|frame| text(frame.name.unwrap_or_default())).collect()
+}
+
+fn has_feature(index: &Index<Vec<u8>>) -> bool {
+    index.as_bytes()[16] == 1
+}
+
+#[test]
+fn trap_5_every_name_at_one_address_is_kept_the_better_ones_first() {
+    let local = |name, offset| Symbol { kind: LOCAL, ..Symbol::function(name, BASE + offset) };
+    let mut symbols = vec![
+        local("a_local", 0x1000),
+        Symbol::function("g", BASE + 0x1000),
+        Symbol::function("f", BASE + 0x1000),
+        // Twice the same is one name.
+        Symbol::function("g", BASE + 0x1000),
+        Symbol::function("alone", BASE + 0x1100),
+    ];
+    let file = |symbols: &[Symbol]| {
+        MachO { uuid: Some([7; 16]), symbols: symbols.to_vec(), ..MachO::default() }.bytes()
+    };
+    let with_aliases = file(&symbols);
+    assert_eq!(answers(&with_aliases, Table::SymbolTable), ["1000..1100 f", "1100..3000 alone"]);
+    let index = index(&with_aliases);
+    assert_eq!(names(&index, 0x1000), ["f", "g", "a_local"]);
+    assert_eq!(names(&index, 0x1100), ["alone"]);
+    assert_eq!(names(&index, 0x1001), [""; 0], "no function starts there");
+    assert_eq!(names(&index, 0x10), [""; 0]);
+    // They are no callers.
+    assert_eq!(frames(&index, 0x1000), ["f"]);
+    assert_eq!(frames(&index, 0x10ff), ["f"]);
+    assert!(has_feature(&index) && index.metadata().partial.is_empty());
+    assert_eq!(index.metadata().counts.symbols, 2);
+    // The order of the symbol table does not matter.
+    symbols.reverse();
+    assert!(built(&file(&symbols)).bytes == index.as_bytes());
+}
+
+#[test]
+fn trap_5_without_aliases_an_index_needs_no_new_reader() {
+    let index = index(&debug_file(&[], &[("f", 0x1000), ("g", 0x1100)]));
+    assert!(!has_feature(&index));
+    assert_eq!(names(&index, 0x1000), ["f"]);
+}
+
+#[test]
+fn trap_5_functions_of_the_debug_information_and_lines_without_one_have_aliases_too() {
+    let unit = Unit::new((0x1000, 0x3000))
+        .child(Die::function("second", (0x1000, 0x1100)).linkage_name("second"))
+        .sequence(&[(0x1000, 1, 2, true)], 0x1300);
+    let symbols = [("first", 0x1000), ("second", 0x1000), ("line", 0x1200), ("same_line", 0x1200)];
+    let index = index(&debug_file(&[unit], &symbols));
+    assert_eq!(frames(&index, 0x1080), ["second"]);
+    assert_eq!(names(&index, 0x1000), ["first", "second"]);
+    assert_eq!(frames(&index, 0x1280), ["line"]);
+    assert_eq!(names(&index, 0x1200), ["line", "same_line"]);
+}
+
+/// One function with `aliases` other names, as long as three chunks.
+fn long_function(aliases: usize) -> Vec<u8> {
+    let symbols = (0..=aliases).map(|n| Symbol::function(&format!("f{n:05}"), BASE + 0x1000)).collect();
+    let text = vec![Section { name: "__text", range: 0x1000..0x1_8000, flags: CODE_FLAGS }];
+    MachO { symbols, text, ..MachO::default() }.bytes()
+}
+
+#[test]
+fn trap_5_a_function_in_many_chunks_states_its_aliases_in_the_first() {
+    let index = index(&long_function(100));
+    assert_eq!(names(&index, 0x1000).len(), 101);
+    let locs = |chunk| index.chunk(Table::SymbolTable, chunk).expect("whole").locs.len();
+    assert_eq!([0, 1, 2].map(locs), [101, 1, 1]);
+    assert_eq!([0x1000, 0x8000, 0x1_7fff].map(|offset| frames(&index, offset)), [["f00000"]; 3]);
+    assert_eq!((index.metadata().counts.symbols, names(&index, 0x8000).len()), (1, 0));
+}
+
+#[test]
+fn trap_5_more_names_than_a_chain_may_have_are_left_out_and_counted() {
+    let whole = index(&long_function(1023));
+    assert_eq!((names(&whole, 0x1000).len(), whole.metadata().partial.len()), (1024, 0));
+    let partial = index(&long_function(2000));
+    let kept = names(&partial, 0x1000);
+    assert_eq!((kept.len(), kept[0].as_str(), kept[1023].as_str()), (1024, "f00000", "f01023"));
+    let [lost] = &partial.metadata().partial[..] else { panic!("{:?}", partial.metadata().partial) };
+    assert_eq!((lost.count, lost.reason.contains("other names")), (977, true));
+}
+
+/// Each function's share is in order, and so is that of all functions of a chunk, which a reader decodes as a whole.
+#[test]
+fn trap_5_so_are_more_names_than_a_chunk_is_to_have() {
+    let names_at = |offset: u64| (0..=1000).map(move |n| (format!("f{n:04}_{offset:x}"), offset));
+    let symbols = (0..40).flat_map(|function| names_at(0x1000 + 16 * function));
+    let symbols: Vec<Symbol> = symbols.map(|(name, offset)| Symbol::function(&name, BASE + offset)).collect();
+    let index = index(&MachO { symbols, ..MachO::default() }.bytes());
+    assert_eq!([0x1000, 0x1100, 0x1270].map(|start| names(&index, start).len()), [1001, 385, 1]);
+    assert_eq!(index.metadata().partial[0].count, 40 * 1000 - (1 << 14));
+    assert_eq!(frames(&index, 0x1270), ["f0000_1270"]);
+}
