@@ -4,7 +4,7 @@
 
 mod debug_file;
 
-use debug_file::{BASE, CODE, Die, Unit, debug_file};
+use debug_file::{BASE, CODE, Die, MachO, Unit, debug_file, macho};
 use gimli::constants as dw;
 use symdex::{ImageOffset, Index, LinePolicy};
 use symdex_build::audit::{
@@ -435,7 +435,9 @@ fn audited_with_llvm(file: &[u8], answer: &[(&'static str, &'static str, u32)]) 
 fn llvm_symbolizers_answers_are_compared_too() {
     let function = Die::function("f", (CODE.start, CODE.end)).linkage_name("f");
     let unit = Unit::new(whole()).child(function).sequence(&[(CODE.start, 0, 2, true)], CODE.end);
-    let file = debug_file(&[unit], &[("f", CODE.start), ("g", CODE.start)]);
+    // As long as its code, so that llvm-symbolizer would not cut the symbols.
+    let file = macho(&[unit], &[("f", CODE.start), ("g", CODE.start)]);
+    let file = MachO { debug_offset: 0x4000, ..file }.bytes();
     let classes = |answer: &[(&'static str, &'static str, u32)]| {
         let report = audited_with_llvm(&file, answer);
         let PeerReport { agreements, classes } = &report.peers[&Peer::LlvmSymbolizer];
@@ -458,6 +460,31 @@ fn llvm_symbolizers_answers_are_compared_too() {
     nothing_explains(&[("f", "/src/a.h", 2)]);
     nothing_explains(&[("f", "/src/a.c", 2), ("f", "/src/a.c", 2)]);
     nothing_explains(&[("", "", 0)]);
+}
+
+/// llvm-symbolizer lets a section be no longer than the file; a dSYM has sections without their code.
+#[test]
+fn a_symbol_that_llvm_symbolizer_ends_where_the_file_ends_has_a_class_and_others_have_none() {
+    let file = |debug_offset| {
+        // Code that is declared and has neither functions nor lines: what is compared are the ends of the range.
+        let file = macho(&[Unit::new((0x2000, 0x2100))], &[("f", 0x1010), ("last", 0x2f00)]);
+        MachO { debug_offset, ..file }.bytes()
+    };
+    let small = file(0);
+    assert!(small.len() < 0x1000, "so f seems to end before 0x2000");
+    let report = audited_with_llvm(&small, &[("", "", 0)]);
+    let PeerReport { agreements, classes } = &report.peers[&Peer::LlvmSymbolizer];
+    assert_eq!(
+        (*agreements, report.unexplained_len),
+        (1, 0),
+        "only the section's start has no symbol: {report}"
+    );
+    assert_eq!(classes.keys().copied().collect::<Vec<_>>(), [Class::SymbolCutShort]);
+    // A file that could hold the section, and another answer than none.
+    for (file, answer) in [(file(0x4000), ("", "", 0)), (small, ("g", "", 0))] {
+        let report = audited_with_llvm(&file, &[answer]);
+        assert!(report.unexplained_len >= report.addresses - 1, "{report}");
+    }
 }
 
 #[test]

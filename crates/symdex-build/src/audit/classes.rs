@@ -43,6 +43,8 @@ pub enum Class {
     SymbolAlias,
     /// A symbol that starts where no function does.
     SymbolElsewhere,
+    /// A symbol that llvm-symbolizer ends where the file ends.
+    SymbolCutShort,
     /// A line whose file the line program does not list.
     NoFile,
 }
@@ -72,6 +74,7 @@ impl Class {
             Class::OverlappingInlined => "overlapping inlined subroutines",
             Class::SymbolAlias => "symbol alias",
             Class::SymbolElsewhere => "symbol elsewhere",
+            Class::SymbolCutShort => "symbol cut short",
             Class::NoFile => "line without file",
         }
     }
@@ -124,6 +127,9 @@ impl Class {
             Class::SymbolElsewhere => {
                 "llvm-symbolizer takes the last symbol before the address, though it is another function's or a label"
             }
+            Class::SymbolCutShort => {
+                "llvm-symbolizer takes a section for no longer than the file, though the code of a dSYM is not in it, and ends a symbol there"
+            }
             Class::NoFile => "llvm-symbolizer has no line where the line program does not list the file",
         }
     }
@@ -147,6 +153,7 @@ impl Class {
             Class::BrokenUnit => Some("PEERS 1"),
             Class::SymbolAlias => Some("PEERS 2, 3"),
             Class::SymbolElsewhere => Some("PEERS 4"),
+            Class::SymbolCutShort => Some("TRAPS 25"),
             Class::NoFile => Some("TRAPS 18"),
             Class::OtherUnit => None,
         }

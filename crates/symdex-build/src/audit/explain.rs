@@ -229,7 +229,9 @@ fn frames_match(
             let is_start = function_start.is_some_and(|start| facts.image.info.base + start == symbol.svma);
             classes.push(if is_start { Class::SymbolAlias } else { Class::SymbolElsewhere });
         }
-        (symbol.is_some() || name_matches(facts, dies(depth), ours, theirs, classes))
+        (symbol.is_some()
+            || name_matches(facts, dies(depth), ours, theirs, classes)
+            || peer == Peer::LlvmSymbolizer && symbol_is_cut_short(facts, offset, place, theirs, classes))
             && (line_matches(peer, ours, theirs, classes)
                 || depth == 0 && other_row_matches(facts, peer, offset, place, theirs, classes, scratch))
     })
@@ -243,6 +245,24 @@ fn symbol_of<'f, 'd>(
 ) -> Option<&'f symbols::Symbol<'d>> {
     let mut symbols = symbols::symbols_at(&facts.symbols, facts.image.info.base + offset);
     symbols.find(|symbol| theirs.name.as_deref() == Some(symbol.name))
+}
+
+/// Whether a frame lacks the name that the symbol table alone gives it, because llvm-symbolizer ends the symbol too early.
+fn symbol_is_cut_short(
+    facts: &Facts<'_, '_>,
+    offset: u64,
+    place: &Place,
+    theirs: &Frame<'_>,
+    classes: &mut Vec<Class>,
+) -> bool {
+    let base = facts.image.info.base;
+    let is_cut_short = place.function.is_none()
+        && theirs.name.is_none()
+        && facts
+            .symbol(offset)
+            .is_some_and(|symbol| symbols::is_cut_short(&facts.symbols, base + symbol.start, base + offset));
+    classes.extend(is_cut_short.then_some(Class::SymbolCutShort));
+    is_cut_short
 }
 
 fn name_matches(

@@ -5,40 +5,55 @@ use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 /// An entry of the symbol table, whatever it stands for.
 pub(super) struct Symbol<'d> {
     pub(super) svma: u64,
-    /// How far llvm-symbolizer extends it: to the symbol behind it or, for the last of a section, to the end of the section behind
-    /// that, because it counts sections from 1 in one place and from 0 in another. 0 stands for no end.
+    /// How far llvm-symbolizer extends it: to the symbol behind it in its section or to the section's end, else to what comes
+    /// first in the next section. 0 stands for no end.
     pub(super) size: u64,
+    /// Whether that is the end of its section, and too early: llvm-symbolizer lets no section be longer than the file, though the
+    /// code of a dSYM is not in it.
+    pub(super) is_cut_short: bool,
     /// Without Mach-O's underscore.
     pub(super) name: &'d [u8],
+}
+
+/// What stands at an address of a section.
+enum Entry<'d> {
+    Symbol(&'d [u8]),
+    /// The section's end.
+    End {
+        is_cut_short: bool,
+    },
 }
 
 /// The symbols of `bytes`, a Mach-O file, sorted by address; none where it cannot be read.
 pub(super) fn read(bytes: &[u8]) -> Vec<Symbol<'_>> {
     let Ok(file) = object::File::parse(bytes) else { return Vec::new() };
     let file_size = bytes.len() as u64;
-    // Number of the section, address, and the name of a symbol.
-    let mut entries: Vec<(usize, u64, Option<&[u8]>)> = Vec::new();
+    let mut entries: Vec<(usize, u64, Entry<'_>)> = Vec::new();
     for symbol in file.symbols() {
         if let (Some(section), Ok(name)) = (symbol.section_index(), symbol.name_bytes()) {
-            entries.push((section.0, symbol.address(), Some(name.strip_prefix(b"_").unwrap_or(name))));
+            let name = name.strip_prefix(b"_").unwrap_or(name);
+            entries.push((section.0, symbol.address(), Entry::Symbol(name)));
         }
     }
     for section in file.sections() {
-        // It lets no section reach further than the file does, though those of a dSYM are not in it.
         let in_file = section.file_range().map_or(u64::MAX, |(offset, _)| file_size.saturating_sub(offset));
         let end = section.address().wrapping_add(section.size().min(in_file));
-        entries.push((section.index().0 - 1, end, None));
+        let is_cut_short = in_file < section.size();
+        entries.push((section.index().0, end, Entry::End { is_cut_short }));
     }
     entries.sort_by_key(|entry| (entry.0, entry.1));
     let mut symbols = Vec::with_capacity(entries.len());
     let mut next = 0;
-    for (number, (_, svma, name)) in entries.iter().enumerate() {
+    for (number, (section, svma, entry)) in entries.iter().enumerate() {
         next = next.max(number);
         while next + 1 < entries.len() && entries[next].1 == *svma {
             next += 1;
         }
-        if let Some(name) = name {
-            symbols.push(Symbol { svma: *svma, size: entries[next].1.wrapping_sub(*svma), name });
+        if let Entry::Symbol(name) = entry {
+            let (end_section, end, end_entry) = &entries[next];
+            let is_cut_short =
+                end_section == section && matches!(end_entry, Entry::End { is_cut_short: true });
+            symbols.push(Symbol { svma: *svma, size: end.wrapping_sub(*svma), is_cut_short, name });
         }
     }
     symbols.sort_by_key(|symbol| symbol.svma);
@@ -50,10 +65,24 @@ pub(super) fn symbols_at<'s, 'd>(
     symbols: &'s [Symbol<'d>],
     svma: u64,
 ) -> impl Iterator<Item = &'s Symbol<'d>> {
+    let ends_behind = move |symbol: &&Symbol<'_>| svma < symbol.svma.wrapping_add(symbol.size);
+    last_symbols(symbols, svma).filter(move |symbol| symbol.size == 0 || ends_behind(symbol))
+}
+
+/// Whether llvm-symbolizer finds no symbol for `svma` because it ends the function that starts at `start` where the file ends.
+pub(super) fn is_cut_short(symbols: &[Symbol<'_>], start: u64, svma: u64) -> bool {
+    symbols_at(symbols, svma).next().is_none()
+        && last_symbols(symbols, svma).all(|symbol| symbol.svma == start && symbol.is_cut_short)
+}
+
+/// The symbols at the last address up to `svma` that has any, the last one first.
+fn last_symbols<'s, 'd>(
+    symbols: &'s [Symbol<'d>],
+    svma: u64,
+) -> impl Iterator<Item = &'s Symbol<'d>> + use<'s, 'd> {
     let before = &symbols[..symbols.partition_point(|symbol| symbol.svma <= svma)];
     let last = before.last().map(|symbol| symbol.svma);
-    let at_last = before.iter().rev().take_while(move |symbol| Some(symbol.svma) == last);
-    at_last.filter(move |symbol| symbol.size == 0 || svma - symbol.svma < symbol.size)
+    before.iter().rev().take_while(move |symbol| Some(symbol.svma) == last)
 }
 
 #[cfg(test)]
@@ -62,8 +91,12 @@ mod tests {
 
     #[test]
     fn the_last_symbols_up_to_an_address_name_it() {
-        let symbol =
-            |(svma, size, name): (u64, u64, &'static str)| Symbol { svma, size, name: name.as_bytes() };
+        let symbol = |(svma, size, name): (u64, u64, &'static str)| Symbol {
+            svma,
+            size,
+            is_cut_short: false,
+            name: name.as_bytes(),
+        };
         let symbols: Vec<_> = [(16, 8, "f"), (24, 8, "g"), (24, 8, "h"), (40, 0, "i")].map(symbol).into();
         let names = |svma| {
             symbols_at(&symbols, svma)
