@@ -113,6 +113,7 @@ fn trap_5_of_names_at_one_address_the_same_one_counts_in_any_order() {
         function("local", 0x1000, 0x10).binding(elf::STB_LOCAL),
         function("weak", 0x1000, 0x10).binding(elf::STB_WEAK),
         function("global_b", 0x1000, 0x10),
+        function("__global", 0x1000, 0x10),
         function("global_a", 0x1000, 0x10),
         function("a_label", 0x1000, 0),
     ];
@@ -123,7 +124,7 @@ fn trap_5_of_names_at_one_address_the_same_one_counts_in_any_order() {
         let image = Image::load(&slices(&file).expect("an ELF file")[0], "x", &companions).expect("loads");
         let [symbol] = &image.symbols[..] else { panic!("one function: {:?}", image.symbols) };
         assert_eq!((symbol.start, symbol.end, symbol.name), (0x1000, 0x1010, Some(&b"global_a"[..])));
-        assert_eq!(symbol.aliases, [&b"global_b"[..], b"weak", b"local", b"a_label"]);
+        assert_eq!(symbol.aliases, [&b"global_b"[..], b"__global", b"weak", b"local", b"a_label"]);
     }
 }
 

@@ -42,7 +42,8 @@ fn what_is_no_debug_file_is_named() {
     fails(&write("notes.txt", b"hello, world"), &[], 6, &["not a debug file", "expected a Mach-O file"]);
     fails(&write("empty", b""), &[], 6, &["an empty file"]);
     fails(&write("dsyms.zip", b"PK\x03\x04...."), &[], 6, &["a zip archive"]);
-    fails(&write("libx.so", b"\x7fELF\x02\x01\x01"), &[], 6, &["an ELF file"]);
+    fails(&write("libx.so", b"\x7fELF\x02\x01\x01"), &[], 4, &["cut short: the ELF header"]);
+    fails(&write("big.so", b"\x7fELF\x02\x02\x01.............."), &[], 6, &["a big-endian ELF file"]);
     fails(&root.path().join("nowhere.dSYM"), &[], 5, &["cannot read"]);
     let nothing = root.path().join("Empty.dSYM/Contents/Resources/DWARF");
     fs::create_dir_all(&nothing).expect("a folder");

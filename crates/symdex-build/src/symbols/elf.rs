@@ -41,7 +41,7 @@ pub(crate) fn named_starts<'d, Header: FileHeader<Endian = Little>>(
 /// Appends the symbols of one table that name code.
 ///
 /// Of several at one address those that state a size come first, then those that are marked as functions, then global before weak
-/// before local ones.
+/// before local ones, then those that do not begin with the two underscores of what is not for users (`write` before `__write`).
 fn in_table<'d, Header: FileHeader<Endian = Little>>(
     file: &ElfFile<'d, Header>,
     kind: elf::SectionType,
@@ -72,7 +72,8 @@ fn in_table<'d, Header: FileHeader<Endian = Little>>(
             elf::STB_WEAK => 1,
             _ => 0,
         };
-        let rank = if size == 0 { 8 } else { 0 } + if is_function { 0 } else { 4 } + binding;
+        let rank = [size == 0, !is_function].iter().fold(0, |rank, worse| 2 * rank + u8::from(*worse));
+        let rank = 2 * (3 * rank + binding) + u8::from(name.starts_with(b"__"));
         let end = Some(start.saturating_add(size)).filter(|_| size != 0);
         starts.push(Start { start, rank, name: Some(name), end });
     }
