@@ -50,6 +50,16 @@ pub enum Error {
         /// The folder.
         folder: PathBuf,
     },
+    /// A part of a shared cache is not there, or not the right one.
+    #[error("{}: {why}; wanted is the part {uuid} of the shared cache", file.display())]
+    CachePart {
+        /// Where it should be.
+        file: PathBuf,
+        /// Its UUID, as 32 digits.
+        uuid: String,
+        /// What is wrong.
+        why: String,
+    },
     /// A file or folder could not be read or written.
     #[error("{}: cannot {doing}: {source}", path.display())]
     Io {

@@ -14,7 +14,7 @@ use crate::slice::FIRST_JAVA_VERSION;
 ///
 /// A file stands for itself, whatever it holds. A folder stands for every debug file below it, symbolic links followed, each file
 /// once: all that a `.dSYM` bundle keeps in `Contents/Resources/DWARF`, and elsewhere whatever begins as a linked Mach-O
-/// or ELF file does; object files, static libraries and everything else are passed over. Of an `.xcarchive` with a `dSYMs` folder only
+/// or ELF file does, or the main file of a dyld shared cache, for its other parts too; object files, static libraries and everything else are passed over. Of an `.xcarchive` with a `dSYMs` folder only
 /// that is searched, because the binaries beside it are the same images without debug information. `._*` files and
 /// `__MACOSX` are what archivers leave behind, and are skipped.
 ///
@@ -106,8 +106,8 @@ fn is_in_bundle(path: &Path) -> bool {
         && folders.next().is_some_and(|bundle| has_extension(bundle, "dsym"))
 }
 
-/// Whether the file begins as a linked Mach-O or ELF file does, or as a universal binary whose first slice does. At most 48
-/// bytes are read.
+/// Whether the file begins as a linked Mach-O or ELF file does, as a universal binary whose first slice does, or as the main
+/// file of a shared cache. At most 48 bytes are read.
 fn begins_as_linked(path: &Path) -> io::Result<bool> {
     let mut file = File::open(path)?;
     let head = read_at(&mut file, 0)?;
@@ -121,12 +121,23 @@ fn begins_as_linked(path: &Path) -> io::Result<bool> {
         (Some(b"\xca\xfe\xba\xbf"), _) => {
             number(16).zip(number(20)).map(|(high, low)| u64::from(high) << 32 | u64::from(low))
         }
+        _ if head.starts_with(b"dyld_v1") => return Ok(!is_cache_part(path)),
         _ => return Ok(is_linked(&head)),
     };
     // One that ends before its first slice is a debug file that was cut: whoever reads it says so.
     let Some(slice) = slice else { return Ok(true) };
     let slice = read_at(&mut file, slice)?;
     Ok(slice.is_empty() || is_linked(&slice))
+}
+
+/// Whether `path`, a file of a shared cache, is not the main one: that lies beside it, under a name of which this one has more.
+fn is_cache_part(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_there = |main: &str| main != name && path.with_file_name(main).is_file();
+    name.match_indices('.').any(|(dot, _)| {
+        let (main, suffix) = name.split_at(dot);
+        suffix != ".development" && (is_there(main) || is_there(&format!("{main}.development")))
+    })
 }
 
 /// Up to 24 bytes at `offset`.
@@ -224,6 +235,28 @@ mod tests {
         write(root.path(), "objects", &fat(1, OBJECT));
         write(root.path(), "library", &fat(1, b"!<arch>\n"));
         assert_eq!(names(root.path(), ""), ["cut", "fat"]);
+    }
+
+    #[test]
+    fn a_shared_cache_is_its_main_file() {
+        let root = tempfile::tempdir().expect("a folder");
+        let cache = b"dyld_v1   arm64\0";
+        for name in [
+            "a",
+            "a.01",
+            "a.02.development",
+            "a.symbols",
+            "a.development",
+            "b.development",
+            "b.1.development",
+        ] {
+            write(root.path(), &format!("both/{name}"), cache);
+        }
+        write(root.path(), "alone/a.01", cache);
+        assert_eq!(
+            names(root.path(), ""),
+            ["alone/a.01", "both/a", "both/a.development", "both/b.development"]
+        );
     }
 
     #[cfg(unix)]

@@ -5,6 +5,7 @@
 
 pub mod audit;
 mod build;
+mod cache;
 mod companions;
 mod dwarf;
 mod error;
@@ -20,6 +21,7 @@ mod symbol_map;
 mod symbols;
 
 pub use build::{Built, Options, build};
+pub use cache::{Cache, CachedImage};
 pub use companions::Companions;
 pub use error::Error;
 pub use image::{Identity, Image};

@@ -86,7 +86,7 @@ fn fat_slices<'d, Fat: FatArch>(file: &'d [u8], arches: Option<&'d [Fat]>) -> Re
 }
 
 /// The architecture in a thin file's header.
-fn arch_of(file: &[u8]) -> Result<Arch, Error> {
+pub(crate) fn arch_of(file: &[u8]) -> Result<Arch, Error> {
     let arch = match file.first_chunk::<4>().copied() {
         Some([0xcf, 0xfa, 0xed, 0xfe]) => macho::MachHeader64::<Endianness>::parse(file, 0).map(|header| {
             Arch::from_macho(header.cputype(Endianness::Little).0, header.cpusubtype(Endianness::Little).0)
@@ -124,7 +124,8 @@ fn arch_of_elf(file: &[u8]) -> Result<Arch, Error> {
 
 /// What a file that is no debug file looks like, by its first bytes.
 fn describe(file: &[u8]) -> String {
-    let kinds: [(&[u8], &str); 8] = [
+    let kinds: [(&[u8], &str); 9] = [
+        (b"dyld_v1", "a dyld shared cache, whose images only `symdex build` takes out"),
         (b"\x89SYMDEX\n", "a symdex index"),
         (b"PK\x03\x04", "a zip archive"),
         (b"\x1f\x8b", "a gzip file"),

@@ -64,7 +64,7 @@ impl Kind {
         use symdex_build::Error;
         match error {
             Error::NoSuchArch { .. } => Kind::NotFound,
-            Error::NoDebugFile { .. } => Kind::Missing,
+            Error::NoDebugFile { .. } | Error::CachePart { .. } => Kind::Missing,
             // A folder that cannot be made for want of its parent is no missing input.
             Error::Io { doing: "read", source, .. } => Kind::of_io(source),
             Error::Index(error) | Error::NewerIndex { source: error, .. } => Kind::of_index(error),
@@ -76,20 +76,23 @@ impl Kind {
 }
 
 /// A failure and what to say about it: which file, what is wrong, what was expected or what to do.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub(crate) kind: Kind,
     pub(crate) message: String,
+    /// What failures of many files are counted by.
+    pub(crate) reason: &'static str,
 }
 
 impl Failure {
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
+        Self { kind, message: message.into(), reason: kind.name() }
     }
 
     /// `path` could not be read.
     pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Self {
-        Self::new(Kind::of_io(error), format!("{}: cannot read: {error}", path.display()))
+        let message = format!("{}: cannot read: {error}", path.display());
+        Self { kind: Kind::of_io(error), message, reason: "not readable" }
     }
 
     /// The index at `path` could not be opened or read.
@@ -107,10 +110,27 @@ impl Failure {
             Error::Io { .. }
             | Error::NoDebugFile { .. }
             | Error::NotASymbolMap { .. }
+            | Error::CachePart { .. }
             | Error::NewerIndex { .. } => error.to_string(),
             error => format!("{}: {error}", path.display()),
         };
-        Self::new(Kind::of_debug_file(error), message)
+        Self { kind: Kind::of_debug_file(error), message, reason: reason(error) }
+    }
+}
+
+/// What is wrong with a debug file, without which one it is.
+fn reason(error: &symdex_build::Error) -> &'static str {
+    use symdex_build::Error;
+    match error {
+        Error::NotADebugFile { .. } => "not a debug file",
+        Error::Truncated { .. } => "cut short",
+        Error::Malformed { .. } => "malformed",
+        Error::Unsupported { .. } => "unsupported",
+        Error::NoSuchArch { .. } => "without the architecture",
+        Error::NoDebugFile { .. } => "folder without debug files",
+        Error::CachePart { .. } => "in need of a missing part of a shared cache",
+        Error::Io { doing: "read", .. } => "not readable",
+        error => Kind::of_debug_file(error).name(),
     }
 }
 

@@ -1,6 +1,9 @@
 //! `symdex build`: what it finds, writes and says.
 
 mod common;
+#[path = "../../symdex-build/tests/shared_cache_file/mod.rs"]
+#[allow(clippy::cast_possible_truncation, dead_code, reason = "the caches made here are small")]
+mod shared_cache_file;
 
 use std::fs;
 use std::path::Path;
@@ -121,9 +124,76 @@ fn one_bad_input_does_not_stop_the_others() {
     assert_eq!(built.code, Some(6), "unsupported is graver than missing: {}", built.err);
     assert_eq!(names_in(&out).len(), 4);
     let errors: Vec<_> = built.err.lines().collect();
-    assert_eq!(errors.len(), 2);
+    assert_eq!(errors.len(), 4);
     assert!(errors[0].contains("missing.dSYM: cannot read: "), "{}", errors[0]);
     assert!(errors[1].contains("notes.txt: not a debug file"), "{}", errors[1]);
+    assert!(
+        errors[2].starts_with("symdex: 4 images in ") && errors[2].ends_with(" s: 4 written"),
+        "{}",
+        errors[2]
+    );
+    assert_eq!(errors[3], "symdex: 2 failures: 1 not a debug file, 1 not readable");
+}
+
+#[test]
+fn totals_are_the_last_line_of_standard_error() {
+    let root = folder();
+    let [more, less] = ["more", "less"].map(|name| root.path().join(name));
+    fs::copy(debug_file("cxx"), &more).expect("copied");
+    fs::write(&less, with_id_of("cxx", "dead-strip")).expect("written");
+    let out = root.path().join("out");
+    build(&[&dsym("i386")], &out, &[]).ok();
+    let built = build(&[&more, &less, &dsym("i386"), &root.path().join("gone")], &out, &["--json"]);
+    assert_eq!((built.code, built.json().len()), (Some(5), 3));
+    let last = built.err.lines().last().expect("a line");
+    let totals = &serde_json::from_str::<Value>(last).expect("JSON")["totals"];
+    assert_eq!((totals["images"].as_u64(), totals["conflicts"].as_u64()), (Some(3), Some(1)));
+    assert_eq!(totals["outcomes"], serde_json::json!({"kept": 1, "unchanged": 1, "written": 1}));
+    assert_eq!(totals["failures"], serde_json::json!({"not readable": 1}));
+    assert!(totals["seconds"].is_f64() && totals["failed"] == 1);
+}
+
+#[test]
+fn a_shared_cache_gives_an_index_for_each_image() {
+    use shared_cache_file::{CacheImage, Layout, cache, write};
+    let image = |uuid: u8, path| CacheImage {
+        path,
+        uuid,
+        exported: vec![("_f", 0x1000)],
+        locals: vec![("_g", 0x1800)],
+        function_starts: vec![0],
+    };
+    let images = [image(0x11, "/usr/lib/libone.dylib"), image(0x22, "/usr/lib/libtwo.dylib")];
+    let root = folder();
+    let system = root.path().join("Symbols/System");
+    fs::create_dir_all(&system).expect("a folder");
+    let main = write(&cache(&images, Layout::Split), &system);
+    let out = root.path().join("out");
+    let built = build(&[root.path()], &out, &["--json"]);
+    assert_eq!(built.code, Some(0), "{}", built.err);
+    let names: Vec<_> = built.json().iter().map(|image| text(image, "image").to_owned()).collect();
+    assert_eq!(names, ["libone.dylib", "libtwo.dylib"]);
+    assert_eq!(names_in(&out), ["11", "22"].map(|uuid| format!("{}.symdex", uuid.repeat(16))));
+    let found = symdex([
+        "lookup".as_ref(),
+        out.as_os_str(),
+        "--id".as_ref(),
+        "22".repeat(16).as_ref(),
+        "0x1900".as_ref(),
+    ]);
+    assert!(found.ok().contains("g + 0x100"));
+
+    let of_arch = |arch| build(&[&main], &root.path().join("arch"), &["--arch", arch]);
+    assert_eq!(of_arch("arm64e").code, Some(0));
+    let none = of_arch("arm64");
+    assert!(none.code == Some(3) && none.err.contains("the file has arm64e"), "{}", none.err);
+    let part = system.join("dyld_shared_cache_arm64e.01");
+    assert_eq!(build(&[&part], &out, &[]).code, Some(6));
+    fs::remove_file(&part).expect("removed");
+    let partly = build(&[&main], &root.path().join("partly"), &[]);
+    assert_eq!((partly.code, names_in(&root.path().join("partly")).len()), (Some(5), 1));
+    let errors: Vec<_> = partly.err.lines().filter(|line| line.contains(".01: cannot read")).collect();
+    assert!(errors.len() == 2 && errors[1].ends_with("(/usr/lib/libtwo.dylib)"), "{}", partly.err);
 }
 
 /// The debug file `other` with the id of the debug file `name`.

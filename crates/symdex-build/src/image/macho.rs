@@ -7,8 +7,9 @@ use symdex::write::ImageInfo;
 use symdex::{Arch, ImageId, RowRule};
 
 use super::{Identity, Image, executable, hash_id};
+use crate::cache::CachedImage;
 use crate::error::Error;
-use crate::symbols;
+use crate::symbols::{self, FunctionSymbol};
 
 /// What the load commands say.
 struct Commands<'d, Mach: MachHeader> {
@@ -54,38 +55,70 @@ fn read_command<'d, Mach: MachHeader<Endian = Endianness>>(
     Ok(())
 }
 
+/// Calls a function with the type of header that the Mach-O file in `$bytes` has.
+macro_rules! by_class {
+    ($bytes:expr, $function:ident($($argument:expr),*)) => {
+        match $bytes.first() {
+            Some(0xcf) => $function::<macho::MachHeader64<Endianness>>($($argument),*),
+            _ => $function::<macho::MachHeader32<Endianness>>($($argument),*),
+        }
+    };
+}
+
 /// The image in `bytes`, a Mach-O file.
 pub(super) fn load<'d>(arch: &Arch, bytes: &'d [u8], name: &str) -> Result<Image<'d>, Error> {
-    match bytes.first() {
-        Some(0xcf) => load_class::<macho::MachHeader64<Endianness>>(arch, bytes, name),
-        _ => load_class::<macho::MachHeader32<Endianness>>(arch, bytes, name),
-    }
+    by_class!(bytes, load_class(arch, bytes, name, None))
+}
+
+/// The image of a shared cache with the header and load commands in `bytes`; what they refer to is asked of `cached`.
+pub(crate) fn load_cached<'d>(
+    arch: &Arch,
+    bytes: &'d [u8],
+    name: &str,
+    cached: &CachedImage<'d>,
+) -> Result<Image<'d>, Error> {
+    by_class!(bytes, load_class(arch, bytes, name, Some(cached)))
+}
+
+/// How many bytes the load commands in `bytes` take, and say that the symbol table and the function starts take.
+pub(crate) fn claimed_size(bytes: &[u8]) -> u64 {
+    by_class!(bytes, claimed_size_of_class(bytes))
+}
+
+fn claimed_size_of_class<Mach: MachHeader<Endian = Endianness>>(bytes: &[u8]) -> u64 {
+    let commands = commands::<Mach>(bytes);
+    commands.map_or(0, |commands| tables_size::<Mach>(&commands)) + bytes.len() as u64
+}
+
+fn tables_size<Mach: MachHeader<Endian = Endianness>>(commands: &Commands<'_, Mach>) -> u64 {
+    let symbols = commands.symtab.map_or(0, |symtab| u64::from(symtab.nsyms.get(ENDIAN)));
+    let starts = commands.function_starts.map_or(0, |starts| u64::from(starts.datasize.get(ENDIAN)));
+    symbols * size_of::<Mach::Nlist>() as u64 + starts
 }
 
 fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
     arch: &Arch,
     bytes: &'d [u8],
     name: &str,
+    cached: Option<&CachedImage<'d>>,
 ) -> Result<Image<'d>, Error> {
     let commands = commands::<Mach>(bytes)?;
     is_all_there::<Mach>(bytes, &commands)?;
     let base = base::<Mach>(&commands);
-    let code = commands.segments.iter().flat_map(|(_, sections)| *sections).filter(|s| is_code(*s));
+    let sections = || commands.segments.iter().flat_map(|(_, sections)| *sections);
+    let code = sections().filter(|section| is_code(*section));
     let executable = executable(code.map(|s| (s.addr(ENDIAN).into(), s.size(ENDIAN).into())), base);
     let debug_section = |id: SectionId| debug_section::<Mach>(bytes, &commands, id.name());
     let dwarf =
         gimli::Dwarf::load(|id| debug_section(id).map(|bytes| EndianSlice::new(bytes, LittleEndian)))?;
     let aranges = debug_section(SectionId::DebugAranges)?;
+    let locals = cached.and_then(CachedImage::local_symbols);
     let mut starts = symbols::macho::starts::<Mach>(&symbols::macho::Source {
-        bytes,
+        linkedit: cached.map_or(Ok(bytes), |cached| linkedit::<Mach>(&commands, cached))?,
+        locals,
         symtab: commands.symtab,
         function_starts: commands.function_starts,
-        executable_sections: commands
-            .segments
-            .iter()
-            .flat_map(|(_, sections)| *sections)
-            .map(is_code)
-            .collect(),
+        executable_sections: sections().map(is_code).collect(),
         base,
         thumb: arch.is_arm32(),
     })?;
@@ -99,18 +132,21 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
         row_rule: RowRule::First,
         executable,
     };
-    let aranges = gimli::DebugAranges::new(aranges, LittleEndian);
     let symbols = symbols::functions(&mut starts, &info.executable);
-    let (debug_size, missing) = (bytes.len() as u64, Vec::new());
+    let mut debug_size = bytes.len() as u64;
+    if cached.is_some() {
+        let locals = locals.map_or(0, |locals| u64::from(locals.count)) * size_of::<Mach::Nlist>() as u64;
+        let tables = tables_size::<Mach>(&commands) + locals;
+        debug_size += tables + names_size(&symbols).min(tables * 64);
+    }
+    let aranges = gimli::DebugAranges::new(aranges, LittleEndian);
+    let missing = cached.map(CachedImage::missing).unwrap_or_default();
     Ok(Image { info, debug_size, bytes, dwarf, aranges, starts, symbols, symbol_map: None, missing })
 }
 
 /// What the load commands in `bytes`, a Mach-O file, say.
 pub(super) fn identity(bytes: &[u8]) -> Result<Identity, Error> {
-    match bytes.first() {
-        Some(0xcf) => identity_of_class::<macho::MachHeader64<Endianness>>(bytes),
-        _ => identity_of_class::<macho::MachHeader32<Endianness>>(bytes),
-    }
+    by_class!(bytes, identity_of_class(bytes))
 }
 
 fn identity_of_class<Mach: MachHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<Identity, Error> {
@@ -122,6 +158,21 @@ fn identity_of_class<Mach: MachHeader<Endian = Endianness>>(bytes: &[u8]) -> Res
 /// `LC_UUID`, else a hash of the slice.
 fn id<Mach: MachHeader>(commands: &Commands<'_, Mach>, bytes: &[u8]) -> ImageId {
     commands.uuid.and_then(|uuid| ImageId::new(&uuid)).unwrap_or_else(|| hash_id(bytes))
+}
+
+/// Bytes of all names together.
+fn names_size(symbols: &[FunctionSymbol<'_>]) -> u64 {
+    let names = symbols.iter().flat_map(|symbol| symbol.name.iter().chain(&symbol.aliases));
+    names.map(|name| name.len() as u64 + 1).sum()
+}
+
+/// The file of the cache that has the image's `__LINKEDIT`; nothing where the image has none.
+fn linkedit<'d, Mach: MachHeader<Endian = Endianness>>(
+    commands: &Commands<'d, Mach>,
+    cached: &CachedImage<'d>,
+) -> Result<&'d [u8], Error> {
+    let linkedit = segment::<Mach>(commands, b"__LINKEDIT");
+    linkedit.map_or(Ok(&[]), |linkedit| cached.linkedit(linkedit.vmaddr(ENDIAN).into()))
 }
 
 /// Whether the file holds all of its debug information, be it read here or not (the last sections, the accelerator tables, are

@@ -19,6 +19,7 @@ use crate::symbol_map::SymbolMap;
 use crate::symbols::{self, FunctionSymbol, Start};
 
 pub(crate) use self::elf::File as ElfFile;
+pub(crate) use self::macho::{claimed_size, load_cached};
 
 /// What gimli reads from: bytes in memory. Every architecture that crash reports come from is little-endian.
 pub(crate) type Reader<'d> = EndianSlice<'d, LittleEndian>;
@@ -30,9 +31,9 @@ pub(crate) const MAX_OFFSET: u64 = 1 << 32;
 pub struct Image<'d> {
     /// What the index will say of the image.
     pub info: ImageInfo,
-    /// Bytes of the slice.
+    /// Bytes of the slice; of an image in a shared cache, those of its load commands, symbols and their names.
     pub debug_size: u64,
-    /// The slice itself.
+    /// The slice itself; of an image in a shared cache, its load commands.
     pub(crate) bytes: &'d [u8],
     /// The debug information, with every section the slice has.
     pub dwarf: gimli::Dwarf<Reader<'d>>,

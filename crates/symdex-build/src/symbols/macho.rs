@@ -1,15 +1,31 @@
 //! The symbol table of a Mach-O image.
 
+use std::ffi::CStr;
+
 use object::read::macho::{MachHeader, Nlist};
-use object::{Endianness, macho};
+use object::{Endianness, ReadRef, macho};
+use symdex::write::MAX_STRING;
 
 use super::Start;
 use crate::error::Error;
 use crate::symbol_map::is_hidden;
 
+/// Symbols of an image that its own symbol table lacks: shared caches keep local ones apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LocalSymbols<'d> {
+    /// The symbols of all images.
+    pub(crate) table: &'d [u8],
+    pub(crate) strings: &'d [u8],
+    /// The number of the image's first symbol in the table.
+    pub(crate) first: u32,
+    pub(crate) count: u32,
+}
+
 /// What the symbol table is read from.
 pub(crate) struct Source<'d, E: object::Endian> {
-    pub(crate) bytes: &'d [u8],
+    /// What the offsets in load commands count from: the file that has the image's `__LINKEDIT`.
+    pub(crate) linkedit: &'d [u8],
+    pub(crate) locals: Option<LocalSymbols<'d>>,
     pub(crate) symtab: Option<&'d macho::SymtabCommand<E>>,
     pub(crate) function_starts: Option<&'d macho::LinkeditDataCommand<E>>,
     /// For each section, in the order symbols number them from 1, whether it holds code.
@@ -31,58 +47,86 @@ pub(crate) fn starts<'d, Mach: MachHeader<Endian = Endianness>>(
     Ok(starts)
 }
 
+/// What shared caches call a local symbol whose name they keep elsewhere, or nowhere.
+const REDACTED: &[u8] = b"<redacted>";
+const ENDIAN: Endianness = Endianness::Little;
+
 /// Symbols that name code. Of several at one address the external ones come first, assembler temporaries last,
 /// then the smaller name.
 fn named_starts<'d, Mach: MachHeader<Endian = Endianness>>(
     source: &Source<'d, Endianness>,
 ) -> Result<Vec<Start<'d>>, Error> {
-    const ENDIAN: Endianness = Endianness::Little;
-    let Some(symtab) = source.symtab else { return Ok(Vec::new()) };
-    let table = symtab.symbols::<Mach, _>(ENDIAN, source.bytes).map_err(|_| {
-        let entries = u64::from(symtab.nsyms.get(ENDIAN)) * size_of::<Mach::Nlist>() as u64;
-        let symbols = u64::from(symtab.symoff.get(ENDIAN)).saturating_add(entries);
-        let strings = u64::from(symtab.stroff.get(ENDIAN)) + u64::from(symtab.strsize.get(ENDIAN));
-        let size = source.bytes.len() as u64;
-        Error::Truncated { what: "the symbol table".to_owned(), end: symbols.max(strings), size }
-    })?;
     let mut starts = Vec::new();
-    for symbol in table.iter() {
-        // Only symbols defined in a section: no stabs, no absolute and no undefined ones.
-        let defined = !symbol.is_stab() && symbol.n_type().0 & macho::N_TYPE == macho::N_SECT.0;
-        let section = usize::from(symbol.n_sect()).checked_sub(1);
-        let in_code =
-            section.and_then(|section| source.executable_sections.get(section)).is_some_and(|code| *code);
-        let inside_a_function = symbol.n_desc(ENDIAN).0 & macho::N_ALT_ENTRY.0 != 0;
-        if !defined || !in_code || inside_a_function {
-            continue;
-        }
-        let value: u64 = symbol.n_value(ENDIAN).into();
-        let (Some(start), Ok(name)) = (value.checked_sub(source.base), symbol.name(ENDIAN, table.strings()))
-        else {
-            continue;
+    if let Some(symtab) = source.symtab {
+        let [symbols, strings] = [&symtab.symoff, &symtab.stroff].map(|offset| u64::from(offset.get(ENDIAN)));
+        let (count, size) = (symtab.nsyms.get(ENDIAN), u64::from(symtab.strsize.get(ENDIAN)));
+        let table = source.linkedit.read_slice_at::<Mach::Nlist>(symbols, count as usize);
+        let names = source.linkedit.read_bytes_at(strings, size);
+        let (Ok(table), Ok(names)) = (table, names) else {
+            let end = symbols + u64::from(count) * size_of::<Mach::Nlist>() as u64;
+            let (end, size) = (end.max(strings + size), source.linkedit.len() as u64);
+            return Err(Error::Truncated { what: "the symbol table".to_owned(), end, size });
         };
-        if name.starts_with(b"__mh_") && name.ends_with(b"_header") {
-            continue;
-        }
-        let rank = match name {
-            [b'L' | b'l', ..] => 2,
-            _ if symbol.n_type().0 & macho::N_EXT.0 != 0 => 0,
-            _ => 1,
-        };
-        // A hidden name begins with two underscores of its own.
-        let bare = name.strip_prefix(b"_").filter(|_| !is_hidden(name)).unwrap_or(name);
-        let name = Some(bare).filter(|name| !name.is_empty());
-        starts.push(Start { start, rank, name, end: None });
+        starts.extend(table.iter().filter_map(|symbol| start::<Mach>(source, symbol, names)));
+    }
+    if let Some(LocalSymbols { table, strings, first, count }) = source.locals {
+        let offset = u64::from(first) * size_of::<Mach::Nlist>() as u64;
+        let table = table.read_slice_at::<Mach::Nlist>(offset, count as usize).map_err(|()| {
+            Error::Malformed { what: "its local symbols lie outside of those of the cache".to_owned() }
+        })?;
+        starts.extend(table.iter().filter_map(|symbol| start::<Mach>(source, symbol, strings)));
     }
     Ok(starts)
+}
+
+/// The start of the function that `symbol` names; `None` where it names something else.
+fn start<'d, Mach: MachHeader<Endian = Endianness>>(
+    source: &Source<'d, Endianness>,
+    symbol: &Mach::Nlist,
+    strings: &'d [u8],
+) -> Option<Start<'d>> {
+    // Only symbols defined in a section: no stabs, no absolute and no undefined ones.
+    let defined = !symbol.is_stab() && symbol.n_type().0 & macho::N_TYPE == macho::N_SECT.0;
+    let section = usize::from(symbol.n_sect()).checked_sub(1)?;
+    let in_code = source.executable_sections.get(section).is_some_and(|code| *code);
+    let inside_a_function = symbol.n_desc(ENDIAN).0 & macho::N_ALT_ENTRY.0 != 0;
+    if !defined || !in_code || inside_a_function {
+        return None;
+    }
+    let value: u64 = symbol.n_value(ENDIAN).into();
+    let start = value.checked_sub(source.base)?;
+    let name = name_at(strings, symbol.n_strx(ENDIAN))?;
+    if name.starts_with(b"__mh_") && name.ends_with(b"_header") {
+        return None;
+    }
+    let rank = match name {
+        REDACTED => return Some(Start::nameless(start)),
+        [b'L' | b'l', ..] => 2,
+        _ if symbol.n_type().0 & macho::N_EXT.0 != 0 => 0,
+        _ => 1,
+    };
+    // A hidden name begins with two underscores of its own.
+    let bare = name.strip_prefix(b"_").filter(|_| !is_hidden(name)).unwrap_or(name);
+    Some(Start { start, rank, name: Some(bare).filter(|name| !name.is_empty()), end: None })
+}
+
+/// The name at `offset`, `None` where it does not end. One that is longer than an index may hold is cut where that is plain: in
+/// a hostile file every symbol may name the same gigabyte.
+fn name_at(strings: &[u8], offset: u32) -> Option<&[u8]> {
+    const TOO_LONG: usize = MAX_STRING + 2;
+    let rest = strings.get(offset as usize..)?;
+    let rest = &rest[..rest.len().min(TOO_LONG)];
+    match CStr::from_bytes_until_nul(rest) {
+        Ok(name) => Some(name.to_bytes()),
+        Err(_) => Some(rest).filter(|rest| rest.len() == TOO_LONG),
+    }
 }
 
 /// The image offsets in `LC_FUNCTION_STARTS`; none where the list is not in the file, as in dSYMs that keep the command of the
 /// binary and drop what it points at.
 fn function_starts(source: &Source<'_, Endianness>) -> Vec<u64> {
     // Offsets count from __TEXT, whose address is the base.
-    let starts =
-        source.function_starts.map(|command| command.function_starts(Endianness::Little, source.bytes, 0));
+    let starts = source.function_starts.map(|command| command.function_starts(ENDIAN, source.linkedit, 0));
     let Some(Ok(starts)) = starts else { return Vec::new() };
     let mask = if source.thumb { !1 } else { !0 };
     starts.map_while(Result::ok).map(|start| start & mask).collect()

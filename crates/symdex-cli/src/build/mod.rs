@@ -1,6 +1,8 @@
 //! `symdex build`: indexes from debug files.
 
+mod jobs;
 mod summary;
+mod totals;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -10,6 +12,8 @@ use symdex::Index;
 use symdex_build::audit::{AuditReport, audit};
 use symdex_build::{Built, Companions, Image, Options, Slice, SymbolMaps};
 
+use self::jobs::Job;
+use self::totals::Totals;
 use crate::failure::{self, Failure, Kind, Stop, complain};
 use crate::in_order::in_order;
 use crate::progress::Progress;
@@ -63,42 +67,42 @@ A debug file that cannot be read is reported on standard error, the others are s
 applies).";
 
 pub(crate) fn run(args: &Args) -> failure::Outcome {
+    let begun = Instant::now();
     let pool = pool(args.jobs)?;
     let maps = symbol_maps(&args.symbol_map)?;
-    let files: Vec<_> = args.inputs.iter().flat_map(|input| found(input)).collect();
-    let size = files.iter().flatten().filter_map(|path| path.metadata().ok()).map(|file| file.len()).sum();
-    let progress = Progress::new(size);
+    let inputs: Vec<_> = args.inputs.iter().flat_map(|input| jobs::inputs(input)).collect();
+    let jobs: Vec<_> = inputs.iter().flat_map(|input| jobs::jobs(input, args.arch.as_deref())).collect();
+    // Where there are so few, each is read.
+    let are_many = jobs.len() > 2;
+    let progress = Progress::new(jobs.iter().map(Job::size).sum());
     let work = Work { args, maps, progress: &progress };
-    let mut gravest = None;
+    let mut totals = Totals::default();
     in_order(
         &pool,
         pool.current_num_threads(),
-        files,
-        |file| file.map_or_else(|failure| vec![Err(failure)], |path| images_of(&path, &work)),
+        jobs,
+        |job| images_of(job, &work),
         |images| {
             for image in images {
                 let published = image.and_then(|image| summary::publish(image, &args.output));
-                progress.suspend(|| match published {
-                    Ok(image) => {
-                        gravest = gravest.max(image.is_rejected().then_some(Kind::Other));
-                        summary::report(&image, args.json)
-                    }
-                    Err(failure) => {
-                        complain(&failure.message);
-                        gravest = gravest.max(Some(failure.kind));
-                        Ok(())
+                progress.suspend(|| {
+                    totals.count(&published);
+                    match published {
+                        Ok(image) => summary::report(&image, args.json),
+                        Err(failure) => {
+                            complain(&failure.message);
+                            Ok(())
+                        }
                     }
                 })?;
             }
             Ok::<(), Stop>(())
         },
     )?;
-    Ok(gravest)
-}
-
-fn found(input: &Path) -> Vec<Result<PathBuf, Failure>> {
-    let found = symdex_build::find(input).into_iter();
-    found.map(|found| found.map_err(|error| Failure::debug_file(input, &error))).collect()
+    if are_many {
+        progress.suspend(|| totals.report(args.json, begun.elapsed()));
+    }
+    Ok(totals.gravest())
 }
 
 /// The threads that do all the work.
@@ -133,28 +137,46 @@ struct Finished {
     time: Duration,
 }
 
-/// The index of every image in the file that is wanted, in file order.
-fn images_of(file: &Path, work: &Work<'_>) -> Vec<Result<Finished, Failure>> {
-    let failed = |error: &symdex_build::Error| vec![Err(Failure::debug_file(file, error))];
+/// The index of every image of the job that is wanted, in file order.
+fn images_of(job: Job<'_>, work: &Work<'_>) -> Vec<Result<Finished, Failure>> {
+    let begun = Instant::now();
+    let companions = Companions::new(work.args.debug_dir.clone());
+    let file = match job {
+        Job::File(file) => file,
+        Job::Image { cache, image } => {
+            return vec![finish(cache, &image.path, image.load(), begun, work)];
+        }
+        Job::Failed(failure) => return vec![Err(failure)],
+    };
     let bytes = match symdex::map_file(file) {
         Ok(bytes) => bytes,
         Err(error) => return vec![Err(Failure::unreadable(file, &error))],
     };
     let slices = match symdex_build::slices_for(&bytes, work.args.arch.as_deref()) {
         Ok(slices) => slices,
-        Err(error) => return failed(&error),
+        Err(error) => return vec![Err(Failure::debug_file(file, &error))],
     };
-    slices.iter().map(|slice| finish(file, slice, work)).collect()
+    let finish = |slice: &Slice<'_>| {
+        let (begun, image) = (Instant::now(), Image::load(slice, file, &companions));
+        finish(file, &format!("{} slice", slice.arch.name), image, begun, work)
+    };
+    slices.iter().map(finish).collect()
 }
 
-fn finish(file: &Path, slice: &Slice<'_>, work: &Work<'_>) -> Result<Finished, Failure> {
-    let begun = Instant::now();
+/// The index of `image`, which is `part` of the file.
+fn finish(
+    file: &Path,
+    part: &str,
+    image: Result<Image<'_>, symdex_build::Error>,
+    begun: Instant,
+    work: &Work<'_>,
+) -> Result<Finished, Failure> {
     let failed = |error: symdex_build::Error, what: &str| {
-        let Failure { kind, message } = Failure::debug_file(file, &error);
-        Failure { kind, message: format!("{message} ({} slice{what})", slice.arch.name) }
+        let failure = Failure::debug_file(file, &error);
+        let message = format!("{} ({part}{what})", failure.message);
+        Failure { message, ..failure }
     };
-    let companions = Companions::new(work.args.debug_dir.clone());
-    let image = Image::load(slice, file, &companions).map_err(|error| failed(error, ""))?;
+    let image = image.map_err(|error| failed(error, ""))?;
     let map = work.maps.of(&image.info.id, file).map_err(|error| failed(error, ""))?;
     let image = match &map {
         Some(map) => image.with_symbol_map(map),

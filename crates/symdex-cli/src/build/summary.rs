@@ -38,11 +38,11 @@ pub(super) struct Summary {
     partial: Vec<Partial>,
     warnings: Vec<String>,
     verified: Option<Verified>,
-    outcome: &'static str,
+    pub(super) outcome: &'static str,
     /// The outcome in a sentence.
     #[serde(skip)]
     fate: &'static str,
-    conflict: bool,
+    pub(super) conflict: bool,
     seconds: f64,
 }
 

@@ -1,0 +1,227 @@
+//! dyld shared caches: the system libraries of one OS and architecture, linked together into one file or several.
+//!
+//! The main file lists the images, and the other parts, which lie beside it. Each part maps stretches of itself to addresses; what
+//! an image is made of may be in any of them, and is found by its address. The local symbols of all images are a table of
+//! their own, in the main file or in a part that is mapped nowhere (`.symbols`).
+
+mod locals;
+mod parts;
+
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use memmap2::Mmap;
+use object::Endianness;
+use object::macho::DyldCacheHeader;
+use symdex::Arch;
+
+use self::locals::Locals;
+use self::parts::{Mapping, Wanted};
+use crate::error::Error;
+use crate::image::{Image, claimed_size, load_cached};
+use crate::slice::arch_of;
+use crate::symbols::macho::LocalSymbols;
+
+const ENDIAN: Endianness = Endianness::Little;
+const MAGIC: &[u8] = b"dyld_v1";
+
+type Header = DyldCacheHeader<Endianness>;
+
+/// A shared cache: its files, mapped into memory.
+pub struct Cache {
+    /// Those that are there, the main one first.
+    files: Vec<Mmap>,
+    /// What they map, by address.
+    mappings: Vec<Mapping>,
+    /// The parts that are not there, by the address at which each begins.
+    missing: BTreeMap<u64, Wanted>,
+    /// The local symbols; why there are none, where there should be.
+    locals: Result<Option<Locals>, String>,
+}
+
+/// One image of a cache.
+pub struct CachedImage<'c> {
+    cache: &'c Cache,
+    /// The path under which it is installed.
+    pub path: String,
+    /// Where its header is.
+    address: u64,
+    /// Whether the images before it claim as many bytes for their tables as the cache has.
+    is_too_much: bool,
+}
+
+fn malformed(what: &str) -> impl FnOnce(object::Error) -> Error {
+    move |error| Error::Malformed { what: format!("{what} of the shared cache: {error}") }
+}
+
+impl Cache {
+    /// Whether the file at `path` begins as a shared cache does, or a part of one; not, where it cannot be read.
+    #[must_use]
+    pub fn is_one(path: &Path) -> bool {
+        let mut magic = Vec::new();
+        let read = File::open(path).and_then(|file| file.take(MAGIC.len() as u64).read_to_end(&mut magic));
+        read.is_ok() && magic == MAGIC
+    }
+
+    /// The cache whose main file is at `path`; the other parts are looked for beside it, see [`Self::missing`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] where the main file cannot be read, [`Error::Malformed`] where it contradicts itself or is cut short,
+    /// [`Error::NotADebugFile`] where it is one of the other parts.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let unreadable = |source| Error::Io { doing: "read", path: path.to_owned(), source };
+        let main = symdex::map_file(path).map_err(unreadable)?;
+        let header = Header::parse(&*main).map_err(malformed("the header"))?;
+        if header.images(ENDIAN, &*main).map_err(malformed("the list of images"))?.is_empty() {
+            let found =
+                "a part of a shared cache; its main file, which lists the images, is wanted".to_owned();
+            return Err(Error::NotADebugFile { found });
+        }
+        let mut mappings = parts::mappings(&main, 0)?;
+        let base = mappings.first().map_or(0, |mapping| mapping.address);
+        let (mut files, mut missing) = (Vec::new(), BTreeMap::new());
+        for part in parts::listed(header, &main)? {
+            match part.open(path, 1 + files.len()) {
+                Ok((bytes, of_part)) => {
+                    mappings.extend(of_part);
+                    files.push(bytes);
+                }
+                Err(wanted) => {
+                    missing.insert(base.wrapping_add(part.vm_offset), wanted);
+                }
+            }
+        }
+        mappings.sort_unstable();
+        let locals = locals::find(path, &main, base);
+        files.insert(0, main);
+        Ok(Self { files, mappings, missing, locals })
+    }
+
+    /// The parts that are not there, each an [`Error::CachePart`]. Images that need none of them are whole.
+    #[must_use]
+    pub fn missing(&self) -> Vec<Error> {
+        self.missing.values().map(Wanted::error).collect()
+    }
+
+    /// Every image once, in the order of the cache's list, which may name one by several paths.
+    #[must_use]
+    pub fn images(&self) -> Vec<CachedImage<'_>> {
+        let main = self.main();
+        let header = Header::parse(main).ok();
+        let listed = header.and_then(|header| header.images(ENDIAN, main).ok()).unwrap_or_default();
+        let mut seen = HashSet::new();
+        let mut left: u64 = self.files.iter().map(|file| file.len() as u64).sum();
+        let mut images = Vec::new();
+        for info in listed {
+            let address = info.address.get(ENDIAN);
+            if !seen.insert(address) {
+                continue;
+            }
+            let path = text_at(main, info.path_file_offset.get(ENDIAN));
+            let mut image = CachedImage { cache: self, path, address, is_too_much: false };
+            // Tables of images do not overlap, so that all of them together are no longer than the cache.
+            let claimed = image.commands().map_or(0, claimed_size);
+            match left.checked_sub(claimed) {
+                Some(rest) => left = rest,
+                None => image.is_too_much = true,
+            }
+            images.push(image);
+        }
+        images
+    }
+
+    fn main(&self) -> &[u8] {
+        self.files.first().map_or(&[], |main| main)
+    }
+
+    /// The file that `address` is mapped from, and the offset there.
+    fn file_at(&self, address: u64) -> Result<(&[u8], u64), Error> {
+        let after = self.mappings.partition_point(|mapping| mapping.address <= address);
+        let mapping = after.checked_sub(1).map(|index| &self.mappings[index]);
+        let found = mapping.and_then(|mapping| {
+            let inside = address.checked_sub(mapping.address).filter(|inside| *inside < mapping.size)?;
+            Some((&**self.files.get(mapping.file)?, mapping.offset.checked_add(inside)?))
+        });
+        found.ok_or_else(|| {
+            // Whatever begins last below the address should have it, a part that is there or one that is not.
+            let there = mapping.map_or(0, |mapping| mapping.address);
+            match self.missing.range(..=address).next_back().filter(|(start, _)| **start >= there) {
+                Some((_, wanted)) => wanted.error(),
+                None => Error::Malformed { what: format!("the shared cache maps nothing to {address:#x}") },
+            }
+        })
+    }
+}
+
+/// The text that begins at `offset`, as far as it goes.
+fn text_at(bytes: &[u8], offset: u32) -> String {
+    const LONGEST_PATH: usize = 1024;
+    let text = bytes.get(offset as usize..).unwrap_or_default();
+    let text = &text[..text.len().min(LONGEST_PATH)];
+    String::from_utf8_lossy(CStr::from_bytes_until_nul(text).map_or(text, CStr::to_bytes)).into_owned()
+}
+
+impl<'c> CachedImage<'c> {
+    /// The architecture in the image's header.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::load`].
+    pub fn arch(&self) -> Result<Arch, Error> {
+        let what = format!("there is no Mach-O header at {:#x} of the shared cache", self.address);
+        arch_of(self.commands()?).map_err(|_| Error::Malformed { what })
+    }
+
+    /// The image: its headers and symbols; images of a cache have no debug information.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::CachePart`] where it needs a part that is missing, [`Error::Truncated`] where something reaches behind the end of a
+    /// file, [`Error::Malformed`] where headers do not parse or nothing is mapped to an address.
+    pub fn load(&self) -> Result<Image<'c>, Error> {
+        let arch = self.arch()?;
+        if self.is_too_much {
+            return Err(Error::Malformed {
+                what: "images of the shared cache share their tables".to_owned(),
+            });
+        }
+        let name = self.path.rsplit('/').next().unwrap_or_default();
+        load_cached(&arch, self.commands()?, name, self)
+    }
+
+    /// The image's header and load commands.
+    fn commands(&self) -> Result<&'c [u8], Error> {
+        // Of the largest header; the number of bytes of the commands is at the same place in both.
+        const HEADER_SIZE: u64 = 32;
+        let (file, offset) = self.cache.file_at(self.address)?;
+        let bytes = usize::try_from(offset).ok().and_then(|offset| file.get(offset..));
+        let size = bytes.and_then(|bytes| bytes.get(20..24)?.try_into().ok()).map(u32::from_le_bytes);
+        let size = HEADER_SIZE + u64::from(size.unwrap_or(0));
+        let commands = bytes.and_then(|bytes| bytes.get(..usize::try_from(size).ok()?));
+        commands.ok_or_else(|| Error::Truncated {
+            what: format!("the load commands of {}", self.path),
+            end: offset.saturating_add(size),
+            size: file.len() as u64,
+        })
+    }
+
+    /// The file that `address` is mapped from.
+    pub(crate) fn linkedit(&self, address: u64) -> Result<&'c [u8], Error> {
+        self.cache.file_at(address).map(|(file, _)| file)
+    }
+
+    /// The image's local symbols; none where the cache has none for it.
+    pub(crate) fn local_symbols(&self) -> Option<LocalSymbols<'c>> {
+        let locals = self.cache.locals.as_ref().ok()?.as_ref()?;
+        locals.of_image(self.cache.main(), self.address)
+    }
+
+    /// What is missing for every image of the cache.
+    pub(crate) fn missing(&self) -> Vec<String> {
+        self.cache.locals.as_ref().err().cloned().into_iter().collect()
+    }
+}

@@ -1,0 +1,70 @@
+//! What became of all images together.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::summary::Summary;
+use crate::failure::{Failure, Kind, complain};
+
+/// How many images there were of each outcome, and what failed, by reason.
+#[derive(Default, Serialize)]
+pub(super) struct Totals {
+    images: u64,
+    /// By the word that each image's own line has.
+    outcomes: BTreeMap<&'static str, u64>,
+    conflicts: u64,
+    failed: u64,
+    failures: BTreeMap<&'static str, u64>,
+    seconds: f64,
+    #[serde(skip)]
+    gravest: Option<Kind>,
+}
+
+impl Totals {
+    pub(super) fn count(&mut self, image: &Result<Summary, Failure>) {
+        match image {
+            Ok(image) => {
+                self.images += 1;
+                *self.outcomes.entry(image.outcome).or_default() += 1;
+                self.conflicts += u64::from(image.conflict);
+                self.gravest = self.gravest.max(image.is_rejected().then_some(Kind::Other));
+            }
+            Err(failure) => {
+                self.failed += 1;
+                *self.failures.entry(failure.reason).or_default() += 1;
+                self.gravest = self.gravest.max(Some(failure.kind));
+            }
+        }
+    }
+
+    /// The gravest of all failures.
+    pub(super) fn gravest(&self) -> Option<Kind> {
+        self.gravest
+    }
+
+    /// Says on standard error what became of all images.
+    pub(super) fn report(&mut self, json: bool, time: Duration) {
+        self.seconds = time.as_secs_f64();
+        if json {
+            // Serializing numbers and words cannot fail; there is nothing to say if it does.
+            let totals = serde_json::to_string(self).unwrap_or_default();
+            let _ = writeln!(io::stderr(), "{{\"totals\":{totals}}}");
+            return;
+        }
+        let list = |counts: &BTreeMap<&'static str, u64>| {
+            let counts = counts.iter().map(|(word, count)| format!("{count} {word}"));
+            counts.collect::<Vec<_>>().join(", ")
+        };
+        let Self { images, outcomes, conflicts, failed, failures, seconds, .. } = self;
+        complain(&format!("{images} images in {seconds:.1} s: {}", list(outcomes)));
+        if *conflicts != 0 {
+            complain(&format!("{conflicts} conflicts: two files of one id; the index that knows more stays"));
+        }
+        if *failed != 0 {
+            complain(&format!("{failed} failures: {}", list(failures)));
+        }
+    }
+}
