@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use memmap2::Mmap;
 use rayon::prelude::*;
 use symdex::write::{ChunkEncoder, EncodedPool, Id32, Loc, PoolEncoder, Writer};
-use symdex::{BuildOptions, Counts, Table};
+use symdex::{BuildOptions, Counts, Index, Table};
 
+use crate::again::{Expected, has_contents};
 use crate::dwarf::{Piece, UnitRange, UnitRanges, Units, unit_ranges};
 use crate::error::Error;
 use crate::flatten::{Interval, Stretch, flatten};
@@ -18,7 +20,7 @@ use crate::symbol_map::{SymbolMap, is_hidden};
 use crate::symbols::FunctionSymbol;
 
 /// Bytes of address space a chunk covers. Larger chunks make a smaller index and a slower first answer.
-const CHUNK_SPAN: u32 = 32 << 10;
+pub(crate) const CHUNK_SPAN: u32 = 32 << 10;
 /// Bytes of `.debug_info` that are walked before their ranges are merged: what is in memory at a time.
 const BATCH_SIZE: usize = 8 << 20;
 /// The most aliases of one function: with its name they make as long a chain as an index may have.
@@ -27,14 +29,17 @@ const MAX_ALIASES: usize = 1023;
 const MAX_ALIASES_OF_CHUNK: usize = 1 << 14;
 
 /// How an index is built.
-pub struct Options {
+pub struct Options<'o> {
     /// zstd's compression level.
     pub compression_level: i32,
+    /// The index of the image that is there already. Where an image without debug information would become this very index, it
+    /// is not made again: most of the time goes into compression. The result is the same with it and without.
+    pub existing: Option<&'o Index<Mmap>>,
 }
 
-impl Default for Options {
+impl Default for Options<'_> {
     fn default() -> Self {
-        Self { compression_level: 6 }
+        Self { compression_level: 6, existing: None }
     }
 }
 
@@ -58,7 +63,7 @@ pub struct Built {
 /// counted in the metadata.
 pub fn build(
     image: &Image<'_>,
-    options: &Options,
+    options: &Options<'_>,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Built, Error> {
     let mut problems = Problems::default();
@@ -85,6 +90,7 @@ pub fn build(
 /// A build under way.
 struct Build<'a, 'd> {
     image: &'a Image<'d>,
+    existing: Option<&'a Index<Mmap>>,
     options: BuildOptions,
     writer: Writer,
     pools: Pools<'d>,
@@ -92,13 +98,15 @@ struct Build<'a, 'd> {
 }
 
 impl<'a, 'd> Build<'a, 'd> {
-    fn new(image: &'a Image<'d>, options: &Options) -> Self {
+    fn new(image: &'a Image<'d>, options: &Options<'a>) -> Self {
+        let existing = options.existing.filter(|_| !image.has_dwarf());
         let options = BuildOptions { compression_level: options.compression_level };
         let limit = image.debug_size + image.symbol_map.map_or(0, SymbolMap::size) + (1 << 20);
         let pools = Pools { names: Pool::new(limit), files: Pool::new(limit) };
         let writer = Writer::new(image.info.clone(), CHUNK_SPAN, options);
         let executable = image.info.executable.iter().map(|(start, end)| end - start).sum();
-        Self { image, options, writer, pools, coverage: TextCoverage { executable, ..Default::default() } }
+        let coverage = TextCoverage { executable, ..Default::default() };
+        Self { image, existing, options, writer, pools, coverage }
     }
 
     /// The index; `OutOfOrder` where `by_address` was asked for and units do not keep to the addresses they state.
@@ -114,17 +122,25 @@ impl<'a, 'd> Build<'a, 'd> {
             Ok(()) => {}
             Err(out_of_order) => return Ok(Err(out_of_order)),
         }
-        counts.symbols = self.symbols(&mut problems)?;
-        let Pools { names, files } = self.pools;
+        let jobs = self.symbols(&mut counts, &mut problems);
+        let Pools { names, files } = std::mem::take(&mut self.pools);
         problems.add("names left out: they are too long, or overlap too much", names.refused);
         problems.add("file paths left out: they are too long, or too many", files.refused);
         let (names, files) = (names.into_strings(), files.into_strings());
+        (counts.names, counts.files) = (names.len() as u64, files.len() as u64);
         problems.hidden(hidden_len(&names, &files));
+        let (partial, report) = problems.finish(self.coverage);
+        if let Some(index) = self.existing {
+            let is_same = Expected { image: self.image, options: self.options, counts, partial: &partial };
+            if is_same.is_metadata_of(index) && has_contents(index, &jobs, &names).unwrap_or(false) {
+                return Ok(Ok((index.as_bytes().to_vec(), report)));
+            }
+        }
+        self.write(Table::SymbolTable, jobs)?;
         let dictionary = dictionary(&names);
         let id = &self.image.info.id;
         let names = encode_pool(&PoolEncoder::names(id, &names, &dictionary, self.options)?)?;
         let files = encode_pool(&PoolEncoder::files(id, &files, self.options)?)?;
-        let (partial, report) = problems.finish(self.coverage);
         Ok(Ok((self.writer.finish(names, files, counts, partial)?, report)))
     }
 
@@ -168,18 +184,18 @@ impl<'a, 'd> Build<'a, 'd> {
         Ok(Ok(()))
     }
 
-    /// Writes the chunks of the `symbol_table` table; how many ranges it has.
-    fn symbols(&mut self, problems: &mut Problems) -> Result<u64, Error> {
+    /// The chunks of the `symbol_table` table.
+    fn symbols(&mut self, counts: &mut Counts, problems: &mut Problems) -> Vec<ChunkJob> {
         let mut merge = Merge::new(CHUNK_SPAN);
         let mut unit = symbol_ranges(&self.image.symbols);
         problems.merge(std::mem::take(&mut unit.problems));
         if merge.add(unit).is_err() {
-            return Ok(0);
+            return Vec::new();
         }
         let jobs = merge.advance(u64::MAX, &mut self.pools);
-        self.write(Table::SymbolTable, jobs)?;
         self.coverage.symbol_table = merge.covered().1;
-        Ok(merge.ranges())
+        counts.symbols = merge.ranges();
+        jobs
     }
 
     fn write(&mut self, table: Table, jobs: Vec<ChunkJob>) -> Result<(), Error> {

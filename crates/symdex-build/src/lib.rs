@@ -3,6 +3,7 @@
 //! Data flows one way: [`find`] finds debug files, [`slices`] splits one by architecture, [`Image::load`] reads a slice's
 //! headers, [`build()`] makes the index, and [`publish()`](publish::publish) puts it where readers look for it.
 
+mod again;
 pub mod audit;
 mod build;
 mod cache;

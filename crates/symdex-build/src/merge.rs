@@ -17,6 +17,7 @@ pub(crate) struct ChunkJob {
 }
 
 /// Names and files of an index.
+#[derive(Default)]
 pub(crate) struct Pools<'d> {
     pub(crate) names: Pool<'d>,
     pub(crate) files: Pool<'d>,

@@ -73,7 +73,8 @@ pub fn find_index(folder: &Path, id: &ImageId) -> io::Result<Option<PathBuf>> {
 /// Puts `index` into `folder`, which is made where it is missing.
 ///
 /// Where an index of the same id is there already, the one with more functions stays, then the one with more ranges, then the
-/// one that lacks less (names that are hidden in one and known in the other), then the one with the smaller digest: whichever of two indexes comes first, the same one is there in the end. To that end processes
+/// one that lacks less (names that are hidden in one and known in the other), then the one with more symbols, the one with more
+/// names, and the one with the smaller digest: whichever of two indexes comes first, the same one is there in the end. To that end processes
 /// and threads that publish into one folder take turns, where the platform can lock a folder (all but Windows).
 ///
 /// # Errors
@@ -125,11 +126,13 @@ fn compare<B: AsRef<[u8]>>(new: &Index<B>, existing: &[u8]) -> Result<Outcome, s
 }
 
 /// What of two indexes the one that stays has more of.
-fn rank<B: AsRef<[u8]>>(index: &Index<B>) -> (u64, u64, Reverse<u64>, Reverse<u128>) {
+fn rank<B: AsRef<[u8]>>(index: &Index<B>) -> (u64, u64, Reverse<u64>, u64, u64, Reverse<u128>) {
     let counts = index.metadata().counts;
     let lacks =
         index.metadata().partial.iter().fold(0, |sum: u64, partial| sum.saturating_add(partial.count));
-    (counts.functions, counts.ranges, Reverse(lacks), Reverse(u128::from_le_bytes(index.digest())))
+    let digest = Reverse(u128::from_le_bytes(index.digest()));
+    // The twin that is not stripped has more symbols, or as many with more names.
+    (counts.functions, counts.ranges, Reverse(lacks), counts.symbols, counts.names, digest)
 }
 
 /// Puts `bytes` at `path` in one step: a file beside it, made durable, then renamed. Until then the file deletes itself.
@@ -164,6 +167,10 @@ mod tests {
     use super::*;
 
     fn index(id: u8, functions: u64, ranges: u64, builder_name: &str) -> Index<Vec<u8>> {
+        with_counts(id, Counts { functions, ranges, ..Counts::default() }, builder_name)
+    }
+
+    fn with_counts(id: u8, counts: Counts, builder_name: &str) -> Index<Vec<u8>> {
         let id = ImageId::new(&[id; 16]).expect("16 bytes are an id");
         let image = ImageInfo {
             id: id.clone(),
@@ -179,7 +186,6 @@ mod tests {
         let none: [&str; 0] = [];
         let names = PoolEncoder::names(&id, &none, &[], options).expect("no names").finish(Vec::new());
         let files = PoolEncoder::files(&id, &none, options).expect("no files").finish(Vec::new());
-        let counts = Counts { functions, ranges, ..Counts::default() };
         let writer = Writer::new(image, 0x1_0000, options);
         Index::open(writer.finish(names, files, counts, Vec::new()).expect("small")).expect("as written")
     }
@@ -200,6 +206,10 @@ mod tests {
         let pairs = [
             (index(7, 1, 9, "x"), index(7, 2, 3, "x")),
             (index(7, 2, 3, "x"), index(7, 2, 4, "x")),
+            (
+                with_counts(7, Counts { functions: 2, symbols: 8, ..Counts::default() }, "x"),
+                with_counts(7, Counts { functions: 2, symbols: 9, ..Counts::default() }, "x"),
+            ),
             (
                 Index::open(digest_order[small].as_bytes().to_vec()).expect("a copy"),
                 Index::open(digest_order[large].as_bytes().to_vec()).expect("a copy"),

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rayon::ThreadPool;
 use symdex::Index;
 use symdex_build::audit::{AuditReport, audit};
+use symdex_build::publish::find_index;
 use symdex_build::{Built, Companions, Image, Options, Slice, SymbolMaps};
 
 use self::jobs::Job;
@@ -25,7 +26,12 @@ use crate::progress::Progress;
 /// image's id: DIR/0c37c502aba03641a08f84c794684f36.symdex.
 ///
 /// An index is published whole or not at all. Where DIR has another index of that id already, the one with more functions
-/// stays, and the summary says `conflict`.
+/// stays, then the one with more symbols, and the summary says `conflict`. An image without debug information whose very index is
+/// there is not built again.
+///
+/// INPUT may also be the main file of a dyld shared cache (dyld_shared_cache_arm64e): each image in it becomes an index, by its
+/// own id. The cache's other files must lie beside it. Of more than two files, the last lines on standard error say how many
+/// indexes were written, unchanged or in conflict and what failed, by reason; with --json it is one line, an object named `totals`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -182,9 +188,12 @@ fn finish(
         Some(map) => image.with_symbol_map(map),
         None => image,
     };
+    let existing = find_index(&work.args.output, &image.info.id).ok().flatten();
+    let existing = existing.and_then(|path| Index::open_file(&path).ok());
     let built = {
         let progress = work.progress.of_image(image.debug_size);
-        symdex_build::build(&image, &Options::default(), &|done, all| progress.set(done, all))
+        let options = Options { existing: existing.as_ref(), ..Options::default() };
+        symdex_build::build(&image, &options, &|done, all| progress.set(done, all))
     };
     let mut built = built.map_err(|error| failed(error, ""))?;
     if map.is_none() && built.report.hidden_names != 0 {

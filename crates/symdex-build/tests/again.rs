@@ -1,0 +1,96 @@
+//! An image without debug information whose index is there already.
+
+#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
+
+mod debug_file;
+
+use debug_file::{BASE, MachO, Symbol};
+use symdex::write::{ChunkEncoder, Id32, PoolEncoder, Writer};
+use symdex::{BuildOptions, Index, Table};
+use symdex_build::{Companions, Image, Options, build, slices};
+
+fn file(symbols: &[(&str, u64)]) -> Vec<u8> {
+    let symbols = symbols.iter().map(|(name, offset)| Symbol::function(name, BASE + offset)).collect();
+    MachO { uuid: Some([7; 16]), symbols, ..MachO::default() }.bytes()
+}
+
+const SYMBOLS: [(&str, u64); 3] = [
+    ("first", 0x1000),
+    ("second, to compress, to compress, to compress", 0x1400),
+    ("third, to compress", 0x1800),
+];
+
+/// The index of `file`, whose name is `name`, where `existing` is there already.
+fn index(file: &[u8], name: &str, existing: Option<&[u8]>) -> Vec<u8> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let existing = existing.map(|bytes| {
+        let path = folder.path().join("index");
+        std::fs::write(&path, bytes).expect("written");
+        Index::open_file(&path).expect("an index")
+    });
+    let companions = Companions::default();
+    let image = Image::load(&slices(file).expect("a Mach-O file")[0], name, &companions).expect("loads");
+    let options = Options { existing: existing.as_ref(), ..Options::default() };
+    build(&image, &options, &|_, _| {}).expect("built").bytes
+}
+
+/// The same index with other bytes: its names are hardly compressed, though it says otherwise.
+fn otherwise_compressed(index: &[u8]) -> Vec<u8> {
+    let file = file(&SYMBOLS);
+    let companions = Companions::default();
+    let image = Image::load(&slices(&file).expect("a Mach-O file")[0], "image", &companions).expect("loads");
+    let index = Index::open(index).expect("an index");
+    let (id, about) = (index.id(), index.metadata());
+    let mut writer = Writer::new(image.info.clone(), about.chunk_span, about.options);
+    let mut encoder = ChunkEncoder::new(id, about.chunk_span, about.options).expect("an encoder");
+    for chunk in index.chunks(Table::SymbolTable) {
+        let (number, chunk) = chunk.expect("whole");
+        writer
+            .push(encoder.encode(Table::SymbolTable, number, &chunk, 0, 0).expect("encodes"))
+            .expect("in order");
+    }
+    let mut strings = index.strings();
+    let names: Vec<_> = (0..about.counts.names)
+        .map(|number| strings.name(Id32::new(number).expect("small")).expect("whole").to_vec())
+        .collect();
+    let pool = |encoder: PoolEncoder<'_, Vec<u8>>| {
+        let blocks = encoder.encode(0..encoder.blocks()).expect("encodes");
+        encoder.finish(blocks)
+    };
+    let files: [Vec<u8>; 0] = [];
+    let names =
+        pool(PoolEncoder::names(id, &names, &[], BuildOptions { compression_level: -50 }).expect("names"));
+    let files = pool(PoolEncoder::files(id, &files, about.options).expect("no files"));
+    writer.finish(names, files, about.counts, about.partial.clone()).expect("small")
+}
+
+#[test]
+fn the_very_index_is_not_made_again() {
+    let file = file(&SYMBOLS);
+    let made = index(&file, "image", None);
+    let other = otherwise_compressed(&made);
+    assert_ne!(made, other);
+    assert_eq!(index(&file, "image", Some(&other)), other);
+    assert_eq!(index(&file, "image", Some(&made)), made);
+}
+
+#[test]
+fn any_other_index_is() {
+    let made = index(&file(&SYMBOLS), "image", None);
+    for symbols in [
+        &SYMBOLS[..2],
+        &[SYMBOLS[0], ("other", 0x1400), SYMBOLS[2]],
+        &[SYMBOLS[0], (SYMBOLS[1].0, 0x1401), SYMBOLS[2]],
+        &[(SYMBOLS[1].0, 0x1000), (SYMBOLS[0].0, 0x1400), SYMBOLS[2]],
+    ] {
+        let file = file(symbols);
+        let expected = index(&file, "image", None);
+        assert_eq!(index(&file, "image", Some(&made)), expected, "{symbols:?}");
+    }
+    let file = file(&SYMBOLS);
+    assert_eq!(index(&file, "other", Some(&otherwise_compressed(&made))), index(&file, "other", None));
+    let mut damaged = otherwise_compressed(&made);
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 1;
+    assert_eq!(index(&file, "image", Some(&damaged)), made);
+}
