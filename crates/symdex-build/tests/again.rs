@@ -72,6 +72,12 @@ fn the_very_index_is_not_made_again() {
     assert_ne!(made, other);
     assert_eq!(index(&file, "image", Some(&other)), other);
     assert_eq!(index(&file, "image", Some(&made)), made);
+    // The same names, but the alias is another function's.
+    let [one, two] =
+        [SYMBOLS[0].1, SYMBOLS[1].1].map(|offset| self::file(&[SYMBOLS[0], SYMBOLS[1], ("zzz", offset)]));
+    let made = index(&one, "image", None);
+    assert_ne!(made, index(&two, "image", None));
+    assert_eq!(index(&two, "image", Some(&made)), index(&two, "image", None));
 }
 
 #[test]
@@ -79,6 +85,7 @@ fn any_other_index_is() {
     let made = index(&file(&SYMBOLS), "image", None);
     for symbols in [
         &SYMBOLS[..2],
+        &[SYMBOLS[0], SYMBOLS[1], SYMBOLS[2], ("zzz, an alias", SYMBOLS[2].1)],
         &[SYMBOLS[0], ("other", 0x1400), SYMBOLS[2]],
         &[SYMBOLS[0], (SYMBOLS[1].0, 0x1401), SYMBOLS[2]],
         &[(SYMBOLS[1].0, 0x1000), (SYMBOLS[0].0, 0x1400), SYMBOLS[2]],
