@@ -89,6 +89,11 @@ impl Failure {
         Self { kind, message: message.into(), reason: kind.name() }
     }
 
+    /// As it is, of this part of the file.
+    pub(crate) fn of_part(self, part: &str) -> Self {
+        Self { message: format!("{} ({part})", self.message), ..self }
+    }
+
     /// `path` could not be read.
     pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Self {
         let message = format!("{}: cannot read: {error}", path.display());

@@ -247,6 +247,44 @@ fn of_two_debug_files_of_one_id_the_one_that_knows_more_stays() {
 }
 
 #[test]
+fn a_binary_and_its_debug_file_make_one_index() {
+    let root = folder();
+    let whole = fs::read(debug_file("cxx")).expect("there");
+    let debug = root.path().join("cxx.dSYM");
+    fs::write(&debug, &whole).expect("written");
+    // The same image, as if it had been stripped: without that section there is no debug information.
+    let mut stripped = whole;
+    let section = stripped.windows(12).position(|name| name == b"__debug_info").expect("DWARF");
+    stripped[section..section + 12].copy_from_slice(b"__other_info");
+    let binary = root.path().join("cxx");
+    fs::write(&binary, &stripped).expect("written");
+
+    let mut contents = Vec::new();
+    for (name, inputs) in [("a", [&debug, &binary]), ("b", [&binary, &debug])] {
+        let out = root.path().join(name);
+        let [image] = &build(&inputs.map(|path| &**path), &out, &["--json"]).json()[..] else {
+            panic!("one")
+        };
+        assert_eq!((text(image, "outcome"), text(image, "file")), ("written", &*debug.to_string_lossy()));
+        assert_eq!(image["joined"][0].as_str(), Some(&*binary.to_string_lossy()));
+        contents.push(fs::read(out.join(&names_in(&out)[0])).expect("there"));
+    }
+    assert_eq!(contents[0], contents[1]);
+    let people = build(&[&binary, &debug], &root.path().join("c"), &[]).ok();
+    assert!(people.contains(&format!("with the symbols of {}", binary.display())), "{people}");
+
+    // One that cannot be read costs what it would have added.
+    let symbols =
+        stripped.windows(8).position(|command| command == [2, 0, 0, 0, 24, 0, 0, 0]).expect("symbols");
+    stripped[symbols + 8..symbols + 12].fill(0xff);
+    fs::write(&binary, &stripped).expect("written");
+    let out = root.path().join("d");
+    let partly = build(&[&binary, &debug], &out, &[]);
+    assert_eq!((partly.code, names_in(&out).len()), (Some(4), 1), "{}", partly.err);
+    assert!(partly.err.contains("the symbol table"), "{}", partly.err);
+}
+
+#[test]
 fn a_damaged_index_is_replaced_and_that_is_said() {
     let out = folder();
     let index = common::index_of("cxx", out.path());

@@ -14,7 +14,7 @@ use symdex::{Arch, ImageId};
 
 use crate::companions::Companions;
 use crate::error::Error;
-use crate::slice::Slice;
+use crate::slice::{self, Slice};
 use crate::symbol_map::SymbolMap;
 use crate::symbols::{self, FunctionSymbol, Start};
 
@@ -116,6 +116,28 @@ impl<'d> Image<'d> {
         self.starts.extend(other.starts);
         self.symbols = symbols::functions(&mut self.starts, &self.info.executable);
         self
+    }
+
+    /// The image with this id for this architecture in the file at `path`; `None` where the file has none.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::load`] and [`crate::slices`], [`Error::Io`] where the file cannot be read.
+    pub fn find(
+        path: &Path,
+        id: &ImageId,
+        arch: &str,
+        companions: &'d Companions,
+    ) -> Result<Option<Self>, Error> {
+        let failed = |source| Error::Io { doing: "read", path: path.to_owned(), source };
+        let bytes = companions.open(path).map_err(failed)?;
+        for slice in slice::slices_for(bytes, Some(arch))? {
+            let image = Self::load(&slice, path, companions)?;
+            if image.info.id == *id {
+                return Ok(Some(image));
+            }
+        }
+        Ok(None)
     }
 
     /// The image with the names that `map` knows in the place of hidden ones.

@@ -13,6 +13,16 @@ pub(super) enum Input {
     Failed(Failure),
 }
 
+impl Input {
+    /// The path of a file that holds images of its own.
+    pub(super) fn file(&self) -> Option<&Path> {
+        match self {
+            Input::File(path) => Some(path),
+            Input::Cache(..) | Input::Failed(_) => None,
+        }
+    }
+}
+
 /// A piece of work.
 pub(super) enum Job<'i> {
     /// Every image of a file.

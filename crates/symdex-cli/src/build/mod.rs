@@ -1,6 +1,7 @@
 //! `symdex build`: indexes from debug files.
 
 mod jobs;
+mod parts;
 mod summary;
 mod totals;
 
@@ -14,6 +15,7 @@ use symdex_build::publish::find_index;
 use symdex_build::{Built, Companions, Image, Options, Slice, SymbolMaps};
 
 use self::jobs::Job;
+use self::parts::{Joined, Parts};
 use self::totals::Totals;
 use crate::failure::{self, Failure, Kind, Stop, complain};
 use crate::in_order::in_order;
@@ -24,6 +26,8 @@ use crate::progress::Progress;
 /// INPUT is a .dSYM bundle, the DWARF file inside one, another Mach-O file (thin or universal), or a folder or .xcarchive that
 /// holds several; folders are searched. Each image, that is each architecture of each file, becomes one index, named by the
 /// image's id: DIR/0c37c502aba03641a08f84c794684f36.symdex.
+///
+/// Where one image is in several of the files, its stripped binary and its debug file say, the index has the symbols of all.
 ///
 /// An index is published whole or not at all. Where DIR has another index of that id already, the one with more functions
 /// stays, then the one with more symbols, and the summary says `conflict`. An image without debug information whose very index is
@@ -81,7 +85,8 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
     // Where there are so few, each is read.
     let are_many = jobs.len() > 2;
     let progress = Progress::new(jobs.iter().map(Job::size).sum());
-    let work = Work { args, maps, progress: &progress };
+    let parts = pool.install(|| Parts::of(&inputs));
+    let work = Work { args, maps, parts, progress: &progress };
     let mut totals = Totals::default();
     in_order(
         &pool,
@@ -130,12 +135,15 @@ pub(crate) fn symbol_maps(paths: &[PathBuf]) -> Result<SymbolMaps, Failure> {
 struct Work<'a> {
     args: &'a Args,
     maps: SymbolMaps,
+    parts: Parts,
     progress: &'a Progress,
 }
 
 /// An index that is not published yet.
 struct Finished {
     file: PathBuf,
+    /// Other files of the image, whose symbols are in the index too.
+    joined: Vec<PathBuf>,
     debug_size: u64,
     built: Built,
     /// How it compares with the debug file, if that was asked for.
@@ -150,7 +158,9 @@ fn images_of(job: Job<'_>, work: &Work<'_>) -> Vec<Result<Finished, Failure>> {
     let file = match job {
         Job::File(file) => file,
         Job::Image { cache, image } => {
-            return vec![finish(cache, &image.path, image.load(), begun, work)];
+            let failed = |error| Failure::debug_file(cache, &error).of_part(&image.path);
+            let loaded = image.load().map_err(failed);
+            return vec![loaded.and_then(|loaded| finish(cache, &image.path, loaded, begun, work))];
         }
         Job::Failed(failure) => return vec![Err(failure)],
     };
@@ -162,28 +172,38 @@ fn images_of(job: Job<'_>, work: &Work<'_>) -> Vec<Result<Finished, Failure>> {
         Ok(slices) => slices,
         Err(error) => return vec![Err(Failure::debug_file(file, &error))],
     };
-    let finish = |slice: &Slice<'_>| {
-        let (begun, image) = (Instant::now(), Image::load(slice, file, &companions));
-        finish(file, &format!("{} slice", slice.arch.name), image, begun, work)
-    };
-    slices.iter().map(finish).collect()
+    slices.iter().flat_map(|slice| finish_slice(file, slice, &companions, work)).collect()
+}
+
+/// The index of the image in `slice`, joined with what other files have of it, and what could not be joined. Nothing where another
+/// file's image takes this one in.
+fn finish_slice(
+    file: &Path,
+    slice: &Slice<'_>,
+    companions: &Companions,
+    work: &Work<'_>,
+) -> Vec<Result<Finished, Failure>> {
+    let begun = Instant::now();
+    let part = format!("{} slice", slice.arch.name);
+    let Some(beside) = work.parts.beside(file, slice) else { return Vec::new() };
+    let Joined { image, paths, failures } = Joined::new(file, slice, &beside, companions);
+    let finished = image.zip(paths.split_first()).map(|(image, (file, joined))| {
+        let finished = finish(file, &part, image, begun, work)?;
+        Ok(Finished { joined: joined.to_vec(), ..finished })
+    });
+    failures.into_iter().map(|failure| Err(failure.of_part(&part))).chain(finished).collect()
 }
 
 /// The index of `image`, which is `part` of the file.
 fn finish(
     file: &Path,
     part: &str,
-    image: Result<Image<'_>, symdex_build::Error>,
+    image: Image<'_>,
     begun: Instant,
     work: &Work<'_>,
 ) -> Result<Finished, Failure> {
-    let failed = |error: symdex_build::Error, what: &str| {
-        let failure = Failure::debug_file(file, &error);
-        let message = format!("{} ({part}{what})", failure.message);
-        Failure { message, ..failure }
-    };
-    let image = image.map_err(|error| failed(error, ""))?;
-    let map = work.maps.of(&image.info.id, file).map_err(|error| failed(error, ""))?;
+    let failed = |error| Failure::debug_file(file, &error).of_part(part);
+    let map = work.maps.of(&image.info.id, file).map_err(failed)?;
     let image = match &map {
         Some(map) => image.with_symbol_map(map),
         None => image,
@@ -195,16 +215,23 @@ fn finish(
         let options = Options { existing: existing.as_ref(), ..Options::default() };
         symdex_build::build(&image, &options, &|done, all| progress.set(done, all))
     };
-    let mut built = built.map_err(|error| failed(error, ""))?;
+    let mut built = built.map_err(failed)?;
     if map.is_none() && built.report.hidden_names != 0 {
         let wanted = work.maps.wanted(&image.info.id, file);
         built.warnings.push(format!("its names are hidden: give {wanted} with --symbol-map"));
     }
     let audit = work.args.verify.then(|| verify(&image, &built.bytes)).transpose();
-    let audit =
-        audit.map_err(|error| failed(error, "; its index cannot be verified and is not published"))?;
+    let unverified = format!("{part}; its index cannot be verified and is not published");
+    let audit = audit.map_err(|error| Failure::debug_file(file, &error).of_part(&unverified))?;
     let debug_size = image.debug_size;
-    Ok(Finished { file: file.to_owned(), debug_size, built, audit, time: begun.elapsed() })
+    Ok(Finished {
+        file: file.to_owned(),
+        joined: Vec::new(),
+        debug_size,
+        built,
+        audit,
+        time: begun.elapsed(),
+    })
 }
 
 /// Does to a new index what `symdex verify --against` does to a published one.

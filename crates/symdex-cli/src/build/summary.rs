@@ -22,6 +22,9 @@ pub(super) struct Summary {
     arch: String,
     /// The debug file.
     file: String,
+    /// Other files of the image, whose symbols are in the index too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    joined: Vec<String>,
     /// `None` where the index was not published.
     index: Option<String>,
     index_size: u64,
@@ -89,7 +92,7 @@ impl Summary {
 
 /// Puts the index into `folder`, unless it was verified and is not right.
 pub(super) fn publish(finished: Finished, folder: &Path) -> Result<Summary, Failure> {
-    let Finished { file, debug_size, built, audit, time } = finished;
+    let Finished { file, joined, debug_size, built, audit, time } = finished;
     let index = Index::open(built.bytes).map_err(|error| Failure::index(&file, &error))?;
     let verified = audit.as_ref().map(Verified::new);
     let is_right = verified.as_ref().is_none_or(|verified| verified.wrong.is_empty());
@@ -113,6 +116,7 @@ pub(super) fn publish(finished: Finished, folder: &Path) -> Result<Summary, Fail
         id: metadata.id.to_string(),
         arch: metadata.arch.name.clone(),
         file: file.display().to_string(),
+        joined: joined.iter().map(|path| path.display().to_string()).collect(),
         conflict: outcome.is_some_and(Outcome::is_conflict),
         index: published.map(|published| published.path.display().to_string()),
         index_size: index.as_bytes().len() as u64,
@@ -178,8 +182,10 @@ fn human(summary: &Summary) -> String {
     let verified = summary.verified.as_ref();
     let verified =
         verified.map(|verified| format!(", {} answers compared", verified.addresses)).unwrap_or_default();
+    let joined: String =
+        summary.joined.iter().map(|path| format!("    with the symbols of {path}\n")).collect();
     format!(
-        "{id}  {arch}  {image}\n    \
+        "{id}  {arch}  {image}\n{joined}    \
          {debug_size} -> {index_size}, {units} units, {functions} functions, {ranges} ranges, {symbols} symbols, \
          {seconds:.2} s\n    {index}{fate}{verified}\n"
     )

@@ -1,0 +1,116 @@
+//! Files of one image in parts: its debug information in one, more symbols in others.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use symdex::ImageId;
+use symdex_build::{Companions, Error, Identity, Image, Slice};
+
+use super::jobs::Input;
+use crate::failure::Failure;
+
+/// Which files each image is in, where there are several of one.
+#[derive(Default)]
+pub(super) struct Parts {
+    /// By id and architecture: paths in the order of the inputs, and whether they have debug information.
+    files: HashMap<(ImageId, String), Vec<(PathBuf, bool)>>,
+}
+
+impl Parts {
+    /// Reads the headers of all files. What cannot be read has no part in this: whoever builds it says why.
+    pub(super) fn of(inputs: &[Input]) -> Self {
+        let paths: Vec<&Path> = inputs.iter().filter_map(Input::file).collect();
+        if paths.len() < 2 {
+            return Self::default();
+        }
+        let mut parts = Self::default();
+        let identities: Vec<_> = paths.par_iter().map(|path| identities(path)).collect();
+        for (path, identities) in paths.into_iter().zip(identities) {
+            for (id, arch, has_dwarf) in identities {
+                parts.files.entry((id, arch)).or_default().push((path.to_owned(), has_dwarf));
+            }
+        }
+        parts.files.retain(|_, files| files.len() > 1);
+        parts
+    }
+
+    /// The files that `slice` of `file` is indexed with; `None` where the image is indexed as a part of another file.
+    ///
+    /// Files without debug information go with each that has some; where none has, with the first. Of several that have, each is
+    /// indexed, and the publishing decides.
+    pub(super) fn beside(&self, file: &Path, slice: &Slice<'_>) -> Option<Vec<PathBuf>> {
+        let files =
+            Identity::of(slice).ok().and_then(|own| self.files.get(&(own.id, slice.arch.name.clone())));
+        let Some(files) = files else { return Some(Vec::new()) };
+        let any_dwarf = files.iter().any(|(_, has_dwarf)| *has_dwarf);
+        let is_first = files.first().is_some_and(|(path, _)| path == file);
+        let has_dwarf = files.iter().any(|(path, has_dwarf)| path == file && *has_dwarf);
+        let leads = if any_dwarf { has_dwarf } else { is_first };
+        let others = files.iter().filter(|(path, has_dwarf)| path != file && !has_dwarf);
+        leads.then(|| others.map(|(path, _)| path.clone()).collect())
+    }
+}
+
+/// An image, joined of its parts as far as they can be read.
+pub(super) struct Joined<'d> {
+    pub(super) image: Option<Image<'d>>,
+    /// The files it is of.
+    pub(super) paths: Vec<PathBuf>,
+    /// Why others are not in it.
+    pub(super) failures: Vec<Failure>,
+}
+
+impl<'d> Joined<'d> {
+    /// The image in `slice` of `file` with those of the same id in the files `beside`.
+    pub(super) fn new(
+        file: &Path,
+        slice: &Slice<'d>,
+        beside: &[PathBuf],
+        companions: &'d Companions,
+    ) -> Self {
+        let mut joined = Self { image: None, paths: Vec::new(), failures: Vec::new() };
+        joined.add(file, Image::load(slice, file, companions));
+        for path in beside {
+            let found = Identity::of(slice)
+                .and_then(|own| Image::find(path, &own.id, &slice.arch.name, companions))
+                .and_then(|found| found.ok_or_else(|| malformed("is not there any more")));
+            joined.add(path, found);
+        }
+        joined
+    }
+
+    fn add(&mut self, path: &Path, image: Result<Image<'d>, Error>) {
+        let image = match (self.image.take(), image) {
+            (None, Ok(first)) => Ok(first),
+            (Some(image), Ok(other)) if image.goes_with(&other) => Ok(image.with(other)),
+            (image, Ok(_)) => Err((image, malformed("has other addresses than in the file it belongs to"))),
+            (image, Err(error)) => Err((image, error)),
+        };
+        self.image = match image {
+            Ok(image) => {
+                self.paths.push(path.to_owned());
+                Some(image)
+            }
+            Err((image, error)) => {
+                self.failures.push(Failure::debug_file(path, &error));
+                image
+            }
+        };
+    }
+}
+
+fn malformed(what: &str) -> Error {
+    Error::Malformed { what: format!("the image {what}") }
+}
+
+/// The id and the architecture of each image in the file, and whether it has debug information.
+fn identities(path: &Path) -> Vec<(ImageId, String, bool)> {
+    let Ok(bytes) = symdex::map_file(path) else { return Vec::new() };
+    let slices = symdex_build::slices(&bytes).unwrap_or_default();
+    let identity = |slice: &Slice<'_>| {
+        let Identity { id, has_dwarf } = Identity::of(slice).ok()?;
+        Some((id, slice.arch.name.clone(), has_dwarf))
+    };
+    slices.iter().filter_map(identity).collect()
+}
