@@ -208,7 +208,7 @@ impl<'d> Walk<'_, 'd> {
         let image = self.image;
         let problems = &mut self.functions.problems;
         let mut left = self.range_budget;
-        let result = attributes.each_range(image, &self.entry.unit, &mut left, |start, end| {
+        let result = attributes.each_range(&self.entry.dwarf, &self.entry.unit, &mut left, |start, end| {
             match image.executable_part(start, end) {
                 Some(part) => ranges.push(part),
                 None if start > end => problems.dropped("inverted ranges of functions", 1),

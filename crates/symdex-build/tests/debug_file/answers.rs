@@ -82,7 +82,7 @@ pub(crate) fn peer(file: &[u8], offset: u64) -> String {
     let image = Image::load(&slice(file), "made-up", &companions).expect("loads");
     let svma = image.info.base + offset;
     let names = || -> gimli::Result<Vec<String>> {
-        let context = addr2line::Context::from_dwarf(image.dwarf)?;
+        let context = addr2line::Context::from_arc_dwarf(image.dwarf)?;
         let mut frames = context.find_frames(svma).skip_all_loads()?;
         let mut names = Vec::new();
         while let Some(frame) = frames.next()? {
