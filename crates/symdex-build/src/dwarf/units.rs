@@ -21,6 +21,8 @@ pub(crate) struct UnitEntry<'d> {
     file: u32,
     /// Where the unit's header, of a split unit its skeleton's, lies in `.debug_info`.
     pub(crate) offset: usize,
+    /// How many bytes the units before it have, those of split units included: what orders the entries of all units.
+    pub(crate) before: usize,
     /// What a split unit has left in the image's own file.
     skeleton: Option<Box<gimli::Unit<Reader<'d>>>>,
     /// `DW_AT_stmt_list`, of a split unit its skeleton's.
@@ -78,6 +80,11 @@ impl<'d> Units<'d> {
                 }
                 Err((offset, error)) => problems.unit(offset, &error.to_string()),
             }
+        }
+        let mut before = 0;
+        for unit in &mut all {
+            unit.before = before;
+            before = before.saturating_add(unit.unit.header.length_including_self());
         }
         limit_line_programs(image, &mut all, problems);
         let own = all.len();
@@ -162,7 +169,7 @@ fn entry<'d>(
     let offset = offset_of(&header);
     let Root { unit, lines, language, .. } = root;
     let dwarf = Arc::clone(&image.dwarf);
-    let own = UnitEntry { unit, dwarf, file: OWN, offset, skeleton: None, lines, language, low };
+    let own = UnitEntry { unit, dwarf, file: OWN, offset, before: 0, skeleton: None, lines, language, low };
     match image.splits.get(&offset) {
         Some(split) => with_split(own, split).map(Some),
         None => Ok(Some(own)),
@@ -201,6 +208,7 @@ fn supplementary<'d>(sup: &Arc<Dwarf<Reader<'d>>>, problems: &mut Problems) -> V
         dwarf: Arc::clone(sup),
         file: SUPPLEMENTARY,
         offset: offset_of(&root.unit.header),
+        before: 0,
         unit: root.unit,
         skeleton: None,
         lines: None,
