@@ -82,8 +82,9 @@ impl Identity {
 }
 
 impl<'d> Image<'d> {
-    /// Reads the headers, sections and symbols of `slice`, which is of the file at `path`; the debug information itself is not
-    /// looked at. What the image needs beside the slice's own bytes is kept in `companions`.
+    /// Reads the headers, sections and symbols of `slice`, which is of the file at `path`; of the debug information only what
+    /// refers to other files. These, and what else the image needs beside the slice's own bytes, are kept in `companions`;
+    /// what of them is not found makes no error, but an index that says so.
     ///
     /// # Errors
     ///
