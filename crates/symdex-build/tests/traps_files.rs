@@ -1,5 +1,7 @@
 //! The traps of TRAPS.md about debug information in several files: partial units, dwz, split DWARF.
 
+#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
+
 mod debug_file;
 
 use std::fs;
@@ -284,7 +286,7 @@ fn trap_17_split_units_are_found_in_object_files() {
         let path = folder.path().join("liba.so");
         let (skeleton, split) = split_unit(version, 0x1000, ID, 8);
         write(&path, &image(&[skeleton]).section(".debug_addr", debug_addr(&[0x1000])));
-        let rest = format!("1038..1040 - b.h:6");
+        let rest = "1038..1040 - b.h:6".to_owned();
         let expected = [&of_split(version, 0x1000)[..], &[rest]].concat();
         let split = object(&[split]).section(".debug_rnglists.dwo", rnglists());
 
@@ -413,7 +415,7 @@ fn damaged_packages_and_objects_cost_no_more_than_their_units() {
         let (skeleton, split) = split_unit(version, 0x1000, ID, 8);
         write(&path, &image(&[skeleton]).section(".debug_addr", debug_addr(&[0x1000])));
         let split = object(&[split]).section(".debug_rnglists.dwo", rnglists());
-        let package = package(version, &[split.clone()]);
+        let package = package(version, std::slice::from_ref(&split));
         for (elf, place) in [(split, "a.dwo"), (package, "liba.so.dwp")] {
             // Of these the line tables are not read.
             let sections = elf.sections.iter().enumerate();
