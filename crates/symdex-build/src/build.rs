@@ -117,7 +117,7 @@ impl<'a, 'd> Build<'a, 'd> {
         mut problems: Problems,
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Result<(Vec<u8>, BuildReport), OutOfOrder>, Error> {
-        let mut counts = Counts { units: units.all.len() as u64, ..Counts::default() };
+        let mut counts = Counts { units: units.own as u64, ..Counts::default() };
         match self.dwarf(units, by_address, &mut problems, &mut counts, progress)? {
             Ok(()) => {}
             Err(out_of_order) => return Ok(Err(out_of_order)),
@@ -155,9 +155,9 @@ impl<'a, 'd> Build<'a, 'd> {
     ) -> Result<Result<(), OutOfOrder>, Error> {
         let low = |unit: usize| if by_address { units.all[unit].low.unwrap_or(0) } else { 0 };
         let size = |unit: usize| units.all[unit].unit.header.length_including_self();
-        let mut order: Vec<usize> = (0..units.all.len()).collect();
+        let mut order: Vec<usize> = (0..units.own).collect();
         order.sort_by_key(|unit| low(*unit));
-        let total = (0..units.all.len()).map(|unit| size(unit) as u64).sum();
+        let total = (0..units.own).map(|unit| size(unit) as u64).sum();
         let mut merge = Merge::new(CHUNK_SPAN);
         let mut range_budget = self.image.range_budget();
         let (mut next, mut done) = (0, 0);

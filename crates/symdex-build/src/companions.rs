@@ -46,6 +46,11 @@ impl Companions {
         self.debug_dirs.iter().filter_map(in_folder)
     }
 
+    /// Where a file may be that has this path below a debug folder.
+    pub(crate) fn below_debug_dirs(&self, path: &Path) -> impl Iterator<Item = PathBuf> {
+        self.debug_dirs.iter().map(move |folder| folder.join(path))
+    }
+
     /// Where a file called `name` that `file` refers to may be: beside it, in `.debug` beside it, and below each debug folder in
     /// the same path.
     pub(crate) fn by_name(&self, file: &Path, name: &Path) -> impl Iterator<Item = PathBuf> {

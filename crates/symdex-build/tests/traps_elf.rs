@@ -6,9 +6,10 @@ mod debug_file;
 
 use std::fs;
 use std::io::Write as _;
-use std::path::Path;
 
-use debug_file::{BASE, Die, Elf, ElfSection, ElfSymbol, Unit, answers, debug_sections, image_answers};
+use debug_file::{
+    BASE, Die, Elf, ElfSection, ElfSymbol, Unit, answers, debug_sections, found, image_answers,
+};
 use object::elf;
 use symdex::Table::{Dwarf, SymbolTable};
 use symdex_build::{Companions, Image, slices};
@@ -264,15 +265,6 @@ fn files_that_are_cut_or_not_linked_say_so() {
     }
     assert!(error(&Elf { kind: elf::ET_REL, ..with_dwarf() }.bytes()).contains("object file"));
     assert!(error(&Elf { kind: elf::ET_CORE, ..with_dwarf() }.bytes()).contains("core dump"));
-}
-
-/// What the file at `path` answers from its debug information, and what its index says is missing.
-fn found(path: &Path, companions: &Companions) -> (Vec<String>, Vec<String>) {
-    let file = fs::read(path).expect("readable");
-    let image = Image::load(&slices(&file).expect("an ELF file")[0], path, companions).expect("loads");
-    let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
-    let partial = &symdex::Index::open(built.bytes).expect("just written").metadata().partial.clone();
-    (image_answers(&image, Dwarf), partial.iter().map(|partial| partial.reason.clone()).collect())
 }
 
 /// `.gnu_debuglink`: a name, zeros up to a multiple of four, and a checksum.

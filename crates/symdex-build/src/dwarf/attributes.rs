@@ -1,10 +1,10 @@
 //! The one place where attributes of functions are matched.
 
 use gimli::{
-    AttributeSpecification, AttributeValue, EntriesRaw, RangeListsOffset, RawRngListEntry, constants,
+    AttributeSpecification, AttributeValue, Dwarf, EntriesRaw, RangeListsOffset, RawRngListEntry, constants,
 };
 
-use crate::image::{Image, Reader};
+use crate::image::Reader;
 
 /// What the builder wants to know of a `DW_TAG_subprogram` or a `DW_TAG_inlined_subroutine` (DWARF 5, 3.3).
 #[derive(Clone, Copy, Default)]
@@ -52,15 +52,14 @@ impl<'d> Attributes<'d> {
     /// them. `DW_AT_ranges` wins over `DW_AT_low_pc` where an entry has both, as the base of its ranges.
     pub(crate) fn each_range(
         &self,
-        image: &Image<'d>,
+        dwarf: &Dwarf<Reader<'d>>,
         unit: &gimli::Unit<Reader<'d>>,
         left: &mut u64,
         mut each: impl FnMut(u64, u64),
     ) -> gimli::Result<u64> {
-        let dwarf = &image.dwarf;
         if let Some(ranges) = self.ranges {
             let list = dwarf.attr_ranges_offset(unit, ranges)?;
-            return list.map_or(Ok(0), |list| each_of_list(image, unit, list, left, each));
+            return list.map_or(Ok(0), |list| each_of_list(dwarf, unit, list, left, each));
         }
         let Some(low) = self.low_pc.map(|low| dwarf.attr_address(unit, low)).transpose()?.flatten() else {
             return Ok(0);
@@ -81,13 +80,13 @@ impl<'d> Attributes<'d> {
 ///
 /// None where the list has more than `left` entries, which it is lessened by: any number of entries may share a list.
 pub(crate) fn each_of_list<'d>(
-    image: &Image<'d>,
+    dwarf: &Dwarf<Reader<'d>>,
     unit: &gimli::Unit<Reader<'d>>,
     list: RangeListsOffset,
     left: &mut u64,
     mut each: impl FnMut(u64, u64),
 ) -> gimli::Result<u64> {
-    let mut entries = image.dwarf.raw_ranges(unit, list)?;
+    let mut entries = dwarf.raw_ranges(unit, list)?;
     let mut stated = 0u64;
     // An error comes up again below, behind the ranges before it.
     while let Ok(Some(entry)) = entries.next() {
@@ -96,7 +95,7 @@ pub(crate) fn each_of_list<'d>(
             matches!(entry, RawRngListEntry::BaseAddress { .. } | RawRngListEntry::BaseAddressx { .. });
         stated += u64::from(!is_base);
     }
-    let mut ranges = image.dwarf.ranges(unit, list)?;
+    let mut ranges = dwarf.ranges(unit, list)?;
     while let Some(range) = ranges.next()? {
         stated = stated.saturating_sub(1);
         each(range.begin, range.end);

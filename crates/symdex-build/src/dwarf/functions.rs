@@ -28,7 +28,7 @@ pub(crate) struct Node {
     pub(crate) call_line: Option<u64>,
     /// Its ranges as image offsets, in [`Functions::ranges`], sorted, none overlapping, within its parent's.
     pub(crate) ranges: std::ops::Range<usize>,
-    /// Where its entry lies in `.debug_info`.
+    /// Where its entry comes in the order of all.
     pub(crate) offset: usize,
 }
 
@@ -197,7 +197,7 @@ impl<'d> Walk<'_, 'd> {
         let ranges = first..self.functions.ranges.len();
         let number = Id32::new(self.functions.nodes.len() as u64)?;
         let (call_file, call_line) = (attributes.call_file, attributes.call_line);
-        let offset = self.entry.offset + entry.1.0;
+        let offset = self.entry.before.saturating_add(entry.1.0);
         self.functions.nodes.push(Node { parent, depth, name, call_file, call_line, ranges, offset });
         Some(number)
     }
@@ -208,7 +208,7 @@ impl<'d> Walk<'_, 'd> {
         let image = self.image;
         let problems = &mut self.functions.problems;
         let mut left = self.range_budget;
-        let result = attributes.each_range(image, &self.entry.unit, &mut left, |start, end| {
+        let result = attributes.each_range(&self.entry.dwarf, &self.entry.unit, &mut left, |start, end| {
             match image.executable_part(start, end) {
                 Some(part) => ranges.push(part),
                 None if start > end => problems.dropped("inverted ranges of functions", 1),

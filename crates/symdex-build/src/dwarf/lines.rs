@@ -59,8 +59,9 @@ impl<'d> Lines<'d> {
         problems: &mut Problems,
     ) -> Self {
         let Some(offset) = unit.lines else { return Self::default() };
+        let line_unit = unit.line_unit();
         let (address_size, comp_dir, name) =
-            (unit.unit.header.address_size(), unit.unit.comp_dir, unit.unit.name);
+            (line_unit.header.address_size(), line_unit.comp_dir, line_unit.name);
         let program = match image.dwarf.debug_line.program(offset, address_size, comp_dir, name) {
             Ok(program) => program,
             Err(error) => {
@@ -96,13 +97,13 @@ impl<'d> Lines<'d> {
         let header = self.header.as_ref()?;
         let file = header.file(index)?;
         let string = |value: AttributeValue<Reader<'d>>| {
-            image.dwarf.attr_string(&unit.unit, value).ok().map(|string| image.resolve(string.slice()))
+            image.dwarf.attr_string(unit.line_unit(), value).ok().map(|string| image.resolve(string.slice()))
         };
         let name = string(file.path_name())?;
         if name == b"<compiler-generated>" {
             return Some(name.to_vec());
         }
-        let comp_dir = unit.unit.comp_dir.map(|comp_dir| image.resolve(comp_dir.slice()));
+        let comp_dir = unit.line_unit().comp_dir.map(|comp_dir| image.resolve(comp_dir.slice()));
         let mut path = comp_dir.map(<[u8]>::to_vec).unwrap_or_default();
         // Directory 0 is comp_dir: implied up to DWARF 4, listed in 5.
         if file.directory_index() != 0

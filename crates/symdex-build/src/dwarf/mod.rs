@@ -5,7 +5,11 @@ mod functions;
 mod lines;
 mod names;
 mod ranges;
+mod roots;
+mod skeletons;
 mod units;
 
 pub(crate) use ranges::{Piece, Rank, UnitRange, UnitRanges, unit_ranges};
+pub(crate) use roots::{Root, TableBudget, headers};
+pub(crate) use skeletons::{Skeleton, skeletons};
 pub(crate) use units::Units;

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use symdex::write::Id32;
 
 use super::attributes::Attributes;
-use super::units::Units;
+use super::units::{UnitEntry, Units};
 use crate::image::{Image, Reader};
 
 /// How many entries a name may be looked for in: origins and specifications chain, and may form a circle.
@@ -93,7 +93,8 @@ impl<'a, 'd> Names<'a, 'd> {
     pub(crate) fn entry(&self, unit: usize, reference: AttributeValue<Reader<'d>>) -> Option<EntryId> {
         match reference {
             AttributeValue::UnitRef(offset) => Some((unit, offset)),
-            AttributeValue::DebugInfoRef(offset) => self.units.containing(offset.0),
+            AttributeValue::DebugInfoRef(offset) => self.units.containing(unit, offset.0),
+            AttributeValue::DebugInfoRefSup(offset) => self.units.in_supplementary(offset.0),
             _ => None,
         }
     }
@@ -106,7 +107,8 @@ impl<'a, 'd> Names<'a, 'd> {
     }
 
     fn string(&self, unit: usize, value: Option<AttributeValue<Reader<'d>>>) -> Option<&'d [u8]> {
-        let string = self.image.dwarf.attr_string(&self.units.all[unit].unit, value?).ok()?.slice();
+        let UnitEntry { dwarf, unit, .. } = &self.units.all[unit];
+        let string = dwarf.attr_string(unit, value?).ok()?.slice();
         let string = self.image.resolve(string);
         Some(&string[..string.len().min(MAX_NAME)]).filter(|string| !string.is_empty())
     }

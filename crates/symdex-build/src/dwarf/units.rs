@@ -3,31 +3,50 @@
 use std::sync::Arc;
 
 use gimli::{
-    Abbreviations, AttributeValue, DebugLineOffset, DwLang, Reader as _, Section as _, UnitHeader,
-    UnitOffset, constants,
+    Abbreviations, DebugLineOffset, DwLang, Dwarf, Reader as _, Section as _, UnitHeader, UnitOffset,
 };
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::attributes::Attributes;
-use crate::image::{Image, Reader};
+use super::roots::{Root, headers, offset_of, tables};
+use crate::image::{Image, Reader, Split};
 use crate::report::Problems;
 
 /// A unit as everything needs it: without its line program, whose header alone can be large.
 pub(crate) struct UnitEntry<'d> {
     pub(crate) unit: gimli::Unit<Reader<'d>>,
-    /// Where the unit's header lies in `.debug_info`.
+    /// The file that the unit is read from: the image's own, its supplementary file, or one of split units.
+    pub(crate) dwarf: Arc<Dwarf<Reader<'d>>>,
+    /// That file's number among those of the image, which is 0 itself.
+    file: u32,
+    /// Where the unit's header, of a split unit its skeleton's, lies in `.debug_info`.
     pub(crate) offset: usize,
-    /// `DW_AT_stmt_list`.
+    /// How many bytes the units before it have, those of split units included: what orders the entries of all units.
+    pub(crate) before: usize,
+    /// What a split unit has left in the image's own file.
+    skeleton: Option<Box<gimli::Unit<Reader<'d>>>>,
+    /// `DW_AT_stmt_list`, of a split unit its skeleton's.
     pub(crate) lines: Option<DebugLineOffset>,
     pub(crate) language: Option<DwLang>,
     /// The lowest image offset its code is said to have; `None` where nothing is said.
     pub(crate) low: Option<u64>,
 }
 
-/// Every unit of `.debug_info`, in file order.
+impl<'d> UnitEntry<'d> {
+    /// The unit that the line table is of: it is always in the image's own file.
+    pub(crate) fn line_unit(&self) -> &gimli::Unit<Reader<'d>> {
+        self.skeleton.as_deref().unwrap_or(&self.unit)
+    }
+}
+
+/// Every unit of an image.
 pub(crate) struct Units<'d> {
+    /// Those of `.debug_info`, in file order, and behind them those of the supplementary file.
     pub(crate) all: Vec<UnitEntry<'d>>,
+    /// How many there are in `.debug_info`. The others have no code: they are there for what refers to them.
+    pub(crate) own: usize,
+    /// Where each lies, sorted: number of the file, offset of the header, and number in `all`.
+    by_offset: Vec<(u32, usize, usize)>,
     /// How many units with code `.debug_aranges` does not list.
     pub(crate) not_in_aranges: u64,
 }
@@ -35,16 +54,18 @@ pub(crate) struct Units<'d> {
 impl<'d> Units<'d> {
     /// Reads the unit headers and the root entry of each. Units that cannot be read are counted in `problems`.
     pub(crate) fn read(image: &Image<'d>, problems: &mut Problems) -> Self {
-        let headers = headers(image, problems);
-        let abbreviations = Abbreviation::tables(image, &headers, problems);
+        let (headers, error) = headers(&image.dwarf);
+        let tables = tables(&image.dwarf, &headers, problems);
+        if let Some((offset, error)) = error {
+            problems.unit(offset, &error.to_string());
+        }
         let in_aranges = lowest_in_aranges(image, &headers);
         // Any number of units may share a range list: each gets its part, and so does any number of threads.
         let range_budget = image.range_budget() / headers.len().max(1) as u64 + 256;
         let read = |(index, header): (usize, &UnitHeader<Reader<'d>>)| {
-            let table = abbreviations.get(&header.debug_abbrev_offset().0)?;
+            let table = tables.get(&header.debug_abbrev_offset().0)?;
             let entry = entry(image, *header, Arc::clone(table), in_aranges[index], range_budget);
-            let entry =
-                entry.map_err(|error| (header.debug_info_offset().map_or(0, |offset| offset.0), error));
+            let entry = entry.map_err(|error| (offset_of(header), error));
             Some((in_aranges[index].is_some(), entry))
         };
         let entries: Vec<_> = headers.par_iter().enumerate().filter_map(read).collect();
@@ -60,99 +81,47 @@ impl<'d> Units<'d> {
                 Err((offset, error)) => problems.unit(offset, &error.to_string()),
             }
         }
+        let mut before = 0;
+        for unit in &mut all {
+            unit.before = before;
+            before = before.saturating_add(unit.unit.header.length_including_self());
+        }
         limit_line_programs(image, &mut all, problems);
-        Self { all, not_in_aranges }
-    }
-
-    /// The unit that holds the entry at `offset` in `.debug_info`, by its number, and the entry's offset in it.
-    pub(crate) fn containing(&self, offset: usize) -> Option<(usize, UnitOffset)> {
-        let after = self.all.partition_point(|unit| unit.offset <= offset);
-        let index = after.checked_sub(1)?;
-        let unit = &self.all[index];
-        let in_unit = offset - unit.offset;
-        (in_unit < unit.unit.header.length_including_self()).then_some((index, UnitOffset(in_unit)))
-    }
-}
-
-/// The headers of all units, as far as they can be read: a header with a wrong length costs those behind it.
-fn headers<'d>(image: &Image<'d>, problems: &mut Problems) -> Vec<UnitHeader<Reader<'d>>> {
-    let mut headers = Vec::new();
-    let mut iterator = image.dwarf.units();
-    loop {
-        match iterator.next() {
-            Ok(Some(header)) => headers.push(header),
-            Ok(None) => return headers,
-            Err(error) => {
-                let next = headers.last().map_or(0, |last: &UnitHeader<Reader<'d>>| {
-                    last.debug_info_offset().map_or(0, |offset| offset.0) + last.length_including_self()
-                });
-                problems.unit(next, &error.to_string());
-                return headers;
-            }
+        let own = all.len();
+        if let Some(sup) = &image.dwarf.sup {
+            all.extend(supplementary(sup, problems));
         }
+        let place =
+            |(index, entry): (usize, &UnitEntry<'d>)| (entry.file, offset_of(&entry.unit.header), index);
+        let mut by_offset: Vec<_> = all.iter().enumerate().map(place).collect();
+        by_offset.sort_unstable();
+        Self { all, own, by_offset, not_in_aranges }
+    }
+
+    /// The unit that holds the entry at `offset` in `.debug_info` of the file that unit number `from` is read from, by its number,
+    /// and the entry's offset in it.
+    pub(crate) fn containing(&self, from: usize, offset: usize) -> Option<(usize, UnitOffset)> {
+        self.in_file(self.all[from].file, offset)
+    }
+
+    /// The same in the supplementary file.
+    pub(crate) fn in_supplementary(&self, offset: usize) -> Option<(usize, UnitOffset)> {
+        self.in_file(SUPPLEMENTARY, offset)
+    }
+
+    fn in_file(&self, file: u32, offset: usize) -> Option<(usize, UnitOffset)> {
+        let after = self.by_offset.partition_point(|unit| (unit.0, unit.1) <= (file, offset));
+        let (of, start, index) = self.by_offset[after.checked_sub(1)?];
+        let in_unit = offset.checked_sub(start)?;
+        let is_in = of == file && in_unit < self.all[index].unit.header.length_including_self();
+        is_in.then_some((index, UnitOffset(in_unit)))
     }
 }
 
-/// Abbreviation tables.
-struct Abbreviation;
-
-impl Abbreviation {
-    /// Every table that a unit refers to, read once. Tables may overlap, so that a small file can state more of them than
-    /// memory holds: once they have grown to a few times the section, the rest is left out, and so are their units.
-    fn tables<'d>(
-        image: &Image<'d>,
-        headers: &[UnitHeader<Reader<'d>>],
-        problems: &mut Problems,
-    ) -> FxHashMap<usize, Arc<Abbreviations>> {
-        let mut tables = FxHashMap::default();
-        let section = image.dwarf.debug_abbrev.reader();
-        let mut budget = 4 * section.len() + (1 << 20);
-        for header in headers {
-            let offset = header.debug_abbrev_offset().0;
-            if tables.contains_key(&offset) {
-                continue;
-            }
-            let unit = header.debug_info_offset().map_or(0, |offset| offset.0);
-            // Damaged tables take time to read, too.
-            budget -= table_size(section.slice().get(offset..).unwrap_or_default(), budget);
-            if budget == 0 {
-                problems.unit(unit, "its abbreviations overlap too many others");
-                continue;
-            }
-            match image.dwarf.abbreviations(header) {
-                Ok(table) => {
-                    tables.insert(offset, table);
-                }
-                Err(error) => problems.unit(unit, &error.to_string()),
-            }
-        }
-        tables
-    }
-}
-
-/// How many bytes the abbreviation table at the beginning of `bytes` has, or can be read of it (DWARF 5, 7.5.3); at most `limit`.
-fn table_size(bytes: &[u8], limit: usize) -> usize {
-    let bytes = &bytes[..bytes.len().min(limit)];
-    let mut rest = Reader::new(bytes, gimli::LittleEndian);
-    let _end = skip_table(&mut rest);
-    bytes.len() - rest.len()
-}
-
-fn skip_table(table: &mut Reader<'_>) -> gimli::Result<()> {
-    while table.read_uleb128()? != 0 {
-        let (_tag, _has_children) = (table.read_uleb128()?, table.read_u8()?);
-        loop {
-            let (attribute, form) = (table.read_uleb128()?, table.read_uleb128()?);
-            if (attribute, form) == (0, 0) {
-                break;
-            }
-            if form == u64::from(constants::DW_FORM_implicit_const.0) {
-                table.read_sleb128()?;
-            }
-        }
-    }
-    Ok(())
-}
+/// Numbers of files: the image's own, its supplementary one, and the first of those that hold split units.
+const OWN: u32 = 0;
+const SUPPLEMENTARY: u32 = 1;
+const FIRST_SPLIT: u32 = 2;
 
 /// For each unit the lowest image offset that `.debug_aranges` gives it.
 ///
@@ -160,9 +129,9 @@ fn skip_table(table: &mut Reader<'_>) -> gimli::Result<()> {
 fn lowest_in_aranges(image: &Image<'_>, headers: &[UnitHeader<Reader<'_>>]) -> Vec<Option<u64>> {
     let mut by_offset = FxHashMap::default();
     for (index, header) in headers.iter().enumerate() {
-        let Some(offset) = header.debug_info_offset() else { continue };
-        by_offset.insert(offset.0, index);
-        by_offset.entry(offset.0 + header.root_offset().0).or_insert(index);
+        let offset = offset_of(header);
+        by_offset.insert(offset, index);
+        by_offset.entry(offset + header.root_offset().0).or_insert(index);
     }
     let mut lowest = vec![None; headers.len()];
     let mut sets = image.aranges.headers();
@@ -183,8 +152,7 @@ fn note_lowest(lowest: &mut Option<u64>, image: &Image<'_>, start: u64, end: u64
     }
 }
 
-/// Reads a unit's root entry; `None` for a unit without any entries. (`gimli::Unit::new` would parse the line program's header with it, which any number of units may
-/// share and which may take any time.)
+/// Reads a unit's root entry, and that of the split unit it is the skeleton of; `None` for a unit without any entries.
 fn entry<'d>(
     image: &Image<'d>,
     header: UnitHeader<Reader<'d>>,
@@ -192,63 +160,66 @@ fn entry<'d>(
     in_aranges: Option<u64>,
     mut range_budget: u64,
 ) -> gimli::Result<Option<UnitEntry<'d>>> {
-    let dwarf = &image.dwarf;
-    let mut unit = empty_unit(header, abbreviations);
-    let (mut name, mut comp_dir, mut code) = (None, None, Attributes::default());
-    let (mut lines, mut language) = (None, None);
-    let table = Arc::clone(&unit.abbreviations);
-    if header.root_offset().0 == header.length_including_self() {
-        // Some dSYMs have units without a single entry; there is nothing to lose in them.
-        return Ok(None);
-    }
-    let mut entries = header.entries_raw(&table, None)?;
-    let root = entries.read_abbreviation()?.ok_or(gimli::Error::MissingUnitDie)?;
-    for specification in root.attributes() {
-        let attribute = entries.read_attribute(*specification)?;
-        match (attribute.name(), attribute.value()) {
-            (constants::DW_AT_name, value) => name = Some(value),
-            (constants::DW_AT_comp_dir, value) => comp_dir = Some(value),
-            (constants::DW_AT_low_pc, value) => code.low_pc = Some(value),
-            (constants::DW_AT_high_pc, value) => code.high_pc = Some(value),
-            (constants::DW_AT_ranges, value) => code.ranges = Some(value),
-            (constants::DW_AT_stmt_list, AttributeValue::DebugLineRef(offset)) => lines = Some(offset),
-            (constants::DW_AT_language, AttributeValue::Language(value)) => language = Some(value),
-            (_, AttributeValue::DebugStrOffsetsBase(base)) => unit.str_offsets_base = base,
-            (_, AttributeValue::DebugAddrBase(base)) => unit.addr_base = base,
-            (_, AttributeValue::DebugRngListsBase(base)) => unit.rnglists_base = base,
-            _ => {}
-        }
-    }
-    // These may need the bases, which may come behind them.
-    unit.name = name.and_then(|name| dwarf.attr_string(&unit, name).ok());
-    unit.comp_dir = comp_dir.and_then(|comp_dir| dwarf.attr_string(&unit, comp_dir).ok());
-    unit.low_pc = code.low_pc.and_then(|low| dwarf.attr_address(&unit, low).ok().flatten()).unwrap_or(0);
+    let Some(root) = Root::read(&image.dwarf, header, abbreviations)? else { return Ok(None) };
     let mut low = in_aranges;
     // What cannot be read costs order, and so memory, but no answer.
-    let _entries = code.each_range(image, &unit, &mut range_budget, |start, end| {
+    let _entries = root.code.each_range(&image.dwarf, &root.unit, &mut range_budget, |start, end| {
         note_lowest(&mut low, image, start, end);
     });
-    let offset = header.debug_info_offset().map_or(0, |offset| offset.0);
-    Ok(Some(UnitEntry { unit, offset, lines, language, low }))
-}
-
-fn empty_unit(header: UnitHeader<Reader<'_>>, abbreviations: Arc<Abbreviations>) -> gimli::Unit<Reader<'_>> {
-    let (encoding, file) = (header.encoding(), gimli::DwarfFileType::Main);
-    gimli::Unit {
-        header,
-        abbreviations,
-        name: None,
-        comp_dir: None,
-        low_pc: 0,
-        str_offsets_base: gimli::DebugStrOffsetsBase::default_for_encoding_and_file(encoding, file),
-        addr_base: gimli::DebugAddrBase(0),
-        loclists_base: gimli::DebugLocListsBase::default_for_encoding_and_file(encoding, file),
-        rnglists_base: gimli::DebugRngListsBase::default_for_encoding_and_file(encoding, file),
-        line_program: None,
-        dwo_id: None,
+    let offset = offset_of(&header);
+    let Root { unit, lines, language, .. } = root;
+    let dwarf = Arc::clone(&image.dwarf);
+    let own = UnitEntry { unit, dwarf, file: OWN, offset, before: 0, skeleton: None, lines, language, low };
+    match image.splits.get(&offset) {
+        Some(split) => with_split(own, split).map(Some),
+        None => Ok(Some(own)),
     }
 }
 
+/// A skeleton unit's entry as that of its split unit (DWARF 5, 3.1.3).
+fn with_split<'d>(skeleton: UnitEntry<'d>, split: &Split<'d>) -> gimli::Result<UnitEntry<'d>> {
+    let root = Root::read(&split.dwarf, split.header, Arc::clone(&split.abbreviations))?;
+    let Root { mut unit, language, .. } = root.ok_or(gimli::Error::MissingUnitDie)?;
+    unit.copy_relocated_attributes(&skeleton.unit);
+    let mut line_unit = skeleton.unit;
+    // The line table's file 0 is the one that only the split unit names.
+    line_unit.name = line_unit.name.or(unit.name);
+    line_unit.comp_dir = line_unit.comp_dir.or(unit.comp_dir);
+    Ok(UnitEntry {
+        unit,
+        dwarf: Arc::clone(&split.dwarf),
+        file: split.file.saturating_add(FIRST_SPLIT),
+        skeleton: Some(Box::new(line_unit)),
+        language: language.or(skeleton.language),
+        ..skeleton
+    })
+}
+
+/// The units of the supplementary file.
+fn supplementary<'d>(sup: &Arc<Dwarf<Reader<'d>>>, problems: &mut Problems) -> Vec<UnitEntry<'d>> {
+    let (headers, error) = headers(sup);
+    let mut lost = Problems::default();
+    let tables = tables(sup, &headers, &mut lost);
+    let read = |header: &UnitHeader<Reader<'d>>| match tables.get(&header.debug_abbrev_offset().0) {
+        Some(table) => Root::read(sup, *header, Arc::clone(table)),
+        None => Err(gimli::Error::OffsetOutOfBounds(header.debug_abbrev_offset().0 as u64)),
+    };
+    let entry = |root: Root<'d>| UnitEntry {
+        dwarf: Arc::clone(sup),
+        file: SUPPLEMENTARY,
+        offset: offset_of(&root.unit.header),
+        before: 0,
+        unit: root.unit,
+        skeleton: None,
+        lines: None,
+        language: root.language,
+        low: None,
+    };
+    let roots: Vec<_> = headers.par_iter().map(read).collect();
+    let unreadable = roots.iter().filter(|root| root.is_err()).count() + usize::from(error.is_some());
+    problems.add("units of the supplementary file that cannot be read", unreadable as u64);
+    roots.into_iter().filter_map(|root| root.ok().flatten()).map(entry).collect()
+}
 /// Takes the line programs from the units behind the point where programs that units share add up to a few times the section: each
 /// unit reads its own, so that a small file could make it any number of times its size.
 fn limit_line_programs(image: &Image<'_>, units: &mut [UnitEntry<'_>], problems: &mut Problems) {

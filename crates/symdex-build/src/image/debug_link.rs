@@ -6,8 +6,8 @@ use object::LittleEndian as Little;
 use object::read::elf::FileHeader;
 use symdex::Arch;
 
+use super::Image;
 use super::elf::{self, File};
-use super::{Image, file_name};
 use crate::companions::Companions;
 
 /// What `.gnu_debuglink` says: a file's name, and the CRC-32 of its bytes.
@@ -76,6 +76,6 @@ fn debug_file<'d, Header: FileHeader<Endian = Little>>(
     companions: &'d Companions,
 ) -> Option<(Image<'d>, File<'d, Header>)> {
     let file = File::<Header>::parse(companions.open(path).ok()?).ok()?;
-    let image = elf::image(&file, arch, &file_name(path), companions).ok()?;
+    let image = elf::image(&file, arch, path, companions).ok()?;
     Some((image, file))
 }

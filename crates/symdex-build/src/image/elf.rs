@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::path::Path;
+use std::sync::Arc;
 
 use gimli::{EndianSlice, LittleEndian, SectionId};
 use object::read::elf::{
@@ -13,7 +14,7 @@ use symdex::{Arch, ImageId, RowRule};
 
 use super::compressed::{Format, decompress, decompress_xz};
 use super::debug_link::with_debug_file;
-use super::{Identity, Image, executable, file_name, hash_id};
+use super::{Identity, Image, Reader, executable, file_name, hash_id, split, supplementary};
 use crate::companions::Companions;
 use crate::error::Error;
 use crate::symbols;
@@ -42,7 +43,7 @@ fn load_class<'d, Header: FileHeader<Endian = Little>>(
     companions: &'d Companions,
 ) -> Result<Image<'d>, Error> {
     let file = File::<Header>::parse(bytes)?;
-    let image = image(&file, arch, &file_name(path), companions)?;
+    let image = image(&file, arch, path, companions)?;
     if image.has_dwarf() {
         return Ok(image);
     }
@@ -57,18 +58,17 @@ pub(super) fn identity(bytes: &[u8]) -> Result<Identity, Error> {
     }
 }
 
-/// The image in `file` alone.
+/// The image in `file`, which is at `path`, with the parts of its debug information that are in other files.
 pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
     file: &File<'d, Header>,
     arch: &Arch,
-    name: &str,
+    path: &Path,
     companions: &'d Companions,
 ) -> Result<Image<'d>, Error> {
     let base = file.base();
     let executable = executable(file.code(), base);
-    let section = |id: SectionId| file.debug_section(id.name(), companions);
-    let dwarf = gimli::Dwarf::load(|id| section(id).map(|bytes| EndianSlice::new(bytes, LittleEndian)))?;
-    let aranges = gimli::DebugAranges::new(section(SectionId::DebugAranges)?, LittleEndian);
+    let mut dwarf = file.dwarf(|id| Some(id.name()), companions)?;
+    let aranges = dwarf.debug_aranges;
     let mut starts = symbols::elf::starts(file, base, arch.is_arm32())?;
     let mut missing = Vec::new();
     match file.mini_debug_info(companions) {
@@ -78,7 +78,7 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
     }
     let info = ImageInfo {
         id: file.identity().id,
-        image_name: name.to_owned(),
+        image_name: file_name(path),
         arch: arch.clone(),
         base,
         image_size: executable.last().map_or(0, |section| section.1),
@@ -87,30 +87,40 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
         executable,
     };
     let symbols = symbols::functions(&mut starts, &info.executable);
-    let (bytes, debug_size) = (file.bytes, file.bytes.len() as u64);
-    Ok(Image { info, debug_size, bytes, dwarf, aranges, starts, symbols, symbol_map: None, missing })
+    let sup_size = supplementary::add(&mut dwarf, file, path, companions, &mut missing);
+    let (splits, split_size) = split::find(&dwarf, file, path, companions, &mut missing);
+    let (bytes, dwarf) = (file.bytes, Arc::new(dwarf));
+    let debug_size = bytes.len() as u64 + sup_size + split_size;
+    Ok(Image { info, debug_size, bytes, dwarf, splits, aranges, starts, symbols, symbol_map: None, missing })
 }
 
-/// An ELF file that is linked.
+fn malformed<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> Error {
+    move |error| Error::Malformed { what: format!("{what}: {error}") }
+}
+
+/// An ELF file.
 pub(crate) struct File<'d, Header: FileHeader<Endian = Little>> {
     pub(crate) bytes: &'d [u8],
     pub(crate) sections: SectionTable<'d, Header>,
     segments: &'d [Header::ProgramHeader],
     /// How many bytes its sections may still take once they are decompressed.
-    budget: Cell<u64>,
+    pub(super) budget: Cell<u64>,
 }
 
 impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
     pub(super) fn parse(bytes: &'d [u8]) -> Result<Self, Error> {
-        let malformed =
-            |what: &'static str| move |error| Error::Malformed { what: format!("{what}: {error}") };
         let header = Header::parse(bytes).map_err(malformed("ELF header"))?;
         let unsupported = |what: &str| Err(Error::Unsupported { what: what.to_owned() });
         match header.e_type(ENDIAN) {
-            elf::ET_REL => return unsupported("an object file; give the executable or library linked of it"),
-            elf::ET_CORE => return unsupported("a core dump; give the executables and libraries in it"),
-            _ => {}
+            elf::ET_REL => unsupported("an object file; give the executable or library linked of it"),
+            elf::ET_CORE => unsupported("a core dump; give the executables and libraries in it"),
+            _ => Self::parse_any(bytes),
         }
+    }
+
+    /// The same for files that need not be linked: those that debug information refers to.
+    pub(super) fn parse_any(bytes: &'d [u8]) -> Result<Self, Error> {
+        let header = Header::parse(bytes).map_err(malformed("ELF header"))?;
         let size = bytes.len() as u64;
         let table =
             |start: u64, len: u16, entry: u16| start.saturating_add(u64::from(len) * u64::from(entry));
@@ -153,6 +163,18 @@ impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
         self.sections.section_name(ENDIAN, section).unwrap_or_default()
     }
 
+    /// The DWARF in the sections that `name` gives.
+    pub(super) fn dwarf(
+        &self,
+        name: impl Fn(SectionId) -> Option<&'static str>,
+        companions: &'d Companions,
+    ) -> Result<gimli::Dwarf<Reader<'d>>, Error> {
+        gimli::Dwarf::load(|id| {
+            let bytes = name(id).map_or(Ok(&[][..]), |name| self.debug_section(name, companions))?;
+            Ok(EndianSlice::new(bytes, LittleEndian))
+        })
+    }
+
     /// The first section of this name.
     pub(crate) fn section(&self, name: &str) -> Option<&'d Header::SectionHeader> {
         self.sections.iter().find(|section| self.name(section) == name.as_bytes())
@@ -162,7 +184,7 @@ impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
     ///
     /// They may be compressed as the ELF specification says (`SHF_COMPRESSED`), or in the older way of GNU: a `.zdebug_` section,
     /// which begins with `ZLIB` and the size in eight bytes, the high ones first.
-    fn debug_section(&self, name: &str, companions: &'d Companions) -> Result<&'d [u8], Error> {
+    pub(super) fn debug_section(&self, name: &str, companions: &'d Companions) -> Result<&'d [u8], Error> {
         let gnu_name = name.replacen(".debug_", ".zdebug_", 1);
         if let Some(section) = self.section(name) {
             return self.decompressed(name, section, companions);

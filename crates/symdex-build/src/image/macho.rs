@@ -1,12 +1,14 @@
 //! Mach-O: what its load commands say of an image.
 
+use std::sync::Arc;
+
 use gimli::{EndianSlice, LittleEndian, SectionId};
 use object::read::macho::{LoadCommandData, MachHeader, Section, Segment};
 use object::{Endianness, macho};
 use symdex::write::ImageInfo;
 use symdex::{Arch, ImageId, RowRule};
 
-use super::{Identity, Image, executable, hash_id};
+use super::{Identity, Image, Splits, executable, hash_id};
 use crate::cache::CachedImage;
 use crate::error::Error;
 use crate::symbols::{self, FunctionSymbol};
@@ -111,6 +113,7 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
     let debug_section = |id: SectionId| debug_section::<Mach>(bytes, &commands, id.name());
     let dwarf =
         gimli::Dwarf::load(|id| debug_section(id).map(|bytes| EndianSlice::new(bytes, LittleEndian)))?;
+    let (dwarf, splits) = (Arc::new(dwarf), Splits::default());
     let aranges = debug_section(SectionId::DebugAranges)?;
     let locals = cached.and_then(CachedImage::local_symbols);
     let mut starts = symbols::macho::starts::<Mach>(&symbols::macho::Source {
@@ -141,7 +144,7 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
     }
     let aranges = gimli::DebugAranges::new(aranges, LittleEndian);
     let missing = cached.map(CachedImage::missing).unwrap_or_default();
-    Ok(Image { info, debug_size, bytes, dwarf, aranges, starts, symbols, symbol_map: None, missing })
+    Ok(Image { info, debug_size, bytes, dwarf, splits, aranges, starts, symbols, symbol_map: None, missing })
 }
 
 /// What the load commands in `bytes`, a Mach-O file, say.

@@ -4,9 +4,12 @@ mod compressed;
 mod debug_link;
 mod elf;
 mod macho;
+mod split;
+mod supplementary;
 
 use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::Arc;
 
 use gimli::{EndianSlice, LittleEndian, Section as _};
 use symdex::write::ImageInfo;
@@ -20,6 +23,7 @@ use crate::symbols::{self, FunctionSymbol, Start};
 
 pub(crate) use self::elf::File as ElfFile;
 pub(crate) use self::macho::{claimed_size, load_cached};
+pub(crate) use self::split::{Split, Splits};
 
 /// What gimli reads from: bytes in memory. Every architecture that crash reports come from is little-endian.
 pub(crate) type Reader<'d> = EndianSlice<'d, LittleEndian>;
@@ -31,12 +35,16 @@ pub(crate) const MAX_OFFSET: u64 = 1 << 32;
 pub struct Image<'d> {
     /// What the index will say of the image.
     pub info: ImageInfo,
-    /// Bytes of the slice; of an image in a shared cache, those of its load commands, symbols and their names.
+    /// Bytes of the slice, and of the files that its debug information refers to; of an image in a shared cache, those of its load
+    /// commands, symbols and their names.
     pub debug_size: u64,
     /// The slice itself; of an image in a shared cache, its load commands.
     pub(crate) bytes: &'d [u8],
     /// The debug information, with every section the slice has.
-    pub dwarf: gimli::Dwarf<Reader<'d>>,
+    /// With the supplementary file, where the slice refers to one that is there.
+    pub dwarf: Arc<gimli::Dwarf<Reader<'d>>>,
+    /// Units whose better part is in other files.
+    pub(crate) splits: Splits<'d>,
     /// `.debug_aranges`; empty where there is none.
     pub(crate) aranges: gimli::DebugAranges<Reader<'d>>,
     /// What the symbol table and others say of where functions start.
@@ -74,8 +82,9 @@ impl Identity {
 }
 
 impl<'d> Image<'d> {
-    /// Reads the headers, sections and symbols of `slice`, which is of the file at `path`; the debug information itself is not
-    /// looked at. What the image needs beside the slice's own bytes is kept in `companions`.
+    /// Reads the headers, sections and symbols of `slice`, which is of the file at `path`; of the debug information only what
+    /// refers to other files. These, and what else the image needs beside the slice's own bytes, are kept in `companions`;
+    /// what of them is not found makes no error, but an index that says so.
     ///
     /// # Errors
     ///
@@ -106,7 +115,8 @@ impl<'d> Image<'d> {
     pub fn with(mut self, other: Self) -> Self {
         let size = |image: &Self| image.dwarf.debug_info.reader().len();
         if size(&other) > size(&self) {
-            (self.dwarf, self.aranges, self.bytes) = (other.dwarf, other.aranges, other.bytes);
+            (self.dwarf, self.splits) = (other.dwarf, other.splits);
+            (self.aranges, self.bytes) = (other.aranges, other.bytes);
             // What the file without debug information missed is found.
             self.missing = other.missing;
         } else if !self.has_dwarf() {

@@ -47,6 +47,15 @@ pub(crate) fn image_answers(image: &Image<'_>, table: Table) -> Vec<String> {
     lines
 }
 
+/// What the file at `path` answers from its debug information, and what its index says is missing.
+pub(crate) fn found(path: &std::path::Path, companions: &Companions) -> (Vec<String>, Vec<String>) {
+    let file = std::fs::read(path).expect("readable");
+    let image = Image::load(&slices(&file).expect("an ELF file")[0], path, companions).expect("loads");
+    let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
+    let partial = Index::open(built.bytes).expect("just written").metadata().partial.clone();
+    (image_answers(&image, Table::Dwarf), partial.iter().map(|partial| partial.reason.clone()).collect())
+}
+
 fn frames(index: &Index<Vec<u8>>, offset: u64) -> String {
     let (mut exact, mut statement) = (Scratch::default(), Scratch::default());
     let frames = |policy, scratch| {
@@ -82,7 +91,7 @@ pub(crate) fn peer(file: &[u8], offset: u64) -> String {
     let image = Image::load(&slice(file), "made-up", &companions).expect("loads");
     let svma = image.info.base + offset;
     let names = || -> gimli::Result<Vec<String>> {
-        let context = addr2line::Context::from_dwarf(image.dwarf)?;
+        let context = addr2line::Context::from_arc_dwarf(image.dwarf)?;
         let mut frames = context.find_frames(svma).skip_all_loads()?;
         let mut names = Vec::new();
         while let Some(frame) = frames.next()? {

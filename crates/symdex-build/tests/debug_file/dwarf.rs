@@ -37,6 +37,13 @@ pub(super) fn sections(units: &[Unit]) -> (Vec<(&'static str, Vec<u8>)>, Vec<u64
     (all, units.iter().map(|unit| unit.offset).collect())
 }
 
+/// Where the DIEs lie in `.debug_info`, by label.
+pub(super) fn labels(units: &[Unit]) -> Vec<(&'static str, u64)> {
+    let mut sections = Sections::default();
+    units.iter().for_each(|unit| sections.unit(unit));
+    sections.labels
+}
+
 /// The sections of a debug file as they are written.
 #[derive(Default)]
 struct Sections {
@@ -120,8 +127,9 @@ impl Sections {
         self.units.push(Written { offset, abbreviations, lines });
         let mut header = version.to_le_bytes().to_vec();
         if version >= 5 {
-            header.extend([dw::DW_UT_compile.0, address_size]);
+            header.extend([unit.kind.0.0, address_size]);
             format.offset(&mut header, abbreviations);
+            header.extend(&unit.kind.1);
         } else {
             format.offset(&mut header, abbreviations);
             header.push(address_size);
@@ -205,6 +213,10 @@ impl Sections {
             // A base of 0 first, so that the addresses stand as they are.
             Value::Ranges(ranges) => self.ranges(&[(u64::MAX, 0)], ranges, format),
             Value::RelativeRanges(ranges) => self.ranges(&[], ranges, format),
+            Value::Form(form, bytes) => {
+                self.info.extend(bytes);
+                *form
+            }
             Value::RangesAt(offset) => {
                 format.offset(&mut self.info, (*offset).into());
                 format.section_offset()

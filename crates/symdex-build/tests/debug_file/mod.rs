@@ -7,10 +7,10 @@ mod elf;
 mod macho;
 mod unit;
 
-use gimli::constants::{self as dw, DwAt, DwTag};
+use gimli::constants::{self as dw, DwAt, DwForm, DwTag};
 
 #[allow(unused_imports, reason = "each test file uses some of them")]
-pub(crate) use answers::{answers, built, image_answers, peer};
+pub(crate) use answers::{answers, built, found, image_answers, peer};
 #[allow(unused_imports, reason = "each test file uses some of them")]
 pub(crate) use elf::{Elf, ElfSection, ElfSymbol};
 #[allow(unused_imports, reason = "each test file uses some of them")]
@@ -43,6 +43,11 @@ pub(crate) fn unit_offsets(units: &[Unit]) -> Vec<u64> {
     dwarf::sections(units).1
 }
 
+/// Where the DIE with this label lies in `.debug_info`.
+pub(crate) fn die_offset(units: &[Unit], label: &str) -> u64 {
+    dwarf::labels(units).iter().find(|(known, _)| *known == label).expect("a label").1
+}
+
 /// A debugging information entry.
 pub(crate) struct Die {
     tag: DwTag,
@@ -72,6 +77,8 @@ pub(crate) enum Value {
     RelativeRanges(Vec<(u64, u64)>),
     /// The ranges stated at this offset of `.debug_ranges`.
     RangesAt(u32),
+    /// Bytes in whatever form.
+    Form(DwForm, Vec<u8>),
 }
 
 impl Die {

@@ -17,6 +17,8 @@ pub(crate) struct Unit {
     /// The number of the unit whose abbreviations, or whose line program, are this one's too.
     pub(super) abbreviations_of: Option<usize>,
     pub(super) lines_of: Option<usize>,
+    /// The kind that a header of DWARF 5 states, and what it has behind that of others.
+    pub(super) kind: (dw::DwUt, Vec<u8>),
 }
 
 impl Unit {
@@ -41,6 +43,7 @@ impl Unit {
             max_operations: 1,
             abbreviations_of: None,
             lines_of: None,
+            kind: (dw::DW_UT_compile, Vec::new()),
         }
     }
 
@@ -58,6 +61,18 @@ impl Unit {
         self
     }
 
+    /// The unit with another value for an attribute of its own.
+    pub(crate) fn replace(mut self, attribute: gimli::DwAt, value: Value) -> Self {
+        self.die.attributes.retain(|(known, _)| *known != attribute);
+        self.root(attribute, value)
+    }
+
+    /// A unit of another kind than a compile unit.
+    pub(crate) fn kind(mut self, tag: gimli::DwTag, kind: dw::DwUt, id: &[u8]) -> Self {
+        self.die.tag = tag;
+        Self { kind: (kind, id.to_vec()), ..self }
+    }
+
     /// DWARF of another version than 4.
     pub(crate) fn version(self, version: u16) -> Self {
         Self { version, ..self }
@@ -73,10 +88,8 @@ impl Unit {
     }
 
     /// What relative paths count from, instead of `/src`.
-    pub(crate) fn directory(mut self, directory: &'static str) -> Self {
-        self.die.attributes.retain(|(attribute, _)| *attribute != dw::DW_AT_comp_dir);
-        self.die = self.die.with(dw::DW_AT_comp_dir, Value::Text(directory));
-        self
+    pub(crate) fn directory(self, directory: &'static str) -> Self {
+        self.replace(dw::DW_AT_comp_dir, Value::Text(directory))
     }
 
     /// The files, numbered from 1, or from 0 in DWARF 5.

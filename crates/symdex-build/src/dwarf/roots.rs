@@ -1,0 +1,196 @@
+//! Unit headers, their abbreviations, and what the root entries say of their units.
+
+use std::sync::Arc;
+
+use gimli::{
+    Abbreviations, AttributeValue, DebugLineOffset, DwLang, Dwarf, Reader as _, Section as _, UnitHeader,
+    UnitType, constants,
+};
+use rustc_hash::FxHashMap;
+
+use super::attributes::Attributes;
+use crate::image::Reader;
+use crate::report::Problems;
+
+/// The headers of all units, as far as they can be read: a header with a wrong length costs those behind it. That comes behind
+/// them: where it lies, and what is wrong with it.
+pub(crate) fn headers<'d>(
+    dwarf: &Dwarf<Reader<'d>>,
+) -> (Vec<UnitHeader<Reader<'d>>>, Option<(usize, gimli::Error)>) {
+    let mut headers = Vec::new();
+    let mut iterator = dwarf.units();
+    loop {
+        match iterator.next() {
+            Ok(Some(header)) => headers.push(header),
+            Ok(None) => return (headers, None),
+            Err(error) => {
+                let after = |last: &UnitHeader<_>| offset_of(last) + last.length_including_self();
+                let next = headers.last().map_or(0, after);
+                return (headers, Some((next, error)));
+            }
+        }
+    }
+}
+
+/// Where the header lies in `.debug_info`.
+pub(crate) fn offset_of(header: &UnitHeader<Reader<'_>>) -> usize {
+    header.debug_info_offset().map_or(0, |offset| offset.0)
+}
+
+/// How many bytes of abbreviation tables may be read. Tables may overlap, so that a small file can state more of them than memory
+/// holds: once they have grown to a few times their section, the rest is left out, and so are their units.
+pub(crate) struct TableBudget(usize);
+
+impl TableBudget {
+    /// For tables in a section, or a file, of `size` bytes.
+    pub(crate) fn new(size: usize) -> Self {
+        Self(size.saturating_mul(4).saturating_add(1 << 20))
+    }
+
+    /// The table that the unit of `header` refers to.
+    pub(crate) fn read<'d>(
+        &mut self,
+        dwarf: &Dwarf<Reader<'d>>,
+        header: &UnitHeader<Reader<'d>>,
+    ) -> Result<Arc<Abbreviations>, String> {
+        let section = dwarf.debug_abbrev.reader().slice();
+        // Damaged tables take time to read, too.
+        let table = section.get(header.debug_abbrev_offset().0..).unwrap_or_default();
+        self.0 -= table_size(table, self.0);
+        match self.0 {
+            0 => Err("its abbreviations overlap too many others".to_owned()),
+            _ => dwarf.abbreviations(header).map_err(|error| error.to_string()),
+        }
+    }
+}
+
+/// Every table that one of the units refers to, read once, by its offset.
+pub(crate) fn tables<'d>(
+    dwarf: &Dwarf<Reader<'d>>,
+    headers: &[UnitHeader<Reader<'d>>],
+    problems: &mut Problems,
+) -> FxHashMap<usize, Arc<Abbreviations>> {
+    let mut tables = FxHashMap::default();
+    let mut budget = TableBudget::new(dwarf.debug_abbrev.reader().len());
+    for header in headers {
+        let offset = header.debug_abbrev_offset().0;
+        if tables.contains_key(&offset) {
+            continue;
+        }
+        match budget.read(dwarf, header) {
+            Ok(table) => {
+                tables.insert(offset, table);
+            }
+            Err(error) => problems.unit(offset_of(header), &error),
+        }
+    }
+    tables
+}
+
+/// How many bytes the abbreviation table at the beginning of `bytes` has, or can be read of it (DWARF 5, 7.5.3); at most `limit`.
+fn table_size(bytes: &[u8], limit: usize) -> usize {
+    let bytes = &bytes[..bytes.len().min(limit)];
+    let mut rest = Reader::new(bytes, gimli::LittleEndian);
+    let _end = skip_table(&mut rest);
+    bytes.len() - rest.len()
+}
+
+fn skip_table(table: &mut Reader<'_>) -> gimli::Result<()> {
+    while table.read_uleb128()? != 0 {
+        let (_tag, _has_children) = (table.read_uleb128()?, table.read_u8()?);
+        loop {
+            let (attribute, form) = (table.read_uleb128()?, table.read_uleb128()?);
+            if (attribute, form) == (0, 0) {
+                break;
+            }
+            if form == u64::from(constants::DW_FORM_implicit_const.0) {
+                table.read_sleb128()?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A unit without its line program, whose header alone can be large, and what its root entry says beside.
+pub(crate) struct Root<'d> {
+    pub(crate) unit: gimli::Unit<Reader<'d>>,
+    /// Where its code is.
+    pub(crate) code: Attributes<'d>,
+    /// `DW_AT_stmt_list`; none for units that have no code by their kind, and refer to another's for their declarations.
+    pub(crate) lines: Option<DebugLineOffset>,
+    pub(crate) language: Option<DwLang>,
+    /// The name of the file that the rest of a skeleton unit is in.
+    pub(crate) dwo_name: Option<&'d [u8]>,
+}
+
+impl<'d> Root<'d> {
+    /// Reads a unit's root entry; `None` for a unit without any entries. (`gimli::Unit::new` would parse the line program's header
+    /// with it, which any number of units may share and which may take any time.)
+    pub(crate) fn read(
+        dwarf: &Dwarf<Reader<'d>>,
+        header: UnitHeader<Reader<'d>>,
+        abbreviations: Arc<Abbreviations>,
+    ) -> gimli::Result<Option<Self>> {
+        let mut unit = empty_unit(header, abbreviations, dwarf.file_type);
+        let (mut name, mut comp_dir, mut dwo_name, mut code) = (None, None, None, Attributes::default());
+        let (mut lines, mut language) = (None, None);
+        let table = Arc::clone(&unit.abbreviations);
+        if header.root_offset().0 == header.length_including_self() {
+            // Some dSYMs have units without a single entry; there is nothing to lose in them.
+            return Ok(None);
+        }
+        let mut entries = header.entries_raw(&table, None)?;
+        let root = entries.read_abbreviation()?.ok_or(gimli::Error::MissingUnitDie)?;
+        let has_code = !matches!(root.tag(), constants::DW_TAG_partial_unit | constants::DW_TAG_type_unit);
+        for specification in root.attributes() {
+            let attribute = entries.read_attribute(*specification)?;
+            match (attribute.name(), attribute.value()) {
+                (constants::DW_AT_name, value) => name = Some(value),
+                (constants::DW_AT_comp_dir, value) => comp_dir = Some(value),
+                (constants::DW_AT_low_pc, value) => code.low_pc = Some(value),
+                (constants::DW_AT_high_pc, value) => code.high_pc = Some(value),
+                (constants::DW_AT_ranges, value) => code.ranges = Some(value),
+                (constants::DW_AT_stmt_list, AttributeValue::DebugLineRef(offset)) if has_code => {
+                    lines = Some(offset);
+                }
+                (constants::DW_AT_language, AttributeValue::Language(value)) => language = Some(value),
+                (constants::DW_AT_dwo_name | constants::DW_AT_GNU_dwo_name, value) => dwo_name = Some(value),
+                (_, AttributeValue::DwoId(id)) => unit.dwo_id = unit.dwo_id.or(Some(id)),
+                (_, AttributeValue::DebugStrOffsetsBase(base)) => unit.str_offsets_base = base,
+                (_, AttributeValue::DebugAddrBase(base)) => unit.addr_base = base,
+                (_, AttributeValue::DebugRngListsBase(base)) => unit.rnglists_base = base,
+                _ => {}
+            }
+        }
+        // These may need the bases, which may come behind them.
+        let string = |value: Option<_>| value.and_then(|value| dwarf.attr_string(&unit, value).ok());
+        let (name, comp_dir, dwo_name) = (string(name), string(comp_dir), string(dwo_name));
+        let low = code.low_pc.and_then(|low| dwarf.attr_address(&unit, low).ok().flatten());
+        (unit.name, unit.comp_dir, unit.low_pc) = (name, comp_dir, low.unwrap_or(0));
+        Ok(Some(Self { unit, code, lines, language, dwo_name: dwo_name.map(|name| name.slice()) }))
+    }
+}
+
+fn empty_unit(
+    header: UnitHeader<Reader<'_>>,
+    abbreviations: Arc<Abbreviations>,
+    file: gimli::DwarfFileType,
+) -> gimli::Unit<Reader<'_>> {
+    let encoding = header.encoding();
+    gimli::Unit {
+        header,
+        abbreviations,
+        name: None,
+        comp_dir: None,
+        low_pc: 0,
+        str_offsets_base: gimli::DebugStrOffsetsBase::default_for_encoding_and_file(encoding, file),
+        addr_base: gimli::DebugAddrBase(0),
+        loclists_base: gimli::DebugLocListsBase::default_for_encoding_and_file(encoding, file),
+        rnglists_base: gimli::DebugRngListsBase::default_for_encoding_and_file(encoding, file),
+        line_program: None,
+        dwo_id: match header.type_() {
+            UnitType::Skeleton(id) | UnitType::SplitCompilation(id) => Some(id),
+            _ => None,
+        },
+    }
+}

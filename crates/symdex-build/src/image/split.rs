@@ -1,0 +1,245 @@
+//! Split DWARF: units whose better part is in `.dwo` files, or together with others in a `.dwp` file.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gimli::{
+    Abbreviations, Dwarf, DwarfPackage, LittleEndian, Reader as _, Section as _, SectionId, UnitHeader,
+};
+use object::LittleEndian as Little;
+use object::read::elf::FileHeader;
+use rustc_hash::FxHashMap;
+
+use super::Reader;
+use super::elf::File;
+use crate::companions::Companions;
+use crate::dwarf::{Root, Skeleton, TableBudget, headers, skeletons};
+
+/// The split units of an image, by the offset of their skeleton's header in `.debug_info`.
+pub(crate) type Splits<'d> = FxHashMap<usize, Split<'d>>;
+
+/// A unit in a file of its own.
+pub(crate) struct Split<'d> {
+    /// The file's sections, of a package those that are the unit's.
+    pub(crate) dwarf: Arc<Dwarf<Reader<'d>>>,
+    // (Without the second parameter, `Image` would be invariant in `'d`.)
+    pub(crate) header: UnitHeader<Reader<'d>, usize>,
+    pub(crate) abbreviations: Arc<Abbreviations>,
+    /// Number of the file, of a package that of the unit in it, among those of the image.
+    pub(crate) file: u32,
+}
+
+/// Finds the split units of the skeleton units of `dwarf`, that of `file` at `path`; how many bytes their files have beside.
+/// `missing` says what is not found.
+pub(super) fn find<'d, Header: FileHeader<Endian = Little>>(
+    dwarf: &Dwarf<Reader<'d>>,
+    file: &File<'d, Header>,
+    path: &Path,
+    companions: &'d Companions,
+    missing: &mut Vec<String>,
+) -> (Splits<'d>, u64) {
+    /// As many are named; what more there are is likely missing for the same reason.
+    const NAMED: usize = 20;
+    let skeletons = skeletons(dwarf);
+    let mut splits = Splits::default();
+    if skeletons.is_empty() {
+        return (splits, 0);
+    }
+    let mut files = SplitFiles {
+        parent: dwarf,
+        companions,
+        objects: FxHashMap::default(),
+        files: 0,
+        size: 0,
+        budget: file.budget.get(),
+    };
+    let mut packages = files.packages(file, path);
+    let mut not_named = 0;
+    for skeleton in skeletons {
+        let packed = packages.iter_mut().find_map(|package| package.remove(&skeleton.id.0));
+        match packed.map_or_else(|| files.in_objects::<Header>(&skeleton, path), Ok) {
+            Ok(split) => {
+                splits.insert(skeleton.offset, split);
+            }
+            Err(why) if missing.len() < NAMED => {
+                let name = String::from_utf8_lossy(skeleton.name);
+                missing.push(format!("the split unit {name} (dwo id {:016x}) {why}", skeleton.id.0));
+            }
+            Err(_) => not_named += 1,
+        }
+    }
+    if not_named != 0 {
+        missing.push(format!("{not_named} more split units are not found"));
+    }
+    (splits, files.size)
+}
+
+/// The split units of one file by their ids. Each is taken once, so that no number of skeletons makes more of a file than it is.
+type Units<'d> = FxHashMap<u64, Split<'d>>;
+
+/// The files that split units are searched in.
+struct SplitFiles<'a, 'd> {
+    parent: &'a Dwarf<Reader<'d>>,
+    companions: &'d Companions,
+    /// `.dwo` files, each read once, and what is wrong with those that cannot be read.
+    objects: FxHashMap<PathBuf, Result<Units<'d>, String>>,
+    /// How many there are, each unit of a package counted as one.
+    files: u32,
+    /// How many bytes they have.
+    size: u64,
+    /// How many bytes their sections may still take once they are decompressed.
+    budget: u64,
+}
+
+impl<'d> SplitFiles<'_, 'd> {
+    /// The packages that may belong to `file`, which is at `path`: itself, `FILE.dwp`, and for `FILE.debug` also that.
+    fn packages<Header: FileHeader<Endian = Little>>(
+        &mut self,
+        file: &File<'d, Header>,
+        path: &Path,
+    ) -> Vec<Units<'d>> {
+        let mut packages = Vec::new();
+        if file.section(".debug_cu_index").is_some() {
+            packages.extend(self.package(file).ok());
+        }
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".dwp");
+        let mut candidates = vec![PathBuf::from(beside)];
+        if path.extension().is_some_and(|extension| extension == "debug" || extension == "dbg") {
+            candidates.push(path.with_extension("dwp"));
+        }
+        for candidate in candidates {
+            // One that cannot be read lacks every unit, which is said of each.
+            let Ok(file) = self.open::<Header>(&candidate) else { continue };
+            packages.extend(self.package(&file).ok());
+            self.budget = file.budget.get();
+        }
+        packages
+    }
+
+    /// The skeleton's split unit in a `.dwo` file; where none is found, why.
+    fn in_objects<Header: FileHeader<Endian = Little>>(
+        &mut self,
+        skeleton: &Skeleton<'d>,
+        path: &Path,
+    ) -> Result<Split<'d>, String> {
+        let mut why = "is not found: copy it, or the .dwp file, beside the debug file".to_owned();
+        for candidate in candidates(skeleton, path) {
+            if !self.objects.contains_key(&candidate) {
+                let units = self.open::<Header>(&candidate).and_then(|file| {
+                    let units = self.object(&file);
+                    self.budget = file.budget.get();
+                    units
+                });
+                self.objects.insert(candidate.clone(), units);
+            }
+            match self.objects.get_mut(&candidate) {
+                Some(Ok(units)) => match units.remove(&skeleton.id.0) {
+                    Some(split) => return Ok(split),
+                    None => why = format!("is not found: {} has no such unit", candidate.display()),
+                },
+                Some(Err(error)) if !error.is_empty() => {
+                    why = format!("is not found: {}: {error}", candidate.display());
+                }
+                _ => {}
+            }
+        }
+        Err(why)
+    }
+
+    /// The ELF file at `path`; the error is empty where there is none.
+    fn open<Header: FileHeader<Endian = Little>>(&mut self, path: &Path) -> Result<File<'d, Header>, String> {
+        let bytes = self.companions.open(path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => String::new(),
+            _ => error.to_string(),
+        })?;
+        let file = File::<Header>::parse_any(bytes).map_err(|error| error.to_string())?;
+        self.size += bytes.len() as u64;
+        self.budget = self.budget.saturating_add(32 * bytes.len() as u64);
+        // All files share one budget, whatever their number.
+        file.budget.set(self.budget);
+        Ok(file)
+    }
+
+    /// The units of a `.dwo` file.
+    fn object<Header: FileHeader<Endian = Little>>(
+        &mut self,
+        file: &File<'d, Header>,
+    ) -> Result<Units<'d>, String> {
+        let dwarf = file.dwarf(SectionId::dwo_name, self.companions);
+        let mut dwarf = dwarf.map_err(|error| error.to_string())?;
+        dwarf.make_dwo(self.parent);
+        let mut tables = TableBudget::new(dwarf.debug_abbrev.reader().len());
+        let mut units = Units::default();
+        let (dwarf, number) = (Arc::new(dwarf), self.next_file());
+        for header in headers(&dwarf).0 {
+            if let Some((id, split)) = split_unit(&dwarf, header, number, &mut tables) {
+                units.entry(id).or_insert(split);
+            }
+        }
+        Ok(units)
+    }
+
+    /// The units of a `.dwp` file.
+    fn package<Header: FileHeader<Endian = Little>>(
+        &mut self,
+        file: &File<'d, Header>,
+    ) -> Result<Units<'d>, Box<dyn std::error::Error>> {
+        let section = |id: SectionId| -> Result<Reader<'d>, Box<dyn std::error::Error>> {
+            let Some(name) = id.dwo_name() else { return Ok(Reader::default()) };
+            Ok(Reader::new(file.debug_section(name, self.companions)?, LittleEndian))
+        };
+        let package = DwarfPackage::load(section, Reader::default())?;
+        let mut tables = TableBudget::new(package.debug_abbrev.reader().len());
+        // Units do not overlap: a package whose index says they do is not believed to have more than fits.
+        let mut left = package.debug_info.reader().len();
+        let mut units = Units::default();
+        for row in 1..=package.cu_index.unit_count() {
+            let Ok(dwarf) = package.cu_sections(row, self.parent) else { continue };
+            // What the index says its id is may be wrong; the unit itself knows.
+            let Ok(Some(header)) = dwarf.units().next() else { continue };
+            let Some(rest) = left.checked_sub(header.length_including_self()) else { break };
+            left = rest;
+            let number = self.next_file();
+            if let Some((id, split)) = split_unit(&Arc::new(dwarf), header, number, &mut tables) {
+                units.entry(id).or_insert(split);
+            }
+        }
+        Ok(units)
+    }
+
+    fn next_file(&mut self) -> u32 {
+        self.files += 1;
+        self.files
+    }
+}
+
+/// The unit of `header` with its id, if it is a split unit.
+fn split_unit<'d>(
+    dwarf: &Arc<Dwarf<Reader<'d>>>,
+    header: UnitHeader<Reader<'d>>,
+    file: u32,
+    tables: &mut TableBudget,
+) -> Option<(u64, Split<'d>)> {
+    let abbreviations = match header.type_() {
+        gimli::UnitType::SplitCompilation(_) => tables.read(dwarf, &header),
+        // As DWARF 4 has it, in GNU's extension.
+        gimli::UnitType::Compilation if header.version() < 5 => tables.read(dwarf, &header),
+        _ => return None,
+    };
+    let abbreviations = abbreviations.ok()?;
+    let root = Root::read(dwarf, header, Arc::clone(&abbreviations)).ok()??;
+    Some((root.unit.dwo_id?.0, Split { dwarf: Arc::clone(dwarf), header, abbreviations, file }))
+}
+
+/// Where the `.dwo` file of a skeleton unit of the debug file at `path` may be: where it was written, or beside the debug file.
+fn candidates(skeleton: &Skeleton<'_>, path: &Path) -> Vec<PathBuf> {
+    let part = |bytes: &[u8]| PathBuf::from(String::from_utf8_lossy(bytes).into_owned());
+    let (name, folder) = (part(skeleton.name), path.parent().unwrap_or(Path::new("")));
+    let base = name.file_name().unwrap_or(OsStr::new(""));
+    let mut candidates =
+        vec![folder.join(part(skeleton.folder)).join(&name), folder.join(&name), folder.join(base)];
+    candidates.dedup();
+    candidates
+}

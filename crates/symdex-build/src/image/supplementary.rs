@@ -1,0 +1,106 @@
+//! The supplementary file: what dwz moved out of several debug files into one that they share.
+
+use std::path::{Path, PathBuf};
+
+use gimli::{Dwarf, LittleEndian, Reader as _, Section as _};
+use object::LittleEndian as Little;
+use object::read::elf::FileHeader;
+use symdex::ImageId;
+
+use super::Reader;
+use super::elf::File;
+use crate::companions::Companions;
+
+/// What a debug file says of its supplementary file.
+struct Link<'d> {
+    name: &'d [u8],
+    id: ImageId,
+}
+
+impl<'d> Link<'d> {
+    /// `.gnu_debugaltlink`: a path, a zero byte, and a build id.
+    fn gnu(section: &'d [u8]) -> Option<Self> {
+        let name = section.split(|byte| *byte == 0).next()?;
+        Some(Self { name, id: ImageId::new(section.get(name.len() + 1..)?)? })
+    }
+
+    /// `.debug_sup` (DWARF 5, 7.3.6): a version, whether the file is itself supplementary, a path, and a checksum with its size
+    /// before it.
+    fn debug_sup(section: &'d [u8], is_supplementary: bool) -> Option<Self> {
+        let mut reader = Reader::new(section, LittleEndian);
+        let (version, kind) = (reader.read_u16().ok()?, reader.read_u8().ok()?);
+        let name = reader.read_null_terminated_slice().ok()?.slice();
+        let size = reader.read_uleb128().ok().and_then(|size| usize::try_from(size).ok())?;
+        let id = ImageId::new(reader.split(size).ok()?.slice())?;
+        (version == 5 && (kind != 0) == is_supplementary).then_some(Self { name, id })
+    }
+
+    fn of<Header: FileHeader<Endian = Little>>(file: &File<'d, Header>) -> Option<Self> {
+        let data = |name| file.section(name).and_then(|section| file.data(section).ok());
+        let standard = data(".debug_sup").and_then(|section| Self::debug_sup(section, false));
+        standard.or_else(|| data(".gnu_debugaltlink").and_then(Self::gnu))
+    }
+
+    /// Where the file may be, for one that is referred to by the file at `path`.
+    fn candidates(&self, path: &Path, companions: &Companions) -> Vec<PathBuf> {
+        let name = PathBuf::from(String::from_utf8_lossy(self.name).into_owned());
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let mut candidates = vec![folder.join(&name)];
+        candidates.extend(companions.by_build_id(&self.id));
+        if let Some(name) = name.file_name() {
+            candidates.extend(companions.by_name(path, Path::new(name)));
+        }
+        // Distributions keep them together, in `/usr/lib/debug/.dwz`.
+        let in_dwz: PathBuf = name.components().skip_while(|part| part.as_os_str() != ".dwz").collect();
+        if in_dwz.file_name().is_some() {
+            candidates.extend(companions.below_debug_dirs(&in_dwz));
+        }
+        candidates
+    }
+}
+
+/// Adds to `dwarf`, that of `file` at `path`, the supplementary file it refers to, if any; how many bytes that has. Where it is not
+/// found, `missing` says so.
+pub(super) fn add<'d, Header: FileHeader<Endian = Little>>(
+    dwarf: &mut Dwarf<Reader<'d>>,
+    file: &File<'d, Header>,
+    path: &Path,
+    companions: &'d Companions,
+    missing: &mut Vec<String>,
+) -> u64 {
+    // Stripped files keep the link that their debug file has, too.
+    let link = Link::of(file).filter(|_| !dwarf.debug_info.reader().is_empty());
+    let Some(link) = link else { return 0 };
+    let mut why = "is not found: give its folder with --debug-dir".to_owned();
+    for candidate in link.candidates(path, companions) {
+        let Ok(bytes) = companions.open(&candidate) else { continue };
+        match supplementary::<Header>(bytes, &link.id, companions) {
+            Ok(sup) => {
+                dwarf.set_sup(sup);
+                return bytes.len() as u64;
+            }
+            Err(error) => why = format!("is not found: {} {error}", candidate.display()),
+        }
+    }
+    let name = String::from_utf8_lossy(link.name);
+    missing.push(format!("the supplementary file {name} (build id {}) {why}", link.id));
+    0
+}
+
+/// The DWARF in `bytes`, which must be the supplementary file with this id; what is wrong, if anything is.
+fn supplementary<'d, Header: FileHeader<Endian = Little>>(
+    bytes: &'d [u8],
+    wanted: &ImageId,
+    companions: &'d Companions,
+) -> Result<Dwarf<Reader<'d>>, String> {
+    let file = File::<Header>::parse_any(bytes).map_err(|error| format!("cannot be read: {error}"))?;
+    let own = file.section(".debug_sup").and_then(|section| file.data(section).ok());
+    let own = own.and_then(|section| Link::debug_sup(section, true)).map(|link| link.id);
+    let ids: Vec<ImageId> = own.into_iter().chain(file.build_id()).collect();
+    match ids.first() {
+        _ if ids.contains(wanted) => {}
+        Some(id) => return Err(format!("has the build id {id}")),
+        None => return Err("has no build id".to_owned()),
+    }
+    file.dwarf(|id| Some(id.name()), companions).map_err(|error| format!("cannot be read: {error}"))
+}
