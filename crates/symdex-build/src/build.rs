@@ -70,9 +70,6 @@ pub fn build(
     image.missing.iter().for_each(|missing| problems.add(missing, 1));
     let units = Units::read(image, &mut problems);
     let mut warnings = Vec::new();
-    if !image.has_dwarf() {
-        warnings.push("no debug information: only the symbol table is indexed".to_owned());
-    }
     if units.not_in_aranges != 0 && image.has_aranges() {
         warnings.push(format!(".debug_aranges misses {} units with code", units.not_in_aranges));
     }
@@ -129,7 +126,7 @@ impl<'a, 'd> Build<'a, 'd> {
         let (names, files) = (names.into_strings(), files.into_strings());
         (counts.names, counts.files) = (names.len() as u64, files.len() as u64);
         problems.hidden(hidden_len(&names, &files));
-        let (partial, report) = problems.finish(self.coverage);
+        let (partial, report) = problems.finish(self.image.has_dwarf(), self.coverage);
         if let Some(index) = self.existing {
             let is_same = Expected { image: self.image, options: self.options, counts, partial: &partial };
             if is_same.is_metadata_of(index) && has_contents(index, &jobs, &names).unwrap_or(false) {

@@ -7,6 +7,8 @@ use symdex::Partial;
 /// What became of the debug information, beside what the index's metadata says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BuildReport {
+    /// Whether there was debug information; without it only the symbol table is indexed.
+    pub has_dwarf: bool,
     /// Units that could not be read, or not to their end. Why is among the metadata's partial answers.
     pub failed_units: u64,
     /// Address ranges and line sequences that were left out because they state no code of the image, by reason.
@@ -83,10 +85,10 @@ impl Problems {
     }
 
     /// What the metadata says is lost, and what the build reports.
-    pub(crate) fn finish(self, coverage: TextCoverage) -> (Vec<Partial>, BuildReport) {
+    pub(crate) fn finish(self, has_dwarf: bool, coverage: TextCoverage) -> (Vec<Partial>, BuildReport) {
         let partial = self.lost.into_iter().map(|(reason, count)| Partial { reason, count }).collect();
         let failed_units = self.failed_units.len() as u64;
         let Self { dropped, hidden_names, .. } = self;
-        (partial, BuildReport { failed_units, dropped, hidden_names, coverage })
+        (partial, BuildReport { has_dwarf, failed_units, dropped, hidden_names, coverage })
     }
 }

@@ -40,8 +40,7 @@ pub struct Image<'d> {
     pub debug_size: u64,
     /// The slice itself; of an image in a shared cache, its load commands.
     pub(crate) bytes: &'d [u8],
-    /// The debug information, with every section the slice has.
-    /// With the supplementary file, where the slice refers to one that is there.
+    /// The debug information, with every section the slice has, and with the supplementary file that it refers to, if any.
     pub dwarf: Arc<gimli::Dwarf<Reader<'d>>>,
     /// Units whose better part is in other files.
     pub(crate) splits: Splits<'d>,
@@ -110,7 +109,7 @@ impl<'d> Image<'d> {
     }
 
     /// The image with what `other`, another file of it, has beside: the symbols of both, and the debug information of the one that
-    /// has more. It keeps its own name; a symbol map comes after this.
+    /// has more, the name of the one that has none. A symbol map comes after this.
     #[must_use]
     pub fn with(mut self, other: Self) -> Self {
         let size = |image: &Self| image.dwarf.debug_info.reader().len();
@@ -121,6 +120,9 @@ impl<'d> Image<'d> {
             self.missing = other.missing;
         } else if !self.has_dwarf() {
             self.missing.extend(other.missing);
+        } else if !other.has_dwarf() {
+            // A debug file may be called otherwise than its binary, which reports name.
+            self.info.image_name = other.info.image_name;
         }
         self.debug_size += other.debug_size;
         self.starts.extend(other.starts);

@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
                 progress.suspend(|| {
                     totals.count(&published);
                     match published {
-                        Ok(image) => summary::report(&image, args.json),
+                        Ok(image) => summary::report(&image, args.json, are_many),
                         Err(failure) => {
                             complain(&failure.message);
                             Ok(())

@@ -29,6 +29,7 @@ pub(super) struct Summary {
     index: Option<String>,
     index_size: u64,
     debug_size: u64,
+    pub(super) has_dwarf: bool,
     units: u64,
     failed_units: u64,
     functions: u64,
@@ -109,7 +110,7 @@ pub(super) fn publish(finished: Finished, folder: &Path) -> Result<Summary, Fail
     let (word, fate) = words(outcome);
     let metadata = index.metadata();
     let counts = metadata.counts;
-    let BuildReport { failed_units, dropped, hidden_names, coverage } = built.report;
+    let BuildReport { has_dwarf, failed_units, dropped, hidden_names, coverage } = built.report;
     let TextCoverage { executable, dwarf, dwarf_function, symbol_table } = coverage;
     Ok(Summary {
         image: metadata.image_name.clone(),
@@ -121,6 +122,7 @@ pub(super) fn publish(finished: Finished, folder: &Path) -> Result<Summary, Fail
         index: published.map(|published| published.path.display().to_string()),
         index_size: index.as_bytes().len() as u64,
         debug_size,
+        has_dwarf,
         units: counts.units,
         failed_units,
         functions: counts.functions,
@@ -153,8 +155,8 @@ fn words(outcome: Option<&Outcome>) -> (&'static str, &'static str) {
     }
 }
 
-/// Prints the summary, and on standard error what may cost answers.
-pub(super) fn report(summary: &Summary, json: bool) -> Result<(), Stop> {
+/// Prints the summary, and on standard error what may cost answers; but for what the totals say, where there are many images.
+pub(super) fn report(summary: &Summary, json: bool, are_many: bool) -> Result<(), Stop> {
     let mut out = io::stdout().lock();
     match json {
         true => writeln!(out, "{}", serde_json::to_string(summary).map_err(io::Error::from)?)?,
@@ -164,6 +166,9 @@ pub(super) fn report(summary: &Summary, json: bool) -> Result<(), Stop> {
     let say = |kind: &str, what: &str| {
         complain(&format!("{kind}: {file} ({arch}): {}", text::printable(what.into())));
     };
+    if !summary.has_dwarf && !are_many {
+        say("warning", "no debug information: only the symbol table is indexed");
+    }
     warnings.iter().for_each(|warning| say("warning", warning));
     partial
         .iter()

@@ -16,6 +16,8 @@ pub(super) struct Totals {
     /// By the word that each image's own line has.
     outcomes: BTreeMap<&'static str, u64>,
     conflicts: u64,
+    /// Images of which only symbols are indexed.
+    without_dwarf: u64,
     failed: u64,
     failures: BTreeMap<&'static str, u64>,
     seconds: f64,
@@ -30,6 +32,7 @@ impl Totals {
                 self.images += 1;
                 *self.outcomes.entry(image.outcome).or_default() += 1;
                 self.conflicts += u64::from(image.conflict);
+                self.without_dwarf += u64::from(!image.has_dwarf);
                 self.gravest = self.gravest.max(image.is_rejected().then_some(Kind::Other));
             }
             Err(failure) => {
@@ -58,10 +61,15 @@ impl Totals {
             let counts = counts.iter().map(|(word, count)| format!("{count} {word}"));
             counts.collect::<Vec<_>>().join(", ")
         };
-        let Self { images, outcomes, conflicts, failed, failures, seconds, .. } = self;
+        let Self { images, outcomes, conflicts, without_dwarf, failed, failures, seconds, .. } = self;
         complain(&format!("{images} images in {seconds:.1} s: {}", list(outcomes)));
         if *conflicts != 0 {
             complain(&format!("{conflicts} conflicts: two files of one id; the index that knows more stays"));
+        }
+        if *without_dwarf != 0 {
+            complain(&format!(
+                "{without_dwarf} images have no debug information: only their symbol tables are indexed"
+            ));
         }
         if *failed != 0 {
             complain(&format!("{failed} failures: {}", list(failures)));
