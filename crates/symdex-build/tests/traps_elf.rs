@@ -12,6 +12,7 @@ use debug_file::{
 };
 use object::elf;
 use symdex::Table::{Dwarf, SymbolTable};
+use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
 use symdex_build::{Companions, Image, slices};
 
 fn symbols(elf: &Elf) -> Vec<String> {
@@ -202,6 +203,37 @@ fn trap_20_of_rows_at_one_address_the_last_counts() {
     let unit = unit.sequence(&[(0x1000, 1, 5, true), (0x1000, 1, 6, true), (0x1010, 1, 7, true)], 0x1100);
     let elf = Elf { base: BASE, ..Elf::default() }.debug(debug_sections(&[unit]));
     assert_eq!(answers(&elf.bytes(), Dwarf), ["1000..1010 f a.c:6", "1010..1100 f a.c:7"]);
+}
+
+/// The one frame at an image offset: name, line, where the function starts, and the table.
+fn frame_at(file: &[u8], offset: u64) -> Option<(String, Option<u32>, Option<u64>, Table)> {
+    let companions = Companions::default();
+    let image = Image::load(&slices(file).expect("an ELF file")[0], "made-up", &companions).expect("loads");
+    let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
+    let index = Index::open(built.bytes).expect("just written");
+    let mut scratch = Scratch::default();
+    let frames = index.lookup(ImageOffset(offset), LinePolicy::Exact, &mut scratch).expect("whole")?;
+    assert_eq!(frames.len(), 1);
+    let frame = frames.iter().next()?;
+    let name = String::from_utf8_lossy(frame.name.unwrap_or(b"-")).into_owned();
+    Some((name, frame.line, frame.function_start.map(|start| start.0), frame.table))
+}
+
+/// PEERS, where answers differ, 4 and 5.
+#[test]
+fn where_debug_information_ends_the_symbol_table_goes_on() {
+    let unit = Unit::new((0x1000, 0x1300)).child(Die::function("f", (0x1000, 0x1080)));
+    let unit = unit.sequence(&[(0x1000, 1, 5, true)], 0x1080).sequence(&[(0x1200, 1, 9, true)], 0x1280);
+    let symbols = vec![function("f", BASE + 0x1000, 0x100), function("assembly", BASE + 0x1200, 0x100)];
+    let file = Elf { base: BASE, symbols, ..Elf::default() }.debug(debug_sections(&[unit])).bytes();
+    let frame = |name: &str, line, start, table| Some((name.to_owned(), line, Some(start), table));
+    assert_eq!(frame_at(&file, 0x107f), frame("f", Some(5), 0x1000, Dwarf));
+    assert_eq!(frame_at(&file, 0x1080), frame("f", None, 0x1000, SymbolTable));
+    assert_eq!(frame_at(&file, 0x10ff), frame("f", None, 0x1000, SymbolTable));
+    assert_eq!(frame_at(&file, 0x1100), None);
+    // A line that no subprogram covers has the symbol's name; behind it is the symbol alone.
+    assert_eq!(frame_at(&file, 0x1200), frame("assembly", Some(9), 0x1200, Dwarf));
+    assert_eq!(frame_at(&file, 0x1280), frame("assembly", None, 0x1200, SymbolTable));
 }
 
 fn zlib(bytes: &[u8]) -> Vec<u8> {
