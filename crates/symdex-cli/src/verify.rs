@@ -21,12 +21,15 @@ pub(crate) struct Args {
     /// The image whose index in the folder is wanted: its UUID, with or without dashes
     #[arg(long, value_name = "UUID")]
     id: Option<ImageId>,
-    /// Compare every answer with this debug file: a dSYM, or the DWARF file inside one
+    /// Compare every answer with this debug file (a dSYM, an ELF file) or, where the image is in several files, with the folder of them
     #[arg(long, value_name = "DEBUGFILE")]
     against: Option<PathBuf>,
     /// The symbol maps the index was built with: <UUID>.bcsymbolmap, or a folder of them; may be repeated
     #[arg(long, value_name = "FILE|DIR", requires = "against")]
     symbol_map: Vec<PathBuf>,
+    /// The folders of debug files the index was built with; may be repeated
+    #[arg(long, value_name = "DIR", requires = "against")]
+    debug_dir: Vec<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -47,7 +50,7 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
         path.display()
     )?;
     match &args.against {
-        Some(debug_file) => report_against(&path, &index, debug_file, &symbol_maps(&args.symbol_map)?),
+        Some(debug_file) => report_against(&path, &index, debug_file, args),
         None => Ok(None),
     }
 }
@@ -57,9 +60,10 @@ fn report_against<B: AsRef<[u8]> + Sync>(
     path: &Path,
     index: &Index<B>,
     debug_file: &Path,
-    maps: &SymbolMaps,
+    args: &Args,
 ) -> failure::Outcome {
-    let report = audit_against(path, index, debug_file, maps)?;
+    let companions = Companions::new(args.debug_dir.clone());
+    let report = audit_against(path, index, debug_file, &symbol_maps(&args.symbol_map)?, &companions)?;
     write!(io::stdout(), "{report}")?;
     let failures = report.failures();
     failures.iter().for_each(|failure| complain(&format!("{}: {failure}", path.display())));
@@ -71,33 +75,39 @@ fn audit_against<B: AsRef<[u8]> + Sync>(
     index: &Index<B>,
     debug_file: &Path,
     maps: &SymbolMaps,
+    companions: &Companions,
 ) -> Result<AuditReport, Failure> {
+    let arch = &index.metadata().arch.name;
     // A slice that cannot be read may be another architecture's: it counts only where nothing else is found.
-    let mut unreadable = None;
+    let (mut whole, mut unreadable): (Option<(Image<'_>, PathBuf)>, _) = (None, None);
     for found in symdex_build::find(debug_file) {
         let file = found.map_err(|error| Failure::debug_file(debug_file, &error))?;
-        let of_file = |error: symdex_build::Error| Failure::debug_file(&file, &error);
-        let bytes = symdex::map_file(&file).map_err(|error| Failure::unreadable(&file, &error))?;
-        let companions = Companions::default();
-        for slice in symdex_build::slices(&bytes).map_err(of_file)? {
-            let image = match Image::load(&slice, &file, &companions) {
-                Ok(image) if image.info.id == *index.id() => image,
-                Ok(_) => continue,
-                Err(error) => {
-                    unreadable.get_or_insert(of_file(error));
-                    continue;
-                }
-            };
-            let map = maps.of(&image.info.id, &file).map_err(of_file)?;
-            let image = match &map {
-                Some(map) => image.with_symbol_map(map),
-                None => image,
-            };
-            return audit(&image, index).map_err(|error| match error {
-                symdex_build::Error::Index(error) => Failure::index(path, &error),
-                error => of_file(error),
-            });
+        match Image::find(&file, index.id(), arch, companions) {
+            // As `build` joins the files of one image.
+            Ok(Some(image)) => {
+                whole = Some(match whole {
+                    Some((first, path)) if first.goes_with(&image) => (first.with(image), path),
+                    Some(first) => first,
+                    None => (image, file),
+                });
+            }
+            Ok(None) | Err(symdex_build::Error::NoSuchArch { .. }) => {}
+            Err(error) => {
+                unreadable.get_or_insert(Failure::debug_file(&file, &error));
+            }
         }
+    }
+    if let Some((image, file)) = whole {
+        let of_file = |error| Failure::debug_file(&file, &error);
+        let map = maps.of(&image.info.id, &file).map_err(of_file)?;
+        let image = match &map {
+            Some(map) => image.with_symbol_map(map),
+            None => image,
+        };
+        return audit(&image, index).map_err(|error| match error {
+            symdex_build::Error::Index(error) => Failure::index(path, &error),
+            error => of_file(error),
+        });
     }
     if let Some(failure) = unreadable {
         return Err(failure);
