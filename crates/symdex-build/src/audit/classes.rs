@@ -47,7 +47,7 @@ pub enum Class {
     SymbolAlias,
     /// A symbol that starts where no function does.
     SymbolElsewhere,
-    /// A symbol that llvm-symbolizer ends where the file ends.
+    /// A symbol that llvm-symbolizer ends where the file ends, or at what is no symbol.
     SymbolCutShort,
     /// A symbol that reaches over others, or that llvm-symbolizer does not read.
     SymbolMissed,
@@ -144,7 +144,7 @@ impl Class {
                 "llvm-symbolizer takes the last symbol before the address, though it is another function's or a label"
             }
             Class::SymbolCutShort => {
-                "llvm-symbolizer takes a section for no longer than the file, though the code of a dSYM is not in it, and ends a symbol there"
+                "llvm-symbolizer ends a symbol where the file would end, though the code of a dSYM is not in it, or at the value of a stab"
             }
             Class::SymbolMissed => {
                 "llvm-symbolizer looks at the last symbol before the address, and reads .dynsym only where there is no .symtab"

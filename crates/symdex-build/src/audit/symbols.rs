@@ -1,5 +1,6 @@
 //! The symbol table as llvm-symbolizer reads it.
 
+use object::read::macho::Nlist;
 use object::{File, Object as _, ObjectSection as _, ObjectSymbol as _, SymbolFlags, SymbolSection, elf};
 
 /// An entry of the symbol table, whatever it stands for.
@@ -8,8 +9,8 @@ pub(super) struct Symbol<'d> {
     /// How far it reaches; 0 stands for no end. In ELF the symbol states it. In Mach-O llvm-symbolizer extends it to the symbol behind
     /// it in its section or to the section's end, else to what comes first in the next section.
     pub(super) size: u64,
-    /// Whether that is the end of its section, and too early: llvm-symbolizer lets no section be longer than the file, though the
-    /// code of a dSYM is not in it.
+    /// Whether that is too early: llvm-symbolizer lets no section be longer than the file, though the code of a dSYM is not in it, and
+    /// takes the values of stabs, which may be sizes, for addresses.
     pub(super) is_cut_short: bool,
     /// Without Mach-O's underscore.
     pub(super) name: &'d [u8],
@@ -24,6 +25,8 @@ enum Entry<'d> {
     End {
         is_cut_short: bool,
     },
+    /// Information for debuggers, whose value may be an address.
+    Stab,
 }
 
 /// The symbols of `bytes`, sorted by address; none where it cannot be read.
@@ -95,6 +98,7 @@ fn of_macho<'d>(file: &File<'d>, file_size: u64) -> Vec<Symbol<'d>> {
             entries.push((section.0, symbol.address(), Entry::Symbol(name)));
         }
     }
+    entries.extend(stabs(file).into_iter().map(|(section, value)| (section, value, Entry::Stab)));
     for section in file.sections() {
         let in_file = section.file_range().map_or(u64::MAX, |(offset, _)| file_size.saturating_sub(offset));
         let end = section.address().wrapping_add(section.size().min(in_file));
@@ -111,8 +115,8 @@ fn of_macho<'d>(file: &File<'d>, file_size: u64) -> Vec<Symbol<'d>> {
         }
         if let Entry::Symbol(name) = entry {
             let (end_section, end, end_entry) = &entries[next];
-            let is_cut_short =
-                end_section == section && matches!(end_entry, Entry::End { is_cut_short: true });
+            let is_cut_short = end_section == section
+                && matches!(end_entry, Entry::End { is_cut_short: true } | Entry::Stab);
             symbols.push(Symbol {
                 svma: *svma,
                 size: end.wrapping_sub(*svma),
@@ -124,6 +128,20 @@ fn of_macho<'d>(file: &File<'d>, file_size: u64) -> Vec<Symbol<'d>> {
     }
     symbols.sort_by_key(|symbol| symbol.svma);
     symbols
+}
+
+/// Section and value of each symbol that is for debuggers.
+fn stabs(file: &File<'_>) -> Vec<(usize, u64)> {
+    match file {
+        File::MachO32(file) => stabs_of(file.macho_symbol_table().iter(), file.endian()),
+        File::MachO64(file) => stabs_of(file.macho_symbol_table().iter(), file.endian()),
+        _ => Vec::new(),
+    }
+}
+
+fn stabs_of<'d, N: Nlist + 'd>(symbols: impl Iterator<Item = &'d N>, endian: N::Endian) -> Vec<(usize, u64)> {
+    let stabs = symbols.filter(|symbol| symbol.is_stab());
+    stabs.map(|symbol| (symbol.n_sect().into(), symbol.n_value(endian).into())).collect()
 }
 
 /// The symbols that llvm-symbolizer may take for `svma`: the last ones up to it.
@@ -138,6 +156,7 @@ pub(super) fn symbols_at<'s, 'd>(
 /// Whether llvm-symbolizer finds no symbol for `svma` because it ends the function that starts at `start` where the file ends.
 pub(super) fn is_cut_short(symbols: &[Symbol<'_>], start: u64, svma: u64) -> bool {
     symbols_at(symbols, svma).next().is_none()
+        && last_symbols(symbols, svma).next().is_some()
         && last_symbols(symbols, svma).all(|symbol| symbol.svma == start && symbol.is_cut_short)
 }
 
