@@ -4,8 +4,9 @@
 
 mod debug_file;
 
-use debug_file::{BASE, CODE, Die, MachO, Unit, debug_file, macho};
+use debug_file::{BASE, CODE, Die, Elf, ElfSymbol, MachO, Unit, debug_file, debug_sections, macho};
 use gimli::constants as dw;
+use object::elf;
 use symdex::{ImageOffset, Index, LinePolicy};
 use symdex_build::audit::{
     AuditReport, Class, Coverage, Frame, LlvmAnswers, Options, Peer, PeerReport, audit, audit_with,
@@ -476,15 +477,68 @@ fn a_symbol_that_llvm_symbolizer_ends_where_the_file_ends_has_a_class_and_others
     let PeerReport { agreements, classes } = &report.peers[&Peer::LlvmSymbolizer];
     assert_eq!(
         (*agreements, report.unexplained_len),
-        (1, 0),
-        "only the section's start has no symbol: {report}"
+        (3, 6),
+        "no symbol up to 0x1010; six addresses at both ends of f and of last that it finds: {report}"
     );
     assert_eq!(classes.keys().copied().collect::<Vec<_>>(), [Class::SymbolCutShort]);
     // A file that could hold the section, and another answer than none.
     for (file, answer) in [(file(0x4000), ("", "", 0)), (small, ("g", "", 0))] {
         let report = audited_with_llvm(&file, &[answer]);
-        assert!(report.unexplained_len >= report.addresses - 1, "{report}");
+        assert!(report.unexplained_len >= report.addresses - 3, "{report}");
     }
+}
+
+/// The classes of llvm-symbolizer's answer at every address of `elf`; nothing where some address stays unexplained.
+fn classes_with_llvm(elf: &Elf, answer: (&'static str, &'static str, u32)) -> Option<Vec<Class>> {
+    let report = audited_with_llvm(&elf.bytes(), &[answer]);
+    let classes = &report.peers.get(&Peer::LlvmSymbolizer)?.classes;
+    (report.failures().is_empty()).then(|| classes.keys().copied().collect())
+}
+
+/// A function `f` all over the code.
+fn all_code() -> ElfSymbol {
+    ElfSymbol::function("f", CODE.start, CODE.end - CODE.start)
+}
+
+#[test]
+fn llvm_symbolizer_names_the_source_file_of_local_symbols() {
+    let source =
+        ElfSymbol { section: elf::SHN_ABS.0, ..ElfSymbol::function("a.c", 0, 0).kind(elf::STT_FILE) };
+    let local = all_code().binding(elf::STB_LOCAL);
+    let of = |symbols: &[ElfSymbol]| Elf { symbols: symbols.to_vec(), ..Elf::default() };
+    let classes = |elf| classes_with_llvm(&elf, ("f", "a.c", 0));
+    assert_eq!(classes(of(&[source.clone(), local.clone()])), Some(vec![Class::LineZero, Class::SymbolFile]));
+    assert_eq!(classes(of(&[source, all_code()])), None);
+    assert_eq!(classes(of(&[local])), None);
+}
+
+#[test]
+fn llvm_symbolizer_reads_one_symbol_table() {
+    let elsewhere = ElfSymbol::function("g", 0x500, 0x10);
+    let elf = Elf { symbols: vec![elsewhere], dynamic_symbols: vec![all_code()], ..Elf::default() };
+    assert_eq!(classes_with_llvm(&elf, ("", "", 0)), Some(vec![Class::SymbolMissed]));
+    assert_eq!(classes_with_llvm(&elf, ("g", "", 0)), None);
+    let stripped = Elf { symbols: Vec::new(), ..elf };
+    assert_eq!(classes_with_llvm(&stripped, ("f", "", 0)), Some(vec![]));
+    assert_eq!(classes_with_llvm(&stripped, ("", "", 0)), None);
+}
+
+#[test]
+fn llvm_symbolizer_reads_no_zdebug_sections() {
+    let function = Die::function("f", (CODE.start, CODE.end));
+    let unit = Unit::new(whole()).child(function).sequence(&[(CODE.start, 1, 2, true)], CODE.end);
+    let symbol = ElfSymbol { value: BASE + CODE.start, ..all_code() };
+    let elf = Elf { base: BASE, symbols: vec![symbol], ..Elf::default() }.debug(debug_sections(&[unit]));
+    assert_eq!(classes_with_llvm(&elf, ("f", "", 0)), None);
+    let compressed = elf.section(".zdebug_gdb_scripts", Vec::new());
+    assert_eq!(classes_with_llvm(&compressed, ("f", "", 0)), Some(vec![Class::OldCompression]));
+}
+
+#[test]
+fn addr2line_takes_the_lines_of_a_partial_unit_for_its_own() {
+    let partial = Unit::bare().partial().sequence(&[(0x1000, 1, 5, true)], 0x1100);
+    let unit = Unit::new((0x1000, 0x1100)).child(Die::function("f", (0x1000, 0x1100))).lines_of(0);
+    assert_classes(&debug_file(&[partial, unit], &[("f", 0x1000)]), &[Class::PartialUnit]);
 }
 
 #[test]

@@ -178,6 +178,17 @@ fn the_unwind_index_of_arm_makes_functions_too() {
     let elf = of(&[function("named", 0x1001, 0)]);
     let elf = Elf { machine: elf::EM_ARM, is_64_bit: false, sections: vec![index], ..elf };
     assert_eq!(symbols(&elf), ["1000..1100 named", "1100..3000 -"]);
+    // Other machines have other sections of that number: .eh_frame on x86-64.
+    let elf = Elf { machine: elf::EM_X86_64, ..elf };
+    assert_eq!(symbols(&elf), ["1001..3000 named"]);
+}
+
+#[test]
+fn a_symbol_that_reaches_out_of_its_section_hides_nothing_there() {
+    let elf = of(&[function("f", 0x2ff0, 0x1000), function("g", 0x3400, 0)]);
+    let (name, kind, bytes) = (".text.more".to_owned(), elf::SHT_PROGBITS.0, vec![0x90; 0x100]);
+    let more = ElfSection { name, kind, flags: 6, address: 0x3400, bytes };
+    assert_eq!(symbols(&Elf { sections: vec![more], ..elf }), ["2ff0..3000 f", "3400..3500 g"]);
 }
 
 #[test]

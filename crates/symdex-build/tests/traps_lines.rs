@@ -218,3 +218,17 @@ fn trap_24_advances_count_in_instructions() {
     let index = Index::open(built.bytes).expect("just written");
     assert_eq!(index.metadata().partial, []);
 }
+
+#[test]
+fn trap_17_the_lines_that_a_partial_unit_names_are_of_another() {
+    let rows = [(0x1000, 1, 5, true), (0x1070, 1, 0, false)];
+    let partial = Unit::bare().partial().sequence(&rows, 0x1100);
+    let unit = Unit::new((0x1000, 0x1080)).child(Die::function("f", (0x1000, 0x1080))).lines_of(0);
+    // Of the unit that has the function, the row behind it stands for the last statement in it.
+    let expected = [
+        "1000..1070 f a.c:5",
+        "1070..1080 f a.c:0 [statement a.c:5]",
+        "1080..1100 - a.c:0 [statement a.c:5]",
+    ];
+    assert_eq!(answers(&debug_file(&[partial, unit], &[]), Table::Dwarf), expected);
+}

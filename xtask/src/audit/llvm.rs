@@ -1,8 +1,9 @@
 //! llvm-symbolizer: where it is, and how it is asked.
 
 use std::borrow::Cow;
+use std::fs::File;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::{self, BufRead, BufReader, BufWriter, Write as _};
+use std::io::{self, BufRead, BufReader, BufWriter, Read as _, Write as _};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -16,7 +17,7 @@ pub(crate) struct LlvmSymbolizer {
     program: PathBuf,
     /// What it says of its version.
     pub(crate) version: String,
-    /// Where the debug files are linked to: beside a binary itself it would find the binary's dSYM and read that.
+    /// Where the debug files of Mach-O are linked to: beside a binary itself it would find the binary's dSYM and read that.
     links: tempfile::TempDir,
 }
 
@@ -44,6 +45,13 @@ impl LlvmSymbolizer {
         )
     }
 
+    /// What stands for `file`: a link to it or, in ELF, itself, because what is beside it belongs to it.
+    fn asked(&self, file: &Path) -> io::Result<PathBuf> {
+        let mut magic = [0; 4];
+        let is_elf = File::open(file)?.read_exact(&mut magic).is_ok() && magic == *b"\x7fELF";
+        if is_elf { Ok(file.to_owned()) } else { self.link(file) }
+    }
+
     /// A link to `file`, always the same one.
     fn link(&self, file: &Path) -> io::Result<PathBuf> {
         let file = file.canonicalize()?;
@@ -61,12 +69,14 @@ impl LlvmSymbolizer {
     /// # Errors
     /// Where the process cannot be started; the answers end with an error where it does not give them.
     pub(crate) fn ask<'a>(&self, file: &Path, arch: &str, svmas: Vec<u64>) -> Result<LlvmAnswers<'a>, Error> {
-        let link = self.link(file).map_err(failed)?;
+        let (empty, file) = (self.links.path(), self.asked(file).map_err(failed)?);
         let mut command = Command::new(&self.program);
         command
             .args(["--no-demangle", "--functions=linkage", "--print-address", "--no-debuginfod"])
             .args(["--output-style=LLVM", "--default-arch", arch, "--obj"])
-            .arg(&link)
+            .arg(&file)
+            // It would read what is installed on this machine for the same build id or name.
+            .args([Path::new("--debug-file-directory"), empty, Path::new("--fallback-debug-path"), empty])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         let mut child = command.spawn().map_err(failed)?;

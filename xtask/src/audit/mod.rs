@@ -105,7 +105,13 @@ fn corpus(arguments: &Arguments, llvm: Option<&LlvmSymbolizer>, debug_file: &Pat
     let mut corpus = Corpus { name, slices: Vec::new(), unreadable: Vec::new() };
     for found in symdex_build::find(debug_file) {
         let file = found?;
-        let bytes = std::fs::read(&file).with_context(|| file.display().to_string())?;
+        let bytes = match std::fs::read(&file) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                corpus.unreadable.push(format!("{}: {error}", file.display()));
+                continue;
+            }
+        };
         match symdex_build::slices(&bytes) {
             Ok(slices) => {
                 for slice in slices {
@@ -121,6 +127,9 @@ fn corpus(arguments: &Arguments, llvm: Option<&LlvmSymbolizer>, debug_file: &Pat
             Err(error) => corpus.unreadable.push(format!("{}: {error}", file.display())),
         }
     }
+    let (slices, unreadable) = (corpus.slices.len(), corpus.unreadable.len());
+    let addresses: u64 = corpus.slices.iter().map(|slice| slice.report.addresses).sum();
+    eprintln!("{}: {slices} slices, {addresses} addresses; {unreadable} not compared", corpus.name);
     if corpus.slices.is_empty() {
         bail!("{}: nothing to compare: {}", debug_file.display(), corpus.unreadable.join("; "));
     }
@@ -149,7 +158,6 @@ fn audited(
         llvm_symbolizer: llvm.is_some().then_some(&ask),
     };
     let report = audit_with(&image, &index, &options)?;
-    eprintln!("{} {arch}: {} addresses", file.display(), report.addresses);
     Ok(Audited { file: file.to_owned(), arch, id: image.info.id.to_string(), report })
 }
 

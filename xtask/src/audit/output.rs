@@ -7,15 +7,20 @@ use symdex_build::audit::{AuditReport, Class, Coverage, Peer, PeerReport};
 
 use super::{Audited, Corpus};
 
-/// One report after the other.
+/// For each corpus its sums, and the reports of the slices that do not pass; of a few, all of them.
 pub(super) fn text(corpora: &[Corpus]) -> String {
-    let slice = |slice: &Audited| {
-        format!("## {} {} {}\n{}\n", slice.file.display(), slice.arch, slice.id, slice.report)
-    };
+    const FEW: usize = 20;
     let corpus = |corpus: &Corpus| {
-        let unreadable: String =
-            corpus.unreadable.iter().map(|why| format!("not compared: {why}\n")).collect();
-        corpus.slices.iter().map(slice).chain([unreadable]).collect::<String>()
+        let of_slice = |slice: &&Audited| corpus.slices.len() <= FEW || !slice.report.failures().is_empty();
+        let slice = |slice: &Audited| {
+            format!("## {} {} {}\n{}\n", slice.file.display(), slice.arch, slice.id, slice.report)
+        };
+        let unreadable = corpus.unreadable.iter().map(|why| format!("not compared: {why}\n"));
+        let sums = match corpus.slices.len() {
+            0 | 1 => String::new(),
+            len => format!("# {}, {len} slices\n{}\n", corpus.name, total(corpus)),
+        };
+        corpus.slices.iter().filter(of_slice).map(slice).chain(unreadable).chain([sums]).collect::<String>()
     };
     corpora.iter().map(corpus).collect()
 }

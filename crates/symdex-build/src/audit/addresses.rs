@@ -8,7 +8,7 @@ use super::facts::Facts;
 const RUN_LEN: usize = 1 << 10;
 
 /// The image offsets of executable code to compare, sorted: every line row, both ends of every range of a function, an inlined
-/// subroutine or a unit, the addresses beside them, and the beginnings of the executable sections.
+/// subroutine, a unit or a function of the symbol table, the addresses beside them, and the beginnings of the executable sections.
 pub(super) fn stated(facts: &Facts<'_, '_>) -> Vec<u64> {
     let info = &facts.image.info;
     let in_code = |svma: u64| {
@@ -16,6 +16,7 @@ pub(super) fn stated(facts: &Facts<'_, '_>) -> Vec<u64> {
         let section = info.executable.partition_point(|section| section.0 <= offset).checked_sub(1)?;
         (offset < info.executable[section].1).then_some(offset)
     };
+    let beside = |svma: u64| [svma.saturating_sub(2), svma.saturating_sub(1), svma, svma.saturating_add(1)];
     let mut addresses: Vec<u64> = facts
         .units
         .par_iter()
@@ -23,14 +24,15 @@ pub(super) fn stated(facts: &Facts<'_, '_>) -> Vec<u64> {
             let declared = [&unit.dies.in_root, &unit.dies.in_aranges].into_iter().flatten();
             let declared = declared.flat_map(|(start, end)| [*start, *end]);
             let stated = unit.dies.addresses.iter().chain(&unit.lines.addresses).copied();
-            let beside =
-                |svma: u64| [svma.saturating_sub(2), svma.saturating_sub(1), svma, svma.saturating_add(1)];
             let mut unit: Vec<u64> = stated.chain(declared).flat_map(beside).filter_map(in_code).collect();
             unit.sort_unstable();
             unit.dedup();
             unit
         })
         .collect();
+    let in_table = facts.table.iter().flat_map(|function| [function.start, function.end]);
+    addresses
+        .extend(in_table.map(|offset| info.base.saturating_add(offset)).flat_map(beside).filter_map(in_code));
     addresses.extend(info.executable.iter().map(|section| section.0));
     sorted(addresses)
 }

@@ -33,6 +33,10 @@ pub enum Class {
     BackwardRows,
     /// Code that two units have lines for.
     OtherUnit,
+    /// Code that a partial unit names the line program of.
+    PartialUnit,
+    /// Sections that are compressed in the way of GNU.
+    OldCompression,
     /// Code outside the ranges that its unit declares.
     UndeclaredCode,
     /// A unit that addr2line gives up on.
@@ -43,8 +47,12 @@ pub enum Class {
     SymbolAlias,
     /// A symbol that starts where no function does.
     SymbolElsewhere,
-    /// A symbol that llvm-symbolizer ends where the file ends.
+    /// A symbol that llvm-symbolizer ends where the file ends, or at what is no symbol.
     SymbolCutShort,
+    /// A symbol that reaches over others, or that llvm-symbolizer does not read.
+    SymbolMissed,
+    /// The source file of a local symbol.
+    SymbolFile,
     /// A line whose file the line program does not list.
     NoFile,
 }
@@ -69,12 +77,16 @@ impl Class {
             Class::OverlappingSequences => "overlapping sequences",
             Class::BackwardRows => "rows that go backwards",
             Class::OtherUnit => "other unit",
+            Class::PartialUnit => "partial unit",
+            Class::OldCompression => "old compression",
             Class::UndeclaredCode => "undeclared code",
             Class::BrokenUnit => "broken unit",
             Class::OverlappingInlined => "overlapping inlined subroutines",
             Class::SymbolAlias => "symbol alias",
             Class::SymbolElsewhere => "symbol elsewhere",
             Class::SymbolCutShort => "symbol cut short",
+            Class::SymbolMissed => "symbol missed",
+            Class::SymbolFile => "file of a symbol",
             Class::NoFile => "line without file",
         }
     }
@@ -111,11 +123,15 @@ impl Class {
             }
             Class::OverlappingSequences => "the peers search sequences as if they did not overlap",
             Class::BackwardRows => {
-                "addr2line drops the rows of a sequence that are set to a lower address, llvm-symbolizer does not sort them"
+                "addr2line drops the rows of a sequence that are set to a lower address, and its end with them; llvm-symbolizer does not sort them"
             }
             Class::OtherUnit => {
                 "the peers take the first unit that declares the code, whether or not it has the function"
             }
+            Class::PartialUnit => {
+                "addr2line takes the line program of a partial unit, which lists files there, for its own"
+            }
+            Class::OldCompression => "llvm-symbolizer does not read .zdebug sections",
             Class::UndeclaredCode => {
                 "the peers look only where a unit's own ranges, or its aranges, lead them"
             }
@@ -128,7 +144,13 @@ impl Class {
                 "llvm-symbolizer takes the last symbol before the address, though it is another function's or a label"
             }
             Class::SymbolCutShort => {
-                "llvm-symbolizer takes a section for no longer than the file, though the code of a dSYM is not in it, and ends a symbol there"
+                "llvm-symbolizer ends a symbol where the file would end, though the code of a dSYM is not in it, or at the value of a stab"
+            }
+            Class::SymbolMissed => {
+                "llvm-symbolizer looks at the last symbol before the address, and reads .dynsym only where there is no .symtab"
+            }
+            Class::SymbolFile => {
+                "llvm-symbolizer names the source file that the symbol table has before a local symbol"
             }
             Class::NoFile => "llvm-symbolizer has no line where the line program does not list the file",
         }
@@ -149,12 +171,15 @@ impl Class {
             Class::OverlappingFunctions | Class::OverlappingInlined => Some("TRAPS 4"),
             Class::EmptyInlined => Some("TRAPS 3"),
             Class::OverlappingSequences | Class::BackwardRows => Some("TRAPS 19"),
+            Class::PartialUnit | Class::OldCompression => Some("TRAPS 17"),
             Class::UndeclaredCode => Some("TRAPS 11"),
             Class::BrokenUnit => Some("PEERS 1"),
             Class::SymbolAlias => Some("PEERS 2, 3"),
             Class::SymbolElsewhere => Some("PEERS 4"),
             Class::SymbolCutShort => Some("TRAPS 25"),
+            Class::SymbolMissed => Some("TRAPS 4"),
             Class::NoFile => Some("TRAPS 18"),
+            Class::SymbolFile => Some("PEERS 8"),
             Class::OtherUnit => None,
         }
     }

@@ -49,6 +49,8 @@ pub(super) struct Dies<'d> {
     /// The unit's own ranges (SVMAs) as its root DIE states them, and whether that is a list of ranges.
     pub(super) in_root: Vec<(u64, u64)>,
     pub(super) root_has_list: bool,
+    /// Whether it is a part of other units: the line program it names is of one of those.
+    pub(super) is_part: bool,
     /// The unit's own ranges (SVMAs) as `.debug_aranges` states them.
     pub(super) in_aranges: Vec<(u64, u64)>,
     /// Why the DIEs could not be read to their end.
@@ -203,6 +205,7 @@ impl<'d> Walk<'_, 'd> {
             gimli::DW_TAG_inlined_subroutine => self.inlined(die, &attributes, parent),
             gimli::DW_TAG_compile_unit | gimli::DW_TAG_partial_unit | gimli::DW_TAG_skeleton_unit => {
                 self.dies.in_root = self.stated_ranges(&attributes)?;
+                self.dies.is_part = tag == gimli::DW_TAG_partial_unit;
                 Ok(parent)
             }
             tag if is_scope(tag) => {

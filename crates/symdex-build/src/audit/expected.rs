@@ -8,6 +8,7 @@ use super::dies::Inlined;
 use super::facts::{Facts, FunctionId};
 use super::intervals::Interval;
 use super::peers::Peer;
+use super::symbol_table::TableFunction;
 
 /// One frame, whoever states it.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -236,10 +237,10 @@ impl<'d> Facts<'_, 'd> {
         }
     }
 
-    /// The symbol whose function holds `offset`.
-    pub(super) fn symbol(&self, offset: u64) -> Option<&crate::symbols::FunctionSymbol<'d>> {
-        let symbols = &self.image.symbols;
-        let symbol = symbols[..symbols.partition_point(|symbol| symbol.start <= offset)].last();
-        symbol.filter(|symbol| offset < symbol.end)
+    /// The function of the symbol table at `offset`: of those that overlap the one that begins last.
+    pub(super) fn symbol(&self, offset: u64) -> Option<&TableFunction<'d>> {
+        let mut covering = Vec::new();
+        self.table_ranges.covering(offset, &mut covering);
+        covering.first().map(|range| &self.table[range.item as usize])
     }
 }

@@ -1,5 +1,7 @@
 //! Which classes explain an answer of a peer that is not the one the rules give: predicates over the facts.
 
+use std::borrow::Cow;
+
 use super::classes::Class;
 use super::dies::Dies;
 use super::expected::{Frame, Place, Scratch};
@@ -127,6 +129,9 @@ fn alternatives(facts: &Facts<'_, '_>, peer: Peer, offset: u64, place: &Place) -
     if peer == Peer::LlvmSymbolizer && place.unit().is_some_and(|unit| !is_led(unit)) {
         alternatives.push((Place::default(), Class::UndeclaredCode));
     }
+    if peer == Peer::LlvmSymbolizer && facts.has_zdebug {
+        alternatives.push((Place::default(), Class::OldCompression));
+    }
     if let Some(function) = place.function {
         alternatives.extend(other_chains(facts, peer, function, offset, place));
     }
@@ -141,15 +146,19 @@ fn alternatives(facts: &Facts<'_, '_>, peer: Peer, offset: u64, place: &Place) -
         let inlined = facts.inlined_at(other, offset, scratch);
         alternatives.push((facts.place_in(other.unit, Some(other), inlined, offset, scratch), class));
     }
-    facts.sequences.covering(offset, &mut scratch.covering);
-    let units: Vec<u32> = scratch.covering.iter().map(|sequence| sequence.item).collect();
+    let mut units: Vec<u32> = Vec::new();
+    for sequences in [&facts.sequences, &facts.sequences_of_parts] {
+        sequences.covering(offset, &mut scratch.covering);
+        units.extend(scratch.covering.iter().map(|sequence| sequence.item));
+    }
     for unit in units {
         let class = match place.function {
             Some(function) if function.unit == unit && function_hides(facts, function, offset) => {
                 Class::OverlappingFunctions
             }
-            _ if place.unit() != Some(unit) && is_led(unit) => Class::OtherUnit,
-            _ => continue,
+            _ if place.unit() == Some(unit) || !is_led(unit) => continue,
+            _ if facts.units[unit as usize].dies.is_part => Class::PartialUnit,
+            _ => Class::OtherUnit,
         };
         alternatives.push((facts.place_in(unit, None, Vec::new(), offset, scratch), class));
     }
@@ -229,11 +238,25 @@ fn frames_match(
             let is_start = function_start.is_some_and(|start| facts.image.info.base + start == symbol.svma);
             classes.push(if is_start { Class::SymbolAlias } else { Class::SymbolElsewhere });
         }
-        (symbol.is_some()
-            || name_matches(facts, dies(depth), ours, theirs, classes)
-            || peer == Peer::LlvmSymbolizer && symbol_is_cut_short(facts, offset, place, theirs, classes))
-            && (line_matches(peer, ours, theirs, classes)
-                || depth == 0 && other_row_matches(facts, peer, offset, place, theirs, classes, scratch))
+        let is_cut_short =
+            || peer == Peer::LlvmSymbolizer && symbol_is_cut_short(facts, offset, place, theirs);
+        let misses = || peer == Peer::LlvmSymbolizer && misses_symbol(facts, offset, dies(depth), theirs);
+        if symbol.is_none() && ours.name != theirs.name && is_cut_short() {
+            classes.push(Class::SymbolCutShort);
+        } else if symbol.is_none() && ours.name != theirs.name && misses() {
+            classes.push(Class::SymbolMissed);
+        } else if symbol.is_none() && !name_matches(facts, dies(depth), ours, theirs, classes) {
+            return false;
+        }
+        let theirs = match symbol.and_then(|symbol| symbol.file).map(Cow::Borrowed) {
+            file @ Some(_) if ours.file.is_none() && theirs.file == file => {
+                classes.push(Class::SymbolFile);
+                &Frame { file: None, ..theirs.clone() }
+            }
+            _ => theirs,
+        };
+        line_matches(peer, ours, theirs, classes)
+            || depth == 0 && other_row_matches(facts, peer, offset, place, theirs, classes, scratch)
     })
 }
 
@@ -243,26 +266,29 @@ fn symbol_of<'f, 'd>(
     offset: u64,
     theirs: &Frame<'_>,
 ) -> Option<&'f symbols::Symbol<'d>> {
-    let mut symbols = symbols::symbols_at(&facts.symbols, facts.image.info.base + offset);
+    let mut symbols = symbols::symbols_at(&facts.llvm_symbols, facts.image.info.base + offset);
     symbols.find(|symbol| theirs.name.as_deref() == Some(symbol.name))
 }
 
 /// Whether a frame lacks the name that the symbol table alone gives it, because llvm-symbolizer ends the symbol too early.
-fn symbol_is_cut_short(
-    facts: &Facts<'_, '_>,
-    offset: u64,
-    place: &Place,
-    theirs: &Frame<'_>,
-    classes: &mut Vec<Class>,
-) -> bool {
+fn symbol_is_cut_short(facts: &Facts<'_, '_>, offset: u64, place: &Place, theirs: &Frame<'_>) -> bool {
     let base = facts.image.info.base;
-    let is_cut_short = place.function.is_none()
+    place.function.is_none()
         && theirs.name.is_none()
-        && facts
-            .symbol(offset)
-            .is_some_and(|symbol| symbols::is_cut_short(&facts.symbols, base + symbol.start, base + offset));
-    classes.extend(is_cut_short.then_some(Class::SymbolCutShort));
-    is_cut_short
+        && facts.symbol(offset).is_some_and(|symbol| {
+            symbols::is_cut_short(&facts.llvm_symbols, base + symbol.start, base + offset)
+        })
+}
+
+/// Whether the symbol table of ELF alone names the function at `offset`, and llvm-symbolizer finds nothing: the last symbol up to
+/// there ends before it.
+fn misses_symbol(facts: &Facts<'_, '_>, offset: u64, die: Option<usize>, theirs: &Frame<'_>) -> bool {
+    let at = facts.image.info.base + offset;
+    let is_elf = facts.image.files.first().is_some_and(|file| file.starts_with(b"\x7fELF"));
+    is_elf
+        && theirs.name.is_none()
+        && die.is_none()
+        && symbols::symbols_at(&facts.llvm_symbols, at).next().is_none()
 }
 
 fn name_matches(

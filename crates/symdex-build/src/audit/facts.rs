@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use gimli::{AttributeValue, Dwarf, UnitHeader, UnitType};
+use object::{Object as _, ObjectSection as _};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -10,6 +11,7 @@ use super::dies::{self, Dies};
 use super::intervals::{Interval, Intervals};
 use super::lines::Lines;
 use super::names;
+use super::symbol_table::{self, TableFunction};
 use super::symbols::{self, Symbol};
 use crate::error::Error;
 use crate::image::{Image, Reader};
@@ -59,8 +61,16 @@ pub(super) struct Facts<'a, 'd> {
     pub(super) function_ids: Vec<FunctionId>,
     /// The sequences of every unit, by number of the unit.
     pub(super) sequences: Intervals,
-    /// Sorted by address.
-    pub(super) symbols: Vec<Symbol<'d>>,
+    /// Those that units name that are parts of others.
+    pub(super) sequences_of_parts: Intervals,
+    /// Whether sections are compressed in the way of GNU (`.zdebug_info`).
+    pub(super) has_zdebug: bool,
+    /// The functions of the symbol table, sorted by address.
+    pub(super) table: Vec<TableFunction<'d>>,
+    /// Their ranges, by number in `table`.
+    pub(super) table_ranges: Intervals,
+    /// As llvm-symbolizer reads the symbol table; sorted by address.
+    pub(super) llvm_symbols: Vec<Symbol<'d>>,
 }
 
 impl<'a, 'd> Facts<'a, 'd> {
@@ -72,13 +82,23 @@ impl<'a, 'd> Facts<'a, 'd> {
         let read = |header| read_unit(image, &aranges, header, &budget).transpose();
         let units: Result<Vec<Unit<'d>>, TooMuch> =
             headers(&image.dwarf).into_par_iter().filter_map(read).collect();
+        let table = symbol_table::read(image);
+        let range = |(item, function): (u32, &TableFunction<'_>)| Interval {
+            start: function.start,
+            end: function.end,
+            item,
+        };
         let mut facts = Self {
             image,
             units: units?,
             functions: Intervals::default(),
             function_ids: Vec::new(),
             sequences: Intervals::default(),
-            symbols: symbols::read(image.bytes),
+            sequences_of_parts: Intervals::default(),
+            has_zdebug: image.files.iter().any(|file| has_zdebug(file)),
+            table_ranges: Intervals::new((0..).zip(&table).map(range).collect()),
+            table,
+            llvm_symbols: image.files.first().map_or(Vec::new(), |file| symbols::read(file)),
         };
         facts.join();
         names::resolve(&mut facts);
@@ -88,10 +108,11 @@ impl<'a, 'd> Facts<'a, 'd> {
 
     /// Puts the functions and sequences of all units into one order.
     fn join(&mut self) {
-        let (mut functions, mut sequences) = (Vec::new(), Vec::new());
+        let (mut functions, mut sequences, mut of_parts) = (Vec::new(), Vec::new(), Vec::new());
         for (number, unit) in (0u32..).zip(&self.units) {
             let numbered = |interval: &Interval| Interval { item: number, ..*interval };
-            sequences.extend(unit.lines.by_address.all().iter().map(numbered));
+            let of = if unit.dies.is_part { &mut of_parts } else { &mut sequences };
+            of.extend(unit.lines.by_address.all().iter().map(numbered));
             for (function, stated) in (0u32..).zip(&unit.dies.functions) {
                 let item = u32::try_from(self.function_ids.len()).unwrap_or(u32::MAX);
                 self.function_ids.push(FunctionId { unit: number, function });
@@ -100,6 +121,7 @@ impl<'a, 'd> Facts<'a, 'd> {
         }
         self.functions = Intervals::new(functions);
         self.sequences = Intervals::new(sequences);
+        self.sequences_of_parts = Intervals::new(of_parts);
     }
 
     fn resolve_statements(&mut self) {
@@ -119,6 +141,13 @@ impl<'a, 'd> Facts<'a, 'd> {
         let number = self.units.partition_point(|unit| unit.offset <= die).checked_sub(1)?;
         Some((u32::try_from(number).ok()?, self.units.get(number)?))
     }
+}
+
+fn has_zdebug(file: &[u8]) -> bool {
+    let is_such = |section: object::Section<'_, '_>| {
+        section.name_bytes().is_ok_and(|name| name.starts_with(b".zdebug_"))
+    };
+    object::File::parse(file).is_ok_and(|file| file.sections().any(is_such))
 }
 
 /// Headers of the units that may hold code or names; an error ends the list, as nothing says where the next one begins.

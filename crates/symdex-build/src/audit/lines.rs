@@ -17,8 +17,11 @@ pub(super) struct Lines {
     /// The rows of each sequence whose code is in the image, by number: sorted by address, in program order where addresses are
     /// equal.
     pub(super) sequences: Vec<std::ops::Range<usize>>,
-    /// The sequences in which a set_address goes backwards.
+    /// The sequences in which a set_address goes backwards, and those behind such ones: where it is taken for the mark of dropped
+    /// code, the end of the sequence is dropped too.
     pub(super) backward: Vec<u32>,
+    /// Whether the last sequence so far goes backwards.
+    last_is_backward: bool,
     /// From the lowest row of each sequence to its end_sequence row, or to the end of the section.
     pub(super) by_address: Intervals,
     /// The end_sequence rows of `sequences`, sorted by address, in program order where addresses are equal.
@@ -69,6 +72,7 @@ impl Lines {
     /// Adds a sequence if its code is in the image; which addresses it covers then.
     fn add(&mut self, sequence: RawSequence, image: &Image<'_>) -> Option<Interval> {
         let RawSequence { mut rows, end, overflow, is_backward } = sequence;
+        let is_backward = std::mem::replace(&mut self.last_is_backward, is_backward) || is_backward;
         self.addresses.extend(rows.iter().chain([&end]).map(|row| row.address));
         rows.sort_by_key(|row| row.address);
         let lowest = rows.first()?.address;

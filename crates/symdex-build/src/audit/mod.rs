@@ -19,7 +19,9 @@ mod names;
 mod peers;
 mod report;
 mod rows;
+mod symbol_table;
 mod symbols;
+mod unwound;
 
 use std::borrow::Cow;
 
@@ -90,6 +92,7 @@ pub fn audit_with<B: AsRef<[u8]> + Sync>(
         |(number, batch): (usize, &&[u64])| compare_batch(&facts, index, options, batch, next(number));
     let compared: Vec<Result<AuditReport, Error>> = batches.par_iter().enumerate().map(compare).collect();
     let mut report = AuditReport { coverage: own_coverage(image, index)?, ..AuditReport::default() };
+    report.wrong_symbols.extend(symbol_table::difference(image, &facts.table));
     for batch in compared {
         report.add(batch?);
     }

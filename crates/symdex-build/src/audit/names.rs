@@ -148,11 +148,11 @@ fn link<'d>(facts: &Facts<'_, 'd>, die: usize) -> Option<(Link<'d>, Option<usize
 }
 
 impl<'d> Facts<'_, 'd> {
-    /// The symbol that stands at exactly this image offset; `None` where several do.
+    /// The name of the symbol table for the function at exactly this image offset; `None` where it has several.
     pub(super) fn symbol_at_entry(&self, offset: u64) -> Option<&'d [u8]> {
-        let symbols = &self.image.symbols;
-        let symbol = symbols.binary_search_by_key(&offset, |symbol| symbol.start).ok();
-        symbol.and_then(|symbol| symbols[symbol].only_name())
+        let function = self.table.binary_search_by_key(&offset, |function| function.start).ok();
+        let function = function.map(|function| &self.table[function]);
+        function.filter(|function| function.is_only_name).and_then(|function| function.name)
     }
 
     /// The name as text.

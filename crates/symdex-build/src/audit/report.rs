@@ -30,6 +30,8 @@ pub struct AuditReport {
     pub wrong_len: u64,
     /// The first differences that nothing explains, in address order.
     pub unexplained: Vec<Difference>,
+    /// Slices whose symbol table the builder reads otherwise than the rules, and the first function that differs.
+    pub wrong_symbols: Vec<String>,
     /// How much code has answers; nothing where not all addresses were compared.
     pub coverage: Coverage,
 }
@@ -126,6 +128,8 @@ impl AuditReport {
         if self.wrong_len != 0 {
             failures.push(format!("{} answers are not those of the debug file", self.wrong_len));
         }
+        let of_symbols = |wrong: &String| format!("the symbol table is read otherwise: {wrong}");
+        failures.extend(self.wrong_symbols.iter().map(of_symbols));
         let Coverage { ours, ours_function, expected, expected_function, .. } = self.coverage;
         if (ours, ours_function) != (expected, expected_function) {
             failures.push(format!(
@@ -172,6 +176,7 @@ impl AuditReport {
         for (peer, theirs) in higher.peers {
             self.peer(peer).add(theirs);
         }
+        self.wrong_symbols.extend(higher.wrong_symbols);
         self.coverage.add(higher.coverage);
     }
 }

@@ -1,18 +1,21 @@
 //! The symbol table as llvm-symbolizer reads it.
 
-use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
+use object::read::macho::Nlist;
+use object::{File, Object as _, ObjectSection as _, ObjectSymbol as _, SymbolFlags, SymbolSection, elf};
 
 /// An entry of the symbol table, whatever it stands for.
 pub(super) struct Symbol<'d> {
     pub(super) svma: u64,
-    /// How far llvm-symbolizer extends it: to the symbol behind it in its section or to the section's end, else to what comes
-    /// first in the next section. 0 stands for no end.
+    /// How far it reaches; 0 stands for no end. In ELF the symbol states it. In Mach-O llvm-symbolizer extends it to the symbol behind
+    /// it in its section or to the section's end, else to what comes first in the next section.
     pub(super) size: u64,
-    /// Whether that is the end of its section, and too early: llvm-symbolizer lets no section be longer than the file, though the
-    /// code of a dSYM is not in it.
+    /// Whether that is too early: llvm-symbolizer lets no section be longer than the file, though the code of a dSYM is not in it, and
+    /// takes the values of stabs, which may be sizes, for addresses.
     pub(super) is_cut_short: bool,
     /// Without Mach-O's underscore.
     pub(super) name: &'d [u8],
+    /// The source file that the symbol table has before it, for a local symbol of ELF.
+    pub(super) file: Option<&'d [u8]>,
 }
 
 /// What stands at an address of a section.
@@ -22,12 +25,72 @@ enum Entry<'d> {
     End {
         is_cut_short: bool,
     },
+    /// Information for debuggers, whose value may be an address.
+    Stab,
 }
 
-/// The symbols of `bytes`, a Mach-O file, sorted by address; none where it cannot be read.
+/// The symbols of `bytes`, sorted by address; none where it cannot be read.
 pub(super) fn read(bytes: &[u8]) -> Vec<Symbol<'_>> {
-    let Ok(file) = object::File::parse(bytes) else { return Vec::new() };
-    let file_size = bytes.len() as u64;
+    match File::parse(bytes) {
+        Ok(file @ (File::Elf32(_) | File::Elf64(_))) => of_elf(&file),
+        Ok(file) => of_macho(&file, bytes.len() as u64),
+        Err(_) => Vec::new(),
+    }
+}
+
+/// One symbol for each address: the longest, of those the last. `.dynsym` counts where there is no `.symtab`.
+fn of_elf<'d>(file: &File<'d>) -> Vec<Symbol<'d>> {
+    let mut table: Vec<_> = file.symbols().collect();
+    if table.is_empty() {
+        table = file.dynamic_symbols().collect();
+    }
+    let mut symbols = Vec::new();
+    let mut source = None;
+    for symbol in table {
+        let (Ok(name), SymbolFlags::Elf { st_info, .. }) = (symbol.name_bytes(), symbol.flags()) else {
+            continue;
+        };
+        if st_info.st_type() == elf::STT_FILE {
+            source = Some(name);
+        }
+        let counts = [elf::STT_NOTYPE, elf::STT_FUNC, elf::STT_OBJECT, elf::STT_GNU_IFUNC]
+            .contains(&st_info.st_type());
+        if !counts
+            || !matches!(symbol.section(), SymbolSection::Section(_))
+            || says_what_bytes_are(file, name)
+        {
+            continue;
+        }
+        let is_arm = file.architecture() == object::Architecture::Arm;
+        let thumb = is_arm && st_info.st_type() == elf::STT_FUNC && symbol.address() % 2 == 1;
+        let svma = symbol.address() - u64::from(thumb);
+        let source = source.filter(|_| st_info.st_bind() == elf::STB_LOCAL);
+        symbols.push(Symbol { svma, size: symbol.size(), is_cut_short: false, name, file: source });
+    }
+    symbols.sort_by_key(|symbol| (symbol.svma, symbol.size));
+    symbols.dedup_by(|next, last| {
+        let same = next.svma == last.svma;
+        if same {
+            std::mem::swap(next, last);
+        }
+        same
+    });
+    symbols
+}
+
+/// Whether a symbol of this name is none to llvm-symbolizer.
+fn says_what_bytes_are(file: &File<'_>, name: &[u8]) -> bool {
+    let begins_so: &[&[u8]] = match file.architecture() {
+        object::Architecture::Aarch64 => &[b"$d", b"$x"],
+        object::Architecture::Arm => &[b"$d", b"$t", b"$a"],
+        object::Architecture::Riscv32 | object::Architecture::Riscv64 => &[b"$d", b"$x"],
+        _ => &[],
+    };
+    let is_machine_with_such = !begins_so.is_empty() && file.architecture() != object::Architecture::Aarch64;
+    begins_so.iter().any(|begin| name.starts_with(begin)) || is_machine_with_such && name.is_empty()
+}
+
+fn of_macho<'d>(file: &File<'d>, file_size: u64) -> Vec<Symbol<'d>> {
     let mut entries: Vec<(usize, u64, Entry<'_>)> = Vec::new();
     for symbol in file.symbols() {
         if let (Some(section), Ok(name)) = (symbol.section_index(), symbol.name_bytes()) {
@@ -35,6 +98,7 @@ pub(super) fn read(bytes: &[u8]) -> Vec<Symbol<'_>> {
             entries.push((section.0, symbol.address(), Entry::Symbol(name)));
         }
     }
+    entries.extend(stabs(file).into_iter().map(|(section, value)| (section, value, Entry::Stab)));
     for section in file.sections() {
         let in_file = section.file_range().map_or(u64::MAX, |(offset, _)| file_size.saturating_sub(offset));
         let end = section.address().wrapping_add(section.size().min(in_file));
@@ -51,13 +115,33 @@ pub(super) fn read(bytes: &[u8]) -> Vec<Symbol<'_>> {
         }
         if let Entry::Symbol(name) = entry {
             let (end_section, end, end_entry) = &entries[next];
-            let is_cut_short =
-                end_section == section && matches!(end_entry, Entry::End { is_cut_short: true });
-            symbols.push(Symbol { svma: *svma, size: end.wrapping_sub(*svma), is_cut_short, name });
+            let is_cut_short = end_section == section
+                && matches!(end_entry, Entry::End { is_cut_short: true } | Entry::Stab);
+            symbols.push(Symbol {
+                svma: *svma,
+                size: end.wrapping_sub(*svma),
+                is_cut_short,
+                name,
+                file: None,
+            });
         }
     }
     symbols.sort_by_key(|symbol| symbol.svma);
     symbols
+}
+
+/// Section and value of each symbol that is for debuggers.
+fn stabs(file: &File<'_>) -> Vec<(usize, u64)> {
+    match file {
+        File::MachO32(file) => stabs_of(file.macho_symbol_table().iter(), file.endian()),
+        File::MachO64(file) => stabs_of(file.macho_symbol_table().iter(), file.endian()),
+        _ => Vec::new(),
+    }
+}
+
+fn stabs_of<'d, N: Nlist + 'd>(symbols: impl Iterator<Item = &'d N>, endian: N::Endian) -> Vec<(usize, u64)> {
+    let stabs = symbols.filter(|symbol| symbol.is_stab());
+    stabs.map(|symbol| (symbol.n_sect().into(), symbol.n_value(endian).into())).collect()
 }
 
 /// The symbols that llvm-symbolizer may take for `svma`: the last ones up to it.
@@ -72,6 +156,7 @@ pub(super) fn symbols_at<'s, 'd>(
 /// Whether llvm-symbolizer finds no symbol for `svma` because it ends the function that starts at `start` where the file ends.
 pub(super) fn is_cut_short(symbols: &[Symbol<'_>], start: u64, svma: u64) -> bool {
     symbols_at(symbols, svma).next().is_none()
+        && last_symbols(symbols, svma).next().is_some()
         && last_symbols(symbols, svma).all(|symbol| symbol.svma == start && symbol.is_cut_short)
 }
 
@@ -96,6 +181,7 @@ mod tests {
             size,
             is_cut_short: false,
             name: name.as_bytes(),
+            file: None,
         };
         let symbols: Vec<_> = [(16, 8, "f"), (24, 8, "g"), (24, 8, "h"), (40, 0, "i")].map(symbol).into();
         let names = |svma| {

@@ -70,9 +70,12 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
     let mut dwarf = file.dwarf(|id| Some(id.name()), companions)?;
     let aranges = dwarf.debug_aranges;
     let mut starts = symbols::elf::starts(file, base, arch.is_arm32())?;
-    let mut missing = Vec::new();
+    let (mut files, mut missing) = (vec![file.bytes], Vec::new());
     match file.mini_debug_info(companions) {
-        Ok(Some(mini)) => starts.extend(symbols::elf::named_starts(&mini, base, arch.is_arm32())?),
+        Ok(Some(mini)) => {
+            starts.extend(symbols::elf::named_starts(&mini, base, arch.is_arm32())?);
+            files.push(mini.bytes);
+        }
         Ok(None) => {}
         Err(why) => missing.push(format!("the symbols in .gnu_debugdata cannot be read: {why}")),
     }
@@ -89,9 +92,9 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
     let symbols = symbols::functions(&mut starts, &info.executable);
     let sup_size = supplementary::add(&mut dwarf, file, path, companions, &mut missing);
     let (splits, split_size) = split::find(&dwarf, file, path, companions, &mut missing);
-    let (bytes, dwarf) = (file.bytes, Arc::new(dwarf));
-    let debug_size = bytes.len() as u64 + sup_size + split_size;
-    Ok(Image { info, debug_size, bytes, dwarf, splits, aranges, starts, symbols, symbol_map: None, missing })
+    let dwarf = Arc::new(dwarf);
+    let debug_size = file.bytes.len() as u64 + sup_size + split_size;
+    Ok(Image { info, debug_size, files, dwarf, splits, aranges, starts, symbols, symbol_map: None, missing })
 }
 
 fn malformed<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> Error {

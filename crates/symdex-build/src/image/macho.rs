@@ -144,7 +144,8 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
     }
     let aranges = gimli::DebugAranges::new(aranges, LittleEndian);
     let missing = cached.map(CachedImage::missing).unwrap_or_default();
-    Ok(Image { info, debug_size, bytes, dwarf, splits, aranges, starts, symbols, symbol_map: None, missing })
+    let files = if cached.is_some() { Vec::new() } else { vec![bytes] };
+    Ok(Image { info, debug_size, files, dwarf, splits, aranges, starts, symbols, symbol_map: None, missing })
 }
 
 /// What the load commands in `bytes`, a Mach-O file, say.

@@ -38,8 +38,8 @@ pub struct Image<'d> {
     /// Bytes of the slice, and of the files that its debug information refers to; of an image in a shared cache, those of its load
     /// commands, symbols and their names.
     pub debug_size: u64,
-    /// The slice itself; of an image in a shared cache, its load commands.
-    pub(crate) bytes: &'d [u8],
+    /// The slice itself, and then the other files that the image was joined of; none for an image in a shared cache.
+    pub(crate) files: Vec<&'d [u8]>,
     /// The debug information, with every section the slice has, and with the supplementary file that it refers to, if any.
     pub dwarf: Arc<gimli::Dwarf<Reader<'d>>>,
     /// Units whose better part is in other files.
@@ -114,8 +114,7 @@ impl<'d> Image<'d> {
     pub fn with(mut self, other: Self) -> Self {
         let size = |image: &Self| image.dwarf.debug_info.reader().len();
         if size(&other) > size(&self) {
-            (self.dwarf, self.splits) = (other.dwarf, other.splits);
-            (self.aranges, self.bytes) = (other.aranges, other.bytes);
+            (self.dwarf, self.splits, self.aranges) = (other.dwarf, other.splits, other.aranges);
             // What the file without debug information missed is found.
             self.missing = other.missing;
         } else if !self.has_dwarf() {
@@ -125,6 +124,7 @@ impl<'d> Image<'d> {
             self.info.image_name = other.info.image_name;
         }
         self.debug_size += other.debug_size;
+        self.files.extend(other.files);
         self.starts.extend(other.starts);
         self.symbols = symbols::functions(&mut self.starts, &self.info.executable);
         self

@@ -21,7 +21,9 @@ pub(crate) fn starts<'d, Header: FileHeader<Endian = Little>>(
 ) -> Result<Vec<Start<'d>>, Error> {
     let mut starts = named_starts(file, base, thumb)?;
     unwound(file, base, &mut starts);
-    unwound_on_arm(file, base, &mut starts);
+    if thumb {
+        unwound_on_arm(file, base, &mut starts);
+    }
     Ok(starts)
 }
 
@@ -115,7 +117,8 @@ fn unwound<Header: FileHeader<Endian = Little>>(
 }
 
 /// Appends the functions of `.ARM.exidx`: its entries are two words, of which the first leads to where a function begins, as a
-/// distance from itself in the low 31 bits (Exception handling ABI for the Arm architecture, 6).
+/// distance from itself in the low 31 bits (Exception handling ABI for the Arm architecture, 6). The number of the section's type
+/// means `.eh_frame` on x86.
 fn unwound_on_arm<Header: FileHeader<Endian = Little>>(
     file: &ElfFile<'_, Header>,
     base: u64,

@@ -67,7 +67,7 @@ pub(crate) fn functions<'d>(
         let stated = |named: bool| {
             let ends =
                 group.iter().filter(|start| start.name.is_some() == named).filter_map(|start| start.end);
-            ends.filter(|end| *end > start).max()
+            ends.filter(|end| *end > start).max().map(|end| end.min(section_end))
         };
         let next = groups.peek().map_or(section_end, |next| next[0].start);
         unwind_end = stated(false).unwrap_or(0).max(unwind_end);

@@ -106,6 +106,12 @@ impl Unit {
         self.root(dw::DW_AT_language, Value::Number(language.0.into()))
     }
 
+    /// A partial unit, which others import.
+    pub(crate) fn partial(mut self) -> Self {
+        self.die.tag = dw::DW_TAG_partial_unit;
+        self
+    }
+
     /// Takes the line program of an earlier unit, by number.
     pub(crate) fn lines_of(self, unit: usize) -> Self {
         Self { lines_of: Some(unit), ..self }
