@@ -57,7 +57,7 @@ fn trap_28_a_symbol_without_a_size_reaches_to_the_next_one() {
 }
 
 #[test]
-fn trap_4_symbols_in_symbols_hide_them_and_no_more() {
+fn trap_04_symbols_in_symbols_hide_them_and_no_more() {
     let elf = of(&[function("outer", 0x1000, 0x100), function("inner", 0x1040, 0x10)]);
     assert_eq!(symbols(&elf), ["1000..1040 outer", "1040..1050 inner", "1050..1100 outer"]);
 }
@@ -100,7 +100,7 @@ fn trap_28_thumb_functions_begin_at_even_addresses_and_mapping_symbols_name_noth
 }
 
 #[test]
-fn trap_8_parts_of_functions_keep_their_own_names() {
+fn trap_08_parts_of_functions_keep_their_own_names() {
     let elf = of(&[
         function("f", 0x1000, 0x10),
         function("f.cold", 0x1100, 0x10),
@@ -110,7 +110,7 @@ fn trap_8_parts_of_functions_keep_their_own_names() {
 }
 
 #[test]
-fn trap_5_of_names_at_one_address_the_same_one_counts_in_any_order() {
+fn trap_05_of_names_at_one_address_the_same_one_counts_in_any_order() {
     let mut all = vec![
         function("local", 0x1000, 0x10).binding(elf::STB_LOCAL),
         function("weak", 0x1000, 0x10).binding(elf::STB_WEAK),

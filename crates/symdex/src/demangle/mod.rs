@@ -140,6 +140,39 @@ mod tests {
     }
 
     #[test]
+    fn trap_32_parts_and_copies_of_swift_functions_have_their_names() {
+        assert_demangled(&[
+            // The simplified form says nothing of being resumed, or merged with others.
+            ("$s4Demo4loadyyYaFTQ0_", "load()"),
+            ("$s4Demo4loadyyYaFTY1_", "load()"),
+            ("$s4Demo6WidgetC4moveyySiFTm", "Widget.move(_:)"),
+            ("$s4Demo6WidgetVWOh", "outlined destroy of Widget"),
+        ]);
+    }
+
+    /// Each parameter is a pair of the one before, so that the text doubles with each few bytes of the name.
+    #[test]
+    fn trap_33_names_that_stand_for_too_much_text_are_cut_where_it_shows() {
+        let pairs = (0..40).map(|number| {
+            let digits = |n: u32| char::from_digit(n, 36).map(|digit| digit.to_ascii_uppercase());
+            let last = [number / 36, number % 36].map(|n| digits(n).unwrap_or_default());
+            let last = if number < 36 { last[1].to_string() } else { last.iter().collect() };
+            format!("S_IS{last}_S{last}_E")
+        });
+        let name = format!("_Z1f4pairIiiE{}", pairs.collect::<String>());
+        let text = demangle(name.as_bytes());
+        assert!(
+            name.len() < 600 && text.starts_with("f(pair<int, int>, pair<pair<int, int>, pair<int, int>"),
+            "{text}"
+        );
+        assert!(text.len() <= MAX_SIZE && text.ends_with(CUT), "{} bytes", text.len());
+        // A name that is too long itself is cut as it is.
+        let long = "a".repeat(MAX_SIZE + 1);
+        let text = demangle(long.as_bytes());
+        assert!(text.len() <= MAX_SIZE && text.ends_with(CUT), "{} bytes", text.len());
+    }
+
+    #[test]
     fn swift_names_of_before_swift_4_read_like_todays() {
         assert_demangled(&[
             ("_TFC4Demo6Widget4movefT2toSi5aboutSS_T_", "Widget.move(to:about:)"),
