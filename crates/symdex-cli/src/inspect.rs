@@ -16,8 +16,8 @@ pub(crate) struct Args {
     /// An index file, or a folder of indexes together with --id
     #[arg(value_name = "INDEX")]
     index: PathBuf,
-    /// The image whose index in the folder is wanted: its UUID, with or without dashes
-    #[arg(long, value_name = "UUID")]
+    /// The image whose index in the folder is wanted: its UUID, with or without dashes, or its build id
+    #[arg(long, value_name = "ID")]
     id: Option<ImageId>,
     /// Print the ranges of chunk N and what each answers under both line policies
     #[arg(long, value_name = "N")]

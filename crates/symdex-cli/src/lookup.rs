@@ -25,8 +25,8 @@ pub(crate) struct Args {
     /// Addresses; none: standard input, one per line
     #[arg(value_name = "ADDR")]
     addresses: Vec<String>,
-    /// The image whose index in the folder is wanted: its UUID, with or without dashes
-    #[arg(long, value_name = "UUID")]
+    /// The image whose index in the folder is wanted: its UUID, with or without dashes, or its build id
+    #[arg(long, value_name = "ID")]
     id: Option<ImageId>,
     /// Addresses are those of a process that had loaded the image at ADDR
     #[arg(long, value_name = "ADDR", value_parser = number::parse_address, conflicts_with = "svma")]

@@ -18,8 +18,8 @@ pub(crate) struct Args {
     /// An index file, or a folder of indexes together with --id
     #[arg(value_name = "INDEX")]
     index: PathBuf,
-    /// The image whose index in the folder is wanted: its UUID, with or without dashes
-    #[arg(long, value_name = "UUID")]
+    /// The image whose index in the folder is wanted: its UUID, with or without dashes, or its build id
+    #[arg(long, value_name = "ID")]
     id: Option<ImageId>,
     /// Compare every answer with this debug file (a dSYM, an ELF file) or, where the image is in several files, with the folder of them
     #[arg(long, value_name = "DEBUGFILE")]

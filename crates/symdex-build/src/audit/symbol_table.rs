@@ -104,7 +104,9 @@ pub(super) fn difference(image: &Image<'_>, table: &[TableFunction<'_>]) -> Opti
     let at = differ.or(longer)?;
     let text = |function: Option<&TableFunction<'_>>| match function {
         Some(TableFunction { start, end, name, is_only_name }) => {
-            let name = String::from_utf8_lossy(name.unwrap_or(b"-"));
+            // Enough to find it by; a hostile one may be as long as the file.
+            let name = name.unwrap_or(b"-");
+            let name = String::from_utf8_lossy(&name[..name.len().min(400)]);
             let others = if *is_only_name { "" } else { " and others" };
             format!("{name}{others} [{start:#x}, {end:#x})")
         }

@@ -29,8 +29,8 @@ pub(crate) struct Args {
     /// -arch: which architecture's slice of the file to look in
     #[arg(long, value_name = "ARCH")]
     arch: Option<String>,
-    /// The image that is wanted, where FILE is a folder: its UUID, with or without dashes
-    #[arg(long, value_name = "UUID")]
+    /// The image that is wanted, where FILE is a folder: its UUID, with or without dashes, or its build id
+    #[arg(long, value_name = "ID")]
     id: Option<ImageId>,
     #[command(flatten)]
     basis: Basis,

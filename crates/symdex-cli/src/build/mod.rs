@@ -23,8 +23,8 @@ use crate::progress::Progress;
 
 /// Make an index of every image in debug files
 ///
-/// INPUT is a .dSYM bundle, the DWARF file inside one, another Mach-O file (thin or universal), or a folder or .xcarchive that
-/// holds several; folders are searched. Each image, that is each architecture of each file, becomes one index, named by the
+/// INPUT is a .dSYM bundle, the DWARF file inside one, another Mach-O file (thin or universal), an ELF file (an executable, a
+/// library, a .debug file), or a folder or .xcarchive that holds several; folders are searched. Each image, that is each architecture of each file, becomes one index, named by the
 /// image's id: DIR/0c37c502aba03641a08f84c794684f36.symdex.
 ///
 /// Where one image is in several of the files, its stripped binary and its debug file say, the index has the symbols of all.
@@ -71,6 +71,8 @@ Examples:
   symdex build MyApp.xcarchive other/dSYMs -o indexes --jobs 8
   symdex build MyApp.app.dSYM --arch arm64 --json | jq .index
   symdex build MyApp.xcarchive --symbol-map MyApp.xcarchive/BCSymbolMaps
+  symdex build libapp.so symbols/libapp.so.debug -o indexes
+  symdex build /usr/lib --debug-dir /usr/lib/debug -o indexes
 
 A debug file that cannot be read is reported on standard error, the others are still built, and the exit code tells:
 4 damaged, 6 not a debug file, 5 missing, 1 not written or not right, 3 no such architecture (the first of these that
