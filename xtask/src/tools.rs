@@ -4,7 +4,6 @@
 //! ours and the linker leaves undefined symbols to dyld.
 
 use std::ffi::OsStr;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -43,7 +42,7 @@ impl Tools {
     /// # Errors
     /// A scratch folder that cannot be written.
     pub(crate) fn put_on_path(&self, tool: &str, name: &str) -> Result<()> {
-        Ok(symlink(self.bin.join(tool), self.scratch.join(PATH).join(name))?)
+        Ok(link(&self.bin.join(tool), &self.scratch.join(PATH).join(name))?)
     }
 
     /// A command that runs `tool` in `folder`.
@@ -97,4 +96,11 @@ impl Tools {
     pub(crate) fn private_folders(&self) -> Vec<String> {
         [&self.bin, &self.scratch].iter().map(|folder| folder.display().to_string()).collect()
     }
+}
+/// Makes `link` stand for `file`: as a copy where links need a privilege.
+pub(crate) fn link(file: &Path, link: &Path) -> std::io::Result<()> {
+    #[cfg(unix)]
+    return std::os::unix::fs::symlink(file, link);
+    #[cfg(not(unix))]
+    return std::fs::copy(file, link).map(|_| ());
 }

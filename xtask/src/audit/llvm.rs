@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, BufRead, BufReader, BufWriter, Read as _, Write as _};
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
@@ -58,7 +57,7 @@ impl LlvmSymbolizer {
         let mut hasher = DefaultHasher::new();
         file.hash(&mut hasher);
         let link = self.links.path().join(hasher.finish().to_string());
-        match symlink(&file, &link) {
+        match crate::tools::link(&file, &link) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
             _ => Ok(link),
         }

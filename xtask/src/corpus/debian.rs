@@ -2,13 +2,13 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use walkdir::{DirEntry, WalkDir};
 
 use super::host::{self, words};
+use crate::tools;
 
 const HOST: [host::Program; 2] = [("apt-get", "apt"), ("dpkg-deb", "dpkg")];
 
@@ -63,7 +63,7 @@ fn link_installed(folder: &str, out: &Path) -> Result<usize> {
         if entry.file_type().is_file() && is_image(entry.path()) {
             let target = out.join(entry.path().strip_prefix("/")?);
             std::fs::create_dir_all(target.parent().context("a folder")?)?;
-            symlink(entry.path(), &target).with_context(|| target.display().to_string())?;
+            tools::link(&entry.path(), &target).with_context(|| target.display().to_string())?;
             linked += 1;
         }
     }
