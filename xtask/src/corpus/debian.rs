@@ -63,7 +63,7 @@ fn link_installed(folder: &str, out: &Path) -> Result<usize> {
         if entry.file_type().is_file() && is_image(entry.path()) {
             let target = out.join(entry.path().strip_prefix("/")?);
             std::fs::create_dir_all(target.parent().context("a folder")?)?;
-            tools::link(&entry.path(), &target).with_context(|| target.display().to_string())?;
+            tools::link(entry.path(), &target).with_context(|| target.display().to_string())?;
             linked += 1;
         }
     }
