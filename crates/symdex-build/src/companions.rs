@@ -1,7 +1,8 @@
 //! What images need beside the bytes of their own file, and where it is searched.
 
+use std::ffi::OsStr;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use memmap2::Mmap;
 use symdex::ImageId;
@@ -31,6 +32,29 @@ impl Companions {
         self.buffers.alloc(bytes)
     }
 
+    /// Those of `paths`, as the file at `file` names them, that may be opened: they lie in its folder, in a debug folder, or in a
+    /// folder `.dwz` that is beside one above it. Links apart, that is: they are whoever's who keeps the folder.
+    ///
+    /// Debug files are uploads, and theirs could name any other file: of another user, or on another machine.
+    pub(crate) fn within(&self, file: &Path, paths: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
+        let folder = file.parent().and_then(normal);
+        let roots: Vec<PathBuf> = self.debug_dirs.iter().filter_map(|folder| normal(folder)).collect();
+        let may_be_opened = |path: &PathBuf| {
+            let in_dwz = || path.ancestors().find(|folder| folder.file_name() == Some(OsStr::new(".dwz")));
+            roots.iter().chain(&folder).any(|root| path.starts_with(root))
+                || folder
+                    .as_ref()
+                    .zip(in_dwz())
+                    .is_some_and(|(folder, dwz)| dwz.parent().is_some_and(|above| folder.starts_with(above)))
+        };
+        paths.into_iter().filter_map(|path| normal(&path)).filter(may_be_opened).collect()
+    }
+
+    /// The debug folders.
+    pub(crate) fn debug_dirs(&self) -> impl Iterator<Item = &Path> {
+        self.debug_dirs.iter().map(PathBuf::as_path)
+    }
+
     /// The bytes of the file at `path`.
     pub(crate) fn open(&self, path: &Path) -> io::Result<&[u8]> {
         Ok(self.maps.alloc(symdex::map_file(path)?))
@@ -46,11 +70,6 @@ impl Companions {
         self.debug_dirs.iter().filter_map(in_folder)
     }
 
-    /// Where a file may be that has this path below a debug folder.
-    pub(crate) fn below_debug_dirs(&self, path: &Path) -> impl Iterator<Item = PathBuf> {
-        self.debug_dirs.iter().map(move |folder| folder.join(path))
-    }
-
     /// Where a file called `name` that `file` refers to may be: beside it, in `.debug` beside it, and below each debug folder in
     /// the same path.
     pub(crate) fn by_name(&self, file: &Path, name: &Path) -> impl Iterator<Item = PathBuf> {
@@ -59,10 +78,41 @@ impl Companions {
         let beside = [folder.join(name), folder.join(".debug").join(name)];
         // The path without what makes it absolute: a root, on Windows a drive.
         let below: PathBuf =
-            absolute.components().filter(|part| matches!(part, std::path::Component::Normal(_))).collect();
+            absolute.components().filter(|part| matches!(part, Component::Normal(_))).collect();
         let below = below.join(name);
         beside.into_iter().chain(self.debug_dirs.iter().map(move |folder| folder.join(&below)))
     }
+}
+
+/// A path as debug information has it; `None` where it is longer than any path, as damaged ones may be.
+pub(crate) fn path_of(name: &[u8]) -> Option<PathBuf> {
+    /// Of Linux; macOS allows a quarter.
+    const LONGEST: usize = 4096;
+    (name.len() <= LONGEST).then(|| PathBuf::from(String::from_utf8_lossy(name).into_owned()))
+}
+
+/// The beginning of a name from a debug file, as messages show it: the name may be as long as the file.
+pub(crate) fn shown(name: &[u8]) -> String {
+    const LONGEST: usize = 300;
+    match name.get(..LONGEST) {
+        Some(beginning) if name.len() > LONGEST => format!("{}...", String::from_utf8_lossy(beginning)),
+        _ => String::from_utf8_lossy(name).into_owned(),
+    }
+}
+
+/// The path from the root on, without `.` and `..`: what it says, whatever is there.
+fn normal(path: &Path) -> Option<PathBuf> {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let mut normal = PathBuf::new();
+    for part in std::path::absolute(path).ok()?.components() {
+        match part {
+            Component::CurDir => {}
+            // There is nothing above the root.
+            Component::ParentDir => _ = normal.pop(),
+            part => normal.push(part),
+        }
+    }
+    Some(normal)
 }
 
 impl std::fmt::Debug for Companions {
@@ -80,6 +130,31 @@ impl std::fmt::Debug for Companions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn files_elsewhere_are_not_opened_because_a_debug_file_names_them() {
+        let companions = Companions::new(vec!["/debug/".into()]);
+        let within =
+            |path: &str| companions.within(Path::new("/up/x/../load/liba.so"), [PathBuf::from(path)]);
+        for inside in ["/up/load/a.dwo", "/debug/a", "/up/.dwz/a", "/.dwz/a"] {
+            assert_eq!(within(inside), [Path::new(inside)]);
+        }
+        assert_eq!(within("/up/load/../../up/load/./obj//a.dwo"), [Path::new("/up/load/obj/a.dwo")]);
+        for outside in
+            ["/etc/passwd", "/up/loader/a", "/up/load/../a", "/debug/../a", "/a/.dwz/a", "/../a", "a"]
+        {
+            assert_eq!(within(outside), [""; 0].map(PathBuf::from), "{outside}");
+        }
+        let beside = Companions::default().within(Path::new("liba.so"), ["./obj/a.dwo".into()]);
+        assert_eq!(beside, [std::env::current_dir().expect("a folder").join("obj/a.dwo")]);
+    }
+
+    #[test]
+    fn names_without_end_are_cut() {
+        assert!(path_of(&[b'a'; 4097]).is_none());
+        assert_eq!((shown(&[b'a'; 300]).len(), shown(&[b'a'; 9000]).len()), (300, 303));
+    }
 
     #[test]
     fn files_are_searched_by_build_id_and_by_name() {

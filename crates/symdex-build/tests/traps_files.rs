@@ -146,14 +146,14 @@ fn trap_17_what_dwz_moved_to_a_supplementary_file_is_found() {
     let link = |name: &str| [name.as_bytes(), &[0], &id].concat();
     let file = referring(dw::DW_FORM_GNU_ref_alt, dw::DW_FORM_GNU_strp_alt);
 
-    write(&path, &file.clone().section(".gnu_debugaltlink", link("../dwz/common")));
+    write(&path, &file.clone().section(".gnu_debugaltlink", link(".dwz/../../.dwz/common")));
     let missing = found(&path, &Companions::default());
     assert_eq!(missing.0[0], "1000..1010 - a.c:5");
     let id_text = "09".repeat(20);
-    assert!(missing.1[0].contains("the supplementary file ../dwz/common"), "{missing:?}");
+    assert!(missing.1[0].contains("the supplementary file .dwz/../../.dwz/common"), "{missing:?}");
     assert!(missing.1[0].contains(&id_text), "{missing:?}");
 
-    let at = folder.path().join("dwz/common");
+    let at = folder.path().join(".dwz/common");
     write(&at, &Elf { build_id: Some(vec![8; 20]), ..sup.clone() });
     let wrong = found(&path, &Companions::default());
     assert_eq!(wrong.0, missing.0);
@@ -187,6 +187,41 @@ fn trap_17_supplementary_files_of_dwarf_5_are_found() {
         assert_eq!(all(&path), WITH_SUPPLEMENTARY);
         write(&path, &file.section(".debug_sup", debug_sup(0, b"common", b"other")));
         assert!(!found(&path, &Companions::default()).1.is_empty());
+    }
+}
+
+#[test]
+fn files_elsewhere_are_not_read_because_a_debug_file_names_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("up/liba.so");
+    let elsewhere = |name: &str| folder.path().join("elsewhere").join(name);
+    let sup = Elf { base: 0, build_id: Some(vec![9; 20]), code: None, ..Elf::default() };
+    let sup = sup.debug(debug_sections(&supplementary_units())).section(".debug_str", b"\0strung\0".to_vec());
+    write(&elsewhere("common"), &sup);
+    let split = split_unit(5, 0x1000, ID, 8).1;
+    write(&elsewhere("a.dwo"), &object(&[split]).section(".debug_rnglists.dwo", rnglists()));
+    let debug_dir = || Companions::new(vec![folder.path().into()]);
+
+    let absolute = |name: &str| elsewhere(name).to_string_lossy().into_owned();
+    let relative = |name: &str| format!("../up/../elsewhere/{name}");
+    for place in [&absolute as &dyn Fn(&str) -> String, &relative] {
+        let link = [place("common").as_bytes(), &[0], &[9; 20]].concat();
+        let referring = referring(dw::DW_FORM_GNU_ref_alt, dw::DW_FORM_GNU_strp_alt);
+        write(&path, &referring.section(".gnu_debugaltlink", link));
+        let (_, missing) = found(&path, &Companions::default());
+        assert!(missing[0].ends_with("is not found: give its folder with --debug-dir"), "{missing:?}");
+        assert_eq!(found(&path, &debug_dir()).1, [""; 0]);
+
+        let name = [place("a.dwo").as_bytes(), &[0]].concat();
+        let name = Value::Form(dw::DW_FORM_string, name);
+        let skeleton = split_unit(5, 0x1000, ID, 8).0.replace(dw::DW_AT_dwo_name, name);
+        // Without a folder of its own, the name counts from the debug file's.
+        let skeleton = skeleton.replace(dw::DW_AT_comp_dir, Value::Text(""));
+        write(&path, &image(&[skeleton]).section(".debug_addr", debug_addr(&[0x1000])));
+        let (answers, missing) = found(&path, &Companions::default());
+        assert_eq!(answers, of_skeleton(0x1000));
+        assert!(missing[0].ends_with("give its folder with --debug-dir"), "{missing:?}");
+        assert_eq!(found(&path, &debug_dir()).1, [""; 0]);
     }
 }
 
@@ -387,6 +422,43 @@ fn a_split_unit_belongs_to_one_skeleton() {
     }
     write(&folder.path().join("liba.so.dwp"), &package);
     assert_eq!(found(&path, &Companions::default()).0[0], "1000..1010 split a.c:5");
+}
+
+#[test]
+fn units_that_share_their_abbreviations_are_found_however_many_there_are() {
+    // As link-time optimisation writes them: one `.dwo` file, one table, and many units.
+    const COUNT: u64 = 2000;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("liba.so");
+    let of = |number: u64| split_unit(5, 0x1000, (number + 1).to_le_bytes(), 8);
+    write(
+        &path,
+        &image(&(0..COUNT).map(|number| of(number).0).collect::<Vec<_>>())
+            .section(".debug_addr", debug_addr(&[0x1000])),
+    );
+    let mut units = object(&[of(0).1]).section(".debug_rnglists.dwo", rnglists());
+    for section in &mut units.sections {
+        match section.name.as_str() {
+            // All refer to the table at 0, which is made as long as that of a real file.
+            ".debug_info.dwo" => {
+                let one = section.bytes.clone();
+                section.bytes =
+                    (1..=COUNT).flat_map(|id| [&one[..12], &id.to_le_bytes(), &one[20..]].concat()).collect();
+            }
+            ".debug_abbrev.dwo" => {
+                let declaration = |code: u32| {
+                    let code =
+                        [0x80 | code as u8 & 0x7f, 0x80 | (code >> 7) as u8 & 0x7f, (code >> 14) as u8];
+                    [&code[..], &[0x34, 0, 3, 8, 0, 0]].concat()
+                };
+                assert_eq!(section.bytes.pop(), Some(0));
+                section.bytes.extend((20_000..20_500).flat_map(declaration).chain([0]));
+            }
+            _ => {}
+        }
+    }
+    write(&folder.path().join("a.dwo"), &units);
+    assert_eq!(found(&path, &Companions::default()).1, [""; 0]);
 }
 
 #[test]

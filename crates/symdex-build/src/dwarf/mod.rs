@@ -10,6 +10,6 @@ mod skeletons;
 mod units;
 
 pub(crate) use ranges::{Piece, Rank, UnitRange, UnitRanges, unit_ranges};
-pub(crate) use roots::{Root, TableBudget, headers};
+pub(crate) use roots::{Root, TableReader, headers};
 pub(crate) use skeletons::{Skeleton, skeletons};
 pub(crate) use units::Units;

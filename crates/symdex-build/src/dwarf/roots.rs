@@ -37,14 +37,22 @@ pub(crate) fn offset_of(header: &UnitHeader<Reader<'_>>) -> usize {
     header.debug_info_offset().map_or(0, |offset| offset.0)
 }
 
-/// How many bytes of abbreviation tables may be read. Tables may overlap, so that a small file can state more of them than memory
-/// holds: once they have grown to a few times their section, the rest is left out, and so are their units.
-pub(crate) struct TableBudget(usize);
+/// Reads abbreviation tables, each once, however many units share it.
+///
+/// Tables may overlap, so that a small file can state more of them than memory holds: once they have grown to a few times their
+/// section, the rest is left out, and so are their units.
+pub(crate) struct TableReader {
+    /// How many bytes of tables may still be read.
+    left: usize,
+    /// By the place of the section, its size, and the table's offset in it: of a package each unit has a section of its own, or
+    /// one that it shares with others.
+    tables: FxHashMap<(usize, usize, usize), Arc<Abbreviations>>,
+}
 
-impl TableBudget {
+impl TableReader {
     /// For tables in a section, or a file, of `size` bytes.
     pub(crate) fn new(size: usize) -> Self {
-        Self(size.saturating_mul(4).saturating_add(1 << 20))
+        Self { left: size.saturating_mul(4).saturating_add(1 << 20), tables: FxHashMap::default() }
     }
 
     /// The table that the unit of `header` refers to.
@@ -53,14 +61,19 @@ impl TableBudget {
         dwarf: &Dwarf<Reader<'d>>,
         header: &UnitHeader<Reader<'d>>,
     ) -> Result<Arc<Abbreviations>, String> {
-        let section = dwarf.debug_abbrev.reader().slice();
-        // Damaged tables take time to read, too.
-        let table = section.get(header.debug_abbrev_offset().0..).unwrap_or_default();
-        self.0 -= table_size(table, self.0);
-        match self.0 {
-            0 => Err("its abbreviations overlap too many others".to_owned()),
-            _ => dwarf.abbreviations(header).map_err(|error| error.to_string()),
+        let (section, offset) = (dwarf.debug_abbrev.reader().slice(), header.debug_abbrev_offset().0);
+        let place = (section.as_ptr().addr(), section.len(), offset);
+        if let Some(table) = self.tables.get(&place) {
+            return Ok(Arc::clone(table));
         }
+        // Damaged tables take time to read, too.
+        self.left -= table_size(section.get(offset..).unwrap_or_default(), self.left);
+        if self.left == 0 {
+            return Err("its abbreviations overlap too many others".to_owned());
+        }
+        let table = dwarf.abbreviations(header).map_err(|error| error.to_string())?;
+        self.tables.insert(place, Arc::clone(&table));
+        Ok(table)
     }
 }
 
@@ -71,15 +84,11 @@ pub(crate) fn tables<'d>(
     problems: &mut Problems,
 ) -> FxHashMap<usize, Arc<Abbreviations>> {
     let mut tables = FxHashMap::default();
-    let mut budget = TableBudget::new(dwarf.debug_abbrev.reader().len());
+    let mut reader = TableReader::new(dwarf.debug_abbrev.reader().len());
     for header in headers {
-        let offset = header.debug_abbrev_offset().0;
-        if tables.contains_key(&offset) {
-            continue;
-        }
-        match budget.read(dwarf, header) {
+        match reader.read(dwarf, header) {
             Ok(table) => {
-                tables.insert(offset, table);
+                tables.insert(header.debug_abbrev_offset().0, table);
             }
             Err(error) => problems.unit(offset_of(header), &error),
         }

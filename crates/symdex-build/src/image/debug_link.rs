@@ -8,7 +8,7 @@ use symdex::Arch;
 
 use super::Image;
 use super::elf::{self, File};
-use crate::companions::Companions;
+use crate::companions::{Companions, path_of, shown};
 
 /// What `.gnu_debuglink` says: a file's name, and the CRC-32 of its bytes.
 struct DebugLink<'d> {
@@ -46,9 +46,9 @@ pub(super) fn with_debug_file<'d, Header: FileHeader<Endian = Little>>(
         }
     }
     let Some(link) = link else { return image };
-    let name = String::from_utf8_lossy(link.name).into_owned();
+    let named = path_of(link.name).unwrap_or_default();
     // Only a name: a path could lead anywhere.
-    let by_name = Path::new(&name).file_name().map(|name| companions.by_name(path, Path::new(name)));
+    let by_name = named.file_name().map(|name| companions.by_name(path, Path::new(name)));
     for candidate in by_name.into_iter().flatten().filter(|candidate| candidate != path) {
         let Some((other, bytes)) = debug_file::<Header>(&candidate, arch, companions) else { continue };
         let is_it = match (&id, bytes.build_id()) {
@@ -63,6 +63,7 @@ pub(super) fn with_debug_file<'d, Header: FileHeader<Endian = Little>>(
         Some(id) => format!("build id {id}"),
         None => format!("CRC-32 {:08x}", link.crc),
     };
+    let name = shown(link.name);
     image
         .missing
         .push(format!("the debug file {name} ({wanted}) is not found: give its folder with --debug-dir"));

@@ -11,10 +11,10 @@ use object::LittleEndian as Little;
 use object::read::elf::FileHeader;
 use rustc_hash::FxHashMap;
 
-use super::Reader;
 use super::elf::File;
-use crate::companions::Companions;
-use crate::dwarf::{Root, Skeleton, TableBudget, headers, skeletons};
+use super::{Reader, file_name};
+use crate::companions::{Companions, path_of, shown};
+use crate::dwarf::{Root, Skeleton, TableReader, headers, skeletons};
 
 /// The split units of an image, by the offset of their skeleton's header in `.debug_info`.
 pub(crate) type Splits<'d> = FxHashMap<usize, Split<'d>>;
@@ -63,7 +63,7 @@ pub(super) fn find<'d, Header: FileHeader<Endian = Little>>(
                 splits.insert(skeleton.offset, split);
             }
             Err(why) if missing.len() < NAMED => {
-                let name = String::from_utf8_lossy(skeleton.name);
+                let name = shown(skeleton.name);
                 missing.push(format!("the split unit {name} (dwo id {:016x}) {why}", skeleton.id.0));
             }
             Err(_) => not_named += 1,
@@ -124,8 +124,13 @@ impl<'d> SplitFiles<'_, 'd> {
         skeleton: &Skeleton<'d>,
         path: &Path,
     ) -> Result<Split<'d>, String> {
-        let mut why = "is not found: copy it, or the .dwp file, beside the debug file".to_owned();
-        for candidate in candidates(skeleton, path) {
+        let mut why =
+            "is not found: copy it, or the .dwp file, beside the debug file, or give its folder with \
+                       --debug-dir"
+                .to_owned();
+        for candidate in candidates(skeleton, path, self.companions) {
+            // One file may be named in any number of ways.
+            let Ok(candidate) = std::fs::canonicalize(candidate) else { continue };
             if !self.objects.contains_key(&candidate) {
                 let units = self.open::<Header>(&candidate).and_then(|file| {
                     let units = self.object(&file);
@@ -137,23 +142,18 @@ impl<'d> SplitFiles<'_, 'd> {
             match self.objects.get_mut(&candidate) {
                 Some(Ok(units)) => match units.remove(&skeleton.id.0) {
                     Some(split) => return Ok(split),
-                    None => why = format!("is not found: {} has no such unit", candidate.display()),
+                    None => why = format!("is not found: {} has no such unit", file_name(&candidate)),
                 },
-                Some(Err(error)) if !error.is_empty() => {
-                    why = format!("is not found: {}: {error}", candidate.display());
-                }
-                _ => {}
+                Some(Err(error)) => why = format!("is not found: {}: {error}", file_name(&candidate)),
+                None => {}
             }
         }
         Err(why)
     }
 
-    /// The ELF file at `path`; the error is empty where there is none.
+    /// The ELF file at `path`.
     fn open<Header: FileHeader<Endian = Little>>(&mut self, path: &Path) -> Result<File<'d, Header>, String> {
-        let bytes = self.companions.open(path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => String::new(),
-            _ => error.to_string(),
-        })?;
+        let bytes = self.companions.open(path).map_err(|error| error.to_string())?;
         let file = File::<Header>::parse_any(bytes).map_err(|error| error.to_string())?;
         self.size += bytes.len() as u64;
         self.budget = self.budget.saturating_add(32 * bytes.len() as u64);
@@ -170,7 +170,7 @@ impl<'d> SplitFiles<'_, 'd> {
         let dwarf = file.dwarf(SectionId::dwo_name, self.companions);
         let mut dwarf = dwarf.map_err(|error| error.to_string())?;
         dwarf.make_dwo(self.parent);
-        let mut tables = TableBudget::new(dwarf.debug_abbrev.reader().len());
+        let mut tables = TableReader::new(dwarf.debug_abbrev.reader().len());
         let mut units = Units::default();
         let (dwarf, number) = (Arc::new(dwarf), self.next_file());
         for header in headers(&dwarf).0 {
@@ -191,7 +191,7 @@ impl<'d> SplitFiles<'_, 'd> {
             Ok(Reader::new(file.debug_section(name, self.companions)?, LittleEndian))
         };
         let package = DwarfPackage::load(section, Reader::default())?;
-        let mut tables = TableBudget::new(package.debug_abbrev.reader().len());
+        let mut tables = TableReader::new(package.debug_abbrev.reader().len());
         // Units do not overlap: a package whose index says they do is not believed to have more than fits.
         let mut left = package.debug_info.reader().len();
         let mut units = Units::default();
@@ -220,7 +220,7 @@ fn split_unit<'d>(
     dwarf: &Arc<Dwarf<Reader<'d>>>,
     header: UnitHeader<Reader<'d>>,
     file: u32,
-    tables: &mut TableBudget,
+    tables: &mut TableReader,
 ) -> Option<(u64, Split<'d>)> {
     let abbreviations = match header.type_() {
         gimli::UnitType::SplitCompilation(_) => tables.read(dwarf, &header),
@@ -233,13 +233,18 @@ fn split_unit<'d>(
     Some((root.unit.dwo_id?.0, Split { dwarf: Arc::clone(dwarf), header, abbreviations, file }))
 }
 
-/// Where the `.dwo` file of a skeleton unit of the debug file at `path` may be: where it was written, or beside the debug file.
-fn candidates(skeleton: &Skeleton<'_>, path: &Path) -> Vec<PathBuf> {
-    let part = |bytes: &[u8]| PathBuf::from(String::from_utf8_lossy(bytes).into_owned());
-    let (name, folder) = (part(skeleton.name), path.parent().unwrap_or(Path::new("")));
+/// Where the `.dwo` file of a skeleton unit of the debug file at `path` may be: where it was written, or beside the debug file or in
+/// a debug folder.
+fn candidates(skeleton: &Skeleton<'_>, path: &Path, companions: &Companions) -> Vec<PathBuf> {
+    let (Some(name), Some(written_in)) = (path_of(skeleton.name), path_of(skeleton.folder)) else {
+        return Vec::new();
+    };
     let base = name.file_name().unwrap_or(OsStr::new(""));
+    let in_folder =
+        |folder: &Path| [folder.join(&written_in).join(&name), folder.join(&name), folder.join(base)];
+    let beside = path.parent().unwrap_or(Path::new(""));
     let mut candidates =
-        vec![folder.join(part(skeleton.folder)).join(&name), folder.join(&name), folder.join(base)];
+        companions.within(path, [beside].into_iter().chain(companions.debug_dirs()).flat_map(in_folder));
     candidates.dedup();
     candidates
 }

@@ -7,9 +7,9 @@ use object::LittleEndian as Little;
 use object::read::elf::FileHeader;
 use symdex::ImageId;
 
-use super::Reader;
 use super::elf::File;
-use crate::companions::Companions;
+use super::{Reader, file_name};
+use crate::companions::{Companions, path_of, shown};
 
 /// What a debug file says of its supplementary file.
 struct Link<'d> {
@@ -43,9 +43,9 @@ impl<'d> Link<'d> {
 
     /// Where the file may be, for one that is referred to by the file at `path`.
     fn candidates(&self, path: &Path, companions: &Companions) -> Vec<PathBuf> {
-        let name = PathBuf::from(String::from_utf8_lossy(self.name).into_owned());
+        let name = path_of(self.name).unwrap_or_default();
         let folder = path.parent().unwrap_or(Path::new(""));
-        let mut candidates = vec![folder.join(&name)];
+        let mut candidates = companions.within(path, [folder.join(&name)]);
         candidates.extend(companions.by_build_id(&self.id));
         if let Some(name) = name.file_name() {
             candidates.extend(companions.by_name(path, Path::new(name)));
@@ -53,7 +53,7 @@ impl<'d> Link<'d> {
         // Distributions keep them together, in `/usr/lib/debug/.dwz`.
         let in_dwz: PathBuf = name.components().skip_while(|part| part.as_os_str() != ".dwz").collect();
         if in_dwz.file_name().is_some() {
-            candidates.extend(companions.below_debug_dirs(&in_dwz));
+            candidates.extend(companions.within(path, companions.debug_dirs().map(|dir| dir.join(&in_dwz))));
         }
         candidates
     }
@@ -79,10 +79,10 @@ pub(super) fn add<'d, Header: FileHeader<Endian = Little>>(
                 dwarf.set_sup(sup);
                 return bytes.len() as u64;
             }
-            Err(error) => why = format!("is not found: {} {error}", candidate.display()),
+            Err(error) => why = format!("is not found: {} {error}", file_name(&candidate)),
         }
     }
-    let name = String::from_utf8_lossy(link.name);
+    let name = shown(link.name);
     missing.push(format!("the supplementary file {name} (build id {}) {why}", link.id));
     0
 }
