@@ -310,6 +310,51 @@ fn files_that_are_cut_or_not_linked_say_so() {
     assert!(error(&Elf { kind: elf::ET_CORE, ..with_dwarf() }.bytes()).contains("core dump"));
 }
 
+/// The error of a file in whose section headers, each `(number, field, value)`, these numbers of 64 bits are changed.
+fn with_headers(elf: &Elf, changes: impl IntoIterator<Item = (usize, usize, u64)>) -> String {
+    let mut file = elf.bytes();
+    let table = u64::from_le_bytes(file[40..48].try_into().expect("8 bytes")) as usize;
+    for (number, field, value) in changes {
+        let at = table + 64 * number + field;
+        file[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    }
+    error(&file)
+}
+
+#[test]
+fn sections_that_are_all_the_same_bytes_are_refused() {
+    // Hashing the code of each would take memory without bound, and so would reading the notes of each time.
+    let sections = |elf: Elf, _| elf.section(".note.x", Vec::new());
+    let elf = (0..50).fold(Elf { build_id: None, ..Elf::default() }, sections);
+    let size = elf.bytes().len() as u64;
+    let (offset_field, size_field) = (24, 32);
+    let changes = (2..52).flat_map(|number| [(number, offset_field, 0), (number, size_field, size)]);
+    assert!(with_headers(&elf, changes).contains("its sections overlap"));
+}
+
+#[test]
+fn names_of_symbols_that_are_all_of_the_others_are_refused() {
+    let name: &'static str = "a".repeat(60_000).leak();
+    let mut symbols = vec![function(name, 0x1000, 0x10)];
+    symbols.extend((1..2000).map(|number| function("", 0x1000 + number, 1)));
+    let mut file = of(&symbols).bytes();
+    let entry = file.windows(24).position(|bytes| bytes[..8] == [1, 0, 0, 0, 0x12, 0, 1, 0]).expect("there");
+    for number in 1..2000 {
+        file[entry + 24 * number..][..4].copy_from_slice(&(1 + number as u32).to_le_bytes());
+    }
+    assert!(error(&file).contains("its names overlap too much"), "{}", error(&file));
+}
+
+#[test]
+fn names_of_other_files_may_be_as_long_as_they_like() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("liba.so");
+    let link = debug_link(&"a".repeat(1 << 20), b"");
+    fs::write(&path, Elf::default().section(".gnu_debuglink", link).bytes()).expect("written");
+    let (_, missing) = found(&path, &Companions::default());
+    assert!(missing[0].starts_with("the debug file aaaa") && missing[0].len() < 500, "{missing:?}");
+}
+
 /// `.gnu_debuglink`: a name, zeros up to a multiple of four, and a checksum.
 fn debug_link(name: &str, of: &[u8]) -> Vec<u8> {
     let mut bytes = name.as_bytes().to_vec();

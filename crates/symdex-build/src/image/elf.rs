@@ -15,7 +15,7 @@ use symdex::{Arch, ImageId, RowRule};
 use super::compressed::{Format, decompress, decompress_xz};
 use super::debug_link::with_debug_file;
 use super::{Identity, Image, Reader, executable, file_name, hash_id, split, supplementary};
-use crate::companions::Companions;
+use crate::companions::{Companions, shown};
 use crate::error::Error;
 use crate::symbols;
 
@@ -106,6 +106,8 @@ pub(crate) struct File<'d, Header: FileHeader<Endian = Little>> {
     pub(crate) bytes: &'d [u8],
     pub(crate) sections: SectionTable<'d, Header>,
     segments: &'d [Header::ProgramHeader],
+    /// The names of its sections.
+    names: &'d [u8],
     /// How many bytes its sections may still take once they are decompressed.
     pub(super) budget: Cell<u64>,
 }
@@ -138,14 +140,30 @@ impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
         }
         let segments = header.program_headers(ENDIAN, bytes).map_err(malformed("program headers"))?;
         let sections = header.sections(ENDIAN, bytes).map_err(malformed("section headers"))?;
-        let file = Self { bytes, sections, segments, budget: Cell::new(32 * size + (16 << 20)) };
+        let names = header.section_strings_index(ENDIAN, bytes).and_then(|index| sections.section(index));
+        let names = names.and_then(|names| names.data(ENDIAN, bytes)).unwrap_or_default();
+        let budget = Cell::new(32 * size + (16 << 20));
+        let file = Self { bytes, sections, segments, names, budget };
         file.is_all_there()?;
         Ok(file)
     }
 
     /// Whether the file holds all of its sections, be they read here or not: a file that was cut is not to be trusted.
+    ///
+    /// Sections do not overlap (System V ABI, 4, "Sections"), nor do segments of notes. Where each could be the whole file, reading
+    /// all of them would take time without bound.
     fn is_all_there(&self) -> Result<(), Error> {
-        self.sections.iter().try_for_each(|section| self.data(section).map(|_| ()))
+        let mut left = 2 * self.bytes.len() as u64;
+        let mut count = |size: u64| {
+            let what = || "its sections overlap".to_owned();
+            left = left.checked_sub(size).ok_or_else(|| Error::Malformed { what: what() })?;
+            Ok(())
+        };
+        for section in self.sections.iter() {
+            count(self.data(section)?.len() as u64)?;
+        }
+        let notes = self.segments.iter().filter(|segment| segment.p_type(ENDIAN) == elf::PT_NOTE);
+        notes.map(|notes| notes.p_filesz(ENDIAN).into()).try_for_each(count)
     }
 
     /// The section's bytes as they are stored; none where the file does not hold them (`SHT_NOBITS`).
@@ -155,15 +173,20 @@ impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
     /// [`Error::Truncated`] where they reach behind the end of the file.
     pub(crate) fn data(&self, section: &Header::SectionHeader) -> Result<&'d [u8], Error> {
         section.data(ENDIAN, self.bytes).map_err(|_| Error::Truncated {
-            what: format!("the section {}", String::from_utf8_lossy(self.name(section))),
+            what: format!(
+                "the section {}",
+                shown(symbols::name_at(self.names, section.sh_name(ENDIAN)).unwrap_or_default())
+            ),
             end: section.sh_offset(ENDIAN).into().saturating_add(section.sh_size(ENDIAN).into()),
             size: self.bytes.len() as u64,
         })
     }
 
-    /// The section's name; empty where it has none.
-    fn name(&self, section: &Header::SectionHeader) -> &'d [u8] {
-        self.sections.section_name(ENDIAN, section).unwrap_or_default()
+    fn has_name(&self, section: &Header::SectionHeader, name: &str) -> bool {
+        // No name is read to its end: that of each section may be as long as the file.
+        let rest = self.names.get(section.sh_name(ENDIAN) as usize..);
+        let rest = rest.and_then(|rest| rest.strip_prefix(name.as_bytes()));
+        rest.is_some_and(|rest| rest.first() == Some(&0))
     }
 
     /// The DWARF in the sections that `name` gives.
@@ -180,7 +203,7 @@ impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
 
     /// The first section of this name.
     pub(crate) fn section(&self, name: &str) -> Option<&'d Header::SectionHeader> {
-        self.sections.iter().find(|section| self.name(section) == name.as_bytes())
+        self.sections.iter().find(|section| self.has_name(section, name))
     }
 
     /// The bytes of a debug section, decompressed; empty where there is none.

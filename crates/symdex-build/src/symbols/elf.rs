@@ -5,7 +5,7 @@ use object::read::elf::{FileHeader, SectionHeader, Sym};
 use object::{LittleEndian as Little, elf};
 use rustc_hash::FxHashMap;
 
-use super::Start;
+use super::{Start, name_at};
 use crate::error::Error;
 use crate::image::ElfFile;
 
@@ -53,6 +53,10 @@ fn in_table<'d, Header: FileHeader<Endian = Little>>(
 ) -> Result<(), Error> {
     let table = file.sections.symbols(ENDIAN, file.bytes, kind);
     let table = table.map_err(|error| Error::Malformed { what: format!("the symbol table: {error}") })?;
+    let strings = file.sections.section(table.string_section()).and_then(|s| s.data(ENDIAN, file.bytes));
+    let strings = strings.unwrap_or_default();
+    // Names may share their ends; in a hostile file each is all of the others.
+    let mut left = 16 * file.bytes.len();
     for symbol in table.iter() {
         let is_function = matches!(symbol.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC);
         let is_code = is_function || symbol.st_type() == elf::STT_NOTYPE;
@@ -61,10 +65,13 @@ fn in_table<'d, Header: FileHeader<Endian = Little>>(
         }
         let value: u64 = symbol.st_value(ENDIAN).into();
         let address = if thumb && is_function { value & !1 } else { value };
-        let (Some(start), Ok(name)) = (address.checked_sub(base), symbol.name(ENDIAN, table.strings()))
+        let (Some(start), Some(name)) = (address.checked_sub(base), name_at(strings, symbol.st_name(ENDIAN)))
         else {
             continue;
         };
+        left = left.checked_sub(name.len()).ok_or_else(|| Error::Malformed {
+            what: "the symbol table: its names overlap too much".to_owned(),
+        })?;
         if name.is_empty() || is_mapping(name) {
             continue;
         }
@@ -104,11 +111,10 @@ fn unwound<Header: FileHeader<Endian = Little>>(
     let mut commons = FxHashMap::default();
     while let Ok(Some(entry)) = entries.next() {
         let gimli::CieOrFde::Fde(entry) = entry else { continue };
-        let common = |frames: &EhFrame<_>, bases: &BaseAddresses, offset| match commons.get(&offset) {
-            Some(common) => Ok(Clone::clone(common)),
-            None => frames.cie_from_offset(bases, offset).inspect(|common| {
-                commons.insert(offset, common.clone());
-            }),
+        // Damaged ones take time to read, too, and many entries may share one.
+        let common = |frames: &EhFrame<_>, bases: &BaseAddresses, offset| {
+            let read = || frames.cie_from_offset(bases, offset);
+            commons.entry(offset).or_insert_with(read).clone()
         };
         let Ok(entry) = entry.parse(common) else { continue };
         let Some(start) = entry.initial_address().checked_sub(base) else { continue };

@@ -1,12 +1,9 @@
 //! The symbol table of a Mach-O image.
 
-use std::ffi::CStr;
-
 use object::read::macho::{MachHeader, Nlist};
 use object::{Endianness, ReadRef, macho};
-use symdex::write::MAX_STRING;
 
-use super::Start;
+use super::{Start, name_at};
 use crate::error::Error;
 use crate::symbol_map::is_hidden;
 
@@ -108,18 +105,6 @@ fn start<'d, Mach: MachHeader<Endian = Endianness>>(
     // A hidden name begins with two underscores of its own.
     let bare = name.strip_prefix(b"_").filter(|_| !is_hidden(name)).unwrap_or(name);
     Some(Start { start, rank, name: Some(bare).filter(|name| !name.is_empty()), end: None })
-}
-
-/// The name at `offset`, `None` where it does not end. One that is longer than an index may hold is cut where that is plain: in
-/// a hostile file every symbol may name the same gigabyte.
-fn name_at(strings: &[u8], offset: u32) -> Option<&[u8]> {
-    const TOO_LONG: usize = MAX_STRING + 2;
-    let rest = strings.get(offset as usize..)?;
-    let rest = &rest[..rest.len().min(TOO_LONG)];
-    match CStr::from_bytes_until_nul(rest) {
-        Ok(name) => Some(name.to_bytes()),
-        Err(_) => Some(rest).filter(|rest| rest.len() == TOO_LONG),
-    }
 }
 
 /// The image offsets in `LC_FUNCTION_STARTS`; none where the list is not in the file, as in dSYMs that keep the command of the

@@ -3,7 +3,10 @@
 pub(crate) mod elf;
 pub(crate) mod macho;
 
+use std::ffi::CStr;
+
 use rustc_hash::FxHashSet;
+use symdex::write::MAX_STRING;
 
 /// A function as the symbol table has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,4 +90,16 @@ pub(crate) fn functions<'d>(
         functions.push(FunctionSymbol { start, end: end.min(section_end), name, aliases: names.collect() });
     }
     functions
+}
+
+/// The name at `offset`, `None` where it does not end. One that is longer than an index may hold is cut where that is plain: in
+/// a hostile file every symbol may name the same gigabyte.
+pub(crate) fn name_at(strings: &[u8], offset: u32) -> Option<&[u8]> {
+    const TOO_LONG: usize = MAX_STRING + 2;
+    let rest = strings.get(offset as usize..)?;
+    let rest = &rest[..rest.len().min(TOO_LONG)];
+    match CStr::from_bytes_until_nul(rest) {
+        Ok(name) => Some(name.to_bytes()),
+        Err(_) => Some(rest).filter(|rest| rest.len() == TOO_LONG),
+    }
 }
