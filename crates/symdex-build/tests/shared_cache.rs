@@ -229,6 +229,9 @@ fn what_the_header_claims_wrongly_is_said() {
         let error = of_main(0x800 + 24, name).expect_err("refused");
         assert!(error.contains("names of other folders"), "{error}");
     }
+    // One part twice.
+    let error = of_main(0x800 + 56 + 24, b".01\0").expect_err("refused");
+    assert!(error.contains("one of them twice"), "{error}");
     // A mapping beyond the file, one that wraps, and an image that nothing is mapped to.
     let mapping = 0x240 + 56;
     let found = of_main(mapping + 16, &[0xff; 8]).expect("opens");

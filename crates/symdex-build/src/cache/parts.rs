@@ -1,5 +1,6 @@
 //! The files of a shared cache beside its main one, and what each maps to which addresses.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
@@ -73,8 +74,12 @@ pub(super) fn listed(header: &Header, main: &[u8]) -> Result<Vec<Part>, Error> {
         _ => Vec::new(),
     };
     let is_name = |part: &Part| part.suffix.starts_with('.') && !part.suffix.contains(['/', '\\']);
-    if parts.len() > MAX_PARTS || !parts.iter().all(is_name) {
-        let what = "the list of parts of the shared cache has too many, or names of other folders".to_owned();
+    // One file that is listed many times would be mapped, and its mappings kept, as often.
+    let mut seen = HashSet::new();
+    let mut is_new = |part: &Part| seen.insert(part.suffix.clone());
+    if parts.len() > MAX_PARTS || !parts.iter().all(is_name) || !parts.iter().all(&mut is_new) {
+        let what = "the list of parts of the shared cache has too many, one of them twice, or names of other folders";
+        let what = what.to_owned();
         return Err(Error::Malformed { what });
     }
     Ok(parts)

@@ -1,10 +1,12 @@
 //! The one place where attributes of functions are matched.
 
 use gimli::{
-    AttributeSpecification, AttributeValue, Dwarf, EntriesRaw, RangeListsOffset, RawRngListEntry, constants,
+    AttributeSpecification, AttributeValue, Dwarf, EntriesRaw, RangeListsOffset, RawRngListEntry,
+    Section as _, constants,
 };
 
 use crate::image::Reader;
+use crate::symbols::name_at;
 
 /// What the builder wants to know of a `DW_TAG_subprogram` or a `DW_TAG_inlined_subroutine` (DWARF 5, 3.3).
 #[derive(Clone, Copy, Default)]
@@ -114,4 +116,24 @@ fn file_index(value: &AttributeValue<Reader<'_>>) -> Option<u64> {
         AttributeValue::FileIndex(index) => Some(*index),
         other => other.udata_value(),
     }
+}
+
+/// The text of an attribute; `None` where it is none, or does not end. One that is longer than an index may hold is cut where that
+/// is plain: in a hostile file every unit and function may be named by the same gigabyte, which `Dwarf::attr_string` reads each time.
+pub(super) fn text<'d>(
+    dwarf: &Dwarf<Reader<'d>>,
+    unit: &gimli::Unit<Reader<'d>>,
+    value: AttributeValue<Reader<'d>>,
+) -> Option<&'d [u8]> {
+    let (section, offset) = match value {
+        AttributeValue::String(string) => return Some(string.slice()),
+        AttributeValue::DebugStrRef(offset) => (dwarf.debug_str.reader(), offset.0),
+        AttributeValue::DebugStrOffsetsIndex(index) => {
+            (dwarf.debug_str.reader(), dwarf.string_offset(unit, index).ok()?.0)
+        }
+        AttributeValue::DebugStrRefSup(offset) => (dwarf.sup()?.debug_str.reader(), offset.0),
+        AttributeValue::DebugLineStrRef(offset) => (dwarf.debug_line_str.reader(), offset.0),
+        _ => return None,
+    };
+    name_at(section.slice(), offset)
 }

@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use symdex::RowRule;
 use symdex::write::Id32;
 
+use super::attributes::text;
 use super::ranges::Instance;
 use super::units::UnitEntry;
 use crate::flatten::{Interval, flatten};
@@ -97,7 +98,7 @@ impl<'d> Lines<'d> {
         let header = self.header.as_ref()?;
         let file = header.file(index)?;
         let string = |value: AttributeValue<Reader<'d>>| {
-            image.dwarf.attr_string(unit.line_unit(), value).ok().map(|string| image.resolve(string.slice()))
+            text(&image.dwarf, unit.line_unit(), value).map(|string| image.resolve(string))
         };
         let name = string(file.path_name())?;
         if name == b"<compiler-generated>" {

@@ -4,7 +4,7 @@ use gimli::{AttributeValue, UnitOffset, constants};
 use rustc_hash::FxHashMap;
 use symdex::write::Id32;
 
-use super::attributes::Attributes;
+use super::attributes::{Attributes, text};
 use super::units::{UnitEntry, Units};
 use crate::image::{Image, Reader};
 
@@ -108,7 +108,7 @@ impl<'a, 'd> Names<'a, 'd> {
 
     fn string(&self, unit: usize, value: Option<AttributeValue<Reader<'d>>>) -> Option<&'d [u8]> {
         let UnitEntry { dwarf, unit, .. } = &self.units.all[unit];
-        let string = dwarf.attr_string(unit, value?).ok()?.slice();
+        let string = text(dwarf, unit, value?)?;
         let string = self.image.resolve(string);
         Some(&string[..string.len().min(MAX_NAME)]).filter(|string| !string.is_empty())
     }

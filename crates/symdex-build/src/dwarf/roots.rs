@@ -8,7 +8,7 @@ use gimli::{
 };
 use rustc_hash::FxHashMap;
 
-use super::attributes::Attributes;
+use super::attributes::{Attributes, text};
 use crate::image::Reader;
 use crate::report::Problems;
 
@@ -172,11 +172,12 @@ impl<'d> Root<'d> {
             }
         }
         // These may need the bases, which may come behind them.
-        let string = |value: Option<_>| value.and_then(|value| dwarf.attr_string(&unit, value).ok());
+        let string = |value: Option<_>| value.and_then(|value| text(dwarf, &unit, value));
         let (name, comp_dir, dwo_name) = (string(name), string(comp_dir), string(dwo_name));
         let low = code.low_pc.and_then(|low| dwarf.attr_address(&unit, low).ok().flatten());
-        (unit.name, unit.comp_dir, unit.low_pc) = (name, comp_dir, low.unwrap_or(0));
-        Ok(Some(Self { unit, code, lines, language, dwo_name: dwo_name.map(|name| name.slice()) }))
+        let reader = |text| Reader::new(text, gimli::LittleEndian);
+        (unit.name, unit.comp_dir, unit.low_pc) = (name.map(reader), comp_dir.map(reader), low.unwrap_or(0));
+        Ok(Some(Self { unit, code, lines, language, dwo_name }))
     }
 }
 

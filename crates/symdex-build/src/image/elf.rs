@@ -175,7 +175,7 @@ impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
         section.data(ENDIAN, self.bytes).map_err(|_| Error::Truncated {
             what: format!(
                 "the section {}",
-                shown(symbols::name_at(self.names, section.sh_name(ENDIAN)).unwrap_or_default())
+                shown(symbols::name_at(self.names, section.sh_name(ENDIAN) as usize).unwrap_or_default())
             ),
             end: section.sh_offset(ENDIAN).into().saturating_add(section.sh_size(ENDIAN).into()),
             size: self.bytes.len() as u64,

@@ -65,7 +65,8 @@ fn in_table<'d, Header: FileHeader<Endian = Little>>(
         }
         let value: u64 = symbol.st_value(ENDIAN).into();
         let address = if thumb && is_function { value & !1 } else { value };
-        let (Some(start), Some(name)) = (address.checked_sub(base), name_at(strings, symbol.st_name(ENDIAN)))
+        let (Some(start), Some(name)) =
+            (address.checked_sub(base), name_at(strings, symbol.st_name(ENDIAN) as usize))
         else {
             continue;
         };

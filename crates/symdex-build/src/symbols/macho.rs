@@ -92,7 +92,7 @@ fn start<'d, Mach: MachHeader<Endian = Endianness>>(
     }
     let value: u64 = symbol.n_value(ENDIAN).into();
     let start = value.checked_sub(source.base)?;
-    let name = name_at(strings, symbol.n_strx(ENDIAN))?;
+    let name = name_at(strings, symbol.n_strx(ENDIAN) as usize)?;
     if name.starts_with(b"__mh_") && name.ends_with(b"_header") {
         return None;
     }

@@ -94,9 +94,9 @@ pub(crate) fn functions<'d>(
 
 /// The name at `offset`, `None` where it does not end. One that is longer than an index may hold is cut where that is plain: in
 /// a hostile file every symbol may name the same gigabyte.
-pub(crate) fn name_at(strings: &[u8], offset: u32) -> Option<&[u8]> {
+pub(crate) fn name_at(strings: &[u8], offset: usize) -> Option<&[u8]> {
     const TOO_LONG: usize = MAX_STRING + 2;
-    let rest = strings.get(offset as usize..)?;
+    let rest = strings.get(offset..)?;
     let rest = &rest[..rest.len().min(TOO_LONG)];
     match CStr::from_bytes_until_nul(rest) {
         Ok(name) => Some(name.to_bytes()),
