@@ -54,7 +54,8 @@ pub(crate) struct Args {
     /// A symbol map, <UUID>.bcsymbolmap, or a folder of them, for names that a build from bitcode has hidden; may be repeated
     #[arg(long, value_name = "FILE|DIR")]
     symbol_map: Vec<PathBuf>,
-    /// A folder of debug files, such as /usr/lib/debug, for ELF files that were stripped; may be repeated
+    /// A folder of debug files, such as /usr/lib/debug, for ELF files that were stripped, or of what debug files refer to
+    /// (.dwo and dwz files that are not below the debug file's folder); may be repeated
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
     /// Compare every answer of an index with its debug file before it is published; one that is not right is not published
