@@ -111,7 +111,7 @@ impl Class {
             Class::NotUtf8 => "addr2line replaces bytes of a path that are not UTF-8",
             Class::Underscore => "the peers keep the underscore that Mach-O puts before names",
             Class::SymbolName => {
-                "without a linkage name the symbol table's name counts; addr2line does not read it"
+                "without a linkage name the symbol table's name counts; addr2line does not read it, llvm-symbolizer not that of a debug file beside the stripped one"
             }
             Class::QualifiedName => {
                 "without a linkage name the qualified name is rebuilt; the peers take the plain one"
