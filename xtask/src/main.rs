@@ -16,6 +16,7 @@ chores:
                           build the index of every slice and compare each answer with addr2line and llvm-symbolizer
                           --sample N: N random addresses in addition, for each slice
                           --every K: only every Kth run of addresses; --no-llvm: addr2line alone
+                          --debug-dir DIR: look for debug files in DIR, too
                           --json, --markdown: print JSON, or the tables of docs/AUDIT.md
     corpus [-o FOLDER] android | debian | wheels ...
                           make files to audit and measure on, each part in a folder of its name below FOLDER

@@ -319,6 +319,20 @@ fn a_sequence_that_ends_in_dropped_code_keeps_its_rows_to_itself() {
 }
 
 #[test]
+fn code_without_a_function_behind_rows_that_go_backwards_is_covered() {
+    let unit = Unit::new(whole())
+        .child(Die::function("f", (0x1000, 0x1100)))
+        .sequence(&[(0x1100, 1, 9, true)], 0x1180)
+        // addr2line makes one sequence of this one and the next, and passes it by in its search.
+        .sequence(&[(0x1000, 1, 2, true), (0x1100, 1, 4, true)], 0)
+        .sequence(&[(0x1180, 1, 7, true)], 0x1200);
+    let file = debug_file(&[unit], &[("f", 0x1000)]);
+    assert_eq!(ranges(&file, LinePolicy::Exact), "1000-1100:2 1100-1180:9 1180-1200:7");
+    assert_eq!(debug_file::peer(&file, 0x1190), "nothing");
+    assert_classes(&file, &[Class::LineWithoutFunction, Class::BackwardRows]);
+}
+
+#[test]
 fn a_row_that_resumes_behind_an_inner_sequence_keeps_its_statement() {
     // The row at 0x1030 lies in f itself; where it resumes, g is inlined.
     let unit = Unit::new(whole())

@@ -4,6 +4,7 @@
 
 mod debug_file;
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
 
@@ -12,7 +13,9 @@ use debug_file::{
 };
 use gimli::constants as dw;
 use symdex::Table::Dwarf;
-use symdex_build::Companions;
+use symdex::{ImageOffset, Index, LinePolicy, Scratch};
+use symdex_build::audit::{Class, Frame, LlvmAnswers, Options, Peer, audit_with};
+use symdex_build::{Companions, Image, slices};
 
 const ID: [u8; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 
@@ -37,11 +40,45 @@ fn write(path: &Path, elf: &Elf) {
     fs::write(path, elf.bytes()).expect("written");
 }
 
-/// What the file answers, where nothing may be missing.
+/// What the file answers, where nothing may be missing; addr2line and the rules answer the same.
 fn all(path: &Path) -> Vec<String> {
     let (answers, missing) = found(path, &Companions::default());
     assert_eq!(missing, [""; 0]);
+    assert_eq!(classes(path, &index(path)), []);
     answers
+}
+
+fn index(path: &Path) -> Index<Vec<u8>> {
+    let (file, companions) = (fs::read(path).expect("there"), Companions::default());
+    let image = Image::load(&slices(&file).expect("an ELF file")[0], path, &companions).expect("loads");
+    let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
+    Index::open(built.bytes).expect("just written")
+}
+
+/// What explains where llvm-symbolizer differs from the index of the file at `path`, if it answers as `theirs`. Nothing else may differ.
+fn classes(path: &Path, theirs: &Index<Vec<u8>>) -> Vec<Class> {
+    let (file, companions) = (fs::read(path).expect("there"), Companions::default());
+    let image = Image::load(&slices(&file).expect("an ELF file")[0], path, &companions).expect("loads");
+    let owned = |text: Option<&[u8]>| text.map(|text| Cow::Owned(text.to_vec()));
+    let answer = |svma: u64| {
+        let mut scratch = Scratch::default();
+        let found = theirs.lookup(ImageOffset(svma - BASE), LinePolicy::Exact, &mut scratch).expect("whole");
+        let frame = |f: symdex::Frame<'_>| Frame { name: owned(f.name), file: owned(f.file), line: f.line };
+        found.map_or(vec![Frame::default()], |frames| frames.iter().map(frame).collect())
+    };
+    let ask = |svmas: Vec<u64>| {
+        let answers: Vec<_> = svmas.into_iter().map(|svma| Ok(answer(svma))).collect();
+        Ok(Box::new(answers.into_iter()) as LlvmAnswers<'_>)
+    };
+    let options = Options { llvm_symbolizer: Some(&ask), ..Options::default() };
+    let report = audit_with(&image, &index(path), &options).expect("is read");
+    let mut failures = report.failures();
+    // In a small file no class is rare.
+    failures.retain(|failure| !failure.starts_with("the class"));
+    assert_eq!(failures, [""; 0], "{report}");
+    assert!(report.peers[&Peer::Addr2line].agreements > 0);
+    let ours = report.peers.get(&Peer::LlvmSymbolizer);
+    ours.map_or(Vec::new(), |report| report.classes.keys().copied().collect())
 }
 
 /// A set of `.debug_aranges` for a unit with code at this image offset.
@@ -152,6 +189,7 @@ fn trap_17_what_dwz_moved_to_a_supplementary_file_is_found() {
     let id_text = "09".repeat(20);
     assert!(missing.1[0].contains("the supplementary file .dwz/../../.dwz/common"), "{missing:?}");
     assert!(missing.1[0].contains(&id_text), "{missing:?}");
+    let without = index(&path);
 
     let at = folder.path().join(".dwz/common");
     write(&at, &Elf { build_id: Some(vec![8; 20]), ..sup.clone() });
@@ -161,6 +199,7 @@ fn trap_17_what_dwz_moved_to_a_supplementary_file_is_found() {
 
     write(&at, &sup);
     assert_eq!(all(&path), WITH_SUPPLEMENTARY);
+    assert_eq!(classes(&path, &without), [Class::SupplementaryFile]);
     // By an absolute path that is not there, in the debug folders, too.
     write(&path, &file.clone().section(".gnu_debugaltlink", link("/nowhere/.dwz/a/common")));
     assert!(!found(&path, &Companions::default()).1.is_empty());
@@ -248,7 +287,7 @@ fn split_unit(version: u16, start: u64, id: [u8; 8], addresses: u64) -> (Unit, U
     let name = Value::Text("obj/a.dwo");
     if version == 5 {
         let skeleton = skeleton.root(dw::DW_AT_dwo_name, name).root(dw::DW_AT_addr_base, offset(addresses));
-        let split = Unit::bare().version(5).kind(dw::DW_TAG_compile_unit, dw::DW_UT_split_compile, &id);
+        let split = without_lines().version(5).kind(dw::DW_TAG_compile_unit, dw::DW_UT_split_compile, &id);
         let ranges = Value::Form(dw::DW_FORM_rnglistx, vec![0]);
         return (
             skeleton.kind(dw::DW_TAG_skeleton_unit, dw::DW_UT_skeleton, &id),
@@ -264,8 +303,13 @@ fn split_unit(version: u16, start: u64, id: [u8; 8], addresses: u64) -> (Unit, U
     let skeleton = skeleton.root(dw::DW_AT_GNU_addr_base, offset(addresses));
     let skeleton = skeleton.root(dw::DW_AT_GNU_ranges_base, offset(0x30));
     let skeleton = skeleton.child(list(start + 0x38)).child(list(start + 0x30));
-    let split = Unit::bare().root(dw::DW_AT_GNU_dwo_id, id_value());
+    let split = without_lines().root(dw::DW_AT_GNU_dwo_id, id_value());
     (skeleton, with_functions(split, dw::DW_FORM_GNU_addr_index, offset(0)))
+}
+
+/// A unit whose `DW_AT_stmt_list` is none.
+fn without_lines() -> Unit {
+    Unit::bare().replace(dw::DW_AT_stmt_list, Value::Number(0))
 }
 
 /// `unit` with functions whose addresses are numbers of this form: one, inlined into it another, and one with these ranges.
@@ -328,10 +372,12 @@ fn trap_17_split_units_are_found_in_object_files() {
         let missing = found(&path, &Companions::default());
         assert_eq!(missing.0, of_skeleton(0x1000));
         assert!(missing.1[0].contains("the split unit obj/a.dwo (dwo id 0807060504030201)"), "{missing:?}");
+        let without = index(&path);
         for place in ["obj/a.dwo", "a.dwo"] {
             let place = folder.path().join(place);
             write(&place, &split);
             assert_eq!(all(&path), expected, "version {version}");
+            assert_eq!(classes(&path, &without), [Class::SplitUnit]);
             // One of another build.
             write(&place, &object(&[split_unit(version, 0x1000, [1; 8], 8).1]));
             let wrong = found(&path, &Companions::default());

@@ -18,14 +18,16 @@ pub(crate) struct LlvmSymbolizer {
     pub(crate) version: String,
     /// Where the debug files of Mach-O are linked to: beside a binary itself it would find the binary's dSYM and read that.
     links: tempfile::TempDir,
+    /// Where it looks for debug files.
+    debug_dirs: Vec<PathBuf>,
 }
 
 impl LlvmSymbolizer {
-    /// The one in the folder that `LLVM_BIN` names, else one on the PATH.
+    /// The one in the folder that `LLVM_BIN` names, else one on the PATH. It looks for debug files in `debug_dirs` alone.
     ///
     /// # Errors
     /// Where it was looked for, and how to get it.
-    pub(crate) fn find() -> Result<Self> {
+    pub(crate) fn find(debug_dirs: &[PathBuf]) -> Result<Self> {
         let candidates = match std::env::var_os("LLVM_BIN") {
             Some(bin) => vec![Path::new(&bin).join("llvm-symbolizer")],
             None => ["llvm-symbolizer-19", "llvm-symbolizer"].map(PathBuf::from).to_vec(),
@@ -36,7 +38,8 @@ impl LlvmSymbolizer {
             let text = String::from_utf8_lossy(&output.stdout);
             let version = text.lines().find(|line| line.contains("version")).unwrap_or("version unknown");
             let version = version.trim().to_owned();
-            return Ok(Self { program, version, links: tempfile::tempdir()? });
+            let debug_dirs = debug_dirs.to_vec();
+            return Ok(Self { program, version, links: tempfile::tempdir()?, debug_dirs });
         }
         bail!(
             "llvm-symbolizer is neither in the folder LLVM_BIN names nor on the PATH. Debian: `apt-get install \
@@ -69,13 +72,15 @@ impl LlvmSymbolizer {
     /// Where the process cannot be started; the answers end with an error where it does not give them.
     pub(crate) fn ask<'a>(&self, file: &Path, arch: &str, svmas: Vec<u64>) -> Result<LlvmAnswers<'a>, Error> {
         let (empty, file) = (self.links.path(), self.asked(file).map_err(failed)?);
+        let debug_dirs = std::iter::once(empty).chain(self.debug_dirs.iter().map(PathBuf::as_path));
         let mut command = Command::new(&self.program);
         command
             .args(["--no-demangle", "--functions=linkage", "--print-address", "--no-debuginfod"])
             .args(["--output-style=LLVM", "--default-arch", arch, "--obj"])
             .arg(&file)
             // It would read what is installed on this machine for the same build id or name.
-            .args([Path::new("--debug-file-directory"), empty, Path::new("--fallback-debug-path"), empty])
+            .args([Path::new("--fallback-debug-path"), empty])
+            .args(debug_dirs.flat_map(|folder| [Path::new("--debug-file-directory"), folder]))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         let mut child = command.spawn().map_err(failed)?;

@@ -24,6 +24,8 @@ pub(crate) struct Arguments {
     /// Of every so many runs of addresses one is compared.
     every: usize,
     no_llvm: bool,
+    /// Folders of debug files.
+    debug_dirs: Vec<PathBuf>,
     json: bool,
     markdown: bool,
     debug_files: Vec<PathBuf>,
@@ -38,6 +40,7 @@ impl Arguments {
             match *word {
                 "--sample" => arguments.sample = words.next()?.parse().ok()?,
                 "--every" => arguments.every = words.next()?.parse().ok().filter(|every| *every > 0)?,
+                "--debug-dir" => arguments.debug_dirs.push((*words.next()?).into()),
                 "--no-llvm" => arguments.no_llvm = true,
                 "--json" => arguments.json = true,
                 "--markdown" => arguments.markdown = true,
@@ -70,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if cfg!(debug_assertions) {
         return run_optimized();
     }
-    let llvm = if arguments.no_llvm { None } else { Some(LlvmSymbolizer::find()?) };
+    let llvm = if arguments.no_llvm { None } else { Some(LlvmSymbolizer::find(&arguments.debug_dirs)?) };
     let llvm_version = llvm.as_ref().map_or("without llvm-symbolizer", |llvm| &llvm.version);
     eprintln!("{llvm_version}; random addresses from seed {SEED:#x}");
     let mut corpora = Vec::new();
@@ -143,7 +146,7 @@ fn audited(
     slice: &symdex_build::Slice<'_>,
 ) -> Result<Audited, symdex_build::Error> {
     let arch = slice.arch.name.clone();
-    let companions = Companions::default();
+    let companions = Companions::new(arguments.debug_dirs.clone());
     let image = Image::load(slice, file, &companions)?;
     let built = symdex_build::build(&image, &symdex_build::Options::default(), &|_, _| {})?;
     let index = Index::open(built.bytes)?;

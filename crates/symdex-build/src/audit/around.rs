@@ -36,7 +36,7 @@ fn write_around(facts: &Facts<'_, '_>, place: &Place, offset: u64, out: &mut Str
     }
     if let Some((unit, row)) = place.row {
         let unit = &facts.units[unit as usize];
-        writeln!(out, "line program of the unit at {:#x}", unit.offset)?;
+        writeln!(out, "line program of the unit at {:#x}", unit.number())?;
         let rows = row.saturating_sub(ROWS)..unit.lines.rows.len().min(row + ROWS + 1);
         for number in rows {
             let around = unit.lines.rows[number];

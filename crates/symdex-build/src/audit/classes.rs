@@ -41,6 +41,10 @@ pub enum Class {
     UndeclaredCode,
     /// A unit that addr2line gives up on.
     BrokenUnit,
+    /// A name in the supplementary file.
+    SupplementaryFile,
+    /// A split unit that a peer does not find, or a reference between such ones.
+    SplitUnit,
     /// Inlined subroutines that overlap without lying in each other.
     OverlappingInlined,
     /// A symbol at the start of a function that has another name in the debug information, or a second symbol there.
@@ -81,6 +85,8 @@ impl Class {
             Class::OldCompression => "old compression",
             Class::UndeclaredCode => "undeclared code",
             Class::BrokenUnit => "broken unit",
+            Class::SupplementaryFile => "supplementary file",
+            Class::SplitUnit => "split unit",
             Class::OverlappingInlined => "overlapping inlined subroutines",
             Class::SymbolAlias => "symbol alias",
             Class::SymbolElsewhere => "symbol elsewhere",
@@ -105,7 +111,7 @@ impl Class {
             Class::NotUtf8 => "addr2line replaces bytes of a path that are not UTF-8",
             Class::Underscore => "the peers keep the underscore that Mach-O puts before names",
             Class::SymbolName => {
-                "without a linkage name the symbol table's name counts; addr2line does not read it"
+                "without a linkage name the symbol table's name counts; addr2line does not read it, llvm-symbolizer not that of a debug file beside the stripped one"
             }
             Class::QualifiedName => {
                 "without a linkage name the qualified name is rebuilt; the peers take the plain one"
@@ -136,6 +142,12 @@ impl Class {
                 "the peers look only where a unit's own ranges, or its aranges, lead them"
             }
             Class::BrokenUnit => "addr2line drops a unit for one sequence, path or DIE that cannot be read",
+            Class::SupplementaryFile => {
+                "llvm-symbolizer does not read supplementary files, so not the names in them"
+            }
+            Class::SplitUnit => {
+                "llvm-symbolizer looks for .dwo files only where they were written, and for no package in the file itself; addr2line follows no reference between split units"
+            }
             Class::OverlappingInlined => "of inlined subroutines that overlap the peers take any",
             Class::SymbolAlias => {
                 "llvm-symbolizer takes the last symbol at a function's start, whatever the debug information says"
@@ -171,7 +183,9 @@ impl Class {
             Class::OverlappingFunctions | Class::OverlappingInlined => Some("TRAPS 4"),
             Class::EmptyInlined => Some("TRAPS 3"),
             Class::OverlappingSequences | Class::BackwardRows => Some("TRAPS 19"),
-            Class::PartialUnit | Class::OldCompression => Some("TRAPS 17"),
+            Class::PartialUnit | Class::OldCompression | Class::SupplementaryFile | Class::SplitUnit => {
+                Some("TRAPS 17")
+            }
             Class::UndeclaredCode => Some("TRAPS 11"),
             Class::BrokenUnit => Some("PEERS 1"),
             Class::SymbolAlias => Some("PEERS 2, 3"),
@@ -179,7 +193,7 @@ impl Class {
             Class::SymbolCutShort => Some("TRAPS 25"),
             Class::SymbolMissed => Some("TRAPS 4"),
             Class::NoFile => Some("TRAPS 18"),
-            Class::SymbolFile => Some("PEERS 8"),
+            Class::SymbolFile => Some("docs/AUDIT.md"),
             Class::OtherUnit => None,
         }
     }

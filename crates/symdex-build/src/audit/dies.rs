@@ -9,7 +9,7 @@ use crate::image::{Image, Reader};
 
 /// A subprogram with code in the image.
 pub(super) struct Function<'d> {
-    /// Offset of its DIE in `.debug_info`.
+    /// The number of its DIE: the offset in `.debug_info`, as if that of the first file were followed by those of others.
     pub(super) die: usize,
     /// Image offsets; sorted, those that adjoin joined.
     pub(super) ranges: Vec<(u64, u64)>,
@@ -18,7 +18,7 @@ pub(super) struct Function<'d> {
 
 /// An inlined subroutine with code in the image.
 pub(super) struct Inlined<'d> {
-    /// Offset of its DIE in `.debug_info`.
+    /// The number of its DIE.
     pub(super) die: usize,
     pub(super) function: u32,
     /// The inlined subroutine it lies in, by number, a smaller one than its own; `None` for one that lies in the function itself.
@@ -44,11 +44,13 @@ pub(super) struct Dies<'d> {
     pub(super) addresses: Vec<u64>,
     /// Namespaces and types that hold subprograms: their name, and the number of the one they lie in.
     pub(super) scopes: Vec<(Option<u32>, &'d [u8])>,
-    /// For the DIE (offset in `.debug_info`) of each subprogram in a scope: which one.
+    /// For the DIE, by its number, of each subprogram in a scope: which one.
     pub(super) scope_of: rustc_hash::FxHashMap<usize, u32>,
     /// The unit's own ranges (SVMAs) as its root DIE states them, and whether that is a list of ranges.
     pub(super) in_root: Vec<(u64, u64)>,
     pub(super) root_has_list: bool,
+    /// Whether the unit's folder is named in the supplementary file.
+    pub(super) folder_is_supplementary: bool,
     /// Whether it is a part of other units: the line program it names is of one of those.
     pub(super) is_part: bool,
     /// The unit's own ranges (SVMAs) as `.debug_aranges` states them.
@@ -77,10 +79,13 @@ struct Attributes<'d> {
     name: Option<&'d [u8]>,
     call_file: Option<u64>,
     call_line: Option<u32>,
+    folder_is_supplementary: bool,
 }
 
 struct Walk<'a, 'd> {
     unit: UnitRef<'a, Reader<'d>>,
+    /// Where its file's DIEs begin to be numbered.
+    base: usize,
     image: &'a Image<'d>,
     budget: &'a Budget,
     dies: Dies<'d>,
@@ -90,15 +95,15 @@ struct Walk<'a, 'd> {
     code: Vec<(u64, u64)>,
 }
 
-/// Reads the DIEs of `unit` from the first to the last; an error loses what is behind it. `in_aranges` is what
-/// `.debug_aranges` states of the unit.
+/// Reads the DIEs of `unit` from the first to the last; an error loses what is behind it. `base` is that of the unit's file.
 pub(super) fn read<'d>(
     unit: UnitRef<'_, Reader<'d>>,
+    base: usize,
     image: &Image<'d>,
-    in_aranges: &[(u64, u64)],
     budget: &Budget,
 ) -> Result<Dies<'d>, TooMuch> {
-    let mut walk = Walk { unit, image, budget, dies: Dies::default(), ranges: Vec::new(), code: Vec::new() };
+    let dies = Dies::default();
+    let mut walk = Walk { unit, base, image, budget, dies, ranges: Vec::new(), code: Vec::new() };
     let walked = walk.walk()?;
     let Walk { mut dies, ranges, .. } = walk;
     dies.error = walked.err().map(|error| error.to_string());
@@ -106,8 +111,24 @@ pub(super) fn read<'d>(
     dies.addresses.sort_unstable();
     dies.addresses.dedup();
     dies.root_has_list = matches!(root_has_ranges(unit), Ok(true));
-    dies.in_aranges = in_aranges.to_vec();
     Ok(dies)
+}
+
+impl Dies<'_> {
+    /// Those of a split unit behind the skeleton's own, `skeleton`, of which only the unit's ranges count.
+    pub(super) fn behind(mut self, skeleton: Self) -> Self {
+        (self.in_root, self.root_has_list) = (skeleton.in_root, skeleton.root_has_list);
+        // There are inlined subroutines in some; the addresses are worth a look.
+        self.addresses.extend(skeleton.addresses);
+        self.addresses.sort_unstable();
+        self.addresses.dedup();
+        self
+    }
+
+    /// What of them others may refer to.
+    pub(super) fn without_code(self) -> Self {
+        Self { scopes: self.scopes, scope_of: self.scope_of, ..Self::default() }
+    }
 }
 
 fn root_has_ranges(unit: UnitRef<'_, Reader<'_>>) -> gimli::Result<bool> {
@@ -139,6 +160,7 @@ impl<'d> Walk<'_, 'd> {
             while within.pop_if(|(above, _)| *above >= depth).is_some() {}
             let parent = within.last().map_or(Within::default(), |(_, within)| *within);
             let die = offset.to_debug_info_offset(&self.unit.header).map_or(0, |DebugInfoOffset(die)| die);
+            let die = self.base + die;
             within.push((depth, self.die(die, abbreviation.tag(), attributes, parent)?));
         }
         Ok(Ok(()))
@@ -179,6 +201,9 @@ impl<'d> Walk<'_, 'd> {
                 let name = self.unit.attr_string(value).ok();
                 attributes.name = name.map(|name| self.image.resolve(name.slice()));
             }
+            gimli::DW_AT_comp_dir => {
+                attributes.folder_is_supplementary = matches!(value, AttributeValue::DebugStrRefSup(_));
+            }
             gimli::DW_AT_call_file => {
                 attributes.call_file = match value {
                     AttributeValue::FileIndex(file) => Some(file),
@@ -205,6 +230,7 @@ impl<'d> Walk<'_, 'd> {
             gimli::DW_TAG_inlined_subroutine => self.inlined(die, &attributes, parent),
             gimli::DW_TAG_compile_unit | gimli::DW_TAG_partial_unit | gimli::DW_TAG_skeleton_unit => {
                 self.dies.in_root = self.stated_ranges(&attributes)?;
+                self.dies.folder_is_supplementary = attributes.folder_is_supplementary;
                 self.dies.is_part = tag == gimli::DW_TAG_partial_unit;
                 Ok(parent)
             }

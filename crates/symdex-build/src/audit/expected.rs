@@ -55,7 +55,7 @@ pub(super) struct Scratch {
 
 impl<'d> Facts<'_, 'd> {
     /// The functions that cover `offset`, the one that counts first: latest start, then shortest, then the one that the symbol
-    /// table names at that entry, if it has one name for it, then the smallest DIE offset.
+    /// table names at that entry, if it has one name for it, then the first in the order of units and their DIEs.
     pub(super) fn functions_at(&self, offset: u64, scratch: &mut Scratch) -> Vec<FunctionId> {
         self.functions.covering(offset, &mut scratch.covering);
         let id = |interval: &Interval| self.function_ids[interval.item as usize];
@@ -68,7 +68,7 @@ impl<'d> Facts<'_, 'd> {
             let unique = self.symbol_at_entry(scratch.covering[0].start);
             let named_so =
                 |id: &FunctionId| unique.is_some() && self.text(self.function(*id).name).as_deref() == unique;
-            ids[..aliases].sort_by_key(|id| (!named_so(id), self.function(*id).die));
+            ids[..aliases].sort_by_key(|id| (!named_so(id), id.unit, self.function(*id).die));
         }
         ids
     }

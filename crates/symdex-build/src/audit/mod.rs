@@ -15,6 +15,7 @@ mod explain;
 mod facts;
 mod intervals;
 mod lines;
+mod matches;
 mod names;
 mod peers;
 mod report;
@@ -164,7 +165,7 @@ impl<B: AsRef<[u8]>> Comparison<'_, '_, B> {
         let Self { facts, index, addr2line, llvm_symbolizer, scratch, exact, statement, report } = self;
         let place = facts.place(offset, scratch);
         let expected = facts.expected(&place, offset);
-        let addr2line = peers::ask_addr2line(facts.image, addr2line, offset);
+        let addr2line = peers::ask_addr2line(facts, addr2line, offset);
         let llvm_symbolizer = llvm_symbolizer.as_mut().and_then(Iterator::next).transpose()?;
         let ours = ours(index, offset, LinePolicy::Exact, exact)?;
         let ours_statement = ours_frames(index, offset, LinePolicy::Statement, statement)?;

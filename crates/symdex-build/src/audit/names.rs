@@ -1,8 +1,9 @@
 //! Names of functions: what the DIEs along their chain of origins state, and which of it counts.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use gimli::{AttributeValue, DebugInfoOffset};
+use gimli::AttributeValue;
 use rayon::prelude::*;
 
 use super::facts::Facts;
@@ -26,6 +27,12 @@ pub(super) struct Link<'d> {
     pub(super) linkage: Option<&'d [u8]>,
     pub(super) name: Option<&'d [u8]>,
     pub(super) scope: Option<(u32, u32)>,
+    /// Whether the DIE, or its name, is in the supplementary file.
+    pub(super) is_supplementary: bool,
+    /// What the image's own file has at the place in its strings where the supplementary file has the name.
+    pub(super) misread: Option<&'d [u8]>,
+    /// Whether it is in a split unit and its origin is stated by an offset in the section, not in the unit.
+    pub(super) leaves_split: bool,
 }
 
 /// Decides the name of every function and inlined subroutine.
@@ -113,14 +120,20 @@ pub(super) fn is_dangling(facts: &Facts<'_, '_>, die: usize) -> bool {
 /// What `die` states, and the DIE it refers to.
 fn link<'d>(facts: &Facts<'_, 'd>, die: usize) -> Option<(Link<'d>, Option<usize>)> {
     let (number, unit) = facts.unit_of(die)?;
-    let at = DebugInfoOffset(die).to_unit_offset(&unit.unit.header)?;
-    let reference = unit.unit.unit_ref(&facts.image.dwarf);
+    let at = unit.offset_of(die)?;
+    let reference = unit.with_dies();
     let mut entries = reference.entries_raw(Some(at)).ok()?;
     let abbreviation = entries.read_abbreviation().ok()??;
     let scope = unit.dies.scope_of.get(&die).map(|scope| (number, *scope));
-    let mut link = Link { linkage: None, name: None, scope };
-    let mut origin = None;
-    let string = |value: AttributeValue<Reader<'d>>| {
+    let mut is_supplementary =
+        facts.supplementary.as_ref().is_some_and(|file| Arc::ptr_eq(&file.dwarf, &unit.file.dwarf));
+    let (mut linkage, mut name, mut origin, mut leaves_split) = (None, None, None, false);
+    let mut misread = None;
+    let mut string = |value: AttributeValue<Reader<'d>>| {
+        if let AttributeValue::DebugStrRefSup(offset) = value {
+            is_supplementary = true;
+            misread = reference.dwarf.debug_str.get_str(offset).ok().map(|string| string.slice());
+        }
         let name = reference.attr_string(value).ok().map(|string| facts.image.resolve(string.slice()));
         // An empty name is none.
         name.filter(|name| !name.is_empty())
@@ -129,22 +142,28 @@ fn link<'d>(facts: &Facts<'_, 'd>, die: usize) -> Option<(Link<'d>, Option<usize
         let attribute = entries.read_attribute(*spec).ok()?;
         match attribute.name() {
             gimli::DW_AT_linkage_name | gimli::DW_AT_MIPS_linkage_name => {
-                link.linkage = string(attribute.value());
+                linkage = string(attribute.value());
             }
-            gimli::DW_AT_name => link.name = string(attribute.value()),
+            gimli::DW_AT_name => name = string(attribute.value()),
             gimli::DW_AT_abstract_origin | gimli::DW_AT_specification => {
+                leaves_split |=
+                    unit.split.is_some() && matches!(attribute.value(), AttributeValue::DebugInfoRef(_));
                 origin = match attribute.value() {
                     AttributeValue::UnitRef(offset) => {
-                        offset.to_debug_info_offset(&unit.unit.header).map(|offset| offset.0)
+                        let offset = offset.to_debug_info_offset(&reference.header);
+                        offset.and_then(|offset| unit.file.die(offset.0))
                     }
-                    AttributeValue::DebugInfoRef(DebugInfoOffset(offset)) => Some(offset),
+                    AttributeValue::DebugInfoRef(offset) => unit.file.die(offset.0),
+                    AttributeValue::DebugInfoRefSup(offset) => {
+                        facts.supplementary.as_ref().and_then(|file| file.die(offset.0))
+                    }
                     _ => None,
                 };
             }
             _ => {}
         }
     }
-    Some((link, origin))
+    Some((Link { linkage, name, scope, is_supplementary, misread, leaves_split }, origin))
 }
 
 impl<'d> Facts<'_, 'd> {

@@ -2,8 +2,14 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
+
+use addr2line::{LookupContinuation as _, LookupResult};
+use gimli::{DebugInfo, Dwarf, LittleEndian, RangeLists, Section as _};
+use rustc_hash::FxHashMap;
 
 use super::expected::Frame;
+use super::facts::{Facts, Unit};
 use crate::error::Error;
 use crate::image::{Image, Reader};
 
@@ -60,31 +66,59 @@ pub type LlvmSymbolizer<'a> = dyn Fn(Vec<u64>) -> Result<LlvmAnswers<'a>, Error>
 
 /// An addr2line of the image's sections; it shares nothing with others, and parses units as it meets them.
 pub(super) fn addr2line<'d>(image: &Image<'d>) -> Result<addr2line::Context<Reader<'d>>, Error> {
-    let dwarf = &image.dwarf;
-    let context = addr2line::Context::from_sections(
-        dwarf.debug_abbrev,
-        dwarf.debug_addr,
-        image.aranges,
-        dwarf.debug_info,
-        dwarf.debug_line,
-        dwarf.debug_line_str,
-        *dwarf.ranges.debug_ranges(),
-        *dwarf.ranges.debug_rnglists(),
-        dwarf.debug_str,
-        dwarf.debug_str_offsets,
-        Reader::default(),
-    );
+    let context = addr2line::Context::from_arc_dwarf(Arc::clone(&image.dwarf));
     context.map_err(|error| Error::Malformed { what: format!("addr2line says: {error}") })
 }
 
+/// The files that addr2line asks for to read split units, each with this unit alone: it takes the first one.
+pub(super) fn for_addr2line<'d>(units: &[Unit<'d>]) -> FxHashMap<u64, Arc<Dwarf<Reader<'d>>>> {
+    let split = |unit: &Unit<'d>| {
+        let split = unit.split.as_ref()?;
+        Some((split.dwo_id?.0, alone(&unit.file.dwarf, split)))
+    };
+    units.iter().filter_map(split).collect()
+}
+
+/// `dwarf` with `unit` as its only unit.
+fn alone<'d>(dwarf: &Arc<Dwarf<Reader<'d>>>, unit: &gimli::Unit<Reader<'d>>) -> Arc<Dwarf<Reader<'d>>> {
+    let start = unit.header.debug_info_offset().map_or(0, |offset| offset.0);
+    let (all, len) = (dwarf.debug_info.reader().slice(), unit.header.length_including_self());
+    if (start, len) == (0, all.len()) {
+        return Arc::clone(dwarf);
+    }
+    let info = all.get(start..start.saturating_add(len)).unwrap_or_default();
+    Arc::new(Dwarf {
+        debug_abbrev: dwarf.debug_abbrev,
+        debug_addr: dwarf.debug_addr,
+        debug_info: DebugInfo::new(info, LittleEndian),
+        debug_line: dwarf.debug_line,
+        debug_line_str: dwarf.debug_line_str,
+        debug_str: dwarf.debug_str,
+        debug_str_offsets: dwarf.debug_str_offsets,
+        ranges: RangeLists::new(*dwarf.ranges.debug_ranges(), *dwarf.ranges.debug_rnglists()),
+        file_type: dwarf.file_type,
+        sup: dwarf.sup.clone(),
+        ..Dwarf::default()
+    })
+}
+
 /// addr2line's answer; it knows nothing of symbol maps, so hidden names are resolved in it.
-pub(super) fn ask_addr2line<'c>(
-    image: &'c Image<'_>,
-    context: &'c addr2line::Context<Reader<'_>>,
+pub(super) fn ask_addr2line<'c, 'd>(
+    facts: &'c Facts<'_, 'd>,
+    context: &'c addr2line::Context<Reader<'d>>,
     offset: u64,
 ) -> Theirs<'c> {
+    let image = facts.image;
     let frames = || {
-        let mut found = context.find_frames(image.info.base + offset).skip_all_loads()?;
+        let mut lookup = context.find_frames(image.info.base + offset);
+        let mut found = loop {
+            match lookup {
+                LookupResult::Output(found) => break found?,
+                LookupResult::Load { load, continuation } => {
+                    lookup = continuation.resume(facts.for_addr2line.get(&load.dwo_id.0).cloned());
+                }
+            }
+        };
         let mut frames = Vec::new();
         while let Some(frame) = found.next()? {
             let location = frame.location.as_ref();
