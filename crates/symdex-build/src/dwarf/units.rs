@@ -101,7 +101,14 @@ impl<'d> Units<'d> {
     /// The unit that holds the entry at `offset` in `.debug_info` of the file that unit number `from` is read from, by its number,
     /// and the entry's offset in it.
     pub(crate) fn containing(&self, from: usize, offset: usize) -> Option<(usize, UnitOffset)> {
-        self.in_file(self.all[from].file, offset)
+        let UnitEntry { unit, file, .. } = &self.all[from];
+        // Most references that could lead to any unit lead to their own.
+        match offset.checked_sub(offset_of(&unit.header)) {
+            Some(in_unit) if in_unit < unit.header.length_including_self() => {
+                Some((from, UnitOffset(in_unit)))
+            }
+            _ => self.in_file(*file, offset),
+        }
     }
 
     /// The same in the supplementary file.
