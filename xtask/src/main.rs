@@ -18,12 +18,14 @@ chores:
                           --every K: only every Kth run of addresses; --no-llvm: addr2line alone
                           --debug-dir DIR: look for debug files in DIR, too
                           --json, --markdown: print JSON, or the tables of docs/AUDIT.md
-    corpus [-o FOLDER] android | debian | wheels ...
+    corpus [-o FOLDER] [--from DSYM] android | debian | wheels | size SIZE ...
                           make files to audit and measure on, each part in a folder of its name below FOLDER
                           (target/corpora)
                           android: our sources for four ABIs, stripped, compressed, split and taken apart
                           debian: this machine's programs and libraries, and packages with debug files
                           wheels: libraries out of Python packages for macOS
+                          size SIZE: a dSYM of about SIZE (300MB, 1GB, 4500MB) made of copies of DSYM, a 64-bit one of one slice with
+                          DWARF 2 to 4; each copy has addresses and names of its own
     demo                  build the demo app's indexes and answer its crash from them
     testdata [--check]    make testdata/dsyms and testdata/demo from testdata/src;
                           --check: make them elsewhere and compare with what is committed

@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
+use self::size::Size;
 use self::summary::Summary;
 
 mod android;
 mod debian;
 mod host;
 mod recipes;
+mod size;
 mod summary;
 mod twins;
 mod wheels;
@@ -18,14 +20,17 @@ mod wheels;
 pub(crate) struct Arguments {
     out: PathBuf,
     parts: Vec<Part>,
+    /// The dSYM to copy.
+    from: Option<PathBuf>,
 }
 
 /// Where the files of a part come from, and how each part is called.
-#[derive(Clone, Copy)]
 enum Part {
     Android,
     Debian,
     Wheels,
+    /// Copies of a dSYM.
+    Size(Size),
 }
 
 impl Part {
@@ -38,11 +43,12 @@ impl Part {
         }
     }
 
-    fn name(self) -> &'static str {
+    fn name(&self) -> String {
         match self {
-            Self::Android => "android",
-            Self::Debian => "debian",
-            Self::Wheels => "wheels",
+            Self::Android => "android".to_owned(),
+            Self::Debian => "debian".to_owned(),
+            Self::Wheels => "wheels".to_owned(),
+            Self::Size(size) => format!("size-{}", size.word),
         }
     }
 }
@@ -50,15 +56,18 @@ impl Part {
 impl Arguments {
     /// What the words behind `corpus` say; nothing where they make no sense.
     pub(crate) fn parse(words: &[&str]) -> Option<Self> {
-        let mut arguments = Self { out: root().ok()?.join("target/corpora"), parts: Vec::new() };
+        let mut arguments = Self { out: root().ok()?.join("target/corpora"), parts: Vec::new(), from: None };
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match *word {
                 "-o" => arguments.out = words.next()?.into(),
+                "--from" => arguments.from = Some(words.next()?.into()),
+                "size" => arguments.parts.push(Part::Size(Size::parse(words.next()?)?)),
                 part => arguments.parts.push(Part::named(part)?),
             }
         }
-        (!arguments.parts.is_empty()).then_some(arguments)
+        let has_size = arguments.parts.iter().any(|part| matches!(part, Part::Size(_)));
+        (!arguments.parts.is_empty() && has_size == arguments.from.is_some()).then_some(arguments)
     }
 }
 
@@ -76,6 +85,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             Part::Android => android::make(&root()?.join("testdata/src"), &folder)?,
             Part::Debian => debian::make(&folder)?,
             Part::Wheels => wheels::make(&folder)?,
+            Part::Size(size) => {
+                let from = arguments.from.as_deref().context("--from is missing")?;
+                print!("{}", size::make(size, from, &folder)?);
+                continue;
+            }
         }
         print!("{}\n{}", folder.display(), Summary::of(&folder)?);
     }

@@ -1,0 +1,133 @@
+//! `.debug_info` of a copy.
+
+use std::collections::HashMap;
+
+use anyhow::{Context, Result, bail, ensure};
+use gimli::{
+    Attribute, AttributeValue, DebugAbbrev, DebugInfo, DwAt, Encoding, EndianSlice, EntriesRaw, Expression,
+    Format, LittleEndian, Operation, UnitType,
+};
+
+use super::shift::Shift;
+use super::source::Section;
+
+pub(super) type Slice<'d> = EndianSlice<'d, LittleEndian>;
+
+/// The entries of the copy.
+///
+/// # Errors
+/// DWARF 5 or of 64 bits, type units, split units, macros: what `dsymutil` makes of DWARF 2 to 4 has none.
+pub(super) fn copy(shift: &Shift<'_>) -> Result<Vec<u8>> {
+    let section = shift.source.bytes(Section::Info);
+    let abbreviations = DebugAbbrev::new(shift.source.bytes(Section::Abbreviations), LittleEndian);
+    let mut known = HashMap::new();
+    let mut bytes = section.to_vec();
+    let mut units = DebugInfo::new(section, LittleEndian).units();
+    while let Some(unit) = units.next()? {
+        let encoding = unit.encoding();
+        let is_usual = encoding.format == Format::Dwarf32 && encoding.address_size == 8;
+        ensure!(is_usual && encoding.version <= 4, "only 32-bit DWARF 2 to 4 of 64-bit images can be copied");
+        ensure!(unit.type_() == UnitType::Compilation, "there are other units than compile units");
+        let start = unit.debug_info_offset().context("a unit of types")?.0;
+        let length = unit.length_including_self();
+        let abbreviations = match known.entry(unit.debug_abbrev_offset()) {
+            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::hash_map::Entry::Vacant(entry) => {
+                entry.insert(unit.abbreviations(&abbreviations)?)
+            }
+        };
+        let entries = unit.entries_raw(abbreviations, None)?;
+        let unit = Unit { encoding, bytes: &mut bytes[start..start + length], shift };
+        unit.patch(entries).with_context(|| format!("the unit at {start:#x}"))?;
+    }
+    Ok(bytes)
+}
+
+/// One unit of the copy.
+struct Unit<'u> {
+    encoding: Encoding,
+    bytes: &'u mut [u8],
+    shift: &'u Shift<'u>,
+}
+
+impl Unit<'_> {
+    fn patch(mut self, mut entries: EntriesRaw<'_, Slice<'_>>) -> Result<()> {
+        let root = entries.next_offset();
+        let (mut has_address, mut has_lists) = (false, false);
+        while !entries.is_empty() {
+            let is_root = entries.next_offset() == root;
+            let Some(abbreviation) = entries.read_abbreviation()? else { continue };
+            for specification in abbreviation.attributes() {
+                let at = entries.next_offset().0;
+                let attribute = entries.read_attribute(*specification)?;
+                has_address |= is_root && attribute.name() == gimli::DW_AT_low_pc;
+                has_lists |= self.patch_attribute(&attribute, at..entries.next_offset().0)?;
+            }
+        }
+        // Lists then have addresses and not distances from one, and would have to be patched.
+        ensure!(has_address || !has_lists, "it has lists of ranges but no DW_AT_low_pc");
+        Ok(())
+    }
+
+    /// Returns whether the attribute refers to a list.
+    fn patch_attribute(
+        &mut self,
+        attribute: &Attribute<Slice<'_>>,
+        at: std::ops::Range<usize>,
+    ) -> Result<bool> {
+        let (bytes, shift) = (&mut *self.bytes, self.shift);
+        match attribute.value() {
+            AttributeValue::Addr(_) => shift.patch_address(bytes, at.start)?,
+            AttributeValue::DebugStrRef(_) => shift.patch_offset(bytes, at.start, Section::Strings)?,
+            AttributeValue::DebugLineRef(_) => shift.patch_offset(bytes, at.start, Section::Lines)?,
+            AttributeValue::LocationListsRef(_) => shift.patch_offset(bytes, at.start, Section::Locations)?,
+            AttributeValue::RangeListsRef(_) => shift.patch_offset(bytes, at.start, Section::Ranges)?,
+            // DWARF 2 has eight bytes there; offsets fill the lower four.
+            AttributeValue::DebugInfoRef(_) => shift.patch_offset(bytes, at.start, Section::Info)?,
+            AttributeValue::String(_) => shift.rename(&mut bytes[at]),
+            AttributeValue::Exprloc(expression) => {
+                let start = at.end - expression.0.len();
+                patch_expression(expression, self.encoding, shift, &mut bytes[start..at.end])?;
+            }
+            AttributeValue::SecOffset(_)
+            | AttributeValue::DebugMacinfoRef(_)
+            | AttributeValue::DebugMacroRef(_)
+            | AttributeValue::DebugInfoRefSup(_)
+            | AttributeValue::DebugStrRefSup(_)
+            | AttributeValue::DebugTypesRef(_)
+            | AttributeValue::DebugAddrIndex(_)
+            | AttributeValue::DebugStrOffsetsIndex(_) => unsupported(attribute.name())?,
+            _ => {}
+        }
+        let value = attribute.value();
+        Ok(matches!(value, AttributeValue::LocationListsRef(_) | AttributeValue::RangeListsRef(_)))
+    }
+}
+
+fn unsupported(name: DwAt) -> Result<()> {
+    bail!("{name} refers to what cannot be copied")
+}
+
+/// Patches the addresses in `bytes`, which are the copy's of `expression`.
+///
+/// # Errors
+/// A reference to an entry of another unit.
+pub(super) fn patch_expression(
+    expression: Expression<Slice<'_>>,
+    encoding: Encoding,
+    shift: &Shift<'_>,
+    bytes: &mut [u8],
+) -> Result<()> {
+    let mut operations = expression.operations(encoding);
+    loop {
+        let at = operations.offset_from(&expression);
+        match operations.next()? {
+            None => return Ok(()),
+            Some(Operation::Address { .. }) => shift.patch_address(bytes, at + 1)?,
+            Some(Operation::ImplicitPointer { .. } | Operation::VariableValue { .. }) => {
+                bail!("an expression refers to another entry")
+            }
+            Some(_) => {}
+        }
+    }
+}

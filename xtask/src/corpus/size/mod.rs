@@ -1,0 +1,131 @@
+//! `cargo xtask corpus size`: a dSYM of any size, made of copies of a real one.
+//!
+//! Each copy has its own code behind that of the copy before, and its own names, so that nothing is there twice. Abbreviations are
+//! shared, as `dsymutil` shares them between units; accelerator tables are left out.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use object::pod::bytes_of;
+use object::{LittleEndian as LE, U32, U64};
+use walkdir::WalkDir;
+
+use self::layout::Layout;
+use self::shift::Shift;
+use self::source::{Section, Source};
+
+mod entries;
+mod layout;
+mod lines;
+mod rename;
+mod shift;
+mod source;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+/// Bytes, and how they were said.
+pub(crate) struct Size {
+    pub(crate) word: String,
+    bytes: u64,
+}
+
+impl Size {
+    /// `word` is a number of bytes, or of the kB, MB or GB that it ends with.
+    pub(crate) fn parse(word: &str) -> Option<Self> {
+        let (number, unit) = word.split_at(word.find(|c: char| !c.is_ascii_digit()).unwrap_or(word.len()));
+        let unit = match unit {
+            "" => 1,
+            "kB" => 1_000,
+            "MB" => 1_000_000,
+            "GB" => 1_000_000_000,
+            _ => return None,
+        };
+        let bytes = number.parse::<u64>().ok()?.checked_mul(unit)?;
+        Some(Self { word: word.to_owned(), bytes })
+    }
+}
+
+/// Makes a dSYM of `size`, as near as whole copies of `from`, a dSYM or its debug file, come to it, and says what was made.
+///
+/// # Errors
+/// A dSYM that cannot be copied, or not so often; a folder that cannot be written.
+pub(super) fn make(size: &Size, from: &Path, folder: &Path) -> Result<String> {
+    let file = debug_file(from)?;
+    let bytes = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+    let source = Source::parse(&bytes).with_context(|| file.display().to_string())?;
+    let copies = source.copies_for(size.bytes)?;
+    let name = file.file_name().context("a debug file without a name")?.to_string_lossy();
+    let dwarf = folder.join(format!("{name}.dSYM/Contents/Resources/DWARF"));
+    std::fs::create_dir_all(&dwarf)?;
+    let made = dwarf.join(&*name);
+    let mut out = BufWriter::new(File::create(&made)?);
+    write(&source, copies, &mut out)?;
+    out.flush()?;
+    Ok(format!("{copies} copies, {} bytes: {}\n", made.metadata()?.len(), made.display()))
+}
+
+/// The file in a dSYM, or the file that `from` is.
+fn debug_file(from: &Path) -> Result<PathBuf> {
+    let files = WalkDir::new(from).sort_by_file_name().into_iter().filter_map(Result::ok);
+    let is_debug_file =
+        |path: &PathBuf| path == from || path.parent().is_some_and(|p| p.ends_with("Resources/DWARF"));
+    let mut files = files.filter(|entry| entry.file_type().is_file()).map(walkdir::DirEntry::into_path);
+    files.find(is_debug_file).with_context(|| format!("{} has no debug file", from.display()))
+}
+
+/// Writes a file of `copies` copies, one section of one copy after the other, so that no more than that is held.
+fn write(source: &Source<'_>, copies: u32, out: &mut impl Write) -> Result<()> {
+    let layout = Layout::new(source, copies)?;
+    let shifts = || (0..copies).map(|copy| Shift { copy, source, spans: &layout.spans });
+    out.write_all(&layout.head)?;
+    for shift in shifts() {
+        write_symbols(&shift, out)?;
+    }
+    for copy in 0..copies {
+        out.write_all(&renamed(source.symbol_names, copy))?;
+    }
+    std::io::copy(&mut std::io::Read::take(std::io::repeat(0), layout.gap), out)?;
+    for (section, bytes) in source.sections() {
+        for shift in shifts().take(section.times(copies) as usize) {
+            let copy = copied(section, &shift).with_context(|| format!("{section:?} cannot be copied"))?;
+            ensure!(copy.len() == bytes.len(), "{section:?} changed its size");
+            out.write_all(&copy)?;
+        }
+    }
+    Ok(())
+}
+
+fn copied(section: Section, shift: &Shift<'_>) -> Result<Vec<u8>> {
+    match section {
+        Section::Lines => lines::copy(shift),
+        Section::Aranges => tables::copy_aranges(shift),
+        Section::Ranges => tables::copy_ranges(shift),
+        Section::Locations => tables::copy_locations(shift),
+        Section::Info => entries::copy(shift),
+        Section::Abbreviations => Ok(shift.source.bytes(section).to_vec()),
+        Section::Strings => Ok(renamed(shift.source.bytes(section), shift.copy)),
+    }
+}
+
+fn renamed(strings: &[u8], copy: u32) -> Vec<u8> {
+    let mut strings = strings.to_vec();
+    rename::rename_all(&mut strings, copy);
+    strings
+}
+
+fn write_symbols(shift: &Shift<'_>, out: &mut impl Write) -> Result<()> {
+    let names = shift.source.symbol_names.len() as u64 * u64::from(shift.copy);
+    for symbol in &shift.source.symbols {
+        let span = usize::from(symbol.n_sect).checked_sub(1).and_then(|number| shift.spans.get(number));
+        let span = span.context("a symbol in no section")?;
+        let mut symbol = *symbol;
+        let name = u64::from(symbol.n_strx.get(LE)) + names;
+        symbol.n_strx = U32::new(LE, u32::try_from(name)?);
+        symbol.n_value = U64::new(LE, span.address(symbol.n_value.get(LE), shift.copy));
+        out.write_all(bytes_of(&symbol))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! Ranges, locations and address ranges of a copy.
+
+use anyhow::{Context, Result, ensure};
+use gimli::{Encoding, EndianSlice, Expression, Format, LittleEndian, Reader};
+
+use super::entries::patch_expression;
+use super::shift::Shift;
+use super::source::Section;
+
+/// Size of a pair of addresses.
+const PAIR: usize = 16;
+
+/// `.debug_ranges`: distances from a unit's lowest address, but where an entry chooses another.
+///
+/// # Errors
+/// A pair that is cut.
+pub(super) fn copy_ranges(shift: &Shift<'_>) -> Result<Vec<u8>> {
+    let mut bytes = shift.source.bytes(Section::Ranges).to_vec();
+    for pair in bytes.chunks_mut(PAIR) {
+        if pair.starts_with(&u64::MAX.to_le_bytes()) {
+            shift.patch_address(pair, size_of::<u64>())?;
+        }
+    }
+    Ok(bytes)
+}
+
+/// `.debug_loc`: as the ranges, each with an expression.
+///
+/// # Errors
+/// Lists that do not follow one another without a gap.
+pub(super) fn copy_locations(shift: &Shift<'_>) -> Result<Vec<u8>> {
+    let section = EndianSlice::new(shift.source.bytes(Section::Locations), LittleEndian);
+    let mut bytes = section.to_vec();
+    let mut rest = section;
+    let encoding = Encoding { address_size: 8, format: Format::Dwarf32, version: 4 };
+    while !rest.is_empty() {
+        let (begin, end) = (rest.read_u64()?, rest.read_u64()?);
+        if begin == u64::MAX {
+            shift.patch_address(&mut bytes, rest.offset_from(section) - size_of::<u64>())?;
+        } else if (begin, end) != (0, 0) {
+            let length = usize::from(rest.read_u16()?);
+            let start = rest.offset_from(section);
+            let expression = Expression(rest.split(length)?);
+            patch_expression(expression, encoding, shift, &mut bytes[start..start + length])?;
+        }
+    }
+    Ok(bytes)
+}
+
+/// `.debug_aranges`: for each unit its offset and pairs of an address and a length.
+///
+/// # Errors
+/// A set that is cut, or of other addresses than those of 64 bits.
+pub(super) fn copy_aranges(shift: &Shift<'_>) -> Result<Vec<u8>> {
+    let section = shift.source.bytes(Section::Aranges);
+    let mut bytes = section.to_vec();
+    let mut start = 0;
+    while start < section.len() {
+        let mut header = EndianSlice::new(&section[start..], LittleEndian);
+        let end = start + 4 + header.read_u32()? as usize;
+        let (_version, _unit) = (header.read_u16()?, header.read_u32()?);
+        ensure!((header.read_u8()?, header.read_u8()?) == (8, 0), "a set of other than 64-bit addresses");
+        shift.patch_offset(&mut bytes, start + 6, Section::Info)?;
+        let first = start + (12_usize).next_multiple_of(PAIR);
+        let pairs = bytes.get_mut(first..end).context("a set of address ranges is cut")?;
+        for pair in pairs.chunks_mut(PAIR).filter(|pair| pair.iter().any(|&byte| byte != 0)) {
+            shift.patch_address(pair, 0)?;
+        }
+        start = end;
+    }
+    Ok(bytes)
+}
