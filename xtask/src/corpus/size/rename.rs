@@ -47,10 +47,13 @@ fn renamed_range(name: &[u8]) -> Range<usize> {
         && is_mangled(b"R")
         && name[underscores + 1..].first().is_some_and(u8::is_ascii_uppercase)
     {
-        // Base-62 numbers with digits in them end with an underscore.
-        let crate_name =
-            name.windows(2).skip(underscores).position(|pair| pair[0] == b'_' && pair[1].is_ascii_digit());
-        return identifier(name, crate_name.map_or(name.len(), |at| underscores + at + 1));
+        // Numbers of base 62 have digits, too, and end with an underscore. C names such as _RD4 are no mangled ones.
+        let pairs = name.windows(2).skip(underscores);
+        let mut pairs = pairs.zip(underscores + 1..);
+        let crate_name = pairs.find(|(pair, _)| pair[0] == b'_' && pair[1].is_ascii_digit());
+        if let Some((_, at)) = crate_name {
+            return identifier(name, at);
+        }
     }
     let is_swift = ["$s", "$S"].iter().any(|prefix| is_mangled(prefix.as_bytes()));
     if is_swift || underscores > 0 && is_mangled(b"Z") {
@@ -108,6 +111,7 @@ mod tests {
             ("_ZN1fILi3EE", "_ZN1gILi3EE"),
             ("_ZN4core3fmt17h0123456789abcdefE", "_ZN4cpse3fmt17h0123456789abcdefE"),
             ("__RNvCs4Zlz1fUqNwX_4core3fmt", "__RNvCs4Zlz1fUqNwX_4cpse3fmt"),
+            ("_RD4_NEON", "_RE4_OEON"),
             ("_$s4main3FooV", "_$s4mbjn3FooV"),
             ("<compiler-generated>", "<compiler-generated>"),
             ("_ZdlPv", "_ZdlPv"),
