@@ -16,6 +16,10 @@ law, then a byte of theirs. Every tool gets the same addresses. Each answer is c
 are of one with it and include reading the clock. `2 threads` is the time until both are done divided by all lookups, a warm reader each. Cold means
 that the file is opened anew, in the page cache; a report has 100 frames over 60 places. Held is what the process has grown by after all uniform
 questions. symdex answers under the `exact` line policy, the only one that the peers have; all else is its default.
+
+Where tools differ: symdex takes the first of several line rows at one address in Mach-O, as atos does, the peers the last; symcache and
+llvm-symbolizer name a function as the symbol table does, which may be an alias or have a suffix (`.llvm.123`), the others as DWARF does; docs/AUDIT.md
+explains every difference to addr2line and llvm-symbolizer. A leading `_` more is no difference.
 ";
 
 /// The report's text.
