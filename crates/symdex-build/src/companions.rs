@@ -70,8 +70,8 @@ impl Companions {
         self.debug_dirs.iter().filter_map(in_folder)
     }
 
-    /// Where a file called `name` that `file` refers to may be: beside it, in `.debug` beside it, and below each debug folder in
-    /// the same path.
+    /// Where a file called `name` that `file` refers to may be: beside it, in `.debug` beside it, in each debug folder, and below
+    /// each in the same path.
     pub(crate) fn by_name(&self, file: &Path, name: &Path) -> impl Iterator<Item = PathBuf> {
         let folder = file.parent().unwrap_or(Path::new("")).to_owned();
         let absolute = std::path::absolute(&folder).unwrap_or_else(|_| folder.clone());
@@ -79,8 +79,9 @@ impl Companions {
         // The path without what makes it absolute: a root, on Windows a drive.
         let below: PathBuf =
             absolute.components().filter(|part| matches!(part, Component::Normal(_))).collect();
-        let below = below.join(name);
-        beside.into_iter().chain(self.debug_dirs.iter().map(move |folder| folder.join(&below)))
+        let (below, name) = (below.join(name), name.to_owned());
+        let in_folder = move |folder: &PathBuf| [folder.join(&name), folder.join(&below)];
+        beside.into_iter().chain(self.debug_dirs.iter().flat_map(in_folder))
     }
 }
 
@@ -164,7 +165,7 @@ mod tests {
         assert_eq!(found, [Path::new("/debug/.build-id/0c/37c5.debug")]);
         let found: Vec<PathBuf> =
             companions.by_name(Path::new("/lib/x/liba.so"), Path::new("a.debug")).collect();
-        let expected = ["/lib/x/a.debug", "/lib/x/.debug/a.debug", "/debug/lib/x/a.debug"];
+        let expected = ["/lib/x/a.debug", "/lib/x/.debug/a.debug", "/debug/a.debug", "/debug/lib/x/a.debug"];
         assert_eq!(found, expected.map(Path::new));
     }
 }

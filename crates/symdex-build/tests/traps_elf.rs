@@ -195,6 +195,10 @@ fn a_symbol_that_reaches_out_of_its_section_hides_nothing_there() {
 fn offsets_count_from_the_lowest_loaded_page() {
     let elf = Elf { base: 0x40_0000, ..of(&[function("f", 0x40_1000, 0x10)]) };
     assert_eq!(symbols(&elf), ["1000..1010 f"]);
+    // Linux kernels load at 0 what each processor has its own of.
+    let base = 0xffff_ffff_8100_0000;
+    let kernel = Elf { base, other_segments: vec![0], ..of(&[function("f", base + 0x1000, 0x10)]) };
+    assert_eq!(symbols(&kernel), ["1000..1010 f"]);
 }
 
 #[test]

@@ -313,3 +313,27 @@ fn trap_28_function_starts_that_only_the_binary_holds_are_not_missing() {
     let index = Index::open(built(&file).bytes).expect("just written");
     assert_eq!(index.metadata().partial, []);
 }
+
+/// Names may share their ends: here each is all of the others.
+#[test]
+fn names_of_symbols_that_are_all_of_the_others_are_refused() {
+    let name = "a".repeat(60_000);
+    let symbols: Vec<Symbol> = (0..500).map(|_| Symbol::function(&name[..1], BASE + 0x1000)).collect();
+    let mut file = MachO {
+        symbols: [vec![Symbol::function(&name, BASE + 0x1000)], symbols].concat(),
+        ..MachO::default()
+    }
+    .bytes();
+    let place = |file: &[u8], command: [u8; 8]| {
+        file.windows(8).position(|bytes| bytes == command).expect("there") + 8
+    };
+    let symtab = place(&file, [2, 0, 0, 0, 24, 0, 0, 0]);
+    let table = u32::from_le_bytes(file[symtab..symtab + 4].try_into().expect("four bytes")) as usize;
+    for symbol in 0..501 {
+        file[table + 16 * symbol..][..4].copy_from_slice(&1u32.to_le_bytes());
+    }
+    let slice = slices(&file).expect("a Mach-O file").remove(0);
+    let companions = Companions::default();
+    let error = Image::load(&slice, "made-up", &companions).expect_err("refused").to_string();
+    assert!(error.contains("its names overlap too much"), "{error}");
+}

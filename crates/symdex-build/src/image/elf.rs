@@ -14,7 +14,7 @@ use symdex::{Arch, ImageId, RowRule};
 
 use super::compressed::{Format, decompress, decompress_xz};
 use super::debug_link::with_debug_file;
-use super::{Identity, Image, Reader, executable, file_name, hash_id, split, supplementary};
+use super::{Identity, Image, MAX_OFFSET, Reader, executable, file_name, hash_id, split, supplementary};
 use crate::companions::{Companions, shown};
 use crate::error::Error;
 use crate::symbols;
@@ -274,9 +274,14 @@ impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
 
     /// The address that the image's first page is linked at: that of the lowest `PT_LOAD` segment, rounded down to a page, which is
     /// where the loader puts the page. 0 where nothing is loaded.
+    ///
+    /// A segment from which code is out of reach is passed over: Linux kernels have one at 0, for what each processor has its own of.
     fn base(&self) -> u64 {
+        let code_end = self.code().iter().map(|(address, size)| address.saturating_add(*size)).max();
+        let lowest_useful = code_end.unwrap_or(0).saturating_sub(MAX_OFFSET);
         let loaded = self.segments.iter().filter(|segment| segment.p_type(ENDIAN) == elf::PT_LOAD);
-        let lowest = loaded.map(|segment| segment.p_vaddr(ENDIAN).into()).min();
+        let addresses = loaded.map(|segment| segment.p_vaddr(ENDIAN).into());
+        let lowest = addresses.filter(|address| *address >= lowest_useful).min();
         lowest.unwrap_or(0) / PAGE_SIZE * PAGE_SIZE
     }
 

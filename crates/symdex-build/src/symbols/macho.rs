@@ -64,16 +64,34 @@ fn named_starts<'d, Mach: MachHeader<Endian = Endianness>>(
             let (end, size) = (end.max(strings + size), source.linkedit.len() as u64);
             return Err(Error::Truncated { what: "the symbol table".to_owned(), end, size });
         };
-        starts.extend(table.iter().filter_map(|symbol| start::<Mach>(source, symbol, names)));
+        add::<Mach>(source, table, names, &mut starts)?;
     }
     if let Some(LocalSymbols { table, strings, first, count }) = source.locals {
         let offset = u64::from(first) * size_of::<Mach::Nlist>() as u64;
         let table = table.read_slice_at::<Mach::Nlist>(offset, count as usize).map_err(|()| {
             Error::Malformed { what: "its local symbols lie outside of those of the cache".to_owned() }
         })?;
-        starts.extend(table.iter().filter_map(|symbol| start::<Mach>(source, symbol, strings)));
+        add::<Mach>(source, table, strings, &mut starts)?;
     }
     Ok(starts)
+}
+
+/// Appends the functions that the symbols of `table` name.
+fn add<'d, Mach: MachHeader<Endian = Endianness>>(
+    source: &Source<'d, Endianness>,
+    table: &[Mach::Nlist],
+    strings: &'d [u8],
+    starts: &mut Vec<Start<'d>>,
+) -> Result<(), Error> {
+    // Names may share their ends; in a hostile file each is all of the others. Those of a large Swift app have 70 bytes.
+    let mut left = 512 * table.len() + (16 << 20);
+    for start in table.iter().filter_map(|symbol| start::<Mach>(source, symbol, strings)) {
+        left = left.checked_sub(start.name.map_or(0, <[u8]>::len)).ok_or_else(|| Error::Malformed {
+            what: "the symbol table: its names overlap too much".to_owned(),
+        })?;
+        starts.push(start);
+    }
+    Ok(())
 }
 
 /// The start of the function that `symbol` names; `None` where it names something else.

@@ -43,7 +43,7 @@ pub(crate) struct ElfSection {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// A shared object with one section of code and one loaded segment.
+/// A shared object with one section of code and a loaded segment.
 #[derive(Clone)]
 pub(crate) struct Elf {
     pub(crate) kind: elf::FileType,
@@ -51,6 +51,8 @@ pub(crate) struct Elf {
     pub(crate) is_64_bit: bool,
     /// The address of the loaded segment.
     pub(crate) base: u64,
+    /// Those of others, which hold nothing of the sections.
+    pub(crate) other_segments: Vec<u64>,
     pub(crate) build_id: Option<Vec<u8>>,
     /// The code from the base plus [`CODE`] on; `None` where the file does not hold it.
     pub(crate) code: Option<u8>,
@@ -66,6 +68,7 @@ impl Default for Elf {
             machine: elf::EM_AARCH64,
             is_64_bit: true,
             base: 0,
+            other_segments: Vec::new(),
             build_id: Some(vec![7; 20]),
             code: Some(0x90),
             sections: Vec::new(),
@@ -94,6 +97,9 @@ impl Elf {
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let sections = self.all_sections();
         let (header_size, segment_size) = if self.is_64_bit { (64, 56) } else { (52, 32) };
+        let segments: Vec<u8> =
+            [self.base].iter().chain(&self.other_segments).flat_map(|base| self.segment(*base)).collect();
+        let before = header_size + segments.len() as u64;
         let mut body = Vec::new();
         let mut headers = self.section_header(&Header::default());
         let mut names = vec![0];
@@ -104,7 +110,7 @@ impl Elf {
                 kind: section.kind.into(),
                 flags: section.flags.into(),
                 address: section.address,
-                offset: header_size + segment_size + body.len() as u64,
+                offset: before + body.len() as u64,
                 size: section.bytes.len() as u64,
                 link: *link,
                 entry: *entry,
@@ -113,13 +119,13 @@ impl Elf {
             names.extend(section.name.bytes().chain([0]));
             body.extend_from_slice(if is_held { &section.bytes } else { &[] });
         }
-        let offset = header_size + segment_size + body.len() as u64;
+        let offset = before + body.len() as u64;
         let strings = Header { kind: 3, offset, size: names.len() as u64, ..Header::default() };
         headers.extend(self.section_header(&strings));
         let table = offset + names.len() as u64;
         let count = sections.len() as u16 + 2;
         let file = self.file_header([header_size, table], segment_size as u16, count);
-        [file, self.segment(), body, names, headers].concat()
+        [file, segments, body, names, headers].concat()
     }
 
     /// Every section but the one of their names, with what it is linked to and the size of its entries.
@@ -170,13 +176,14 @@ impl Elf {
         let ident = [&[0x7f, b'E', b'L', b'F', class, 1, 1][..], &[0; 9]].concat();
         let shorts = |shorts: &[u16]| shorts.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>();
         let places = [0, segments, sections].map(|place| self.word(place)).concat();
-        let sizes = shorts(&[size, segment_size, 1, entry, count, count - 1]);
+        let segment_len = 1 + self.other_segments.len() as u16;
+        let sizes = shorts(&[size, segment_size, segment_len, entry, count, count - 1]);
         [ident, shorts(&[self.kind.0, self.machine.0]), words(&[1]), places, words(&[0]), sizes].concat()
     }
 
-    /// The one segment: all of the image, readable and executable.
-    fn segment(&self) -> Vec<u8> {
-        let [zero, base, size, page] = [0, self.base, 0x4000, 0x1000].map(|number| self.word(number));
+    /// A segment, readable and executable.
+    fn segment(&self, base: u64) -> Vec<u8> {
+        let [zero, base, size, page] = [0, base, 0x4000, 0x1000].map(|number| self.word(number));
         match self.is_64_bit {
             true => [words(&[1, 5]), zero, base.clone(), base, size.clone(), size, page].concat(),
             false => [words(&[1]), zero, base.clone(), base, size.clone(), size, words(&[5]), page].concat(),
