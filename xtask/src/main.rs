@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 mod audit;
+mod bench;
 mod corpus;
 mod demo;
 mod testdata;
@@ -18,6 +19,8 @@ chores:
                           --every K: only every Kth run of addresses; --no-llvm: addr2line alone
                           --debug-dir DIR: look for debug files in DIR, too
                           --json, --markdown: print JSON, or the tables of docs/AUDIT.md
+    bench [--corpus NAME|FILE]... [--runs N] [-o FOLDER]
+                          measure symdex and its peers side by side and write a dated report to docs/bench
     corpus [-o FOLDER] [--from DSYM] android | debian | wheels | size SIZE ...
                           make files to audit and measure on, each part in a folder of its name below FOLDER
                           (target/corpora)
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         ["audit", words @ ..] if let Some(arguments) = audit::Arguments::parse(words) => {
             audit::run(&arguments)
         }
+        ["bench", words @ ..] => bench::run(words),
         ["corpus", words @ ..] if let Some(arguments) = corpus::Arguments::parse(words) => {
             corpus::run(&arguments)
         }

@@ -1,0 +1,103 @@
+//! The reader on a made-up image of 20,000 functions: `cargo bench -p symdex`.
+
+#![allow(missing_docs, reason = "criterion's macros make public functions")]
+#![allow(clippy::cast_possible_truncation, reason = "numbers of benchmarks are small")]
+
+#[path = "../tests/generator/mod.rs"]
+mod generator;
+
+use std::hint::black_box;
+
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use generator::{Image, Random, dictionary};
+use symdex::write::{ChunkRanges, Id32, Loc, Range};
+use symdex::{ImageId, ImageOffset, Index, LinePolicy, Scratch};
+
+const FUNCTIONS: u64 = 20_000;
+/// Bytes from one function to the next, and of its code; the rest is a gap.
+const STRIDE: u64 = 512;
+const CODE_SIZE: u64 = 480;
+const RANGES: u64 = 8;
+/// Frames of the deep function's chain, which is the first.
+const DEPTH: u64 = 64;
+
+/// Functions of eight ranges with chains of one to six frames.
+fn image() -> Image {
+    let mut random = Random::new(1);
+    let mut dwarf = ChunkRanges::default();
+    for function in 0..FUNCTIONS {
+        let start = function * STRIDE;
+        for range in 0..RANGES {
+            let depth = if function == 0 { DEPTH } else { 1 + random.below(6) };
+            let exact = chain(&mut dwarf.locs, function, depth, &mut random);
+            let (from, to) = (start + range * CODE_SIZE / RANGES, start + (range + 1) * CODE_SIZE / RANGES);
+            let function_start = Some(start);
+            dwarf.ranges.push(Range { start: from, end: to, function_start, exact, statement: exact });
+        }
+    }
+    let name = |n| format!("_ZN7project{}component{}function{n}Ev", n % 40, n % 311).into_bytes();
+    Image {
+        id: ImageId::new(&[7; 16]).expect("16 bytes are an id"),
+        chunk_span: 32 << 10,
+        names: (0..FUNCTIONS).map(name).collect(),
+        files: (0..500).map(|n| format!("/src/project{}/file{n}.cpp", n % 40).into_bytes()).collect(),
+        tables: [dwarf, ChunkRanges::default()],
+    }
+}
+
+/// The innermost loc of a new chain that ends in `function`.
+fn chain(locs: &mut Vec<Loc>, function: u64, depth: u64, random: &mut Random) -> u32 {
+    let mut parent = None;
+    for frame in 0..depth {
+        let name = if frame == 0 { function } else { random.below(FUNCTIONS) };
+        let (file, line) = (Id32::new(name % 500), Id32::new(1 + random.below(3000)));
+        locs.push(Loc { parent, name: Id32::new(name), file, line });
+        parent = Id32::new(locs.len() as u64 - 1);
+    }
+    locs.len() as u32 - 1
+}
+
+/// How many frames there are at `offset`.
+fn frames(index: &Index<&[u8]>, offset: u64, scratch: &mut Scratch) -> usize {
+    let answer = index.lookup(ImageOffset(offset), LinePolicy::Statement, scratch).expect("an intact index");
+    black_box(answer).map_or(0, |frames| frames.len())
+}
+
+fn reader(criterion: &mut Criterion) {
+    let bytes = image().index(&dictionary());
+    let index = Index::open(bytes.as_slice()).expect("as written");
+    let mut random = Random::new(2);
+    let offset = |random: &mut Random| random.below(FUNCTIONS) * STRIDE + random.below(CODE_SIZE);
+    let offsets: Vec<u64> = (0..1000).map(|_| offset(&mut random)).collect();
+    let mut scratch = Scratch::default();
+    for offset in &offsets {
+        assert_ne!(frames(&index, *offset, &mut scratch), 0);
+    }
+    assert_eq!(frames(&index, 0, &mut scratch) as u64, DEPTH);
+    assert_eq!(frames(&index, CODE_SIZE, &mut scratch), 0);
+
+    criterion.bench_function("open", |bench| bench.iter(|| Index::open(black_box(bytes.as_slice()))));
+    let mut next = offsets.iter().cycle();
+    criterion.bench_function("warm", |bench| {
+        bench.iter(|| next.next().map(|offset| frames(&index, *offset, &mut scratch)));
+    });
+    criterion.bench_function("cold", |bench| {
+        let offsets = || (Scratch::default(), offset(&mut random));
+        bench.iter_batched(
+            offsets,
+            |(mut scratch, offset)| (frames(&index, offset, &mut scratch), scratch),
+            BatchSize::LargeInput,
+        );
+    });
+    criterion.bench_function("miss", |bench| bench.iter(|| frames(&index, CODE_SIZE, &mut scratch)));
+    criterion.bench_function("deep inlining", |bench| bench.iter(|| frames(&index, 0, &mut scratch)));
+    criterion.bench_function("report of 100 frames", |bench| {
+        bench.iter(|| {
+            let mut scratch = Scratch::default();
+            offsets[..100].iter().map(|offset| frames(&index, *offset, &mut scratch)).sum::<usize>()
+        });
+    });
+}
+
+criterion_group!(benches, reader);
+criterion_main!(benches);

@@ -1,0 +1,134 @@
+//! What is kept of answers: a digest while they are timed, a line of text to compare tools by.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::readers::Frame;
+
+/// A digest of an answer that costs little to take: of each name and path its length and its first and last eight bytes, and
+/// the lines. Whoever takes it has to have the strings.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Digest(u64);
+
+impl Digest {
+    /// Takes one more frame in.
+    pub fn add(&mut self, frame: &Frame<'_>) {
+        for text in [frame.name, frame.folder, frame.file].into_iter().flatten() {
+            let ends = [text.first_chunk::<8>(), text.last_chunk::<8>()];
+            let [first, last] = ends.map(|end| end.map_or(0, |end| u64::from_le_bytes(*end)));
+            self.mix(text.len() as u64 ^ first.rotate_left(7) ^ last.rotate_left(31));
+        }
+        self.mix(frame.line.map_or(u64::MAX, u64::from));
+    }
+
+    fn mix(&mut self, value: u64) {
+        self.0 = (self.0.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+/// What two tools are compared by.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The names, innermost first.
+    pub names: Vec<String>,
+    /// The innermost frame's line; 0 for none, as most tools have no way to tell.
+    pub line: u32,
+}
+
+impl Summary {
+    /// Takes one more frame in.
+    pub fn add(&mut self, frame: &Frame<'_>) {
+        if self.names.is_empty() {
+            self.line = frame.line.unwrap_or(0);
+        }
+        self.names.push(String::from_utf8_lossy(frame.name.unwrap_or_default()).into_owned());
+    }
+}
+
+/// Writes summaries to `path`.
+///
+/// # Errors
+/// A file that cannot be written.
+pub fn write(path: &Path, summaries: &[Summary]) -> Result<()> {
+    Ok(std::fs::write(path, serde_json::to_vec(summaries)?)?)
+}
+
+/// What [`write`] wrote.
+///
+/// # Errors
+/// A file that is not there or damaged.
+pub fn read(path: &Path) -> Result<Vec<Summary>> {
+    let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
+    Ok(serde_json::from_slice(&bytes)?)
+}
+
+/// In how many of the answers two tools agree.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Agreement {
+    /// Answers compared.
+    pub answers: u64,
+    /// The innermost function's name is the same.
+    pub name: u64,
+    /// The innermost line is the same.
+    pub line: u64,
+    /// All names of the chain are the same.
+    pub chain: u64,
+}
+
+/// Compares the answers of another tool with symdex's; an answer of one that the other does not have agrees in nothing.
+pub fn compare(own: &[Summary], other: &[Summary]) -> Agreement {
+    let mut agreement = Agreement::default();
+    for (own, other) in own.iter().zip(other) {
+        let names =
+            |a: &[String], b: &[String]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_name(a, b));
+        let innermost = |summary: &Summary| summary.names.len().min(1);
+        agreement.answers += 1;
+        agreement.name += u64::from(names(&own.names[..innermost(own)], &other.names[..innermost(other)]));
+        agreement.line += u64::from(own.line == other.line && innermost(own) == innermost(other));
+        agreement.chain += u64::from(names(&own.names, &other.names));
+    }
+    agreement
+}
+
+/// Not every tool takes Mach-O's leading `_` off.
+fn same_name(own: &str, other: &str) -> bool {
+    own == other || other.strip_prefix('_') == Some(own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(names: &[&str], line: u32) -> Summary {
+        Summary { names: names.iter().map(|name| (*name).to_owned()).collect(), line }
+    }
+
+    #[test]
+    fn agreement_is_counted_part_by_part() {
+        let own = [summary(&["leaf", "outer"], 5), summary(&["f"], 1), summary(&[], 0)];
+        let all = compare(&own, &[summary(&["_leaf", "outer"], 5), summary(&["f"], 1), summary(&[], 0)]);
+        assert_eq!((all.answers, all.name, all.line, all.chain), (3, 3, 3, 3));
+        let some = compare(&own, &[summary(&["leaf"], 6), summary(&["g"], 1), summary(&["h"], 0)]);
+        assert_eq!((some.answers, some.name, some.line, some.chain), (3, 1, 1, 0));
+    }
+
+    #[test]
+    fn every_part_of_a_frame_changes_the_digest() {
+        let digest = |name: &[u8], file: Option<&[u8]>, line| {
+            let mut digest = Digest::default();
+            digest.add(&Frame { name: Some(name), folder: None, file, line });
+            digest
+        };
+        let one = digest(b"function", Some(b"/folder/file.c"), Some(7));
+        let others = [
+            digest(b"functiom", Some(b"/folder/file.c"), Some(7)),
+            digest(b"function", Some(b"/folder/file.h"), Some(7)),
+            digest(b"function", Some(b"/folder/file.c"), Some(8)),
+            digest(b"function", Some(b"/folder/file.c"), None),
+            digest(b"function", None, Some(7)),
+        ];
+        assert!(others.iter().all(|other| *other != one));
+    }
+}

@@ -1,0 +1,118 @@
+//! Making indexes: what a child process does, and what it costs.
+
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use symbolic_debuginfo::Object;
+use symbolic_symcache::SymCacheConverter;
+use symdex::Index;
+use symdex_build::{Companions, Image, Options};
+
+use crate::cost::{Cost, Streams, measure, medians};
+use crate::input::Input;
+use crate::report::BuildFigures;
+use crate::tool::{BUILDERS, Tool, llvm};
+
+/// Where the index that `tool` makes of an input lies in `folder`.
+pub fn artifact(folder: &Path, tool: Tool) -> PathBuf {
+    folder.join(match tool {
+        Tool::Symdex => "symdex/index",
+        Tool::SymdexOneThread => "symdex-1/index",
+        Tool::Symcache => "symcache",
+        _ => "gsym",
+    })
+}
+
+/// Builds with every tool in turn, `runs` times, so that the machine's moods hit all of them; what cannot be built with is told.
+pub fn measure_all(input: &Input, folder: &Path, runs: usize) -> Vec<BuildFigures> {
+    let mut costs: Vec<(Tool, Result<Vec<Cost>>)> = BUILDERS.map(|tool| (tool, Ok(Vec::new()))).into();
+    for _ in 0..runs {
+        for (tool, costs) in &mut costs {
+            if let Ok(measured) = costs {
+                match build(*tool, input, &artifact(folder, *tool)) {
+                    Ok(cost) => measured.push(cost),
+                    Err(error) => *costs = Err(error),
+                }
+            }
+        }
+    }
+    costs.into_iter().map(|(tool, costs)| figures(tool, &artifact(folder, tool), costs)).collect()
+}
+
+fn figures(tool: Tool, artifact: &Path, costs: Result<Vec<Cost>>) -> BuildFigures {
+    let figures = costs.and_then(|costs| {
+        let cost = medians(&costs).context("it was not run")?;
+        let bytes = std::fs::read(artifact).with_context(|| format!("{} left no index", tool.name()))?;
+        let compressed = zstd::bulk::compress(&bytes, 19)?;
+        Ok((cost, bytes.len() as u64, compressed.len() as u64))
+    });
+    match figures {
+        Ok((cost, size, compressed_size)) => {
+            BuildFigures { tool, cost: Some(cost), size, compressed_size, problem: None }
+        }
+        Err(error) => BuildFigures {
+            tool,
+            cost: None,
+            size: 0,
+            compressed_size: 0,
+            problem: Some(format!("{error:#}")),
+        },
+    }
+}
+
+fn build(tool: Tool, input: &Input, to: &Path) -> Result<Cost> {
+    if let Some(folder) = to.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    // An index that is there already spares symdex nothing of one with debug information, but it would be compared.
+    let _ = std::fs::remove_file(to);
+    let text = |path: &Path| path.to_str().map(str::to_owned).context("a path that is not UTF-8");
+    let (file, to) = (text(&input.file)?, text(to)?);
+    let command = match tool {
+        Tool::Gsym => {
+            vec![llvm("llvm-gsymutil")?, "--quiet".into(), format!("--convert={file}"), "-o".into(), to]
+        }
+        _ => vec![text(&std::env::current_exe()?)?, "build".into(), tool.name().into(), file, to],
+    };
+    measure(&Streams::default(), &command)
+}
+
+/// What a child process does: makes the index of `file` at `to`.
+///
+/// # Errors
+/// What the tool says.
+pub fn run(tool: Tool, file: &Path, to: &Path) -> Result<()> {
+    match tool {
+        Tool::Symdex => symdex_index(file, to),
+        Tool::SymdexOneThread => {
+            rayon::ThreadPoolBuilder::new().num_threads(1).build()?.install(|| symdex_index(file, to))
+        }
+        Tool::Symcache => symcache(file, to),
+        _ => bail!("{} is a program of its own", tool.name()),
+    }
+}
+
+/// As `symdex build` does, publishing included, and then under the name that is asked for.
+fn symdex_index(file: &Path, to: &Path) -> Result<()> {
+    let bytes = symdex::map_file(file)?;
+    let slices = symdex_build::slices(&bytes)?;
+    let slice = slices.first().context("no slice")?;
+    let companions = Companions::new(Vec::new());
+    let image = Image::load(slice, file, &companions)?;
+    let built = symdex_build::build(&image, &Options::default(), &|_, _| ())?;
+    let folder = to.parent().context("no folder")?;
+    let published = symdex_build::publish::publish(folder, &Index::open(built.bytes)?)?;
+    Ok(std::fs::rename(published.path, to)?)
+}
+
+fn symcache(file: &Path, to: &Path) -> Result<()> {
+    let bytes = symdex::map_file(file)?;
+    let object = Object::parse(&bytes)?;
+    let mut converter = SymCacheConverter::new();
+    converter.process_object(&object).map_err(|error| anyhow!("{error}"))?;
+    let mut to = BufWriter::new(File::create(to)?);
+    converter.serialize(&mut to)?;
+    Ok(to.flush()?)
+}

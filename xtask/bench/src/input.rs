@@ -1,0 +1,58 @@
+//! The debug files to measure on.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+
+/// A debug file with one image.
+pub struct Input {
+    /// What the report calls it.
+    pub name: String,
+    /// The file, or its first slice as a file of its own: not every peer reads universal ones.
+    pub file: PathBuf,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// Every debug file that `argument` stands for: a file, a bundle, a folder of these, or the name of one of them in the folder that
+/// `SYMDEX_CORPORA` names, `target/corpora` otherwise. Slices are written to `scratch`.
+///
+/// # Errors
+/// An argument that stands for nothing, a file that cannot be read.
+pub fn inputs(argument: &str, scratch: &Path) -> Result<Vec<Input>> {
+    let path = locate(argument)?;
+    let files = symdex_build::find(&path).into_iter().collect::<Result<Vec<_>, _>>()?;
+    let name = path.file_stem().map_or_else(|| argument.into(), |name| name.to_string_lossy());
+    let several = files.len() > 1;
+    let input = |file: PathBuf| {
+        let own = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = if several { format!("{name}/{own}") } else { name.clone().into_owned() };
+        let file = first_slice(file, scratch)?;
+        let size = file.metadata()?.len();
+        Ok(Input { name, file, size })
+    };
+    files.into_iter().map(input).collect()
+}
+
+fn locate(argument: &str) -> Result<PathBuf> {
+    let corpora = std::env::var_os("SYMDEX_CORPORA").unwrap_or_else(|| "target/corpora".into());
+    let corpora = Path::new(&corpora);
+    let candidates = [argument.into(), corpora.join(argument), corpora.join(format!("{argument}.dSYM"))];
+    if let Some(path) = candidates.iter().find(|path| path.exists()) {
+        return Ok(path.clone());
+    }
+    bail!("{argument} is no file, and no corpus in {} (SYMDEX_CORPORA)", corpora.display())
+}
+
+fn first_slice(file: PathBuf, scratch: &Path) -> Result<PathBuf> {
+    let bytes = symdex::map_file(&file)?;
+    let slices = symdex_build::slices(&bytes).with_context(|| file.display().to_string())?;
+    let slice = slices.first().with_context(|| format!("{} has no slice", file.display()))?.bytes()?;
+    if slice.len() == bytes.len() {
+        return Ok(file.canonicalize()?);
+    }
+    let folder = tempfile::tempdir_in(scratch)?.keep();
+    let thin = folder.join(file.file_name().unwrap_or_default());
+    std::fs::write(&thin, slice)?;
+    Ok(thin)
+}

@@ -1,0 +1,202 @@
+//! symdex and its peers side by side, on the same debug files and addresses, in one run: `cargo xtask bench`.
+//!
+//! Everything that is measured runs in a process of its own, which is this program with a subcommand of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, Result, ensure};
+use symdex::Index;
+
+mod answers;
+mod batch;
+mod builds;
+mod cost;
+mod input;
+mod lookups;
+mod machine;
+mod markdown;
+mod questions;
+mod readers;
+mod report;
+mod tool;
+
+use input::Input;
+use questions::Questions;
+use report::{InputFigures, LookupFigures, Report};
+use tool::{READERS, Tool};
+
+const USAGE: &str = "\
+usage: cargo xtask bench [--corpus NAME|FILE]... [--runs N] [-o FOLDER]
+
+    --corpus NAME|FILE   a debug file, bundle or folder of these, or its name in the folder SYMDEX_CORPORA names
+                         (target/corpora); otherwise cbundle, ripgrep and duckdb
+    --runs N             medians are of N runs (5)
+    -o FOLDER            where the report goes, DATE.md and DATE.json (docs/bench)
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["measure", streams, ..] => measure(streams, &args[2..]),
+        ["build", tool, file, to] => {
+            Tool::named(tool).and_then(|tool| builds::run(tool, Path::new(file), Path::new(to)))
+        }
+        ["lookup", tool, file, questions, to] => lookup(tool, Path::new(file), questions, Path::new(to)),
+        words => match Arguments::parse(words) {
+            Some(arguments) => bench(&arguments),
+            None => {
+                eprint!("{USAGE}");
+                return ExitCode::from(2);
+            }
+        },
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+struct Arguments {
+    corpora: Vec<String>,
+    runs: usize,
+    folder: PathBuf,
+}
+
+impl Arguments {
+    fn parse(words: &[&str]) -> Option<Self> {
+        let mut arguments = Self { corpora: Vec::new(), runs: 5, folder: "docs/bench".into() };
+        for pair in words.chunks(2) {
+            match pair {
+                ["--corpus", corpus] => arguments.corpora.push((*corpus).to_owned()),
+                ["--runs", runs] => arguments.runs = runs.parse().ok().filter(|runs| *runs > 0)?,
+                ["-o", folder] => arguments.folder = folder.into(),
+                _ => return None,
+            }
+        }
+        if arguments.corpora.is_empty() {
+            arguments.corpora = ["cbundle", "ripgrep", "duckdb"].map(str::to_owned).into();
+        }
+        Some(arguments)
+    }
+}
+
+fn measure(streams: &str, command: &[String]) -> Result<()> {
+    let cost = cost::measured(&serde_json::from_str(streams)?, command)?;
+    Ok(serde_json::to_writer(std::io::stdout(), &cost)?)
+}
+
+fn lookup(tool: &str, file: &Path, questions: &str, to: &Path) -> Result<()> {
+    let questions: Questions = serde_json::from_slice(&std::fs::read(questions)?)?;
+    let figures = match Tool::named(tool)? {
+        Tool::Symdex => lookups::run::<readers::SymdexReader>(file, &questions, to),
+        Tool::Symcache => lookups::run::<readers::SymcacheReader>(file, &questions, to),
+        Tool::Gsym => lookups::run::<readers::GsymReader>(file, &questions, to),
+        Tool::Addr2line => lookups::run::<readers::Addr2lineReader>(file, &questions, to),
+        tool => anyhow::bail!("{} does not answer in process", tool.name()),
+    }?;
+    Ok(serde_json::to_writer(std::io::stdout(), &figures)?)
+}
+
+fn bench(arguments: &Arguments) -> Result<()> {
+    let scratch = tempfile::tempdir()?;
+    let inputs = arguments.corpora.iter().map(|corpus| input::inputs(corpus, scratch.path()));
+    let inputs: Vec<Input> = inputs.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+    let date = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
+    let tools = [Tool::Symdex, Tool::Symcache, Tool::Gsym, Tool::Addr2line, Tool::LlvmSymbolizer];
+    let mut report = Report {
+        date: date.clone(),
+        machine: machine::describe(),
+        runs: arguments.runs,
+        tools: tools.map(|tool| (tool, tool.version().map_err(|error| format!("{error:#}")))).into(),
+        inputs: Vec::new(),
+    };
+    for input in &inputs {
+        eprintln!("{} ...", input.name);
+        let folder = tempfile::tempdir_in(scratch.path())?;
+        let figures = of_input(input, folder.path(), arguments.runs);
+        report.inputs.push(figures.with_context(|| input.name.clone())?);
+    }
+    std::fs::create_dir_all(&arguments.folder)?;
+    let file = |extension: &str| arguments.folder.join(format!("{date}.{extension}"));
+    std::fs::write(file("md"), markdown::render(&report)?)?;
+    std::fs::write(file("json"), serde_json::to_string_pretty(&report)? + "\n")?;
+    eprintln!("wrote {} and its .json", file("md").display());
+    Ok(())
+}
+
+fn of_input(input: &Input, folder: &Path, runs: usize) -> Result<InputFigures> {
+    let builds = builds::measure_all(input, folder, runs);
+    let index = Index::open_file(&builds::artifact(folder, Tool::Symdex)).context("symdex left no index")?;
+    let questions = Questions::of(&index)?;
+    let asked = folder.join("questions");
+    std::fs::write(&asked, serde_json::to_vec(&questions)?)?;
+    let lookups = lookups_of(input, folder, &asked, runs);
+    let own = answers::read(&answers_of(folder, Tool::Symdex))?;
+    let batch = batch::measure_all(input, &questions, folder, runs);
+    let mut agreements = Vec::new();
+    for tool in READERS.into_iter().filter(|tool| *tool != Tool::Symdex) {
+        if let Ok(answers) = answers::read(&answers_of(folder, tool)) {
+            agreements.push((tool, answers::compare(&own, &answers)));
+        }
+    }
+    let batch = batch.map(|(figures, answers)| {
+        agreements.push((Tool::LlvmSymbolizer, answers::compare(&own, &answers)));
+        figures
+    });
+    let counts = index.metadata().counts;
+    Ok(InputFigures {
+        name: input.name.clone(),
+        size: input.size,
+        functions: counts.functions,
+        ranges: counts.ranges,
+        builds,
+        lookups,
+        batch: batch.map_err(|error| format!("{error:#}")),
+        agreements,
+    })
+}
+
+fn answers_of(folder: &Path, tool: Tool) -> PathBuf {
+    folder.join(format!("answers of {}", tool.name()))
+}
+
+/// Every tool's lookups; the tools take turns.
+fn lookups_of(
+    input: &Input,
+    folder: &Path,
+    questions: &Path,
+    runs: usize,
+) -> Vec<(Tool, Result<LookupFigures, String>)> {
+    let mut figures = READERS.map(|tool| (tool, Ok(Vec::new())));
+    for _ in 0..runs {
+        for (tool, figures) in &mut figures {
+            if let Ok(measured) = figures {
+                match lookups_in_child(*tool, input, folder, questions) {
+                    Ok(run) => measured.push(run),
+                    Err(error) => *figures = Err(format!("{error:#}")),
+                }
+            }
+        }
+    }
+    let medians = |runs: Vec<_>| report::medians(&runs).ok_or_else(|| "it was not run".to_owned());
+    figures.into_iter().map(|(tool, runs)| (tool, runs.and_then(medians))).collect()
+}
+
+fn lookups_in_child(tool: Tool, input: &Input, folder: &Path, questions: &Path) -> Result<LookupFigures> {
+    let artifact = builds::artifact(folder, tool);
+    let file = if tool == Tool::Addr2line { &input.file } else { &artifact };
+    ensure!(file.exists(), "there is no index to ask");
+    let output = Command::new(std::env::current_exe()?)
+        .args(["lookup", tool.name()])
+        .args([file, questions, &answers_of(folder, tool)])
+        .output()?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
+    let figures: LookupFigures = serde_json::from_slice(&output.stdout)?;
+    ensure!(tool != Tool::Symdex || figures.wrong == 0, "{} answers changed", figures.wrong);
+    Ok(figures)
+}

@@ -1,0 +1,167 @@
+//! The report for people.
+
+use std::fmt::{self, Write as _};
+
+use crate::report::{InputFigures, Report};
+use crate::tool::Tool;
+
+/// How everything was measured, in words.
+const METHOD: &str = "\
+Builds: a process each, from start to exit, with the index on disk at the end; the tools take turns. CPU is user and system time of all
+threads. RSS counts the mapped debug file; anonymous memory does not (RssAnon of /proc/PID/status, every 2 ms; Linux alone has it).
+
+Lookups: in process, 100,000 addresses, with the whole inline chain, names, paths and lines as strings; functions are drawn uniformly or by Zipf's
+law, then a byte of theirs. Every tool gets the same addresses. Each answer is compared with the tool's own answer from before while it is timed
+(of each string its length and its first and last eight bytes, and the lines). Means are of passes without a clock between the lookups; p50 and p99
+are of one with it and include reading the clock. `2 threads` is the time until both are done divided by all lookups, a warm reader each. Cold means
+that the file is opened anew, in the page cache; a report has 100 frames over 60 places. Held is what the process has grown by after all uniform
+questions. symdex answers under the `exact` line policy, the only one that the peers have; all else is its default.
+
+Where tools differ: symdex takes the first of several line rows at one address in Mach-O, as atos does, the peers the last; symcache and
+llvm-symbolizer name a function as the symbol table does, which may be an alias or have a suffix (`.llvm.123`), the others as DWARF does; docs/AUDIT.md
+explains every difference to addr2line and llvm-symbolizer. A leading `_` more is no difference.
+";
+
+/// The report's text.
+///
+/// # Errors
+/// None that a string gives.
+pub fn render(report: &Report) -> Result<String, fmt::Error> {
+    let mut text = String::new();
+    let runs = report.runs;
+    writeln!(
+        text,
+        "# Benchmarks of {}\n\nMedians of {runs} runs, made by `cargo xtask bench`.\n",
+        report.date
+    )?;
+    for line in &report.machine {
+        writeln!(text, "* {line}")?;
+    }
+    for (tool, version) in &report.tools {
+        match version {
+            Ok(version) => writeln!(text, "* {}: {version}", tool.name())?,
+            Err(problem) => writeln!(text, "* {}: missing: {problem}", tool.name())?,
+        }
+    }
+    writeln!(text, "\n{METHOD}")?;
+    for input in &report.inputs {
+        let (functions, ranges) = (thousands(input.functions), thousands(input.ranges));
+        writeln!(
+            text,
+            "## {}\n\n{}, {functions} functions, {ranges} ranges.\n",
+            input.name,
+            bytes(input.size)
+        )?;
+        builds(&mut text, input)?;
+        lookups(&mut text, input)?;
+        agreements(&mut text, input)?;
+    }
+    Ok(text)
+}
+
+fn builds(text: &mut String, input: &InputFigures) -> fmt::Result {
+    writeln!(text, "| build | CPU | wall | peak RSS | peak anonymous | index | after zstd -19 |")?;
+    writeln!(text, "| --- | ---: | ---: | ---: | ---: | ---: | ---: |")?;
+    for build in &input.builds {
+        let name = build.tool.name();
+        let Some(cost) = &build.cost else {
+            writeln!(text, "| {name} | {} | | | | | |", build.problem.as_deref().unwrap_or("no figures"))?;
+            continue;
+        };
+        let anonymous = cost.peak_anonymous.map_or_else(|| "not told".to_owned(), bytes);
+        let (size, compressed) = (bytes(build.size), bytes(build.compressed_size));
+        let (cpu, wall, rss) = (cost.cpu, cost.wall, bytes(cost.peak_rss));
+        writeln!(
+            text,
+            "| {name} | {cpu:.2} s | {wall:.2} s | {rss} | {anonymous} | {size} | {compressed} |"
+        )?;
+    }
+    writeln!(text)
+}
+
+fn lookups(text: &mut String, input: &InputFigures) -> fmt::Result {
+    writeln!(
+        text,
+        "| lookups | uniform mean | p50 | p99 | Zipf mean | p50 | p99 | 2 threads | cold + first | cold report | held, anonymous | held | wrong |"
+    )?;
+    writeln!(text, "| --- |{}", " ---: |".repeat(12))?;
+    for (tool, figures) in &input.lookups {
+        let name = tool.name();
+        let figures = match figures {
+            Ok(figures) => figures,
+            Err(problem) => {
+                writeln!(text, "| {name} | {problem} |{}", " |".repeat(11))?;
+                continue;
+            }
+        };
+        let (uniform, zipf) = (figures.uniform, figures.zipf);
+        let times = [uniform.mean, uniform.p50, uniform.p99, zipf.mean, zipf.p50, zipf.p99];
+        let times =
+            times.into_iter().chain([figures.uniform_two_threads, figures.cold_first, figures.cold_report]);
+        let times: Vec<String> = times.map(time).collect();
+        let held = |size: Option<u64>| size.map_or_else(|| "not told".to_owned(), bytes);
+        let (anonymous, rss) = (held(figures.held_anonymous), held(figures.held_rss));
+        writeln!(text, "| {name} | {} | {anonymous} | {rss} | {} |", times.join(" | "), figures.wrong)?;
+    }
+    match &input.batch {
+        Ok(batch) => writeln!(
+            text,
+            "\n{}: {} for a process that answers one address, {} for each of {} more, {} of peak RSS.\n",
+            Tool::LlvmSymbolizer.name(),
+            time(batch.start * 1e9),
+            time(batch.each),
+            thousands(batch.addresses.saturating_sub(1)),
+            bytes(batch.peak_rss)
+        ),
+        Err(problem) => writeln!(text, "\n{}: {problem}.\n", Tool::LlvmSymbolizer.name()),
+    }
+}
+
+fn agreements(text: &mut String, input: &InputFigures) -> fmt::Result {
+    writeln!(text, "| agrees with symdex | answers | innermost name | innermost line | all names |")?;
+    writeln!(text, "| --- | ---: | ---: | ---: | ---: |")?;
+    for (tool, agreement) in &input.agreements {
+        let percent = |part: u64| format!("{:.2} %", part as f64 * 100.0 / agreement.answers.max(1) as f64);
+        let [name, line, chain] = [agreement.name, agreement.line, agreement.chain].map(percent);
+        writeln!(text, "| {} | {} | {name} | {line} | {chain} |", tool.name(), thousands(agreement.answers))?;
+    }
+    writeln!(text)
+}
+
+/// Nanoseconds, in the unit that suits them.
+fn time(nanoseconds: f64) -> String {
+    match nanoseconds {
+        ns if ns < 1e4 => format!("{ns:.0} ns"),
+        ns if ns < 1e6 => format!("{:.0} us", ns / 1e3),
+        ns if ns < 1e9 => format!("{:.1} ms", ns / 1e6),
+        ns => format!("{:.2} s", ns / 1e9),
+    }
+}
+
+fn bytes(size: u64) -> String {
+    let size = size as f64;
+    match size {
+        size if size < 1e5 => format!("{:.1} kB", size / 1e3),
+        size if size < 1e8 => format!("{:.2} MB", size / 1e6),
+        size => format!("{:.0} MB", size / 1e6),
+    }
+}
+
+fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let first = (digits.len() + 2) % 3 + 1;
+    let (head, tail) = digits.split_at(first.min(digits.len()));
+    let groups = tail.as_bytes().chunks(3).map(|group| String::from_utf8_lossy(group).into_owned());
+    std::iter::once(head.to_owned()).chain(groups).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_grouped_by_three() {
+        let grouped = [0, 12, 123, 1_234, 123_456, 1_234_567].map(thousands);
+        assert_eq!(grouped, ["0", "12", "123", "1,234", "123,456", "1,234,567"]);
+    }
+}

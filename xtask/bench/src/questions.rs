@@ -1,0 +1,112 @@
+//! The addresses that every tool is asked for, the same in every run.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, ensure};
+use fastrand::Rng;
+use serde::{Deserialize, Serialize};
+use symdex::{Index, Table};
+
+/// Addresses of each kind.
+const LOOKUPS: usize = 100_000;
+/// Frames of a crash report, and the different places among them.
+pub const REPORT_FRAMES: usize = 100;
+pub const REPORT_PLACES: usize = 60;
+
+/// Image offsets to look up.
+#[derive(Serialize, Deserialize)]
+pub struct Questions {
+    /// Each function is as likely as any other, and each byte of it.
+    pub uniform: Vec<u64>,
+    /// The nth function of a random order is n times less likely than the first; each byte of it is as likely.
+    pub zipf: Vec<u64>,
+    /// The frames of one crash report.
+    pub report: Vec<u64>,
+    /// The image's base, which addresses in the debug file count from.
+    pub base: u64,
+}
+
+impl Questions {
+    /// Questions about the functions of the `dwarf` table, or of the `symbol_table` where the other is empty.
+    ///
+    /// # Errors
+    /// An index that is damaged or has no functions.
+    pub fn of<B: AsRef<[u8]>>(index: &Index<B>) -> Result<Self> {
+        let mut functions = functions(index, Table::Dwarf)?;
+        if functions.is_empty() {
+            functions = self::functions(index, Table::SymbolTable)?;
+        }
+        ensure!(!functions.is_empty(), "no functions to ask for");
+        let mut random = Rng::with_seed(2026);
+        let uniform = repeat(LOOKUPS, || {
+            let function = random.usize(..functions.len());
+            byte_of(&functions[function], &mut random)
+        });
+        random.shuffle(&mut functions);
+        let sums = harmonic_sums(functions.len());
+        let total = sums.last().copied().unwrap_or_default();
+        let zipf = repeat(LOOKUPS, || {
+            let at = random.f64() * total;
+            let function = sums.partition_point(|sum| *sum < at).min(functions.len() - 1);
+            byte_of(&functions[function], &mut random)
+        });
+        let places = uniform.iter().take(REPORT_PLACES).copied();
+        let again = repeat(REPORT_FRAMES - REPORT_PLACES, || uniform[random.usize(..REPORT_PLACES)]);
+        let mut report: Vec<u64> = places.chain(again).collect();
+        random.shuffle(&mut report);
+        Ok(Self { uniform, zipf, report, base: index.metadata().base })
+    }
+}
+
+fn repeat(times: usize, make: impl FnMut() -> u64) -> Vec<u64> {
+    std::iter::repeat_with(make).take(times).collect()
+}
+
+/// The ranges of each function, functions in address order.
+fn functions<B: AsRef<[u8]>>(index: &Index<B>, table: Table) -> Result<Vec<Vec<(u64, u64)>>> {
+    let mut functions: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
+    for chunk in index.chunks(table) {
+        for range in chunk?.1.ranges {
+            if let Some(function) = range.function_start {
+                functions.entry(function).or_default().push((range.start, range.end));
+            }
+        }
+    }
+    Ok(functions.into_values().collect())
+}
+
+/// A byte of the ranges, each as likely as any other.
+fn byte_of(ranges: &[(u64, u64)], random: &mut Rng) -> u64 {
+    let mut at = random.u64(..ranges.iter().map(|(start, end)| end - start).sum::<u64>().max(1));
+    for (start, end) in ranges {
+        if at < end - start {
+            return start + at;
+        }
+        at -= end - start;
+    }
+    ranges.first().map_or(0, |(start, _)| *start)
+}
+
+/// The sums 1, 1 + 1/2, 1 + 1/2 + 1/3, ...
+fn harmonic_sums(len: usize) -> Vec<f64> {
+    let terms = (1..=len).map(|n| 1.0 / n as f64);
+    terms
+        .scan(0.0, |sum, term| {
+            *sum += term;
+            Some(*sum)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_of_a_function_are_in_its_ranges_and_all_come_up() {
+        let mut random = Rng::with_seed(1);
+        let drawn: std::collections::BTreeSet<u64> =
+            (0..1000).map(|_| byte_of(&[(10, 12), (20, 23)], &mut random)).collect();
+        assert_eq!(drawn.into_iter().collect::<Vec<_>>(), [10, 11, 20, 21, 22]);
+    }
+}

@@ -1,0 +1,149 @@
+//! How each tool is asked in process: opened, and one address after the other.
+
+use std::path::Path;
+
+use anyhow::{Result, anyhow};
+use blazesym::symbolize::source::{GsymFile, Source};
+use blazesym::symbolize::{CodeInfo, Input, Symbolized, Symbolizer};
+use symbolic_symcache::SymCache;
+use symdex::{ImageOffset, Index, LinePolicy, Scratch};
+
+/// One frame of an answer, as its tool has it.
+#[derive(Default)]
+pub struct Frame<'a> {
+    pub name: Option<&'a [u8]>,
+    /// The folder, where the tool keeps it apart from the file.
+    pub folder: Option<&'a [u8]>,
+    pub file: Option<&'a [u8]>,
+    pub line: Option<u32>,
+}
+
+/// A tool with its file open.
+pub trait Reader: Sized {
+    /// Opens `file`, the tool's index or the debug file, of an image whose offsets count from `base`.
+    ///
+    /// # Errors
+    /// What the tool says.
+    fn open(file: &Path, base: u64) -> Result<Self>;
+
+    /// Shows `each` the frames at `offset`, innermost first; none where the tool has no answer.
+    ///
+    /// # Errors
+    /// What the tool says.
+    fn lookup(&mut self, offset: u64, each: &mut impl FnMut(&Frame<'_>)) -> Result<()>;
+}
+
+pub struct SymdexReader {
+    index: Index<memmap2::Mmap>,
+    scratch: Scratch,
+}
+
+impl Reader for SymdexReader {
+    fn open(file: &Path, _base: u64) -> Result<Self> {
+        Ok(Self { index: Index::open_file(file)?, scratch: Scratch::default() })
+    }
+
+    /// Under the `exact` policy, which is the only one that peers have.
+    fn lookup(&mut self, offset: u64, each: &mut impl FnMut(&Frame<'_>)) -> Result<()> {
+        let answer = self.index.lookup(ImageOffset(offset), LinePolicy::Exact, &mut self.scratch)?;
+        for frame in answer.iter().flat_map(symdex::Frames::iter) {
+            each(&Frame { name: frame.name, folder: None, file: frame.file, line: frame.line });
+        }
+        Ok(())
+    }
+}
+
+pub struct SymcacheReader(SymCache<'static>);
+
+impl Reader for SymcacheReader {
+    fn open(file: &Path, _base: u64) -> Result<Self> {
+        // The cache borrows from the map and would have to lie beside it; the process ends soon.
+        let bytes: &'static memmap2::Mmap = Box::leak(Box::new(symdex::map_file(file)?));
+        Ok(Self(SymCache::parse(bytes)?))
+    }
+
+    fn lookup(&mut self, offset: u64, each: &mut impl FnMut(&Frame<'_>)) -> Result<()> {
+        for location in self.0.lookup(offset) {
+            let file = location.file().map(|file| file.full_path());
+            each(&Frame {
+                name: Some(location.function().name().as_bytes()),
+                folder: None,
+                file: file.as_ref().map(|file| file.as_bytes()),
+                line: Some(location.line()),
+            });
+        }
+        Ok(())
+    }
+}
+
+pub struct GsymReader {
+    symbolizer: Symbolizer,
+    source: Source<'static>,
+    base: u64,
+}
+
+impl Reader for GsymReader {
+    fn open(file: &Path, base: u64) -> Result<Self> {
+        // Asking the system at each lookup whether the file has changed is not what is measured.
+        let symbolizer = Symbolizer::builder()
+            .enable_auto_reload(false)
+            .enable_code_info(true)
+            .enable_inlined_fns(true)
+            .enable_demangling(false)
+            .build();
+        Ok(Self { symbolizer, source: GsymFile::new(file).into(), base })
+    }
+
+    fn lookup(&mut self, offset: u64, each: &mut impl FnMut(&Frame<'_>)) -> Result<()> {
+        let answer = self.symbolizer.symbolize_single(&self.source, Input::VirtOffset(self.base + offset));
+        let Ok(Symbolized::Sym(symbol)) = answer else { return Ok(()) };
+        for inlined in symbol.inlined.iter().rev() {
+            each(&gsym_frame(&inlined.name, inlined.code_info.as_ref()));
+        }
+        each(&gsym_frame(&symbol.name, symbol.code_info.as_deref()));
+        Ok(())
+    }
+}
+
+fn gsym_frame<'a>(name: &'a str, place: Option<&'a CodeInfo<'_>>) -> Frame<'a> {
+    Frame {
+        name: Some(name.as_bytes()),
+        folder: place.and_then(|place| Some(place.dir.as_ref()?.as_os_str().as_encoded_bytes())),
+        file: place.map(|place| place.file.as_encoded_bytes()),
+        line: place.and_then(|place| place.line),
+    }
+}
+
+pub struct Addr2lineReader {
+    loader: addr2line::Loader,
+    base: u64,
+}
+
+impl Reader for Addr2lineReader {
+    fn open(file: &Path, base: u64) -> Result<Self> {
+        let loader = addr2line::Loader::new(file).map_err(|error| anyhow!("{error}"))?;
+        Ok(Self { loader, base })
+    }
+
+    /// An address that it fails at has no answer: it drops whole units over one bad sequence.
+    fn lookup(&mut self, offset: u64, each: &mut impl FnMut(&Frame<'_>)) -> Result<()> {
+        let svma = self.base + offset;
+        let Ok(mut frames) = self.loader.find_frames(svma) else { return Ok(()) };
+        let mut any = false;
+        while let Ok(Some(frame)) = frames.next() {
+            let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
+            let (file, line) = frame.location.map_or((None, None), |place| (place.file, place.line));
+            any |= name.is_some();
+            each(&Frame {
+                name: name.as_ref().map(|name| name.as_bytes()),
+                folder: None,
+                file: file.map(str::as_bytes),
+                line,
+            });
+        }
+        if !any && let Some(name) = self.loader.find_symbol(svma) {
+            each(&Frame { name: Some(name.as_bytes()), ..Frame::default() });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,100 @@
+//! symdex and its peers, by name.
+
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+use serde::{Deserialize, Serialize};
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Tool {
+    /// symdex, on as many threads as it takes by itself.
+    Symdex,
+    /// symdex's build on one thread; its index is the same.
+    SymdexOneThread,
+    /// symbolic-symcache, a crate.
+    Symcache,
+    /// llvm-gsymutil, a program, whose files the crate blazesym reads.
+    Gsym,
+    /// addr2line, a crate that reads the debug file itself.
+    Addr2line,
+    /// llvm-symbolizer, a program that reads the debug file itself.
+    LlvmSymbolizer,
+}
+
+/// The tools that make an index first.
+pub const BUILDERS: [Tool; 4] = [Tool::Symdex, Tool::SymdexOneThread, Tool::Symcache, Tool::Gsym];
+/// The tools that answer in the process of who asks.
+pub const READERS: [Tool; 4] = [Tool::Symdex, Tool::Symcache, Tool::Gsym, Tool::Addr2line];
+
+impl Tool {
+    /// What reports call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Tool::Symdex => "symdex",
+            Tool::SymdexOneThread => "symdex, 1 thread",
+            Tool::Symcache => "symcache",
+            Tool::Gsym => "GSYM",
+            Tool::Addr2line => "addr2line",
+            Tool::LlvmSymbolizer => "llvm-symbolizer",
+        }
+    }
+
+    /// The tool with this name.
+    ///
+    /// # Errors
+    /// A name that none has.
+    pub fn named(name: &str) -> Result<Self> {
+        let all = BUILDERS.into_iter().chain([Tool::Addr2line, Tool::LlvmSymbolizer]);
+        all.into_iter().find(|tool| tool.name() == name).with_context(|| format!("no tool is called {name}"))
+    }
+
+    /// Its version, and how it is used where that is not plain.
+    ///
+    /// # Errors
+    /// Why the program cannot be run, and what it belongs to.
+    pub fn version(self) -> Result<String> {
+        Ok(match self {
+            Tool::Symdex | Tool::SymdexOneThread => format!("symdex {}", locked("symdex")),
+            Tool::Symcache => format!("symbolic-symcache {}", locked("symbolic-symcache")),
+            Tool::Gsym => {
+                let version = program_version("llvm-gsymutil")?;
+                format!("llvm-gsymutil ({version}), read by blazesym {}", locked("blazesym"))
+            }
+            Tool::Addr2line => format!("addr2line {}", locked("addr2line")),
+            Tool::LlvmSymbolizer => format!("llvm-symbolizer ({})", program_version("llvm-symbolizer")?),
+        })
+    }
+}
+
+/// The LLVM program called `name`: the one in the folder that `LLVM_BIN` names, else one on the PATH, of version 19 where there is one.
+///
+/// # Errors
+/// Where it was looked for, and how to get it.
+pub fn llvm(name: &str) -> Result<String> {
+    let candidates = match std::env::var("LLVM_BIN") {
+        Ok(bin) => vec![format!("{bin}/{name}")],
+        Err(_) => vec![format!("{name}-19"), name.to_owned()],
+    };
+    let runs = |program: &String| {
+        Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
+    };
+    candidates.into_iter().find(runs).with_context(|| {
+        format!("{name} is neither in the folder LLVM_BIN names nor on the PATH. Debian: `apt-get install llvm-19`")
+    })
+}
+
+fn program_version(name: &str) -> Result<String> {
+    let output = Command::new(llvm(name)?).arg("--version").output()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text.lines().find(|line| line.contains("version")).unwrap_or("version unknown");
+    Ok(line.trim().to_owned())
+}
+
+/// The version of the crate `name` that this program is made with.
+fn locked(name: &str) -> &'static str {
+    let lock = include_str!("../Cargo.lock");
+    let entry = format!("name = \"{name}\"\nversion = \"");
+    let version = lock.split_once(&entry).and_then(|(_, rest)| rest.split_once('"'));
+    version.map_or("version unknown", |(version, _)| version)
+}
