@@ -6,6 +6,7 @@ mod build;
 mod failure;
 mod in_order;
 mod inspect;
+mod joined;
 mod lookup;
 mod number;
 mod open;

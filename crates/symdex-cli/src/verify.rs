@@ -9,6 +9,7 @@ use symdex_build::{Companions, Image, SymbolMaps};
 
 use crate::build::symbol_maps;
 use crate::failure::{self, Failure, Kind, complain};
+use crate::joined::Joined;
 use crate::open;
 
 /// Check all of an index: every checksum, and that all of it decodes and makes sense
@@ -79,27 +80,18 @@ fn audit_against<B: AsRef<[u8]> + Sync>(
 ) -> Result<AuditReport, Failure> {
     let arch = &index.metadata().arch.name;
     // A slice that cannot be read may be another architecture's: it counts only where nothing else is found.
-    let (mut whole, mut unreadable): (Option<(Image<'_>, PathBuf)>, _) = (None, None);
+    let mut joined = Joined::default();
     for found in symdex_build::find(debug_file) {
         let file = found.map_err(|error| Failure::debug_file(debug_file, &error))?;
         match Image::find(&file, index.id(), arch, companions) {
-            // As `build` joins the files of one image.
-            Ok(Some(image)) => {
-                whole = Some(match whole {
-                    Some((first, path)) if first.goes_with(&image) => (first.with(image), path),
-                    Some(first) => first,
-                    None => (image, file),
-                });
-            }
             Ok(None) | Err(symdex_build::Error::NoSuchArch { .. }) => {}
-            Err(error) => {
-                unreadable.get_or_insert(Failure::debug_file(&file, &error));
-            }
+            Ok(Some(image)) => joined.add(&file, Ok(image)),
+            Err(error) => joined.add(&file, Err(error)),
         }
     }
-    if let Some((image, file)) = whole {
-        let of_file = |error| Failure::debug_file(&file, &error);
-        let map = maps.of(&image.info.id, &file).map_err(of_file)?;
+    if let (Some(image), Some(file)) = (joined.image, joined.paths.first()) {
+        let of_file = |error| Failure::debug_file(file, &error);
+        let map = maps.of(&image.info.id, file).map_err(of_file)?;
         let image = match &map {
             Some(map) => image.with_symbol_map(map),
             None => image,
@@ -109,7 +101,7 @@ fn audit_against<B: AsRef<[u8]> + Sync>(
             error => of_file(error),
         });
     }
-    if let Some(failure) = unreadable {
+    if let Some(failure) = joined.failures.into_iter().next() {
         return Err(failure);
     }
     let message = format!("{}: no image {} in it", debug_file.display(), index.id());

@@ -15,10 +15,11 @@ use symdex_build::publish::find_index;
 use symdex_build::{Built, Companions, Image, Options, Slice, SymbolMaps};
 
 use self::jobs::Job;
-use self::parts::{Joined, Parts};
+use self::parts::{Parts, join};
 use self::totals::Totals;
 use crate::failure::{self, Failure, Kind, Stop, complain};
 use crate::in_order::in_order;
+use crate::joined::Joined;
 use crate::progress::Progress;
 
 /// Make an index of every image in debug files
@@ -189,7 +190,7 @@ fn finish_slice(
     let begun = Instant::now();
     let part = format!("{} slice", slice.arch.name);
     let Some(beside) = work.parts.beside(file, slice) else { return Vec::new() };
-    let Joined { image, paths, failures } = Joined::new(file, slice, &beside, companions);
+    let Joined { image, paths, failures } = join(file, slice, &beside, companions);
     let finished = image.zip(paths.split_first()).map(|(image, (file, joined))| {
         let finished = finish(file, &part, image, begun, work)?;
         Ok(Finished { joined: joined.to_vec(), ..finished })
@@ -211,8 +212,9 @@ fn finish(
         Some(map) => image.with_symbol_map(map),
         None => image,
     };
-    let existing = find_index(&work.args.output, &image.info.id).ok().flatten();
-    let existing = existing.and_then(|path| Index::open_file(&path).ok());
+    // With debug information it would not be looked at.
+    let existing = (!image.has_dwarf()).then(|| find_index(&work.args.output, &image.info.id).ok().flatten());
+    let existing = existing.flatten().and_then(|path| Index::open_file(&path).ok());
     let built = {
         let progress = work.progress.of_image(image.debug_size);
         let options = Options { existing: existing.as_ref(), ..Options::default() };

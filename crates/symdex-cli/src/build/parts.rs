@@ -8,7 +8,7 @@ use symdex::ImageId;
 use symdex_build::{Companions, Error, Identity, Image, Slice};
 
 use super::jobs::Input;
-use crate::failure::Failure;
+use crate::joined::Joined;
 
 /// Which files each image is in, where there are several of one.
 #[derive(Default)]
@@ -40,6 +40,9 @@ impl Parts {
     /// Files without debug information go with each that has some; where none has, with the first. Of several that have, each is
     /// indexed, and the publishing decides.
     pub(super) fn beside(&self, file: &Path, slice: &Slice<'_>) -> Option<Vec<PathBuf>> {
+        if self.files.is_empty() {
+            return Some(Vec::new());
+        }
         let files =
             Identity::of(slice).ok().and_then(|own| self.files.get(&(own.id, slice.arch.name.clone())));
         let Some(files) = files else { return Some(Vec::new()) };
@@ -52,56 +55,25 @@ impl Parts {
     }
 }
 
-/// An image, joined of its parts as far as they can be read.
-pub(super) struct Joined<'d> {
-    pub(super) image: Option<Image<'d>>,
-    /// The files it is of.
-    pub(super) paths: Vec<PathBuf>,
-    /// Why others are not in it.
-    pub(super) failures: Vec<Failure>,
-}
-
-impl<'d> Joined<'d> {
-    /// The image in `slice` of `file` with those of the same id in the files `beside`.
-    pub(super) fn new(
-        file: &Path,
-        slice: &Slice<'d>,
-        beside: &[PathBuf],
-        companions: &'d Companions,
-    ) -> Self {
-        let mut joined = Self { image: None, paths: Vec::new(), failures: Vec::new() };
-        joined.add(file, Image::load(slice, file, companions));
-        for path in beside {
-            let found = Identity::of(slice)
-                .and_then(|own| Image::find(path, &own.id, &slice.arch.name, companions))
-                .and_then(|found| found.ok_or_else(|| malformed("is not there any more")));
-            joined.add(path, found);
-        }
-        joined
+/// The image in `slice` of `file` with those of the same id in the files `beside`.
+pub(super) fn join<'d>(
+    file: &Path,
+    slice: &Slice<'d>,
+    beside: &[PathBuf],
+    companions: &'d Companions,
+) -> Joined<'d> {
+    let mut joined = Joined::default();
+    joined.add(file, Image::load(slice, file, companions));
+    if beside.is_empty() {
+        return joined;
     }
-
-    fn add(&mut self, path: &Path, image: Result<Image<'d>, Error>) {
-        let image = match (self.image.take(), image) {
-            (None, Ok(first)) => Ok(first),
-            (Some(image), Ok(other)) if image.goes_with(&other) => Ok(image.with(other)),
-            (image, Ok(_)) => Err((image, malformed("has other addresses than in the file it belongs to"))),
-            (image, Err(error)) => Err((image, error)),
-        };
-        self.image = match image {
-            Ok(image) => {
-                self.paths.push(path.to_owned());
-                Some(image)
-            }
-            Err((image, error)) => {
-                self.failures.push(Failure::debug_file(path, &error));
-                image
-            }
-        };
+    let Ok(Identity { id, .. }) = Identity::of(slice) else { return joined };
+    for path in beside {
+        let found = Image::find(path, &id, &slice.arch.name, companions);
+        let gone = || Error::Malformed { what: "the image is not there any more".to_owned() };
+        joined.add(path, found.and_then(|found| found.ok_or_else(gone)));
     }
-}
-
-fn malformed(what: &str) -> Error {
-    Error::Malformed { what: format!("the image {what}") }
+    joined
 }
 
 /// The id and the architecture of each image in the file, and whether it has debug information.
