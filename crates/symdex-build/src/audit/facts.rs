@@ -225,7 +225,7 @@ fn headers<'d>(dwarf: &Dwarf<Reader<'d>>) -> Vec<UnitHeader<Reader<'d>>> {
 /// Ranges (SVMAs) of `.debug_aranges`, by the unit offset their set gives.
 fn aranges(image: &Image<'_>) -> FxHashMap<usize, Vec<(u64, u64)>> {
     let mut aranges = FxHashMap::<usize, Vec<(u64, u64)>>::default();
-    let mut headers = image.aranges.headers();
+    let mut headers = image.dwarf.debug_aranges.headers();
     while let Ok(Some(header)) = headers.next() {
         let mut entries = header.entries();
         let ranges = aranges.entry(header.debug_info_offset().0).or_default();

@@ -141,7 +141,7 @@ fn lowest_in_aranges(image: &Image<'_>, headers: &[UnitHeader<Reader<'_>>]) -> V
         by_offset.entry(offset + header.root_offset().0).or_insert(index);
     }
     let mut lowest = vec![None; headers.len()];
-    let mut sets = image.aranges.headers();
+    let mut sets = image.dwarf.debug_aranges.headers();
     while let Ok(Some(set)) = sets.next() {
         let Some(&index) = by_offset.get(&set.debug_info_offset().0) else { continue };
         let mut entries = set.entries();

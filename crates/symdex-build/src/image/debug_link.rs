@@ -35,8 +35,7 @@ pub(super) fn with_debug_file<'d, Header: FileHeader<Endian = Little>>(
     companions: &'d Companions,
 ) -> Image<'d> {
     let id = file.build_id();
-    let link = file.section(".gnu_debuglink").and_then(|section| file.data(section).ok());
-    let link = link.and_then(DebugLink::parse);
+    let link = file.contents(".gnu_debuglink").and_then(DebugLink::parse);
     for candidate in id.iter().flat_map(|id| companions.by_build_id(id)) {
         match debug_file::<Header>(&candidate, arch, companions) {
             Some((other, bytes)) if bytes.build_id() == id && image.goes_with(&other) => {

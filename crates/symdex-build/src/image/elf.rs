@@ -68,7 +68,6 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
     let base = file.base();
     let executable = executable(file.code(), base);
     let mut dwarf = file.dwarf(|id| Some(id.name()), companions)?;
-    let aranges = dwarf.debug_aranges;
     let mut starts = symbols::elf::starts(file, base, arch.is_arm32())?;
     let (mut files, mut missing) = (vec![file.bytes], Vec::new());
     match file.mini_debug_info(companions) {
@@ -94,7 +93,7 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
     let (splits, split_size) = split::find(&dwarf, file, path, companions, &mut missing);
     let dwarf = Arc::new(dwarf);
     let debug_size = file.bytes.len() as u64 + sup_size + split_size;
-    Ok(Image { info, debug_size, files, dwarf, splits, aranges, starts, symbols, symbol_map: None, missing })
+    Ok(Image { info, debug_size, files, dwarf, splits, starts, symbols, symbol_map: None, missing })
 }
 
 fn malformed<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> Error {
@@ -204,6 +203,12 @@ impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
     /// The first section of this name.
     pub(crate) fn section(&self, name: &str) -> Option<&'d Header::SectionHeader> {
         self.sections.iter().find(|section| self.has_name(section, name))
+    }
+
+    /// The bytes of the first section of this name as they are stored; `None` where there is no such section, or the file ends before
+    /// its end.
+    pub(crate) fn contents(&self, name: &str) -> Option<&'d [u8]> {
+        self.data(self.section(name)?).ok()
     }
 
     /// The bytes of a debug section, decompressed; empty where there is none.

@@ -114,7 +114,6 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
     let dwarf =
         gimli::Dwarf::load(|id| debug_section(id).map(|bytes| EndianSlice::new(bytes, LittleEndian)))?;
     let (dwarf, splits) = (Arc::new(dwarf), Splits::default());
-    let aranges = debug_section(SectionId::DebugAranges)?;
     let locals = cached.and_then(CachedImage::local_symbols);
     let mut starts = symbols::macho::starts::<Mach>(&symbols::macho::Source {
         linkedit: cached.map_or(Ok(bytes), |cached| linkedit::<Mach>(&commands, cached))?,
@@ -142,10 +141,9 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
         let tables = tables_size::<Mach>(&commands) + locals;
         debug_size += tables + names_size(&symbols).min(tables * 64);
     }
-    let aranges = gimli::DebugAranges::new(aranges, LittleEndian);
     let missing = cached.map(CachedImage::missing).unwrap_or_default();
     let files = if cached.is_some() { Vec::new() } else { vec![bytes] };
-    Ok(Image { info, debug_size, files, dwarf, splits, aranges, starts, symbols, symbol_map: None, missing })
+    Ok(Image { info, debug_size, files, dwarf, splits, starts, symbols, symbol_map: None, missing })
 }
 
 /// What the load commands in `bytes`, a Mach-O file, say.

@@ -44,8 +44,6 @@ pub struct Image<'d> {
     pub dwarf: Arc<gimli::Dwarf<Reader<'d>>>,
     /// Units whose better part is in other files.
     pub(crate) splits: Splits<'d>,
-    /// `.debug_aranges`; empty where there is none.
-    pub(crate) aranges: gimli::DebugAranges<Reader<'d>>,
     /// What the symbol table and others say of where functions start.
     starts: Vec<Start<'d>>,
     /// Functions of the symbol table, sorted by address, one for each.
@@ -114,7 +112,7 @@ impl<'d> Image<'d> {
     pub fn with(mut self, other: Self) -> Self {
         let size = |image: &Self| image.dwarf.debug_info.reader().len();
         if size(&other) > size(&self) {
-            (self.dwarf, self.splits, self.aranges) = (other.dwarf, other.splits, other.aranges);
+            (self.dwarf, self.splits) = (other.dwarf, other.splits);
             // What the file without debug information missed is found.
             self.missing = other.missing;
         } else if !self.has_dwarf() {
@@ -181,7 +179,7 @@ impl<'d> Image<'d> {
 
     /// Whether the slice has `.debug_aranges`: newer tools leave it out.
     pub(crate) fn has_aranges(&self) -> bool {
-        !self.aranges.reader().is_empty()
+        !self.dwarf.debug_aranges.reader().is_empty()
     }
 
     /// The part of `start..end` (SVMAs) that lies in the executable section that holds `start`, as image offsets.

@@ -36,9 +36,8 @@ impl<'d> Link<'d> {
     }
 
     fn of<Header: FileHeader<Endian = Little>>(file: &File<'d, Header>) -> Option<Self> {
-        let data = |name| file.section(name).and_then(|section| file.data(section).ok());
-        let standard = data(".debug_sup").and_then(|section| Self::debug_sup(section, false));
-        standard.or_else(|| data(".gnu_debugaltlink").and_then(Self::gnu))
+        let standard = file.contents(".debug_sup").and_then(|section| Self::debug_sup(section, false));
+        standard.or_else(|| file.contents(".gnu_debugaltlink").and_then(Self::gnu))
     }
 
     /// Where the file may be, for one that is referred to by the file at `path`.
@@ -94,8 +93,8 @@ fn supplementary<'d, Header: FileHeader<Endian = Little>>(
     companions: &'d Companions,
 ) -> Result<Dwarf<Reader<'d>>, String> {
     let file = File::<Header>::parse_any(bytes).map_err(|error| format!("cannot be read: {error}"))?;
-    let own = file.section(".debug_sup").and_then(|section| file.data(section).ok());
-    let own = own.and_then(|section| Link::debug_sup(section, true)).map(|link| link.id);
+    let own =
+        file.contents(".debug_sup").and_then(|section| Link::debug_sup(section, true)).map(|link| link.id);
     let ids: Vec<ImageId> = own.into_iter().chain(file.build_id()).collect();
     match ids.first() {
         _ if ids.contains(wanted) => {}

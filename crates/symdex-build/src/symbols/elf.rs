@@ -5,7 +5,7 @@ use object::read::elf::{FileHeader, SectionHeader, Sym};
 use object::{LittleEndian as Little, elf};
 use rustc_hash::FxHashMap;
 
-use super::{Start, name_at};
+use super::{Start, name_at, take_name};
 use crate::error::Error;
 use crate::image::ElfFile;
 
@@ -55,7 +55,6 @@ fn in_table<'d, Header: FileHeader<Endian = Little>>(
     let table = table.map_err(|error| Error::Malformed { what: format!("the symbol table: {error}") })?;
     let strings = file.sections.section(table.string_section()).and_then(|s| s.data(ENDIAN, file.bytes));
     let strings = strings.unwrap_or_default();
-    // Names may share their ends; in a hostile file each is all of the others.
     let mut left = 16 * file.bytes.len();
     for symbol in table.iter() {
         let is_function = matches!(symbol.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC);
@@ -70,9 +69,7 @@ fn in_table<'d, Header: FileHeader<Endian = Little>>(
         else {
             continue;
         };
-        left = left.checked_sub(name.len()).ok_or_else(|| Error::Malformed {
-            what: "the symbol table: its names overlap too much".to_owned(),
-        })?;
+        take_name(&mut left, name)?;
         if name.is_empty() || is_mapping(name) {
             continue;
         }
@@ -104,7 +101,7 @@ fn unwound<Header: FileHeader<Endian = Little>>(
     starts: &mut Vec<Start<'_>>,
 ) {
     let address = |name: &str| file.section(name).map_or(0, |section| section.sh_addr(ENDIAN).into());
-    let Some(bytes) = file.section(".eh_frame").and_then(|section| file.data(section).ok()) else { return };
+    let Some(bytes) = file.contents(".eh_frame") else { return };
     let mut frames = EhFrame::new(bytes, LittleEndian);
     frames.set_address_size(if Header::is_type_64_sized() { 8 } else { 4 });
     let bases = BaseAddresses::default().set_eh_frame(address(".eh_frame")).set_text(address(".text"));

@@ -3,7 +3,7 @@
 use object::read::macho::{MachHeader, Nlist};
 use object::{Endianness, ReadRef, macho};
 
-use super::{Start, name_at};
+use super::{Start, name_at, take_name};
 use crate::error::Error;
 use crate::symbol_map::is_hidden;
 
@@ -83,12 +83,10 @@ fn add<'d, Mach: MachHeader<Endian = Endianness>>(
     strings: &'d [u8],
     starts: &mut Vec<Start<'d>>,
 ) -> Result<(), Error> {
-    // Names may share their ends; in a hostile file each is all of the others. Those of a large Swift app have 70 bytes.
+    // Those of a large Swift app have 70 bytes.
     let mut left = 512 * table.len() + (16 << 20);
     for start in table.iter().filter_map(|symbol| start::<Mach>(source, symbol, strings)) {
-        left = left.checked_sub(start.name.map_or(0, <[u8]>::len)).ok_or_else(|| Error::Malformed {
-            what: "the symbol table: its names overlap too much".to_owned(),
-        })?;
+        take_name(&mut left, start.name.unwrap_or_default())?;
         starts.push(start);
     }
     Ok(())

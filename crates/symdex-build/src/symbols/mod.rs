@@ -6,6 +6,8 @@ pub(crate) mod macho;
 use std::ffi::CStr;
 
 use rustc_hash::FxHashSet;
+
+use crate::error::Error;
 use symdex::write::MAX_STRING;
 
 /// A function as the symbol table has it.
@@ -46,6 +48,15 @@ impl Start<'_> {
     pub(crate) fn nameless(start: u64) -> Self {
         Self { start, rank: u8::MAX, name: None, end: None }
     }
+}
+
+/// Takes `name` from the `left` bytes that the names of a table may have together: names may share their ends, and in a hostile file
+/// each is all of the others.
+fn take_name(left: &mut usize, name: &[u8]) -> Result<(), Error> {
+    let rest = left.checked_sub(name.len());
+    let what = || "the symbol table: its names overlap too much".to_owned();
+    *left = rest.ok_or_else(|| Error::Malformed { what: what() })?;
+    Ok(())
 }
 
 /// The functions that begin at `starts`, which are sorted, one for each address; only those in `executable` sections.
