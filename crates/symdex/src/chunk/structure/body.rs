@@ -14,26 +14,50 @@ pub(crate) struct RunLoc {
     pub(super) depth: u32,
 }
 
+/// How an answer says how many locs it defines and what it is linked to: the one thing in which the versions' frames A differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answers {
+    /// Two numbers, in version 1.
+    Apart,
+    /// One number, since version 2: three answers in four take one byte less.
+    Together,
+}
+
+/// Values of the head that stand in the code itself.
+pub(super) const HEADS: u64 = 8;
+
 /// Decodes a run's body, range after range.
 pub(super) struct Body<'a> {
     pub(super) cursor: Cursor<'a>,
+    pub(super) answers: Answers,
     pub(super) left: u32,
-    pub(super) at: u64,
-    pub(super) end: u64,
+    /// Where the next range starts and the run ends, counted from the chunk's start.
+    pub(super) at: u32,
+    pub(super) end: u32,
     /// The next triple that no loc has, and the end of those that are the run's.
     pub(super) new_triples: (u32, u32),
     pub(super) last_triple: u32,
     pub(super) last_answer: Option<u32>,
 }
 
-/// Where a range ends and which locs of the run it stands for.
+/// Where a range ends, counted from the chunk's start, and which locs of the run it stands for.
 pub(super) struct RangeAnswer {
-    pub(super) end: u64,
+    pub(super) end: u32,
     pub(super) exact: u32,
     pub(super) statement: u32,
 }
 
 impl Body<'_> {
+    /// The range that holds `offset`, which lies in the run; `None` where the bytes are damaged.
+    pub(super) fn find(&mut self, offset: u32, locs: &mut Vec<RunLoc>) -> Option<RangeAnswer> {
+        loop {
+            let answer = self.next_range(locs)??;
+            if offset < answer.end {
+                return Some(answer);
+            }
+        }
+    }
+
     /// The next range; `Some(None)` behind the last, `None` where the bytes are damaged.
     pub(super) fn next_range(&mut self, locs: &mut Vec<RunLoc>) -> Option<Option<RangeAnswer>> {
         let Some(left) = self.left.checked_sub(1) else {
@@ -41,7 +65,7 @@ impl Body<'_> {
             return whole.then_some(None);
         };
         self.left = left;
-        let end = if left == 0 { self.end } else { self.at.checked_add(self.cursor.varint()?)? };
+        let end = if left == 0 { self.end } else { self.at.checked_add(self.cursor.varint32()?)? };
         if end <= self.at || end > self.end {
             return None;
         }
@@ -58,8 +82,7 @@ impl Body<'_> {
     }
 
     fn answer(&mut self, locs: &mut Vec<RunLoc>) -> Option<(u32, bool)> {
-        let head = self.cursor.varint()?;
-        let link = self.cursor.varint32()?;
+        let (head, link) = self.head_and_link()?;
         let mut answer = match (link / 2, link % 2) {
             (0, 0) => None,
             (back, 0) => Some(u32::try_from(locs.len()).ok()?.checked_sub(back)?),
@@ -82,6 +105,19 @@ impl Body<'_> {
         }
         self.last_answer = answer;
         Some((answer?, head & 1 == 1))
+    }
+
+    #[inline]
+    fn head_and_link(&mut self) -> Option<(u64, u32)> {
+        if self.answers == Answers::Apart {
+            return Some((self.cursor.varint()?, self.cursor.varint32()?));
+        }
+        let code = self.cursor.varint()?;
+        let head = match code % HEADS {
+            head if head < HEADS - 1 => head,
+            least => self.cursor.varint()?.checked_add(least)?,
+        };
+        Some((head, u32::try_from(code / HEADS).ok()?))
     }
 
     /// The loc `steps` parents above the last answer.

@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::body::HEADS;
 use super::triples::Guess;
 use super::{MAX_STEPS, RUN_LEN};
 use crate::chunk::{ChunkRanges, Loc, Range};
@@ -127,9 +128,12 @@ impl Encoder {
             chain.push(loc);
             next = locs.get(loc as usize).and_then(|loc| loc.parent).map(Id32::get);
         }
-        put_varint(&mut self.bodies, 2 * chain.len() as u64 + u64::from(statement_follows));
+        let head = 2 * chain.len() as u64 + u64::from(statement_follows);
         let link = self.link(locs, next);
-        put_varint(&mut self.bodies, link);
+        put_varint(&mut self.bodies, link * HEADS + head.min(HEADS - 1));
+        if let Some(more) = head.checked_sub(HEADS - 1) {
+            put_varint(&mut self.bodies, more);
+        }
         self.last_answer = Some(answer);
         for loc in chain.into_iter().rev() {
             if let Some(slot) = self.defined.get_mut(loc as usize) {
@@ -167,7 +171,6 @@ impl Encoder {
         let [names, files, lines] = &mut self.triple_columns;
         let (name, new_name) = self.names.number(loc.name);
         let (file, new_file) = self.files.number(loc.file);
-        let line = loc.line.map(|line| i64::from(line.get()));
         let step = zigzag(i64::from(name) - i64::from(self.guess.name)) + 1;
         put_varint(names, if new_name { 0 } else { step });
         let guess = self.guess.file(name);
@@ -183,8 +186,9 @@ impl Encoder {
                 step
             },
         );
-        put_varint(lines, line.map_or(0, |line| zigzag(line - self.guess.line(name, file)) + 1));
-        self.guess.learn(name, file, line);
+        let guess = self.guess.line(name, file);
+        put_varint(lines, loc.line.map_or(0, |line| zigzag(i64::from(line.get()) - guess) + 1));
+        self.guess.learn(name, file, loc.line);
     }
 
     fn finish(self) -> EncodedStructure {
