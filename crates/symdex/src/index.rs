@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::cache::LoadedChunk;
 use crate::chunk::{Answers, LocalStrings, Structure, decode_structure, encode_strings, encode_value};
 use crate::error::Error;
 use crate::format::{
@@ -10,7 +11,6 @@ use crate::format::{
 };
 use crate::id32::Id32;
 use crate::image::ImageId;
-use crate::scratch::LoadedChunk;
 
 /// An index over bytes of any kind: a `Vec`, a slice, a memory map.
 ///

@@ -3,7 +3,6 @@
 use rustc_hash::FxHashMap;
 
 use super::body::HEADS;
-use super::triples::Guess;
 use super::{MAX_STEPS, RUN_LEN};
 use crate::chunk::{ChunkRanges, Loc, Range};
 use crate::format::{put_varint, zigzag};
@@ -56,6 +55,48 @@ impl Numbering {
             self.values.push(value);
         }
         (number, number == next)
+    }
+}
+
+/// What the numbers of the next triple are guessed from; decoders keep the same.
+#[derive(Default)]
+struct Guess {
+    name: u32,
+    file: u32,
+    /// For each name the file and line of its last triple.
+    by_name: Vec<(u32, Option<Id32>)>,
+    /// For each file the last line.
+    by_file: Vec<u32>,
+}
+
+impl Guess {
+    /// The file that a triple of `name` most likely has.
+    fn file(&self, name: u32) -> u32 {
+        self.by_name.get(name as usize).map_or(self.file, |(file, _)| *file)
+    }
+
+    /// The line that one of `name` and `file` is likely close to.
+    fn line(&self, name: u32, file: u32) -> i64 {
+        let line = match self.by_name.get(name as usize) {
+            Some((last_file, Some(line))) if *last_file == file => line.get(),
+            _ => self.by_file.get(file as usize).copied().unwrap_or(0),
+        };
+        i64::from(line)
+    }
+
+    /// Remembers a triple. Numbers are given out in order, so a new one is at most the length of its list.
+    fn learn(&mut self, name: u32, file: u32, line: Option<Id32>) {
+        (self.name, self.file) = (name, file);
+        if self.by_file.len() <= file as usize {
+            self.by_file.push(0);
+        }
+        if let (Some(slot), Some(line)) = (self.by_file.get_mut(file as usize), line) {
+            *slot = line.get();
+        }
+        match self.by_name.get_mut(name as usize) {
+            Some(slot) => *slot = (file, line),
+            None => self.by_name.push((file, line)),
+        }
     }
 }
 

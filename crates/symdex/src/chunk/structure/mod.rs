@@ -53,13 +53,13 @@ mod runs;
 mod tests;
 mod triples;
 
-use self::body::Body;
 pub(crate) use self::body::{Answers, RunLoc};
+use self::body::{Body, Link, each_of_chain};
 pub(crate) use self::encode::encode_structure;
 use self::runs::{Layout, Run, decode_runs};
 use self::triples::{Triple, Triples};
 use super::{ChunkRanges, Loc, Range};
-use crate::format::{Cursor, MAX_RUN_RANGES};
+use crate::format::{Cursor, MAX_FRAMES, MAX_RUN_RANGES};
 use crate::id32::Id32;
 
 /// The most ranges a run holds: a lookup decodes one run, so this bounds its work.
@@ -133,15 +133,13 @@ impl Structure {
         let run = after.checked_sub(1).and_then(|index| Some([self.runs.get(index)?, self.runs.get(after)?]));
         // Behind the last run, or in a gap.
         let Some([run, next]) = run.filter(|[run, _]| run.ranges != 0) else { return Some(false) };
-        let mut body = self.body(run, next, locs)?;
-        let answer = body.find(at, locs)?;
-        let mut next = Some(if statement { answer.statement } else { answer.exact });
-        while let Some(index) = next {
-            let loc = locs.get(index as usize)?;
-            let Triple { name, file, line } = self.triples.get(loc.triple)?;
-            frames.push(LocalFrame { name, file, line, function_start: run.function_start() });
-            next = loc.parent.map(Id32::get);
-        }
+        let answer = self.body(run, next, locs)?.find(at, locs)?;
+        let function_start = run.function_start();
+        each_of_chain(locs, if statement { answer.statement } else { answer.exact }, |triple| {
+            let Triple { name, file, line } = self.triples.get(triple)?;
+            frames.push(LocalFrame { name, file, line, function_start });
+            Some(())
+        })?;
         Some(true)
     }
 
@@ -155,17 +153,20 @@ impl Structure {
             let mut body = self.body(run, next, &mut locs)?;
             let mut start = self.chunk_start + u64::from(run.start);
             while let Some(answer) = body.next_range(&mut locs)? {
-                let number = |loc: u32| u32::try_from(first + u64::from(loc)).ok();
+                let number = |link: Link| u32::try_from(first + u64::from(link.checked_sub(1)?)).ok();
                 let (exact, statement) = (number(answer.exact)?, number(answer.statement)?);
                 let (end, function_start) = (self.chunk_start + u64::from(answer.end), run.function_start());
                 all.ranges.push(Range { start, end, function_start, exact, statement });
                 start = end;
             }
+            let mut depths: Vec<u32> = Vec::with_capacity(locs.len());
             for loc in &locs {
+                let above = loc.parent.checked_sub(1).map_or(Some(&0), |parent| depths.get(parent as usize));
+                depths.push(above.map(|above| above + 1).filter(|depth| *depth <= MAX_FRAMES)?);
                 let Triple { name, file, line } = self.triples.get(loc.triple)?;
                 let parent = match loc.parent {
-                    Some(parent) => Some(Id32::new(first + u64::from(parent.get()))?),
-                    None => None,
+                    0 => None,
+                    parent => Some(Id32::new(first + u64::from(parent - 1))?),
                 };
                 let (name, file) = (Id32::new(u64::from(name)), Id32::new(u64::from(file)));
                 all.locs.push(Loc { parent, name, file, line });
@@ -185,7 +186,7 @@ impl Structure {
             end: next.start,
             new_triples: (run.first_triple, next.first_triple),
             last_triple: 0,
-            last_answer: None,
+            last_answer: 0,
         })
     }
 }

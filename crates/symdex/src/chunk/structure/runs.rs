@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use super::columns::split_columns;
+use super::columns::decode_columns;
 use crate::format::MAX_RUN_RANGES;
 
 /// One run, a gap included; kept small, as caches hold every run of the chunks they hold.
@@ -41,16 +41,18 @@ pub(super) fn decode_runs(columns: &[u8], len: usize, layout: &Layout) -> Option
     if len as u64 > u64::from(layout.span) {
         return None;
     }
-    let [mut spans, mut functions, mut ranges, mut bodies, mut triples] = split_columns(columns, len)?;
+    let [spans, functions, ranges, bodies, triples] = decode_columns(columns, len)?;
+    let columns = spans.iter().zip(&functions).zip(&ranges).zip(&bodies).zip(&triples);
     let mut runs: Vec<Run> = Vec::with_capacity(len + 1);
     let mut next = Run { function: None, start: 0, ranges: 0, body: 0, first_triple: 0 };
     let mut last_function = None;
-    for _ in 0..len {
-        let (function, ranges) = (functions.varint()?, ranges.varint32()?);
+    for ((((&span, &function), &ranges), &body), &triples) in columns {
+        let plus = |number: u32, more: u64| number.checked_add(u32::try_from(more).ok()?);
+        let ranges = u32::try_from(ranges).ok()?;
         let run = Run { ranges, ..next };
-        next.start = run.start.checked_add(spans.varint32()?)?;
-        next.body = run.body.checked_add(bodies.varint32()?)?;
-        next.first_triple = run.first_triple.checked_add(triples.varint32()?)?;
+        next.start = plus(run.start, span)?;
+        next.body = plus(run.body, body)?;
+        next.first_triple = plus(run.first_triple, triples)?;
         let is_empty = ranges == 0 && next.body == run.body && next.first_triple == run.first_triple;
         if function == 0 && !is_empty || function != 0 && ranges == 0 {
             return None;
