@@ -21,6 +21,7 @@ pub fn artifact(folder: &Path, tool: Tool) -> PathBuf {
         Tool::Symdex => "symdex/index",
         Tool::SymdexOneThread => "symdex-1/index",
         Tool::Symcache => "symcache",
+        Tool::DumpSyms => "breakpad",
         _ => "gsym",
     })
 }
@@ -74,6 +75,7 @@ fn build(tool: Tool, input: &Input, to: &Path) -> Result<Cost> {
         Tool::Gsym => {
             vec![llvm("llvm-gsymutil")?, "--quiet".into(), format!("--convert={file}"), "-o".into(), to]
         }
+        Tool::DumpSyms => vec!["dump_syms".into(), "--inlines".into(), "-o".into(), to, file],
         _ => vec![text(&std::env::current_exe()?)?, "build".into(), tool.name().into(), file, to],
     };
     measure(&Streams::default(), &command)

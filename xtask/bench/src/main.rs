@@ -16,6 +16,7 @@ mod input;
 mod lookups;
 mod machine;
 mod markdown;
+mod plots;
 mod questions;
 mod readers;
 mod report;
@@ -32,7 +33,7 @@ usage: cargo xtask bench [--corpus NAME|FILE]... [--runs N] [-o FOLDER]
     --corpus NAME|FILE   a debug file, bundle or folder of these, or its name in the folder SYMDEX_CORPORA names
                          (target/corpora); otherwise cbundle, ripgrep and duckdb
     --runs N             medians are of N runs (5)
-    -o FOLDER            where the report goes, DATE.md and DATE.json (docs/bench)
+    -o FOLDER            where the report goes: DATE.md, DATE.json and plots (docs/bench)
 ";
 
 fn main() -> ExitCode {
@@ -107,7 +108,8 @@ fn bench(arguments: &Arguments) -> Result<()> {
     let inputs = arguments.corpora.iter().map(|corpus| input::inputs(corpus, scratch.path()));
     let inputs: Vec<Input> = inputs.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
     let date = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
-    let tools = [Tool::Symdex, Tool::Symcache, Tool::Gsym, Tool::Addr2line, Tool::LlvmSymbolizer];
+    let tools =
+        [Tool::Symdex, Tool::Symcache, Tool::Gsym, Tool::DumpSyms, Tool::Addr2line, Tool::LlvmSymbolizer];
     let mut report = Report {
         date: date.clone(),
         machine: machine::describe(),
@@ -123,9 +125,10 @@ fn bench(arguments: &Arguments) -> Result<()> {
     }
     std::fs::create_dir_all(&arguments.folder)?;
     let file = |extension: &str| arguments.folder.join(format!("{date}.{extension}"));
-    std::fs::write(file("md"), markdown::render(&report)?)?;
+    let plots = plots::draw(&report, &arguments.folder)?;
+    std::fs::write(file("md"), markdown::render(&report, &plots)?)?;
     std::fs::write(file("json"), serde_json::to_string_pretty(&report)? + "\n")?;
-    eprintln!("wrote {} and its .json", file("md").display());
+    eprintln!("wrote {}, its .json and its plots", file("md").display());
     Ok(())
 }
 

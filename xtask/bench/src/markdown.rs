@@ -2,8 +2,9 @@
 
 use std::fmt::{self, Write as _};
 
+use crate::plots::exponent;
 use crate::report::{InputFigures, Report};
-use crate::tool::Tool;
+use crate::tool::{BUILDERS, Tool};
 
 /// How everything was measured, in words.
 const METHOD: &str = "\
@@ -22,11 +23,11 @@ llvm-symbolizer name a function as the symbol table does, which may be an alias 
 explains every difference to addr2line and llvm-symbolizer. A leading `_` more is no difference.
 ";
 
-/// The report's text.
+/// The report's text, with the plots of these names.
 ///
 /// # Errors
 /// None that a string gives.
-pub fn render(report: &Report) -> Result<String, fmt::Error> {
+pub fn render(report: &Report, plots: &[String]) -> Result<String, fmt::Error> {
     let mut text = String::new();
     let runs = report.runs;
     writeln!(
@@ -44,6 +45,11 @@ pub fn render(report: &Report) -> Result<String, fmt::Error> {
         }
     }
     writeln!(text, "\n{METHOD}")?;
+    for plot in plots {
+        let what = plot.trim_end_matches(".svg");
+        writeln!(text, "![{what}]({plot})\n")?;
+    }
+    growth(&mut text, &report.inputs)?;
     for input in &report.inputs {
         let (functions, ranges) = (thousands(input.functions), thousands(input.ranges));
         writeln!(
@@ -57,6 +63,20 @@ pub fn render(report: &Report) -> Result<String, fmt::Error> {
         agreements(&mut text, input)?;
     }
     Ok(text)
+}
+
+/// How the builds' CPU time grows with the debug file's size.
+fn growth(text: &mut String, inputs: &[InputFigures]) -> fmt::Result {
+    let fitted = BUILDERS.iter().filter_map(|tool| Some((tool.name(), exponent(inputs, *tool)?)));
+    let fitted: Vec<String> = fitted.map(|(name, exponent)| format!("{name} {exponent:.2}")).collect();
+    if fitted.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        text,
+        "CPU time of a build as a power of the debug file's size, fitted over all inputs: {}.\n",
+        fitted.join(", ")
+    )
 }
 
 fn builds(text: &mut String, input: &InputFigures) -> fmt::Result {

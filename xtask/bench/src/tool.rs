@@ -16,6 +16,8 @@ pub enum Tool {
     Symcache,
     /// llvm-gsymutil, a program, whose files the crate blazesym reads.
     Gsym,
+    /// dump_syms, a program that makes Breakpad symbol files, which nothing here reads.
+    DumpSyms,
     /// addr2line, a crate that reads the debug file itself.
     Addr2line,
     /// llvm-symbolizer, a program that reads the debug file itself.
@@ -23,7 +25,8 @@ pub enum Tool {
 }
 
 /// The tools that make an index first.
-pub const BUILDERS: [Tool; 4] = [Tool::Symdex, Tool::SymdexOneThread, Tool::Symcache, Tool::Gsym];
+pub const BUILDERS: [Tool; 5] =
+    [Tool::Symdex, Tool::SymdexOneThread, Tool::Symcache, Tool::Gsym, Tool::DumpSyms];
 /// The tools that answer in the process of who asks.
 pub const READERS: [Tool; 4] = [Tool::Symdex, Tool::Symcache, Tool::Gsym, Tool::Addr2line];
 
@@ -35,6 +38,7 @@ impl Tool {
             Tool::SymdexOneThread => "symdex, 1 thread",
             Tool::Symcache => "symcache",
             Tool::Gsym => "GSYM",
+            Tool::DumpSyms => "dump_syms",
             Tool::Addr2line => "addr2line",
             Tool::LlvmSymbolizer => "llvm-symbolizer",
         }
@@ -60,6 +64,11 @@ impl Tool {
             Tool::Gsym => {
                 let version = program_version("llvm-gsymutil")?;
                 format!("llvm-gsymutil ({version}), read by blazesym {}", locked("blazesym"))
+            }
+            Tool::DumpSyms => {
+                let output = Command::new("dump_syms").arg("--version").output();
+                let output = output.context("dump_syms is not on the PATH: `cargo install dump_syms`")?;
+                String::from_utf8_lossy(&output.stdout).trim().to_owned()
             }
             Tool::Addr2line => format!("addr2line {}", locked("addr2line")),
             Tool::LlvmSymbolizer => format!("llvm-symbolizer ({})", program_version("llvm-symbolizer")?),
