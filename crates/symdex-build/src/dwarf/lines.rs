@@ -90,6 +90,11 @@ impl<'d> Lines<'d> {
         Self { rows: in_address_order(sequences), ends, header: Some(header) }
     }
 
+    /// A number above all indexes that a file of the unit can have.
+    pub(crate) fn files(&self) -> usize {
+        self.header.as_ref().map_or(0, |header| header.file_names().len() + 1)
+    }
+
     /// The path of file `index` of the unit: comp_dir, directory and name joined as they stand.
     ///
     /// `..` stays, and `<compiler-generated>`, Swift's file for code that nobody wrote, stands alone. `None` where there is

@@ -6,8 +6,10 @@ mod lines;
 mod names;
 mod ranges;
 mod roots;
+mod shapes;
 mod skeletons;
 mod units;
+mod walk;
 
 pub(crate) use ranges::{Piece, Rank, UnitRange, UnitRanges, unit_ranges};
 pub(crate) use roots::{Root, TableReader, headers};
