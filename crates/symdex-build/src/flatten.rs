@@ -1,5 +1,6 @@
 //! Overlapping intervals, flattened.
 
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// A half-open interval; where several cover an address, the one with the greatest priority owns it.
@@ -34,40 +35,71 @@ pub(crate) struct Stretch {
 pub(crate) fn flatten<P: Ord + Copy>(intervals: &[Interval<P>]) -> Vec<Stretch> {
     debug_assert!(intervals.is_sorted_by_key(|interval| interval.start));
     let mut stretches: Vec<Stretch> = Vec::with_capacity(intervals.len());
-    let mut open: BinaryHeap<(P, std::cmp::Reverse<usize>)> = BinaryHeap::new();
-    let mut upcoming = intervals.iter().enumerate().peekable();
+    let mut open = Open { nested: Vec::new(), others: BinaryHeap::new() };
+    let mut upcoming = 0;
     let mut at = 0;
     loop {
-        // An interval that ended under a preferred one stays in the heap until it comes up.
-        while open.peek().is_some_and(|(_, number)| intervals[number.0].end <= at) {
-            open.pop();
-        }
-        let next_start = upcoming.peek().map(|(_, interval)| interval.start);
-        match (open.peek(), next_start) {
-            (_, Some(start)) if start <= at => {
-                if let Some((number, interval)) = upcoming.next() {
-                    open.push((interval.priority, std::cmp::Reverse(number)));
-                }
+        // An interval that ended under a preferred one stays until it comes up.
+        let owner = loop {
+            match open.greatest() {
+                Some(number) if intervals[number].end <= at => open.remove_greatest(),
+                greatest => break greatest,
             }
-            (Some((_, owner)), _) => {
-                let owner = owner.0;
-                let end = next_start.map_or(intervals[owner].end, |start| start.min(intervals[owner].end));
+        };
+        let next = intervals.get(upcoming);
+        match (owner, next) {
+            (_, Some(interval)) if interval.start <= at => {
+                open.add(interval.priority, upcoming);
+                upcoming += 1;
+            }
+            (Some(owner), _) => {
+                let end = intervals[owner].end;
+                let end = next.map_or(end, |next| next.start.min(end));
                 match stretches.last_mut() {
                     Some(last) if last.owner == owner && last.end == at => last.end = end,
                     _ => stretches.push(Stretch { start: at, end, owner }),
                 }
                 at = end;
             }
-            (None, Some(start)) => at = start,
+            (None, Some(next)) => at = next.start,
             (None, None) => return stretches,
         }
     }
 }
 
-/// The parts of `a` that lie in `b`; both sorted, none overlapping within itself, and so is the result.
-pub(crate) fn intersect(a: &[(u64, u64)], b: &[(u64, u64)]) -> Vec<(u64, u64)> {
+/// Intervals that have begun, by number; of equal priorities the smaller number is the greater.
+///
+/// Most come with a greater priority than all before, as what starts later or lies deeper is preferred: these make a stack.
+struct Open<P> {
+    /// Ascending.
+    nested: Vec<(P, Reverse<usize>)>,
+    others: BinaryHeap<(P, Reverse<usize>)>,
+}
+
+impl<P: Ord> Open<P> {
+    fn add(&mut self, priority: P, number: usize) {
+        let new = (priority, Reverse(number));
+        match self.nested.last() {
+            Some(last) if *last > new => self.others.push(new),
+            _ => self.nested.push(new),
+        }
+    }
+
+    fn greatest(&self) -> Option<usize> {
+        self.nested.last().max(self.others.peek()).map(|(_, number)| number.0)
+    }
+
+    fn remove_greatest(&mut self) {
+        match self.nested.last() < self.others.peek() {
+            true => drop(self.others.pop()),
+            false => drop(self.nested.pop()),
+        }
+    }
+}
+
+/// Adds to `common` the parts of `a` that lie in `b`; both sorted, none overlapping within itself, and so is what is added.
+pub(crate) fn intersect(a: &[(u64, u64)], b: &[(u64, u64)], common: &mut Vec<(u64, u64)>) {
     let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
-    let mut common = Vec::new();
     while let (Some(&&first), Some(&&second)) = (a.peek(), b.peek()) {
         let (start, end) = (first.0.max(second.0), first.1.min(second.1));
         if start < end {
@@ -79,7 +111,6 @@ pub(crate) fn intersect(a: &[(u64, u64)], b: &[(u64, u64)]) -> Vec<(u64, u64)> {
             b.next()
         };
     }
-    common
 }
 
 #[cfg(test)]
@@ -148,7 +179,12 @@ mod tests {
 
     #[test]
     fn intersections_keep_what_both_have() {
-        assert_eq!(intersect(&[(0, 10), (20, 30)], &[(5, 25), (28, 40)]), [(5, 10), (20, 25), (28, 30)]);
-        assert_eq!(intersect(&[(0, 10)], &[]), []);
+        let common = |a, b| {
+            let mut common = Vec::new();
+            intersect(a, b, &mut common);
+            common
+        };
+        assert_eq!(common(&[(0, 10), (20, 30)], &[(5, 25), (28, 40)]), [(5, 10), (20, 25), (28, 30)]);
+        assert_eq!(common(&[(0, 10)], &[]), []);
     }
 }

@@ -1,15 +1,17 @@
 //! The one place where attributes of functions are matched.
 
 use gimli::{
-    AttributeSpecification, AttributeValue, Dwarf, EntriesRaw, RangeListsOffset, RawRngListEntry,
-    Section as _, constants,
+    AttributeSpecification, AttributeValue, DebugAddrIndex, DebugInfoOffset, DebugLineStrOffset,
+    DebugRngListsIndex, DebugStrOffset, DebugStrOffsetsIndex, DwAt, Dwarf, EntriesRaw, RangeListsOffset,
+    RawRangeListsOffset, RawRngListEntry, Reader as _, Section as _, UnitOffset, constants,
 };
 
+use super::shapes::{Step, Then};
 use crate::image::Reader;
 use crate::symbols::name_at;
 
 /// What the builder wants to know of a `DW_TAG_subprogram` or a `DW_TAG_inlined_subroutine` (DWARF 5, 3.3).
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Attributes<'d> {
     pub(crate) low_pc: Option<AttributeValue<Reader<'d>>>,
     pub(crate) high_pc: Option<AttributeValue<Reader<'d>>>,
@@ -31,23 +33,48 @@ impl<'d> Attributes<'d> {
         let mut attributes = Self::default();
         for specification in specifications {
             let attribute = entries.read_attribute(*specification)?;
-            let value = attribute.value();
-            match attribute.name() {
-                constants::DW_AT_low_pc => attributes.low_pc = Some(value),
-                constants::DW_AT_high_pc => attributes.high_pc = Some(value),
-                constants::DW_AT_ranges => attributes.ranges = Some(value),
-                constants::DW_AT_name => attributes.name = Some(value),
-                constants::DW_AT_linkage_name | constants::DW_AT_MIPS_linkage_name => {
-                    attributes.linkage_name = Some(value);
-                }
-                constants::DW_AT_abstract_origin => attributes.origin = Some(value),
-                constants::DW_AT_specification => attributes.origin = attributes.origin.or(Some(value)),
-                constants::DW_AT_call_file => attributes.call_file = file_index(&value),
-                constants::DW_AT_call_line => attributes.call_line = value.udata_value(),
-                _ => {}
+            if let Some(slot) = Slot::of(attribute.name()) {
+                attributes.set(slot, attribute.value());
             }
         }
         Ok(attributes)
+    }
+
+    /// Reads the attributes that `input` stands before in place of those that are here; `None` where gimli has to, or knows what
+    /// is wrong.
+    pub(crate) fn read_steps(&mut self, steps: &[Step], input: &mut Reader<'d>) -> Option<()> {
+        *self = Self::default();
+        for step in steps {
+            input.skip(step.skip as usize).ok()?;
+            match step.then {
+                Then::Skip(varying) => varying.skip(input)?,
+                Then::End => {}
+                Then::Read(slot, number, class) => {
+                    let number = number.read(input)?;
+                    match slot {
+                        Slot::CallFile => self.call_file = Some(number),
+                        Slot::CallLine => self.call_line = Some(number),
+                        slot => self.set(slot, class.value(number)?),
+                    }
+                }
+            }
+        }
+        Some(())
+    }
+
+    #[inline]
+    fn set(&mut self, slot: Slot, value: AttributeValue<Reader<'d>>) {
+        match slot {
+            Slot::LowPc => self.low_pc = Some(value),
+            Slot::HighPc => self.high_pc = Some(value),
+            Slot::Ranges => self.ranges = Some(value),
+            Slot::Name => self.name = Some(value),
+            Slot::LinkageName => self.linkage_name = Some(value),
+            Slot::Origin => self.origin = Some(value),
+            Slot::Specification => self.origin = self.origin.or(Some(value)),
+            Slot::CallFile => self.call_file = file_index(&value),
+            Slot::CallLine => self.call_line = value.udata_value(),
+        }
     }
 
     /// The entry's ranges as the file states them, in SVMAs, given to `each` one by one; what [`each_of_list`] gives beside
@@ -74,6 +101,92 @@ impl<'d> Attributes<'d> {
             None => dwarf.attr_address(unit, high_pc)?.into_iter().for_each(|high| each(low, high)),
         }
         Ok(0)
+    }
+}
+
+/// The attributes that are wanted of functions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Slot {
+    LowPc,
+    HighPc,
+    Ranges,
+    Name,
+    LinkageName,
+    Origin,
+    Specification,
+    CallFile,
+    CallLine,
+}
+
+impl Slot {
+    pub(crate) fn of(name: DwAt) -> Option<Self> {
+        Some(match name {
+            constants::DW_AT_low_pc => Self::LowPc,
+            constants::DW_AT_high_pc => Self::HighPc,
+            constants::DW_AT_ranges => Self::Ranges,
+            constants::DW_AT_name => Self::Name,
+            constants::DW_AT_linkage_name | constants::DW_AT_MIPS_linkage_name => Self::LinkageName,
+            constants::DW_AT_abstract_origin => Self::Origin,
+            constants::DW_AT_specification => Self::Specification,
+            constants::DW_AT_call_file => Self::CallFile,
+            constants::DW_AT_call_line => Self::CallLine,
+            _ => return None,
+        })
+    }
+
+    /// Whether a value of this class is what the attribute has (DWARF 5, table 7.5). What else it may have, gimli reads.
+    pub(crate) fn takes(self, class: Class) -> bool {
+        match self {
+            Self::LowPc => matches!(class, Class::Address | Class::AddressIndex),
+            Self::HighPc => matches!(class, Class::Address | Class::AddressIndex | Class::Constant),
+            Self::Ranges => matches!(class, Class::RangeList | Class::RangeListIndex),
+            Self::Name | Self::LinkageName => {
+                matches!(class, Class::Text | Class::TextIndex | Class::TextSup | Class::LineText)
+            }
+            Self::Origin | Self::Specification => {
+                matches!(class, Class::InUnit | Class::InFile | Class::InSup)
+            }
+            Self::CallFile | Self::CallLine => matches!(class, Class::Constant),
+        }
+    }
+}
+
+/// What the number is that an attribute has.
+#[derive(Clone, Copy)]
+pub(crate) enum Class {
+    Address,
+    AddressIndex,
+    Constant,
+    RangeList,
+    RangeListIndex,
+    Text,
+    TextIndex,
+    TextSup,
+    LineText,
+    InUnit,
+    InFile,
+    InSup,
+}
+
+impl Class {
+    /// `number` as gimli has it, after [`gimli::Attribute::value`]; `None` where it is no offset on this machine.
+    #[inline]
+    fn value<'d>(self, number: u64) -> Option<AttributeValue<Reader<'d>>> {
+        let offset = || usize::try_from(number).ok();
+        Some(match self {
+            Self::Address => AttributeValue::Addr(number),
+            Self::AddressIndex => AttributeValue::DebugAddrIndex(DebugAddrIndex(offset()?)),
+            Self::Constant => AttributeValue::Udata(number),
+            Self::RangeList => AttributeValue::RangeListsRef(RawRangeListsOffset(offset()?)),
+            Self::RangeListIndex => AttributeValue::DebugRngListsIndex(DebugRngListsIndex(offset()?)),
+            Self::Text => AttributeValue::DebugStrRef(DebugStrOffset(offset()?)),
+            Self::TextIndex => AttributeValue::DebugStrOffsetsIndex(DebugStrOffsetsIndex(offset()?)),
+            Self::TextSup => AttributeValue::DebugStrRefSup(DebugStrOffset(offset()?)),
+            Self::LineText => AttributeValue::DebugLineStrRef(DebugLineStrOffset(offset()?)),
+            Self::InUnit => AttributeValue::UnitRef(UnitOffset(offset()?)),
+            Self::InFile => AttributeValue::DebugInfoRef(DebugInfoOffset(offset()?)),
+            Self::InSup => AttributeValue::DebugInfoRefSup(DebugInfoOffset(offset()?)),
+        })
     }
 }
 

@@ -1,12 +1,12 @@
 //! The functions of a unit: its subprograms with code and, below each, the tree of inlined subroutines.
 
-use gimli::constants;
 use rustc_hash::FxHashMap;
 use symdex::write::Id32;
 
-use super::attributes::{Attributes, states_code};
+use super::attributes::Attributes;
 use super::names::{Called, EntryId, Name, Names};
 use super::units::{UnitEntry, Units};
+use super::walk::Walker;
 use crate::flatten::intersect;
 use crate::image::Image;
 use crate::report::Problems;
@@ -24,8 +24,8 @@ pub(crate) struct Node {
     /// By number in [`Functions::names`].
     pub(crate) name: Option<Id32>,
     /// Where it was called from: an index into the unit's line table, and a line.
-    pub(crate) call_file: Option<u64>,
-    pub(crate) call_line: Option<u64>,
+    pub(crate) call_file: Option<Id32>,
+    pub(crate) call_line: Option<Id32>,
     /// Its ranges as image offsets, in [`Functions::ranges`], sorted, none overlapping, within its parent's.
     pub(crate) ranges: std::ops::Range<usize>,
     /// Where its entry comes in the order of all.
@@ -63,6 +63,8 @@ pub(crate) fn functions<'d>(
         by_called: FxHashMap::default(),
         by_text: FxHashMap::default(),
         open: Vec::new(),
+        stated: Vec::new(),
+        within: Vec::new(),
         too_deep: 0,
         bad_ranges: 0,
     };
@@ -89,49 +91,44 @@ struct Walk<'a, 'd> {
     by_text: FxHashMap<Name<'d>, Option<Id32>>,
     /// The entries around the current one that are functions: depth, and node if it has code.
     open: Vec<(isize, Option<Id32>)>,
+    /// The ranges of the current entry as image offsets: those that lie in executable sections, sorted, none overlapping.
+    stated: Vec<(u64, u64)>,
+    /// Those of them that lie within the node around it.
+    within: Vec<(u64, u64)>,
     too_deep: u64,
     bad_ranges: u64,
 }
 
 impl<'d> Walk<'_, 'd> {
     fn all(&mut self) -> gimli::Result<()> {
-        let mut entries = self.entry.unit.entries_raw(None)?;
-        while !entries.is_empty() {
-            let (offset, depth) = (entries.next_offset(), entries.next_depth());
-            let Some(abbreviation) = entries.read_abbreviation()? else { continue };
-            // Every entry closes those beside and below it: a lexical block does too.
-            while self.open.pop_if(|(opened, _)| *opened >= depth).is_some() {}
-            let is_subprogram = abbreviation.tag() == constants::DW_TAG_subprogram;
-            if !is_subprogram && abbreviation.tag() != constants::DW_TAG_inlined_subroutine {
-                entries.skip_attributes(abbreviation.attributes())?;
-                continue;
-            }
-            let node = if states_code(abbreviation.attributes()) {
-                let attributes = Attributes::read(&mut entries, abbreviation.attributes())?;
-                match is_subprogram {
-                    true => self.subprogram((self.unit, offset), &attributes),
-                    false => self.inlined((self.unit, offset), &attributes),
-                }
-            } else {
+        let mut entries = Walker::new(self.entry)?;
+        while let Some(found) = entries.next()? {
+            while self.open.pop_if(|(opened, _)| *opened >= found.ended).is_some() {}
+            let entry = (self.unit, found.offset);
+            let node = match (found.is_subprogram, found.states_code) {
+                (true, true) => self.subprogram(entry, entries.attributes()),
+                (false, true) => self.inlined(entry, entries.attributes()),
                 // A declaration or an abstract function: most subprograms of C++ are.
-                entries.skip_attributes(abbreviation.attributes())?;
+                (true, false) => None,
                 // An inlined subroutine that states nothing is no reason to lose what it holds.
-                if is_subprogram { None } else { self.open.last().and_then(|(_, node)| *node) }
+                (false, false) => self.open.last().and_then(|(_, node)| *node),
             };
-            if abbreviation.has_children() {
-                self.open.push((depth, node));
+            if found.has_children {
+                self.open.push((found.depth, node));
             }
         }
         Ok(())
     }
 
     fn subprogram(&mut self, entry: EntryId, attributes: &Attributes<'d>) -> Option<Id32> {
-        let ranges = self.ranges(attributes);
-        let start = ranges.first()?.0;
+        self.read_ranges(attributes);
+        let start = self.stated.first()?.0;
         let called = self.names.called(entry, attributes);
         let name = self.names.concrete(called, start);
         let name = self.number(name);
-        self.push(entry, None, 0, name, attributes, &ranges)
+        let first = self.functions.ranges.len();
+        self.functions.ranges.extend_from_slice(&self.stated);
+        self.push(entry, None, 0, name, attributes, first)
     }
 
     fn inlined(&mut self, entry: EntryId, attributes: &Attributes<'d>) -> Option<Id32> {
@@ -143,18 +140,21 @@ impl<'d> Walk<'_, 'd> {
             self.too_deep += 1;
             return Some(parent);
         }
-        let stated = self.ranges(attributes);
-        if stated.is_empty() {
+        self.read_ranges(attributes);
+        if self.stated.is_empty() {
             // Its children have their own ranges, which may still be right.
             return Some(parent);
         }
-        let ranges = intersect(&stated, &self.functions.ranges[around]);
-        if ranges.is_empty() {
+        self.within.clear();
+        intersect(&self.stated, &self.functions.ranges[around], &mut self.within);
+        if self.within.is_empty() {
             // What lies outside of the function has no children inside.
             return None;
         }
+        let first = self.functions.ranges.len();
+        self.functions.ranges.extend_from_slice(&self.within);
         let name = self.inlined_name(entry, attributes);
-        self.push(entry, Some(parent), depth, name, attributes, &ranges)
+        self.push(entry, Some(parent), depth, name, attributes, first)
     }
 
     fn inlined_name(&mut self, entry: EntryId, attributes: &Attributes<'d>) -> Option<Id32> {
@@ -190,23 +190,21 @@ impl<'d> Walk<'_, 'd> {
         depth: u32,
         name: Option<Id32>,
         attributes: &Attributes<'d>,
-        ranges: &[(u64, u64)],
+        first_range: usize,
     ) -> Option<Id32> {
-        let first = self.functions.ranges.len();
-        self.functions.ranges.extend_from_slice(ranges);
-        let ranges = first..self.functions.ranges.len();
+        let ranges = first_range..self.functions.ranges.len();
         let number = Id32::new(self.functions.nodes.len() as u64)?;
-        let (call_file, call_line) = (attributes.call_file, attributes.call_line);
+        let call_file = attributes.call_file.and_then(Id32::new);
+        let call_line = attributes.call_line.and_then(Id32::new);
         let offset = self.entry.before.saturating_add(entry.1.0);
         self.functions.nodes.push(Node { parent, depth, name, call_file, call_line, ranges, offset });
         Some(number)
     }
 
-    /// The ranges of an entry as image offsets: those that lie in executable sections, sorted, none overlapping.
-    fn ranges(&mut self, attributes: &Attributes<'d>) -> Vec<(u64, u64)> {
-        let mut ranges: Vec<(u64, u64)> = Vec::new();
-        let image = self.image;
-        let problems = &mut self.functions.problems;
+    /// Sets `stated` to the ranges of an entry.
+    fn read_ranges(&mut self, attributes: &Attributes<'d>) {
+        let Self { image, functions: Functions { problems, .. }, stated: ranges, .. } = self;
+        ranges.clear();
         let mut left = self.range_budget;
         let result = attributes.each_range(&self.entry.dwarf, &self.entry.unit, &mut left, |start, end| {
             match image.executable_part(start, end) {
@@ -223,12 +221,15 @@ impl<'d> Walk<'_, 'd> {
             Ok(passed_over) => problems.dropped("range-list entries that state no code", passed_over),
             Err(_) => self.bad_ranges += 1,
         }
+        if self.stated.len() < 2 {
+            return;
+        }
+        let ranges = &mut self.stated;
         ranges.sort_unstable();
         ranges.dedup_by(|next, last| {
             let joined = next.0 <= last.1;
             last.1 = if joined { last.1.max(next.1) } else { last.1 };
             joined
         });
-        ranges
     }
 }

@@ -4,10 +4,14 @@ mod attributes;
 mod functions;
 mod lines;
 mod names;
+mod opcodes;
 mod ranges;
 mod roots;
+mod sequences;
+mod shapes;
 mod skeletons;
 mod units;
+mod walk;
 
 pub(crate) use ranges::{Piece, Rank, UnitRange, UnitRanges, unit_ranges};
 pub(crate) use roots::{Root, TableReader, headers};

@@ -6,6 +6,7 @@ use symdex::write::Id32;
 
 use super::attributes::{Attributes, text};
 use super::units::{UnitEntry, Units};
+use super::walk::attributes_at;
 use crate::image::{Image, Reader};
 
 /// How many entries a name may be looked for in: origins and specifications chain, and may form a circle.
@@ -100,10 +101,7 @@ impl<'a, 'd> Names<'a, 'd> {
     }
 
     fn attributes(&self, (unit, offset): EntryId) -> Option<Attributes<'d>> {
-        let unit = &self.units.all[unit].unit;
-        let mut entries = unit.entries_raw(Some(offset)).ok()?;
-        let abbreviation = entries.read_abbreviation().ok()??;
-        Attributes::read(&mut entries, abbreviation.attributes()).ok()
+        attributes_at(&self.units.all[unit], offset).ok()
     }
 
     fn string(&self, unit: usize, value: Option<AttributeValue<Reader<'d>>>) -> Option<&'d [u8]> {

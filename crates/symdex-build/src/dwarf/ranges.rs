@@ -1,6 +1,7 @@
 //! The ranges of a unit: its inline instances and its line rows, joined.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 use symdex::write::{Id32, Loc};
@@ -75,7 +76,7 @@ pub(crate) fn unit_ranges<'d>(
         lines: &lines,
         sites: vec![None; functions.nodes.len()],
         numbers: FxHashMap::default(),
-        file_numbers: FxHashMap::default(),
+        file_numbers: vec![None; lines.files()],
         out: UnitRanges::default(),
     };
     join.run(&instances);
@@ -104,13 +105,13 @@ pub(crate) struct Instance {
 fn instances(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Piece>, Vec<Instance>) {
     let (mut pieces, roots) = pieces(image, functions);
     pieces.sort_by_key(|piece| piece.start);
-    let inner = inner_stretches(functions, &roots);
+    let (inner, of_function) = inner_stretches(functions, &roots);
     let interval = |piece: &Piece| Interval { start: piece.start, end: piece.end, priority: piece.rank };
     let intervals: Vec<_> = pieces.iter().map(interval).collect();
-    let mut instances = Vec::new();
+    let mut instances = Vec::with_capacity(inner.len());
     for stretch in flatten(&intervals) {
         let Some(piece) = Id32::new(stretch.owner as u64) else { continue };
-        let inner = &inner[pieces[stretch.owner].function as usize];
+        let inner = &inner[of_function[pieces[stretch.owner].function as usize].clone()];
         let first = inner.partition_point(|instance| instance.end <= stretch.start);
         let clipped = inner[first..].iter().take_while(|instance| instance.start < stretch.end);
         instances.extend(clipped.map(|instance| Instance {
@@ -154,32 +155,33 @@ struct Inner {
     node: u32,
 }
 
-/// For each function its stretches, in address order: of the nodes that cover an address the one whose code there starts last
-/// owns it, of those the shortest, then the deepest, then the first.
-fn inner_stretches(functions: &Functions<'_>, function_of: &[u32]) -> Vec<Vec<Inner>> {
+/// The stretches of all functions, and which of them are each function's, in address order: of the nodes that cover an address
+/// the one whose code there starts last owns it, of those the shortest, then the deepest, then the first.
+fn inner_stretches(functions: &Functions<'_>, function_of: &[u32]) -> (Vec<Inner>, Vec<Range<usize>>) {
     let mut nodes: Vec<u32> = (0..).take(functions.nodes.len()).collect();
     // A subprogram nested in another stands between the other's nodes.
     nodes.sort_by_key(|node| function_of[*node as usize]);
-    let of_one_function = nodes.chunk_by(|a, b| function_of[*a as usize] == function_of[*b as usize]);
-    of_one_function.map(|nodes| inner_of(functions, nodes)).collect()
-}
-
-fn inner_of(functions: &Functions<'_>, nodes: &[u32]) -> Vec<Inner> {
+    let (mut inner, mut of_function) = (Vec::with_capacity(functions.ranges.len()), Vec::new());
     let mut intervals = Vec::new();
-    for &number in nodes {
-        let node = &functions.nodes[number as usize];
-        for &(start, end) in &functions.ranges[node.ranges.clone()] {
-            let priority = (start, Reverse(end - start), node.depth, Reverse(number));
-            intervals.push(Interval { start, end, priority });
+    for nodes in nodes.chunk_by(|a, b| function_of[*a as usize] == function_of[*b as usize]) {
+        let first = inner.len();
+        intervals.clear();
+        for &number in nodes {
+            let node = &functions.nodes[number as usize];
+            for &(start, end) in &functions.ranges[node.ranges.clone()] {
+                let priority = (start, Reverse(end - start), node.depth, Reverse(number));
+                intervals.push(Interval { start, end, priority });
+            }
         }
+        intervals.sort_unstable_by_key(|interval| interval.priority);
+        inner.extend(flatten(&intervals).into_iter().map(|stretch| Inner {
+            start: stretch.start,
+            end: stretch.end,
+            node: intervals[stretch.owner].priority.3.0,
+        }));
+        of_function.push(first..inner.len());
     }
-    intervals.sort_by_key(|interval| interval.start);
-    let inner = |stretch: crate::flatten::Stretch| Inner {
-        start: stretch.start,
-        end: stretch.end,
-        node: intervals[stretch.owner].priority.3.0,
-    };
-    flatten(&intervals).into_iter().map(inner).collect()
+    (inner, of_function)
 }
 
 /// A file and a line of the unit's own numbers.
@@ -192,29 +194,37 @@ struct Join<'a, 'd> {
     lines: &'a Lines<'d>,
     /// For each node the loc it was inlined into, once known: its caller's frame at the call site.
     sites: Vec<Option<Id32>>,
-    numbers: FxHashMap<Loc, u32>,
-    file_numbers: FxHashMap<u64, Option<Id32>>,
+    /// The numbers of locs, by their bits: hashing four optional numbers takes four times as long.
+    numbers: FxHashMap<(u64, u64), u32>,
+    /// For each file of the line table its number, once known.
+    file_numbers: Vec<Option<Option<Id32>>>,
     out: UnitRanges<'d>,
 }
 
 impl Join<'_, '_> {
     fn run(&mut self, instances: &[Instance]) {
-        let mut instances = instances.iter().peekable();
-        let mut rows = self.lines.rows.iter().peekable();
+        let rows = &self.lines.rows;
+        let (mut instances, mut rows) = (instances.iter(), rows.iter());
+        let (mut instance, mut row) = (instances.next(), rows.next());
         let mut at = 0;
         loop {
-            while instances.next_if(|instance| instance.end <= at).is_some() {}
-            while rows.next_if(|row| row.end <= at).is_some() {}
-            let (instance, row) = (instances.peek(), rows.peek());
-            let Some(next) = [instance.map(|i| i.start), row.map(|r| r.start)].into_iter().flatten().min()
-            else {
-                return;
+            while instance.is_some_and(|instance| instance.end <= at) {
+                instance = instances.next();
+            }
+            while row.is_some_and(|row| row.end <= at) {
+                row = rows.next();
+            }
+            let next = match (instance, row) {
+                (Some(instance), Some(row)) => instance.start.min(row.start),
+                (Some(instance), None) => instance.start,
+                (None, Some(row)) => row.start,
+                (None, None) => return,
             };
             at = at.max(next);
             let limit = |start: u64, end: u64| if start <= at { end } else { start };
-            let bounds = [instance.map(|i| limit(i.start, i.end)), row.map(|r| limit(r.start, r.end))];
-            let end = bounds.into_iter().flatten().min().unwrap_or(at);
-            let instance = instance.copied().filter(|instance| instance.start <= at).copied();
+            let instance_limit = instance.map_or(u64::MAX, |instance| limit(instance.start, instance.end));
+            let end = row.map_or(u64::MAX, |row| limit(row.start, row.end)).min(instance_limit);
+            let instance = instance.copied().filter(|instance| instance.start <= at);
             at = match row.filter(|row| row.start <= at) {
                 Some(row) => {
                     self.covered(at, end, instance, row);
@@ -281,10 +291,10 @@ impl Join<'_, '_> {
         }
         while let Some(node) = unknown.pop() {
             let callee = &self.functions.nodes[node as usize];
-            let (Some(caller), call_line) = (callee.parent, callee.call_line.and_then(Id32::new)) else {
+            let (Some(caller), call_line) = (callee.parent, callee.call_line) else {
                 break;
             };
-            let file = callee.call_file.and_then(|file| self.file(file));
+            let file = callee.call_file.and_then(|file| self.file(u64::from(file.get())));
             let name = self.functions.nodes[caller.index()].name;
             let parent = self.sites[caller.index()];
             let site = self.loc(Loc { parent, name, file, line: call_line });
@@ -295,7 +305,12 @@ impl Join<'_, '_> {
 
     fn loc(&mut self, loc: Loc) -> u32 {
         let next = u32::try_from(self.out.locs.len()).unwrap_or(u32::MAX);
-        let number = *self.numbers.entry(loc).or_insert(next);
+        let half = |a: Option<Id32>, b: Option<Id32>| {
+            let bits = |id: Option<Id32>| id.map_or(0, |id| u64::from(id.get()) + 1);
+            bits(a) << 32 | bits(b)
+        };
+        let key = (half(loc.parent, loc.name), half(loc.file, loc.line));
+        let number = *self.numbers.entry(key).or_insert(next);
         if number == next {
             self.out.locs.push(loc);
         }
@@ -304,14 +319,15 @@ impl Join<'_, '_> {
 
     /// The number of a file of the unit's line table; `None` where the table has no such file.
     fn file(&mut self, index: u64) -> Option<Id32> {
-        if let Some(number) = self.file_numbers.get(&index) {
-            return *number;
+        let index_in_table = usize::try_from(index).ok()?;
+        if let Some(number) = *self.file_numbers.get(index_in_table)? {
+            return number;
         }
         let number = self.lines.path(self.image, self.unit, index).and_then(|path| {
             self.out.files.push(path);
             Id32::new(self.out.files.len() as u64 - 1)
         });
-        self.file_numbers.insert(index, number);
+        self.file_numbers[index_in_table] = Some(number);
         number
     }
 }

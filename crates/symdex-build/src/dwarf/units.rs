@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::roots::{Root, headers, offset_of, tables};
+use super::shapes::Shapes;
 use crate::image::{Image, Reader, Split};
 use crate::report::Problems;
 
@@ -30,9 +31,31 @@ pub(crate) struct UnitEntry<'d> {
     pub(crate) language: Option<DwLang>,
     /// The lowest image offset its code is said to have; `None` where nothing is said.
     pub(crate) low: Option<u64>,
+    /// Its abbreviations, compiled.
+    pub(crate) shapes: Arc<Shapes>,
 }
 
 impl<'d> UnitEntry<'d> {
+    /// A unit of the supplementary file, which has no code.
+    pub(crate) fn of_supplementary(
+        dwarf: &Arc<Dwarf<Reader<'d>>>,
+        unit: gimli::Unit<Reader<'d>>,
+        language: Option<DwLang>,
+    ) -> Self {
+        Self {
+            dwarf: Arc::clone(dwarf),
+            file: SUPPLEMENTARY,
+            offset: offset_of(&unit.header),
+            before: 0,
+            unit,
+            skeleton: None,
+            lines: None,
+            language,
+            low: None,
+            shapes: Arc::default(),
+        }
+    }
+
     /// The unit that the line table is of: it is always in the image's own file.
     pub(crate) fn line_unit(&self) -> &gimli::Unit<Reader<'d>> {
         self.skeleton.as_deref().unwrap_or(&self.unit)
@@ -91,6 +114,7 @@ impl<'d> Units<'d> {
         if let Some(sup) = &image.dwarf.sup {
             all.extend(supplementary(sup, problems));
         }
+        compile_abbreviations(&mut all);
         let place =
             |(index, entry): (usize, &UnitEntry<'d>)| (entry.file, offset_of(&entry.unit.header), index);
         let mut by_offset: Vec<_> = all.iter().enumerate().map(place).collect();
@@ -159,6 +183,33 @@ fn note_lowest(lowest: &mut Option<u64>, image: &Image<'_>, start: u64, end: u64
     }
 }
 
+/// Compiles the abbreviations of all units, each table once.
+fn compile_abbreviations(units: &mut [UnitEntry<'_>]) {
+    let what = |unit: &UnitEntry<'_>| {
+        let encoding = unit.unit.header.encoding();
+        // All of an encoding that decides what an attribute takes.
+        (encoding.address_size, encoding.format, encoding.version == 2)
+    };
+    let table = |unit: &UnitEntry<'_>| Arc::as_ptr(&unit.unit.abbreviations).addr();
+    let mut first_of: FxHashMap<usize, usize> = FxHashMap::default();
+    for (number, unit) in units.iter().enumerate() {
+        first_of.entry(table(unit)).or_insert(number);
+    }
+    let compile = |first: usize| {
+        let unit = &units[first].unit;
+        (first, Arc::new(Shapes::new(&unit.abbreviations, unit.header.encoding())))
+    };
+    let compiled: FxHashMap<usize, Arc<Shapes>> =
+        first_of.values().copied().collect::<Vec<_>>().into_par_iter().map(compile).collect();
+    for number in 0..units.len() {
+        let first = first_of[&table(&units[number])];
+        // Units of several encodings could make a table many times its size: gimli reads those that differ from the first.
+        if what(&units[number]) == what(&units[first]) {
+            units[number].shapes = Arc::clone(&compiled[&first]);
+        }
+    }
+}
+
 /// Reads a unit's root entry, and that of the split unit it is the skeleton of; `None` for a unit without any entries.
 fn entry<'d>(
     image: &Image<'d>,
@@ -176,7 +227,9 @@ fn entry<'d>(
     let offset = offset_of(&header);
     let Root { unit, lines, language, .. } = root;
     let dwarf = Arc::clone(&image.dwarf);
-    let own = UnitEntry { unit, dwarf, file: OWN, offset, before: 0, skeleton: None, lines, language, low };
+    let shapes = Arc::default();
+    let own =
+        UnitEntry { unit, dwarf, file: OWN, offset, before: 0, skeleton: None, lines, language, low, shapes };
     match image.splits.get(&offset) {
         Some(split) => with_split(own, split).map(Some),
         None => Ok(Some(own)),
@@ -211,17 +264,7 @@ fn supplementary<'d>(sup: &Arc<Dwarf<Reader<'d>>>, problems: &mut Problems) -> V
         Some(table) => Root::read(sup, *header, Arc::clone(table)),
         None => Err(gimli::Error::OffsetOutOfBounds(header.debug_abbrev_offset().0 as u64)),
     };
-    let entry = |root: Root<'d>| UnitEntry {
-        dwarf: Arc::clone(sup),
-        file: SUPPLEMENTARY,
-        offset: offset_of(&root.unit.header),
-        before: 0,
-        unit: root.unit,
-        skeleton: None,
-        lines: None,
-        language: root.language,
-        low: None,
-    };
+    let entry = |root: Root<'d>| UnitEntry::of_supplementary(sup, root.unit, root.language);
     let roots: Vec<_> = headers.par_iter().map(read).collect();
     let unreadable = roots.iter().filter(|root| root.is_err()).count() + usize::from(error.is_some());
     problems.add("units of the supplementary file that cannot be read", unreadable as u64);

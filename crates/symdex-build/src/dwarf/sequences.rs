@@ -1,0 +1,300 @@
+//! The sequences of a line program, made of its rows.
+
+use std::ops::Range;
+
+use gimli::{IncompleteLineProgram, LineInstruction, LineProgramHeader, LineRow};
+use rustc_hash::FxHashMap;
+use symdex::RowRule;
+use symdex::write::Id32;
+
+use super::lines::{Row, SequenceEnd};
+use super::opcodes::Registers;
+use super::ranges::Instance;
+use crate::flatten::{Interval, flatten};
+use crate::image::{Image, Reader};
+use crate::report::Problems;
+
+/// One sequence as the program has it, and where its rows are among all.
+#[derive(Clone, Debug)]
+pub(super) struct Sequence {
+    start: u64,
+    end: u64,
+    rows: Range<usize>,
+}
+
+/// Why the rows of a sequence are lost: it leaves the address space, or wraps in it.
+const BACKWARDS: &str = "line sequences that end before they start";
+
+/// Collects rows into sequences.
+pub(super) struct SequenceReader<'a, 'd> {
+    image: &'a Image<'d>,
+    /// The rows of all sequences, and of the one being read; of that, `start` is still an SVMA.
+    pub(super) rows: Vec<Row>,
+    /// How many rows there are before those of the sequence being read.
+    finished: usize,
+    /// Whether it left the address space, so that the rows that follow in it mean nothing.
+    pub(super) overflows: bool,
+    /// Whether the last set_address names no place in the image: what follows was code that the linker dropped.
+    pub(super) is_tombstone: bool,
+    pub(super) sequences: Vec<Sequence>,
+    pub(super) ends: Vec<SequenceEnd>,
+    pub(super) problems: Problems,
+}
+
+impl<'a, 'd> SequenceReader<'a, 'd> {
+    pub(super) fn new(image: &'a Image<'d>) -> Self {
+        Self {
+            image,
+            rows: Vec::new(),
+            finished: 0,
+            overflows: false,
+            is_tombstone: false,
+            sequences: Vec::new(),
+            ends: Vec::new(),
+            problems: Problems::default(),
+        }
+    }
+
+    /// Runs `program` by gimli as far as it can be read; its header, with the files that the program itself defines.
+    pub(super) fn run(
+        &mut self,
+        mut program: IncompleteLineProgram<Reader<'d>>,
+    ) -> (LineProgramHeader<Reader<'d>>, gimli::Result<()>) {
+        let mut instructions = program.header().instructions();
+        let mut row = LineRow::new(program.header());
+        let result = loop {
+            match instructions.next_instruction(program.header()) {
+                Ok(Some(instruction)) => self.execute(instruction, &mut row, &mut program),
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        (program.header().clone(), result)
+    }
+
+    fn execute(
+        &mut self,
+        instruction: LineInstruction<Reader<'d>>,
+        row: &mut LineRow,
+        program: &mut IncompleteLineProgram<Reader<'d>>,
+    ) {
+        if let LineInstruction::SetAddress(address) = instruction {
+            if address < row.address() && self.is_code(address) {
+                *row = at_address_zero(row, program);
+            }
+            let executed = row.execute(instruction, program);
+            // gimli leaves the address as it was where the new one is -1, -2 or lower.
+            self.is_tombstone = row.address() != address;
+            self.overflows |= executed.is_err();
+            return;
+        }
+        match row.execute(instruction, program) {
+            Ok(false) => {}
+            Ok(true) => {
+                self.row(&Registers {
+                    address: row.address(),
+                    file: row.file_index(),
+                    line: row.line().map_or(0, std::num::NonZeroU64::get),
+                    is_stmt: row.is_stmt(),
+                    end_sequence: row.end_sequence(),
+                });
+                row.reset(program.header());
+            }
+            // An advance below zero, as where a sequence ends below its start.
+            Err(_) => self.overflows = true,
+        }
+    }
+
+    /// Takes in the rows since the last sequence, as one that ends here.
+    fn end_sequence(&mut self, row: &Registers) {
+        let SequenceReader { image, finished, .. } = *self;
+        self.is_tombstone = false;
+        if std::mem::take(&mut self.overflows) {
+            return self.problems.add(BACKWARDS, 1);
+        }
+        let starts = self.rows[finished..].iter().map(|row| row.start);
+        // Units without code keep a lone end_sequence row.
+        let Some(first) = starts.min().filter(|first| *first != row.address) else {
+            return self.problems.dropped("empty line sequences", 1);
+        };
+        let Some((start, end)) = image.executable_part(first, row.address) else {
+            return match self.is_code(first) {
+                true => self.problems.add(BACKWARDS, 1),
+                // Code that was dropped lies at 0, 1, -1 or -2.
+                false => self.problems.dropped("line sequences outside of the executable sections", 1),
+            };
+        };
+        finish_rows(&mut self.rows, finished, image.info.base, end, image.info.row_rule);
+        self.finished = self.rows.len();
+        self.sequences.push(Sequence { start, end, rows: finished..self.finished });
+        self.ends.push(SequenceEnd { at: end, file: row.file, line: Id32::new(row.line) });
+    }
+}
+
+impl SequenceReader<'_, '_> {
+    /// Takes in a row.
+    #[inline]
+    pub(super) fn row(&mut self, row: &Registers) {
+        if row.end_sequence {
+            self.end_sequence(row);
+            self.rows.truncate(self.finished);
+        } else if !self.is_tombstone {
+            let (file, line) = (row.file, Id32::new(row.line));
+            let (start, is_stmt, statement) = (row.address, row.is_stmt, (file, line));
+            self.rows.push(Row { start, end: start, file, line, is_stmt, statement });
+        }
+    }
+
+    /// Whether code lies at an SVMA.
+    pub(super) fn is_code(&self, address: u64) -> bool {
+        self.image.executable_part(address, address.saturating_add(1)).is_some()
+    }
+}
+
+/// A row like `row`, as far as rows are kept, from which any set_address goes forward: gimli takes one that goes backwards for the
+/// mark of dropped code.
+fn at_address_zero<'d>(row: &LineRow, program: &mut IncompleteLineProgram<Reader<'d>>) -> LineRow {
+    let mut moved = LineRow::new(program.header());
+    let line = row.line().map_or(0, std::num::NonZeroU64::get);
+    // A line that does not fit is none that a row can have.
+    let advance = i64::try_from(line).map_or(i64::MAX, |line| line - 1);
+    let is_stmt_differs = row.is_stmt() != moved.is_stmt();
+    let mut execute = |instruction: LineInstruction<Reader<'d>>| moved.execute(instruction, program);
+    // None of these fails.
+    let _ = execute(LineInstruction::SetFile(row.file_index()));
+    let _ = execute(LineInstruction::AdvanceLine(advance));
+    if is_stmt_differs {
+        let _ = execute(LineInstruction::NegateStatement);
+    }
+    moved
+}
+
+/// Makes the rows from number `first` on those of a sequence that ends at image offset `end`: in address order, one for each
+/// address, each with its end.
+fn finish_rows(rows: &mut Vec<Row>, first: usize, base: u64, end: u64, rule: RowRule) {
+    // An advance or a set_address may go backwards; of one address, the order of the program decides.
+    rows[first..].sort_by_key(|row| row.start);
+    let mut kept = first;
+    for number in first..rows.len() {
+        let row = Row { start: rows[number].start - base, ..rows[number] };
+        if row.start >= end {
+            break;
+        }
+        if kept > first && rows[kept - 1].start == row.start {
+            if rule == RowRule::Last {
+                rows[kept - 1] = row;
+            }
+            continue;
+        }
+        rows[kept] = row;
+        kept += 1;
+    }
+    rows.truncate(kept);
+    let mut next = end;
+    for row in rows[first..].iter_mut().rev() {
+        row.end = next;
+        next = row.start;
+    }
+}
+
+/// Sets what each row stands for under the `statement` policy: the last row up to it that begins a statement, in its sequence and
+/// in the instance that its own address lies in; itself where there is none, or no instance.
+pub(super) fn resolve_statements(sequences: &[Sequence], rows: &mut [Row], instances: &[Instance]) {
+    let mut others: FxHashMap<u32, Option<(u64, Option<Id32>)>> = FxHashMap::default();
+    for Sequence { start, rows: of_sequence, .. } in sequences {
+        let rows = &mut rows[of_sequence.clone()];
+        if rows.iter().all(|row| row.is_stmt) {
+            continue;
+        }
+        others.clear();
+        // The instance that the last row lies in, and its last statement; those of others it interrupts are put aside.
+        let mut last = (u32::MAX, None);
+        let first = instances.partition_point(|instance| instance.end <= *start);
+        let mut instances = instances[first..].iter().peekable();
+        for row in rows {
+            while instances.next_if(|instance| instance.end <= row.start).is_some() {}
+            let Some(instance) = instances.peek().filter(|instance| instance.start <= row.start) else {
+                continue;
+            };
+            if instance.node != last.0 {
+                others.insert(last.0, last.1);
+                last = (instance.node, others.get(&instance.node).copied().flatten());
+            }
+            if row.is_stmt {
+                last.1 = Some(row.statement);
+            } else if let Some(statement) = last.1 {
+                row.statement = statement;
+            }
+        }
+    }
+}
+
+/// The rows of all sequences in address order. Where sequences overlap, the one that starts last wins, of those the shortest.
+pub(super) fn in_address_order(mut sequences: Vec<Sequence>, rows: Vec<Row>) -> Vec<Row> {
+    if sequences.is_sorted_by(|a, b| a.end <= b.start) {
+        return rows;
+    }
+    sequences.sort_by_key(|sequence| (sequence.start, sequence.end));
+    if sequences.is_sorted_by(|a, b| a.end <= b.start) {
+        return sequences.into_iter().flat_map(|sequence| rows[sequence.rows].iter().copied()).collect();
+    }
+    let interval = |sequence: &Sequence| Interval {
+        start: sequence.start,
+        end: sequence.end,
+        priority: (sequence.start, std::cmp::Reverse(sequence.end)),
+    };
+    let intervals: Vec<_> = sequences.iter().map(interval).collect();
+    let mut ordered = Vec::new();
+    for stretch in flatten(&intervals) {
+        let of = &rows[sequences[stretch.owner].rows.clone()];
+        let first = of.partition_point(|row| row.end <= stretch.start);
+        let clipped = of[first..].iter().take_while(|row| row.start < stretch.end);
+        ordered.extend(clipped.map(|row| Row {
+            start: row.start.max(stretch.start),
+            end: row.end.min(stretch.end),
+            ..*row
+        }));
+    }
+    ordered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(start: u64, line: u64) -> Row {
+        Row { start, end: 0, file: 1, line: Id32::new(line), is_stmt: true, statement: (1, None) }
+    }
+
+    fn text(rows: &[Row]) -> String {
+        let row = |row: &Row| format!("{}-{}:{:?}", row.start, row.end, row.line.expect("has a line"));
+        rows.iter().map(row).collect::<Vec<_>>().join(" ")
+    }
+
+    fn finished(mut rows: Vec<Row>, base: u64, end: u64, rule: RowRule) -> Vec<Row> {
+        finish_rows(&mut rows, 0, base, end, rule);
+        rows
+    }
+
+    #[test]
+    fn of_two_rows_at_one_address_the_first_counts_in_mach_o_and_the_last_in_elf() {
+        let rows = || vec![row(100, 1), row(104, 2), row(104, 3), row(108, 4)];
+        assert_eq!(text(&finished(rows(), 100, 12, RowRule::First)), "0-4:1 4-8:2 8-12:4");
+        assert_eq!(text(&finished(rows(), 100, 12, RowRule::Last)), "0-4:1 4-8:3 8-12:4");
+    }
+
+    #[test]
+    fn rows_that_go_backwards_are_sorted_and_rows_behind_the_end_dropped() {
+        let rows = vec![row(8, 1), row(0, 2), row(4, 3), row(20, 4)];
+        assert_eq!(text(&finished(rows, 0, 12, RowRule::First)), "0-4:2 4-8:3 8-12:1");
+    }
+
+    #[test]
+    fn of_overlapping_sequences_the_inner_one_wins_and_the_outer_resumes() {
+        let rows = [(8, 12, 7), (0, 10, 1), (10, 20, 2)];
+        let rows = rows.map(|(start, end, line)| Row { end, ..row(start, line) }).to_vec();
+        let inner = Sequence { start: 8, end: 12, rows: 0..1 };
+        let outer = Sequence { start: 0, end: 20, rows: 1..3 };
+        assert_eq!(text(&in_address_order(vec![inner, outer], rows)), "0-8:1 8-12:7 12-20:2");
+    }
+}
