@@ -144,11 +144,11 @@ impl Image {
         self.base != Base::Absolute && !is_system
     }
 
-    /// Whether the image takes in this address.
+    /// Whether the image takes in this address; never where its size is not known.
     #[must_use]
     pub fn contains(&self, address: u64) -> bool {
         let offset = address.checked_sub(self.load_address);
-        let is_inside = |offset| self.size.is_none_or(|size| offset < size);
+        let is_inside = |offset| self.size.is_some_and(|size| offset < size);
         self.base != Base::Absolute && offset.is_some_and(is_inside)
     }
 }

@@ -1,0 +1,223 @@
+//! `symdex symbolicate` on the demo's crash: output, summary and exit codes.
+
+mod common;
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use common::{Finished, command, folder, names_in, symbolicate, testdata};
+
+fn crash() -> PathBuf {
+    testdata().join("demo/demo.crash")
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).expect("readable")
+}
+
+/// The demo's crash, symbolicated with all of its debug files.
+fn demo(root: &Path, options: &[&str]) -> Finished {
+    symbolicate(root, &testdata().join("demo"), options, [crash()])
+}
+
+#[test]
+fn the_demos_crash_has_all_its_functions_and_all_else_as_it_was() {
+    let root = folder();
+    let done = demo(root.path(), &["--lines", "exact"]);
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    let expected = include_str!("../../../testdata/demo/demo.expected.tsv");
+    let mut compared = 0;
+    for row in expected.lines().filter(|row| !row.starts_with('#')) {
+        let [thread, frame, _, _, depth, name, file, line] =
+            row.split('\t').collect::<Vec<_>>().try_into().expect("eight columns");
+        let lines = stack(&done.out, thread);
+        let of_frame = lines.iter().filter(|line| line.split(' ').next() == Some(frame));
+        let text = of_frame.copied().nth(depth.parse().expect("a number")).expect(row);
+        let function = symdex::demangle(name.as_bytes());
+        let file = file.rsplit('/').next().unwrap_or_default();
+        let place = if line == "-" { String::new() } else { format!(" ({file}:{line})") };
+        assert!(text.contains(&*function) && text.contains(&place), "{row}\n{text}");
+        compared += 1;
+    }
+    assert!(compared > 40, "only {compared} functions");
+    // What is no frame, or one of the system, is there as it was.
+    let before = text(&crash());
+    let others = before.lines().filter(|line| !(line.contains("\t0x") && line.contains("Demo")));
+    let mut after = done.out.lines();
+    for line in others {
+        assert!(after.any(|other| other == line), "{line}");
+    }
+}
+
+/// The lines of frames of a thread.
+fn stack<'a>(report: &'a str, thread: &str) -> Vec<&'a str> {
+    let head = format!("Thread {thread}");
+    let is_head = |line: &&str| line.starts_with(&head) && !line.contains("name:") && line.contains(':');
+    let lines = report.lines().skip_while(|line| !is_head(line)).skip(1);
+    lines.take_while(|line| !line.is_empty()).collect()
+}
+
+#[test]
+fn a_second_time_the_debug_files_are_not_needed() {
+    let root = folder();
+    let first = demo(root.path(), &[]);
+    assert_eq!(names_in(&root.path().join("store")).len(), 3, "{}", first.err);
+    let store = root.path().join("store");
+    for option in ["--store", "--index"] {
+        let mut run = command();
+        run.arg("symbolicate").arg(crash()).arg(option).arg(&store);
+        if option == "--index" {
+            run.arg("--store").arg(root.path().join("none"));
+        }
+        let again = Finished::from(run.output().expect("ran"));
+        assert_eq!((again.code, &again.out, &again.err), (Some(0), &first.out, &first.err));
+    }
+    assert!(!root.path().join("none").exists());
+}
+
+#[test]
+fn only_what_a_report_needs_is_built() {
+    let root = folder();
+    let dsym = testdata().join("dsyms");
+    let done = symbolicate(root.path(), &dsym, &[], [crash()]);
+    assert_eq!(done.code, Some(3), "{}", done.err);
+    assert!(!root.path().join("store").exists());
+    assert_eq!(done.out, text(&crash()), "without indexes nothing changes");
+    let missing =
+        "symdex: missing: DemoKit arm64 4C4C4427-5555-3144-A19D-BD913BE790E0 /private/var/containers/";
+    assert!(done.err.contains(missing), "{}", done.err);
+    assert!(
+        done.err.contains("symdex: 1 report: 0 of 52 frames symbolicated, 7 left as they were;"),
+        "{}",
+        done.err
+    );
+}
+
+#[test]
+fn what_is_near_a_missing_image_is_named() {
+    let root = folder();
+    let other =
+        text(&crash()).replace("4c4c442755553144a19dbd913be790e0", "00000000111122223333444444444444");
+    let other = other.replace("DemoApp arm64 ", "DemoApp armv7 ");
+    let path = root.path().join("other.crash");
+    fs::write(&path, other).expect("written");
+    let done = symbolicate(root.path(), &testdata().join("demo"), &[], [path]);
+    assert_eq!(done.code, Some(3), "{}", done.err);
+    for line in [
+        "  near: DemoKit arm64 4C4C4427-5555-3144-A19D-BD913BE790E0: another build of that name\n",
+        "  near: DemoApp arm64 4C4C4479-5555-3144-A170-308419376AFA: the same id for another architecture\n",
+        "DemoApp armv7 4C4C4479-5555-3144-A170-308419376AFA",
+        "the index of this id is for arm64\n",
+        "found: DemoPlain.dylib arm64",
+    ] {
+        assert!(done.err.contains(line), "{line}: {}", done.err);
+    }
+}
+
+#[test]
+fn json_says_what_became_of_each_frame_and_image() {
+    let root = folder();
+    let done = demo(root.path(), &["--format", "json"]);
+    let [report] = &done.json()[..] else { panic!("{}", done.out) };
+    assert_eq!((report["format"].as_str(), done.code), (Some("apple-crash"), Some(0)));
+    assert_eq!(report["report"].as_str(), crash().to_str());
+    let statuses: Vec<_> =
+        report["images"].as_array().expect("images").iter().map(|i| i["status"].clone()).collect();
+    assert_eq!(statuses.iter().filter(|status| *status == "found").count(), 3);
+    let first = &report["threads"][0]["frames"][0];
+    assert_eq!(report["threads"][0]["crashed"], true);
+    assert_eq!(
+        (first["status"].as_str(), first["functions"][0]["inlined"].as_bool()),
+        (Some("symbolicated"), Some(true))
+    );
+    assert_eq!(first["functions"][2]["function_offset"], 36);
+    let of_system =
+        report["threads"][0]["frames"].as_array().and_then(|frames| frames.last()).expect("frames");
+    assert_eq!(
+        (of_system["status"].as_str(), of_system["reason"].as_str()),
+        (Some("missing"), Some("no index of it"))
+    );
+}
+
+#[test]
+fn several_reports_come_out_in_order_and_each_in_its_file() {
+    let root = folder();
+    let reports: Vec<PathBuf> = (0..20).map(|n| root.path().join(format!("{n:02}.crash"))).collect();
+    for (n, path) in reports.iter().enumerate() {
+        fs::write(path, text(&crash()).replace("4242", &n.to_string())).expect("written");
+    }
+    let one = demo(root.path(), &[]).out;
+    let expected: String = (0..20).map(|n| one.replace("4242", &n.to_string())).collect();
+    let dsym = testdata().join("demo");
+    let all = symbolicate(root.path(), &dsym, &[], &reports);
+    assert_eq!((all.code, all.out == expected), (Some(0), true), "{}", all.err);
+    assert!(all.err.starts_with("symdex: 20 reports: "), "{}", all.err);
+    let out = root.path().join("out");
+    let files = symbolicate(root.path(), &dsym, &["-o", out.to_str().expect("UTF-8")], &reports);
+    assert_eq!((files.code, files.out.as_str(), names_in(&out).len()), (Some(0), "", 20));
+    assert_eq!(text(&out.join("07.crash")), one.replace("4242", "7"));
+    let single = root.path().join("single.crash");
+    let single_text = symbolicate(root.path(), &dsym, &["-o", single.to_str().expect("UTF-8")], [crash()]);
+    assert_eq!((single_text.code, text(&single)), (Some(0), one));
+}
+
+#[test]
+fn standard_input_is_a_report() {
+    let root = folder();
+    let expected = demo(root.path(), &[]);
+    for arguments in [&[][..], &["-"]] {
+        let mut run = command();
+        run.arg("symbolicate").args(arguments).arg("--store").arg(root.path().join("store"));
+        let mut child =
+            run.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+        child.stdin.take().expect("a pipe").write_all(text(&crash()).as_bytes()).expect("read");
+        let done = Finished::from(child.wait_with_output().expect("ran"));
+        assert_eq!((done.code, done.out, done.err), (Some(0), expected.out.clone(), expected.err.clone()));
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_told_and_the_others_are_done() {
+    let root = folder();
+    let expected = demo(root.path(), &[]);
+    let path = |name: &str, text: &str| {
+        let path = root.path().join(name);
+        fs::write(&path, text).expect("written");
+        path
+    };
+    let dsym = testdata().join("demo");
+    let cases = [
+        (
+            path("cut.ips", "{\"bug_type\":\"309\"}\n{\"threads\":["),
+            4,
+            "malformed report: expected a JSON value",
+        ),
+        (path("jetsam.ips", "{\"bug_type\":\"298\"}\n{}"), 6, "an .ips of bug type \"298\""),
+        (path("readme.txt", "nothing"), 6, "not a crash report of a known format"),
+        (root.path().join("gone.crash"), 5, "cannot read"),
+    ];
+    for (path, code, message) in cases {
+        let done = symbolicate(root.path(), &dsym, &[], [&path, &crash()]);
+        assert_eq!((done.code, &done.out), (Some(code), &expected.out), "{}", done.err);
+        assert!(done.err.contains(message), "{}", done.err);
+    }
+    let usage = symbolicate(root.path(), &dsym, &["--lines", "none"], [crash()]);
+    assert_eq!(usage.code, Some(2));
+}
+
+#[test]
+fn damaged_indexes_are_told_from_missing_ones() {
+    let root = folder();
+    demo(root.path(), &[]);
+    let index = root.path().join("store/4c4c442755553144a19dbd913be790e0.symdex");
+    let mut bytes = fs::read(&index).expect("there");
+    bytes.truncate(100);
+    fs::write(&index, bytes).expect("written");
+    let done = demo(root.path(), &["--format", "json"]);
+    assert_eq!(done.code, Some(4), "{}", done.err);
+    assert!(done.err.contains("symdex: malformed: DemoKit arm64"), "{}", done.err);
+    let [report] = &done.json()[..] else { panic!("{}", done.out) };
+    assert_eq!(report["threads"][0]["frames"][0]["status"], "malformed");
+}
