@@ -61,6 +61,20 @@ fn exceptions_and_bodies_without_a_header_are_read() {
     assert_eq!(asked(body, &Options::default()), [0x1010]);
 }
 
+/// Lines that are not symbolicated keep their spelling, escapes included.
+#[test]
+fn backtraces_in_strings_are_rewritten_line_by_line() {
+    let backtrace =
+        r#"0   lib\/c   \t0x180000010 raise + 8\n1   App   \t0x100001021 0x100000000 + 4129\n2   \"x\" \\n"#;
+    let with = |backtrace: &str| {
+        ips("").replace("\"version\"", &format!("\"asiBacktraces\" : [\"{backtrace}\"],\n  \"version\""))
+    };
+    assert_eq!(asked(&with(backtrace), &Options::default()), [0x1020]);
+    let answer = r"1   App   \t0x100001021 app::inner() (main.c:258) [inlined]\n1   App   \t0x100001021 outer + 33 (main.c:7)";
+    let expected = with(&backtrace.replace(r"1   App   \t0x100001021 0x100000000 + 4129", answer));
+    assert_eq!(rewritten(&with(backtrace)), expected);
+}
+
 #[test]
 fn other_kinds_of_ips_are_named() {
     let error = Report::parse(b"{\"bug_type\":\"298\"}\n{\"memoryStatus\":{}}\n").err();

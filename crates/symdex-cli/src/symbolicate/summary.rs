@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use symdex::ImageId;
 use symdex_report::{
     Image, ImageOutcome, Known, KnownImage, Nearness, Symbolicated, Unanswered, near, spelled,
 };
@@ -19,11 +20,15 @@ pub(super) struct Counted {
     kept: u64,
     app_unresolved: u64,
     system_unresolved: u64,
-    images: Vec<CountedImage>,
+    images: BTreeMap<Key, CountedImage>,
     /// Frames of the app that have an index and no answer, by image and reason.
     reasons: BTreeMap<(String, String), u64>,
 }
 
+/// What tells images of many reports apart: file name, id and architecture.
+type Key = (String, Option<ImageId>, Option<String>);
+
+#[derive(Clone)]
 struct CountedImage {
     image: Image,
     outcome: ImageOutcome,
@@ -63,13 +68,12 @@ impl Counted {
         }
         let images = report.images.iter().zip(symbolicated.images()).zip(frames);
         let used = images.filter(|((_, outcome), _)| **outcome != ImageOutcome::Unused);
-        counted.images = used
-            .map(|((image, outcome), frames)| CountedImage {
-                image: image.clone(),
-                outcome: outcome.clone(),
-                frames,
-            })
-            .collect();
+        for ((image, outcome), frames) in used {
+            let arch = image.arch.as_ref().map(|arch| arch.name.clone());
+            let key = (image.file_name().to_owned(), image.id.clone(), arch);
+            let new = || CountedImage { image: image.clone(), outcome: outcome.clone(), frames: 0 };
+            counted.images.entry(key).or_insert_with(new).frames += frames;
+        }
         counted
     }
 }
@@ -94,18 +98,11 @@ impl Summary {
         for (key, count) in counted.reasons {
             *total.reasons.entry(key).or_default() += count;
         }
-        for image in counted.images {
-            let is_same = |other: &&mut CountedImage| {
-                let key =
-                    |image: &Image| (image.id.clone(), image.file_name().to_owned(), image.arch.clone());
-                other.outcome == image.outcome && key(&other.image) == key(&image.image)
-            };
-            match total.images.iter_mut().find(is_same) {
-                Some(same) => same.frames += image.frames,
-                None => total.images.push(image),
-            }
+        for (key, image) in counted.images {
+            total.images.entry(key).or_insert(CountedImage { frames: 0, ..image.clone() }).frames +=
+                image.frames;
         }
-        let damaged = total.images.iter().filter_map(|image| kind(&image.outcome)).max();
+        let damaged = total.images.values().filter_map(|image| kind(&image.outcome)).max();
         self.gravest = self.gravest.max(damaged);
         if counted.app_unresolved != 0 {
             self.graver(Kind::NotFound);
@@ -132,7 +129,7 @@ impl Summary {
             self.reports,
             if self.reports == 1 { "report" } else { "reports" },
         ));
-        for image in self.total.images.iter().filter(|image| image.outcome == ImageOutcome::Found) {
+        for image in self.total.images.values().filter(|image| image.outcome == ImageOutcome::Found) {
             complain(&format!("found: {}", described(&image.image)));
         }
         for ((image, reason), count) in &self.total.reasons {
@@ -143,7 +140,7 @@ impl Summary {
     }
 
     fn report_missing(&self, indexes: &Indexes<'_>) {
-        let without = self.total.images.iter().filter(|image| image.outcome != ImageOutcome::Found);
+        let without = self.total.images.values().filter(|image| image.outcome != ImageOutcome::Found);
         // Few have indexes of the system they run on; who has some is told what is wrong with them.
         let is_expected = |image: &&CountedImage| {
             !image.image.is_app() && image.outcome == ImageOutcome::Unanswered(Unanswered::Missing)

@@ -6,18 +6,18 @@ use crate::report::{Image, Known, Span};
 use crate::text::{Cursor, lossy};
 
 /// `0   MyApp   0x0000000104a3c7d8 0x104a34000 + 34776`, places counted from the start of the report.
-pub(super) struct FrameLine<'l> {
-    pub(super) number: u64,
+pub(crate) struct FrameLine<'l> {
+    pub(crate) number: u64,
     /// The image as the report calls it.
-    pub(super) image: &'l [u8],
-    pub(super) address: u64,
+    pub(crate) image: &'l [u8],
+    pub(crate) address: u64,
     /// Where the image was loaded, if the line says so.
-    pub(super) load_address: Option<u64>,
+    pub(crate) load_address: Option<u64>,
     /// What stands behind the address.
-    pub(super) answer: Span,
-    pub(super) known: Known,
-    pub(super) function: Option<Span>,
-    pub(super) inlined: bool,
+    pub(crate) answer: Span,
+    pub(crate) known: Known,
+    pub(crate) function: Option<Span>,
+    pub(crate) inlined: bool,
 }
 
 /// Names that stand for none.

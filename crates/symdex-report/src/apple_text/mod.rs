@@ -17,6 +17,11 @@ use reader::Reader;
 /// Apple's text format.
 pub(crate) struct AppleText;
 
+/// The frame in a line by itself; `None` for another kind of line.
+pub(crate) fn frame(line: &[u8]) -> Option<lines::FrameLine<'_>> {
+    lines::frame(line, 0)
+}
+
 impl Format for AppleText {
     fn name(&self) -> &'static str {
         "apple-crash"
@@ -56,7 +61,7 @@ fn stack_edits(symbolicated: &Symbolicated<'_, '_>, thread: usize) -> Vec<Edit> 
 }
 
 /// The lines for a frame whose line is at `site`: all of them with the number, image and address that the one had.
-fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option<Vec<u8>> {
+pub(crate) fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option<Vec<u8>> {
     let line = text.get(site.clone())?;
     let parts = lines::frame(line, 0)?;
     let (head, tail) = line.split_at_checked(parts.answer.start)?;

@@ -1,6 +1,8 @@
 //! Apple's `.ips` reports: a header in JSON on the first line, then the report as one JSON object (bug type 309 and its like). With a text
 //! report behind the header (109) they are [`crate::apple_text`]'s.
 
+mod backtraces;
+
 use serde_json::json;
 use symdex::Arch;
 
@@ -49,6 +51,8 @@ impl Format for Ips {
             let frames = exception.elements().map(|object| frame(object, kind, &images)).collect();
             threads.push(Thread { name: "Last Exception Backtrace".to_owned(), crashed: false, frames });
         }
+        let backtraces = body.get("asiBacktraces").into_iter().flat_map(Value::elements).enumerate();
+        threads.extend(backtraces.map(|(number, string)| backtraces::stack(string, number)));
         Ok(Parsed { images, threads })
     }
 
@@ -120,8 +124,11 @@ fn frame(object: Value<'_>, kind: AddressKind, images: &[Image]) -> Frame {
     Frame { address, image, kind, site: object.span(), known, function, inlined }
 }
 
-/// The frame's object with its answer, objects for the functions inlined into it before it.
+/// The frame's object with its answer, objects for the functions inlined into it before it; or the line it is.
 fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option<Vec<u8>> {
+    if text.get(site.start) != Some(&b'{') {
+        return backtraces::written(text, site, rewrite);
+    }
     let json = Json::parse(text, site.start).ok()?;
     let object = json.root();
     let (concrete, inlined) = rewrite.chain.split_last()?;
