@@ -53,6 +53,7 @@ mod ips;
 mod json;
 mod json_edit;
 mod near;
+mod places;
 mod report;
 mod sentry;
 mod source;

@@ -2,8 +2,8 @@
 
 use symdex::{ImageId, ImageOffset, LinePolicy, Table};
 
-use crate::images::{Images, offset};
-use crate::report::{AddressKind, Frame, Image, Known, Report, Thread};
+use crate::places::{Asked, Place, places};
+use crate::report::{Image, Known, Report};
 use crate::source::{Answer, Function, Source, Unanswered};
 use crate::text::lossy;
 
@@ -181,62 +181,6 @@ pub fn symbolicate<'r, 't>(
     let mut symbolicated = Symbolicated { report, outcomes, images, answers };
     symbolicated.keep_what_is_better();
     symbolicated
-}
-
-/// Where a frame is looked up.
-struct Place {
-    image: Option<usize>,
-    address: u64,
-    offset: Asked,
-}
-
-enum Asked {
-    NoNeed,
-    Nowhere,
-    Offset(ImageOffset),
-}
-
-fn places(report: &Report<'_>, options: &Options) -> Vec<Vec<Place>> {
-    let images = Images::new(&report.images);
-    let enough = if options.only_missing { Known::Function } else { Known::Line };
-    let place = |frame: &Frame, kind| {
-        let (image, address) = images.of_frame(frame).unzip();
-        let address = address.unwrap_or(frame.address);
-        let kind = if options.as_given { AddressKind::ProgramCounter } else { kind };
-        let offset = || offset(report.images.get(image?)?, address, kind);
-        let offset = match frame.known >= enough || frame.inlined {
-            true => Asked::NoNeed,
-            false => offset().map_or(Asked::Nowhere, Asked::Offset),
-        };
-        Place { image, address, offset }
-    };
-    let of_thread = |thread: &Thread| {
-        let kinds = kinds(report, thread);
-        thread.frames.iter().zip(kinds).map(|(frame, kind)| place(frame, kind)).collect()
-    };
-    report.threads.iter().map(of_thread).collect()
-}
-
-/// What the addresses of a thread's frames are of: what the format says, but an instruction above a signal trampoline, and the
-/// same as the frame before it where that is inlined into it.
-fn kinds(report: &Report<'_>, thread: &Thread) -> Vec<AddressKind> {
-    let mut kinds: Vec<AddressKind> = Vec::with_capacity(thread.frames.len());
-    let mut before: Option<&Frame> = None;
-    for frame in &thread.frames {
-        let kind = match (before, kinds.last()) {
-            (Some(before), Some(kind)) if before.inlined && before.address == frame.address => *kind,
-            (Some(before), _) if is_trampoline(report, before) => AddressKind::ProgramCounter,
-            _ => frame.kind,
-        };
-        kinds.push(kind);
-        before = Some(frame);
-    }
-    kinds
-}
-
-fn is_trampoline(report: &Report<'_>, frame: &Frame) -> bool {
-    let name = frame.function.as_ref().map(|span| report.at(span));
-    name.is_some_and(|name| name.starts_with(b"_sigtramp") || name.starts_with(b"__kernel_rt_sigreturn"))
 }
 
 /// Appends an answer for each of `offsets`, if there is anything to answer from.
