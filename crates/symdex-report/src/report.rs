@@ -21,6 +21,9 @@ pub struct Report<'t> {
     pub threads: Vec<Thread>,
 }
 
+/// The most images that are read of a report. Processes have a few thousand; a hostile report could have millions in little text.
+pub(crate) const MAX_IMAGES: usize = 1 << 20;
+
 /// What format readers yield: a [`Report`] without its text.
 #[derive(Debug, Default)]
 pub struct Parsed {

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::format::{Edit, Format, frame_edits};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, object_like, with_members};
-use crate::report::{AddressKind, Base, Frame, Image, Known, Parsed, Span, Thread};
+use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
 use crate::symbolicate::{Called, Rewrite, Symbolicated};
 
 /// Sentry's format.
@@ -27,7 +27,7 @@ impl Format for Sentry {
         let json = Json::parse(text, 0)?;
         let event = json.root();
         let images = event.get("debug_meta").and_then(|meta| meta.get("images"));
-        let images = images.into_iter().flat_map(Value::elements).map(image).collect();
+        let images = images.into_iter().flat_map(Value::elements).take(MAX_IMAGES).map(image).collect();
         let values = |key| event.get(key).and_then(|list: Value<'_>| list.get("values").or(Some(list)));
         let stacks = |key| values(key).into_iter().flat_map(Value::elements);
         let threads = stacks("threads").chain(stacks("exception")).filter_map(stack).collect();

@@ -4,15 +4,16 @@ use rustc_hash::FxHashMap;
 use symdex::Arch;
 
 use super::lines::{self, FrameLine};
-use crate::report::{AddressKind, Frame, Image, Known, Parsed, Span, Thread};
+use crate::report::{AddressKind, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
 use crate::text::lossy;
 
 /// What has been read so far.
 #[derive(Default)]
 pub(super) struct Reader<'t> {
     parsed: Parsed,
-    /// The lines of frames that follow each other, up to here.
-    stack: Vec<(FrameLine<'t>, Span)>,
+    /// The frames of lines that follow each other, up to here, and the numbers of the first and the last of them.
+    stack: Vec<Frame>,
+    numbers: (u64, u64),
     /// What the next stack is called.
     name: String,
     /// Where frames say that their image was loaded, and how they call it, in the order of the frames that say so.
@@ -33,14 +34,16 @@ impl<'t> Reader<'t> {
     /// Reads the next line, which lies at `span`.
     pub(super) fn line(&mut self, line: &'t [u8], span: Span) {
         if let Some(frame) = lines::frame(line, span.start) {
-            self.stack.push((frame, span));
+            self.push(frame, span);
             return;
         }
         self.end_stack();
         if lines::is_images_header(line) {
             self.is_in_images = true;
         } else if let Some(image) = lines::image(line).filter(|_| self.is_in_images) {
-            self.parsed.images.push(image);
+            if self.parsed.images.len() < MAX_IMAGES {
+                self.parsed.images.push(image);
+            }
         } else if let Some(name) = lines::stack_name(line) {
             self.name = name;
         } else if let Some(arch) = line.strip_prefix(b"Code Type:").and_then(lines::code_type) {
@@ -75,30 +78,34 @@ impl<'t> Reader<'t> {
         parsed
     }
 
-    /// Makes a thread of the lines of frames so far.
-    fn end_stack(&mut self) {
-        let mut lines = std::mem::take(&mut self.stack);
-        let (Some((first, _)), Some((last, _))) = (lines.first(), lines.last()) else { return };
-        let name = std::mem::take(&mut self.name);
-        // `leaks` counts down: from the outermost frame to the one that called malloc.
-        let counts_down = first.number > last.number;
-        // What an exception or an allocation was called from has return addresses alone.
-        let has_instruction = first.number == 0 && !name.contains("Backtrace");
-        if counts_down {
-            lines.reverse();
+    fn push(&mut self, line: FrameLine<'t>, site: Span) {
+        let FrameLine { number, image, address, load_address, known, function, inlined, .. } = line;
+        self.numbers = (if self.stack.is_empty() { number } else { self.numbers.0 }, number);
+        if let Some(load_address) = load_address.filter(|_| image != b"???") {
+            let (thread, frame) = (self.parsed.threads.len(), self.stack.len());
+            self.loads.push(Load { thread, frame, load_address, image });
         }
-        let mut frames = Vec::with_capacity(lines.len());
-        for (line, site) in lines {
-            let FrameLine { address, known, function, inlined, .. } = line;
-            let kind = match frames.is_empty() && has_instruction {
-                true => AddressKind::ProgramCounter,
-                false => AddressKind::ReturnAddress,
-            };
-            if let Some(load_address) = line.load_address.filter(|_| line.image != b"???") {
-                let (thread, frame) = (self.parsed.threads.len(), frames.len());
-                self.loads.push(Load { thread, frame, load_address, image: line.image });
-            }
-            frames.push(Frame { address, image: None, kind, site, known, function, inlined });
+        let kind = AddressKind::ReturnAddress;
+        self.stack.push(Frame { address, image: None, kind, site, known, function, inlined });
+    }
+
+    /// Makes a thread of the frames so far.
+    fn end_stack(&mut self) {
+        let mut frames = std::mem::take(&mut self.stack);
+        if frames.is_empty() {
+            return;
+        }
+        let name = std::mem::take(&mut self.name);
+        let (first, last) = self.numbers;
+        // `leaks` counts down: from the outermost frame to the one that called malloc.
+        if first > last {
+            frames.reverse();
+            let thread = self.parsed.threads.len();
+            let of_stack = self.loads.iter_mut().rev().take_while(|load| load.thread == thread);
+            of_stack.for_each(|load| load.frame = frames.len() - 1 - load.frame);
+        // What an exception was thrown from has return addresses alone.
+        } else if first == 0 && !name.contains("Backtrace") {
+            frames[0].kind = AddressKind::ProgramCounter;
         }
         let crashed = name.contains("Crashed");
         self.parsed.threads.push(Thread { name, crashed, frames });

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::format::{Edit, Format, frame_edits};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, object_like, with_members};
-use crate::report::{AddressKind, Base, Frame, Image, Known, Parsed, Span, Thread};
+use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
 use crate::symbolicate::{Called, Rewrite, Symbolicated};
 
 /// Apple's JSON format.
@@ -40,15 +40,15 @@ impl Format for Ips {
             }
         };
         let body = body.root();
-        let images: Vec<_> =
-            body.get("usedImages").into_iter().flat_map(Value::elements).map(image).collect();
+        let images = body.get("usedImages").into_iter().flat_map(Value::elements);
+        let images: Vec<_> = images.take(MAX_IMAGES).map(image).collect();
         let faulting = body.get("faultingThread").and_then(Value::number);
         let threads = body.get("threads").into_iter().flat_map(Value::elements);
-        let mut threads: Vec<_> =
-            threads.enumerate().map(|(number, thread)| stack(thread, number, faulting, &images)).collect();
+        let stack = |(number, thread)| stack(thread, number, faulting, &images);
+        let mut threads: Vec<_> = threads.enumerate().filter_map(stack).collect();
         if let Some(exception) = body.get("lastExceptionBacktrace") {
             let kind = AddressKind::ReturnAddress;
-            let frames = exception.elements().map(|object| frame(object, kind, &images)).collect();
+            let frames = exception.elements().filter_map(|object| frame(object, kind, &images)).collect();
             threads.push(Thread { name: "Last Exception Backtrace".to_owned(), crashed: false, frames });
         }
         let backtraces = body.get("asiBacktraces").into_iter().flat_map(Value::elements).enumerate();
@@ -100,19 +100,19 @@ fn image(object: Value<'_>) -> Image {
     Image { name, path, arch, id, load_address, size: number("size"), base }
 }
 
-fn stack(thread: Value<'_>, number: usize, faulting: Option<u64>, images: &[Image]) -> Thread {
+fn stack(thread: Value<'_>, number: usize, faulting: Option<u64>, images: &[Image]) -> Option<Thread> {
     let crashed = thread.get("triggered").is_some_and(Value::is_true) || faulting == Some(number as u64);
-    let frames = thread.get("frames").into_iter().flat_map(Value::elements).enumerate();
+    let frames = thread.get("frames")?.elements().enumerate();
     let kind = |depth| if depth == 0 { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
-    let frames = frames.map(|(depth, object)| frame(object, kind(depth), images)).collect();
-    Thread { name: format!("Thread {number}"), crashed, frames }
+    let frames = frames.filter_map(|(depth, object)| frame(object, kind(depth), images)).collect();
+    Some(Thread { name: format!("Thread {number}"), crashed, frames })
 }
 
-fn frame(object: Value<'_>, kind: AddressKind, images: &[Image]) -> Frame {
+fn frame(object: Value<'_>, kind: AddressKind, images: &[Image]) -> Option<Frame> {
     let number = |key: &str| object.get(key).and_then(Value::number);
     let image = number("imageIndex").and_then(|index| usize::try_from(index).ok());
     let base = image.and_then(|index| images.get(index)).map_or(0, |image| image.load_address);
-    let address = base.wrapping_add(number("imageOffset").unwrap_or_default());
+    let address = base.wrapping_add(number("imageOffset")?);
     let symbol = object.get("symbol").filter(|symbol| !matches!(symbol.unescaped(), b"" | b"<redacted>"));
     let known = match symbol {
         Some(_) if object.get("sourceFile").is_some() || object.get("sourceLine").is_some() => Known::Line,
@@ -121,7 +121,7 @@ fn frame(object: Value<'_>, kind: AddressKind, images: &[Image]) -> Frame {
     };
     let function = symbol.map(|symbol| symbol.span().start + 1..symbol.span().end.saturating_sub(1));
     let inlined = object.get("inline").is_some_and(Value::is_true);
-    Frame { address, image, kind, site: object.span(), known, function, inlined }
+    Some(Frame { address, image, kind, site: object.span(), known, function, inlined })
 }
 
 /// The frame's object with its answer, objects for the functions inlined into it before it; or the line it is.
