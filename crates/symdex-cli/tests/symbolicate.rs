@@ -95,6 +95,32 @@ fn only_what_a_report_needs_is_built() {
     );
 }
 
+/// A binary's index knows functions alone; once its debug file is given, there are lines.
+#[test]
+fn an_index_of_symbols_alone_gives_way_to_debug_information() {
+    let root = folder();
+    let debug =
+        fs::read(testdata().join("demo/DemoApp.app.dSYM/Contents/Resources/DWARF/DemoApp")).expect("there");
+    let mut stripped = debug;
+    let section = stripped.windows(12).position(|name| name == b"__debug_info").expect("DWARF");
+    stripped[section..section + 12].copy_from_slice(b"__other_info");
+    // Binaries have a bit in their subtype that debug files lack.
+    stripped[11] |= 0x80;
+    let binary = root.path().join("DemoApp");
+    fs::write(&binary, stripped).expect("written");
+    let before = symbolicate(root.path(), &binary, &[], [crash()]);
+    let frame = |done: &Finished| done.out.lines().rfind(|line| line.starts_with("14 ")).map(str::to_owned);
+    let line = "14  DemoApp                       \t0x0000000104838230 engine::Renderer::visit(engine::Node const&, engine::Visitor&) + 116";
+    assert_eq!((before.code, frame(&before).as_deref()), (Some(3), Some(line)));
+    let both = root.path().join("both");
+    fs::create_dir_all(&both).expect("a folder");
+    fs::rename(&binary, both.join("DemoApp")).expect("moved");
+    let demo = testdata().join("demo/DemoApp.app.dSYM/Contents/Resources/DWARF/DemoApp");
+    fs::copy(demo, both.join("DemoApp.debug")).expect("copied");
+    let after = symbolicate(root.path(), &both, &[], [crash()]);
+    assert_eq!(frame(&after), Some(format!("{line} (Engine.cpp:31)")), "{}", after.err);
+}
+
 #[test]
 fn what_is_near_a_missing_image_is_named() {
     let root = folder();
@@ -158,6 +184,14 @@ fn several_reports_come_out_in_order_and_each_in_its_file() {
     let files = symbolicate(root.path(), &dsym, &["-o", out.to_str().expect("UTF-8")], &reports);
     assert_eq!((files.code, files.out.as_str(), names_in(&out).len()), (Some(0), "", 20));
     assert_eq!(text(&out.join("07.crash")), one.replace("4242", "7"));
+    let twice = symbolicate(
+        root.path(),
+        &dsym,
+        &["-o", out.to_str().expect("UTF-8")],
+        [&reports[0], &out.join("00.crash")],
+    );
+    assert_eq!(twice.code, Some(2));
+    assert!(twice.err.contains("another report of that name would be overwritten"), "{}", twice.err);
     let single = root.path().join("single.crash");
     let single_text = symbolicate(root.path(), &dsym, &["-o", single.to_str().expect("UTF-8")], [crash()]);
     assert_eq!((single_text.code, text(&single)), (Some(0), one));

@@ -94,6 +94,11 @@ impl DebugFiles {
         })
     }
 
+    /// Whether there is debug information of `id`.
+    pub(super) fn has_dwarf(&self, id: &ImageId) -> bool {
+        self.images.iter().any(|image| image.id == *id && image.has_dwarf)
+    }
+
     /// The index of `id`, which is built if need be; `None` where no file has that image.
     pub(super) fn index(&self, id: &ImageId, progress: &Progress) -> Option<Result<PathBuf, Failure>> {
         let image = self.images.iter().find(|image| image.id == *id)?;

@@ -51,12 +51,17 @@ impl<'a> Indexes<'a> {
         if let Some((_, path)) = self.files.iter().find(|(known, _)| known == id) {
             return Ok(Some(path.clone()));
         }
+        let mut symbols_alone = None;
         for folder in &self.folders {
-            if let Some(path) = find_index(folder, id).map_err(|error| Failure::unreadable(folder, &error))? {
+            let found = find_index(folder, id).map_err(|error| Failure::unreadable(folder, &error))?;
+            let Some(path) = found else { continue };
+            if !self.debug_files.has_dwarf(id) || !is_without_dwarf(&path) {
                 return Ok(Some(path));
             }
+            symbols_alone.get_or_insert(path);
         }
-        self.debug_files.index(id, self.progress).transpose()
+        let built = self.debug_files.index(id, self.progress).transpose()?;
+        Ok(built.or(symbols_alone))
     }
 
     /// What images there are indexes or debug files of, each once, in order; and whether some were left out because there are so many.
@@ -78,6 +83,11 @@ impl<'a> Indexes<'a> {
         known.dedup();
         (known, is_cut)
     }
+}
+
+/// Whether an index was made of symbols alone, as that of a binary is. One that is damaged is not: whoever opens it says so.
+fn is_without_dwarf(path: &Path) -> bool {
+    Index::open_file(path).is_ok_and(|index| index.metadata().counts.functions == 0)
 }
 
 /// The indexes in a folder, flat or fanned out, in order.

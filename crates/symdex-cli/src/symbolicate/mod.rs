@@ -29,7 +29,8 @@ use crate::progress::Progress;
 /// gives the debug files: what a report needs of them is built into the store once, and is there the next time.
 ///
 /// Return addresses are looked up one byte before, in the call; the innermost frame of a thread and the one that a signal interrupted
-/// as they are. A frame that has a name and no line gets its line, one that has both stays.
+/// as they are. A frame that has a name and no line gets its line, one that has both stays. What is inlined into a frame gets frames of
+/// its own before it, with its number and `[inlined]`, in JSON with "inline": true.
 ///
 /// The summary on standard error says which images were found, which are missing (id, architecture and path, as the report has
 /// them), and what is near a missing one: another build of the same name, or its id for another architecture.
@@ -108,7 +109,7 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
     let size = |path: &PathBuf| path.metadata().map_or(0, |file| file.len());
     let progress = Progress::new(reports.iter().map(size).sum::<u64>() + debug_files.size());
     let indexes = Indexes::new(&args.index, store, debug_files, &progress)?;
-    let mut output = Output::open(args.output.as_deref(), reports.len())?;
+    let mut output = Output::open(args.output.as_deref(), &reports)?;
     let pool = rayon::ThreadPoolBuilder::new()
         .build()
         .map_err(|error| Failure::new(Kind::Other, format!("cannot start threads: {error}")))?;

@@ -1,5 +1,7 @@
 //! Where symbolicated reports go.
 
+use std::collections::HashSet;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -9,7 +11,6 @@ use symdex_report::{ReportView, Symbolicated};
 
 use super::shown;
 use crate::failure::{Failure, Kind, Stop};
-use crate::text;
 
 /// Standard output, a file, or a folder for many reports.
 pub(super) enum Output {
@@ -19,11 +20,20 @@ pub(super) enum Output {
 }
 
 impl Output {
-    /// The output at `path` for so many reports.
-    pub(super) fn open(path: Option<&Path>, reports: usize) -> Result<Self, Failure> {
+    /// The output at `path` for these reports.
+    pub(super) fn open(path: Option<&Path>, reports: &[PathBuf]) -> Result<Self, Failure> {
         let Some(path) = path else { return Ok(Output::Stdout(BufWriter::new(io::stdout().lock()))) };
-        if reports < 2 && !path.is_dir() {
+        if reports.len() < 2 && !path.is_dir() {
             return Ok(Output::File(path.to_owned()));
+        }
+        let mut names = HashSet::new();
+        if let Some(twice) = reports.iter().find(|report| !names.insert(name_of(report))) {
+            let message = format!(
+                "{}: another report of that name would be overwritten in {}",
+                shown(twice),
+                path.display()
+            );
+            return Err(Failure::new(Kind::Usage, message));
         }
         fs::create_dir_all(path).map_err(|error| unwritable(path, &error))?;
         Ok(Output::Folder(path.to_owned()))
@@ -34,8 +44,7 @@ impl Output {
         let path = match self {
             Output::Stdout(out) => return Ok(out.write_all(text)?),
             Output::File(path) => path.clone(),
-            Output::Folder(folder) if report.as_os_str() == "-" => folder.join("stdin"),
-            Output::Folder(folder) => folder.join(text::file_name(report)),
+            Output::Folder(folder) => folder.join(name_of(report)),
         };
         Ok(fs::write(&path, text).map_err(|error| unwritable(&path, &error))?)
     }
@@ -46,6 +55,11 @@ impl Output {
             Output::File(_) | Output::Folder(_) => Ok(()),
         }
     }
+}
+
+/// What a report is called in a folder of them.
+fn name_of(report: &Path) -> OsString {
+    if report.as_os_str() == "-" { "stdin".into() } else { report.file_name().unwrap_or_default().to_owned() }
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {

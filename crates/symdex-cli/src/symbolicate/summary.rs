@@ -124,17 +124,18 @@ impl Summary {
         }
         let Counted { frames, symbolicated, kept, app_unresolved, system_unresolved, .. } = &self.total;
         complain(&format!(
-            "{} {}: {symbolicated} of {frames} frames symbolicated, {kept} left as they were; not resolved: \
-             {app_unresolved} of the app, {system_unresolved} of the system",
-            self.reports,
-            if self.reports == 1 { "report" } else { "reports" },
+            "{}: {symbolicated} of {} symbolicated, {kept} left as they were; not resolved: {app_unresolved} of the app, \
+             {system_unresolved} of the system",
+            counted(self.reports, "report"),
+            counted(*frames, "frame"),
         ));
         for image in self.total.images.values().filter(|image| image.outcome == ImageOutcome::Found) {
             complain(&format!("found: {}", described(&image.image)));
         }
         for ((image, reason), count) in &self.total.reasons {
             let image = text::printable(image.into());
-            complain(&format!("not resolved: {count} frames in {image}: {}", text::printable(reason.into())));
+            let frames = counted(*count, "frame");
+            complain(&format!("not resolved: {frames} in {image}: {}", text::printable(reason.into())));
         }
         self.report_missing(indexes);
     }
@@ -143,13 +144,15 @@ impl Summary {
         let without = self.total.images.values().filter(|image| image.outcome != ImageOutcome::Found);
         // Few have indexes of the system they run on; who has some is told what is wrong with them.
         let is_expected = |image: &&CountedImage| {
-            !image.image.is_app() && image.outcome == ImageOutcome::Unanswered(Unanswered::Missing)
+            let is_unknown =
+                matches!(image.outcome, ImageOutcome::NoId | ImageOutcome::Unanswered(Unanswered::Missing));
+            is_unknown && !image.image.is_app()
         };
         let (of_system, missing): (Vec<_>, Vec<_>) = without.partition(is_expected);
         let (known, is_cut) = if missing.is_empty() { Default::default() } else { indexes.known() };
         for CountedImage { image, outcome, frames } in missing {
             let reason = outcome.reason().unwrap_or_default();
-            let frames = format!("{frames} {}", if *frames == 1 { "frame" } else { "frames" });
+            let frames = counted(*frames, "frame");
             let reason = text::printable(reason);
             complain(&format!("{}: {}: {frames}: {reason}", outcome.status(), described(image)));
             let near = known.iter().filter_map(|other| Some((near(image, other)?, other)));
@@ -163,7 +166,8 @@ impl Summary {
         }
         if !of_system.is_empty() {
             let frames: u64 = of_system.iter().map(|image| image.frames).sum();
-            complain(&format!("no indexes of {} images of the system ({frames} frames)", of_system.len()));
+            let images = counted(of_system.len() as u64, "image");
+            complain(&format!("no indexes of {images} of the system ({})", counted(frames, "frame")));
         }
     }
 }
@@ -179,6 +183,11 @@ fn described_near(nearness: Nearness, known: &KnownImage) -> String {
     };
     let KnownImage { name, arch, id } = known;
     format!("{} {arch} {}: {how}", text::printable(name.into()), spelled(id))
+}
+
+/// `1 frame`, `2 frames`
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// How grave it is that an image could not be answered for.
