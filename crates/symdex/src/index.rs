@@ -2,15 +2,15 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::chunk::{LocalStrings, Structure, decode_structure, encode_strings, encode_value};
+use crate::cache::LoadedChunk;
+use crate::chunk::{Answers, LocalStrings, Structure, decode_structure, encode_strings, encode_value};
 use crate::error::Error;
 use crate::format::{
     Block, Compressor, Decompressor, Directory, FrameKey, Header, MAX_PAYLOAD, Metadata, PoolInfo,
-    SectionKind, Table, Trailer, VERSION, dictionary_bytes, prepare,
+    SectionKind, Table, Trailer, dictionary_bytes, prepare,
 };
 use crate::id32::Id32;
 use crate::image::ImageId;
-use crate::scratch::LoadedChunk;
 
 /// An index over bytes of any kind: a `Vec`, a slice, a memory map.
 ///
@@ -112,7 +112,7 @@ impl<B: AsRef<[u8]>> Index<B> {
     /// The version of the format that the index is written in.
     #[must_use]
     pub fn format_version(&self) -> u16 {
-        VERSION
+        self.header.version
     }
 
     /// How many bytes the two frames of chunk `index` of `table` take, the structure and what its numbers mean; `None` for
@@ -213,7 +213,8 @@ impl<B: AsRef<[u8]>> Index<B> {
         plain: &mut Decompressor<'_>,
     ) -> Result<Option<LoadedChunk>, Error> {
         let Some((frame_a, frame_b)) = self.frames(table, index)? else { return Ok(None) };
-        let structure: Structure = decode_structure(&self.metadata, table, index, frame_a, plain)?;
+        let answers = if self.header.version == 1 { Answers::Apart } else { Answers::Together };
+        let structure: Structure = decode_structure(&self.metadata, table, index, frame_a, answers, plain)?;
         let key = self.key(table.strings(), index);
         let strings = LocalStrings::decode(&plain.payload(key, frame_b)?);
         let strings = strings.ok_or_else(|| key.malformed("its numbers do not decode"))?;

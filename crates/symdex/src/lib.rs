@@ -42,6 +42,7 @@
 
 mod address;
 mod answer;
+mod cache;
 mod chunk;
 #[cfg(feature = "demangle")]
 mod demangle;
@@ -60,6 +61,7 @@ pub mod write;
 
 pub use address::{FrameAddress, ImageOffset, Svma};
 pub use answer::{Frame, Frames, LinePolicy};
+pub use cache::ChunkCache;
 pub use chunk::Chunk;
 #[cfg(feature = "demangle")]
 pub use demangle::{demangle, printable};

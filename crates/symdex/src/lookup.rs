@@ -1,13 +1,16 @@
 //! From an image offset to frames.
 
+use std::sync::Arc;
+
 use crate::address::ImageOffset;
 use crate::answer::{Frames, LinePolicy, Located};
+use crate::cache::{ChunkCache, Key, Part};
 use crate::chunk::LocalStrings;
 use crate::error::Error;
-use crate::format::{Block, Decompressor, SectionKind, Table};
+use crate::format::{Decompressor, SectionKind, Table};
 use crate::id32::Id32;
 use crate::index::{Index, Pool};
-use crate::scratch::{Cache, Scratch};
+use crate::scratch::Scratch;
 
 impl<B: AsRef<[u8]>> Index<B> {
     /// The frames at `offset`, innermost first; `None` for a gap, where neither table knows the address.
@@ -89,12 +92,10 @@ impl<B: AsRef<[u8]>> Index<B> {
             return Ok(false);
         }
         let plain = plain(&mut scratch.plain)?;
-        let chunk = scratch.chunks.get_or_load((table.structure(), index), || {
-            let chunk = self.load_chunk(table, index, plain)?;
-            let memory = size_of_val(&chunk) + chunk.as_ref().map_or(0, crate::scratch::LoadedChunk::memory);
-            Ok((chunk, memory))
-        })?;
-        let Some(chunk) = chunk else { return Ok(false) };
+        let key = (self.serial(), table.structure(), index);
+        let load = || self.load_chunk(table, index, plain).map(Part::Chunk);
+        let part = scratch.cache.get_or_load(key, load)?;
+        let Part::Chunk(Some(chunk)) = &*part else { return Ok(false) };
         scratch.local.clear();
         let found =
             chunk.structure.find(offset.0, policy.is_statement(), &mut scratch.locs, &mut scratch.local);
@@ -109,7 +110,8 @@ impl<B: AsRef<[u8]>> Index<B> {
             index: self,
             plain: &mut scratch.plain,
             with_dictionary: &mut scratch.names,
-            blocks: &mut scratch.blocks,
+            cache: &scratch.cache,
+            last: None,
         };
         for local in scratch.local.iter().take(at_most) {
             let name = *names.get(local.name as usize).ok_or_else(malformed)?;
@@ -139,7 +141,9 @@ struct BlockReader<'a, B> {
     index: &'a Index<B>,
     plain: &'a mut Option<Decompressor<'static>>,
     with_dictionary: &'a mut Option<Decompressor<'static>>,
-    blocks: &'a mut Cache<Block>,
+    cache: &'a ChunkCache,
+    /// The block that was used last: neighbouring frames often have their files in one.
+    last: Option<(Key, Arc<Part>)>,
 }
 
 impl<B: AsRef<[u8]>> BlockReader<'_, B> {
@@ -151,20 +155,26 @@ impl<B: AsRef<[u8]>> BlockReader<'_, B> {
             Pool::Names => SectionKind::Names,
             Pool::Files => SectionKind::Files,
         };
-        let (slot, with_dictionary) = (&mut *self.plain, &mut *self.with_dictionary);
-        let loaded = self.blocks.get_or_load((section, block), || {
-            let decompressor = match pool {
-                Pool::Files => plain(slot)?,
-                Pool::Names => match with_dictionary {
-                    Some(made) => made,
-                    None => with_dictionary.insert(Decompressor::with_dictionary(index.dictionary()?)?),
-                },
-            };
-            let loaded = index.load_block(pool, block, decompressor)?;
-            let memory = size_of_val(&loaded) + loaded.memory();
-            Ok((loaded, memory))
-        })?;
-        loaded.get(within).ok_or_else(|| index.key(section, block).malformed("no such string"))
+        let key = (index.serial(), section, block);
+        if self.last.as_ref().is_none_or(|(last, _)| *last != key) {
+            let (slot, with_dictionary) = (&mut *self.plain, &mut *self.with_dictionary);
+            let part = self.cache.get_or_load(key, || {
+                let decompressor = match pool {
+                    Pool::Files => plain(slot)?,
+                    Pool::Names => match with_dictionary {
+                        Some(made) => made,
+                        None => with_dictionary.insert(Decompressor::with_dictionary(index.dictionary()?)?),
+                    },
+                };
+                index.load_block(pool, block, decompressor).map(Part::Block)
+            })?;
+            self.last = Some((key, part));
+        }
+        let string = match self.last.as_ref().map(|(_, part)| &**part) {
+            Some(Part::Block(block)) => block.get(within),
+            _ => None,
+        };
+        string.ok_or_else(|| index.key(section, block).malformed("no such string"))
     }
 
     /// Appends the string to `text`; where it then lies there.
@@ -195,8 +205,8 @@ impl<'i, B: AsRef<[u8]>> Strings<'i, B> {
 
     pub(crate) fn get(&mut self, pool: Pool, id: Id32) -> Result<&[u8], Error> {
         self.scratch.attach(self.index.serial());
-        let Scratch { plain, names, blocks, text, .. } = &mut self.scratch;
-        let mut reader = BlockReader { index: self.index, plain, with_dictionary: names, blocks };
+        let Scratch { plain, names, cache, text, .. } = &mut self.scratch;
+        let mut reader = BlockReader { index: self.index, plain, with_dictionary: names, cache, last: None };
         let at = reader.copy(pool, Some(id), text)?;
         Ok(at.and_then(|at| text.get(at)).unwrap_or_default())
     }

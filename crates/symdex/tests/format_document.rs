@@ -261,13 +261,13 @@ fn dwarf_structure(payload: &mut Dump<'_>) {
             payload.varint(&format!("triple {triple}: {column}: {meaning}"));
         }
     }
-    payload.varints(&["range 0: length {}", "defines a loc", "without a parent", "loc 0: new triple, 0"]);
-    payload.varints(&["range 1: length {}", "defines three locs", "the first without a parent"]);
+    payload.varints(&["range 0: length {}", "defines a loc without a parent", "loc 0: new triple, 0"]);
+    payload.varints(&["range 1: length {}", "defines three locs, the first without a parent"]);
     payload.varints(&["loc 1: new triple, 1", "loc 2 in it: new triple, 2", "loc 3 in that: new triple, 3"]);
-    payload.varints(&["range 2: length {}", "defines a loc, and another answer follows"]);
-    payload.varints(&["its parent is 1 above the answer before: loc 2", "loc 4: new triple, 4"]);
-    payload.varints(&["under statement: defines no loc", "it is the second last, loc 3"]);
-    payload.varints(&["range 3: defines no loc", "it is the fifth last, loc 0"]);
+    let link = "defines a loc, parent 1 above the answer before: loc 2, another answer follows";
+    payload.varints(&["range 2: length {}", link, "loc 4: new triple, 4"]);
+    payload.varints(&["under statement: defines no loc, it is the second last, loc 3"]);
+    payload.varints(&["range 3: defines no loc, it is the fifth last, loc 0"]);
 }
 
 fn symbol_structure(payload: &mut Dump<'_>) {
@@ -280,7 +280,7 @@ fn symbol_structure(payload: &mut Dump<'_>) {
     payload.varints(&["triple 0: name: new: 0", "triple 1: name: new: 1"]);
     payload.varints(&["triple 0: file: new: 0", "triple 1: file: as guessed"]);
     payload.varints(&["triple 0: no line", "triple 1: no line"]);
-    payload.varints(&["range 0: defines two locs", "the first without a parent"]);
+    payload.varints(&["range 0: defines two locs, the first without a parent"]);
     payload.varints(&["loc 0, the alias: new triple, 0", "loc 1, the name: new triple, 1"]);
 }
 

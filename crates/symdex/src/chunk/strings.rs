@@ -109,13 +109,14 @@ fn decode_ids(cursor: &mut Cursor<'_>, at_most: usize) -> Option<Vec<Option<Id32
     let mut base = i64::from(cursor.varint32()?);
     let mut ids = Vec::with_capacity(len);
     for _ in 0..len {
-        let Some(step) = cursor.varint()?.checked_sub(1) else {
-            ids.push(None);
-            continue;
-        };
-        let id = base.checked_add(unzigzag(step))?;
-        ids.push(Some(Id32::new(u64::try_from(id).ok()?)?));
-        base = id.checked_add(1)?;
+        ids.push(match cursor.varint()? {
+            0 => None,
+            step => {
+                let id = base.wrapping_add(unzigzag(step - 1));
+                base = id.wrapping_add(1);
+                Some(Id32::new(u64::try_from(id).ok()?)?)
+            }
+        });
     }
     Some(ids)
 }

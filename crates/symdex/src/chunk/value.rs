@@ -6,7 +6,7 @@
 //! .  .  frame B with the strings themselves, compressed with the image's dictionary where it has one
 //! ```
 
-use super::{LocalFrame, LocalStrings, Structure};
+use super::{Answers, LocalFrame, LocalStrings, Structure};
 use crate::address::ImageOffset;
 use crate::answer::{Frame, LinePolicy};
 use crate::error::{Error, Place};
@@ -51,7 +51,7 @@ impl Chunk {
         let frame_b = value.get(4 + frame_a.len()..).unwrap_or_default();
 
         let mut plain = Decompressor::plain()?;
-        let structure = decode_structure(metadata, table, index, frame_a, &mut plain)?;
+        let structure = decode_structure(metadata, table, index, frame_a, Answers::Together, &mut plain)?;
         let key = FrameKey { id: &metadata.id, section: table.strings(), index };
         let strings = match dictionary.prepared() {
             Some(dictionary) => Decompressor::with_prepared(dictionary)?.payload(key, frame_b)?,
@@ -128,12 +128,13 @@ pub(crate) fn decode_structure(
     table: Table,
     index: u64,
     frame: &[u8],
+    answers: Answers,
     decompressor: &mut Decompressor<'_>,
 ) -> Result<Structure, Error> {
     let key = FrameKey { id: &metadata.id, section: table.structure(), index };
     let payload = decompressor.payload(key, frame)?;
     let structure = index
         .checked_mul(u64::from(metadata.chunk_span))
-        .and_then(|start| Structure::decode(payload, start, metadata.chunk_span));
+        .and_then(|start| Structure::decode(&payload, start, metadata.chunk_span, answers));
     structure.ok_or_else(|| key.malformed("its structure does not decode"))
 }

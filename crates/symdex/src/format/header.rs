@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   0   8  magic: 89 53 59 4d 44 45 58 0a ("\x89SYMDEX\n")
-//!   8   2  format version, 1
+//!   8   2  format version, 2; 1 is still read
 //!  10   2  header size with its checksum, 192
 //!  12   1  length of the image id in bytes, 1 to 32
 //!  13   1  0: the image's own id; 1: a hash of the image, which has none
@@ -29,7 +29,9 @@ use crate::image::ImageId;
 
 pub(crate) const MAGIC: [u8; 8] = *b"\x89SYMDEX\n";
 /// The newest format version, and the one that is written.
-pub(crate) const VERSION: u16 = 1;
+pub(crate) const VERSION: u16 = 2;
+/// The oldest version that is read.
+const OLDEST: u16 = 1;
 /// Bytes of a header.
 pub(crate) const HEADER_SIZE: usize = 192;
 /// Bytes of a header before its own checksum.
@@ -58,6 +60,7 @@ impl Section {
 /// The header's fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
+    pub(crate) version: u16,
     pub(crate) id: ImageId,
     /// Whether functions of the `symbol_table` may have aliases.
     pub(crate) aliases: bool,
@@ -80,7 +83,18 @@ impl Header {
             section
         });
         let file_size = offset + TRAILER_SIZE as u64;
-        Self { id, aliases, file_size, metadata, chunks, dictionary, names, files, directory }
+        Self {
+            version: VERSION,
+            id,
+            aliases,
+            file_size,
+            metadata,
+            chunks,
+            dictionary,
+            names,
+            files,
+            directory,
+        }
     }
 
     fn sections(&self) -> [Section; SECTIONS] {
@@ -90,7 +104,7 @@ impl Header {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEADER_SIZE);
         out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&self.version.to_le_bytes());
         out.extend_from_slice(&[HEADER_SIZE.to_le_bytes()[0], HEADER_SIZE.to_le_bytes()[1]]);
         out.extend_from_slice(&[self.id.as_bytes().len().to_le_bytes()[0], self.id.kind(), 0, 0]);
         out.extend_from_slice(&(if self.aliases { ALIASES } else { 0 }).to_le_bytes());
@@ -125,20 +139,20 @@ impl Header {
         if xxh3_64(checked) != u64::from_le_bytes(*stored) {
             return Err(Error::Checksum { place: PLACE });
         }
-        if version != VERSION {
+        if !(OLDEST..=VERSION).contains(&version) {
             return Err(Error::UnsupportedVersion { found: version, newest: VERSION });
         }
         if header_size != HEADER_SIZE {
             return Err(Error::Malformed { place: PLACE, what: "it has another size than its version has" });
         }
-        let header = Self::decode_checked(&mut Cursor::new(checked))?;
+        let header = Self::decode_checked(version, &mut Cursor::new(checked))?;
         if header.file_size != file.len() as u64 {
             return Err(Error::WrongSize { found: file.len() as u64, expected: header.file_size });
         }
         Ok(header)
     }
 
-    fn decode_checked(cursor: &mut Cursor<'_>) -> Result<Self, Error> {
+    fn decode_checked(version: u16, cursor: &mut Cursor<'_>) -> Result<Self, Error> {
         let malformed = |what| Error::Malformed { place: PLACE, what };
         let short = || malformed("too short");
         cursor.bytes(12).ok_or_else(short)?;
@@ -164,7 +178,7 @@ impl Header {
         if total != Some(file_size) {
             return Err(malformed("its sections do not add up to the file's size"));
         }
-        let header = Self::lay_out(id, incompatible & ALIASES != 0, sizes);
+        let header = Self { version, ..Self::lay_out(id, incompatible & ALIASES != 0, sizes) };
         if header.sections() != stated {
             return Err(malformed("its sections do not follow each other"));
         }
@@ -220,20 +234,23 @@ mod tests {
             file
         };
         let mut newer = file();
-        newer[8] = 2;
+        newer[8] = 3;
         assert!(matches!(Header::decode(&newer), Err(Error::Checksum { .. })), "a flipped bit is damage");
         let newer = Header::decode(&sealed(newer, HEADER_SIZE));
-        assert!(matches!(newer, Err(Error::UnsupportedVersion { found: 2, newest: 1 })));
+        assert!(matches!(newer, Err(Error::UnsupportedVersion { found: 3, newest: 2 })));
         let mut longer = file();
-        (longer[8], longer[10]) = (3, 208);
+        (longer[8], longer[10]) = (4, 208);
         let longer = Header::decode(&sealed(longer, 208));
-        assert!(matches!(longer, Err(Error::UnsupportedVersion { found: 3, newest: 1 })), "of any size");
+        assert!(matches!(longer, Err(Error::UnsupportedVersion { found: 4, newest: 2 })), "of any size");
         for size in [0, 7, 191, 208, 255] {
             let mut other_size = file();
             other_size[10] = size;
             let sealed_at = usize::from(size).max(HEADER_SIZE);
             assert!(Header::decode(&sealed(other_size, sealed_at)).is_err_and(|e| e.is_damage()), "{size}");
         }
+        let mut older = file();
+        older[8] = 1;
+        assert_eq!(Header::decode(&sealed(older, HEADER_SIZE)).expect("still read").version, 1);
         let mut feature = file();
         feature[16] = 4;
         let feature = sealed(feature, HEADER_SIZE);

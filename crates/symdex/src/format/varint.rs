@@ -34,6 +34,11 @@ impl<'a> Cursor<'a> {
         self.rest.is_empty()
     }
 
+    /// What was not read yet.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     pub(crate) fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(len)?;
         self.rest = rest;

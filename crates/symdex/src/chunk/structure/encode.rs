@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::triples::Guess;
+use super::body::HEADS;
 use super::{MAX_STEPS, RUN_LEN};
 use crate::chunk::{ChunkRanges, Loc, Range};
 use crate::format::{put_varint, zigzag};
@@ -55,6 +55,48 @@ impl Numbering {
             self.values.push(value);
         }
         (number, number == next)
+    }
+}
+
+/// What the numbers of the next triple are guessed from; decoders keep the same.
+#[derive(Default)]
+struct Guess {
+    name: u32,
+    file: u32,
+    /// For each name the file and line of its last triple.
+    by_name: Vec<(u32, Option<Id32>)>,
+    /// For each file the last line.
+    by_file: Vec<u32>,
+}
+
+impl Guess {
+    /// The file that a triple of `name` most likely has.
+    fn file(&self, name: u32) -> u32 {
+        self.by_name.get(name as usize).map_or(self.file, |(file, _)| *file)
+    }
+
+    /// The line that one of `name` and `file` is likely close to.
+    fn line(&self, name: u32, file: u32) -> i64 {
+        let line = match self.by_name.get(name as usize) {
+            Some((last_file, Some(line))) if *last_file == file => line.get(),
+            _ => self.by_file.get(file as usize).copied().unwrap_or(0),
+        };
+        i64::from(line)
+    }
+
+    /// Remembers a triple. Numbers are given out in order, so a new one is at most the length of its list.
+    fn learn(&mut self, name: u32, file: u32, line: Option<Id32>) {
+        (self.name, self.file) = (name, file);
+        if self.by_file.len() <= file as usize {
+            self.by_file.push(0);
+        }
+        if let (Some(slot), Some(line)) = (self.by_file.get_mut(file as usize), line) {
+            *slot = line.get();
+        }
+        match self.by_name.get_mut(name as usize) {
+            Some(slot) => *slot = (file, line),
+            None => self.by_name.push((file, line)),
+        }
     }
 }
 
@@ -127,9 +169,12 @@ impl Encoder {
             chain.push(loc);
             next = locs.get(loc as usize).and_then(|loc| loc.parent).map(Id32::get);
         }
-        put_varint(&mut self.bodies, 2 * chain.len() as u64 + u64::from(statement_follows));
+        let head = 2 * chain.len() as u64 + u64::from(statement_follows);
         let link = self.link(locs, next);
-        put_varint(&mut self.bodies, link);
+        put_varint(&mut self.bodies, link * HEADS + head.min(HEADS - 1));
+        if let Some(more) = head.checked_sub(HEADS - 1) {
+            put_varint(&mut self.bodies, more);
+        }
         self.last_answer = Some(answer);
         for loc in chain.into_iter().rev() {
             if let Some(slot) = self.defined.get_mut(loc as usize) {
@@ -167,7 +212,6 @@ impl Encoder {
         let [names, files, lines] = &mut self.triple_columns;
         let (name, new_name) = self.names.number(loc.name);
         let (file, new_file) = self.files.number(loc.file);
-        let line = loc.line.map(|line| i64::from(line.get()));
         let step = zigzag(i64::from(name) - i64::from(self.guess.name)) + 1;
         put_varint(names, if new_name { 0 } else { step });
         let guess = self.guess.file(name);
@@ -183,8 +227,9 @@ impl Encoder {
                 step
             },
         );
-        put_varint(lines, line.map_or(0, |line| zigzag(line - self.guess.line(name, file)) + 1));
-        self.guess.learn(name, file, line);
+        let guess = self.guess.line(name, file);
+        put_varint(lines, loc.line.map_or(0, |line| zigzag(i64::from(line.get()) - guess) + 1));
+        self.guess.learn(name, file, loc.line);
     }
 
     fn finish(self) -> EncodedStructure {

@@ -27,7 +27,11 @@
 //!   answer    under `exact`
 //!   answer    under `statement`, if the first says that it is another
 //! an answer is:
-//!   head      2 x (locs it defines) + (1: the `statement` answer is another and follows)
+//!   code      8 x link + the lesser of head and 7, where head is 2 x (locs it defines) + (1: the `statement` answer is another and
+//!             follows)
+//!   head      head - 7, if that is not negative
+//!   (version 1 has the two numbers head and link instead of these)
+//! its parts are:
 //!   link      the loc it is or, where it defines locs, the parent of the first: 0: none; 2k: the k-th last loc of this
 //!             run; 2k + 1: the answer before, or what is k parents above it (k is at most 255)
 //!   triple    for each loc it defines: 0: the next triple no loc before this one has; k: k - 1 with its sign unfolded, plus
@@ -49,13 +53,13 @@ mod runs;
 mod tests;
 mod triples;
 
-use self::body::Body;
-pub(crate) use self::body::RunLoc;
+pub(crate) use self::body::{Answers, RunLoc};
+use self::body::{Body, Link, each_of_chain};
 pub(crate) use self::encode::encode_structure;
 use self::runs::{Layout, Run, decode_runs};
-use self::triples::{Triple, decode_triples};
+use self::triples::{Triple, Triples};
 use super::{ChunkRanges, Loc, Range};
-use crate::format::{Cursor, MAX_RUN_RANGES};
+use crate::format::{Cursor, MAX_FRAMES, MAX_RUN_RANGES};
 use crate::id32::Id32;
 
 /// The most ranges a run holds: a lookup decodes one run, so this bounds its work.
@@ -76,31 +80,32 @@ pub(crate) struct LocalFrame {
 /// Frame A, with the runs and the triples decoded and the bodies as they are stored.
 #[derive(Debug)]
 pub(crate) struct Structure {
-    payload: Vec<u8>,
+    chunk_start: u64,
     runs: Vec<Run>,
-    triples: Vec<Triple>,
+    triples: Triples,
+    bodies: Box<[u8]>,
     names: usize,
     files: usize,
+    answers: Answers,
 }
 
 impl Structure {
     /// The structure of the chunk that covers `span` bytes from `chunk_start`; `None` where the payload is not one.
-    pub(crate) fn decode(payload: Vec<u8>, chunk_start: u64, span: u32) -> Option<Self> {
+    pub(crate) fn decode(payload: &[u8], chunk_start: u64, span: u32, answers: Answers) -> Option<Self> {
         let at_most = payload.len();
-        let mut cursor = Cursor::new(&payload);
+        let mut cursor = Cursor::new(payload);
         let [run_len, triple_len, names, files] = counts(&mut cursor, at_most)?;
         let [run_size, triple_size, body_size] = counts(&mut cursor, at_most)?;
         let run_columns = cursor.bytes(run_size)?;
         let triple_columns = cursor.bytes(triple_size)?;
-        let body_start = at_most.checked_sub(body_size)?;
-        cursor.bytes(body_size)?;
+        let bodies = Box::from(cursor.bytes(body_size)?);
         if !cursor.is_empty() {
             return None;
         }
-        let layout = Layout { chunk_start, span, body_start, body_size, triple_len };
+        let layout = Layout { chunk_start, span, body_size, triple_len };
         let runs = decode_runs(run_columns, run_len, &layout)?;
-        let triples = decode_triples(triple_columns, triple_len, names, files)?;
-        Some(Self { payload, runs, triples, names, files })
+        let triples = Triples::decode(triple_columns, triple_len, names, files)?;
+        Some(Self { chunk_start, runs, triples, bodies, names, files, answers })
     }
 
     /// How many numbers of names and of files there are.
@@ -110,7 +115,7 @@ impl Structure {
 
     /// Bytes of memory the structure takes.
     pub(crate) fn memory(&self) -> usize {
-        self.payload.len() + self.runs.len() * size_of::<Run>() + self.triples.len() * size_of::<Triple>()
+        self.bodies.len() + self.runs.len() * size_of::<Run>() + self.triples.memory()
     }
 
     /// Appends the frames at `offset`, innermost first. `Some(false)` for a gap, `None` where the bytes are damaged.
@@ -121,50 +126,47 @@ impl Structure {
         locs: &mut Vec<RunLoc>,
         frames: &mut Vec<LocalFrame>,
     ) -> Option<bool> {
-        let after = self.runs.partition_point(|run| run.start <= offset);
-        let Some(run) = after.checked_sub(1).and_then(|index| self.runs.get(index)) else {
+        let Some(at) = offset.checked_sub(self.chunk_start).and_then(|at| u32::try_from(at).ok()) else {
             return Some(false);
         };
-        if offset >= run.end {
-            return Some(false);
-        }
-        let mut body = self.body(run, locs)?;
-        while let Some(answer) = body.next_range(locs)? {
-            if offset < answer.end {
-                let mut next = Some(if statement { answer.statement } else { answer.exact });
-                while let Some(index) = next {
-                    let loc = locs.get(index as usize)?;
-                    let triple = self.triples.get(loc.triple as usize)?;
-                    let Triple { name, file, line } = *triple;
-                    frames.push(LocalFrame { name, file, line, function_start: run.function_start });
-                    next = loc.parent.map(Id32::get);
-                }
-                return Some(true);
-            }
-        }
-        None
+        let after = self.runs.partition_point(|run| run.start <= at);
+        let run = after.checked_sub(1).and_then(|index| Some([self.runs.get(index)?, self.runs.get(after)?]));
+        // Behind the last run, or in a gap.
+        let Some([run, next]) = run.filter(|[run, _]| run.ranges != 0) else { return Some(false) };
+        let answer = self.body(run, next, locs)?.find(at, locs)?;
+        let function_start = run.function_start();
+        each_of_chain(locs, if statement { answer.statement } else { answer.exact }, |triple| {
+            let Triple { name, file, line } = self.triples.get(triple)?;
+            frames.push(LocalFrame { name, file, line, function_start });
+            Some(())
+        })?;
+        Some(true)
     }
 
     /// Every range of the chunk, names and files by the chunk's own numbers; `None` where the bytes are damaged.
     pub(crate) fn ranges(&self) -> Option<ChunkRanges> {
         let mut all = ChunkRanges::default();
         let mut locs = Vec::new();
-        for run in &self.runs {
+        for pair in self.runs.windows(2) {
+            let [run, next] = pair else { continue };
             let first = all.locs.len() as u64;
-            let mut body = self.body(run, &mut locs)?;
-            let mut start = run.start;
+            let mut body = self.body(run, next, &mut locs)?;
+            let mut start = self.chunk_start + u64::from(run.start);
             while let Some(answer) = body.next_range(&mut locs)? {
-                let number = |loc: u32| u32::try_from(first + u64::from(loc)).ok();
+                let number = |link: Link| u32::try_from(first + u64::from(link.checked_sub(1)?)).ok();
                 let (exact, statement) = (number(answer.exact)?, number(answer.statement)?);
-                let (end, function_start) = (answer.end, run.function_start);
+                let (end, function_start) = (self.chunk_start + u64::from(answer.end), run.function_start());
                 all.ranges.push(Range { start, end, function_start, exact, statement });
                 start = end;
             }
+            let mut depths: Vec<u32> = Vec::with_capacity(locs.len());
             for loc in &locs {
-                let Triple { name, file, line } = *self.triples.get(loc.triple as usize)?;
+                let above = loc.parent.checked_sub(1).map_or(Some(&0), |parent| depths.get(parent as usize));
+                depths.push(above.map(|above| above + 1).filter(|depth| *depth <= MAX_FRAMES)?);
+                let Triple { name, file, line } = self.triples.get(loc.triple)?;
                 let parent = match loc.parent {
-                    Some(parent) => Some(Id32::new(first + u64::from(parent.get()))?),
-                    None => None,
+                    0 => None,
+                    parent => Some(Id32::new(first + u64::from(parent - 1))?),
                 };
                 let (name, file) = (Id32::new(u64::from(name)), Id32::new(u64::from(file)));
                 all.locs.push(Loc { parent, name, file, line });
@@ -173,17 +175,18 @@ impl Structure {
         Some(all)
     }
 
-    fn body(&self, run: &Run, locs: &mut Vec<RunLoc>) -> Option<Body<'_>> {
+    fn body(&self, run: &Run, next: &Run, locs: &mut Vec<RunLoc>) -> Option<Body<'_>> {
         locs.clear();
-        let bytes = self.payload.get(run.body.0 as usize..run.body.1 as usize)?;
+        let bytes = self.bodies.get(run.body as usize..next.body as usize)?;
         Some(Body {
             cursor: Cursor::new(bytes),
+            answers: self.answers,
             left: run.ranges,
             at: run.start,
-            end: run.end,
-            new_triples: run.new_triples,
+            end: next.start,
+            new_triples: (run.first_triple, next.first_triple),
             last_triple: 0,
-            last_answer: None,
+            last_answer: 0,
         })
     }
 }

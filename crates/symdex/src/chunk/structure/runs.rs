@@ -1,61 +1,81 @@
 //! The runs of a chunk.
 
-use super::columns::split_columns;
+use std::num::NonZeroU64;
+
+use super::columns::decode_columns;
 use crate::format::MAX_RUN_RANGES;
 
-/// One run that is no gap.
+/// One run, a gap included; kept small, as caches hold every run of the chunks they hold.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
-    pub(super) start: u64,
-    pub(super) end: u64,
-    pub(super) function_start: Option<u64>,
+    /// Where its function starts plus one; `None` for line rows without a function.
+    function: Option<NonZeroU64>,
+    /// Where it starts, counted from the chunk's start; it ends where the next one starts.
+    pub(super) start: u32,
+    /// 0 for a gap.
     pub(super) ranges: u32,
-    /// Where the run's body lies in the payload.
-    pub(super) body: (u32, u32),
-    /// The triples that the run's body is the first to use.
-    pub(super) new_triples: (u32, u32),
+    /// Where its body starts in the bodies.
+    pub(super) body: u32,
+    /// The first triple that its body is the first to use.
+    pub(super) first_triple: u32,
+}
+
+impl Run {
+    /// The image offset where the run's function starts.
+    pub(super) fn function_start(&self) -> Option<u64> {
+        self.function.map(|start| start.get() - 1)
+    }
 }
 
 /// What the run columns are checked against.
 pub(super) struct Layout {
     pub(super) chunk_start: u64,
     pub(super) span: u32,
-    pub(super) body_start: usize,
     pub(super) body_size: usize,
     pub(super) triple_len: usize,
 }
 
+/// The runs in address order, and behind them an empty one that says where the last ends.
 pub(super) fn decode_runs(columns: &[u8], len: usize, layout: &Layout) -> Option<Vec<Run>> {
     // Each run covers at least a byte.
     if len as u64 > u64::from(layout.span) {
         return None;
     }
-    let [mut spans, mut functions, mut ranges, mut bodies, mut triples] = split_columns(columns, len)?;
-    let mut runs: Vec<Run> = Vec::with_capacity(len);
-    let (mut at, mut body, mut first_triple) = (layout.chunk_start, layout.body_start, 0u32);
-    for _ in 0..len {
-        let (start, end) = (at, at.checked_add(spans.varint()?)?);
-        at = end;
-        let body_start = body;
-        body = body.checked_add(usize::try_from(bodies.varint()?).ok()?)?;
-        let (function, ranges, new_triples) = (functions.varint()?, ranges.varint32()?, triples.varint32()?);
-        let function_start = match function {
-            0 if start < end && (ranges, new_triples) == (0, 0) && body == body_start => continue,
-            0 => return None,
-            1 => None,
-            2 => runs.last()?.function_start,
-            back => Some(start.checked_sub(back - 3)?),
-        };
-        if ranges == 0 || ranges > MAX_RUN_RANGES || start == end {
+    let [spans, functions, ranges, bodies, triples] = decode_columns(columns, len)?;
+    let columns = spans.iter().zip(&functions).zip(&ranges).zip(&bodies).zip(&triples);
+    let mut runs: Vec<Run> = Vec::with_capacity(len + 1);
+    let mut next = Run { function: None, start: 0, ranges: 0, body: 0, first_triple: 0 };
+    let mut last_function = None;
+    for ((((&span, &function), &ranges), &body), &triples) in columns {
+        let plus = |number: u32, more: u64| number.checked_add(u32::try_from(more).ok()?);
+        let ranges = u32::try_from(ranges).ok()?;
+        let run = Run { ranges, ..next };
+        next.start = plus(run.start, span)?;
+        next.body = plus(run.body, body)?;
+        next.first_triple = plus(run.first_triple, triples)?;
+        let is_empty = ranges == 0 && next.body == run.body && next.first_triple == run.first_triple;
+        if function == 0 && !is_empty || function != 0 && ranges == 0 {
             return None;
         }
-        let body = (u32::try_from(body_start).ok()?, u32::try_from(body).ok()?);
-        let new_triples = (first_triple, first_triple.checked_add(new_triples)?);
-        first_triple = new_triples.1;
-        runs.push(Run { start, end, function_start, ranges, body, new_triples });
+        if ranges > MAX_RUN_RANGES || next.start == run.start {
+            return None;
+        }
+        let function = match function {
+            0 | 1 => None,
+            2 => last_function?,
+            back => {
+                let start = layout.chunk_start.checked_add(u64::from(run.start))?;
+                Some(NonZeroU64::new(start.checked_sub(back - 3)?.checked_add(1)?)?)
+            }
+        };
+        if ranges != 0 {
+            last_function = Some(function);
+        }
+        runs.push(Run { function, ..run });
     }
-    let whole = at <= layout.chunk_start.checked_add(u64::from(layout.span))?
-        && body == layout.body_start + layout.body_size
-        && first_triple as usize == layout.triple_len;
+    let whole = next.start <= layout.span
+        && next.body as usize == layout.body_size
+        && next.first_triple as usize == layout.triple_len;
+    runs.push(next);
     whole.then_some(runs)
 }

@@ -43,7 +43,7 @@ fn every_address_of_a_chunk_is_found_as_a_linear_scan_finds_it() {
         for (index, chunk) in cut.into_iter().take(40) {
             let start = index * u64::from(image.chunk_span);
             let encoded = encode_structure(start, &chunk);
-            let structure = Structure::decode(encoded.payload.clone(), start, image.chunk_span);
+            let structure = Structure::decode(&encoded.payload, start, image.chunk_span, Answers::Together);
             let structure = structure.expect("as written");
             assert_eq!(structure.lens(), (encoded.names.len(), encoded.files.len()));
             image.tables[0] = chunk;
@@ -70,8 +70,8 @@ fn every_address_of_a_chunk_is_found_as_a_linear_scan_finds_it() {
 }
 
 /// A payload of any origin is refused, or is a chunk with nothing wrong in it whose addresses all have an answer or none.
-fn assert_harmless(payload: Vec<u8>, start: u64, span: u32) -> bool {
-    let Some(structure) = Structure::decode(payload, start, span) else { return false };
+fn assert_harmless(payload: &[u8], start: u64, span: u32, answers: Answers) -> bool {
+    let Some(structure) = Structure::decode(payload, start, span, answers) else { return false };
     let (mut locs, mut frames) = (Vec::new(), Vec::new());
     let end = start + u64::from(span);
     for offset in [start, start + u64::from(span / 2), end - 1] {
@@ -96,13 +96,21 @@ fn no_change_to_a_payload_makes_ranges_that_no_encoder_takes() {
         let start = index * 1000;
         let payload = encode_structure(start, &chunk).payload;
         for len in 0..payload.len() {
-            assert!(!assert_harmless(payload[..len].to_vec(), start, 1000), "{len} of {}", payload.len());
+            assert!(
+                !assert_harmless(&payload[..len], start, 1000, Answers::Together),
+                "{len} of {}",
+                payload.len()
+            );
         }
         for at in 0..payload.len() {
             for pattern in [0x01, 0x02, 0x7f, 0x80] {
                 let mut changed = payload.clone();
                 changed[at] ^= pattern;
-                *if assert_harmless(changed, start, 1000) { &mut taken } else { &mut refused } += 1;
+                *if assert_harmless(&changed, start, 1000, Answers::Together) {
+                    &mut taken
+                } else {
+                    &mut refused
+                } += 1;
             }
         }
     }
@@ -115,12 +123,14 @@ fn bytes_at_random_are_harmless() {
     for _ in 0..20_000 {
         let len = random.below(60) as usize;
         // Small numbers, which get far; the counts fit together now and then.
-        let payload = (0..len).map(|_| random.below(8) as u8).collect();
-        assert_harmless(payload, 1 << 40, 64);
+        let payload: Vec<u8> = (0..len).map(|_| random.below(8) as u8).collect();
+        for answers in [Answers::Apart, Answers::Together] {
+            assert_harmless(&payload, 1 << 40, 64, answers);
+        }
     }
 }
 
-/// Frame A of one run without a function, from the columns' varints.
+/// Frame A as version 1 has it, from the columns' varints.
 fn payload(runs: &[[u64; 5]], triples: u64, bodies: &[u64]) -> Vec<u8> {
     let encode = |numbers: &mut dyn Iterator<Item = u64>| {
         let mut out = Vec::new();
@@ -140,7 +150,11 @@ fn payload(runs: &[[u64; 5]], triples: u64, bodies: &[u64]) -> Vec<u8> {
 }
 
 fn decodes(payload: Vec<u8>) -> bool {
-    Structure::decode(payload, 0, 4096).and_then(|structure| structure.ranges()).is_some()
+    decodes_as(&payload, Answers::Apart)
+}
+
+fn decodes_as(payload: &[u8], answers: Answers) -> bool {
+    Structure::decode(payload, 0, 4096, answers).and_then(|structure| structure.ranges()).is_some()
 }
 
 #[test]
@@ -175,6 +189,34 @@ fn what_the_format_forbids_is_refused() {
     ] {
         assert!(!decodes(payload(&runs, triples, &bodies)), "{why}");
     }
+}
+
+#[test]
+fn since_version_2_an_answer_is_one_number_unless_it_defines_many_locs() {
+    let one_range = |answer: &[u64], locs: u64| {
+        let numbers: Vec<u64> = answer.iter().copied().chain((0..locs).map(|_| 0)).collect();
+        payload(&[[16, 1, 1, put_all(&numbers).len() as u64, locs]], locs, &numbers)
+    };
+    assert!(decodes_as(&one_range(&[2], 1), Answers::Together), "one loc");
+    assert!(decodes_as(&one_range(&[6], 3), Answers::Together), "three");
+    assert!(decodes_as(&one_range(&[7, 1], 4), Answers::Together), "four, whose head is 8");
+    assert!(!decodes_as(&one_range(&[7, u64::MAX], 4), Answers::Together), "a head that overflows");
+    assert!(!decodes_as(&one_range(&[8 + 2], 1), Answers::Together), "the answer before the first");
+    assert!(!decodes_as(&one_range(&[u64::MAX - 7], 1), Answers::Together), "a link that overflows");
+}
+
+#[test]
+fn triples_of_any_width_are_kept() {
+    let triples = |line: u64| {
+        let columns = put_all(&[0, 1, 0, 1, 0, 0, 2 * line + 1, 1, 0]);
+        let triples = Triples::decode(&columns, 3, 2, 1).expect("three triples");
+        assert_eq!(triples.get(0), Some(Triple { name: 0, file: 0, line: Id32::new(line) }));
+        assert_eq!(triples.get(1), Some(Triple { name: 0, file: 0, line: Id32::new(line) }));
+        assert_eq!(triples.get(2), Some(Triple { name: 1, file: 0, line: None }));
+        assert_eq!(triples.get(3), None);
+        triples.memory()
+    };
+    assert_eq!([0, (1 << 24) - 2, (1 << 24) - 1, u64::from(u32::MAX) - 1].map(triples), [18, 18, 36, 36]);
 }
 
 #[test]
