@@ -75,6 +75,16 @@ fn a_second_time_the_debug_files_are_not_needed() {
         assert_eq!((again.code, &again.out, &again.err), (Some(0), &first.out, &first.err));
     }
     assert!(!root.path().join("none").exists());
+    let mut run = command();
+    run.arg("symbolicate").arg(crash()).arg("--store").arg(root.path().join("none"));
+    run.arg("--index").arg(store.join("4c4c444e55553144a1e5129c2dc95135.symdex"));
+    let one = Finished::from(run.output().expect("ran"));
+    assert_eq!(one.code, Some(3), "{}", one.err);
+    assert!(
+        one.err.contains("found: DemoPlain.dylib") && one.err.contains("missing: DemoKit"),
+        "{}",
+        one.err
+    );
 }
 
 #[test]

@@ -125,9 +125,12 @@ impl Image {
     /// Whether it is code of the app, as opposed to that of the system it runs on.
     #[must_use]
     pub fn is_app(&self) -> bool {
-        const ROOTS: [&str; 11] = [
+        const ROOTS: [&str; 14] = [
             "/System/",
-            "/usr/",
+            "/usr/lib/",
+            "/usr/libexec/",
+            "/usr/bin/",
+            "/usr/sbin/",
             "/Library/Apple/",
             "/Library/Developer/",
             "/Developer/",

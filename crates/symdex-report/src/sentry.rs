@@ -9,6 +9,7 @@ use crate::json::{Json, Value};
 use crate::json_edit::{Member, object_like, with_members};
 use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
 use crate::symbolicate::{Called, Rewrite, Symbolicated};
+use crate::text::start_of_object;
 
 /// Sentry's format.
 pub(crate) struct Sentry;
@@ -20,11 +21,11 @@ impl Format for Sentry {
 
     fn recognises(&self, text: &[u8]) -> bool {
         let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
-        text.trim_ascii_start().starts_with(b"{") && has("\"debug_meta\"") && has("\"instruction_addr\"")
+        start_of_object(text).is_some() && has("\"debug_meta\"") && has("\"instruction_addr\"")
     }
 
     fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
-        let json = Json::parse(text, 0)?;
+        let json = Json::parse(text, start_of_object(text).unwrap_or_default())?;
         let event = json.root();
         let images = event.get("debug_meta").and_then(|meta| meta.get("images"));
         let images = images.into_iter().flat_map(Value::elements).take(MAX_IMAGES).map(image).collect();

@@ -16,6 +16,13 @@ pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = (Span, &[u8])> {
     })
 }
 
+/// Where JSON begins: behind a byte order mark, which some editors put before it. `None` where the text begins with anything else than an
+/// object.
+pub(crate) fn start_of_object(text: &[u8]) -> Option<usize> {
+    let start = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+    text.get(start..)?.trim_ascii_start().starts_with(b"{").then_some(start)
+}
+
 /// What ends the line that ends at `end`.
 pub(crate) fn line_end(text: &[u8], end: usize) -> &'static [u8] {
     if text.get(end) == Some(&b'\r') { b"\r\n" } else { b"\n" }

@@ -59,6 +59,9 @@ fn exceptions_and_bodies_without_a_header_are_read() {
     assert_eq!(asked(&text, &Options::default()), [0x1010]);
     let body = text.split_once('\n').expect("two parts").1;
     assert_eq!(asked(body, &Options::default()), [0x1010]);
+    let marked = format!("\u{feff}{text}");
+    assert_eq!(asked(&marked, &Options::default()), [0x1010]);
+    assert_eq!(rewritten(&marked), format!("\u{feff}{}", rewritten(&text)));
 }
 
 /// Lines that are not symbolicated keep their spelling, escapes included.

@@ -12,6 +12,7 @@ use crate::json::{Json, Value};
 use crate::json_edit::{Member, object_like, with_members};
 use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
 use crate::symbolicate::{Called, Rewrite, Symbolicated};
+use crate::text::start_of_object;
 
 /// Apple's JSON format.
 pub(crate) struct Ips;
@@ -22,15 +23,16 @@ impl Format for Ips {
     }
 
     fn recognises(&self, text: &[u8]) -> bool {
-        let Some((first, rest)) = first_line(text) else { return false };
-        let is_json = |bytes: &[u8]| bytes.trim_ascii_start().starts_with(b"{");
+        let Some(start) = start_of_object(text) else { return false };
+        let text = text[start..].trim_ascii_start();
+        let (first, rest) = text.split_at(memchr::memchr(b'\n', text).unwrap_or(text.len()));
         let has = |bytes: &[u8], key: &str| memchr::memmem::find(bytes, key.as_bytes()).is_some();
         // The header may be missing, as where the object was copied out of something.
-        is_json(first) && (has(first, "\"bug_type\"") && is_json(rest) || has(text, "\"usedImages\""))
+        has(first, "\"bug_type\"") && start_of_object(rest).is_some() || has(text, "\"usedImages\"")
     }
 
     fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
-        let header = Json::parse(text, 0)?;
+        let header = Json::parse(text, start_of_object(text).unwrap_or_default())?;
         let body = match header.root().get("usedImages") {
             Some(_) => header,
             None => {
@@ -59,13 +61,6 @@ impl Format for Ips {
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
         frame_edits(symbolicated, written)
     }
-}
-
-/// The first line that is not empty, and what comes behind it.
-fn first_line(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let text = text.trim_ascii_start();
-    let end = memchr::memchr(b'\n', text).unwrap_or(text.len());
-    (!text.is_empty()).then(|| text.split_at(end))
 }
 
 /// Fails for what has no stacks: other kinds of report have headers like these.
