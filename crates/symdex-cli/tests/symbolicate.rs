@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use common::{Finished, command, folder, names_in, symbolicate, testdata};
+use common::{Finished, command, debug_file, folder, names_in, symbolicate, symdex, testdata};
 
 fn crash() -> PathBuf {
     testdata().join("demo/demo.crash")
@@ -149,6 +149,54 @@ fn what_is_near_a_missing_image_is_named() {
         "found: DemoPlain.dylib arm64",
     ] {
         assert!(done.err.contains(line), "{line}: {}", done.err);
+    }
+}
+
+/// The report's base is where the kernel's code was loaded, not its header.
+#[test]
+fn offsets_from_text_exec_are_those_of_the_image() {
+    let root = folder();
+    let mut bytes = fs::read(debug_file("inline-dwarf4")).expect("there");
+    // A segment under the kernel's name, moved to 0x20 behind the header.
+    let segment = bytes.windows(16).position(|name| name == b"__LINKEDIT\0\0\0\0\0\0").expect("a segment");
+    bytes[segment..segment + 16].copy_from_slice(b"__TEXT_EXEC\0\0\0\0\0");
+    bytes[segment + 16..segment + 24].copy_from_slice(&0x1_0000_0020_u64.to_le_bytes());
+    let kernel = root.path().join("kernel");
+    fs::write(&kernel, bytes).expect("written");
+    let report = root.path().join("report.ips");
+    let of_image = |source: &str, base: u64| {
+        format!(
+            "{{\"bug_type\":\"309\"}}\n{{\"threads\":[{{\"frames\":[{{\"imageOffset\":992,\"imageIndex\":0}}]}}],\
+             \"usedImages\":[{{\"source\":\"{source}\",\"base\":{base},\"size\":4096,\"arch\":\"arm64e\",\
+             \"uuid\":\"4c4c4470-5555-3144-a1a2-2a1f1f7676f4\",\"name\":\"kernel\"}}]}}\n"
+        )
+    };
+    let store = root.path().join("store");
+    for (source, offset) in [("T", "0x400"), ("P", "0x3e0")] {
+        fs::write(&report, of_image(source, 0x7000_0000)).expect("written");
+        let done =
+            symbolicate(root.path(), &kernel, &["--addresses", "as-given", "--format", "json"], [&report]);
+        assert_eq!(done.code, Some(0), "{}", done.err);
+        let functions = &done.json()[0]["threads"][0]["frames"][0]["functions"];
+        let function = functions.as_array().and_then(|functions| functions.last()).expect("a function");
+        let id = "4c4c447055553144a1a22a1f1f7676f4";
+        let known = symdex([
+            "lookup".as_ref(),
+            store.as_os_str(),
+            "--id".as_ref(),
+            id.as_ref(),
+            offset.as_ref(),
+            "--json".as_ref(),
+        ]);
+        let known = &known.json()[0]["frames"];
+        let known = known.as_array().and_then(|frames| frames.last()).expect("a function");
+        let distance = format!("{:#x}", function["function_offset"].as_u64().expect("a distance"));
+        assert_eq!(
+            (&function["function"], &function["line"]),
+            (&known["function"], &known["line"]),
+            "{source}"
+        );
+        assert_eq!(known["function_offset"], distance, "{source}");
     }
 }
 
