@@ -255,6 +255,28 @@ fn several_reports_come_out_in_order_and_each_in_its_file() {
     assert_eq!((single_text.code, text(&single)), (Some(0), one));
 }
 
+/// What is missing is told by how many frames miss it, and not without end.
+#[test]
+fn a_long_list_of_missing_images_is_cut() {
+    let root = folder();
+    let frame = |n: u64| format!("{n}   L{n}  {:#x} {:#x} + 16\n", (n << 16) + 16, n << 16);
+    let image =
+        |n: u64| format!("{:#x} - {:#x} L{n} arm64  <{n:032x}> /var/L{n}\n", n << 16, (n << 16) + 0xfff);
+    let [mut frames, images]: [String; 2] = [(1..=150).map(frame).collect(), (1..=150).map(image).collect()];
+    frames += &frame(120);
+    let report = root.path().join("many.crash");
+    fs::write(&report, format!("Thread 0:\n{frames}\nBinary Images:\n{images}")).expect("written");
+    let done = symbolicate(root.path(), &testdata().join("demo"), &[], [report]);
+    let missing: Vec<_> = done.err.lines().filter(|line| line.starts_with("symdex: missing: ")).collect();
+    assert_eq!((done.code, missing.len()), (Some(3), 100));
+    assert!(
+        missing[0].starts_with("symdex: missing: L120 ") && missing[0].contains(": 2 frames: "),
+        "{}",
+        missing[0]
+    );
+    assert!(done.err.contains("\nsymdex: ... and 50 more\n"), "{}", done.err);
+}
+
 #[test]
 fn standard_input_is_a_report() {
     let root = folder();
@@ -292,6 +314,17 @@ fn what_cannot_be_read_is_told_and_the_others_are_done() {
     ];
     for (path, code, message) in cases {
         let done = symbolicate(root.path(), &dsym, &[], [&path, &crash()]);
+        assert_eq!((done.code, &done.out), (Some(code), &expected.out), "{}", done.err);
+        assert!(done.err.contains(message), "{}", done.err);
+    }
+    // A debug file that cannot be read is no reason to stop either.
+    let cache = path("dyld_shared_cache_arm64", "dyld_v1   arm64\0");
+    for (dsym, code, message) in [
+        (&cache, 6, "a dyld shared cache; make indexes of its images with `symdex build`"),
+        (&path("notes.txt", "nothing"), 6, "not a debug file"),
+        (&root.path().join("gone.dSYM"), 5, "gone.dSYM"),
+    ] {
+        let done = symbolicate(root.path(), dsym, &[], [crash()]);
         assert_eq!((done.code, &done.out), (Some(code), &expected.out), "{}", done.err);
         assert!(done.err.contains(message), "{}", done.err);
     }

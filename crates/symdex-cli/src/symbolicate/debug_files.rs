@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use symdex::{ImageId, Index};
-use symdex_build::{Companions, Identity, Options, publish};
+use symdex_build::{Cache, Companions, Identity, Options, publish};
 use symdex_report::KnownImage;
 
 use crate::failure::{Failure, Kind};
@@ -64,6 +64,10 @@ impl DebugFiles {
 
     fn add(&mut self, file: &Path) -> Result<(), Failure> {
         let failed = |error| Failure::debug_file(file, &error);
+        if Cache::is_one(file) {
+            let message = "a dyld shared cache; make indexes of its images with `symdex build`, then give their folder with --index";
+            return Err(Failure::new(Kind::Unsupported, format!("{}: {message}", file.display())));
+        }
         let bytes = symdex::map_file(file).map_err(|error| Failure::unreadable(file, &error))?;
         for slice in symdex_build::slices(&bytes).map_err(failed)? {
             let Identity { id, has_dwarf } = Identity::of(&slice).map_err(failed)?;

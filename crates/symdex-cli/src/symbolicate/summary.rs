@@ -1,5 +1,6 @@
 //! What became of all reports together.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use symdex::ImageId;
@@ -129,14 +130,13 @@ impl Summary {
             counted(self.reports, "report"),
             counted(*frames, "frame"),
         ));
-        for image in self.total.images.values().filter(|image| image.outcome == ImageOutcome::Found) {
-            complain(&format!("found: {}", described(&image.image)));
-        }
-        for ((image, reason), count) in &self.total.reasons {
-            let image = text::printable(image.into());
+        let found = self.total.images.values().filter(|image| image.outcome == ImageOutcome::Found);
+        say_each(found, |image| complain(&format!("found: {}", described(&image.image))));
+        say_each(self.total.reasons.iter(), |((image, reason), count)| {
             let frames = counted(*count, "frame");
+            let image = text::printable(image.into());
             complain(&format!("not resolved: {frames} in {image}: {}", text::printable(reason.into())));
-        }
+        });
         self.report_missing(indexes);
     }
 
@@ -148,19 +148,19 @@ impl Summary {
                 matches!(image.outcome, ImageOutcome::NoId | ImageOutcome::Unanswered(Unanswered::Missing));
             is_unknown && !image.image.is_app()
         };
-        let (of_system, missing): (Vec<_>, Vec<_>) = without.partition(is_expected);
+        let (of_system, mut missing): (Vec<_>, Vec<_>) = without.partition(is_expected);
+        missing.sort_by_key(|image| Reverse(image.frames));
         let (known, is_cut) = if missing.is_empty() { Default::default() } else { indexes.known() };
-        for CountedImage { image, outcome, frames } in missing {
+        say_each(missing.into_iter(), |CountedImage { image, outcome, frames }| {
             let reason = outcome.reason().unwrap_or_default();
-            let frames = counted(*frames, "frame");
-            let reason = text::printable(reason);
+            let (frames, reason) = (counted(*frames, "frame"), text::printable(reason));
             complain(&format!("{}: {}: {frames}: {reason}", outcome.status(), described(image)));
             let near = known.iter().filter_map(|other| Some((near(image, other)?, other)));
             let nearest: BTreeSet<_> = near.collect();
             for (nearness, other) in nearest.into_iter().take(NEAREST) {
                 complain(&format!("  near: {}", described_near(nearness, other)));
             }
-        }
+        });
         if is_cut {
             complain("only the first of many indexes were searched for what is near");
         }
@@ -169,6 +169,18 @@ impl Summary {
             let images = counted(of_system.len() as u64, "image");
             complain(&format!("no indexes of {images} of the system ({})", counted(frames, "frame")));
         }
+    }
+}
+
+/// How many things of a kind are told one by one: thousands of reports may miss thousands of builds.
+const SAID: usize = 100;
+
+/// Calls `say` for the first of `things`, and says how many more there are.
+fn say_each<T>(mut things: impl Iterator<Item = T>, say: impl FnMut(T)) {
+    things.by_ref().take(SAID).for_each(say);
+    let more = things.count();
+    if more != 0 {
+        complain(&format!("... and {more} more"));
     }
 }
 
