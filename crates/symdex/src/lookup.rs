@@ -34,8 +34,43 @@ impl<B: AsRef<[u8]>> Index<B> {
         } else if scratch.frames.last().is_some_and(|frame| frame.function_start.is_none()) {
             self.name_from_symbol_table(offset, policy, scratch)?;
         }
-        let Scratch { frames, text, .. } = scratch;
-        Ok((!frames.is_empty()).then_some(Frames { frames, text }))
+        Ok(scratch.answer())
+    }
+
+    /// Looks up many offsets, in any order and with repetitions, as [`Self::lookup`] does one: `each` gets the place of an offset in
+    /// `offsets` and its answer. It is called once for each, in the order of the addresses, so that no chunk is decoded twice.
+    ///
+    /// ```
+    /// # use symdex::{Error, ImageOffset, Index, LinePolicy, Scratch};
+    /// # fn demo(index: Index<Vec<u8>>, stack: &[ImageOffset]) {
+    /// let mut depths = vec![0; stack.len()];
+    /// index.lookup_many(stack, LinePolicy::Statement, &mut Scratch::default(), |place, answer| {
+    ///     depths[place] = answer.ok().flatten().map_or(0, |frames| frames.len());
+    /// });
+    /// # }
+    /// ```
+    pub fn lookup_many(
+        &self,
+        offsets: &[ImageOffset],
+        policy: LinePolicy,
+        scratch: &mut Scratch,
+        mut each: impl FnMut(usize, Result<Option<Frames<'_>>, Error>),
+    ) {
+        let mut order: Vec<(ImageOffset, usize)> = offsets.iter().copied().zip(0..).collect();
+        order.sort_unstable();
+        for group in order.chunk_by(|(one, _), (other, _)| one == other) {
+            let mut group = group.iter();
+            let Some((offset, place)) = group.next() else { continue };
+            let found = self.lookup(*offset, policy, scratch);
+            let is_damaged = found.is_err();
+            each(*place, found);
+            for (_, place) in group {
+                // The answer is still there; an error is not, and is made again.
+                let again =
+                    if is_damaged { self.lookup(*offset, policy, scratch) } else { Ok(scratch.answer()) };
+                each(*place, again);
+            }
+        }
     }
 
     /// Every name that the `symbol_table` has for the function that starts at exactly `start`: the one that lookups answer, then
@@ -94,8 +129,15 @@ impl<B: AsRef<[u8]>> Index<B> {
         let plain = plain(&mut scratch.plain)?;
         let key = (self.serial(), table.structure(), index);
         let load = || self.load_chunk(table, index, plain).map(Part::Chunk);
-        let part = scratch.cache.get_or_load(key, load)?;
-        let Part::Chunk(Some(chunk)) = &*part else { return Ok(false) };
+        let recent = match table {
+            Table::Dwarf => &mut scratch.recent[0],
+            Table::SymbolTable => &mut scratch.recent[1],
+        };
+        let part = match recent {
+            Some((recent, part)) if *recent == key => &*part,
+            _ => &recent.insert((key, scratch.cache.get_or_load(key, load)?)).1,
+        };
+        let Part::Chunk(Some(chunk)) = &**part else { return Ok(false) };
         scratch.local.clear();
         let found =
             chunk.structure.find(offset.0, policy.is_statement(), &mut scratch.locs, &mut scratch.local);

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::answer::Located;
-use crate::cache::ChunkCache;
+use crate::answer::{Frames, Located};
+use crate::cache::{ChunkCache, Key, Part};
 use crate::chunk::{LocalFrame, RunLoc};
 use crate::format::Decompressor;
 
@@ -14,6 +14,8 @@ use crate::format::Decompressor;
 #[derive(Default)]
 pub struct Scratch {
     pub(crate) cache: Arc<ChunkCache>,
+    /// The chunk of each table that was used last: frames that follow each other often lie close to each other.
+    pub(crate) recent: [Option<(Key, Arc<Part>)>; 2],
     /// The serial number of the index that `names` belongs to.
     owner: Option<u64>,
     pub(crate) plain: Option<Decompressor<'static>>,
@@ -45,5 +47,11 @@ impl Scratch {
         self.local.clear();
         self.frames.clear();
         self.text.clear();
+    }
+
+    /// What the last lookup found; `None` where that was nothing.
+    pub(crate) fn answer(&self) -> Option<Frames<'_>> {
+        let Self { frames, text, .. } = self;
+        (!frames.is_empty()).then_some(Frames { frames, text })
     }
 }

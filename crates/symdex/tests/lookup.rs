@@ -6,7 +6,7 @@ mod generator;
 
 use std::collections::HashMap;
 
-use generator::{Answer, Image, dictionary};
+use generator::{Answer, Image, Random, dictionary};
 use symdex::{Chunk, Dictionary, ImageOffset, Index, LinePolicy, Metadata, Scratch, Table};
 
 const POLICIES: [LinePolicy; 2] = [LinePolicy::Exact, LinePolicy::Statement];
@@ -65,6 +65,27 @@ fn every_address_is_answered_as_a_linear_scan_answers_it() {
     }
     assert!(answered > 10_000 && gaps > 500, "{answered} answers and {gaps} gaps are worth little");
     assert!(aliases > 500, "{aliases} aliases are worth little");
+}
+
+#[test]
+fn many_offsets_at_once_are_answered_as_each_by_itself() {
+    let (mut scratch, mut alone) = (Scratch::with_capacity(0), Scratch::default());
+    for seed in 0..20 {
+        let image = image(seed);
+        let index = Index::open(image.index(&[])).expect("as written");
+        let mut random = Random::new(seed);
+        let all = image.offsets();
+        let offsets: Vec<_> = (0..300).map(|_| ImageOffset(random.pick(&all))).collect();
+        let mut answered = vec![None; offsets.len()];
+        index.lookup_many(&offsets, LinePolicy::Exact, &mut scratch, |place, answer| {
+            let frames = answer.expect("an intact index");
+            let frames: Option<Vec<_>> = frames.map(|frames| frames.iter().map(Answer::from).collect());
+            assert!(answered[place].replace(frames).is_none(), "called once for each");
+        });
+        for (offset, found) in offsets.iter().zip(answered) {
+            assert_eq!(found, Some(answers(&index, offset.0, LinePolicy::Exact, &mut alone)));
+        }
+    }
 }
 
 /// What a service with nothing but a key-value store answers.

@@ -107,16 +107,12 @@ impl LocalStrings {
 fn decode_ids(cursor: &mut Cursor<'_>, at_most: usize) -> Option<Vec<Option<Id32>>> {
     let len = cursor.count(at_most)?;
     let mut base = i64::from(cursor.varint32()?);
-    let mut ids = Vec::with_capacity(len);
-    for _ in 0..len {
-        ids.push(match cursor.varint()? {
-            0 => None,
-            step => {
-                let id = base.wrapping_add(unzigzag(step - 1));
-                base = id.wrapping_add(1);
-                Some(Id32::new(u64::try_from(id).ok()?)?)
-            }
-        });
+    let mut ids = vec![None; len];
+    for id in &mut ids {
+        let Some(step) = cursor.varint()?.checked_sub(1) else { continue };
+        let number = base.wrapping_add(unzigzag(step));
+        *id = Some(Id32::new(u64::try_from(number).ok()?)?);
+        base = number + 1;
     }
     Some(ids)
 }

@@ -4,36 +4,12 @@ use crate::format::Cursor;
 
 /// Columns of `len` varints each that together make up all of `bytes`.
 pub(super) fn decode_columns<const N: usize>(bytes: &[u8], len: usize) -> Option<[Vec<u64>; N]> {
-    let mut rest = bytes;
+    let mut cursor = Cursor::new(bytes);
     let mut columns = [const { Vec::new() }; N];
     for column in &mut columns {
-        rest = decode_column(rest, len, column)?;
+        *column = cursor.varints(len)?;
     }
-    rest.is_empty().then_some(columns)
-}
-
-/// Puts the first `len` varints into `column`; what is behind them, or `None` where there are fewer.
-fn decode_column<'b>(mut rest: &'b [u8], len: usize, column: &mut Vec<u64>) -> Option<&'b [u8]> {
-    const TOP_BITS: u64 = 0x8080_8080_8080_8080;
-    // Each takes a byte, so that no number of them makes this allocate much.
-    column.reserve_exact(len.min(rest.len()));
-    while column.len() < len {
-        // Nine in ten are a single byte, and most of those stand among others: eight at a time, where all eight are wanted.
-        if let Some((eight, behind)) = rest.split_first_chunk::<8>()
-            && u64::from_le_bytes(*eight) & TOP_BITS == 0
-            && len - column.len() >= 8
-        {
-            column.extend(eight.map(u64::from));
-            rest = behind;
-            continue;
-        }
-        let mut cursor = Cursor::new(rest);
-        for _ in 0..(len - column.len()).min(8) {
-            column.push(cursor.varint()?);
-        }
-        rest = cursor.rest();
-    }
-    Some(rest)
+    cursor.is_empty().then_some(columns)
 }
 
 #[cfg(test)]
