@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use symdex_build::{Error, Image};
+use symdex::ImageId;
+use symdex_build::{Companions, Error, Image};
 
 use crate::failure::Failure;
 
@@ -17,6 +18,13 @@ pub(crate) struct Joined<'d> {
 }
 
 impl<'d> Joined<'d> {
+    /// Joins the image with this id for this architecture, in the file at `path`, with those before it.
+    pub(crate) fn add_image(&mut self, path: &Path, id: &ImageId, arch: &str, companions: &'d Companions) {
+        let found = Image::find(path, id, arch, companions);
+        let gone = || Error::Malformed { what: "the image is not there any more".to_owned() };
+        self.add(path, found.and_then(|found| found.ok_or_else(gone)));
+    }
+
     /// Joins the image of the file at `path` with those before it.
     pub(crate) fn add(&mut self, path: &Path, image: Result<Image<'d>, Error>) {
         let image = match (self.image.take(), image) {

@@ -60,9 +60,18 @@ known there. Aliases are the linker's other names of a function that has several
 Exit codes: 0 all answered, 3 some address is not known, 2 some is no address, 4 the index is damaged, 5 it is missing.";
 
 #[derive(Clone, Copy, clap::ValueEnum)]
-enum Lines {
+pub(crate) enum Lines {
     Statement,
     Exact,
+}
+
+impl From<Lines> for LinePolicy {
+    fn from(lines: Lines) -> Self {
+        match lines {
+            Lines::Statement => LinePolicy::Statement,
+            Lines::Exact => LinePolicy::Exact,
+        }
+    }
 }
 
 pub(crate) fn run(args: &Args) -> failure::Outcome {
@@ -167,11 +176,7 @@ impl<B: AsRef<[u8]>> Lookup<'_, B> {
     }
 
     fn frames(&mut self, offset: ImageOffset) -> Result<Vec<FrameText>, (Kind, String)> {
-        let policy = match self.args.lines {
-            Lines::Statement => LinePolicy::Statement,
-            Lines::Exact => LinePolicy::Exact,
-        };
-        let found = self.index.lookup(offset, policy, &mut self.scratch);
+        let found = self.index.lookup(offset, self.args.lines.into(), &mut self.scratch);
         let Some(frames) = found.map_err(|error| (Kind::of_index(&error), error.to_string()))? else {
             return Ok(Vec::new());
         };

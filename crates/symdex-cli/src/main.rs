@@ -11,6 +11,7 @@ mod lookup;
 mod number;
 mod open;
 mod progress;
+mod symbolicate;
 mod text;
 mod verify;
 
@@ -22,8 +23,8 @@ use crate::failure::{Stop, complain};
 
 /// Turns debug files into small indexes once, and answers crash addresses from them.
 ///
-/// `build` makes an index when a debug file arrives; `lookup` and `atos` answer addresses from it, without the debug file and
-/// within milliseconds.
+/// `build` makes an index when a debug file arrives; `symbolicate` puts names, files and lines into whole crash reports from it, `lookup`
+/// and `atos` answer addresses, all without the debug file and within milliseconds.
 #[derive(Parser)]
 #[command(name = "symdex", version, max_term_width = 110, after_help = EXAMPLES)]
 struct Cli {
@@ -34,6 +35,7 @@ struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   symdex build MyApp.app.dSYM -o indexes            one index for each architecture in it
+  symdex symbolicate MyApp.ips --index indexes      the report with its frames named
   symdex lookup indexes --id 0c37c502-aba0-3641-a08f-84c794684f36 0x5ed8
   symdex atos -o MyApp.app.dSYM -arch arm64 -l 0x102bc4000 0x102bc9ed8
 
@@ -45,6 +47,7 @@ enum Command {
     Build(build::Args),
     Lookup(lookup::Args),
     Atos(atos::Args),
+    Symbolicate(symbolicate::Args),
     Inspect(inspect::Args),
     Verify(verify::Args),
 }
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Command::Build(args) => build::run(&args),
         Command::Lookup(args) => lookup::run(&args),
         Command::Atos(args) => atos::run(&args),
+        Command::Symbolicate(args) => symbolicate::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
     };

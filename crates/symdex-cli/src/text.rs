@@ -3,14 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-/// `text` on one line: control characters, which names from an upload may hold, are written as escapes.
-pub(crate) fn printable(text: Cow<'_, str>) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
-        return text;
-    }
-    let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-    Cow::Owned(text.chars().map(escape).collect())
-}
+pub(crate) use symdex::printable;
 
 /// Bytes of any kind as [`printable`] text.
 pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {

@@ -1,13 +1,10 @@
-//! What is known of the crashes in the corpora's crashprobe-ios, against what symdex answers for their frames.
+//! What is known of the crashes in the corpora's crashprobe-ios, against what `symdex symbolicate` makes of the reports.
 
 mod common;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-use common::{command, folder};
+use common::{corpora, corpus, folder, symbolicate};
 use serde_json::Value;
 
 /// Rows that no report bears out (report, frame, what, expected), and why the expectation is wrong.
@@ -70,41 +67,32 @@ struct Frame {
     line: String,
 }
 
-/// A report, with the frames of its crashed thread: image id and the offset to look up, innermost first.
+/// A report, with the functions of its crashed thread in the app's images, innermost first.
 struct Report {
     name: String,
     arch: String,
-    frames: Vec<(String, u64)>,
+    chain: Vec<Frame>,
 }
 
-/// Every row of crashprobe-expected.tsv holds in a report of its name, or is known not to. The corpora are not part of the
-/// repository; without them this says so.
+/// Every row of crashprobe-expected.tsv holds in a report of its name, or is known not to.
 #[test]
 fn frames_are_those_that_the_crashes_are_known_to_have() {
-    let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpora");
-    let Ok(expected) = std::fs::read_to_string(corpora.join("crashprobe-expected.tsv")) else {
-        eprintln!("not compared with known crashes: {} is missing", corpora.display());
-        return;
-    };
     let root = folder();
-    let unpacked =
-        Command::new(corpora.join("unpack")).arg("-d").arg(root.path()).arg("crashprobe-ios").status();
-    assert!(unpacked.expect("sh").success(), "unpack needs zstd and tar");
-    let indexes = root.path().join("indexes");
-    // Some of the libraries are partial and say so.
-    let mut build = command();
-    build.arg("build").arg(root.path().join("crashprobe-ios")).arg("-o").arg(&indexes);
-    assert!(build.output().expect("ran").status.success());
-    let reports = reports(&root.path().join("crashprobe-ios"), &indexes);
+    let Some(crashes) = corpus("crashprobe-ios", root.path()) else { return };
+    let expected = std::fs::read_to_string(corpora().join("crashprobe-expected.tsv")).expect("there");
+    let paths = paths(&crashes);
+    let symbolicated = symbolicate(root.path(), &crashes, &["--format", "json", "--lines", "exact"], &paths);
+    // Of the system, and of some builds of the app, there are no debug files.
+    assert_eq!(symbolicated.code, Some(3), "{}", symbolicated.err);
+    let reports: Vec<Report> = symbolicated.json().iter().zip(&paths).map(report).collect();
     assert_eq!(reports.len(), 128);
-    let answers = answers(&reports, &indexes);
 
     let (mut borne_out, mut wrong) = (0, Vec::new());
     for row in expected.lines().skip(1) {
         let fields: Vec<&str> = row.split('\t').collect();
         let [report, _, frame, what, value] = fields[..] else { panic!("{row}") };
         let named = reports.iter().filter(|other| other.name == report);
-        let holding = named.filter(|report| holds(report, &answers, frame, what, value)).count();
+        let holding = named.filter(|report| holds(report, frame, what, value)).count();
         borne_out += holding;
         if holding == 0 {
             wrong.push((report, [frame, what, value]));
@@ -123,92 +111,40 @@ fn frames_are_those_that_the_crashes_are_known_to_have() {
     assert_eq!(borne_out, 407);
 }
 
-/// The reports below `root`, with the frames that lie in images of `indexes`.
-fn reports(root: &Path, indexes: &Path) -> Vec<Report> {
-    let mut reports = Vec::new();
+/// The reports below `root`, in order.
+fn paths(root: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
     for kind in ["debug", "release"] {
         for arch in ["arm64", "armv7", "x86_64"] {
             let folder = root.join("symbolic/py/tests/res/ext/1.4.1").join(kind).join(arch);
-            let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
-                .expect("reports")
-                .map(|entry| entry.expect("readable").path())
-                .collect();
+            let entries = std::fs::read_dir(folder).expect("reports");
+            let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("readable").path()).collect();
             paths.sort();
-            reports.extend(paths.iter().map(|path| report(path, arch, indexes)));
+            all.extend(paths);
         }
     }
-    reports
+    all
 }
 
-fn report(path: &Path, arch: &str, indexes: &Path) -> Report {
-    let json: Value = serde_json::from_slice(&std::fs::read(path).expect("readable")).expect("JSON");
-    let number = |value: &Value| {
-        let digits = value.as_str().and_then(|text| text.strip_prefix("0x")).expect("0x");
-        u64::from_str_radix(digits, 16).expect("hexadecimal")
-    };
-    let images = json["debug_meta"]["images"].as_array().expect("images");
-    let ids: BTreeMap<u64, String> = images
-        .iter()
-        .map(|image| {
-            let id = image["uuid"].as_str().expect("an id").replace('-', "").to_lowercase();
-            (number(&image["image_addr"]), id)
-        })
-        .collect();
-    let threads = json["threads"]["values"].as_array().expect("threads");
+fn report((json, path): (&Value, &PathBuf)) -> Report {
+    assert_eq!(json["report"].as_str(), path.to_str());
+    let threads = json["threads"].as_array().expect("threads");
     let crashed = threads.iter().find(|thread| thread["crashed"] == true).expect("a crashed thread");
-    let registers = &crashed["stacktrace"]["registers"];
-    let instruction = ["pc", "rip"].map(|name| &registers[name]).into_iter().find(|value| value.is_string());
-    // Few reports lack the registers.
-    let instruction = instruction.map(number);
-    // The outermost frame comes first.
-    let stack = crashed["stacktrace"]["frames"].as_array().expect("frames").iter().rev();
-    let frame = |(depth, frame): (usize, &Value)| {
-        let package = frame["package"].as_str()?;
-        let load = number(&frame["image_addr"]);
-        let id = ids.get(&load).filter(|id| indexes.join(format!("{id}.symdex")).exists())?;
-        let thumb = if arch == "armv7" { 1 } else { 0 };
-        let address = number(&frame["instruction_addr"]) & !thumb;
-        let is_app = package.ends_with("/CrashLibiOS") || package.ends_with("/CrashProbeiOS");
-        // The instruction that crashed stands as it is; the others are where execution returns to, and so is the innermost one
-        // where the instruction is in no image.
-        let is_return = depth != 0 || instruction.is_some_and(|instruction| address != instruction & !thumb);
-        is_app.then(|| (id.clone(), address - u64::from(is_return) - load))
+    let is_app = |frame: &&Value| {
+        let image = frame["image"].as_u64().and_then(|number| usize::try_from(number).ok());
+        let path = image.and_then(|number| json["images"][number]["path"].as_str()).unwrap_or_default();
+        path.ends_with("/CrashLibiOS") || path.ends_with("/CrashProbeiOS")
     };
+    let frames = crashed["frames"].as_array().expect("frames").iter().filter(is_app);
+    // Reports have names of their own for frames of builds that there is no debug file of.
+    let frames = frames.filter(|frame| frame["status"] == "symbolicated");
+    let functions = frames.flat_map(|frame| frame["functions"].as_array().expect("functions"));
+    let name = |path: &Path| path.file_name().expect("a name").to_string_lossy().into_owned();
     Report {
-        name: path.file_name().expect("a file").to_string_lossy().into_owned(),
-        arch: arch.to_owned(),
-        frames: stack.enumerate().filter_map(frame).collect(),
+        name: name(path),
+        arch: name(path.parent().expect("a folder")),
+        chain: functions.map(frame).collect(),
     }
-}
-
-/// What symdex answers for each image id and offset of the reports, innermost first, line rows taken as they are.
-fn answers(reports: &[Report], indexes: &Path) -> BTreeMap<(String, u64), Vec<Frame>> {
-    let asked: BTreeSet<(String, u64)> = reports.iter().flat_map(|report| report.frames.clone()).collect();
-    let ids: BTreeSet<&String> = asked.iter().map(|(id, _)| id).collect();
-    let mut answers = BTreeMap::new();
-    for id in ids {
-        let offsets: Vec<u64> = asked.iter().filter(|asked| asked.0 == *id).map(|asked| asked.1).collect();
-        let mut child = command()
-            .args(["lookup", "--json", "--lines", "exact", "--id", id])
-            .arg(indexes)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the command starts");
-        let mut stdin = child.stdin.take().expect("a pipe");
-        let lines: String = offsets.iter().map(|offset| format!("{offset:#x}\n")).collect();
-        // Far less than a pipe holds.
-        stdin.write_all(lines.as_bytes()).expect("read");
-        drop(stdin);
-        let output = String::from_utf8(child.wait_with_output().expect("ran").stdout).expect("text");
-        assert_eq!(output.lines().count(), offsets.len());
-        for (offset, line) in offsets.into_iter().zip(output.lines()) {
-            let answer: Value = serde_json::from_str(line).expect("JSON");
-            let frames = answer["frames"].as_array().map_or(&[][..], Vec::as_slice);
-            answers.insert((id.clone(), offset), frames.iter().map(frame).collect());
-        }
-    }
-    answers
 }
 
 fn frame(json: &Value) -> Frame {
@@ -223,23 +159,16 @@ fn frame(json: &Value) -> Frame {
 
 /// Whether a row holds in a report: `frame` is a number of a frame, inlined ones counted, or `-` for any; `what` is what of it is
 /// `expected`.
-fn holds(
-    report: &Report,
-    answers: &BTreeMap<(String, u64), Vec<Frame>>,
-    frame: &str,
-    what: &str,
-    expected: &str,
-) -> bool {
-    let chain: Vec<&Frame> = report.frames.iter().flat_map(|asked| &answers[asked]).collect();
+fn holds(report: &Report, frame: &str, what: &str, expected: &str) -> bool {
     let Ok(number) = frame.parse::<usize>() else {
         let (arch, expected) = match expected.split_once(": ") {
             Some((arch, expected)) if arch.starts_with("ARM") => (arch.to_lowercase(), expected),
             _ => (report.arch.clone(), expected),
         };
-        let text = |frame: &&Frame| format!("{} ({}:{})", frame.function, frame.file, frame.line);
-        return arch == report.arch && chain.iter().any(|frame| text(frame) == expected);
+        let text = |frame: &Frame| format!("{} ({}:{})", frame.function, frame.file, frame.line);
+        return arch == report.arch && report.chain.iter().any(|frame| text(frame) == expected);
     };
-    let Some(Frame { file, line, .. }) = chain.get(number) else { return false };
+    let Some(Frame { file, line, .. }) = report.chain.get(number) else { return false };
     match what {
         "line" => line == expected,
         "file" => file == expected,

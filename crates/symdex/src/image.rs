@@ -149,6 +149,13 @@ impl Arch {
         Self { name, cputype, cpusubtype }
     }
 
+    /// The architecture of this name, as [`Self::name`] has it; `None` for a name that is not known.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        let (cputype, cpusubtype, _) = *MACHO_ARCHS.iter().find(|(_, _, known)| *known == name)?;
+        Some(Self::from_macho(cputype, cpusubtype))
+    }
+
     /// The architecture with this `e_machine` of an ELF header, for files of 64 bits or of 32: under Apple's name and numbers where
     /// there are such, else `cputype` is 0 and `cpusubtype` the machine's number.
     #[must_use]
@@ -231,6 +238,8 @@ mod tests {
         assert_eq!(Arch::from_macho(ARM | ABI64, 0).name, "arm64");
         assert_eq!(Arch::from_macho(X86 | ABI64, 8).name, "x86_64h");
         assert_eq!(Arch::from_macho(99, 1).name, "cpu-63-1");
+        assert_eq!(Arch::from_name("arm64e"), Some(Arch::from_macho(ARM | ABI64, 2)));
+        assert_eq!(Arch::from_name("arm65"), None);
     }
 
     #[test]

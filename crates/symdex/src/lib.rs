@@ -64,7 +64,7 @@ pub use answer::{Frame, Frames, LinePolicy};
 pub use cache::ChunkCache;
 pub use chunk::Chunk;
 #[cfg(feature = "demangle")]
-pub use demangle::demangle;
+pub use demangle::{demangle, printable};
 pub use error::{Error, Place};
 pub use format::{BuildOptions, Counts, Dictionary, Metadata, Partial, RowRule, SectionKind, Table};
 pub use image::{Arch, ImageId, ParseImageIdError};

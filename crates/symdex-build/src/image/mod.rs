@@ -103,7 +103,8 @@ impl<'d> Image<'d> {
     #[must_use]
     pub fn goes_with(&self, other: &Self) -> bool {
         let (own, others) = (&self.info, &other.info);
-        own.arch == others.arch && own.base == others.base && own.row_rule == others.row_rule
+        // By name: a binary's subtype has capability bits (LIB64) that its dSYM's lacks.
+        own.arch.name == others.arch.name && own.base == others.base && own.row_rule == others.row_rule
     }
 
     /// The image with what `other`, another file of it, has beside: the symbols of both, and the debug information of the one that

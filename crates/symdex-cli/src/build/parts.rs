@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use symdex::ImageId;
-use symdex_build::{Companions, Error, Identity, Image, Slice};
+use symdex_build::{Companions, Identity, Image, Slice};
 
 use super::jobs::Input;
 use crate::joined::Joined;
@@ -69,9 +69,7 @@ pub(super) fn join<'d>(
     }
     let Ok(Identity { id, .. }) = Identity::of(slice) else { return joined };
     for path in beside {
-        let found = Image::find(path, &id, &slice.arch.name, companions);
-        let gone = || Error::Malformed { what: "the image is not there any more".to_owned() };
-        joined.add(path, found.and_then(|found| found.ok_or_else(gone)));
+        joined.add_image(path, &id, &slice.arch.name, companions);
     }
     joined
 }

@@ -86,3 +86,32 @@ pub(crate) fn names_in(folder: &Path) -> Vec<String> {
     names.sort();
     names
 }
+
+/// The folder of one of the corpora, unpacked below `root`; `None`, and a word on it, without the corpora, which are not part of the
+/// repository.
+pub(crate) fn corpus(name: &str, root: &Path) -> Option<PathBuf> {
+    let corpora = corpora();
+    if !corpora.join("unpack").exists() {
+        eprintln!("not tested: {} is missing", corpora.display());
+        return None;
+    }
+    let unpacked = Command::new(corpora.join("unpack")).arg("-d").arg(root).arg(name).status();
+    assert!(unpacked.expect("sh").success(), "unpack needs zstd and tar");
+    Some(root.join(name))
+}
+
+pub(crate) fn corpora() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpora")
+}
+
+/// What `symdex symbolicate` makes of `reports`, with debug files below `dsym` and a store of its own below `root`.
+pub(crate) fn symbolicate<R: AsRef<std::ffi::OsStr>>(
+    root: &Path,
+    dsym: &Path,
+    options: &[&str],
+    reports: impl IntoIterator<Item = R>,
+) -> Finished {
+    let mut run = command();
+    run.arg("symbolicate").args(options).arg("--dsym").arg(dsym).arg("--store").arg(root.join("store"));
+    Finished::from(run.args(reports).output().expect("the command starts"))
+}

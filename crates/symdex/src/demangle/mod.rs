@@ -47,6 +47,16 @@ pub fn demangle(name: &[u8]) -> Cow<'_, str> {
     demangled.map_or(raw, Cow::Owned)
 }
 
+/// `text` on one line: control characters, which names from an upload may hold, are written as escapes.
+#[must_use]
+pub fn printable(text: Cow<'_, str>) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return text;
+    }
+    let escape = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    Cow::Owned(text.chars().map(escape).collect())
+}
+
 /// Whether a name that begins as C++ names do is one of Rust's: it has a hash at its end, `17h` and 16 digits. The compiler may have
 /// put a suffix behind it.
 fn is_legacy_rust(name: &str) -> bool {

@@ -1,0 +1,203 @@
+//! `symdex symbolicate`: whole crash reports.
+
+mod debug_files;
+mod indexes;
+mod output;
+mod summary;
+
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use symdex::LinePolicy;
+use symdex_report::{Options, Report, symbolicate};
+
+use self::debug_files::DebugFiles;
+use self::indexes::Indexes;
+use self::output::Output;
+use self::summary::{Counted, Summary};
+use crate::failure::{self, Failure, Kind, complain};
+use crate::in_order::in_order;
+use crate::lookup::{Lines, stdin_failed};
+use crate::progress::Progress;
+
+/// Put functions, files and lines into crash reports, with every inlined function
+///
+/// REPORT is a crash report of Apple's (.crash, .ips) or a Sentry event; what it is, its content tells. Its frames are answered from
+/// indexes, matched by the images' ids and never by name, and everything else in it comes out byte for byte as it went in.
+///
+/// Indexes are searched in the folders given with --index, then in the local store. Of images that have none there, --dsym
+/// gives the debug files: what a report needs of them is built into the store once, and is there the next time.
+///
+/// Return addresses are looked up one byte before, in the call; the innermost frame of a thread and the one that a signal interrupted
+/// as they are. A frame that has a name and no line gets its line, one that has both stays. What is inlined into a frame gets frames of
+/// its own before it, with its number and `[inlined]`, in JSON with "inline": true.
+///
+/// The summary on standard error says which images were found, which are missing (id, architecture and path, as the report has
+/// them), and what is near a missing one: another build of the same name, or its id for another architecture.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Crash reports; - or none: standard input
+    #[arg(value_name = "REPORT")]
+    reports: Vec<PathBuf>,
+    /// A folder of indexes, or an index; may be repeated
+    #[arg(long, value_name = "DIR")]
+    index: Vec<PathBuf>,
+    /// Debug files to build missing indexes from: a dSYM bundle, a folder of them, an .xcarchive, a library; may be repeated
+    #[arg(long, value_name = "PATH")]
+    dsym: Vec<PathBuf>,
+    /// The local store, where indexes of --dsym are put; the user's cache folder unless given
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+    /// Where the output goes; for several reports a folder, in which each keeps its name
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The report itself, or one JSON object per report and line that says what became of each frame and image
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    format: Format,
+    /// Leave frames alone that have a function's name already, though file and line are missing
+    #[arg(long)]
+    only_missing: bool,
+    /// One frame an address, as atos prints it: only the concrete function, at the line it calls what is inlined
+    #[arg(long)]
+    no_inlines: bool,
+    /// Write names as the linker knows them
+    #[arg(long)]
+    no_demangle: bool,
+    /// Which line rows count: those that begin a statement, which reads better, or every one, as in atos
+    #[arg(long, value_enum, value_name = "POLICY", default_value = "statement")]
+    lines: Lines,
+    /// Whether return addresses are looked up one byte before, or as they are given, as when they are pasted into atos
+    #[arg(long, value_enum, value_name = "HOW", default_value = "adjusted")]
+    addresses: Addresses,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  symdex symbolicate MyApp.ips --dsym MyApp.xcarchive > MyApp.symbolicated.ips
+  symdex symbolicate crashes/*.crash --index indexes -o symbolicated
+  symdex symbolicate MyApp.crash --index indexes --format json | jq '.threads[] | select(.crashed).frames[].functions[0]'
+  symdex symbolicate old.crash --dsym App.dSYM --lines exact --no-inlines --addresses as-given      as atos answers
+
+JSON: {\"report\", \"format\", \"images\": [{\"name\", \"path\", \"arch\", \"id\", \"load_address\", \"size\", \"is_app\", \"status\", \"reason\"}],
+\"threads\": [{\"name\", \"crashed\", \"frames\": [{\"address\", \"image\", \"status\", \"reason\", \"functions\": [{\"function\", \"name\", \"file\",
+\"line\", \"inlined\", \"function_offset\", \"table\"}]}]}]}. Frames are symbolicated, missing_symbol, unknown_image, missing or malformed;
+images are found, unused, missing, malformed, unsupported or other. A frame's image is its number in the list.
+Exit codes: 0 every frame of the app is resolved, 3 some are not, 4 a report or an index is damaged, 5 a file is missing, 6 not a
+crash report, 1 other errors.";
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Addresses {
+    Adjusted,
+    AsGiven,
+}
+
+pub(crate) fn run(args: &Args) -> failure::Outcome {
+    let reports = match &args.reports[..] {
+        [] => vec![PathBuf::from("-")],
+        reports => reports.to_vec(),
+    };
+    let store = args.store.clone().or_else(default_store);
+    let mut summary = Summary::default();
+    let debug_files = DebugFiles::find(&args.dsym, store.clone(), &mut |failure| summary.failure(&failure));
+    let size = |path: &PathBuf| path.metadata().map_or(0, |file| file.len());
+    let progress = Progress::new(reports.iter().map(size).sum::<u64>() + debug_files.size());
+    let indexes = Indexes::new(&args.index, store, debug_files, &progress)?;
+    let mut output = Output::open(args.output.as_deref(), &reports)?;
+    let pool = rayon::ThreadPoolBuilder::new()
+        .build()
+        .map_err(|error| Failure::new(Kind::Other, format!("cannot start threads: {error}")))?;
+    in_order(
+        &pool,
+        pool.current_num_threads(),
+        &reports,
+        |path| {
+            let _counts = progress.of_image(size(path));
+            one(args, path, &indexes)
+        },
+        |(path, result)| {
+            progress.suspend(|| match result {
+                Ok((text, counted)) => {
+                    summary.count(counted);
+                    output.write(path, &text)
+                }
+                Err(failure) => {
+                    summary.failure(&failure);
+                    Ok(())
+                }
+            })
+        },
+    )?;
+    output.finish()?;
+    progress.suspend(|| summary.report(&indexes));
+    Ok(summary.gravest())
+}
+
+/// A report's output, and what became of it.
+type Done = (Vec<u8>, Counted);
+
+fn one<'p>(args: &Args, path: &'p Path, indexes: &Indexes<'_>) -> (&'p Path, Result<Done, Failure>) {
+    let failed = |error: symdex_report::Error| {
+        let kind = match &error {
+            symdex_report::Error::Malformed { .. } => Kind::Damaged,
+            _ => Kind::Unsupported,
+        };
+        Failure::new(kind, format!("{}: {error}", shown(path)))
+    };
+    let done = read(path).and_then(|text| {
+        let report = Report::parse(&text).map_err(failed)?;
+        let symbolicated = symbolicate(&report, &mut indexes.source(), &args.options());
+        let text = match args.format {
+            Format::Text => output::text(&symbolicated),
+            Format::Json => output::json(path, &symbolicated),
+        };
+        Ok((text, Counted::of(&symbolicated)))
+    });
+    (path, done)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    if path.as_os_str() != "-" {
+        return std::fs::read(path).map_err(|error| Failure::unreadable(path, &error));
+    }
+    let mut text = Vec::new();
+    io::stdin().lock().read_to_end(&mut text).map_err(|error| stdin_failed(&error))?;
+    Ok(text)
+}
+
+/// What a report is called in messages.
+fn shown(path: &Path) -> String {
+    if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() }
+}
+
+/// The user's cache folder has the local store; `None` where there is no such folder.
+fn default_store() -> Option<PathBuf> {
+    use etcetera::BaseStrategy as _;
+    Some(etcetera::base_strategy::choose_native_strategy().ok()?.cache_dir().join("symdex"))
+}
+
+impl Args {
+    fn options(&self) -> Options {
+        Options {
+            lines: LinePolicy::from(self.lines),
+            as_given: matches!(self.addresses, Addresses::AsGiven),
+            inlines: !self.no_inlines,
+            demangle: !self.no_demangle,
+            only_missing: self.only_missing,
+        }
+    }
+}
+
+/// Tells of a failure, and remembers how grave it is.
+impl Summary {
+    fn failure(&mut self, failure: &Failure) {
+        complain(&failure.message);
+        self.graver(failure.kind);
+    }
+}

@@ -1,0 +1,221 @@
+//! What became of all reports together.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use symdex::ImageId;
+use symdex_report::{
+    Image, ImageOutcome, Known, KnownImage, Nearness, Symbolicated, Unanswered, near, spelled,
+};
+
+use super::indexes::Indexes;
+use crate::failure::{Kind, complain};
+use crate::text;
+
+/// What became of one report's frames and images.
+#[derive(Default)]
+pub(super) struct Counted {
+    frames: u64,
+    symbolicated: u64,
+    /// Frames that the report had names for, and keeps.
+    kept: u64,
+    app_unresolved: u64,
+    system_unresolved: u64,
+    images: BTreeMap<Key, CountedImage>,
+    /// Frames of the app that have an index and no answer, by image and reason.
+    reasons: BTreeMap<(String, String), u64>,
+}
+
+/// What tells images of many reports apart: file name, id and architecture.
+type Key = (String, Option<ImageId>, Option<String>);
+
+#[derive(Clone)]
+struct CountedImage {
+    image: Image,
+    outcome: ImageOutcome,
+    frames: u64,
+}
+
+impl Counted {
+    pub(super) fn of(symbolicated: &Symbolicated<'_, '_>) -> Self {
+        let report = symbolicated.report;
+        let mut counted = Self::default();
+        let mut frames = vec![0; report.images.len()];
+        for (thread, number) in symbolicated.frames() {
+            counted.frames += 1;
+            let place = symbolicated.image_of(thread, number);
+            let image = place.and_then(|place| report.images.get(place));
+            let Some(why) = symbolicated.unresolved(thread, number) else {
+                let is_new = symbolicated.rewrite(thread, number).is_some();
+                *if is_new { &mut counted.symbolicated } else { &mut counted.kept } += 1;
+                continue;
+            };
+            if let Some(count) = place.and_then(|place| frames.get_mut(place)) {
+                *count += 1;
+            }
+            match image.filter(|image| image.is_app()) {
+                Some(image) => {
+                    counted.app_unresolved += 1;
+                    let outcome = place.and_then(|place| symbolicated.images().get(place));
+                    if outcome == Some(&ImageOutcome::Found) {
+                        let key = (image.file_name().to_owned(), why.reason(outcome).into_owned());
+                        *counted.reasons.entry(key).or_default() += 1;
+                    }
+                }
+                // Reports come with names for most of the system, and few ask for more.
+                None if report.threads[thread].frames[number].known != Known::Nothing => counted.kept += 1,
+                None => counted.system_unresolved += 1,
+            }
+        }
+        let images = report.images.iter().zip(symbolicated.images()).zip(frames);
+        let used = images.filter(|((_, outcome), _)| **outcome != ImageOutcome::Unused);
+        for ((image, outcome), frames) in used {
+            let arch = image.arch.as_ref().map(|arch| arch.name.clone());
+            let key = (image.file_name().to_owned(), image.id.clone(), arch);
+            let new = || CountedImage { image: image.clone(), outcome: outcome.clone(), frames: 0 };
+            counted.images.entry(key).or_insert_with(new).frames += frames;
+        }
+        counted
+    }
+}
+
+/// What is said at the end.
+#[derive(Default)]
+pub(super) struct Summary {
+    reports: u64,
+    total: Counted,
+    gravest: Option<Kind>,
+}
+
+impl Summary {
+    pub(super) fn count(&mut self, counted: Counted) {
+        self.reports += 1;
+        let total = &mut self.total;
+        total.frames += counted.frames;
+        total.symbolicated += counted.symbolicated;
+        total.kept += counted.kept;
+        total.app_unresolved += counted.app_unresolved;
+        total.system_unresolved += counted.system_unresolved;
+        for (key, count) in counted.reasons {
+            *total.reasons.entry(key).or_default() += count;
+        }
+        for (key, image) in counted.images {
+            total.images.entry(key).or_insert(CountedImage { frames: 0, ..image.clone() }).frames +=
+                image.frames;
+        }
+        let damaged = total.images.values().filter_map(|image| kind(&image.outcome)).max();
+        self.gravest = self.gravest.max(damaged);
+        if counted.app_unresolved != 0 {
+            self.graver(Kind::NotFound);
+        }
+    }
+
+    pub(super) fn graver(&mut self, kind: Kind) {
+        self.gravest = self.gravest.max(Some(kind));
+    }
+
+    pub(super) fn gravest(&self) -> Option<Kind> {
+        self.gravest
+    }
+
+    /// Says on standard error how many frames are resolved, which images were found, and which are missing and what is near them.
+    pub(super) fn report(&self, indexes: &Indexes<'_>) {
+        if self.reports == 0 {
+            return;
+        }
+        let Counted { frames, symbolicated, kept, app_unresolved, system_unresolved, .. } = &self.total;
+        complain(&format!(
+            "{}: {symbolicated} of {} symbolicated, {kept} left as they were; not resolved: {app_unresolved} of the app, \
+             {system_unresolved} of the system",
+            counted(self.reports, "report"),
+            counted(*frames, "frame"),
+        ));
+        let found = self.total.images.values().filter(|image| image.outcome == ImageOutcome::Found);
+        say_each(found, |image| complain(&format!("found: {}", described(&image.image))));
+        say_each(self.total.reasons.iter(), |((image, reason), count)| {
+            let frames = counted(*count, "frame");
+            let image = text::printable(image.into());
+            complain(&format!("not resolved: {frames} in {image}: {}", text::printable(reason.into())));
+        });
+        self.report_missing(indexes);
+    }
+
+    fn report_missing(&self, indexes: &Indexes<'_>) {
+        let without = self.total.images.values().filter(|image| image.outcome != ImageOutcome::Found);
+        // Few have indexes of the system they run on; who has some is told what is wrong with them.
+        let is_expected = |image: &&CountedImage| {
+            let is_unknown =
+                matches!(image.outcome, ImageOutcome::NoId | ImageOutcome::Unanswered(Unanswered::Missing));
+            is_unknown && !image.image.is_app()
+        };
+        let (of_system, mut missing): (Vec<_>, Vec<_>) = without.partition(is_expected);
+        missing.sort_by_key(|image| Reverse(image.frames));
+        let (known, is_cut) = if missing.is_empty() { Default::default() } else { indexes.known() };
+        say_each(missing.into_iter(), |CountedImage { image, outcome, frames }| {
+            let reason = outcome.reason().unwrap_or_default();
+            let (frames, reason) = (counted(*frames, "frame"), text::printable(reason));
+            complain(&format!("{}: {}: {frames}: {reason}", outcome.status(), described(image)));
+            let near = known.iter().filter_map(|other| Some((near(image, other)?, other)));
+            let nearest: BTreeSet<_> = near.collect();
+            for (nearness, other) in nearest.into_iter().take(NEAREST) {
+                complain(&format!("  near: {}", described_near(nearness, other)));
+            }
+        });
+        if is_cut {
+            complain("only the first of many indexes were searched for what is near");
+        }
+        if !of_system.is_empty() {
+            let frames: u64 = of_system.iter().map(|image| image.frames).sum();
+            let images = counted(of_system.len() as u64, "image");
+            complain(&format!("no indexes of {images} of the system ({})", counted(frames, "frame")));
+        }
+    }
+}
+
+/// How many things of a kind are told one by one: thousands of reports may miss thousands of builds.
+const SAID: usize = 100;
+
+/// Calls `say` for the first of `things`, and says how many more there are.
+fn say_each<T>(mut things: impl Iterator<Item = T>, say: impl FnMut(T)) {
+    things.by_ref().take(SAID).for_each(say);
+    let more = things.count();
+    if more != 0 {
+        complain(&format!("... and {more} more"));
+    }
+}
+
+/// How many of the images near a missing one are named: a store may have every build of it.
+const NEAREST: usize = 3;
+
+fn described_near(nearness: Nearness, known: &KnownImage) -> String {
+    let how = match nearness {
+        Nearness::OtherArch => "the same id for another architecture",
+        Nearness::OtherBuild => "another build of that name",
+        Nearness::OtherBuildAndArch => "another build of that name for another architecture",
+    };
+    let KnownImage { name, arch, id } = known;
+    format!("{} {arch} {}: {how}", text::printable(name.into()), spelled(id))
+}
+
+/// `1 frame`, `2 frames`
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// How grave it is that an image could not be answered for.
+fn kind(outcome: &ImageOutcome) -> Option<Kind> {
+    match outcome {
+        ImageOutcome::Unanswered(Unanswered::Damaged(_)) => Some(Kind::Damaged),
+        ImageOutcome::Unanswered(Unanswered::Unsupported(_)) => Some(Kind::Unsupported),
+        ImageOutcome::Unanswered(Unanswered::Failed(_)) => Some(Kind::Other),
+        _ => None,
+    }
+}
+
+/// `MyApp arm64 6DCD4E9D-D3B1-3A0E-8DFF-6A5A4BE1B1B0 /private/var/.../MyApp`, as far as the report has it.
+fn described(image: &Image) -> String {
+    let arch = image.arch.as_ref().map_or("?", |arch| arch.name.as_str());
+    let id = image.id.as_ref().map_or_else(|| "without an id".to_owned(), spelled);
+    let described = format!("{} {arch} {id} {}", image.file_name(), image.path);
+    text::printable(described.trim_end().into()).into_owned()
+}

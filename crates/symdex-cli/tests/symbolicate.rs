@@ -1,0 +1,348 @@
+//! `symdex symbolicate` on the demo's crash: output, summary and exit codes.
+
+mod common;
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use common::{Finished, command, debug_file, folder, names_in, symbolicate, symdex, testdata};
+
+fn crash() -> PathBuf {
+    testdata().join("demo/demo.crash")
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).expect("readable")
+}
+
+/// The demo's crash, symbolicated with all of its debug files.
+fn demo(root: &Path, options: &[&str]) -> Finished {
+    symbolicate(root, &testdata().join("demo"), options, [crash()])
+}
+
+#[test]
+fn the_demos_crash_has_all_its_functions_and_all_else_as_it_was() {
+    let root = folder();
+    let done = demo(root.path(), &["--lines", "exact"]);
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    let expected = include_str!("../../../testdata/demo/demo.expected.tsv");
+    let mut compared = 0;
+    for row in expected.lines().filter(|row| !row.starts_with('#')) {
+        let [thread, frame, _, _, depth, name, file, line] =
+            row.split('\t').collect::<Vec<_>>().try_into().expect("eight columns");
+        let lines = stack(&done.out, thread);
+        let of_frame = lines.iter().filter(|line| line.split(' ').next() == Some(frame));
+        let text = of_frame.copied().nth(depth.parse().expect("a number")).expect(row);
+        let function = symdex::demangle(name.as_bytes());
+        let file = file.rsplit('/').next().unwrap_or_default();
+        let place = if line == "-" { String::new() } else { format!(" ({file}:{line})") };
+        assert!(text.contains(&*function) && text.contains(&place), "{row}\n{text}");
+        compared += 1;
+    }
+    assert!(compared > 40, "only {compared} functions");
+    // What is no frame, or one of the system, is there as it was.
+    let before = text(&crash());
+    let others = before.lines().filter(|line| !(line.contains("\t0x") && line.contains("Demo")));
+    let mut after = done.out.lines();
+    for line in others {
+        assert!(after.any(|other| other == line), "{line}");
+    }
+}
+
+/// The lines of frames of a thread.
+fn stack<'a>(report: &'a str, thread: &str) -> Vec<&'a str> {
+    let head = format!("Thread {thread}");
+    let is_head = |line: &&str| line.starts_with(&head) && !line.contains("name:") && line.contains(':');
+    let lines = report.lines().skip_while(|line| !is_head(line)).skip(1);
+    lines.take_while(|line| !line.is_empty()).collect()
+}
+
+#[test]
+fn a_second_time_the_debug_files_are_not_needed() {
+    let root = folder();
+    let first = demo(root.path(), &[]);
+    assert_eq!(names_in(&root.path().join("store")).len(), 3, "{}", first.err);
+    let store = root.path().join("store");
+    for option in ["--store", "--index"] {
+        let mut run = command();
+        run.arg("symbolicate").arg(crash()).arg(option).arg(&store);
+        if option == "--index" {
+            run.arg("--store").arg(root.path().join("none"));
+        }
+        let again = Finished::from(run.output().expect("ran"));
+        assert_eq!((again.code, &again.out, &again.err), (Some(0), &first.out, &first.err));
+    }
+    assert!(!root.path().join("none").exists());
+    let mut run = command();
+    run.arg("symbolicate").arg(crash()).arg("--store").arg(root.path().join("none"));
+    run.arg("--index").arg(store.join("4c4c444e55553144a1e5129c2dc95135.symdex"));
+    let one = Finished::from(run.output().expect("ran"));
+    assert_eq!(one.code, Some(3), "{}", one.err);
+    assert!(
+        one.err.contains("found: DemoPlain.dylib") && one.err.contains("missing: DemoKit"),
+        "{}",
+        one.err
+    );
+}
+
+#[test]
+fn only_what_a_report_needs_is_built() {
+    let root = folder();
+    let dsym = testdata().join("dsyms");
+    let done = symbolicate(root.path(), &dsym, &[], [crash()]);
+    assert_eq!(done.code, Some(3), "{}", done.err);
+    assert!(!root.path().join("store").exists());
+    assert_eq!(done.out, text(&crash()), "without indexes nothing changes");
+    let missing =
+        "symdex: missing: DemoKit arm64 4C4C4427-5555-3144-A19D-BD913BE790E0 /private/var/containers/";
+    assert!(done.err.contains(missing), "{}", done.err);
+    assert!(
+        done.err.contains("symdex: 1 report: 0 of 52 frames symbolicated, 7 left as they were;"),
+        "{}",
+        done.err
+    );
+}
+
+/// A binary's index knows functions alone; once its debug file is given, there are lines.
+#[test]
+fn an_index_of_symbols_alone_gives_way_to_debug_information() {
+    let root = folder();
+    let debug =
+        fs::read(testdata().join("demo/DemoApp.app.dSYM/Contents/Resources/DWARF/DemoApp")).expect("there");
+    let mut stripped = debug;
+    let section = stripped.windows(12).position(|name| name == b"__debug_info").expect("DWARF");
+    stripped[section..section + 12].copy_from_slice(b"__other_info");
+    // Binaries have a bit in their subtype that debug files lack.
+    stripped[11] |= 0x80;
+    let binary = root.path().join("DemoApp");
+    fs::write(&binary, stripped).expect("written");
+    let before = symbolicate(root.path(), &binary, &[], [crash()]);
+    let frame = |done: &Finished| done.out.lines().rfind(|line| line.starts_with("14 ")).map(str::to_owned);
+    let line = "14  DemoApp                       \t0x0000000104838230 engine::Renderer::visit(engine::Node const&, engine::Visitor&) + 116";
+    assert_eq!((before.code, frame(&before).as_deref()), (Some(3), Some(line)));
+    let both = root.path().join("both");
+    fs::create_dir_all(&both).expect("a folder");
+    fs::rename(&binary, both.join("DemoApp")).expect("moved");
+    let demo = testdata().join("demo/DemoApp.app.dSYM/Contents/Resources/DWARF/DemoApp");
+    fs::copy(demo, both.join("DemoApp.debug")).expect("copied");
+    let after = symbolicate(root.path(), &both, &[], [crash()]);
+    assert_eq!(frame(&after), Some(format!("{line} (Engine.cpp:31)")), "{}", after.err);
+}
+
+#[test]
+fn what_is_near_a_missing_image_is_named() {
+    let root = folder();
+    let other =
+        text(&crash()).replace("4c4c442755553144a19dbd913be790e0", "00000000111122223333444444444444");
+    let other = other.replace("DemoApp arm64 ", "DemoApp armv7 ");
+    let path = root.path().join("other.crash");
+    fs::write(&path, other).expect("written");
+    let done = symbolicate(root.path(), &testdata().join("demo"), &[], [path]);
+    assert_eq!(done.code, Some(3), "{}", done.err);
+    for line in [
+        "  near: DemoKit arm64 4C4C4427-5555-3144-A19D-BD913BE790E0: another build of that name\n",
+        "  near: DemoApp arm64 4C4C4479-5555-3144-A170-308419376AFA: the same id for another architecture\n",
+        "DemoApp armv7 4C4C4479-5555-3144-A170-308419376AFA",
+        "the index of this id is for arm64\n",
+        "found: DemoPlain.dylib arm64",
+    ] {
+        assert!(done.err.contains(line), "{line}: {}", done.err);
+    }
+}
+
+/// The report's base is where the kernel's code was loaded, not its header.
+#[test]
+fn offsets_from_text_exec_are_those_of_the_image() {
+    let root = folder();
+    let mut bytes = fs::read(debug_file("inline-dwarf4")).expect("there");
+    // A segment under the kernel's name, moved to 0x20 behind the header.
+    let segment = bytes.windows(16).position(|name| name == b"__LINKEDIT\0\0\0\0\0\0").expect("a segment");
+    bytes[segment..segment + 16].copy_from_slice(b"__TEXT_EXEC\0\0\0\0\0");
+    bytes[segment + 16..segment + 24].copy_from_slice(&0x1_0000_0020_u64.to_le_bytes());
+    let kernel = root.path().join("kernel");
+    fs::write(&kernel, bytes).expect("written");
+    let report = root.path().join("report.ips");
+    let of_image = |source: &str, base: u64| {
+        format!(
+            "{{\"bug_type\":\"309\"}}\n{{\"threads\":[{{\"frames\":[{{\"imageOffset\":992,\"imageIndex\":0}}]}}],\
+             \"usedImages\":[{{\"source\":\"{source}\",\"base\":{base},\"size\":4096,\"arch\":\"arm64e\",\
+             \"uuid\":\"4c4c4470-5555-3144-a1a2-2a1f1f7676f4\",\"name\":\"kernel\"}}]}}\n"
+        )
+    };
+    let store = root.path().join("store");
+    for (source, offset) in [("T", "0x400"), ("P", "0x3e0")] {
+        fs::write(&report, of_image(source, 0x7000_0000)).expect("written");
+        let done =
+            symbolicate(root.path(), &kernel, &["--addresses", "as-given", "--format", "json"], [&report]);
+        assert_eq!(done.code, Some(0), "{}", done.err);
+        let functions = &done.json()[0]["threads"][0]["frames"][0]["functions"];
+        let function = functions.as_array().and_then(|functions| functions.last()).expect("a function");
+        let id = "4c4c447055553144a1a22a1f1f7676f4";
+        let known = symdex([
+            "lookup".as_ref(),
+            store.as_os_str(),
+            "--id".as_ref(),
+            id.as_ref(),
+            offset.as_ref(),
+            "--json".as_ref(),
+        ]);
+        let known = &known.json()[0]["frames"];
+        let known = known.as_array().and_then(|frames| frames.last()).expect("a function");
+        let distance = format!("{:#x}", function["function_offset"].as_u64().expect("a distance"));
+        assert_eq!(
+            (&function["function"], &function["line"]),
+            (&known["function"], &known["line"]),
+            "{source}"
+        );
+        assert_eq!(known["function_offset"], distance, "{source}");
+    }
+}
+
+#[test]
+fn json_says_what_became_of_each_frame_and_image() {
+    let root = folder();
+    let done = demo(root.path(), &["--format", "json"]);
+    let [report] = &done.json()[..] else { panic!("{}", done.out) };
+    assert_eq!((report["format"].as_str(), done.code), (Some("apple-crash"), Some(0)));
+    assert_eq!(report["report"].as_str(), crash().to_str());
+    let statuses: Vec<_> =
+        report["images"].as_array().expect("images").iter().map(|i| i["status"].clone()).collect();
+    assert_eq!(statuses.iter().filter(|status| *status == "found").count(), 3);
+    let first = &report["threads"][0]["frames"][0];
+    assert_eq!(report["threads"][0]["crashed"], true);
+    assert_eq!(
+        (first["status"].as_str(), first["functions"][0]["inlined"].as_bool()),
+        (Some("symbolicated"), Some(true))
+    );
+    assert_eq!(first["functions"][2]["function_offset"], 36);
+    let of_system =
+        report["threads"][0]["frames"].as_array().and_then(|frames| frames.last()).expect("frames");
+    assert_eq!(
+        (of_system["status"].as_str(), of_system["reason"].as_str()),
+        (Some("missing"), Some("no index of it"))
+    );
+}
+
+#[test]
+fn several_reports_come_out_in_order_and_each_in_its_file() {
+    let root = folder();
+    let reports: Vec<PathBuf> = (0..20).map(|n| root.path().join(format!("{n:02}.crash"))).collect();
+    for (n, path) in reports.iter().enumerate() {
+        fs::write(path, text(&crash()).replace("4242", &n.to_string())).expect("written");
+    }
+    let one = demo(root.path(), &[]).out;
+    let expected: String = (0..20).map(|n| one.replace("4242", &n.to_string())).collect();
+    let dsym = testdata().join("demo");
+    let all = symbolicate(root.path(), &dsym, &[], &reports);
+    assert_eq!((all.code, all.out == expected), (Some(0), true), "{}", all.err);
+    assert!(all.err.starts_with("symdex: 20 reports: "), "{}", all.err);
+    let out = root.path().join("out");
+    let files = symbolicate(root.path(), &dsym, &["-o", out.to_str().expect("UTF-8")], &reports);
+    assert_eq!((files.code, files.out.as_str(), names_in(&out).len()), (Some(0), "", 20));
+    assert_eq!(text(&out.join("07.crash")), one.replace("4242", "7"));
+    let twice = symbolicate(
+        root.path(),
+        &dsym,
+        &["-o", out.to_str().expect("UTF-8")],
+        [&reports[0], &out.join("00.crash")],
+    );
+    assert_eq!(twice.code, Some(2));
+    assert!(twice.err.contains("another report of that name would be overwritten"), "{}", twice.err);
+    let single = root.path().join("single.crash");
+    let single_text = symbolicate(root.path(), &dsym, &["-o", single.to_str().expect("UTF-8")], [crash()]);
+    assert_eq!((single_text.code, text(&single)), (Some(0), one));
+}
+
+/// What is missing is told by how many frames miss it, and not without end.
+#[test]
+fn a_long_list_of_missing_images_is_cut() {
+    let root = folder();
+    let frame = |n: u64| format!("{n}   L{n}  {:#x} {:#x} + 16\n", (n << 16) + 16, n << 16);
+    let image =
+        |n: u64| format!("{:#x} - {:#x} L{n} arm64  <{n:032x}> /var/L{n}\n", n << 16, (n << 16) + 0xfff);
+    let [mut frames, images]: [String; 2] = [(1..=150).map(frame).collect(), (1..=150).map(image).collect()];
+    frames += &frame(120);
+    let report = root.path().join("many.crash");
+    fs::write(&report, format!("Thread 0:\n{frames}\nBinary Images:\n{images}")).expect("written");
+    let done = symbolicate(root.path(), &testdata().join("demo"), &[], [report]);
+    let missing: Vec<_> = done.err.lines().filter(|line| line.starts_with("symdex: missing: ")).collect();
+    assert_eq!((done.code, missing.len()), (Some(3), 100));
+    assert!(
+        missing[0].starts_with("symdex: missing: L120 ") && missing[0].contains(": 2 frames: "),
+        "{}",
+        missing[0]
+    );
+    assert!(done.err.contains("\nsymdex: ... and 50 more\n"), "{}", done.err);
+}
+
+#[test]
+fn standard_input_is_a_report() {
+    let root = folder();
+    let expected = demo(root.path(), &[]);
+    for arguments in [&[][..], &["-"]] {
+        let mut run = command();
+        run.arg("symbolicate").args(arguments).arg("--store").arg(root.path().join("store"));
+        let mut child =
+            run.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+        child.stdin.take().expect("a pipe").write_all(text(&crash()).as_bytes()).expect("read");
+        let done = Finished::from(child.wait_with_output().expect("ran"));
+        assert_eq!((done.code, done.out, done.err), (Some(0), expected.out.clone(), expected.err.clone()));
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_told_and_the_others_are_done() {
+    let root = folder();
+    let expected = demo(root.path(), &[]);
+    let path = |name: &str, text: &str| {
+        let path = root.path().join(name);
+        fs::write(&path, text).expect("written");
+        path
+    };
+    let dsym = testdata().join("demo");
+    let cases = [
+        (
+            path("cut.ips", "{\"bug_type\":\"309\"}\n{\"threads\":["),
+            4,
+            "malformed report: expected a JSON value",
+        ),
+        (path("jetsam.ips", "{\"bug_type\":\"298\"}\n{}"), 6, "an .ips of bug type \"298\""),
+        (path("readme.txt", "nothing"), 6, "not a crash report of a known format"),
+        (root.path().join("gone.crash"), 5, "cannot read"),
+    ];
+    for (path, code, message) in cases {
+        let done = symbolicate(root.path(), &dsym, &[], [&path, &crash()]);
+        assert_eq!((done.code, &done.out), (Some(code), &expected.out), "{}", done.err);
+        assert!(done.err.contains(message), "{}", done.err);
+    }
+    // A debug file that cannot be read is no reason to stop either.
+    let cache = path("dyld_shared_cache_arm64", "dyld_v1   arm64\0");
+    for (dsym, code, message) in [
+        (&cache, 6, "a dyld shared cache; make indexes of its images with `symdex build`"),
+        (&path("notes.txt", "nothing"), 6, "not a debug file"),
+        (&root.path().join("gone.dSYM"), 5, "gone.dSYM"),
+    ] {
+        let done = symbolicate(root.path(), dsym, &[], [crash()]);
+        assert_eq!((done.code, &done.out), (Some(code), &expected.out), "{}", done.err);
+        assert!(done.err.contains(message), "{}", done.err);
+    }
+    let usage = symbolicate(root.path(), &dsym, &["--lines", "none"], [crash()]);
+    assert_eq!(usage.code, Some(2));
+}
+
+#[test]
+fn damaged_indexes_are_told_from_missing_ones() {
+    let root = folder();
+    demo(root.path(), &[]);
+    let index = root.path().join("store/4c4c442755553144a19dbd913be790e0.symdex");
+    let mut bytes = fs::read(&index).expect("there");
+    bytes.truncate(100);
+    fs::write(&index, bytes).expect("written");
+    let done = demo(root.path(), &["--format", "json"]);
+    assert_eq!(done.code, Some(4), "{}", done.err);
+    assert!(done.err.contains("symdex: malformed: DemoKit arm64"), "{}", done.err);
+    let [report] = &done.json()[..] else { panic!("{}", done.out) };
+    assert_eq!(report["threads"][0]["frames"][0]["status"], "malformed");
+}

@@ -1,0 +1,37 @@
+//! Stacks that are one line of addresses: `(0x1ca4cd27c 0x1c96a79f8 ...)`, as exceptions have.
+
+use crate::format::Edit;
+use crate::symbolicate::Symbolicated;
+use crate::text::line_end;
+
+/// The line as lines of frames, if any of them is symbolicated; nothing to rewrite otherwise.
+pub(super) fn edits(symbolicated: &Symbolicated<'_, '_>, thread: usize) -> Vec<Edit> {
+    let report = symbolicated.report;
+    let frames = &report.threads[thread].frames;
+    if (0..frames.len()).all(|number| symbolicated.rewrite(thread, number).is_none()) {
+        return Vec::new();
+    }
+    let (Some(first), Some(last)) = (frames.first(), frames.last()) else { return Vec::new() };
+    // The parentheses around, then what lies between addresses, then the addresses.
+    let (open, close) = (first.site.start - 1..first.site.start, last.site.end..last.site.end + 1);
+    let end = line_end(report.text, close.end);
+    let mut edits: Vec<Edit> = [open, close].map(|span| Edit { span, text: Vec::new() }).into();
+    let between = frames.windows(2).map(|pair| pair[0].site.end..pair[1].site.start);
+    edits.extend(between.map(|span| Edit { span, text: end.into() }));
+    for (number, frame) in frames.iter().enumerate() {
+        let image = symbolicated.image_of(thread, number).and_then(|image| report.images.get(image));
+        let name = image.map_or("???", |image| image.name.as_str());
+        let load_address = image.map_or(0, |image| image.load_address);
+        let raw = format!("{load_address:#x} + {}", frame.address.wrapping_sub(load_address));
+        let head = format!("{number:<3} {:<30}\t{:#018x} ", symdex::printable(name.into()), frame.address);
+        let lines = match symbolicated.rewrite(thread, number) {
+            Some(rewrite) => {
+                rewrite.chain.iter().map(|called| super::answer(called, raw.as_bytes(), &rewrite)).collect()
+            }
+            None => vec![raw],
+        };
+        let lines: Vec<_> = lines.iter().map(|line| [head.as_bytes(), line.as_bytes()].concat()).collect();
+        edits.push(Edit { span: frame.site.clone(), text: lines.join(end) });
+    }
+    edits
+}

@@ -1,0 +1,342 @@
+//! The lines of Apple's text reports that mean something, one function for each kind.
+
+use symdex::{Arch, ImageId};
+
+use crate::report::{Image, Known, Span};
+use crate::text::{Cursor, lossy};
+
+/// `0   MyApp   0x0000000104a3c7d8 0x104a34000 + 34776`, places counted from the start of the report.
+pub(crate) struct FrameLine<'l> {
+    pub(crate) number: u64,
+    /// The image as the report calls it.
+    pub(crate) image: &'l [u8],
+    pub(crate) address: u64,
+    /// Where the image was loaded, if the line says so.
+    pub(crate) load_address: Option<u64>,
+    /// What stands behind the address.
+    pub(crate) answer: Span,
+    pub(crate) known: Known,
+    pub(crate) function: Option<Span>,
+    pub(crate) inlined: bool,
+}
+
+/// Names that stand for none.
+const NAMELESS: [&[u8]; 5] =
+    [b"<redacted>", b"???", b"(null)", b"_mh_execute_header", b"__mh_execute_header"];
+
+/// The frame in `line`, which begins at `start`; `None` for another kind of line.
+pub(super) fn frame(line: &[u8], start: usize) -> Option<FrameLine<'_>> {
+    let mut cursor = Cursor::new(line);
+    cursor.space();
+    let number = cursor.decimal()?;
+    cursor.space().then_some(())?;
+    let (image, address) = image_and_address(&mut cursor)?;
+    cursor.space().then_some(())?;
+    let answer = start + cursor.at()..start + line.len();
+    let answer_text = cursor.rest();
+    // `sample` has lines that begin alike: `... load address 0x1000 + 0xd68`.
+    if answer_text.is_empty() || answer_text.starts_with(b"+") {
+        return None;
+    }
+    let said = Said::of(answer_text, image);
+    let load_address = match said.distance {
+        Origin::LoadAddress(load_address) => Some(load_address),
+        Origin::Image(offset) => address.checked_sub(offset),
+        Origin::Function => None,
+    };
+    let function = said.function_len.map(|len| answer.start..answer.start + len);
+    let Said { known, inlined, .. } = said;
+    Some(FrameLine { number, image, address, load_address, answer, known, function, inlined })
+}
+
+/// `MyApp   0x0000000104a3c7d8`: the address is the first word after the name that begins with `0x`. Names may have spaces in them.
+fn image_and_address<'l>(cursor: &mut Cursor<'l>) -> Option<(&'l [u8], u64)> {
+    let from = cursor.rest();
+    let mut len = 0;
+    loop {
+        let mut word = *cursor;
+        match word.hexadecimal() {
+            Some(address) if len != 0 && matches!(word.rest().first(), Some(b' ' | b'\t')) => {
+                *cursor = word;
+                return Some((&from[..len], address));
+            }
+            // Two spaces end a name.
+            _ if len != 0 && !is_one_space(&from[len..], cursor.rest()) => return None,
+            _ => {}
+        }
+        cursor.word()?;
+        len = from.len() - cursor.rest().len();
+        cursor.space().then_some(())?;
+    }
+}
+
+/// Whether `from` and `rest`, which is its end, are a single space apart.
+fn is_one_space(from: &[u8], rest: &[u8]) -> bool {
+    from.len() == rest.len() + 1 && from.first() == Some(&b' ')
+}
+
+/// What a frame's line says behind the address.
+struct Said {
+    known: Known,
+    distance: Origin,
+    /// How long the function's name is, with which it begins.
+    function_len: Option<usize>,
+    inlined: bool,
+}
+
+/// What the number behind ` + ` counts from.
+enum Origin {
+    /// The image's load address, which stands before it.
+    LoadAddress(u64),
+    /// The image, by its name.
+    Image(u64),
+    Function,
+}
+
+impl Said {
+    fn of(answer: &[u8], image: &[u8]) -> Self {
+        let raw = |distance| Said { known: Known::Nothing, distance, function_len: None, inlined: false };
+        let mut cursor = Cursor::new(answer);
+        if let Some(load_address) = cursor.hexadecimal().filter(|_| cursor.take(b" + ").is_some())
+            && cursor.decimal().is_some()
+        {
+            let known = if cursor.rest().is_empty() { Known::Nothing } else { Known::Line };
+            return Said { known, ..raw(Origin::LoadAddress(load_address)) };
+        }
+        let mut cursor = Cursor::new(answer);
+        if cursor.take(image).and_then(|()| cursor.take(b" + ")).is_some()
+            && let Some(offset) = cursor.decimal().filter(|_| cursor.rest().is_empty())
+        {
+            return raw(Origin::Image(offset));
+        }
+        let (answer, inlined) = match answer.strip_suffix(b" [inlined]") {
+            Some(answer) => (answer, true),
+            None => (answer, false),
+        };
+        let function_len = function_len(answer);
+        let known = match &answer[..function_len] {
+            name if NAMELESS.contains(&name) => Known::Nothing,
+            _ if has_line(answer) => Known::Line,
+            _ => Known::Function,
+        };
+        let function_len = (known != Known::Nothing).then_some(function_len);
+        Said { known, distance: Origin::Function, function_len, inlined }
+    }
+}
+
+/// How much of `main + 36 (main.m:42)` or `main (in App) (main.m:42)` is the function's name.
+fn function_len(answer: &[u8]) -> usize {
+    let plus = memchr::memmem::rfind(answer, b" + ");
+    let is_distance = |at: &usize| answer.get(at + 3).is_some_and(u8::is_ascii_digit);
+    let in_image = || memchr::memmem::rfind(answer, b" (in ");
+    let place = || memchr::memmem::rfind(answer, b" (").filter(|_| has_line(answer));
+    plus.filter(is_distance).or_else(in_image).or_else(place).unwrap_or(answer.len())
+}
+
+/// Whether there is a line at the end: `(main.m:42)`, or in `leaks` `  main.m:42`.
+fn has_line(answer: &[u8]) -> bool {
+    let (answer, is_closed) = match answer.strip_suffix(b")") {
+        Some(answer) => (answer, true),
+        None => (answer, false),
+    };
+    let digits = answer.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let before = &answer[..answer.len() - digits];
+    let separator = if is_closed { " (" } else { "  " };
+    digits != 0 && before.ends_with(b":") && memchr::memmem::rfind(before, separator.as_bytes()).is_some()
+}
+
+/// Whether images are listed from here on.
+pub(super) fn is_images_header(line: &[u8]) -> bool {
+    line.trim_ascii() == b"Binary Images:"
+}
+
+/// `0x104a34000 - 0x104a3ffff +MyApp arm64  <6dcd4e9dd3b13a0e8dff6a5a4be1b1b0> /private/var/.../MyApp`
+pub(super) fn image(line: &[u8]) -> Option<Image> {
+    let mut cursor = Cursor::new(line);
+    cursor.space();
+    let load_address = cursor.hexadecimal()?;
+    cursor.space();
+    cursor.take(b"-")?;
+    cursor.space();
+    // The end is that of the last byte; some reports have none.
+    let last = cursor.hexadecimal();
+    let size =
+        last.and_then(|last| last.checked_sub(load_address)).map(|distance| distance.saturating_add(1));
+    if last.is_none() {
+        cursor.word()?;
+    }
+    cursor.space().then_some(())?;
+    // Apple marks what is not its own, which on macOS and in simulators is not only the app.
+    let _ = cursor.take(b"+");
+    let rest = cursor.rest();
+    let (named, id, path) = split_at_id(rest).unwrap_or_else(|| split_at_path(rest));
+    let (name, arch) = name_and_arch(named.trim_ascii());
+    let path = lossy(path.trim_ascii());
+    let base = crate::report::Base::Image;
+    Some(Image { name: lossy(name), path, arch, id, load_address, size, base })
+}
+
+/// What stands before, in and behind `<6dcd4e9d...>`. A name may have such brackets too.
+fn split_at_id(rest: &[u8]) -> Option<(&[u8], Option<ImageId>, &[u8])> {
+    memchr::memchr_iter(b'<', rest).find_map(|open| {
+        let close = open + memchr::memchr(b'>', rest.get(open..open + 80).unwrap_or(&rest[open..]))?;
+        let id = std::str::from_utf8(&rest[open + 1..close]).ok()?.parse().ok()?;
+        Some((&rest[..open], Some(id), &rest[close + 1..]))
+    })
+}
+
+fn split_at_path(rest: &[u8]) -> (&[u8], Option<ImageId>, &[u8]) {
+    let (named, path) = rest.split_at(memchr::memmem::find(rest, b" /").unwrap_or(rest.len()));
+    (named, None, path)
+}
+
+/// `MyApp arm64`, or on macOS `com.company.MyApp (1.0 - 12)`.
+fn name_and_arch(named: &[u8]) -> (&[u8], Option<Arch>) {
+    if named.ends_with(b")")
+        && let Some(open) = memchr::memmem::rfind(named, b" (")
+    {
+        return (&named[..open], None);
+    }
+    let last = memchr::memrchr(b' ', named).map(|space| (&named[..space], &named[space + 1..]));
+    let arch = last.and_then(|(name, arch)| Some((name, Arch::from_name(std::str::from_utf8(arch).ok()?)?)));
+    match arch {
+        Some((name, arch)) => (name.trim_ascii(), Some(arch)),
+        None => (named, None),
+    }
+}
+
+/// The architecture that ` ARM-64 (Native)` stands for.
+pub(super) fn code_type(text: &[u8]) -> Option<Arch> {
+    let name = match text.trim_ascii().split(|byte| *byte == b' ').next()? {
+        b"ARM-64" => "arm64",
+        b"ARM" => "armv7",
+        b"X86-64" => "x86_64",
+        b"X86" => "i386",
+        other => std::str::from_utf8(other).ok()?,
+    };
+    Arch::from_name(name)
+}
+
+/// What the stack behind `line` is called: `Thread 0 Crashed`, `Last Exception Backtrace`; `None` for another kind of line.
+pub(super) fn stack_name(line: &[u8]) -> Option<String> {
+    let line = line.trim_ascii();
+    let is_thread = line.strip_prefix(b"Thread ").is_some_and(|rest| {
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        // `Thread 0 name:` and `Thread 0 crashed with ARM Thread State` are others.
+        let behind = &rest[digits..];
+        digits != 0 && (behind.starts_with(b":") || behind.starts_with(b" Crashed:"))
+    });
+    let is_backtrace = line.ends_with(b":")
+        && (memchr::memmem::find(line, b"Backtrace").is_some() || line.starts_with(b"STACK OF "));
+    if !is_thread && !is_backtrace {
+        return None;
+    }
+    let end = memchr::memchr(b':', line).unwrap_or(line.len());
+    Some(lossy(&line[..end]))
+}
+
+/// The addresses, with their places, of `(0x1ca4cd27c 0x1c96a79f8 ...)`.
+pub(super) fn bare_addresses(line: &[u8], start: usize) -> Option<Vec<(u64, Span)>> {
+    let mut cursor = Cursor::new(line);
+    cursor.take(b"(0x").map(|()| cursor = Cursor::new(line))?;
+    cursor.take(b"(")?;
+    let mut addresses = Vec::new();
+    loop {
+        let from = cursor.at();
+        let address = cursor.hexadecimal()?;
+        addresses.push((address, start + from..start + cursor.at()));
+        if cursor.take(b")").is_some() {
+            return Some(addresses);
+        }
+        cursor.space().then_some(())?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(line: &str) -> (Known, Option<&str>, Option<u64>, bool) {
+        let frame = frame(line.as_bytes(), 0).unwrap_or_else(|| panic!("no frame: {line}"));
+        (frame.known, frame.function.map(|span| &line[span]), frame.load_address, frame.inlined)
+    }
+
+    #[test]
+    fn frames_tell_how_much_is_known() {
+        let head = "12  My App  \t0x0000000104a3c7d8 ";
+        let cases = [
+            ("0x104a34000 + 34776", (Known::Nothing, None, Some(0x104a34000), false)),
+            ("My App + 34776", (Known::Nothing, None, Some(0x104a34000), false)),
+            ("<redacted> + 12", (Known::Nothing, None, None, false)),
+            ("-[A b:] + 24", (Known::Function, Some("-[A b:]"), None, false)),
+            ("-[A b:] + 24 (A.m:42)", (Known::Line, Some("-[A b:]"), None, false)),
+            ("-[A b:] (in My App) (A.m:42)", (Known::Line, Some("-[A b:]"), None, false)),
+            ("-[A b:] (A.m:42) [inlined]", (Known::Line, Some("-[A b:]"), None, true)),
+            ("f(int) + 24 [inlined]", (Known::Function, Some("f(int)"), None, true)),
+            ("main + 36  main.m:42", (Known::Line, Some("main"), None, false)),
+            ("static A.+ infix(_:) + 8", (Known::Function, Some("static A.+ infix(_:)"), None, false)),
+            ("start", (Known::Function, Some("start"), None, false)),
+        ];
+        for (tail, expected) in cases {
+            assert_eq!(said(&format!("{head}{tail}")), expected, "{tail}");
+        }
+        let line = format!("{head}start");
+        let frame = frame(line.as_bytes(), 100).expect("a frame");
+        assert_eq!((frame.number, frame.image, frame.address), (12, &b"My App"[..], 0x1_04a3_c7d8));
+        assert_eq!(frame.answer, 100 + head.len()..100 + line.len());
+    }
+
+    #[test]
+    fn other_lines_are_no_frames() {
+        for line in [
+            "",
+            "0",
+            "0   MyApp",
+            "0   MyApp  0x10",
+            "0   MyApp  0x10 ",
+            "  rip: 0x00000001003dade1  rfl: 0x0000000000010206",
+            "2761 ???  (in App)  load address 0x101671000 + 0xd68  [0x101671d68]",
+            "1 (32 bytes) ROOT LEAK: <LeakySwiftObject 0x600001431a40> [32]",
+            "0x102bc4000 - 0x102bcbfff iOSCrashingTest arm64  <ecc0>",
+        ] {
+            assert!(frame(line.as_bytes(), 0).is_none(), "{line}");
+        }
+    }
+
+    #[test]
+    fn images_have_names_with_spaces_ids_with_dashes_and_versions() {
+        let read = |line: &str| image(line.as_bytes()).expect("an image");
+        let ios = read(
+            "0x104a34000 - 0x104a3ffff +My App arm64e  <6DCD4E9DD3B13A0E8DFF6A5A4BE1B1B0> /var/My App.app/My App",
+        );
+        assert_eq!((ios.name.as_str(), ios.path.as_str()), ("My App", "/var/My App.app/My App"));
+        assert_eq!(ios.arch.map(|arch| arch.name).as_deref(), Some("arm64e"));
+        assert_eq!((ios.load_address, ios.size), (0x1_04a3_4000, Some(0xc000)));
+        assert_eq!(ios.id.map(|id| id.to_string()).as_deref(), Some("6dcd4e9dd3b13a0e8dff6a5a4be1b1b0"));
+        let macos = read(
+            "       0x1062c9000 -        0x1062ccfff jp.mahdi.AnotherTarget (1.0) <9a36cf20-3655-3df2-b1e9-466c5cb0c9cc> /Users/*/A",
+        );
+        assert_eq!(
+            (macos.name.as_str(), macos.file_name(), &macos.arch),
+            ("jp.mahdi.AnotherTarget", "A", &None)
+        );
+        let without_id = read("0x1000 - 0x1fff dyld /usr/lib/dyld");
+        assert_eq!(
+            (without_id.name.as_str(), without_id.id, without_id.path.as_str()),
+            ("dyld", None, "/usr/lib/dyld")
+        );
+        assert!(image(b"0x1000").is_none() && image(b"__TEXT  0x1000 - 0x2000 [ 4K]").is_none());
+    }
+
+    #[test]
+    fn stacks_have_names() {
+        let name = |line: &str| stack_name(line.as_bytes());
+        assert_eq!(name("Thread 0 Crashed:").as_deref(), Some("Thread 0 Crashed"));
+        assert_eq!(name("Thread 3:: Dispatch queue: x").as_deref(), Some("Thread 3"));
+        assert_eq!(name("Last Exception Backtrace:").as_deref(), Some("Last Exception Backtrace"));
+        assert_eq!(name("Thread 0 name:  Dispatch queue"), None);
+        assert_eq!(name("Thread 0 crashed with ARM Thread State (64-bit):"), None);
+        assert_eq!(bare_addresses(b"(0x10 0x2f)", 5), Some(vec![(0x10, 6..10), (0x2f, 11..15)]));
+        assert_eq!(bare_addresses(b"(0x10 0x2f", 0), None);
+    }
+}

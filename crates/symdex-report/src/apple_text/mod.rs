@@ -1,0 +1,90 @@
+//! Apple's `.crash` reports, and others that have their frames as these do: `leaks`, and what Xcode and Console print.
+//!
+//! A frame is a line, `0   MyApp   0x0000000104a3c7d8 0x104a34000 + 34776`; its answer is put behind the address. Lines that follow each
+//! other are a stack. Images are listed behind the stacks. Lines of any other kind, a JSON header included, stay as they are.
+
+mod bare;
+mod lines;
+mod reader;
+
+use crate::error::Error;
+use crate::format::{Edit, Format};
+use crate::report::{Frame, Parsed, Span};
+use crate::symbolicate::{Called, Rewrite, Symbolicated};
+use crate::text::{line_end, lines, lossy};
+use reader::Reader;
+
+/// Apple's text format.
+pub(crate) struct AppleText;
+
+/// The frame in a line by itself; `None` for another kind of line.
+pub(crate) fn frame(line: &[u8]) -> Option<lines::FrameLine<'_>> {
+    lines::frame(line, 0)
+}
+
+impl Format for AppleText {
+    fn name(&self) -> &'static str {
+        "apple-crash"
+    }
+
+    fn recognises(&self, text: &[u8]) -> bool {
+        lines(text)
+            .any(|(span, line)| lines::is_images_header(line) || lines::frame(line, span.start).is_some())
+    }
+
+    fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
+        let mut reader = Reader::default();
+        for (span, line) in lines(text) {
+            reader.line(line, span);
+        }
+        Ok(reader.finish())
+    }
+
+    fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
+        let threads = 0..symbolicated.report.threads.len();
+        threads.flat_map(|thread| stack_edits(symbolicated, thread)).collect()
+    }
+}
+
+/// What is to be rewritten of one stack.
+fn stack_edits(symbolicated: &Symbolicated<'_, '_>, thread: usize) -> Vec<Edit> {
+    let report = symbolicated.report;
+    let frames = &report.threads[thread].frames;
+    if frames.first().is_some_and(|frame| report.at(&frame.site).starts_with(b"0x")) {
+        return bare::edits(symbolicated, thread);
+    }
+    let edit = |(number, frame): (usize, &Frame)| {
+        let rewrite = symbolicated.rewrite(thread, number)?;
+        Some(Edit { span: frame.site.clone(), text: written(report.text, &frame.site, &rewrite)? })
+    };
+    frames.iter().enumerate().filter_map(edit).collect()
+}
+
+/// The lines for a frame whose line is at `site`: all of them with the number, image and address that the one had.
+pub(crate) fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option<Vec<u8>> {
+    let line = text.get(site.clone())?;
+    let parts = lines::frame(line, 0)?;
+    let (head, tail) = line.split_at_checked(parts.answer.start)?;
+    let lines = rewrite.chain.iter().map(|called| [head, answer(called, tail, rewrite).as_bytes()].concat());
+    Some(lines.collect::<Vec<_>>().join(line_end(text, site.end)))
+}
+
+/// `-[A b:] + 24 (A.m:42)`, ` [inlined]` behind it. `tail` is what stands there now, and stands for a function without a name.
+fn answer(called: &Called, tail: &[u8], rewrite: &Rewrite<'_>) -> String {
+    let mut out = match &called.function {
+        Some(function) => symdex::printable(function.into()).into_owned(),
+        None => lossy(tail),
+    };
+    if let Some(offset) = rewrite.function_offset(called).filter(|_| called.function.is_some()) {
+        out += &format!(" + {offset}");
+    }
+    out += &place(called).unwrap_or_default();
+    out += if called.inlined { " [inlined]" } else { "" };
+    out
+}
+
+/// ` (A.m:42)`
+fn place(called: &Called) -> Option<String> {
+    let line = called.line?;
+    Some(format!(" ({}:{line})", symdex::printable(called.file_name().into())))
+}

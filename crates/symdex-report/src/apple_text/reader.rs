@@ -1,0 +1,129 @@
+//! From lines to stacks and images.
+
+use rustc_hash::FxHashMap;
+use symdex::Arch;
+
+use super::lines::{self, FrameLine};
+use crate::report::{AddressKind, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
+use crate::text::lossy;
+
+/// What has been read so far.
+#[derive(Default)]
+pub(super) struct Reader<'t> {
+    parsed: Parsed,
+    /// The frames of lines that follow each other, up to here, and the numbers of the first and the last of them.
+    stack: Vec<Frame>,
+    numbers: (u64, u64),
+    /// What the next stack is called.
+    name: String,
+    /// Where frames say that their image was loaded, and how they call it, in the order of the frames that say so.
+    loads: Vec<Load<'t>>,
+    /// The architecture that the report as a whole is of.
+    arch: Option<Arch>,
+    is_in_images: bool,
+}
+
+struct Load<'t> {
+    thread: usize,
+    frame: usize,
+    load_address: u64,
+    image: &'t [u8],
+}
+
+impl<'t> Reader<'t> {
+    /// Reads the next line, which lies at `span`.
+    pub(super) fn line(&mut self, line: &'t [u8], span: Span) {
+        if let Some(frame) = lines::frame(line, span.start) {
+            self.push(frame, span);
+            return;
+        }
+        self.end_stack();
+        if lines::is_images_header(line) {
+            self.is_in_images = true;
+        } else if let Some(image) = lines::image(line).filter(|_| self.is_in_images) {
+            if self.parsed.images.len() < MAX_IMAGES {
+                self.parsed.images.push(image);
+            }
+        } else if let Some(name) = lines::stack_name(line) {
+            self.name = name;
+        } else if let Some(arch) = line.strip_prefix(b"Code Type:").and_then(lines::code_type) {
+            self.arch = Some(arch);
+        } else if let Some(addresses) = lines::bare_addresses(line, span.start) {
+            self.bare_stack(addresses);
+        }
+    }
+
+    /// The images and stacks, frames with their images.
+    pub(super) fn finish(mut self) -> Parsed {
+        self.end_stack();
+        let Self { mut parsed, loads, arch, .. } = self;
+        parsed.images.iter_mut().for_each(|image| image.arch = image.arch.take().or_else(|| arch.clone()));
+        let mut loaded = FxHashMap::default();
+        for (number, image) in parsed.images.iter().enumerate() {
+            loaded.entry(image.load_address).or_insert(number);
+        }
+        for Load { thread, frame, load_address, image } in loads {
+            let number = *loaded.entry(load_address).or_insert_with(|| {
+                // A report that was cut has frames of images that it does not list.
+                parsed.images.push(Image {
+                    name: lossy(image),
+                    load_address,
+                    arch: arch.clone(),
+                    ..Image::default()
+                });
+                parsed.images.len() - 1
+            });
+            parsed.threads[thread].frames[frame].image = Some(number);
+        }
+        parsed
+    }
+
+    fn push(&mut self, line: FrameLine<'t>, site: Span) {
+        let FrameLine { number, image, address, load_address, known, function, inlined, .. } = line;
+        self.numbers = (if self.stack.is_empty() { number } else { self.numbers.0 }, number);
+        if let Some(load_address) = load_address.filter(|_| image != b"???") {
+            let (thread, frame) = (self.parsed.threads.len(), self.stack.len());
+            self.loads.push(Load { thread, frame, load_address, image });
+        }
+        let kind = AddressKind::ReturnAddress;
+        self.stack.push(Frame { address, image: None, kind, site, known, function, inlined });
+    }
+
+    /// Makes a thread of the frames so far.
+    fn end_stack(&mut self) {
+        let mut frames = std::mem::take(&mut self.stack);
+        if frames.is_empty() {
+            return;
+        }
+        let name = std::mem::take(&mut self.name);
+        let (first, last) = self.numbers;
+        // `leaks` counts down: from the outermost frame to the one that called malloc.
+        if first > last {
+            frames.reverse();
+            let thread = self.parsed.threads.len();
+            let of_stack = self.loads.iter_mut().rev().take_while(|load| load.thread == thread);
+            of_stack.for_each(|load| load.frame = frames.len() - 1 - load.frame);
+        // What an exception was thrown from has return addresses alone.
+        } else if first == 0 && !name.contains("Backtrace") {
+            frames[0].kind = AddressKind::ProgramCounter;
+        }
+        let crashed = name.contains("Crashed");
+        self.parsed.threads.push(Thread { name, crashed, frames });
+    }
+
+    /// A stack of nothing but addresses, all of them return addresses: an exception's.
+    fn bare_stack(&mut self, addresses: Vec<(u64, Span)>) {
+        let frame = |(address, site)| Frame {
+            address,
+            image: None,
+            kind: AddressKind::ReturnAddress,
+            site,
+            known: Known::Nothing,
+            function: None,
+            inlined: false,
+        };
+        let frames = addresses.into_iter().map(frame).collect();
+        let name = std::mem::take(&mut self.name);
+        self.parsed.threads.push(Thread { name, crashed: false, frames });
+    }
+}

@@ -1,0 +1,156 @@
+//! Apple's `.ips` reports: a header in JSON on the first line, then the report as one JSON object (bug type 309 and its like). With a text
+//! report behind the header (109) they are [`crate::apple_text`]'s.
+
+mod backtraces;
+
+use serde_json::json;
+use symdex::Arch;
+
+use crate::error::Error;
+use crate::format::{Edit, Format, frame_edits};
+use crate::json::{Json, Value};
+use crate::json_edit::{Member, object_like, with_members};
+use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
+use crate::symbolicate::{Called, Rewrite, Symbolicated};
+use crate::text::start_of_object;
+
+/// Apple's JSON format.
+pub(crate) struct Ips;
+
+impl Format for Ips {
+    fn name(&self) -> &'static str {
+        "apple-ips"
+    }
+
+    fn recognises(&self, text: &[u8]) -> bool {
+        let Some(start) = start_of_object(text) else { return false };
+        let text = text[start..].trim_ascii_start();
+        let (first, rest) = text.split_at(memchr::memchr(b'\n', text).unwrap_or(text.len()));
+        let has = |bytes: &[u8], key: &str| memchr::memmem::find(bytes, key.as_bytes()).is_some();
+        // The header may be missing, as where the object was copied out of something.
+        has(first, "\"bug_type\"") && start_of_object(rest).is_some() || has(text, "\"usedImages\"")
+    }
+
+    fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
+        let header = Json::parse(text, start_of_object(text).unwrap_or_default())?;
+        let body = match header.root().get("usedImages") {
+            Some(_) => header,
+            None => {
+                let body = Json::parse(text, header.end())?;
+                check_kind(header.root(), body.root())?;
+                body
+            }
+        };
+        let body = body.root();
+        let images = body.get("usedImages").into_iter().flat_map(Value::elements);
+        let images: Vec<_> = images.take(MAX_IMAGES).map(image).collect();
+        let faulting = body.get("faultingThread").and_then(Value::number);
+        let threads = body.get("threads").into_iter().flat_map(Value::elements);
+        let stack = |(number, thread)| stack(thread, number, faulting, &images);
+        let mut threads: Vec<_> = threads.enumerate().filter_map(stack).collect();
+        if let Some(exception) = body.get("lastExceptionBacktrace") {
+            let kind = AddressKind::ReturnAddress;
+            let frames = exception.elements().filter_map(|object| frame(object, kind, &images)).collect();
+            threads.push(Thread { name: "Last Exception Backtrace".to_owned(), crashed: false, frames });
+        }
+        let backtraces = body.get("asiBacktraces").into_iter().flat_map(Value::elements).enumerate();
+        threads.extend(backtraces.map(|(number, string)| backtraces::stack(string, number)));
+        Ok(Parsed { images, threads })
+    }
+
+    fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
+        frame_edits(symbolicated, written)
+    }
+}
+
+/// Fails for what has no stacks: other kinds of report have headers like these.
+fn check_kind(header: Value<'_>, body: Value<'_>) -> Result<(), Error> {
+    if body.get("usedImages").is_some() && body.get("threads").is_some() {
+        return Ok(());
+    }
+    let kind = header.get("bug_type").and_then(Value::text).unwrap_or_default();
+    let what = format!(
+        "an .ips of bug type {kind:?} without threads and images; expected a crash report (309 or 109)"
+    );
+    Err(Error::Unsupported { what })
+}
+
+fn image(object: Value<'_>) -> Image {
+    let text = |key: &str| object.get(key).and_then(Value::text).unwrap_or_default().into_owned();
+    let number = |key: &str| object.get(key).and_then(Value::number);
+    let path = text("path");
+    let name = match text("name") {
+        name if name.is_empty() => path.rsplit('/').next().unwrap_or_default().to_owned(),
+        name => name,
+    };
+    let base = match text("source").as_str() {
+        "A" => Base::Absolute,
+        "T" => Base::TextExec,
+        _ => Base::Image,
+    };
+    // What stands for addresses in no image has an id of zeros.
+    let id = text("uuid").parse().ok().filter(|_| base != Base::Absolute);
+    let load_address = number("base").unwrap_or_default();
+    let arch = Arch::from_name(&text("arch"));
+    Image { name, path, arch, id, load_address, size: number("size"), base }
+}
+
+fn stack(thread: Value<'_>, number: usize, faulting: Option<u64>, images: &[Image]) -> Option<Thread> {
+    let crashed = thread.get("triggered").is_some_and(Value::is_true) || faulting == Some(number as u64);
+    let frames = thread.get("frames")?.elements().enumerate();
+    let kind = |depth| if depth == 0 { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
+    let frames = frames.filter_map(|(depth, object)| frame(object, kind(depth), images)).collect();
+    Some(Thread { name: format!("Thread {number}"), crashed, frames })
+}
+
+fn frame(object: Value<'_>, kind: AddressKind, images: &[Image]) -> Option<Frame> {
+    let number = |key: &str| object.get(key).and_then(Value::number);
+    let image = number("imageIndex").and_then(|index| usize::try_from(index).ok());
+    let base = image.and_then(|index| images.get(index)).map_or(0, |image| image.load_address);
+    let address = base.wrapping_add(number("imageOffset")?);
+    let symbol = object.get("symbol").filter(|symbol| !matches!(symbol.unescaped(), b"" | b"<redacted>"));
+    let known = match symbol {
+        Some(_) if object.get("sourceFile").is_some() || object.get("sourceLine").is_some() => Known::Line,
+        Some(_) => Known::Function,
+        None => Known::Nothing,
+    };
+    let function = symbol.map(|symbol| symbol.span().start + 1..symbol.span().end.saturating_sub(1));
+    let inlined = object.get("inline").is_some_and(Value::is_true);
+    Some(Frame { address, image, kind, site: object.span(), known, function, inlined })
+}
+
+/// The frame's object with its answer, objects for the functions inlined into it before it; or the line it is.
+fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option<Vec<u8>> {
+    if text.get(site.start) != Some(&b'{') {
+        return backtraces::written(text, site, rewrite);
+    }
+    let json = Json::parse(text, site.start).ok()?;
+    let object = json.root();
+    let (concrete, inlined) = rewrite.chain.split_last()?;
+    let space = text[..site.start].iter().rev().take_while(|byte| byte.is_ascii_whitespace()).count();
+    let space = &text[site.start - space..site.start];
+    let mut out = Vec::new();
+    for called in inlined {
+        let place = ["imageOffset", "imageIndex"].into_iter();
+        let place = place.filter_map(|key| Some((key, json!(object.get(key)?.number()?))));
+        let members: Vec<Member<'_>> =
+            [("inline", json!(true))].into_iter().chain(place).chain(answer(called, rewrite)).collect();
+        out.extend(object_like(text, object, &members));
+        out.push(b',');
+        out.extend_from_slice(space);
+    }
+    out.extend(with_members(text, object, &answer(concrete, rewrite)));
+    Some(out)
+}
+
+/// What the report says of a function. Code that the compiler made up has a file and no line.
+fn answer(called: &Called, rewrite: &Rewrite<'_>) -> Vec<Member<'static>> {
+    let line = called.line.filter(|line| *line != 0);
+    let members = [
+        ("symbol", called.function.as_ref().map(|function| json!(function))),
+        ("symbolLocation", rewrite.function_offset(called).map(|offset| json!(offset))),
+        ("sourceFile", called.line.map(|_| json!(called.file_name()))),
+        ("sourceLine", line.map(|line| json!(line))),
+    ];
+    members.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+}

@@ -1,0 +1,316 @@
+//! JSON with the place of every value: reports are changed where frames are, and stay as they are everywhere else.
+//!
+//! A document becomes one flat list of nodes, without recursion: nesting costs nothing but the list. Scalars are told by how they
+//! begin, and only looked at closely when they are asked for. A node takes 12 bytes, and there is at most one for two bytes of text.
+
+use std::borrow::Cow;
+
+use crate::error::Error;
+use crate::report::Span;
+
+/// A document over its text.
+pub(crate) struct Json<'t> {
+    text: &'t [u8],
+    nodes: Vec<Node>,
+    /// Where the document ends.
+    end: usize,
+}
+
+/// A value: where it lies, and which node comes behind it and what is in it. The members of an object are key, value, key, value.
+struct Node {
+    start: u32,
+    end: u32,
+    next: u32,
+}
+
+/// A value in a document.
+#[derive(Clone, Copy)]
+pub(crate) struct Value<'j> {
+    json: &'j Json<'j>,
+    node: usize,
+}
+
+impl<'t> Json<'t> {
+    /// The first document in `text` that begins at `start` or behind white space there. What lies behind it is not looked at.
+    pub(crate) fn parse(text: &'t [u8], start: usize) -> Result<Self, Error> {
+        let mut parser = Parser { text, at: start, nodes: Vec::new(), open: Vec::new() };
+        parser.run()?;
+        Ok(Self { text, nodes: parser.nodes, end: parser.at })
+    }
+
+    /// Where it ends, in bytes from the start of the text.
+    pub(crate) fn end(&self) -> usize {
+        self.end
+    }
+
+    pub(crate) fn root(&self) -> Value<'_> {
+        Value { json: self, node: 0 }
+    }
+}
+
+impl<'j> Value<'j> {
+    /// Where it lies in the text.
+    pub(crate) fn span(self) -> Span {
+        let node = &self.json.nodes[self.node];
+        node.start as usize..node.end as usize
+    }
+
+    /// Its bytes.
+    pub(crate) fn bytes(self) -> &'j [u8] {
+        self.json.text.get(self.span()).unwrap_or_default()
+    }
+
+    /// The members of an object, in its order; nothing for any other value.
+    pub(crate) fn members(self) -> impl Iterator<Item = (Value<'j>, Value<'j>)> + use<'j> {
+        let mut children = self.children(b'{');
+        std::iter::from_fn(move || Some((children.next()?, children.next()?)))
+    }
+
+    /// The elements of an array; nothing for any other value.
+    pub(crate) fn elements(self) -> impl Iterator<Item = Value<'j>> + use<'j> {
+        self.children(b'[')
+    }
+
+    /// The member `key` of an object, the last of several; keys that are spelled with escapes are not found.
+    pub(crate) fn get(self, key: &str) -> Option<Value<'j>> {
+        let is_it = |name: &Value<'_>| name.unescaped() == key.as_bytes();
+        self.members().filter(|(name, _)| is_it(name)).last().map(|(_, value)| value)
+    }
+
+    /// A string's text; `None` for any other value, or one that is not well formed.
+    pub(crate) fn text(self) -> Option<Cow<'j, str>> {
+        if self.bytes().first() != Some(&b'"') {
+            return None;
+        }
+        let inner = self.unescaped();
+        match std::str::from_utf8(inner) {
+            Ok(text) if !text.contains('\\') => Some(Cow::Borrowed(text)),
+            _ => serde_json::from_slice(self.bytes()).ok().map(Cow::Owned),
+        }
+    }
+
+    /// An integer that is not negative, written in decimal; `None` for any other value.
+    pub(crate) fn number(self) -> Option<u64> {
+        std::str::from_utf8(self.bytes()).ok()?.parse().ok().filter(|_| self.bytes()[0] != b'+')
+    }
+
+    pub(crate) fn is_true(self) -> bool {
+        self.bytes() == b"true"
+    }
+
+    /// What lies between a string's quotes, as it is written.
+    pub(crate) fn unescaped(self) -> &'j [u8] {
+        let bytes = self.bytes();
+        bytes.get(1..bytes.len().saturating_sub(1)).unwrap_or_default()
+    }
+
+    fn children(self, opening: u8) -> impl Iterator<Item = Value<'j>> + use<'j> {
+        let Value { json, node } = self;
+        let is_right = json.text.get(self.span().start) == Some(&opening);
+        let mut at = node + 1;
+        let end = if is_right { json.nodes[node].next as usize } else { at };
+        std::iter::from_fn(move || {
+            let child = (at < end).then_some(Value { json, node: at })?;
+            at = json.nodes[at].next as usize;
+            Some(child)
+        })
+    }
+}
+
+struct Parser<'t> {
+    text: &'t [u8],
+    at: usize,
+    nodes: Vec<Node>,
+    /// The nodes of the objects and arrays that are not closed yet.
+    open: Vec<u32>,
+}
+
+/// How deep objects and arrays may lie in each other. Reports have call trees, two levels for each call; what is deeper is none.
+const MAX_DEPTH: usize = 100_000;
+
+/// Places in a report fit 32 bits: longer ones are not read.
+fn place(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
+}
+
+impl Parser<'_> {
+    fn run(&mut self) -> Result<(), Error> {
+        loop {
+            // A value is due: behind an opening bracket, a comma, a colon, or at the start.
+            self.skip_space();
+            let node = place(self.nodes.len());
+            let start = place(self.at);
+            match self.peek() {
+                Some(b'{' | b'[') => {
+                    if self.open.len() == MAX_DEPTH {
+                        return Err(self.malformed("objects and arrays nested too deep"));
+                    }
+                    self.at += 1;
+                    self.nodes.push(Node { start, end: start, next: node });
+                    self.open.push(node);
+                    self.skip_space();
+                    if self.peek() != Some(self.closing(node)) {
+                        if self.is_object(node) {
+                            self.key()?;
+                        }
+                        continue;
+                    }
+                }
+                Some(b'"') => self.string()?,
+                Some(b'0'..=b'9' | b'-' | b'a'..=b'z' | b'A'..=b'Z') => self.scalar(),
+                _ => return Err(self.malformed("expected a JSON value")),
+            }
+            // A value has ended, or an empty object is to be closed.
+            if !self.close()? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Closes what ends here, up to the comma before the next value. Whether there is a next value.
+    fn close(&mut self) -> Result<bool, Error> {
+        loop {
+            let Some(open) = self.open.last().copied() else { return Ok(false) };
+            self.skip_space();
+            match self.peek() {
+                Some(b',') => {
+                    self.at += 1;
+                    if self.is_object(open) {
+                        self.skip_space();
+                        self.key()?;
+                    }
+                    return Ok(true);
+                }
+                Some(byte) if byte == self.closing(open) => {
+                    self.at += 1;
+                    let (end, next) = (place(self.at), place(self.nodes.len()));
+                    let node = &mut self.nodes[open as usize];
+                    (node.end, node.next) = (end, next);
+                    self.open.pop();
+                }
+                _ => return Err(self.malformed("expected a comma or the end of an object or array")),
+            }
+        }
+    }
+
+    fn is_object(&self, node: u32) -> bool {
+        self.text.get(self.nodes[node as usize].start as usize) == Some(&b'{')
+    }
+
+    fn closing(&self, node: u32) -> u8 {
+        if self.is_object(node) { b'}' } else { b']' }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn skip_space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+            self.at += 1;
+        }
+    }
+
+    fn key(&mut self) -> Result<(), Error> {
+        if self.peek() != Some(b'"') {
+            return Err(self.malformed("expected a key in quotes"));
+        }
+        self.string()?;
+        self.skip_space();
+        if self.peek() != Some(b':') {
+            return Err(self.malformed("expected a colon"));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn string(&mut self) -> Result<(), Error> {
+        let start = self.at;
+        let mut from = start + 1;
+        loop {
+            let rest = self.text.get(from..).unwrap_or_default();
+            let Some(found) = memchr::memchr2(b'"', b'\\', rest) else {
+                return Err(self.malformed("a string without an end"));
+            };
+            from += found + 1;
+            if rest[found] == b'"' {
+                break;
+            }
+            // What is escaped may be a quote.
+            from += 1;
+        }
+        self.at = from;
+        self.leaf(start);
+        Ok(())
+    }
+
+    /// A number or a word, up to what cannot be in one.
+    fn scalar(&mut self) {
+        let start = self.at;
+        while matches!(self.peek(), Some(b'0'..=b'9' | b'-' | b'+' | b'.' | b'a'..=b'z' | b'A'..=b'Z')) {
+            self.at += 1;
+        }
+        self.leaf(start);
+    }
+
+    fn leaf(&mut self, start: usize) {
+        let next = place(self.nodes.len() + 1);
+        self.nodes.push(Node { start: place(start), end: place(self.at), next });
+    }
+
+    fn malformed(&self, what: &'static str) -> Error {
+        Error::Malformed { what, at: self.at }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(value: Option<Value<'_>>) -> String {
+        value.and_then(Value::text).expect("a string").into_owned()
+    }
+
+    #[test]
+    fn values_have_places() {
+        let source = br#" {"a" : [1, {"b":"x\"\u00e4"}, []], "c":{}, "d":-1.5e3 , "a\/b": null } tail"#;
+        let json = Json::parse(source, 0).expect("JSON");
+        let root = json.root();
+        assert_eq!(&source[json.end()..], b" tail");
+        let array: Vec<_> = root.get("a").expect("a").elements().collect();
+        assert_eq!(array.len(), 3);
+        assert_eq!(array[0].number(), Some(1));
+        assert_eq!(text(array[1].get("b")), "x\"ä");
+        assert_eq!(array[2].bytes(), b"[]");
+        assert_eq!(root.get("c").expect("c").members().count(), 0);
+        assert_eq!(root.get("d").expect("d").bytes(), b"-1.5e3");
+        assert_eq!(root.get("d").expect("d").number(), None);
+        assert_eq!(root.members().count(), 4);
+        assert!(root.get("b").is_none() && array[0].get("b").is_none());
+    }
+
+    #[test]
+    fn what_is_cut_or_wrong_is_an_error_at_its_place() {
+        let source = br#"{"a":[1,{"b":"x\"y"},[]],"c":{},"d":true}"#;
+        for cut in 0..source.len() {
+            assert!(Json::parse(&source[..cut], 0).is_err(), "{cut}");
+        }
+        for wrong in ["{1:2}", "[1 2]", "[1,]", "{\"a\" 1}", "[}", "{\"a\":1]", ",", "\"\\\""] {
+            assert!(Json::parse(wrong.as_bytes(), 0).is_err(), "{wrong}");
+        }
+        let error = Json::parse(b"[1 2]", 0).err();
+        let what = "expected a comma or the end of an object or array";
+        assert_eq!(error, Some(Error::Malformed { what, at: 3 }));
+    }
+
+    #[test]
+    fn nesting_does_not_recurse() {
+        let depth = MAX_DEPTH;
+        let source = "[".repeat(depth) + &"]".repeat(depth);
+        let json = Json::parse(source.as_bytes(), 0).expect("JSON");
+        assert_eq!(json.root().span(), 0..2 * depth);
+        let deeper = format!("[{source}]");
+        let error = Error::Malformed { what: "objects and arrays nested too deep", at: depth };
+        assert_eq!(Json::parse(deeper.as_bytes(), 0).err(), Some(error));
+    }
+}

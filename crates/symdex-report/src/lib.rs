@@ -1,0 +1,81 @@
+//! Crash reports in, symbolicated crash reports out.
+//!
+//! [`Report::parse`] recognises a report by its content and reads its images and stacks; [`symbolicate()`] asks a [`Source`] for what lies
+//! at their addresses; [`Symbolicated::write`] writes the report back with the answers in their places, and everything else byte
+//! for byte as it was. [`Symbolicated::view`] is the same as JSON.
+//!
+//! Where answers come from is the caller's: a [`Source`] is asked once for each image, by id, with every offset that is wanted.
+//! [`answer_from_index`] is all that one with indexes needs to call.
+//!
+//! ```
+//! use symdex::{ImageOffset, Index, LinePolicy, Scratch};
+//! use symdex_report::{Answer, Image, Options, Report, Source, Unanswered, answer_from_index, symbolicate};
+//!
+//! /// A store of one index; one of many would look `image.id` up.
+//! struct OneIndex(Index<Vec<u8>>, Scratch);
+//!
+//! impl Source for OneIndex {
+//!     fn answer(
+//!         &mut self,
+//!         image: &Image,
+//!         offsets: &[ImageOffset],
+//!         lines: LinePolicy,
+//!     ) -> Result<Vec<Answer>, Unanswered> {
+//!         let Self(index, scratch) = self;
+//!         match image.id.as_ref() == Some(index.id()) {
+//!             true => answer_from_index(index, image, offsets, lines, scratch),
+//!             false => Err(Unanswered::Missing),
+//!         }
+//!     }
+//! }
+//!
+//! let text = "\
+//! Thread 0 Crashed:
+//! 0   libsystem_c.dylib   0x0000000180000010 abort + 8
+//! 1   App   0x0000000104a343d0 0x104a34000 + 976
+//!
+//! Binary Images:
+//! 0x104a34000 - 0x104a37fff App arm64  <ID> /var/App.app/App
+//! ";
+//! let index = Index::open(std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?)?;
+//! let text = text.replace("ID", &index.id().to_string());
+//! let report = Report::parse(text.as_bytes())?;
+//! let mut source = OneIndex(index, Scratch::default());
+//! let symbolicated = symbolicate(&report, &mut source, &Options::default());
+//! let mut out = Vec::new();
+//! symbolicated.write(&mut out)?;
+//! let out = String::from_utf8(out)?;
+//! assert!(out.contains("1   App   0x0000000104a343d0 row (grid.h:16) [inlined]\n"), "{out}");
+//! // The other frame is as it was: nothing is known of its image.
+//! assert!(out.contains("0   libsystem_c.dylib   0x0000000180000010 abort + 8\n"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A format of reports is one file and a line in `format.rs`: see [`Format`].
+
+mod apple_text;
+mod error;
+mod format;
+mod images;
+mod ips;
+mod json;
+mod json_edit;
+mod near;
+mod places;
+mod report;
+mod sentry;
+mod source;
+mod symbolicate;
+mod text;
+mod view;
+mod write;
+
+pub use error::Error;
+pub use format::{Edit, Format};
+pub use near::{KnownImage, Nearness, near};
+pub use report::{AddressKind, Base, Frame, Image, Known, Parsed, Report, Span, Thread};
+pub use source::{Answer, Function, Source, Unanswered, answer_from_index};
+pub use symbolicate::{
+    Called, ImageOutcome, Options, Rewrite, Symbolicated, Unresolved, spelled, symbolicate,
+};
+pub use view::ReportView;

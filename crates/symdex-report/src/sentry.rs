@@ -1,0 +1,128 @@
+//! Sentry's events, as its clients for Apple's systems send them: JSON with addresses in hexadecimal, frames with the outermost first.
+
+use serde_json::json;
+use symdex::Arch;
+
+use crate::error::Error;
+use crate::format::{Edit, Format, frame_edits};
+use crate::json::{Json, Value};
+use crate::json_edit::{Member, object_like, with_members};
+use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
+use crate::symbolicate::{Called, Rewrite, Symbolicated};
+use crate::text::start_of_object;
+
+/// Sentry's format.
+pub(crate) struct Sentry;
+
+impl Format for Sentry {
+    fn name(&self) -> &'static str {
+        "sentry-event"
+    }
+
+    fn recognises(&self, text: &[u8]) -> bool {
+        let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
+        start_of_object(text).is_some() && has("\"debug_meta\"") && has("\"instruction_addr\"")
+    }
+
+    fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
+        let json = Json::parse(text, start_of_object(text).unwrap_or_default())?;
+        let event = json.root();
+        let images = event.get("debug_meta").and_then(|meta| meta.get("images"));
+        let images = images.into_iter().flat_map(Value::elements).take(MAX_IMAGES).map(image).collect();
+        let values = |key| event.get(key).and_then(|list: Value<'_>| list.get("values").or(Some(list)));
+        let stacks = |key| values(key).into_iter().flat_map(Value::elements);
+        let threads = stacks("threads").chain(stacks("exception")).filter_map(stack).collect();
+        Ok(Parsed { images, threads })
+    }
+
+    fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
+        frame_edits(symbolicated, written)
+    }
+}
+
+/// An address: a string with `0x`, or a number.
+fn address(value: Value<'_>) -> Option<u64> {
+    let digits = value.text();
+    match digits.as_deref().and_then(|text| text.strip_prefix("0x")) {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => value.number(),
+    }
+}
+
+fn image(object: Value<'_>) -> Image {
+    let text =
+        |keys: &[&str]| keys.iter().find_map(|key| object.get(key)?.text()).unwrap_or_default().into_owned();
+    let number = |key: &str| object.get(key).and_then(address);
+    let cpu = |key: &str| number(key).and_then(|number| u32::try_from(number).ok());
+    let path = text(&["code_file", "name"]);
+    let arch = Arch::from_name(&text(&["arch"]));
+    let arch = arch.or_else(|| Some(Arch::from_macho(cpu("cpu_type")?, cpu("cpu_subtype")?)));
+    Image {
+        name: path.rsplit('/').next().unwrap_or_default().to_owned(),
+        path,
+        arch,
+        id: text(&["debug_id", "uuid"]).parse().ok(),
+        load_address: number("image_addr").unwrap_or_default(),
+        size: number("image_size"),
+        base: Base::Image,
+    }
+}
+
+/// A thread's or an exception's frames, innermost first.
+fn stack(value: Value<'_>) -> Option<Thread> {
+    let stack = value.get("stacktrace")?;
+    let objects: Vec<_> = stack.get("frames")?.elements().collect();
+    let registers = stack.get("registers");
+    let instruction = ["pc", "rip", "eip"].iter().find_map(|name| address(registers?.get(name)?));
+    let frame = |(depth, object): (usize, Value<'_>)| {
+        // The innermost frame is one of a return address where execution is in no image.
+        let is_instruction =
+            |address: u64| instruction.is_none_or(|instruction| instruction | 1 == address | 1);
+        let address = object.get("instruction_addr").and_then(address)?;
+        let kind = match depth == 0 && is_instruction(address) {
+            true => AddressKind::ProgramCounter,
+            false => AddressKind::ReturnAddress,
+        };
+        let function = object.get("function").filter(|name| !matches!(name.unescaped(), b"" | b"<redacted>"));
+        let known = match function {
+            Some(_) if object.get("lineno").is_some() => Known::Line,
+            Some(_) => Known::Function,
+            None => Known::Nothing,
+        };
+        let function = function.map(|name| name.span().start + 1..name.span().end.saturating_sub(1));
+        Some(Frame { address, image: None, kind, site: object.span(), known, function, inlined: false })
+    };
+    let text = |key: &str| value.get(key).and_then(Value::text).unwrap_or_default().into_owned();
+    Some(Thread {
+        name: [text("name"), text("type")].into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
+        crashed: value.get("crashed").is_some_and(Value::is_true),
+        frames: objects.into_iter().rev().enumerate().filter_map(frame).collect(),
+    })
+}
+
+/// The frame's object with its answer, objects for the functions inlined into it behind it.
+fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option<Vec<u8>> {
+    let json = Json::parse(text, site.start).ok()?;
+    let object = json.root();
+    let (concrete, inlined) = rewrite.chain.split_last()?;
+    let mut out = with_members(text, object, &answer(concrete));
+    for called in inlined.iter().rev() {
+        let place = ["instruction_addr", "image_addr", "package"].into_iter();
+        let place = place.filter_map(|key| Some((key, json!(object.get(key)?.text()?))));
+        let members: Vec<Member<'_>> = place.chain(answer(called)).collect();
+        out.push(b',');
+        out.extend(object_like(text, object, &members));
+    }
+    Some(out)
+}
+
+fn answer(called: &Called) -> Vec<Member<'static>> {
+    let members = [
+        ("function", called.function.as_ref().map(|function| json!(function))),
+        ("symbol", called.name.as_ref().map(|name| json!(name))),
+        ("filename", called.line.map(|_| json!(called.file_name()))),
+        ("abs_path", called.file.as_ref().map(|file| json!(file))),
+        ("lineno", called.line.map(|line| json!(line))),
+    ];
+    members.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+}

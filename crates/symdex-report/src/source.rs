@@ -1,0 +1,104 @@
+//! Where answers come from.
+
+use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
+
+use crate::report::{Base, Image};
+
+/// Whatever answers image offsets: a folder of indexes, a store of a service.
+pub trait Source {
+    /// What there is at each of `offsets` in `image`, in their order, which is ascending; asked once for each image of a report.
+    ///
+    /// An image is told by its id alone. Where `image.base` is [`Base::TextExec`], the offsets count from the start of that
+    /// segment ([`answer_from_index`] sees to it).
+    ///
+    /// # Errors
+    ///
+    /// Why there is nothing to answer from: [`Unanswered`].
+    fn answer(
+        &mut self,
+        image: &Image,
+        offsets: &[ImageOffset],
+        lines: LinePolicy,
+    ) -> Result<Vec<Answer>, Unanswered>;
+}
+
+/// What one offset yields: the functions there, innermost first; nothing in a gap; or what is damaged.
+pub type Answer = Result<Option<Vec<Function>>, String>;
+
+/// A function at an offset, as an index has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// The linkage name.
+    pub name: Option<Vec<u8>>,
+    /// The file's path.
+    pub file: Option<Vec<u8>>,
+    /// The line, 1-based; 0 for code that the compiler made up.
+    pub line: Option<u32>,
+    /// Where the concrete function that holds the code starts.
+    pub start: Option<ImageOffset>,
+    /// The table that it comes from.
+    pub table: Table,
+}
+
+/// Why no offset of an image could be answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unanswered {
+    /// There is no index of it.
+    Missing,
+    /// There is an index of this id, for another architecture.
+    OtherArch(String),
+    /// Its index is damaged, and how.
+    Damaged(String),
+    /// Its index, or its debug file, is of a kind that is not read.
+    Unsupported(String),
+    /// Something else has failed, and what.
+    Failed(String),
+}
+
+/// What `index` has at each of `offsets`.
+///
+/// # Errors
+///
+/// [`Unanswered::OtherArch`] where the report's image cannot be the index's; [`Unanswered::Unsupported`] where offsets count from
+/// a segment that it does not have.
+pub fn answer_from_index<B: AsRef<[u8]>>(
+    index: &Index<B>,
+    image: &Image,
+    offsets: &[ImageOffset],
+    lines: LinePolicy,
+    scratch: &mut Scratch,
+) -> Result<Vec<Answer>, Unanswered> {
+    let metadata = index.metadata();
+    // Which of a family a report names is a matter of who wrote it: arm64 and arm64e, armv7 and armv7s.
+    let is_other = image.arch.as_ref().is_some_and(|arch| arch.cputype != metadata.arch.cputype);
+    if is_other {
+        return Err(Unanswered::OtherArch(metadata.arch.name.clone()));
+    }
+    let added = match (image.base, metadata.text_exec_base) {
+        (Base::TextExec, Some(text_exec)) => text_exec.wrapping_sub(metadata.base),
+        (Base::TextExec, None) => {
+            let what = "the report has the address of __TEXT_EXEC, and the image no such segment";
+            return Err(Unanswered::Unsupported(what.to_owned()));
+        }
+        (Base::Image | Base::Absolute, _) => 0,
+    };
+    let answer = |offset: &ImageOffset| {
+        let offset = ImageOffset(offset.0.wrapping_add(added));
+        let frames = index.lookup(offset, lines, scratch).map_err(|error| error.to_string())?;
+        Ok(frames.map(|frames| frames.iter().map(|frame| Function::of(&frame, added)).collect()))
+    };
+    Ok(offsets.iter().map(answer).collect())
+}
+
+impl Function {
+    /// The frame's function, its start counted from `added` bytes behind the image's own.
+    fn of(frame: &symdex::Frame<'_>, added: u64) -> Self {
+        Self {
+            name: frame.name.map(Vec::from),
+            file: frame.file.map(Vec::from),
+            line: frame.line,
+            start: frame.function_start.map(|start| ImageOffset(start.0.wrapping_sub(added))),
+            table: frame.table,
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Reading text reports: lines with their places, words, numbers.
+
+use crate::report::Span;
+
+/// The lines of `text`, each with its place, without `\n` or `\r\n` at its end.
+pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = (Span, &[u8])> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = text.get(at..).filter(|rest| !rest.is_empty())?;
+        let len = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        let line = &rest[..len];
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let span = at..at + line.len();
+        at += len + 1;
+        Some((span, line))
+    })
+}
+
+/// Where JSON begins: behind a byte order mark, which some editors put before it. `None` where the text begins with anything else than an
+/// object.
+pub(crate) fn start_of_object(text: &[u8]) -> Option<usize> {
+    let start = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+    text.get(start..)?.trim_ascii_start().starts_with(b"{").then_some(start)
+}
+
+/// What ends the line that ends at `end`.
+pub(crate) fn line_end(text: &[u8], end: usize) -> &'static [u8] {
+    if text.get(end) == Some(&b'\r') { b"\r\n" } else { b"\n" }
+}
+
+/// A cursor over one line.
+#[derive(Clone, Copy)]
+pub(crate) struct Cursor<'l> {
+    line: &'l [u8],
+    at: usize,
+}
+
+impl<'l> Cursor<'l> {
+    pub(crate) fn new(line: &'l [u8]) -> Self {
+        Self { line, at: 0 }
+    }
+
+    /// How far into the line it is, in bytes.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// What is left of the line.
+    pub(crate) fn rest(&self) -> &'l [u8] {
+        self.line.get(self.at..).unwrap_or_default()
+    }
+
+    /// Passes over spaces and tabs; whether there were any.
+    pub(crate) fn space(&mut self) -> bool {
+        let len = self.rest().iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        self.at += len;
+        len != 0
+    }
+
+    /// Takes `what` if it stands here.
+    pub(crate) fn take(&mut self, what: &[u8]) -> Option<()> {
+        self.rest().starts_with(what).then(|| self.at += what.len())
+    }
+
+    /// Takes a decimal number.
+    pub(crate) fn decimal(&mut self) -> Option<u64> {
+        self.digits(10, u8::is_ascii_digit)
+    }
+
+    /// Takes hexadecimal digits behind `0x`.
+    pub(crate) fn hexadecimal(&mut self) -> Option<u64> {
+        let mut behind = *self;
+        behind.take(b"0x")?;
+        let number = behind.digits(16, u8::is_ascii_hexdigit)?;
+        *self = behind;
+        Some(number)
+    }
+
+    /// Takes everything up to the next space or tab.
+    pub(crate) fn word(&mut self) -> Option<&'l [u8]> {
+        let rest = self.rest();
+        let len = rest.iter().position(|byte| matches!(byte, b' ' | b'\t')).unwrap_or(rest.len());
+        self.at += len;
+        (len != 0).then(|| &rest[..len])
+    }
+
+    fn digits(&mut self, radix: u32, is_digit: impl Fn(&u8) -> bool) -> Option<u64> {
+        let rest = self.rest();
+        let len = rest.iter().take_while(|byte| is_digit(byte)).count();
+        let digits = std::str::from_utf8(&rest[..len]).ok()?;
+        let number = u64::from_str_radix(digits, radix).ok()?;
+        self.at += len;
+        Some(number)
+    }
+}
+
+/// Bytes of any kind as text.
+pub(crate) fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_have_places() {
+        let text = b"a\r\n\nbc";
+        let lines: Vec<_> = lines(text).collect();
+        assert_eq!(lines, [(0..1, &b"a"[..]), (3..3, b""), (4..6, b"bc")]);
+        assert_eq!(line_end(text, 1), b"\r\n");
+        assert_eq!(line_end(text, 3), b"\n");
+    }
+
+    #[test]
+    fn a_cursor_takes_what_is_there_or_stays() {
+        let mut cursor = Cursor::new(b"12  0x1f end");
+        assert_eq!((cursor.hexadecimal(), cursor.decimal()), (None, Some(12)));
+        assert!(cursor.space());
+        assert_eq!(cursor.hexadecimal(), Some(0x1f));
+        assert_eq!((cursor.take(b"end"), cursor.space(), cursor.word()), (None, true, Some(&b"end"[..])));
+        assert_eq!((cursor.word(), cursor.at()), (None, 12));
+        assert_eq!(Cursor::new(b"99999999999999999999").decimal(), None);
+        assert_eq!(Cursor::new(b"0x").hexadecimal(), None);
+    }
+}

@@ -1,0 +1,112 @@
+//! Reports that are cut or damaged: an error or a partial result, and never a panic or a loop.
+
+mod common;
+
+use common::{App, crash, ips};
+use symdex_report::{Options, Report, symbolicate};
+
+/// A small report of each format.
+fn reports() -> [String; 3] {
+    let frames = "0   App  0x100001010 0x100000000 + 4112\n1   App  0x8001000100001021 old + 3\n\n\
+                  Last Exception Backtrace:\n(0x180000010 0x100001011 0x100001021)\n";
+    let json =
+        r#"{"imageOffset":4112,"imageIndex":0},{ "imageOffset" : 4129, "imageIndex":0,"symbol":"\u00e4\"" }"#;
+    let sentry = "{\"debug_meta\":{\"images\":[{\"cpu_type\":16777228,\"cpu_subtype\":0,\"uuid\":\"ID\",\"image_addr\":\"0x100000000\",\
+                  \"image_size\":65536,\"name\":\"\\/var\\/App\"}]},\"threads\":{\"values\":[{\"crashed\":true,\"stacktrace\":{\
+                  \"registers\":{\"pc\":\"0x100001010\"},\"frames\":[{\"instruction_addr\":\"0x100001021\",\"package\":\"a\"},\
+                  {\"instruction_addr\":\"0x100001010\",\"function\":\"<redacted>\"}]}}]}}";
+    [crash(frames, "arm64"), ips(json), sentry.replace("ID", common::APP)]
+}
+
+/// What becomes of `text`; `None` for an error.
+fn rewritten(text: &[u8]) -> Option<Vec<u8>> {
+    let report = Report::parse(text).ok()?;
+    let symbolicated = symbolicate(&report, &mut App { asked: Vec::new() }, &Options::default());
+    let mut out = Vec::new();
+    symbolicated.write(&mut out).expect("memory");
+    serde_json::to_string(&symbolicated.view()).expect("JSON");
+    Some(out)
+}
+
+#[test]
+fn whole_reports_are_symbolicated() {
+    for report in reports() {
+        let after = rewritten(report.as_bytes()).expect("a report");
+        let after = String::from_utf8(after).expect("text");
+        assert!(after.contains("outer") && after.contains("main.c") && after.len() > report.len(), "{after}");
+    }
+}
+
+#[test]
+fn every_truncation_is_an_error_or_a_partial_result() {
+    let mut partial = [0; 3];
+    for (report, partial) in reports().iter().zip(&mut partial) {
+        *partial = (0..report.len()).filter(|len| rewritten(&report.as_bytes()[..*len]).is_some()).count();
+    }
+    // Text is read as far as it goes, JSON has no end then; but for the line feed at the end.
+    assert!(partial[0] > 400, "{partial:?}");
+    assert_eq!(partial[1..], [1, 0]);
+}
+
+#[test]
+fn every_changed_byte_is_survived() {
+    for report in reports() {
+        let mut text = report.into_bytes();
+        for at in 0..text.len() {
+            let byte = text[at];
+            for changed in [byte ^ 1, byte ^ 0x20, byte ^ 0x80, 0, b'"', b'9', b'}', b'\n', 0xff] {
+                text[at] = changed;
+                rewritten(&text);
+            }
+            text[at] = byte;
+        }
+    }
+}
+
+/// The text's own places are 32-bit numbers and addresses 64-bit ones: neither may wrap.
+#[test]
+fn numbers_at_the_edge_do_not_wrap() {
+    let largest = u64::MAX.to_string();
+    let edges = [
+        crash(
+            "0   App  0xffffffffffffffff 0xffffffffffffffff + 18446744073709551615\n1   App  0x0 App + 1\n",
+            "arm64",
+        ),
+        crash("0   App  0x0 0x0 + 0\n1   App  0x0 0x0 + 0\n", "armv7"),
+        crash("", "arm64").replace("0x10000ffff", "0xffffffffffffffff").replace("0x100000000 ", "0x0 "),
+        ips("{\"imageOffset\":N,\"imageIndex\":0},{\"imageOffset\":N,\"imageIndex\":N}")
+            .replace('N', &largest),
+        ips("{\"imageOffset\":4112,\"imageIndex\":0}")
+            .replace("4294967296", &largest)
+            .replace("65536", &largest),
+        ips("1,\"x\",[],{},null,{\"imageOffset\":-1,\"imageIndex\":\"0\",\"symbol\":7,\"inline\":1}"),
+    ];
+    for text in edges {
+        assert!(rewritten(text.as_bytes()).is_some(), "{text}");
+    }
+}
+
+/// Work grows with the text and not with its square: these would take hours otherwise.
+#[test]
+fn a_long_report_of_anything_is_read_in_linear_time() {
+    let frames: String = (0..10_000)
+        .map(|n| format!("{n}   App  {:#x} 0x100000000 + 4112\n", 0x1_0000_1010_u64 + n % 999))
+        .collect();
+    let images: String = (0..10_000)
+        .map(|n| format!("{:#x} - {:#x} L{n} arm64  <{n:032x}> /l\n", n << 16, n << 16 | 0xfff))
+        .collect();
+    let objects = vec!["{\"imageOffset\":4112,\"imageIndex\":0}"; 10_000].join(",");
+    let long = [
+        crash(&frames, "arm64") + &images,
+        ips(&objects),
+        format!("Binary Images:\n{}", "<".repeat(100_000)),
+        format!("0 {} 0x1", "a ".repeat(50_000)),
+        format!("Binary Images:\n0x1 - 0x2 {}", "<".repeat(100_000)),
+        format!("Last Exception Backtrace:\n({}\nBinary Images:\n", "0x100001010 ".repeat(10_000)),
+        format!("{{\"bug_type\":\"309\"}}\n{}", "[{\"a\":".repeat(30_000)),
+        format!("{{\"usedImages\":{}", "{".repeat(100_000)),
+    ];
+    for text in long {
+        rewritten(text.as_bytes());
+    }
+}

@@ -1,0 +1,70 @@
+//! Answers from an index: which image it is taken for, and where offsets count from.
+
+use symdex::{Arch, ImageOffset, Index, LinePolicy, Scratch};
+use symdex_report::{Answer, Base, Image, Unanswered, answer_from_index};
+
+fn index(bytes: &[u8]) -> Index<&[u8]> {
+    Index::open(bytes).expect("an index")
+}
+
+fn bytes() -> Vec<u8> {
+    std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/golden/v1/inline-dwarf4-1.symdex"))
+        .expect("readable")
+}
+
+fn answers(image: &Image, offsets: &[u64]) -> Result<Vec<Answer>, Unanswered> {
+    let offsets: Vec<_> = offsets.iter().copied().map(ImageOffset).collect();
+    answer_from_index(&index(&bytes()), image, &offsets, LinePolicy::Exact, &mut Scratch::default())
+}
+
+fn of_arch(name: &str) -> Image {
+    Image { arch: Arch::from_name(name), ..Image::default() }
+}
+
+#[test]
+fn each_offset_has_its_answer_in_order() {
+    let answers = answers(&of_arch("arm64"), &[0, 0x3cf, u64::MAX]).expect("answers");
+    assert_eq!(answers.len(), 3);
+    assert_eq!((&answers[0], &answers[2]), (&Ok(None), &Ok(None)));
+    let functions = answers[1].as_ref().expect("intact").as_ref().expect("known");
+    let names =
+        functions.iter().map(|function| String::from_utf8_lossy(function.name.as_deref().expect("a name")));
+    assert_eq!(names.collect::<Vec<_>>(), ["cell", "row", "mip", "pyramid"]);
+    assert_eq!(functions[0].line, Some(9));
+    assert_eq!(functions[3].start, Some(ImageOffset(0x3a0)));
+}
+
+#[test]
+fn architectures_of_one_family_are_one_image_and_others_are_not() {
+    for name in ["arm64", "arm64e", "unknown"] {
+        assert!(answers(&of_arch(name), &[0x3cf]).is_ok(), "{name}");
+    }
+    for name in ["armv7", "x86_64", "arm64_32"] {
+        assert_eq!(
+            answers(&of_arch(name), &[0x3cf]),
+            Err(Unanswered::OtherArch("arm64".to_owned())),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn an_address_of_text_exec_needs_an_image_that_has_it() {
+    let image = Image { base: Base::TextExec, ..of_arch("arm64") };
+    assert!(
+        matches!(answers(&image, &[0x3cf]), Err(Unanswered::Unsupported(why)) if why.contains("__TEXT_EXEC"))
+    );
+}
+
+#[test]
+fn damage_is_an_answer_of_its_own() {
+    let mut bytes = bytes();
+    let (_, start, _) = index(&bytes).sections()[1];
+    let start = usize::try_from(start).expect("small");
+    bytes[start + 20] ^= 1;
+    let offsets = [ImageOffset(0x3cf)];
+    let mut scratch = Scratch::default();
+    let answers =
+        answer_from_index(&index(&bytes), &of_arch("arm64"), &offsets, LinePolicy::Exact, &mut scratch);
+    assert!(matches!(&answers.expect("opened")[..], [Err(what)] if what.contains("checksum")));
+}
