@@ -1,12 +1,14 @@
 //! From an image to the bytes of its index.
 
 use std::borrow::Cow;
+use std::io::Write;
 use std::ops::Range;
 
 use memmap2::Mmap;
 use rayon::prelude::*;
 use symdex::write::{ChunkEncoder, EncodedPool, Id32, Loc, PoolEncoder, Writer};
 use symdex::{BuildOptions, Counts, Index, Table};
+use tempfile::{SpooledTempFile, spooled_tempfile};
 
 use crate::again::{Expected, has_contents};
 use crate::dwarf::{Piece, UnitRange, UnitRanges, Units, unit_ranges};
@@ -21,6 +23,8 @@ use crate::symbols::FunctionSymbol;
 
 /// Bytes of address space a chunk covers. Larger chunks make a smaller index and a slower first answer.
 pub(crate) const CHUNK_SPAN: u32 = 32 << 10;
+/// Bytes of chunks that are kept in memory until the index is put together; with more of them, they are in a temporary file.
+const CHUNKS_IN_MEMORY: usize = 4 << 20;
 /// Bytes of `.debug_info` that are walked before their ranges are merged: what is in memory at a time.
 const BATCH_SIZE: usize = 8 << 20;
 /// The most aliases of one function: with its name they make as long a chain as an index may have.
@@ -44,28 +48,43 @@ impl Default for Options<'_> {
 }
 
 /// An index, and what is worth saying about how it came to be.
-pub struct Built {
-    /// The index file's bytes.
-    pub bytes: Vec<u8>,
+pub struct Built<B = Vec<u8>> {
+    /// The index file's bytes, or what they were written to.
+    pub bytes: B,
     /// Oddities of the debug file that cost no answers; what did cost answers is in the index's metadata.
     pub warnings: Vec<String>,
     /// What was left out, and how much code has answers.
     pub report: BuildReport,
 }
 
-/// Builds the index of `image`, on the threads of the rayon pool it is called in; the bytes do not depend on how many there are.
-///
-/// `progress` is told now and then how many bytes of debug information are done, and how many there are.
+/// The index of `image` in memory: as [`build_into`] does.
 ///
 /// # Errors
 ///
-/// [`Error::Index`] where the index would be too large for the format. A unit or a function that cannot be read is left out and
-/// counted in the metadata.
+/// As [`build_into`].
 pub fn build(
     image: &Image<'_>,
     options: &Options<'_>,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Built, Error> {
+    build_into(image, options, progress, Vec::new())
+}
+
+/// Builds the index of `image`, on the threads of the rayon pool it is called in, and writes it to `out`; the bytes do not depend on
+/// how many there are.
+///
+/// `progress` is told now and then how many bytes of debug information are done, and how many there are.
+///
+/// # Errors
+///
+/// [`Error::Index`] where the index would be too large for the format, or where it, or a temporary file, cannot be written. A unit or
+/// a function that cannot be read is left out and counted in the metadata.
+pub fn build_into<W: Write + Send>(
+    image: &Image<'_>,
+    options: &Options<'_>,
+    progress: &(dyn Fn(u64, u64) + Sync),
+    mut out: W,
+) -> Result<Built<W>, Error> {
     let mut problems = Problems::default();
     image.missing.iter().for_each(|missing| problems.add(missing, 1));
     let units = Units::read(image, &mut problems);
@@ -73,15 +92,16 @@ pub fn build(
     if units.not_in_aranges != 0 && image.has_aranges() {
         warnings.push(format!(".debug_aranges misses {} units with code", units.not_in_aranges));
     }
-    let run = |by_address| Build::new(image, options).run(&units, by_address, problems.clone(), progress);
-    let (bytes, report) = match run(true)? {
-        Ok(built) => built,
+    let mut run =
+        |by_address| Build::new(image, options).run(&units, by_address, problems.clone(), progress, &mut out);
+    let report = match run(true)? {
+        Ok(report) => report,
         Err(OutOfOrder) => {
             warnings.push("units have code below the addresses they state".to_owned());
             run(false)?.unwrap_or_default()
         }
     };
-    Ok(Built { bytes, warnings, report })
+    Ok(Built { bytes: out, warnings, report })
 }
 
 /// A build under way.
@@ -89,7 +109,7 @@ struct Build<'a, 'd> {
     image: &'a Image<'d>,
     existing: Option<&'a Index<Mmap>>,
     options: BuildOptions,
-    writer: Writer,
+    writer: Writer<SpooledTempFile>,
     pools: Pools<'d>,
     coverage: TextCoverage,
 }
@@ -100,20 +120,22 @@ impl<'a, 'd> Build<'a, 'd> {
         let options = BuildOptions { compression_level: options.compression_level };
         let limit = image.debug_size + image.symbol_map.map_or(0, SymbolMap::size) + (1 << 20);
         let pools = Pools { names: Pool::new(limit), files: Pool::new(limit) };
-        let writer = Writer::new(image.info.clone(), CHUNK_SPAN, options);
+        let writer = Writer::new(image.info.clone(), CHUNK_SPAN, options, spooled_tempfile(CHUNKS_IN_MEMORY));
         let executable = image.info.executable.iter().map(|(start, end)| end - start).sum();
         let coverage = TextCoverage { executable, ..Default::default() };
         Self { image, existing, options, writer, pools, coverage }
     }
 
-    /// The index; `OutOfOrder` where `by_address` was asked for and units do not keep to the addresses they state.
+    /// Writes the index to `out`; `OutOfOrder`, and nothing written, where `by_address` was asked for and units do not keep to the
+    /// addresses they state.
     fn run(
         mut self,
         units: &Units<'d>,
         by_address: bool,
         mut problems: Problems,
         progress: &(dyn Fn(u64, u64) + Sync),
-    ) -> Result<Result<(Vec<u8>, BuildReport), OutOfOrder>, Error> {
+        out: &mut impl Write,
+    ) -> Result<Result<BuildReport, OutOfOrder>, Error> {
         let mut counts = Counts { units: units.own as u64, ..Counts::default() };
         match self.dwarf(units, by_address, &mut problems, &mut counts, progress)? {
             Ok(()) => {}
@@ -130,7 +152,8 @@ impl<'a, 'd> Build<'a, 'd> {
         if let Some(index) = self.existing {
             let is_same = Expected { image: self.image, options: self.options, counts, partial: &partial };
             if is_same.is_metadata_of(index) && has_contents(index, &jobs, &names).unwrap_or(false) {
-                return Ok(Ok((index.as_bytes().to_vec(), report)));
+                out.write_all(index.as_bytes()).map_err(symdex::Error::from)?;
+                return Ok(Ok(report));
             }
         }
         self.write(Table::SymbolTable, jobs)?;
@@ -138,7 +161,8 @@ impl<'a, 'd> Build<'a, 'd> {
         let id = &self.image.info.id;
         let names = encode_pool(&PoolEncoder::names(id, &names, &dictionary, self.options)?)?;
         let files = encode_pool(&PoolEncoder::files(id, &files, self.options)?)?;
-        Ok(Ok((self.writer.finish(names, files, counts, partial)?, report)))
+        self.writer.finish(&names, &files, counts, partial, out)?;
+        Ok(Ok(report))
     }
 
     /// Walks the units, batch after batch, and writes the chunks of the `dwarf` table.
@@ -283,5 +307,5 @@ fn encode_pool<S: AsRef<[u8]> + Sync>(encoder: &PoolEncoder<'_, S>) -> Result<En
         .collect();
     let blocks: Vec<_> =
         steps.into_par_iter().map(|blocks| encoder.encode(blocks)).collect::<Result<_, _>>()?;
-    Ok(encoder.finish(blocks.concat()))
+    Ok(encoder.finish(blocks.into_iter().flatten().collect()))
 }

@@ -21,7 +21,7 @@ mod slice;
 mod symbol_map;
 mod symbols;
 
-pub use build::{Built, Options, build};
+pub use build::{Built, Options, build, build_into};
 pub use cache::{Cache, CachedImage};
 pub use companions::Companions;
 pub use error::Error;

@@ -8,8 +8,9 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use memmap2::Mmap;
 use symdex::{ImageId, Index};
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, SpooledData, SpooledTempFile, spooled_tempfile};
 
 use crate::error::Error;
 
@@ -68,6 +69,44 @@ pub fn find_index(folder: &Path, id: &ImageId) -> io::Result<Option<PathBuf>> {
         }
     }
     Ok(None)
+}
+
+/// The bytes of an index that is not published yet.
+pub enum Unpublished {
+    /// A small one.
+    Memory(Vec<u8>),
+    /// A larger one, in a temporary file that is gone once it is dropped.
+    File(Mmap),
+}
+
+impl Unpublished {
+    /// What to write such an index to: it moves from memory to a temporary file as it grows.
+    #[must_use]
+    pub fn file() -> SpooledTempFile {
+        const IN_MEMORY: usize = 4 << 20;
+        spooled_tempfile(IN_MEMORY)
+    }
+
+    /// What was written to `file`.
+    ///
+    /// # Errors
+    ///
+    /// [`io::Error`] where it cannot be mapped.
+    pub fn of(file: SpooledTempFile) -> io::Result<Self> {
+        Ok(match file.into_inner() {
+            SpooledData::InMemory(bytes) => Self::Memory(bytes.into_inner()),
+            SpooledData::OnDisk(file) => Self::File(symdex::map_open_file(&file)?),
+        })
+    }
+}
+
+impl AsRef<[u8]> for Unpublished {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Memory(bytes) => bytes,
+            Self::File(bytes) => bytes,
+        }
+    }
 }
 
 /// Puts `index` into `folder`, which is made where it is missing.
@@ -186,8 +225,10 @@ mod tests {
         let none: [&str; 0] = [];
         let names = PoolEncoder::names(&id, &none, &[], options).expect("no names").finish(Vec::new());
         let files = PoolEncoder::files(&id, &none, options).expect("no files").finish(Vec::new());
-        let writer = Writer::new(image, 0x1_0000, options);
-        Index::open(writer.finish(names, files, counts, Vec::new()).expect("small")).expect("as written")
+        let writer = Writer::new(image, 0x1_0000, options, io::empty());
+        let mut index = Vec::new();
+        writer.finish(&names, &files, counts, Vec::new(), &mut index).expect("small");
+        Index::open(index).expect("as written")
     }
 
     fn files(folder: &Path) -> Vec<String> {

@@ -41,7 +41,8 @@ fn otherwise_compressed(index: &[u8]) -> Vec<u8> {
     let image = Image::load(&slices(&file).expect("a Mach-O file")[0], "image", &companions).expect("loads");
     let index = Index::open(index).expect("an index");
     let (id, about) = (index.id(), index.metadata());
-    let mut writer = Writer::new(image.info.clone(), about.chunk_span, about.options);
+    let mut writer =
+        Writer::new(image.info.clone(), about.chunk_span, about.options, std::io::Cursor::new(Vec::new()));
     let mut encoder = ChunkEncoder::new(id, about.chunk_span, about.options).expect("an encoder");
     for chunk in index.chunks(Table::SymbolTable) {
         let (number, chunk) = chunk.expect("whole");
@@ -61,7 +62,9 @@ fn otherwise_compressed(index: &[u8]) -> Vec<u8> {
     let names =
         pool(PoolEncoder::names(id, &names, &[], BuildOptions { compression_level: -50 }).expect("names"));
     let files = pool(PoolEncoder::files(id, &files, about.options).expect("no files"));
-    writer.finish(names, files, about.counts, about.partial.clone()).expect("small")
+    let mut index = Vec::new();
+    writer.finish(&names, &files, about.counts, about.partial.clone(), &mut index).expect("small");
+    index
 }
 
 #[test]

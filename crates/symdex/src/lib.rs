@@ -70,7 +70,7 @@ pub use format::{BuildOptions, Counts, Dictionary, Metadata, Partial, RowRule, S
 pub use image::{Arch, ImageId, ParseImageIdError};
 pub use index::Index;
 #[cfg(feature = "mmap")]
-pub use mmap::map_file;
+pub use mmap::{map_file, map_open_file};
 pub use scratch::Scratch;
 pub use walk::{ChunkContents, StringReader, Verified};
 

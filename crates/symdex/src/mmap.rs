@@ -22,10 +22,18 @@ pub fn map_file(path: &Path) -> std::io::Result<Mmap> {
     if !metadata.is_file() {
         return Err(std::io::Error::other("not a regular file, which alone can be mapped"));
     }
-    let file = File::open(path)?;
+    map_open_file(&File::open(path)?)
+}
+
+/// Maps an open file, one without a name for example.
+///
+/// # Errors
+///
+/// [`std::io::Error`] where the file cannot be mapped.
+pub fn map_open_file(file: &File) -> std::io::Result<Mmap> {
     // SAFETY: the map is read-only and private to this process. What stays with the caller is that nobody truncates or
     // rewrites the file meanwhile: symdex publishes its files by rename and never changes one in place.
-    unsafe { Mmap::map(&file) }
+    unsafe { Mmap::map(file) }
 }
 
 impl Index<Mmap> {

@@ -3,6 +3,9 @@
 //! The caller gives chunks in ascending order, `dwarf` before `symbol_table`, and numbers strings in the order in which the chunks
 //! first need them; [`Writer::finish`] lays the file out. The bytes depend on what is given and on nothing else.
 
+use std::io::{self, Read, Seek, Write};
+
+use xxhash_rust::xxh3::Xxh3Default;
 use zstd::dict::EncoderDictionary;
 
 pub use crate::chunk::{ChunkRanges, Loc, Range};
@@ -186,11 +189,13 @@ impl<'s, S: AsRef<[u8]>> PoolEncoder<'s, S> {
 }
 
 /// Puts chunks and pools together into an index file.
-pub struct Writer {
+pub struct Writer<S> {
     image: ImageInfo,
     chunk_span: u32,
     options: BuildOptions,
-    chunks: Vec<u8>,
+    /// The chunks so far: what a file has before them is known last.
+    chunks: S,
+    chunks_size: u64,
     has_aliases: bool,
     tables: [TableChunks; 2],
 }
@@ -203,19 +208,21 @@ struct TableChunks {
     entries: Vec<Entry>,
 }
 
-impl Writer {
-    /// A writer of an index whose chunks span `chunk_span` bytes.
+impl<S: Read + Write + Seek> Writer<S> {
+    /// A writer of an index whose chunks span `chunk_span` bytes. Until all is known they are kept in `chunks`, which is empty: a
+    /// `Cursor` over bytes, or a temporary file.
     #[must_use]
-    pub fn new(image: ImageInfo, chunk_span: u32, options: BuildOptions) -> Self {
-        let (chunks, tables) = Default::default();
-        Self { image, chunk_span, options, chunks, has_aliases: false, tables }
+    pub fn new(image: ImageInfo, chunk_span: u32, options: BuildOptions, chunks: S) -> Self {
+        let tables = Default::default();
+        Self { image, chunk_span, options, chunks, chunks_size: 0, has_aliases: false, tables }
     }
 
     /// Adds the next chunk.
     ///
     /// # Errors
     ///
-    /// [`Error::Unwritable`] where the chunk is not behind the ones added before it, or too far behind the first.
+    /// [`Error::Unwritable`] where the chunk is not behind the ones added before it, or too far behind the first, [`Error::Io`] where
+    /// it cannot be kept.
     pub fn push(&mut self, chunk: EncodedChunk) -> Result<(), Error> {
         let [dwarf, symbols] = &mut self.tables;
         let table = match chunk.table {
@@ -226,7 +233,7 @@ impl Writer {
             Table::SymbolTable => symbols,
         };
         if table.entries.is_empty() {
-            (table.first, table.offset) = (chunk.index, self.chunks.len() as u64);
+            (table.first, table.offset) = (chunk.index, self.chunks_size);
         }
         let size = |bytes: &[u8]| u32::try_from(bytes.len());
         let (Ok(a_size), Ok(b_size)) = (size(&chunk.a), size(&chunk.b)) else {
@@ -244,24 +251,27 @@ impl Writer {
         table.entries.resize(at, Entry::default());
         table.entries.push(Entry { a_size, b_size });
         self.has_aliases |= chunk.has_aliases;
-        self.chunks.extend_from_slice(&chunk.a);
-        self.chunks.extend_from_slice(&chunk.b);
+        self.chunks_size += u64::from(a_size) + u64::from(b_size);
+        self.chunks.write_all(&chunk.a)?;
+        self.chunks.write_all(&chunk.b)?;
         Ok(())
     }
 
-    /// The whole file. `counts.names` and `counts.files` are filled in here.
+    /// Writes the whole file to `out`. `counts.names` and `counts.files` are filled in here.
     ///
     /// # Errors
     ///
-    /// [`Error::Unwritable`] where the metadata does not make sense or something would be too large for the format.
+    /// [`Error::Unwritable`] where the metadata does not make sense or something would be too large for the format, [`Error::Io`]
+    /// where `out` or what the chunks are kept in fails.
     pub fn finish(
         self,
-        names: EncodedPool,
-        files: EncodedPool,
+        names: &EncodedPool,
+        files: &EncodedPool,
         counts: Counts,
         partial: Vec<Partial>,
-    ) -> Result<Vec<u8>, Error> {
-        let Self { image, chunk_span, options, chunks, has_aliases, tables } = self;
+        out: impl Write,
+    ) -> Result<(), Error> {
+        let Self { image, chunk_span, options, mut chunks, chunks_size, has_aliases, tables } = self;
         let id = image.id.clone();
         let metadata = Metadata {
             id: image.id,
@@ -284,15 +294,45 @@ impl Writer {
             files: files.info,
         }
         .encode()?;
-        let directory = directories(&id, &tables, &names, &files)?;
-        let (name_blocks, file_blocks) = (names.blocks.concat(), files.blocks.concat());
-        let dictionary = names.dictionary;
-        let sections = [&metadata, &chunks, &dictionary, &name_blocks, &file_blocks, &directory];
-        let header = Header::lay_out(id, has_aliases, sections.map(|section| section.len() as u64));
-        let mut out = header.encode();
-        sections.into_iter().for_each(|section| out.extend_from_slice(section));
-        out.extend(Trailer::of(&out).encode());
-        Ok(out)
+        let directory = directories(&id, &tables, names, files)?;
+        let dictionary = &names.dictionary;
+        let size = |bytes: &Vec<u8>| bytes.len() as u64;
+        let [name_blocks, file_blocks] = [names, files].map(|pool| pool.blocks.iter().map(size).sum());
+        let sizes =
+            [size(&metadata), chunks_size, size(dictionary), name_blocks, file_blocks, size(&directory)];
+        let header = Header::lay_out(id, has_aliases, sizes);
+        let mut out = Digested { out, digest: Xxh3Default::new() };
+        out.write_all(&header.encode())?;
+        out.write_all(&metadata)?;
+        chunks.rewind()?;
+        if io::copy(&mut chunks, &mut out)? != chunks_size {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+        out.write_all(dictionary)?;
+        names.blocks.iter().chain(&files.blocks).try_for_each(|block| out.write_all(block))?;
+        out.write_all(&directory)?;
+        let Digested { mut out, digest } = out;
+        let trailer = Trailer { file_size: header.file_size, digest: digest.digest128().to_le_bytes() };
+        out.write_all(&trailer.encode())?;
+        Ok(out.flush()?)
+    }
+}
+
+/// Writes to `out`, and digests what is written.
+struct Digested<W> {
+    out: W,
+    digest: Xxh3Default,
+}
+
+impl<W: Write> Write for Digested<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.digest.update(bytes.get(..written).unwrap_or_default());
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 

@@ -236,7 +236,7 @@ fn code_in_two_places_far_apart_does_not_fill_memory_with_what_lies_between() {
         text_exec_base: None,
         row_rule: symdex::RowRule::First,
     };
-    let mut writer = Writer::new(info, 1000, options);
+    let mut writer = Writer::new(info, 1000, options, std::io::Cursor::new(Vec::new()));
     let mut encoder = ChunkEncoder::new(&image.id, 1000, options).expect("level 3");
     let mut push = |index| {
         writer.push(encoder.encode(Table::Dwarf, index, &ChunkRanges::default(), 0, 0).expect("empty"))

@@ -3,6 +3,8 @@
 
 use std::fmt::Write as _;
 
+use std::io::Cursor;
+
 use symdex::write::{ChunkEncoder, ChunkRanges, Id32, ImageInfo, Loc, PoolEncoder, Range, Writer};
 use symdex::{Arch, BuildOptions, Counts, ImageId, Index, RowRule, Table};
 
@@ -47,7 +49,7 @@ fn tiny() -> Vec<u8> {
         text_exec_base: None,
         row_rule: RowRule::First,
     };
-    let mut writer = Writer::new(info, 0x1000, options);
+    let mut writer = Writer::new(info, 0x1000, options, Cursor::new(Vec::new()));
     let mut encoder = ChunkEncoder::new(&id, 0x1000, options).expect("level 3");
     let tables = [(Table::Dwarf, dwarf, 0, 0), (Table::SymbolTable, symbols, 3, 1)];
     for (table, chunk, new_names, new_files) in tables {
@@ -59,7 +61,10 @@ fn tiny() -> Vec<u8> {
     let files = PoolEncoder::files(&id, &["/src/t.c"], options).expect("short");
     let blocks = (names.encode(0..1).expect("small"), files.encode(0..1).expect("small"));
     let counts = Counts { units: 1, functions: 1, ranges: 4, symbols: 1, ..Counts::default() };
-    writer.finish(names.finish(blocks.0), files.finish(blocks.1), counts, Vec::new()).expect("an index")
+    let (names, files) = (names.finish(blocks.0), files.finish(blocks.1));
+    let mut index = Vec::new();
+    writer.finish(&names, &files, counts, Vec::new(), &mut index).expect("an index");
+    index
 }
 
 /// Bytes with what they mean, field after field.

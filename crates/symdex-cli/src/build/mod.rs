@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rayon::ThreadPool;
 use symdex::Index;
 use symdex_build::audit::{AuditReport, audit};
-use symdex_build::publish::find_index;
+use symdex_build::publish::{Unpublished, find_index};
 use symdex_build::{Built, Companions, Image, Options, Slice, SymbolMaps};
 
 use self::jobs::Job;
@@ -149,7 +149,7 @@ struct Finished {
     /// Other files of the image, whose symbols are in the index too.
     joined: Vec<PathBuf>,
     debug_size: u64,
-    built: Built,
+    built: Built<Unpublished>,
     /// How it compares with the debug file, if that was asked for.
     audit: Option<AuditReport>,
     time: Duration,
@@ -218,14 +218,16 @@ fn finish(
     let built = {
         let progress = work.progress.of_image(image.debug_size);
         let options = Options { existing: existing.as_ref(), ..Options::default() };
-        symdex_build::build(&image, &options, &|done, all| progress.set(done, all))
+        let progress = |done, all| progress.set(done, all);
+        symdex_build::build_into(&image, &options, &progress, Unpublished::file())
     };
-    let mut built = built.map_err(failed)?;
-    if map.is_none() && built.report.hidden_names != 0 {
+    let Built { bytes, mut warnings, report } = built.map_err(failed)?;
+    let bytes = Unpublished::of(bytes).map_err(|error| failed(symdex::Error::from(error).into()))?;
+    if map.is_none() && report.hidden_names != 0 {
         let wanted = work.maps.wanted(&image.info.id, file);
-        built.warnings.push(format!("its names are hidden: give {wanted} with --symbol-map"));
+        warnings.push(format!("its names are hidden: give {wanted} with --symbol-map"));
     }
-    let audit = work.args.verify.then(|| verify(&image, &built.bytes)).transpose();
+    let audit = work.args.verify.then(|| verify(&image, bytes.as_ref())).transpose();
     let unverified = format!("{part}; its index cannot be verified and is not published");
     let audit = audit.map_err(|error| Failure::debug_file(file, &error).of_part(&unverified))?;
     let debug_size = image.debug_size;
@@ -233,7 +235,7 @@ fn finish(
         file: file.to_owned(),
         joined: Vec::new(),
         debug_size,
-        built,
+        built: Built { bytes, warnings, report },
         audit,
         time: begun.elapsed(),
     })

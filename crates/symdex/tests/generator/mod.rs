@@ -3,6 +3,8 @@
 #![allow(dead_code, unreachable_pub, reason = "each test takes what it needs")]
 #![allow(clippy::cast_possible_truncation, reason = "numbers of tests are small")]
 
+use std::io::Cursor;
+
 use symdex::write::{ChunkEncoder, ChunkRanges, Id32, ImageInfo, Loc, PoolEncoder, Range, Writer};
 use symdex::{Arch, BuildOptions, Counts, ImageId, LinePolicy, RowRule, Table};
 
@@ -127,7 +129,7 @@ impl Image {
             text_exec_base: None,
             row_rule: RowRule::First,
         };
-        let mut writer = Writer::new(info, self.chunk_span, options);
+        let mut writer = Writer::new(info, self.chunk_span, options, Cursor::new(Vec::new()));
         let mut encoder = ChunkEncoder::new(&self.id, self.chunk_span, options).expect("level 3");
         for table in Table::ALL {
             for (index, chunk) in cut(self.table(table), self.chunk_span) {
@@ -140,7 +142,9 @@ impl Image {
         let blocks = (names.encode(0..names.blocks()), files.encode(0..files.blocks()));
         let names = names.finish(blocks.0.expect("small blocks"));
         let files = files.finish(blocks.1.expect("small blocks"));
-        writer.finish(names, files, Counts::default(), Vec::new()).expect("an index")
+        let mut index = Vec::new();
+        writer.finish(&names, &files, Counts::default(), Vec::new(), &mut index).expect("an index");
+        index
     }
 
     /// What a linear scan of one table answers.
