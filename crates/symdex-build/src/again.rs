@@ -6,8 +6,8 @@ use symdex::write::{ChunkRanges, Id32, Loc};
 use symdex::{BuildOptions, Counts, Error, Index, Partial, Table};
 
 use crate::build::CHUNK_SPAN;
+use crate::cutter::ChunkJob;
 use crate::image::Image;
-use crate::merge::ChunkJob;
 
 /// What the new index would say of itself.
 pub(crate) struct Expected<'a, 'd> {

@@ -6,17 +6,19 @@ use std::ops::Range;
 
 use memmap2::Mmap;
 use rayon::prelude::*;
-use symdex::write::{ChunkEncoder, EncodedPool, Id32, Loc, PoolEncoder, Writer};
+use symdex::write::{ChunkEncoder, EncodedChunk, EncodedPool, Id32, Loc, PoolEncoder, Writer};
 use symdex::{BuildOptions, Counts, Index, Table};
 use tempfile::{SpooledTempFile, spooled_tempfile};
 
 use crate::again::{Expected, has_contents};
+use crate::cutter::{ChunkJob, Pools};
 use crate::dwarf::{Piece, UnitRange, UnitRanges, Units, unit_ranges};
 use crate::error::Error;
 use crate::flatten::{Interval, Stretch, flatten};
 use crate::image::Image;
-use crate::merge::{ChunkJob, Merge, OutOfOrder, Pools};
+use crate::merge::{Merge, OutOfOrder};
 use crate::pools::{Pool, dictionary};
+use crate::queue::Queue;
 use crate::report::{BuildReport, Problems, TextCoverage};
 use crate::symbol_map::{SymbolMap, is_hidden};
 use crate::symbols::FunctionSymbol;
@@ -25,8 +27,13 @@ use crate::symbols::FunctionSymbol;
 pub(crate) const CHUNK_SPAN: u32 = 32 << 10;
 /// Bytes of chunks that are kept in memory until the index is put together; with more of them, they are in a temporary file.
 const CHUNKS_IN_MEMORY: usize = 4 << 20;
-/// Bytes of `.debug_info` that are walked before their ranges are merged: what is in memory at a time.
-const BATCH_SIZE: usize = 8 << 20;
+/// Bytes of `.debug_info` that are walked ahead of the unit whose ranges are merged next.
+const WALK_AHEAD: usize = 8 << 20;
+/// Chunks that one thread compresses at a time, and how many times as many may wait for it.
+const CHUNKS_AT_A_TIME: usize = 8;
+const ENCODE_AHEAD: usize = 8;
+/// Symbols that are merged at a time, about.
+const SYMBOLS_AT_A_TIME: usize = 1 << 14;
 /// The most aliases of one function: with its name they make as long a chain as an index may have.
 const MAX_ALIASES: usize = 1023;
 /// The most aliases of all the functions that start in one chunk, which readers decode as a whole; far above any real image.
@@ -39,11 +46,14 @@ pub struct Options<'o> {
     /// The index of the image that is there already. Where an image without debug information would become this very index, it
     /// is not made again: most of the time goes into compression. The result is the same with it and without.
     pub existing: Option<&'o Index<Mmap>>,
+    /// About how many bytes of memory units may take that wait to be merged: where functions of many units lie among each other, as
+    /// order files put them, all of them wait for each other. Beyond it they are put into a temporary file. The result is the same.
+    pub max_memory: usize,
 }
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        Self { compression_level: 6, existing: None }
+        Self { compression_level: 6, existing: None, max_memory: 1 << 30 }
     }
 }
 
@@ -109,6 +119,7 @@ struct Build<'a, 'd> {
     image: &'a Image<'d>,
     existing: Option<&'a Index<Mmap>>,
     options: BuildOptions,
+    max_memory: usize,
     writer: Writer<SpooledTempFile>,
     pools: Pools<'d>,
     coverage: TextCoverage,
@@ -117,13 +128,14 @@ struct Build<'a, 'd> {
 impl<'a, 'd> Build<'a, 'd> {
     fn new(image: &'a Image<'d>, options: &Options<'a>) -> Self {
         let existing = options.existing.filter(|_| !image.has_dwarf());
+        let max_memory = options.max_memory;
         let options = BuildOptions { compression_level: options.compression_level };
         let limit = image.debug_size + image.symbol_map.map_or(0, SymbolMap::size) + (1 << 20);
         let pools = Pools { names: Pool::new(limit), files: Pool::new(limit) };
         let writer = Writer::new(image.info.clone(), CHUNK_SPAN, options, spooled_tempfile(CHUNKS_IN_MEMORY));
         let executable = image.info.executable.iter().map(|(start, end)| end - start).sum();
         let coverage = TextCoverage { executable, ..Default::default() };
-        Self { image, existing, options, writer, pools, coverage }
+        Self { image, existing, options, max_memory, writer, pools, coverage }
     }
 
     /// Writes the index to `out`; `OutOfOrder`, and nothing written, where `by_address` was asked for and units do not keep to the
@@ -141,7 +153,7 @@ impl<'a, 'd> Build<'a, 'd> {
             Ok(()) => {}
             Err(out_of_order) => return Ok(Err(out_of_order)),
         }
-        let jobs = self.symbols(&mut counts, &mut problems);
+        let jobs = self.symbols(&mut counts, &mut problems)?;
         let Pools { names, files } = std::mem::take(&mut self.pools);
         problems.add("names left out: they are too long, or overlap too much", names.refused);
         problems.add("file paths left out: they are too long, or too many", files.refused);
@@ -156,7 +168,11 @@ impl<'a, 'd> Build<'a, 'd> {
                 return Ok(Ok(report));
             }
         }
-        self.write(Table::SymbolTable, jobs)?;
+        rayon::scope_fifo(|scope| {
+            let mut chunks = Queue::new(scope);
+            self.encode(Table::SymbolTable, jobs, &mut chunks)?;
+            self.finish_chunks(&mut chunks, 0)
+        })?;
         let dictionary = dictionary(&names);
         let id = &self.image.info.id;
         let names = encode_pool(&PoolEncoder::names(id, &names, &dictionary, self.options)?)?;
@@ -165,7 +181,7 @@ impl<'a, 'd> Build<'a, 'd> {
         Ok(Ok(report))
     }
 
-    /// Walks the units, batch after batch, and writes the chunks of the `dwarf` table.
+    /// Walks the units, merges them in order, and writes the chunks of the `dwarf` table, all at the same time.
     fn dwarf(
         &mut self,
         units: &Units<'d>,
@@ -179,66 +195,126 @@ impl<'a, 'd> Build<'a, 'd> {
         let mut order: Vec<usize> = (0..units.own).collect();
         order.sort_by_key(|unit| low(*unit));
         let total = (0..units.own).map(|unit| size(unit) as u64).sum();
+        let image = self.image;
         let mut merge = Merge::new(CHUNK_SPAN);
-        let mut range_budget = self.image.range_budget();
-        let (mut next, mut done) = (0, 0);
-        while next < order.len() {
-            let batch = batch(&order[next..], size);
-            next += batch.len();
-            let walk = |unit: &usize| unit_ranges(self.image, units, *unit, range_budget);
-            let walked: Vec<UnitRanges<'d>> = batch.par_iter().map(walk).collect();
-            for mut unit in walked {
-                range_budget = range_budget.saturating_sub(unit.range_entries);
-                problems.merge(std::mem::take(&mut unit.problems));
-                if let Err(out_of_order) = merge.add(unit) {
+        let mut range_budget = image.range_budget();
+        let merged = rayon::scope_fifo(|scope| {
+            let (mut walks, mut chunks) = (Queue::new(scope), Queue::new(scope));
+            let (mut next, mut ahead, mut done) = (0, 0, 0);
+            for (place, unit) in order.iter().enumerate() {
+                // What is given out depends on the sizes of units alone, and so does the budget that each gets.
+                while next < order.len() && (next <= place || ahead < WALK_AHEAD) {
+                    let unit = order[next];
+                    walks.give(move || unit_ranges(image, units, unit, range_budget));
+                    ahead += if next == place { 0 } else { size(unit) };
+                    next += 1;
+                }
+                let Some(mut walked) = walks.take() else { break };
+                ahead -= order.get(place + 1).filter(|_| place + 1 < next).map_or(0, |unit| size(*unit));
+                range_budget = range_budget.saturating_sub(walked.range_entries);
+                problems.merge(std::mem::take(&mut walked.problems));
+                if let Err(out_of_order) = merge.add(walked) {
                     return Ok(Err(out_of_order));
                 }
+                let watermark = order.get(place + 1).map_or(u64::MAX, |unit| low(*unit));
+                while let Some(jobs) = merge.step(watermark, &mut self.pools).map_err(spill_failed)? {
+                    self.encode(Table::Dwarf, jobs, &mut chunks)?;
+                }
+                if merge.size > self.max_memory {
+                    merge.spill(&mut self.pools).map_err(spill_failed)?;
+                }
+                done += size(*unit) as u64;
+                progress(done, total);
             }
-            let watermark = order.get(next).map_or(u64::MAX, |unit| low(*unit));
-            let jobs = merge.advance(watermark, &mut self.pools);
-            self.write(Table::Dwarf, jobs)?;
-            done += batch.iter().map(|unit| size(*unit) as u64).sum::<u64>();
-            progress(done, total);
-        }
+            self.finish_chunks(&mut chunks, 0)?;
+            Ok(Ok(()))
+        });
         (counts.functions, counts.ranges) = (merge.functions, merge.ranges());
         (self.coverage.dwarf, self.coverage.dwarf_function) = merge.covered();
-        Ok(Ok(()))
+        merged
     }
 
-    /// The chunks of the `symbol_table` table.
-    fn symbols(&mut self, counts: &mut Counts, problems: &mut Problems) -> Vec<ChunkJob> {
+    /// Merges the symbol table. Its chunks are written, but returned where it may turn out that they are in an index already.
+    fn symbols(&mut self, counts: &mut Counts, problems: &mut Problems) -> Result<Vec<ChunkJob>, Error> {
+        let image = self.image;
         let mut merge = Merge::new(CHUNK_SPAN);
-        let mut unit = symbol_ranges(&self.image.symbols);
-        problems.merge(std::mem::take(&mut unit.problems));
-        if merge.add(unit).is_err() {
-            return Vec::new();
-        }
-        let jobs = merge.advance(u64::MAX, &mut self.pools);
+        let mut kept = Vec::new();
+        let mut rest = &image.symbols[..];
+        rayon::scope_fifo(|scope| {
+            let mut chunks = Queue::new(scope);
+            while !rest.is_empty() {
+                let symbols = symbols_of_chunks(&mut rest);
+                let mut unit = symbol_ranges(symbols);
+                problems.merge(std::mem::take(&mut unit.problems));
+                if merge.add(unit).is_err() {
+                    break;
+                }
+                let watermark = rest.first().map_or(u64::MAX, |symbol| symbol.start);
+                while let Some(jobs) = merge.step(watermark, &mut self.pools).map_err(spill_failed)? {
+                    match self.existing {
+                        Some(_) => kept.extend(jobs),
+                        None => self.encode(Table::SymbolTable, jobs, &mut chunks)?,
+                    }
+                }
+            }
+            self.finish_chunks(&mut chunks, 0)
+        })?;
         self.coverage.symbol_table = merge.covered().1;
         counts.symbols = merge.ranges();
-        jobs
+        Ok(kept)
     }
 
-    fn write(&mut self, table: Table, jobs: Vec<ChunkJob>) -> Result<(), Error> {
-        let encoder = || ChunkEncoder::new(&self.image.info.id, CHUNK_SPAN, self.options);
-        let encode = |encoder: &mut Result<ChunkEncoder, symdex::Error>, job: ChunkJob| match encoder {
-            Ok(encoder) => encoder.encode(table, job.index, &job.ranges, job.new_names, job.new_files),
-            Err(_) => Err(symdex::Error::Unwritable { what: "zstd refuses the compression level" }),
-        };
-        let encoded: Vec<_> = jobs.into_par_iter().map_init(encoder, encode).collect();
-        encoded.into_iter().try_for_each(|chunk| self.writer.push(chunk?)).map_err(Error::from)
+    /// Has `jobs` encoded, and writes what is encoded.
+    fn encode<'scope>(
+        &mut self,
+        table: Table,
+        jobs: Vec<ChunkJob>,
+        chunks: &mut Queue<'_, 'scope, Encoded>,
+    ) -> Result<(), Error>
+    where
+        'a: 'scope,
+        'd: 'scope,
+    {
+        let (image, options) = (self.image, self.options);
+        let mut jobs = jobs.into_iter().peekable();
+        while jobs.peek().is_some() {
+            let some: Vec<_> = jobs.by_ref().take(CHUNKS_AT_A_TIME).collect();
+            chunks.give(move || {
+                let mut encoder = ChunkEncoder::new(&image.info.id, CHUNK_SPAN, options)?;
+                let encode = |job: ChunkJob| {
+                    encoder.encode(table, job.index, &job.ranges, job.new_names, job.new_files)
+                };
+                some.into_iter().map(encode).collect()
+            });
+            self.finish_chunks(chunks, ENCODE_AHEAD)?;
+        }
+        Ok(())
+    }
+
+    /// Writes chunks until `left` pieces of work are left.
+    fn finish_chunks(&mut self, chunks: &mut Queue<'_, '_, Encoded>, left: usize) -> Result<(), Error> {
+        while chunks.len() > left {
+            let encoded = chunks.take().unwrap_or_else(|| Ok(Vec::new()))?;
+            encoded.into_iter().try_for_each(|chunk| self.writer.push(chunk))?;
+        }
+        Ok(())
     }
 }
 
-/// The units at the front of `order` that make up one batch: it depends on their sizes alone.
-fn batch(order: &[usize], size: impl Fn(usize) -> usize) -> &[usize] {
-    let mut total = 0;
-    let fits = |unit: &&usize| {
-        let fits = total < BATCH_SIZE;
-        total += size(**unit);
-        fits
-    };
-    &order[..order.iter().take_while(fits).count()]
+/// Chunks that were compressed together.
+type Encoded = Result<Vec<EncodedChunk>, symdex::Error>;
+
+fn spill_failed(source: std::io::Error) -> Error {
+    Error::Io { doing: "keep a temporary file in", path: std::env::temp_dir(), source }
+}
+
+/// Takes symbols from the front of `rest`: all that start in some chunks.
+fn symbols_of_chunks<'s, 'd>(rest: &mut &'s [FunctionSymbol<'d>]) -> &'s [FunctionSymbol<'d>] {
+    let chunk = |symbol: &FunctionSymbol<'_>| symbol.start / u64::from(CHUNK_SPAN);
+    let last = rest.len().min(SYMBOLS_AT_A_TIME).checked_sub(1).map(|last| chunk(&rest[last]));
+    let (symbols, others) = rest.split_at(rest.partition_point(|symbol| Some(chunk(symbol)) <= last));
+    *rest = others;
+    symbols
 }
 
 /// The functions of the symbol table, as a unit of their own.

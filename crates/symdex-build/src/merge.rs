@@ -1,40 +1,47 @@
-//! The ranges of all units, merged in address order and cut into chunks.
+//! The ranges of all units, merged in address order.
+
+#[cfg(test)]
+mod tests;
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::io;
 
-use symdex::write::{ChunkRanges, Id32, Loc, Range};
+use symdex::write::Range;
 
-use crate::dwarf::{Piece, Rank, UnitRanges};
+use crate::cutter::{ChunkJob, Cutter, Pools};
+use crate::dwarf::{Rank, UnitRanges};
 use crate::flatten::{Interval, flatten};
-use crate::pools::Pool;
-
-/// A chunk's ranges, and how many names and files the chunks before it used.
-pub(crate) struct ChunkJob {
-    pub(crate) index: u64,
-    pub(crate) ranges: ChunkRanges,
-    pub(crate) new_names: u32,
-    pub(crate) new_files: u32,
-}
-
-/// Names and files of an index.
-#[derive(Default)]
-pub(crate) struct Pools<'d> {
-    pub(crate) names: Pool<'d>,
-    pub(crate) files: Pool<'d>,
-}
+use crate::live::{LiveUnit, Part};
+use crate::spill::Spill;
 
 /// A unit came up whose code starts below what was merged already.
 pub(crate) struct OutOfOrder;
 
+/// Chunks whose segments are kept, and put aside, together.
+const CHUNKS_PER_STRIPE: u64 = 32;
+/// Segments that are merged in one step, about.
+const STEP: usize = if cfg!(test) { 4 } else { 1 << 12 };
+
 /// Merges units that come in the order of their lowest addresses; those whose code is passed are let go.
 pub(crate) struct Merge<'d> {
     units: Vec<Option<LiveUnit<'d>>>,
-    /// Stretches not merged yet, in no order.
-    pending: Vec<Segment>,
+    /// Places among `units` that can be used again.
+    free: Vec<usize>,
+    /// For each unit which of its functions were counted.
+    counted: Vec<Vec<bool>>,
+    /// Segments that are merged in part, up to `merged`, in no order.
+    open: Vec<Segment>,
+    /// Segments that are not merged yet, by the stripe they start in.
+    pending: BTreeMap<u64, Vec<Segment>>,
+    /// Others, of units that are not kept in memory.
+    spilled: Spill,
     /// Everything below is merged.
     merged: u64,
     cutter: Cutter,
     pub(crate) functions: u64,
+    /// About how many bytes of memory the units take.
+    pub(crate) size: usize,
 }
 
 /// Neighbouring ranges of one unit that belong to one piece of a function, or to none.
@@ -44,24 +51,26 @@ struct Segment {
     end: u64,
     /// Line rows without a function give way to any function.
     rank: Option<Rank>,
-    unit: usize,
-}
-
-struct LiveUnit<'d> {
-    ranges: UnitRanges<'d>,
-    segments: usize,
-    /// The index's numbers of the unit's names and files, once needed.
-    names: Vec<Option<Option<Id32>>>,
-    files: Vec<Option<Option<Id32>>>,
-    /// For each loc of the unit the chunk (by index plus one) that has it, and its number there.
-    locs: Vec<(u64, u32)>,
-    counted: Vec<bool>,
+    /// The unit's number.
+    order: u32,
+    /// Where in `units` it is, or the part of it that has the segment.
+    place: usize,
 }
 
 impl<'d> Merge<'d> {
     pub(crate) fn new(chunk_span: u32) -> Self {
-        let cutter = Cutter { chunk_span: u64::from(chunk_span), ..Cutter::default() };
-        Self { units: Vec::new(), pending: Vec::new(), merged: 0, cutter, functions: 0 }
+        Self {
+            units: Vec::new(),
+            free: Vec::new(),
+            counted: Vec::new(),
+            open: Vec::new(),
+            pending: BTreeMap::new(),
+            spilled: Spill::default(),
+            merged: 0,
+            cutter: Cutter::new(u64::from(chunk_span)),
+            functions: 0,
+            size: 0,
+        }
     }
 
     /// How many ranges were merged so far.
@@ -80,40 +89,102 @@ impl<'d> Merge<'d> {
         if first.start < self.merged {
             return Err(OutOfOrder);
         }
-        let unit = self.units.len();
-        let before = self.pending.len();
-        for segment in ranges.ranges.chunk_by(|a, b| a.end == b.start && a.piece == b.piece) {
-            if let [first, .., last] | [first @ last] = segment {
-                let rank = first.piece.map(|piece| ranges.pieces[piece.index()].rank);
-                self.pending.push(Segment { start: first.start, end: last.end, rank, unit });
-            }
-        }
-        self.units.push(Some(LiveUnit {
-            segments: self.pending.len() - before,
-            names: vec![None; ranges.names.len()],
-            files: vec![None; ranges.files.len()],
-            locs: vec![(0, 0); ranges.locs.len()],
-            counted: vec![false; ranges.functions as usize],
-            ranges,
-        }));
+        let order = u32::try_from(self.counted.len()).unwrap_or(u32::MAX);
+        self.counted.push(vec![false; ranges.functions as usize]);
+        self.keep(LiveUnit::new(order, ranges));
         Ok(())
     }
 
-    /// Merges everything below `watermark`; no unit that comes later may have code there. The chunks that are complete.
-    pub(crate) fn advance(&mut self, watermark: u64, pools: &mut Pools<'d>) -> Vec<ChunkJob> {
-        let pending = std::mem::take(&mut self.pending).into_iter();
-        let (mut due, later): (Vec<Segment>, Vec<Segment>) =
-            pending.partition(|segment| segment.start < watermark);
-        due.sort_by_key(|segment| (segment.start, segment.unit));
-        self.pending = later;
+    /// Keeps a unit, or a part of one, until it is merged.
+    fn keep(&mut self, mut unit: LiveUnit<'d>) {
+        let place = self.free.pop().unwrap_or(self.units.len());
+        for segment in unit.ranges.ranges.chunk_by(|a, b| a.end == b.start && a.piece == b.piece) {
+            if let [first, .., last] | [first @ last] = segment {
+                let rank = first.piece.map(|piece| unit.ranges.pieces[piece.index()].rank);
+                let start = first.start.max(self.merged);
+                let segment = Segment { start, end: last.end, rank, order: unit.order, place };
+                match first.start < self.merged {
+                    true => self.open.push(segment),
+                    false => self.pending.entry(start / self.stripe_span()).or_default().push(segment),
+                }
+                unit.segments += 1;
+            }
+        }
+        self.size += unit.size();
+        match self.units.get_mut(place) {
+            Some(free) => *free = Some(unit),
+            None => self.units.push(Some(unit)),
+        }
+    }
+
+    /// Merges more of what lies below `watermark`, where no unit that comes later may have code; the chunks that are complete. `None`
+    /// once everything is merged.
+    pub(crate) fn step(
+        &mut self,
+        watermark: u64,
+        pools: &mut Pools<'d>,
+    ) -> io::Result<Option<Vec<ChunkJob>>> {
+        let mut due = std::mem::take(&mut self.open);
+        // As many new ones as there are old ones, at the least: so the time is linear, however long segments are.
+        let enough = due.len() + due.len().max(STEP);
+        while due.len() < enough
+            && let Some(stripe) = self.next_stripe(watermark)
+        {
+            for part in self.spilled.read(stripe)? {
+                self.keep(LiveUnit::of_part(part));
+            }
+            let segments = self.pending.remove(&stripe).unwrap_or_default();
+            let (now, later): (Vec<_>, Vec<_>) =
+                segments.into_iter().partition(|segment| segment.start < watermark);
+            due.extend(now);
+            if !later.is_empty() {
+                self.pending.insert(stripe, later);
+            }
+        }
+        let end = self.next_stripe(watermark).map_or(watermark, |stripe| stripe * self.stripe_span());
+        if due.is_empty() || end <= self.merged {
+            self.open = due;
+            self.merged = self.merged.max(watermark);
+            let last = self.cutter.complete(watermark);
+            return Ok(Some(last).filter(|last| !last.is_empty()));
+        }
+        due.sort_by_key(|segment| (segment.start, segment.order));
+        self.merge(&due, end, pools);
+        self.merged = end;
+        for segment in due {
+            match segment.end > end {
+                true => self.open.push(Segment { start: end, ..segment }),
+                false => self.let_go(segment.place),
+            }
+        }
+        Ok(Some(self.cutter.complete(end)))
+    }
+
+    /// The first stripe that has segments, maybe in the temporary file, that start below `watermark`.
+    fn next_stripe(&self, watermark: u64) -> Option<u64> {
+        let is_due = |stripe: &u64| stripe.saturating_mul(self.stripe_span()) < watermark;
+        let spilled = self.spilled.first().filter(is_due);
+        let starts_below = |segments: &[Segment]| segments.iter().any(|segment| segment.start < watermark);
+        let pending = self.pending.first_key_value();
+        let pending = pending.filter(|(stripe, segments)| is_due(stripe) && starts_below(segments));
+        [spilled, pending.map(|(stripe, _)| *stripe)].into_iter().flatten().min()
+    }
+
+    fn stripe_span(&self) -> u64 {
+        CHUNKS_PER_STRIPE * self.cutter.chunk_span
+    }
+
+    /// Merges what of the segments, which are sorted by start, lies below `end`.
+    fn merge(&mut self, due: &[Segment], end: u64, pools: &mut Pools<'d>) {
         let interval = |segment: &Segment| Interval {
             start: segment.start,
-            end: segment.end.min(watermark),
-            priority: (segment.rank, Reverse(segment.unit)),
+            end: segment.end.min(end),
+            priority: (segment.rank, Reverse(segment.order)),
         };
         let intervals: Vec<_> = due.iter().map(interval).collect();
         for stretch in flatten(&intervals) {
-            let Some(unit) = &mut self.units[due[stretch.owner].unit] else { continue };
+            let Segment { place, order, .. } = due[stretch.owner];
+            let Some(unit) = &mut self.units[place] else { continue };
             let first = unit.ranges.ranges.partition_point(|range| range.end <= stretch.start);
             for number in first..unit.ranges.ranges.len() {
                 let range = unit.ranges.ranges[number];
@@ -121,7 +192,11 @@ impl<'d> Merge<'d> {
                     break;
                 }
                 let piece = range.piece.map(|piece| unit.ranges.pieces[piece.index()]);
-                self.functions += piece.map_or(0, |piece| unit.count(&piece));
+                if let Some(piece) = piece {
+                    let counted = &mut self.counted[order as usize][piece.function as usize];
+                    self.functions += u64::from(!std::mem::replace(counted, true));
+                }
+                let is_rest = range.start < stretch.start;
                 let range = Range {
                     start: range.start.max(stretch.start),
                     end: range.end.min(stretch.end),
@@ -130,132 +205,53 @@ impl<'d> Merge<'d> {
                     statement: range.statement,
                 };
                 let entry = piece.and_then(|piece| piece.entry.filter(|_| piece.start == range.start));
-                self.cutter.add(range, entry, due[stretch.owner].unit, unit, pools);
+                self.cutter.add(range, is_rest, entry, unit, pools);
             }
         }
-        for mut segment in due {
-            if segment.end > watermark {
-                segment.start = watermark;
-                self.pending.push(segment);
-                continue;
-            }
-            let unit = &mut self.units[segment.unit];
-            if let Some(live) = unit {
-                live.segments -= 1;
-                if live.segments == 0 {
-                    *unit = None;
-                }
+    }
+
+    /// One of the segments of the unit at `place` is merged.
+    fn let_go(&mut self, place: usize) {
+        let Some(unit) = &mut self.units[place] else { return };
+        unit.segments -= 1;
+        if unit.segments != 0 {
+            return;
+        }
+        self.size -= unit.size();
+        if unit.part.is_none() {
+            self.counted[unit.order as usize] = Vec::new();
+        }
+        self.units[place] = None;
+        self.free.push(place);
+    }
+
+    /// Moves all units from memory to a temporary file, but for what of them is merged in part. The chunks will be the same.
+    pub(crate) fn spill(&mut self, pools: &mut Pools<'d>) -> io::Result<()> {
+        if let Some(job) = &mut self.cutter.job {
+            self.units.iter().flatten().for_each(|unit| unit.note_locs(job));
+        }
+        for (stripe, segments) in std::mem::take(&mut self.pending) {
+            let parts = self.parts(segments, pools);
+            self.spilled.write(stripe, &parts)?;
+        }
+        let open = std::mem::take(&mut self.open);
+        let open = self.parts(open, pools);
+        (self.units, self.free, self.size) = Default::default();
+        open.into_iter().for_each(|part| self.keep(LiveUnit::of_part(part)));
+        Ok(())
+    }
+
+    /// The parts of units that `segments` are.
+    fn parts(&mut self, mut segments: Vec<Segment>, pools: &mut Pools<'d>) -> Vec<Part> {
+        segments.sort_by_key(|segment| (segment.place, segment.start));
+        let mut parts = Vec::new();
+        for segments in segments.chunk_by(|a, b| a.place == b.place) {
+            if let Some(unit) = &mut self.units[segments[0].place] {
+                let stamp = self.spilled.stamp();
+                let segments = segments.iter().map(|segment| (segment.start, segment.end));
+                parts.push(unit.part(segments, stamp, pools));
             }
         }
-        self.merged = watermark;
-        self.cutter.complete(watermark)
-    }
-}
-
-impl<'d> LiveUnit<'d> {
-    /// 1 for the first range of a function, else 0.
-    fn count(&mut self, piece: &Piece) -> u64 {
-        u64::from(!std::mem::replace(&mut self.counted[piece.function as usize], true))
-    }
-
-    /// The number of one of the unit's locs in the chunk of `job`, which gets it and its callers if it lacks them.
-    fn loc(&mut self, loc: u32, job: &mut ChunkJob, pools: &mut Pools<'d>) -> u32 {
-        let mut missing = Vec::new();
-        let mut next = Some(loc);
-        while let Some(loc) = next.filter(|loc| self.locs[*loc as usize].0 != job.index + 1) {
-            missing.push(loc);
-            next = self.ranges.locs[loc as usize].parent.map(Id32::get);
-        }
-        for number in missing.into_iter().rev() {
-            let Loc { parent, name, file, line } = self.ranges.locs[number as usize];
-            let parent = parent.and_then(|parent| Id32::new(u64::from(self.locs[parent.index()].1)));
-            let (name, file) = (self.name(name, pools), self.file(file, pools));
-            let in_chunk = u32::try_from(job.ranges.locs.len()).unwrap_or(u32::MAX);
-            job.ranges.locs.push(Loc { parent, name, file, line });
-            self.locs[number as usize] = (job.index + 1, in_chunk);
-        }
-        self.locs[loc as usize].1
-    }
-
-    fn name(&mut self, name: Option<Id32>, pools: &mut Pools<'d>) -> Option<Id32> {
-        let name = name?.index();
-        *self.names[name].get_or_insert_with(|| pools.names.number(self.ranges.names[name].clone()))
-    }
-
-    fn file(&mut self, file: Option<Id32>, pools: &mut Pools<'d>) -> Option<Id32> {
-        let file = file?.index();
-        *self.files[file].get_or_insert_with(|| pools.files.number(self.ranges.files[file].clone().into()))
-    }
-}
-
-/// Cuts ranges at the boundaries of chunks.
-#[derive(Default)]
-struct Cutter {
-    chunk_span: u64,
-    /// The chunk at hand.
-    job: Option<ChunkJob>,
-    done: Vec<ChunkJob>,
-    /// The last range, by its unit's own numbers, to notice one that goes on.
-    last: Option<(usize, Range)>,
-    ranges: u64,
-    /// Bytes that ranges cover, and how many of these with a function.
-    covered: u64,
-    covered_function: u64,
-}
-
-impl Cutter {
-    /// Adds a range; in its first chunk it answers `entry`, if that is given.
-    fn add<'d>(
-        &mut self,
-        range: Range,
-        mut entry: Option<Id32>,
-        unit_number: usize,
-        unit: &mut LiveUnit<'d>,
-        pools: &mut Pools<'d>,
-    ) {
-        let answer = |range: &Range| (range.function_start, range.exact, range.statement);
-        let goes_on = |(unit, last): (usize, Range)| {
-            unit == unit_number && last.end == range.start && answer(&last) == answer(&range)
-        };
-        self.ranges += u64::from(!self.last.is_some_and(goes_on));
-        self.last = Some((unit_number, range));
-        let size = range.end - range.start;
-        self.covered += size;
-        self.covered_function += if range.function_start.is_some() { size } else { 0 };
-        let mut start = range.start;
-        while start < range.end {
-            let index = start / self.chunk_span;
-            let end = range.end.min((index + 1) * self.chunk_span);
-            let job = self.job(index, pools);
-            let [exact, statement] = match entry.take() {
-                Some(entry) => [entry.get(); 2],
-                None => [range.exact, range.statement],
-            }
-            .map(|loc| unit.loc(loc, job, pools));
-            let part = Range { start, end, exact, statement, ..range };
-            match job.ranges.ranges.last_mut() {
-                Some(last) if *last == (Range { start: last.start, end: start, ..part }) => last.end = end,
-                _ => job.ranges.ranges.push(part),
-            }
-            start = end;
-        }
-    }
-
-    /// The chunk with this index, begun if it is not the one at hand.
-    fn job(&mut self, index: u64, pools: &Pools<'_>) -> &mut ChunkJob {
-        self.done.extend(self.job.take_if(|job| job.index != index));
-        self.job.get_or_insert_with(|| ChunkJob {
-            index,
-            ranges: ChunkRanges::default(),
-            new_names: pools.names.len(),
-            new_files: pools.files.len(),
-        })
-    }
-
-    /// The chunks that end at or below `watermark`.
-    fn complete(&mut self, watermark: u64) -> Vec<ChunkJob> {
-        let chunk_span = self.chunk_span;
-        self.done.extend(self.job.take_if(|job| (job.index + 1) * chunk_span <= watermark));
-        std::mem::take(&mut self.done)
+        parts
     }
 }

@@ -31,9 +31,30 @@ pub(crate) fn parse_hexadecimal(text: &str) -> Result<u64, String> {
     hexadecimal(text).ok_or_else(|| "expected hexadecimal digits, with or without 0x".to_owned())
 }
 
+/// A number of bytes for command line options, or of the kB, MB or GB that it ends with, as [`crate::text::size`] prints them.
+pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
+    let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let units = [("", 1), ("kB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000)];
+    let unit = units.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(unit.trim_start()));
+    let size = digits_of(digits, 10).zip(unit).and_then(|(number, (_, unit))| number.checked_mul(unit));
+    let size = size.and_then(|size| usize::try_from(size).ok());
+    size.ok_or_else(|| "expected a size such as 512MB or 2GB".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_read_as_they_are_printed() {
+        for (text, size) in [("512MB", 512_000_000), ("2 GB", 2_000_000_000), ("3gb", 3_000_000_000)] {
+            assert_eq!(parse_size(text), Ok(size), "{text}");
+        }
+        for text in ["", "MB", "5TB", "-1", "1.5GB", "99999999999GB"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+        assert_eq!((parse_size("0"), parse_size("7kB")), (Ok(0), Ok(7000)));
+    }
 
     #[test]
     fn numbers_are_read_whole_or_not_at_all() {

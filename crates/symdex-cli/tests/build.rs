@@ -69,10 +69,10 @@ fn people_read_what_was_made_of_what_in_how_long() {
 }
 
 #[test]
-fn any_number_of_jobs_makes_the_same_bytes() {
-    let contents = |jobs: &str| {
+fn any_number_of_jobs_and_any_memory_make_the_same_bytes() {
+    let contents = |option: &str, value: &str| {
         let out = folder();
-        let built = build(&[&testdata().join("dsyms")], out.path(), &["--jobs", jobs]);
+        let built = build(&[&testdata().join("dsyms")], out.path(), &[option, value]);
         assert_eq!(built.code, Some(0), "{}", built.err);
         let names = names_in(out.path());
         names
@@ -80,9 +80,10 @@ fn any_number_of_jobs_makes_the_same_bytes() {
             .map(|name| (fs::read(out.path().join(&name)).expect("there"), name))
             .collect::<Vec<_>>()
     };
-    let one = contents("1");
+    let one = contents("--jobs", "1");
     assert!(!one.is_empty());
-    assert!(one == contents("2") && one == contents("8"));
+    assert!(one == contents("--jobs", "2") && one == contents("--jobs", "8"));
+    assert!(one == contents("--max-memory", "1MB") && one == contents("--max-memory", "0"));
 }
 
 #[test]

@@ -20,6 +20,7 @@ use self::totals::Totals;
 use crate::failure::{self, Failure, Kind, Stop, complain};
 use crate::in_order::in_order;
 use crate::joined::Joined;
+use crate::number;
 use crate::progress::Progress;
 
 /// Make an index of every image in debug files
@@ -52,6 +53,10 @@ pub(crate) struct Args {
     /// How many threads work; every core unless given. The indexes are the same for any number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
+    /// How much memory units may take that wait for others, as where an order file lays out functions of all units among each other;
+    /// what is more goes to a temporary file. The indexes are the same for any size
+    #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = number::parse_size)]
+    max_memory: usize,
     /// A symbol map, <UUID>.bcsymbolmap, or a folder of them, for names that a build from bitcode has hidden; may be repeated
     #[arg(long, value_name = "FILE|DIR")]
     symbol_map: Vec<PathBuf>,
@@ -75,6 +80,7 @@ Examples:
   symdex build MyApp.xcarchive --symbol-map MyApp.xcarchive/BCSymbolMaps
   symdex build libapp.so symbols/libapp.so.debug -o indexes
   symdex build /usr/lib --debug-dir /usr/lib/debug -o indexes
+  symdex build MyApp.app.dSYM --max-memory 256MB
 
 A debug file that cannot be read is reported on standard error, the others are still built, and the exit code tells:
 4 damaged, 6 not a debug file, 5 missing, 1 not written or not right, 3 no such architecture (the first of these that
@@ -90,7 +96,8 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
     let are_many = jobs.len() > 2;
     let progress = Progress::new(jobs.iter().map(Job::size).sum());
     let parts = pool.install(|| Parts::of(&inputs));
-    let work = Work { args, maps, parts, progress: &progress };
+    let max_memory = args.max_memory / pool.current_num_threads().min(jobs.len()).max(1);
+    let work = Work { args, maps, parts, max_memory, progress: &progress };
     let mut totals = Totals::default();
     in_order(
         &pool,
@@ -140,6 +147,8 @@ struct Work<'a> {
     args: &'a Args,
     maps: SymbolMaps,
     parts: Parts,
+    /// What each of the images worked on at one time may take of it.
+    max_memory: usize,
     progress: &'a Progress,
 }
 
@@ -217,7 +226,8 @@ fn finish(
     let existing = existing.flatten().and_then(|path| Index::open_file(&path).ok());
     let built = {
         let progress = work.progress.of_image(image.debug_size);
-        let options = Options { existing: existing.as_ref(), ..Options::default() };
+        let (existing, max_memory) = (existing.as_ref(), work.max_memory);
+        let options = Options { existing, max_memory, ..Options::default() };
         let progress = |done, all| progress.set(done, all);
         symdex_build::build_into(&image, &options, &progress, Unpublished::file())
     };

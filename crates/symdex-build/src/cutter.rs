@@ -1,0 +1,99 @@
+//! Merged ranges, cut at the boundaries of chunks.
+
+use rustc_hash::FxHashMap;
+use symdex::write::{ChunkRanges, Id32, Range};
+
+use crate::live::LiveUnit;
+use crate::pools::Pool;
+
+/// A chunk's ranges, and how many names and files the chunks before it used.
+pub(crate) struct ChunkJob {
+    pub(crate) index: u64,
+    pub(crate) ranges: ChunkRanges,
+    pub(crate) new_names: u32,
+    pub(crate) new_files: u32,
+    /// Of units that come in parts, each loc that the chunk has: the unit, its number there, and its number here.
+    pub(crate) of_parts: FxHashMap<(u32, u32), u32>,
+}
+
+/// Names and files of an index.
+#[derive(Default)]
+pub(crate) struct Pools<'d> {
+    pub(crate) names: Pool<'d>,
+    pub(crate) files: Pool<'d>,
+}
+
+/// Cuts ranges at the boundaries of chunks.
+#[derive(Default)]
+pub(crate) struct Cutter {
+    pub(crate) chunk_span: u64,
+    /// The chunk at hand.
+    pub(crate) job: Option<ChunkJob>,
+    done: Vec<ChunkJob>,
+    /// The unit of the last range, and where that ends.
+    last: Option<(u32, u64)>,
+    pub(crate) ranges: u64,
+    /// Bytes that ranges cover, and how many of these with a function.
+    pub(crate) covered: u64,
+    pub(crate) covered_function: u64,
+}
+
+impl Cutter {
+    pub(crate) fn new(chunk_span: u64) -> Self {
+        Self { chunk_span, ..Self::default() }
+    }
+
+    /// Adds a range, which is a unit's own from its start on or, where `is_rest`, from further on; in its first chunk it answers
+    /// `entry`, if that is given.
+    pub(crate) fn add<'d>(
+        &mut self,
+        range: Range,
+        is_rest: bool,
+        mut entry: Option<Id32>,
+        unit: &mut LiveUnit<'d>,
+        pools: &mut Pools<'d>,
+    ) {
+        let goes_on = is_rest && self.last == Some((unit.order, range.start));
+        self.ranges += u64::from(!goes_on);
+        self.last = Some((unit.order, range.end));
+        let size = range.end - range.start;
+        self.covered += size;
+        self.covered_function += if range.function_start.is_some() { size } else { 0 };
+        let mut start = range.start;
+        while start < range.end {
+            let index = start / self.chunk_span;
+            let end = range.end.min((index + 1) * self.chunk_span);
+            let job = self.job(index, pools);
+            let [exact, statement] = match entry.take() {
+                Some(entry) => [entry.get(); 2],
+                None => [range.exact, range.statement],
+            }
+            .map(|loc| unit.loc(loc, job, pools));
+            let part = Range { start, end, exact, statement, ..range };
+            match job.ranges.ranges.last_mut() {
+                Some(last) if *last == (Range { start: last.start, end: start, ..part }) => last.end = end,
+                _ => job.ranges.ranges.push(part),
+            }
+            start = end;
+        }
+    }
+
+    /// The chunk with this index, begun if it is not the one at hand.
+    fn job(&mut self, index: u64, pools: &Pools<'_>) -> &mut ChunkJob {
+        self.done.extend(self.job.take_if(|job| job.index != index));
+        self.job.get_or_insert_with(|| ChunkJob {
+            index,
+            ranges: ChunkRanges::default(),
+            new_names: pools.names.len(),
+            new_files: pools.files.len(),
+            of_parts: FxHashMap::default(),
+        })
+    }
+
+    /// The chunks that end at or below `watermark`.
+    pub(crate) fn complete(&mut self, watermark: u64) -> Vec<ChunkJob> {
+        let chunk_span = self.chunk_span;
+        self.done.extend(self.job.take_if(|job| (job.index + 1) * chunk_span <= watermark));
+        std::mem::take(&mut self.done)
+    }
+}

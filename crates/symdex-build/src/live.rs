@@ -1,0 +1,185 @@
+//! A unit whose ranges are not all merged yet, or a part of one.
+
+use rustc_hash::FxHashMap;
+use symdex::write::{Id32, Loc};
+
+use crate::cutter::{ChunkJob, Pools};
+use crate::dwarf::{Piece, UnitRange, UnitRanges};
+
+/// A unit whose ranges are not all merged yet, or a part of one.
+pub(crate) struct LiveUnit<'d> {
+    /// The unit's number: which place it has among all units.
+    pub(crate) order: u32,
+    pub(crate) ranges: UnitRanges<'d>,
+    /// Of a part, the number that each of its locs has in the unit; its locs name names and files by their places in the pools.
+    pub(crate) part: Option<Vec<u32>>,
+    /// How many of its segments are not merged yet.
+    pub(crate) segments: usize,
+    /// The places of the unit's names and files in the pools, once needed.
+    names: Vec<Option<Option<Id32>>>,
+    files: Vec<Option<Option<Id32>>>,
+    /// For each loc the chunk (by index plus one) or the part (by its stamp) that has it, and its number there.
+    locs: Vec<(u64, u32)>,
+}
+
+/// What a part of a unit is made of.
+#[derive(Debug, Default)]
+pub(crate) struct Part {
+    pub(crate) order: u32,
+    pub(crate) ranges: Vec<UnitRange>,
+    pub(crate) pieces: Vec<Piece>,
+    pub(crate) locs: Vec<Loc>,
+    /// The number that each loc has in the unit.
+    pub(crate) numbers: Vec<u32>,
+}
+
+impl<'d> LiveUnit<'d> {
+    pub(crate) fn new(order: u32, ranges: UnitRanges<'d>) -> Self {
+        Self {
+            order,
+            part: None,
+            segments: 0,
+            names: vec![None; ranges.names.len()],
+            files: vec![None; ranges.files.len()],
+            locs: vec![(0, 0); ranges.locs.len()],
+            ranges,
+        }
+    }
+
+    pub(crate) fn of_part(part: Part) -> Self {
+        let Part { order, ranges, pieces, locs, numbers } = part;
+        let ranges = UnitRanges { ranges, pieces, locs, ..UnitRanges::default() };
+        Self { part: Some(numbers), ..Self::new(order, ranges) }
+    }
+
+    /// About how many bytes of memory it takes.
+    pub(crate) fn size(&self) -> usize {
+        let UnitRanges { ranges, pieces, locs, names, files, .. } = &self.ranges;
+        let paths = files.iter().map(Vec::capacity).sum::<usize>();
+        size_of_val(&ranges[..])
+            + size_of_val(&pieces[..])
+            + size_of_val(&locs[..])
+            + size_of_val(&names[..])
+            + size_of_val(&files[..])
+            + size_of_val(&self.locs[..])
+            + size_of_val(&self.names[..])
+            + paths
+    }
+
+    /// The number of one of the unit's locs in the chunk of `job`, which gets it and its callers if it lacks them.
+    pub(crate) fn loc(&mut self, loc: u32, job: &mut ChunkJob, pools: &mut Pools<'d>) -> u32 {
+        let stamp = job.index + 1;
+        let mut missing = Vec::new();
+        let mut next = Some(loc);
+        while let Some(loc) = next.filter(|loc| self.locs[*loc as usize].0 != stamp) {
+            if let Some(number) = self.of_other_part(loc, job) {
+                self.locs[loc as usize] = (stamp, number);
+                break;
+            }
+            missing.push(loc);
+            next = self.ranges.locs[loc as usize].parent.map(Id32::get);
+        }
+        for number in missing.into_iter().rev() {
+            let Loc { parent, name, file, line } = self.ranges.locs[number as usize];
+            let parent = parent.and_then(|parent| Id32::new(u64::from(self.locs[parent.index()].1)));
+            let name = self.name(name, pools).and_then(|place| pools.names.number(place));
+            let file = self.file(file, pools).and_then(|place| pools.files.number(place));
+            let in_chunk = u32::try_from(job.ranges.locs.len()).unwrap_or(u32::MAX);
+            job.ranges.locs.push(Loc { parent, name, file, line });
+            self.locs[number as usize] = (stamp, in_chunk);
+            if let Some(numbers) = &self.part {
+                job.of_parts.insert((self.order, numbers[number as usize]), in_chunk);
+            }
+        }
+        self.locs[loc as usize].1
+    }
+
+    /// The number in the chunk of `job` of a loc that another part of this unit has put there.
+    fn of_other_part(&self, loc: u32, job: &ChunkJob) -> Option<u32> {
+        let number = *self.part.as_ref()?.get(loc as usize)?;
+        job.of_parts.get(&(self.order, number)).copied()
+    }
+
+    /// Tells `job` which locs it has from this unit, of which only parts will be left.
+    pub(crate) fn note_locs(&self, job: &mut ChunkJob) {
+        for (number, (stamp, in_chunk)) in (0u32..).zip(&self.locs) {
+            if *stamp == job.index + 1 {
+                let number = self.part.as_ref().map_or(number, |numbers| numbers[number as usize]);
+                job.of_parts.insert((self.order, number), *in_chunk);
+            }
+        }
+    }
+
+    /// The part of the unit that `segments` are, half-open and in order, as [`crate::merge::Merge`] made them. `stamp` is of this part
+    /// alone, and no chunk's.
+    pub(crate) fn part(
+        &mut self,
+        segments: impl Iterator<Item = (u64, u64)>,
+        stamp: u64,
+        pools: &mut Pools<'d>,
+    ) -> Part {
+        let mut part = Part { order: self.order, ..Part::default() };
+        let mut pieces: FxHashMap<Id32, Option<Id32>> = FxHashMap::default();
+        for (start, end) in segments {
+            let first = self.ranges.ranges.partition_point(|range| range.end <= start);
+            for number in first..self.ranges.ranges.len() {
+                let mut range = self.ranges.ranges[number];
+                if range.start >= end {
+                    break;
+                }
+                range.exact = self.loc_of_part(range.exact, &mut part, stamp, pools);
+                range.statement = self.loc_of_part(range.statement, &mut part, stamp, pools);
+                range.piece = range.piece.and_then(|piece| {
+                    *pieces.entry(piece).or_insert_with(|| {
+                        let mut piece = self.ranges.pieces[piece.index()];
+                        let entry =
+                            piece.entry.map(|entry| self.loc_of_part(entry.get(), &mut part, stamp, pools));
+                        piece.entry = entry.and_then(|entry| Id32::new(u64::from(entry)));
+                        part.pieces.push(piece);
+                        Id32::new(part.pieces.len() as u64 - 1)
+                    })
+                });
+                part.ranges.push(range);
+            }
+        }
+        part
+    }
+
+    /// The number in `part` of one of the unit's locs; the part gets it and its callers if it lacks them.
+    fn loc_of_part(&mut self, loc: u32, part: &mut Part, stamp: u64, pools: &mut Pools<'d>) -> u32 {
+        let mut missing = Vec::new();
+        let mut next = Some(loc);
+        while let Some(loc) = next.filter(|loc| self.locs[*loc as usize].0 != stamp) {
+            missing.push(loc);
+            next = self.ranges.locs[loc as usize].parent.map(Id32::get);
+        }
+        for number in missing.into_iter().rev() {
+            let Loc { parent, name, file, line } = self.ranges.locs[number as usize];
+            let parent = parent.and_then(|parent| Id32::new(u64::from(self.locs[parent.index()].1)));
+            let (name, file) = (self.name(name, pools), self.file(file, pools));
+            let in_part = u32::try_from(part.locs.len()).unwrap_or(u32::MAX);
+            part.locs.push(Loc { parent, name, file, line });
+            part.numbers.push(self.part.as_ref().map_or(number, |numbers| numbers[number as usize]));
+            self.locs[number as usize] = (stamp, in_part);
+        }
+        self.locs[loc as usize].1
+    }
+
+    /// The place of a name in the pools.
+    fn name(&mut self, name: Option<Id32>, pools: &mut Pools<'d>) -> Option<Id32> {
+        if self.part.is_some() {
+            return name;
+        }
+        let name = name?.index();
+        *self.names[name].get_or_insert_with(|| pools.names.place(self.ranges.names[name].clone()))
+    }
+
+    /// The place of a file in the pools.
+    fn file(&mut self, file: Option<Id32>, pools: &mut Pools<'d>) -> Option<Id32> {
+        if self.part.is_some() {
+            return file;
+        }
+        let file = file?.index();
+        *self.files[file].get_or_insert_with(|| pools.files.place(self.ranges.files[file].clone().into()))
+    }
+}
