@@ -21,12 +21,13 @@ chores:
                           --json, --markdown: print JSON, or the tables of docs/AUDIT.md
     bench [--corpus NAME|FILE]... [--runs N] [-o FOLDER]
                           measure symdex and its peers side by side and write a dated report to docs/bench
-    corpus [-o FOLDER] [--from DSYM] android | debian | wheels | size SIZE ...
+    corpus [-o FOLDER] [--from DSYM] android | debian | wheels | scatter | size SIZE ...
                           make files to audit and measure on, each part in a folder of its name below FOLDER
                           (target/corpora)
                           android: our sources for four ABIs, stripped, compressed, split and taken apart
                           debian: this machine's programs and libraries, and packages with debug files
                           wheels: libraries out of Python packages for macOS
+                          scatter: a dSYM linked with an order file, so that the functions of all units lie among each other
                           size SIZE: a dSYM of about SIZE (300MB, 1GB, 4500MB) made of copies of DSYM, a 64-bit one of one slice with
                           DWARF 2 to 4; each copy has addresses and names of its own
     demo                  build the demo app's indexes and answer its crash from them

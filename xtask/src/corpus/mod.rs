@@ -11,6 +11,7 @@ mod android;
 mod debian;
 mod host;
 mod recipes;
+mod scatter;
 mod size;
 mod summary;
 mod twins;
@@ -29,6 +30,8 @@ enum Part {
     Android,
     Debian,
     Wheels,
+    /// Functions in no order of their units.
+    Scatter,
     /// Copies of a dSYM.
     Size(Size),
 }
@@ -39,6 +42,7 @@ impl Part {
             "android" => Some(Self::Android),
             "debian" => Some(Self::Debian),
             "wheels" => Some(Self::Wheels),
+            "scatter" => Some(Self::Scatter),
             _ => None,
         }
     }
@@ -48,6 +52,7 @@ impl Part {
             Self::Android => "android".to_owned(),
             Self::Debian => "debian".to_owned(),
             Self::Wheels => "wheels".to_owned(),
+            Self::Scatter => "scatter".to_owned(),
             Self::Size(size) => format!("size-{}", size.word),
         }
     }
@@ -85,6 +90,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             Part::Android => android::make(&root()?.join("testdata/src"), &folder)?,
             Part::Debian => debian::make(&folder)?,
             Part::Wheels => wheels::make(&folder)?,
+            Part::Scatter => scatter::make(&root()?.join("xtask/src/corpus"), &folder)?,
             Part::Size(size) => {
                 let from = arguments.from.as_deref().context("--from is missing")?;
                 print!("{}", size::make(size, from, &folder)?);
