@@ -308,7 +308,7 @@ mod tests {
         let new = index(7, 1, 1, "x");
         let mut newer = new.as_bytes().to_vec();
         // A header ends with the checksum of what is before; without the right one it is damaged, whatever its version.
-        newer[8] = 2;
+        newer[8] += 1;
         let (checked, checksum) = newer[..192].split_at_mut(184);
         checksum.copy_from_slice(&xxhash_rust::xxh3::xxh3_64(checked).to_le_bytes());
         let folder = tempfile::tempdir().expect("a folder");

@@ -51,6 +51,11 @@ pub(super) fn make(sources: &Path, folder: &Path) -> Result<()> {
     let bundle = folder.join(format!("{NAME}.dSYM"));
     std::fs::create_dir_all(folder)?;
     tools.run("dsymutil", &work, [NAME.as_ref(), "-o".as_ref(), bundle.as_os_str()])?;
+    // What only dsymutil reads.
+    let relocations = bundle.join("Contents/Resources/Relocations");
+    if relocations.exists() {
+        std::fs::remove_dir_all(relocations)?;
+    }
     Ok(())
 }
 
