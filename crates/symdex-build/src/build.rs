@@ -217,10 +217,12 @@ impl<'a, 'd> Build<'a, 'd> {
                     return Ok(Err(out_of_order));
                 }
                 let watermark = order.get(place + 1).map_or(u64::MAX, |unit| low(*unit));
-                while let Some(jobs) = merge.step(watermark, &mut self.pools).map_err(spill_failed)? {
-                    self.encode(Table::Dwarf, jobs, &mut chunks)?;
+                if watermark == u64::MAX || merge.is_time_to_step(self.max_memory) {
+                    while let Some(jobs) = merge.step(watermark, &mut self.pools).map_err(spill_failed)? {
+                        self.encode(Table::Dwarf, jobs, &mut chunks)?;
+                    }
                 }
-                if merge.size > self.max_memory {
+                if merge.is_time_to_spill(self.max_memory) {
                     merge.spill(&mut self.pools).map_err(spill_failed)?;
                 }
                 done += size(*unit) as u64;

@@ -21,7 +21,7 @@ pub(crate) struct OutOfOrder;
 /// Chunks whose segments are kept, and put aside, together.
 const CHUNKS_PER_STRIPE: u64 = 32;
 /// Segments that are merged in one step, about.
-const STEP: usize = if cfg!(test) { 4 } else { 1 << 12 };
+const STEP: usize = if cfg!(test) { 4 } else { 1 << 10 };
 
 /// Merges units that come in the order of their lowest addresses; those whose code is passed are let go.
 pub(crate) struct Merge<'d> {
@@ -41,7 +41,12 @@ pub(crate) struct Merge<'d> {
     cutter: Cutter,
     pub(crate) functions: u64,
     /// About how many bytes of memory the units take.
-    pub(crate) size: usize,
+    size: usize,
+    /// The same after the last time that units were put aside.
+    least_size: usize,
+    /// Segments that came since the last step, and those that were left then.
+    added: usize,
+    left: usize,
 }
 
 /// Neighbouring ranges of one unit that belong to one piece of a function, or to none.
@@ -70,6 +75,9 @@ impl<'d> Merge<'d> {
             cutter: Cutter::new(u64::from(chunk_span)),
             functions: 0,
             size: 0,
+            least_size: 0,
+            added: 0,
+            left: 0,
         }
     }
 
@@ -91,12 +99,22 @@ impl<'d> Merge<'d> {
         }
         let order = u32::try_from(self.counted.len()).unwrap_or(u32::MAX);
         self.counted.push(vec![false; ranges.functions as usize]);
-        self.keep(LiveUnit::new(order, ranges));
+        self.added += self.keep(LiveUnit::new(order, ranges));
         Ok(())
     }
 
-    /// Keeps a unit, or a part of one, until it is merged.
-    fn keep(&mut self, mut unit: LiveUnit<'d>) {
+    /// Whether so much came that a step pays, which looks again at what was left; or there is too much in memory.
+    pub(crate) fn is_time_to_step(&self, max_memory: usize) -> bool {
+        self.added >= STEP + self.left || self.is_time_to_spill(max_memory)
+    }
+
+    /// Whether more than `max_memory` is in memory, much of which can be put aside.
+    pub(crate) fn is_time_to_spill(&self, max_memory: usize) -> bool {
+        self.size > max_memory.max(2 * self.least_size)
+    }
+
+    /// Keeps a unit, or a part of one, until it is merged; how many segments it has.
+    fn keep(&mut self, mut unit: LiveUnit<'d>) -> usize {
         let place = self.free.pop().unwrap_or(self.units.len());
         for segment in unit.ranges.ranges.chunk_by(|a, b| a.end == b.start && a.piece == b.piece) {
             if let [first, .., last] | [first @ last] = segment {
@@ -111,10 +129,12 @@ impl<'d> Merge<'d> {
             }
         }
         self.size += unit.size();
+        let segments = unit.segments;
         match self.units.get_mut(place) {
             Some(free) => *free = Some(unit),
             None => self.units.push(Some(unit)),
         }
+        segments
     }
 
     /// Merges more of what lies below `watermark`, where no unit that comes later may have code; the chunks that are complete. `None`
@@ -145,6 +165,8 @@ impl<'d> Merge<'d> {
         if due.is_empty() || end <= self.merged {
             self.open = due;
             self.merged = self.merged.max(watermark);
+            self.added = 0;
+            self.left = self.open.len() + self.pending.first_key_value().map_or(0, |(_, first)| first.len());
             let last = self.cutter.complete(watermark);
             return Ok(Some(last).filter(|last| !last.is_empty()));
         }
@@ -237,7 +259,10 @@ impl<'d> Merge<'d> {
         let open = std::mem::take(&mut self.open);
         let open = self.parts(open, pools);
         (self.units, self.free, self.size) = Default::default();
-        open.into_iter().for_each(|part| self.keep(LiveUnit::of_part(part)));
+        for part in open {
+            self.keep(LiveUnit::of_part(part));
+        }
+        self.least_size = self.size;
         Ok(())
     }
 
