@@ -22,6 +22,8 @@ mod queue;
 mod report;
 mod slice;
 mod spill;
+#[doc(hidden)]
+pub mod stages;
 mod symbol_map;
 mod symbols;
 
