@@ -2,11 +2,9 @@
 
 use std::borrow::Cow;
 use std::io::Write;
-use std::ops::Range;
 
 use memmap2::Mmap;
-use rayon::prelude::*;
-use symdex::write::{ChunkEncoder, EncodedChunk, EncodedPool, Id32, Loc, PoolEncoder, Writer};
+use symdex::write::{ChunkEncoder, EncodedChunk, EncodedFiles, EncodedNames, Id32, Loc, Writer};
 use symdex::{BuildOptions, Counts, Index, Table};
 use tempfile::{SpooledTempFile, spooled_tempfile};
 
@@ -17,7 +15,7 @@ use crate::error::Error;
 use crate::flatten::{Interval, Stretch, flatten};
 use crate::image::Image;
 use crate::merge::{Merge, OutOfOrder};
-use crate::pools::{Pool, dictionary};
+use crate::pools::Pool;
 use crate::queue::Queue;
 use crate::report::{BuildReport, Problems, TextCoverage};
 use crate::symbol_map::{SymbolMap, is_hidden};
@@ -173,10 +171,8 @@ impl<'a, 'd> Build<'a, 'd> {
             self.encode(Table::SymbolTable, jobs, &mut chunks)?;
             self.finish_chunks(&mut chunks, 0)
         })?;
-        let dictionary = dictionary(&names);
-        let id = &self.image.info.id;
-        let names = encode_pool(&PoolEncoder::names(id, &names, &dictionary, self.options)?)?;
-        let files = encode_pool(&PoolEncoder::files(id, &files, self.options)?)?;
+        let names = EncodedNames::new(&names)?;
+        let files = EncodedFiles::new(&self.image.info.id, &files, self.options)?;
         self.writer.finish(&names, &files, counts, partial, out)?;
         Ok(Ok(report))
     }
@@ -375,15 +371,4 @@ fn hidden_len(names: &[Cow<'_, [u8]>], files: &[Cow<'_, [u8]>]) -> u64 {
     let names = names.iter().filter(|name| is_hidden(name));
     let files = files.iter().filter(|file| file.split(|byte| *byte == b'/').any(is_hidden));
     (names.count() + files.count()) as u64
-}
-
-fn encode_pool<S: AsRef<[u8]> + Sync>(encoder: &PoolEncoder<'_, S>) -> Result<EncodedPool, Error> {
-    /// Blocks one thread encodes at a time.
-    const STEP: u64 = 64;
-    let steps: Vec<Range<u64>> = (0..encoder.blocks().div_ceil(STEP))
-        .map(|step| step * STEP..((step + 1) * STEP).min(encoder.blocks()))
-        .collect();
-    let blocks: Vec<_> =
-        steps.into_par_iter().map(|blocks| encoder.encode(blocks)).collect::<Result<_, _>>()?;
-    Ok(encoder.finish(blocks.into_iter().flatten().collect()))
 }

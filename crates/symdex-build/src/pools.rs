@@ -85,21 +85,3 @@ fn part_of_hash(string: &[u8]) -> u32 {
 fn spread(hash: u32) -> u64 {
     u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
-
-/// What name blocks are compressed with: the parts that many names share. Empty where there are too few names for it to pay.
-pub(crate) fn dictionary(names: &[Cow<'_, [u8]>]) -> Vec<u8> {
-    /// Names are sampled evenly down to about this many bytes: training takes time in proportion.
-    const SAMPLE: usize = 1 << 20;
-    const LARGEST: usize = 64 << 10;
-    let bytes: usize = names.iter().map(|name| name.len()).sum();
-    if bytes < 4 * LARGEST {
-        return Vec::new();
-    }
-    let every = bytes.div_ceil(SAMPLE);
-    // Samples of a few names each, as blocks are: what recurs within a block needs no dictionary.
-    let groups: Vec<&[Cow<'_, [u8]>]> = names.chunks(8).step_by(every).collect();
-    let sample: Vec<u8> = groups.iter().copied().flatten().flat_map(|name| name.iter().copied()).collect();
-    let sizes: Vec<usize> = groups.iter().map(|group| group.iter().map(|name| name.len()).sum()).collect();
-    let size = LARGEST.min(bytes / 32);
-    zstd::dict::from_continuous(&sample, &sizes, size).unwrap_or_default()
-}

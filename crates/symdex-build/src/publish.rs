@@ -200,7 +200,7 @@ fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
 
 #[cfg(test)]
 mod tests {
-    use symdex::write::{ImageInfo, PoolEncoder, Writer};
+    use symdex::write::{EncodedFiles, EncodedNames, ImageInfo, Writer};
     use symdex::{Arch, BuildOptions, Counts, RowRule};
 
     use super::*;
@@ -223,8 +223,8 @@ mod tests {
         };
         let options = BuildOptions { compression_level: 3 };
         let none: [&str; 0] = [];
-        let names = PoolEncoder::names(&id, &none, &[], options).expect("no names").finish(Vec::new());
-        let files = PoolEncoder::files(&id, &none, options).expect("no files").finish(Vec::new());
+        let names = EncodedNames::new(&none).expect("no names");
+        let files = EncodedFiles::new(&id, &none, options).expect("no files");
         let writer = Writer::new(image, 0x1_0000, options, io::empty());
         let mut index = Vec::new();
         writer.finish(&names, &files, counts, Vec::new(), &mut index).expect("small");

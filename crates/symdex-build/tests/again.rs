@@ -5,8 +5,8 @@
 mod debug_file;
 
 use debug_file::{BASE, MachO, Symbol};
-use symdex::write::{ChunkEncoder, Id32, PoolEncoder, Writer};
-use symdex::{BuildOptions, Index, Table};
+use symdex::write::{ChunkEncoder, EncodedFiles, EncodedNames, Id32, Writer};
+use symdex::{Index, Table};
 use symdex_build::{Companions, Image, Options, build, slices};
 
 fn file(symbols: &[(&str, u64)]) -> Vec<u8> {
@@ -34,8 +34,8 @@ fn index(file: &[u8], name: &str, existing: Option<&[u8]>) -> Vec<u8> {
     build(&image, &options, &|_, _| {}).expect("built").bytes
 }
 
-/// The same index with other bytes: its names are hardly compressed, though it says otherwise.
-fn otherwise_compressed(index: &[u8]) -> Vec<u8> {
+/// The same index with other bytes: its ids of names are written as if a chunk before it had names.
+fn otherwise_written(index: &[u8]) -> Vec<u8> {
     let file = file(&SYMBOLS);
     let companions = Companions::default();
     let image = Image::load(&slices(&file).expect("a Mach-O file")[0], "image", &companions).expect("loads");
@@ -47,21 +47,16 @@ fn otherwise_compressed(index: &[u8]) -> Vec<u8> {
     for chunk in index.chunks(Table::SymbolTable) {
         let (number, chunk) = chunk.expect("whole");
         writer
-            .push(encoder.encode(Table::SymbolTable, number, &chunk, 0, 0).expect("encodes"))
+            .push(encoder.encode(Table::SymbolTable, number, &chunk, 1, 0).expect("encodes"))
             .expect("in order");
     }
     let mut strings = index.strings();
     let names: Vec<_> = (0..about.counts.names)
         .map(|number| strings.name(Id32::new(number).expect("small")).expect("whole").to_vec())
         .collect();
-    let pool = |encoder: PoolEncoder<'_, Vec<u8>>| {
-        let blocks = encoder.encode(0..encoder.blocks()).expect("encodes");
-        encoder.finish(blocks)
-    };
     let files: [Vec<u8>; 0] = [];
-    let names =
-        pool(PoolEncoder::names(id, &names, &[], BuildOptions { compression_level: -50 }).expect("names"));
-    let files = pool(PoolEncoder::files(id, &files, about.options).expect("no files"));
+    let names = EncodedNames::new(&names).expect("names");
+    let files = EncodedFiles::new(id, &files, about.options).expect("no files");
     let mut index = Vec::new();
     writer.finish(&names, &files, about.counts, about.partial.clone(), &mut index).expect("small");
     index
@@ -71,7 +66,7 @@ fn otherwise_compressed(index: &[u8]) -> Vec<u8> {
 fn the_very_index_is_not_made_again() {
     let file = file(&SYMBOLS);
     let made = index(&file, "image", None);
-    let other = otherwise_compressed(&made);
+    let other = otherwise_written(&made);
     assert_ne!(made, other);
     assert_eq!(index(&file, "image", Some(&other)), other);
     assert_eq!(index(&file, "image", Some(&made)), made);
@@ -98,8 +93,8 @@ fn any_other_index_is() {
         assert_eq!(index(&file, "image", Some(&made)), expected, "{symbols:?}");
     }
     let file = file(&SYMBOLS);
-    assert_eq!(index(&file, "other", Some(&otherwise_compressed(&made))), index(&file, "other", None));
-    let mut damaged = otherwise_compressed(&made);
+    assert_eq!(index(&file, "other", Some(&otherwise_written(&made))), index(&file, "other", None));
+    let mut damaged = otherwise_written(&made);
     let middle = damaged.len() / 2;
     damaged[middle] ^= 1;
     assert_eq!(index(&file, "image", Some(&damaged)), made);

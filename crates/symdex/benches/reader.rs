@@ -9,7 +9,7 @@ mod generator;
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use generator::{Image, Random, dictionary};
+use generator::{Image, Random};
 use symdex::write::{ChunkRanges, Id32, Loc, Range};
 use symdex::{ImageId, ImageOffset, Index, LinePolicy, Scratch};
 
@@ -64,7 +64,7 @@ fn frames(index: &Index<&[u8]>, offset: u64, scratch: &mut Scratch) -> usize {
 }
 
 fn reader(criterion: &mut Criterion) {
-    let bytes = image().index(&dictionary());
+    let bytes = image().index();
     let index = Index::open(bytes.as_slice()).expect("as written");
     let mut random = Random::new(2);
     let offset = |random: &mut Random| random.below(FUNCTIONS) * STRIDE + random.below(CODE_SIZE);

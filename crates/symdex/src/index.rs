@@ -3,14 +3,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cache::LoadedChunk;
-use crate::chunk::{Answers, LocalStrings, Structure, decode_structure, encode_strings, encode_value};
+use crate::chunk::{Answers, LocalStrings, Structure, decode_structure};
 use crate::error::Error;
 use crate::format::{
-    Block, Compressor, Decompressor, Directory, FrameKey, Header, MAX_PAYLOAD, Metadata, PoolInfo,
-    SectionKind, Table, Trailer, dictionary_bytes, prepare,
+    Block, Decompressor, Directory, FrameKey, Header, Metadata, PoolInfo, SectionKind, Table, Trailer,
+    dictionary_bytes,
 };
-use crate::id32::Id32;
 use crate::image::ImageId;
+use crate::names::{Layout, NameReader, PageChecks, PageReader, pages_size};
 
 /// An index over bytes of any kind: a `Vec`, a slice, a memory map.
 ///
@@ -37,11 +37,13 @@ pub struct Index<B> {
     header: Header,
     metadata: Metadata,
     trailer: Trailer,
+    /// Where the names lie; none in version 1, where they are blocks.
+    names: Option<(Layout, PageChecks)>,
     serial: u64,
 }
 
 /// The frames A and B of a chunk, as they are stored.
-type ChunkFrames<'a> = (&'a [u8], &'a [u8]);
+pub(crate) type ChunkFrames<'a> = (&'a [u8], &'a [u8]);
 
 /// The two string pools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +66,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         let trailer = Trailer::decode(file)?;
         let block = header.metadata.of(file).unwrap_or_default();
         let metadata = Metadata::decode(&header.id, block)?;
-        let directories = directory_sizes(&metadata)
+        let directories = directory_sizes(&header, &metadata)
             .and_then(|sizes| sizes.iter().try_fold(0u64, |a, b| a.checked_add(*b)));
         if directories != Some(header.directory.size) {
             let key = FrameKey { id: &header.id, section: SectionKind::Metadata, index: 0 };
@@ -73,7 +75,13 @@ impl<B: AsRef<[u8]>> Index<B> {
         // Not the digest, which is whatever the file says it is: with it, one index could pass for another.
         static NEXT_SERIAL: AtomicU64 = AtomicU64::new(0);
         let serial = NEXT_SERIAL.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { bytes, header, metadata, trailer, serial })
+        let mut index = Self { bytes, header, metadata, trailer, names: None, serial };
+        if index.header.version > 1 {
+            let checked = PageChecks::new(index.names_section());
+            let layout = Layout::decode(&index.name_pages(&checked), index.metadata.names)?;
+            index.names = Some((layout, checked));
+        }
+        Ok(index)
     }
 
     /// What the index says of its image and of how it was built.
@@ -144,65 +152,34 @@ impl<B: AsRef<[u8]>> Index<B> {
         self.serial
     }
 
-    /// The value that a key-value store keeps of the metadata; [`Metadata::decode`] reads it.
-    #[must_use]
-    pub fn metadata_value(&self) -> &[u8] {
+    /// The metadata's section.
+    pub(crate) fn metadata_section(&self) -> &[u8] {
         self.header.metadata.of(self.as_bytes()).unwrap_or_default()
     }
 
-    /// The value that a key-value store keeps of the dictionary, which most chunk values need; empty where there is none.
-    /// [`crate::Dictionary::decode`] reads it.
-    #[must_use]
-    pub fn dictionary_value(&self) -> &[u8] {
+    /// The section of the dictionary that version 1 compresses names with.
+    pub(crate) fn dictionary_section(&self) -> &[u8] {
         self.header.dictionary.of(self.as_bytes()).unwrap_or_default()
     }
 
-    /// The dictionary itself; empty where there is none.
+    /// The dictionary of that section; empty where there is none.
     pub(crate) fn dictionary(&self) -> Result<&[u8], Error> {
-        dictionary_bytes(&self.header.id, self.dictionary_value())
+        dictionary_bytes(&self.header.id, self.dictionary_section())
     }
 
-    /// The value that a key-value store keeps of chunk `index` of `table`; `None` for an empty chunk.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Checksum`] or [`Error::Malformed`] where the chunk or its strings are damaged; [`Error::Unwritable`] where the
-    /// strings are too large for one value.
-    pub fn chunk_value(&self, table: Table, index: u64) -> Result<Option<Vec<u8>>, Error> {
-        let Some((frame_a, _)) = self.frames(table, index)? else { return Ok(None) };
-        let Some(chunk) = self.load_chunk(table, index, &mut Decompressor::plain()?)? else {
-            return Ok(None);
-        };
-        let LocalStrings::PoolIds { names, files } = &chunk.strings else {
-            return Err(self.key(table.strings(), index).malformed("its strings are no pool ids"));
-        };
-        let strings = encode_strings(&self.own(Pool::Names, names)?, &self.own(Pool::Files, files)?);
-        let dictionary = prepare(self.dictionary()?, self.metadata.options.compression_level)?;
-        let key = self.key(table.strings(), index);
-        let frame_b = Compressor::with_dictionary(&dictionary)?.frame(key, &strings)?;
-        encode_value(frame_a, &frame_b).map(Some)
+    /// What reads single names; `None` in version 1.
+    pub(crate) fn names(&self) -> Option<NameReader<'_>> {
+        let (layout, checked) = self.names.as_ref()?;
+        Some(NameReader { layout, pages: self.name_pages(checked) })
     }
 
-    /// The strings with these ids.
-    fn own(&self, pool: Pool, ids: &[Option<Id32>]) -> Result<Vec<Option<Vec<u8>>>, Error> {
-        let mut strings = crate::lookup::Strings::new(self);
-        let mut own = vec![None; ids.len()];
-        let mut size = 0;
-        // In the order of the pool, so that no block is read twice.
-        let mut order: Vec<_> =
-            ids.iter().zip(&mut own).filter_map(|(id, own)| Some(((*id)?, own))).collect();
-        order.sort_by_key(|(id, _)| *id);
-        for (id, own) in order {
-            let string = strings.get(pool, id)?;
-            size += string.len();
-            if size > MAX_PAYLOAD {
-                return Err(Error::Unwritable {
-                    what: "the strings of one chunk are larger than the format allows",
-                });
-            }
-            *own = Some(string.to_vec());
-        }
-        Ok(own)
+    fn name_pages<'s>(&'s self, checked: &'s PageChecks) -> PageReader<'s> {
+        let checksums = self.directory(SectionKind::NamesDirectory).blocks;
+        PageReader { id: &self.header.id, section: self.names_section(), checksums, checked }
+    }
+
+    fn names_section(&self) -> &[u8] {
+        self.header.names.of(self.as_bytes()).unwrap_or_default()
     }
 
     /// Chunk `index` of `table`, decompressed; `None` for an empty one.
@@ -225,7 +202,7 @@ impl<B: AsRef<[u8]>> Index<B> {
     }
 
     /// The frames A and B of a chunk; `None` where the table has no such chunk or an empty one.
-    fn frames(&self, table: Table, index: u64) -> Result<Option<ChunkFrames<'_>>, Error> {
+    pub(crate) fn frames(&self, table: Table, index: u64) -> Result<Option<ChunkFrames<'_>>, Error> {
         let chunks = self.metadata.chunks(table);
         if !chunks.contains(&index) {
             return Ok(None);
@@ -280,9 +257,16 @@ impl<B: AsRef<[u8]>> Index<B> {
         let [dwarf, symbols] = Table::ALL.map(|table| metadata.chunk_len(table));
         let verify = |section, len, offset| self.directory(section).verify(len, offset);
         let dwarf_end = verify(SectionKind::DwarfDirectory, dwarf, 0)?;
+        let names_end = match &self.names {
+            Some(_) if self.header.dictionary.size != 0 => {
+                return Err(self.key(SectionKind::Header, 0).malformed("a dictionary that nothing needs"));
+            }
+            Some(_) => self.header.names.size,
+            None => verify(SectionKind::NamesDirectory, metadata.names.blocks(), 0)?,
+        };
         let ends = [
             verify(SectionKind::SymbolDirectory, symbols, dwarf_end)?,
-            verify(SectionKind::NamesDirectory, metadata.names.blocks(), 0)?,
+            names_end,
             verify(SectionKind::FilesDirectory, metadata.files.blocks(), 0)?,
         ];
         if ends != [self.header.chunks.size, self.header.names.size, self.header.files.size] {
@@ -292,7 +276,8 @@ impl<B: AsRef<[u8]>> Index<B> {
     }
 
     fn directory(&self, section: SectionKind) -> Directory<'_> {
-        let [dwarf, symbols, names, files] = directory_sizes(&self.metadata).unwrap_or_default();
+        let [dwarf, symbols, names, files] =
+            directory_sizes(&self.header, &self.metadata).unwrap_or_default();
         let (before, size) = match section {
             SectionKind::DwarfDirectory => (0, dwarf),
             SectionKind::SymbolDirectory => (dwarf, symbols),
@@ -306,9 +291,12 @@ impl<B: AsRef<[u8]>> Index<B> {
     }
 }
 
-/// Bytes of the four directories, in file order: dwarf chunks, symbol_table chunks, name blocks, file blocks.
-fn directory_sizes(metadata: &Metadata) -> Option<[u64; 4]> {
+/// Bytes of the four directories, in file order: dwarf chunks, symbol_table chunks, names, file blocks.
+fn directory_sizes(header: &Header, metadata: &Metadata) -> Option<[u64; 4]> {
     let [dwarf, symbols] = Table::ALL.map(|table| Directory::size_of(metadata.chunk_len(table)));
-    let [names, files] = [metadata.names, metadata.files].map(|pool| Directory::size_of(pool.blocks()));
-    Some([dwarf?, symbols?, names?, files?])
+    let names = match header.version {
+        1 => Directory::size_of(metadata.names.blocks()),
+        _ => Some(pages_size(header.names.size)),
+    };
+    Some([dwarf?, symbols?, names?, Directory::size_of(metadata.files.blocks())?])
 }

@@ -55,7 +55,9 @@ mod lookup;
 #[cfg(feature = "mmap")]
 #[expect(unsafe_code, reason = "mapping a file cannot be safe: others may change it")]
 mod mmap;
+mod names;
 mod scratch;
+mod values;
 mod walk;
 pub mod write;
 
@@ -72,6 +74,7 @@ pub use index::Index;
 #[cfg(feature = "mmap")]
 pub use mmap::{map_file, map_open_file};
 pub use scratch::Scratch;
+pub use values::Values;
 pub use walk::{ChunkContents, StringReader, Verified};
 
 // The tests' generator of images speaks of this crate by its name.

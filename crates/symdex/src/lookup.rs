@@ -227,9 +227,11 @@ impl<B: AsRef<[u8]>> BlockReader<'_, B> {
         text: &mut Vec<u8>,
     ) -> Result<Option<std::ops::Range<usize>>, Error> {
         let Some(id) = id else { return Ok(None) };
-        let string = self.get(pool, id)?;
         let start = text.len();
-        text.extend_from_slice(string);
+        match self.index.names() {
+            Some(names) if pool == Pool::Names => names.append(id.get(), text)?,
+            _ => text.extend_from_slice(self.get(pool, id)?),
+        }
         Ok(Some(start..text.len()))
     }
 }

@@ -17,7 +17,7 @@ pub struct Verified {
     pub chunks: u64,
     /// Ranges in them; one that touches several chunks counts in each.
     pub ranges: u64,
-    /// Name and file blocks.
+    /// Pages of names and blocks of files; in version 1 both are blocks.
     pub blocks: u64,
 }
 
@@ -84,15 +84,17 @@ impl<B: AsRef<[u8]>> Index<B> {
     }
 
     fn verify_pools(&self) -> Result<u64, Error> {
-        let mut blocks = 0;
-        for (pool, dictionary) in [(Pool::Names, self.dictionary()?), (Pool::Files, &[] as &[u8])] {
+        let verify_blocks = |pool, dictionary| {
             let mut decompressor = Decompressor::with_dictionary(dictionary)?;
-            for index in 0..self.pool(pool).blocks() {
-                self.load_block(pool, index, &mut decompressor)?;
-                blocks += 1;
-            }
-        }
-        Ok(blocks)
+            let blocks = self.pool(pool).blocks();
+            (0..blocks).try_for_each(|index| self.load_block(pool, index, &mut decompressor).map(drop))?;
+            Ok::<u64, Error>(blocks)
+        };
+        let names = match self.names() {
+            Some(names) => names.verify()?,
+            None => verify_blocks(Pool::Names, self.dictionary()?)?,
+        };
+        Ok(names + verify_blocks(Pool::Files, &[])?)
     }
 
     /// What is wrong with a chunk that decodes, if anything is.

@@ -3,22 +3,25 @@
 //! The caller gives chunks in ascending order, `dwarf` before `symbol_table`, and numbers strings in the order in which the chunks
 //! first need them; [`Writer::finish`] lays the file out. The bytes depend on what is given and on nothing else.
 
+mod pools;
+
 use std::io::{self, Read, Seek, Write};
 
 use xxhash_rust::xxh3::Xxh3Default;
-use zstd::dict::EncoderDictionary;
+
+pub use pools::{EncodedFiles, EncodedNames};
 
 pub use crate::chunk::{ChunkRanges, Loc, Range};
 use crate::chunk::{encode_pool_ids, encode_structure};
 use crate::error::Error;
 pub use crate::format::MAX_STRING;
 use crate::format::{
-    BuildOptions, Compressor, Counts, Entry, FrameKey, Header, MAX_CHUNKS, Metadata, Partial, PoolInfo,
-    RowRule, SectionKind, Table, TableInfo, Trailer, encode_block, encode_dictionary, encode_directory,
-    prepare, strings_per_block,
+    BuildOptions, Compressor, Counts, Entry, FrameKey, Header, MAX_CHUNKS, Metadata, Partial, RowRule,
+    SectionKind, Table, TableInfo, Trailer, encode_directory,
 };
 pub use crate::id32::Id32;
 use crate::image::{Arch, ImageId};
+use crate::names::page_checksums;
 
 /// What an index says of its image.
 #[derive(Clone, Debug)]
@@ -92,99 +95,6 @@ impl ChunkEncoder {
         let a = self.compressor.frame(key(table.structure()), &structure.payload)?;
         let b = self.compressor.frame(key(table.strings()), &strings)?;
         Ok(EncodedChunk { table, index, has_aliases: chunk.has_aliases(table), a, b })
-    }
-}
-
-/// Encodes one of the two string pools, block by block.
-pub struct PoolEncoder<'s, S> {
-    id: ImageId,
-    section: SectionKind,
-    strings: &'s [S],
-    info: PoolInfo,
-    dictionary: &'s [u8],
-    prepared: EncoderDictionary<'static>,
-}
-
-/// The blocks of a pool, ready to be put into a file.
-pub struct EncodedPool {
-    info: PoolInfo,
-    /// The section of the dictionary that the blocks were compressed with.
-    dictionary: Vec<u8>,
-    blocks: Vec<Vec<u8>>,
-}
-
-impl<'s, S: AsRef<[u8]>> PoolEncoder<'s, S> {
-    /// The pool of `names`, in the order of their ids, compressed with `dictionary` (empty for none).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unwritable`] where a name is longer than [`MAX_STRING`], or zstd cannot use the dictionary.
-    pub fn names(
-        id: &ImageId,
-        names: &'s [S],
-        dictionary: &'s [u8],
-        options: BuildOptions,
-    ) -> Result<Self, Error> {
-        Self::new(id, SectionKind::Names, names, dictionary, options)
-    }
-
-    /// The pool of file paths, in the order of their ids.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unwritable`] where a path is longer than [`MAX_STRING`].
-    pub fn files(id: &ImageId, files: &'s [S], options: BuildOptions) -> Result<Self, Error> {
-        Self::new(id, SectionKind::Files, files, &[], options)
-    }
-
-    fn new(
-        id: &ImageId,
-        section: SectionKind,
-        strings: &'s [S],
-        dictionary: &'s [u8],
-        options: BuildOptions,
-    ) -> Result<Self, Error> {
-        if strings.iter().any(|string| string.as_ref().len() > MAX_STRING) {
-            return Err(Error::Unwritable { what: "a name or a file path of more than 64 KiB" });
-        }
-        Ok(Self {
-            id: id.clone(),
-            section,
-            strings,
-            info: PoolInfo { strings: strings.len() as u64, strings_per_block: strings_per_block(strings) },
-            dictionary,
-            prepared: prepare(dictionary, options.compression_level)?,
-        })
-    }
-
-    /// How many blocks there are.
-    #[must_use]
-    pub fn blocks(&self) -> u64 {
-        self.info.blocks()
-    }
-
-    /// Blocks `blocks`, one frame each; what one thread does at a time.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unwritable`] where a block would be too large for the format.
-    pub fn encode(&self, blocks: std::ops::Range<u64>) -> Result<Vec<Vec<u8>>, Error> {
-        let mut compressor = Compressor::with_dictionary(&self.prepared)?;
-        let per_block = self.info.strings_per_block as usize;
-        let skip = usize::try_from(blocks.start).unwrap_or(usize::MAX);
-        blocks
-            .zip(self.strings.chunks(per_block).skip(skip))
-            .map(|(index, strings)| {
-                let payload = encode_block(strings.iter().map(AsRef::as_ref));
-                compressor.frame(FrameKey { id: &self.id, section: self.section, index }, &payload)
-            })
-            .collect()
-    }
-
-    /// The whole pool, from all its blocks in order.
-    #[must_use]
-    pub fn finish(&self, blocks: Vec<Vec<u8>>) -> EncodedPool {
-        EncodedPool { info: self.info, dictionary: encode_dictionary(&self.id, self.dictionary), blocks }
     }
 }
 
@@ -265,8 +175,8 @@ impl<S: Read + Write + Seek> Writer<S> {
     /// where `out` or what the chunks are kept in fails.
     pub fn finish(
         self,
-        names: &EncodedPool,
-        files: &EncodedPool,
+        names: &EncodedNames,
+        files: &EncodedFiles,
         counts: Counts,
         partial: Vec<Partial>,
         out: impl Write,
@@ -294,12 +204,10 @@ impl<S: Read + Write + Seek> Writer<S> {
             files: files.info,
         }
         .encode()?;
-        let directory = directories(&id, &tables, names, files)?;
-        let dictionary = &names.dictionary;
+        let directory = directories(&id, &tables, names, files);
         let size = |bytes: &Vec<u8>| bytes.len() as u64;
-        let [name_blocks, file_blocks] = [names, files].map(|pool| pool.blocks.iter().map(size).sum());
-        let sizes =
-            [size(&metadata), chunks_size, size(dictionary), name_blocks, file_blocks, size(&directory)];
+        let (names, files) = (&names.section, &files.section);
+        let sizes = [size(&metadata), chunks_size, 0, size(names), size(files), size(&directory)];
         let header = Header::lay_out(id, has_aliases, sizes);
         let mut out = Digested { out, digest: Xxh3Default::new() };
         out.write_all(&header.encode())?;
@@ -308,8 +216,8 @@ impl<S: Read + Write + Seek> Writer<S> {
         if io::copy(&mut chunks, &mut out)? != chunks_size {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
-        out.write_all(dictionary)?;
-        names.blocks.iter().chain(&files.blocks).try_for_each(|block| out.write_all(block))?;
+        out.write_all(names)?;
+        out.write_all(files)?;
         out.write_all(&directory)?;
         let Digested { mut out, digest } = out;
         let trailer = Trailer { file_size: header.file_size, digest: digest.digest128().to_le_bytes() };
@@ -339,19 +247,15 @@ impl<W: Write> Write for Digested<W> {
 fn directories(
     id: &ImageId,
     tables: &[TableChunks; 2],
-    names: &EncodedPool,
-    files: &EncodedPool,
-) -> Result<Vec<u8>, Error> {
+    names: &EncodedNames,
+    files: &EncodedFiles,
+) -> Vec<u8> {
     let mut out = Vec::new();
     let [dwarf, symbols] = tables;
     for (section, table) in [(SectionKind::DwarfDirectory, dwarf), (SectionKind::SymbolDirectory, symbols)] {
         encode_directory(&mut out, id, section, table.offset, &table.entries);
     }
-    for (section, pool) in [(SectionKind::NamesDirectory, names), (SectionKind::FilesDirectory, files)] {
-        let entry = |block: &Vec<u8>| u32::try_from(block.len()).map(|a_size| Entry { a_size, b_size: 0 });
-        let entries: Result<Vec<_>, _> = pool.blocks.iter().map(entry).collect();
-        let entries = entries.map_err(|_| Error::Unwritable { what: "a string block of over 4 GiB" })?;
-        encode_directory(&mut out, id, section, 0, &entries);
-    }
-    Ok(out)
+    out.extend(page_checksums(id, &names.section));
+    encode_directory(&mut out, id, SectionKind::FilesDirectory, 0, &files.entries);
+    out
 }

@@ -66,7 +66,7 @@ fn ask<B: AsRef<[u8]>>(index: &Index<B>, expected: &Answers, what: &str) -> usiz
 
 #[test]
 fn every_truncation_is_noticed_when_opening() {
-    let bytes = small().index(&[]);
+    let bytes = small().index();
     for len in 0..bytes.len() {
         let error = Index::open(&bytes[..len]).err().expect("cut");
         assert!(matches!(error, Error::NotAnIndex { .. } | Error::WrongSize { .. }), "{len}: {error}");
@@ -78,7 +78,7 @@ fn every_truncation_is_noticed_when_opening() {
 #[test]
 fn every_changed_byte_is_an_error_or_changes_no_answer_and_verify_notices_it() {
     let image = small();
-    let (bytes, expected) = (image.index(&[]), expected(&image));
+    let (bytes, expected) = (image.index(), expected(&image));
     assert_eq!(ask(&Index::open(&bytes[..]).expect("as written"), &expected, "intact"), 0);
     let (mut opened, mut failed) = (0, 0);
     for at in 0..bytes.len() {
@@ -114,12 +114,12 @@ fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
 #[test]
 fn unknown_features_are_refused_where_they_matter_and_passed_over_where_they_do_not() {
     let image = small();
-    let mut bytes = image.index(&[]);
+    let mut bytes = image.index();
     bytes[31] = 0x80;
     let compatible = Index::open(sealed(bytes)).expect("compatible features may be unknown");
     assert_eq!(ask(&compatible, &expected(&image), "a compatible feature"), 0);
     for bit in 1..64 {
-        let mut bytes = image.index(&[]);
+        let mut bytes = image.index();
         bytes[16 + bit / 8] = 1 << (bit % 8);
         let error = Index::open(sealed(bytes)).err().expect("an incompatible feature");
         assert!(error.is_unsupported() && !error.is_damage());
@@ -131,9 +131,9 @@ fn unknown_features_are_refused_where_they_matter_and_passed_over_where_they_do_
 fn aliases_set_a_feature_bit_and_nothing_else_does() {
     let bit = |bytes: &[u8]| u64::from_le_bytes(bytes[16..24].try_into().expect("8 bytes"));
     let (with, without) = (small(), Image::random(11));
-    assert_eq!((bit(&with.index(&[])), bit(&without.index(&[]))), (1, 0));
+    assert_eq!((bit(&with.index()), bit(&without.index())), (1, 0));
     // Digest and header say what they should, but for the bit.
-    let mut forged = with.index(&[]);
+    let mut forged = with.index();
     forged[16] = 0;
     let mut forged = sealed(forged);
     let end = forged.len() - 32;
@@ -149,8 +149,8 @@ fn aliases_set_a_feature_bit_and_nothing_else_does() {
 fn an_index_that_passes_itself_off_for_another_gets_its_own_answers_only() {
     let mut other = small();
     other.names.iter_mut().for_each(|name| name.insert(0, b'!'));
-    let (image, victim) = (small(), small().index(&[]));
-    let mut forged = other.index(&[]);
+    let (image, victim) = (small(), small().index());
+    let mut forged = other.index();
     let (end, digest) = (forged.len() - 24, &victim[victim.len() - 24..victim.len() - 8]);
     forged[end..end + 16].copy_from_slice(digest);
     let (victim, forged) = (Index::open(victim).expect("intact"), Index::open(forged).expect("opens"));
@@ -176,7 +176,7 @@ fn an_index_that_passes_itself_off_for_another_gets_its_own_answers_only() {
 
 #[test]
 fn the_writer_refuses_what_the_format_cannot_hold() {
-    use symdex::write::{ChunkEncoder, ChunkRanges, Id32, Loc, PoolEncoder, Range};
+    use symdex::write::{ChunkEncoder, ChunkRanges, EncodedFiles, EncodedNames, Id32, Loc, Range};
     let image = small();
     let options = symdex::BuildOptions { compression_level: 3 };
     let mut encoder = ChunkEncoder::new(&image.id, 1000, options).expect("level 3");
@@ -215,10 +215,8 @@ fn the_writer_refuses_what_the_format_cannot_hold() {
         assert!(refusal.contains(expected), "{refusal}, not {expected}");
     }
     let long = [vec![b'x'; symdex::write::MAX_STRING + 1]];
-    assert!(matches!(PoolEncoder::files(&image.id, &long, options), Err(Error::Unwritable { .. })));
-    assert!(matches!(PoolEncoder::names(&image.id, &long, &[], options), Err(Error::Unwritable { .. })));
-    let raw = PoolEncoder::names(&image.id, &image.names, b"no dictionary of zstd's", options);
-    assert!(matches!(raw, Err(Error::Unwritable { .. })));
+    assert!(matches!(EncodedFiles::new(&image.id, &long, options), Err(Error::Unwritable { .. })));
+    assert!(matches!(EncodedNames::new(&long), Err(Error::Unwritable { .. })));
 }
 
 #[test]

@@ -5,15 +5,20 @@ use std::fmt::Write as _;
 
 use std::io::Cursor;
 
-use symdex::write::{ChunkEncoder, ChunkRanges, Id32, ImageInfo, Loc, PoolEncoder, Range, Writer};
+use symdex::write::{
+    ChunkEncoder, ChunkRanges, EncodedFiles, EncodedNames, Id32, ImageInfo, Loc, Range, Writer,
+};
 use symdex::{Arch, BuildOptions, Counts, ImageId, Index, RowRule, Table};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/FORMAT.md");
 const BEGIN: &str = "<!-- the dump begins: written by crates/symdex/tests/format_document.rs -->\n```text\n";
 const END: &str = "```\n<!-- the dump ends -->\n";
 
+/// By id. The fourth has as many words as make a rule.
+const NAMES: [&str; 5] = ["outer", "mid", "leaf", "a_b_c_d_e_f_g_h_i_j_k_l_m_n_o_flat", "plain"];
+
 /// `outer`, into which `mid` is inlined, and `leaf` into that; behind it `plain`, which only the symbol table knows, and which
-/// is also called `flat`.
+/// is also called `a_b_..._flat`.
 fn tiny() -> Vec<u8> {
     let id = ImageId::new(&[0xa0, 0xa1, 0xa2, 0xa3]).expect("4 bytes are an id");
     let options = BuildOptions { compression_level: 3 };
@@ -56,12 +61,9 @@ fn tiny() -> Vec<u8> {
         let chunk = encoder.encode(table, 0, &chunk, new_names, new_files).expect("a chunk");
         writer.push(chunk).expect("in order");
     }
-    let names =
-        PoolEncoder::names(&id, &["outer", "mid", "leaf", "flat", "plain"], &[], options).expect("short");
-    let files = PoolEncoder::files(&id, &["/src/t.c"], options).expect("short");
-    let blocks = (names.encode(0..1).expect("small"), files.encode(0..1).expect("small"));
+    let names = EncodedNames::new(&NAMES).expect("short");
+    let files = EncodedFiles::new(&id, &["/src/t.c"], options).expect("short");
     let counts = Counts { units: 1, functions: 1, ranges: 4, symbols: 1, ..Counts::default() };
-    let (names, files) = (names.finish(blocks.0), files.finish(blocks.1));
     let mut index = Vec::new();
     writer.finish(&names, &files, counts, Vec::new(), &mut index).expect("an index");
     index
@@ -193,16 +195,16 @@ fn explain(file: &[u8]) -> String {
         dump.number(8, &format!("{table}: first chunk"));
         dump.number(8, &format!("{table}: number of chunks"));
     }
-    for pool in ["names", "files"] {
+    for (pool, part) in [("names", "group"), ("files", "block")] {
         dump.number(8, &format!("{pool}: number of strings"));
-        dump.number(4, &format!("{pool}: strings in a block"));
+        dump.number(4, &format!("{pool}: strings in a {part}"));
     }
     assert_eq!(dump.at, end, "all of the metadata is explained");
 
-    // The directories say how large the frames are.
-    let directory = file.len() - 32 - 4 * 272;
+    // The directories say how large the frames are: those of chunks before the checksum of the names' one page, that of files behind it.
+    let directory = file.len() - 32 - 3 * 272 - 8;
     let size = |block: usize, at: usize| {
-        let at = directory + 272 * block + at;
+        let at = directory + 272 * block + 8 * (block / 2) + at;
         u64::from(u32::from_le_bytes(file[at..at + 4].try_into().expect("4 bytes")))
     };
     dump.heading("chunks");
@@ -221,20 +223,17 @@ fn explain(file: &[u8]) -> String {
     assert_eq!(size(0, 8) + size(0, 136) + size(1, 8) + size(1, 136), chunks);
     assert_eq!(dictionary, 0, "the dictionary's section is empty");
     dump.heading("names");
-    dump.frame(size(2, 8), "name block 0", |payload| {
-        payload.varints(&["size of string 0", "size of string 1", "size of string 2"]);
-        payload.varints(&["size of string 3", "size of string 4"]);
-        for name in ["outer", "mid", "leaf", "flat", "plain"] {
-            payload.field(name.len(), &format!("{name:?}"));
-        }
-    });
+    name_page(&mut dump);
     dump.heading("files");
-    dump.frame(size(3, 8), "file block 0", |payload| {
+    dump.frame(size(2, 8), "file block 0", |payload| {
         payload.varint("size of string 0");
         payload.field(8, "\"/src/t.c\"");
     });
     dump.heading("directory");
-    for what in ["dwarf chunks", "symbol_table chunks", "name blocks", "file blocks"] {
+    for what in ["dwarf chunks", "symbol_table chunks", "file blocks"] {
+        if what == "file blocks" {
+            dump.number(8, "names: checksum of page 0");
+        }
         dump.number(8, &format!("{what}, block 0: first frame at {{}} of its section"));
         dump.number(4, "entry 0: size of frame A {}");
         dump.field(124, "31 more");
@@ -248,6 +247,36 @@ fn explain(file: &[u8]) -> String {
     dump.field(8, "magic");
     assert_eq!(dump.at, file.len(), "all of the file is explained");
     dump.out
+}
+
+fn name_page(dump: &mut Dump<'_>) {
+    let rules = dump.varint("one rule");
+    let symbols = dump.varint("symbols of all names {}");
+    let width = dump.number(1, "w {}, the bits of a symbol");
+    let longest = dump.number(1, "length of the longest terminal {}");
+    let counts: Vec<u64> =
+        (1..=longest).map(|len| dump.varint(&format!("terminals of length {len}"))).collect();
+    dump.number(4, "group 0: its first symbol");
+    dump.field(8, "how many symbols each name has: 1, 1, 1, 15, 1");
+    // Each number in turn, from the lowest bits on.
+    let unpack = |bytes: &[u8], len: u64| -> String {
+        let bit = |at: u64| u64::from(bytes[usize::try_from(at / 8).expect("small")] >> (at % 8) & 1);
+        let number = |n: u64| (0..width).map(|at| bit(n * width + at) << at).sum::<u64>();
+        (0..len).map(|n| number(n).to_string()).collect::<Vec<_>>().join(" ")
+    };
+    for (what, len) in [("rule 0 stands for", 2 * rules), ("symbols of the names:", symbols)] {
+        let size = usize::try_from((len * width).div_ceil(8)).expect("small");
+        let numbers = unpack(&dump.bytes[dump.at..dump.at + size], len);
+        dump.field(size, &format!("{what} {numbers}"));
+    }
+    let mut terminal = 0;
+    for (len, count) in (1..).zip(counts) {
+        for _ in 0..count {
+            let text = String::from_utf8_lossy(&dump.bytes[dump.at..dump.at + len]).into_owned();
+            dump.field(len, &format!("terminal {terminal}: {text:?}"));
+            terminal += 1;
+        }
+    }
 }
 
 fn dwarf_structure(payload: &mut Dump<'_>) {

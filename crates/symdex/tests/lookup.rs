@@ -6,14 +6,15 @@ mod generator;
 
 use std::collections::HashMap;
 
-use generator::{Answer, Image, Random, dictionary};
+use generator::{Answer, Image, Random};
 use symdex::{Chunk, Dictionary, ImageOffset, Index, LinePolicy, Metadata, Scratch, Table};
 
 const POLICIES: [LinePolicy; 2] = [LinePolicy::Exact, LinePolicy::Statement];
 
-/// Two images of three have functions of several names.
+/// Two images of three have functions of several names, and some so many names that they have a dictionary in a store.
 fn image(seed: u64) -> Image {
     let image = Image::random(seed);
+    let image = if seed.is_multiple_of(8) { image.with_many_names(seed) } else { image };
     if seed.is_multiple_of(3) { image } else { image.with_aliases(seed) }
 }
 
@@ -39,14 +40,12 @@ fn an_index_and_its_scratch_go_where_threads_go() {
 
 #[test]
 fn every_address_is_answered_as_a_linear_scan_answers_it() {
-    let dictionary = dictionary();
     // One scratch space for all indexes, and one that keeps nothing.
     let (mut scratch, mut forgetful) = (Scratch::default(), Scratch::with_capacity(0));
     let (mut answered, mut gaps, mut aliases) = (0, 0, 0);
     for seed in 0..40 {
         let image = image(seed);
-        let used: &[u8] = if seed % 2 == 0 { &[] } else { &dictionary };
-        let index = Index::open(image.index(used)).expect("as written");
+        let index = Index::open(image.index()).expect("as written");
         index.verify().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         for (number, offset) in image.offsets().into_iter().enumerate() {
             let policy = POLICIES[number % 2];
@@ -72,7 +71,7 @@ fn many_offsets_at_once_are_answered_as_each_by_itself() {
     let (mut scratch, mut alone) = (Scratch::with_capacity(0), Scratch::default());
     for seed in 0..20 {
         let image = image(seed);
-        let index = Index::open(image.index(&[])).expect("as written");
+        let index = Index::open(image.index()).expect("as written");
         let mut random = Random::new(seed);
         let all = image.offsets();
         let offsets: Vec<_> = (0..300).map(|_| ImageOffset(random.pick(&all))).collect();
@@ -114,19 +113,20 @@ fn answer_from_values<'v>(
 
 #[test]
 fn an_address_is_answered_from_the_metadata_and_one_chunk_value_alone() {
-    let dictionary = dictionary();
+    let mut dictionaries = 0;
     for seed in 0..30 {
         let image = image(seed);
-        let used: &[u8] = if seed % 2 == 0 { &[] } else { &dictionary };
-        let index = Index::open(image.index(used)).expect("as written");
-        let metadata = Metadata::decode(&image.id, index.metadata_value()).expect("a value of its own");
+        let index = Index::open(image.index()).expect("as written");
+        let exported = index.values().expect("intact");
+        let metadata = Metadata::decode(&image.id, exported.metadata()).expect("a value of its own");
         assert_eq!(&metadata, index.metadata());
-        let decoded = Dictionary::decode(&image.id, index.dictionary_value()).expect("a value of its own");
+        let decoded = Dictionary::decode(&image.id, exported.dictionary()).expect("a value of its own");
+        dictionaries += usize::from(!exported.dictionary().is_empty());
         let mut scratch = Scratch::default();
         let mut values = HashMap::new();
         for table in Table::ALL {
             for chunk in metadata.chunks(table) {
-                let Some(value) = index.chunk_value(table, chunk).expect("intact") else { continue };
+                let Some(value) = exported.chunk(table, chunk).expect("intact") else { continue };
                 let read = Chunk::decode(&metadata, &decoded, table, chunk, &value).expect("intact");
                 values.insert((table, chunk), value);
                 let ranges = index.chunk(table, chunk).expect("intact").ranges;
@@ -151,20 +151,23 @@ fn an_address_is_answered_from_the_metadata_and_one_chunk_value_alone() {
             }
         }
     }
+    assert_eq!(dictionaries, 4, "small images have none");
 }
 
 #[test]
 fn frame_a_is_the_same_bytes_in_the_file_and_in_the_value() {
     let image = Image::random(3);
-    let index = Index::open(image.index(&[])).expect("as written");
+    let index = Index::open(image.index()).expect("as written");
+    let exported = index.values().expect("intact");
     let (_, offset, size) = index.sections()[1];
     let mut at = offset as usize;
     for table in Table::ALL {
         for chunk in index.metadata().chunks(table) {
             let Some((a_size, b_size)) = index.chunk_size(table, chunk).expect("intact") else { continue };
-            let value = index.chunk_value(table, chunk).expect("intact").expect("not empty");
-            assert_eq!(value[..4], u32::try_from(a_size).expect("small").to_le_bytes());
-            assert_eq!(value[4..4 + a_size], index.as_bytes()[at..at + a_size]);
+            let value = exported.chunk(table, chunk).expect("intact").expect("not empty");
+            assert_eq!(value[..4], (u32::try_from(a_size).expect("small") + (1 << 31)).to_le_bytes());
+            assert_eq!(value[4..12], [0; 8], "it has no dictionary");
+            assert_eq!(value[12..12 + a_size], index.as_bytes()[at..at + a_size]);
             at += a_size + b_size;
         }
     }
@@ -174,11 +177,12 @@ fn frame_a_is_the_same_bytes_in_the_file_and_in_the_value() {
 #[test]
 fn a_value_in_another_place_is_damage_and_so_is_a_dictionary_that_is_not_there() {
     let (image, other) = (Image::random(1), Image::random(2));
-    let index = Index::open(image.index(&dictionary())).expect("as written");
-    let metadata = index.metadata();
-    let dictionary = Dictionary::decode(&image.id, index.dictionary_value()).expect("intact");
+    let image = image.with_many_names(1);
+    let index = Index::open(image.index()).expect("as written");
+    let (metadata, exported) = (index.metadata(), index.values().expect("intact"));
+    let dictionary = Dictionary::decode(&image.id, exported.dictionary()).expect("intact");
     let (chunk, _) = index.chunks(Table::Dwarf).next().expect("a chunk").expect("intact");
-    let value = index.chunk_value(Table::Dwarf, chunk).expect("intact").expect("not empty");
+    let value = exported.chunk(Table::Dwarf, chunk).expect("intact").expect("not empty");
     let decode =
         |metadata, dictionary, table, chunk| Chunk::decode(metadata, dictionary, table, chunk, &value);
     assert!(decode(metadata, &dictionary, Table::Dwarf, chunk).is_ok());
@@ -187,10 +191,23 @@ fn a_value_in_another_place_is_damage_and_so_is_a_dictionary_that_is_not_there()
         |result: Result<Chunk, symdex::Error>| matches!(result, Err(symdex::Error::Checksum { .. }));
     assert!(checksum(decode(metadata, &dictionary, Table::SymbolTable, chunk)));
     assert!(checksum(decode(metadata, &dictionary, Table::Dwarf, chunk + 1)));
-    let other_index = Index::open(other.index(&[])).expect("as written");
+    let other_index = Index::open(other.index()).expect("as written");
     assert!(checksum(decode(other_index.metadata(), &dictionary, Table::Dwarf, chunk)));
-    let none = decode(metadata, &Dictionary::none(), Table::Dwarf, chunk);
+    let without = Dictionary::none();
+    let none = decode(metadata, &without, Table::Dwarf, chunk);
     assert!(matches!(none, Err(symdex::Error::Malformed { .. })), "{:?}", none.err());
+    // Another dictionary of the same image, as an older symdex may have made it.
+    let mut content = exported.dictionary()[8..].to_vec();
+    content.truncate(3000);
+    let mut hash = xxhash_rust::xxh3::Xxh3Default::new();
+    let section = [6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let mut id = image.id.as_bytes().to_vec();
+    id.resize(32, 0);
+    [&id[..], &section, &content].into_iter().for_each(|bytes| hash.update(bytes));
+    let older = [&hash.digest().to_le_bytes(), &content[..]].concat();
+    let older = Dictionary::decode(&image.id, &older).expect("a dictionary");
+    let refused = decode(metadata, &older, Table::Dwarf, chunk).err().expect("another one").to_string();
+    assert!(refused.contains("another dictionary"), "{refused}");
     for cut in 0..value.len() {
         let cut = Chunk::decode(metadata, &dictionary, Table::Dwarf, chunk, &value[..cut]);
         assert!(cut.is_err_and(|error| error.is_damage()));
@@ -201,7 +218,7 @@ fn a_value_in_another_place_is_damage_and_so_is_a_dictionary_that_is_not_there()
 fn an_empty_index_has_no_answers() {
     let mut image = Image::random(5);
     image.tables = Default::default();
-    let index = Index::open(image.index(&[])).expect("as written");
+    let index = Index::open(image.index()).expect("as written");
     assert_eq!(index.verify().expect("intact").chunks, 0);
     assert_eq!(answers(&index, 0, LinePolicy::Exact, &mut Scratch::default()), None);
     assert_eq!(index.chunks(Table::Dwarf).count(), 0);

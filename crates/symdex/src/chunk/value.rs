@@ -1,10 +1,13 @@
 //! A chunk as one value, the way a key-value store keeps it.
 //!
 //! ```text
-//! 0  4  bytes of frame A (u32)
-//! 4  .  frame A, byte for byte as in an index file
-//! .  .  frame B with the strings themselves, compressed with the image's dictionary where it has one
+//!  0  4  bytes of frame A (u32), plus 2^31
+//!  4  8  the first 8 bytes of the dictionary's value, which are its checksum; 0 where the image has no dictionary
+//! 12  .  frame A, byte for byte as in an index file
+//!  .  .  frame B with the strings themselves, compressed with the image's dictionary where it has one
 //! ```
+//!
+//! Values of version 1 have neither the 2^31 nor the 8 bytes.
 
 use super::{Answers, LocalFrame, LocalStrings, Structure};
 use crate::address::ImageOffset;
@@ -21,11 +24,20 @@ pub struct Chunk {
     files: Vec<Option<Box<[u8]>>>,
 }
 
-/// The value of a chunk, made of its frames.
-pub(crate) fn encode_value(frame_a: &[u8], frame_b: &[u8]) -> Result<Vec<u8>, Error> {
-    let a_size =
-        u32::try_from(frame_a.len()).map_err(|_| Error::Unwritable { what: "a chunk of over 4 GiB" })?;
-    Ok([a_size.to_le_bytes().as_slice(), frame_a, frame_b].concat())
+/// The bit of the first number that tells values of version 2 from those of version 1.
+const VERSION_2: u32 = 1 << 31;
+
+/// The value of a chunk, made of its frames. `made_with` is the checksum of the dictionary; without one it is a value of version 1.
+pub(crate) fn encode_value(made_with: Option<u64>, frame_a: &[u8], frame_b: &[u8]) -> Result<Vec<u8>, Error> {
+    let a_size = u32::try_from(frame_a.len()).ok().filter(|size| *size < VERSION_2);
+    let a_size = a_size.ok_or(Error::Unwritable { what: "a chunk of over 2 GiB" })?;
+    Ok(match made_with {
+        Some(checksum) => {
+            let a_size = a_size | VERSION_2;
+            [&a_size.to_le_bytes(), checksum.to_le_bytes().as_slice(), frame_a, frame_b].concat()
+        }
+        None => [a_size.to_le_bytes().as_slice(), frame_a, frame_b].concat(),
+    })
 }
 
 impl Chunk {
@@ -45,13 +57,18 @@ impl Chunk {
         let place = Place { section: table.structure(), index };
         let malformed = |what| Error::Malformed { place, what };
         let mut cursor = Cursor::new(value);
-        let a_size = cursor.u32().and_then(|size| usize::try_from(size).ok());
-        let frame_a = a_size.and_then(|size| cursor.bytes(size));
-        let frame_a = frame_a.ok_or_else(|| malformed("the value is shorter than its frame A"))?;
-        let frame_b = value.get(4 + frame_a.len()..).unwrap_or_default();
+        let short = || malformed("the value is shorter than its frame A");
+        let a_size = cursor.u32().ok_or_else(short)?;
+        let answers = if a_size & VERSION_2 == 0 { Answers::Apart } else { Answers::Together };
+        if answers == Answers::Together && cursor.u64().ok_or_else(short)? != dictionary.checksum() {
+            return Err(malformed("its strings were compressed with another dictionary than the one given"));
+        }
+        let frame_a = usize::try_from(a_size & !VERSION_2).ok().and_then(|size| cursor.bytes(size));
+        let frame_a = frame_a.ok_or_else(short)?;
+        let frame_b = value.get(cursor.position(value)..).unwrap_or_default();
 
         let mut plain = Decompressor::plain()?;
-        let structure = decode_structure(metadata, table, index, frame_a, Answers::Together, &mut plain)?;
+        let structure = decode_structure(metadata, table, index, frame_a, answers, &mut plain)?;
         let key = FrameKey { id: &metadata.id, section: table.strings(), index };
         let strings = match dictionary.prepared() {
             Some(dictionary) => Decompressor::with_prepared(dictionary)?.payload(key, frame_b)?,

@@ -13,7 +13,7 @@ mod trailer;
 mod varint;
 
 pub use dictionary::Dictionary;
-pub(crate) use dictionary::{dictionary_bytes, encode_dictionary, prepare};
+pub(crate) use dictionary::{dictionary_bytes, encode_dictionary, prepare, raw_dictionary, value_checksum};
 pub(crate) use directory::{Directory, Entry, encode_directory};
 use frame::CHECKSUM_SIZE;
 pub(crate) use frame::{Compressor, Decompressor, FrameKey};
@@ -60,6 +60,8 @@ pub enum SectionKind {
     FilesDirectory = 12,
     /// The fixed trailer.
     Trailer = 13,
+    /// A page of names.
+    NamePage = 14,
 }
 
 impl SectionKind {
@@ -89,6 +91,7 @@ impl SectionKind {
             SectionKind::NamesDirectory => "name directory block",
             SectionKind::FilesDirectory => "file directory block",
             SectionKind::Trailer => "trailer",
+            SectionKind::NamePage => "name page",
         }
     }
 }

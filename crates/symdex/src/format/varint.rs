@@ -34,6 +34,11 @@ impl<'a> Cursor<'a> {
         self.rest.is_empty()
     }
 
+    /// How many bytes of `all`, which the cursor began with, were read.
+    pub(crate) fn position(&self, all: &[u8]) -> usize {
+        all.len() - self.rest.len()
+    }
+
     pub(crate) fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(len)?;
         self.rest = rest;

@@ -5,7 +5,9 @@
 
 use std::io::Cursor;
 
-use symdex::write::{ChunkEncoder, ChunkRanges, Id32, ImageInfo, Loc, PoolEncoder, Range, Writer};
+use symdex::write::{
+    ChunkEncoder, ChunkRanges, EncodedFiles, EncodedNames, Id32, ImageInfo, Loc, Range, Writer,
+};
 use symdex::{Arch, BuildOptions, Counts, ImageId, LinePolicy, RowRule, Table};
 
 /// Numbers that look random and are the same on every run.
@@ -98,6 +100,15 @@ impl Image {
         self
     }
 
+    /// The same image with so many names that its values have a dictionary.
+    #[must_use]
+    pub fn with_many_names(mut self, seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let name = |_| format!("_ZN4name{:x}E9operation{}v", random.below(1 << 40), random.below(1 << 30));
+        self.names.extend((0..4000).map(name).map(String::into_bytes));
+        self
+    }
+
     /// The names that the symbol table has for the function that starts at `start`.
     pub fn function_names(&self, start: u64) -> Vec<Vec<u8>> {
         let ChunkRanges { ranges, locs } = self.table(Table::SymbolTable);
@@ -115,8 +126,8 @@ impl Image {
         }
     }
 
-    /// The image's index; `dictionary` is what names are compressed with.
-    pub fn index(&self, dictionary: &[u8]) -> Vec<u8> {
+    /// The image's index.
+    pub fn index(&self) -> Vec<u8> {
         let options = BuildOptions { compression_level: 3 };
         let end = self.tables.iter().filter_map(|table| table.ranges.last()).map(|range| range.end).max();
         let info = ImageInfo {
@@ -137,11 +148,8 @@ impl Image {
                 writer.push(encoded).expect("in order");
             }
         }
-        let names = PoolEncoder::names(&self.id, &self.names, dictionary, options).expect("short names");
-        let files = PoolEncoder::files(&self.id, &self.files, options).expect("short paths");
-        let blocks = (names.encode(0..names.blocks()), files.encode(0..files.blocks()));
-        let names = names.finish(blocks.0.expect("small blocks"));
-        let files = files.finish(blocks.1.expect("small blocks"));
+        let names = EncodedNames::new(&self.names).expect("short names");
+        let files = EncodedFiles::new(&self.id, &self.files, options).expect("short paths");
         let mut index = Vec::new();
         writer.finish(&names, &files, Counts::default(), Vec::new(), &mut index).expect("an index");
         index
@@ -195,13 +203,6 @@ impl Image {
         offsets.dedup();
         offsets
     }
-}
-
-/// A dictionary of the kind the builder makes.
-pub fn dictionary() -> Vec<u8> {
-    let samples: Vec<String> =
-        (0..4000).map(|n| format!("_ZN{}4name{}file{}", n % 7, n * n % 1013, n * 31 % 811)).collect();
-    zstd::dict::from_samples(&samples, 4096).expect("enough samples")
 }
 
 /// A table in chunks of `span` bytes, each with the locs it needs.

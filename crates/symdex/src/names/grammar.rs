@@ -1,0 +1,281 @@
+//! The grammar of an image's names: terminals, which are pieces of text, rules, which stand for two symbols each, and each name as a
+//! few symbols.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+
+use super::lex::{Kind, MAX_PIECE, tokens, words};
+use super::rounds::{END, Rules};
+
+/// The most symbols of a name.
+pub(super) const MAX_SYMBOLS: usize = 15;
+/// A token that occurs this often is a symbol of its own from the start; a rarer one is spelled in words.
+const FREQUENT: u32 = 5;
+/// A rule that only names use, and not more often than this, costs as much as it saves.
+const RARE: u32 = 2;
+/// A rule that occurs this often may have its text beside its parts' texts, so that names are read in fewer steps.
+const WRITTEN_OUT: u64 = 16;
+
+/// A grammar whose every name expands to the bytes it was made of.
+pub(super) struct Grammar<'n> {
+    /// Symbols from 0 on, shorter ones first, the most used of one length first; none is empty.
+    pub(super) terminals: Vec<Cow<'n, [u8]>>,
+    /// The symbols behind the terminals, the most used first; each rule's symbols are smaller than its own.
+    pub(super) rules: Vec<[u32; 2]>,
+    /// The symbols of all names, one name behind the other.
+    pub(super) symbols: Vec<u32>,
+    /// How many symbols each name has, at most [`MAX_SYMBOLS`].
+    pub(super) lens: Vec<u8>,
+}
+
+impl<'n> Grammar<'n> {
+    /// The grammar of `names`; the same for the same names in the same order.
+    pub(super) fn of<S: AsRef<[u8]>>(names: &'n [S]) -> Self {
+        let (terminals, mut rules, mut sequence) = symbols_of(names);
+        rules.replace(&mut sequence);
+        let mut best = Self::without_rare_rules(&terminals, &mut rules, &sequence, names.len(), RARE);
+        // With few rules less, all symbols may be a bit shorter.
+        for at_most in RARE + 1..=RARE + 2 {
+            let len = best.terminals.len() + best.rules.len();
+            if len > (1 << (best.width() - 1)) * 17 / 16 {
+                break;
+            }
+            let other = Self::without_rare_rules(&terminals, &mut rules, &sequence, names.len(), at_most);
+            if other.bits() < best.bits() {
+                best = other;
+            }
+        }
+        best
+    }
+
+    /// The bits of a symbol.
+    pub(super) fn width(&self) -> u32 {
+        (self.terminals.len() + self.rules.len()).saturating_sub(1).max(1).ilog2() + 1
+    }
+
+    fn bits(&self) -> u64 {
+        (self.symbols.len() + 2 * self.rules.len()) as u64 * u64::from(self.width())
+    }
+
+    /// The grammar without the rules that only names use and not more often than `at_most`.
+    fn without_rare_rules(
+        terminals: &[&'n [u8]],
+        rules: &mut Rules,
+        sequence: &[u32],
+        names: usize,
+        at_most: u32,
+    ) -> Self {
+        let rare = rare_rules(rules, sequence, at_most);
+        let (mut symbols, mut lens) = (Vec::with_capacity(sequence.len()), Vec::with_capacity(names));
+        let (mut name, mut stack) = (Vec::new(), Vec::<u32>::new());
+        for string in sequence.split(|symbol| *symbol == END).take(names) {
+            name.clear();
+            stack.extend(string.iter().rev());
+            while let Some(symbol) = stack.pop() {
+                let rule = symbol.checked_sub(rules.first).map(|rule| rule as usize);
+                let rare = rule.and_then(|rule| rare.get(rule)) == Some(&true);
+                // A name of many symbols needs rules, so those that there are have their use.
+                match rules.parts(symbol).filter(|_| rare && name.len() + stack.len() + 2 <= MAX_SYMBOLS) {
+                    Some([left, right]) => stack.extend([right, left]),
+                    None => name.push(symbol),
+                }
+            }
+            rules.fold(&mut name, MAX_SYMBOLS);
+            symbols.extend_from_slice(&name);
+            lens.push(name.len().to_le_bytes()[0]);
+        }
+        in_order(terminals, rules, symbols, lens)
+    }
+}
+
+/// The words of `names`, rules for the tokens that occur often, and the names as symbols, each with an [`END`] behind it and one
+/// more behind the last.
+fn symbols_of<S: AsRef<[u8]>>(names: &[S]) -> (Vec<&[u8]>, Rules, Vec<u32>) {
+    let mut numbers: FxHashMap<&[u8], u32> = FxHashMap::default();
+    let mut distinct: Vec<Token<'_>> = Vec::new();
+    let mut sequence = Vec::new();
+    for name in names {
+        tokens(name.as_ref(), |text, kind| {
+            let number = numbers.get(text).copied().unwrap_or_else(|| {
+                let number = u32::try_from(distinct.len()).unwrap_or(END - 1);
+                distinct.push(Token { text, kind, uses: 0 });
+                numbers.insert(text, number);
+                number
+            });
+            if let Some(token) = distinct.get_mut(number as usize) {
+                token.uses = token.uses.saturating_add(1);
+            }
+            sequence.push(number);
+        });
+        sequence.push(END);
+    }
+    sequence.push(END);
+    drop(numbers);
+    let (terminals, mut rules, spelled) = spell(&distinct);
+    let mut ends = Vec::with_capacity(distinct.len() + 1);
+    let mut symbols = Vec::with_capacity(spelled.len());
+    for (string, token) in spelled.split(|symbol| *symbol == END).zip(&distinct) {
+        ends.push(symbols.len());
+        if token.uses >= FREQUENT && string.len() > 1 {
+            let mut string = string.to_vec();
+            rules.fold(&mut string, 1);
+            symbols.extend(string);
+        } else {
+            symbols.extend_from_slice(string);
+        }
+    }
+    ends.push(symbols.len());
+    let string = |token: u32| {
+        let at = token as usize;
+        symbols.get(*ends.get(at)?..*ends.get(at + 1)?)
+    };
+    let mut out = Vec::with_capacity(sequence.len() + sequence.len() / 4);
+    for token in sequence {
+        out.extend_from_slice(string(token).unwrap_or(&[END]));
+    }
+    (terminals, rules, out)
+}
+
+struct Token<'n> {
+    text: &'n [u8],
+    kind: Kind,
+    uses: u32,
+}
+
+/// The words of these tokens, rules for what recurs in them, and each token as symbols with an [`END`] behind it.
+fn spell<'n>(distinct: &[Token<'n>]) -> (Vec<&'n [u8]>, Rules, Vec<u32>) {
+    let mut numbers: FxHashMap<&[u8], u32> = FxHashMap::default();
+    let mut terminals = Vec::new();
+    let mut spelled = Vec::new();
+    for token in distinct {
+        words(token.text, token.kind, |word| {
+            let next = u32::try_from(terminals.len()).unwrap_or(END - 1);
+            let number = *numbers.entry(word).or_insert(next);
+            if number == next {
+                terminals.push(word);
+            }
+            spelled.push(number);
+        });
+        spelled.push(END);
+    }
+    spelled.push(END);
+    let mut rules = Rules::new(u32::try_from(terminals.len()).unwrap_or(END - 1));
+    rules.replace(&mut spelled);
+    (terminals, rules, spelled)
+}
+
+/// For each rule, whether only names use it and not more often than `at_most`.
+fn rare_rules(rules: &Rules, sequence: &[u32], at_most: u32) -> Vec<bool> {
+    let len = rules.first as usize + rules.pairs.len();
+    let (mut in_names, mut in_rules) = (vec![0u32; len], vec![0u32; len]);
+    let add = |counts: &mut Vec<u32>, symbol: u32, n: u32| {
+        if let Some(count) = counts.get_mut(symbol as usize) {
+            *count = count.wrapping_add(n);
+        }
+    };
+    sequence.iter().for_each(|symbol| add(&mut in_names, *symbol, 1));
+    rules.pairs.iter().flatten().for_each(|symbol| add(&mut in_rules, *symbol, 1));
+    let mut rare = vec![false; rules.pairs.len()];
+    // From the last, as a rule is used by later ones only.
+    for (rule, (rare, pair)) in rare.iter_mut().zip(&rules.pairs).enumerate().rev() {
+        let at = rules.first as usize + rule;
+        let uses = in_names.get(at).copied().unwrap_or_default();
+        if uses <= at_most && in_rules.get(at) == Some(&0) {
+            *rare = true;
+            for symbol in pair {
+                add(&mut in_names, *symbol, uses);
+                add(&mut in_rules, *symbol, 1u32.wrapping_neg());
+            }
+        }
+    }
+    rare
+}
+
+/// The grammar with its symbols in the order that [`Grammar`] states, and without those that nothing uses.
+fn in_order<'n>(words: &[&'n [u8]], rules: &Rules, mut symbols: Vec<u32>, lens: Vec<u8>) -> Grammar<'n> {
+    let mut texts: Vec<Option<Cow<'n, [u8]>>> = words.iter().map(|word| Some(Cow::Borrowed(*word))).collect();
+    texts.resize(words.len() + rules.pairs.len(), None);
+    let occurs = occurrences(&symbols, rules, &texts);
+    write_out(&mut texts, rules, &occurs);
+    let occurs = occurrences(&symbols, rules, &texts);
+    let mut order: Vec<(usize, Reverse<u64>, u32)> = Vec::new();
+    for (symbol, (text, occurs)) in (0..).zip(texts.iter().zip(&occurs)) {
+        if *occurs > 0 {
+            // Rules are behind all terminals, and none occurs more often than its parts.
+            let len = text.as_ref().map_or(usize::MAX, |text| text.len());
+            order.push((len, Reverse(*occurs), symbol));
+        }
+    }
+    order.sort_unstable();
+    let mut renumbered = vec![END; occurs.len()];
+    for (new, (.., old)) in (0..).zip(&order) {
+        if let Some(number) = renumbered.get_mut(*old as usize) {
+            *number = new;
+        }
+    }
+    let new = |old: u32| renumbered.get(old as usize).copied().unwrap_or(END);
+    symbols.iter_mut().for_each(|symbol| *symbol = new(*symbol));
+    let (mut terminals, mut pairs) = (Vec::new(), Vec::new());
+    for (.., old) in order {
+        match texts.get_mut(old as usize).and_then(Option::take) {
+            Some(text) => terminals.push(text),
+            None => pairs.extend(rules.parts(old).map(|pair| pair.map(new))),
+        }
+    }
+    Grammar { terminals, rules: pairs, symbols, lens }
+}
+
+/// How often each symbol occurs in the names, also within rules that have no text: never less often than such a rule that has it.
+fn occurrences(symbols: &[u32], rules: &Rules, texts: &[Option<Cow<'_, [u8]>>]) -> Vec<u64> {
+    let mut occurs = vec![0u64; texts.len()];
+    let add = |occurs: &mut Vec<u64>, symbol: u32, n: u64| {
+        if let Some(count) = occurs.get_mut(symbol as usize) {
+            *count += n;
+        }
+    };
+    symbols.iter().for_each(|symbol| add(&mut occurs, *symbol, 1));
+    for (rule, pair) in rules.pairs.iter().enumerate().rev() {
+        let at = rules.first as usize + rule;
+        if let (Some(n), Some(None)) = (occurs.get(at).copied(), texts.get(at)) {
+            pair.iter().for_each(|part| add(&mut occurs, *part, n));
+        }
+    }
+    occurs
+}
+
+/// Gives the rules a text that make reading names shortest for it: those that occur most often and have most within them.
+fn write_out(texts: &mut [Option<Cow<'_, [u8]>>], rules: &Rules, occurs: &[u64]) {
+    // Bytes and terminals that each symbol stands for.
+    let mut sizes: Vec<(u64, u64)> = texts.iter().flatten().map(|text| (text.len() as u64, 1)).collect();
+    let mut gains = Vec::new();
+    for (symbol, pair) in (rules.first..).zip(&rules.pairs) {
+        let [left, right] = pair.map(|part| sizes.get(part as usize).copied().unwrap_or_default());
+        let (len, terminals) = (left.0 + right.0, left.1 + right.1);
+        sizes.push((len, terminals));
+        let occurs = occurs.get(symbol as usize).copied().unwrap_or_default();
+        if len <= MAX_PIECE as u64 && occurs >= WRITTEN_OUT {
+            gains.push((Reverse(occurs * (terminals - 1) / len), symbol));
+        }
+    }
+    gains.sort_unstable();
+    // About 3 % of what the names take in all.
+    let mut left = occurs.iter().filter(|occurs| **occurs > 0).count() as u64 / 2;
+    for (_, symbol) in gains {
+        let mut text = Vec::new();
+        let mut stack = vec![symbol];
+        while let Some(symbol) = stack.pop() {
+            match (texts.get(symbol as usize), rules.parts(symbol)) {
+                (Some(Some(part)), _) => text.extend_from_slice(part),
+                (_, Some([left, right])) => stack.extend([right, left]),
+                _ => {}
+            }
+        }
+        let Some(rest) = left.checked_sub(text.len() as u64) else { break };
+        left = rest;
+        if let Some(slot) = texts.get_mut(symbol as usize) {
+            *slot = Some(Cow::Owned(text));
+        }
+    }
+}

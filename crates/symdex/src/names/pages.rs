@@ -1,0 +1,122 @@
+//! Bytes that are read here and there: each page is checked before it is read for the first time.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::Error;
+use crate::format::{FrameKey, SectionKind};
+use crate::image::ImageId;
+
+/// Bytes of a page; the last one may have less. Smaller ones are checked faster, and their checksums take more space.
+const PAGE_SIZE: usize = 1 << 10;
+const CHECKSUM_SIZE: usize = 8;
+
+/// Bytes that the checksums of a section of `size` bytes take.
+pub(crate) fn pages_size(size: u64) -> u64 {
+    size.div_ceil(PAGE_SIZE as u64) * CHECKSUM_SIZE as u64
+}
+
+/// The checksums of `section`'s pages.
+pub(crate) fn page_checksums(id: &ImageId, section: &[u8]) -> Vec<u8> {
+    let checksum = |(index, page)| key(id, index).checksum(page).to_le_bytes();
+    (0..).zip(section.chunks(PAGE_SIZE)).flat_map(checksum).collect()
+}
+
+fn key(id: &ImageId, index: u64) -> FrameKey<'_> {
+    FrameKey { id, section: SectionKind::NamePage, index }
+}
+
+/// Which pages were found to be intact, a bit for each. Threads that check one page at the same time find the same.
+#[derive(Debug)]
+pub(crate) struct PageChecks(Vec<AtomicU64>);
+
+impl PageChecks {
+    /// No page of `section` is checked yet.
+    pub(crate) fn new(section: &[u8]) -> Self {
+        let words = section.len().div_ceil(PAGE_SIZE * 64);
+        Self(std::iter::repeat_with(AtomicU64::default).take(words).collect())
+    }
+}
+
+/// A section, and what it takes to check its pages.
+#[derive(Clone, Copy)]
+pub(crate) struct PageReader<'a> {
+    pub(crate) id: &'a ImageId,
+    pub(crate) section: &'a [u8],
+    pub(crate) checksums: &'a [u8],
+    pub(crate) checked: &'a PageChecks,
+}
+
+impl<'a> PageReader<'a> {
+    /// The bytes of `range`, whose pages are intact.
+    #[inline]
+    pub(crate) fn bytes(&self, range: Range<usize>) -> Result<&'a [u8], Error> {
+        self.check(range.start)?;
+        if range.end > range.start {
+            self.check(range.end - 1)?;
+            for at in (range.start + PAGE_SIZE..range.end).step_by(PAGE_SIZE) {
+                self.check(at)?;
+            }
+        }
+        self.section.get(range.clone()).ok_or_else(|| self.malformed(range.start, "it ends too early"))
+    }
+
+    /// `count` bits from bit `at` of the bytes from `start` on, at most 56 of them.
+    #[inline]
+    pub(crate) fn bits(&self, start: usize, at: u64, count: u32) -> Result<u64, Error> {
+        let first = start.saturating_add(usize::try_from(at / 8).unwrap_or(usize::MAX));
+        let skip = u32::try_from(at % 8).unwrap_or_default();
+        let last = first.saturating_add(((skip + count).saturating_sub(1) / 8) as usize);
+        self.check(first)?;
+        if first / PAGE_SIZE != last / PAGE_SIZE {
+            self.check(last)?;
+        }
+        let word = match self.section.get(first..).and_then(<[u8]>::first_chunk) {
+            Some(bytes) => u64::from_le_bytes(*bytes),
+            None => {
+                let rest = self.section.get(first..).filter(|_| last < self.section.len());
+                let rest = rest.ok_or_else(|| self.malformed(first, "it ends too early"))?;
+                rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+            }
+        };
+        Ok((word >> skip) & ((1 << count) - 1))
+    }
+
+    /// Checks all pages, and says how many there are.
+    pub(crate) fn verify(&self) -> Result<u64, Error> {
+        let pages = self.section.len().div_ceil(PAGE_SIZE);
+        (0..pages).try_for_each(|page| self.check_page(page)).map(|()| pages as u64)
+    }
+
+    #[cold]
+    pub(crate) fn malformed(&self, at: usize, what: &'static str) -> Error {
+        key(self.id, (at / PAGE_SIZE) as u64).malformed(what)
+    }
+
+    /// Checks the page that holds byte `at`, unless that was done before.
+    #[inline]
+    fn check(&self, at: usize) -> Result<(), Error> {
+        let page = at / PAGE_SIZE;
+        match self.checked.0.get(page / 64) {
+            Some(word) if word.load(Ordering::Relaxed) >> (page % 64) & 1 != 0 => Ok(()),
+            _ => self.check_page(page),
+        }
+    }
+
+    #[cold]
+    fn check_page(&self, page: usize) -> Result<(), Error> {
+        let start = page.saturating_mul(PAGE_SIZE);
+        let bytes = self.section.get(start..).filter(|rest| !rest.is_empty());
+        let bytes = bytes.ok_or_else(|| self.malformed(start, "it ends too early"))?;
+        let key = key(self.id, page as u64);
+        let stored = self.checksums.chunks_exact(CHECKSUM_SIZE).nth(page).and_then(<[u8]>::first_chunk);
+        let stored = stored.ok_or_else(|| key.malformed("it has no checksum"))?;
+        if key.checksum(bytes.get(..PAGE_SIZE).unwrap_or(bytes)) != u64::from_le_bytes(*stored) {
+            return Err(Error::Checksum { place: key.place() });
+        }
+        if let Some(word) = self.checked.0.get(page / 64) {
+            word.fetch_or(1 << (page % 64), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
