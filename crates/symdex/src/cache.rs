@@ -10,8 +10,8 @@ use crate::chunk::{LocalStrings, Structure};
 use crate::error::Error;
 use crate::format::{Block, SectionKind};
 
-/// How much a cache keeps unless told otherwise: 16 MiB.
-const DEFAULT_CAPACITY: usize = 16 << 20;
+/// How much a cache keeps unless told otherwise: 14 MiB, which with a scratch space's own is 16.
+const DEFAULT_CAPACITY: usize = 14 << 20;
 /// Parts of a cache, each with a lock of its own: threads that read different chunks hardly ever wait for each other.
 const SHARDS: usize = 16;
 

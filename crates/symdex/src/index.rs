@@ -170,7 +170,7 @@ impl<B: AsRef<[u8]>> Index<B> {
     /// What reads single names; `None` in version 1.
     pub(crate) fn names(&self) -> Option<NameReader<'_>> {
         let (layout, checked) = self.names.as_ref()?;
-        Some(NameReader { layout, pages: self.name_pages(checked) })
+        Some(NameReader { layout, pages: self.name_pages(checked), serial: self.serial })
     }
 
     fn name_pages<'s>(&'s self, checked: &'s PageChecks) -> PageReader<'s> {

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::format::{Decompressor, SectionKind, Table};
 use crate::id32::Id32;
 use crate::index::{Index, Pool};
+use crate::names::Memo;
 use crate::scratch::Scratch;
 
 impl<B: AsRef<[u8]>> Index<B> {
@@ -153,6 +154,7 @@ impl<B: AsRef<[u8]>> Index<B> {
             plain: &mut scratch.plain,
             with_dictionary: &mut scratch.names,
             cache: &scratch.cache,
+            memo: &mut scratch.memo,
             last: None,
         };
         for local in scratch.local.iter().take(at_most) {
@@ -184,6 +186,7 @@ struct BlockReader<'a, B> {
     plain: &'a mut Option<Decompressor<'static>>,
     with_dictionary: &'a mut Option<Decompressor<'static>>,
     cache: &'a ChunkCache,
+    memo: &'a mut Memo,
     /// The block that was used last: neighbouring frames often have their files in one.
     last: Option<(Key, Arc<Part>)>,
 }
@@ -229,7 +232,7 @@ impl<B: AsRef<[u8]>> BlockReader<'_, B> {
         let Some(id) = id else { return Ok(None) };
         let start = text.len();
         match self.index.names() {
-            Some(names) if pool == Pool::Names => names.append(id.get(), text)?,
+            Some(names) if pool == Pool::Names => names.append(id.get(), self.memo, text)?,
             _ => text.extend_from_slice(self.get(pool, id)?),
         }
         Ok(Some(start..text.len()))
@@ -249,8 +252,9 @@ impl<'i, B: AsRef<[u8]>> Strings<'i, B> {
 
     pub(crate) fn get(&mut self, pool: Pool, id: Id32) -> Result<&[u8], Error> {
         self.scratch.attach(self.index.serial());
-        let Scratch { plain, names, cache, text, .. } = &mut self.scratch;
-        let mut reader = BlockReader { index: self.index, plain, with_dictionary: names, cache, last: None };
+        let Scratch { plain, names, cache, memo, text, .. } = &mut self.scratch;
+        let mut reader =
+            BlockReader { index: self.index, plain, with_dictionary: names, cache, memo, last: None };
         let at = reader.copy(pool, Some(id), text)?;
         Ok(at.and_then(|at| text.get(at)).unwrap_or_default())
     }

@@ -6,12 +6,15 @@ use crate::answer::{Frames, Located};
 use crate::cache::{ChunkCache, Key, Part};
 use crate::chunk::{LocalFrame, RunLoc};
 use crate::format::Decompressor;
+use crate::names::Memo;
+
+/// Bytes of parts of names that a scratch space keeps at the most.
+const MEMO_SIZE: usize = 2 << 20;
 
 /// Working memory of lookups, one for each thread.
 ///
-/// What lookups decode is kept in a [`ChunkCache`], the scratch space's own or one that it shares with others. Either may serve any
-/// number of indexes.
-#[derive(Default)]
+/// What lookups decode is kept in a [`ChunkCache`], the scratch space's own or one that it shares with others, and for parts of names in
+/// 2 MiB here. Either may serve any number of indexes. By default both together take 16 MiB.
 pub struct Scratch {
     pub(crate) cache: Arc<ChunkCache>,
     /// The chunk of each table that was used last: frames that follow each other often lie close to each other.
@@ -20,23 +23,43 @@ pub struct Scratch {
     owner: Option<u64>,
     pub(crate) plain: Option<Decompressor<'static>>,
     pub(crate) names: Option<Decompressor<'static>>,
+    pub(crate) memo: Memo,
     pub(crate) locs: Vec<RunLoc>,
     pub(crate) local: Vec<LocalFrame>,
     pub(crate) frames: Vec<Located>,
     pub(crate) text: Vec<u8>,
 }
 
+impl Default for Scratch {
+    fn default() -> Self {
+        Self::sharing(Arc::default())
+    }
+}
+
 impl Scratch {
     /// Scratch space that keeps about `capacity` bytes between lookups.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
-        Self::sharing(Arc::new(ChunkCache::with_capacity(capacity)))
+        let memo_size = MEMO_SIZE.min(capacity / 8);
+        let cache = Arc::new(ChunkCache::with_capacity(capacity - memo_size));
+        Self { memo: Memo::with_capacity(memo_size), ..Self::sharing(cache) }
     }
 
-    /// Scratch space that keeps what it decodes in `cache`.
+    /// Scratch space that keeps the chunks it decodes in `cache`.
     #[must_use]
     pub fn sharing(cache: Arc<ChunkCache>) -> Self {
-        Self { cache, ..Self::default() }
+        Self {
+            cache,
+            memo: Memo::with_capacity(MEMO_SIZE),
+            recent: [None, None],
+            owner: None,
+            plain: None,
+            names: None,
+            locs: Vec::new(),
+            local: Vec::new(),
+            frames: Vec::new(),
+            text: Vec::new(),
+        }
     }
 
     /// Makes ready for a lookup in the index with this serial number.

@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::layout::{GROUP_LEN, GROUP_SIZE, Layout};
+use super::memo::Memo;
 use super::pages::PageReader;
 use crate::error::Error;
 use crate::format::MAX_STRING;
@@ -15,16 +16,27 @@ const MAX_DEPTH: usize = 64;
 pub(crate) struct NameReader<'a> {
     pub(crate) layout: &'a Layout,
     pub(crate) pages: PageReader<'a>,
+    /// The index's serial number.
+    pub(crate) serial: u64,
 }
 
 impl NameReader<'_> {
     /// Appends name `id` to `out`. What is wrong with a name that does not expand is found before `out` grows by more than a name.
-    pub(crate) fn append(&self, id: u32, out: &mut Vec<u8>) -> Result<(), Error> {
+    pub(crate) fn append(&self, id: u32, memo: &mut Memo, out: &mut Vec<u8>) -> Result<(), Error> {
         let (first, len) = self.symbols_of(id)?;
         let end = out.len() + MAX_STRING;
         let mut behind = [0; MAX_DEPTH];
         for at in first..first + u64::from(len) {
-            self.expand(self.symbol(at)?, &mut behind, out, end)?;
+            let symbol = self.symbol(at)?;
+            if let Some(text) = memo.get(self.serial, symbol).filter(|text| out.len() + text.len() <= end) {
+                out.extend_from_slice(text);
+                continue;
+            }
+            let start = out.len();
+            self.expand(symbol, &mut behind, out, end)?;
+            if symbol >= self.layout.terminals {
+                memo.put(self.serial, symbol, out.get(start..).unwrap_or_default());
+            }
         }
         Ok(())
     }
@@ -122,7 +134,7 @@ impl NameReader<'_> {
             }
             next += u64::from(len);
             name.clear();
-            self.append(id, &mut name)?;
+            self.append(id, &mut Memo::default(), &mut name)?;
         }
         if next != u64::from(layout.symbols) {
             return Err(self.pages.malformed(layout.groups_at, "symbols that belong to no name"));

@@ -27,11 +27,13 @@ mod expand;
 mod grammar;
 mod layout;
 mod lex;
+mod memo;
 mod pages;
 mod rounds;
 
 pub(crate) use expand::NameReader;
 pub(crate) use layout::{GROUP_LEN, Layout};
+pub(crate) use memo::Memo;
 pub(crate) use pages::{PageChecks, PageReader, page_checksums, pages_size};
 
 use crate::error::Error;

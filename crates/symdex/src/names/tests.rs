@@ -15,12 +15,15 @@ fn read(section: &[u8], names: usize) -> Result<Vec<Vec<u8>>, Error> {
     assert_eq!(checksums.len() as u64, pages_size(section.len() as u64));
     let pages = PageReader { id: &id, section, checksums: &checksums, checked: &checked };
     let layout = Layout::decode(&pages, info(names))?;
-    let reader = NameReader { layout: &layout, pages };
-    let read = (0..).take(names).map(|id| {
+    let reader = NameReader { layout: &layout, pages, serial: 1 };
+    let mut memo = Memo::with_capacity(1 << 20);
+    // Twice, as the second time most of it is remembered.
+    let read = (0..).take(names).chain((0..).take(names)).map(|id| {
         let mut name = b"before".to_vec();
-        reader.append(id, &mut name).map(|()| name.split_off(6))
+        reader.append(id, &mut memo, &mut name).map(|()| name.split_off(6))
     });
-    let read = read.collect::<Result<_, _>>()?;
+    let mut read = read.collect::<Result<Vec<Vec<u8>>, _>>()?;
+    assert_eq!(read.split_off(names), read);
     reader.verify().map(|_| read)
 }
 
@@ -106,10 +109,10 @@ fn a_changed_byte_fails_or_changes_nothing() {
         let checked = PageChecks::new(&section);
         let pages = PageReader { id: &id, section: &section, checksums: &checksums, checked: &checked };
         let Ok(layout) = Layout::decode(&pages, info(names.len())) else { continue };
-        let reader = NameReader { layout: &layout, pages };
+        let reader = NameReader { layout: &layout, pages, serial: 1 };
         for n in [0, 17, 150, 299u32] {
             let mut name = Vec::new();
-            if reader.append(n, &mut name).is_ok() {
+            if reader.append(n, &mut Memo::default(), &mut name).is_ok() {
                 assert_eq!(name, names[n as usize]);
             }
         }

@@ -1,0 +1,129 @@
+//! What symbols were expanded to before.
+
+/// Expansions that a memo leaves to their rules before it starts: a few answers are sooner made without one.
+const UNHURRIED: u32 = 256;
+/// Longer texts are not kept.
+const LONGEST: usize = 512;
+/// Bits of a symbol in a key; the layout allows no more.
+const SYMBOL_BITS: u32 = 28;
+
+/// The texts that symbols of some indexes were expanded to last: each has one place in a table, and its text lies in a ring where
+/// newer ones overwrite the oldest.
+#[derive(Default)]
+pub(crate) struct Memo {
+    /// Bytes that the memo may take, about.
+    capacity: usize,
+    asked: u32,
+    slots: Vec<Slot>,
+    ring: Vec<u8>,
+    /// Bytes that were ever put into the ring, those passed over at its end included.
+    written: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    /// Index and symbol, plus one; 0 for none.
+    key: u64,
+    /// What [`Memo::written`] was before the text, above 16 bits of its length.
+    place: u64,
+}
+
+impl Memo {
+    pub(crate) fn with_capacity(capacity: usize) -> Self {
+        Self { capacity, ..Self::default() }
+    }
+
+    /// What `symbol` of the index with this serial number stands for.
+    #[inline]
+    pub(super) fn get(&self, serial: u64, symbol: u32) -> Option<&[u8]> {
+        let key = key(serial, symbol)?;
+        let Slot { key: kept, place } = *self.slots.get(self.slot(key))?;
+        let (at, len) = (place >> 16, usize::try_from(place & 0xffff).ok()?);
+        let is_there = kept == key && self.written - at <= self.ring.len() as u64;
+        let start = usize::try_from(at % self.ring.len().max(1) as u64).ok()?;
+        self.ring.get(start..start + len).filter(|_| is_there)
+    }
+
+    /// Keeps what `symbol` stands for.
+    pub(super) fn put(&mut self, serial: u64, symbol: u32, text: &[u8]) {
+        let Some(key) = key(serial, symbol).filter(|_| text.len() <= LONGEST) else { return };
+        if self.slots.is_empty() {
+            self.asked += 1;
+            if self.asked <= UNHURRIED || self.capacity < 64 * LONGEST {
+                return;
+            }
+            // Texts of symbols have some 30 bytes, so that a third is for the slots.
+            self.slots = vec![Slot::default(); self.capacity / 3 / size_of::<Slot>()];
+            self.ring = vec![0; self.capacity - self.capacity / 3];
+        }
+        let size = self.ring.len() as u64;
+        if self.written % size + text.len() as u64 > size {
+            self.written = self.written.next_multiple_of(size);
+        }
+        let start = usize::try_from(self.written % size).unwrap_or_default();
+        if let Some(place) = self.ring.get_mut(start..start + text.len()) {
+            place.copy_from_slice(text);
+        }
+        let (slot, place) = (self.slot(key), self.written << 16 | text.len() as u64);
+        if let Some(slot) = self.slots.get_mut(slot) {
+            *slot = Slot { key, place };
+        }
+        self.written += text.len() as u64;
+    }
+
+    #[inline]
+    fn slot(&self, key: u64) -> usize {
+        // The high half of the product spreads over any number of slots.
+        let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        usize::try_from((hash * self.slots.len() as u64) >> 32).unwrap_or_default()
+    }
+}
+
+/// `None` for an index of a number that no process gets to.
+#[inline]
+fn key(serial: u64, symbol: u32) -> Option<u64> {
+    let fits = serial >> (63 - SYMBOL_BITS) == 0 && symbol >> SYMBOL_BITS == 0;
+    fits.then_some((serial << SYMBOL_BITS | u64::from(symbol)) + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generator::Random;
+
+    #[test]
+    fn a_memo_gives_what_was_put_or_nothing() {
+        let mut random = Random::new(1);
+        let mut memo = Memo::with_capacity(64 * LONGEST);
+        let text = |serial: u64, symbol: u32| {
+            let len = (serial * 37 + u64::from(symbol) * 11) % (LONGEST as u64 + 40);
+            vec![symbol.to_le_bytes()[0] ^ serial.to_le_bytes()[0]; usize::try_from(len).expect("small")]
+        };
+        let (mut kept, mut asked) = (0, 0);
+        for _ in 0..50_000 {
+            let (serial, symbol) = (random.below(3), u32::try_from(random.below(60)).expect("small"));
+            match memo.get(serial, symbol) {
+                Some(found) => {
+                    assert_eq!(found, text(serial, symbol));
+                    kept += 1;
+                }
+                None => memo.put(serial, symbol, &text(serial, symbol)),
+            }
+            asked += 1;
+        }
+        assert!((asked / 10..asked).contains(&kept), "{kept} of {asked} were kept");
+        assert_eq!(
+            memo.slots.len() * size_of::<Slot>() + memo.ring.len(),
+            64 * LONGEST - 64 * LONGEST / 3 % 16
+        );
+    }
+
+    #[test]
+    fn a_memo_of_no_bytes_keeps_nothing() {
+        let mut memo = Memo::with_capacity(0);
+        for _ in 0..2 * UNHURRIED {
+            memo.put(1, 2, b"text");
+            assert_eq!(memo.get(1, 2), None);
+        }
+    }
+}
