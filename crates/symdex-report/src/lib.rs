@@ -60,6 +60,7 @@ mod images;
 mod ips;
 mod json;
 mod json_edit;
+mod kscrash;
 mod near;
 mod places;
 mod report;

@@ -20,7 +20,11 @@ pub(crate) struct FrameLine<'l> {
     pub(crate) inlined: bool,
 }
 
-/// Names that stand for none.
+/// Whether `name` stands for none.
+pub(crate) fn is_nameless(name: &[u8]) -> bool {
+    name.is_empty() || NAMELESS.contains(&name)
+}
+
 const NAMELESS: [&[u8]; 5] =
     [b"<redacted>", b"???", b"(null)", b"_mh_execute_header", b"__mh_execute_header"];
 
@@ -115,7 +119,7 @@ impl Said {
         };
         let function_len = function_len(answer);
         let known = match &answer[..function_len] {
-            name if NAMELESS.contains(&name) => Known::Nothing,
+            name if is_nameless(name) => Known::Nothing,
             _ if has_line(answer) => Known::Line,
             _ => Known::Function,
         };
