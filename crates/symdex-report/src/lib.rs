@@ -54,6 +54,7 @@
 //! A format of reports is one file and a line in `format.rs`: see [`Format`].
 
 mod apple_text;
+mod call_tree;
 mod error;
 mod format;
 mod images;

@@ -25,6 +25,7 @@ pub(crate) fn is_nameless(name: &[u8]) -> bool {
     name.is_empty() || NAMELESS.contains(&name)
 }
 
+/// Names that stand for none.
 const NAMELESS: [&[u8]; 5] =
     [b"<redacted>", b"???", b"(null)", b"_mh_execute_header", b"__mh_execute_header"];
 
@@ -150,12 +151,12 @@ fn has_line(answer: &[u8]) -> bool {
 }
 
 /// Whether images are listed from here on.
-pub(super) fn is_images_header(line: &[u8]) -> bool {
+pub(crate) fn is_images_header(line: &[u8]) -> bool {
     line.trim_ascii() == b"Binary Images:"
 }
 
 /// `0x104a34000 - 0x104a3ffff +MyApp arm64  <6dcd4e9dd3b13a0e8dff6a5a4be1b1b0> /private/var/.../MyApp`
-pub(super) fn image(line: &[u8]) -> Option<Image> {
+pub(crate) fn image(line: &[u8]) -> Option<Image> {
     let mut cursor = Cursor::new(line);
     cursor.space();
     let load_address = cursor.hexadecimal()?;
@@ -210,7 +211,7 @@ fn name_and_arch(named: &[u8]) -> (&[u8], Option<Arch>) {
 }
 
 /// The architecture that ` ARM-64 (Native)` stands for.
-pub(super) fn code_type(text: &[u8]) -> Option<Arch> {
+pub(crate) fn code_type(text: &[u8]) -> Option<Arch> {
     let name = match text.trim_ascii().split(|byte| *byte == b' ').next()? {
         b"ARM-64" => "arm64",
         b"ARM" => "armv7",
