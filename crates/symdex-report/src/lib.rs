@@ -62,6 +62,7 @@ mod ips;
 mod json;
 mod json_edit;
 mod kscrash;
+mod metrickit;
 mod near;
 mod places;
 mod report;
