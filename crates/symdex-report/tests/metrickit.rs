@@ -153,7 +153,7 @@ fn members_that_are_there_are_replaced_and_the_style_is_kept() {
 
 #[test]
 fn a_deep_tree_is_walked_without_recursion() {
-    let depth = 40_000;
+    let depth = 10_000;
     let open = format!(
         r#"{{"binaryUUID":"{APP}","offsetIntoBinaryTextSegment":4112,"address":4294971408,"subFrames":["#
     );

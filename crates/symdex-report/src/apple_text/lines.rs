@@ -192,7 +192,8 @@ fn split_at_id(rest: &[u8]) -> Option<(&[u8], Option<ImageId>, &[u8])> {
 
 fn split_at_path(rest: &[u8]) -> (&[u8], Option<ImageId>, &[u8]) {
     let (named, path) = rest.split_at(memchr::memmem::find(rest, b" /").unwrap_or(rest.len()));
-    (named, None, path)
+    // `<???>` is no id.
+    (named.trim_ascii_end().strip_suffix(b"<???>").unwrap_or(named), None, path)
 }
 
 /// `MyApp arm64`, or on macOS `com.company.MyApp (1.0 - 12)`.
@@ -204,9 +205,11 @@ fn name_and_arch(named: &[u8]) -> (&[u8], Option<Arch>) {
     }
     let last = memchr::memrchr(b' ', named).map(|space| (&named[..space], &named[space + 1..]));
     let arch = last.and_then(|(name, arch)| Some((name, Arch::from_name(std::str::from_utf8(arch).ok()?)?)));
+    // What PLCrashReporter writes where it does not know.
+    let unknown = || named.strip_suffix(b" ???").or_else(|| named.strip_suffix(b" arm-unknown"));
     match arch {
         Some((name, arch)) => (name.trim_ascii(), Some(arch)),
-        None => (named, None),
+        None => (unknown().unwrap_or(named), None),
     }
 }
 
