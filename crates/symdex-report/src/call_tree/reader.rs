@@ -7,7 +7,7 @@ use symdex::Arch;
 
 use super::lines::{self, Counted, Node};
 use crate::apple_text::{code_type, image, is_images_header};
-use crate::report::{AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Span, Thread};
+use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
 use crate::text::lossy;
 
 /// What has been read so far.
@@ -74,7 +74,7 @@ impl<'t> Reader<'t> {
         } else if self.place == Place::Images {
             self.image(line);
         } else if lines::is_heaviest(line) {
-            self.begin(line.strip_suffix(b":").unwrap_or(line));
+            self.begin(line);
             self.place = Place::HeaviestStack;
         } else if text.starts_with(b"Thread 0x") || text.starts_with(b"Powerstats for:") {
             self.begin(text);
@@ -104,7 +104,7 @@ impl<'t> Reader<'t> {
             kind: AddressKind::ProgramCounter,
             site,
             known: node.known,
-            function: (node.known != crate::report::Known::Nothing).then_some(function),
+            function: (node.known != Known::Nothing).then_some(function),
             inlined: node.inlined,
         });
     }
@@ -129,10 +129,10 @@ impl<'t> Reader<'t> {
     fn begin(&mut self, header: &[u8]) {
         self.end_tree();
         self.leave_images();
-        let words = if header.starts_with(b"Thread_") { 1 } else { usize::MAX };
-        let name = header.split(|byte| *byte == b' ').take(words).collect::<Vec<_>>().join(&b' ');
-        let end = memchr::memmem::find(&name, b"    ").unwrap_or(name.len());
-        self.name = lossy(&name[..end]);
+        let separator: &[u8] = if header.starts_with(b"Thread_") { b" " } else { b"    " };
+        let end = memchr::memmem::find(header, separator).unwrap_or(header.len());
+        let name = &header[..end];
+        self.name = lossy(name.strip_suffix(b":").unwrap_or(name));
     }
 
     fn end_tree(&mut self) {
@@ -150,9 +150,10 @@ impl<'t> Reader<'t> {
 
     fn image(&mut self, line: &[u8]) {
         let line = line.trim_ascii_start();
-        let Some(mut image) = image(line.strip_prefix(b"*").unwrap_or(line)) else {
+        if line.is_empty() {
             return self.leave_images();
-        };
+        }
+        let Some(mut image) = image(line.strip_prefix(b"*").unwrap_or(line)) else { return };
         if let Some(path) = image.path.strip_prefix("__TEXT_EXEC") {
             image.path = path.trim_start().to_owned();
             image.base = Base::TextExec;
