@@ -192,3 +192,37 @@ fn a_report_of_another_build_names_what_is_missing_and_what_is_near() {
         assert_eq!(other.out, fs::read_to_string(folder.join(name)).expect("readable"));
     }
 }
+
+/// Each frame of the app in what `sample` printed has the function and the line that atos had for it.
+#[test]
+fn samples_have_the_answers_of_atos() {
+    let root = folder();
+    let Some(corpus) = corpus("atos-reports", root.path()) else { return };
+    let history = corpus.join("MacSymbolicator-history");
+    let mut compared = 0;
+    for folder in [
+        "2019-10-22-76de4d5/MacSymbolicatorTests/Resources",
+        "2022-09-18-4c56af2/MacSymbolicatorTests/Resources/Samples",
+    ] {
+        for name in ["singlethread-sample.txt", "multithread-sample.txt"] {
+            let path = history.join(folder).join(name);
+            let done = symbolicate(root.path(), &history, &AS_ATOS, [&path]);
+            assert_eq!(done.code, Some(0), "{}", done.err);
+            let before = fs::read_to_string(&path).expect("readable");
+            for (line, (ours, theirs)) in before.lines().zip(done.out.lines().zip(twin(&path).1.lines())) {
+                if line == theirs {
+                    assert_eq!(ours, line, "{}", path.display());
+                    continue;
+                }
+                // `main (in App) (main.m:57) [0x101671e30]` is `main  (in App) + 16  [0x101671e30]  main.m:57` of sample's own.
+                let (head, place) = theirs.split_once(") (").expect("a place");
+                let (place, address) = place.split_once(") ").expect("an address");
+                let head = head.replace(" (in ", "  (in ");
+                assert!(ours.starts_with(&format!("{head}) + ")), "{ours}: {theirs}");
+                assert!(ours.ends_with(&format!("  {address}  {place}")), "{ours}: {theirs}");
+                compared += 1;
+            }
+        }
+    }
+    assert_eq!(compared, 10);
+}

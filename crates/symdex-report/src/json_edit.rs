@@ -61,6 +61,12 @@ pub(crate) fn with_members(text: &[u8], object: Value<'_>, members: &[Member<'_>
     out
 }
 
+/// `members` as they are put behind a member of `object`, a comma before each.
+pub(crate) fn more_members(text: &[u8], object: Value<'_>, members: &[Member<'_>]) -> Vec<u8> {
+    let style = Style::of(text, object);
+    members.iter().flat_map(|member| [style.comma, &style.member(member)].concat()).collect()
+}
+
 /// A new object of `members`, written as `like` is.
 pub(crate) fn object_like(text: &[u8], like: Value<'_>, members: &[Member<'_>]) -> Vec<u8> {
     let style = Style::of(text, like);

@@ -54,12 +54,15 @@
 //! A format of reports is one file and a line in `format.rs`: see [`Format`].
 
 mod apple_text;
+mod call_tree;
 mod error;
 mod format;
 mod images;
 mod ips;
 mod json;
 mod json_edit;
+mod kscrash;
+mod metrickit;
 mod near;
 mod places;
 mod report;

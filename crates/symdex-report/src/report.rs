@@ -141,12 +141,15 @@ impl Image {
             "/lib/",
             "/lib64/",
         ];
+        const SHARED_CACHE: u64 = 0x1_8000_0000;
         // Simulators have the system's folders below folders of their own, and so do the SDKs of older ones.
         const BELOW: [&str; 3] = ["/RuntimeRoot/", ".sdk/System/", ".sdk/usr/"];
         let is_system = ROOTS.iter().any(|root| self.path.starts_with(root))
             || BELOW.iter().any(|folder| self.path.contains(folder))
             // Swift's own libraries, which apps for older systems carry with them.
             || (self.file_name().starts_with("libswift") && self.path.contains("/Frameworks/"));
+        // Where there is no path, as in MetricKit's diagnostics: the shared cache of 64-bit processes holds nothing else.
+        let is_system = is_system || (self.path.is_empty() && self.load_address >= SHARED_CACHE);
         self.base != Base::Absolute && !is_system
     }
 

@@ -6,7 +6,7 @@ use common::{App, crash, ips};
 use symdex_report::{Options, Report, symbolicate};
 
 /// A small report of each format.
-fn reports() -> [String; 3] {
+fn reports() -> [String; 7] {
     let frames = "0   App  0x100001010 0x100000000 + 4112\n1   App  0x8001000100001021 old + 3\n\n\
                   Last Exception Backtrace:\n(0x180000010 0x100001011 0x100001021)\n";
     let json =
@@ -15,8 +15,37 @@ fn reports() -> [String; 3] {
                   \"image_size\":65536,\"name\":\"\\/var\\/App\"}]},\"threads\":{\"values\":[{\"crashed\":true,\"stacktrace\":{\
                   \"registers\":{\"pc\":\"0x100001010\"},\"frames\":[{\"instruction_addr\":\"0x100001021\",\"package\":\"a\"},\
                   {\"instruction_addr\":\"0x100001010\",\"function\":\"<redacted>\"}]}}]}}";
-    [crash(frames, "arm64"), ips(json), sentry.replace("ID", common::APP)]
+    let [kscrash, metrickit] = [KSCRASH, METRICKIT].map(|text| text.replace("%ID", common::APP));
+    let [sample, spindump] = [SAMPLE, SPINDUMP].map(|text| text.replace("%ID", common::APP));
+    [
+        crash(frames, "arm64"),
+        sample,
+        spindump,
+        ips(json),
+        sentry.replace("ID", common::APP),
+        kscrash,
+        metrickit,
+    ]
 }
+
+const KSCRASH: &str = r#"{"binary_images":[{"cpu_type":16777228,"cpu_subtype":0,"image_addr":4294967296,"image_size":65536,"name":"/App","uuid":"%ID"}],
+"crash":{"error":{"type":"mach"},"threads":[{"crashed":true,"registers":{"basic":{"pc":4294971408}},"backtrace":{"contents":[
+{"instruction_addr":4294971408,"symbol_name":"<redacted>"},{ "instruction_addr" : 4294971425 }]}}]},
+"recrash_report":{"crash":{"crashed_thread":{"backtrace":{"contents":[{"instruction_addr":4294971408}]}}}}}"#;
+
+const METRICKIT: &str = r#"{"crashDiagnostics":[{"callStackTree":{"callStackPerThread":true,"callStacks":[{"callStackRootFrames":[
+{"binaryUUID":"%ID","offsetIntoBinaryTextSegment":4129,"subFrames":[{"binaryUUID":"%ID","offsetIntoBinaryTextSegment":4294967296,
+"address":4294971408,"symbol":"\u00e4","subFrames":[]},{"binaryUUID":"%ID","address":4294971456,"offsetIntoBinaryTextSegment":4160}],
+"binaryName":"dyld","address":4294971425}]}]}}]}"#;
+
+const SAMPLE: &str = "Call graph:\n    9 Thread_1\n    + 9 ???  (in App)  load address 0x100000000 + 0x1021  [0x100001021]\n    \
+    + ! 4 old  (in App) + 3  [0x100001010,...]\n    + 3 f (in App) (a.c:1) [0x100001030]\n\nSort by top of stack:\n\n\
+    Binary Images:\n 0x100000000 - 0x10000ffff +App (0) <%ID> /A\n";
+
+const SPINDUMP: &str = "Heaviest stack for the target process:\n  9  ??? (App + 4129) [0x100001021]\n\n  Thread 0x1    9 samples\n  \
+    9  ??? (App + 4129) [0x100001021] (running)\n    4  old + 3 (App + 4112) [0x100001010]\n      3  <QoS>\n     \
+    *3  ??? (k + 1) [0xfffffe0000000001]\n\n  Binary Images:\n  0x100000000 - ???  App 1 (1)  <%ID>  /A\n  \
+    *0xfffffe0000000000 - 0xfffffe0000000fff  k  <%ID>__TEXT_EXEC  /k\n";
 
 /// What becomes of `text`; `None` for an error.
 fn rewritten(text: &[u8]) -> Option<Vec<u8>> {
@@ -39,13 +68,13 @@ fn whole_reports_are_symbolicated() {
 
 #[test]
 fn every_truncation_is_an_error_or_a_partial_result() {
-    let mut partial = [0; 3];
+    let mut partial = [0; 7];
     for (report, partial) in reports().iter().zip(&mut partial) {
         *partial = (0..report.len()).filter(|len| rewritten(&report.as_bytes()[..*len]).is_some()).count();
     }
     // Text is read as far as it goes, JSON has no end then; but for the line feed at the end.
-    assert!(partial[0] > 400, "{partial:?}");
-    assert_eq!(partial[1..], [1, 0]);
+    assert!(partial[0] > 400 && partial[1..3].iter().all(|partial| *partial > 200), "{partial:?}");
+    assert_eq!(partial[3..], [1, 0, 0, 0]);
 }
 
 #[test]
@@ -80,6 +109,13 @@ fn numbers_at_the_edge_do_not_wrap() {
             .replace("4294967296", &largest)
             .replace("65536", &largest),
         ips("1,\"x\",[],{},null,{\"imageOffset\":-1,\"imageIndex\":\"0\",\"symbol\":7,\"inline\":1}"),
+        KSCRASH.replace("4294971408", &largest).replace("4294967296", &largest),
+        METRICKIT.replace("4294971408", &largest).replace("4294971425", "0").replace("4294967296", &largest),
+        SAMPLE.replace("0x100000000", "0xffffffffffffffff").replace("0x100001021", "0x0"),
+        SPINDUMP
+            .replace("0x100001021", "0x0")
+            .replace("4112", &largest)
+            .replace("0x100001010", "0xffffffffffffffff"),
     ];
     for text in edges {
         assert!(rewritten(text.as_bytes()).is_some(), "{text}");
@@ -105,6 +141,37 @@ fn a_long_report_of_anything_is_read_in_linear_time() {
         format!("Last Exception Backtrace:\n({}\nBinary Images:\n", "0x100001010 ".repeat(10_000)),
         format!("{{\"bug_type\":\"309\"}}\n{}", "[{\"a\":".repeat(30_000)),
         format!("{{\"usedImages\":{}", "{".repeat(100_000)),
+        // A tree that is deeper with every line, and functions inlined at every depth.
+        format!(
+            "Call graph:\n{}",
+            (0..1500)
+                .map(|n| format!(
+                    "{:n$}9 ???  (in App)  load address 0x100000000 + 0x1021  [0x100001021]\n",
+                    ""
+                ))
+                .collect::<String>()
+        ) + "Binary Images:\n0x100000000 - 0x10000ffff App (0) <"
+            + common::APP
+            + "> /A\n",
+        "Heaviest stack f\n".to_owned() + &"1 ??? (a + 1) [0x100001021]\n".repeat(30_000),
+        (0..30_000).map(|n| format!("1 ??? (a + {n}) [0x100001021]\n")).collect::<String>(),
+        format!("1 {} [0x1]", " (in (1 + 1 in ".repeat(20_000)),
+        format!("1 {} [0x1]", "(1".repeat(150_000)),
+        "Thread 0x\n".repeat(30_000) + "1 a (b + 1) [0x1]\n",
+        format!(
+            "{{\"callStackRootFrames\":[],\"callStacks\":[{{\"callStackRootFrames\":[{}]}}]}}",
+            vec!["{\"address\":1}"; 30_000].join(",")
+        ),
+        format!(
+            "{{\"callStacks\":[{{\"callStackRootFrames\":[{}1{}]}}]}}",
+            "{\"address\":1,\"subFrames\":[".repeat(30_000),
+            "]}".repeat(30_000)
+        ),
+        format!(
+            "{{\"recrash_report\":{}1{}}}",
+            "{\"crash\":{},\"recrash_report\":".repeat(50_000),
+            "}".repeat(50_000)
+        ),
     ];
     for text in long {
         rewritten(text.as_bytes());

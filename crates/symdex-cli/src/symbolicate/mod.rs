@@ -22,7 +22,8 @@ use crate::progress::Progress;
 
 /// Put functions, files and lines into crash reports, with every inlined function
 ///
-/// REPORT is a crash report of Apple's (.crash, .ips) or a Sentry event; what it is, its content tells. Its frames are answered from
+/// REPORT is a crash report of Apple's (.crash, .ips), what `sample`, `spindump` or `leaks` printed, MetricKit's diagnostics, a report of
+/// PLCrashReporter's (as text) or of KSCrash's, or a Sentry event; what it is, its content tells. Its frames are answered from
 /// indexes, matched by the images' ids and never by name, and everything else in it comes out byte for byte as it went in.
 ///
 /// Indexes are searched in the folders given with --index, then in the local store. Of images that have none there, --dsym
@@ -30,7 +31,8 @@ use crate::progress::Progress;
 ///
 /// Return addresses are looked up one byte before, in the call; the innermost frame of a thread and the one that a signal interrupted
 /// as they are. A frame that has a name and no line gets its line, one that has both stays. What is inlined into a frame gets frames of
-/// its own before it, with its number and `[inlined]`, in JSON with "inline": true.
+/// its own before it, with its number and `[inlined]`, in JSON with "inline": true (of KSCrash's "inlined"); in call trees it lies between
+/// the frame and what that calls.
 ///
 /// The summary on standard error says which images were found, which are missing (id, architecture and path, as the report has
 /// them), and what is near a missing one: another build of the same name, or its id for another architecture.

@@ -20,6 +20,11 @@ pub(crate) struct FrameLine<'l> {
     pub(crate) inlined: bool,
 }
 
+/// Whether `name` stands for none.
+pub(crate) fn is_nameless(name: &[u8]) -> bool {
+    name.is_empty() || NAMELESS.contains(&name)
+}
+
 /// Names that stand for none.
 const NAMELESS: [&[u8]; 5] =
     [b"<redacted>", b"???", b"(null)", b"_mh_execute_header", b"__mh_execute_header"];
@@ -115,7 +120,7 @@ impl Said {
         };
         let function_len = function_len(answer);
         let known = match &answer[..function_len] {
-            name if NAMELESS.contains(&name) => Known::Nothing,
+            name if is_nameless(name) => Known::Nothing,
             _ if has_line(answer) => Known::Line,
             _ => Known::Function,
         };
@@ -146,12 +151,12 @@ fn has_line(answer: &[u8]) -> bool {
 }
 
 /// Whether images are listed from here on.
-pub(super) fn is_images_header(line: &[u8]) -> bool {
+pub(crate) fn is_images_header(line: &[u8]) -> bool {
     line.trim_ascii() == b"Binary Images:"
 }
 
 /// `0x104a34000 - 0x104a3ffff +MyApp arm64  <6dcd4e9dd3b13a0e8dff6a5a4be1b1b0> /private/var/.../MyApp`
-pub(super) fn image(line: &[u8]) -> Option<Image> {
+pub(crate) fn image(line: &[u8]) -> Option<Image> {
     let mut cursor = Cursor::new(line);
     cursor.space();
     let load_address = cursor.hexadecimal()?;
@@ -187,7 +192,8 @@ fn split_at_id(rest: &[u8]) -> Option<(&[u8], Option<ImageId>, &[u8])> {
 
 fn split_at_path(rest: &[u8]) -> (&[u8], Option<ImageId>, &[u8]) {
     let (named, path) = rest.split_at(memchr::memmem::find(rest, b" /").unwrap_or(rest.len()));
-    (named, None, path)
+    // `<???>` is no id.
+    (named.trim_ascii_end().strip_suffix(b"<???>").unwrap_or(named), None, path)
 }
 
 /// `MyApp arm64`, or on macOS `com.company.MyApp (1.0 - 12)`.
@@ -199,14 +205,16 @@ fn name_and_arch(named: &[u8]) -> (&[u8], Option<Arch>) {
     }
     let last = memchr::memrchr(b' ', named).map(|space| (&named[..space], &named[space + 1..]));
     let arch = last.and_then(|(name, arch)| Some((name, Arch::from_name(std::str::from_utf8(arch).ok()?)?)));
+    // What PLCrashReporter writes where it does not know.
+    let unknown = || named.strip_suffix(b" ???").or_else(|| named.strip_suffix(b" arm-unknown"));
     match arch {
         Some((name, arch)) => (name.trim_ascii(), Some(arch)),
-        None => (named, None),
+        None => (unknown().unwrap_or(named), None),
     }
 }
 
 /// The architecture that ` ARM-64 (Native)` stands for.
-pub(super) fn code_type(text: &[u8]) -> Option<Arch> {
+pub(crate) fn code_type(text: &[u8]) -> Option<Arch> {
     let name = match text.trim_ascii().split(|byte| *byte == b' ').next()? {
         b"ARM-64" => "arm64",
         b"ARM" => "armv7",

@@ -12,6 +12,7 @@ use crate::format::{Edit, Format};
 use crate::report::{Frame, Parsed, Span};
 use crate::symbolicate::{Called, Rewrite, Symbolicated};
 use crate::text::{line_end, lines, lossy};
+pub(crate) use lines::{code_type, image, is_images_header, is_nameless};
 use reader::Reader;
 
 /// Apple's text format.

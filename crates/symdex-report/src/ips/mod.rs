@@ -144,7 +144,7 @@ fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option<Vec<u8>> {
 }
 
 /// What the report says of a function. Code that the compiler made up has a file and no line.
-fn answer(called: &Called, rewrite: &Rewrite<'_>) -> Vec<Member<'static>> {
+pub(crate) fn answer(called: &Called, rewrite: &Rewrite<'_>) -> Vec<Member<'static>> {
     let line = called.line.filter(|line| *line != 0);
     let members = [
         ("symbol", called.function.as_ref().map(|function| json!(function))),

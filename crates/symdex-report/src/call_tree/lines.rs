@@ -1,0 +1,283 @@
+//! The lines of call trees: `+   2761 main  (in App) + 24  [0x101671d68]` of `sample`, `1001  main + 24 (App + 3432) [0x101671d68]`
+//! of `spindump`.
+
+use crate::apple_text::is_nameless;
+use crate::report::{Known, Span};
+use crate::text::Cursor;
+
+/// A line that begins with how often it was sampled. Places are counted from the start of the line.
+pub(super) struct Counted<'l> {
+    line: &'l [u8],
+    /// Where the guides end that draw the tree, which is where the count begins, or the `*` of the kernel before it.
+    pub(super) guides: usize,
+    /// Where the count begins: how deep the line lies in the tree.
+    pub(super) column: usize,
+    /// Where the frame begins.
+    pub(super) name: usize,
+}
+
+/// A frame of a call tree.
+pub(super) struct Node<'l> {
+    pub(super) style: Style,
+    pub(super) address: u64,
+    /// The image as the line calls it; empty where it does not.
+    pub(super) image: &'l [u8],
+    /// Where the image was loaded, if the line says so.
+    pub(super) load_address: Option<u64>,
+    /// Everything in front of the address in its brackets, these, and what stands behind them.
+    pub(super) head: Span,
+    pub(super) brackets: Span,
+    pub(super) tail: Span,
+    pub(super) known: Known,
+    /// How long the function's name is, with which it begins.
+    pub(super) function_len: usize,
+    pub(super) inlined: bool,
+}
+
+/// How a frame is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    Sample,
+    Spindump,
+}
+
+/// What stands behind lines of inlined functions.
+pub(super) const INLINED: &[u8] = b" [inlined]";
+
+/// Reads the start of a line; `None` where there is no count.
+pub(super) fn counted(line: &[u8]) -> Option<Counted<'_>> {
+    let guides = line.iter().take_while(|byte| is_guide(**byte)).count();
+    let column = guides + usize::from(line.get(guides) == Some(&b'*'));
+    let digits = line[column..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let mut cursor = Cursor::new(&line[column + digits..]);
+    (digits != 0 && cursor.space()).then_some(())?;
+    // Trees of allocations have how much it was: `4468 (1.2M) main`.
+    if let Some(amount) =
+        cursor.rest().strip_prefix(b"(").filter(|rest| rest.first().is_some_and(u8::is_ascii_digit))
+        && let Some(close) = memchr::memchr(b')', amount)
+    {
+        let mut behind = Cursor::new(&amount[close + 1..]);
+        if behind.space() {
+            cursor = behind;
+        }
+    }
+    let rest = cursor.rest();
+    (!rest.is_empty()).then_some(Counted { line, guides, column, name: line.len() - rest.len() })
+}
+
+/// Whether `byte` draws the tree in front of counts.
+pub(super) fn is_guide(byte: u8) -> bool {
+    matches!(byte, b' ' | b'+' | b'!' | b':' | b'|')
+}
+
+impl<'l> Counted<'l> {
+    /// Whether it is a frame of the kernel's.
+    pub(super) fn is_kernel(&self) -> bool {
+        self.column != self.guides
+    }
+
+    /// What stands behind the count.
+    pub(super) fn rest(&self) -> &'l [u8] {
+        &self.line[self.name..]
+    }
+
+    /// Whether it is an address in no image.
+    pub(super) fn is_nowhere(&self) -> bool {
+        self.rest().starts_with(b"??? [0x")
+    }
+
+    /// The frame; `None` for another kind of line.
+    pub(super) fn node(&self) -> Option<Node<'l>> {
+        let rest = self.rest();
+        let open = memchr::memmem::rfind(rest, b" [0x")? + 1;
+        let mut cursor = Cursor::new(&rest[open + 1..]);
+        let address = cursor.hexadecimal()?;
+        let close = open + 1 + memchr::memchr(b']', &rest[open + 1..])? + 1;
+        let head = rest[..open].trim_ascii_end();
+        let (tail, inlined) = match rest[close..].strip_suffix(INLINED) {
+            Some(tail) => (tail, true),
+            None => (&rest[close..], false),
+        };
+        let said = Said::of(head, address)?;
+        let has_line = said.has_line || (said.style == Style::Sample && is_place(tail));
+        let known = match &head[..said.function_len] {
+            name if is_nameless(name) => Known::Nothing,
+            _ if has_line => Known::Line,
+            _ => Known::Function,
+        };
+        let at = |from: usize, to: usize| self.name + from..self.name + to;
+        Some(Node {
+            style: said.style,
+            address,
+            image: said.image,
+            load_address: said.load_address,
+            head: at(0, head.len()),
+            brackets: at(open, close),
+            tail: at(close, close + tail.len()),
+            known,
+            function_len: said.function_len,
+            inlined,
+        })
+    }
+}
+
+/// What stands between a frame's count and its address.
+struct Said<'l> {
+    style: Style,
+    image: &'l [u8],
+    load_address: Option<u64>,
+    function_len: usize,
+    has_line: bool,
+}
+
+impl<'l> Said<'l> {
+    fn of(head: &'l [u8], address: u64) -> Option<Self> {
+        Self::of_sample(head).or_else(|| Self::of_spindump(head, address))
+    }
+
+    /// `main  (in App) + 24`, `???  (in App)  load address 0x101671000 + 0xd68`, `main (in App) (main.m:57)`
+    fn of_sample(head: &'l [u8]) -> Option<Self> {
+        let open = memchr::memmem::rfind(head, b" (in ")?;
+        let image = &head[open + 5..];
+        let close =
+            memchr::memmem::find(image, b") ").or_else(|| image.strip_suffix(b")").map(<[u8]>::len))?;
+        let detail = image[close + 1..].trim_ascii_start();
+        let load_address = || Cursor::new(detail.strip_prefix(b"load address ")?).hexadecimal();
+        Some(Said {
+            style: Style::Sample,
+            image: &image[..close],
+            load_address: load_address(),
+            function_len: head[..open].trim_ascii_end().len(),
+            has_line: detail.starts_with(b"("),
+        })
+    }
+
+    /// `main + 24 (App + 3432)`, `main + 24 (main.m:57 in App + 3432)`, `??? (App + 3432)`
+    fn of_spindump(head: &'l [u8], address: u64) -> Option<Self> {
+        let inner = head.strip_suffix(b")")?;
+        let plus = memchr::memmem::rfind(inner, b" + ")?;
+        let mut cursor = Cursor::new(&inner[plus + 3..]);
+        let offset = cursor.decimal().filter(|_| cursor.rest().is_empty())?;
+        let open = memchr::memmem::rfind(&inner[..plus], b" (")?;
+        let image = &inner[open + 2..plus];
+        let place = memchr::memmem::find(image, b" in ").filter(|at| is_place(&image[..*at]));
+        let name = &head[..open];
+        let distance = memchr::memmem::rfind(name, b" + ");
+        let is_distance = |at: &usize| name.len() > at + 3 && name[at + 3..].iter().all(u8::is_ascii_digit);
+        Some(Said {
+            style: Style::Spindump,
+            image: place.map_or(image, |at| &image[at + 4..]),
+            load_address: address.checked_sub(offset),
+            function_len: distance.filter(is_distance).unwrap_or(name.len()),
+            has_line: place.is_some(),
+        })
+    }
+}
+
+/// Whether `text` is a file and a line: `main.m:57`, of `spindump` `main.m:57,5` too.
+fn is_place(text: &[u8]) -> bool {
+    let digits = |byte: &&u8| byte.is_ascii_digit() || **byte == b',';
+    let len = text.iter().rev().take_while(digits).count();
+    len != 0
+        && text[..text.len() - len].trim_ascii_start().strip_suffix(b":").is_some_and(|file| !file.is_empty())
+}
+
+/// Whether frames follow that are one stack, though none lies deeper than the one before: the outermost is the first.
+pub(super) fn is_heaviest(line: &[u8]) -> bool {
+    line.starts_with(b"Heaviest stack ")
+}
+
+/// Whether functions are counted from here on, and not stacks.
+pub(super) fn is_statistics(line: &[u8]) -> bool {
+    line.starts_with(b"Total number in stack") || line.starts_with(b"Sort by top of stack")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Read<'l> = (usize, u64, &'l str, Option<u64>, Known, &'l str);
+
+    fn read(line: &str) -> Option<Read<'_>> {
+        let counted = counted(line.as_bytes())?;
+        let node = counted.node()?;
+        let text = |bytes| std::str::from_utf8(bytes).expect("text");
+        let function = text(&counted.rest()[..node.function_len]);
+        Some((counted.column, node.address, text(node.image), node.load_address, node.known, function))
+    }
+
+    #[test]
+    fn frames_of_sample_are_read() {
+        let cases = [
+            ("    + 9 start  (in dyld) + 462  [0x1077]", (6, 0x1077, "dyld", None, Known::Function, "start")),
+            (
+                "  ! : 9 ???  (in My App)  load address 0x1000 + 0x77  [0x1077]",
+                (6, 0x1077, "My App", Some(0x1000), Known::Nothing, "???"),
+            ),
+            (
+                "9 f(int)  (in App) + 12,30,...  [0x1077,0x1090,...]",
+                (0, 0x1077, "App", None, Known::Function, "f(int)"),
+            ),
+            ("9 main  (in App) + 12  [0x1077]  main.m:57", (0, 0x1077, "App", None, Known::Line, "main")),
+            ("9 main (in App) (main.m:57) [0x1077]", (0, 0x1077, "App", None, Known::Line, "main")),
+            ("9 (1.5M) main  (in App) + 12  [0x1077]", (0, 0x1077, "App", None, Known::Function, "main")),
+            (
+                "9 (anonymous namespace)::f()  (in App) + 1  [0x1077]",
+                (0, 0x1077, "App", None, Known::Function, "(anonymous namespace)::f()"),
+            ),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(read(line), Some(expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn frames_of_spindump_are_read() {
+        let cases = [
+            (
+                "  9  start + 462 (dyld + 16) [0x1010]",
+                (2, 0x1010, "dyld", Some(0x1000), Known::Function, "start"),
+            ),
+            (
+                "    *9  ??? (kernel + 16) [0x1010] (running)",
+                (5, 0x1010, "kernel", Some(0x1000), Known::Nothing, "???"),
+            ),
+            (
+                "9   f(int) (My App + 16) [0x1010] 1-3",
+                (0, 0x1010, "My App", Some(0x1000), Known::Function, "f(int)"),
+            ),
+            (
+                "9  main + 4 (main.m:57,5 in App + 16) [0x1010]",
+                (0, 0x1010, "App", Some(0x1000), Known::Line, "main"),
+            ),
+            (
+                "9  -[A b] + 4 (A.m:5 in App + 16) [0x1010]",
+                (0, 0x1010, "App", Some(0x1000), Known::Line, "-[A b]"),
+            ),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(read(line), Some(expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn other_lines_are_no_frames() {
+        for line in [
+            "",
+            "9",
+            "9 ",
+            "    2449 Thread_16614993   DispatchQueue_1: com.apple.main-thread  (serial)",
+            "  13  <Effective Thread QoS Default, Requested Thread QoS Default>",
+            "        ???  (in App)  load address 0x101671000 + 0xd68  [0x101671d68]        2449",
+            "0   App  0x0000000104a3c7d8 main (in App) (main.m:9)",
+            "9 main  (in App) + 12  [0x1077",
+            "9 main  (in App) + 12  [0x]",
+            "9 main  (in App + 12  [0x1077]",
+            "9 main (App + ) [0x1077]",
+            "9 [0x1077]",
+            "9  ??? [0x1077]",
+        ] {
+            assert!(read(line).is_none(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Call trees as text: what `sample` and `spindump` print, and reports of resources used up, which have trees of `spindump`'s.
+//!
+//! A frame is a line; what it calls lies deeper, below it. A function that is inlined into a frame lies deeper too, and what lies below the
+//! frame is moved below it. So does the way down in front of the lines, which is drawn with `+`, `!`, `:` and `|`.
+
+mod lines;
+mod reader;
+
+use crate::error::Error;
+use crate::format::{Edit, Format};
+use crate::report::{Parsed, Report, Span};
+use crate::symbolicate::{Called, Rewrite, Symbolicated};
+use crate::text::{line_end, lines, lossy};
+use lines::{Counted, INLINED, Node, Style};
+use reader::Reader;
+
+/// Apple's call trees.
+pub(crate) struct CallTree;
+
+impl Format for CallTree {
+    fn name(&self) -> &'static str {
+        "apple-call-tree"
+    }
+
+    fn recognises(&self, text: &[u8]) -> bool {
+        lines(text).any(|(_, line)| lines::counted(line).is_some_and(|counted| counted.node().is_some()))
+    }
+
+    fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
+        let mut reader = Reader::default();
+        for (span, line) in lines(text) {
+            reader.line(line, span);
+        }
+        Ok(reader.finish())
+    }
+
+    fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
+        let mut edits = Vec::new();
+        let mut shift = Shift::default();
+        let mut frames = in_text_order(symbolicated.report).peekable();
+        let mut lines = lines(symbolicated.report.text).peekable();
+        while let Some((span, line)) = lines.next() {
+            let next = lines.peek().map_or(&b""[..], |(_, next)| next);
+            let frame = frames.next_if(|(start, ..)| *start == span.start);
+            let Some(counted) = lines::counted(line) else {
+                shift.leave(line);
+                continue;
+            };
+            shift.enter(counted.column);
+            if !shift.above.is_empty() {
+                let span = span.start..span.start + counted.guides;
+                edits.push(Edit { text: shift.moved(&line[..counted.guides]), span });
+            }
+            let rewrite = frame.and_then(|(_, thread, number)| symbolicated.rewrite(thread, number));
+            if let Some((rewrite, node)) = rewrite.zip(counted.node()) {
+                let line = Line { text: line, counted: &counted, node: &node, next };
+                let end = line_end(symbolicated.report.text, span.end);
+                edits.push(line.edit(&rewrite, &shift, &span, end));
+                shift.push(counted.column, rewrite.chain.len() - 1);
+            }
+        }
+        edits
+    }
+}
+
+/// Each frame's place, thread and number, from the first line to the last.
+fn in_text_order<'r>(report: &'r Report<'_>) -> impl Iterator<Item = (usize, usize, usize)> + use<'r> {
+    let threads = report.threads.iter().enumerate();
+    threads.flat_map(|(thread, frames)| {
+        let frames = frames.frames.iter().enumerate().rev();
+        frames.map(move |(number, frame)| (frame.site.start, thread, number))
+    })
+}
+
+/// How far lines are moved: by the inlined functions of frames above them.
+#[derive(Default)]
+struct Shift {
+    /// The columns of such frames, and how many functions are inlined into each.
+    above: Vec<(usize, usize)>,
+    is_heaviest: bool,
+}
+
+impl Shift {
+    /// A line without a count ends trees.
+    fn leave(&mut self, line: &[u8]) {
+        self.above.clear();
+        self.is_heaviest = lines::is_heaviest(line) || (self.is_heaviest && !line.trim_ascii().is_empty());
+    }
+
+    /// A line at `column` is below what lies in columns before.
+    fn enter(&mut self, column: usize) {
+        while self.above.last().is_some_and(|(above, _)| *above >= column) {
+            self.above.pop();
+        }
+    }
+
+    fn push(&mut self, column: usize, inlined: usize) {
+        if inlined != 0 && !self.is_heaviest {
+            self.above.push((column, inlined));
+        }
+    }
+
+    /// What stands in front of a line, moved; a deep tree has much of it, so this is one piece.
+    fn moved(&self, guides: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut at = 0;
+        for (column, inlined) in &self.above {
+            let to = (column + 2).min(guides.len());
+            out.extend_from_slice(&guides[at..to]);
+            out.resize(out.len() + 2 * inlined, b' ');
+            at = to;
+        }
+        out.extend_from_slice(&guides[at..]);
+        out
+    }
+}
+
+/// A frame's line, and the one behind it.
+struct Line<'l> {
+    text: &'l [u8],
+    counted: &'l Counted<'l>,
+    node: &'l Node<'l>,
+    next: &'l [u8],
+}
+
+impl Line<'_> {
+    /// The frame with its answer, lines for the functions inlined into it below it.
+    fn edit(&self, rewrite: &Rewrite<'_>, shift: &Shift, span: &Span, end: &[u8]) -> Edit {
+        let mut text = Vec::new();
+        for (depth, called) in rewrite.chain.iter().rev().enumerate() {
+            if depth != 0 {
+                text.extend_from_slice(end);
+                text.extend(self.guides(shift, depth));
+                text.extend_from_slice(&self.text[self.counted.guides..self.counted.name]);
+            }
+            text.extend(self.answer(called, rewrite));
+        }
+        Edit { span: span.start + self.counted.name..span.end, text }
+    }
+
+    /// What stands in front of the count of a function inlined `depth` deep: the line's own guides, moved as they are, and deeper.
+    fn guides(&self, shift: &Shift, depth: usize) -> Vec<u8> {
+        let Counted { guides, column, .. } = *self.counted;
+        let mut out = shift.moved(&self.text[..guides]);
+        if !shift.is_heaviest {
+            // Whether more comes at this depth, the lines below it show.
+            let below = lines::counted(self.next).filter(|next| next.column > column && next.guides > column);
+            out.resize(out.len() + column - guides, b' ');
+            out.push(below.map_or(b' ', |_| self.next[column]));
+            out.resize(out.len() + 2 * depth - 1 - (column - guides), b' ');
+        }
+        out
+    }
+
+    fn answer(&self, called: &Called, rewrite: &Rewrite<'_>) -> Vec<u8> {
+        let Node { style, head, brackets, tail, image, .. } = self.node;
+        let [head, brackets, tail] = [head, brackets, tail].map(|span| &self.text[span.clone()]);
+        let distance =
+            rewrite.function_offset(called).map(|offset| format!(" + {offset}")).unwrap_or_default();
+        let function =
+            called.function.as_ref().map(|function| symdex::printable(function.into()).into_owned());
+        let place =
+            called.line.map(|line| format!("{}:{line}", symdex::printable(called.file_name().into())));
+        let (image, head) = (lossy(image), lossy(head));
+        let (before, behind) = match (style, function) {
+            (Style::Sample, Some(name)) => (format!("{name}  (in {image}){distance}  "), place),
+            (Style::Sample, None) => (format!("{head}  "), place),
+            (Style::Spindump, name) => {
+                let place = place.map(|place| format!("{place} in ")).unwrap_or_default();
+                let name = name.map_or_else(|| "???".to_owned(), |name| name + &distance);
+                (format!("{name} ({place}{image} + {}) ", rewrite.offset), None)
+            }
+        };
+        let behind = behind.map(|place| format!("  {place}")).unwrap_or_default();
+        let inlined = if called.inlined { INLINED } else { b"" };
+        [before.as_bytes(), brackets, behind.as_bytes(), tail, inlined].concat()
+    }
+}

@@ -1,0 +1,161 @@
+//! KSCrash's reports: JSON with addresses in decimal, frames with the innermost first.
+//!
+//! A report of a crash while a crash was reported has the first one, as far as it came, in `recrash_report`. Both are of one process:
+//! the images of either count for both.
+
+use rustc_hash::FxHashSet;
+use serde_json::json;
+use symdex::Arch;
+
+use crate::apple_text::is_nameless;
+use crate::error::Error;
+use crate::format::{Edit, Format, frame_edits};
+use crate::json::{Json, Value};
+use crate::json_edit::{Member, object_like, with_members};
+use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
+use crate::symbolicate::{Called, Rewrite, Symbolicated};
+
+/// KSCrash's format.
+pub(crate) struct KsCrash;
+
+impl Format for KsCrash {
+    fn name(&self) -> &'static str {
+        "kscrash"
+    }
+
+    fn recognises(&self, text: &[u8]) -> bool {
+        let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
+        let is_whole = || has("\"binary_images\"") && has("\"crash\"");
+        text.trim_ascii_start().starts_with(b"{") && (is_whole() || has("\"recrash_report\""))
+    }
+
+    fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
+        let json = Json::parse(text, 0)?;
+        let reports: Vec<_> =
+            std::iter::successors(Some(json.root()), |report| report.get("recrash_report")).collect();
+        let listed = reports.iter().filter_map(|report| report.get("binary_images"));
+        let images = listed.flat_map(Value::elements).take(MAX_IMAGES).map(image);
+        let mut known = FxHashSet::default();
+        let images = images.filter(|image| known.insert((image.load_address, image.id.clone())));
+        Ok(Parsed {
+            images: images.collect(),
+            threads: reports.iter().flat_map(|report| stacks(*report)).collect(),
+        })
+    }
+
+    fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
+        frame_edits(symbolicated, written)
+    }
+}
+
+fn image(object: Value<'_>) -> Image {
+    let text = |key: &str| object.get(key).and_then(Value::text).unwrap_or_default().into_owned();
+    let number = |key: &str| object.get(key).and_then(Value::number);
+    let path = text("name");
+    Image {
+        name: path.rsplit('/').next().unwrap_or_default().to_owned(),
+        path,
+        arch: cpu(object.get("cpu_type"))
+            .zip(cpu(object.get("cpu_subtype")))
+            .map(|(t, s)| Arch::from_macho(t, s)),
+        id: text("uuid").parse().ok(),
+        load_address: number("image_addr").unwrap_or_default(),
+        size: number("image_size"),
+        base: Base::Image,
+    }
+}
+
+/// A number that Mach-O has in 32 bits; with the top bit set it is written as a negative one.
+fn cpu(value: Option<Value<'_>>) -> Option<u32> {
+    let number: i64 = std::str::from_utf8(value?.bytes()).ok()?.parse().ok()?;
+    let unsigned = u32::try_from(number).ok();
+    unsigned.or_else(|| i32::try_from(number).ok().map(i32::cast_unsigned))
+}
+
+/// The stacks of one report: of its threads, and of the last exception that was deallocated.
+fn stacks(report: Value<'_>) -> Vec<Thread> {
+    let crash = report.get("crash");
+    let kind = crash.and_then(|crash| crash.get("error")?.get("type")?.text()).unwrap_or_default();
+    let is_thrown = matches!(kind.as_ref(), "nsexception" | "cpp_exception" | "user");
+    let threads = crash.and_then(|crash| crash.get("threads")).into_iter().flat_map(Value::elements);
+    // A minimal report has just the one.
+    let threads = threads.chain(crash.and_then(|crash| crash.get("crashed_thread")));
+    let exception = || report.get("process")?.get("last_dealloced_nsexception")?.get("backtrace");
+    let exception = exception().map(|backtrace| Thread {
+        name: "Last Deallocated Exception".to_owned(),
+        crashed: false,
+        frames: frames(backtrace, |_| false),
+    });
+    threads.filter_map(|thread| stack(thread, is_thrown)).chain(exception).collect()
+}
+
+/// A thread's stack. `is_thrown` tells whether the crash is an exception's: the crashed thread's stack is then the one it was thrown from.
+fn stack(thread: Value<'_>, is_thrown: bool) -> Option<Thread> {
+    let crashed = thread.get("crashed").is_some_and(Value::is_true);
+    let registers = thread.get("registers").and_then(|registers| registers.get("basic"));
+    let instruction = ["pc", "rip", "eip"].iter().find_map(|name| registers?.get(name)?.number());
+    let is_instruction = |address: u64| match instruction {
+        Some(instruction) => instruction | 1 == address | 1,
+        None => !(crashed && is_thrown),
+    };
+    let number = thread.get("index").and_then(Value::number).map_or_else(String::new, |n| format!(" {n}"));
+    let frames = frames(thread.get("backtrace")?, is_instruction);
+    Some(Thread { name: format!("Thread{number}"), crashed, frames })
+}
+
+/// The frames of a backtrace. The innermost is of an instruction if `is_instruction` says so of its address.
+fn frames(backtrace: Value<'_>, is_instruction: impl Fn(u64) -> bool) -> Vec<Frame> {
+    let objects = backtrace.get("contents").into_iter().flat_map(Value::elements).enumerate();
+    let frame = |(depth, object): (usize, Value<'_>)| {
+        let address = object.get("instruction_addr")?.number()?;
+        let kind = match depth == 0 && is_instruction(address) {
+            true => AddressKind::ProgramCounter,
+            false => AddressKind::ReturnAddress,
+        };
+        let symbol =
+            object.get("symbol_name").filter(|name| name.text().is_some() && !is_nameless(name.unescaped()));
+        let known = match symbol {
+            Some(_) if object.get("source_line").is_some() => Known::Line,
+            Some(_) => Known::Function,
+            None => Known::Nothing,
+        };
+        let function = symbol.map(|name| name.span().start + 1..name.span().end.saturating_sub(1));
+        let inlined = object.get("inlined").is_some_and(Value::is_true);
+        Some(Frame { address, image: None, kind, site: object.span(), known, function, inlined })
+    };
+    objects.filter_map(frame).collect()
+}
+
+/// The frame's object with its answer, objects for the functions inlined into it before it.
+fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option<Vec<u8>> {
+    let json = Json::parse(text, site.start).ok()?;
+    let object = json.root();
+    let (concrete, inlined) = rewrite.chain.split_last()?;
+    let space = text[..site.start].iter().rev().take_while(|byte| byte.is_ascii_whitespace()).count();
+    let space = &text[site.start - space..site.start];
+    let mut out = Vec::new();
+    for called in inlined {
+        let place = ["instruction_addr", "object_addr"].into_iter();
+        let place = place.filter_map(|key| Some((key, json!(object.get(key)?.number()?))));
+        let name = object.get("object_name").and_then(Value::text).map(|name| ("object_name", json!(name)));
+        let members =
+            place.chain(name).chain(answer(called, object, rewrite)).chain([("inlined", json!(true))]);
+        out.extend(object_like(text, object, &members.collect::<Vec<_>>()));
+        out.push(b',');
+        out.extend_from_slice(space);
+    }
+    out.extend(with_members(text, object, &answer(concrete, object, rewrite)));
+    Some(out)
+}
+
+fn answer(called: &Called, object: Value<'_>, rewrite: &Rewrite<'_>) -> Vec<Member<'static>> {
+    let address = object.get("instruction_addr").and_then(Value::number);
+    let start = || address?.checked_sub(rewrite.function_offset(called)?);
+    let members = [
+        ("symbol_addr", called.function.as_ref().and_then(|_| start()).map(|start| json!(start))),
+        ("symbol_name", called.function.as_ref().map(|function| json!(function))),
+        ("source_file", called.line.map(|_| json!(called.file_name()))),
+        ("source_line", called.line.map(|line| json!(line))),
+    ];
+    members.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+}

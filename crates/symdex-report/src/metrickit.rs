@@ -1,0 +1,317 @@
+//! MetricKit's diagnostics: JSON with trees of frames, each with what it calls, or what calls it, in its `subFrames`.
+//!
+//! A tree is walked without recursion, and changed by putting text in between: a frame's answer behind its address, frames for functions
+//! inlined into it around its `subFrames`, or around itself where the innermost frame is the root.
+
+use rustc_hash::FxHashMap;
+use serde_json::json;
+use symdex::Arch;
+
+use crate::apple_text::is_nameless;
+use crate::error::Error;
+use crate::format::{Edit, Format};
+use crate::ips;
+use crate::json::{Json, Value};
+use crate::json_edit::{Member, more_members};
+use crate::report::{AddressKind, Frame, Image, Known, MAX_IMAGES, Parsed, Thread};
+use crate::symbolicate::{Called, Rewrite, Symbolicated};
+
+/// MetricKit's format.
+pub(crate) struct MetricKit;
+
+impl Format for MetricKit {
+    fn name(&self) -> &'static str {
+        "metrickit"
+    }
+
+    fn recognises(&self, text: &[u8]) -> bool {
+        let is_json = matches!(text.trim_ascii_start().first(), Some(b'{' | b'['));
+        is_json && memchr::memmem::find(text, b"\"callStackRootFrames\"").is_some()
+    }
+
+    fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
+        let json = Json::parse(text, 0)?;
+        let mut images = Images::default();
+        let threads = stacks(json.root()).map(|stack| stack.thread(&mut images)).collect();
+        Ok(Parsed { images: images.images, threads })
+    }
+
+    fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
+        let text = symbolicated.report.text;
+        // It was read before.
+        let Ok(json) = Json::parse(text, 0) else { return Vec::new() };
+        let mut edits = Vec::new();
+        for (thread, stack) in stacks(json.root()).enumerate() {
+            for (number, node) in stack.innermost_first().enumerate() {
+                if let Some(rewrite) = symbolicated.rewrite(thread, number) {
+                    edits.extend(node.edits(text, &rewrite, stack.is_outermost_first));
+                }
+            }
+        }
+        edits
+    }
+}
+
+/// A stack, or many in one tree.
+struct Stack<'j> {
+    name: String,
+    crashed: bool,
+    arch: Option<Arch>,
+    /// From roots to leaves.
+    nodes: Vec<Node<'j>>,
+    /// Whether roots are what was called first.
+    is_outermost_first: bool,
+}
+
+/// A frame in its tree.
+#[derive(Clone, Copy)]
+struct Node<'j> {
+    object: Value<'j>,
+    address: u64,
+    is_root: bool,
+    is_leaf: bool,
+}
+
+/// The stacks of a payload, of several, of a diagnostic or of a tree alone, in order.
+fn stacks<'j>(root: Value<'j>) -> impl Iterator<Item = Stack<'j>> {
+    let payloads = std::iter::once(root).chain(root.elements());
+    let diagnostics = payloads.flat_map(|payload| {
+        let lists = payload.members().flat_map(|(kind, list)| {
+            let named = move |(number, diagnostic)| (format!("{}{number} ", kind_of(kind)), diagnostic);
+            list.elements().enumerate().map(named)
+        });
+        std::iter::once((String::new(), payload)).chain(lists)
+    });
+    diagnostics.flat_map(|(kind, diagnostic)| {
+        let tree = diagnostic.get("callStackTree").unwrap_or(diagnostic);
+        let arch =
+            diagnostic.get("diagnosticMetaData").and_then(|meta| meta.get("platformArchitecture")?.text());
+        let arch = arch.and_then(|name| Arch::from_name(&name));
+        let per_thread = tree.get("callStackPerThread").is_some_and(Value::is_true);
+        let stacks = tree.get("callStacks").into_iter().flat_map(Value::elements).enumerate();
+        stacks.map(move |(number, stack)| {
+            let attributed = stack.get("threadAttributed").is_some_and(Value::is_true);
+            let crashed = attributed && (kind.is_empty() || kind.starts_with("crash"));
+            let nodes = nodes(stack);
+            let is_outermost_first = is_outermost_first(&nodes).unwrap_or(!per_thread);
+            let name = format!("{kind}Thread {number}");
+            Stack { name, crashed, arch: arch.clone(), nodes, is_outermost_first }
+        })
+    })
+}
+
+/// `crash ` of `crashDiagnostics`.
+fn kind_of(key: Value<'_>) -> String {
+    let key = key.text().unwrap_or_default();
+    format!("{} ", key.strip_suffix("Diagnostics").unwrap_or(&key))
+}
+
+/// The frames of a stack, each before those in it.
+fn nodes(stack: Value<'_>) -> Vec<Node<'_>> {
+    let mut nodes = Vec::new();
+    let mut open: Vec<(Value<'_>, bool)> = Vec::new();
+    let mut inner: Vec<_> = stack.get("callStackRootFrames").into_iter().flat_map(Value::elements).collect();
+    open.extend(inner.drain(..).rev().map(|object| (object, true)));
+    while let Some((object, is_root)) = open.pop() {
+        inner.extend(object.get("subFrames").into_iter().flat_map(Value::elements));
+        if let Some(address) = object.get("address").or_else(|| object.get(OFFSET)).and_then(Value::number) {
+            nodes.push(Node { object, address, is_root, is_leaf: inner.is_empty() });
+        }
+        open.extend(inner.drain(..).rev().map(|object| (object, false)));
+    }
+    nodes
+}
+
+const OFFSET: &str = "offsetIntoBinaryTextSegment";
+
+/// Whether roots are what was called first; `None` where that cannot be told. Crashes had the innermost frame as their root at first.
+fn is_outermost_first(nodes: &[Node<'_>]) -> Option<bool> {
+    // What branches are samples, merged from where they begin.
+    let leaves = nodes.iter().filter(|node| node.is_leaf).count();
+    if leaves > 1 {
+        return Some(true);
+    }
+    let begins = |node: &Node<'_>| {
+        let name = node.object.get("binaryName").map_or(&b""[..], Value::unescaped);
+        matches!(name, b"dyld" | b"libdyld.dylib" | b"libsystem_pthread.dylib")
+    };
+    match (begins(nodes.first()?), begins(nodes.last()?)) {
+        (true, false) => Some(true),
+        (false, true) => Some(false),
+        _ => None,
+    }
+}
+
+impl<'j> Stack<'j> {
+    fn innermost_first(&self) -> Box<dyn Iterator<Item = &Node<'j>> + '_> {
+        if self.is_outermost_first { Box::new(self.nodes.iter().rev()) } else { Box::new(self.nodes.iter()) }
+    }
+
+    fn thread(&self, images: &mut Images<'j>) -> Thread {
+        let frame = |node: &Node<'j>| {
+            let is_innermost = if self.is_outermost_first { node.is_leaf } else { node.is_root };
+            node.frame(is_innermost, images.number(node, self.arch.as_ref()))
+        };
+        Thread {
+            name: self.name.clone(),
+            crashed: self.crashed,
+            frames: self.innermost_first().map(frame).collect(),
+        }
+    }
+}
+
+impl<'j> Node<'j> {
+    fn frame(&self, is_innermost: bool, image: Option<usize>) -> Frame {
+        let kind = if is_innermost { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
+        let symbol =
+            self.object.get("symbol").filter(|name| name.text().is_some() && !is_nameless(name.unescaped()));
+        let known = match symbol {
+            Some(_) if self.object.get("sourceFile").is_some() => Known::Line,
+            Some(_) => Known::Function,
+            None => Known::Nothing,
+        };
+        let start = self.object.span().start;
+        Frame {
+            address: self.address,
+            image,
+            kind,
+            // What is in the object is rewritten piece by piece.
+            site: start..start + 1,
+            known,
+            function: symbol.map(|name| name.span().start + 1..name.span().end.saturating_sub(1)),
+            inlined: self.object.get("inline").is_some_and(Value::is_true),
+        }
+    }
+
+    /// Where the image was loaded. The offset was that address itself in the first versions; no image is as long as that.
+    fn load_address(&self) -> u64 {
+        match self.object.get(OFFSET).and_then(Value::number) {
+            Some(load_address) if load_address >= 1 << 32 => load_address,
+            Some(offset) => self.address.saturating_sub(offset),
+            None => 0,
+        }
+    }
+
+    /// The members with the answer, and frames for the functions inlined into it.
+    fn edits(&self, text: &[u8], rewrite: &Rewrite<'_>, is_outermost_first: bool) -> Vec<Edit> {
+        let object = self.object;
+        let Some((concrete, inlined)) = rewrite.chain.split_last() else { return Vec::new() };
+        let Some(anchor) = object.get("address").or_else(|| object.get(OFFSET)) else { return Vec::new() };
+        let insert = |at: usize, text: Vec<u8>| Edit { span: at..at, text };
+        let (set, added): (Vec<_>, Vec<_>) =
+            ips::answer(concrete, rewrite).into_iter().partition(|(key, _)| object.get(key).is_some());
+        let set = set.into_iter().filter_map(|(key, value)| {
+            Some(Edit { span: object.get(key)?.span(), text: value.to_string().into_bytes() })
+        });
+        let mut edits: Vec<Edit> = set.collect();
+        let mut added = more_members(text, object, &added);
+        let wrap = Wrap::of(text, object);
+        let inlined = inlined.iter().map(|called| wrap.object(text, object, called, rewrite));
+        match object.get("subFrames").filter(|_| is_outermost_first) {
+            Some(sub_frames) => {
+                let (before, behind) = wrap.around(inlined.rev(), true);
+                edits.push(insert(sub_frames.span().start, before));
+                edits.push(insert(sub_frames.span().end, behind));
+            }
+            None if is_outermost_first => added.extend(wrap.below(inlined.rev())),
+            None => {
+                let (before, behind) = wrap.around(inlined, false);
+                edits.push(insert(object.span().start, before));
+                edits.push(insert(object.span().end, behind));
+            }
+        }
+        edits.push(insert(anchor.span().end, added));
+        edits
+    }
+}
+
+/// How frames are written around and into a frame, in its style.
+struct Wrap<'t> {
+    /// What ends an object.
+    close: &'t [u8],
+    /// `, "subFrames" : `
+    sub_frames: Vec<u8>,
+}
+
+impl<'t> Wrap<'t> {
+    fn of(text: &'t [u8], object: Value<'_>) -> Self {
+        let end = object.span().end;
+        let last = object.members().last().map_or(end - 1, |(_, value)| value.span().end);
+        // A member with nothing as its value.
+        let mut sub_frames = more_members(text, object, &[("subFrames", json!(0))]);
+        sub_frames.pop();
+        Wrap { close: &text[last..end], sub_frames }
+    }
+
+    /// The object of an inlined function, all but its end.
+    fn object(&self, text: &[u8], like: Value<'_>, called: &Called, rewrite: &Rewrite<'_>) -> Vec<u8> {
+        let number = |key| Some((key, json!(like.get(key)?.number()?)));
+        let string = |key| Some((key, json!(like.get(key)?.text()?)));
+        let place = [
+            string("binaryUUID"),
+            number(OFFSET),
+            number("sampleCount"),
+            string("binaryName"),
+            number("address"),
+        ];
+        let members: Vec<Member<'_>> = place
+            .into_iter()
+            .flatten()
+            .chain(ips::answer(called, rewrite))
+            .chain([("inline", json!(true))])
+            .collect();
+        let object = crate::json_edit::object_like(text, like, &members);
+        object[..object.len() - self.close.len()].to_vec()
+    }
+
+    /// What stands before and behind something that lies in `objects`, each of which lies in the one before: a list of frames, or one.
+    fn around(&self, objects: impl Iterator<Item = Vec<u8>>, is_list: bool) -> (Vec<u8>, Vec<u8>) {
+        let (mut before, mut behind) = (Vec::new(), Vec::new());
+        for object in objects {
+            let (open, list): (&[u8], &[u8]) = if is_list { (b"[", b"") } else { (b"", b"[") };
+            before.extend([open, &object, &self.sub_frames, list].concat());
+            let ends: [&[u8]; 2] = if is_list { [self.close, b"]"] } else { [b"]", self.close] };
+            behind.extend(ends.concat());
+        }
+        (before, behind)
+    }
+
+    /// `objects` as what a frame calls that calls nothing yet.
+    fn below(&self, objects: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
+        let (mut before, mut behind) = (Vec::new(), Vec::new());
+        for object in objects {
+            before.extend([&self.sub_frames, &b"["[..], &object].concat());
+            behind.extend([self.close, b"]"].concat());
+        }
+        [before, behind].concat()
+    }
+}
+
+/// The images that frames say they are in, in the order of the frames.
+#[derive(Default)]
+struct Images<'j> {
+    images: Vec<Image>,
+    /// By their ids as they are written, and where they were loaded.
+    known: FxHashMap<(&'j [u8], &'j [u8], u64), usize>,
+}
+
+impl<'j> Images<'j> {
+    fn number(&mut self, node: &Node<'j>, arch: Option<&Arch>) -> Option<usize> {
+        let written = |key: &str| node.object.get(key).map_or(&b""[..], Value::unescaped);
+        let key = (written("binaryUUID"), written("binaryName"), node.load_address());
+        if let Some(number) = self.known.get(&key) {
+            return Some(*number);
+        }
+        (self.images.len() < MAX_IMAGES).then_some(())?;
+        let text = |key: &str| node.object.get(key).and_then(Value::text).unwrap_or_default().into_owned();
+        self.known.insert(key, self.images.len());
+        self.images.push(Image {
+            name: text("binaryName"),
+            arch: arch.cloned(),
+            id: text("binaryUUID").parse().ok(),
+            load_address: node.load_address(),
+            ..Image::default()
+        });
+        Some(self.images.len() - 1)
+    }
+}

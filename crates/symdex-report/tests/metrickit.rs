@@ -1,0 +1,168 @@
+//! MetricKit's diagnostics: which addresses are looked up, and what is written.
+
+mod common;
+
+use common::{APP, App, rewritten, rewritten_with};
+use symdex_report::{Options, Report, symbolicate};
+
+/// A frame with these members behind its own, in the order that MetricKit writes them in.
+fn frame(offset: u64, inner: &str, more: &str) -> String {
+    let inner = if inner.is_empty() { String::new() } else { format!(r#","subFrames":[{inner}]"#) };
+    format!(
+        r#"{{"binaryUUID":"{APP}","offsetIntoBinaryTextSegment":{offset},"sampleCount":3{inner},"binaryName":"App","address":{}{more}}}"#,
+        0x1_0000_0000 + offset
+    )
+}
+
+fn system(name: &str, inner: &str) -> String {
+    let frame = frame(16, if inner.is_empty() { "" } else { "INNER" }, "");
+    let frame =
+        frame.replace(APP, "C4BEB94C-B831-3889-A403-4B7A4AA4DCDF").replace("\"App\"", &format!("\"{name}\""));
+    frame.replace("4294967312", "6442450960").replace("INNER", inner)
+}
+
+fn tree(per_thread: bool, frames: &str) -> String {
+    format!(
+        r#"{{"callStackPerThread":{per_thread},"callStacks":[{{"threadAttributed":true,"callStackRootFrames":[{frames}]}}]}}"#
+    )
+}
+
+/// A payload with one diagnostic.
+fn payload(kind: &str, tree: &str) -> String {
+    format!(
+        "{{\n  \"timeStampEnd\" : \"2026-01-01\",\n  \"{kind}Diagnostics\" : [{{\"version\":\"1.0.0\",\"callStackTree\":{tree},\
+         \"diagnosticMetaData\":{{\"platformArchitecture\":\"arm64e\"}}}}]\n}}\n"
+    )
+}
+
+fn asked(text: &str) -> Vec<u64> {
+    common::asked(text, &Options::default())
+}
+
+/// What an answer adds to a frame.
+fn outer(distance: u64, line: u64) -> String {
+    format!(r#","symbol":"outer","symbolLocation":{distance},"sourceFile":"main.c","sourceLine":{line}"#)
+}
+
+fn inner(line: u64) -> String {
+    format!(r#","symbol":"app::inner()","sourceFile":"main.c","sourceLine":{line},"inline":true"#)
+}
+
+/// A frame that is inlined: what is in it is its last member.
+fn inlined(offset: u64, line: u64, below: &str) -> String {
+    let frame = frame(offset, "", &inner(line));
+    if below.is_empty() {
+        frame
+    } else {
+        format!(r#"{},"subFrames":{below}}}"#, frame.strip_suffix('}').expect("an object"))
+    }
+}
+
+#[test]
+fn samples_begin_with_what_was_called_first() {
+    let leaves = [frame(0x1041, "", ""), frame(0x1051, "", "")].join(",");
+    let before = payload("hang", &tree(true, &frame(0x1021, &leaves, "")));
+    assert_eq!(asked(&before), [0x1020, 0x1041, 0x1051]);
+    let leaves = [
+        frame(0x1041, "", &format!(r#"{},"subFrames":[{}]"#, outer(65, 7), inlined(0x1041, 260, ""))),
+        frame(0x1051, "", &outer(81, 261)),
+    ]
+    .join(",");
+    let below = inlined(0x1021, 258, &format!("[{leaves}]"));
+    let expected = payload("hang", &tree(true, &frame(0x1021, &below, &outer(33, 7))));
+    assert_eq!(rewritten(&before), expected);
+    assert_eq!(rewritten(&expected), expected);
+    assert_eq!(asked(&expected), Vec::<u64>::new());
+    let plain = rewritten_with(&before, &Options { inlines: false, ..Options::default() });
+    assert!(!plain.contains("inline") && plain.matches("outer").count() == 3, "{plain}");
+}
+
+#[test]
+fn crashes_may_begin_with_what_was_called_last() {
+    let stack = frame(0x1041, &frame(0x1021, &system("libdyld.dylib", ""), ""), "");
+    let before = payload("crash", &tree(true, &stack));
+    assert_eq!(asked(&before), [0x1020, 0x1041]);
+    let caller = frame(0x1021, &system("libdyld.dylib", ""), &outer(33, 7));
+    let caller = inlined(0x1021, 258, &format!("[{caller}]"));
+    let stack = inlined(0x1041, 260, &format!("[{}]", frame(0x1041, &caller, &outer(65, 7))));
+    let expected = payload("crash", &tree(true, &stack));
+    assert_eq!(rewritten(&before), expected);
+    assert_eq!(rewritten(&expected), expected);
+    let report = Report::parse(before.as_bytes()).expect("a report");
+    let thread = &report.threads[0];
+    assert_eq!((thread.name.as_str(), thread.crashed), ("crash 0 Thread 0", true));
+    assert_eq!(report.images[0].arch.as_ref().map(|arch| arch.name.as_str()), Some("arm64e"));
+    // What has no path is the system's where the shared cache lies.
+    assert_eq!(report.images.iter().map(symdex_report::Image::is_app).collect::<Vec<_>>(), [true, false]);
+}
+
+/// The binary that threads begin in tells; else a stack for each thread is a crash's of the first versions.
+#[test]
+fn what_is_the_innermost_frame_the_ends_tell() {
+    let two = frame(0x1041, &frame(0x1021, "", ""), "");
+    let begun = |name: &str| system(name, &two);
+    for (per_thread, root, expected) in [
+        (true, two.clone(), [0x1020, 0x1041]),
+        (false, two.clone(), [0x1021, 0x1040]),
+        (true, begun("dyld"), [0x1021, 0x1040]),
+        (true, begun("libsystem_pthread.dylib"), [0x1021, 0x1040]),
+        (false, begun("UIKitCore"), [0x1021, 0x1040]),
+        (true, begun("libsystem_kernel.dylib"), [0x1020, 0x1040]),
+    ] {
+        assert_eq!(asked(&payload("crash", &tree(per_thread, &root))), expected, "{root}");
+        assert_eq!(asked(&tree(per_thread, &root)), expected, "a tree alone: {root}");
+    }
+    let payloads =
+        format!("[{},{}]", payload("crash", &tree(true, &two)), payload("hang", &tree(true, &two)));
+    let report = Report::parse(payloads.as_bytes()).expect("a report");
+    let names: Vec<_> = report.threads.iter().map(|thread| (thread.name.as_str(), thread.crashed)).collect();
+    assert_eq!(names, [("crash 0 Thread 0", true), ("hang 0 Thread 0", false)]);
+}
+
+/// On iOS 14, 15 and macOS 12 the offset was the load address.
+#[test]
+fn an_offset_that_is_an_address_is_the_load_address() {
+    let old = frame(0x1041, "", "").replace("Segment\":4161", "Segment\":4294967296");
+    let before = payload("crash", &tree(true, &old));
+    assert_eq!(asked(&before), [0x1041]);
+    let expected = frame(0x1041, "", "")
+        .replace("Segment\":4161", "Segment\":4294967296")
+        .replace('}', &format!("{}}}", outer(65, 7)));
+    assert_eq!(
+        rewritten_with(&before, &Options { inlines: false, ..Options::default() }),
+        payload("crash", &tree(true, &expected))
+    );
+    let report = Report::parse(before.as_bytes()).expect("a report");
+    assert_eq!(
+        (report.images[0].load_address, report.threads[0].frames[0].address),
+        (0x1_0000_0000, 0x1_0000_1041)
+    );
+}
+
+#[test]
+fn members_that_are_there_are_replaced_and_the_style_is_kept() {
+    let before = tree(true, "{ \"symbol\" : \"old\",\n  \"binaryUUID\" : \"ID\",\n  \"address\" : 4294971408,\n  \"offsetIntoBinaryTextSegment\" : 4112,\n  \"x\" : [1.0]\n}")
+        .replace("\"ID\"", &format!("\"{APP}\""));
+    let after = before.replace("\"old\"", "\"outer\"").replace(
+        "4294971408,",
+        "4294971408,\n  \"symbolLocation\" : 16,\n  \"sourceFile\" : \"main.c\",\n  \"sourceLine\" : 257,",
+    );
+    assert_eq!(rewritten(&before), after);
+    assert_eq!(rewritten_with(&before, &Options { only_missing: true, ..Options::default() }), before);
+}
+
+#[test]
+fn a_deep_tree_is_walked_without_recursion() {
+    let depth = 10_000;
+    let open = format!(
+        r#"{{"binaryUUID":"{APP}","offsetIntoBinaryTextSegment":4112,"address":4294971408,"subFrames":["#
+    );
+    let text = tree(false, &(open.repeat(depth) + &frame(0x1021, "", "") + &"]}".repeat(depth)));
+    let report = Report::parse(text.as_bytes()).expect("a report");
+    assert_eq!(report.threads[0].frames.len(), depth + 1);
+    let mut out = Vec::new();
+    symbolicate(&report, &mut App { asked: Vec::new() }, &Options::default())
+        .write(&mut out)
+        .expect("memory");
+    assert_eq!(String::from_utf8(out).expect("text").matches("\"outer\"").count(), depth + 1);
+}
