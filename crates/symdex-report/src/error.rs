@@ -6,7 +6,8 @@
 pub enum Error {
     /// No format recognises the text.
     #[error(
-        "not a crash report of a known format; expected one of Apple's (.crash, .ips) or of Sentry's (JSON events)"
+        "not a crash report of a known format; expected one of Apple's (.crash, .ips), Sentry's (JSON events), Android's (tombstone, \
+         logcat), HarmonyOS's (cppcrash) or a sanitizer's, or a list of `image address load`"
     )]
     UnknownFormat,
     /// A report of this kind has no stacks, or none that are read.

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::report::{Parsed, Report, Span};
 use crate::symbolicate::{Rewrite, Symbolicated};
-use crate::{apple_text, ips, sentry};
+use crate::{apple_text, ips, list, native, sentry};
 
 /// A format of reports: how it is recognised, read and rewritten.
 pub trait Format: Sync {
@@ -49,7 +49,15 @@ pub(crate) fn frame_edits(
 }
 
 /// Every format there is; the first that recognises a text has it. A new one is a file and a line here.
-const FORMATS: [&dyn Format; 3] = [&ips::Ips, &sentry::Sentry, &apple_text::AppleText];
+const FORMATS: [&dyn Format; 7] = [
+    &ips::Ips,
+    &sentry::Sentry,
+    &native::HARMONY_OS,
+    &native::ANDROID,
+    &native::SANITIZER,
+    &apple_text::AppleText,
+    &list::List,
+];
 
 /// The longest text that is read, in bytes: places in it are numbers of 32 bits.
 const MAX_SIZE: usize = u32::MAX as usize - 1;

@@ -60,6 +60,8 @@ mod images;
 mod ips;
 mod json;
 mod json_edit;
+mod list;
+mod native;
 mod near;
 mod places;
 mod report;
