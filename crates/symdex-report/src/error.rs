@@ -7,7 +7,8 @@ pub enum Error {
     /// No format recognises the text.
     #[error(
         "not a crash report of a known format; expected one of Apple's (.crash, .ips, sample, spindump, MetricKit), of \
-         PLCrashReporter's, KSCrash's or Sentry's"
+         PLCrashReporter's, KSCrash's, Sentry's (JSON events), Android's (tombstone, logcat), HarmonyOS's (cppcrash) or a \
+         sanitizer's, or a list of `image address load`"
     )]
     UnknownFormat,
     /// A report of this kind has no stacks, or none that are read.

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::report::{Parsed, Report, Span};
 use crate::symbolicate::{Rewrite, Symbolicated};
-use crate::{apple_text, call_tree, ips, kscrash, metrickit, sentry};
+use crate::{apple_text, call_tree, ips, kscrash, list, metrickit, native, sentry};
 
 /// A format of reports: how it is recognised, read and rewritten.
 pub trait Format: Sync {
@@ -49,13 +49,17 @@ pub(crate) fn frame_edits(
 }
 
 /// Every format there is; the first that recognises a text has it. A new one is a file and a line here.
-const FORMATS: [&dyn Format; 6] = [
+const FORMATS: [&dyn Format; 10] = [
     &ips::Ips,
     &sentry::Sentry,
     &kscrash::KsCrash,
     &metrickit::MetricKit,
+    &native::HARMONY_OS,
+    &native::ANDROID,
+    &native::SANITIZER,
     &call_tree::CallTree,
     &apple_text::AppleText,
+    &list::List,
 ];
 
 /// The longest text that is read, in bytes: places in it are numbers of 32 bits.

@@ -58,6 +58,8 @@ pub enum Base {
     /// The image's start.
     #[default]
     Image,
+    /// Address 0 of its file, whatever address it was linked to: what is counted from there is an address as its debug file has them.
+    File,
     /// The start of its `__TEXT_EXEC` segment, as kernel images have.
     TextExec,
     /// Nothing: this stands for no image, and addresses in it are runtime addresses.

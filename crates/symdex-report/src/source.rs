@@ -9,7 +9,7 @@ pub trait Source {
     /// What there is at each of `offsets` in `image`, in their order, which is ascending; asked once for each image of a report.
     ///
     /// An image is told by its id alone. Where `image.base` is [`Base::TextExec`], the offsets count from the start of that
-    /// segment ([`answer_from_index`] sees to it).
+    /// segment, and where it is [`Base::File`], from address 0 of the file ([`answer_from_index`] sees to both).
     ///
     /// # Errors
     ///
@@ -80,6 +80,7 @@ pub fn answer_from_index<B: AsRef<[u8]>>(
             let what = "the report has the address of __TEXT_EXEC, and the image no such segment";
             return Err(Unanswered::Unsupported(what.to_owned()));
         }
+        (Base::File, _) => metadata.base.wrapping_neg(),
         (Base::Image | Base::Absolute, _) => 0,
     };
     let answer = |offset: &ImageOffset| {

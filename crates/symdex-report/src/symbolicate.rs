@@ -88,10 +88,16 @@ pub struct Called {
 }
 
 impl Called {
-    /// The last part of the file's path; `<compiler-generated>` where there is none.
+    /// The file's path; `<compiler-generated>` where there is none.
+    #[must_use]
+    pub fn file_path(&self) -> &str {
+        self.file.as_deref().unwrap_or("<compiler-generated>")
+    }
+
+    /// The last part of [`Self::file_path`].
     #[must_use]
     pub fn file_name(&self) -> &str {
-        let Some(file) = &self.file else { return "<compiler-generated>" };
+        let file = self.file_path();
         file.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(file)
     }
 }

@@ -40,6 +40,11 @@ impl<'l> Cursor<'l> {
         Self { line, at: 0 }
     }
 
+    /// A cursor at byte `at` of the line.
+    pub(crate) fn at_byte(line: &'l [u8], at: usize) -> Self {
+        Self { line, at }
+    }
+
     /// How far into the line it is, in bytes.
     pub(crate) fn at(&self) -> usize {
         self.at
@@ -71,9 +76,14 @@ impl<'l> Cursor<'l> {
     pub(crate) fn hexadecimal(&mut self) -> Option<u64> {
         let mut behind = *self;
         behind.take(b"0x")?;
-        let number = behind.digits(16, u8::is_ascii_hexdigit)?;
+        let number = behind.hexadecimal_digits()?;
         *self = behind;
         Some(number)
+    }
+
+    /// Takes hexadecimal digits that nothing stands before.
+    pub(crate) fn hexadecimal_digits(&mut self) -> Option<u64> {
+        self.digits(16, u8::is_ascii_hexdigit)
     }
 
     /// Takes everything up to the next space or tab.

@@ -23,7 +23,8 @@ use crate::progress::Progress;
 /// Put functions, files and lines into crash reports, with every inlined function
 ///
 /// REPORT is a crash report of Apple's (.crash, .ips), what `sample`, `spindump` or `leaks` printed, MetricKit's diagnostics, a report of
-/// PLCrashReporter's (as text) or of KSCrash's, or a Sentry event; what it is, its content tells. Its frames are answered from
+/// PLCrashReporter's (as text) or of KSCrash's, a Sentry event, an Android tombstone or what logcat has of it, a HarmonyOS cppcrash log,
+/// what a sanitizer printed, or a list of `image address load` lines; what it is, its content tells. Its frames are answered from
 /// indexes, matched by the images' ids and never by name, and everything else in it comes out byte for byte as it went in.
 ///
 /// Indexes are searched in the folders given with --index, then in the local store. Of images that have none there, --dsym
@@ -33,6 +34,12 @@ use crate::progress::Progress;
 /// as they are. A frame that has a name and no line gets its line, one that has both stays. What is inlined into a frame gets frames of
 /// its own before it, with its number and `[inlined]`, in JSON with "inline": true (of KSCrash's "inlined"); in call trees it lies between
 /// the frame and what that calls.
+///
+/// Frames of Android, HarmonyOS and sanitizers have addresses that are adjusted already. Android's and HarmonyOS's get `(function+offset)`, and
+/// behind them a line `file:line (function)` for each function; a sanitizer's get `in function file:line` instead of the image.
+///
+/// In a list the image is an id (UUID or build id), or a name with the id in a column behind; both numbers have 0x. Lines that follow each
+/// other are a stack, innermost frame first; of addresses that are no stack, say so with --addresses as-given.
 ///
 /// The summary on standard error says which images were found, which are missing (id, architecture and path, as the report has
 /// them), and what is near a missing one: another build of the same name, or its id for another architecture.
@@ -79,6 +86,7 @@ Examples:
   symdex symbolicate MyApp.ips --dsym MyApp.xcarchive > MyApp.symbolicated.ips
   symdex symbolicate crashes/*.crash --index indexes -o symbolicated
   symdex symbolicate MyApp.crash --index indexes --format json | jq '.threads[] | select(.crashed).frames[].functions[0]'
+  adb logcat -d | symdex symbolicate --dsym app/build/obj/arm64-v8a
   symdex symbolicate old.crash --dsym App.dSYM --lines exact --no-inlines --addresses as-given      as atos answers
 
 JSON: {\"report\", \"format\", \"images\": [{\"name\", \"path\", \"arch\", \"id\", \"load_address\", \"size\", \"is_app\", \"status\", \"reason\"}],

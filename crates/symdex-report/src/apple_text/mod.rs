@@ -71,7 +71,7 @@ pub(crate) fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option
 }
 
 /// `-[A b:] + 24 (A.m:42)`, ` [inlined]` behind it. `tail` is what stands there now, and stands for a function without a name.
-fn answer(called: &Called, tail: &[u8], rewrite: &Rewrite<'_>) -> String {
+pub(crate) fn answer(called: &Called, tail: &[u8], rewrite: &Rewrite<'_>) -> String {
     let mut out = match &called.function {
         Some(function) => symdex::printable(function.into()).into_owned(),
         None => lossy(tail),

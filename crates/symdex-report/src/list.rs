@@ -1,0 +1,166 @@
+//! Lists of addresses, for whatever has no format of its own: `image address load` a line, the two numbers in hexadecimal with `0x`.
+//!
+//! The image is its id, or a name with the id in a column behind; one line of a name and load address with an id is enough for all.
+//! Lines that follow each other are a stack, innermost frame first. Answers are put behind the line. What is not such a line stays as it is.
+
+use rustc_hash::FxHashMap;
+use symdex::ImageId;
+
+use crate::apple_text;
+use crate::error::Error;
+use crate::format::{Edit, Format, frame_edits};
+use crate::report::{AddressKind, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
+use crate::symbolicate::{Rewrite, Symbolicated};
+use crate::text::{Cursor, line_end, lines, lossy};
+
+/// Lists of addresses.
+pub(crate) struct List;
+
+impl Format for List {
+    fn name(&self) -> &'static str {
+        "address-list"
+    }
+
+    fn recognises(&self, text: &[u8]) -> bool {
+        lines(text).any(|(_, line)| Line::of(line).is_some())
+    }
+
+    fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
+        let mut parsed = Parsed::default();
+        let mut images = FxHashMap::default();
+        let mut follows = false;
+        for (span, line) in lines(text) {
+            let line = Line::of(line);
+            if let Some(line) = &line {
+                if !follows {
+                    parsed.threads.push(Thread::default());
+                }
+                let image = image(line, &mut images, &mut parsed.images);
+                if let Some(thread) = parsed.threads.last_mut() {
+                    thread.frames.push(frame(line, image, span, !follows));
+                }
+            }
+            follows = line.is_some();
+        }
+        Ok(parsed)
+    }
+
+    fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
+        frame_edits(symbolicated, written)
+    }
+}
+
+/// A line with an address.
+struct Line<'l> {
+    image: &'l [u8],
+    address: u64,
+    load_address: u64,
+    id: Option<ImageId>,
+    known: Known,
+}
+
+/// The fewest bytes of an id: shorter ones are ordinary words, such as `added`.
+const MIN_ID: usize = 8;
+
+impl<'l> Line<'l> {
+    fn of(line: &'l [u8]) -> Option<Self> {
+        let mut cursor = Cursor::new(line);
+        cursor.space();
+        let image = cursor.word().filter(|image| !image.starts_with(b"#") && !image.starts_with(b"0x"))?;
+        let mut number = || {
+            cursor.space();
+            let number = cursor.hexadecimal()?;
+            matches!(cursor.rest().first(), None | Some(b' ' | b'\t')).then_some(number)
+        };
+        let (address, load_address) = (number()?, number()?);
+        let mut id = id(image);
+        while id.is_none() && cursor.space() {
+            id = cursor.word().and_then(self::id);
+        }
+        let known = if has_line(line) { Known::Line } else { Known::Nothing };
+        Some(Line { image, address, load_address, id, known })
+    }
+}
+
+/// The id that a word is, in angle brackets or without.
+fn id(word: &[u8]) -> Option<ImageId> {
+    let word = word.strip_prefix(b"<").and_then(|word| word.strip_suffix(b">")).unwrap_or(word);
+    let id: ImageId = std::str::from_utf8(word).ok()?.parse().ok()?;
+    (id.as_bytes().len() >= MIN_ID).then_some(id)
+}
+
+/// Whether a line ends as an answer does.
+fn has_line(line: &[u8]) -> bool {
+    let line = line.strip_suffix(b" [inlined]").unwrap_or(line);
+    let Some(line) = line.strip_suffix(b")") else { return false };
+    let digits = line.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    digits != 0 && line[..line.len() - digits].ends_with(b":")
+}
+
+/// The number of the image of `line`. `known` has those so far by name and load address.
+fn image<'t>(
+    line: &Line<'t>,
+    known: &mut FxHashMap<(&'t [u8], u64), usize>,
+    images: &mut Vec<Image>,
+) -> Option<usize> {
+    let number = *known.entry((line.image, line.load_address)).or_insert(images.len());
+    if number == images.len() && number < MAX_IMAGES {
+        let (name, load_address) = (lossy(line.image), line.load_address);
+        images.push(Image { path: name.clone(), name, load_address, ..Image::default() });
+    }
+    let image = images.get_mut(number)?;
+    image.id = image.id.take().or_else(|| line.id.clone());
+    Some(number)
+}
+
+fn frame(line: &Line<'_>, image: Option<usize>, site: Span, is_innermost: bool) -> Frame {
+    Frame {
+        address: line.address,
+        image,
+        kind: if is_innermost { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress },
+        site,
+        known: line.known,
+        function: None,
+        inlined: false,
+    }
+}
+
+/// The line once for each function, its answer behind it.
+fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option<Vec<u8>> {
+    let line = text.get(site.clone())?;
+    let answer = |called| [line, b" ", apple_text::answer(called, b"", rewrite).as_bytes()].concat();
+    let lines: Vec<_> = rewrite.chain.iter().map(answer).collect();
+    Some(lines.join(line_end(text, site.end)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_a_list() {
+        let uuid = "6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0";
+        let said = |line: &str| {
+            Line::of(line.as_bytes())
+                .map(|line| (lossy(line.image), line.address, line.load_address, line.id.is_some()))
+        };
+        let app = |has_id| Some(("App".to_owned(), 0x1234, 0x1000, has_id));
+        assert_eq!(said("App 0x1234 0x1000"), app(false));
+        assert_eq!(said(&format!("  App\t0x1234  0x1000  main thread <{uuid}>")), app(true));
+        assert_eq!(said(&format!("App 0x1234 0x1000 {uuid} added deadbeef")), app(true));
+        assert_eq!(said("App 0x1234 0x1000 added deadbeef"), app(false));
+        assert_eq!(said(&format!("{uuid} 0x1234 0x1000")), Some((uuid.to_owned(), 0x1234, 0x1000, true)));
+        for line in [
+            "",
+            "# 0x1 0x1",
+            "App 0x1",
+            "App 0x1 0x",
+            "App 0x1 0x1g",
+            "App 1 0x1",
+            "0x1 0x1 0x1",
+            "App 0x1 0x11112222333344445",
+        ] {
+            assert_eq!(said(line), None, "{line}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Lines that say something of the stacks behind them.
+
+use memchr::memmem::find;
+use symdex::Arch;
+
+/// What a line says. Logs have something before it, which is why it is found anywhere in the line.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Header<'l> {
+    /// What the next stack is called.
+    Name(&'l [u8]),
+    /// The next stack is the one that crashed.
+    Crash,
+    /// Both: what a sanitizer found.
+    Error(&'l [u8]),
+    /// What the process runs on; `None` for what has no name here.
+    Arch(Option<Arch>),
+}
+
+/// What `line` says; `None` for another kind of line.
+pub(super) fn header(line: &[u8]) -> Option<Header<'_>> {
+    let behind = |what: &[u8]| find(line, what).map(|at| &line[at + what.len()..]);
+    let name = behind(b", name: ").filter(|_| find(line, b"tid: ").is_some());
+    if let Some(name) = name.or_else(|| behind(b", Name:").filter(|_| find(line, b"Tid:").is_some())) {
+        return Some(Header::Name(up_to(name, b"  >>> ").trim_ascii()));
+    }
+    let is_signal = behind(b"signal ").is_some_and(|rest| rest.first().is_some_and(u8::is_ascii_digit));
+    if is_signal || behind(b"Fault thread ").is_some_and(|rest| rest.eq_ignore_ascii_case(b"info:")) {
+        return Some(Header::Crash);
+    }
+    if let Some(what) = behind(b"ERROR: ").filter(|what| find(what, b"Sanitizer: ").is_some()) {
+        return Some(Header::Error(up_to(what, b" on ").trim_ascii()));
+    }
+    if let Some(at) = find(line, b"llocated by thread ").or_else(|| find(line, b"freed by thread ")) {
+        let begin = memchr::memrchr(b' ', &line[..at]).map_or(0, |space| space + 1);
+        return Some(Header::Name(up_to(&line[begin..], b":")));
+    }
+    let abi = behind(b"ABI: '").map(|rest| up_to(rest, b"'")).or_else(|| behind(b"CpuAbi:"))?;
+    Some(Header::Arch(arch(abi.trim_ascii())))
+}
+
+/// `text` up to the first `end`.
+fn up_to<'l>(text: &'l [u8], end: &[u8]) -> &'l [u8] {
+    find(text, end).map_or(text, |at| &text[..at])
+}
+
+/// The architecture that Android and HarmonyOS call so.
+fn arch(abi: &[u8]) -> Option<Arch> {
+    let name = match abi {
+        b"arm64-v8a" => "arm64",
+        b"armeabi-v7a" | b"armeabi" => "arm",
+        b"x86" => "i386",
+        other => std::str::from_utf8(other).ok()?,
+    };
+    Arch::from_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_say_something() {
+        let name = |text: &'static str| Some(Header::Name(text.as_bytes()));
+        let cases = [
+            ("F DEBUG   : pid: 7, tid: 9, name: worker 1  >>> com.app <<<", name("worker 1")),
+            ("Tid:62538, Name:com.app", name("com.app")),
+            ("signal 11 (SIGSEGV), code 1 (SEGV_MAPERR), fault addr 0x4", Some(Header::Crash)),
+            ("Fault thread Info:", Some(Header::Crash)),
+            ("previously allocated by thread T0 here:", name("allocated by thread T0 here")),
+            ("deallocated by thread 12:", name("deallocated by thread 12")),
+            ("ABI: 'arm'", Some(Header::Arch(Arch::from_name("arm")))),
+            ("CpuAbi:arm64-v8a", Some(Header::Arch(Arch::from_name("arm64")))),
+            ("ABI: 'riscv64'", Some(Header::Arch(None))),
+            ("Cmdline: a signal, no name: none", None),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(header(line.as_bytes()), expected, "{line}");
+        }
+        let line = b"==12==ERROR: AddressSanitizer: heap-use-after-free on address 0x602000000014 at pc 0x55ff9a04b1da";
+        assert_eq!(header(line), Some(Header::Error(b"AddressSanitizer: heap-use-after-free")));
+    }
+}

@@ -1,0 +1,65 @@
+//! Reports of native code as text: Android's tombstones and what logcat has of them, HarmonyOS's cppcrash logs, and what sanitizers print,
+//! with whatever a log puts before its lines.
+//!
+//! A frame is a line with its number, the image's path, and the address in the image's file, of the call itself; many have the build id.
+//! One report has frames of several writers, a tombstone those of a sanitizer in its message, so all are read and written alike.
+
+mod frame;
+mod header;
+mod pc;
+mod reader;
+mod sanitizer;
+
+use crate::error::Error;
+use crate::format::{Edit, Format, frame_edits};
+use crate::report::{Parsed, Span};
+use crate::symbolicate::{Rewrite, Symbolicated};
+use crate::text::lines;
+use frame::Style;
+use reader::Reader;
+
+/// Native stacks, told by their first frame.
+pub(crate) struct Native {
+    name: &'static str,
+    is_written_so: fn(Style) -> bool,
+}
+
+pub(crate) const ANDROID: Native =
+    Native { name: "android", is_written_so: |style| matches!(style, Style::Android { .. }) };
+pub(crate) const HARMONY_OS: Native =
+    Native { name: "harmonyos", is_written_so: |style| matches!(style, Style::HarmonyOs { .. }) };
+pub(crate) const SANITIZER: Native =
+    Native { name: "sanitizer", is_written_so: |style| matches!(style, Style::Sanitizer { .. }) };
+
+impl Format for Native {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn recognises(&self, text: &[u8]) -> bool {
+        // Apple's reports have what a sanitizer found in their message.
+        let is_apples = || memchr::memmem::find(text, b"\nBinary Images:").is_some();
+        let first = lines(text).find_map(|(_, line)| frame::frame(line));
+        first.is_some_and(|frame| (self.is_written_so)(frame.style)) && !is_apples()
+    }
+
+    fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
+        let mut reader = Reader::default();
+        for (span, line) in lines(text) {
+            reader.line(line, span);
+        }
+        Ok(reader.finish())
+    }
+
+    fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
+        frame_edits(symbolicated, written)
+    }
+}
+
+fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option<Vec<u8>> {
+    let frame = frame::frame(text.get(site.clone())?)?;
+    match frame.style {
+        Style::Android { .. } | Style::HarmonyOs { .. } => pc::written(text, site, &frame, rewrite),
+        Style::Sanitizer { .. } => sanitizer::written(text, site, &frame, rewrite),
+    }
+}

@@ -1,0 +1,225 @@
+//! `#01 pc 00000000000a1b2c  /data/app/x/base.apk!libfoo.so (offset 0x1000) (do_action+764) (BuildId: 0123abcd...)`, as Android writes
+//! frames, and `#01 pc 00000000000a1b2c /data/x/libfoo.so(do_action+764)(0123abcd...)`, as HarmonyOS does.
+
+use std::ops::Range;
+
+use super::frame::{FrameLine, MORE, Style, log_prefix};
+use crate::report::{Known, Span};
+use crate::symbolicate::{Called, Rewrite};
+use crate::text::{Cursor, line_end};
+
+/// The fewest digits of a build id that stands by itself.
+const BARE_ID: usize = 16;
+
+/// The frame behind its number, at `cursor`.
+pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: u64) -> Option<FrameLine<'_>> {
+    cursor.take(b"pc")?;
+    cursor.space().then_some(())?;
+    let address = cursor.hexadecimal().or_else(|| cursor.hexadecimal_digits())?;
+    // HarmonyOS had the runtime address too: `pc 000000000000332c(000000000042d32c)`.
+    if cursor.take(b"(").is_some() {
+        cursor.hexadecimal_digits()?;
+        cursor.take(b")")?;
+    }
+    cursor.space().then_some(())?;
+    let (start, rest) = (cursor.at(), cursor.rest());
+    let path = rest[..memchr::memchr(b'(', rest).unwrap_or(rest.len())].trim_ascii_end();
+    (!path.is_empty()).then_some(())?;
+    let mut said = Said { at: start + path.len(), is_spaced: true, function: None, id: None };
+    said.read(rest, path.len(), start);
+    Some(FrameLine {
+        head,
+        number,
+        address,
+        path: Some(path),
+        id: said.id,
+        arch: None,
+        known: if said.function.is_some() { Known::Function } else { Known::Nothing },
+        function: said.function,
+        style: if said.is_spaced { Style::Android { at: said.at } } else { Style::HarmonyOs { at: said.at } },
+    })
+}
+
+/// What the parentheses behind a path say.
+struct Said<'l> {
+    /// Where a function belongs that is not there.
+    at: usize,
+    /// Whether there are spaces before the parentheses.
+    is_spaced: bool,
+    function: Option<Range<usize>>,
+    id: Option<&'l [u8]>,
+}
+
+impl<'l> Said<'l> {
+    /// Reads what is in parentheses in `rest`, which begins at `start`, from `from` on.
+    fn read(&mut self, rest: &'l [u8], mut from: usize, start: usize) {
+        while let Some((inside, is_spaced)) = parentheses(rest, from) {
+            let text = &rest[inside.clone()];
+            from = inside.end + 1;
+            self.is_spaced = is_spaced;
+            if let Some(digits) = text.strip_prefix(b"BuildId: ") {
+                self.id = Some(digits);
+                return;
+            }
+            if text.len() >= BARE_ID && text.iter().all(u8::is_ascii_hexdigit) {
+                self.id = Some(text);
+                return;
+            }
+            if text.starts_with(b"offset 0x") || text == b"deleted" {
+                self.at = start + from;
+            } else if self.function.is_none() {
+                let begin = start + inside.start;
+                self.function = Some(begin..begin + name_len(text));
+            } else {
+                return;
+            }
+        }
+    }
+}
+
+/// What is between the parentheses that begin at `from`, spaces before them aside, and whether there are such spaces.
+fn parentheses(rest: &[u8], from: usize) -> Option<(Range<usize>, bool)> {
+    let behind = rest.get(from..)?;
+    let spaces = behind.iter().take_while(|byte| **byte == b' ').count();
+    behind[spaces..].starts_with(b"(").then_some(())?;
+    let open = from + spaces;
+    let mut depth = 0_usize;
+    let len = rest[open..].iter().position(|byte| {
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    })?;
+    Some((open + 1..open + len, spaces != 0))
+}
+
+/// How much of `abort+57` is the name.
+fn name_len(text: &[u8]) -> usize {
+    let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let name = text[..text.len() - digits].strip_suffix(b"+").filter(|_| digits != 0);
+    name.unwrap_or(text).len()
+}
+
+/// The frame's line with the function that holds the code, and a line for each function that has a file and a line.
+pub(super) fn written(
+    text: &[u8],
+    site: &Span,
+    frame: &FrameLine<'_>,
+    rewrite: &Rewrite<'_>,
+) -> Option<Vec<u8>> {
+    let line = text.get(site.clone())?;
+    let (at, space) = match frame.style {
+        Style::Android { at } => (at, " "),
+        Style::HarmonyOs { at } => (at, ""),
+        Style::Sanitizer { .. } => return None,
+    };
+    let (before, behind) = line.split_at_checked(at)?;
+    let function = rewrite.chain.last().filter(|_| frame.function.is_none());
+    let function = function.and_then(|called| name_and_distance(called, rewrite));
+    let function = function.map(|function| format!("{space}({function})")).unwrap_or_default();
+    let mut out = [before, function.as_bytes(), behind].concat();
+    for place in rewrite.chain.iter().filter_map(place) {
+        let prefix = log_prefix(line, frame.head);
+        out.extend([line_end(text, site.end), prefix, MORE.as_bytes(), place.as_bytes()].concat());
+    }
+    Some(out)
+}
+
+/// `abort+57`
+fn name_and_distance(called: &Called, rewrite: &Rewrite<'_>) -> Option<String> {
+    let function = symdex::printable(called.function.as_ref()?.into());
+    let distance = rewrite.function_offset(called).filter(|distance| *distance != 0);
+    Some(distance.map_or_else(|| function.to_string(), |distance| format!("{function}+{distance}")))
+}
+
+/// `src/file.c:12 (func)`
+fn place(called: &Called) -> Option<String> {
+    let function = called.function.as_deref().unwrap_or("??");
+    let place = format!("{}:{} ({function})", called.file_path(), called.line?);
+    Some(symdex::printable(place.into()).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::frame::{self, Style};
+    use crate::report::Known;
+
+    /// The image, its id and the function, and what stands behind the place of a function.
+    fn said(line: &str) -> (&str, Option<&str>, Option<&str>, &str) {
+        let frame = frame::frame(line.as_bytes()).unwrap_or_else(|| panic!("no frame: {line}"));
+        let text = |bytes| std::str::from_utf8(bytes).expect("text");
+        assert_eq!(
+            (frame.address, frame.known == Known::Function),
+            (0xa1b2c, frame.function.is_some()),
+            "{line}"
+        );
+        let (at, is_spaced) = match frame.style {
+            Style::Android { at } => (at, true),
+            Style::HarmonyOs { at } => (at, false),
+            Style::Sanitizer { .. } => panic!("not a sanitizer's: {line}"),
+        };
+        assert_eq!(is_spaced, line[at..].is_empty() || line[at..].starts_with(' '), "{line}");
+        let path = frame.path.map(text).expect("an image");
+        (path, frame.id.map(text), frame.function.map(|span| &line[span]), &line[at..])
+    }
+
+    #[test]
+    fn frames_of_android() {
+        let cases = [
+            ("#01 pc 000a1b2c  /x/libf.so", ("/x/libf.so", None, None, "")),
+            ("F/DEBUG ( 12):  #1 pc 0x000a1b2c  libf.so", ("libf.so", None, None, "")),
+            ("#01  pc 000a1b2c  /x/b.apk!libf.so (offset 0x1000)", ("/x/b.apk!libf.so", None, None, "")),
+            (
+                "#01 pc 000a1b2c  /x/f (deleted) (f(int (*)(char), g::(anonymous namespace)::h)+764) (BuildId: 0a1b2c)",
+                (
+                    "/x/f",
+                    Some("0a1b2c"),
+                    Some("f(int (*)(char), g::(anonymous namespace)::h)"),
+                    " (f(int (*)(char), g::(anonymous namespace)::h)+764) (BuildId: 0a1b2c)",
+                ),
+            ),
+            ("#01 pc 000a1b2c  /x/f (BuildId: 0a)", ("/x/f", Some("0a"), None, " (BuildId: 0a)")),
+            (
+                "#01 pc 000a1b2c  /x/f (operator+) (BuildId: ",
+                ("/x/f", None, Some("operator+"), " (operator+) (BuildId: "),
+            ),
+            ("#01 pc 000a1b2c  [vdso] (f+12", ("[vdso]", None, None, " (f+12")),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(said(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn frames_of_harmony_os() {
+        let id = "42521ecd5a913b6984e2ff754dc45cf0";
+        let cases = [
+            (format!("#01 pc 000a1b2c /x/libf.so(f(int)+32)({id})"), Some(id), Some("f(int)")),
+            (format!("#01 pc 000a1b2c /x/libf.so({id}) // ours"), Some(id), None),
+            ("#01 pc 000a1b2c(004ab32c) /x/libf.so(f+15)".to_owned(), None, Some("f")),
+        ];
+        for (line, id, function) in cases {
+            let behind = &line[line.find("so(").expect("a parenthesis") + 2..];
+            assert_eq!(said(&line), ("/x/libf.so", id, function, behind), "{line}");
+        }
+    }
+
+    #[test]
+    fn other_lines_are_none() {
+        let lines = [
+            "#01 pc",
+            "#01 pc ",
+            "#01 pc x",
+            "#01 pc 0  ",
+            "# pc 0 a",
+            "pc 0 a",
+            "#01 at f (a.ets:3)",
+            "#1 pc 0(1 a",
+        ];
+        for line in lines {
+            assert!(frame::frame(line.as_bytes()).is_none(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! From lines to stacks and images.
+
+use rustc_hash::FxHashMap;
+use symdex::{Arch, ImageId};
+
+use super::frame::{self, FrameLine, Style, log_prefix};
+use super::header::{self, Header};
+use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
+use crate::text::lossy;
+
+/// What has been read so far.
+#[derive(Default)]
+pub(super) struct Reader<'t> {
+    parsed: Parsed,
+    /// The numbers of images.
+    images: FxHashMap<Key<'t>, usize>,
+    before: Option<Before<'t>>,
+    /// What the next stack is called, and whether it is of what crashed.
+    name: String,
+    crashed: bool,
+    /// The architecture that the report is of, from here on.
+    arch: Option<Arch>,
+}
+
+/// What tells images apart: the path, the digits of the build id, and the numbers of the architecture.
+type Key<'t> = (&'t [u8], Option<&'t [u8]>, Option<(u32, u32)>);
+
+/// The frame before a line.
+struct Before<'t> {
+    number: u64,
+    /// What stands before it in its line.
+    prefix: &'t [u8],
+    /// `#0 0x55d0c0de1234`: where it was written by a sanitizer, functions inlined into one frame have this alike.
+    number_and_address: &'t [u8],
+}
+
+impl<'t> Reader<'t> {
+    /// Reads the next line, which lies at `span`.
+    pub(super) fn line(&mut self, line: &'t [u8], span: Span) {
+        if let Some(frame) = frame::frame(line) {
+            self.push(frame, line, span);
+        } else if self.before.as_ref().is_some_and(|before| frame::says_more(line, before.prefix)) {
+            let last = self.parsed.threads.last_mut().and_then(|thread| thread.frames.last_mut());
+            if let Some(frame) = last {
+                frame.known = Known::Line;
+            }
+        } else {
+            match header::header(line) {
+                Some(Header::Name(name)) => self.name = lossy(name),
+                Some(Header::Crash) => self.crashed = true,
+                Some(Header::Error(what)) => (self.name, self.crashed) = (lossy(what), true),
+                Some(Header::Arch(arch)) => self.arch = arch,
+                None => {}
+            }
+        }
+    }
+
+    pub(super) fn finish(self) -> Parsed {
+        self.parsed
+    }
+
+    fn push(&mut self, line: FrameLine<'t>, text: &'t [u8], site: Span) {
+        let number_and_address = match line.style {
+            Style::Sanitizer { at } => &text[line.head..at],
+            Style::Android { .. } | Style::HarmonyOs { .. } => &[],
+        };
+        let before = Before { number: line.number, prefix: log_prefix(text, line.head), number_and_address };
+        if !self.before.replace(before).is_some_and(|before| {
+            let is_inlined =
+                !number_and_address.is_empty() && before.number_and_address == number_and_address;
+            before.number < line.number || is_inlined
+        }) {
+            let (name, crashed) = (std::mem::take(&mut self.name), std::mem::take(&mut self.crashed));
+            self.parsed.threads.push(Thread { name, crashed, frames: Vec::new() });
+        }
+        let frame = Frame {
+            address: line.address,
+            image: self.image(&line),
+            // Addresses of either kind are adjusted already.
+            kind: AddressKind::ProgramCounter,
+            known: line.known,
+            function: line.function.map(|name| site.start + name.start..site.start + name.end),
+            site,
+            inlined: false,
+        };
+        if let Some(thread) = self.parsed.threads.last_mut() {
+            thread.frames.push(frame);
+        }
+    }
+
+    /// The number of the image that `line` names.
+    fn image(&mut self, line: &FrameLine<'t>) -> Option<usize> {
+        let path = line.path?;
+        let arch = line.arch.as_ref().or(self.arch.as_ref());
+        let key = (path, line.id, arch.map(|arch| (arch.cputype, arch.cpusubtype)));
+        let images = &mut self.parsed.images;
+        let (number, is_full) = (images.len(), images.len() >= MAX_IMAGES);
+        let known = self.images.get(&key).copied();
+        if known.is_none() && !is_full {
+            self.images.insert(key, number);
+            images.push(image(path, line.id, arch.cloned()));
+        }
+        known.or_else(|| (!is_full).then_some(number))
+    }
+}
+
+fn image(path: &[u8], id: Option<&[u8]>, arch: Option<Arch>) -> Image {
+    // What no file is behind: `[vdso]`, `<anonymous:7f00>`, `Unknown`.
+    let is_file = !matches!(path.first(), Some(b'[' | b'<')) && !path.starts_with(b"anonymous:");
+    let name = path.rsplit(|byte| matches!(byte, b'/' | b'!')).next().unwrap_or(path);
+    Image {
+        name: lossy(name),
+        path: lossy(path),
+        arch,
+        id: id.and_then(build_id).filter(|_| is_file),
+        load_address: 0,
+        size: None,
+        base: if is_file { Base::File } else { Base::Absolute },
+    }
+}
+
+/// The id that these hexadecimal digits are; `None` where they are none, as where a report was cut.
+fn build_id(digits: &[u8]) -> Option<ImageId> {
+    let digits = std::str::from_utf8(digits).ok()?;
+    digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| digits.parse().ok())?
+}
