@@ -109,15 +109,14 @@ impl ChunkCache {
         Ok(part)
     }
 
-    /// Forgets the older half of shard after shard, until no more than the capacity is kept.
+    /// Forgets the older half of shard after shard, until no more than the capacity is kept or there is nothing left.
     fn make_room(&self) {
-        for _ in 0..2 * SHARDS {
-            if self.memory() <= self.capacity {
-                return;
-            }
+        let mut idle = 0;
+        while self.memory() > self.capacity && idle < SHARDS {
             let next = self.next.fetch_add(1, Ordering::Relaxed) % SHARDS;
             let freed = self.shards.get(next).map_or(0, |shard| shard_of(shard).forget_older());
             self.memory.fetch_sub(freed, Ordering::Relaxed);
+            idle = if freed == 0 { idle + 1 } else { 0 };
         }
     }
 }
