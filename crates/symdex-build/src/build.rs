@@ -51,7 +51,7 @@ pub struct Options<'o> {
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        Self { compression_level: 6, existing: None, max_memory: 1 << 30 }
+        Self { compression_level: 3, existing: None, max_memory: 1 << 30 }
     }
 }
 
