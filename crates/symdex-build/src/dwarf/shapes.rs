@@ -27,7 +27,7 @@ pub(crate) struct Shape {
     /// Whether its entries state where their code is.
     pub(crate) states_code: bool,
     layout: Layout,
-    /// Of a function the steps to read it, by their numbers; none where gimli has to.
+    /// Of a function or a scope the steps to read it, by their numbers; none where gimli has to.
     read: (u32, u32),
 }
 
@@ -36,6 +36,9 @@ pub(crate) struct Shape {
 pub(crate) enum Of {
     Subprogram,
     Inlined,
+    Namespace,
+    /// A type that functions can be members of.
+    Type,
     Other,
 }
 
@@ -133,7 +136,7 @@ impl Shapes {
         }
     }
 
-    /// What to do to read a function of this shape; `None` where gimli has to.
+    /// What to do to read a function or a scope of this shape; `None` where gimli has to.
     #[inline]
     pub(crate) fn steps(&self, shape: &Shape) -> Option<&[Step]> {
         let (first, end) = shape.read;
@@ -179,9 +182,16 @@ impl Shape {
         let of = match abbreviation.tag() {
             constants::DW_TAG_subprogram => Of::Subprogram,
             constants::DW_TAG_inlined_subroutine => Of::Inlined,
+            constants::DW_TAG_namespace => Of::Namespace,
+            constants::DW_TAG_class_type
+            | constants::DW_TAG_structure_type
+            | constants::DW_TAG_union_type
+            | constants::DW_TAG_enumeration_type
+            | constants::DW_TAG_interface_type => Of::Type,
             _ => Of::Other,
         };
-        let states_code = of != Of::Other && states_code(abbreviation.attributes());
+        let is_function = matches!(of, Of::Subprogram | Of::Inlined);
+        let states_code = is_function && states_code(abbreviation.attributes());
         Self {
             of,
             has_children: abbreviation.has_children(),
@@ -194,7 +204,13 @@ impl Shape {
     /// Whether an entry of this shape matters: it is a function with code, or something may be in it.
     #[inline]
     pub(crate) fn is_function(&self) -> bool {
-        self.of != Of::Other && (self.states_code || self.has_children)
+        matches!(self.of, Of::Subprogram | Of::Inlined) && (self.states_code || self.has_children)
+    }
+
+    /// Whether it is one of a namespace, or of a type.
+    #[inline]
+    pub(crate) fn is_scope(&self) -> bool {
+        matches!(self.of, Of::Namespace | Of::Type)
     }
 }
 
