@@ -5,7 +5,6 @@ use std::hash::BuildHasher;
 use std::ops::Range;
 
 use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
 use rustc_hash::FxBuildHasher;
 use symdex::write::{Id32, Loc};
 
@@ -81,7 +80,10 @@ pub(crate) fn unit_ranges<'d>(
         // Most rows are a loc of their own.
         numbers: HashTable::with_capacity(functions.nodes.len() + lines.rows.len()),
         file_numbers: vec![None; lines.files()],
-        out: UnitRanges::default(),
+        out: UnitRanges {
+            ranges: Vec::with_capacity(lines.rows.len() + instances.len()),
+            ..Default::default()
+        },
     };
     join.add_frames();
     join.run(&instances);
@@ -295,17 +297,14 @@ impl Join<'_, '_> {
     }
 
     fn loc(&mut self, loc: Loc) -> u32 {
-        let locs = &mut self.out.locs;
-        let is_same = |number: &u32| locs[*number as usize] == loc;
-        match self.numbers.entry(hash(&loc), is_same, |number| hash(&locs[*number as usize])) {
-            Entry::Occupied(number) => *number.get(),
-            Entry::Vacant(vacant) => {
-                let number = u32::try_from(locs.len()).unwrap_or(u32::MAX);
-                vacant.insert(number);
-                locs.push(loc);
-                number
-            }
+        let (locs, hash_of) = (&mut self.out.locs, hash(&loc));
+        if let Some(number) = self.numbers.find(hash_of, |number| locs[*number as usize] == loc) {
+            return *number;
         }
+        let number = u32::try_from(locs.len()).unwrap_or(u32::MAX);
+        self.numbers.insert_unique(hash_of, number, |number| hash(&locs[*number as usize]));
+        locs.push(loc);
+        number
     }
 
     /// The number of a file of the unit's line table; `None` where the table has no such file.

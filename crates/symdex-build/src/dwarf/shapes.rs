@@ -118,22 +118,24 @@ impl Shapes {
         self.all.get(usize::try_from(code.checked_sub(1)?).ok()?)
     }
 
-    /// Moves `input` behind an entry's attributes. `None` where gimli has to, or knows what is wrong.
+    /// What follows an entry's attributes, which `input` stands before. `None` where gimli has to go there, or knows what is wrong.
+    ///
+    /// Readers go through here by value, as most of a walk is spent here: what is pointed to does not stay in a register.
     #[inline]
-    pub(crate) fn skip(&self, shape: &Shape, input: &mut Reader<'_>) -> Option<()> {
+    pub(crate) fn behind<'d>(&self, shape: &Shape, mut input: Reader<'d>) -> Option<Reader<'d>> {
         match shape.layout {
-            Layout::Fixed(size) => input.skip(size as usize).ok(),
+            Layout::Fixed(size) => input.skip(size as usize).ok()?,
             Layout::Steps(first, end) => {
-                self.steps.get(first as usize..end as usize)?.iter().try_for_each(|step| {
+                for step in self.steps.get(first as usize..end as usize)? {
                     input.skip(step.skip as usize).ok()?;
-                    match step.then {
-                        Then::Skip(varying) => varying.skip(input),
-                        Then::Read(..) | Then::End => Some(()),
+                    if let Then::Skip(varying) = step.then {
+                        input = varying.behind(input)?;
                     }
-                })
+                }
             }
-            Layout::Unknown => None,
+            Layout::Unknown => return None,
         }
+        Some(input)
     }
 
     /// What to do to read a function or a scope of this shape; `None` where gimli has to.
@@ -329,17 +331,19 @@ impl Varying {
         })
     }
 
+    /// What follows an attribute that `input` stands before.
     #[inline]
-    pub(crate) fn skip(self, input: &mut Reader<'_>) -> Option<()> {
+    pub(crate) fn behind(self, mut input: Reader<'_>) -> Option<Reader<'_>> {
         let size = match self {
-            Self::Leb => return input.skip_leb128().ok(),
-            Self::String => return input.read_null_terminated_slice().ok().map(drop),
+            Self::Leb => return input.skip_leb128().ok().map(|()| input),
+            Self::String => return input.read_null_terminated_slice().ok().map(|_| input),
             Self::Block1 => usize::from(input.read_u8().ok()?),
             Self::Block2 => usize::from(input.read_u16().ok()?),
             Self::Block4 => usize::try_from(input.read_u32().ok()?).ok()?,
-            Self::Block => usize::try_from(leb(input)?).ok()?,
+            Self::Block => usize::try_from(leb(&mut input)?).ok()?,
         };
-        input.skip(size).ok()
+        input.skip(size).ok()?;
+        Some(input)
     }
 }
 

@@ -63,12 +63,15 @@ impl<'a, 'd> Walker<'a, 'd> {
         reads: impl Fn(&Shape) -> bool,
     ) -> gimli::Result<Option<Found>> {
         let shapes = &self.unit.shapes;
-        while !self.input.is_empty() {
+        loop {
+            self.pass(&stops);
+            if self.input.is_empty() {
+                return Ok(None);
+            }
             let start = self.input;
             let code = leb(&mut self.input);
             if code == Some(0) {
-                self.depth -= 1;
-                self.lowest = self.lowest.min(self.depth);
+                self.end_children();
                 continue;
             }
             let depth = self.depth;
@@ -84,8 +87,9 @@ impl<'a, 'd> Walker<'a, 'd> {
             if reads(shape) {
                 self.read(shape, start)?;
             } else {
-                if shapes.skip(shape, &mut self.input).is_none() {
-                    self.skip(start)?;
+                match shapes.behind(shape, self.input) {
+                    Some(behind) => self.input = behind,
+                    None => self.skip(start)?,
                 }
                 if !stops(shape) {
                     continue;
@@ -101,7 +105,32 @@ impl<'a, 'd> Walker<'a, 'd> {
                 states_code: shape.states_code,
             }));
         }
-        Ok(None)
+    }
+
+    /// Passes over the entries that the walk does not stop at, as far as nothing about them is uncommon.
+    #[inline(always)]
+    fn pass(&mut self, stops: impl Fn(&Shape) -> bool) {
+        let shapes = &self.unit.shapes;
+        let mut input = self.input;
+        while let [code @ 0..0x80, behind @ ..] = input.slice() {
+            let behind = Reader::new(behind, gimli::LittleEndian);
+            if *code == 0 {
+                self.end_children();
+                input = behind;
+                continue;
+            }
+            let Some(shape) = shapes.get(u64::from(*code)).filter(|shape| !stops(shape)) else { break };
+            let Some(behind) = shapes.behind(shape, behind) else { break };
+            self.depth += isize::from(shape.has_children);
+            input = behind;
+        }
+        self.input = input;
+    }
+
+    #[inline]
+    fn end_children(&mut self) {
+        self.depth -= 1;
+        self.lowest = self.lowest.min(self.depth);
     }
 
     /// Reads the attributes that the input stands before, of the entry at `start`.
