@@ -47,7 +47,7 @@ impl<'d> Attributes<'d> {
         for step in steps {
             input.skip(step.skip as usize).ok()?;
             match step.then {
-                Then::Skip(varying) => varying.skip(input)?,
+                Then::Skip(varying) => *input = varying.behind(*input)?,
                 Then::End => {}
                 Then::Read(slot, number, class) => {
                     let number = number.read(input)?;

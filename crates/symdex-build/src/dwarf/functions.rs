@@ -1,6 +1,10 @@
 //! The functions of a unit: its subprograms with code and, below each, the tree of inlined subroutines.
 
-use rustc_hash::FxHashMap;
+use std::hash::BuildHasher;
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use symdex::write::Id32;
 
 use super::attributes::Attributes;
@@ -61,7 +65,7 @@ pub(crate) fn functions<'d>(
         names: Names::new(image, units, unit),
         functions: Functions::default(),
         by_called: FxHashMap::default(),
-        by_text: FxHashMap::default(),
+        by_text: HashTable::new(),
         open: Vec::new(),
         stated: Vec::new(),
         within: Vec::new(),
@@ -88,7 +92,8 @@ struct Walk<'a, 'd> {
     functions: Functions<'d>,
     /// Names of inlined subroutines by the entry they originate from.
     by_called: FxHashMap<EntryId, Option<Id32>>,
-    by_text: FxHashMap<Name<'d>, Option<Id32>>,
+    /// The numbers of names, each with the name's hash: names are long.
+    by_text: HashTable<(u64, Id32)>,
     /// The entries around the current one that are functions: depth, and node if it has code.
     open: Vec<(isize, Option<Id32>)>,
     /// The ranges of the current entry as image offsets: those that lie in executable sections, sorted, none overlapping.
@@ -174,13 +179,18 @@ impl<'d> Walk<'_, 'd> {
     /// The number of a name in this unit.
     fn number(&mut self, name: Option<Name<'d>>) -> Option<Id32> {
         let name = name?;
-        if let Some(number) = self.by_text.get(&name) {
-            return *number;
+        let names = &mut self.functions.names;
+        let hash = FxBuildHasher.hash_one(&name);
+        let is_same = |known: &(u64, Id32)| known.0 == hash && names[known.1.index()] == name;
+        match self.by_text.entry(hash, is_same, |known| known.0) {
+            Entry::Occupied(known) => Some(known.get().1),
+            Entry::Vacant(vacant) => {
+                let number = Id32::new(names.len() as u64)?;
+                vacant.insert((hash, number));
+                names.push(name);
+                Some(number)
+            }
         }
-        let number = Id32::new(self.functions.names.len() as u64);
-        self.functions.names.push(name.clone());
-        self.by_text.insert(name, number);
-        number
     }
 
     fn push(

@@ -6,7 +6,7 @@ use symdex::write::Id32;
 
 use super::attributes::{Attributes, text};
 use super::units::{UnitEntry, Units};
-use super::walk::attributes_at;
+use super::walk::{Walker, attributes_at};
 use crate::image::{Image, Reader};
 
 /// How many entries a name may be looked for in: origins and specifications chain, and may form a circle.
@@ -123,8 +123,10 @@ impl<'a, 'd> Names<'a, 'd> {
             self.scopes.insert(unit, scopes);
         }
         let scopes = &self.scopes[&unit];
-        let Some(scope) = scopes.of.get(&offset) else { return name.into() };
-        let names = scopes.around(*scope);
+        let Ok(function) = scopes.of.binary_search_by_key(&offset.0, |(function, _)| function.0) else {
+            return name.into();
+        };
+        let names = scopes.around(scopes.of[function].1);
         let size = names.iter().map(|name| name.len() + 2).sum::<usize>() + name.len();
         match self.budget.checked_sub(size) {
             Some(left) if size <= MAX_NAME => self.budget = left,
@@ -143,30 +145,20 @@ impl<'a, 'd> Names<'a, 'd> {
     fn read_scopes(&self, unit: usize, scopes: &mut Scopes<'d>) -> gimli::Result<()> {
         // The scopes around the current entry: depth and number.
         let mut open: Vec<(isize, Id32)> = Vec::new();
-        let mut entries = self.units.all[unit].unit.entries_raw(None)?;
-        while !entries.is_empty() {
-            let (offset, depth) = (entries.next_offset(), entries.next_depth());
-            let Some(abbreviation) = entries.read_abbreviation()? else { continue };
-            while open.pop_if(|(opened, _)| *opened >= depth).is_some() {}
-            let is_scope = is_scope(abbreviation.tag());
-            if !is_scope && abbreviation.tag() != constants::DW_TAG_subprogram {
-                entries.skip_attributes(abbreviation.attributes())?;
+        let mut entries = Walker::new(&self.units.all[unit])?;
+        while let Some(found) = entries.next_in_scopes()? {
+            while open.pop_if(|(opened, _)| *opened >= found.ended).is_some() {}
+            let around = open.last().map(|(_, scope)| *scope);
+            if found.is_subprogram {
+                scopes.of.extend(around.map(|around| (found.offset, around)));
                 continue;
             }
-            let attributes = Attributes::read(&mut entries, abbreviation.attributes())?;
-            let around = open.last().map(|(_, scope)| *scope);
-            if is_scope {
-                // As demanglers print them.
-                let name = self.string(unit, attributes.name).unwrap_or(match abbreviation.tag() {
-                    constants::DW_TAG_namespace => b"(anonymous namespace)",
-                    _ => b"(anonymous)",
-                });
-                let Some(number) = Id32::new(scopes.all.len() as u64) else { continue };
-                scopes.all.push((around, name));
-                open.push((depth, number));
-            } else if let (Some(_), Some(around)) = (attributes.name, around) {
-                scopes.of.insert(offset, around);
-            }
+            // As demanglers print them.
+            let anonymous: &[u8] = if found.is_namespace { b"(anonymous namespace)" } else { b"(anonymous)" };
+            let name = self.string(unit, entries.attributes().name).unwrap_or(anonymous);
+            let Some(number) = Id32::new(scopes.all.len() as u64) else { continue };
+            scopes.all.push((around, name));
+            open.push((found.depth, number));
         }
         Ok(())
     }
@@ -177,8 +169,8 @@ impl<'a, 'd> Names<'a, 'd> {
 struct Scopes<'d> {
     /// Each with the scope around it and its name.
     all: Vec<(Option<Id32>, &'d [u8])>,
-    /// The scope each function stands in.
-    of: FxHashMap<UnitOffset, Id32>,
+    /// The scope each function stands in, by the function's offset.
+    of: Vec<(UnitOffset, Id32)>,
 }
 
 impl<'d> Scopes<'d> {
@@ -187,18 +179,6 @@ impl<'d> Scopes<'d> {
         let around = |scope: &Id32| self.all[scope.index()].0;
         std::iter::successors(Some(scope), around).take(1000).map(|scope| self.all[scope.index()].1).collect()
     }
-}
-
-fn is_scope(tag: gimli::DwTag) -> bool {
-    matches!(
-        tag,
-        constants::DW_TAG_namespace
-            | constants::DW_TAG_class_type
-            | constants::DW_TAG_structure_type
-            | constants::DW_TAG_union_type
-            | constants::DW_TAG_enumeration_type
-            | constants::DW_TAG_interface_type
-    )
 }
 
 /// Whether names of this language have scopes that a plain name leaves out. C's have none, and an ObjC method's name says its class.

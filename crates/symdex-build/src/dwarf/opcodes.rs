@@ -31,6 +31,8 @@ pub(crate) fn run(header: &LineProgramHeader<Reader<'_>>, rows: &mut SequenceRea
         Registers { address: 0, file: 1, line: 1, is_stmt: header.default_is_stmt(), end_sequence: false };
     let (mut registers, mut is_dropped) = (new, false);
     let mut input = header.raw_program_buf();
+    // Rows take about five bytes.
+    rows.rows.reserve(input.len() / 4);
     while !input.is_empty() {
         let opcode = input.read_u8().ok()?;
         let (address_advance, line_advance) = special[usize::from(opcode)];

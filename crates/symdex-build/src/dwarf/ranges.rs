@@ -1,9 +1,11 @@
 //! The ranges of a unit: its inline instances and its line rows, joined.
 
 use std::cmp::Reverse;
+use std::hash::BuildHasher;
 use std::ops::Range;
 
-use rustc_hash::FxHashMap;
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
 use symdex::write::{Id32, Loc};
 
 use super::functions::{Functions, functions};
@@ -74,11 +76,16 @@ pub(crate) fn unit_ranges<'d>(
         unit: &units.all[unit],
         functions: &functions,
         lines: &lines,
-        sites: vec![None; functions.nodes.len()],
-        numbers: FxHashMap::default(),
+        frames: Vec::with_capacity(functions.nodes.len()),
+        // Most rows are a loc of their own.
+        numbers: HashTable::with_capacity(functions.nodes.len() + lines.rows.len()),
         file_numbers: vec![None; lines.files()],
-        out: UnitRanges::default(),
+        out: UnitRanges {
+            ranges: Vec::with_capacity(lines.rows.len() + instances.len()),
+            ..Default::default()
+        },
     };
+    join.add_frames();
     join.run(&instances);
     let out = join.out;
     let roots = functions.nodes.iter().filter(|node| node.parent.is_none()).count();
@@ -192,10 +199,10 @@ struct Join<'a, 'd> {
     unit: &'a super::units::UnitEntry<'d>,
     functions: &'a Functions<'d>,
     lines: &'a Lines<'d>,
-    /// For each node the loc it was inlined into, once known: its caller's frame at the call site.
-    sites: Vec<Option<Id32>>,
-    /// The numbers of locs, by their bits: hashing four optional numbers takes four times as long.
-    numbers: FxHashMap<(u64, u64), u32>,
+    /// For each node the loc it was inlined into, its caller's frame at the call site, and its name.
+    frames: Vec<(Option<Id32>, Option<Id32>)>,
+    /// The numbers of locs, by the locs.
+    numbers: HashTable<u32>,
     /// For each file of the line table its number, once known.
     file_numbers: Vec<Option<Option<Id32>>>,
     out: UnitRanges<'d>,
@@ -273,47 +280,30 @@ impl Join<'_, '_> {
 
     /// The loc of a node, or of no function, at a position.
     fn frame(&mut self, node: Option<u32>, (file, line): Position) -> u32 {
-        let name = node.and_then(|node| self.functions.nodes[node as usize].name);
-        let parent = node.and_then(|node| self.site(node));
+        let (parent, name) = node.map_or((None, None), |node| self.frames[node as usize]);
         self.loc(Loc { parent, name, file, line })
     }
 
-    /// The loc that a node is inlined into; `None` for a concrete function.
-    fn site(&mut self, node: u32) -> Option<Id32> {
-        // From the node up to the first one whose site is known, then down again: no recursion, as files may nest at will.
-        let mut unknown = Vec::new();
-        let mut next = node;
-        while self.sites[next as usize].is_none()
-            && let Some(parent) = self.functions.nodes[next as usize].parent
-        {
-            unknown.push(next);
-            next = parent.get();
+    /// Adds the frames of all nodes, and the locs of the calls that were inlined.
+    fn add_frames(&mut self) {
+        for node in &self.functions.nodes {
+            let parent = node.parent.and_then(|caller| {
+                let (parent, name) = self.frames[caller.index()];
+                let file = node.call_file.and_then(|file| self.file(u64::from(file.get())));
+                Id32::new(u64::from(self.loc(Loc { parent, name, file, line: node.call_line })))
+            });
+            self.frames.push((parent, node.name));
         }
-        while let Some(node) = unknown.pop() {
-            let callee = &self.functions.nodes[node as usize];
-            let (Some(caller), call_line) = (callee.parent, callee.call_line) else {
-                break;
-            };
-            let file = callee.call_file.and_then(|file| self.file(u64::from(file.get())));
-            let name = self.functions.nodes[caller.index()].name;
-            let parent = self.sites[caller.index()];
-            let site = self.loc(Loc { parent, name, file, line: call_line });
-            self.sites[node as usize] = Id32::new(u64::from(site));
-        }
-        self.sites[node as usize]
     }
 
     fn loc(&mut self, loc: Loc) -> u32 {
-        let next = u32::try_from(self.out.locs.len()).unwrap_or(u32::MAX);
-        let half = |a: Option<Id32>, b: Option<Id32>| {
-            let bits = |id: Option<Id32>| id.map_or(0, |id| u64::from(id.get()) + 1);
-            bits(a) << 32 | bits(b)
-        };
-        let key = (half(loc.parent, loc.name), half(loc.file, loc.line));
-        let number = *self.numbers.entry(key).or_insert(next);
-        if number == next {
-            self.out.locs.push(loc);
+        let (locs, hash_of) = (&mut self.out.locs, hash(&loc));
+        if let Some(number) = self.numbers.find(hash_of, |number| locs[*number as usize] == loc) {
+            return *number;
         }
+        let number = u32::try_from(locs.len()).unwrap_or(u32::MAX);
+        self.numbers.insert_unique(hash_of, number, |number| hash(&locs[*number as usize]));
+        locs.push(loc);
         number
     }
 
@@ -330,4 +320,13 @@ impl Join<'_, '_> {
         self.file_numbers[index_in_table] = Some(number);
         number
     }
+}
+
+/// A hash of a loc's bits: that of four optional numbers takes four times as long.
+fn hash(loc: &Loc) -> u64 {
+    let half = |a: Option<Id32>, b: Option<Id32>| {
+        let bits = |id: Option<Id32>| id.map_or(0, |id| u64::from(id.get()) + 1);
+        bits(a) << 32 | bits(b)
+    };
+    FxBuildHasher.hash_one((half(loc.parent, loc.name), half(loc.file, loc.line)))
 }

@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use gimli::{IncompleteLineProgram, LineInstruction, LineProgramHeader, LineRow};
-use rustc_hash::FxHashMap;
 use symdex::RowRule;
 use symdex::write::Id32;
 
@@ -200,15 +199,19 @@ fn finish_rows(rows: &mut Vec<Row>, first: usize, base: u64, end: u64, rule: Row
 /// Sets what each row stands for under the `statement` policy: the last row up to it that begins a statement, in its sequence and
 /// in the instance that its own address lies in; itself where there is none, or no instance.
 pub(super) fn resolve_statements(sequences: &[Sequence], rows: &mut [Row], instances: &[Instance]) {
-    let mut others: FxHashMap<u32, Option<(u64, Option<Id32>)>> = FxHashMap::default();
-    for Sequence { start, rows: of_sequence, .. } in sequences {
+    // By node: the sequence (by its number plus one) in which an instance was put aside last, and its last statement there.
+    let mut others = Vec::new();
+    for (number, Sequence { start, rows: of_sequence, .. }) in (1u64..).zip(sequences) {
         let rows = &mut rows[of_sequence.clone()];
         if rows.iter().all(|row| row.is_stmt) {
             continue;
         }
-        others.clear();
+        if others.is_empty() {
+            let nodes = instances.iter().map(|instance| instance.node as usize + 1).max();
+            others.resize(nodes.unwrap_or_default(), (0, None));
+        }
         // The instance that the last row lies in, and its last statement; those of others it interrupts are put aside.
-        let mut last = (u32::MAX, None);
+        let mut last = (None, None);
         let first = instances.partition_point(|instance| instance.end <= *start);
         let mut instances = instances[first..].iter().peekable();
         for row in rows {
@@ -216,9 +219,12 @@ pub(super) fn resolve_statements(sequences: &[Sequence], rows: &mut [Row], insta
             let Some(instance) = instances.peek().filter(|instance| instance.start <= row.start) else {
                 continue;
             };
-            if instance.node != last.0 {
-                others.insert(last.0, last.1);
-                last = (instance.node, others.get(&instance.node).copied().flatten());
+            let node = instance.node as usize;
+            if last.0 != Some(node) {
+                if let Some(other) = last.0 {
+                    others[other] = (number, last.1);
+                }
+                last = (Some(node), others[node].1.filter(|_| others[node].0 == number));
             }
             if row.is_stmt {
                 last.1 = Some(row.statement);

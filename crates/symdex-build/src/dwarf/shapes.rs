@@ -27,7 +27,7 @@ pub(crate) struct Shape {
     /// Whether its entries state where their code is.
     pub(crate) states_code: bool,
     layout: Layout,
-    /// Of a function the steps to read it, by their numbers; none where gimli has to.
+    /// Of a function or a scope the steps to read it, by their numbers; none where gimli has to.
     read: (u32, u32),
 }
 
@@ -36,6 +36,9 @@ pub(crate) struct Shape {
 pub(crate) enum Of {
     Subprogram,
     Inlined,
+    Namespace,
+    /// A type that functions can be members of.
+    Type,
     Other,
 }
 
@@ -115,25 +118,27 @@ impl Shapes {
         self.all.get(usize::try_from(code.checked_sub(1)?).ok()?)
     }
 
-    /// Moves `input` behind an entry's attributes. `None` where gimli has to, or knows what is wrong.
+    /// What follows an entry's attributes, which `input` stands before. `None` where gimli has to go there, or knows what is wrong.
+    ///
+    /// Readers go through here by value, as most of a walk is spent here: what is pointed to does not stay in a register.
     #[inline]
-    pub(crate) fn skip(&self, shape: &Shape, input: &mut Reader<'_>) -> Option<()> {
+    pub(crate) fn behind<'d>(&self, shape: &Shape, mut input: Reader<'d>) -> Option<Reader<'d>> {
         match shape.layout {
-            Layout::Fixed(size) => input.skip(size as usize).ok(),
+            Layout::Fixed(size) => input.skip(size as usize).ok()?,
             Layout::Steps(first, end) => {
-                self.steps.get(first as usize..end as usize)?.iter().try_for_each(|step| {
+                for step in self.steps.get(first as usize..end as usize)? {
                     input.skip(step.skip as usize).ok()?;
-                    match step.then {
-                        Then::Skip(varying) => varying.skip(input),
-                        Then::Read(..) | Then::End => Some(()),
+                    if let Then::Skip(varying) = step.then {
+                        input = varying.behind(input)?;
                     }
-                })
+                }
             }
-            Layout::Unknown => None,
+            Layout::Unknown => return None,
         }
+        Some(input)
     }
 
-    /// What to do to read a function of this shape; `None` where gimli has to.
+    /// What to do to read a function or a scope of this shape; `None` where gimli has to.
     #[inline]
     pub(crate) fn steps(&self, shape: &Shape) -> Option<&[Step]> {
         let (first, end) = shape.read;
@@ -179,9 +184,16 @@ impl Shape {
         let of = match abbreviation.tag() {
             constants::DW_TAG_subprogram => Of::Subprogram,
             constants::DW_TAG_inlined_subroutine => Of::Inlined,
+            constants::DW_TAG_namespace => Of::Namespace,
+            constants::DW_TAG_class_type
+            | constants::DW_TAG_structure_type
+            | constants::DW_TAG_union_type
+            | constants::DW_TAG_enumeration_type
+            | constants::DW_TAG_interface_type => Of::Type,
             _ => Of::Other,
         };
-        let states_code = of != Of::Other && states_code(abbreviation.attributes());
+        let is_function = matches!(of, Of::Subprogram | Of::Inlined);
+        let states_code = is_function && states_code(abbreviation.attributes());
         Self {
             of,
             has_children: abbreviation.has_children(),
@@ -194,7 +206,13 @@ impl Shape {
     /// Whether an entry of this shape matters: it is a function with code, or something may be in it.
     #[inline]
     pub(crate) fn is_function(&self) -> bool {
-        self.of != Of::Other && (self.states_code || self.has_children)
+        matches!(self.of, Of::Subprogram | Of::Inlined) && (self.states_code || self.has_children)
+    }
+
+    /// Whether it is one of a namespace, or of a type.
+    #[inline]
+    pub(crate) fn is_scope(&self) -> bool {
+        matches!(self.of, Of::Namespace | Of::Type)
     }
 }
 
@@ -313,17 +331,19 @@ impl Varying {
         })
     }
 
+    /// What follows an attribute that `input` stands before.
     #[inline]
-    pub(crate) fn skip(self, input: &mut Reader<'_>) -> Option<()> {
+    pub(crate) fn behind(self, mut input: Reader<'_>) -> Option<Reader<'_>> {
         let size = match self {
-            Self::Leb => return input.skip_leb128().ok(),
-            Self::String => return input.read_null_terminated_slice().ok().map(drop),
+            Self::Leb => return input.skip_leb128().ok().map(|()| input),
+            Self::String => return input.read_null_terminated_slice().ok().map(|_| input),
             Self::Block1 => usize::from(input.read_u8().ok()?),
             Self::Block2 => usize::from(input.read_u16().ok()?),
             Self::Block4 => usize::try_from(input.read_u32().ok()?).ok()?,
-            Self::Block => usize::try_from(leb(input)?).ok()?,
+            Self::Block => usize::try_from(leb(&mut input)?).ok()?,
         };
-        input.skip(size).ok()
+        input.skip(size).ok()?;
+        Some(input)
     }
 }
 

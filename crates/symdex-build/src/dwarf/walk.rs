@@ -1,4 +1,4 @@
-//! A walk through the entries of a unit that stops at functions alone.
+//! A walk through the entries of a unit that stops at functions alone, or at what functions stand in.
 
 use gimli::{Abbreviation, EntriesRaw, UnitOffset};
 
@@ -13,19 +13,20 @@ pub(crate) struct Walker<'a, 'd> {
     input: Reader<'d>,
     /// The depth of the next entry.
     depth: isize,
-    /// The lowest depth since the last function.
+    /// The lowest depth since the last stop.
     lowest: isize,
-    /// What the last function says of itself, if it states code.
+    /// What the last function that states code says of itself, or the last scope.
     attributes: Attributes<'d>,
 }
 
-/// A subprogram or inlined subroutine that has code, or children.
+/// Where a walk stops.
 pub(crate) struct Found {
     pub(crate) offset: UnitOffset,
     pub(crate) depth: isize,
     /// Entries at this depth and below have ended.
     pub(crate) ended: isize,
     pub(crate) is_subprogram: bool,
+    pub(crate) is_namespace: bool,
     pub(crate) has_children: bool,
     pub(crate) states_code: bool,
 }
@@ -38,20 +39,39 @@ impl<'a, 'd> Walker<'a, 'd> {
         Ok(Self { unit, input, depth: 0, lowest: 0, attributes: Attributes::default() })
     }
 
-    /// What the last function says of itself, if it states code.
+    /// What the last function that states code says of itself, or the last scope.
     pub(crate) fn attributes(&self) -> &Attributes<'d> {
         &self.attributes
     }
 
-    /// The next function.
+    /// The next subprogram or inlined subroutine that has code, or children.
     pub(crate) fn next(&mut self) -> gimli::Result<Option<Found>> {
+        self.next_of(Shape::is_function, |shape| shape.states_code)
+    }
+
+    /// The next namespace, type or subprogram.
+    pub(crate) fn next_in_scopes(&mut self) -> gimli::Result<Option<Found>> {
+        self.next_of(|shape| shape.of == Of::Subprogram || shape.is_scope(), Shape::is_scope)
+    }
+
+    /// The next entry that the walk stops at; all that are read are among them. A loop of its own for each caller: most of a walk
+    /// is spent here.
+    #[inline(always)]
+    fn next_of(
+        &mut self,
+        stops: impl Fn(&Shape) -> bool,
+        reads: impl Fn(&Shape) -> bool,
+    ) -> gimli::Result<Option<Found>> {
         let shapes = &self.unit.shapes;
-        while !self.input.is_empty() {
+        loop {
+            self.pass(&stops);
+            if self.input.is_empty() {
+                return Ok(None);
+            }
             let start = self.input;
             let code = leb(&mut self.input);
             if code == Some(0) {
-                self.depth -= 1;
-                self.lowest = self.lowest.min(self.depth);
+                self.end_children();
                 continue;
             }
             let depth = self.depth;
@@ -64,13 +84,14 @@ impl<'a, 'd> Walker<'a, 'd> {
                 }
             };
             self.depth += isize::from(shape.has_children);
-            if shape.states_code {
+            if reads(shape) {
                 self.read(shape, start)?;
             } else {
-                if shapes.skip(shape, &mut self.input).is_none() {
-                    self.skip(start)?;
+                match shapes.behind(shape, self.input) {
+                    Some(behind) => self.input = behind,
+                    None => self.skip(start)?,
                 }
-                if !shape.is_function() {
+                if !stops(shape) {
                     continue;
                 }
             }
@@ -79,11 +100,37 @@ impl<'a, 'd> Walker<'a, 'd> {
                 depth,
                 ended: std::mem::replace(&mut self.lowest, self.depth).min(depth),
                 is_subprogram: shape.of == Of::Subprogram,
+                is_namespace: shape.of == Of::Namespace,
                 has_children: shape.has_children,
                 states_code: shape.states_code,
             }));
         }
-        Ok(None)
+    }
+
+    /// Passes over the entries that the walk does not stop at, as far as nothing about them is uncommon.
+    #[inline(always)]
+    fn pass(&mut self, stops: impl Fn(&Shape) -> bool) {
+        let shapes = &self.unit.shapes;
+        let mut input = self.input;
+        while let [code @ 0..0x80, behind @ ..] = input.slice() {
+            let behind = Reader::new(behind, gimli::LittleEndian);
+            if *code == 0 {
+                self.end_children();
+                input = behind;
+                continue;
+            }
+            let Some(shape) = shapes.get(u64::from(*code)).filter(|shape| !stops(shape)) else { break };
+            let Some(behind) = shapes.behind(shape, behind) else { break };
+            self.depth += isize::from(shape.has_children);
+            input = behind;
+        }
+        self.input = input;
+    }
+
+    #[inline]
+    fn end_children(&mut self) {
+        self.depth -= 1;
+        self.lowest = self.lowest.min(self.depth);
     }
 
     /// Reads the attributes that the input stands before, of the entry at `start`.

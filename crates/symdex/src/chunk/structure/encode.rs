@@ -1,6 +1,6 @@
 //! Making frame A.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::body::HEADS;
 use super::{MAX_STEPS, RUN_LEN};
@@ -11,7 +11,10 @@ use crate::id32::Id32;
 /// Frame A's payload for the ranges of the chunk that starts at `chunk_start`, and which pool ids its numbers of names and
 /// files stand for.
 pub(crate) fn encode_structure(chunk_start: u64, chunk: &ChunkRanges) -> EncodedStructure {
-    let mut encoder = Encoder::default();
+    // Most locs are triples of their own.
+    let triples = FxHashMap::with_capacity_and_hasher(chunk.locs.len(), FxBuildHasher);
+    let defined = vec![(0, 0); chunk.locs.len()];
+    let mut encoder = Encoder { triples, defined, ..Encoder::default() };
     let mut at = chunk_start;
     for run in runs(&chunk.ranges) {
         let [first, ..] = run else { continue };
@@ -41,7 +44,8 @@ fn runs(ranges: &[Range]) -> impl Iterator<Item = &[Range]> {
 /// Numbers given out in the order in which values are first seen.
 #[derive(Default)]
 struct Numbering {
-    numbers: FxHashMap<Option<Id32>, u32>,
+    /// By how the values are stored, which takes half as long to hash.
+    numbers: FxHashMap<u32, u32>,
     values: Vec<Option<Id32>>,
 }
 
@@ -50,7 +54,7 @@ impl Numbering {
     fn number(&mut self, value: Option<Id32>) -> (u32, bool) {
         // No more than the chunk's locs, which have numbers of 32 bits themselves; likewise the triples.
         let next = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
-        let number = *self.numbers.entry(value).or_insert(next);
+        let number = *self.numbers.entry(Id32::stored(value)).or_insert(next);
         if number == next {
             self.values.push(value);
         }
@@ -106,8 +110,8 @@ struct Encoder {
     run_columns: [Vec<u8>; 5],
     triple_columns: [Vec<u8>; 3],
     bodies: Vec<u8>,
-    /// By name, file and line.
-    triples: FxHashMap<[Option<Id32>; 3], u32>,
+    /// By name and file, and line, as they are stored.
+    triples: FxHashMap<(u64, u32), u32>,
     next_triple: u32,
     names: Numbering,
     files: Numbering,
@@ -119,6 +123,8 @@ struct Encoder {
     /// The last answer of the run, and the triple of the last loc it defined.
     last_answer: Option<u32>,
     last_triple: u32,
+    /// Empty between answers: what an answer defines, kept for its memory.
+    chain: Vec<u32>,
 }
 
 impl Encoder {
@@ -140,7 +146,6 @@ impl Encoder {
         };
         self.function_start = first.function_start;
         let (body_before, triples_before) = (self.bodies.len(), self.next_triple);
-        self.defined.resize(chunk.locs.len(), (0, 0));
         (self.locs_in_run, self.last_answer, self.last_triple) = (0, None, 0);
         for (index, range) in run.iter().enumerate() {
             if index + 1 < run.len() {
@@ -163,7 +168,7 @@ impl Encoder {
     }
 
     fn answer(&mut self, locs: &[Loc], answer: u32, statement_follows: bool) {
-        let mut chain = Vec::new();
+        let mut chain = std::mem::take(&mut self.chain);
         let mut next = Some(answer);
         while let Some(loc) = next.filter(|loc| self.number(*loc).is_none()) {
             chain.push(loc);
@@ -176,7 +181,7 @@ impl Encoder {
             put_varint(&mut self.bodies, more);
         }
         self.last_answer = Some(answer);
-        for loc in chain.into_iter().rev() {
+        for loc in chain.drain(..).rev() {
             if let Some(slot) = self.defined.get_mut(loc as usize) {
                 *slot = (self.runs + 1, self.locs_in_run);
             }
@@ -185,6 +190,7 @@ impl Encoder {
                 self.triple(loc);
             }
         }
+        self.chain = chain;
     }
 
     /// What says that an answer is, or starts from, `loc`.
@@ -201,7 +207,9 @@ impl Encoder {
 
     fn triple(&mut self, loc: &Loc) {
         let next = self.next_triple;
-        let number = *self.triples.entry([loc.name, loc.file, loc.line]).or_insert(next);
+        let [name, file, line] = [loc.name, loc.file, loc.line].map(Id32::stored);
+        let key = (u64::from(name) << 32 | u64::from(file), line);
+        let number = *self.triples.entry(key).or_insert(next);
         let step = zigzag(i64::from(number) - i64::from(self.last_triple) - 1) + 1;
         put_varint(&mut self.bodies, if number == next { 0 } else { step });
         self.last_triple = number;
