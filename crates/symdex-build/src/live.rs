@@ -20,6 +20,8 @@ pub(crate) struct LiveUnit<'d> {
     files: Vec<Option<Option<Id32>>>,
     /// For each loc the chunk (by index plus one) or the part (by its stamp) that has it, and its number there.
     locs: Vec<(u64, u32)>,
+    /// Room for the locs that a chunk lacks.
+    missing: Vec<u32>,
 }
 
 /// What a part of a unit is made of.
@@ -42,6 +44,7 @@ impl<'d> LiveUnit<'d> {
             names: vec![None; ranges.names.len()],
             files: vec![None; ranges.files.len()],
             locs: vec![(0, 0); ranges.locs.len()],
+            missing: Vec::new(),
             ranges,
         }
     }
@@ -69,7 +72,7 @@ impl<'d> LiveUnit<'d> {
     /// The number of one of the unit's locs in the chunk of `job`, which gets it and its callers if it lacks them.
     pub(crate) fn loc(&mut self, loc: u32, job: &mut ChunkJob, pools: &mut Pools<'d>) -> u32 {
         let stamp = job.index + 1;
-        let mut missing = Vec::new();
+        let mut missing = std::mem::take(&mut self.missing);
         let mut next = Some(loc);
         while let Some(loc) = next.filter(|loc| self.locs[*loc as usize].0 != stamp) {
             if let Some(number) = self.of_other_part(loc, job) {
@@ -79,7 +82,7 @@ impl<'d> LiveUnit<'d> {
             missing.push(loc);
             next = self.ranges.locs[loc as usize].parent.map(Id32::get);
         }
-        for number in missing.into_iter().rev() {
+        for number in missing.drain(..).rev() {
             let Loc { parent, name, file, line } = self.ranges.locs[number as usize];
             let parent = parent.and_then(|parent| Id32::new(u64::from(self.locs[parent.index()].1)));
             let name = self.name(name, pools).and_then(|place| pools.names.number(place));
@@ -91,6 +94,7 @@ impl<'d> LiveUnit<'d> {
                 job.of_parts.insert((self.order, numbers[number as usize]), in_chunk);
             }
         }
+        self.missing = missing;
         self.locs[loc as usize].1
     }
 
