@@ -10,8 +10,8 @@ use crate::chunk::{LocalStrings, Structure};
 use crate::error::Error;
 use crate::format::{Block, SectionKind};
 
-/// How much a cache keeps unless told otherwise: 14 MiB, which with a scratch space's own is 16.
-const DEFAULT_CAPACITY: usize = 14 << 20;
+/// How much a cache keeps unless told otherwise: 15 MiB, which with a scratch space's own is 16.
+const DEFAULT_CAPACITY: usize = 15 << 20;
 /// Parts of a cache, each with a lock of its own: threads that read different chunks hardly ever wait for each other.
 const SHARDS: usize = 16;
 
@@ -109,12 +109,12 @@ impl ChunkCache {
         Ok(part)
     }
 
-    /// Forgets the older half of shard after shard, until no more than the capacity is kept or there is nothing left.
+    /// Forgets the oldest part of shard after shard, until no more than the capacity is kept or there is nothing left.
     fn make_room(&self) {
         let mut idle = 0;
         while self.memory() > self.capacity && idle < SHARDS {
             let next = self.next.fetch_add(1, Ordering::Relaxed) % SHARDS;
-            let freed = self.shards.get(next).map_or(0, |shard| shard_of(shard).forget_older());
+            let freed = self.shards.get(next).map_or(0, |shard| shard_of(shard).forget_oldest());
             self.memory.fetch_sub(freed, Ordering::Relaxed);
             idle = if freed == 0 { idle + 1 } else { 0 };
         }
@@ -140,14 +140,14 @@ impl Shard {
         self.entries.insert(key, entry).map_or(0, |replaced| replaced.memory)
     }
 
-    /// Forgets the entries that were used least recently, half of all and at least one; how many bytes they took.
-    fn forget_older(&mut self) -> usize {
+    /// Forgets the entries that were used least recently, one in eight and at least one; how many bytes they took.
+    fn forget_oldest(&mut self) -> usize {
         let mut ages: Vec<u64> = self.entries.values().map(|entry| entry.used).collect();
         if ages.is_empty() {
             return 0;
         }
-        let half = (ages.len() - 1) / 2;
-        let (_, &mut newest_forgotten, _) = ages.select_nth_unstable(half);
+        let eighth = (ages.len() - 1) / 8;
+        let (_, &mut newest_forgotten, _) = ages.select_nth_unstable(eighth);
         let before: usize = self.entries.values().map(|entry| entry.memory).sum();
         self.entries.retain(|_, entry| entry.used > newest_forgotten);
         before - self.entries.values().map(|entry| entry.memory).sum::<usize>()

@@ -9,12 +9,12 @@ use crate::format::Decompressor;
 use crate::names::Memo;
 
 /// Bytes of parts of names that a scratch space keeps at the most.
-const MEMO_SIZE: usize = 2 << 20;
+const MEMO_SIZE: usize = 1 << 20;
 
 /// Working memory of lookups, one for each thread.
 ///
 /// What lookups decode is kept in a [`ChunkCache`], the scratch space's own or one that it shares with others, and for parts of names in
-/// 2 MiB here. Either may serve any number of indexes. By default both together take 16 MiB.
+/// 1 MiB here. Either may serve any number of indexes. By default both together take 16 MiB.
 pub struct Scratch {
     pub(crate) cache: Arc<ChunkCache>,
     /// The chunk of each table that was used last: frames that follow each other often lie close to each other.
@@ -40,7 +40,7 @@ impl Scratch {
     /// Scratch space that keeps about `capacity` bytes between lookups.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
-        let memo_size = MEMO_SIZE.min(capacity / 8);
+        let memo_size = MEMO_SIZE.min(capacity / 16);
         let cache = Arc::new(ChunkCache::with_capacity(capacity - memo_size));
         Self { memo: Memo::with_capacity(memo_size), ..Self::sharing(cache) }
     }

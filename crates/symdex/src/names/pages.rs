@@ -1,7 +1,7 @@
 //! Bytes that are read here and there: each page is checked before it is read for the first time.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::error::Error;
 use crate::format::{FrameKey, SectionKind};
@@ -28,13 +28,18 @@ fn key(id: &ImageId, index: u64) -> FrameKey<'_> {
 
 /// Which pages were found to be intact, a bit for each. Threads that check one page at the same time find the same.
 #[derive(Debug)]
-pub(crate) struct PageChecks(Vec<AtomicU64>);
+pub(crate) struct PageChecks {
+    bits: Vec<AtomicU64>,
+    /// Pages that are not found intact yet: readers that have read all of them need not look at the bits.
+    left: AtomicUsize,
+}
 
 impl PageChecks {
     /// No page of `section` is checked yet.
     pub(crate) fn new(section: &[u8]) -> Self {
-        let words = section.len().div_ceil(PAGE_SIZE * 64);
-        Self(std::iter::repeat_with(AtomicU64::default).take(words).collect())
+        let pages = section.len().div_ceil(PAGE_SIZE);
+        let bits = std::iter::repeat_with(AtomicU64::default).take(pages.div_ceil(64)).collect();
+        Self { bits, left: AtomicUsize::new(pages) }
     }
 }
 
@@ -97,8 +102,12 @@ impl<'a> PageReader<'a> {
     /// Checks the page that holds byte `at`, unless that was done before.
     #[inline]
     fn check(&self, at: usize) -> Result<(), Error> {
+        if self.checked.left.load(Ordering::Relaxed) == 0 {
+            // What lies behind the last page, no slice gives.
+            return Ok(());
+        }
         let page = at / PAGE_SIZE;
-        match self.checked.0.get(page / 64) {
+        match self.checked.bits.get(page / 64) {
             Some(word) if word.load(Ordering::Relaxed) >> (page % 64) & 1 != 0 => Ok(()),
             _ => self.check_page(page),
         }
@@ -115,8 +124,11 @@ impl<'a> PageReader<'a> {
         if key.checksum(bytes.get(..PAGE_SIZE).unwrap_or(bytes)) != u64::from_le_bytes(*stored) {
             return Err(Error::Checksum { place: key.place() });
         }
-        if let Some(word) = self.checked.0.get(page / 64) {
-            word.fetch_or(1 << (page % 64), Ordering::Relaxed);
+        if let Some(word) = self.checked.bits.get(page / 64) {
+            let bit = 1 << (page % 64);
+            if word.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+                self.checked.left.fetch_sub(1, Ordering::Relaxed);
+            }
         }
         Ok(())
     }
