@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::format::{Decompressor, SectionKind, Table};
 use crate::id32::Id32;
 use crate::index::{Index, Pool};
-use crate::names::Memo;
+use crate::names::{Memo, NameReader};
 use crate::scratch::Scratch;
 
 impl<B: AsRef<[u8]>> Index<B> {
@@ -151,6 +151,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         };
         let mut strings = BlockReader {
             index: self,
+            names: self.names(),
             plain: &mut scratch.plain,
             with_dictionary: &mut scratch.names,
             cache: &scratch.cache,
@@ -183,6 +184,8 @@ fn plain<'s>(slot: &'s mut Option<Decompressor<'static>>) -> Result<&'s mut Deco
 /// Reads strings through a cache of blocks.
 struct BlockReader<'a, B> {
     index: &'a Index<B>,
+    /// `None` in version 1, whose names are in blocks too.
+    names: Option<NameReader<'a>>,
     plain: &'a mut Option<Decompressor<'static>>,
     with_dictionary: &'a mut Option<Decompressor<'static>>,
     cache: &'a ChunkCache,
@@ -231,7 +234,7 @@ impl<B: AsRef<[u8]>> BlockReader<'_, B> {
     ) -> Result<Option<std::ops::Range<usize>>, Error> {
         let Some(id) = id else { return Ok(None) };
         let start = text.len();
-        match self.index.names() {
+        match self.names {
             Some(names) if pool == Pool::Names => names.append(id.get(), self.memo, text)?,
             _ => text.extend_from_slice(self.get(pool, id)?),
         }
@@ -253,8 +256,9 @@ impl<'i, B: AsRef<[u8]>> Strings<'i, B> {
     pub(crate) fn get(&mut self, pool: Pool, id: Id32) -> Result<&[u8], Error> {
         self.scratch.attach(self.index.serial());
         let Scratch { plain, names, cache, memo, text, .. } = &mut self.scratch;
+        let (index, grammar) = (self.index, self.index.names());
         let mut reader =
-            BlockReader { index: self.index, plain, with_dictionary: names, cache, memo, last: None };
+            BlockReader { index, names: grammar, plain, with_dictionary: names, cache, memo, last: None };
         let at = reader.copy(pool, Some(id), text)?;
         Ok(at.and_then(|at| text.get(at)).unwrap_or_default())
     }

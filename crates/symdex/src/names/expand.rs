@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::layout::{GROUP_LEN, GROUP_SIZE, Layout};
+use super::layout::{GROUP_LEN, GROUP_SIZE, Layout, NEIGHBOURS};
 use super::memo::Memo;
 use super::pages::PageReader;
 use crate::error::Error;
@@ -23,21 +23,17 @@ pub(crate) struct NameReader<'a> {
 impl NameReader<'_> {
     /// Appends name `id` to `out`. What is wrong with a name that does not expand is found before `out` grows by more than a name.
     pub(crate) fn append(&self, id: u32, memo: &mut Memo, out: &mut Vec<u8>) -> Result<(), Error> {
+        if let Some(name) = memo.get(self.serial, id) {
+            out.extend_from_slice(name);
+            return Ok(());
+        }
         let (first, len) = self.symbols_of(id)?;
-        let end = out.len() + MAX_STRING;
+        let before = out.len();
         let mut behind = [0; MAX_DEPTH];
         for at in first..first + u64::from(len) {
-            let symbol = self.symbol(at)?;
-            if let Some(text) = memo.get(self.serial, symbol).filter(|text| out.len() + text.len() <= end) {
-                out.extend_from_slice(text);
-                continue;
-            }
-            let start = out.len();
-            self.expand(symbol, &mut behind, out, end)?;
-            if symbol >= self.layout.terminals {
-                memo.put(self.serial, symbol, out.get(start..).unwrap_or_default());
-            }
+            self.expand(self.symbol(at)?, &mut behind, out, before + MAX_STRING)?;
         }
+        memo.put(self.serial, id, out.get(before..).unwrap_or_default());
         Ok(())
     }
 
@@ -106,9 +102,13 @@ impl NameReader<'_> {
     }
 
     /// Where the text of a terminal lies in the section.
+    #[inline]
     fn text_of(&self, terminal: u32) -> std::ops::Range<usize> {
-        let lengths = &self.layout.lengths;
-        let len = lengths.partition_point(|(first_longer, _)| *first_longer <= terminal);
+        let Layout { lengths, shortest, .. } = self.layout;
+        let mut len = shortest.get(terminal as usize / NEIGHBOURS).copied().map_or(0, usize::from);
+        while lengths.get(len).is_some_and(|(first_longer, _)| *first_longer <= terminal) {
+            len += 1;
+        }
         let (first, start) = len.checked_sub(1).and_then(|len| lengths.get(len)).copied().unwrap_or_default();
         let start = self.layout.texts_at + usize::try_from(start).unwrap_or_default();
         let start = start + (terminal - first) as usize * len;

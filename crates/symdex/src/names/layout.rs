@@ -10,6 +10,8 @@ use crate::format::{Cursor, PoolInfo, put_varint};
 pub(crate) const GROUP_LEN: u32 = 16;
 /// Bytes of a group's entry.
 pub(super) const GROUP_SIZE: usize = 12;
+/// Terminals that share an entry of [`Layout::shortest`].
+pub(super) const NEIGHBOURS: usize = 64;
 /// The most bits of a symbol: a rule, shifted by up to seven bits, is read as one number of 64.
 const MAX_WIDTH: u32 = 28;
 /// No head is longer: two numbers of up to ten bytes, two bytes, a number for each length of terminals.
@@ -25,6 +27,8 @@ pub(crate) struct Layout {
     pub(super) rules: u32,
     /// For each length from 0 on, the first terminal that is longer, and where the text of that one begins among the texts.
     pub(super) lengths: Vec<(u32, u64)>,
+    /// The length of the first of every [`NEIGHBOURS`] terminals, where the search for another's length begins.
+    pub(super) shortest: Vec<u8>,
     pub(super) groups_at: usize,
     pub(super) rules_at: usize,
     pub(super) symbols_at: usize,
@@ -40,9 +44,18 @@ impl Layout {
         }
         let head = pages.bytes(0..pages.section.len().min(MAX_HEAD))?;
         let layout = Self::of_head(head, u32::try_from(names.strings).map_err(|_| malformed())?);
-        let (layout, size) = layout.ok_or_else(malformed)?;
+        let (mut layout, size) = layout.ok_or_else(malformed)?;
         if size != pages.section.len() as u64 {
             return Err(pages.malformed(0, "it has another size than its head says"));
+        }
+        // Now there are no more terminals than bytes.
+        let mut len = 0u8;
+        for first in (0..layout.terminals).step_by(NEIGHBOURS) {
+            while layout.lengths.get(usize::from(len)).is_some_and(|(first_longer, _)| *first_longer <= first)
+            {
+                len += 1;
+            }
+            layout.shortest.push(len);
         }
         Ok(layout)
     }
@@ -82,6 +95,7 @@ impl Layout {
             terminals,
             rules,
             lengths,
+            shortest: Vec::new(),
             groups_at,
             rules_at,
             symbols_at,

@@ -1,14 +1,14 @@
-//! What symbols were expanded to before.
+//! Names that were put together before.
 
-/// Expansions that a memo leaves to their rules before it starts: a few answers are sooner made without one.
+/// Names that a memo passes over before it starts: a few answers are sooner made without one.
 const UNHURRIED: u32 = 256;
 /// Longer texts are not kept.
 const LONGEST: usize = 512;
-/// Bits of a symbol in a key; the layout allows no more.
-const SYMBOL_BITS: u32 = 28;
+/// Bits of a name's number in a key.
+const NUMBER_BITS: u32 = 32;
 
-/// The texts that symbols of some indexes were expanded to last: each has one place in a table, and its text lies in a ring where
-/// newer ones overwrite the oldest.
+/// The names of some indexes that were asked for last: each has one place in a table, and its text lies in a ring where newer ones
+/// overwrite the oldest.
 #[derive(Default)]
 pub(crate) struct Memo {
     /// Bytes that the memo may take, about.
@@ -22,7 +22,7 @@ pub(crate) struct Memo {
 
 #[derive(Clone, Copy, Default)]
 struct Slot {
-    /// Index and symbol, plus one; 0 for none.
+    /// Index and number, plus one; 0 for none.
     key: u64,
     /// What [`Memo::written`] was before the text, above 16 bits of its length.
     place: u64,
@@ -33,10 +33,10 @@ impl Memo {
         Self { capacity, ..Self::default() }
     }
 
-    /// What `symbol` of the index with this serial number stands for.
+    /// Name `number` of the index with this serial number.
     #[inline]
-    pub(super) fn get(&self, serial: u64, symbol: u32) -> Option<&[u8]> {
-        let key = key(serial, symbol)?;
+    pub(super) fn get(&self, serial: u64, number: u32) -> Option<&[u8]> {
+        let key = key(serial, number)?;
         let Slot { key: kept, place } = *self.slots.get(self.slot(key))?;
         let (at, len) = (place >> 16, usize::try_from(place & 0xffff).ok()?);
         let is_there = kept == key && self.written - at <= self.ring.len() as u64;
@@ -44,17 +44,17 @@ impl Memo {
         self.ring.get(start..start + len).filter(|_| is_there)
     }
 
-    /// Keeps what `symbol` stands for.
-    pub(super) fn put(&mut self, serial: u64, symbol: u32, text: &[u8]) {
-        let Some(key) = key(serial, symbol).filter(|_| text.len() <= LONGEST) else { return };
+    /// Keeps name `number`.
+    pub(super) fn put(&mut self, serial: u64, number: u32, text: &[u8]) {
+        let Some(key) = key(serial, number).filter(|_| text.len() <= LONGEST) else { return };
         if self.slots.is_empty() {
             self.asked += 1;
             if self.asked <= UNHURRIED || self.capacity < 64 * LONGEST {
                 return;
             }
-            // Texts of symbols have some 30 bytes, so that a third is for the slots.
-            self.slots = vec![Slot::default(); self.capacity / 3 / size_of::<Slot>()];
-            self.ring = vec![0; self.capacity - self.capacity / 3];
+            // Names have some 100 bytes. With two slots for each few lose theirs to another.
+            self.slots = vec![Slot::default(); self.capacity / 4 / size_of::<Slot>()];
+            self.ring = vec![0; self.capacity - self.capacity / 4];
         }
         let size = self.ring.len() as u64;
         if self.written % size + text.len() as u64 > size {
@@ -81,9 +81,9 @@ impl Memo {
 
 /// `None` for an index of a number that no process gets to.
 #[inline]
-fn key(serial: u64, symbol: u32) -> Option<u64> {
-    let fits = serial >> (63 - SYMBOL_BITS) == 0 && symbol >> SYMBOL_BITS == 0;
-    fits.then_some((serial << SYMBOL_BITS | u64::from(symbol)) + 1)
+fn key(serial: u64, number: u32) -> Option<u64> {
+    let fits = serial >> (63 - NUMBER_BITS) == 0;
+    fits.then_some((serial << NUMBER_BITS | u64::from(number)) + 1)
 }
 
 #[cfg(test)]
@@ -95,27 +95,24 @@ mod tests {
     fn a_memo_gives_what_was_put_or_nothing() {
         let mut random = Random::new(1);
         let mut memo = Memo::with_capacity(64 * LONGEST);
-        let text = |serial: u64, symbol: u32| {
-            let len = (serial * 37 + u64::from(symbol) * 11) % (LONGEST as u64 + 40);
-            vec![symbol.to_le_bytes()[0] ^ serial.to_le_bytes()[0]; usize::try_from(len).expect("small")]
+        let text = |serial: u64, number: u32| {
+            let len = (serial * 37 + u64::from(number) * 11) % (LONGEST as u64 + 40);
+            vec![number.to_le_bytes()[0] ^ serial.to_le_bytes()[0]; usize::try_from(len).expect("small")]
         };
         let (mut kept, mut asked) = (0, 0);
         for _ in 0..50_000 {
-            let (serial, symbol) = (random.below(3), u32::try_from(random.below(60)).expect("small"));
-            match memo.get(serial, symbol) {
+            let (serial, number) = (random.below(3), u32::try_from(random.below(60)).expect("small"));
+            match memo.get(serial, number) {
                 Some(found) => {
-                    assert_eq!(found, text(serial, symbol));
+                    assert_eq!(found, text(serial, number));
                     kept += 1;
                 }
-                None => memo.put(serial, symbol, &text(serial, symbol)),
+                None => memo.put(serial, number, &text(serial, number)),
             }
             asked += 1;
         }
         assert!((asked / 10..asked).contains(&kept), "{kept} of {asked} were kept");
-        assert_eq!(
-            memo.slots.len() * size_of::<Slot>() + memo.ring.len(),
-            64 * LONGEST - 64 * LONGEST / 3 % 16
-        );
+        assert_eq!(memo.slots.len() * size_of::<Slot>() + memo.ring.len(), 64 * LONGEST);
     }
 
     #[test]
