@@ -91,6 +91,16 @@ fn reader(criterion: &mut Criterion) {
     });
     criterion.bench_function("miss", |bench| bench.iter(|| frames(&index, CODE_SIZE, &mut scratch)));
     criterion.bench_function("deep inlining", |bench| bench.iter(|| frames(&index, 0, &mut scratch)));
+    criterion.bench_function("batch of 1000", |bench| {
+        let batch: Vec<_> = offsets.iter().copied().map(ImageOffset).collect();
+        bench.iter(|| {
+            let mut frames = 0;
+            index.lookup_many(&batch, LinePolicy::Statement, &mut scratch, |_, answer| {
+                frames += answer.expect("an intact index").map_or(0, |frames| frames.len());
+            });
+            frames
+        });
+    });
     criterion.bench_function("report of 100 frames", |bench| {
         bench.iter(|| {
             let mut scratch = Scratch::default();
