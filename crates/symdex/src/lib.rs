@@ -6,7 +6,7 @@
 //! ```
 //! use symdex::{FrameAddress, Index, LinePolicy, Scratch};
 //!
-//! let index = Index::open(std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?)?;
+//! let index = Index::open(std::fs::read("../../testdata/golden/v2/inline-dwarf4-2.symdex")?)?;
 //! let mut scratch = Scratch::default(); // one for each thread, kept between lookups
 //! // From a stack: the address to return to, and where the image was loaded.
 //! let address = FrameAddress::ReturnAddress(0x1_04a3_43d0);
