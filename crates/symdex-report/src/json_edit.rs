@@ -67,6 +67,13 @@ pub(crate) fn more_members(text: &[u8], object: Value<'_>, members: &[Member<'_>
     members.iter().flat_map(|member| [style.comma, &style.member(member)].concat()).collect()
 }
 
+/// The white space that stands before byte `at`: what sets an element of a list off from the one before it.
+pub(crate) fn space_before(text: &[u8], at: usize) -> &[u8] {
+    let before = text.get(..at).unwrap_or(text);
+    let len = before.iter().rev().take_while(|byte| byte.is_ascii_whitespace()).count();
+    &before[before.len() - len..]
+}
+
 /// A new object of `members`, written as `like` is.
 pub(crate) fn object_like(text: &[u8], like: Value<'_>, members: &[Member<'_>]) -> Vec<u8> {
     let style = Style::of(text, like);

@@ -26,8 +26,9 @@ pub fn artifact(folder: &Path, tool: Tool) -> PathBuf {
     })
 }
 
-/// Builds with every tool in turn, `runs` times, so that the machine's moods hit all of them; what cannot be built with is told.
-pub fn measure_all(input: &Input, folder: &Path, runs: usize) -> Vec<BuildFigures> {
+/// Builds with every tool in turn, `runs` times, so that the machine's moods hit all of them; what cannot be built with is told. The
+/// indexes are compressed, to compare what is in them, if `compress` says so.
+pub fn measure_all(input: &Input, folder: &Path, runs: usize, compress: bool) -> Vec<BuildFigures> {
     let mut costs: Vec<(Tool, Result<Vec<Cost>>)> = BUILDERS.map(|tool| (tool, Ok(Vec::new()))).into();
     for _ in 0..runs {
         for (tool, costs) in &mut costs {
@@ -39,15 +40,16 @@ pub fn measure_all(input: &Input, folder: &Path, runs: usize) -> Vec<BuildFigure
             }
         }
     }
-    costs.into_iter().map(|(tool, costs)| figures(tool, &artifact(folder, tool), costs)).collect()
+    let figures = |(tool, costs)| figures(tool, &artifact(folder, tool), costs, compress);
+    costs.into_iter().map(figures).collect()
 }
 
-fn figures(tool: Tool, artifact: &Path, costs: Result<Vec<Cost>>) -> BuildFigures {
+fn figures(tool: Tool, artifact: &Path, costs: Result<Vec<Cost>>, compress: bool) -> BuildFigures {
     let figures = costs.and_then(|costs| {
         let cost = medians(&costs).context("it was not run")?;
         let bytes = std::fs::read(artifact).with_context(|| format!("{} left no index", tool.name()))?;
-        let compressed = zstd::bulk::compress(&bytes, 19)?;
-        Ok((cost, bytes.len() as u64, compressed.len() as u64))
+        let compressed = compress.then(|| zstd::bulk::compress(&bytes, 19)).transpose()?;
+        Ok((cost, bytes.len() as u64, compressed.map(|compressed| compressed.len() as u64)))
     });
     match figures {
         Ok((cost, size, compressed_size)) => {
@@ -57,7 +59,7 @@ fn figures(tool: Tool, artifact: &Path, costs: Result<Vec<Cost>>) -> BuildFigure
             tool,
             cost: None,
             size: 0,
-            compressed_size: 0,
+            compressed_size: None,
             problem: Some(format!("{error:#}")),
         },
     }

@@ -28,11 +28,12 @@ use report::{InputFigures, LookupFigures, Report};
 use tool::{READERS, Tool};
 
 const USAGE: &str = "\
-usage: cargo xtask bench [--corpus NAME|FILE]... [--runs N] [-o FOLDER]
+usage: cargo xtask bench [--corpus NAME|FILE]... [--runs N] [--builds] [-o FOLDER]
 
     --corpus NAME|FILE   a debug file, bundle or folder of these, or its name in the folder SYMDEX_CORPORA names
                          (target/corpora); otherwise cbundle, ripgrep and duckdb
     --runs N             medians are of N runs (5)
+    --builds             builds alone: what files of gigabytes are for
     -o FOLDER            where the report goes: DATE.md, DATE.json and plots (docs/bench)
 ";
 
@@ -65,13 +66,17 @@ fn main() -> ExitCode {
 struct Arguments {
     corpora: Vec<String>,
     runs: usize,
+    builds_alone: bool,
     folder: PathBuf,
 }
 
 impl Arguments {
     fn parse(words: &[&str]) -> Option<Self> {
-        let mut arguments = Self { corpora: Vec::new(), runs: 5, folder: "docs/bench".into() };
-        for pair in words.chunks(2) {
+        let mut arguments =
+            Self { corpora: Vec::new(), runs: 5, builds_alone: false, folder: "docs/bench".into() };
+        let (flags, pairs): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| **word == "--builds");
+        arguments.builds_alone = !flags.is_empty();
+        for pair in pairs.chunks(2) {
             match pair {
                 ["--corpus", corpus] => arguments.corpora.push((*corpus).to_owned()),
                 ["--runs", runs] => arguments.runs = runs.parse().ok().filter(|runs| *runs > 0)?,
@@ -120,7 +125,7 @@ fn bench(arguments: &Arguments) -> Result<()> {
     for input in &inputs {
         eprintln!("{} ...", input.name);
         let folder = tempfile::tempdir_in(scratch.path())?;
-        let figures = of_input(input, folder.path(), arguments.runs);
+        let figures = of_input(input, folder.path(), arguments);
         report.inputs.push(figures.with_context(|| input.name.clone())?);
     }
     std::fs::create_dir_all(&arguments.folder)?;
@@ -132,9 +137,24 @@ fn bench(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-fn of_input(input: &Input, folder: &Path, runs: usize) -> Result<InputFigures> {
-    let builds = builds::measure_all(input, folder, runs);
+fn of_input(input: &Input, folder: &Path, arguments: &Arguments) -> Result<InputFigures> {
+    let &Arguments { runs, builds_alone, .. } = arguments;
+    let builds = builds::measure_all(input, folder, runs, !builds_alone);
     let index = Index::open_file(&builds::artifact(folder, Tool::Symdex)).context("symdex left no index")?;
+    let counts = index.metadata().counts;
+    let figures = InputFigures {
+        name: input.name.clone(),
+        size: input.size,
+        functions: counts.functions,
+        ranges: counts.ranges,
+        builds,
+        lookups: Vec::new(),
+        batch: Err("not asked for".to_owned()),
+        agreements: Vec::new(),
+    };
+    if builds_alone {
+        return Ok(figures);
+    }
     let questions = Questions::of(&index)?;
     let asked = folder.join("questions");
     std::fs::write(&asked, serde_json::to_vec(&questions)?)?;
@@ -151,17 +171,8 @@ fn of_input(input: &Input, folder: &Path, runs: usize) -> Result<InputFigures> {
         agreements.push((Tool::LlvmSymbolizer, answers::compare(&own, &answers)));
         figures
     });
-    let counts = index.metadata().counts;
-    Ok(InputFigures {
-        name: input.name.clone(),
-        size: input.size,
-        functions: counts.functions,
-        ranges: counts.ranges,
-        builds,
-        lookups,
-        batch: batch.map_err(|error| format!("{error:#}")),
-        agreements,
-    })
+    let batch = batch.map_err(|error| format!("{error:#}"));
+    Ok(InputFigures { lookups, batch, agreements, ..figures })
 }
 
 fn answers_of(folder: &Path, tool: Tool) -> PathBuf {

@@ -59,8 +59,10 @@ pub fn render(report: &Report, plots: &[String]) -> Result<String, fmt::Error> {
             bytes(input.size)
         )?;
         builds(&mut text, input)?;
-        lookups(&mut text, input)?;
-        agreements(&mut text, input)?;
+        if !input.lookups.is_empty() {
+            lookups(&mut text, input)?;
+            agreements(&mut text, input)?;
+        }
     }
     Ok(text)
 }
@@ -89,7 +91,8 @@ fn builds(text: &mut String, input: &InputFigures) -> fmt::Result {
             continue;
         };
         let anonymous = cost.peak_anonymous.map_or_else(|| "not told".to_owned(), bytes);
-        let (size, compressed) = (bytes(build.size), bytes(build.compressed_size));
+        let compressed = build.compressed_size.map_or_else(String::new, bytes);
+        let size = bytes(build.size);
         let (cpu, wall, rss) = (cost.cpu, cost.wall, bytes(cost.peak_rss));
         writeln!(
             text,

@@ -39,7 +39,10 @@ pub fn draw(report: &Report, folder: &Path) -> Result<Vec<String>> {
         ("cold", "Open and first answer, ns", cold),
     ];
     let mut names = Vec::new();
-    for (what, title, figure) in bars {
+    let measured = |(_, _, figure): &(&str, &str, Figure<'_>)| {
+        report.inputs.iter().any(|input| figure(input, Tool::Symdex).is_some())
+    };
+    for (what, title, figure) in bars.into_iter().filter(measured) {
         let name = format!("{}-{what}.svg", report.date);
         draw_bars(&folder.join(&name), title, &report.inputs, figure)
             .map_err(|error| anyhow!("{name}: {error}"))?;

@@ -36,9 +36,9 @@ pub struct InputFigures {
 pub struct BuildFigures {
     pub tool: Tool,
     pub cost: Option<Cost>,
-    /// Bytes of the index, and of the index after zstd -19.
+    /// Bytes of the index, and of the index after zstd -19 where that was asked for.
     pub size: u64,
-    pub compressed_size: u64,
+    pub compressed_size: Option<u64>,
     /// Why there are no figures.
     pub problem: Option<String>,
 }

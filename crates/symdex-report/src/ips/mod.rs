@@ -9,7 +9,7 @@ use symdex::Arch;
 use crate::error::Error;
 use crate::format::{Edit, Format, frame_edits};
 use crate::json::{Json, Value};
-use crate::json_edit::{Member, object_like, with_members};
+use crate::json_edit::{Member, object_like, space_before, with_members};
 use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
 use crate::symbolicate::{Called, Rewrite, Symbolicated};
 use crate::text::start_of_object;
@@ -127,8 +127,7 @@ fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option<Vec<u8>> {
     let json = Json::parse(text, site.start).ok()?;
     let object = json.root();
     let (concrete, inlined) = rewrite.chain.split_last()?;
-    let space = text[..site.start].iter().rev().take_while(|byte| byte.is_ascii_whitespace()).count();
-    let space = &text[site.start - space..site.start];
+    let space = space_before(text, site.start);
     let mut out = Vec::new();
     for called in inlined {
         let place = ["imageOffset", "imageIndex"].into_iter();
