@@ -1,4 +1,4 @@
-//! `#1 0x55d0c0de1234 in main (/tmp/app+0x1234) (BuildId: 0123abcd...)`, as the sanitizers of LLVM and GCC write frames.
+//! `#1 0x55d0c0de1234 in main (/opt/app+0x1234) (BuildId: 0123abcd...)`, as the sanitizers of LLVM and GCC write frames.
 
 use symdex::Arch;
 
@@ -31,7 +31,7 @@ pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: u64) -> Option<
     Some(FrameLine { head, number, address: offset, path, id, arch, known, function, style })
 }
 
-/// `(/tmp/app+0x1234) (BuildId: 0123abcd...)` at the end of a line.
+/// `(/opt/app+0x1234) (BuildId: 0123abcd...)` at the end of a line.
 struct Place<'l> {
     /// Where it begins.
     start: usize,
@@ -83,7 +83,7 @@ fn opening(rest: &[u8]) -> Option<usize> {
     })
 }
 
-/// `/tmp/app:arm64`, as on Apple's systems.
+/// `/opt/app:arm64`, as on Apple's systems.
 fn path_and_arch(image: &[u8]) -> (&[u8], Option<Arch>) {
     let split = memchr::memrchr(b':', image).map(|colon| (&image[..colon], &image[colon + 1..]));
     let arch = split.and_then(|(path, name)| Some((path, Arch::from_name(std::str::from_utf8(name).ok()?)?)));
