@@ -140,7 +140,12 @@ fn draw_bars(path: &Path, title: &str, inputs: &[InputFigures], figure: Figure<'
             .label(tool.name())
             .legend(move |(x, y)| Rectangle::new([(x, y - 5), (x + 12, y + 5)], colour.filled()));
     }
-    chart.configure_series_labels().border_style(BLACK).background_style(WHITE).draw()?;
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperLeft)
+        .border_style(BLACK)
+        .background_style(WHITE)
+        .draw()?;
     Ok(canvas.present()?)
 }
 
