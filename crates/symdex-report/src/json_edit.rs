@@ -67,13 +67,6 @@ pub(crate) fn more_members(text: &[u8], object: Value<'_>, members: &[Member<'_>
     members.iter().flat_map(|member| [style.comma, &style.member(member)].concat()).collect()
 }
 
-/// The white space that stands before byte `at`: what sets an element of a list off from the one before it.
-pub(crate) fn space_before(text: &[u8], at: usize) -> &[u8] {
-    let before = text.get(..at).unwrap_or(text);
-    let len = before.iter().rev().take_while(|byte| byte.is_ascii_whitespace()).count();
-    &before[before.len() - len..]
-}
-
 /// A new object of `members`, written as `like` is.
 pub(crate) fn object_like(text: &[u8], like: Value<'_>, members: &[Member<'_>]) -> Vec<u8> {
     let style = Style::of(text, like);
@@ -82,6 +75,26 @@ pub(crate) fn object_like(text: &[u8], like: Value<'_>, members: &[Member<'_>]) 
     let last = like.members().last().map_or(span.end - 1, |(_, value)| value.span().end);
     let members: Vec<_> = members.iter().map(|member| style.member(member)).collect();
     [&text[span.start..first], &members.join(style.comma), &text[last..span.end]].concat()
+}
+
+/// `object` with `members` set, and before it a new object like it of each of `before`, set off as it is itself.
+pub(crate) fn with_objects_before<'m>(
+    text: &[u8],
+    object: Value<'_>,
+    before: impl Iterator<Item = Vec<Member<'m>>>,
+    members: &[Member<'_>],
+) -> Vec<u8> {
+    let ahead = text.get(..object.span().start).unwrap_or_default();
+    let space = ahead.iter().rev().take_while(|byte| byte.is_ascii_whitespace()).count();
+    let space = &ahead[ahead.len() - space..];
+    let mut out = Vec::new();
+    for new in before {
+        out.extend(object_like(text, object, &new));
+        out.push(b',');
+        out.extend_from_slice(space);
+    }
+    out.extend(with_members(text, object, members));
+    out
 }
 
 #[cfg(test)]

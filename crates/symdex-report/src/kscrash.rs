@@ -11,7 +11,7 @@ use crate::apple_text::is_nameless;
 use crate::error::Error;
 use crate::format::{Edit, Format, frame_edits};
 use crate::json::{Json, Value};
-use crate::json_edit::{Member, object_like, space_before, with_members};
+use crate::json_edit::{Member, with_objects_before};
 use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
 use crate::symbolicate::{Called, Rewrite, Symbolicated};
 
@@ -131,20 +131,13 @@ fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option<Vec<u8>> {
     let json = Json::parse(text, site.start).ok()?;
     let object = json.root();
     let (concrete, inlined) = rewrite.chain.split_last()?;
-    let space = space_before(text, site.start);
-    let mut out = Vec::new();
-    for called in inlined {
+    let before = inlined.iter().map(|called| {
         let place = ["instruction_addr", "object_addr"].into_iter();
         let place = place.filter_map(|key| Some((key, json!(object.get(key)?.number()?))));
         let name = object.get("object_name").and_then(Value::text).map(|name| ("object_name", json!(name)));
-        let members =
-            place.chain(name).chain(answer(called, object, rewrite)).chain([("inlined", json!(true))]);
-        out.extend(object_like(text, object, &members.collect::<Vec<_>>()));
-        out.push(b',');
-        out.extend_from_slice(space);
-    }
-    out.extend(with_members(text, object, &answer(concrete, object, rewrite)));
-    Some(out)
+        place.chain(name).chain(answer(called, object, rewrite)).chain([("inlined", json!(true))]).collect()
+    });
+    Some(with_objects_before(text, object, before, &answer(concrete, object, rewrite)))
 }
 
 fn answer(called: &Called, object: Value<'_>, rewrite: &Rewrite<'_>) -> Vec<Member<'static>> {

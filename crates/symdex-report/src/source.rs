@@ -1,6 +1,6 @@
 //! Where answers come from.
 
-use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
+use symdex::{Frames, ImageOffset, Index, LinePolicy, Scratch, Table};
 
 use crate::report::{Base, Image};
 
@@ -83,12 +83,13 @@ pub fn answer_from_index<B: AsRef<[u8]>>(
         (Base::File, _) => metadata.base.wrapping_neg(),
         (Base::Image | Base::Absolute, _) => 0,
     };
-    let answer = |offset: &ImageOffset| {
-        let offset = ImageOffset(offset.0.wrapping_add(added));
-        let frames = index.lookup(offset, lines, scratch).map_err(|error| error.to_string())?;
-        Ok(frames.map(|frames| frames.iter().map(|frame| Function::of(&frame, added)).collect()))
-    };
-    Ok(offsets.iter().map(answer).collect())
+    let offsets: Vec<_> = offsets.iter().map(|offset| ImageOffset(offset.0.wrapping_add(added))).collect();
+    let mut answers = vec![Ok(None); offsets.len()];
+    index.lookup_many(&offsets, lines, scratch, |place, found| {
+        let functions = |frames: Frames<'_>| frames.iter().map(|frame| Function::of(&frame, added)).collect();
+        answers[place] = found.map(|frames| frames.map(functions)).map_err(|error| error.to_string());
+    });
+    Ok(answers)
 }
 
 impl Function {

@@ -59,18 +59,8 @@ impl<B: AsRef<[u8]>> Index<B> {
     ) {
         let mut order: Vec<(ImageOffset, usize)> = offsets.iter().copied().zip(0..).collect();
         order.sort_unstable();
-        for group in order.chunk_by(|(one, _), (other, _)| one == other) {
-            let mut group = group.iter();
-            let Some((offset, place)) = group.next() else { continue };
-            let found = self.lookup(*offset, policy, scratch);
-            let is_damaged = found.is_err();
-            each(*place, found);
-            for (_, place) in group {
-                // The answer is still there; an error is not, and is made again.
-                let again =
-                    if is_damaged { self.lookup(*offset, policy, scratch) } else { Ok(scratch.answer()) };
-                each(*place, again);
-            }
+        for (offset, place) in order {
+            each(place, self.lookup(offset, policy, scratch));
         }
     }
 

@@ -9,7 +9,7 @@ use symdex::Arch;
 use crate::error::Error;
 use crate::format::{Edit, Format, frame_edits};
 use crate::json::{Json, Value};
-use crate::json_edit::{Member, object_like, space_before, with_members};
+use crate::json_edit::{Member, with_objects_before};
 use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
 use crate::symbolicate::{Called, Rewrite, Symbolicated};
 use crate::text::start_of_object;
@@ -127,19 +127,12 @@ fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option<Vec<u8>> {
     let json = Json::parse(text, site.start).ok()?;
     let object = json.root();
     let (concrete, inlined) = rewrite.chain.split_last()?;
-    let space = space_before(text, site.start);
-    let mut out = Vec::new();
-    for called in inlined {
+    let before = inlined.iter().map(|called| {
         let place = ["imageOffset", "imageIndex"].into_iter();
         let place = place.filter_map(|key| Some((key, json!(object.get(key)?.number()?))));
-        let members: Vec<Member<'_>> =
-            [("inline", json!(true))].into_iter().chain(place).chain(answer(called, rewrite)).collect();
-        out.extend(object_like(text, object, &members));
-        out.push(b',');
-        out.extend_from_slice(space);
-    }
-    out.extend(with_members(text, object, &answer(concrete, rewrite)));
-    Some(out)
+        [("inline", json!(true))].into_iter().chain(place).chain(answer(called, rewrite)).collect()
+    });
+    Some(with_objects_before(text, object, before, &answer(concrete, rewrite)))
 }
 
 /// What the report says of a function. Code that the compiler made up has a file and no line.
