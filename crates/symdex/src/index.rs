@@ -37,6 +37,8 @@ pub struct Index<B> {
     header: Header,
     metadata: Metadata,
     trailer: Trailer,
+    /// Bytes of the four directories; see [`directory_sizes`].
+    directories: [u64; 4],
     /// Where the names lie; none in version 1, where they are blocks.
     names: Option<(Layout, PageChecks)>,
     serial: u64,
@@ -66,16 +68,17 @@ impl<B: AsRef<[u8]>> Index<B> {
         let trailer = Trailer::decode(file)?;
         let block = header.metadata.of(file).unwrap_or_default();
         let metadata = Metadata::decode(&header.id, block)?;
-        let directories = directory_sizes(&header, &metadata)
-            .and_then(|sizes| sizes.iter().try_fold(0u64, |a, b| a.checked_add(*b)));
-        if directories != Some(header.directory.size) {
+        let fill = |sizes: &[u64; 4]| {
+            sizes.iter().try_fold(0u64, |a, b| a.checked_add(*b)) == Some(header.directory.size)
+        };
+        let directories = directory_sizes(&header, &metadata).filter(fill).ok_or_else(|| {
             let key = FrameKey { id: &header.id, section: SectionKind::Metadata, index: 0 };
-            return Err(key.malformed("its counts do not fit the directory"));
-        }
+            key.malformed("its counts do not fit the directory")
+        })?;
         // Not the digest, which is whatever the file says it is: with it, one index could pass for another.
         static NEXT_SERIAL: AtomicU64 = AtomicU64::new(0);
         let serial = NEXT_SERIAL.fetch_add(1, Ordering::Relaxed);
-        let mut index = Self { bytes, header, metadata, trailer, names: None, serial };
+        let mut index = Self { bytes, header, metadata, trailer, directories, names: None, serial };
         if index.header.version > 1 {
             let checked = PageChecks::new(index.names_section());
             let layout = Layout::decode(&index.name_pages(&checked), index.metadata.names)?;
@@ -276,8 +279,7 @@ impl<B: AsRef<[u8]>> Index<B> {
     }
 
     fn directory(&self, section: SectionKind) -> Directory<'_> {
-        let [dwarf, symbols, names, files] =
-            directory_sizes(&self.header, &self.metadata).unwrap_or_default();
+        let [dwarf, symbols, names, files] = self.directories;
         let (before, size) = match section {
             SectionKind::DwarfDirectory => (0, dwarf),
             SectionKind::SymbolDirectory => (dwarf, symbols),
