@@ -156,11 +156,12 @@ impl NameReader<'_> {
         for at in 0..layout.symbols {
             *uses.entry(self.symbol(u64::from(at))?).or_default() += 1;
         }
-        let mut texts = Vec::new();
+        let (mut texts, mut whole) = (Vec::new(), Vec::new());
         for (symbol, uses) in uses {
-            let mut text = Vec::new();
-            self.expand(symbol, &mut [0; MAX_DEPTH], &mut text, MAX_STRING)?;
-            text.truncate(LONGEST);
+            whole.clear();
+            self.expand(symbol, &mut [0; MAX_DEPTH], &mut whole, MAX_STRING)?;
+            // Copied, so that what is kept has room for no more: any number of symbols may be as long as a name.
+            let text = whole.get(..LONGEST).unwrap_or(&whole).to_vec();
             if uses > 1 {
                 texts.push((uses * text.len(), text));
             }
