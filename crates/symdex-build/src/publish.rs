@@ -71,6 +71,22 @@ pub fn find_index(folder: &Path, id: &ImageId) -> io::Result<Option<PathBuf>> {
     Ok(None)
 }
 
+/// The indexes in `folder`, flat ones before those fanned out, each in the order of their names; nothing of a folder that cannot be read.
+#[must_use]
+pub fn indexes_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = |folder: &Path| {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+        paths.sort();
+        paths
+    };
+    let is_index = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "symdex");
+    let is_digits = |path: &PathBuf| path.file_name().is_some_and(|name| name.len() == 2) && path.is_dir();
+    let (flat, others): (Vec<_>, Vec<_>) = entries(folder).into_iter().partition(is_index);
+    let fanned = others.iter().filter(|path| is_digits(path)).flat_map(|folder| entries(folder));
+    flat.into_iter().chain(fanned.filter(is_index)).collect()
+}
+
 /// The bytes of an index that is not published yet.
 pub enum Unpublished {
     /// A small one.

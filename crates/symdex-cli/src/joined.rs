@@ -1,11 +1,39 @@
-//! Files of one image, joined.
+//! Files of one image, joined, and the index of what comes of it.
 
 use std::path::{Path, PathBuf};
 
-use symdex::ImageId;
-use symdex_build::{Companions, Error, Image};
+use symdex::{ImageId, Index};
+use symdex_build::{Companions, Error, Identity, Image, Options};
 
 use crate::failure::Failure;
+use crate::progress::Progress;
+
+/// An image's id and architecture, and whether a file of it has debug information.
+pub(crate) type Identified = (ImageId, String, bool);
+
+/// The images in the file at `path`.
+pub(crate) fn identities(path: &Path) -> Result<Vec<Result<Identified, Failure>>, Failure> {
+    let failed = |error| Failure::debug_file(path, &error);
+    let bytes = symdex::map_file(path).map_err(|error| Failure::unreadable(path, &error))?;
+    let slices = symdex_build::slices(&bytes).map_err(failed)?;
+    let identified = slices.into_iter().map(|slice| {
+        let Identity { id, has_dwarf } = Identity::of(&slice).map_err(failed)?;
+        Ok((id, slice.arch.name, has_dwarf))
+    });
+    Ok(identified.collect())
+}
+
+/// The index of `image`, in memory, with the options that a build has by default; messages name the file at `path`.
+pub(crate) fn index_of(
+    image: &Image<'_>,
+    path: &Path,
+    progress: &Progress,
+) -> Result<Index<Vec<u8>>, Failure> {
+    let of_image = progress.of_image(image.debug_size);
+    let built = symdex_build::build(image, &Options::default(), &|done, all| of_image.set(done, all))
+        .map_err(|error| Failure::debug_file(path, &error))?;
+    Index::open(built.bytes).map_err(|error| Failure::index(path, &error))
+}
 
 /// An image, joined of its files as far as they can be read.
 #[derive(Default)]

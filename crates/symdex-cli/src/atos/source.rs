@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use symdex::{ImageId, Index};
-use symdex_build::{Companions, Image, Options, Slice};
+use symdex_build::{Companions, Image, Slice};
 
 use super::Args;
 use crate::failure::{Failure, Kind};
+use crate::joined::index_of;
 use crate::progress::Progress;
 use crate::{open, text};
 
@@ -94,11 +95,7 @@ fn image<'d>(path: &Path, slice: &Slice<'d>, companions: &'d Companions) -> Resu
 fn build_one(path: &Path, slice: &Slice<'_>) -> Result<Index<Vec<u8>>, Failure> {
     let companions = Companions::default();
     let image = image(path, slice, &companions)?;
-    let progress = Progress::new(image.debug_size);
-    let of_image = progress.of_image(image.debug_size);
-    let built = symdex_build::build(&image, &Options::default(), &|done, all| of_image.set(done, all))
-        .map_err(|error| Failure::debug_file(path, &error))?;
-    Index::open(built.bytes).map_err(|error| Failure::index(path, &error))
+    index_of(&image, path, &Progress::new(image.debug_size))
 }
 
 fn none_or_many(object: &Path, what: &str, candidates: &[(&Path, Slice<'_>)], kind: Kind) -> Failure {

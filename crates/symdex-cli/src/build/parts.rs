@@ -8,7 +8,7 @@ use symdex::ImageId;
 use symdex_build::{Companions, Identity, Image, Slice};
 
 use super::jobs::Input;
-use crate::joined::Joined;
+use crate::joined::{Joined, identities};
 
 /// Which files each image is in, where there are several of one.
 #[derive(Default)]
@@ -27,7 +27,7 @@ impl Parts {
         let mut parts = Self::default();
         let identities: Vec<_> = paths.par_iter().map(|path| identities(path)).collect();
         for (path, identities) in paths.into_iter().zip(identities) {
-            for (id, arch, has_dwarf) in identities {
+            for (id, arch, has_dwarf) in identities.unwrap_or_default().into_iter().flatten() {
                 parts.files.entry((id, arch)).or_default().push((path.to_owned(), has_dwarf));
             }
         }
@@ -72,15 +72,4 @@ pub(super) fn join<'d>(
         joined.add_image(path, &id, &slice.arch.name, companions);
     }
     joined
-}
-
-/// The id and the architecture of each image in the file, and whether it has debug information.
-fn identities(path: &Path) -> Vec<(ImageId, String, bool)> {
-    let Ok(bytes) = symdex::map_file(path) else { return Vec::new() };
-    let slices = symdex_build::slices(&bytes).unwrap_or_default();
-    let identity = |slice: &Slice<'_>| {
-        let Identity { id, has_dwarf } = Identity::of(slice).ok()?;
-        Some((id, slice.arch.name.clone(), has_dwarf))
-    };
-    slices.iter().filter_map(identity).collect()
 }

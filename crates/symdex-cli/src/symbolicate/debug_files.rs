@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use symdex::{ImageId, Index};
-use symdex_build::{Cache, Companions, Identity, Options, publish};
+use symdex::ImageId;
+use symdex_build::{Cache, Companions, publish};
 use symdex_report::KnownImage;
 
 use crate::failure::{Failure, Kind};
-use crate::joined::Joined;
+use crate::joined::{Joined, identities, index_of};
 use crate::progress::Progress;
 use crate::text;
 
@@ -63,15 +63,12 @@ impl DebugFiles {
     }
 
     fn add(&mut self, file: &Path) -> Result<(), Failure> {
-        let failed = |error| Failure::debug_file(file, &error);
         if Cache::is_one(file) {
             let message = "a dyld shared cache; make indexes of its images with `symdex build`, then give their folder with --index";
             return Err(Failure::new(Kind::Unsupported, format!("{}: {message}", file.display())));
         }
-        let bytes = symdex::map_file(file).map_err(|error| Failure::unreadable(file, &error))?;
-        for slice in symdex_build::slices(&bytes).map_err(failed)? {
-            let Identity { id, has_dwarf } = Identity::of(&slice).map_err(failed)?;
-            let arch = slice.arch.name;
+        for identified in identities(file)? {
+            let (id, arch, has_dwarf) = identified?;
             match self.images.iter_mut().find(|image| image.id == id && image.arch == arch) {
                 Some(image) => image.add(file, has_dwarf),
                 None => {
@@ -80,7 +77,7 @@ impl DebugFiles {
                 }
             }
         }
-        self.size += bytes.len() as u64;
+        self.size += file.metadata().map_or(0, |file| file.len());
         Ok(())
     }
 
@@ -137,11 +134,8 @@ impl DebugFiles {
             );
         };
         let path = &image.file;
-        let failed = |error| Failure::debug_file(path, &error);
-        let of_image = progress.of_image(loaded.debug_size);
-        let built = symdex_build::build(&loaded, &Options::default(), &|done, all| of_image.set(done, all));
-        let index =
-            Index::open(built.map_err(failed)?.bytes).map_err(|error| Failure::index(path, &error))?;
-        Ok(publish::publish(store, &index).map_err(failed)?.path)
+        let index = index_of(&loaded, path, progress)?;
+        let published = publish::publish(store, &index).map_err(|error| Failure::debug_file(path, &error))?;
+        Ok(published.path)
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use symdex::{ImageId, ImageOffset, Index, LinePolicy, Scratch};
-use symdex_build::publish::find_index;
+use symdex_build::publish::{find_index, indexes_in};
 use symdex_report::{Answer, Image, KnownImage, Source, Unanswered, answer_from_index};
 
 use super::debug_files::DebugFiles;
@@ -88,21 +88,6 @@ impl<'a> Indexes<'a> {
 /// Whether an index was made of symbols alone, as that of a binary is. One that is damaged is not: whoever opens it says so.
 fn is_without_dwarf(path: &Path) -> bool {
     Index::open_file(path).is_ok_and(|index| index.metadata().counts.functions == 0)
-}
-
-/// The indexes in a folder, flat or fanned out, in order.
-fn indexes_in(folder: &Path) -> Vec<PathBuf> {
-    let entries = |folder: &Path| {
-        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
-        paths.sort();
-        paths
-    };
-    let is_index = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "symdex");
-    let is_digits = |path: &PathBuf| path.file_name().is_some_and(|name| name.len() == 2) && path.is_dir();
-    let (flat, others): (Vec<_>, Vec<_>) = entries(folder).into_iter().partition(is_index);
-    let fanned = others.iter().filter(|path| is_digits(path)).flat_map(|folder| entries(folder));
-    flat.into_iter().chain(fanned.filter(is_index)).collect()
 }
 
 struct Answers<'a> {
