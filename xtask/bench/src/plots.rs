@@ -134,18 +134,9 @@ fn draw_bars(path: &Path, title: &str, inputs: &[InputFigures], figure: Figure<'
             let left = group as f64 + 0.08 + width * number as f64;
             Some(Rectangle::new([(left, 0.0), (left + width * 0.92, value?)], colour.filled()))
         });
-        let colour = *colour;
-        chart
-            .draw_series(bars)?
-            .label(tool.name())
-            .legend(move |(x, y)| Rectangle::new([(x, y - 5), (x + 12, y + 5)], colour.filled()));
+        chart.draw_series(bars)?.label(tool.name()).legend(sample(*colour));
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
-        .border_style(BLACK)
-        .background_style(WHITE)
-        .draw()?;
+    draw_legend(&mut chart)?;
     Ok(canvas.present()?)
 }
 
@@ -177,16 +168,24 @@ fn draw_growth(path: &Path, inputs: &[InputFigures]) -> Result<()> {
         chart
             .draw_series(LineSeries::new(points.iter().copied(), colour.stroke_width(2)))?
             .label(format!("{}: size^{exponent:.2}", tool.name()))
-            .legend(move |(x, y)| Rectangle::new([(x, y - 5), (x + 12, y + 5)], colour.filled()));
+            .legend(sample(colour));
         chart.draw_series(points.iter().map(|point| Circle::new(*point, 4, colour.filled())))?;
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
-        .border_style(BLACK)
-        .background_style(WHITE)
-        .draw()?;
+    draw_legend(&mut chart)?;
     Ok(canvas.present()?)
+}
+
+/// What the legend has of a colour.
+fn sample(colour: RGBColor) -> impl Fn((i32, i32)) -> Rectangle<(i32, i32)> {
+    move |(x, y)| Rectangle::new([(x, y - 5), (x + 12, y + 5)], colour.filled())
+}
+
+fn draw_legend<'a, X: Ranged, Y: Ranged>(
+    chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
+) -> Result<()> {
+    let mut legend = chart.configure_series_labels();
+    legend.position(SeriesLabelPosition::UpperLeft).border_style(BLACK).background_style(WHITE);
+    Ok(legend.draw()?)
 }
 
 fn canvas(path: &Path) -> Result<Canvas<'_>> {
