@@ -5,6 +5,7 @@ mod common;
 use common::{APP, asked, new_lines, rewritten};
 use symdex_report::{Options, Report};
 
+/// A report for this architecture. `TODO` is what the formatter itself writes where others have a key.
 fn report(arch: &str) -> String {
     format!(
         "Incident Identifier: 0D7B1E5C-0000-4000-8000-000000000000\nCrashReporter Key:   TODO\nHardware Model:      iPhone9,1\n\

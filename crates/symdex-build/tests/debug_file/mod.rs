@@ -5,6 +5,8 @@ mod answers;
 mod dwarf;
 mod elf;
 mod macho;
+mod on_disk;
+mod split;
 mod unit;
 
 use gimli::constants::{self as dw, DwAt, DwForm, DwTag};
@@ -15,12 +17,21 @@ pub(crate) use answers::{answers, built, found, image_answers, peer};
 pub(crate) use elf::{Elf, ElfSection, ElfSymbol};
 #[allow(unused_imports, reason = "each test file uses some of them")]
 pub(crate) use macho::{CODE_FLAGS, MachO, Section, Symbol};
+#[allow(unused_imports, reason = "each test file uses some of them")]
+pub(crate) use on_disk::{ID, all, classes, image, index, number, object, write};
+#[allow(unused_imports, reason = "each test file uses some of them")]
+pub(crate) use split::{debug_addr, of_skeleton, of_split, rnglists, split_unit};
 pub(crate) use unit::Unit;
 
 /// Where `__TEXT` begins, and what image offsets count from. Files with addresses of 32 bits have none of it: they begin at 0.
 pub(crate) const BASE: u64 = 0x1_0000_0000;
 /// The image offsets of the code.
 pub(crate) const CODE: std::ops::Range<u64> = 0x1000..0x3000;
+
+/// All of the code.
+pub(crate) fn whole() -> (u64, u64) {
+    (CODE.start, CODE.end)
+}
 
 /// The debug file of `units`, with `symbols` (without Mach-O's underscore) at image offsets.
 pub(crate) fn debug_file(units: &[Unit], symbols: &[(&str, u64)]) -> Vec<u8> {

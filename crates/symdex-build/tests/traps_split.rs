@@ -1,0 +1,208 @@
+//! The traps of TRAPS.md about split DWARF: units whose debug information is in object files and packages.
+
+#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
+
+mod debug_file;
+
+use std::fs;
+
+use debug_file::{
+    Elf, ID, Unit, Value, all, classes, debug_addr, found, image, index, number, object, of_skeleton,
+    of_split, rnglists, split_unit, write,
+};
+use gimli::constants as dw;
+use symdex_build::Companions;
+use symdex_build::audit::Class;
+
+#[test]
+fn trap_17_split_units_are_found_in_object_files() {
+    for version in [4, 5] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("liba.so");
+        let (skeleton, split) = split_unit(version, 0x1000, ID, 8);
+        write(&path, &image(&[skeleton]).section(".debug_addr", debug_addr(&[0x1000])));
+        let rest = "1038..1040 - b.h:6".to_owned();
+        let expected = [&of_split(version, 0x1000)[..], &[rest]].concat();
+        let split = object(&[split]).section(".debug_rnglists.dwo", rnglists());
+
+        let missing = found(&path, &Companions::default());
+        assert_eq!(missing.0, of_skeleton(0x1000));
+        assert!(missing.1[0].contains("the split unit obj/a.dwo (dwo id 0807060504030201)"), "{missing:?}");
+        let without = index(&path);
+        for place in ["obj/a.dwo", "a.dwo"] {
+            let place = folder.path().join(place);
+            write(&place, &split);
+            assert_eq!(all(&path), expected, "version {version}");
+            assert_eq!(classes(&path, &without), [Class::SplitUnit]);
+            // One of another build.
+            write(&place, &object(&[split_unit(version, 0x1000, [1; 8], 8).1]));
+            let wrong = found(&path, &Companions::default());
+            assert_eq!(wrong.0, of_skeleton(0x1000));
+            assert!(wrong.1[0].contains("a.dwo has no such unit"), "{wrong:?}");
+            fs::write(&place, "none").expect("written");
+            assert!(found(&path, &Companions::default()).1[0].contains("a.dwo: "));
+            fs::remove_file(&place).expect("there");
+        }
+    }
+}
+
+/// A package of the units of these files.
+fn package(version: u16, files: &[Elf]) -> Elf {
+    let names = [".debug_info.dwo", ".debug_abbrev.dwo", ".debug_rnglists.dwo"];
+    let columns = if version == 5 { &[1, 3, 8][..] } else { &[1, 3] };
+    let mut sections = vec![Vec::new(); columns.len()];
+    let (mut offsets, mut sizes) = (Vec::new(), Vec::new());
+    for file in files {
+        for (section, name) in sections.iter_mut().zip(names) {
+            let part = file.sections.iter().find(|section| section.name == name).expect("a section");
+            offsets.extend(number(section.len() as u64, 4));
+            sizes.extend(number(part.bytes.len() as u64, 4));
+            section.extend(&part.bytes);
+        }
+    }
+    let slots = (files.len() + 1).next_power_of_two();
+    let version = if version == 5 { 5 } else { 2 };
+    let header = [version, columns.len(), files.len(), slots].map(|field| number(field as u64, 4)).concat();
+    let columns: Vec<u8> = columns.iter().flat_map(|column| number(*column, 4)).collect();
+    let index = [header, vec![0; 12 * slots], columns, offsets, sizes].concat();
+    let package = Elf { build_id: None, ..Elf::default() }.section(".debug_cu_index", index);
+    sections.into_iter().zip(names).fold(package, |elf, (bytes, name)| elf.section(name, bytes))
+}
+
+#[test]
+fn trap_17_split_units_are_found_in_packages() {
+    for version in [4, 5] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("liba.debug");
+        let units = [split_unit(version, 0x1000, ID, 8), split_unit(version, 0x1100, [3; 8], 40)];
+        let [(first, one), (second, two)] = units;
+        // What the second skeleton says of its ranges counts from the section's beginning, too.
+        let base = Value::Form(dw::DW_FORM_sec_offset, number(0x90, 4));
+        let second = if version == 5 { second } else { second.replace(dw::DW_AT_GNU_ranges_base, base) };
+        let elf = image(&[first, second]).section(".debug_addr", debug_addr(&[0x1000, 0x1100]));
+        write(&path, &elf);
+        let parts = [two, one].map(|unit| object(&[unit]).section(".debug_rnglists.dwo", rnglists()));
+        let package = package(version, &parts);
+        let rest = |start| vec![format!("{:x}..{:x} - b.h:6", start + 0x38, start + 0x40)];
+        let expected =
+            [&of_split(version, 0x1000)[..], &rest(0x1000), &of_split(version, 0x1100), &rest(0x1100)]
+                .concat();
+        assert_eq!(found(&path, &Companions::default()).1.len(), 2);
+        for place in ["liba.debug.dwp", "liba.dwp"] {
+            let place = folder.path().join(place);
+            write(&place, &package);
+            assert_eq!(all(&path), expected, "version {version}");
+            fs::remove_file(&place).expect("there");
+        }
+        // A package that was put into the debug file.
+        let inside = package
+            .sections
+            .iter()
+            .fold(elf, |elf, section| elf.section(&section.name, section.bytes.clone()));
+        write(&path, &inside);
+        assert_eq!(all(&path), expected, "version {version}");
+    }
+}
+
+#[test]
+fn a_split_unit_belongs_to_one_skeleton() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("liba.so");
+    let skeletons: Vec<Unit> = (0..3000).map(|_| split_unit(5, 0x1000, ID, 8).0).collect();
+    let split = || object(&[split_unit(5, 0x1000, ID, 8).1]).section(".debug_rnglists.dwo", rnglists());
+    write(&path, &image(&skeletons).section(".debug_addr", debug_addr(&[0x1000])));
+    write(&folder.path().join("a.dwo"), &split());
+    let (answers, missing) = found(&path, &Companions::default());
+    assert_eq!(answers[0], "1000..1010 split a.c:5");
+    assert!(missing.iter().any(|missing| missing.contains("2979 more split units")), "{missing:?}");
+    // A package whose units all are the same bytes has room for one.
+    let mut package = package(5, &[split(), split(), split()]);
+    let index = &mut package.sections[0].bytes;
+    let table = 16 + 12 * 4 + 12;
+    for row in 1..3 {
+        index.copy_within(table..table + 12, table + 12 * row);
+    }
+    write(&folder.path().join("liba.so.dwp"), &package);
+    assert_eq!(found(&path, &Companions::default()).0[0], "1000..1010 split a.c:5");
+}
+
+#[test]
+fn units_that_share_their_abbreviations_are_found_however_many_there_are() {
+    // As link-time optimisation writes them: one `.dwo` file, one table, and many units.
+    const COUNT: u64 = 2000;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("liba.so");
+    let of = |number: u64| split_unit(5, 0x1000, (number + 1).to_le_bytes(), 8);
+    write(
+        &path,
+        &image(&(0..COUNT).map(|number| of(number).0).collect::<Vec<_>>())
+            .section(".debug_addr", debug_addr(&[0x1000])),
+    );
+    let mut units = object(&[of(0).1]).section(".debug_rnglists.dwo", rnglists());
+    for section in &mut units.sections {
+        match section.name.as_str() {
+            // All refer to the table at 0, which is made as long as that of a real file.
+            ".debug_info.dwo" => {
+                let one = section.bytes.clone();
+                section.bytes =
+                    (1..=COUNT).flat_map(|id| [&one[..12], &id.to_le_bytes(), &one[20..]].concat()).collect();
+            }
+            ".debug_abbrev.dwo" => {
+                let declaration = |code: u32| {
+                    let code =
+                        [0x80 | code as u8 & 0x7f, 0x80 | (code >> 7) as u8 & 0x7f, (code >> 14) as u8];
+                    [&code[..], &[0x34, 0, 3, 8, 0, 0]].concat()
+                };
+                assert_eq!(section.bytes.pop(), Some(0));
+                section.bytes.extend((20_000..20_500).flat_map(declaration).chain([0]));
+            }
+            _ => {}
+        }
+    }
+    write(&folder.path().join("a.dwo"), &units);
+    assert_eq!(found(&path, &Companions::default()).1, [""; 0]);
+}
+
+#[test]
+fn a_split_unit_in_the_file_itself_and_one_that_is_a_skeleton_end() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.dwo");
+    let (skeleton, split) = split_unit(5, 0x1000, ID, 8);
+    let elf = image(&[skeleton]).section(".debug_addr", debug_addr(&[0x1000]));
+    let own = |units: &[Unit]| {
+        let own = object(units).section(".debug_rnglists.dwo", rnglists());
+        own.sections
+            .iter()
+            .fold(elf.clone(), |elf, section| elf.section(&section.name, section.bytes.clone()))
+    };
+    write(&path, &own(&[split]));
+    assert_eq!(all(&path)[..4], of_split(5, 0x1000));
+    write(&path, &own(&[split_unit(5, 0x1000, ID, 8).0]));
+    assert_eq!(found(&path, &Companions::default()).0, of_skeleton(0x1000));
+}
+
+#[test]
+fn damaged_packages_and_objects_cost_no_more_than_their_units() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("liba.so");
+    for version in [4, 5] {
+        let (skeleton, split) = split_unit(version, 0x1000, ID, 8);
+        write(&path, &image(&[skeleton]).section(".debug_addr", debug_addr(&[0x1000])));
+        let split = object(&[split]).section(".debug_rnglists.dwo", rnglists());
+        let package = package(version, std::slice::from_ref(&split));
+        for (elf, place) in [(split, "a.dwo"), (package, "liba.so.dwp")] {
+            // Of these the line tables are not read.
+            let sections = elf.sections.iter().enumerate();
+            for (number, section) in sections.filter(|(_, section)| section.name != ".debug_line.dwo") {
+                for at in 0..section.bytes.len() {
+                    let mut damaged = elf.clone();
+                    damaged.sections[number].bytes[at] ^= 0xff;
+                    write(&folder.path().join(place), &damaged);
+                    let (answers, missing) = found(&path, &Companions::default());
+                    assert!(!answers.is_empty(), "{place} {} {at}: {missing:?}", section.name);
+                }
+            }
+            fs::remove_file(folder.path().join(place)).expect("there");
+        }
+    }
+}
