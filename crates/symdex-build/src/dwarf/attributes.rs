@@ -3,7 +3,7 @@
 use gimli::{
     AttributeSpecification, AttributeValue, DebugAddrIndex, DebugInfoOffset, DebugLineStrOffset,
     DebugRngListsIndex, DebugStrOffset, DebugStrOffsetsIndex, DwAt, Dwarf, EntriesRaw, RangeListsOffset,
-    RawRangeListsOffset, RawRngListEntry, Reader as _, Section as _, UnitOffset, constants,
+    RawRangeListsOffset, RawRngListEntry, Section as _, UnitOffset, constants,
 };
 
 use super::shapes::{Step, Then};
@@ -40,17 +40,17 @@ impl<'d> Attributes<'d> {
         Ok(attributes)
     }
 
-    /// Reads the attributes that `input` stands before in place of those that are here; `None` where gimli has to, or knows what
-    /// is wrong.
-    pub(crate) fn read_steps(&mut self, steps: &[Step], input: &mut Reader<'d>) -> Option<()> {
+    /// Reads the attributes at `at`, which goes behind them, in place of those that are here; `None` where gimli has to, or knows
+    /// what is wrong.
+    pub(crate) fn read_steps(&mut self, steps: &[Step], bytes: &[u8], at: &mut usize) -> Option<()> {
         *self = Self::default();
         for step in steps {
-            input.skip(step.skip as usize).ok()?;
+            *at = at.saturating_add(step.skip as usize);
             match step.then {
-                Then::Skip(varying) => *input = varying.behind(*input)?,
+                Then::Skip(varying) => *at = varying.behind(bytes, *at)?,
                 Then::End => {}
                 Then::Read(slot, number, class) => {
-                    let number = number.read(input)?;
+                    let number = number.read(bytes, at)?;
                     match slot {
                         Slot::CallFile => self.call_file = Some(number),
                         Slot::CallLine => self.call_line = Some(number),
@@ -59,7 +59,7 @@ impl<'d> Attributes<'d> {
                 }
             }
         }
-        Some(())
+        (*at <= bytes.len()).then_some(())
     }
 
     #[inline]

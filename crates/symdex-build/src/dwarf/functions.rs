@@ -112,11 +112,14 @@ impl<'d> Walk<'_, 'd> {
             let entry = (self.unit, found.offset);
             let node = match (found.is_subprogram, found.states_code) {
                 (true, true) => self.subprogram(entry, entries.attributes()),
-                (false, true) => self.inlined(entry, entries.attributes()),
-                // A declaration or an abstract function: most subprograms of C++ are.
-                (true, false) => None,
-                // An inlined subroutine that states nothing is no reason to lose what it holds.
-                (false, false) => self.open.last().and_then(|(_, node)| *node),
+                (false, true) => {
+                    let around = self.open.last().filter(|(depth, _)| !found.is_hidden_from(*depth));
+                    let around = around.and_then(|(_, node)| *node);
+                    // Without code around it, this is the tree of an abstract function.
+                    around.and_then(|parent| self.inlined(entry, entries.attributes(), parent))
+                }
+                // A declaration or an abstract function.
+                (_, false) => None,
             };
             if found.has_children {
                 self.open.push((found.depth, node));
@@ -136,9 +139,7 @@ impl<'d> Walk<'_, 'd> {
         self.push(entry, None, 0, name, attributes, first)
     }
 
-    fn inlined(&mut self, entry: EntryId, attributes: &Attributes<'d>) -> Option<Id32> {
-        // Without code around it, this is the tree of an abstract function.
-        let parent = self.open.last()?.1?;
+    fn inlined(&mut self, entry: EntryId, attributes: &Attributes<'d>, parent: Id32) -> Option<Id32> {
         let Node { depth, ranges: around, .. } = &self.functions.nodes[parent.index()];
         let (depth, around) = (depth + 1, around.clone());
         if depth > MAX_DEPTH {

@@ -3,7 +3,6 @@
 use gimli::{LineProgramHeader, Reader as _, constants};
 
 use super::sequences::SequenceReader;
-use super::shapes::leb;
 use crate::image::Reader;
 
 /// The registers that rows are made of (DWARF 5, 6.2.2).
@@ -131,6 +130,18 @@ fn advanced(line: u64, advance: i64) -> u64 {
     match advance < 0 {
         true => line.saturating_sub(advance.unsigned_abs()),
         false => line.wrapping_add(advance.unsigned_abs()),
+    }
+}
+
+/// A LEB128 number, which most often is one byte.
+#[inline]
+fn leb(input: &mut Reader<'_>) -> Option<u64> {
+    match input.slice().first() {
+        Some(&byte) if byte < 0x80 => {
+            input.skip(1).ok()?;
+            Some(u64::from(byte))
+        }
+        _ => input.read_uleb128().ok(),
     }
 }
 

@@ -17,6 +17,32 @@ pub(crate) struct Shapes {
     /// Those of the codes from 1 on, as far as the table has them without a gap, as tables do.
     all: Vec<Shape>,
     steps: Vec<Step>,
+    /// How a walk that stops at functions passes entries.
+    pub(crate) functions: Passes,
+    /// The same of one that stops at scopes and what is in them.
+    pub(crate) scopes: Passes,
+}
+
+/// How a walk passes entries that nothing is wanted of.
+pub(crate) struct Passes {
+    /// By the first byte, which most often is the whole code.
+    pub(crate) by_byte: [Pass; 256],
+    /// By the codes of abbreviations, of which 0 is the end of children.
+    by_code: Vec<Pass>,
+    /// The size of the longest entry that is passed by its size alone.
+    pub(crate) longest: usize,
+}
+
+/// How an entry is passed. Most of a walk is spent with these: they are small, and there is no branch for what sets one apart.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Pass {
+    /// How many bytes the entry takes, its code with it; 0 where there is more to know.
+    pub(crate) size: u8,
+    /// From the depth below it how far up the next entry is: 0 for children, 2 behind the last one.
+    pub(crate) up: u8,
+    /// Whether it is as [`Shape::hides`] says.
+    pub(crate) hides: bool,
+    stops: bool,
 }
 
 /// An abbreviation, compiled.
@@ -101,7 +127,7 @@ enum Part {
 impl Shapes {
     /// The shapes of a table in units of this encoding. Takes memory in proportion to the table's.
     pub(crate) fn new(table: &Abbreviations, encoding: Encoding) -> Self {
-        let mut shapes = Self { all: Vec::new(), steps: Vec::new() };
+        let mut shapes = Self::default();
         for abbreviation in (1..).map_while(|code| table.get(code)) {
             let shape = Shape::unknown(abbreviation);
             let attributes = abbreviation.attributes();
@@ -109,6 +135,8 @@ impl Shapes {
             let read = (shape.of != Of::Other).then(|| shapes.compile(attributes, encoding, true));
             shapes.all.push(Shape { layout, read: read.flatten().unwrap_or_default(), ..shape });
         }
+        shapes.functions = Passes::new(&shapes.all, |shape| shape.states_code);
+        shapes.scopes = Passes::new(&shapes.all, Shape::is_scope_or_in_one);
         shapes
     }
 
@@ -118,24 +146,43 @@ impl Shapes {
         self.all.get(usize::try_from(code.checked_sub(1)?).ok()?)
     }
 
-    /// What follows an entry's attributes, which `input` stands before. `None` where gimli has to go there, or knows what is wrong.
-    ///
-    /// Readers go through here by value, as most of a walk is spent here: what is pointed to does not stay in a register.
+    /// How the entry at `at` is passed, and where the next one is, if the entry's first byte does not say. `None` where the walk
+    /// stops, or something is uncommon.
     #[inline]
-    pub(crate) fn behind<'d>(&self, shape: &Shape, mut input: Reader<'d>) -> Option<Reader<'d>> {
+    pub(crate) fn pass(&self, passes: &Passes, bytes: &[u8], at: usize) -> Option<(Pass, usize)> {
+        let (mut code, mut attributes) = (usize::from(*bytes.get(at)?), at + 1);
+        if code >= 0x80 {
+            let high = usize::from(*bytes.get(at + 1)?);
+            // Nobody writes a code with more bytes than it takes, or has that many.
+            if high == 0 || high >= 0x80 {
+                return None;
+            }
+            (code, attributes) = (code & 0x7f | high << 7, at + 2);
+        }
+        let pass = passes.by_code.get(code).filter(|pass| !pass.stops)?;
+        let behind = match pass.size {
+            0 => self.behind(self.get(code as u64)?, bytes, attributes)?,
+            size => at + usize::from(size),
+        };
+        Some((*pass, behind))
+    }
+
+    /// Where the attributes of an entry end that begin at `at`. `None` where gimli has to go there, or knows what is wrong.
+    #[inline]
+    pub(crate) fn behind(&self, shape: &Shape, bytes: &[u8], mut at: usize) -> Option<usize> {
         match shape.layout {
-            Layout::Fixed(size) => input.skip(size as usize).ok()?,
+            Layout::Fixed(size) => at = at.saturating_add(size as usize),
             Layout::Steps(first, end) => {
                 for step in self.steps.get(first as usize..end as usize)? {
-                    input.skip(step.skip as usize).ok()?;
+                    at = at.saturating_add(step.skip as usize);
                     if let Then::Skip(varying) = step.then {
-                        input = varying.behind(input)?;
+                        at = varying.behind(bytes, at)?;
                     }
                 }
             }
             Layout::Unknown => return None,
         }
-        Some(input)
+        Some(at).filter(|at| *at <= bytes.len())
     }
 
     /// What to do to read a function or a scope of this shape; `None` where gimli has to.
@@ -178,6 +225,33 @@ impl Shapes {
     }
 }
 
+impl Passes {
+    fn new(shapes: &[Shape], stops: impl Fn(&Shape) -> bool) -> Self {
+        let end = Pass { size: 1, up: 2, ..Pass::default() };
+        let pass = |(code, shape): (usize, &Shape)| {
+            let stops = stops(shape);
+            let size = match shape.layout {
+                Layout::Fixed(size) if !stops => size.saturating_add(1 + u32::from(code >= 0x80)),
+                _ => 0,
+            };
+            let (up, hides) = (u8::from(!shape.has_children), shape.hides());
+            Pass { size: u8::try_from(size).unwrap_or(0), up, hides, stops }
+        };
+        let by_code: Vec<_> = std::iter::once(end).chain((1..).zip(shapes).map(pass)).collect();
+        let mut by_byte = [Pass::default(); 256];
+        // The other bytes are the first of two.
+        by_byte.iter_mut().zip(&by_code).take(0x80).for_each(|(of_byte, pass)| *of_byte = *pass);
+        let longest = by_code.iter().map(|pass| usize::from(pass.size)).max().unwrap_or_default();
+        Self { by_byte, by_code, longest }
+    }
+}
+
+impl Default for Passes {
+    fn default() -> Self {
+        Self::new(&[], |_| false)
+    }
+}
+
 impl Shape {
     /// That of an abbreviation whose entries gimli has to read.
     pub(crate) fn unknown(abbreviation: &Abbreviation) -> Self {
@@ -203,16 +277,23 @@ impl Shape {
         }
     }
 
-    /// Whether an entry of this shape matters: it is a function with code, or something may be in it.
+    /// Whether it is one of a subprogram without code that something may be in. An inlined subroutine in it is part of an abstract
+    /// function, and is not inlined into what is around that.
     #[inline]
-    pub(crate) fn is_function(&self) -> bool {
-        matches!(self.of, Of::Subprogram | Of::Inlined) && (self.states_code || self.has_children)
+    pub(crate) fn hides(&self) -> bool {
+        self.of == Of::Subprogram && !self.states_code && self.has_children
     }
 
     /// Whether it is one of a namespace, or of a type.
     #[inline]
     pub(crate) fn is_scope(&self) -> bool {
         matches!(self.of, Of::Namespace | Of::Type)
+    }
+
+    /// The same, or whether it is one of a subprogram.
+    #[inline]
+    pub(crate) fn is_scope_or_in_one(&self) -> bool {
+        self.of == Of::Subprogram || self.is_scope()
     }
 }
 
@@ -331,44 +412,57 @@ impl Varying {
         })
     }
 
-    /// What follows an attribute that `input` stands before.
+    /// Where an attribute ends that begins at `at`; perhaps behind the end of `bytes`.
     #[inline]
-    pub(crate) fn behind(self, mut input: Reader<'_>) -> Option<Reader<'_>> {
+    pub(crate) fn behind(self, bytes: &[u8], mut at: usize) -> Option<usize> {
         let size = match self {
-            Self::Leb => return input.skip_leb128().ok().map(|()| input),
-            Self::String => return input.read_null_terminated_slice().ok().map(|_| input),
-            Self::Block1 => usize::from(input.read_u8().ok()?),
-            Self::Block2 => usize::from(input.read_u16().ok()?),
-            Self::Block4 => usize::try_from(input.read_u32().ok()?).ok()?,
-            Self::Block => usize::try_from(leb(&mut input)?).ok()?,
+            Self::Leb => return leb(bytes, &mut at).map(|_| at),
+            Self::String => memchr::memchr(0, bytes.get(at..)?)? + 1,
+            Self::Block1 => usize::try_from(little_endian::<1>(bytes, &mut at)?).ok()?,
+            Self::Block2 => usize::try_from(little_endian::<2>(bytes, &mut at)?).ok()?,
+            Self::Block4 => usize::try_from(little_endian::<4>(bytes, &mut at)?).ok()?,
+            Self::Block => usize::try_from(leb(bytes, &mut at)?).ok()?,
         };
-        input.skip(size).ok()?;
-        Some(input)
+        Some(at.saturating_add(size))
     }
 }
 
 impl Number {
+    /// The number at `at`, which goes behind it.
     #[inline]
-    pub(crate) fn read(self, input: &mut Reader<'_>) -> Option<u64> {
+    pub(crate) fn read(self, bytes: &[u8], at: &mut usize) -> Option<u64> {
         match self {
-            Self::U8 => input.read_u8().ok().map(u64::from),
-            Self::U16 => input.read_u16().ok().map(u64::from),
-            Self::U32 => input.read_u32().ok().map(u64::from),
-            Self::U64 => input.read_u64().ok(),
-            Self::Leb => leb(input),
+            Self::U8 => little_endian::<1>(bytes, at),
+            Self::U16 => little_endian::<2>(bytes, at),
+            Self::U32 => little_endian::<4>(bytes, at),
+            Self::U64 => little_endian::<8>(bytes, at),
+            Self::Leb => leb(bytes, at),
             Self::Const(value) => Some(u64::from(value)),
         }
     }
 }
 
-/// A LEB128 number, which most often is one byte.
+/// The number of `N` bytes at `at`, which goes behind it.
 #[inline]
-pub(crate) fn leb(input: &mut Reader<'_>) -> Option<u64> {
-    match input.slice().first() {
-        Some(&byte) if byte < 0x80 => {
-            input.skip(1).ok()?;
+fn little_endian<const N: usize>(bytes: &[u8], at: &mut usize) -> Option<u64> {
+    let number = bytes.get(*at..)?.first_chunk::<N>()?;
+    *at += N;
+    Some(number.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+}
+
+/// The LEB128 number at `at`, which goes behind it; most often it is one byte.
+#[inline]
+pub(crate) fn leb(bytes: &[u8], at: &mut usize) -> Option<u64> {
+    match *bytes.get(*at)? {
+        byte @ 0..0x80 => {
+            *at += 1;
             Some(u64::from(byte))
         }
-        _ => input.read_uleb128().ok(),
+        _ => {
+            let mut input = Reader::new(&bytes[*at..], gimli::LittleEndian);
+            let number = input.read_uleb128().ok()?;
+            *at = bytes.len() - input.len();
+            Some(number)
+        }
     }
 }

@@ -2,9 +2,6 @@
 
 pub(crate) mod elf;
 pub(crate) mod macho;
-
-use std::ffi::CStr;
-
 use rustc_hash::FxHashSet;
 
 use crate::error::Error;
@@ -109,8 +106,8 @@ pub(crate) fn name_at(strings: &[u8], offset: usize) -> Option<&[u8]> {
     const TOO_LONG: usize = MAX_STRING + 2;
     let rest = strings.get(offset..)?;
     let rest = &rest[..rest.len().min(TOO_LONG)];
-    match CStr::from_bytes_until_nul(rest) {
-        Ok(name) => Some(name.to_bytes()),
-        Err(_) => Some(rest).filter(|rest| rest.len() == TOO_LONG),
+    match memchr::memchr(0, rest) {
+        Some(size) => Some(&rest[..size]),
+        None => Some(rest).filter(|rest| rest.len() == TOO_LONG),
     }
 }
