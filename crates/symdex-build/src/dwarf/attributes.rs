@@ -6,22 +6,19 @@ use gimli::{
     RawRangeListsOffset, RawRngListEntry, Section as _, UnitOffset, constants,
 };
 
-use super::shapes::{Step, Then};
+use super::shapes::{Step, Then, leb, sized};
 use crate::image::Reader;
 use crate::symbols::name_at;
 
 /// What the builder wants to know of a `DW_TAG_subprogram` or a `DW_TAG_inlined_subroutine` (DWARF 5, 3.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Attributes<'d> {
-    pub(crate) low_pc: Option<AttributeValue<Reader<'d>>>,
-    pub(crate) high_pc: Option<AttributeValue<Reader<'d>>>,
-    pub(crate) ranges: Option<AttributeValue<Reader<'d>>>,
-    pub(crate) name: Option<AttributeValue<Reader<'d>>>,
-    pub(crate) linkage_name: Option<AttributeValue<Reader<'d>>>,
-    /// `DW_AT_abstract_origin`, else `DW_AT_specification`: where the rest is said.
-    pub(crate) origin: Option<AttributeValue<Reader<'d>>>,
-    pub(crate) call_file: Option<u64>,
-    pub(crate) call_line: Option<u64>,
+    /// By slots: what the attributes are, and their numbers.
+    classes: [Class; SLOTS],
+    numbers: [u64; SLOTS],
+    /// The name and the linkage name where they stand in the entry itself.
+    name: &'d [u8],
+    linkage_name: &'d [u8],
 }
 
 impl<'d> Attributes<'d> {
@@ -46,35 +43,55 @@ impl<'d> Attributes<'d> {
         *self = Self::default();
         for step in steps {
             *at = at.saturating_add(step.skip as usize);
-            match step.then {
-                Then::Skip(varying) => *at = varying.behind(bytes, *at)?,
-                Then::End => {}
-                Then::Read(slot, number, class) => {
-                    let number = number.read(bytes, at)?;
-                    match slot {
-                        Slot::CallFile => self.call_file = Some(number),
-                        Slot::CallLine => self.call_line = Some(number),
-                        slot => self.set(slot, class.value(number)?),
-                    }
+            let (slot, class, number) = match step.then {
+                Then::Sized(slot, class, size) => (slot, class, sized(size, bytes, at)?),
+                Then::Leb(slot, class) => (slot, class, leb(bytes, at)?),
+                Then::Const(slot, number) => (slot, Class::Constant, u64::from(number)),
+                Then::Skip(varying) => {
+                    *at = varying.behind(bytes, *at)?;
+                    continue;
                 }
-            }
+                Then::End => break,
+            };
+            self.classes[slot as usize] = class;
+            self.numbers[slot as usize] = number;
         }
         (*at <= bytes.len()).then_some(())
     }
 
-    #[inline]
-    fn set(&mut self, slot: Slot, value: AttributeValue<Reader<'d>>) {
-        match slot {
-            Slot::LowPc => self.low_pc = Some(value),
-            Slot::HighPc => self.high_pc = Some(value),
-            Slot::Ranges => self.ranges = Some(value),
-            Slot::Name => self.name = Some(value),
-            Slot::LinkageName => self.linkage_name = Some(value),
-            Slot::Origin => self.origin = Some(value),
-            Slot::Specification => self.origin = self.origin.or(Some(value)),
-            Slot::CallFile => self.call_file = file_index(&value),
-            Slot::CallLine => self.call_line = value.udata_value(),
+    /// Takes in an attribute as gimli has it.
+    pub(crate) fn set(&mut self, slot: Slot, value: AttributeValue<Reader<'d>>) {
+        let (class, number) = match value {
+            AttributeValue::String(text) => {
+                let own = if slot == Slot::Name { &mut self.name } else { &mut self.linkage_name };
+                *own = text.slice();
+                (Class::Inline, 0)
+            }
+            value => Class::of(&value),
+        };
+        self.classes[slot as usize] = class;
+        self.numbers[slot as usize] = number;
+    }
+
+    /// An attribute as gimli has it; one that it has no business to be is a flag.
+    pub(crate) fn get(&self, slot: Slot) -> Option<AttributeValue<Reader<'d>>> {
+        let inline = if slot == Slot::Name { self.name } else { self.linkage_name };
+        match self.classes[slot as usize] {
+            Class::None => None,
+            Class::Inline => Some(AttributeValue::String(Reader::new(inline, gimli::LittleEndian))),
+            class => class.value(self.numbers[slot as usize]),
         }
+    }
+
+    /// Where the rest is said.
+    pub(crate) fn origin(&self) -> Option<AttributeValue<Reader<'d>>> {
+        self.get(Slot::Origin).or_else(|| self.get(Slot::Specification))
+    }
+
+    /// A constant, if it is one.
+    pub(crate) fn constant(&self, slot: Slot) -> Option<u64> {
+        let is_constant = self.classes[slot as usize] == Class::Constant;
+        is_constant.then_some(self.numbers[slot as usize])
     }
 
     /// The entry's ranges as the file states them, in SVMAs, given to `each` one by one; what [`each_of_list`] gives beside
@@ -86,19 +103,17 @@ impl<'d> Attributes<'d> {
         left: &mut u64,
         mut each: impl FnMut(u64, u64),
     ) -> gimli::Result<u64> {
-        if let Some(ranges) = self.ranges {
+        if let Some(ranges) = self.get(Slot::Ranges) {
             let list = dwarf.attr_ranges_offset(unit, ranges)?;
             return list.map_or(Ok(0), |list| each_of_list(dwarf, unit, list, left, each));
         }
-        let Some(low) = self.low_pc.map(|low| dwarf.attr_address(unit, low)).transpose()?.flatten() else {
-            return Ok(0);
-        };
-        let Some(high_pc) = self.high_pc else { return Ok(0) };
+        let address = |slot| self.get(slot).map_or(Ok(None), |value| dwarf.attr_address(unit, value));
+        let Some(low) = address(Slot::LowPc)? else { return Ok(0) };
         // Of class constant it is a size, of class address an address (DWARF 5, 2.17.2).
-        match high_pc.udata_value() {
+        match self.constant(Slot::HighPc) {
             // One that leaves the address space is given as inverted, for the caller to count.
             Some(size) => each(low, low.checked_add(size).unwrap_or(0)),
-            None => dwarf.attr_address(unit, high_pc)?.into_iter().for_each(|high| each(low, high)),
+            None => address(Slot::HighPc)?.into_iter().for_each(|high| each(low, high)),
         }
         Ok(0)
     }
@@ -117,6 +132,9 @@ pub(crate) enum Slot {
     CallFile,
     CallLine,
 }
+
+/// How many there are.
+const SLOTS: usize = Slot::CallLine as usize + 1;
 
 impl Slot {
     pub(crate) fn of(name: DwAt) -> Option<Self> {
@@ -152,8 +170,11 @@ impl Slot {
 }
 
 /// What the number is that an attribute has.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Class {
+    /// There is no such attribute.
+    #[default]
+    None,
     Address,
     AddressIndex,
     Constant,
@@ -166,9 +187,32 @@ pub(crate) enum Class {
     InUnit,
     InFile,
     InSup,
+    /// None: the text stands in the entry.
+    Inline,
+    /// What the attribute cannot be.
+    Other,
 }
 
 impl Class {
+    /// What an attribute is, and its number.
+    fn of(value: &AttributeValue<Reader<'_>>) -> (Self, u64) {
+        match *value {
+            AttributeValue::Addr(address) => (Self::Address, address),
+            AttributeValue::DebugAddrIndex(index) => (Self::AddressIndex, index.0 as u64),
+            AttributeValue::RangeListsRef(offset) => (Self::RangeList, offset.0 as u64),
+            AttributeValue::DebugRngListsIndex(index) => (Self::RangeListIndex, index.0 as u64),
+            AttributeValue::DebugStrRef(offset) => (Self::Text, offset.0 as u64),
+            AttributeValue::DebugStrOffsetsIndex(index) => (Self::TextIndex, index.0 as u64),
+            AttributeValue::DebugStrRefSup(offset) => (Self::TextSup, offset.0 as u64),
+            AttributeValue::DebugLineStrRef(offset) => (Self::LineText, offset.0 as u64),
+            AttributeValue::UnitRef(offset) => (Self::InUnit, offset.0 as u64),
+            AttributeValue::DebugInfoRef(offset) => (Self::InFile, offset.0 as u64),
+            AttributeValue::DebugInfoRefSup(offset) => (Self::InSup, offset.0 as u64),
+            AttributeValue::FileIndex(index) => (Self::Constant, index),
+            ref other => other.udata_value().map_or((Self::Other, 0), |number| (Self::Constant, number)),
+        }
+    }
+
     /// `number` as gimli has it, after [`gimli::Attribute::value`]; `None` where it is no offset on this machine.
     #[inline]
     fn value<'d>(self, number: u64) -> Option<AttributeValue<Reader<'d>>> {
@@ -186,6 +230,7 @@ impl Class {
             Self::InUnit => AttributeValue::UnitRef(UnitOffset(offset()?)),
             Self::InFile => AttributeValue::DebugInfoRef(DebugInfoOffset(offset()?)),
             Self::InSup => AttributeValue::DebugInfoRefSup(DebugInfoOffset(offset()?)),
+            Self::None | Self::Inline | Self::Other => AttributeValue::Flag(true),
         })
     }
 }
@@ -202,33 +247,35 @@ pub(crate) fn each_of_list<'d>(
     mut each: impl FnMut(u64, u64),
 ) -> gimli::Result<u64> {
     let mut entries = dwarf.raw_ranges(unit, list)?;
-    let mut stated = 0u64;
-    // An error comes up again below, behind the ranges before it.
-    while let Ok(Some(entry)) = entries.next() {
-        *left = left.checked_sub(1).ok_or(gimli::Error::OffsetOutOfBounds(list.0 as u64))?;
-        let is_base =
-            matches!(entry, RawRngListEntry::BaseAddress { .. } | RawRngListEntry::BaseAddressx { .. });
-        stated += u64::from(!is_base);
+    // An entry has a byte at least: most files have no list that is too long for what is left.
+    let most = dwarf.ranges.debug_ranges().reader().len().max(dwarf.ranges.debug_rnglists().reader().len());
+    if most as u64 > *left {
+        let mut counted = dwarf.raw_ranges(unit, list)?;
+        // An error comes up again below, behind the ranges before it.
+        let len = std::iter::from_fn(|| counted.next().ok().flatten()).take(most).count() as u64;
+        if len > *left {
+            *left = 0;
+            return Err(gimli::Error::OffsetOutOfBounds(list.0 as u64));
+        }
     }
     let mut ranges = dwarf.ranges(unit, list)?;
-    while let Some(range) = ranges.next()? {
-        stated = stated.saturating_sub(1);
-        each(range.begin, range.end);
+    let mut passed_over = 0;
+    while let Some(entry) = entries.next()? {
+        *left = left.saturating_sub(1);
+        let is_base =
+            matches!(entry, RawRngListEntry::BaseAddress { .. } | RawRngListEntry::BaseAddressx { .. });
+        match ranges.convert_raw(entry)? {
+            Some(range) => each(range.begin, range.end),
+            None => passed_over += u64::from(!is_base),
+        }
     }
-    Ok(stated)
+    Ok(passed_over)
 }
 
 /// Whether an entry with these attributes has code: it states where.
 pub(crate) fn states_code(specifications: &[AttributeSpecification]) -> bool {
     let stated = |name| matches!(name, constants::DW_AT_low_pc | constants::DW_AT_ranges);
     specifications.iter().any(|specification| stated(specification.name()))
-}
-
-fn file_index(value: &AttributeValue<Reader<'_>>) -> Option<u64> {
-    match value {
-        AttributeValue::FileIndex(index) => Some(*index),
-        other => other.udata_value(),
-    }
 }
 
 /// The text of an attribute; `None` where it is none, or does not end. One that is longer than an index may hold is cut where that

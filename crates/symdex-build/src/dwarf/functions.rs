@@ -7,7 +7,7 @@ use hashbrown::hash_table::Entry;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use symdex::write::Id32;
 
-use super::attributes::Attributes;
+use super::attributes::{Attributes, Slot};
 use super::names::{Called, EntryId, Name, Names};
 use super::units::{UnitEntry, Units};
 use super::walk::Walker;
@@ -164,7 +164,7 @@ impl<'d> Walk<'_, 'd> {
     }
 
     fn inlined_name(&mut self, entry: EntryId, attributes: &Attributes<'d>) -> Option<Id32> {
-        let origin = attributes.origin.and_then(|origin| self.names.entry(self.unit, origin));
+        let origin = attributes.origin().and_then(|origin| self.names.entry(self.unit, origin));
         if let Some(known) = origin.and_then(|origin| self.by_called.get(&origin)) {
             return *known;
         }
@@ -205,8 +205,8 @@ impl<'d> Walk<'_, 'd> {
     ) -> Option<Id32> {
         let ranges = first_range..self.functions.ranges.len();
         let number = Id32::new(self.functions.nodes.len() as u64)?;
-        let call_file = attributes.call_file.and_then(Id32::new);
-        let call_line = attributes.call_line.and_then(Id32::new);
+        let call_file = attributes.constant(Slot::CallFile).and_then(Id32::new);
+        let call_line = attributes.constant(Slot::CallLine).and_then(Id32::new);
         let offset = self.entry.before.saturating_add(entry.1.0);
         self.functions.nodes.push(Node { parent, depth, name, call_file, call_line, ranges, offset });
         Some(number)

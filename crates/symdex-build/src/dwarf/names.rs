@@ -4,7 +4,7 @@ use gimli::{AttributeValue, UnitOffset, constants};
 use rustc_hash::FxHashMap;
 use symdex::write::Id32;
 
-use super::attributes::{Attributes, text};
+use super::attributes::{Attributes, Slot, text};
 use super::units::{UnitEntry, Units};
 use super::walk::{Walker, attributes_at};
 use crate::image::{Image, Reader};
@@ -53,13 +53,14 @@ impl<'a, 'd> Names<'a, 'd> {
         let (mut entry, mut attributes) = (entry, *attributes);
         let mut plain = None;
         for _ in 0..MAX_STEPS {
-            if let Some(linkage) = self.string(entry.0, attributes.linkage_name) {
+            if let Some(linkage) = self.string(entry.0, attributes.get(Slot::LinkageName)) {
                 return Some(Called::Linkage(linkage));
             }
             if plain.is_none() {
-                plain = self.string(entry.0, attributes.name).map(|name| Called::Plain(name, entry));
+                plain =
+                    self.string(entry.0, attributes.get(Slot::Name)).map(|name| Called::Plain(name, entry));
             }
-            let Some(origin) = attributes.origin else { return plain };
+            let Some(origin) = attributes.origin() else { return plain };
             let Some(next) = self.entry(entry.0, origin) else { return plain };
             let Some(read) = self.attributes(next) else { return plain };
             (entry, attributes) = (next, read);
@@ -155,7 +156,7 @@ impl<'a, 'd> Names<'a, 'd> {
             }
             // As demanglers print them.
             let anonymous: &[u8] = if found.is_namespace { b"(anonymous namespace)" } else { b"(anonymous)" };
-            let name = self.string(unit, entries.attributes().name).unwrap_or(anonymous);
+            let name = self.string(unit, entries.attributes().get(Slot::Name)).unwrap_or(anonymous);
             let Some(number) = Id32::new(scopes.all.len() as u64) else { continue };
             scopes.all.push((around, name));
             open.push((found.depth, number));

@@ -8,7 +8,7 @@ use gimli::{
 };
 use rustc_hash::FxHashMap;
 
-use super::attributes::{Attributes, text};
+use super::attributes::{Attributes, Slot, text};
 use crate::image::Reader;
 use crate::report::Problems;
 
@@ -156,9 +156,9 @@ impl<'d> Root<'d> {
             match (attribute.name(), attribute.value()) {
                 (constants::DW_AT_name, value) => name = Some(value),
                 (constants::DW_AT_comp_dir, value) => comp_dir = Some(value),
-                (constants::DW_AT_low_pc, value) => code.low_pc = Some(value),
-                (constants::DW_AT_high_pc, value) => code.high_pc = Some(value),
-                (constants::DW_AT_ranges, value) => code.ranges = Some(value),
+                (constants::DW_AT_low_pc, value) => code.set(Slot::LowPc, value),
+                (constants::DW_AT_high_pc, value) => code.set(Slot::HighPc, value),
+                (constants::DW_AT_ranges, value) => code.set(Slot::Ranges, value),
                 (constants::DW_AT_stmt_list, AttributeValue::DebugLineRef(offset)) if has_code => {
                     lines = Some(offset);
                 }
@@ -174,7 +174,7 @@ impl<'d> Root<'d> {
         // These may need the bases, which may come behind them.
         let string = |value: Option<_>| value.and_then(|value| text(dwarf, &unit, value));
         let (name, comp_dir, dwo_name) = (string(name), string(comp_dir), string(dwo_name));
-        let low = code.low_pc.and_then(|low| dwarf.attr_address(&unit, low).ok().flatten());
+        let low = code.get(Slot::LowPc).and_then(|low| dwarf.attr_address(&unit, low).ok().flatten());
         let reader = |text| Reader::new(text, gimli::LittleEndian);
         (unit.name, unit.comp_dir, unit.low_pc) = (name.map(reader), comp_dir.map(reader), low.unwrap_or(0));
         Ok(Some(Self { unit, code, lines, language, dwo_name }))

@@ -90,7 +90,11 @@ pub(crate) struct Step {
 #[derive(Clone, Copy)]
 pub(crate) enum Then {
     Skip(Varying),
-    Read(Slot, Number, Class),
+    /// Read a number of so many bytes.
+    Sized(Slot, Class, u8),
+    Leb(Slot, Class),
+    /// The abbreviation has the number, a constant.
+    Const(Slot, u32),
     /// There is none: it was the end.
     End,
 }
@@ -104,18 +108,6 @@ pub(crate) enum Varying {
     Block4,
     Block,
     String,
-}
-
-/// How a number is written.
-#[derive(Clone, Copy)]
-pub(crate) enum Number {
-    U8,
-    U16,
-    U32,
-    U64,
-    Leb,
-    /// In the abbreviation.
-    Const(u32),
 }
 
 /// An attribute as a step sees it.
@@ -300,8 +292,7 @@ impl Shape {
 /// What an attribute takes, and what it is to a function if `wants`; `None` where gimli has to read it.
 fn part(specification: &AttributeSpecification, encoding: Encoding, wants: bool) -> Option<Part> {
     if let Some(slot) = Slot::of(specification.name()).filter(|_| wants) {
-        let (number, class) = read(specification, slot, encoding)?;
-        return Some(Part::Then(Then::Read(slot, number, class)));
+        return Some(Part::Then(read(specification, slot, encoding)?));
     }
     let word_size = encoding.format.word_size();
     Some(match specification.form() {
@@ -340,55 +331,55 @@ fn part(specification: &AttributeSpecification, encoding: Encoding, wants: bool)
     })
 }
 
-/// How a wanted attribute is written, and what its number is.
-fn read(specification: &AttributeSpecification, slot: Slot, encoding: Encoding) -> Option<(Number, Class)> {
-    let sized = |size: u8| match size {
-        4 => Some(Number::U32),
-        8 => Some(Number::U64),
-        _ => None,
-    };
-    let offset = || sized(encoding.format.word_size());
-    let form = specification.form();
-    let (number, class) = match form {
-        constants::DW_FORM_addr => (sized(encoding.address_size)?, Class::Address),
-        constants::DW_FORM_addrx1 => (Number::U8, Class::AddressIndex),
-        constants::DW_FORM_addrx2 => (Number::U16, Class::AddressIndex),
-        constants::DW_FORM_addrx4 => (Number::U32, Class::AddressIndex),
-        constants::DW_FORM_addrx | constants::DW_FORM_GNU_addr_index => (Number::Leb, Class::AddressIndex),
+/// How a wanted attribute is read; `None` where gimli has to.
+fn read(specification: &AttributeSpecification, slot: Slot, encoding: Encoding) -> Option<Then> {
+    let offset = encoding.format.word_size();
+    let (class, size) = match specification.form() {
+        constants::DW_FORM_addr => match encoding.address_size {
+            size @ (4 | 8) => (Class::Address, Some(size)),
+            _ => return None,
+        },
+        constants::DW_FORM_addrx1 => (Class::AddressIndex, Some(1)),
+        constants::DW_FORM_addrx2 => (Class::AddressIndex, Some(2)),
+        constants::DW_FORM_addrx4 => (Class::AddressIndex, Some(4)),
+        constants::DW_FORM_addrx | constants::DW_FORM_GNU_addr_index => (Class::AddressIndex, None),
         // Before DWARF 4 this was the form of offsets.
         constants::DW_FORM_data4 if slot == Slot::Ranges && encoding.format == Format::Dwarf32 => {
-            (Number::U32, Class::RangeList)
+            (Class::RangeList, Some(4))
         }
-        constants::DW_FORM_data1 => (Number::U8, Class::Constant),
-        constants::DW_FORM_data2 => (Number::U16, Class::Constant),
-        constants::DW_FORM_data4 => (Number::U32, Class::Constant),
-        constants::DW_FORM_data8 => (Number::U64, Class::Constant),
-        constants::DW_FORM_udata => (Number::Leb, Class::Constant),
+        constants::DW_FORM_data1 => (Class::Constant, Some(1)),
+        constants::DW_FORM_data2 => (Class::Constant, Some(2)),
+        constants::DW_FORM_data4 => (Class::Constant, Some(4)),
+        constants::DW_FORM_data8 => (Class::Constant, Some(8)),
+        constants::DW_FORM_udata => (Class::Constant, None),
         constants::DW_FORM_implicit_const => {
             let value = u32::try_from(specification.implicit_const_value()?).ok()?;
-            (Number::Const(value), Class::Constant)
+            return slot.takes(Class::Constant).then_some(Then::Const(slot, value));
         }
-        constants::DW_FORM_strp => (offset()?, Class::Text),
-        constants::DW_FORM_line_strp => (offset()?, Class::LineText),
-        constants::DW_FORM_strp_sup | constants::DW_FORM_GNU_strp_alt => (offset()?, Class::TextSup),
-        constants::DW_FORM_strx1 => (Number::U8, Class::TextIndex),
-        constants::DW_FORM_strx2 => (Number::U16, Class::TextIndex),
-        constants::DW_FORM_strx4 => (Number::U32, Class::TextIndex),
-        constants::DW_FORM_strx | constants::DW_FORM_GNU_str_index => (Number::Leb, Class::TextIndex),
-        constants::DW_FORM_ref1 => (Number::U8, Class::InUnit),
-        constants::DW_FORM_ref2 => (Number::U16, Class::InUnit),
-        constants::DW_FORM_ref4 => (Number::U32, Class::InUnit),
-        constants::DW_FORM_ref8 => (Number::U64, Class::InUnit),
-        constants::DW_FORM_ref_udata => (Number::Leb, Class::InUnit),
-        constants::DW_FORM_ref_addr if encoding.version != 2 => (offset()?, Class::InFile),
-        constants::DW_FORM_GNU_ref_alt => (offset()?, Class::InSup),
-        constants::DW_FORM_ref_sup4 => (Number::U32, Class::InSup),
-        constants::DW_FORM_ref_sup8 => (Number::U64, Class::InSup),
-        constants::DW_FORM_sec_offset => (offset()?, Class::RangeList),
-        constants::DW_FORM_rnglistx => (Number::Leb, Class::RangeListIndex),
+        constants::DW_FORM_strp => (Class::Text, Some(offset)),
+        constants::DW_FORM_line_strp => (Class::LineText, Some(offset)),
+        constants::DW_FORM_strp_sup | constants::DW_FORM_GNU_strp_alt => (Class::TextSup, Some(offset)),
+        constants::DW_FORM_strx1 => (Class::TextIndex, Some(1)),
+        constants::DW_FORM_strx2 => (Class::TextIndex, Some(2)),
+        constants::DW_FORM_strx4 => (Class::TextIndex, Some(4)),
+        constants::DW_FORM_strx | constants::DW_FORM_GNU_str_index => (Class::TextIndex, None),
+        constants::DW_FORM_ref1 => (Class::InUnit, Some(1)),
+        constants::DW_FORM_ref2 => (Class::InUnit, Some(2)),
+        constants::DW_FORM_ref4 => (Class::InUnit, Some(4)),
+        constants::DW_FORM_ref8 => (Class::InUnit, Some(8)),
+        constants::DW_FORM_ref_udata => (Class::InUnit, None),
+        constants::DW_FORM_ref_addr if encoding.version != 2 => (Class::InFile, Some(offset)),
+        constants::DW_FORM_GNU_ref_alt => (Class::InSup, Some(offset)),
+        constants::DW_FORM_ref_sup4 => (Class::InSup, Some(4)),
+        constants::DW_FORM_ref_sup8 => (Class::InSup, Some(8)),
+        constants::DW_FORM_sec_offset => (Class::RangeList, Some(offset)),
+        constants::DW_FORM_rnglistx => (Class::RangeListIndex, None),
         _ => return None,
     };
-    slot.takes(class).then_some((number, class))
+    slot.takes(class).then_some(match size {
+        Some(size) => Then::Sized(slot, class, size),
+        None => Then::Leb(slot, class),
+    })
 }
 
 impl Varying {
@@ -418,35 +409,25 @@ impl Varying {
         let size = match self {
             Self::Leb => return leb(bytes, &mut at).map(|_| at),
             Self::String => memchr::memchr(0, bytes.get(at..)?)? + 1,
-            Self::Block1 => usize::try_from(little_endian::<1>(bytes, &mut at)?).ok()?,
-            Self::Block2 => usize::try_from(little_endian::<2>(bytes, &mut at)?).ok()?,
-            Self::Block4 => usize::try_from(little_endian::<4>(bytes, &mut at)?).ok()?,
+            Self::Block1 => usize::try_from(sized(1, bytes, &mut at)?).ok()?,
+            Self::Block2 => usize::try_from(sized(2, bytes, &mut at)?).ok()?,
+            Self::Block4 => usize::try_from(sized(4, bytes, &mut at)?).ok()?,
             Self::Block => usize::try_from(leb(bytes, &mut at)?).ok()?,
         };
         Some(at.saturating_add(size))
     }
 }
 
-impl Number {
-    /// The number at `at`, which goes behind it.
-    #[inline]
-    pub(crate) fn read(self, bytes: &[u8], at: &mut usize) -> Option<u64> {
-        match self {
-            Self::U8 => little_endian::<1>(bytes, at),
-            Self::U16 => little_endian::<2>(bytes, at),
-            Self::U32 => little_endian::<4>(bytes, at),
-            Self::U64 => little_endian::<8>(bytes, at),
-            Self::Leb => leb(bytes, at),
-            Self::Const(value) => Some(u64::from(value)),
-        }
-    }
-}
-
-/// The number of `N` bytes at `at`, which goes behind it.
+/// The number of `size` bytes at `at`, which goes behind it; `size` is 1 to 8.
 #[inline]
-fn little_endian<const N: usize>(bytes: &[u8], at: &mut usize) -> Option<u64> {
-    let number = bytes.get(*at..)?.first_chunk::<N>()?;
-    *at += N;
+pub(crate) fn sized(size: u8, bytes: &[u8], at: &mut usize) -> Option<u64> {
+    let rest = bytes.get(*at..)?;
+    *at += usize::from(size);
+    // All sizes in one go: which one comes next nobody foresees.
+    if let Some(eight) = rest.first_chunk() {
+        return Some(u64::from_le_bytes(*eight) & u64::MAX >> (64 - 8 * u32::from(size)));
+    }
+    let number = rest.get(..usize::from(size))?;
     Some(number.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
 }
 
