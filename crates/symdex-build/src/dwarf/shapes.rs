@@ -35,6 +35,7 @@ pub(crate) struct Passes {
 
 /// How an entry is passed. Most of a walk is spent with these: they are small, and there is no branch for what sets one apart.
 #[derive(Clone, Copy, Default)]
+#[repr(align(8))]
 pub(crate) struct Pass {
     /// How many bytes the entry takes, its code with it; 0 where there is more to know.
     pub(crate) size: u8,
@@ -43,6 +44,9 @@ pub(crate) struct Pass {
     /// Whether it is as [`Shape::hides`] says.
     pub(crate) hides: bool,
     stops: bool,
+    /// Where one block is all in the entry that has no fixed size, the bytes before and behind it; else 0.
+    before_block: u8,
+    behind_block: u8,
 }
 
 /// An abbreviation, compiled.
@@ -127,8 +131,8 @@ impl Shapes {
             let read = (shape.of != Of::Other).then(|| shapes.compile(attributes, encoding, true));
             shapes.all.push(Shape { layout, read: read.flatten().unwrap_or_default(), ..shape });
         }
-        shapes.functions = Passes::new(&shapes.all, |shape| shape.states_code);
-        shapes.scopes = Passes::new(&shapes.all, Shape::is_scope_or_in_one);
+        shapes.functions = Passes::new(&shapes, |shape| shape.states_code);
+        shapes.scopes = Passes::new(&shapes, Shape::is_scope_or_in_one);
         shapes
     }
 
@@ -152,11 +156,16 @@ impl Shapes {
             (code, attributes) = (code & 0x7f | high << 7, at + 2);
         }
         let pass = passes.by_code.get(code).filter(|pass| !pass.stops)?;
-        let behind = match pass.size {
-            0 => self.behind(self.get(code as u64)?, bytes, attributes)?,
-            size => at + usize::from(size),
-        };
-        Some((*pass, behind))
+        if pass.size != 0 {
+            return Some((*pass, at + usize::from(pass.size)));
+        }
+        // Most often it is where a variable lies, in a few bytes.
+        let block = at + usize::from(pass.before_block);
+        if let Some(size @ 0..0x80) = bytes.get(block).copied().filter(|_| pass.before_block != 0) {
+            let behind = block + 1 + usize::from(size) + usize::from(pass.behind_block);
+            return Some((*pass, behind)).filter(|_| behind <= bytes.len());
+        }
+        Some((*pass, self.behind(self.get(code as u64)?, bytes, attributes)?))
     }
 
     /// Where the attributes of an entry end that begin at `at`. `None` where gimli has to go there, or knows what is wrong.
@@ -218,18 +227,29 @@ impl Shapes {
 }
 
 impl Passes {
-    fn new(shapes: &[Shape], stops: impl Fn(&Shape) -> bool) -> Self {
+    fn new(shapes: &Shapes, stops: impl Fn(&Shape) -> bool) -> Self {
         let end = Pass { size: 1, up: 2, ..Pass::default() };
         let pass = |(code, shape): (usize, &Shape)| {
-            let stops = stops(shape);
-            let size = match shape.layout {
-                Layout::Fixed(size) if !stops => size.saturating_add(1 + u32::from(code >= 0x80)),
-                _ => 0,
-            };
-            let (up, hides) = (u8::from(!shape.has_children), shape.hides());
-            Pass { size: u8::try_from(size).unwrap_or(0), up, hides, stops }
+            let (up, hides, stops) = (u8::from(!shape.has_children), shape.hides(), stops(shape));
+            let pass = Pass { up, hides, stops, ..Pass::default() };
+            let with_code = |size: u32| u8::try_from(size.saturating_add(1 + u32::from(code >= 0x80)));
+            match shape.layout {
+                Layout::Fixed(size) if !stops => Pass { size: with_code(size).unwrap_or(0), ..pass },
+                Layout::Steps(first, end) => match shapes.steps[first as usize..end as usize] {
+                    [Step { skip: before, then: Then::Skip(Varying::Block | Varying::Block1) }, behind] => {
+                        match (with_code(before), u8::try_from(behind.skip), behind.then) {
+                            (Ok(before_block), Ok(behind_block), Then::End) => {
+                                Pass { before_block, behind_block, ..pass }
+                            }
+                            _ => pass,
+                        }
+                    }
+                    _ => pass,
+                },
+                _ => pass,
+            }
         };
-        let by_code: Vec<_> = std::iter::once(end).chain((1..).zip(shapes).map(pass)).collect();
+        let by_code: Vec<_> = std::iter::once(end).chain((1..).zip(&shapes.all).map(pass)).collect();
         let mut by_byte = [Pass::default(); 256];
         // The other bytes are the first of two.
         by_byte.iter_mut().zip(&by_code).take(0x80).for_each(|(of_byte, pass)| *of_byte = *pass);
@@ -239,8 +259,9 @@ impl Passes {
 }
 
 impl Default for Passes {
+    /// All is uncommon.
     fn default() -> Self {
-        Self::new(&[], |_| false)
+        Self { by_byte: [Pass::default(); 256], by_code: Vec::new(), longest: 0 }
     }
 }
 
