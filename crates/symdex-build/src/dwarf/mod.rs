@@ -3,6 +3,7 @@
 mod attributes;
 mod functions;
 mod lines;
+mod locs;
 mod names;
 mod opcodes;
 mod ranges;

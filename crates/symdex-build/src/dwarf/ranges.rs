@@ -1,15 +1,13 @@
 //! The ranges of a unit: its inline instances and its line rows, joined.
 
 use std::cmp::Reverse;
-use std::hash::BuildHasher;
 use std::ops::Range;
 
-use hashbrown::HashTable;
-use rustc_hash::FxBuildHasher;
 use symdex::write::{Id32, Loc};
 
 use super::functions::{Functions, functions};
 use super::lines::{Lines, Row};
+use super::locs::Locs;
 use super::names::Name;
 use super::units::Units;
 use crate::flatten::{Interval, flatten};
@@ -77,8 +75,7 @@ pub(crate) fn unit_ranges<'d>(
         functions: &functions,
         lines: &lines,
         frames: Vec::with_capacity(functions.nodes.len()),
-        // Most rows are a loc of their own.
-        numbers: HashTable::with_capacity(functions.nodes.len() + lines.rows.len()),
+        locs: Locs::new(functions.nodes.len(), lines.rows.len()),
         file_numbers: vec![None; lines.files()],
         out: UnitRanges {
             ranges: Vec::with_capacity(lines.rows.len() + instances.len()),
@@ -87,13 +84,14 @@ pub(crate) fn unit_ranges<'d>(
     };
     join.add_frames();
     join.run(&instances);
-    let out = join.out;
+    let Join { locs, out, .. } = join;
     let roots = functions.nodes.iter().filter(|node| node.parent.is_none()).count();
     UnitRanges {
         pieces,
         functions: u32::try_from(roots).unwrap_or(u32::MAX),
         range_entries: functions.range_entries,
         problems,
+        locs: locs.locs,
         names: functions.names,
         ..out
     }
@@ -199,10 +197,9 @@ struct Join<'a, 'd> {
     unit: &'a super::units::UnitEntry<'d>,
     functions: &'a Functions<'d>,
     lines: &'a Lines<'d>,
-    /// For each node the loc it was inlined into, its caller's frame at the call site, and its name.
-    frames: Vec<(Option<Id32>, Option<Id32>)>,
-    /// The numbers of locs, by the locs.
-    numbers: HashTable<u32>,
+    /// For each node the number of its frame.
+    frames: Vec<u32>,
+    locs: Locs,
     /// For each file of the line table its number, once known.
     file_numbers: Vec<Option<Option<Id32>>>,
     out: UnitRanges<'d>,
@@ -280,31 +277,22 @@ impl Join<'_, '_> {
 
     /// The loc of a node, or of no function, at a position.
     fn frame(&mut self, node: Option<u32>, (file, line): Position) -> u32 {
-        let (parent, name) = node.map_or((None, None), |node| self.frames[node as usize]);
-        self.loc(Loc { parent, name, file, line })
+        let frame = match node {
+            Some(node) => self.frames[node as usize],
+            None => self.locs.frame(None, None),
+        };
+        self.locs.loc(frame, file, line)
     }
 
     /// Adds the frames of all nodes, and the locs of the calls that were inlined.
     fn add_frames(&mut self) {
         for node in &self.functions.nodes {
-            let parent = node.parent.and_then(|caller| {
-                let (parent, name) = self.frames[caller.index()];
+            let call = node.parent.and_then(|caller| {
                 let file = node.call_file.and_then(|file| self.file(u64::from(file.get())));
-                Id32::new(u64::from(self.loc(Loc { parent, name, file, line: node.call_line })))
+                Id32::new(u64::from(self.locs.loc(self.frames[caller.index()], file, node.call_line)))
             });
-            self.frames.push((parent, node.name));
+            self.frames.push(self.locs.frame(call, node.name));
         }
-    }
-
-    fn loc(&mut self, loc: Loc) -> u32 {
-        let (locs, hash_of) = (&mut self.out.locs, hash(&loc));
-        if let Some(number) = self.numbers.find(hash_of, |number| locs[*number as usize] == loc) {
-            return *number;
-        }
-        let number = u32::try_from(locs.len()).unwrap_or(u32::MAX);
-        self.numbers.insert_unique(hash_of, number, |number| hash(&locs[*number as usize]));
-        locs.push(loc);
-        number
     }
 
     /// The number of a file of the unit's line table; `None` where the table has no such file.
@@ -320,13 +308,4 @@ impl Join<'_, '_> {
         self.file_numbers[index_in_table] = Some(number);
         number
     }
-}
-
-/// A hash of a loc's bits: that of four optional numbers takes four times as long.
-fn hash(loc: &Loc) -> u64 {
-    let half = |a: Option<Id32>, b: Option<Id32>| {
-        let bits = |id: Option<Id32>| id.map_or(0, |id| u64::from(id.get()) + 1);
-        bits(a) << 32 | bits(b)
-    };
-    FxBuildHasher.hash_one((half(loc.parent, loc.name), half(loc.file, loc.line)))
 }
