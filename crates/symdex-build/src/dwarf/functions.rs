@@ -30,10 +30,8 @@ pub(crate) struct Node {
     /// Where it was called from: an index into the unit's line table, and a line.
     pub(crate) call_file: Option<Id32>,
     pub(crate) call_line: Option<Id32>,
-    /// Its ranges as image offsets, in [`Functions::ranges`], sorted, none overlapping, within its parent's.
-    pub(crate) ranges: std::ops::Range<usize>,
-    /// Where its entry comes in the order of all.
-    pub(crate) offset: usize,
+    /// Where in [`Functions::ranges`] its ranges are.
+    ranges: std::ops::Range<u32>,
 }
 
 /// The functions of one unit.
@@ -42,11 +40,26 @@ pub(crate) struct Functions<'d> {
     /// Parents come before their children, and all of a subprogram's nodes before the next subprogram's unless one is nested in
     /// the other.
     pub(crate) nodes: Vec<Node>,
-    pub(crate) ranges: Vec<(u64, u64)>,
+    /// For each subprogram among them where its entry comes in the order of all.
+    pub(crate) places: Vec<usize>,
+    /// Image offsets.
+    ranges: Vec<(u64, u64)>,
     pub(crate) names: Vec<Name<'d>>,
     /// How many range-list entries were read.
     pub(crate) range_entries: u64,
     pub(crate) problems: Problems,
+}
+
+impl Functions<'_> {
+    /// The ranges of a node as image offsets, sorted, none overlapping, within its parent's.
+    pub(crate) fn ranges(&self, node: &Node) -> &[(u64, u64)] {
+        &self.ranges[node.ranges.start as usize..node.ranges.end as usize]
+    }
+
+    /// How many ranges all nodes have.
+    pub(crate) fn ranges_len(&self) -> usize {
+        self.ranges.len()
+    }
 }
 
 /// Walks through unit number `unit`. At most `range_budget` entries of range lists are read: lists can be shared by any number of
@@ -139,8 +152,7 @@ impl<'d> Walk<'_, 'd> {
     fn inlined(&mut self, entry: EntryId, attributes: &Attributes<'d>) -> Option<Id32> {
         // Without code around it, this is the tree of an abstract function.
         let parent = self.open.last()?.1?;
-        let Node { depth, ranges: around, .. } = &self.functions.nodes[parent.index()];
-        let (depth, around) = (depth + 1, around.clone());
+        let depth = self.functions.nodes[parent.index()].depth + 1;
         if depth > MAX_DEPTH {
             self.too_deep += 1;
             return Some(parent);
@@ -151,7 +163,8 @@ impl<'d> Walk<'_, 'd> {
             return Some(parent);
         }
         self.within.clear();
-        intersect(&self.stated, &self.functions.ranges[around], &mut self.within);
+        let around = self.functions.ranges(&self.functions.nodes[parent.index()]);
+        intersect(&self.stated, around, &mut self.within);
         if self.within.is_empty() {
             // What lies outside of the function has no children inside.
             return None;
@@ -202,12 +215,14 @@ impl<'d> Walk<'_, 'd> {
         attributes: &Attributes<'d>,
         first_range: usize,
     ) -> Option<Id32> {
-        let ranges = first_range..self.functions.ranges.len();
+        let ranges = u32::try_from(first_range).ok()?..u32::try_from(self.functions.ranges.len()).ok()?;
         let number = Id32::new(self.functions.nodes.len() as u64)?;
         let call_file = attributes.call_file.and_then(Id32::new);
         let call_line = attributes.call_line.and_then(Id32::new);
-        let offset = self.entry.before.saturating_add(entry.1.0);
-        self.functions.nodes.push(Node { parent, depth, name, call_file, call_line, ranges, offset });
+        if parent.is_none() {
+            self.functions.places.push(self.entry.before.saturating_add(entry.1.0));
+        }
+        self.functions.nodes.push(Node { parent, depth, name, call_file, call_line, ranges });
         Some(number)
     }
 

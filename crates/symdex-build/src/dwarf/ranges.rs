@@ -85,10 +85,9 @@ pub(crate) fn unit_ranges<'d>(
     join.add_frames();
     join.run(&instances);
     let Join { locs, out, .. } = join;
-    let roots = functions.nodes.iter().filter(|node| node.parent.is_none()).count();
     UnitRanges {
         pieces,
-        functions: u32::try_from(roots).unwrap_or(u32::MAX),
+        functions: u32::try_from(functions.places.len()).unwrap_or(u32::MAX),
         range_entries: functions.range_entries,
         problems,
         locs: locs.locs,
@@ -141,11 +140,11 @@ fn pieces(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Piece>, Vec<u32>
         }
         function_of.push(next);
         let name = node.name.map(|name| functions.names[name.index()].as_ref());
-        for &(start, end) in &functions.ranges[node.ranges.clone()] {
+        for &(start, end) in functions.ranges(node) {
             let symbol = image.symbols.binary_search_by_key(&start, |symbol| symbol.start).ok();
             let symbol = symbol.map(|index| &image.symbols[index]).filter(|symbol| symbol.aliases.is_empty());
             let named = symbol.is_some_and(|symbol| symbol.name.is_some() && symbol.name == name);
-            let rank = (start, Reverse(end - start), named, Reverse(node.offset));
+            let rank = (start, Reverse(end - start), named, Reverse(functions.places[next as usize]));
             pieces.push(Piece { start, end, function: next, rank, entry: None });
         }
         next += 1;
@@ -160,33 +159,72 @@ struct Inner {
     node: u32,
 }
 
-/// The stretches of all functions, and which of them are each function's, in address order: of the nodes that cover an address
-/// the one whose code there starts last owns it, of those the shortest, then the deepest, then the first.
+/// A range of a node.
+struct Claim {
+    start: u64,
+    end: u64,
+    node: u32,
+    depth: u32,
+}
+
+impl Claim {
+    /// What decides between claims to one address: of the nodes that cover it the one whose code there starts last, of those the
+    /// shortest, then the deepest, then the first. The greater priority wins.
+    fn priority(&self) -> (u128, u64) {
+        // Of those that start together the shortest ends first.
+        let span = u128::from(self.start) << 64 | u128::from(!self.end);
+        (span, u64::from(self.depth) << 32 | u64::from(!self.node))
+    }
+}
+
+/// The stretches of all functions, and which of them are each function's, in address order.
 fn inner_stretches(functions: &Functions<'_>, function_of: &[u32]) -> (Vec<Inner>, Vec<Range<usize>>) {
     let mut nodes: Vec<u32> = (0..).take(functions.nodes.len()).collect();
     // A subprogram nested in another stands between the other's nodes.
     nodes.sort_by_key(|node| function_of[*node as usize]);
-    let (mut inner, mut of_function) = (Vec::with_capacity(functions.ranges.len()), Vec::new());
-    let mut intervals = Vec::new();
+    let mut inner = Vec::with_capacity(functions.ranges_len());
+    let mut of_function = Vec::with_capacity(functions.places.len());
+    let (mut claims, mut open) = (Vec::new(), Vec::new());
     for nodes in nodes.chunk_by(|a, b| function_of[*a as usize] == function_of[*b as usize]) {
         let first = inner.len();
-        intervals.clear();
+        claims.clear();
         for &number in nodes {
             let node = &functions.nodes[number as usize];
-            for &(start, end) in &functions.ranges[node.ranges.clone()] {
-                let priority = (start, Reverse(end - start), node.depth, Reverse(number));
-                intervals.push(Interval { start, end, priority });
-            }
+            let claim = |&(start, end)| Claim { start, end, node: number, depth: node.depth };
+            claims.extend(functions.ranges(node).iter().map(claim));
         }
-        intervals.sort_unstable_by_key(|interval| interval.priority);
-        inner.extend(flatten(&intervals).into_iter().map(|stretch| Inner {
-            start: stretch.start,
-            end: stretch.end,
-            node: intervals[stretch.owner].priority.3.0,
-        }));
+        claims.sort_unstable_by_key(Claim::priority);
+        flatten_claims(&claims, &mut open, &mut inner);
         of_function.push(first..inner.len());
     }
     (inner, of_function)
+}
+
+/// Adds to `inner` who owns which addresses of a function, of claims by ascending priority: each is preferred to all before it, so that
+/// those that have begun are a stack, the ends and nodes in `open`, which is empty before and afterwards.
+fn flatten_claims(claims: &[Claim], open: &mut Vec<(u64, u32)>, inner: &mut Vec<Inner>) {
+    let mut at = 0;
+    for claim in claims {
+        while let Some(&(last_end, node)) = open.last() {
+            let end = last_end.min(claim.start);
+            if at < end {
+                inner.push(Inner { start: at, end, node });
+                at = end;
+            }
+            if last_end > claim.start {
+                break;
+            }
+            open.pop();
+        }
+        at = claim.start;
+        open.push((claim.end, claim.node));
+    }
+    while let Some((end, node)) = open.pop() {
+        if at < end {
+            inner.push(Inner { start: at, end, node });
+            at = end;
+        }
+    }
 }
 
 /// A file and a line of the unit's own numbers.
@@ -288,7 +326,7 @@ impl Join<'_, '_> {
     fn add_frames(&mut self) {
         for node in &self.functions.nodes {
             let call = node.parent.and_then(|caller| {
-                let file = node.call_file.and_then(|file| self.file(u64::from(file.get())));
+                let file = node.call_file.and_then(|file| self.file(file.get()));
                 Id32::new(u64::from(self.locs.loc(self.frames[caller.index()], file, node.call_line)))
             });
             self.frames.push(self.locs.frame(call, node.name));
@@ -296,16 +334,15 @@ impl Join<'_, '_> {
     }
 
     /// The number of a file of the unit's line table; `None` where the table has no such file.
-    fn file(&mut self, index: u64) -> Option<Id32> {
-        let index_in_table = usize::try_from(index).ok()?;
-        if let Some(number) = *self.file_numbers.get(index_in_table)? {
+    fn file(&mut self, index: u32) -> Option<Id32> {
+        if let Some(number) = *self.file_numbers.get(index as usize)? {
             return number;
         }
-        let number = self.lines.path(self.image, self.unit, index).and_then(|path| {
+        let number = self.lines.path(self.image, self.unit, index.into()).and_then(|path| {
             self.out.files.push(path);
             Id32::new(self.out.files.len() as u64 - 1)
         });
-        self.file_numbers[index_in_table] = Some(number);
+        self.file_numbers[index as usize] = Some(number);
         number
     }
 }
