@@ -5,6 +5,7 @@ use symdex::write::{Id32, Loc};
 
 use crate::cutter::{ChunkJob, Pools};
 use crate::dwarf::{Piece, UnitRange, UnitRanges};
+use crate::pools::Hashed;
 
 /// A unit whose ranges are not all merged yet, or a part of one.
 pub(crate) struct LiveUnit<'d> {
@@ -225,7 +226,7 @@ impl<'d> LiveUnit<'d> {
         }
         let name = name?.index();
         let place = &mut self.names[name].place;
-        *place.get_or_insert_with(|| pools.names.place(self.ranges.names[name].clone()))
+        *place.get_or_insert_with(|| pools.names.place(&self.ranges.names[name]))
     }
 
     /// The place of a file in the pools.
@@ -235,7 +236,7 @@ impl<'d> LiveUnit<'d> {
         }
         let file = file?.index();
         let place = &mut self.files[file].place;
-        *place.get_or_insert_with(|| pools.files.place(self.ranges.files[file].clone().into()))
+        *place.get_or_insert_with(|| pools.files.place(&Hashed::new(self.ranges.files[file].clone().into())))
     }
 }
 

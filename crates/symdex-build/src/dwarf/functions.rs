@@ -1,10 +1,7 @@
 //! The functions of a unit: its subprograms with code and, below each, the tree of inlined subroutines.
 
-use std::hash::BuildHasher;
-
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use gimli::AttributeValue;
+use rustc_hash::FxHashMap;
 use symdex::write::Id32;
 
 use super::attributes::Attributes;
@@ -12,7 +9,8 @@ use super::names::{Called, EntryId, Name, Names};
 use super::units::{UnitEntry, Units};
 use super::walk::Walker;
 use crate::flatten::intersect;
-use crate::image::Image;
+use crate::image::{Image, Reader};
+use crate::pools::{Hashed, Numbers};
 use crate::report::Problems;
 
 /// Inlined subroutines deeper than this count as part of the one at this depth. Real chains stay below 200.
@@ -44,7 +42,7 @@ pub(crate) struct Functions<'d> {
     pub(crate) places: Vec<usize>,
     /// Image offsets.
     ranges: Vec<(u64, u64)>,
-    pub(crate) names: Vec<Name<'d>>,
+    pub(crate) names: Vec<Hashed<'d>>,
     /// How many range-list entries were read.
     pub(crate) range_entries: u64,
     pub(crate) problems: Problems,
@@ -77,8 +75,8 @@ pub(crate) fn functions<'d>(
         range_budget,
         names: Names::new(image, units, unit),
         functions: Functions::default(),
-        by_called: FxHashMap::default(),
-        by_text: HashTable::new(),
+        by_origin: FxHashMap::default(),
+        numbers: Numbers::default(),
         open: Vec::new(),
         stated: Vec::new(),
         within: Vec::new(),
@@ -103,10 +101,10 @@ struct Walk<'a, 'd> {
     range_budget: u64,
     names: Names<'a, 'd>,
     functions: Functions<'d>,
-    /// Names of inlined subroutines by the entry they originate from.
-    by_called: FxHashMap<EntryId, Option<Id32>>,
-    /// The numbers of names, each with the name's hash: names are long.
-    by_text: HashTable<(u64, Id32)>,
+    /// Names of inlined subroutines by the reference to what they originate from, as [`key`] has it.
+    by_origin: FxHashMap<u64, Option<Id32>>,
+    /// The numbers of names.
+    numbers: Numbers,
     /// The entries around the current one that are functions: depth, and node if it has code.
     open: Vec<(isize, Option<Id32>)>,
     /// The ranges of the current entry as image offsets: those that lie in executable sections, sorted, none overlapping.
@@ -176,34 +174,31 @@ impl<'d> Walk<'_, 'd> {
     }
 
     fn inlined_name(&mut self, entry: EntryId, attributes: &Attributes<'d>) -> Option<Id32> {
-        let origin = attributes.origin.and_then(|origin| self.names.entry(self.unit, origin));
-        if let Some(known) = origin.and_then(|origin| self.by_called.get(&origin)) {
+        let origin = attributes.origin.as_ref().and_then(key);
+        if let Some(known) = origin.and_then(|origin| self.by_origin.get(&origin)) {
             return *known;
         }
         let called: Option<Called<'d>> = self.names.called(entry, attributes);
         let name = self.names.inlined(called);
         let number = self.number(name);
-        if let Some(origin) = origin {
-            self.by_called.insert(origin, number);
+        let is_there = |origin| self.names.entry(self.unit, origin).is_some();
+        if let Some(origin) = origin.filter(|_| attributes.origin.is_some_and(is_there)) {
+            self.by_origin.insert(origin, number);
         }
         number
     }
 
     /// The number of a name in this unit.
     fn number(&mut self, name: Option<Name<'d>>) -> Option<Id32> {
-        let name = name?;
+        let name = Hashed::new(name?);
         let names = &mut self.functions.names;
-        let hash = FxBuildHasher.hash_one(&name);
-        let is_same = |known: &(u64, Id32)| known.0 == hash && names[known.1.index()] == name;
-        match self.by_text.entry(hash, is_same, |known| known.0) {
-            Entry::Occupied(known) => Some(known.get().1),
-            Entry::Vacant(vacant) => {
-                let number = Id32::new(names.len() as u64)?;
-                vacant.insert((hash, number));
-                names.push(name);
-                Some(number)
-            }
+        if let Some(number) = self.numbers.find(&name, |number| &names[number as usize].string) {
+            return Id32::new(number.into());
         }
+        let number = Id32::new(names.len() as u64)?;
+        self.numbers.insert(&name, number.get());
+        names.push(name);
+        Some(number)
     }
 
     fn push(
@@ -257,4 +252,15 @@ impl<'d> Walk<'_, 'd> {
             joined
         });
     }
+}
+
+/// A number for a reference to an entry, which references to other entries do not have.
+fn key(reference: &AttributeValue<Reader<'_>>) -> Option<u64> {
+    let (kind, offset) = match reference {
+        AttributeValue::UnitRef(offset) => (0, offset.0),
+        AttributeValue::DebugInfoRef(offset) => (1, offset.0),
+        AttributeValue::DebugInfoRefSup(offset) => (2, offset.0),
+        _ => return None,
+    };
+    Some((offset as u64).checked_mul(4)? + kind)
 }

@@ -8,10 +8,10 @@ use symdex::write::{Id32, Loc};
 use super::functions::{Functions, functions};
 use super::lines::{Lines, Row};
 use super::locs::Locs;
-use super::names::Name;
 use super::units::Units;
 use crate::flatten::{Interval, flatten};
 use crate::image::Image;
+use crate::pools::Hashed;
 use crate::report::Problems;
 
 /// A contiguous piece of a function's code. Most functions have one.
@@ -49,7 +49,7 @@ pub(crate) struct UnitRanges<'d> {
     pub(crate) pieces: Vec<Piece>,
     /// Parents come before their children.
     pub(crate) locs: Vec<Loc>,
-    pub(crate) names: Vec<Name<'d>>,
+    pub(crate) names: Vec<Hashed<'d>>,
     pub(crate) files: Vec<Vec<u8>>,
     /// How many functions there are.
     pub(crate) functions: u32,
@@ -139,7 +139,7 @@ fn pieces(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Piece>, Vec<u32>
             continue;
         }
         function_of.push(next);
-        let name = node.name.map(|name| functions.names[name.index()].as_ref());
+        let name = node.name.map(|name| functions.names[name.index()].string.as_ref());
         for &(start, end) in functions.ranges(node) {
             let symbol = image.symbols.binary_search_by_key(&start, |symbol| symbol.start).ok();
             let symbol = symbol.map(|index| &image.symbols[index]).filter(|symbol| symbol.aliases.is_empty());
