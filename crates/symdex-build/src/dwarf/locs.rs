@@ -82,7 +82,7 @@ struct Head {
 }
 
 /// How many children of one parent are looked through one by one.
-const FEW: u32 = 8;
+const FEW: u32 = 16;
 
 impl Children {
     fn with_capacity(parents: usize, children: usize) -> Self {

@@ -74,7 +74,8 @@ pub(crate) fn unit_ranges<'d>(
         unit: &units.all[unit],
         functions: &functions,
         lines: &lines,
-        frames: Vec::with_capacity(functions.nodes.len()),
+        frames: vec![None; functions.nodes.len()],
+        chain: Vec::new(),
         locs: Locs::new(functions.nodes.len(), lines.rows.len()),
         file_numbers: vec![None; lines.files()],
         out: UnitRanges {
@@ -82,7 +83,6 @@ pub(crate) fn unit_ranges<'d>(
             ..Default::default()
         },
     };
-    join.add_frames();
     join.run(&instances);
     let Join { locs, out, .. } = join;
     UnitRanges {
@@ -235,8 +235,10 @@ struct Join<'a, 'd> {
     unit: &'a super::units::UnitEntry<'d>,
     functions: &'a Functions<'d>,
     lines: &'a Lines<'d>,
-    /// For each node the number of its frame.
-    frames: Vec<u32>,
+    /// For each node the number of its frame, once needed: so frames and locs are numbered by address, as they are used later.
+    frames: Vec<Option<Id32>>,
+    /// Room for nodes that lack theirs.
+    chain: Vec<u32>,
     locs: Locs,
     /// For each file of the line table its number, once known.
     file_numbers: Vec<Option<Option<Id32>>>,
@@ -316,28 +318,52 @@ impl Join<'_, '_> {
     /// The loc of a node, or of no function, at a position.
     fn frame(&mut self, node: Option<u32>, (file, line): Position) -> u32 {
         let frame = match node {
-            Some(node) => self.frames[node as usize],
+            Some(node) => match self.frames[node as usize] {
+                Some(frame) => frame.get(),
+                None => self.add_frame(node),
+            },
             None => self.locs.frame(None, None),
         };
         self.locs.loc(frame, file, line)
     }
 
-    /// Adds the frames of all nodes, and the locs of the calls that were inlined.
-    fn add_frames(&mut self) {
-        for node in &self.functions.nodes {
-            let call = node.parent.and_then(|caller| {
-                let file = node.call_file.and_then(|file| self.file(file.get()));
-                Id32::new(u64::from(self.locs.loc(self.frames[caller.index()], file, node.call_line)))
-            });
-            self.frames.push(self.locs.frame(call, node.name));
+    /// Adds the frames of a node and of those around it that have none, and the locs of their calls; the number of its own.
+    fn add_frame(&mut self, node: u32) -> u32 {
+        let mut chain = std::mem::take(&mut self.chain);
+        let (mut next, mut caller) = (Some(node), None);
+        while let Some(node) = next {
+            caller = self.frames[node as usize].map(Id32::get);
+            if caller.is_some() {
+                break;
+            }
+            chain.push(node);
+            next = self.functions.nodes[node as usize].parent.map(Id32::get);
         }
+        for number in chain.drain(..).rev() {
+            let node = &self.functions.nodes[number as usize];
+            let call = caller.and_then(|caller| {
+                let file = node.call_file.and_then(|file| self.file(file.get()));
+                Id32::new(u64::from(self.locs.loc(caller, file, node.call_line)))
+            });
+            let frame = self.locs.frame(call, node.name);
+            self.frames[number as usize] = Id32::new(frame.into());
+            caller = Some(frame);
+        }
+        self.chain = chain;
+        // The last one is that of `node`.
+        caller.unwrap_or(0)
     }
 
     /// The number of a file of the unit's line table; `None` where the table has no such file.
+    #[inline]
     fn file(&mut self, index: u32) -> Option<Id32> {
-        if let Some(number) = *self.file_numbers.get(index as usize)? {
-            return number;
+        match *self.file_numbers.get(index as usize)? {
+            Some(number) => number,
+            None => self.add_file(index),
         }
+    }
+
+    fn add_file(&mut self, index: u32) -> Option<Id32> {
         let number = self.lines.path(self.image, self.unit, index.into()).and_then(|path| {
             self.out.files.push(path);
             Id32::new(self.out.files.len() as u64 - 1)

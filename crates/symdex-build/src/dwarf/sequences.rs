@@ -190,14 +190,15 @@ fn finish_rows(rows: &mut Vec<Row>, first: usize, base: u64, end: u64, rule: Row
             }
             continue;
         }
+        if kept > first {
+            rows[kept - 1].end = row.start;
+        }
         rows[kept] = row;
         kept += 1;
     }
     rows.truncate(kept);
-    let mut next = end;
-    for row in rows[first..].iter_mut().rev() {
-        row.end = next;
-        next = row.start;
+    if let [.., last] = &mut rows[first..] {
+        last.end = end;
     }
 }
 
