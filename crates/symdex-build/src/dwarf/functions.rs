@@ -143,7 +143,7 @@ impl<'d> Walk<'_, 'd> {
         let name = self.names.concrete(called, start);
         let name = self.number(name);
         let first = self.functions.ranges.len();
-        self.functions.ranges.extend_from_slice(&self.stated);
+        extend(&mut self.functions.ranges, &self.stated);
         self.push(entry, None, 0, name, attributes, first)
     }
 
@@ -168,7 +168,7 @@ impl<'d> Walk<'_, 'd> {
             return None;
         }
         let first = self.functions.ranges.len();
-        self.functions.ranges.extend_from_slice(&self.within);
+        extend(&mut self.functions.ranges, &self.within);
         let name = self.inlined_name(entry, attributes);
         self.push(entry, Some(parent), depth, name, attributes, first)
     }
@@ -251,6 +251,14 @@ impl<'d> Walk<'_, 'd> {
             last.1 = if joined { last.1.max(next.1) } else { last.1 };
             joined
         });
+    }
+}
+
+/// Appends ranges; mostly there is one.
+fn extend(ranges: &mut Vec<(u64, u64)>, more: &[(u64, u64)]) {
+    match more {
+        [one] => ranges.push(*one),
+        _ => ranges.extend_from_slice(more),
     }
 }
 

@@ -13,6 +13,7 @@ use crate::flatten::{Interval, flatten};
 use crate::image::Image;
 use crate::pools::Hashed;
 use crate::report::Problems;
+use crate::symbols::FunctionSymbol;
 
 /// A contiguous piece of a function's code. Most functions have one.
 #[derive(Clone, Copy, Debug)]
@@ -132,7 +133,7 @@ fn instances(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Piece>, Vec<I
 fn pieces(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Piece>, Vec<u32>) {
     let mut pieces = Vec::new();
     let mut function_of: Vec<u32> = Vec::with_capacity(functions.nodes.len());
-    let mut next = 0;
+    let (mut next, mut last_symbol) = (0, 0);
     for node in &functions.nodes {
         if let Some(parent) = node.parent {
             function_of.push(function_of[parent.index()]);
@@ -141,9 +142,8 @@ fn pieces(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Piece>, Vec<u32>
         function_of.push(next);
         let name = node.name.map(|name| functions.names[name.index()].string.as_ref());
         for &(start, end) in functions.ranges(node) {
-            let symbol = image.symbols.binary_search_by_key(&start, |symbol| symbol.start).ok();
-            let symbol = symbol.map(|index| &image.symbols[index]).filter(|symbol| symbol.aliases.is_empty());
-            let named = symbol.is_some_and(|symbol| symbol.name.is_some() && symbol.name == name);
+            let symbol = image.symbol_at(start, &mut last_symbol).and_then(FunctionSymbol::only_name);
+            let named = symbol.is_some() && symbol == name;
             let rank = (start, Reverse(end - start), named, Reverse(functions.places[next as usize]));
             pieces.push(Piece { start, end, function: next, rank, entry: None });
         }
