@@ -4,8 +4,8 @@ use gimli::{AttributeValue, LineProgramHeader};
 use symdex::write::Id32;
 
 use super::attributes::text;
+use super::instances::Instance;
 use super::opcodes::run;
-use super::ranges::Instance;
 use super::sequences::{SequenceReader, in_address_order, resolve_statements};
 use super::units::UnitEntry;
 use crate::image::{Image, Reader};

@@ -131,3 +131,34 @@ impl Children {
         number
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    #[test]
+    fn each_loc_is_there_once_whether_its_frame_has_few_or_many() {
+        let mut state = 1u64;
+        let mut random = move |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let (mut locs, mut known) = (Locs::new(0, 0), HashMap::new());
+        for _ in 0..5000 {
+            // The first calls have frames by the dozen, and the first frames locs by the hundred.
+            let calls = known.len() as u64 / 50 + 1;
+            let call = Id32::new(random(calls)).filter(|call| call.index() < locs.locs.len());
+            let name = Id32::new(random(30)).filter(|_| random(9) != 0);
+            let (file, line) = (Id32::new(random(3)), Id32::new(random(20)).filter(|_| random(9) != 0));
+            let frame = locs.frame(call, name);
+            let number = locs.loc(frame, file, line);
+            let loc = Loc { parent: call, name, file, line };
+            assert_eq!(locs.locs[number as usize], loc);
+            assert_eq!(*known.entry(loc).or_insert(number), number, "{loc:?}");
+        }
+        assert_eq!(known.len(), locs.locs.len());
+        assert!(!locs.of_calls.of_large.is_empty() && !locs.of_frames.of_large.is_empty());
+    }
+}

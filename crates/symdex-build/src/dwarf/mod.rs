@@ -2,6 +2,7 @@
 
 mod attributes;
 mod functions;
+mod instances;
 mod lines;
 mod locs;
 mod names;

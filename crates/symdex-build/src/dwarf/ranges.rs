@@ -1,19 +1,17 @@
 //! The ranges of a unit: its inline instances and its line rows, joined.
 
 use std::cmp::Reverse;
-use std::ops::Range;
 
 use symdex::write::{Id32, Loc};
 
 use super::functions::{Functions, functions};
+use super::instances::{Instance, instances};
 use super::lines::{Lines, Row};
 use super::locs::Locs;
 use super::units::Units;
-use crate::flatten::{Interval, flatten};
 use crate::image::Image;
 use crate::pools::Hashed;
 use crate::report::Problems;
-use crate::symbols::FunctionSymbol;
 
 /// A contiguous piece of a function's code. Most functions have one.
 #[derive(Clone, Copy, Debug)]
@@ -94,136 +92,6 @@ pub(crate) fn unit_ranges<'d>(
         locs: locs.locs,
         names: functions.names,
         ..out
-    }
-}
-
-/// A stretch of code that belongs to one inline instance.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Instance {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    pub(crate) node: u32,
-    pub(crate) piece: Id32,
-}
-
-/// The pieces of all functions, and the instance at every address that a function covers, in address order.
-fn instances(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Piece>, Vec<Instance>) {
-    let (mut pieces, roots) = pieces(image, functions);
-    pieces.sort_by_key(|piece| piece.start);
-    let (inner, of_function) = inner_stretches(functions, &roots);
-    let interval = |piece: &Piece| Interval { start: piece.start, end: piece.end, priority: piece.rank };
-    let intervals: Vec<_> = pieces.iter().map(interval).collect();
-    let mut instances = Vec::with_capacity(inner.len());
-    for stretch in flatten(&intervals) {
-        let Some(piece) = Id32::new(stretch.owner as u64) else { continue };
-        let inner = &inner[of_function[pieces[stretch.owner].function as usize].clone()];
-        let first = inner.partition_point(|instance| instance.end <= stretch.start);
-        let clipped = inner[first..].iter().take_while(|instance| instance.start < stretch.end);
-        instances.extend(clipped.map(|instance| Instance {
-            start: instance.start.max(stretch.start),
-            end: instance.end.min(stretch.end),
-            node: instance.node,
-            piece,
-        }));
-    }
-    (pieces, instances)
-}
-
-/// The pieces of all functions, and for each node the function it belongs to.
-fn pieces(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Piece>, Vec<u32>) {
-    let mut pieces = Vec::new();
-    let mut function_of: Vec<u32> = Vec::with_capacity(functions.nodes.len());
-    let (mut next, mut last_symbol) = (0, 0);
-    for node in &functions.nodes {
-        if let Some(parent) = node.parent {
-            function_of.push(function_of[parent.index()]);
-            continue;
-        }
-        function_of.push(next);
-        let name = node.name.map(|name| functions.names[name.index()].string.as_ref());
-        for &(start, end) in functions.ranges(node) {
-            let symbol = image.symbol_at(start, &mut last_symbol).and_then(FunctionSymbol::only_name);
-            let named = symbol.is_some() && symbol == name;
-            let rank = (start, Reverse(end - start), named, Reverse(functions.places[next as usize]));
-            pieces.push(Piece { start, end, function: next, rank, entry: None });
-        }
-        next += 1;
-    }
-    (pieces, function_of)
-}
-
-/// A stretch of one function's code and the innermost node there.
-struct Inner {
-    start: u64,
-    end: u64,
-    node: u32,
-}
-
-/// A range of a node.
-struct Claim {
-    start: u64,
-    end: u64,
-    node: u32,
-    depth: u32,
-}
-
-impl Claim {
-    /// What decides between claims to one address: of the nodes that cover it the one whose code there starts last, of those the
-    /// shortest, then the deepest, then the first. The greater priority wins.
-    fn priority(&self) -> (u128, u64) {
-        // Of those that start together the shortest ends first.
-        let span = u128::from(self.start) << 64 | u128::from(!self.end);
-        (span, u64::from(self.depth) << 32 | u64::from(!self.node))
-    }
-}
-
-/// The stretches of all functions, and which of them are each function's, in address order.
-fn inner_stretches(functions: &Functions<'_>, function_of: &[u32]) -> (Vec<Inner>, Vec<Range<usize>>) {
-    let mut nodes: Vec<u32> = (0..).take(functions.nodes.len()).collect();
-    // A subprogram nested in another stands between the other's nodes.
-    nodes.sort_by_key(|node| function_of[*node as usize]);
-    let mut inner = Vec::with_capacity(functions.ranges_len());
-    let mut of_function = Vec::with_capacity(functions.places.len());
-    let (mut claims, mut open) = (Vec::new(), Vec::new());
-    for nodes in nodes.chunk_by(|a, b| function_of[*a as usize] == function_of[*b as usize]) {
-        let first = inner.len();
-        claims.clear();
-        for &number in nodes {
-            let node = &functions.nodes[number as usize];
-            let claim = |&(start, end)| Claim { start, end, node: number, depth: node.depth };
-            claims.extend(functions.ranges(node).iter().map(claim));
-        }
-        claims.sort_unstable_by_key(Claim::priority);
-        flatten_claims(&claims, &mut open, &mut inner);
-        of_function.push(first..inner.len());
-    }
-    (inner, of_function)
-}
-
-/// Adds to `inner` who owns which addresses of a function, of claims by ascending priority: each is preferred to all before it, so that
-/// those that have begun are a stack, the ends and nodes in `open`, which is empty before and afterwards.
-fn flatten_claims(claims: &[Claim], open: &mut Vec<(u64, u32)>, inner: &mut Vec<Inner>) {
-    let mut at = 0;
-    for claim in claims {
-        while let Some(&(last_end, node)) = open.last() {
-            let end = last_end.min(claim.start);
-            if at < end {
-                inner.push(Inner { start: at, end, node });
-                at = end;
-            }
-            if last_end > claim.start {
-                break;
-            }
-            open.pop();
-        }
-        at = claim.start;
-        open.push((claim.end, claim.node));
-    }
-    while let Some((end, node)) = open.pop() {
-        if at < end {
-            inner.push(Inner { start: at, end, node });
-            at = end;
-        }
     }
 }
 

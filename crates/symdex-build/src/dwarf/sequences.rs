@@ -6,9 +6,9 @@ use gimli::{IncompleteLineProgram, LineInstruction, LineProgramHeader, LineRow};
 use symdex::RowRule;
 use symdex::write::Id32;
 
+use super::instances::Instance;
 use super::lines::{Row, SequenceEnd};
 use super::opcodes::Registers;
-use super::ranges::Instance;
 use crate::flatten::{Interval, flatten};
 use crate::image::{Image, Reader};
 use crate::report::Problems;
