@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::flatten::{Interval, Stretch, flatten};
 use crate::image::Image;
 use crate::merge::{Merge, OutOfOrder};
-use crate::pools::Pool;
+use crate::pools::{Hashed, Pool};
 use crate::queue::Queue;
 use crate::report::{BuildReport, Problems, TextCoverage};
 use crate::symbol_map::{SymbolMap, is_hidden};
@@ -359,7 +359,7 @@ fn push_aliases<'d>(unit: &mut UnitRanges<'d>, symbols: &[FunctionSymbol<'d>]) {
 /// The number of a new loc of `unit`: a name and, where there is one, the next alias.
 fn push_name<'d>(unit: &mut UnitRanges<'d>, name: Option<&'d [u8]>, next: Option<Id32>) -> Option<Id32> {
     let name = name.and_then(|name| {
-        unit.names.push(name.into());
+        unit.names.push(Hashed::new(name.into()));
         Id32::new(unit.names.len() as u64 - 1)
     });
     unit.locs.push(Loc { parent: next, name, file: None, line: None });

@@ -10,6 +10,8 @@ use crate::pools::Pool;
 pub(crate) struct ChunkJob {
     pub(crate) index: u64,
     pub(crate) ranges: ChunkRanges,
+    /// How many locs the chunks before have, plus one.
+    pub(crate) first_loc: u64,
     pub(crate) new_names: u32,
     pub(crate) new_files: u32,
     /// Of units that come in parts, each loc that the chunk has: the unit, its number there, and its number here.
@@ -30,6 +32,9 @@ pub(crate) struct Cutter {
     /// The chunk at hand.
     pub(crate) job: Option<ChunkJob>,
     done: Vec<ChunkJob>,
+    /// How many locs the chunks before it have; how many ranges and locs the last one has, for which the next gets room.
+    locs: u64,
+    last_len: (usize, usize),
     /// The unit of the last range, and where that ends.
     last: Option<(u32, u64)>,
     pub(crate) ranges: u64,
@@ -61,9 +66,9 @@ impl Cutter {
         self.covered_function += if range.function_start.is_some() { size } else { 0 };
         let mut start = range.start;
         while start < range.end {
-            let index = start / self.chunk_span;
-            let end = range.end.min((index + 1) * self.chunk_span);
-            let job = self.job(index, pools);
+            let chunk_span = self.chunk_span;
+            let job = self.job(start, pools);
+            let end = range.end.min(job.index.saturating_add(1).saturating_mul(chunk_span));
             let [exact, statement] = match entry.take() {
                 Some(entry) => [entry.get(); 2],
                 None => [range.exact, range.statement],
@@ -78,22 +83,41 @@ impl Cutter {
         }
     }
 
-    /// The chunk with this index, begun if it is not the one at hand.
-    fn job(&mut self, index: u64, pools: &Pools<'_>) -> &mut ChunkJob {
-        self.done.extend(self.job.take_if(|job| job.index != index));
+    /// The chunk that an offset lies in, begun if it is not the one at hand.
+    fn job(&mut self, offset: u64, pools: &Pools<'_>) -> &mut ChunkJob {
+        let chunk_span = self.chunk_span;
+        let lies_in =
+            |job: &ChunkJob| offset.checked_sub(job.index * chunk_span).is_some_and(|at| at < chunk_span);
+        if !self.job.as_ref().is_some_and(lies_in) {
+            self.finish_job();
+        }
         self.job.get_or_insert_with(|| ChunkJob {
-            index,
-            ranges: ChunkRanges::default(),
+            index: offset / chunk_span,
+            ranges: ChunkRanges {
+                ranges: Vec::with_capacity(self.last_len.0),
+                locs: Vec::with_capacity(self.last_len.1),
+            },
+            first_loc: self.locs + 1,
             new_names: pools.names.len(),
             new_files: pools.files.len(),
             of_parts: FxHashMap::default(),
         })
     }
 
+    fn finish_job(&mut self) {
+        if let Some(job) = self.job.take() {
+            let ChunkRanges { ranges, locs } = &job.ranges;
+            self.locs += locs.len() as u64;
+            self.last_len = (ranges.len(), locs.len());
+            self.done.push(job);
+        }
+    }
+
     /// The chunks that end at or below `watermark`.
     pub(crate) fn complete(&mut self, watermark: u64) -> Vec<ChunkJob> {
-        let chunk_span = self.chunk_span;
-        self.done.extend(self.job.take_if(|job| (job.index + 1) * chunk_span <= watermark));
+        if self.job.as_ref().is_some_and(|job| (job.index + 1) * self.chunk_span <= watermark) {
+            self.finish_job();
+        }
         std::mem::take(&mut self.done)
     }
 }

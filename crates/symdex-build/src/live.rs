@@ -5,6 +5,7 @@ use symdex::write::{Id32, Loc};
 
 use crate::cutter::{ChunkJob, Pools};
 use crate::dwarf::{Piece, UnitRange, UnitRanges};
+use crate::pools::Hashed;
 
 /// A unit whose ranges are not all merged yet, or a part of one.
 pub(crate) struct LiveUnit<'d> {
@@ -15,13 +16,21 @@ pub(crate) struct LiveUnit<'d> {
     pub(crate) part: Option<Vec<u32>>,
     /// How many of its segments are not merged yet.
     pub(crate) segments: usize,
-    /// The places of the unit's names and files in the pools, once needed.
-    names: Vec<Option<Option<Id32>>>,
-    files: Vec<Option<Option<Id32>>>,
-    /// For each loc the chunk (by index plus one) or the part (by its stamp) that has it, and its number there.
-    locs: Vec<(u64, u32)>,
+    names: Vec<Pooled>,
+    files: Vec<Pooled>,
+    /// For each loc its number in the last chunk or part that got it, plus the first number of that one's own; 0 without any.
+    numbers: Vec<u64>,
     /// Room for the locs that a chunk lacks.
     missing: Vec<u32>,
+}
+
+/// A name or a file of a unit in the pools.
+#[derive(Clone, Copy, Default)]
+struct Pooled {
+    /// Its place, once looked for: none if the pool refuses it.
+    place: Option<Option<Id32>>,
+    /// Its number, once a chunk needed it.
+    number: Option<Id32>,
 }
 
 /// What a part of a unit is made of.
@@ -41,9 +50,9 @@ impl<'d> LiveUnit<'d> {
             order,
             part: None,
             segments: 0,
-            names: vec![None; ranges.names.len()],
-            files: vec![None; ranges.files.len()],
-            locs: vec![(0, 0); ranges.locs.len()],
+            names: vec![Pooled::default(); ranges.names.len()],
+            files: vec![Pooled::default(); ranges.files.len()],
+            numbers: vec![0; ranges.locs.len()],
             missing: Vec::new(),
             ranges,
         }
@@ -64,38 +73,52 @@ impl<'d> LiveUnit<'d> {
             + size_of_val(&locs[..])
             + size_of_val(&names[..])
             + size_of_val(&files[..])
-            + size_of_val(&self.locs[..])
+            + size_of_val(&self.numbers[..])
             + size_of_val(&self.names[..])
             + paths
     }
 
     /// The number of one of the unit's locs in the chunk of `job`, which gets it and its callers if it lacks them.
+    #[inline]
     pub(crate) fn loc(&mut self, loc: u32, job: &mut ChunkJob, pools: &mut Pools<'d>) -> u32 {
-        let stamp = job.index + 1;
+        match number_since(job.first_loc, self.numbers[loc as usize]) {
+            Some(number) => number,
+            None => self.add_loc(loc, job, pools),
+        }
+    }
+
+    fn add_loc(&mut self, loc: u32, job: &mut ChunkJob, pools: &mut Pools<'d>) -> u32 {
         let mut missing = std::mem::take(&mut self.missing);
-        let mut next = Some(loc);
-        while let Some(loc) = next.filter(|loc| self.locs[*loc as usize].0 != stamp) {
-            if let Some(number) = self.of_other_part(loc, job) {
-                self.locs[loc as usize] = (stamp, number);
+        let (mut next, mut parent) = (Some(loc), None);
+        while let Some(loc) = next {
+            parent = number_since(job.first_loc, self.numbers[loc as usize]);
+            if parent.is_some() {
+                break;
+            }
+            parent = self.of_other_part(loc, job);
+            if let Some(number) = parent {
+                self.numbers[loc as usize] = job.first_loc + u64::from(number);
                 break;
             }
             missing.push(loc);
             next = self.ranges.locs[loc as usize].parent.map(Id32::get);
         }
         for number in missing.drain(..).rev() {
-            let Loc { parent, name, file, line } = self.ranges.locs[number as usize];
-            let parent = parent.and_then(|parent| Id32::new(u64::from(self.locs[parent.index()].1)));
-            let name = self.name(name, pools).and_then(|place| pools.names.number(place));
-            let file = self.file(file, pools).and_then(|place| pools.files.number(place));
+            let Loc { name, file, line, .. } = self.ranges.locs[number as usize];
+            let name = self.name(name, pools);
+            let file = self.file(file, pools);
             let in_chunk = u32::try_from(job.ranges.locs.len()).unwrap_or(u32::MAX);
-            job.ranges.locs.push(Loc { parent, name, file, line });
-            self.locs[number as usize] = (stamp, in_chunk);
+            let caller = parent.and_then(|parent| Id32::new(u64::from(parent)));
+            job.ranges.locs.push(Loc { parent: caller, name, file, line });
+            self.numbers[number as usize] = job.first_loc + u64::from(in_chunk);
             if let Some(numbers) = &self.part {
                 job.of_parts.insert((self.order, numbers[number as usize]), in_chunk);
             }
+            parent = Some(in_chunk);
         }
         self.missing = missing;
-        self.locs[loc as usize].1
+        // The last one made is `loc` itself, or it was there.
+        parent.unwrap_or(u32::MAX)
     }
 
     /// The number in the chunk of `job` of a loc that another part of this unit has put there.
@@ -106,20 +129,20 @@ impl<'d> LiveUnit<'d> {
 
     /// Tells `job` which locs it has from this unit, of which only parts will be left.
     pub(crate) fn note_locs(&self, job: &mut ChunkJob) {
-        for (number, (stamp, in_chunk)) in (0u32..).zip(&self.locs) {
-            if *stamp == job.index + 1 {
+        for (number, in_chunk) in (0u32..).zip(&self.numbers) {
+            if let Some(in_chunk) = number_since(job.first_loc, *in_chunk) {
                 let number = self.part.as_ref().map_or(number, |numbers| numbers[number as usize]);
-                job.of_parts.insert((self.order, number), *in_chunk);
+                job.of_parts.insert((self.order, number), in_chunk);
             }
         }
     }
 
-    /// The part of the unit that `segments` are, half-open and in order, as [`crate::merge::Merge`] made them. `stamp` is of this part
-    /// alone, and no chunk's.
+    /// The part of the unit that `segments` are, half-open and in order, as [`crate::merge::Merge`] made them. The locs of no
+    /// chunk and no other part have numbers from `first_loc` on.
     pub(crate) fn part(
         &mut self,
         segments: impl Iterator<Item = (u64, u64)>,
-        stamp: u64,
+        first_loc: u64,
         pools: &mut Pools<'d>,
     ) -> Part {
         let mut part = Part { order: self.order, ..Part::default() };
@@ -131,13 +154,14 @@ impl<'d> LiveUnit<'d> {
                 if range.start >= end {
                     break;
                 }
-                range.exact = self.loc_of_part(range.exact, &mut part, stamp, pools);
-                range.statement = self.loc_of_part(range.statement, &mut part, stamp, pools);
+                range.exact = self.loc_of_part(range.exact, &mut part, first_loc, pools);
+                range.statement = self.loc_of_part(range.statement, &mut part, first_loc, pools);
                 range.piece = range.piece.and_then(|piece| {
                     *pieces.entry(piece).or_insert_with(|| {
                         let mut piece = self.ranges.pieces[piece.index()];
-                        let entry =
-                            piece.entry.map(|entry| self.loc_of_part(entry.get(), &mut part, stamp, pools));
+                        let entry = piece
+                            .entry
+                            .map(|entry| self.loc_of_part(entry.get(), &mut part, first_loc, pools));
                         piece.entry = entry.and_then(|entry| Id32::new(u64::from(entry)));
                         part.pieces.push(piece);
                         Id32::new(part.pieces.len() as u64 - 1)
@@ -150,40 +174,74 @@ impl<'d> LiveUnit<'d> {
     }
 
     /// The number in `part` of one of the unit's locs; the part gets it and its callers if it lacks them.
-    fn loc_of_part(&mut self, loc: u32, part: &mut Part, stamp: u64, pools: &mut Pools<'d>) -> u32 {
+    fn loc_of_part(&mut self, loc: u32, part: &mut Part, first_loc: u64, pools: &mut Pools<'d>) -> u32 {
         let mut missing = Vec::new();
         let mut next = Some(loc);
-        while let Some(loc) = next.filter(|loc| self.locs[*loc as usize].0 != stamp) {
+        while let Some(loc) = next.filter(|loc| self.numbers[*loc as usize] < first_loc) {
             missing.push(loc);
             next = self.ranges.locs[loc as usize].parent.map(Id32::get);
         }
         for number in missing.into_iter().rev() {
             let Loc { parent, name, file, line } = self.ranges.locs[number as usize];
-            let parent = parent.and_then(|parent| Id32::new(u64::from(self.locs[parent.index()].1)));
-            let (name, file) = (self.name(name, pools), self.file(file, pools));
+            let parent = parent.and_then(|parent| Id32::new(self.numbers[parent.index()] - first_loc));
+            let (name, file) = (self.place_of_name(name, pools), self.place_of_file(file, pools));
             let in_part = u32::try_from(part.locs.len()).unwrap_or(u32::MAX);
             part.locs.push(Loc { parent, name, file, line });
             part.numbers.push(self.part.as_ref().map_or(number, |numbers| numbers[number as usize]));
-            self.locs[number as usize] = (stamp, in_part);
+            self.numbers[number as usize] = first_loc + u64::from(in_part);
         }
-        self.locs[loc as usize].1
+        number_since(first_loc, self.numbers[loc as usize]).unwrap_or(u32::MAX)
     }
 
-    /// The place of a name in the pools.
+    /// The number of a name in the pools.
     fn name(&mut self, name: Option<Id32>, pools: &mut Pools<'d>) -> Option<Id32> {
+        let index = name?.index();
+        if let Some(Pooled { number: Some(number), .. }) = self.names.get(index) {
+            return Some(*number);
+        }
+        let number = self.place_of_name(name, pools).and_then(|place| pools.names.number(place));
+        if let Some(pooled) = self.names.get_mut(index) {
+            pooled.number = number;
+        }
+        number
+    }
+
+    /// The number of a file in the pools.
+    fn file(&mut self, file: Option<Id32>, pools: &mut Pools<'d>) -> Option<Id32> {
+        let index = file?.index();
+        if let Some(Pooled { number: Some(number), .. }) = self.files.get(index) {
+            return Some(*number);
+        }
+        let number = self.place_of_file(file, pools).and_then(|place| pools.files.number(place));
+        if let Some(pooled) = self.files.get_mut(index) {
+            pooled.number = number;
+        }
+        number
+    }
+
+    /// The place of a name in the pools: of a part's name, itself.
+    fn place_of_name(&mut self, name: Option<Id32>, pools: &mut Pools<'d>) -> Option<Id32> {
         if self.part.is_some() {
             return name;
         }
         let name = name?.index();
-        *self.names[name].get_or_insert_with(|| pools.names.place(self.ranges.names[name].clone()))
+        let place = &mut self.names[name].place;
+        *place.get_or_insert_with(|| pools.names.place(&self.ranges.names[name]))
     }
 
     /// The place of a file in the pools.
-    fn file(&mut self, file: Option<Id32>, pools: &mut Pools<'d>) -> Option<Id32> {
+    fn place_of_file(&mut self, file: Option<Id32>, pools: &mut Pools<'d>) -> Option<Id32> {
         if self.part.is_some() {
             return file;
         }
         let file = file?.index();
-        *self.files[file].get_or_insert_with(|| pools.files.place(self.ranges.files[file].clone().into()))
+        let place = &mut self.files[file].place;
+        *place.get_or_insert_with(|| pools.files.place(&Hashed::new(self.ranges.files[file].clone().into())))
     }
+}
+
+/// The number of a loc in the chunk or part whose first is `first`, of what [`LiveUnit::numbers`] has for it; those of older ones are
+/// below.
+fn number_since(first: u64, number: u64) -> Option<u32> {
+    number.checked_sub(first).and_then(|number| u32::try_from(number).ok())
 }

@@ -10,7 +10,7 @@ use std::io;
 use symdex::write::Range;
 
 use crate::cutter::{ChunkJob, Cutter, Pools};
-use crate::dwarf::{Rank, UnitRanges};
+use crate::dwarf::{Rank, UnitRange, UnitRanges};
 use crate::flatten::{Interval, flatten};
 use crate::live::{LiveUnit, Part};
 use crate::spill::Spill;
@@ -208,23 +208,25 @@ impl<'d> Merge<'d> {
             let Segment { place, order, .. } = due[stretch.owner];
             let Some(unit) = &mut self.units[place] else { continue };
             let first = unit.ranges.ranges.partition_point(|range| range.end <= stretch.start);
+            // All ranges of a segment are of one piece.
+            let piece = unit.ranges.ranges.get(first).and_then(|range| range.piece);
+            let piece = piece.map(|piece| unit.ranges.pieces[piece.index()]);
+            if let Some(piece) = piece {
+                let counted = &mut self.counted[order as usize][piece.function as usize];
+                self.functions += u64::from(!std::mem::replace(counted, true));
+            }
             for number in first..unit.ranges.ranges.len() {
-                let range = unit.ranges.ranges[number];
-                if range.start >= stretch.end {
+                let UnitRange { start, end, exact, statement, .. } = unit.ranges.ranges[number];
+                if start >= stretch.end {
                     break;
                 }
-                let piece = range.piece.map(|piece| unit.ranges.pieces[piece.index()]);
-                if let Some(piece) = piece {
-                    let counted = &mut self.counted[order as usize][piece.function as usize];
-                    self.functions += u64::from(!std::mem::replace(counted, true));
-                }
-                let is_rest = range.start < stretch.start;
+                let is_rest = start < stretch.start;
                 let range = Range {
-                    start: range.start.max(stretch.start),
-                    end: range.end.min(stretch.end),
+                    start: start.max(stretch.start),
+                    end: end.min(stretch.end),
                     function_start: piece.map(|piece| piece.start),
-                    exact: range.exact,
-                    statement: range.statement,
+                    exact,
+                    statement,
                 };
                 let entry = piece.and_then(|piece| piece.entry.filter(|_| piece.start == range.start));
                 self.cutter.add(range, is_rest, entry, unit, pools);
@@ -272,9 +274,9 @@ impl<'d> Merge<'d> {
         let mut parts = Vec::new();
         for segments in segments.chunk_by(|a, b| a.place == b.place) {
             if let Some(unit) = &mut self.units[segments[0].place] {
-                let stamp = self.spilled.stamp();
+                let first_loc = self.spilled.reserve_locs(unit.ranges.locs.len());
                 let segments = segments.iter().map(|segment| (segment.start, segment.end));
-                parts.push(unit.part(segments, stamp, pools));
+                parts.push(unit.part(segments, first_loc, pools));
             }
         }
         parts

@@ -6,12 +6,54 @@ use hashbrown::HashTable;
 use symdex::write::{Id32, MAX_STRING};
 use xxhash_rust::xxh3::xxh3_64;
 
+/// A string and a part of its hash.
+#[derive(Clone, Debug)]
+pub(crate) struct Hashed<'d> {
+    pub(crate) string: Cow<'d, [u8]>,
+    hash: u32,
+}
+
+impl<'d> Hashed<'d> {
+    pub(crate) fn new(string: Cow<'d, [u8]>) -> Self {
+        let [_, _, _, _, part @ ..] = xxh3_64(&string).to_le_bytes();
+        Self { hash: u32::from_le_bytes(part), string }
+    }
+}
+
+/// The numbers of distinct strings, each with the part of its string's hash: a table grows without looking at strings, which lie all
+/// over the debug file.
+#[derive(Default)]
+pub(crate) struct Numbers(HashTable<(u32, u32)>);
+
+impl Numbers {
+    /// The number of `string`, if it has one; `string_of` knows the strings that have.
+    pub(crate) fn find<'s>(&self, string: &Hashed<'_>, string_of: impl Fn(u32) -> &'s [u8]) -> Option<u32> {
+        let is_it = |(hash, number): &(u32, u32)| {
+            *hash == string.hash && {
+                // Linkers keep one copy of a string, which need not be read again.
+                let known = string_of(*number);
+                std::ptr::eq(known, &*string.string) || *known == *string.string
+            }
+        };
+        self.0.find(spread(string.hash), is_it).map(|(_, number)| *number)
+    }
+
+    /// Gives a number to a string that has none.
+    pub(crate) fn insert(&mut self, string: &Hashed<'_>, number: u32) {
+        self.0.insert_unique(spread(string.hash), (string.hash, number), |(hash, _)| spread(*hash));
+    }
+}
+
+/// A part of a hash as a table wants it, with something in its upper bits.
+fn spread(hash: u32) -> u64 {
+    u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
 /// Distinct strings. Each has a place, given when it first comes up, and a number, given when a chunk first needs it. Most borrow
 /// from the debug file, so a string costs these and little more.
 #[derive(Default)]
 pub(crate) struct Pool<'d> {
-    /// A part of the string's hash, and its place.
-    places: HashTable<(u32, u32)>,
+    places: Numbers,
     strings: Vec<Cow<'d, [u8]>>,
     /// By place.
     numbers: Vec<Option<Id32>>,
@@ -36,20 +78,19 @@ impl<'d> Pool<'d> {
     }
 
     /// The place of `string`; `None` where it is too long or the pool is full.
-    pub(crate) fn place(&mut self, string: Cow<'d, [u8]>) -> Option<Id32> {
-        let hash = part_of_hash(&string);
-        let is_it = |(other, place): &(u32, u32)| *other == hash && self.strings[*place as usize] == string;
-        if let Some((_, place)) = self.places.find(spread(hash), is_it) {
-            return Id32::new(u64::from(*place));
+    pub(crate) fn place(&mut self, string: &Hashed<'d>) -> Option<Id32> {
+        if let Some(place) = self.places.find(string, |place| &self.strings[place as usize]) {
+            return Id32::new(place.into());
         }
-        let fits = string.len() <= MAX_STRING && self.bytes + string.len() as u64 <= self.limit;
+        let len = string.string.len();
+        let fits = len <= MAX_STRING && self.bytes + len as u64 <= self.limit;
         let Some(place) = Id32::new(self.strings.len() as u64).filter(|_| fits) else {
             self.refused += 1;
             return None;
         };
-        self.bytes += string.len() as u64;
-        self.places.insert_unique(spread(hash), (hash, place.get()), |(hash, _)| spread(*hash));
-        self.strings.push(string);
+        self.bytes += len as u64;
+        self.places.insert(string, place.get());
+        self.strings.push(string.string.clone());
         self.numbers.push(None);
         Some(place)
     }
@@ -66,22 +107,11 @@ impl<'d> Pool<'d> {
 
     /// The strings that have numbers, in the order of these.
     pub(crate) fn into_strings(mut self) -> Vec<Cow<'d, [u8]>> {
-        self.places = HashTable::new();
+        self.places = Numbers::default();
         if self.numbered.len() == self.strings.len() && self.numbered.is_sorted() {
             return self.strings;
         }
         let mut take = |place: &u32| std::mem::take(&mut self.strings[*place as usize]);
         self.numbered.iter().map(&mut take).collect()
     }
-}
-
-/// Half of a hash: a table grows without looking at strings, which lie all over the debug file.
-fn part_of_hash(string: &[u8]) -> u32 {
-    let [_, _, _, _, part @ ..] = xxh3_64(string).to_le_bytes();
-    u32::from_le_bytes(part)
-}
-
-/// The hash as a table wants it, with something in its upper bits.
-fn spread(hash: u32) -> u64 {
-    u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

@@ -10,6 +10,9 @@ use symdex::write::{Id32, Loc};
 use crate::dwarf::{Piece, UnitRange};
 use crate::live::Part;
 
+/// Chunks have fewer locs, all together.
+const FIRST_LOC_OF_PARTS: u64 = 1 << 63;
+
 /// Parts of units in a temporary file, which has no name and is gone with its last user.
 #[derive(Default)]
 pub(crate) struct Spill {
@@ -17,14 +20,15 @@ pub(crate) struct Spill {
     size: u64,
     /// For each stripe where its parts are: offsets and sizes in bytes.
     runs: BTreeMap<u64, Vec<(u64, usize)>>,
-    stamps: u64,
+    /// How many locs parts may have.
+    locs: u64,
 }
 
 impl Spill {
-    /// A number for one part, which no other part and no chunk has.
-    pub(crate) fn stamp(&mut self) -> u64 {
-        self.stamps += 1;
-        u64::MAX - self.stamps
+    /// The first of `len` numbers for the locs of a part, which are above those of all chunks and of all parts before it.
+    pub(crate) fn reserve_locs(&mut self, len: usize) -> u64 {
+        self.locs += len as u64;
+        FIRST_LOC_OF_PARTS + self.locs - len as u64
     }
 
     /// The first stripe that has parts.

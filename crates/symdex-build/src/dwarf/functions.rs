@@ -1,10 +1,7 @@
 //! The functions of a unit: its subprograms with code and, below each, the tree of inlined subroutines.
 
-use std::hash::BuildHasher;
-
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use gimli::AttributeValue;
+use rustc_hash::FxHashMap;
 use symdex::write::Id32;
 
 use super::attributes::{Attributes, Slot};
@@ -12,7 +9,8 @@ use super::names::{Called, EntryId, Name, Names};
 use super::units::{UnitEntry, Units};
 use super::walk::Walker;
 use crate::flatten::intersect;
-use crate::image::Image;
+use crate::image::{Image, Reader};
+use crate::pools::{Hashed, Numbers};
 use crate::report::Problems;
 
 /// Inlined subroutines deeper than this count as part of the one at this depth. Real chains stay below 200.
@@ -30,10 +28,8 @@ pub(crate) struct Node {
     /// Where it was called from: an index into the unit's line table, and a line.
     pub(crate) call_file: Option<Id32>,
     pub(crate) call_line: Option<Id32>,
-    /// Its ranges as image offsets, in [`Functions::ranges`], sorted, none overlapping, within its parent's.
-    pub(crate) ranges: std::ops::Range<usize>,
-    /// Where its entry comes in the order of all.
-    pub(crate) offset: usize,
+    /// Where in [`Functions::ranges`] its ranges are.
+    ranges: std::ops::Range<u32>,
 }
 
 /// The functions of one unit.
@@ -42,11 +38,26 @@ pub(crate) struct Functions<'d> {
     /// Parents come before their children, and all of a subprogram's nodes before the next subprogram's unless one is nested in
     /// the other.
     pub(crate) nodes: Vec<Node>,
-    pub(crate) ranges: Vec<(u64, u64)>,
-    pub(crate) names: Vec<Name<'d>>,
+    /// For each subprogram among them where its entry comes in the order of all.
+    pub(crate) places: Vec<usize>,
+    /// Image offsets.
+    ranges: Vec<(u64, u64)>,
+    pub(crate) names: Vec<Hashed<'d>>,
     /// How many range-list entries were read.
     pub(crate) range_entries: u64,
     pub(crate) problems: Problems,
+}
+
+impl Functions<'_> {
+    /// The ranges of a node as image offsets, sorted, none overlapping, within its parent's.
+    pub(crate) fn ranges(&self, node: &Node) -> &[(u64, u64)] {
+        &self.ranges[node.ranges.start as usize..node.ranges.end as usize]
+    }
+
+    /// How many ranges all nodes have.
+    pub(crate) fn ranges_len(&self) -> usize {
+        self.ranges.len()
+    }
 }
 
 /// Walks through unit number `unit`. At most `range_budget` entries of range lists are read: lists can be shared by any number of
@@ -64,8 +75,8 @@ pub(crate) fn functions<'d>(
         range_budget,
         names: Names::new(image, units, unit),
         functions: Functions::default(),
-        by_called: FxHashMap::default(),
-        by_text: HashTable::new(),
+        by_origin: FxHashMap::default(),
+        numbers: Numbers::default(),
         open: Vec::new(),
         stated: Vec::new(),
         within: Vec::new(),
@@ -90,10 +101,10 @@ struct Walk<'a, 'd> {
     range_budget: u64,
     names: Names<'a, 'd>,
     functions: Functions<'d>,
-    /// Names of inlined subroutines by the entry they originate from.
-    by_called: FxHashMap<EntryId, Option<Id32>>,
-    /// The numbers of names, each with the name's hash: names are long.
-    by_text: HashTable<(u64, Id32)>,
+    /// Names of inlined subroutines by the reference to what they originate from, as [`key`] has it.
+    by_origin: FxHashMap<u64, Option<Id32>>,
+    /// The numbers of names.
+    numbers: Numbers,
     /// The entries around the current one that are functions: depth, and node if it has code.
     open: Vec<(isize, Option<Id32>)>,
     /// The ranges of the current entry as image offsets: those that lie in executable sections, sorted, none overlapping.
@@ -135,13 +146,12 @@ impl<'d> Walk<'_, 'd> {
         let name = self.names.concrete(called, start);
         let name = self.number(name);
         let first = self.functions.ranges.len();
-        self.functions.ranges.extend_from_slice(&self.stated);
+        extend(&mut self.functions.ranges, &self.stated);
         self.push(entry, None, 0, name, attributes, first)
     }
 
     fn inlined(&mut self, entry: EntryId, attributes: &Attributes<'d>, parent: Id32) -> Option<Id32> {
-        let Node { depth, ranges: around, .. } = &self.functions.nodes[parent.index()];
-        let (depth, around) = (depth + 1, around.clone());
+        let depth = self.functions.nodes[parent.index()].depth + 1;
         if depth > MAX_DEPTH {
             self.too_deep += 1;
             return Some(parent);
@@ -152,46 +162,45 @@ impl<'d> Walk<'_, 'd> {
             return Some(parent);
         }
         self.within.clear();
-        intersect(&self.stated, &self.functions.ranges[around], &mut self.within);
+        let around = self.functions.ranges(&self.functions.nodes[parent.index()]);
+        intersect(&self.stated, around, &mut self.within);
         if self.within.is_empty() {
             // What lies outside of the function has no children inside.
             return None;
         }
         let first = self.functions.ranges.len();
-        self.functions.ranges.extend_from_slice(&self.within);
+        extend(&mut self.functions.ranges, &self.within);
         let name = self.inlined_name(entry, attributes);
         self.push(entry, Some(parent), depth, name, attributes, first)
     }
 
     fn inlined_name(&mut self, entry: EntryId, attributes: &Attributes<'d>) -> Option<Id32> {
-        let origin = attributes.origin().and_then(|origin| self.names.entry(self.unit, origin));
-        if let Some(known) = origin.and_then(|origin| self.by_called.get(&origin)) {
+        let stated = attributes.origin();
+        let origin = stated.as_ref().and_then(key);
+        if let Some(known) = origin.and_then(|origin| self.by_origin.get(&origin)) {
             return *known;
         }
         let called: Option<Called<'d>> = self.names.called(entry, attributes);
         let name = self.names.inlined(called);
         let number = self.number(name);
-        if let Some(origin) = origin {
-            self.by_called.insert(origin, number);
+        let is_there = |origin| self.names.entry(self.unit, origin).is_some();
+        if let Some(origin) = origin.filter(|_| stated.is_some_and(is_there)) {
+            self.by_origin.insert(origin, number);
         }
         number
     }
 
     /// The number of a name in this unit.
     fn number(&mut self, name: Option<Name<'d>>) -> Option<Id32> {
-        let name = name?;
+        let name = Hashed::new(name?);
         let names = &mut self.functions.names;
-        let hash = FxBuildHasher.hash_one(&name);
-        let is_same = |known: &(u64, Id32)| known.0 == hash && names[known.1.index()] == name;
-        match self.by_text.entry(hash, is_same, |known| known.0) {
-            Entry::Occupied(known) => Some(known.get().1),
-            Entry::Vacant(vacant) => {
-                let number = Id32::new(names.len() as u64)?;
-                vacant.insert((hash, number));
-                names.push(name);
-                Some(number)
-            }
+        if let Some(number) = self.numbers.find(&name, |number| &names[number as usize].string) {
+            return Id32::new(number.into());
         }
+        let number = Id32::new(names.len() as u64)?;
+        self.numbers.insert(&name, number.get());
+        names.push(name);
+        Some(number)
     }
 
     fn push(
@@ -203,12 +212,14 @@ impl<'d> Walk<'_, 'd> {
         attributes: &Attributes<'d>,
         first_range: usize,
     ) -> Option<Id32> {
-        let ranges = first_range..self.functions.ranges.len();
+        let ranges = u32::try_from(first_range).ok()?..u32::try_from(self.functions.ranges.len()).ok()?;
         let number = Id32::new(self.functions.nodes.len() as u64)?;
         let call_file = attributes.constant(Slot::CallFile).and_then(Id32::new);
         let call_line = attributes.constant(Slot::CallLine).and_then(Id32::new);
-        let offset = self.entry.before.saturating_add(entry.1.0);
-        self.functions.nodes.push(Node { parent, depth, name, call_file, call_line, ranges, offset });
+        if parent.is_none() {
+            self.functions.places.push(self.entry.before.saturating_add(entry.1.0));
+        }
+        self.functions.nodes.push(Node { parent, depth, name, call_file, call_line, ranges });
         Some(number)
     }
 
@@ -243,4 +254,23 @@ impl<'d> Walk<'_, 'd> {
             joined
         });
     }
+}
+
+/// Appends ranges; mostly there is one.
+fn extend(ranges: &mut Vec<(u64, u64)>, more: &[(u64, u64)]) {
+    match more {
+        [one] => ranges.push(*one),
+        _ => ranges.extend_from_slice(more),
+    }
+}
+
+/// A number for a reference to an entry, which references to other entries do not have.
+fn key(reference: &AttributeValue<Reader<'_>>) -> Option<u64> {
+    let (kind, offset) = match reference {
+        AttributeValue::UnitRef(offset) => (0, offset.0),
+        AttributeValue::DebugInfoRef(offset) => (1, offset.0),
+        AttributeValue::DebugInfoRefSup(offset) => (2, offset.0),
+        _ => return None,
+    };
+    Some((offset as u64).checked_mul(4)? + kind)
 }

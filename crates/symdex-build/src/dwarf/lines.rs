@@ -4,8 +4,8 @@ use gimli::{AttributeValue, LineProgramHeader};
 use symdex::write::Id32;
 
 use super::attributes::text;
+use super::instances::Instance;
 use super::opcodes::run;
-use super::ranges::Instance;
 use super::sequences::{SequenceReader, in_address_order, resolve_statements};
 use super::units::UnitEntry;
 use crate::image::{Image, Reader};
@@ -16,20 +16,20 @@ use crate::report::Problems;
 pub(crate) struct Row {
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// Index into the unit's file table.
-    pub(crate) file: u64,
+    /// Index into the unit's file table, or any number above its length.
+    pub(crate) file: u32,
     /// The line, 0 included.
     pub(crate) line: Option<Id32>,
     pub(crate) is_stmt: bool,
     /// File and line of the row that it stands for under the `statement` policy.
-    pub(crate) statement: (u64, Option<Id32>),
+    pub(crate) statement: (u32, Option<Id32>),
 }
 
 /// Where a sequence ends, and the file and line its `end_sequence` row states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SequenceEnd {
     pub(crate) at: u64,
-    pub(crate) file: u64,
+    pub(crate) file: u32,
     pub(crate) line: Option<Id32>,
 }
 

@@ -2,7 +2,9 @@
 
 mod attributes;
 mod functions;
+mod instances;
 mod lines;
+mod locs;
 mod names;
 mod opcodes;
 mod ranges;

@@ -8,6 +8,7 @@ use super::attributes::{Attributes, Slot, text};
 use super::units::{UnitEntry, Units};
 use super::walk::{Walker, attributes_at};
 use crate::image::{Image, Reader};
+use crate::symbols::FunctionSymbol;
 
 /// How many entries a name may be looked for in: origins and specifications chain, and may form a circle.
 const MAX_STEPS: usize = 16;
@@ -39,13 +40,15 @@ pub(crate) struct Names<'a, 'd> {
     budget: usize,
     /// Chains that were longer than [`MAX_STEPS`].
     pub(crate) too_long: u64,
+    /// Where the last symbol was found.
+    last_symbol: usize,
 }
 
 impl<'a, 'd> Names<'a, 'd> {
     /// Names for the functions of unit number `unit`.
     pub(crate) fn new(image: &'a Image<'d>, units: &'a Units<'d>, unit: usize) -> Self {
         let budget = 4 * units.all[unit].unit.header.length_including_self() + (1 << 16);
-        Self { image, units, scopes: FxHashMap::default(), budget, too_long: 0 }
+        Self { image, units, scopes: FxHashMap::default(), budget, too_long: 0, last_symbol: 0 }
     }
 
     /// What the entry with these attributes is called: the linkage name found along its origins, else the plain name found first.
@@ -73,7 +76,7 @@ impl<'a, 'd> Names<'a, 'd> {
     ///
     /// The linkage name, else the symbol table's name at that very address if it has one only, else the qualified name.
     pub(crate) fn concrete(&mut self, called: Option<Called<'d>>, start: u64) -> Option<Name<'d>> {
-        let symbol = symbol_at(self.image, start);
+        let symbol = self.image.symbol_at(start, &mut self.last_symbol).and_then(FunctionSymbol::only_name);
         match called {
             Some(Called::Linkage(name)) => Some(strip_underscore(name, symbol).into()),
             Some(Called::Plain(name, entry)) => {
@@ -196,12 +199,6 @@ fn has_scopes(language: Option<gimli::DwLang>) -> bool {
                 | constants::DW_LANG_Mips_Assembler
         )
     )
-}
-
-/// The symbol table's name for the function that starts at image offset `start`, if it is the only one there.
-fn symbol_at<'d>(image: &Image<'d>, start: u64) -> Option<&'d [u8]> {
-    let index = image.symbols.binary_search_by_key(&start, |symbol| symbol.start).ok()?;
-    image.symbols[index].only_name()
 }
 
 /// A linkage name without Mach-O's leading `_`.

@@ -1,19 +1,16 @@
 //! The ranges of a unit: its inline instances and its line rows, joined.
 
 use std::cmp::Reverse;
-use std::hash::BuildHasher;
-use std::ops::Range;
 
-use hashbrown::HashTable;
-use rustc_hash::FxBuildHasher;
 use symdex::write::{Id32, Loc};
 
 use super::functions::{Functions, functions};
+use super::instances::{Instance, instances};
 use super::lines::{Lines, Row};
-use super::names::Name;
+use super::locs::Locs;
 use super::units::Units;
-use crate::flatten::{Interval, flatten};
 use crate::image::Image;
+use crate::pools::Hashed;
 use crate::report::Problems;
 
 /// A contiguous piece of a function's code. Most functions have one.
@@ -51,7 +48,7 @@ pub(crate) struct UnitRanges<'d> {
     pub(crate) pieces: Vec<Piece>,
     /// Parents come before their children.
     pub(crate) locs: Vec<Loc>,
-    pub(crate) names: Vec<Name<'d>>,
+    pub(crate) names: Vec<Hashed<'d>>,
     pub(crate) files: Vec<Vec<u8>>,
     /// How many functions there are.
     pub(crate) functions: u32,
@@ -76,119 +73,26 @@ pub(crate) fn unit_ranges<'d>(
         unit: &units.all[unit],
         functions: &functions,
         lines: &lines,
-        frames: Vec::with_capacity(functions.nodes.len()),
-        // Most rows are a loc of their own.
-        numbers: HashTable::with_capacity(functions.nodes.len() + lines.rows.len()),
+        frames: vec![None; functions.nodes.len()],
+        chain: Vec::new(),
+        locs: Locs::new(functions.nodes.len(), lines.rows.len()),
         file_numbers: vec![None; lines.files()],
         out: UnitRanges {
             ranges: Vec::with_capacity(lines.rows.len() + instances.len()),
             ..Default::default()
         },
     };
-    join.add_frames();
     join.run(&instances);
-    let out = join.out;
-    let roots = functions.nodes.iter().filter(|node| node.parent.is_none()).count();
+    let Join { locs, out, .. } = join;
     UnitRanges {
         pieces,
-        functions: u32::try_from(roots).unwrap_or(u32::MAX),
+        functions: u32::try_from(functions.places.len()).unwrap_or(u32::MAX),
         range_entries: functions.range_entries,
         problems,
+        locs: locs.locs,
         names: functions.names,
         ..out
     }
-}
-
-/// A stretch of code that belongs to one inline instance.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Instance {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    pub(crate) node: u32,
-    pub(crate) piece: Id32,
-}
-
-/// The pieces of all functions, and the instance at every address that a function covers, in address order.
-fn instances(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Piece>, Vec<Instance>) {
-    let (mut pieces, roots) = pieces(image, functions);
-    pieces.sort_by_key(|piece| piece.start);
-    let (inner, of_function) = inner_stretches(functions, &roots);
-    let interval = |piece: &Piece| Interval { start: piece.start, end: piece.end, priority: piece.rank };
-    let intervals: Vec<_> = pieces.iter().map(interval).collect();
-    let mut instances = Vec::with_capacity(inner.len());
-    for stretch in flatten(&intervals) {
-        let Some(piece) = Id32::new(stretch.owner as u64) else { continue };
-        let inner = &inner[of_function[pieces[stretch.owner].function as usize].clone()];
-        let first = inner.partition_point(|instance| instance.end <= stretch.start);
-        let clipped = inner[first..].iter().take_while(|instance| instance.start < stretch.end);
-        instances.extend(clipped.map(|instance| Instance {
-            start: instance.start.max(stretch.start),
-            end: instance.end.min(stretch.end),
-            node: instance.node,
-            piece,
-        }));
-    }
-    (pieces, instances)
-}
-
-/// The pieces of all functions, and for each node the function it belongs to.
-fn pieces(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Piece>, Vec<u32>) {
-    let mut pieces = Vec::new();
-    let mut function_of: Vec<u32> = Vec::with_capacity(functions.nodes.len());
-    let mut next = 0;
-    for node in &functions.nodes {
-        if let Some(parent) = node.parent {
-            function_of.push(function_of[parent.index()]);
-            continue;
-        }
-        function_of.push(next);
-        let name = node.name.map(|name| functions.names[name.index()].as_ref());
-        for &(start, end) in &functions.ranges[node.ranges.clone()] {
-            let symbol = image.symbols.binary_search_by_key(&start, |symbol| symbol.start).ok();
-            let symbol = symbol.map(|index| &image.symbols[index]).filter(|symbol| symbol.aliases.is_empty());
-            let named = symbol.is_some_and(|symbol| symbol.name.is_some() && symbol.name == name);
-            let rank = (start, Reverse(end - start), named, Reverse(node.offset));
-            pieces.push(Piece { start, end, function: next, rank, entry: None });
-        }
-        next += 1;
-    }
-    (pieces, function_of)
-}
-
-/// A stretch of one function's code and the innermost node there.
-struct Inner {
-    start: u64,
-    end: u64,
-    node: u32,
-}
-
-/// The stretches of all functions, and which of them are each function's, in address order: of the nodes that cover an address
-/// the one whose code there starts last owns it, of those the shortest, then the deepest, then the first.
-fn inner_stretches(functions: &Functions<'_>, function_of: &[u32]) -> (Vec<Inner>, Vec<Range<usize>>) {
-    let mut nodes: Vec<u32> = (0..).take(functions.nodes.len()).collect();
-    // A subprogram nested in another stands between the other's nodes.
-    nodes.sort_by_key(|node| function_of[*node as usize]);
-    let (mut inner, mut of_function) = (Vec::with_capacity(functions.ranges.len()), Vec::new());
-    let mut intervals = Vec::new();
-    for nodes in nodes.chunk_by(|a, b| function_of[*a as usize] == function_of[*b as usize]) {
-        let first = inner.len();
-        intervals.clear();
-        for &number in nodes {
-            let node = &functions.nodes[number as usize];
-            for &(start, end) in &functions.ranges[node.ranges.clone()] {
-                let priority = (start, Reverse(end - start), node.depth, Reverse(number));
-                intervals.push(Interval { start, end, priority });
-            }
-        }
-        intervals.sort_unstable_by_key(|interval| interval.priority);
-        inner.extend(flatten(&intervals).into_iter().map(|stretch| Inner {
-            start: stretch.start,
-            end: stretch.end,
-            node: intervals[stretch.owner].priority.3.0,
-        }));
-        of_function.push(first..inner.len());
-    }
-    (inner, of_function)
 }
 
 /// A file and a line of the unit's own numbers.
@@ -199,10 +103,11 @@ struct Join<'a, 'd> {
     unit: &'a super::units::UnitEntry<'d>,
     functions: &'a Functions<'d>,
     lines: &'a Lines<'d>,
-    /// For each node the loc it was inlined into, its caller's frame at the call site, and its name.
-    frames: Vec<(Option<Id32>, Option<Id32>)>,
-    /// The numbers of locs, by the locs.
-    numbers: HashTable<u32>,
+    /// For each node the number of its frame, once needed: so frames and locs are numbered by address, as they are used later.
+    frames: Vec<Option<Id32>>,
+    /// Room for nodes that lack theirs.
+    chain: Vec<u32>,
+    locs: Locs,
     /// For each file of the line table its number, once known.
     file_numbers: Vec<Option<Option<Id32>>>,
     out: UnitRanges<'d>,
@@ -280,53 +185,58 @@ impl Join<'_, '_> {
 
     /// The loc of a node, or of no function, at a position.
     fn frame(&mut self, node: Option<u32>, (file, line): Position) -> u32 {
-        let (parent, name) = node.map_or((None, None), |node| self.frames[node as usize]);
-        self.loc(Loc { parent, name, file, line })
+        let frame = match node {
+            Some(node) => match self.frames[node as usize] {
+                Some(frame) => frame.get(),
+                None => self.add_frame(node),
+            },
+            None => self.locs.frame(None, None),
+        };
+        self.locs.loc(frame, file, line)
     }
 
-    /// Adds the frames of all nodes, and the locs of the calls that were inlined.
-    fn add_frames(&mut self) {
-        for node in &self.functions.nodes {
-            let parent = node.parent.and_then(|caller| {
-                let (parent, name) = self.frames[caller.index()];
-                let file = node.call_file.and_then(|file| self.file(u64::from(file.get())));
-                Id32::new(u64::from(self.loc(Loc { parent, name, file, line: node.call_line })))
+    /// Adds the frames of a node and of those around it that have none, and the locs of their calls; the number of its own.
+    fn add_frame(&mut self, node: u32) -> u32 {
+        let mut chain = std::mem::take(&mut self.chain);
+        let (mut next, mut caller) = (Some(node), None);
+        while let Some(node) = next {
+            caller = self.frames[node as usize].map(Id32::get);
+            if caller.is_some() {
+                break;
+            }
+            chain.push(node);
+            next = self.functions.nodes[node as usize].parent.map(Id32::get);
+        }
+        for number in chain.drain(..).rev() {
+            let node = &self.functions.nodes[number as usize];
+            let call = caller.and_then(|caller| {
+                let file = node.call_file.and_then(|file| self.file(file.get()));
+                Id32::new(u64::from(self.locs.loc(caller, file, node.call_line)))
             });
-            self.frames.push((parent, node.name));
+            let frame = self.locs.frame(call, node.name);
+            self.frames[number as usize] = Id32::new(frame.into());
+            caller = Some(frame);
         }
-    }
-
-    fn loc(&mut self, loc: Loc) -> u32 {
-        let (locs, hash_of) = (&mut self.out.locs, hash(&loc));
-        if let Some(number) = self.numbers.find(hash_of, |number| locs[*number as usize] == loc) {
-            return *number;
-        }
-        let number = u32::try_from(locs.len()).unwrap_or(u32::MAX);
-        self.numbers.insert_unique(hash_of, number, |number| hash(&locs[*number as usize]));
-        locs.push(loc);
-        number
+        self.chain = chain;
+        // The last one is that of `node`.
+        caller.unwrap_or(0)
     }
 
     /// The number of a file of the unit's line table; `None` where the table has no such file.
-    fn file(&mut self, index: u64) -> Option<Id32> {
-        let index_in_table = usize::try_from(index).ok()?;
-        if let Some(number) = *self.file_numbers.get(index_in_table)? {
-            return number;
+    #[inline]
+    fn file(&mut self, index: u32) -> Option<Id32> {
+        match *self.file_numbers.get(index as usize)? {
+            Some(number) => number,
+            None => self.add_file(index),
         }
-        let number = self.lines.path(self.image, self.unit, index).and_then(|path| {
+    }
+
+    fn add_file(&mut self, index: u32) -> Option<Id32> {
+        let number = self.lines.path(self.image, self.unit, index.into()).and_then(|path| {
             self.out.files.push(path);
             Id32::new(self.out.files.len() as u64 - 1)
         });
-        self.file_numbers[index_in_table] = Some(number);
+        self.file_numbers[index as usize] = Some(number);
         number
     }
-}
-
-/// A hash of a loc's bits: that of four optional numbers takes four times as long.
-fn hash(loc: &Loc) -> u64 {
-    let half = |a: Option<Id32>, b: Option<Id32>| {
-        let bits = |id: Option<Id32>| id.map_or(0, |id| u64::from(id.get()) + 1);
-        bits(a) << 32 | bits(b)
-    };
-    FxBuildHasher.hash_one((half(loc.parent, loc.name), half(loc.file, loc.line)))
 }

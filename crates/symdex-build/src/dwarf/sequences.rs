@@ -6,9 +6,9 @@ use gimli::{IncompleteLineProgram, LineInstruction, LineProgramHeader, LineRow};
 use symdex::RowRule;
 use symdex::write::Id32;
 
+use super::instances::Instance;
 use super::lines::{Row, SequenceEnd};
 use super::opcodes::Registers;
-use super::ranges::Instance;
 use crate::flatten::{Interval, flatten};
 use crate::image::{Image, Reader};
 use crate::report::Problems;
@@ -126,7 +126,7 @@ impl<'a, 'd> SequenceReader<'a, 'd> {
         finish_rows(&mut self.rows, finished, image.info.base, end, image.info.row_rule);
         self.finished = self.rows.len();
         self.sequences.push(Sequence { start, end, rows: finished..self.finished });
-        self.ends.push(SequenceEnd { at: end, file: row.file, line: Id32::new(row.line) });
+        self.ends.push(SequenceEnd { at: end, file: file(row), line: Id32::new(row.line) });
     }
 }
 
@@ -138,7 +138,7 @@ impl SequenceReader<'_, '_> {
             self.end_sequence(row);
             self.rows.truncate(self.finished);
         } else if !self.is_tombstone {
-            let (file, line) = (row.file, Id32::new(row.line));
+            let (file, line) = (file(row), Id32::new(row.line));
             let (start, is_stmt, statement) = (row.address, row.is_stmt, (file, line));
             self.rows.push(Row { start, end: start, file, line, is_stmt, statement });
         }
@@ -148,6 +148,11 @@ impl SequenceReader<'_, '_> {
     pub(super) fn is_code(&self, address: u64) -> bool {
         self.image.executable_part(address, address.saturating_add(1)).is_some()
     }
+}
+
+/// The file of a row as it is kept. No file table is as long as those that do not fit.
+fn file(row: &Registers) -> u32 {
+    u32::try_from(row.file).unwrap_or(u32::MAX)
 }
 
 /// A row like `row`, as far as rows are kept, from which any set_address goes forward: gimli takes one that goes backwards for the
@@ -185,14 +190,15 @@ fn finish_rows(rows: &mut Vec<Row>, first: usize, base: u64, end: u64, rule: Row
             }
             continue;
         }
+        if kept > first {
+            rows[kept - 1].end = row.start;
+        }
         rows[kept] = row;
         kept += 1;
     }
     rows.truncate(kept);
-    let mut next = end;
-    for row in rows[first..].iter_mut().rev() {
-        row.end = next;
-        next = row.start;
+    if let [.., last] = &mut rows[first..] {
+        last.end = end;
     }
 }
 

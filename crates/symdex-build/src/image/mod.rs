@@ -183,6 +183,23 @@ impl<'d> Image<'d> {
         !self.dwarf.debug_aranges.reader().is_empty()
     }
 
+    /// The function that the symbol table has at image offset `start`. Functions are mostly asked for in order, so the search begins at
+    /// `last`, which the search before has left.
+    pub(crate) fn symbol_at(&self, start: u64, last: &mut usize) -> Option<&FunctionSymbol<'d>> {
+        let is_up_to = |number: usize| self.symbols.get(number).is_some_and(|symbol| symbol.start <= start);
+        let (mut low, mut high) = (0, *last);
+        if is_up_to(*last) {
+            (low, high) = (*last, *last + 1);
+            while is_up_to(high) {
+                (low, high) = (high, high + 2 * (high - low));
+            }
+        }
+        let among = &self.symbols[low..high.min(self.symbols.len())];
+        let place = among.partition_point(|symbol| symbol.start < start);
+        *last = (low + place).saturating_sub(1);
+        among.get(place).filter(|symbol| symbol.start == start)
+    }
+
     /// The part of `start..end` (SVMAs) that lies in the executable section that holds `start`, as image offsets.
     pub(crate) fn executable_part(&self, start: u64, end: u64) -> Option<(u64, u64)> {
         let start = start.checked_sub(self.info.base)?;

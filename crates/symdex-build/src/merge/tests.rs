@@ -1,8 +1,8 @@
 use symdex::write::{Id32, Loc};
 
 use super::*;
-use crate::dwarf::{Piece, UnitRange};
-use crate::pools::Pool;
+use crate::dwarf::Piece;
+use crate::pools::{Hashed, Pool};
 
 /// A small generator of its own: the cases must not depend on a random seed.
 struct Random(u64);
@@ -30,7 +30,7 @@ fn unit(random: &mut Random, low: u64, entries: bool) -> UnitRanges<'static> {
     const NAMES: [&[u8]; 6] = [b"a", b"b", b"c", b"d", b"e", b"f"];
     let mut unit = UnitRanges { functions: 5, ..UnitRanges::default() };
     for _ in 0..4 {
-        unit.names.push(NAMES[random.number(6) as usize].into());
+        unit.names.push(Hashed::new(NAMES[random.number(6) as usize].into()));
         unit.files.push(NAMES[random.number(6) as usize].to_vec());
     }
     for number in 0..12 {
