@@ -166,7 +166,8 @@ fn hash(left: u32, right: u32) -> usize {
     usize::try_from(pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 36).unwrap_or_default()
 }
 
-/// About how often each pair occurs: at least as often as it does.
+/// About how often each pair occurs: at least as often as it does, but no more than a byte can say. Larger counts would tell frequent
+/// pairs apart, but half of them would not fit a cache.
 #[derive(Default)]
 struct Sketch {
     /// A power of two of them.
