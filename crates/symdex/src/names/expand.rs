@@ -60,15 +60,15 @@ impl NameReader<'_> {
             return Err(self.pages.malformed(layout.symbols_at, "a name has symbols that are not there"));
         }
         let bits = self.pages.bits(layout.symbols_at, at * u64::from(layout.width), layout.width)?;
-        Ok(u32::try_from(bits).unwrap_or(u32::MAX))
+        Ok(low_half(bits) & layout.mask)
     }
 
     /// The two symbols that rule number `rule` stands for.
+    #[inline(always)]
     fn rule(&self, rule: u32) -> Result<(u32, u32), Error> {
         let (layout, width) = (self.layout, self.layout.width);
         let bits = self.pages.bits(layout.rules_at, u64::from(rule) * u64::from(2 * width), 2 * width)?;
-        let (left, right) = (bits & ((1 << width) - 1), bits >> width);
-        Ok((u32::try_from(left).unwrap_or(u32::MAX), u32::try_from(right).unwrap_or(u32::MAX)))
+        Ok((low_half(bits) & layout.mask, low_half(bits >> width) & layout.mask))
     }
 
     /// Appends what `symbol` stands for, as long as `out` does not grow beyond `end`. `behind` is room for symbols that are still to come.
@@ -89,8 +89,8 @@ impl NameReader<'_> {
                 *slot.ok_or_else(|| self.pages.malformed(layout.rules_at, "a rule makes no sense"))? = right;
                 (depth, symbol) = (depth + 1, left);
             }
-            let text = self.pages.bytes(self.text_of(symbol))?;
-            out.extend_from_slice(text);
+            let (start, len) = self.text_of(symbol);
+            self.pages.append(start, len, out)?;
             if out.len() > end {
                 return Err(self
                     .pages
@@ -101,9 +101,9 @@ impl NameReader<'_> {
         }
     }
 
-    /// Where the text of a terminal lies in the section.
+    /// Where the text of a terminal begins in the section, and its length.
     #[inline]
-    fn text_of(&self, terminal: u32) -> std::ops::Range<usize> {
+    fn text_of(&self, terminal: u32) -> (usize, usize) {
         let Layout { lengths, shortest, .. } = self.layout;
         let mut len = shortest.get(terminal as usize / NEIGHBOURS).copied().map_or(0, usize::from);
         while lengths.get(len).is_some_and(|(first_longer, _)| *first_longer <= terminal) {
@@ -111,8 +111,7 @@ impl NameReader<'_> {
         }
         let (first, start) = len.checked_sub(1).and_then(|len| lengths.get(len)).copied().unwrap_or_default();
         let start = self.layout.texts_at + usize::try_from(start).unwrap_or_default();
-        let start = start + (terminal - first) as usize * len;
-        start..start + len
+        (start + (terminal - first) as usize * len, len)
     }
 
     /// Checks all of the section; how many pages it has.
@@ -175,6 +174,11 @@ impl NameReader<'_> {
         let chosen: Vec<&[u8]> = texts.iter().take_while(fits).map(|(_, text)| text.as_slice()).collect();
         Ok(chosen.into_iter().rev().flatten().copied().collect())
     }
+}
+
+fn low_half(bits: u64) -> u32 {
+    let [a, b, c, d, ..] = bits.to_le_bytes();
+    u32::from_le_bytes([a, b, c, d])
 }
 
 fn digit(digits: u64) -> u32 {

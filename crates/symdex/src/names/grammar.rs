@@ -4,15 +4,14 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
-use rustc_hash::FxHashMap;
-
-use super::lex::{Kind, MAX_PIECE, tokens, words};
+use super::distinct::Distinct;
+use super::lex::{self, MAX_PIECE};
 use super::rounds::{END, Rules};
 
 /// The most symbols of a name.
 pub(super) const MAX_SYMBOLS: usize = 15;
-/// A token that occurs this often is a symbol of its own from the start; a rarer one is spelled in words.
-const FREQUENT: u32 = 5;
+/// A token or phrase that occurs this often is a symbol of its own from the start; a rarer one is spelled out.
+const FREQUENT: u32 = 8;
 /// A rule that only names use, and not more often than this, costs as much as it saves.
 const RARE: u32 = 2;
 /// A rule that occurs this often may have its text beside its parts' texts, so that names are read in fewer steps.
@@ -90,80 +89,100 @@ impl<'n> Grammar<'n> {
     }
 }
 
-/// The words of `names`, rules for the tokens that occur often, and the names as symbols, each with an [`END`] behind it and one
-/// more behind the last.
+/// The words of `names`, rules for the tokens and the phrases that occur often, and the names as symbols, each with an [`END`] behind it
+/// and one more behind the last.
 fn symbols_of<S: AsRef<[u8]>>(names: &[S]) -> (Vec<&[u8]>, Rules, Vec<u32>) {
-    let mut numbers: FxHashMap<&[u8], u32> = FxHashMap::default();
-    let mut distinct: Vec<Token<'_>> = Vec::new();
-    let mut sequence = Vec::new();
+    let (mut phrases, mut tokens, mut words) = (Distinct::new(), Distinct::new(), Distinct::new());
+    let (mut in_names, mut in_phrases, mut in_tokens, mut terminals) = (vec![], vec![], vec![], vec![]);
     for name in names {
-        tokens(name.as_ref(), |text, kind| {
-            let number = numbers.get(text).copied().unwrap_or_else(|| {
-                let number = u32::try_from(distinct.len()).unwrap_or(END - 1);
-                distinct.push(Token { text, kind, uses: 0 });
-                numbers.insert(text, number);
-                number
-            });
-            if let Some(token) = distinct.get_mut(number as usize) {
-                token.uses = token.uses.saturating_add(1);
+        let name = name.as_ref();
+        lex::phrases(name, |phrase| {
+            let (number, new) = phrases.number(name.get(phrase.clone()).unwrap_or_default());
+            in_names.push(number);
+            if !new {
+                return;
             }
-            sequence.push(number);
+            lex::tokens(name, phrase, |token, kind| {
+                let (number, new) = tokens.number(token);
+                in_phrases.push(number);
+                if !new {
+                    return;
+                }
+                lex::words(token, kind, |word| {
+                    let (number, new) = words.number(word);
+                    in_tokens.push(number);
+                    if new {
+                        terminals.push(word);
+                    }
+                });
+                in_tokens.push(END);
+            });
+            in_phrases.push(END);
         });
+        in_names.push(END);
+    }
+    for sequence in [&mut in_names, &mut in_phrases, &mut in_tokens] {
         sequence.push(END);
     }
-    sequence.push(END);
-    drop(numbers);
-    let (terminals, mut rules, spelled) = spell(&distinct);
-    let mut ends = Vec::with_capacity(distinct.len() + 1);
-    let mut symbols = Vec::with_capacity(spelled.len());
-    for (string, token) in spelled.split(|symbol| *symbol == END).zip(&distinct) {
-        ends.push(symbols.len());
-        if token.uses >= FREQUENT && string.len() > 1 {
-            let mut string = string.to_vec();
-            rules.fold(&mut string, 1);
-            symbols.extend(string);
-        } else {
-            symbols.extend_from_slice(string);
+    let mut rules = Rules::new(u32::try_from(terminals.len()).unwrap_or(END - 1));
+    let tokens = Strings::new(in_tokens, uses(&in_phrases, tokens.len()), &mut rules);
+    let phrases = Strings::new(tokens.of(&in_phrases), uses(&in_names, phrases.len()), &mut rules);
+    (terminals, rules, phrases.of(&in_names))
+}
+
+/// How often each of the numbers below `len` occurs.
+fn uses(sequence: &[u32], len: usize) -> Vec<u32> {
+    let mut uses = vec![0u32; len];
+    for number in sequence {
+        if let Some(uses) = uses.get_mut(*number as usize) {
+            *uses = uses.saturating_add(1);
         }
     }
-    ends.push(symbols.len());
-    let string = |token: u32| {
-        let at = token as usize;
-        symbols.get(*ends.get(at)?..*ends.get(at + 1)?)
-    };
-    let mut out = Vec::with_capacity(sequence.len() + sequence.len() / 4);
-    for token in sequence {
-        out.extend_from_slice(string(token).unwrap_or(&[END]));
-    }
-    (terminals, rules, out)
+    uses
 }
 
-struct Token<'n> {
-    text: &'n [u8],
-    kind: Kind,
-    uses: u32,
+/// Strings of symbols.
+struct Strings {
+    symbols: Vec<u32>,
+    ends: Vec<usize>,
 }
 
-/// The words of these tokens, rules for what recurs in them, and each token as symbols with an [`END`] behind it.
-fn spell<'n>(distinct: &[Token<'n>]) -> (Vec<&'n [u8]>, Rules, Vec<u32>) {
-    let mut numbers: FxHashMap<&[u8], u32> = FxHashMap::default();
-    let mut terminals = Vec::new();
-    let mut spelled = Vec::new();
-    for token in distinct {
-        words(token.text, token.kind, |word| {
-            let next = u32::try_from(terminals.len()).unwrap_or(END - 1);
-            let number = *numbers.entry(word).or_insert(next);
-            if number == next {
-                terminals.push(word);
+impl Strings {
+    /// The strings of `sequence`, with what recurs in them made rules: one symbol each for those that are used often.
+    fn new(mut sequence: Vec<u32>, uses: Vec<u32>, rules: &mut Rules) -> Self {
+        rules.replace(&mut sequence);
+        let mut ends = Vec::with_capacity(uses.len() + 1);
+        let mut symbols = Vec::with_capacity(sequence.len());
+        for (string, uses) in sequence.split(|symbol| *symbol == END).zip(uses) {
+            ends.push(symbols.len());
+            if uses >= FREQUENT && string.len() > 1 {
+                let mut string = string.to_vec();
+                rules.fold(&mut string, 1);
+                symbols.extend(string);
+            } else {
+                symbols.extend_from_slice(string);
             }
-            spelled.push(number);
-        });
-        spelled.push(END);
+        }
+        ends.push(symbols.len());
+        Self { symbols, ends }
     }
-    spelled.push(END);
-    let mut rules = Rules::new(u32::try_from(terminals.len()).unwrap_or(END - 1));
-    rules.replace(&mut spelled);
-    (terminals, rules, spelled)
+
+    /// The symbols of the strings that `sequence` has the numbers of; each [`END`] stays.
+    fn of(&self, sequence: &[u32]) -> Vec<u32> {
+        let string = |number: u32| {
+            let at = number as usize;
+            self.symbols.get(*self.ends.get(at)?..*self.ends.get(at + 1)?)
+        };
+        let mut out = Vec::with_capacity(sequence.len() + sequence.len() / 4);
+        for number in sequence {
+            match string(*number).unwrap_or(&[END]) {
+                // Most are, and copying slices is made for longer ones.
+                [symbol] => out.push(*symbol),
+                symbols => out.extend_from_slice(symbols),
+            }
+        }
+        out
+    }
 }
 
 /// For each rule, whether only names use it and not more often than `at_most`.

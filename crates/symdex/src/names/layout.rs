@@ -22,6 +22,8 @@ const MAX_HEAD: usize = 2 * 10 + 2 + MAX_PIECE * 10;
 pub(crate) struct Layout {
     pub(super) names: u32,
     pub(super) width: u32,
+    /// The lowest `width` bits.
+    pub(super) mask: u32,
     pub(super) symbols: u32,
     pub(super) terminals: u32,
     pub(super) rules: u32,
@@ -91,6 +93,7 @@ impl Layout {
         let layout = Self {
             names,
             width,
+            mask: (1 << width) - 1,
             symbols,
             terminals,
             rules,

@@ -1,12 +1,18 @@
-//! Cutting names into tokens and tokens into words, so that what names share comes out as the same pieces.
+//! Cutting names into phrases, phrases into tokens and tokens into words, so that what names share comes out as the same pieces.
 //!
 //! Any cut is right, as the pieces of a name always make up the name; a good one finds what the mangling repeats. Mangled names
-//! become identifiers with their length before them (`9allocator`) and the operators between them (`IS2_EE`), all others words.
+//! become identifiers with their length before them (`9allocator`) and the operators between them (`IS2_EE`), all others words. A
+//! phrase is a few tokens: most occur many times, and then what is in them is looked at only once.
+
+use std::ops::Range;
 
 /// The longest piece, in bytes.
 pub(super) const MAX_PIECE: usize = 64;
 /// The most operators in one token: more would be shared by fewer names, fewer would make more tokens.
 const MAX_OPERATORS: usize = 12;
+
+/// A phrase goes on behind operators if it is not longer than this.
+const SHORT_PHRASE: usize = 8;
 
 /// What a token is, which says how it is cut into words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,76 +25,120 @@ pub(super) enum Kind {
     Word,
 }
 
-/// Calls `token` with each token of `name`, at most [`MAX_PIECE`] bytes each.
-pub(super) fn tokens<'n>(name: &'n [u8], mut token: impl FnMut(&'n [u8], Kind)) {
-    let rust = name.starts_with(b"_R");
-    if !rust && ![b"_Z".as_slice(), b"$s", b"_$s", b"$S", b"_T"].iter().any(|prefix| name.starts_with(prefix))
-    {
-        return plain_words(name, |word| token(word, Kind::Word));
-    }
-    // Where the operators begin that are not given out yet, and how far they were read.
-    let (mut start, mut at) = (0, 0);
-    while let Some(&byte) = name.get(at) {
-        let (begins, text, end, kind) = match byte {
-            // No length begins in the midst of a number.
-            b'1'..=b'9' if at == start || !digit_at(name, at - 1) => match length_digits(name, at, rust) {
-                Some((text, end)) => (at, text, end, Kind::Identifier),
-                None => (at, at, at + 1, Kind::Operators),
-            },
-            b'B' | b's' if rust => {
-                let end = at + base62_number(name, at);
-                let of_crate = end > at + 2 && at > start && name.get(at - 1..=at) == Some(b"Cs");
-                if of_crate { (at - 1, end, end, Kind::Word) } else { (at, at, end, Kind::Operators) }
+/// Calls `phrase` with where each phrase of `name` lies: it ends with operators, or is all of a name that is not mangled.
+pub(super) fn phrases(name: &[u8], mut phrase: impl FnMut(Range<usize>)) {
+    let (mut start, mut end) = (0, name.len());
+    if let Some(mangling) = Mangling::of(name) {
+        mangled_tokens(name, mangling, 0..name.len(), |token, kind| {
+            end = token.end;
+            if kind == Kind::Operators && end - start > SHORT_PHRASE {
+                phrase(start..end);
+                start = end;
             }
-            _ => (at, at, at + 1, Kind::Operators),
+        });
+    }
+    if start < end {
+        phrase(start..end);
+    }
+}
+
+/// Calls `token` with each token of the phrase of `name` that lies at `phrase`, at most [`MAX_PIECE`] bytes each.
+pub(super) fn tokens<'n>(name: &'n [u8], phrase: Range<usize>, mut token: impl FnMut(&'n [u8], Kind)) {
+    let text = |at: Range<usize>| name.get(at).unwrap_or_default();
+    match Mangling::of(name) {
+        Some(mangling) => mangled_tokens(name, mangling, phrase, |at, kind| token(text(at), kind)),
+        None => plain_words(text(phrase), |word| token(word, Kind::Word)),
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mangling {
+    /// Rust's v0.
+    Rust,
+    /// C++, Swift, and Rust's older one.
+    Other,
+}
+
+impl Mangling {
+    /// `None` for a name that is not mangled.
+    fn of(name: &[u8]) -> Option<Self> {
+        match name {
+            [b'_', b'R', ..] => Some(Self::Rust),
+            [b'_', b'Z' | b'T', ..] | [b'$', b's' | b'S', ..] | [b'_', b'$', b's', ..] => Some(Self::Other),
+            _ => None,
+        }
+    }
+}
+
+#[inline]
+fn mangled_tokens(
+    name: &[u8],
+    mangling: Mangling,
+    phrase: Range<usize>,
+    mut token: impl FnMut(Range<usize>, Kind),
+) {
+    let rust = mangling == Mangling::Rust;
+    // Where the operators begin that are not given out yet, and how far they were read.
+    let (mut start, mut at) = (phrase.start, phrase.start);
+    loop {
+        let run = name.get(at..phrase.end.min(start + MAX_OPERATORS)).unwrap_or_default();
+        let may_begin = |byte: &u8| byte.is_ascii_digit() || rust && matches!(byte, b'B' | b's');
+        at += run.iter().position(may_begin).unwrap_or(run.len());
+        if at >= phrase.end || at >= start + MAX_OPERATORS {
+            if start < at {
+                token(start..at, Kind::Operators);
+            }
+            if at >= phrase.end {
+                return;
+            }
+            start = at;
+            continue;
+        }
+        let (begins, text, end, kind) = if name.get(at).is_some_and(u8::is_ascii_digit) {
+            match number(name, at, rust) {
+                (text, Some(end)) => (at, text, end, Kind::Identifier),
+                (end, None) => (at, at, end, Kind::Operators),
+            }
+        } else {
+            let end = at + base62_number(name, at);
+            let of_crate = end > at + 2 && at > start && name.get(at - 1..=at) == Some(b"Cs");
+            if of_crate { (at - 1, end, end, Kind::Word) } else { (at, at, end, Kind::Operators) }
         };
         at = end;
         if kind == Kind::Operators {
-            if at - start >= MAX_OPERATORS {
-                give(name, start..at, kind, &mut token);
-                start = at;
-            }
             continue;
         }
-        give(name, start..begins, Kind::Operators, &mut token);
+        if start < begins {
+            token(start..begins, Kind::Operators);
+        }
         if end - begins > MAX_PIECE {
-            give(name, begins..text, Kind::Word, &mut token);
-            plain_words(name.get(text..end).unwrap_or_default(), |word| token(word, Kind::Word));
+            token(begins..text, Kind::Word);
+            let mut from = text;
+            plain_words(name.get(text..end).unwrap_or_default(), |word| {
+                token(from..from + word.len(), Kind::Word);
+                from += word.len();
+            });
         } else {
-            give(name, begins..end, kind, &mut token);
+            token(begins..end, kind);
         }
         start = end;
     }
-    give(name, start..at, Kind::Operators, &mut token);
 }
 
-fn give<'n>(
-    name: &'n [u8],
-    piece: std::ops::Range<usize>,
-    kind: Kind,
-    token: &mut impl FnMut(&'n [u8], Kind),
-) {
-    if let Some(piece) = name.get(piece).filter(|piece| !piece.is_empty()) {
-        token(piece, kind);
-    }
-}
-
-fn digit_at(name: &[u8], at: usize) -> bool {
-    name.get(at).is_some_and(u8::is_ascii_digit)
-}
-
-/// Where the text of the identifier begins whose length stands at `at`, and where it ends; `None` where no identifier does.
-fn length_digits(name: &[u8], at: usize, rust: bool) -> Option<(usize, usize)> {
-    let rest = name.get(at..)?;
-    let (mut digits, mut len) = (0, 0);
-    while let Some(digit @ b'0'..=b'9') = rest.get(digits).filter(|_| digits < 3) {
-        (digits, len) = (digits + 1, 10 * len + usize::from(digit - b'0'));
+/// Where the digits at `at` end, and where the identifier ends whose length they are; `None` where they are none.
+#[inline]
+fn number(name: &[u8], at: usize, rust: bool) -> (usize, Option<usize>) {
+    let (mut text, mut len) = (at, 0);
+    while let Some(digit @ b'0'..=b'9') = name.get(text).filter(|_| text < at + MAX_OPERATORS) {
+        (text, len) = (text + 1, 10 * len + usize::from(digit - b'0'));
     }
     let before = |back: usize| at.checked_sub(back).and_then(|at| name.get(at)).copied();
     // Numbers that are no lengths: `S1_` and `T1_`, which refer back, and literals as `Lj32E`.
-    let refers = matches!(before(1), Some(b'S' | b'T'));
-    let literal = before(2) == Some(b'L') && rest.get(digits) == Some(&b'E');
-    (digits + len <= rest.len() && (rust || !refers && !literal)).then_some((at + digits, at + digits + len))
+    let refers = || matches!(before(1), Some(b'S' | b'T'));
+    let literal = || before(2) == Some(b'L') && name.get(text) == Some(&b'E');
+    let is_length =
+        name.get(at) != Some(&b'0') && text + len <= name.len() && (rust || !refers() && !literal());
+    (text, is_length.then_some(text + len))
 }
 
 /// How many bytes the number at `at` of a Rust name takes, as `B19_` and `s4Zlz1fUqNwX_` do, whose digits are no lengths; 1 where
@@ -170,7 +220,7 @@ mod tests {
 
     fn cut(name: &str) -> Vec<String> {
         let mut out = Vec::new();
-        tokens(name.as_bytes(), |token, kind| {
+        tokens(name.as_bytes(), 0..name.len(), |token, kind| {
             let mut spelled = Vec::new();
             words(token, kind, |word| spelled.push(String::from_utf8_lossy(word).into_owned()));
             assert_eq!(spelled.concat().as_bytes(), token);
@@ -209,6 +259,22 @@ mod tests {
     }
 
     #[test]
+    fn phrases_end_with_operators() {
+        let cut = |name: &str| {
+            let mut out = Vec::new();
+            phrases(name.as_bytes(), |at| out.push(name[at].to_owned()));
+            out
+        };
+        assert_eq!(cut("_ZN6duckdb5Thing3addERKS0_i"), ["_ZN6duckdb5Thing3addERKS0_i"]);
+        assert_eq!(
+            cut("_ZNSt3__16vectorIN2ns5ThingELj12EE9push_backERKS2_"),
+            ["_ZNSt3__16vectorIN", "2ns5ThingELj12EE", "9push_backERKS2_"]
+        );
+        assert_eq!(cut("-[HTMLParser parseAll:]"), ["-[HTMLParser parseAll:]"]);
+        assert_eq!(cut(""), [""; 0]);
+    }
+
+    #[test]
     fn no_piece_is_long_and_none_is_empty() {
         let mut random = crate::generator::Random::new(11);
         let alphabet: Vec<u8> = b"STLEBsCN_019aZ. \xff".to_vec();
@@ -217,11 +283,14 @@ mod tests {
                 let mut name = prefix.as_bytes().to_vec();
                 name.extend((0..random.below(300)).map(|_| random.pick(&alphabet)));
                 let mut again = Vec::new();
-                tokens(&name, |token, kind| {
-                    assert!((1..=MAX_PIECE).contains(&token.len()));
-                    words(token, kind, |word| {
-                        assert!(!word.is_empty());
-                        again.extend_from_slice(word);
+                phrases(&name, |phrase| {
+                    assert_eq!(phrase.start, again.len());
+                    tokens(&name, phrase, |token, kind| {
+                        assert!((1..=MAX_PIECE).contains(&token.len()));
+                        words(token, kind, |word| {
+                            assert!(!word.is_empty());
+                            again.extend_from_slice(word);
+                        });
                     });
                 });
                 assert_eq!(again, name);

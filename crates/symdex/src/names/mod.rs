@@ -23,6 +23,7 @@
 //!
 //! All of this is cut into pages of 1 kB, whose checksums are the names' part of the directory (u64 each).
 
+mod distinct;
 mod expand;
 mod grammar;
 mod layout;

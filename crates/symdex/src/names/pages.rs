@@ -67,25 +67,45 @@ impl<'a> PageReader<'a> {
         self.section.get(range.clone()).ok_or_else(|| self.malformed(range.start, "it ends too early"))
     }
 
-    /// `count` bits from bit `at` of the bytes from `start` on, at most 56 of them.
+    /// Appends the `len` bytes at `start`, at most a page of them, to `out`.
+    #[inline]
+    pub(crate) fn append(&self, start: usize, len: usize, out: &mut Vec<u8>) -> Result<(), Error> {
+        if let Some(bytes) = self.intact::<16>(start).filter(|_| len <= 16) {
+            // Sixteen bytes are copied faster than a few.
+            let before = out.len();
+            out.extend_from_slice(bytes);
+            out.truncate(before + len);
+        } else {
+            out.extend_from_slice(self.bytes(start..start + len)?);
+        }
+        Ok(())
+    }
+
+    /// The bits from bit `at` of the bytes from `start` on, lowest first: the first `count`, at most 56, are intact.
     #[inline]
     pub(crate) fn bits(&self, start: usize, at: u64, count: u32) -> Result<u64, Error> {
         let first = start.saturating_add(usize::try_from(at / 8).unwrap_or(usize::MAX));
-        let skip = u32::try_from(at % 8).unwrap_or_default();
-        let last = first.saturating_add(((skip + count).saturating_sub(1) / 8) as usize);
-        self.check(first)?;
-        if first / PAGE_SIZE != last / PAGE_SIZE {
-            self.check(last)?;
+        let skip = at % 8;
+        match self.intact(first) {
+            Some(bytes) => Ok(u64::from_le_bytes(*bytes) >> skip),
+            None => self.word(first, (skip + u64::from(count)).div_ceil(8)).map(|word| word >> skip),
         }
-        let word = match self.section.get(first..).and_then(<[u8]>::first_chunk) {
-            Some(bytes) => u64::from_le_bytes(*bytes),
-            None => {
-                let rest = self.section.get(first..).filter(|_| last < self.section.len());
-                let rest = rest.ok_or_else(|| self.malformed(first, "it ends too early"))?;
-                rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
-            }
-        };
-        Ok((word >> skip) & ((1 << count) - 1))
+    }
+
+    /// The `LEN` bytes at `start`, if there are so many and all of them are known to be intact.
+    #[inline]
+    fn intact<const LEN: usize>(&self, start: usize) -> Option<&'a [u8; LEN]> {
+        let bytes = self.section.get(start..)?.first_chunk()?;
+        let is_intact = self.is_checked(start)
+            && (start % PAGE_SIZE <= PAGE_SIZE - LEN || self.is_checked(start + LEN - 1));
+        is_intact.then_some(bytes)
+    }
+
+    /// The `count` bytes from `first` on, at most eight, as a number.
+    #[cold]
+    fn word(&self, first: usize, count: u64) -> Result<u64, Error> {
+        let end = first.saturating_add(usize::try_from(count).unwrap_or(usize::MAX));
+        Ok(self.bytes(first..end)?.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)))
     }
 
     /// Checks all pages, and says how many there are.
@@ -102,15 +122,20 @@ impl<'a> PageReader<'a> {
     /// Checks the page that holds byte `at`, unless that was done before.
     #[inline]
     fn check(&self, at: usize) -> Result<(), Error> {
-        if self.checked.left.load(Ordering::Relaxed) == 0 {
-            // What lies behind the last page, no slice gives.
-            return Ok(());
-        }
+        if self.is_checked(at) { Ok(()) } else { self.check_page(at / PAGE_SIZE) }
+    }
+
+    /// Whether byte `at` is known to be intact, or is not there.
+    #[inline]
+    fn is_checked(&self, at: usize) -> bool {
         let page = at / PAGE_SIZE;
-        match self.checked.bits.get(page / 64) {
-            Some(word) if word.load(Ordering::Relaxed) >> (page % 64) & 1 != 0 => Ok(()),
-            _ => self.check_page(page),
-        }
+        // What lies behind the last page, no slice gives.
+        self.checked.left.load(Ordering::Relaxed) == 0
+            || self
+                .checked
+                .bits
+                .get(page / 64)
+                .is_some_and(|word| word.load(Ordering::Relaxed) >> (page % 64) & 1 != 0)
     }
 
     #[cold]

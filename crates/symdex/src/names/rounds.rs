@@ -4,14 +4,20 @@
 //! from left to right and merges a pair where its counter is high and not below that of the pair one further on. A counter that
 //! two pairs share only makes a rule that is not worth it; those go in the end.
 
-use rustc_hash::FxHashMap;
+use std::cell::Cell;
 
-/// What is behind each string of a sequence. Nothing is ever paired with it.
-pub(super) const END: u32 = u32::MAX;
+/// Bits of a table's size, at the least and for a [`Sketch`] at the most.
+const MIN_BITS: u32 = 10;
+const MAX_BITS: u32 = 20;
+/// What is behind each string of a sequence. Nothing is ever paired with it, and no symbol has a larger number.
+pub(super) const END: u32 = !ALONE;
+/// The mark of a symbol that is not worth to be paired with the one before, and never will be unless one of the two changes.
+const ALONE: u32 = 1 << 31;
 /// A pair must recur this often before it is worth a rule.
-const MIN_COUNT: u32 = 4;
-/// The most rounds; each makes expansions at most one rule deeper.
-pub(super) const MAX_ROUNDS: u32 = 20;
+const MIN_COUNT: u8 = 4;
+/// The most rounds; each makes expansions at most one rule deeper. Words become tokens, these phrases and these names, and folding 64
+/// words, a name's bytes, and those to a few symbols takes 6, 16 and 13 rules within each other: 62 of the 64 that readers go through.
+const MAX_ROUNDS: u32 = 9;
 /// The round is the last one that merges less than one in this many symbols.
 const LAST_GAIN: usize = 64;
 
@@ -19,13 +25,14 @@ const LAST_GAIN: usize = 64;
 pub(super) struct Rules {
     pub(super) first: u32,
     pub(super) pairs: Vec<[u32; 2]>,
-    numbers: FxHashMap<u64, u32>,
+    /// The numbers of `pairs`, each where its pair is hashed to or behind that; at least half of them are [`END`].
+    slots: Vec<u32>,
 }
 
 impl Rules {
     /// No rules yet, above `first` other symbols.
     pub(super) fn new(first: u32) -> Self {
-        Self { first, pairs: Vec::new(), numbers: FxHashMap::default() }
+        Self { first, pairs: Vec::new(), slots: vec![END; 1 << MIN_BITS] }
     }
 
     /// The two parts of `symbol`; `None` for one that is no rule.
@@ -35,16 +42,45 @@ impl Rules {
 
     /// The symbol that stands for `left` and `right`.
     pub(super) fn symbol(&mut self, left: u32, right: u32) -> u32 {
-        let pair = packed(left, right);
-        if let Some(number) = self.numbers.get(&pair) {
-            return *number;
-        }
         // Saturated numbers are as good as any: a grammar of that many symbols is refused.
-        let number =
-            self.first.saturating_add(u32::try_from(self.pairs.len()).unwrap_or(u32::MAX)).min(END - 1);
+        let symbol = |rule: u32| self.first.saturating_add(rule).min(END - 1);
+        let slot = self.slot([left, right]);
+        if let Some(rule) = self.slots.get(slot).filter(|rule| **rule != END) {
+            return symbol(*rule);
+        }
+        let rule = u32::try_from(self.pairs.len()).unwrap_or(END - 1);
+        let symbol = symbol(rule);
         self.pairs.push([left, right]);
-        self.numbers.insert(pair, number);
-        number
+        if let Some(slot) = self.slots.get_mut(slot) {
+            *slot = rule;
+        }
+        if self.pairs.len() > self.slots.len() / 2 {
+            self.grow();
+        }
+        symbol
+    }
+
+    /// The slot that has the number of `pair`, or where it belongs.
+    #[inline]
+    fn slot(&self, pair @ [left, right]: [u32; 2]) -> usize {
+        let mut slot = hash(left, right) & (self.slots.len() - 1);
+        while let Some(rule) = self.slots.get(slot).filter(|rule| **rule != END) {
+            if self.pairs.get(*rule as usize) == Some(&pair) {
+                break;
+            }
+            slot = (slot + 1) & (self.slots.len() - 1);
+        }
+        slot
+    }
+
+    fn grow(&mut self) {
+        self.slots = vec![END; 2 * self.slots.len()];
+        for (rule, pair) in (0..).zip(&self.pairs) {
+            let slot = self.slot(*pair);
+            if let Some(slot) = self.slots.get_mut(slot) {
+                *slot = rule;
+            }
+        }
     }
 
     /// Merges the symbols at the end of `string` until no more than `at_most` are left.
@@ -59,81 +95,108 @@ impl Rules {
 
     /// Replaces the pairs that recur in the strings of `sequence`, again and again. Each string ends with [`END`], the last with two.
     pub(super) fn replace(&mut self, sequence: &mut Vec<u32>) {
-        let mut sketch = Sketch::new(sequence.len());
-        let mut merged = Vec::with_capacity(sequence.len());
-        for _ in 0..MAX_ROUNDS {
-            sketch.count_all(sequence);
-            self.merge(sequence, &sketch, &mut merged);
-            let gain = sequence.len() - merged.len();
-            std::mem::swap(sequence, &mut merged);
-            if gain < merged.len() / LAST_GAIN {
-                break;
+        let (mut sketch, mut next) = (Sketch::default(), Sketch::default());
+        sketch.clear(sequence.len());
+        let mut last = END;
+        for symbol in sequence.iter_mut() {
+            let before = std::mem::replace(&mut last, *symbol);
+            if before == END || *symbol == END {
+                *symbol |= ALONE;
+            } else {
+                sketch.add(before, *symbol);
             }
         }
+        for _ in 0..MAX_ROUNDS {
+            next.clear(sequence.len());
+            let len = self.merge(sequence, &sketch, &mut next);
+            let gain = sequence.len() - len;
+            sequence.truncate(len);
+            if gain < len / LAST_GAIN {
+                break;
+            }
+            std::mem::swap(&mut sketch, &mut next);
+        }
+        sequence.iter_mut().for_each(|symbol| *symbol &= !ALONE);
     }
 
-    fn merge(&mut self, sequence: &[u32], sketch: &Sketch, merged: &mut Vec<u32>) {
-        merged.clear();
-        let mut symbols = sequence.iter().copied();
-        let (Some(mut left), Some(mut right)) = (symbols.next(), symbols.next()) else { return };
+    /// Replaces what recurs by `sketch` and adds the pairs of what is left to `next`; how many symbols are left at the start of
+    /// `sequence`.
+    fn merge(&mut self, sequence: &mut [u32], sketch: &Sketch, next: &mut Sketch) -> usize {
+        let sequence = Cell::from_mut(sequence).as_slice_of_cells();
+        let (mut symbols, mut merged) = (sequence.iter().map(Cell::get), sequence.iter());
+        let (Some(mut left), Some(mut right)) = (symbols.next(), symbols.next()) else {
+            return sequence.len();
+        };
+        let mut last = END;
+        // `count` is how often it occurs behind the last one.
+        let mut push = |symbol: u32, count: u8| {
+            let symbol = symbol & !ALONE;
+            let before = std::mem::replace(&mut last, symbol);
+            let alone = count < MIN_COUNT || before == END || symbol == END;
+            if !alone {
+                next.add(before, symbol);
+            }
+            if let Some(place) = merged.next() {
+                place.set(symbol | if alone { ALONE } else { 0 });
+            }
+        };
+        let mut before = 0;
         let mut here = sketch.count(left, right);
         while let Some(after) = symbols.next() {
             let there = sketch.count(right, after);
             if here >= MIN_COUNT && here >= there {
-                merged.push(self.symbol(left, right));
+                push(self.symbol(left & !ALONE, right & !ALONE), u8::MAX);
                 // There is a symbol behind `after`: the sequence ends with two that nothing is paired with.
-                (left, right) = (after, symbols.next().unwrap_or(END));
+                (left, right, before) = (after, symbols.next().unwrap_or(END | ALONE), u8::MAX);
                 here = sketch.count(left, right);
             } else {
-                merged.push(left);
-                (left, right, here) = (right, after, there);
+                push(left, before);
+                (left, right, before, here) = (right, after, here, there);
             }
         }
-        merged.extend([left, right]);
+        push(left, 0);
+        push(right, 0);
+        sequence.len() - merged.len()
     }
 }
 
-fn packed(left: u32, right: u32) -> u64 {
-    u64::from(left) << 32 | u64::from(right)
+/// The high bits of a product with an odd number of no pattern, the golden ratio's, which depend on all bits of the pair.
+#[inline]
+fn hash(left: u32, right: u32) -> usize {
+    let pair = u64::from(left) << 32 | u64::from(right);
+    usize::try_from(pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 36).unwrap_or_default()
 }
 
-/// About how often each pair occurs: at least as often as it does.
+/// About how often each pair occurs: at least as often as it does, but no more than a byte can say. Larger counts would tell frequent
+/// pairs apart, but half of them would not fit a cache.
+#[derive(Default)]
 struct Sketch {
-    counts: Vec<u32>,
-    shift: u32,
+    /// A power of two of them.
+    counts: Vec<u8>,
 }
 
 impl Sketch {
-    /// A sketch for sequences of `len` symbols.
-    fn new(len: usize) -> Self {
-        let bits = len.max(1).ilog2().clamp(10, 20);
-        Self { counts: vec![0; 1 << bits], shift: u64::BITS - bits }
+    /// Forgets all pairs, and makes room for a sequence of `len` symbols.
+    fn clear(&mut self, len: usize) {
+        self.counts.clear();
+        self.counts.resize(1 << (len.max(1).ilog2() + 1).clamp(MIN_BITS, MAX_BITS), 0);
     }
 
-    fn slot(&self, left: u32, right: u32) -> usize {
-        // The high bits of a product with an odd number of no pattern, the golden ratio's, depend on all bits of the pair.
-        usize::try_from(packed(left, right).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift)
-            .unwrap_or_default()
-    }
-
-    fn count_all(&mut self, sequence: &[u32]) {
-        self.counts.fill(0);
-        let mut left = END;
-        for &right in sequence {
-            if left != END && right != END {
-                let slot = self.slot(left, right);
-                if let Some(count) = self.counts.get_mut(slot) {
-                    *count += 1;
-                }
-            }
-            left = right;
+    #[inline]
+    fn add(&mut self, left: u32, right: u32) {
+        let slot = hash(left, right) & (self.counts.len() - 1);
+        if let Some(count) = self.counts.get_mut(slot) {
+            *count = count.saturating_add(1);
         }
     }
 
-    fn count(&self, left: u32, right: u32) -> u32 {
-        if left == END || right == END {
+    /// How often `right` occurs behind `left`; 0 where it is [`ALONE`].
+    #[inline]
+    fn count(&self, left: u32, right: u32) -> u8 {
+        if right & ALONE != 0 {
             return 0;
         }
-        self.counts.get(self.slot(left, right)).copied().unwrap_or_default()
+        let slot = hash(left & !ALONE, right) & (self.counts.len() - 1);
+        self.counts.get(slot).copied().unwrap_or_default()
     }
 }
