@@ -1,6 +1,7 @@
 //! What a lookup answers.
 
 use crate::address::ImageOffset;
+use crate::answers::Kept;
 use crate::format::Table;
 
 /// Which line rows a lookup goes by. The chain of functions is the same under both.
@@ -40,9 +41,15 @@ pub struct Frame<'a> {
 
 /// The frames of one answer, borrowed from the scratch space of the lookup.
 #[derive(Clone, Copy, Debug)]
-pub struct Frames<'a> {
-    pub(crate) frames: &'a [Located],
-    pub(crate) text: &'a [u8],
+pub struct Frames<'a>(pub(crate) Source<'a>);
+
+/// Where the frames of an answer are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Source<'a> {
+    /// Just found: the frames, and the text that their strings lie in.
+    Found(&'a [Located], &'a [u8]),
+    /// Kept from an earlier lookup.
+    Kept(Kept<'a>),
 }
 
 /// A frame whose strings lie in a buffer.
@@ -60,22 +67,32 @@ impl<'a> Frames<'a> {
     #[expect(clippy::len_without_is_empty, reason = "an answer is never empty: a gap is no answer")]
     #[must_use]
     pub fn len(&self) -> usize {
-        self.frames.len()
+        match self.0 {
+            Source::Found(frames, _) => frames.len(),
+            Source::Kept(kept) => kept.len(),
+        }
     }
 
     /// The frames, innermost first.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Frame<'a>> + DoubleEndedIterator + use<'a> {
-        let (frames, text) = (self.frames, self.text);
-        frames.iter().enumerate().map(move |(index, frame)| {
-            let string = |range: &Option<std::ops::Range<usize>>| text.get(range.clone()?);
-            Frame {
-                name: string(&frame.name),
-                file: string(&frame.file),
-                line: frame.line,
-                inlined: index + 1 < frames.len(),
-                function_start: frame.function_start,
-                table: frame.table,
-            }
+        let source = self.0;
+        (0..self.len()).map(move |number| match source {
+            Source::Found(frames, text) => found(frames, text, number),
+            Source::Kept(kept) => kept.frame(number),
         })
+    }
+}
+
+/// Frame `number` of those just found.
+fn found<'a>(frames: &[Located], text: &'a [u8], number: usize) -> Frame<'a> {
+    let frame = frames.get(number);
+    let string = |range: &Option<std::ops::Range<usize>>| text.get(range.clone()?);
+    Frame {
+        name: frame.and_then(|frame| string(&frame.name)),
+        file: frame.and_then(|frame| string(&frame.file)),
+        line: frame.and_then(|frame| frame.line),
+        inlined: number + 1 < frames.len(),
+        function_start: frame.and_then(|frame| frame.function_start),
+        table: frame.map_or(Table::Dwarf, |frame| frame.table),
     }
 }

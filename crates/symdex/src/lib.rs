@@ -42,6 +42,7 @@
 
 mod address;
 mod answer;
+mod answers;
 mod cache;
 mod chunk;
 #[cfg(feature = "demangle")]

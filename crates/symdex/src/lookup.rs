@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::address::ImageOffset;
-use crate::answer::{Frames, LinePolicy, Located};
+use crate::answer::{Frames, LinePolicy, Located, Source};
+use crate::answers::Question;
 use crate::cache::{ChunkCache, Key, Part};
 use crate::chunk::LocalStrings;
 use crate::error::Error;
@@ -29,11 +30,18 @@ impl<B: AsRef<[u8]>> Index<B> {
         policy: LinePolicy,
         scratch: &'s mut Scratch,
     ) -> Result<Option<Frames<'s>>, Error> {
+        let question = Question::new(self.serial(), offset, policy);
+        if let Some(place) = question.and_then(|question| scratch.answers.find(question)) {
+            return Ok(scratch.kept(place));
+        }
         scratch.attach(self.serial());
         if !self.find(Table::Dwarf, offset, policy, usize::MAX, scratch)? {
             self.find(Table::SymbolTable, offset, policy, 1, scratch)?;
         } else if scratch.frames.last().is_some_and(|frame| frame.function_start.is_none()) {
             self.name_from_symbol_table(offset, policy, scratch)?;
+        }
+        if let Some(question) = question {
+            scratch.answers.put(question, &scratch.frames, &scratch.text);
         }
         Ok(scratch.answer())
     }
@@ -82,7 +90,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         self.find(Table::SymbolTable, start, LinePolicy::Exact, usize::MAX, scratch)?;
         let Scratch { frames, text, .. } = scratch;
         frames.retain(|frame| frame.function_start == Some(start));
-        Ok(Frames { frames, text }.iter().filter_map(|frame| frame.name))
+        Ok(Frames(Source::Found(frames, text)).iter().filter_map(|frame| frame.name))
     }
 
     /// Gives the last frame, a line without a function, the symbol's name and start.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::answer::{Frames, Located};
+use crate::answer::{Frames, Located, Source};
+use crate::answers::AnswerMemo;
 use crate::cache::{ChunkCache, Key, Part};
 use crate::chunk::{LocalFrame, RunLoc};
 use crate::format::Decompressor;
@@ -10,11 +11,13 @@ use crate::names::Memo;
 
 /// Bytes of parts of names that a scratch space keeps at the most.
 const MEMO_SIZE: usize = 1 << 20;
+/// Bytes of answers that a scratch space keeps at the most, unless told otherwise.
+const ANSWERS_SIZE: usize = 15 << 20;
 
 /// Working memory of lookups, one for each thread.
 ///
-/// What lookups decode is kept in a [`ChunkCache`], the scratch space's own or one that it shares with others, and for parts of names in
-/// 1 MiB here. Either may serve any number of indexes. By default both together take 16 MiB.
+/// What lookups decode is kept in a [`ChunkCache`], the scratch space's own or one that it shares with others, names in 1 MiB here, and
+/// whole answers, to be given again, in 15 MiB here. Each may serve any number of indexes, and grows as it is used.
 pub struct Scratch {
     pub(crate) cache: Arc<ChunkCache>,
     /// The chunk of each table that was used last: frames that follow each other often lie close to each other.
@@ -24,6 +27,7 @@ pub struct Scratch {
     pub(crate) plain: Option<Decompressor<'static>>,
     pub(crate) names: Option<Decompressor<'static>>,
     pub(crate) memo: Memo,
+    pub(crate) answers: AnswerMemo,
     pub(crate) locs: Vec<RunLoc>,
     pub(crate) local: Vec<LocalFrame>,
     pub(crate) frames: Vec<Located>,
@@ -37,12 +41,13 @@ impl Default for Scratch {
 }
 
 impl Scratch {
-    /// Scratch space that keeps about `capacity` bytes between lookups.
+    /// Scratch space that keeps about `capacity` bytes of chunks and names between lookups, and nearly as many of answers.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
         let memo_size = MEMO_SIZE.min(capacity / 16);
         let cache = Arc::new(ChunkCache::with_capacity(capacity - memo_size));
-        Self { memo: Memo::with_capacity(memo_size), ..Self::sharing(cache) }
+        let answers = AnswerMemo::with_capacity(capacity - capacity / 16);
+        Self { memo: Memo::with_capacity(memo_size), answers, ..Self::sharing(cache) }
     }
 
     /// Scratch space that keeps the chunks it decodes in `cache`.
@@ -51,6 +56,7 @@ impl Scratch {
         Self {
             cache,
             memo: Memo::with_capacity(MEMO_SIZE),
+            answers: AnswerMemo::with_capacity(ANSWERS_SIZE),
             recent: [None, None],
             owner: None,
             plain: None,
@@ -75,6 +81,11 @@ impl Scratch {
     /// What the last lookup found; `None` where that was nothing.
     pub(crate) fn answer(&self) -> Option<Frames<'_>> {
         let Self { frames, text, .. } = self;
-        (!frames.is_empty()).then_some(Frames { frames, text })
+        (!frames.is_empty()).then_some(Frames(Source::Found(frames, text)))
+    }
+
+    /// The answer that is kept at a place in [`Self::answers`]; `None` for a gap.
+    pub(crate) fn kept(&self, place: u32) -> Option<Frames<'_>> {
+        self.answers.get(place).map(|kept| Frames(Source::Kept(kept)))
     }
 }

@@ -4,7 +4,7 @@
 
 mod generator;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use generator::{Answer, Image, Random};
 use symdex::{Chunk, Dictionary, ImageOffset, Index, LinePolicy, Metadata, Scratch, Table};
@@ -85,6 +85,56 @@ fn many_offsets_at_once_are_answered_as_each_by_itself() {
             assert_eq!(found, Some(answers(&index, offset.0, LinePolicy::Exact, &mut alone)));
         }
     }
+}
+
+/// The image with no line that is too large for answers to be kept.
+fn with_small_lines(mut image: Image) -> Image {
+    for loc in image.tables.iter_mut().flat_map(|table| &mut table.locs) {
+        loc.line = loc.line.filter(|line| line.get() < 1 << 20);
+    }
+    image
+}
+
+#[test]
+fn an_address_that_is_asked_for_again_has_the_same_answer() {
+    // One that keeps all answers, and one that has to forget most.
+    let mut spaces = [1 << 24, 200 << 10].map(Scratch::with_capacity);
+    let images = [image(6), with_small_lines(image(9)), with_small_lines(image(11))];
+    let indexes = images.map(|image| (Index::open(image.index()).expect("as written"), image));
+    let expected = indexes.iter().flat_map(|(index, image)| {
+        let questions =
+            image.offsets().into_iter().flat_map(|offset| POLICIES.map(|policy| (offset, policy)));
+        questions.map(move |(offset, policy)| (index, offset, policy, image.scan(offset, policy)))
+    });
+    let expected: Vec<_> = expected.collect();
+    let mut random = Random::new(1);
+    for _ in 0..4 * expected.len() {
+        let (index, offset, policy, answer) = &expected[random.below(expected.len() as u64) as usize];
+        for scratch in &mut spaces {
+            assert_eq!(&answers(index, *offset, *policy, scratch), answer, "{offset:#x}, {policy:?}");
+        }
+    }
+    assert!(expected.len() > 1000, "{} questions are worth little", expected.len());
+}
+
+#[test]
+fn strings_of_answers_that_were_given_before_are_not_copied() {
+    let image = with_small_lines(image(9));
+    let index = Index::open(image.index()).expect("as written");
+    let mut scratch = Scratch::default();
+    let mut places: HashMap<_, HashSet<_>> = HashMap::new();
+    for time in 0..3 {
+        for offset in image.offsets() {
+            let answer = index.lookup(ImageOffset(offset), LinePolicy::Exact, &mut scratch);
+            let frames = answer.expect("an intact index");
+            // The first answers are not kept when they are given first, and where they are may move as long as there come more.
+            for frame in frames.iter().flat_map(symdex::Frames::iter).filter(|_| time == 2) {
+                let (name, file) = (frame.name.map(<[u8]>::to_vec), frame.file.map(<[u8]>::to_vec));
+                places.entry((name, file)).or_default().insert(frame.name.map(<[u8]>::as_ptr));
+            }
+        }
+    }
+    assert!(places.len() > 300 && places.values().all(|places| places.len() == 1));
 }
 
 /// What a service with nothing but a key-value store answers.

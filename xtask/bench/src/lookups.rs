@@ -42,10 +42,12 @@ pub fn run<R: Reader>(file: &Path, questions: &Questions, to: &Path) -> Result<L
     let frames: Vec<_> = report.pairs().collect();
     let reports = (0..REPORTS).map(|_| cold::<R>(file, questions.base, &frames, &mut wrong));
     let cold_report = median(reports.collect::<Result<Vec<_>>>()?).context("no reports")?;
+    let fresh = fresh::<R>(file, questions, &mut wrong)?;
     let threads = two_threads::<R>(file, questions)?;
     Ok(LookupFigures {
         uniform,
         zipf,
+        fresh,
         uniform_two_threads: threads,
         cold_first,
         cold_report,
@@ -128,6 +130,16 @@ fn cold<R: Reader>(file: &Path, base: u64, questions: &[(u64, Digest)], wrong: &
         *wrong += u64::from(digest(&mut reader, *offset)? != *expected);
     }
     Ok(nanoseconds(begun.elapsed()))
+}
+
+/// Nanoseconds a lookup takes of an address never asked for before, by a reader that has answered all uniform questions: what was
+/// given before helps as far as code has it in common. Another reader says what is expected.
+fn fresh<R: Reader>(file: &Path, questions: &Questions, wrong: &mut u64) -> Result<Option<f64>> {
+    let expected = Expected::of(&mut R::open(file, questions.base)?, &questions.fresh)?;
+    let mut reader = R::open(file, questions.base)?;
+    questions.uniform.iter().try_for_each(|offset| digest(&mut reader, *offset).map(drop))?;
+    let time = expected.pass(&mut reader, wrong)?;
+    Ok((!questions.fresh.is_empty()).then(|| nanoseconds(time) / questions.fresh.len() as f64))
 }
 
 /// Nanoseconds a lookup takes when two threads with a warm reader each share the uniform questions: until the later one is done,

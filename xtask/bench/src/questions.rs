@@ -1,6 +1,6 @@
 //! The addresses that every tool is asked for, the same in every run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use anyhow::{Result, ensure};
 use fastrand::Rng;
@@ -20,6 +20,8 @@ pub struct Questions {
     pub uniform: Vec<u64>,
     /// The nth function of a random order is n times less likely than the first; each byte of it is as likely.
     pub zipf: Vec<u64>,
+    /// As the uniform ones, and each of them nowhere else: fewer where the image has no more bytes.
+    pub fresh: Vec<u64>,
     /// The frames of one crash report.
     pub report: Vec<u64>,
     /// The image's base, which addresses in the debug file count from.
@@ -54,7 +56,11 @@ impl Questions {
         let again = repeat(REPORT_FRAMES - REPORT_PLACES, || uniform[random.usize(..REPORT_PLACES)]);
         let mut report: Vec<u64> = places.chain(again).collect();
         random.shuffle(&mut report);
-        Ok(Self { uniform, zipf, report, base: index.metadata().base })
+        let mut asked: HashSet<u64> = uniform.iter().chain(&zipf).copied().collect();
+        let others =
+            repeat(4 * LOOKUPS, || byte_of(&functions[random.usize(..functions.len())], &mut random));
+        let fresh = others.into_iter().filter(|offset| asked.insert(*offset)).take(LOOKUPS).collect();
+        Ok(Self { uniform, zipf, fresh, report, base: index.metadata().base })
     }
 }
 

@@ -48,6 +48,8 @@ pub struct BuildFigures {
 pub struct LookupFigures {
     pub uniform: Percentiles,
     pub zipf: Percentiles,
+    /// The mean for addresses never asked for before, after all uniform questions; `None` where there are no others.
+    pub fresh: Option<f64>,
     /// The mean with two threads at work.
     pub uniform_two_threads: f64,
     /// Open and answer one address.
@@ -94,6 +96,7 @@ pub fn medians(runs: &[LookupFigures]) -> Option<LookupFigures> {
     Some(LookupFigures {
         uniform: percentiles(&|run| run.uniform)?,
         zipf: percentiles(&|run| run.zipf)?,
+        fresh: median(runs.iter().map(|run| run.fresh))?,
         uniform_two_threads: of(&|run| run.uniform_two_threads)?,
         cold_first: of(&|run| run.cold_first)?,
         cold_report: of(&|run| run.cold_report)?,

@@ -1,0 +1,151 @@
+use super::*;
+use crate::generator::Random;
+
+/// An answer in the words of [`AnswerMemo::put`]: frames and the text of their strings.
+type Given = (Vec<Located>, Vec<u8>);
+
+/// The only answer there is to a question: a gap, or frames with few names and files, which are none, empty, equal, long.
+fn answer(serial: u64, offset: u64, policy: LinePolicy) -> Given {
+    let mut random = Random::new(serial << 40 | offset << 1 | u64::from(policy.is_statement()));
+    let (mut frames, mut text) = (Vec::new(), Vec::new());
+    let start = if random.one_in(4) { None } else { Some(ImageOffset(offset - random.below(offset + 1))) };
+    let table = random.pick(&Table::ALL);
+    for _ in 0..random.pick(&[0, 1, 1, 2, 3, 40]) {
+        let mut string = |random: &mut Random| {
+            let len = random.pick(&[None, Some(0), Some(5), Some(60), Some(300)])?;
+            let from = text.len();
+            text.resize(from + len, random.pick(b"ab/\xff"));
+            Some(from..text.len())
+        };
+        let (name, file) = (string(&mut random), string(&mut random));
+        let line = random.pick(&[None, Some(0), Some(7), Some((1 << LINE_BITS) - 2)]);
+        frames.push(Located { name, file, line, function_start: start, table });
+    }
+    if let Some((last, others)) = frames.split_last_mut().filter(|_| random.one_in(3)) {
+        others.iter_mut().for_each(|frame| frame.function_start = None);
+        last.function_start = start;
+    }
+    (frames, text)
+}
+
+/// What is kept, as it would have been found.
+fn same(kept: Option<Kept<'_>>, (frames, text): &Given) -> bool {
+    let Some(kept) = kept else { return frames.is_empty() };
+    let found = crate::Frames(crate::answer::Source::Found(frames, text));
+    let kept = crate::Frames(crate::answer::Source::Kept(kept));
+    kept.iter().eq(found.iter()) && !frames.is_empty()
+}
+
+fn memory(memo: &AnswerMemo) -> usize {
+    let slots = if memo.slots.is_empty() { 0 } else { Slots::size_of(memo.capacity / BYTES_PER_SLOT) };
+    slots + memo.arena.capacity()
+}
+
+/// Asks `times` times, of two indexes under both policies, one of `offsets` offsets; how many answers were there.
+fn ask(memo: &mut AnswerMemo, times: usize, offsets: u64) -> usize {
+    let mut random = Random::new(1);
+    let mut found = 0;
+    for _ in 0..times {
+        let (serial, offset) = (random.below(2), random.below(offsets) * 4);
+        let policy = random.pick(&[LinePolicy::Exact, LinePolicy::Statement]);
+        let question = Question::new(serial, ImageOffset(offset), policy).expect("an ordinary one");
+        let answer = answer(serial, offset, policy);
+        match memo.find(question) {
+            Some(place) => {
+                assert!(same(memo.get(place), &answer), "{serial} {offset:#x} {policy:?}");
+                found += 1;
+            }
+            None => memo.put(question, &answer.0, &answer.1),
+        }
+        assert!(memory(memo) <= memo.capacity);
+    }
+    found
+}
+
+#[test]
+fn what_is_kept_is_what_was_answered() {
+    let mut memo = AnswerMemo::with_capacity(1 << 20);
+    let found = ask(&mut memo, 20_000, 200);
+    assert!(found > 18_000, "{found}");
+    assert!(memo.arena.len() < 400_000, "texts are there once: {}", memo.arena.len());
+}
+
+#[test]
+fn what_has_no_room_is_forgotten_some_time() {
+    let mut memo = AnswerMemo::with_capacity(SMALLEST);
+    let found = ask(&mut memo, 40_000, 2_000);
+    assert!((1_000..20_000).contains(&found), "{found}");
+    // Other addresses from now on.
+    assert!(ask(&mut memo, 4_000, 20) > 3_000);
+}
+
+#[test]
+fn a_few_addresses_too_many_are_found_mostly() {
+    let mut memo = AnswerMemo::with_capacity(SMALLEST);
+    let question =
+        |offset| Question::new(1, ImageOffset(offset), LinePolicy::Exact).expect("an ordinary one");
+    // Of 16 bytes each.
+    let fit = (memo.capacity / BYTES_PER_SLOT / 8 * 7) as u64;
+    let mut missed = 0;
+    for offset in (0..fit + fit / 10).cycle().take(40_000) {
+        if memo.find(question(offset)).is_none() {
+            memo.put(question(offset), &[], &[]);
+            missed += 1;
+        }
+    }
+    assert!((4_000..10_000).contains(&missed), "{missed}");
+}
+
+#[test]
+fn a_few_answers_take_no_memory_and_no_memory_keeps_none() {
+    let mut memo = AnswerMemo::with_capacity(1 << 20);
+    assert_eq!(ask(&mut memo, UNHURRIED, 10), 0);
+    assert_eq!(memory(&memo), 0);
+    let mut memo = AnswerMemo::with_capacity(SMALLEST - 1);
+    assert_eq!(ask(&mut memo, 10 * UNHURRIED, 10), 0);
+    assert_eq!(memory(&memo), 0);
+}
+
+#[test]
+fn what_does_not_fit_an_answer_is_not_kept() {
+    let mut memo = AnswerMemo::with_capacity(16 << 20);
+    ask(&mut memo, 2 * UNHURRIED, 100);
+    let question = Question::new(9, ImageOffset(5 << 32), LinePolicy::Exact).expect("an ordinary one");
+    let good =
+        Located { name: Some(0..9), file: None, line: Some(1), function_start: None, table: Table::Dwarf };
+    let put = |memo: &mut AnswerMemo, frames: &[Located]| {
+        memo.put(question, frames, &[b'x'; 1 << 17]);
+        memo.find(question).is_some()
+    };
+    let odd = [
+        Located { name: Some(0..1 << 16), ..good.clone() },
+        Located { file: Some(0..usize::from(NO_NAME)), ..good.clone() },
+        Located { line: Some(u32::MAX), ..good.clone() },
+        Located { line: Some((1 << LINE_BITS) - 1), ..good.clone() },
+        Located { function_start: Some(ImageOffset(1)), ..good.clone() },
+        Located { function_start: Some(ImageOffset(6 << 32)), ..good.clone() },
+    ];
+    for odd in odd {
+        assert!(!put(&mut memo, std::slice::from_ref(&odd)), "{odd:?}");
+    }
+    let started = Located { function_start: Some(ImageOffset(5 << 32)), ..good.clone() };
+    assert!(!put(&mut memo, &[started.clone(), good.clone()]), "the first alone has a start");
+    assert!(!put(&mut memo, &[Located { table: Table::SymbolTable, ..good.clone() }, good.clone()]));
+    assert!(
+        !put(&mut memo, &vec![Located { name: Some(0..60_000), ..good.clone() }; 5]),
+        "more than its share"
+    );
+    assert!(put(&mut memo, &[good, started]));
+    assert!(Question::new(1 << 30, ImageOffset(0), LinePolicy::Exact).is_none());
+    assert!(Question::new(0, ImageOffset(1 << 48), LinePolicy::Exact).is_none());
+}
+
+#[test]
+fn hashes_that_are_alike_lead_to_the_last_places() {
+    let mut slots = Slots::new(1000);
+    for place in 1..100 {
+        slots.enter(7 << 32, place);
+        assert_eq!(slots.find(7 << 32, |found| found == place), u32::try_from(place).ok());
+    }
+    assert!(slots.find(7 << 32, |_| true).is_some() && slots.find(1 << 63, |_| true).is_none());
+}
