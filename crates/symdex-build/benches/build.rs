@@ -27,9 +27,7 @@ fn stages_of_a_build(criterion: &mut Criterion) {
     let whole = || one_thread.install(|| build(&image, &Options::default(), &|_, _| ())).expect("an index");
     let index = Index::open(whole().bytes).expect("as written");
     let chunks: Vec<_> = index.chunks(Table::Dwarf).map(|chunk| chunk.expect("intact")).collect();
-    let metadata = index.metadata();
-    let mut encoder =
-        ChunkEncoder::new(index.id(), metadata.chunk_span, metadata.options).expect("a level zstd knows");
+    let encoder = ChunkEncoder::new(index.metadata().chunk_span);
 
     criterion.bench_function("load", |bench| bench.iter(|| Image::load(&slice, &path, &companions).is_ok()));
     criterion
@@ -40,7 +38,7 @@ fn stages_of_a_build(criterion: &mut Criterion) {
     criterion.bench_function("chunks", |bench| {
         bench.iter(|| {
             for (number, chunk) in &chunks {
-                black_box(encoder.encode(Table::Dwarf, *number, chunk, 0, 0)).expect("as it was");
+                black_box(encoder.encode(Table::Dwarf, *number, chunk)).expect("as it was");
             }
         });
     });

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::Write;
 
 use memmap2::Mmap;
-use symdex::write::{ChunkEncoder, EncodedChunk, EncodedFiles, EncodedNames, Id32, Loc, Writer};
+use symdex::write::{ChunkEncoder, EncodedChunk, EncodedStrings, Id32, Loc, Writer};
 use symdex::{BuildOptions, Counts, Index, Table};
 use tempfile::{SpooledTempFile, spooled_tempfile};
 
@@ -22,7 +22,7 @@ use crate::symbol_map::{SymbolMap, is_hidden};
 use crate::symbols::FunctionSymbol;
 
 /// Bytes of address space a chunk covers. Larger chunks make a smaller index and a slower first answer.
-pub(crate) const CHUNK_SPAN: u32 = 32 << 10;
+pub(crate) const CHUNK_SPAN: u32 = 64 << 10;
 /// Bytes of chunks that are kept in memory until the index is put together; with more of them, they are in a temporary file.
 const CHUNKS_IN_MEMORY: usize = 4 << 20;
 /// Bytes of `.debug_info` that are walked ahead of the unit whose ranges are merged next.
@@ -171,8 +171,8 @@ impl<'a, 'd> Build<'a, 'd> {
             self.encode(Table::SymbolTable, jobs, &mut chunks)?;
             self.finish_chunks(&mut chunks, 0)
         })?;
-        let names = EncodedNames::new(&names)?;
-        let files = EncodedFiles::new(&self.image.info.id, &files, self.options)?;
+        let names = EncodedStrings::new(&names)?;
+        let files = EncodedStrings::new(&files)?;
         self.writer.finish(&names, &files, counts, partial, out)?;
         Ok(Ok(report))
     }
@@ -273,15 +273,12 @@ impl<'a, 'd> Build<'a, 'd> {
         'a: 'scope,
         'd: 'scope,
     {
-        let (image, options) = (self.image, self.options);
         let mut jobs = jobs.into_iter().peekable();
         while jobs.peek().is_some() {
             let some: Vec<_> = jobs.by_ref().take(CHUNKS_AT_A_TIME).collect();
             chunks.give(move || {
-                let mut encoder = ChunkEncoder::new(&image.info.id, CHUNK_SPAN, options)?;
-                let encode = |job: ChunkJob| {
-                    encoder.encode(table, job.index, &job.ranges, job.new_names, job.new_files)
-                };
+                let encoder = ChunkEncoder::new(CHUNK_SPAN);
+                let encode = |job: ChunkJob| encoder.encode(table, job.index, &job.ranges);
                 some.into_iter().map(encode).collect()
             });
             self.finish_chunks(chunks, ENCODE_AHEAD)?;

@@ -12,8 +12,6 @@ pub(crate) struct ChunkJob {
     pub(crate) ranges: ChunkRanges,
     /// How many locs the chunks before have, plus one.
     pub(crate) first_loc: u64,
-    pub(crate) new_names: u32,
-    pub(crate) new_files: u32,
     /// Of units that come in parts, each loc that the chunk has: the unit, its number there, and its number here.
     pub(crate) of_parts: FxHashMap<(u32, u32), u32>,
 }
@@ -67,7 +65,7 @@ impl Cutter {
         let mut start = range.start;
         while start < range.end {
             let chunk_span = self.chunk_span;
-            let job = self.job(start, pools);
+            let job = self.job(start);
             let end = range.end.min(job.index.saturating_add(1).saturating_mul(chunk_span));
             let [exact, statement] = match entry.take() {
                 Some(entry) => [entry.get(); 2],
@@ -84,7 +82,7 @@ impl Cutter {
     }
 
     /// The chunk that an offset lies in, begun if it is not the one at hand.
-    fn job(&mut self, offset: u64, pools: &Pools<'_>) -> &mut ChunkJob {
+    fn job(&mut self, offset: u64) -> &mut ChunkJob {
         let chunk_span = self.chunk_span;
         let lies_in =
             |job: &ChunkJob| offset.checked_sub(job.index * chunk_span).is_some_and(|at| at < chunk_span);
@@ -98,8 +96,6 @@ impl Cutter {
                 locs: Vec::with_capacity(self.last_len.1),
             },
             first_loc: self.locs + 1,
-            new_names: pools.names.len(),
-            new_files: pools.files.len(),
             of_parts: FxHashMap::default(),
         })
     }

@@ -72,11 +72,6 @@ impl<'d> Pool<'d> {
         Self { limit, ..Self::default() }
     }
 
-    /// How many strings have numbers.
-    pub(crate) fn len(&self) -> u32 {
-        u32::try_from(self.numbered.len()).unwrap_or(u32::MAX)
-    }
-
     /// The place of `string`; `None` where it is too long or the pool is full.
     pub(crate) fn place(&mut self, string: &Hashed<'d>) -> Option<Id32> {
         if let Some(place) = self.places.find(string, |place| &self.strings[place as usize]) {

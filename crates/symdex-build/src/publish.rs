@@ -216,7 +216,7 @@ fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
 
 #[cfg(test)]
 mod tests {
-    use symdex::write::{EncodedFiles, EncodedNames, ImageInfo, Writer};
+    use symdex::write::{EncodedStrings, ImageInfo, Writer};
     use symdex::{Arch, BuildOptions, Counts, RowRule};
 
     use super::*;
@@ -239,8 +239,8 @@ mod tests {
         };
         let options = BuildOptions { compression_level: 3 };
         let none: [&str; 0] = [];
-        let names = EncodedNames::new(&none).expect("no names");
-        let files = EncodedFiles::new(&id, &none, options).expect("no files");
+        let names = EncodedStrings::new(&none).expect("no names");
+        let files = EncodedStrings::new(&none).expect("no files");
         let writer = Writer::new(image, 0x1_0000, options, io::empty());
         let mut index = Vec::new();
         writer.finish(&names, &files, counts, Vec::new(), &mut index).expect("small");

@@ -5,7 +5,7 @@
 mod debug_file;
 
 use debug_file::{BASE, MachO, Symbol};
-use symdex::write::{ChunkEncoder, EncodedFiles, EncodedNames, Id32, Writer};
+use symdex::write::{ChunkEncoder, ChunkRanges, EncodedStrings, Id32, Writer};
 use symdex::{Index, Table};
 use symdex_build::{Companions, Image, Options, build, slices};
 
@@ -34,29 +34,30 @@ fn index(file: &[u8], name: &str, existing: Option<&[u8]>) -> Vec<u8> {
     build(&image, &options, &|_, _| {}).expect("built").bytes
 }
 
-/// The same index with other bytes: its ids of names are written as if a chunk before it had names.
+/// The same index with other bytes: it has an empty chunk behind the others.
 fn otherwise_written(index: &[u8]) -> Vec<u8> {
     let file = file(&SYMBOLS);
     let companions = Companions::default();
     let image = Image::load(&slices(&file).expect("a Mach-O file")[0], "image", &companions).expect("loads");
     let index = Index::open(index).expect("an index");
-    let (id, about) = (index.id(), index.metadata());
+    let about = index.metadata();
     let mut writer =
         Writer::new(image.info.clone(), about.chunk_span, about.options, std::io::Cursor::new(Vec::new()));
-    let mut encoder = ChunkEncoder::new(id, about.chunk_span, about.options).expect("an encoder");
+    let encoder = ChunkEncoder::new(about.chunk_span);
     for chunk in index.chunks(Table::SymbolTable) {
         let (number, chunk) = chunk.expect("whole");
-        writer
-            .push(encoder.encode(Table::SymbolTable, number, &chunk, 1, 0).expect("encodes"))
-            .expect("in order");
+        writer.push(encoder.encode(Table::SymbolTable, number, &chunk).expect("encodes")).expect("in order");
     }
+    let empty =
+        encoder.encode(Table::SymbolTable, about.chunks(Table::SymbolTable).end, &ChunkRanges::default());
+    writer.push(empty.expect("encodes")).expect("in order");
     let mut strings = index.strings();
     let names: Vec<_> = (0..about.counts.names)
         .map(|number| strings.name(Id32::new(number).expect("small")).expect("whole").to_vec())
         .collect();
     let files: [Vec<u8>; 0] = [];
-    let names = EncodedNames::new(&names).expect("names");
-    let files = EncodedFiles::new(id, &files, about.options).expect("no files");
+    let names = EncodedStrings::new(&names).expect("names");
+    let files = EncodedStrings::new(&files).expect("no files");
     let mut index = Vec::new();
     writer.finish(&names, &files, about.counts, about.partial.clone(), &mut index).expect("small");
     index
@@ -95,7 +96,7 @@ fn any_other_index_is() {
     let file = file(&SYMBOLS);
     assert_eq!(index(&file, "other", Some(&otherwise_written(&made))), index(&file, "other", None));
     let mut damaged = otherwise_written(&made);
-    let middle = damaged.len() / 2;
-    damaged[middle] ^= 1;
+    let (_, chunks, _) = Index::open(&damaged[..]).expect("whole").sections()[1];
+    damaged[usize::try_from(chunks).expect("small")] ^= 1;
     assert_eq!(index(&file, "image", Some(&damaged)), made);
 }

@@ -92,7 +92,7 @@ fn trap_05_functions_of_the_debug_information_and_lines_without_one_have_aliases
 /// One function with `aliases` other names, as long as three chunks.
 fn long_function(aliases: usize) -> Vec<u8> {
     let symbols = (0..=aliases).map(|n| Symbol::function(&format!("f{n:05}"), BASE + 0x1000)).collect();
-    let text = vec![Section { name: "__text", range: 0x1000..0x1_8000, flags: CODE_FLAGS }];
+    let text = vec![Section { name: "__text", range: 0x1000..0x2_8000, flags: CODE_FLAGS }];
     MachO { symbols, text, ..MachO::default() }.bytes()
 }
 
@@ -102,8 +102,8 @@ fn trap_05_a_function_in_many_chunks_states_its_aliases_in_the_first() {
     assert_eq!(names(&index, 0x1000).len(), 101);
     let locs = |chunk| index.chunk(Table::SymbolTable, chunk).expect("whole").locs.len();
     assert_eq!([0, 1, 2].map(locs), [101, 1, 1]);
-    assert_eq!([0x1000, 0x8000, 0x1_7fff].map(|offset| frames(&index, offset)), [["f00000"]; 3]);
-    assert_eq!((index.metadata().counts.symbols, names(&index, 0x8000).len()), (1, 0));
+    assert_eq!([0x1000, 0x1_0000, 0x2_7fff].map(|offset| frames(&index, offset)), [["f00000"]; 3]);
+    assert_eq!((index.metadata().counts.symbols, names(&index, 0x1_0000).len()), (1, 0));
 }
 
 #[test]

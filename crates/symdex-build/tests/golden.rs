@@ -118,7 +118,8 @@ fn text(index: &Index<&[u8]>) -> String {
     line(format_args!("{:?} {:?}", metadata.options, metadata.counts));
     line(format_args!("partial {:?} builder {:?}", metadata.partial, metadata.builder));
     let digest = u128::from_le_bytes(index.digest());
-    line(format_args!("digest {digest:032x} dictionary {} bytes", index.sections()[2].2));
+    let (name, _, size) = index.sections()[2];
+    line(format_args!("digest {digest:032x} {name} {size} bytes"));
     let mut scratch = Scratch::default();
     for table in Table::ALL {
         for chunk in index.chunks(table) {

@@ -147,12 +147,12 @@ fn chunks<B: AsRef<[u8]>>(
     let span = u64::from(index.metadata().chunk_span);
     let stored = index.metadata().chunks(table);
     writeln!(out, "\n{}: {} chunks", table.name(), stored.end - stored.start)?;
-    writeln!(out, "{:>8} {:>12} {:>10} {:>10} {:>8}", "chunk", "from", "structure", "strings", "ranges")?;
+    writeln!(out, "{:>8} {:>12} {:>10} {:>8}", "chunk", "from", "bytes", "ranges")?;
     for chunk in index.chunks(table) {
         let (number, contents) = chunk.map_err(failed)?;
-        let (structure, strings) = index.chunk_size(table, number).map_err(failed)?.unwrap_or_default();
+        let bytes = index.chunk_size(table, number).map_err(failed)?.unwrap_or_default();
         let (from, ranges) = (number.saturating_mul(span), contents.ranges.len());
-        writeln!(out, "{number:>8} {from:>#12x} {structure:>10} {strings:>10} {ranges:>8}")?;
+        writeln!(out, "{number:>8} {from:>#12x} {bytes:>10} {ranges:>8}")?;
     }
     Ok(())
 }

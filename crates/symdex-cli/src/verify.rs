@@ -44,12 +44,8 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
     let path = open::index_path(&args.index, args.id.as_ref())?;
     let index = open::index(&path, args.id.as_ref())?;
     let verified = index.verify().map_err(|error| Failure::index(&path, &error))?;
-    let Verified { chunks, ranges, blocks } = verified;
-    writeln!(
-        io::stdout(),
-        "{}: whole: {chunks} chunks, {ranges} ranges, {blocks} string blocks",
-        path.display()
-    )?;
+    let Verified { chunks, ranges, pages } = verified;
+    writeln!(io::stdout(), "{}: whole: {chunks} chunks, {ranges} ranges, {pages} pages", path.display())?;
     match &args.against {
         Some(debug_file) => report_against(&path, &index, debug_file, args),
         None => Ok(None),

@@ -194,7 +194,7 @@ fn damage_that_is_met_in_a_lookup_is_told_for_its_address() {
     assert_eq!(lookup.code, Some(4), "{}", lookup.out);
     let [damaged, gap] = &lookup.json()[..] else { panic!("{}", lookup.out) };
     assert_eq!((&damaged["error"]["kind"], &damaged["address"]), (&"damaged".into(), &"0x400".into()));
-    assert!(damaged["error"]["message"].as_str().is_some_and(|text| text.contains("dwarf chunk 0")));
+    assert!(damaged["error"]["message"].as_str().is_some_and(|text| text.contains("chunk page 0")));
     assert_eq!(*gap, serde_json::json!({"address": "0x999999", "frames": []}));
     let people = symdex_on(&index, "lookup {} 0x400");
     assert!(people.out.starts_with("0x400         error: damaged index: "), "{}", people.out);

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::cache::LoadedChunk;
 use crate::chunk::{Answers, LocalStrings, Structure, decode_structure};
 use crate::error::Error;
 use crate::format::{
@@ -11,6 +10,7 @@ use crate::format::{
 };
 use crate::image::ImageId;
 use crate::names::{Layout, NameReader, PageChecks, PageReader, pages_size};
+use crate::packed::{ChunkReader, Shared};
 
 /// An index over bytes of any kind: a `Vec`, a slice, a memory map.
 ///
@@ -39,16 +39,30 @@ pub struct Index<B> {
     trailer: Trailer,
     /// Bytes of the four directories; see [`directory_sizes`].
     directories: [u64; 4],
-    /// Where the names lie; none in version 1, where they are blocks.
-    names: Option<(Layout, PageChecks)>,
+    /// What is read in pages; `None` in version 1, where everything is in frames.
+    paged: Option<Paged>,
     serial: u64,
+}
+
+/// The sections that are read in pages, and which of their pages were found intact.
+struct Paged {
+    names: (Layout, PageChecks),
+    files: (Layout, PageChecks),
+    shared: (Shared, PageChecks),
+    chunks: PageChecks,
+}
+
+/// A chunk of an index of version 1 as a lookup uses it.
+pub(crate) struct LoadedChunk {
+    pub(crate) structure: Structure,
+    pub(crate) strings: LocalStrings,
 }
 
 /// The frames A and B of a chunk, as they are stored.
 pub(crate) type ChunkFrames<'a> = (&'a [u8], &'a [u8]);
 
 /// The two string pools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Pool {
     Names,
     Files,
@@ -78,11 +92,18 @@ impl<B: AsRef<[u8]>> Index<B> {
         // Not the digest, which is whatever the file says it is: with it, one index could pass for another.
         static NEXT_SERIAL: AtomicU64 = AtomicU64::new(0);
         let serial = NEXT_SERIAL.fetch_add(1, Ordering::Relaxed);
-        let mut index = Self { bytes, header, metadata, trailer, directories, names: None, serial };
+        let mut index = Self { bytes, header, metadata, trailer, directories, paged: None, serial };
         if index.header.version > 1 {
-            let checked = PageChecks::new(index.names_section());
-            let layout = Layout::decode(&index.name_pages(&checked), index.metadata.names)?;
-            index.names = Some((layout, checked));
+            let Header { names, files, shared, chunks, .. } = &index.header;
+            let [names, files, shared, chunks] =
+                [names, files, shared, chunks].map(|section| PageChecks::new(section.size));
+            let name_layout =
+                Layout::decode(&index.pages(SectionKind::NamePage, &names), index.metadata.names)?;
+            let file_layout =
+                Layout::decode(&index.pages(SectionKind::FilePage, &files), index.metadata.files)?;
+            let layout = Shared::decode(&index.pages(SectionKind::SharedPage, &shared), &index.metadata)?;
+            let (names, files, shared) = ((name_layout, names), (file_layout, files), (layout, shared));
+            index.paged = Some(Paged { names, files, shared, chunks });
         }
         Ok(index)
     }
@@ -112,7 +133,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         [
             ("metadata", header.metadata),
             ("chunks", header.chunks),
-            ("dictionary", header.dictionary),
+            (if header.version == 1 { "dictionary" } else { "shared" }, header.shared),
             ("names", header.names),
             ("files", header.files),
             ("directory", header.directory),
@@ -126,14 +147,16 @@ impl<B: AsRef<[u8]>> Index<B> {
         self.header.version
     }
 
-    /// How many bytes the two frames of chunk `index` of `table` take, the structure and what its numbers mean; `None` for
-    /// an empty chunk.
+    /// How many bytes chunk `index` of `table` takes; `None` for an empty chunk.
     ///
     /// # Errors
     ///
-    /// [`Error::Checksum`] or [`Error::Malformed`] where the directory is damaged.
-    pub fn chunk_size(&self, table: Table, index: u64) -> Result<Option<(usize, usize)>, Error> {
-        Ok(self.frames(table, index)?.map(|(structure, strings)| (structure.len(), strings.len())))
+    /// [`Error::Checksum`] or [`Error::Malformed`] where what says so is damaged.
+    pub fn chunk_size(&self, table: Table, index: u64) -> Result<Option<usize>, Error> {
+        Ok(match self.chunk_reader() {
+            Some(reader) => reader.bytes(&self.metadata, table, index)?.map(|bytes| bytes.len()),
+            None => self.frames(table, index)?.map(|(structure, strings)| structure.len() + strings.len()),
+        })
     }
 
     /// The index's own bytes.
@@ -160,9 +183,9 @@ impl<B: AsRef<[u8]>> Index<B> {
         self.header.metadata.of(self.as_bytes()).unwrap_or_default()
     }
 
-    /// The section of the dictionary that version 1 compresses names with.
+    /// The section of the dictionary that version 1 compresses names with; since version 2 of what chunks share.
     pub(crate) fn dictionary_section(&self) -> &[u8] {
-        self.header.dictionary.of(self.as_bytes()).unwrap_or_default()
+        self.header.shared.of(self.as_bytes()).unwrap_or_default()
     }
 
     /// The dictionary of that section; empty where there is none.
@@ -170,22 +193,38 @@ impl<B: AsRef<[u8]>> Index<B> {
         dictionary_bytes(&self.header.id, self.dictionary_section())
     }
 
-    /// What reads single names; `None` in version 1.
-    pub(crate) fn names(&self) -> Option<NameReader<'_>> {
-        let (layout, checked) = self.names.as_ref()?;
-        Some(NameReader { layout, pages: self.name_pages(checked), serial: self.serial })
+    /// What reads single strings of `pool`; `None` in version 1.
+    pub(crate) fn strings_of(&self, pool: Pool) -> Option<NameReader<'_>> {
+        let paged = self.paged.as_ref()?;
+        let ((layout, checked), kind) = match pool {
+            Pool::Names => (&paged.names, SectionKind::NamePage),
+            Pool::Files => (&paged.files, SectionKind::FilePage),
+        };
+        Some(NameReader { layout, pages: self.pages(kind, checked), key: (self.serial, pool) })
     }
 
-    fn name_pages<'s>(&'s self, checked: &'s PageChecks) -> PageReader<'s> {
-        let checksums = self.directory(SectionKind::NamesDirectory).blocks;
-        PageReader { id: &self.header.id, section: self.names_section(), checksums, checked }
+    /// What reads chunks; `None` in version 1.
+    pub(crate) fn chunk_reader(&self) -> Option<ChunkReader<'_>> {
+        let Paged { shared: (shared, checked), chunks, .. } = self.paged.as_ref()?;
+        let pages = self.pages(SectionKind::SharedPage, checked);
+        let chunks = self.pages(SectionKind::ChunkPage, chunks);
+        Some(ChunkReader { shared, pages, chunks, serial: self.serial })
     }
 
-    fn names_section(&self) -> &[u8] {
-        self.header.names.of(self.as_bytes()).unwrap_or_default()
+    /// What reads the section whose pages are of this kind.
+    fn pages<'s>(&'s self, kind: SectionKind, checked: &'s PageChecks) -> PageReader<'s> {
+        let [chunks, shared, names, files] = self.directory_parts();
+        let (section, checksums) = match kind {
+            SectionKind::ChunkPage => (self.header.chunks, chunks),
+            SectionKind::SharedPage => (self.header.shared, shared),
+            SectionKind::FilePage => (self.header.files, files),
+            _ => (self.header.names, names),
+        };
+        let section = section.of(self.as_bytes()).unwrap_or_default();
+        PageReader { id: &self.header.id, kind, section, checksums, checked }
     }
 
-    /// Chunk `index` of `table`, decompressed; `None` for an empty one.
+    /// Chunk `index` of `table` of an index of version 1, decompressed; `None` for an empty one.
     pub(crate) fn load_chunk(
         &self,
         table: Table,
@@ -193,8 +232,8 @@ impl<B: AsRef<[u8]>> Index<B> {
         plain: &mut Decompressor<'_>,
     ) -> Result<Option<LoadedChunk>, Error> {
         let Some((frame_a, frame_b)) = self.frames(table, index)? else { return Ok(None) };
-        let answers = if self.header.version == 1 { Answers::Apart } else { Answers::Together };
-        let structure: Structure = decode_structure(&self.metadata, table, index, frame_a, answers, plain)?;
+        let structure: Structure =
+            decode_structure(&self.metadata, table, index, frame_a, Answers::Apart, plain)?;
         let key = self.key(table.strings(), index);
         let strings = LocalStrings::decode(&plain.payload(key, frame_b)?);
         let strings = strings.ok_or_else(|| key.malformed("its numbers do not decode"))?;
@@ -204,7 +243,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         Ok(Some(LoadedChunk { structure, strings }))
     }
 
-    /// The frames A and B of a chunk; `None` where the table has no such chunk or an empty one.
+    /// The frames A and B of a chunk of an index of version 1; `None` where the table has no such chunk or an empty one.
     pub(crate) fn frames(&self, table: Table, index: u64) -> Result<Option<ChunkFrames<'_>>, Error> {
         let chunks = self.metadata.chunks(table);
         if !chunks.contains(&index) {
@@ -254,22 +293,18 @@ impl<B: AsRef<[u8]>> Index<B> {
         FrameKey { id: &self.header.id, section, index }
     }
 
-    /// Checks that the directories have all of the chunks', the names' and the files' sections filled with frames.
+    /// Checks that the directories of version 1 have all of the chunks', the names' and the files' sections filled with frames.
     pub(crate) fn verify_directories(&self) -> Result<(), Error> {
+        if self.paged.is_some() {
+            return Ok(());
+        }
         let metadata = &self.metadata;
         let [dwarf, symbols] = Table::ALL.map(|table| metadata.chunk_len(table));
         let verify = |section, len, offset| self.directory(section).verify(len, offset);
         let dwarf_end = verify(SectionKind::DwarfDirectory, dwarf, 0)?;
-        let names_end = match &self.names {
-            Some(_) if self.header.dictionary.size != 0 => {
-                return Err(self.key(SectionKind::Header, 0).malformed("a dictionary that nothing needs"));
-            }
-            Some(_) => self.header.names.size,
-            None => verify(SectionKind::NamesDirectory, metadata.names.blocks(), 0)?,
-        };
         let ends = [
             verify(SectionKind::SymbolDirectory, symbols, dwarf_end)?,
-            names_end,
+            verify(SectionKind::NamesDirectory, metadata.names.blocks(), 0)?,
             verify(SectionKind::FilesDirectory, metadata.files.blocks(), 0)?,
         ];
         if ends != [self.header.chunks.size, self.header.names.size, self.header.files.size] {
@@ -279,26 +314,36 @@ impl<B: AsRef<[u8]>> Index<B> {
     }
 
     fn directory(&self, section: SectionKind) -> Directory<'_> {
-        let [dwarf, symbols, names, files] = self.directories;
-        let (before, size) = match section {
-            SectionKind::DwarfDirectory => (0, dwarf),
-            SectionKind::SymbolDirectory => (dwarf, symbols),
-            SectionKind::NamesDirectory => (dwarf + symbols, names),
-            _ => (dwarf + symbols + names, files),
+        let [dwarf, symbols, names, files] = self.directory_parts();
+        let blocks = match section {
+            SectionKind::DwarfDirectory => dwarf,
+            SectionKind::SymbolDirectory => symbols,
+            SectionKind::NamesDirectory => names,
+            _ => files,
         };
-        let all = self.header.directory.of(self.as_bytes()).unwrap_or_default();
-        let start = usize::try_from(before).unwrap_or(usize::MAX);
-        let blocks = all.get(start..).and_then(|rest| rest.get(..usize::try_from(size).ok()?));
-        Directory { id: &self.header.id, section, blocks: blocks.unwrap_or_default() }
+        Directory { id: &self.header.id, section, blocks }
+    }
+
+    /// The four parts of the directory, in file order.
+    fn directory_parts(&self) -> [&[u8]; 4] {
+        let mut rest = self.header.directory.of(self.as_bytes()).unwrap_or_default();
+        self.directories.map(|size| {
+            let size = usize::try_from(size).unwrap_or(usize::MAX);
+            let (part, behind) = rest.split_at_checked(size).unwrap_or((rest, &[]));
+            rest = behind;
+            part
+        })
     }
 }
 
-/// Bytes of the four directories, in file order: dwarf chunks, symbol_table chunks, names, file blocks.
+/// Bytes of the four parts of the directory, in file order. In version 1: blocks of the `dwarf` chunks, of the `symbol_table` chunks, of
+/// names, of files; since version 2: checksums of the pages of chunks, of what they share, of names, of files.
 fn directory_sizes(header: &Header, metadata: &Metadata) -> Option<[u64; 4]> {
+    if header.version > 1 {
+        let Header { chunks, shared, names, files, .. } = header;
+        return Some([chunks, shared, names, files].map(|section| pages_size(section.size)));
+    }
     let [dwarf, symbols] = Table::ALL.map(|table| Directory::size_of(metadata.chunk_len(table)));
-    let names = match header.version {
-        1 => Directory::size_of(metadata.names.blocks()),
-        _ => Some(pages_size(header.names.size)),
-    };
-    Some([dwarf?, symbols?, names?, Directory::size_of(metadata.files.blocks())?])
+    let [names, files] = [metadata.names, metadata.files].map(|pool| Directory::size_of(pool.blocks()));
+    Some([dwarf?, symbols?, names?, files?])
 }

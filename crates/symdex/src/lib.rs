@@ -43,7 +43,6 @@
 mod address;
 mod answer;
 mod answers;
-mod cache;
 mod chunk;
 #[cfg(feature = "demangle")]
 mod demangle;
@@ -57,6 +56,7 @@ mod lookup;
 #[expect(unsafe_code, reason = "mapping a file cannot be safe: others may change it")]
 mod mmap;
 mod names;
+mod packed;
 mod scratch;
 mod values;
 mod walk;
@@ -64,7 +64,6 @@ pub mod write;
 
 pub use address::{FrameAddress, ImageOffset, Svma};
 pub use answer::{Frame, Frames, LinePolicy};
-pub use cache::ChunkCache;
 pub use chunk::Chunk;
 #[cfg(feature = "demangle")]
 pub use demangle::{demangle, printable};

@@ -1,14 +1,11 @@
 //! From an image offset to frames.
 
-use std::sync::Arc;
-
 use crate::address::ImageOffset;
 use crate::answer::{Frames, LinePolicy, Located, Source};
 use crate::answers::Question;
-use crate::cache::{ChunkCache, Key, Part};
-use crate::chunk::LocalStrings;
+use crate::chunk::{Loc, LocalStrings};
 use crate::error::Error;
-use crate::format::{Decompressor, SectionKind, Table};
+use crate::format::{Block, Decompressor, SectionKind, Table};
 use crate::id32::Id32;
 use crate::index::{Index, Pool};
 use crate::names::{Memo, NameReader};
@@ -125,49 +122,72 @@ impl<B: AsRef<[u8]>> Index<B> {
         if !self.metadata().chunks(table).contains(&index) {
             return Ok(false);
         }
+        scratch.found.clear();
+        let function_start = match self.chunk_reader() {
+            Some(reader) => {
+                let Some(chunk) = reader.chunk(self.metadata(), table, index)? else { return Ok(false) };
+                let Scratch { packed, found, .. } = scratch;
+                chunk.find(offset.0, policy.is_statement(), at_most, packed, found)?
+            }
+            None => self.find_decoded(table, index, offset, policy, scratch)?,
+        };
+        let Some(function_start) = function_start else { return Ok(false) };
+        let mut strings = BlockReader {
+            index: self,
+            pools: [Pool::Names, Pool::Files].map(|pool| self.strings_of(pool)),
+            plain: &mut scratch.plain,
+            with_dictionary: &mut scratch.names,
+            memo: &mut scratch.memo,
+            last: None,
+        };
+        for loc in scratch.found.iter().take(at_most) {
+            scratch.frames.push(Located {
+                name: strings.copy(Pool::Names, loc.name, &mut scratch.text)?,
+                file: strings.copy(Pool::Files, loc.file, &mut scratch.text)?,
+                line: loc.line.map(Id32::get),
+                function_start: function_start.map(ImageOffset),
+                table,
+            });
+        }
+        Ok(true)
+    }
+
+    /// Appends the locs of an answer in an index of version 1 to `scratch.found`; where the function starts, or `None` for a gap.
+    fn find_decoded(
+        &self,
+        table: Table,
+        index: u64,
+        offset: ImageOffset,
+        policy: LinePolicy,
+        scratch: &mut Scratch,
+    ) -> Result<Option<Option<u64>>, Error> {
         let plain = plain(&mut scratch.plain)?;
         let key = (self.serial(), table.structure(), index);
-        let load = || self.load_chunk(table, index, plain).map(Part::Chunk);
         let recent = match table {
             Table::Dwarf => &mut scratch.recent[0],
             Table::SymbolTable => &mut scratch.recent[1],
         };
-        let part = match recent {
-            Some((recent, part)) if *recent == key => &*part,
-            _ => &recent.insert((key, scratch.cache.get_or_load(key, load)?)).1,
+        let chunk = match recent {
+            Some((recent, chunk)) if *recent == key => &*chunk,
+            _ => &recent.insert((key, self.load_chunk(table, index, plain)?)).1,
         };
-        let Part::Chunk(Some(chunk)) = &**part else { return Ok(false) };
+        let Some(chunk) = chunk else { return Ok(None) };
         scratch.local.clear();
         let found =
             chunk.structure.find(offset.0, policy.is_statement(), &mut scratch.locs, &mut scratch.local);
         let malformed = || self.key(table.structure(), index).malformed("a run does not decode");
         if !found.ok_or_else(malformed)? {
-            return Ok(false);
+            return Ok(None);
         }
         let LocalStrings::PoolIds { names, files } = &chunk.strings else {
             return Err(self.key(table.strings(), index).malformed("its strings are no pool ids"));
         };
-        let mut strings = BlockReader {
-            index: self,
-            names: self.names(),
-            plain: &mut scratch.plain,
-            with_dictionary: &mut scratch.names,
-            cache: &scratch.cache,
-            memo: &mut scratch.memo,
-            last: None,
-        };
-        for local in scratch.local.iter().take(at_most) {
+        for local in &scratch.local {
             let name = *names.get(local.name as usize).ok_or_else(malformed)?;
             let file = *files.get(local.file as usize).ok_or_else(malformed)?;
-            scratch.frames.push(Located {
-                name: strings.copy(Pool::Names, name, &mut scratch.text)?,
-                file: strings.copy(Pool::Files, file, &mut scratch.text)?,
-                line: local.line.map(Id32::get),
-                function_start: local.function_start.map(ImageOffset),
-                table,
-            });
+            scratch.found.push(Loc { parent: None, name, file, line: local.line });
         }
-        Ok(true)
+        Ok(Some(scratch.local.first().and_then(|local| local.function_start)))
     }
 }
 
@@ -179,20 +199,20 @@ fn plain<'s>(slot: &'s mut Option<Decompressor<'static>>) -> Result<&'s mut Deco
     }
 }
 
-/// Reads strings through a cache of blocks.
+/// Reads strings.
 struct BlockReader<'a, B> {
     index: &'a Index<B>,
-    /// `None` in version 1, whose names are in blocks too.
-    names: Option<NameReader<'a>>,
+    /// Names and files; `None` in version 1, where both are in blocks.
+    pools: [Option<NameReader<'a>>; 2],
     plain: &'a mut Option<Decompressor<'static>>,
     with_dictionary: &'a mut Option<Decompressor<'static>>,
-    cache: &'a ChunkCache,
     memo: &'a mut Memo,
     /// The block that was used last: neighbouring frames often have their files in one.
-    last: Option<(Key, Arc<Part>)>,
+    last: Option<((SectionKind, u64), Block)>,
 }
 
 impl<B: AsRef<[u8]>> BlockReader<'_, B> {
+    /// A string of an index of version 1.
     fn get(&mut self, pool: Pool, id: Id32) -> Result<&[u8], Error> {
         let index = self.index;
         let per_block = index.pool(pool).strings_per_block.max(1);
@@ -201,25 +221,19 @@ impl<B: AsRef<[u8]>> BlockReader<'_, B> {
             Pool::Names => SectionKind::Names,
             Pool::Files => SectionKind::Files,
         };
-        let key = (index.serial(), section, block);
+        let key = (section, block);
         if self.last.as_ref().is_none_or(|(last, _)| *last != key) {
             let (slot, with_dictionary) = (&mut *self.plain, &mut *self.with_dictionary);
-            let part = self.cache.get_or_load(key, || {
-                let decompressor = match pool {
-                    Pool::Files => plain(slot)?,
-                    Pool::Names => match with_dictionary {
-                        Some(made) => made,
-                        None => with_dictionary.insert(Decompressor::with_dictionary(index.dictionary()?)?),
-                    },
-                };
-                index.load_block(pool, block, decompressor).map(Part::Block)
-            })?;
-            self.last = Some((key, part));
+            let decompressor = match pool {
+                Pool::Files => plain(slot)?,
+                Pool::Names => match with_dictionary {
+                    Some(made) => made,
+                    None => with_dictionary.insert(Decompressor::with_dictionary(index.dictionary()?)?),
+                },
+            };
+            self.last = Some((key, index.load_block(pool, block, decompressor)?));
         }
-        let string = match self.last.as_ref().map(|(_, part)| &**part) {
-            Some(Part::Block(block)) => block.get(within),
-            _ => None,
-        };
+        let string = self.last.as_ref().and_then(|(_, block)| block.get(within));
         string.ok_or_else(|| index.key(section, block).malformed("no such string"))
     }
 
@@ -232,9 +246,14 @@ impl<B: AsRef<[u8]>> BlockReader<'_, B> {
     ) -> Result<Option<std::ops::Range<usize>>, Error> {
         let Some(id) = id else { return Ok(None) };
         let start = text.len();
-        match self.names {
-            Some(names) if pool == Pool::Names => names.append(id.get(), self.memo, text)?,
-            _ => text.extend_from_slice(self.get(pool, id)?),
+        let [names, files] = &self.pools;
+        let paged = match pool {
+            Pool::Names => names,
+            Pool::Files => files,
+        };
+        match paged {
+            Some(strings) => strings.append(id.get(), self.memo, text)?,
+            None => text.extend_from_slice(self.get(pool, id)?),
         }
         Ok(Some(start..text.len()))
     }
@@ -253,10 +272,10 @@ impl<'i, B: AsRef<[u8]>> Strings<'i, B> {
 
     pub(crate) fn get(&mut self, pool: Pool, id: Id32) -> Result<&[u8], Error> {
         self.scratch.attach(self.index.serial());
-        let Scratch { plain, names, cache, memo, text, .. } = &mut self.scratch;
-        let (index, grammar) = (self.index, self.index.names());
-        let mut reader =
-            BlockReader { index, names: grammar, plain, with_dictionary: names, cache, memo, last: None };
+        let Scratch { plain, names, memo, text, .. } = &mut self.scratch;
+        let index = self.index;
+        let pools = [Pool::Names, Pool::Files].map(|pool| index.strings_of(pool));
+        let mut reader = BlockReader { index, pools, plain, with_dictionary: names, memo, last: None };
         let at = reader.copy(pool, Some(id), text)?;
         Ok(at.and_then(|at| text.get(at)).unwrap_or_default())
     }

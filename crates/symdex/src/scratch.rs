@@ -1,70 +1,68 @@
 //! Working memory of lookups.
 
-use std::sync::Arc;
-
 use crate::answer::{Frames, Located, Source};
 use crate::answers::AnswerMemo;
-use crate::cache::{ChunkCache, Key, Part};
-use crate::chunk::{LocalFrame, RunLoc};
-use crate::format::Decompressor;
+use crate::chunk::{Loc, LocalFrame, RunLoc};
+use crate::format::{Decompressor, SectionKind};
+use crate::index::LoadedChunk;
 use crate::names::Memo;
+use crate::packed::PackedScratch;
 
-/// Bytes of parts of names that a scratch space keeps at the most.
+/// Bytes that a scratch space keeps at the most, unless told otherwise.
+const CAPACITY: usize = 16 << 20;
+/// Of those the most for names.
 const MEMO_SIZE: usize = 1 << 20;
-/// Bytes of answers that a scratch space keeps at the most, unless told otherwise.
-const ANSWERS_SIZE: usize = 15 << 20;
 
 /// Working memory of lookups, one for each thread.
 ///
-/// What lookups decode is kept in a [`ChunkCache`], the scratch space's own or one that it shares with others, names in 1 MiB here, and
-/// whole answers, to be given again, in 15 MiB here. Each may serve any number of indexes, and grows as it is used.
+/// Answers are kept in it, to be given again, and names that several answers have. It may serve any number of indexes, and grows as it is
+/// used, by default to 16 MiB.
 pub struct Scratch {
-    pub(crate) cache: Arc<ChunkCache>,
-    /// The chunk of each table that was used last: frames that follow each other often lie close to each other.
-    pub(crate) recent: [Option<(Key, Arc<Part>)>; 2],
-    /// The serial number of the index that `names` belongs to.
-    owner: Option<u64>,
-    pub(crate) plain: Option<Decompressor<'static>>,
-    pub(crate) names: Option<Decompressor<'static>>,
-    pub(crate) memo: Memo,
     pub(crate) answers: AnswerMemo,
-    pub(crate) locs: Vec<RunLoc>,
-    pub(crate) local: Vec<LocalFrame>,
+    pub(crate) memo: Memo,
+    pub(crate) packed: PackedScratch,
+    /// The locs of the answer, by pool ids.
+    pub(crate) found: Vec<Loc>,
     pub(crate) frames: Vec<Located>,
     pub(crate) text: Vec<u8>,
+    /// The serial number of the index that `names` belongs to.
+    owner: Option<u64>,
+    // What follows is for indexes of version 1.
+    /// The chunk of each table that was used last: frames that follow each other often lie close to each other.
+    pub(crate) recent: [Option<(ChunkKey, Option<LoadedChunk>)>; 2],
+    pub(crate) plain: Option<Decompressor<'static>>,
+    pub(crate) names: Option<Decompressor<'static>>,
+    pub(crate) locs: Vec<RunLoc>,
+    pub(crate) local: Vec<LocalFrame>,
 }
+
+/// Which chunk: of the index with this serial number, of this kind, its index.
+type ChunkKey = (u64, SectionKind, u64);
 
 impl Default for Scratch {
     fn default() -> Self {
-        Self::sharing(Arc::default())
+        Self::with_capacity(CAPACITY)
     }
 }
 
 impl Scratch {
-    /// Scratch space that keeps about `capacity` bytes of chunks and names between lookups, and nearly as many of answers.
+    /// Scratch space that keeps about `capacity` bytes between lookups.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
         let memo_size = MEMO_SIZE.min(capacity / 16);
-        let cache = Arc::new(ChunkCache::with_capacity(capacity - memo_size));
-        let answers = AnswerMemo::with_capacity(capacity - capacity / 16);
-        Self { memo: Memo::with_capacity(memo_size), answers, ..Self::sharing(cache) }
-    }
-
-    /// Scratch space that keeps the chunks it decodes in `cache`.
-    #[must_use]
-    pub fn sharing(cache: Arc<ChunkCache>) -> Self {
         Self {
-            cache,
-            memo: Memo::with_capacity(MEMO_SIZE),
-            answers: AnswerMemo::with_capacity(ANSWERS_SIZE),
-            recent: [None, None],
+            answers: AnswerMemo::with_capacity(capacity - memo_size),
+            memo: Memo::with_capacity(memo_size),
+            packed: PackedScratch::default(),
+            found: Vec::new(),
+            frames: Vec::new(),
+            text: Vec::new(),
             owner: None,
+            recent: [None, None],
             plain: None,
             names: None,
             locs: Vec::new(),
             local: Vec::new(),
-            frames: Vec::new(),
-            text: Vec::new(),
         }
     }
 

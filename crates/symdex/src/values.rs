@@ -1,8 +1,10 @@
 //! An index taken apart into the values of a key-value store.
 
+use std::borrow::Cow;
+
 use zstd::dict::EncoderDictionary;
 
-use crate::chunk::{LocalStrings, encode_strings, encode_value};
+use crate::chunk::{EncodedStructure, LocalStrings, encode_strings, encode_structure, encode_value};
 use crate::error::Error;
 use crate::format::{
     Compressor, Decompressor, MAX_PAYLOAD, Table, encode_dictionary, prepare, raw_dictionary, value_checksum,
@@ -26,7 +28,7 @@ impl<B: AsRef<[u8]>> Index<B> {
     /// [`Error::Checksum`] or [`Error::Malformed`] where the names or the dictionary are damaged.
     pub fn values(&self) -> Result<Values<'_, B>, Error> {
         let level = self.metadata().options.compression_level;
-        let dictionary = match self.names() {
+        let dictionary = match self.strings_of(Pool::Names) {
             Some(names) => raw_dictionary(&names.most_used()?),
             None => self.dictionary()?.to_vec(),
         };
@@ -55,18 +57,35 @@ impl<B: AsRef<[u8]>> Values<'_, B> {
     /// [`Error::Checksum`] or [`Error::Malformed`] where the chunk or its strings are damaged; [`Error::Unwritable`] where the
     /// strings are too large for one value.
     pub fn chunk(&self, table: Table, index: u64) -> Result<Option<Vec<u8>>, Error> {
-        let Some((frame_a, _)) = self.index.frames(table, index)? else { return Ok(None) };
-        let Some(chunk) = self.index.load_chunk(table, index, &mut Decompressor::plain()?)? else {
-            return Ok(None);
+        let index_of = self.index;
+        let key = |section| index_of.key(section, index);
+        // In version 1 the structure lies in the index as it is in a value.
+        let (frame_a, names, files) = match index_of.chunk_reader() {
+            Some(_) => {
+                let contents = index_of.chunk(table, index)?;
+                if contents.ranges.is_empty() {
+                    return Ok(None);
+                }
+                let span = index_of.metadata().chunk_span;
+                let EncodedStructure { payload, names, files } =
+                    encode_structure(index.saturating_mul(span.into()), &contents);
+                let level = index_of.metadata().options.compression_level;
+                (Cow::Owned(Compressor::new(level)?.frame(key(table.structure()), &payload)?), names, files)
+            }
+            None => {
+                let frames = index_of.frames(table, index)?;
+                let chunk = index_of.load_chunk(table, index, &mut Decompressor::plain()?)?;
+                let Some(((frame_a, _), chunk)) = frames.zip(chunk) else { return Ok(None) };
+                let LocalStrings::PoolIds { names, files } = chunk.strings else {
+                    return Err(key(table.strings()).malformed("its strings are no pool ids"));
+                };
+                (Cow::Borrowed(frame_a), names, files)
+            }
         };
-        let LocalStrings::PoolIds { names, files } = &chunk.strings else {
-            return Err(self.index.key(table.strings(), index).malformed("its strings are no pool ids"));
-        };
-        let strings = encode_strings(&self.own(Pool::Names, names)?, &self.own(Pool::Files, files)?);
-        let key = self.index.key(table.strings(), index);
-        let frame_b = Compressor::with_dictionary(&self.prepared)?.frame(key, &strings)?;
-        let made_with = (self.index.format_version() > 1).then(|| value_checksum(&self.dictionary));
-        encode_value(made_with, frame_a, &frame_b).map(Some)
+        let strings = encode_strings(&self.own(Pool::Names, &names)?, &self.own(Pool::Files, &files)?);
+        let frame_b = Compressor::with_dictionary(&self.prepared)?.frame(key(table.strings()), &strings)?;
+        let made_with = (index_of.format_version() > 1).then(|| value_checksum(&self.dictionary));
+        encode_value(made_with, &frame_a, &frame_b).map(Some)
     }
 
     /// The strings with these ids.

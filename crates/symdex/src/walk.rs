@@ -6,6 +6,7 @@ use crate::format::{Decompressor, Table};
 use crate::id32::Id32;
 use crate::index::{Index, Pool};
 use crate::lookup::Strings;
+use crate::packed::PackedScratch;
 
 /// The ranges of one chunk, with strings by pool id; see [`Index::chunk`].
 pub type ChunkContents = ChunkRanges;
@@ -17,8 +18,8 @@ pub struct Verified {
     pub chunks: u64,
     /// Ranges in them; one that touches several chunks counts in each.
     pub ranges: u64,
-    /// Pages of names and blocks of files; in version 1 both are blocks.
-    pub blocks: u64,
+    /// Pages of names, files, chunks and what they share; in version 1 blocks of names and files.
+    pub pages: u64,
 }
 
 impl<B: AsRef<[u8]>> Index<B> {
@@ -29,6 +30,12 @@ impl<B: AsRef<[u8]>> Index<B> {
     ///
     /// [`Error::Checksum`] or [`Error::Malformed`] where the chunk is damaged.
     pub fn chunk(&self, table: Table, index: u64) -> Result<ChunkContents, Error> {
+        if let Some(reader) = self.chunk_reader() {
+            return match reader.chunk(self.metadata(), table, index)? {
+                Some(chunk) => chunk.ranges(&mut PackedScratch::default()),
+                None => Ok(ChunkContents::default()),
+            };
+        }
         let Some(chunk) = self.load_chunk(table, index, &mut Decompressor::plain()?)? else {
             return Ok(ChunkContents::default());
         };
@@ -70,7 +77,7 @@ impl<B: AsRef<[u8]>> Index<B> {
     pub fn verify(&self) -> Result<Verified, Error> {
         self.trailer().verify(self.as_bytes())?;
         self.verify_directories()?;
-        let mut verified = Verified { blocks: self.verify_pools()?, ..Verified::default() };
+        let mut verified = Verified { pages: self.verify_pools()?, ..Verified::default() };
         for table in Table::ALL {
             for chunk in self.chunks(table) {
                 let (index, contents) = chunk?;
@@ -83,18 +90,21 @@ impl<B: AsRef<[u8]>> Index<B> {
         Ok(verified)
     }
 
+    /// Checks everything but the chunks themselves; how many pages, or in version 1 blocks, were read.
     fn verify_pools(&self) -> Result<u64, Error> {
+        if let Some(chunks) = self.chunk_reader() {
+            let pools = [Pool::Names, Pool::Files].into_iter().filter_map(|pool| self.strings_of(pool));
+            return pools
+                .map(|strings| strings.verify())
+                .try_fold(chunks.verify()?, |sum, pages| Ok(sum + pages?));
+        }
         let verify_blocks = |pool, dictionary| {
             let mut decompressor = Decompressor::with_dictionary(dictionary)?;
             let blocks = self.pool(pool).blocks();
             (0..blocks).try_for_each(|index| self.load_block(pool, index, &mut decompressor).map(drop))?;
             Ok::<u64, Error>(blocks)
         };
-        let names = match self.names() {
-            Some(names) => names.verify()?,
-            None => verify_blocks(Pool::Names, self.dictionary()?)?,
-        };
-        Ok(names + verify_blocks(Pool::Files, &[])?)
+        Ok(verify_blocks(Pool::Names, self.dictionary()?)? + verify_blocks(Pool::Files, &[])?)
     }
 
     /// What is wrong with a chunk that decodes, if anything is.

@@ -176,15 +176,13 @@ fn an_index_that_passes_itself_off_for_another_gets_its_own_answers_only() {
 
 #[test]
 fn the_writer_refuses_what_the_format_cannot_hold() {
-    use symdex::write::{ChunkEncoder, ChunkRanges, EncodedFiles, EncodedNames, Id32, Loc, Range};
-    let image = small();
-    let options = symdex::BuildOptions { compression_level: 3 };
-    let mut encoder = ChunkEncoder::new(&image.id, 1000, options).expect("level 3");
+    use symdex::write::{ChunkEncoder, ChunkRanges, EncodedStrings, Id32, Loc, Range};
+    let encoder = ChunkEncoder::new(1000);
     let loc = Loc { parent: None, name: None, file: None, line: None };
     let good = Range { start: 2000, end: 2010, function_start: Some(2000), exact: 0, statement: 0 };
-    let mut refusal = |index, ranges: &[Range], locs: &[Loc]| {
+    let refusal = |index, ranges: &[Range], locs: &[Loc]| {
         let chunk = ChunkRanges { ranges: ranges.to_vec(), locs: locs.to_vec() };
-        encoder.encode(Table::Dwarf, index, &chunk, 0, 0).err().map(|error| error.to_string())
+        encoder.encode(Table::Dwarf, index, &chunk).err().map(|error| error.to_string())
     };
     assert_eq!(refusal(2, &[good], &[loc]), None);
     let parent = |parent| Loc { parent: Id32::new(parent), ..loc };
@@ -215,8 +213,7 @@ fn the_writer_refuses_what_the_format_cannot_hold() {
         assert!(refusal.contains(expected), "{refusal}, not {expected}");
     }
     let long = [vec![b'x'; symdex::write::MAX_STRING + 1]];
-    assert!(matches!(EncodedFiles::new(&image.id, &long, options), Err(Error::Unwritable { .. })));
-    assert!(matches!(EncodedNames::new(&long), Err(Error::Unwritable { .. })));
+    assert!(matches!(EncodedStrings::new(&long), Err(Error::Unwritable { .. })));
 }
 
 #[test]
@@ -235,10 +232,9 @@ fn code_in_two_places_far_apart_does_not_fill_memory_with_what_lies_between() {
         row_rule: symdex::RowRule::First,
     };
     let mut writer = Writer::new(info, 1000, options, std::io::Cursor::new(Vec::new()));
-    let mut encoder = ChunkEncoder::new(&image.id, 1000, options).expect("level 3");
-    let mut push = |index| {
-        writer.push(encoder.encode(Table::Dwarf, index, &ChunkRanges::default(), 0, 0).expect("empty"))
-    };
+    let encoder = ChunkEncoder::new(1000);
+    let mut push =
+        |index| writer.push(encoder.encode(Table::Dwarf, index, &ChunkRanges::default()).expect("empty"));
     assert!(push(7).is_ok() && push(1_000_000).is_ok());
     for index in [1_000_000, 7 + (1 << 22), u64::MAX / 1000 - 1] {
         assert!(matches!(push(index), Err(Error::Unwritable { .. })), "{index}");

@@ -1,13 +1,12 @@
 //! The annotated dump in docs/FORMAT.md is what a tiny index looks like today; `SYMDEX_BLESS=1 cargo test -p symdex --test
 //! format_document` writes it anew.
 
-use std::fmt::Write as _;
+mod dump;
 
 use std::io::Cursor;
 
-use symdex::write::{
-    ChunkEncoder, ChunkRanges, EncodedFiles, EncodedNames, Id32, ImageInfo, Loc, Range, Writer,
-};
+use self::dump::{BODY_SIZE, Bits, CONTEXTS, Codes, Dump};
+use symdex::write::{ChunkEncoder, ChunkRanges, EncodedStrings, Id32, ImageInfo, Loc, Range, Writer};
 use symdex::{Arch, BuildOptions, Counts, ImageId, Index, RowRule, Table};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/FORMAT.md");
@@ -55,94 +54,21 @@ fn tiny() -> Vec<u8> {
         row_rule: RowRule::First,
     };
     let mut writer = Writer::new(info, 0x1000, options, Cursor::new(Vec::new()));
-    let mut encoder = ChunkEncoder::new(&id, 0x1000, options).expect("level 3");
-    let tables = [(Table::Dwarf, dwarf, 0, 0), (Table::SymbolTable, symbols, 3, 1)];
-    for (table, chunk, new_names, new_files) in tables {
-        let chunk = encoder.encode(table, 0, &chunk, new_names, new_files).expect("a chunk");
+    let encoder = ChunkEncoder::new(0x1000);
+    for (table, chunk) in [(Table::Dwarf, dwarf), (Table::SymbolTable, symbols)] {
+        let chunk = encoder.encode(table, 0, &chunk).expect("a chunk");
         writer.push(chunk).expect("in order");
     }
-    let names = EncodedNames::new(&NAMES).expect("short");
-    let files = EncodedFiles::new(&id, &["/src/t.c"], options).expect("short");
+    let names = EncodedStrings::new(&NAMES).expect("short");
+    let files = EncodedStrings::new(&["/src/t.c"]).expect("short");
     let counts = Counts { units: 1, functions: 1, ranges: 4, symbols: 1, ..Counts::default() };
     let mut index = Vec::new();
     writer.finish(&names, &files, counts, Vec::new(), &mut index).expect("an index");
     index
 }
 
-/// Bytes with what they mean, field after field.
-struct Dump<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    indent: &'static str,
-    out: String,
-}
-
-impl<'a> Dump<'a> {
-    fn new(bytes: &'a [u8], indent: &'static str) -> Self {
-        Self { bytes, at: 0, indent, out: String::new() }
-    }
-
-    fn heading(&mut self, text: &str) {
-        writeln!(self.out, "{}-- {text}", self.indent).expect("a string takes all");
-    }
-
-    /// The next `size` bytes, which mean `meaning`.
-    fn field(&mut self, size: usize, meaning: &str) -> &'a [u8] {
-        let field = &self.bytes[self.at..self.at + size];
-        let rows: Vec<String> = if size > 16 && field.iter().all(|byte| *byte == 0) {
-            vec![format!("{size} zero bytes")]
-        } else {
-            let row = |row: &[u8]| row.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
-            field.chunks(16).map(row).collect()
-        };
-        for (number, row) in rows.iter().enumerate() {
-            let (at, meaning) = (self.at + 16 * number, if number == 0 { meaning } else { "" });
-            let line = format!("{}{at:04x}  {row:<23}  {meaning}", self.indent);
-            writeln!(self.out, "{}", line.trim_end()).expect("a string takes all");
-        }
-        self.at += size;
-        field
-    }
-
-    /// A little-endian number of `size` bytes.
-    fn number(&mut self, size: usize, meaning: &str) -> u64 {
-        let mut bytes = [0; 8];
-        bytes[..size].copy_from_slice(&self.bytes[self.at..self.at + size]);
-        let value = u64::from_le_bytes(bytes);
-        self.field(size, &meaning.replace("{}", &format!("{value:#x}")));
-        value
-    }
-
-    /// A varint.
-    fn varint(&mut self, meaning: &str) -> u64 {
-        let size = 1 + self.bytes[self.at..].iter().position(|byte| *byte < 0x80).expect("a varint ends");
-        let value = (0..size).map(|n| u64::from(self.bytes[self.at + n] & 0x7f) << (7 * n)).sum();
-        self.field(size, &meaning.replace("{}", &format!("{value:#x}")));
-        value
-    }
-
-    fn varints(&mut self, meanings: &[&str]) {
-        for meaning in meanings {
-            self.varint(meaning);
-        }
-    }
-
-    /// A stored frame of `size` bytes, and what `payload` says of its payload.
-    fn frame(&mut self, size: u64, what: &str, payload: impl FnOnce(&mut Dump<'_>)) {
-        self.number(8, &format!("{what}: checksum"));
-        let size = usize::try_from(size).expect("small") - 8;
-        let stored = self.field(size, "zstd frame; its payload is");
-        let decompressed = zstd::bulk::decompress(stored, 1 << 20).expect("a zstd frame");
-        let mut inner = Dump::new(&decompressed, "          | ");
-        payload(&mut inner);
-        assert_eq!(inner.at, decompressed.len(), "all of the payload of {what} is explained");
-        self.out += &inner.out;
-    }
-}
-
-#[expect(clippy::too_many_lines, reason = "it follows the file from its first byte to its last")]
 fn explain(file: &[u8]) -> String {
-    let mut dump = Dump::new(file, "");
+    let mut dump = Dump::new(file);
     dump.heading("header");
     dump.field(8, "magic");
     dump.number(2, "format version");
@@ -155,8 +81,8 @@ fn explain(file: &[u8]) -> String {
     dump.field(4, "image id");
     dump.field(28, "its padding");
     dump.number(8, "file size {}");
-    let names = ["metadata", "chunks", "dictionary", "names", "files", "directory"];
-    let [metadata, chunks, dictionary, ..] = names.map(|name| {
+    let names = ["metadata", "chunks", "shared", "names", "files", "directory"];
+    let [metadata, chunks, shared, ..] = names.map(|name| {
         dump.number(8, &format!("{name}: offset {{}}"));
         dump.number(8, &format!("{name}: size {{}}"))
     });
@@ -195,51 +121,38 @@ fn explain(file: &[u8]) -> String {
         dump.number(8, &format!("{table}: first chunk"));
         dump.number(8, &format!("{table}: number of chunks"));
     }
-    for (pool, part) in [("names", "group"), ("files", "block")] {
+    for pool in ["names", "files"] {
         dump.number(8, &format!("{pool}: number of strings"));
-        dump.number(4, &format!("{pool}: strings in a {part}"));
+        dump.number(4, &format!("{pool}: strings in a group"));
     }
     assert_eq!(dump.at, end, "all of the metadata is explained");
 
-    // The directories say how large the frames are: those of chunks before the checksum of the names' one page, that of files behind it.
-    let directory = file.len() - 32 - 3 * 272 - 8;
-    let size = |block: usize, at: usize| {
-        let at = directory + 272 * block + 8 * (block / 2) + at;
-        u64::from(u32::from_le_bytes(file[at..at + 4].try_into().expect("4 bytes")))
-    };
+    // Where chunks begin, and their codes, stand behind them.
+    let shared_at = dump.at + usize::try_from(chunks).expect("small");
+    let mut ahead = Dump::new(file);
+    ahead.at = shared_at;
+    let (code_size, place_width) = (ahead.varint(""), ahead.number(1, ""));
+    ahead.number(1, "");
+    let places = ahead.field(usize::try_from((3 * place_width).div_ceil(8)).expect("small"), "");
+    let codes = Codes::of(ahead.field(usize::try_from(code_size).expect("small"), ""));
+    let mut bits = Bits { bytes: places, at: 0 };
+    let [_, second, end] = [(); 3].map(|()| usize::try_from(bits.take(place_width)).expect("small"));
+    let chunks_at = dump.at;
     dump.heading("chunks");
-    dump.frame(size(0, 8), "dwarf chunk 0, frame A", dwarf_structure);
-    dump.frame(size(0, 136), "dwarf chunk 0, frame B", |payload| {
-        payload.field(1, "pool ids");
-        payload.varints(&["3 names", "ids from 0", "name 0 is id 0", "name 1 is id 1", "name 2 is id 2"]);
-        payload.varints(&["1 file", "ids from 0", "file 0 is id 0"]);
-    });
-    dump.frame(size(1, 8), "symbol_table chunk 0, frame A", symbol_structure);
-    dump.frame(size(1, 136), "symbol_table chunk 0, frame B", |payload| {
-        payload.field(1, "pool ids");
-        payload.varints(&["2 names", "ids from 3", "name 0 is id 3", "name 1 is id 4"]);
-        payload.varints(&["1 file", "ids from 1", "file 0 is no file"]);
-    });
-    assert_eq!(size(0, 8) + size(0, 136) + size(1, 8) + size(1, 136), chunks);
-    assert_eq!(dictionary, 0, "the dictionary's section is empty");
+    dwarf_chunk(&mut dump, &codes);
+    assert_eq!(dump.at, chunks_at + second);
+    symbol_chunk(&mut dump, &codes);
+    assert_eq!((dump.at, dump.at), (chunks_at + end, shared_at));
+    dump.heading("shared");
+    shared_section(&mut dump, &codes, &format!("places: 0x0, {second:#x}, {end:#x}"));
+    assert_eq!(dump.at, shared_at + usize::try_from(shared).expect("small"));
     dump.heading("names");
-    name_page(&mut dump);
+    strings(&mut dump, "name");
     dump.heading("files");
-    dump.frame(size(2, 8), "file block 0", |payload| {
-        payload.varint("size of string 0");
-        payload.field(8, "\"/src/t.c\"");
-    });
+    strings(&mut dump, "file");
     dump.heading("directory");
-    for what in ["dwarf chunks", "symbol_table chunks", "file blocks"] {
-        if what == "file blocks" {
-            dump.number(8, "names: checksum of page 0");
-        }
-        dump.number(8, &format!("{what}, block 0: first frame at {{}} of its section"));
-        dump.number(4, "entry 0: size of frame A {}");
-        dump.field(124, "31 more");
-        dump.number(4, "entry 0: size of frame B {}");
-        dump.field(124, "31 more");
-        dump.number(8, "checksum");
+    for what in ["chunks", "shared", "names", "files"] {
+        dump.number(8, &format!("{what}: checksum of page 0"));
     }
     dump.heading("trailer");
     dump.number(8, "file size {}");
@@ -249,25 +162,31 @@ fn explain(file: &[u8]) -> String {
     dump.out
 }
 
-fn name_page(dump: &mut Dump<'_>) {
-    let rules = dump.varint("one rule");
-    let symbols = dump.varint("symbols of all names {}");
+/// The section of the names or of the files.
+fn strings(dump: &mut Dump<'_>, what: &str) {
+    let rules = dump.varint("rules: {}");
+    let symbols = dump.varint(&format!("symbols of all {what}s {{}}"));
     let width = dump.number(1, "w {}, the bits of a symbol");
     let longest = dump.number(1, "length of the longest terminal {}");
     let counts: Vec<u64> =
         (1..=longest).map(|len| dump.varint(&format!("terminals of length {len}"))).collect();
     dump.number(4, "group 0: its first symbol");
-    dump.field(8, "how many symbols each name has: 1, 1, 1, 15, 1");
+    let lens = u64::from_le_bytes(dump.bytes[dump.at..dump.at + 8].try_into().expect("8 bytes"));
+    let lens: Vec<String> =
+        (0..16).map(|n| lens >> (4 * n) & 15).filter(|len| *len != 0).map(|len| len.to_string()).collect();
+    dump.field(8, &format!("how many symbols each {what} has: {}", lens.join(", ")));
     // Each number in turn, from the lowest bits on.
     let unpack = |bytes: &[u8], len: u64| -> String {
         let bit = |at: u64| u64::from(bytes[usize::try_from(at / 8).expect("small")] >> (at % 8) & 1);
         let number = |n: u64| (0..width).map(|at| bit(n * width + at) << at).sum::<u64>();
         (0..len).map(|n| number(n).to_string()).collect::<Vec<_>>().join(" ")
     };
-    for (what, len) in [("rule 0 stands for", 2 * rules), ("symbols of the names:", symbols)] {
+    for (part, len) in
+        [("rules stand for".to_owned(), 2 * rules), (format!("symbols of the {what}s:"), symbols)]
+    {
         let size = usize::try_from((len * width).div_ceil(8)).expect("small");
         let numbers = unpack(&dump.bytes[dump.at..dump.at + size], len);
-        dump.field(size, &format!("{what} {numbers}"));
+        dump.field(size, &format!("{part} {numbers}"));
     }
     let mut terminal = 0;
     for (len, count) in (1..).zip(counts) {
@@ -279,43 +198,120 @@ fn name_page(dump: &mut Dump<'_>) {
     }
 }
 
-fn dwarf_structure(payload: &mut Dump<'_>) {
-    payload.varints(&["runs", "triples", "names", "files"]);
-    payload.varints(&["size of the run columns", "size of the triple columns", "size of the bodies"]);
-    payload.varints(&["run 0: span {}", "run 1: span {}"]);
-    payload.varints(&["run 0: a gap", "run 1: a function that starts 0 bytes before"]);
-    payload.varints(&["run 0: ranges", "run 1: ranges", "run 0: size of body", "run 1: size of body"]);
-    payload.varints(&["run 0: new triples", "run 1: new triples"]);
-    for (column, meanings) in [
-        ("name", ["new: 0", "the one before", "new: 1", "new: 2", "the one before"]),
-        ("file", ["new: 0", "as guessed", "as guessed", "as guessed", "as guessed"]),
-        ("line", ["0 + 13", "13 + 1", "14 - 6", "8 - 3", "5 - 5"]),
-    ] {
-        for (triple, meaning) in meanings.iter().enumerate() {
-            payload.varint(&format!("triple {triple}: {column}: {meaning}"));
-        }
-    }
-    payload.varints(&["range 0: length {}", "defines a loc without a parent", "loc 0: new triple, 0"]);
-    payload.varints(&["range 1: length {}", "defines three locs, the first without a parent"]);
-    payload.varints(&["loc 1: new triple, 1", "loc 2 in it: new triple, 2", "loc 3 in that: new triple, 3"]);
-    let link = "defines a loc, parent 1 above the answer before: loc 2, another answer follows";
-    payload.varints(&["range 2: length {}", link, "loc 4: new triple, 4"]);
-    payload.varints(&["under statement: defines no loc, it is the second last, loc 3"]);
-    payload.varints(&["range 3: defines no loc, it is the fifth last, loc 0"]);
+/// What stands before a chunk's parts: the sizes of its runs, triples and names. Its rows, one of each, take no bits.
+fn chunk_head(dump: &mut Dump<'_>, what: &str) -> [u64; 3] {
+    dump.varint(&format!("{what} chunk 0: runs"));
+    dump.varints(&["triples", "names", "whether the triples are names alone"]);
+    let sizes = ["runs", "triples", "names"].map(|part| dump.varint(&format!("size of the {part}")));
+    assert_eq!(dump.field(8, "widths of the columns of rows"), [0; 8]);
+    sizes
 }
 
-fn symbol_structure(payload: &mut Dump<'_>) {
-    payload.varints(&["runs", "triples", "names", "files"]);
-    payload.varints(&["size of the run columns", "size of the triple columns", "size of the bodies"]);
-    payload.varints(&["run 0: span {}", "run 1: span {}"]);
-    payload.varints(&["run 0: a gap", "run 1: a function that starts 0 bytes before"]);
-    payload.varints(&["run 0: ranges", "run 1: ranges", "run 0: size of body", "run 1: size of body"]);
-    payload.varints(&["run 0: new triples", "run 1: new triples"]);
-    payload.varints(&["triple 0: name: new: 0", "triple 1: name: new: 1"]);
-    payload.varints(&["triple 0: file: new: 0", "triple 1: file: as guessed"]);
-    payload.varints(&["triple 0: no line", "triple 1: no line"]);
-    payload.varints(&["range 0: defines two locs, the first without a parent"]);
-    payload.varints(&["loc 0, the alias: new triple, 0", "loc 1, the name: new triple, 1"]);
+fn dwarf_chunk(dump: &mut Dump<'_>, codes: &Codes<'_>) {
+    let [runs, triples, names] = chunk_head(dump, "dwarf");
+    let numbers = [
+        (2, "run 0: a gap"),
+        (0, "span {}"),
+        (2, "run 1: a function that starts 0 bytes before"),
+        (1, "span {}"),
+        (3, "ranges, less one"),
+        (4, "new triples"),
+        (BODY_SIZE, "bits of its body: {}"),
+    ];
+    dump.coded(runs, "runs: bit, bits, context, number", codes, &numbers);
+    let numbers = [
+        (148, "triple 0: name: new: 0"),
+        (158, "line: that of the origin, 13"),
+        (148, "triple 1: name: the one before"),
+        (157, "line: 13 + 1"),
+        (149, "triple 2: name: new: 1"),
+        (158, "line: that of the origin, 8"),
+        (148, "triple 3: name: new: 2"),
+        (158, "line: that of the origin, 5"),
+        (148, "triple 4: name: the one before"),
+        (157, "line: 5 - 5"),
+    ];
+    dump.coded(triples, "triples", codes, &numbers);
+    let numbers = [(162, "name 0 is id 0, stored as 1"), (162, "name 1 is id 1"), (162, "name 2 is id 2")];
+    dump.coded(names, "names", codes, &numbers);
+    let numbers = [
+        (5, "range 0: length {}"),
+        (22, "defines a loc without a caller"),
+        (143, "loc 0: new triple, 0"),
+        (8, "range 1: length {}"),
+        (25, "defines three locs, the first without a caller"),
+        (143, "loc 1: new triple, 1"),
+        (123, "loc 2 in it: new triple, 2"),
+        (123, "loc 3 in that: new triple, 3"),
+        (14, "range 2: length {}"),
+        (31, "defines a loc, its caller 1 above the answer before: loc 2; statement: as before"),
+        (145, "loc 4: new triple, 4"),
+        (62, "range 3: defines no loc, it is the fifth youngest, loc 0"),
+    ];
+    let size = dump.size_of(codes, &numbers);
+    dump.coded(size, "bodies", codes, &numbers);
+}
+
+fn symbol_chunk(dump: &mut Dump<'_>, codes: &Codes<'_>) {
+    let [runs, triples, names] = chunk_head(dump, "symbol_table");
+    let numbers = [
+        (2, "run 0: a gap"),
+        (0, "span {}"),
+        (2, "run 1: a function that starts 0 bytes before"),
+        (1, "span {}"),
+        (3, "ranges, less one"),
+        (4, "new triples"),
+        (BODY_SIZE, "bits of its body: {}"),
+    ];
+    dump.coded(runs, "runs", codes, &numbers);
+    dump.coded(
+        triples,
+        "triples",
+        codes,
+        &[(148, "triple 0: name: new: 0"), (148, "triple 1: name: new: 1")],
+    );
+    dump.coded(names, "names", codes, &[(162, "name 0 is id 3, stored as 4"), (162, "name 1 is id 4")]);
+    let numbers = [
+        (22, "range 0: defines two locs, the first without a caller"),
+        (143, "loc 0, the alias: new triple, 0"),
+        (123, "loc 1, the name: new triple, 1"),
+    ];
+    let size = dump.size_of(codes, &numbers);
+    dump.coded(size, "bodies", codes, &numbers);
+}
+
+fn shared_section(dump: &mut Dump<'_>, codes: &Codes<'_>, places: &str) {
+    dump.varint("bytes of the codes {}");
+    let place_width = dump.number(1, "width of a place");
+    assert_eq!(dump.number(1, "width of an origin's place"), 0);
+    dump.field(usize::try_from((3 * place_width).div_ceil(8)).expect("small"), places);
+    dump.field(CONTEXTS, "sizes of the codes");
+    for (context, code) in codes.0.iter().enumerate().filter(|(_, code)| !code.is_empty()) {
+        let words = codes.words(context);
+        let words: Vec<String> = words.iter().map(|(symbol, word)| format!("{symbol} is {word}")).collect();
+        if code.len() == 1 {
+            dump.field(1, &format!("code of context {context}: {} alone", code[0]));
+        } else {
+            dump.field(12, &format!("code of context {context}: words of each length"));
+            dump.field(code.len() - 12, &words.join(", "));
+        }
+    }
+    let numbers = [
+        (163, "of no name: the file before, none"),
+        (165, "the line before, none"),
+        (163, "of name 0: the next file, 0"),
+        (164, "line 13, stored as 14"),
+        (163, "of name 1: the file before"),
+        (165, "line 13 - 5"),
+        (163, "of name 2: the file before"),
+        (165, "line 8 - 3"),
+        (163, "of name 3: the file before"),
+        (165, "the line before"),
+        (163, "of name 4: the file before"),
+        (165, "the line before"),
+    ];
+    let size = dump.size_of(codes, &numbers);
+    dump.coded(size, "origins", codes, &numbers);
 }
 
 #[test]

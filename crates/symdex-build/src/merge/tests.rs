@@ -95,7 +95,7 @@ fn merged(
         }
     }
     assert_eq!((merge.size, merge.units.iter().flatten().count()), (0, 0), "everything is let go");
-    let job = |job: &ChunkJob| format!("{} {:?} {} {}", job.index, job.ranges, job.new_names, job.new_files);
+    let job = |job: &ChunkJob| format!("{} {:?}", job.index, job.ranges);
     let mut text: Vec<_> = jobs.iter().map(job).collect();
     text.push(format!("{} {} {:?}", merge.functions, merge.ranges(), merge.covered()));
     let strings = [pools.names.into_strings(), pools.files.into_strings()];

@@ -8,8 +8,8 @@ mod strings;
 mod structure;
 mod value;
 
-pub(crate) use strings::{LocalStrings, encode_pool_ids, encode_strings};
-pub(crate) use structure::{Answers, LocalFrame, RunLoc, Structure, encode_structure};
+pub(crate) use strings::{LocalStrings, encode_strings};
+pub(crate) use structure::{Answers, EncodedStructure, LocalFrame, RunLoc, Structure, encode_structure};
 pub use value::Chunk;
 pub(crate) use value::{decode_structure, encode_value};
 

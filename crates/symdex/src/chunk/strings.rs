@@ -12,7 +12,7 @@
 //!   strings only: the strings, one behind the other
 //! ```
 
-use crate::format::{Cursor, put_varint, unzigzag, zigzag};
+use crate::format::{Cursor, put_varint, unzigzag};
 use crate::id32::Id32;
 
 const POOL_IDS: u8 = 0;
@@ -25,31 +25,6 @@ pub(crate) enum LocalStrings {
     PoolIds { names: Vec<Option<Id32>>, files: Vec<Option<Id32>> },
     /// The strings themselves.
     Strings { names: Vec<Option<Box<[u8]>>>, files: Vec<Option<Box<[u8]>>> },
-}
-
-/// Frame B for an index file. `first_new_*` are the pools' lengths before this chunk.
-pub(crate) fn encode_pool_ids(
-    names: &[Option<Id32>],
-    first_new_name: u32,
-    files: &[Option<Id32>],
-    first_new_file: u32,
-) -> Vec<u8> {
-    let mut out = vec![POOL_IDS];
-    for (ids, first_new) in [(names, first_new_name), (files, first_new_file)] {
-        let mut base = i64::from(first_new);
-        put_varint(&mut out, ids.len() as u64);
-        put_varint(&mut out, u64::from(first_new));
-        for id in ids {
-            match id.map(|id| i64::from(id.get())) {
-                None => out.push(0),
-                Some(id) => {
-                    put_varint(&mut out, zigzag(id - base) + 1);
-                    base = id + 1;
-                }
-            }
-        }
-    }
-    out
 }
 
 /// Frame B for a store.
@@ -92,16 +67,6 @@ impl LocalStrings {
             Self::Strings { names, files } => (names.len(), files.len()),
         }
     }
-
-    /// Bytes of memory the numbers take.
-    pub(crate) fn memory(&self) -> usize {
-        match self {
-            Self::PoolIds { names, files } => (names.len() + files.len()) * size_of::<Option<Id32>>(),
-            Self::Strings { names, files } => {
-                names.iter().chain(files).flatten().map(|s| s.len() + size_of::<Box<[u8]>>()).sum()
-            }
-        }
-    }
 }
 
 fn decode_ids(cursor: &mut Cursor<'_>, at_most: usize) -> Option<Vec<Option<Id32>>> {
@@ -135,12 +100,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pool_ids_round_trip() {
+    fn pool_ids_are_read() {
         let id = Id32::new;
         let names = [id(7), None, id(3), id(8), id(7), id(9), id(0)];
-        let payload = encode_pool_ids(&names, 7, &[id(0), id(1)], 0);
         // Each counts from the one before it plus one.
-        assert_eq!(payload, [0, 7, 7, 1, 0, 10, 9, 4, 3, 20, 2, 0, 1, 1]);
+        let payload = [0, 7, 7, 1, 0, 10, 9, 4, 3, 20, 2, 0, 1, 1];
         let LocalStrings::PoolIds { names: read, files } =
             LocalStrings::decode(&payload).expect("as written")
         else {

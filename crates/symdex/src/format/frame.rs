@@ -7,7 +7,7 @@
 //!
 //! The id, the section and the index are hashed so that an intact frame in the wrong place fails as well.
 
-use xxhash_rust::xxh3::Xxh3Default;
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_64, xxh3_64_with_seed};
 use zstd::dict::DecoderDictionary;
 use zstd::{bulk, zstd_safe};
 
@@ -44,6 +44,18 @@ impl FrameKey<'_> {
         hash.update(&self.index.to_le_bytes());
         hash.update(stored);
         hash.digest()
+    }
+
+    /// The checksum of a page: XXH3-64 of its bytes, with XXH3-64 of: image id padded to 32 bytes | section number (u32) | index (u64) for a
+    /// seed.
+    pub(crate) fn page_checksum(&self, page: &[u8]) -> u64 {
+        let mut place = [0; ImageId::MAX_LEN + 12];
+        let (id, number) = place.split_at_mut(ImageId::MAX_LEN);
+        let (section, index) = number.split_at_mut(4);
+        id.copy_from_slice(self.id.padded());
+        section.copy_from_slice(&(self.section as u32).to_le_bytes());
+        index.copy_from_slice(&self.index.to_le_bytes());
+        xxh3_64_with_seed(page, xxh3_64(&place))
     }
 
     /// The bytes behind the checksum at the front of `frame`, once that matches.

@@ -11,7 +11,8 @@
 //!  24   8  compatible feature bits: a reader may pass over those it does not know
 //!  32  32  image id, padded with zeros
 //!  64   8  size of the file in bytes, trailer included
-//!  72  96  six sections, each an offset (u64) and a size (u64): metadata, chunks, dictionary, names, files, directory
+//!  72  96  six sections, each an offset (u64) and a size (u64): metadata, chunks, shared (in version 1: dictionary), names, files,
+//!         directory
 //! 168  16  zero
 //! 184   8  XXH3-64 of bytes 0 to 183
 //! ```
@@ -67,7 +68,8 @@ pub(crate) struct Header {
     pub(crate) file_size: u64,
     pub(crate) metadata: Section,
     pub(crate) chunks: Section,
-    pub(crate) dictionary: Section,
+    /// What chunks share; in version 1 the dictionary of names.
+    pub(crate) shared: Section,
     pub(crate) names: Section,
     pub(crate) files: Section,
     pub(crate) directory: Section,
@@ -77,28 +79,17 @@ impl Header {
     /// A header for sections of these sizes, laid out one behind the other, in the order of the table above.
     pub(crate) fn lay_out(id: ImageId, aliases: bool, sizes: [u64; SECTIONS]) -> Self {
         let mut offset = HEADER_SIZE as u64;
-        let [metadata, chunks, dictionary, names, files, directory] = sizes.map(|size| {
+        let [metadata, chunks, shared, names, files, directory] = sizes.map(|size| {
             let section = Section { offset, size };
             offset += size;
             section
         });
         let file_size = offset + TRAILER_SIZE as u64;
-        Self {
-            version: VERSION,
-            id,
-            aliases,
-            file_size,
-            metadata,
-            chunks,
-            dictionary,
-            names,
-            files,
-            directory,
-        }
+        Self { version: VERSION, id, aliases, file_size, metadata, chunks, shared, names, files, directory }
     }
 
     fn sections(&self) -> [Section; SECTIONS] {
-        [self.metadata, self.chunks, self.dictionary, self.names, self.files, self.directory]
+        [self.metadata, self.chunks, self.shared, self.names, self.files, self.directory]
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {

@@ -16,6 +16,8 @@ pub const MAX_STRING: usize = 64 << 10;
 pub(crate) const MAX_CHUNK_SPAN: u32 = 1 << 20;
 /// Chunks of a table, empty ones included: what lies between two functions far apart must not fill the directory.
 pub(crate) const MAX_CHUNKS: u64 = 1 << 22;
+/// Locs that the runs of a chunk define together, and so its triples: symbols may take no bits, so that bytes do not bound them.
+pub(crate) const MAX_CHUNK_LOCS: usize = 1 << 22;
 /// Frames of an answer.
 pub(crate) const MAX_FRAMES: u32 = 1024;
 /// Ranges of a run, which a lookup decodes from its front.

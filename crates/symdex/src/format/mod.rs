@@ -14,15 +14,17 @@ mod varint;
 
 pub use dictionary::Dictionary;
 pub(crate) use dictionary::{dictionary_bytes, encode_dictionary, prepare, raw_dictionary, value_checksum};
-pub(crate) use directory::{Directory, Entry, encode_directory};
+pub(crate) use directory::Directory;
 use frame::CHECKSUM_SIZE;
 pub(crate) use frame::{Compressor, Decompressor, FrameKey};
 pub(crate) use header::Header;
 pub use limits::MAX_STRING;
-pub(crate) use limits::{MAX_CHUNK_SPAN, MAX_CHUNKS, MAX_FRAMES, MAX_PAYLOAD, MAX_RUN_RANGES};
+pub(crate) use limits::{
+    MAX_CHUNK_LOCS, MAX_CHUNK_SPAN, MAX_CHUNKS, MAX_FRAMES, MAX_PAYLOAD, MAX_RUN_RANGES,
+};
 pub use metadata::{BuildOptions, Counts, Metadata, Partial, RowRule};
 pub(crate) use metadata::{PoolInfo, TableInfo};
-pub(crate) use pool::{Block, encode_block, strings_per_block};
+pub(crate) use pool::Block;
 pub(crate) use trailer::{TRAILER_SIZE, Trailer};
 pub(crate) use varint::{Cursor, put_varint, unzigzag, zigzag};
 
@@ -62,6 +64,12 @@ pub enum SectionKind {
     Trailer = 13,
     /// A page of names.
     NamePage = 14,
+    /// A page of file paths.
+    FilePage = 15,
+    /// A page of chunks.
+    ChunkPage = 16,
+    /// A page of what chunks share.
+    SharedPage = 17,
 }
 
 impl SectionKind {
@@ -92,6 +100,9 @@ impl SectionKind {
             SectionKind::FilesDirectory => "file directory block",
             SectionKind::Trailer => "trailer",
             SectionKind::NamePage => "name page",
+            SectionKind::FilePage => "file page",
+            SectionKind::ChunkPage => "chunk page",
+            SectionKind::SharedPage => "shared page",
         }
     }
 }

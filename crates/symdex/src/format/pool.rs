@@ -8,26 +8,13 @@
 //! the strings, one behind the other
 //! ```
 
-use super::limits::{MAX_BLOCK, MAX_STRING};
-use super::{Cursor, put_varint};
+use super::Cursor;
+use super::limits::MAX_STRING;
+#[cfg(test)]
+use super::put_varint;
 
-/// Raw bytes a block aims at: larger ones compress better, smaller ones are read faster.
-const BLOCK_TARGET: u64 = 8 << 10;
-
-/// How many strings a block of this pool should hold; 1 is always few enough.
-pub(crate) fn strings_per_block<S: AsRef<[u8]>>(strings: &[S]) -> u32 {
-    let size = |strings: &[S]| strings.iter().map(|string| string.as_ref().len() as u64).sum::<u64>();
-    let len = strings.len().max(1) as u64;
-    let mut per_block = (BLOCK_TARGET * len / size(strings).max(1)).clamp(1, 1024);
-    // Long strings come in clusters: no block may be too large. (A size takes up to three bytes.)
-    let too_large = |block: &[S]| size(block) + 3 * block.len() as u64 > MAX_BLOCK as u64;
-    while per_block > 1 && strings.chunks(usize::try_from(per_block).unwrap_or(1024)).any(too_large) {
-        per_block /= 2;
-    }
-    u32::try_from(per_block).unwrap_or(1024)
-}
-
-/// The payload of a block of these strings.
+/// The payload of a block of these strings; blocks are only in version 1.
+#[cfg(test)]
 pub(crate) fn encode_block<'s>(strings: impl Iterator<Item = &'s [u8]> + Clone) -> Vec<u8> {
     let mut out = Vec::new();
     strings.clone().for_each(|string| put_varint(&mut out, string.len() as u64));
@@ -75,11 +62,6 @@ impl Block {
         };
         self.payload.get(start as usize..*self.ends.get(index)? as usize)
     }
-
-    /// Bytes of memory the block takes.
-    pub(crate) fn memory(&self) -> usize {
-        self.payload.len() + self.ends.len() * size_of::<u32>()
-    }
 }
 
 #[cfg(test)]
@@ -101,24 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_hold_about_the_same_bytes() {
-        assert_eq!(strings_per_block(&vec![[0; 128]; 1000]), 64);
-        assert_eq!(strings_per_block(&[vec![0; MAX_STRING]]), 1);
-        assert_eq!(strings_per_block::<&[u8]>(&[]), 1024);
-    }
-
-    #[test]
-    fn no_block_is_too_large_however_the_long_strings_lie() {
-        let mut strings = vec![b"x".to_vec(); 1 << 16];
-        strings[5000..5100].fill(vec![b'y'; MAX_STRING]);
-        let per_block = strings_per_block(&strings);
-        assert!((2..=15).contains(&per_block), "{per_block}");
-        for block in strings.chunks(per_block as usize) {
-            let payload = encode_block(block.iter().map(Vec::as_slice));
-            assert!(payload.len() <= MAX_BLOCK);
-            let block_read = Block::decode(payload, block.len()).expect("as written");
-            assert_eq!(block_read.get(block.len() - 1), block.last().map(Vec::as_slice));
-        }
+    fn a_string_that_is_too_long_is_refused() {
         let too_long = encode_block([vec![b'z'; MAX_STRING + 1].as_slice()].into_iter());
         assert!(Block::decode(too_long, 1).is_none());
     }

@@ -7,6 +7,7 @@ use super::memo::Memo;
 use super::pages::PageReader;
 use crate::error::Error;
 use crate::format::MAX_STRING;
+use crate::index::Pool;
 
 /// The most rules within each other.
 const MAX_DEPTH: usize = 64;
@@ -16,14 +17,14 @@ const MAX_DEPTH: usize = 64;
 pub(crate) struct NameReader<'a> {
     pub(crate) layout: &'a Layout,
     pub(crate) pages: PageReader<'a>,
-    /// The index's serial number.
-    pub(crate) serial: u64,
+    /// The index's serial number, and which of its pools it is.
+    pub(crate) key: (u64, Pool),
 }
 
 impl NameReader<'_> {
     /// Appends name `id` to `out`. What is wrong with a name that does not expand is found before `out` grows by more than a name.
     pub(crate) fn append(&self, id: u32, memo: &mut Memo, out: &mut Vec<u8>) -> Result<(), Error> {
-        if let Some(name) = memo.get(self.serial, id) {
+        if let Some(name) = memo.get(self.key, id) {
             out.extend_from_slice(name);
             return Ok(());
         }
@@ -33,7 +34,7 @@ impl NameReader<'_> {
         for at in first..first + u64::from(len) {
             self.expand(self.symbol(at)?, &mut behind, out, before + MAX_STRING)?;
         }
-        memo.put(self.serial, id, out.get(before..).unwrap_or_default());
+        memo.put(self.key, id, out.get(before..).unwrap_or_default());
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! Names that were put together before.
 
+use crate::index::Pool;
+
 /// Names that a memo passes over before it starts: a few answers are sooner made without one.
 const UNHURRIED: u32 = 256;
 /// Longer texts are not kept.
@@ -33,10 +35,10 @@ impl Memo {
         Self { capacity, ..Self::default() }
     }
 
-    /// Name `number` of the index with this serial number.
+    /// String `number` of this pool of the index with this serial number.
     #[inline]
-    pub(super) fn get(&self, serial: u64, number: u32) -> Option<&[u8]> {
-        let key = key(serial, number)?;
+    pub(super) fn get(&self, of: (u64, Pool), number: u32) -> Option<&[u8]> {
+        let key = key(of, number)?;
         let Slot { key: kept, place } = *self.slots.get(self.slot(key))?;
         let (at, len) = (place >> 16, usize::try_from(place & 0xffff).ok()?);
         let is_there = kept == key && self.written - at <= self.ring.len() as u64;
@@ -44,9 +46,9 @@ impl Memo {
         self.ring.get(start..start + len).filter(|_| is_there)
     }
 
-    /// Keeps name `number`.
-    pub(super) fn put(&mut self, serial: u64, number: u32, text: &[u8]) {
-        let Some(key) = key(serial, number).filter(|_| text.len() <= LONGEST) else { return };
+    /// Keeps string `number`.
+    pub(super) fn put(&mut self, of: (u64, Pool), number: u32, text: &[u8]) {
+        let Some(key) = key(of, number).filter(|_| text.len() <= LONGEST) else { return };
         if self.slots.is_empty() {
             self.asked += 1;
             if self.asked <= UNHURRIED || self.capacity < 64 * LONGEST {
@@ -81,9 +83,10 @@ impl Memo {
 
 /// `None` for an index of a number that no process gets to.
 #[inline]
-fn key(serial: u64, number: u32) -> Option<u64> {
-    let fits = serial >> (63 - NUMBER_BITS) == 0;
-    fits.then_some((serial << NUMBER_BITS | u64::from(number)) + 1)
+fn key((serial, pool): (u64, Pool), number: u32) -> Option<u64> {
+    let fits = serial >> (62 - NUMBER_BITS) == 0;
+    let pool = serial << 1 | u64::from(pool == Pool::Files);
+    fits.then_some((pool << NUMBER_BITS | u64::from(number)) + 1)
 }
 
 #[cfg(test)]
@@ -102,12 +105,12 @@ mod tests {
         let (mut kept, mut asked) = (0, 0);
         for _ in 0..50_000 {
             let (serial, number) = (random.below(3), u32::try_from(random.below(60)).expect("small"));
-            match memo.get(serial, number) {
+            match memo.get((serial, Pool::Names), number) {
                 Some(found) => {
                     assert_eq!(found, text(serial, number));
                     kept += 1;
                 }
-                None => memo.put(serial, number, &text(serial, number)),
+                None => memo.put((serial, Pool::Names), number, &text(serial, number)),
             }
             asked += 1;
         }
@@ -119,8 +122,8 @@ mod tests {
     fn a_memo_of_no_bytes_keeps_nothing() {
         let mut memo = Memo::with_capacity(0);
         for _ in 0..2 * UNHURRIED {
-            memo.put(1, 2, b"text");
-            assert_eq!(memo.get(1, 2), None);
+            memo.put((1, Pool::Files), 2, b"text");
+            assert_eq!(memo.get((1, Pool::Files), 2), None);
         }
     }
 }

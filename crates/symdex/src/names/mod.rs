@@ -35,7 +35,7 @@ mod rounds;
 pub(crate) use expand::NameReader;
 pub(crate) use layout::{GROUP_LEN, Layout};
 pub(crate) use memo::Memo;
-pub(crate) use pages::{PageChecks, PageReader, page_checksums, pages_size};
+pub(crate) use pages::{PageChecks, PageReader, PageSums, pages_size};
 
 use crate::error::Error;
 

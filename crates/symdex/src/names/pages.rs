@@ -16,14 +16,51 @@ pub(crate) fn pages_size(size: u64) -> u64 {
     size.div_ceil(PAGE_SIZE as u64) * CHECKSUM_SIZE as u64
 }
 
-/// The checksums of `section`'s pages.
-pub(crate) fn page_checksums(id: &ImageId, section: &[u8]) -> Vec<u8> {
-    let checksum = |(index, page)| key(id, index).checksum(page).to_le_bytes();
-    (0..).zip(section.chunks(PAGE_SIZE)).flat_map(checksum).collect()
+/// Makes the checksums of the pages of a section of this kind, which comes in parts of any size.
+pub(crate) struct PageSums<'a> {
+    id: &'a ImageId,
+    kind: SectionKind,
+    /// The page that is not full yet.
+    page: Vec<u8>,
+    checksums: Vec<u8>,
 }
 
-fn key(id: &ImageId, index: u64) -> FrameKey<'_> {
-    FrameKey { id, section: SectionKind::NamePage, index }
+impl<'a> PageSums<'a> {
+    pub(crate) fn new(id: &'a ImageId, kind: SectionKind) -> Self {
+        Self { id, kind, page: Vec::with_capacity(PAGE_SIZE), checksums: Vec::new() }
+    }
+
+    /// The checksums of a section that is there as a whole.
+    pub(crate) fn of(id: &'a ImageId, kind: SectionKind, section: &[u8]) -> Vec<u8> {
+        let mut sums = Self::new(id, kind);
+        sums.add(section);
+        sums.finish()
+    }
+
+    pub(crate) fn add(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let (now, later) = bytes.split_at(bytes.len().min(PAGE_SIZE - self.page.len()));
+            self.page.extend_from_slice(now);
+            if self.page.len() == PAGE_SIZE {
+                self.close();
+            }
+            bytes = later;
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        if !self.page.is_empty() {
+            self.close();
+        }
+        self.checksums
+    }
+
+    fn close(&mut self) {
+        let index = (self.checksums.len() / CHECKSUM_SIZE) as u64;
+        let key = FrameKey { id: self.id, section: self.kind, index };
+        self.checksums.extend(key.page_checksum(&self.page).to_le_bytes());
+        self.page.clear();
+    }
 }
 
 /// Which pages were found to be intact, a bit for each. Threads that check one page at the same time find the same.
@@ -35,9 +72,9 @@ pub(crate) struct PageChecks {
 }
 
 impl PageChecks {
-    /// No page of `section` is checked yet.
-    pub(crate) fn new(section: &[u8]) -> Self {
-        let pages = section.len().div_ceil(PAGE_SIZE);
+    /// No page of a section of `size` bytes, all of which are there, is checked yet.
+    pub(crate) fn new(size: u64) -> Self {
+        let pages = usize::try_from(size.div_ceil(PAGE_SIZE as u64)).unwrap_or(usize::MAX);
         let bits = std::iter::repeat_with(AtomicU64::default).take(pages.div_ceil(64)).collect();
         Self { bits, left: AtomicUsize::new(pages) }
     }
@@ -47,6 +84,7 @@ impl PageChecks {
 #[derive(Clone, Copy)]
 pub(crate) struct PageReader<'a> {
     pub(crate) id: &'a ImageId,
+    pub(crate) kind: SectionKind,
     pub(crate) section: &'a [u8],
     pub(crate) checksums: &'a [u8],
     pub(crate) checked: &'a PageChecks,
@@ -56,8 +94,9 @@ impl<'a> PageReader<'a> {
     /// The bytes of `range`, whose pages are intact.
     #[inline]
     pub(crate) fn bytes(&self, range: Range<usize>) -> Result<&'a [u8], Error> {
-        self.check(range.start)?;
+        // What is empty lies in no page, and may lie behind the last.
         if range.end > range.start {
+            self.check(range.start)?;
             self.check(range.end - 1)?;
             // Nearly all are shorter than a page, and counting steps divides.
             if range.len() > PAGE_SIZE {
@@ -116,7 +155,11 @@ impl<'a> PageReader<'a> {
 
     #[cold]
     pub(crate) fn malformed(&self, at: usize, what: &'static str) -> Error {
-        key(self.id, (at / PAGE_SIZE) as u64).malformed(what)
+        self.key((at / PAGE_SIZE) as u64).malformed(what)
+    }
+
+    fn key(&self, index: u64) -> FrameKey<'a> {
+        FrameKey { id: self.id, section: self.kind, index }
     }
 
     /// Checks the page that holds byte `at`, unless that was done before.
@@ -143,10 +186,10 @@ impl<'a> PageReader<'a> {
         let start = page.saturating_mul(PAGE_SIZE);
         let bytes = self.section.get(start..).filter(|rest| !rest.is_empty());
         let bytes = bytes.ok_or_else(|| self.malformed(start, "it ends too early"))?;
-        let key = key(self.id, page as u64);
+        let key = self.key(page as u64);
         let stored = self.checksums.chunks_exact(CHECKSUM_SIZE).nth(page).and_then(<[u8]>::first_chunk);
         let stored = stored.ok_or_else(|| key.malformed("it has no checksum"))?;
-        if key.checksum(bytes.get(..PAGE_SIZE).unwrap_or(bytes)) != u64::from_le_bytes(*stored) {
+        if key.page_checksum(bytes.get(..PAGE_SIZE).unwrap_or(bytes)) != u64::from_le_bytes(*stored) {
             return Err(Error::Checksum { place: key.place() });
         }
         if let Some(word) = self.checked.bits.get(page / 64) {

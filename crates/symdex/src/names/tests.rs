@@ -1,8 +1,10 @@
 use super::layout::GROUP_SIZE;
 use super::*;
-use crate::format::{MAX_STRING, PoolInfo, put_varint};
+use crate::format::{MAX_STRING, PoolInfo, SectionKind, put_varint};
 use crate::generator::Random;
 use crate::image::ImageId;
+
+const KIND: SectionKind = SectionKind::NamePage;
 
 fn info(names: usize) -> PoolInfo {
     PoolInfo { strings: names as u64, strings_per_block: GROUP_LEN }
@@ -11,11 +13,11 @@ fn info(names: usize) -> PoolInfo {
 /// Reads all names of a section, and checks all of it.
 fn read(section: &[u8], names: usize) -> Result<Vec<Vec<u8>>, Error> {
     let id = ImageId::new(&[7; 16]).expect("16 bytes are an id");
-    let (checksums, checked) = (page_checksums(&id, section), PageChecks::new(section));
+    let (checksums, checked) = (PageSums::of(&id, KIND, section), PageChecks::new(section.len() as u64));
     assert_eq!(checksums.len() as u64, pages_size(section.len() as u64));
-    let pages = PageReader { id: &id, section, checksums: &checksums, checked: &checked };
+    let pages = PageReader { id: &id, kind: KIND, section, checksums: &checksums, checked: &checked };
     let layout = Layout::decode(&pages, info(names))?;
-    let reader = NameReader { layout: &layout, pages, serial: 1 };
+    let reader = NameReader { layout: &layout, pages, key: (1, crate::index::Pool::Names) };
     let mut memo = Memo::with_capacity(1 << 20);
     // Twice, as the second time most of it is remembered.
     let read = (0..).take(names).chain((0..).take(names)).map(|id| {
@@ -98,7 +100,7 @@ fn a_changed_byte_fails_or_changes_nothing() {
     let names: Vec<Vec<u8>> = (0..300).map(name).collect();
     let section = encode_names(&names).expect("few names");
     let id = ImageId::new(&[7; 16]).expect("16 bytes are an id");
-    let checksums = page_checksums(&id, &section);
+    let checksums = PageSums::of(&id, KIND, &section);
     assert!(section.len() > 3 << 10, "several pages: {}", section.len());
     for at in 0..section.len() + checksums.len() {
         let (mut section, mut checksums) = (section.clone(), checksums.clone());
@@ -106,10 +108,11 @@ fn a_changed_byte_fails_or_changes_nothing() {
             None => section[at] ^= 4,
             Some(at) => checksums[at] ^= 4,
         }
-        let checked = PageChecks::new(&section);
-        let pages = PageReader { id: &id, section: &section, checksums: &checksums, checked: &checked };
+        let checked = PageChecks::new(section.len() as u64);
+        let pages =
+            PageReader { id: &id, kind: KIND, section: &section, checksums: &checksums, checked: &checked };
         let Ok(layout) = Layout::decode(&pages, info(names.len())) else { continue };
-        let reader = NameReader { layout: &layout, pages, serial: 1 };
+        let reader = NameReader { layout: &layout, pages, key: (1, crate::index::Pool::Names) };
         for n in [0, 17, 150, 299u32] {
             let mut name = Vec::new();
             if reader.append(n, &mut Memo::default(), &mut name).is_ok() {
@@ -187,4 +190,15 @@ fn heads_that_make_no_sense_are_refused() {
         }
     }
     assert!(section.len() > GROUP_SIZE);
+}
+
+#[test]
+fn no_bytes_are_there_even_behind_the_last_page() {
+    let (id, section) = (ImageId::new(&[7; 16]).expect("16 bytes are an id"), [0; 1024]);
+    let (checksums, checked) = (PageSums::of(&id, KIND, &section), PageChecks::new(1024));
+    let pages =
+        PageReader { id: &id, kind: KIND, section: &section, checksums: &checksums, checked: &checked };
+    assert_eq!(pages.bytes(1024..1024).expect("nothing is asked for"), b"");
+    assert!(pages.bytes(1024..1025).is_err_and(|error| error.is_damage()));
+    assert!(pages.bytes(1025..1025).is_err_and(|error| error.is_damage()));
 }

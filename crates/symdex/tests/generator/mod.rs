@@ -5,9 +5,7 @@
 
 use std::io::Cursor;
 
-use symdex::write::{
-    ChunkEncoder, ChunkRanges, EncodedFiles, EncodedNames, Id32, ImageInfo, Loc, Range, Writer,
-};
+use symdex::write::{ChunkEncoder, ChunkRanges, EncodedStrings, Id32, ImageInfo, Loc, Range, Writer};
 use symdex::{Arch, BuildOptions, Counts, ImageId, LinePolicy, RowRule, Table};
 
 /// Numbers that look random and are the same on every run.
@@ -141,15 +139,15 @@ impl Image {
             row_rule: RowRule::First,
         };
         let mut writer = Writer::new(info, self.chunk_span, options, Cursor::new(Vec::new()));
-        let mut encoder = ChunkEncoder::new(&self.id, self.chunk_span, options).expect("level 3");
+        let encoder = ChunkEncoder::new(self.chunk_span);
         for table in Table::ALL {
             for (index, chunk) in cut(self.table(table), self.chunk_span) {
-                let encoded = encoder.encode(table, index, &chunk, 0, 0).expect("a chunk as it should be");
+                let encoded = encoder.encode(table, index, &chunk).expect("a chunk as it should be");
                 writer.push(encoded).expect("in order");
             }
         }
-        let names = EncodedNames::new(&self.names).expect("short names");
-        let files = EncodedFiles::new(&self.id, &self.files, options).expect("short paths");
+        let names = EncodedStrings::new(&self.names).expect("short names");
+        let files = EncodedStrings::new(&self.files).expect("short paths");
         let mut index = Vec::new();
         writer.finish(&names, &files, Counts::default(), Vec::new(), &mut index).expect("an index");
         index

@@ -55,9 +55,9 @@ mod triples;
 
 pub(crate) use self::body::{Answers, RunLoc};
 use self::body::{Body, Link, each_of_chain};
-pub(crate) use self::encode::encode_structure;
+pub(crate) use self::encode::{EncodedStructure, encode_structure};
 use self::runs::{Layout, Run, decode_runs};
-use self::triples::{Triple, Triples};
+use self::triples::{Triple, decode_triples};
 use super::{ChunkRanges, Loc, Range};
 use crate::format::{Cursor, MAX_FRAMES, MAX_RUN_RANGES};
 use crate::id32::Id32;
@@ -82,7 +82,7 @@ pub(crate) struct LocalFrame {
 pub(crate) struct Structure {
     chunk_start: u64,
     runs: Vec<Run>,
-    triples: Triples,
+    triples: Vec<Triple>,
     bodies: Box<[u8]>,
     names: usize,
     files: usize,
@@ -104,18 +104,13 @@ impl Structure {
         }
         let layout = Layout { chunk_start, span, body_size, triple_len };
         let runs = decode_runs(run_columns, run_len, &layout)?;
-        let triples = Triples::decode(triple_columns, triple_len, names, files)?;
+        let triples = decode_triples(triple_columns, triple_len, names, files)?;
         Some(Self { chunk_start, runs, triples, bodies, names, files, answers })
     }
 
     /// How many numbers of names and of files there are.
     pub(crate) fn lens(&self) -> (usize, usize) {
         (self.names, self.files)
-    }
-
-    /// Bytes of memory the structure takes.
-    pub(crate) fn memory(&self) -> usize {
-        self.bodies.len() + self.runs.len() * size_of::<Run>() + self.triples.memory()
     }
 
     /// Appends the frames at `offset`, innermost first. `Some(false)` for a gap, `None` where the bytes are damaged.
@@ -136,7 +131,7 @@ impl Structure {
         let answer = self.body(run, next, locs)?.find(at, locs)?;
         let function_start = run.function_start();
         each_of_chain(locs, if statement { answer.statement } else { answer.exact }, |triple| {
-            let Triple { name, file, line } = self.triples.get(triple)?;
+            let Triple { name, file, line } = *self.triples.get(triple as usize)?;
             frames.push(LocalFrame { name, file, line, function_start });
             Some(())
         })?;
@@ -163,7 +158,7 @@ impl Structure {
             for loc in &locs {
                 let above = loc.parent.checked_sub(1).map_or(Some(&0), |parent| depths.get(parent as usize));
                 depths.push(above.map(|above| above + 1).filter(|depth| *depth <= MAX_FRAMES)?);
-                let Triple { name, file, line } = self.triples.get(loc.triple)?;
+                let Triple { name, file, line } = *self.triples.get(loc.triple as usize)?;
                 let parent = match loc.parent {
                     0 => None,
                     parent => Some(Id32::new(first + u64::from(parent - 1))?),

@@ -206,20 +206,6 @@ fn since_version_2_an_answer_is_one_number_unless_it_defines_many_locs() {
 }
 
 #[test]
-fn triples_of_any_width_are_kept() {
-    let triples = |line: u64| {
-        let columns = put_all(&[0, 1, 0, 1, 0, 0, 2 * line + 1, 1, 0]);
-        let triples = Triples::decode(&columns, 3, 2, 1).expect("three triples");
-        assert_eq!(triples.get(0), Some(Triple { name: 0, file: 0, line: Id32::new(line) }));
-        assert_eq!(triples.get(1), Some(Triple { name: 0, file: 0, line: Id32::new(line) }));
-        assert_eq!(triples.get(2), Some(Triple { name: 1, file: 0, line: None }));
-        assert_eq!(triples.get(3), None);
-        triples.memory()
-    };
-    assert_eq!([0, (1 << 24) - 2, (1 << 24) - 1, u64::from(u32::MAX) - 1].map(triples), [18, 18, 36, 36]);
-}
-
-#[test]
 fn chains_and_runs_are_no_longer_than_the_format_allows() {
     // One answer that defines all of a chain.
     let chain = |len: u64| {

@@ -1,0 +1,264 @@
+//! Taking a chunk's ranges apart.
+
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use super::body::{self, FLAGS, HEADS, Link, RunLoc, Statement, expected};
+use super::contexts::{self, FUNCTION, GAP_SPAN, MORE_HEAD, NEW_TRIPLES, RANGES, RUN_SPAN};
+use super::tokens::{Mark, Tokens};
+use super::{MAX_STEPS, RECENT, RUN_GROUP, RUN_LEN, RUN_LOCS};
+use crate::chunk::{ChunkRanges, Loc, Range};
+use crate::format::zigzag;
+use crate::id32::Id32;
+
+/// The runs of a chunk, and the triples they use in the order in which they first do: name, file and line as they are stored.
+pub(crate) struct Draft {
+    pub(super) tokens: Tokens,
+    pub(super) triples: Vec<[u32; 3]>,
+    /// How many locs the runs define together.
+    pub(crate) locs: usize,
+}
+
+/// Takes the ranges of the chunk that starts at `chunk_start` apart.
+pub(crate) fn draft(chunk_start: u64, chunk: &ChunkRanges) -> Draft {
+    // Most locs are triples of their own.
+    let numbers = FxHashMap::with_capacity_and_hasher(chunk.locs.len(), FxBuildHasher);
+    let in_run = vec![(0, 0); chunk.locs.len()];
+    let draft = Draft { tokens: Tokens::default(), triples: Vec::new(), locs: 0 };
+    let mut drafter = Drafter {
+        chunk_start,
+        chunk,
+        draft,
+        numbers,
+        in_run,
+        runs: 0,
+        function_start: None,
+        state: State::default(),
+    };
+    let depths = depths(&chunk.locs);
+    let mut at = chunk_start;
+    for function in chunk.ranges.chunk_by(|a, b| a.end == b.start && a.function_start == b.function_start) {
+        let mut rest = function;
+        while let [first, ..] = rest {
+            if first.start > at {
+                drafter.gap(at, first.start - at);
+            }
+            let (run, behind) = rest.split_at(run_len(rest, &depths));
+            at = run.last().map_or(at, |range| range.end);
+            drafter.run(run, at - first.start);
+            rest = behind;
+        }
+    }
+    drafter.draft
+}
+
+/// How many locs each chain has.
+fn depths(locs: &[Loc]) -> Vec<usize> {
+    let mut depths: Vec<usize> = Vec::with_capacity(locs.len());
+    for loc in locs {
+        let above = loc.parent.and_then(|parent| depths.get(parent.index())).copied().unwrap_or(0);
+        depths.push(above + 1);
+    }
+    depths
+}
+
+/// How many of `ranges`, which are of one function, the next run takes: at most [`RUN_LEN`], and no more than may define [`RUN_LOCS`] locs.
+fn run_len(ranges: &[Range], depths: &[usize]) -> usize {
+    let mut locs = 0;
+    let fits = |range: &&Range| {
+        let depth = |loc: u32| depths.get(loc as usize).copied().unwrap_or(0);
+        locs += depth(range.exact) + depth(range.statement);
+        locs <= RUN_LOCS
+    };
+    ranges.iter().take(RUN_LEN).take_while(fits).count().max(1)
+}
+
+struct Drafter<'c> {
+    chunk_start: u64,
+    chunk: &'c ChunkRanges,
+    draft: Draft,
+    /// Triples by name and file, and line, as they are stored.
+    numbers: FxHashMap<(u64, u32), u32>,
+    /// For each loc of the chunk the run that defined it last, counted from 1, and its link there.
+    in_run: Vec<(u32, Link)>,
+    runs: u32,
+    function_start: Option<u64>,
+    /// Kept for its memory.
+    state: State,
+}
+
+/// What a run's body is written by; readers keep the same.
+#[derive(Default)]
+struct State {
+    locs: Vec<RunLoc>,
+    /// Locs that were defined or an answer, the last one last.
+    recent: Vec<Link>,
+    last_code: u64,
+    last_answer: Link,
+    last_triple: u32,
+    /// The triple of the last loc that is inlined into none.
+    last_root: u32,
+    /// The answer of the range before under `statement`.
+    last_statement: Option<u32>,
+    /// Empty between answers: what an answer defines, kept for its memory.
+    chain: Vec<u32>,
+}
+
+impl Drafter<'_> {
+    fn put(&mut self, context: u8, number: u64) {
+        self.draft.tokens.number(context, number);
+    }
+
+    /// Begins a run; every [`RUN_GROUP`]th can be read without those before it.
+    fn begin(&mut self, at: u64) {
+        if (self.runs as usize).is_multiple_of(RUN_GROUP) {
+            self.function_start = None;
+        }
+        self.runs += 1;
+        self.draft.tokens.mark(Mark::Run([at - self.chunk_start, self.draft.triples.len() as u64]));
+    }
+
+    fn gap(&mut self, at: u64, span: u64) {
+        self.begin(at);
+        self.put(FUNCTION, 0);
+        self.put(GAP_SPAN, span);
+    }
+
+    fn run(&mut self, run: &[Range], span: u64) {
+        let [first, ..] = run else { return };
+        self.begin(first.start);
+        let function = match first.function_start {
+            None => 1,
+            same if same == self.function_start => 2,
+            Some(start) => (first.start - start).saturating_add(3),
+        };
+        self.function_start = first.function_start;
+        self.put(FUNCTION, function);
+        self.put(RUN_SPAN, span);
+        self.put(RANGES, run.len() as u64 - 1);
+        let (triples, tokens) = (self.draft.triples.len(), self.draft.tokens.0.len());
+        self.body(run);
+        // Known behind the body, and stands before it.
+        let body = self.draft.tokens.0.split_off(tokens);
+        self.put(NEW_TRIPLES, (self.draft.triples.len() - triples) as u64);
+        self.draft.tokens.0.extend(body);
+    }
+
+    fn body(&mut self, run: &[Range]) {
+        let mut state = std::mem::take(&mut self.state);
+        state.begin();
+        for (index, range) in run.iter().enumerate() {
+            if index + 1 < run.len() {
+                self.put(contexts::length(state.last_code), range.end - range.start);
+            }
+            let statement = match range.statement {
+                same if same == range.exact => Statement::Same,
+                last if Some(last) == state.last_statement => Statement::Last,
+                _ => Statement::Follows,
+            };
+            state.last_statement = Some(range.statement);
+            self.answer(&mut state, range.exact, statement);
+            if statement == Statement::Follows {
+                self.answer(&mut state, range.statement, Statement::Same);
+            }
+        }
+        self.state = state;
+    }
+
+    fn answer(&mut self, state: &mut State, answer: u32, statement: Statement) {
+        let mut chain = std::mem::take(&mut state.chain);
+        let (mut next, mut known) = (Some(answer), None);
+        while let Some(loc) = next {
+            known = self.known(state, loc);
+            if known.is_some() {
+                break;
+            }
+            chain.push(loc);
+            next = self.chunk.locs.get(loc as usize).and_then(|loc| loc.parent).map(Id32::get);
+        }
+        let head = FLAGS * chain.len() as u64 + statement as u64;
+        let code = HEADS * known.map_or(0, |(link, rank)| state.link(link, rank)) + head.min(HEADS - 1);
+        self.put(contexts::answer(state.last_code), code);
+        if let Some(more) = head.checked_sub(HEADS - 1) {
+            self.put(MORE_HEAD, more);
+        }
+        state.last_code = code;
+        if let (Some((_, rank)), true) = (known, chain.is_empty()) {
+            let at = state.recent.len() - 1 - rank;
+            state.recent.get_mut(at..).into_iter().for_each(|recent| recent.rotate_left(1));
+        }
+        state.last_answer = known.map_or(0, |(link, _)| link);
+        let mut last = None;
+        for loc in chain.drain(..).rev() {
+            last = self.define(state, loc, last);
+        }
+        state.chain = chain;
+    }
+
+    /// The link of `loc`, and how many recent locs are behind it; `None` where the run does not know it, or not any more.
+    fn known(&self, state: &State, loc: u32) -> Option<(Link, usize)> {
+        let (run, link) = *self.in_run.get(loc as usize)?;
+        if run != self.runs {
+            return None;
+        }
+        let rank = state.recent.iter().rev().position(|recent| *recent == link)?;
+        Some((link, rank))
+    }
+
+    /// Defines `loc`, inlined into the last answer; `last` is what said the triple of the loc defined before it in this answer. What said
+    /// this one's.
+    fn define(&mut self, state: &mut State, loc: u32, last: Option<u64>) -> Option<u64> {
+        let Loc { name, file, line, .. } = *self.chunk.locs.get(loc as usize)?;
+        let next = u32::try_from(self.draft.triples.len()).ok()?;
+        let stored @ [name, file, line] = [name, file, line].map(Id32::stored);
+        let triple = *self.numbers.entry((u64::from(name) << 32 | u64::from(file), line)).or_insert(next);
+        let (kind, base) = expected(body::loc(&state.locs, state.last_answer), state.last_root);
+        let number = match triple {
+            new if new == next => 0,
+            _ => zigzag(i64::from(triple) - i64::from(base) - 1) + 1,
+        };
+        self.put(contexts::triple(last, kind, base == state.last_triple), number);
+        if triple == next {
+            self.draft.triples.push(stored);
+        }
+        self.draft.locs += 1;
+        *self.in_run.get_mut(loc as usize)? = (self.runs, state.define(triple)?);
+        Some(number)
+    }
+}
+
+impl State {
+    fn begin(&mut self) {
+        let Self { locs, recent, chain, .. } = std::mem::take(self);
+        (self.locs, self.recent, self.chain) = (locs, recent, chain);
+        self.locs.clear();
+        self.recent.clear();
+    }
+
+    /// What says that an answer is, or starts from, `link`, which has `rank` recent ones behind it.
+    fn link(&self, link: Link, rank: usize) -> u64 {
+        let parent = |link: &Link| body::loc(&self.locs, *link).map(|loc| loc.parent);
+        let mut ancestors = std::iter::successors(Some(self.last_answer), parent).take(MAX_STEPS + 1);
+        match ancestors.position(|ancestor| ancestor == link) {
+            Some(steps) => 2 * steps as u64 + 1,
+            None => 2 * rank as u64 + 2,
+        }
+    }
+
+    /// Defines a loc of `triple` inlined into the last answer, which it then is; its link.
+    fn define(&mut self, triple: u32) -> Option<Link> {
+        let parent = self.last_answer;
+        match self.locs.get_mut((parent as usize).wrapping_sub(1)) {
+            None => self.last_root = triple,
+            Some(parent) => parent.child = triple + 1,
+        }
+        self.last_triple = triple;
+        self.locs.push(RunLoc { parent, triple, child: 0 });
+        let link = u32::try_from(self.locs.len()).ok()?;
+        if self.recent.len() == RECENT {
+            self.recent.remove(0);
+        }
+        self.recent.push(link);
+        self.last_answer = link;
+        Some(link)
+    }
+}

@@ -1,0 +1,106 @@
+//! Bytes that a writer made, changed.
+
+use super::super::groups::{Group, Key};
+use super::*;
+use crate::generator::Random;
+
+/// Images with little in them, so that everything of them can be changed.
+fn images() -> impl Iterator<Item = Image> {
+    (0..16).map(|seed| {
+        let mut image = Image::random(seed).with_aliases(seed);
+        for table in &mut image.tables {
+            table.ranges.truncate(12);
+        }
+        image.chunk_span = 1 << 12;
+        image
+    })
+}
+
+#[test]
+fn whatever_is_cut_is_refused_or_harmless() {
+    let (mut refused, mut taken) = (0, 0);
+    for image in images().take(3) {
+        let sections = Sections::of(&image);
+        for shared in [false, true] {
+            for len in 0..sections.clone().section(shared).len() {
+                let mut cut = sections.clone();
+                cut.section(shared).truncate(len);
+                *if cut.is_whole() { &mut taken } else { &mut refused } += 1;
+            }
+        }
+    }
+    assert!(refused > 500, "{refused} refused");
+    assert_eq!(taken, 0, "a section that is not all there");
+}
+
+#[test]
+fn whatever_is_changed_is_refused_or_harmless() {
+    let (mut refused, mut taken) = ([0, 0], [0, 0]);
+    let mut random = Random::new(7);
+    for image in images() {
+        let sections = Sections::of(&image);
+        for round in 0..160 {
+            let mut changed = sections.clone();
+            let shared = round % 2 == 1;
+            let bytes = changed.section(shared);
+            if bytes.is_empty() {
+                continue;
+            }
+            for _ in 0..random.pick(&[1, 1, 1, 2, 10]) {
+                let at = random.below(bytes.len() as u64) as usize;
+                match random.below(3) {
+                    0 => bytes[at] ^= 1 << random.below(8),
+                    1 => bytes[at] = random.below(256) as u8,
+                    _ => bytes[at] = random.pick(&[0, 1, 2, 0x7f, 0x80, 0xff]),
+                }
+            }
+            let count = if changed.is_whole() { &mut taken } else { &mut refused };
+            count[usize::from(shared)] += 1;
+        }
+    }
+    assert!(refused.iter().chain(&taken).all(|count| *count > 50), "{refused:?} refused, {taken:?} taken");
+}
+
+#[test]
+fn bytes_at_random_are_harmless() {
+    let mut random = Random::new(3);
+    let sections = images().map(|image| Sections::of(&image)).find(|sections| !sections.chunks.is_empty());
+    let sections = sections.expect("not all are empty");
+    let mut taken = 0;
+    for round in 0..1600 {
+        let mut changed = sections.clone();
+        let bytes = changed.section(round % 4 == 3);
+        // From some place on, what is before it as it was: the heads too, or all but them.
+        let len = bytes.len() as u64;
+        let from = match round % 8 {
+            0 | 2 | 3 | 4 => 0,
+            6 | 7 => (len - 1 - random.below(len.min(16))) as usize,
+            _ => random.below(len) as usize,
+        };
+        let end = random.pick(&[4, 256]);
+        bytes[from..].iter_mut().for_each(|byte| *byte = random.below(end) as u8);
+        taken += u32::from(changed.is_whole());
+    }
+    assert!(taken > 5, "{taken} taken");
+}
+
+/// Where a group of a damaged chunk cannot even begin, what the next group is asked for must not be read on from where another
+/// one ended.
+#[test]
+fn a_group_that_does_not_begin_leaves_nothing_behind() {
+    let key = |serial: u64| -> Key { (serial, None, 0) };
+    let begin = || Some(100usize);
+    let read = |state: &mut usize, out: &mut Vec<usize>, len: usize| {
+        while out.len() < len {
+            out.push(*state);
+            *state += 1;
+        }
+        Some(())
+    };
+    let mut group: Group<usize, usize> = Group::default();
+    assert_eq!(group.get(key(1), 3, begin, read), Some(103));
+    assert_eq!(group.get(key(2), 0, || None, read), None);
+    assert_eq!(group.get(key(1), 3, begin, read), Some(103));
+    assert_eq!(group.get(key(2), 0, begin, |_, _, _| None), None);
+    assert_eq!(group.get(key(1), 4, begin, read), Some(104));
+}

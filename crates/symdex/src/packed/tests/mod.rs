@@ -1,0 +1,144 @@
+//! Chunks against what they were made of, and against bytes that no writer makes.
+
+#![allow(clippy::cast_possible_truncation, reason = "numbers of tests are small")]
+
+mod hostile;
+mod refused;
+mod round_trip;
+
+use super::chunk::PackedChunk;
+use super::shared::{ChunkReader, Shared};
+use super::{MAX_LOCS, PackedScratch};
+use crate::chunk::{ChunkRanges, Loc};
+use crate::error::Error;
+use crate::format::{MAX_FRAMES, Metadata, SectionKind, Table};
+use crate::generator::Image;
+use crate::id32::Id32;
+use crate::names::{PageChecks, PageReader, PageSums};
+
+/// The sections of an index that chunks are read from, to be changed at will.
+#[derive(Clone)]
+struct Sections {
+    metadata: Metadata,
+    chunks: Vec<u8>,
+    shared: Vec<u8>,
+}
+
+/// What a range answers: start, end, start of the function, and both chains, innermost first.
+type Answers = (u64, u64, Option<u64>, [Vec<Loc>; 2]);
+
+/// The chain of `loc`, each as if it were inlined into nothing.
+fn chain(locs: &[Loc], loc: u32) -> Vec<Loc> {
+    let parent = |loc: &Loc| loc.parent.map(|parent| locs[parent.index()]);
+    std::iter::successors(Some(locs[loc as usize]), parent).map(|loc| Loc { parent: None, ..loc }).collect()
+}
+
+fn answers(chunk: &ChunkRanges) -> Vec<Answers> {
+    let chains =
+        |range: &crate::chunk::Range| [range.exact, range.statement].map(|loc| chain(&chunk.locs, loc));
+    chunk.ranges.iter().map(|range| (range.start, range.end, range.function_start, chains(range))).collect()
+}
+
+impl Sections {
+    fn of(image: &Image) -> Self {
+        let file = image.index();
+        let index = crate::Index::open(&file[..]).expect("as written");
+        let section = |name| {
+            let (_, start, size) =
+                index.sections().into_iter().find(|(own, ..)| *own == name).expect("there");
+            file[start as usize..(start + size) as usize].to_vec()
+        };
+        Self { metadata: index.metadata().clone(), chunks: section("chunks"), shared: section("shared") }
+    }
+
+    /// What `read` makes of the sections, whose checksums are as they should be.
+    fn read<T>(&self, read: impl FnOnce(Result<ChunkReader<'_>, Error>) -> T) -> T {
+        let id = &self.metadata.id;
+        let sums = |kind, section: &[u8]| PageSums::of(id, kind, section);
+        let (chunk_sums, shared_sums) =
+            (sums(SectionKind::ChunkPage, &self.chunks), sums(SectionKind::SharedPage, &self.shared));
+        let checks = [&self.chunks, &self.shared].map(|section| PageChecks::new(section.len() as u64));
+        let pages = |kind, section, checksums, checked| PageReader { id, kind, section, checksums, checked };
+        let chunks = pages(SectionKind::ChunkPage, &self.chunks[..], &chunk_sums[..], &checks[0]);
+        let pages = pages(SectionKind::SharedPage, &self.shared[..], &shared_sums[..], &checks[1]);
+        match Shared::decode(&pages, &self.metadata) {
+            Ok(shared) => read(Ok(ChunkReader { shared: &shared, pages, chunks, serial: 0 })),
+            Err(error) => read(Err(error)),
+        }
+    }
+
+    /// Whether everything decodes. Whatever does has nothing wrong in it, lookups answer what a walk says, and none takes more memory
+    /// than it may.
+    fn is_whole(&self) -> bool {
+        self.read(|reader| {
+            let Ok(reader) = reader else { return false };
+            let mut scratch = PackedScratch::default();
+            let mut whole = reader.verify().is_ok();
+            for table in Table::ALL {
+                for index in self.metadata.chunks(table) {
+                    whole &= self.is_harmless(&reader, table, index, &mut scratch);
+                }
+            }
+            whole
+        })
+    }
+
+    fn is_harmless(
+        &self,
+        reader: &ChunkReader<'_>,
+        table: Table,
+        index: u64,
+        scratch: &mut PackedScratch,
+    ) -> bool {
+        let chunk = match reader.chunk(&self.metadata, table, index) {
+            Ok(Some(chunk)) => chunk,
+            Ok(None) => return true,
+            Err(_) => return false,
+        };
+        let span = u64::from(self.metadata.chunk_span);
+        let (start, end) = (index * span, (index + 1) * span);
+        let mut find = |offset: u64, statement: bool| {
+            let mut locs = Vec::new();
+            let found = chunk.find(offset, statement, usize::MAX, scratch, &mut locs);
+            assert!(scratch.run.locs.len() <= MAX_LOCS);
+            if matches!(found, Ok(Some(_))) {
+                assert!((1..=MAX_FRAMES as usize).contains(&locs.len()), "{} frames", locs.len());
+            }
+            found.ok().map(|function_start| (function_start, locs))
+        };
+        for offset in (start..end).step_by((span / 7).max(1) as usize).chain([end - 1]) {
+            find(offset, true);
+            find(offset, false);
+        }
+        let Ok(ranges) = chunk.ranges(&mut PackedScratch::default()) else { return false };
+        assert_eq!(ranges.first_wrong(start, end), None);
+        let answers = answers(&ranges);
+        for (start, end, function_start, chains) in answers.iter().step_by(1 + answers.len() / 8) {
+            for (statement, chain) in [false, true].into_iter().zip(chains) {
+                assert_eq!(find(*start, statement), Some((Some(*function_start), chain.clone())));
+                assert_eq!(find(*end - 1, statement), Some((Some(*function_start), chain.clone())));
+            }
+        }
+        true
+    }
+
+    /// Both sections, to change either.
+    fn section(&mut self, shared: bool) -> &mut Vec<u8> {
+        if shared { &mut self.shared } else { &mut self.chunks }
+    }
+}
+
+/// An image of one chunk, of 1 MiB from `index` on, and of `names` names and one file.
+fn image_of(chunk: ChunkRanges, names: usize) -> Image {
+    let mut image = Image::random(0);
+    image.chunk_span = 1 << 20;
+    image.names = (0..names).map(|n| format!("name{n}").into_bytes()).collect();
+    image.files = vec![b"/src/file".to_vec(); 4];
+    image.tables = [chunk, ChunkRanges::default()];
+    image
+}
+
+fn loc(parent: Option<u32>, name: u32, file: Option<u32>, line: Option<u32>) -> Loc {
+    let id = |number: Option<u32>| number.and_then(|number| Id32::new(number.into()));
+    Loc { parent: id(parent), name: id(Some(name)), file: id(file), line: id(line) }
+}
