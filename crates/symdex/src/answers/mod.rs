@@ -194,6 +194,8 @@ impl AnswerMemo {
                 return false;
             }
             self.slots = Slots::new(all_slots);
+            // All of it at once: systems give memory when it is first written, and nothing is ever copied.
+            self.arena = Vec::with_capacity(arena_size);
             self.clear();
         }
         if self.arena.len() + size > arena_size || !self.slots.have_room(slots) {
@@ -203,10 +205,6 @@ impl AnswerMemo {
             }
             self.slots.clear();
             self.clear();
-        }
-        if self.arena.capacity() - self.arena.len() < size {
-            let more = (self.arena.len() / 2).max(size).max(SMALLEST / 4);
-            self.arena.reserve_exact(more.min(arena_size - self.arena.len()));
         }
         true
     }

@@ -13,6 +13,7 @@
 //! Code words are canonical: the shorter ones come first, each is one more than the one before (as in RFC 1951, 3.2.2, highest bit first);
 //! together they leave no word of 12 bits unused.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use super::bits::{BitReader, BitWriter};
@@ -156,7 +157,8 @@ fn code_words(sorted: &[(u8, u8)]) -> Words {
 /// What is known of the codes of all contexts, for reading: for each context what seven bits begin with, a symbol above four bits of how
 /// many of them are its word. Threads that find it out at the same time find the same.
 pub(super) struct Decoder {
-    short: Box<[AtomicU16]>,
+    /// Made when they are first needed: many an index is opened and asked nothing.
+    short: OnceLock<Box<[AtomicU16]>>,
     /// Where in the codes' bytes the code of each context begins, and where the last one ends.
     places: Vec<u16>,
 }
@@ -177,16 +179,22 @@ impl Decoder {
             places.push(place);
         }
         let whole = usize::from(place) == bytes.len();
-        let short = (0..CONTEXTS << SHORT).map(|_| AtomicU16::new(LONG)).collect();
-        whole.then_some(Self { short, places })
+        whole.then(|| Self { short: OnceLock::new(), places })
+    }
+
+    /// What reads the codes in `bytes`, those that it was made of.
+    pub(super) fn codes<'a>(&'a self, bytes: &'a [u8]) -> Codes<'a> {
+        let unknown = || (0..CONTEXTS << SHORT).map(|_| AtomicU16::new(LONG)).collect();
+        Codes { short: self.short.get_or_init(unknown), places: &self.places, bytes }
     }
 }
 
 /// Codes to read with.
 #[derive(Clone, Copy)]
 pub(super) struct Codes<'a> {
-    pub(super) decoder: &'a Decoder,
-    pub(super) bytes: &'a [u8],
+    short: &'a [AtomicU16],
+    places: &'a [u16],
+    bytes: &'a [u8],
 }
 
 /// The code of a context as the index has it.
@@ -202,7 +210,7 @@ impl<'a> Codes<'a> {
     pub(super) fn number(&self, reader: &mut BitReader<'_>, context: u8) -> Option<u64> {
         let bits = reader.peek();
         let at = usize::from(context) << SHORT | usize::try_from(bits >> (64 - SHORT)).unwrap_or_default();
-        let mut found = self.decoder.short.get(at)?.load(Ordering::Relaxed);
+        let mut found = self.short.get(at)?.load(Ordering::Relaxed);
         if found & LONG == LONG {
             found = self.search(bits, context, found)?;
         }
@@ -251,7 +259,7 @@ impl<'a> Codes<'a> {
     }
 
     fn bytes_of(&self, context: u8) -> Option<&'a [u8]> {
-        match self.decoder.places.get(usize::from(context)..)? {
+        match self.places.get(usize::from(context)..)? {
             [start, end, ..] => self.bytes.get(usize::from(*start)..usize::from(*end)),
             _ => None,
         }
@@ -269,7 +277,7 @@ impl<'a> Codes<'a> {
             return None;
         }
         let start = usize::from(context) << SHORT;
-        let slots = self.decoder.short.get(start..start + (1 << SHORT))?;
+        let slots = self.short.get(start..start + (1 << SHORT))?;
         let (mut slots, mut symbols) = (slots.iter(), symbols.iter());
         let lens = if alone { &[1][..] } else { counts };
         for (len, count) in (u32::from(!alone)..=SHORT).zip(lens) {
@@ -318,7 +326,7 @@ mod tests {
         let written = out.finish();
         let mut reader = BitReader::new(&written, 0);
         let decoder = Decoder::new(&bytes).expect("as written");
-        let codes = Codes { decoder: &decoder, bytes: &bytes };
+        let codes = decoder.codes(&bytes);
         for (context, number) in numbers() {
             assert_eq!(codes.number(&mut reader, context), Some(number));
         }
@@ -341,7 +349,7 @@ mod tests {
             bytes.extend_from_slice(code);
             assert!(Decoder::new(&[&bytes[..], &[0]].concat()).is_none(), "a byte too many");
             let decoder = Decoder::new(&bytes).expect("as many bytes as it says");
-            let codes = Codes { decoder: &decoder, bytes: &bytes };
+            let codes = decoder.codes(&bytes);
             let number = codes.number(&mut BitReader::new(&[0; 8], 0), 0).is_some();
             assert_eq!(number, codes.are_whole() && !code.is_empty());
             number

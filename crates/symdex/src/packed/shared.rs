@@ -171,7 +171,7 @@ impl<'a> ChunkReader<'a> {
 
     fn codes(&self) -> Codes<'a> {
         let bytes = self.pages.section.get(self.shared.layout.codes.clone()).unwrap_or_default();
-        Codes { decoder: &self.shared.decoder, bytes }
+        self.shared.decoder.codes(bytes)
     }
 
     fn malformed(&self, chunk: &Range<usize>, what: &'static str) -> Error {

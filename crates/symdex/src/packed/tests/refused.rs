@@ -2,7 +2,7 @@
 
 use super::super::body::{FLAGS, HEADS};
 use super::super::chunk::encode_chunk;
-use super::super::codes::{Codes, Counts, Decoder, Encoder};
+use super::super::codes::{Counts, Decoder, Encoder};
 use super::super::contexts::{
     FUNCTION, GAP_SPAN, ID, LINE, MORE_HEAD, NEW_TRIPLES, OTHER_FILE, OTHER_LINE, Parent, RANGES, RUN_SPAN,
     answer, length, name, triple,
@@ -214,7 +214,7 @@ fn what_takes_no_bits_is_bounded_all_the_same() {
         head.parts = [rows, vec![0; runs.div_ceil(2) as usize], Vec::new()];
     });
     let decoder = Decoder::new(&codes).expect("as written");
-    let codes = Codes { decoder: &decoder, bytes: &codes };
+    let codes = decoder.codes(&codes);
     let chunk = PackedChunk::new(&chunk, 0, SPAN as u32, codes).expect("so far it makes sense");
     let mut given = 0;
     let walked = chunk.walk(&mut PackedScratch::default().run, |walked| {
