@@ -277,7 +277,7 @@ impl<'a, 'd> Build<'a, 'd> {
         while jobs.peek().is_some() {
             let some: Vec<_> = jobs.by_ref().take(CHUNKS_AT_A_TIME).collect();
             chunks.give(move || {
-                let encoder = ChunkEncoder::new(CHUNK_SPAN);
+                let mut encoder = ChunkEncoder::new(CHUNK_SPAN);
                 let encode = |job: ChunkJob| encoder.encode(table, job.index, &job.ranges);
                 some.into_iter().map(encode).collect()
             });

@@ -81,6 +81,11 @@ fn reader(criterion: &mut Criterion) {
     criterion.bench_function("warm", |bench| {
         bench.iter(|| next.next().map(|offset| frames(&index, *offset, &mut scratch)));
     });
+    // What was not asked before: a scratch that keeps no answers.
+    let mut forgetful = Scratch::with_capacity(0);
+    criterion.bench_function("fresh", |bench| {
+        bench.iter(|| next.next().map(|offset| frames(&index, *offset, &mut forgetful)));
+    });
     criterion.bench_function("cold", |bench| {
         let offsets = || (Scratch::default(), offset(&mut random));
         bench.iter_batched(
@@ -89,13 +94,13 @@ fn reader(criterion: &mut Criterion) {
             BatchSize::LargeInput,
         );
     });
-    criterion.bench_function("miss", |bench| bench.iter(|| frames(&index, CODE_SIZE, &mut scratch)));
-    criterion.bench_function("deep inlining", |bench| bench.iter(|| frames(&index, 0, &mut scratch)));
+    criterion.bench_function("miss", |bench| bench.iter(|| frames(&index, CODE_SIZE, &mut forgetful)));
+    criterion.bench_function("deep inlining", |bench| bench.iter(|| frames(&index, 0, &mut forgetful)));
     criterion.bench_function("batch of 1000", |bench| {
         let batch: Vec<_> = offsets.iter().copied().map(ImageOffset).collect();
         bench.iter(|| {
             let mut frames = 0;
-            index.lookup_many(&batch, LinePolicy::Statement, &mut scratch, |_, answer| {
+            index.lookup_many(&batch, LinePolicy::Statement, &mut forgetful, |_, answer| {
                 frames += answer.expect("an intact index").map_or(0, |frames| frames.len());
             });
             frames

@@ -21,7 +21,7 @@ use crate::format::{
 pub use crate::id32::Id32;
 use crate::image::{Arch, ImageId};
 use crate::names::PageSums;
-use crate::packed::{Draft, Packed, PackedWriter, draft};
+use crate::packed::{Buffers, Draft, Packed, PackedWriter, draft};
 
 /// What an index says of its image.
 #[derive(Clone, Debug)]
@@ -47,6 +47,7 @@ pub struct ImageInfo {
 /// Encodes chunks; one for each thread, used for many.
 pub struct ChunkEncoder {
     chunk_span: u32,
+    buffers: Buffers,
 }
 
 /// A chunk ready to be put into a file.
@@ -61,7 +62,7 @@ impl ChunkEncoder {
     /// An encoder for chunks of `chunk_span` bytes.
     #[must_use]
     pub fn new(chunk_span: u32) -> Self {
-        Self { chunk_span }
+        Self { chunk_span, buffers: Buffers::default() }
     }
 
     /// Chunk `index` of `table`.
@@ -69,14 +70,14 @@ impl ChunkEncoder {
     /// # Errors
     ///
     /// [`Error::Unwritable`] where the ranges are not as [`ChunkRanges`] asks for, or too many for the format.
-    pub fn encode(&self, table: Table, index: u64, chunk: &ChunkRanges) -> Result<EncodedChunk, Error> {
+    pub fn encode(&mut self, table: Table, index: u64, chunk: &ChunkRanges) -> Result<EncodedChunk, Error> {
         let start = index.checked_mul(u64::from(self.chunk_span));
         let ends = start.and_then(|start| Some((start, start.checked_add(u64::from(self.chunk_span))?)));
         let (start, end) = ends.ok_or(Error::Unwritable { what: "a chunk beyond the address space" })?;
         if let Some(what) = chunk.first_wrong(start, end) {
             return Err(Error::Unwritable { what });
         }
-        let draft = draft(start, chunk);
+        let draft = draft(start, chunk, &mut self.buffers);
         if draft.locs > MAX_CHUNK_LOCS {
             return Err(Error::Unwritable {
                 what: "a chunk of more inlined functions than the format allows",

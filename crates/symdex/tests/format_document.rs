@@ -54,7 +54,7 @@ fn tiny() -> Vec<u8> {
         row_rule: RowRule::First,
     };
     let mut writer = Writer::new(info, 0x1000, options, Cursor::new(Vec::new()));
-    let encoder = ChunkEncoder::new(0x1000);
+    let mut encoder = ChunkEncoder::new(0x1000);
     for (table, chunk) in [(Table::Dwarf, dwarf), (Table::SymbolTable, symbols)] {
         let chunk = encoder.encode(table, 0, &chunk).expect("a chunk");
         writer.push(chunk).expect("in order");

@@ -80,7 +80,7 @@ pub(super) fn encode_chunk(tokens: &[u8], plain: bool, encoder: &Encoder) -> Vec
                 };
                 encoder.put(out, context, symbol, bits, follow);
                 match context {
-                    NEW_TRIPLES => body_start = Some(bodies.position()),
+                    RANGES => body_start = Some(bodies.position()),
                     ID => names.len += 1,
                     NAME..LINE => triples.len += 1,
                     _ => {}

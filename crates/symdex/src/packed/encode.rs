@@ -1,6 +1,6 @@
 //! Taking a chunk's ranges apart.
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::FxHashMap;
 
 use super::body::{self, FLAGS, HEADS, Link, RunLoc, Statement, expected};
 use super::contexts::{self, FUNCTION, GAP_SPAN, MORE_HEAD, NEW_TRIPLES, RANGES, RUN_SPAN};
@@ -18,23 +18,32 @@ pub(crate) struct Draft {
     pub(crate) locs: usize,
 }
 
+/// What chunk after chunk is taken apart with, kept for its memory.
+#[derive(Default)]
+pub(crate) struct Buffers {
+    /// How many locs each chain has.
+    depths: Vec<u32>,
+    /// Triples by name and file, and line, as they are stored.
+    numbers: FxHashMap<(u64, u32), u32>,
+    /// For each loc of the chunk the run that defined it last, counted from 1, and its link there.
+    in_run: Vec<(u32, Link)>,
+    state: State,
+}
+
 /// Takes the ranges of the chunk that starts at `chunk_start` apart.
-pub(crate) fn draft(chunk_start: u64, chunk: &ChunkRanges) -> Draft {
+pub(crate) fn draft(chunk_start: u64, chunk: &ChunkRanges, buffers: &mut Buffers) -> Draft {
+    let Buffers { depths, numbers, in_run, state } = buffers;
+    set_depths(depths, &chunk.locs);
+    numbers.clear();
     // Most locs are triples of their own.
-    let numbers = FxHashMap::with_capacity_and_hasher(chunk.locs.len(), FxBuildHasher);
-    let in_run = vec![(0, 0); chunk.locs.len()];
+    numbers.reserve(chunk.locs.len());
+    in_run.clear();
+    in_run.resize(chunk.locs.len(), (0, 0));
     let draft = Draft { tokens: Tokens::default(), triples: Vec::new(), locs: 0 };
-    let mut drafter = Drafter {
-        chunk_start,
-        chunk,
-        draft,
-        numbers,
-        in_run,
-        runs: 0,
-        function_start: None,
-        state: State::default(),
-    };
-    let depths = depths(&chunk.locs);
+    let mut drafter = Drafter { chunk_start, chunk, draft, numbers, in_run, runs: 0, function_start: None };
+    // Where no chain is long, no run of ranges has too many locs.
+    let deepest = depths.iter().max().copied().unwrap_or(0) as usize;
+    let is_shallow = 2 * RUN_LEN * deepest <= RUN_LOCS;
     let mut at = chunk_start;
     for function in chunk.ranges.chunk_by(|a, b| a.end == b.start && a.function_start == b.function_start) {
         let mut rest = function;
@@ -42,30 +51,30 @@ pub(crate) fn draft(chunk_start: u64, chunk: &ChunkRanges) -> Draft {
             if first.start > at {
                 drafter.gap(at, first.start - at);
             }
-            let (run, behind) = rest.split_at(run_len(rest, &depths));
+            let len = if is_shallow { rest.len().min(RUN_LEN) } else { run_len(rest, depths) };
+            let (run, behind) = rest.split_at(len);
             at = run.last().map_or(at, |range| range.end);
-            drafter.run(run, at - first.start);
+            drafter.run(state, run, at - first.start);
             rest = behind;
         }
     }
     drafter.draft
 }
 
-/// How many locs each chain has.
-fn depths(locs: &[Loc]) -> Vec<usize> {
-    let mut depths: Vec<usize> = Vec::with_capacity(locs.len());
+fn set_depths(depths: &mut Vec<u32>, locs: &[Loc]) {
+    depths.clear();
+    depths.reserve(locs.len());
     for loc in locs {
         let above = loc.parent.and_then(|parent| depths.get(parent.index())).copied().unwrap_or(0);
         depths.push(above + 1);
     }
-    depths
 }
 
 /// How many of `ranges`, which are of one function, the next run takes: at most [`RUN_LEN`], and no more than may define [`RUN_LOCS`] locs.
-fn run_len(ranges: &[Range], depths: &[usize]) -> usize {
+fn run_len(ranges: &[Range], depths: &[u32]) -> usize {
     let mut locs = 0;
     let fits = |range: &&Range| {
-        let depth = |loc: u32| depths.get(loc as usize).copied().unwrap_or(0);
+        let depth = |loc: u32| depths.get(loc as usize).copied().unwrap_or(0) as usize;
         locs += depth(range.exact) + depth(range.statement);
         locs <= RUN_LOCS
     };
@@ -76,14 +85,10 @@ struct Drafter<'c> {
     chunk_start: u64,
     chunk: &'c ChunkRanges,
     draft: Draft,
-    /// Triples by name and file, and line, as they are stored.
-    numbers: FxHashMap<(u64, u32), u32>,
-    /// For each loc of the chunk the run that defined it last, counted from 1, and its link there.
-    in_run: Vec<(u32, Link)>,
+    numbers: &'c mut FxHashMap<(u64, u32), u32>,
+    in_run: &'c mut [(u32, Link)],
     runs: u32,
     function_start: Option<u64>,
-    /// Kept for its memory.
-    state: State,
 }
 
 /// What a run's body is written by; readers keep the same.
@@ -123,7 +128,7 @@ impl Drafter<'_> {
         self.put(GAP_SPAN, span);
     }
 
-    fn run(&mut self, run: &[Range], span: u64) {
+    fn run(&mut self, state: &mut State, run: &[Range], span: u64) {
         let [first, ..] = run else { return };
         self.begin(first.start);
         let function = match first.function_start {
@@ -135,16 +140,13 @@ impl Drafter<'_> {
         self.put(FUNCTION, function);
         self.put(RUN_SPAN, span);
         self.put(RANGES, run.len() as u64 - 1);
-        let (triples, tokens) = (self.draft.triples.len(), self.draft.tokens.0.len());
-        self.body(run);
-        // Known behind the body, and stands before it.
-        let body = self.draft.tokens.0.split_off(tokens);
+        let triples = self.draft.triples.len();
+        self.body(state, run);
+        // Known behind the body alone; where runs and bodies lie apart, it stands in its place.
         self.put(NEW_TRIPLES, (self.draft.triples.len() - triples) as u64);
-        self.draft.tokens.0.extend(body);
     }
 
-    fn body(&mut self, run: &[Range]) {
-        let mut state = std::mem::take(&mut self.state);
+    fn body(&mut self, state: &mut State, run: &[Range]) {
         state.begin();
         for (index, range) in run.iter().enumerate() {
             if index + 1 < run.len() {
@@ -156,12 +158,11 @@ impl Drafter<'_> {
                 _ => Statement::Follows,
             };
             state.last_statement = Some(range.statement);
-            self.answer(&mut state, range.exact, statement);
+            self.answer(state, range.exact, statement);
             if statement == Statement::Follows {
-                self.answer(&mut state, range.statement, Statement::Same);
+                self.answer(state, range.statement, Statement::Same);
             }
         }
-        self.state = state;
     }
 
     fn answer(&mut self, state: &mut State, answer: u32, statement: Statement) {

@@ -25,7 +25,7 @@ mod tokens;
 mod triples;
 mod write;
 
-pub(crate) use self::encode::{Draft, draft};
+pub(crate) use self::encode::{Buffers, Draft, draft};
 pub(crate) use self::shared::{ChunkReader, Shared};
 pub(crate) use self::write::{Packed, PackedWriter};
 

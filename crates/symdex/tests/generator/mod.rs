@@ -139,7 +139,7 @@ impl Image {
             row_rule: RowRule::First,
         };
         let mut writer = Writer::new(info, self.chunk_span, options, Cursor::new(Vec::new()));
-        let encoder = ChunkEncoder::new(self.chunk_span);
+        let mut encoder = ChunkEncoder::new(self.chunk_span);
         for table in Table::ALL {
             for (index, chunk) in cut(self.table(table), self.chunk_span) {
                 let encoded = encoder.encode(table, index, &chunk).expect("a chunk as it should be");

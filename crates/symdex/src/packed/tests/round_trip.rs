@@ -2,8 +2,8 @@
 
 use super::super::RUN_LOCS;
 use super::super::chunk::Walked;
-use super::super::codes::{Codes, Counts, Decoder, Encoder};
-use super::super::encode::draft;
+use super::super::codes::{Counts, Decoder, Encoder};
+use super::super::encode::{Buffers, draft};
 use super::super::origins::Origins;
 use super::super::triples;
 use super::super::{RECENT, RUN_LEN, chunk::encode_chunk};
@@ -43,14 +43,14 @@ fn assert_round_trip(image: &Image) {
 
 /// How many locs each run of a chunk defines, and how many ranges it has.
 fn runs(chunk_start: u64, chunk: &ChunkRanges) -> Vec<(usize, usize)> {
-    let mut draft = draft(chunk_start, chunk);
+    let mut draft = draft(chunk_start, chunk, &mut Buffers::default());
     let mut counts = Counts::default();
     let plain =
         triples::finish(&mut draft, &mut triples::Numbers::default(), &mut Origins::default(), &mut counts);
     let (encoder, codes) = Encoder::new(&counts);
     let bytes = encode_chunk(&draft.tokens.0, plain, &encoder);
     let decoder = Decoder::new(&codes).expect("as written");
-    let codes = Codes { decoder: &decoder, bytes: &codes };
+    let codes = decoder.codes(&codes);
     let packed = PackedChunk::new(&bytes, chunk_start, 1 << 20, codes).expect("as written");
     let (mut runs, mut ranges) = (Vec::new(), 0);
     let walked = packed.walk(&mut PackedScratch::default().run, |walked| {
