@@ -75,7 +75,7 @@ fn answer(
 
 /// Answers a connection's requests, line by line.
 fn serve(connection: &TcpStream, indexes: &Indexes) -> std::io::Result<()> {
-    // What lookups decompress stays here for the next ones: one scratch space for each thread.
+    // Answers stay here for whoever asks again: one scratch space for each thread.
     let mut scratch = Scratch::default();
     let (mut requests, mut out) = (BufReader::new(connection), BufWriter::new(connection));
     loop {
