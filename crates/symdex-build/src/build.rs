@@ -290,7 +290,13 @@ impl<'a, 'd> Build<'a, 'd> {
     fn finish_chunks(&mut self, chunks: &mut Queue<'_, '_, Encoded>, left: usize) -> Result<(), Error> {
         while chunks.len() > left {
             let encoded = chunks.take().unwrap_or_else(|| Ok(Vec::new()))?;
-            encoded.into_iter().try_for_each(|chunk| self.writer.push(chunk))?;
+            for chunk in encoded {
+                // Chunks wait in a temporary file until all are there.
+                self.writer.push(chunk).map_err(|error| match error {
+                    symdex::Error::Io(source) => spill_failed(source),
+                    error => error.into(),
+                })?;
+            }
         }
         Ok(())
     }

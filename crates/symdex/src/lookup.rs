@@ -15,8 +15,9 @@ impl<B: AsRef<[u8]>> Index<B> {
     /// The frames at `offset`, innermost first; `None` for a gap, where neither table knows the address.
     ///
     /// The `dwarf` table answers first, the `symbol_table` where that has a gap. Code that has a line but no function in the
-    /// `dwarf` table is named by the `symbol_table`. At most one chunk of each table is read, and the blocks of the strings
-    /// that are returned; a chunk or block that `scratch` still holds is not read again.
+    /// `dwarf` table is named by the `symbol_table`. Of each table a few kilobytes of one chunk are read, and of the strings that are
+    /// returned; nothing where `scratch` still keeps the answer. In an index of version 1 a chunk is decompressed, unless the last
+    /// lookup was in it.
     ///
     /// # Errors
     ///
@@ -44,7 +45,8 @@ impl<B: AsRef<[u8]>> Index<B> {
     }
 
     /// Looks up many offsets, in any order and with repetitions, as [`Self::lookup`] does one: `each` gets the place of an offset in
-    /// `offsets` and its answer. It is called once for each, in the order of the addresses, so that no chunk is decoded twice.
+    /// `offsets` and its answer. It is called once for each, in the order of the addresses, so that neighbours find what they share
+    /// read already.
     ///
     /// ```
     /// # use symdex::{Error, ImageOffset, Index, LinePolicy, Scratch};
