@@ -19,7 +19,7 @@ use crate::spill::Spill;
 pub(crate) struct OutOfOrder;
 
 /// Chunks whose segments are kept, and put aside, together.
-const CHUNKS_PER_STRIPE: u64 = 32;
+const CHUNKS_PER_STRIPE: u64 = 16;
 /// Segments that are merged in one step, about.
 const STEP: usize = if cfg!(test) { 4 } else { 1 << 10 };
 
