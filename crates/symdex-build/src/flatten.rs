@@ -143,12 +143,8 @@ mod tests {
 
     #[test]
     fn every_address_belongs_to_the_preferred_interval() {
-        // A small generator of its own: the cases must not depend on a random seed.
-        let mut state = 1u64;
-        let mut random = move |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % below
-        };
+        let mut generator = crate::random::Random(1);
+        let mut random = |below: u64| generator.below(below);
         for _ in 0..2000 {
             let mut intervals: Vec<Interval<u64>> = (0..random(9))
                 .map(|_| {

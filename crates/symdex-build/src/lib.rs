@@ -19,6 +19,8 @@ mod merge;
 mod pools;
 pub mod publish;
 mod queue;
+#[cfg(test)]
+mod random;
 mod report;
 mod slice;
 mod spill;

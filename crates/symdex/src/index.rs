@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::chunk::{Answers, LocalStrings, Structure, decode_structure};
 use crate::error::Error;
 use crate::format::{
-    Block, Decompressor, Directory, FrameKey, Header, Metadata, PoolInfo, SectionKind, Table, Trailer,
-    dictionary_bytes,
+    Block, Decompressor, Directory, FrameKey, Header, Metadata, PoolInfo, Section, SectionKind, Table,
+    Trailer, dictionary_bytes,
 };
 use crate::image::ImageId;
 use crate::names::{Layout, NameReader, PageChecks, PageReader, pages_size};
@@ -37,8 +37,8 @@ pub struct Index<B> {
     header: Header,
     metadata: Metadata,
     trailer: Trailer,
-    /// Bytes of the four directories; see [`directory_sizes`].
-    directories: [u64; 4],
+    /// The parts of the directory; see [`directory_sizes`].
+    directories: [Section; 4],
     /// What is read in pages; `None` in version 1, where everything is in frames.
     paged: Option<Paged>,
     serial: u64,
@@ -89,6 +89,13 @@ impl<B: AsRef<[u8]>> Index<B> {
             let key = FrameKey { id: &header.id, section: SectionKind::Metadata, index: 0 };
             key.malformed("its counts do not fit the directory")
         })?;
+        // They follow each other in the directory, which they fill.
+        let mut offset = header.directory.offset;
+        let directories = directories.map(|size| {
+            let part = Section { offset, size };
+            offset += size;
+            part
+        });
         // Not the digest, which is whatever the file says it is: with it, one index could pass for another.
         static NEXT_SERIAL: AtomicU64 = AtomicU64::new(0);
         let serial = NEXT_SERIAL.fetch_add(1, Ordering::Relaxed);
@@ -213,14 +220,15 @@ impl<B: AsRef<[u8]>> Index<B> {
 
     /// What reads the section whose pages are of this kind.
     fn pages<'s>(&'s self, kind: SectionKind, checked: &'s PageChecks) -> PageReader<'s> {
-        let [chunks, shared, names, files] = self.directory_parts();
+        let [chunks, shared, names, files] = self.directories;
         let (section, checksums) = match kind {
             SectionKind::ChunkPage => (self.header.chunks, chunks),
             SectionKind::SharedPage => (self.header.shared, shared),
             SectionKind::FilePage => (self.header.files, files),
             _ => (self.header.names, names),
         };
-        let section = section.of(self.as_bytes()).unwrap_or_default();
+        let [section, checksums] =
+            [section, checksums].map(|part| part.of(self.as_bytes()).unwrap_or_default());
         PageReader { id: &self.header.id, kind, section, checksums, checked }
     }
 
@@ -314,25 +322,15 @@ impl<B: AsRef<[u8]>> Index<B> {
     }
 
     fn directory(&self, section: SectionKind) -> Directory<'_> {
-        let [dwarf, symbols, names, files] = self.directory_parts();
+        let [dwarf, symbols, names, files] = self.directories;
         let blocks = match section {
             SectionKind::DwarfDirectory => dwarf,
             SectionKind::SymbolDirectory => symbols,
             SectionKind::NamesDirectory => names,
             _ => files,
         };
+        let blocks = blocks.of(self.as_bytes()).unwrap_or_default();
         Directory { id: &self.header.id, section, blocks }
-    }
-
-    /// The four parts of the directory, in file order.
-    fn directory_parts(&self) -> [&[u8]; 4] {
-        let mut rest = self.header.directory.of(self.as_bytes()).unwrap_or_default();
-        self.directories.map(|size| {
-            let size = usize::try_from(size).unwrap_or(usize::MAX);
-            let (part, behind) = rest.split_at_checked(size).unwrap_or((rest, &[]));
-            rest = behind;
-            part
-        })
     }
 }
 

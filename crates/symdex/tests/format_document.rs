@@ -207,18 +207,20 @@ fn chunk_head(dump: &mut Dump<'_>, what: &str) -> [u64; 3] {
     sizes
 }
 
+/// The contexts and the meanings of the numbers of a chunk's runs; both chunks have a gap and a run.
+const GAP_AND_RUN: [(u8, &str); 7] = [
+    (2, "run 0: a gap"),
+    (0, "span {}"),
+    (2, "run 1: a function that starts 0 bytes before"),
+    (1, "span {}"),
+    (3, "ranges, less one"),
+    (4, "new triples"),
+    (BODY_SIZE, "bits of its body: {}"),
+];
+
 fn dwarf_chunk(dump: &mut Dump<'_>, codes: &Codes<'_>) {
     let [runs, triples, names] = chunk_head(dump, "dwarf");
-    let numbers = [
-        (2, "run 0: a gap"),
-        (0, "span {}"),
-        (2, "run 1: a function that starts 0 bytes before"),
-        (1, "span {}"),
-        (3, "ranges, less one"),
-        (4, "new triples"),
-        (BODY_SIZE, "bits of its body: {}"),
-    ];
-    dump.coded(runs, "runs: bit, bits, context, number", codes, &numbers);
+    dump.coded(runs, "runs: bit, bits, context, number", codes, &GAP_AND_RUN);
     let numbers = [
         (148, "triple 0: name: new: 0"),
         (158, "line: that of the origin, 13"),
@@ -254,16 +256,7 @@ fn dwarf_chunk(dump: &mut Dump<'_>, codes: &Codes<'_>) {
 
 fn symbol_chunk(dump: &mut Dump<'_>, codes: &Codes<'_>) {
     let [runs, triples, names] = chunk_head(dump, "symbol_table");
-    let numbers = [
-        (2, "run 0: a gap"),
-        (0, "span {}"),
-        (2, "run 1: a function that starts 0 bytes before"),
-        (1, "span {}"),
-        (3, "ranges, less one"),
-        (4, "new triples"),
-        (BODY_SIZE, "bits of its body: {}"),
-    ];
-    dump.coded(runs, "runs", codes, &numbers);
+    dump.coded(runs, "runs", codes, &GAP_AND_RUN);
     dump.coded(
         triples,
         "triples",

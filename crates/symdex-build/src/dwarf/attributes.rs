@@ -347,11 +347,8 @@ mod tests {
     fn pairs_are_read_as_by_gimli() {
         let encoding = Encoding { format: Format::Dwarf32, version: 4, address_size: 8 };
         let addresses = [0, 0, 1, 16, 32, 4096, 1 << 63, u64::MAX - 2, u64::MAX - 1, u64::MAX];
-        let (mut state, mut len) = (1u64, 0);
-        let mut random = |below: usize| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            usize::try_from(state >> 33).expect("small") % below
-        };
+        let (mut generator, mut len) = (crate::random::Random(1), 0);
+        let mut random = |below: usize| usize::try_from(generator.below(below as u64)).expect("small");
         for _ in 0..20_000 {
             let mut section: Vec<u8> =
                 (0..20).flat_map(|_| addresses[random(addresses.len())].to_le_bytes()).collect();

@@ -171,11 +171,8 @@ mod tests {
 
     #[test]
     fn claims_are_flattened_as_any_intervals_by_their_priority() {
-        let mut state = 1u64;
-        let mut random = move |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % below
-        };
+        let mut generator = crate::random::Random(1);
+        let mut random = |below: u64| generator.below(below);
         for case in 0..2000 {
             // In some, claims do not fit 32 bits.
             let scale = if case % 4 == 0 { 1 << 30 } else { 1 };

@@ -140,11 +140,8 @@ mod tests {
 
     #[test]
     fn each_loc_is_there_once_whether_its_frame_has_few_or_many() {
-        let mut state = 1u64;
-        let mut random = move |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % below
-        };
+        let mut generator = crate::random::Random(1);
+        let mut random = |below: u64| generator.below(below);
         let (mut locs, mut known) = (Locs::new(0, 0), HashMap::new());
         for _ in 0..5000 {
             // The first calls have frames by the dozen, and the first frames locs by the hundred.

@@ -151,16 +151,9 @@ mod tests {
 
     use super::*;
     use crate::image::Image;
-
-    /// A generator of its own: the cases must not depend on a random seed.
-    struct Random(u64);
+    use crate::random::Random;
 
     impl Random {
-        fn below(&mut self, limit: u64) -> u64 {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (self.0 >> 33) % limit
-        }
-
         fn of<T: Copy>(&mut self, choices: &[T]) -> T {
             choices[usize::try_from(self.below(choices.len() as u64)).expect("small")]
         }

@@ -3,16 +3,9 @@ use symdex::write::{Id32, Loc};
 use super::*;
 use crate::dwarf::Piece;
 use crate::pools::{Hashed, Pool};
-
-/// A small generator of its own: the cases must not depend on a random seed.
-struct Random(u64);
+use crate::random::Random;
 
 impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit
-    }
-
     fn number(&mut self, limit: u64) -> u32 {
         u32::try_from(self.below(limit)).expect("small")
     }

@@ -61,6 +61,40 @@ impl ChunkRanges {
         table == Table::SymbolTable && self.locs.iter().any(|loc| loc.parent.is_some())
     }
 
+    /// Appends a range of a run whose locs follow; `answers` are those under `exact` and `statement`, by the run's own numbers plus
+    /// one. `None` for one that is none, and for more locs than there are numbers.
+    pub(crate) fn push_range(
+        &mut self,
+        range: std::ops::Range<u64>,
+        function_start: Option<u64>,
+        answers: [u32; 2],
+    ) -> Option<()> {
+        let first = self.locs.len() as u64;
+        let [exact, statement] =
+            answers.map(|link| u32::try_from(first + u64::from(link.checked_sub(1)?)).ok());
+        let (exact, statement) = (exact?, statement?);
+        self.ranges.push(Range { start: range.start, end: range.end, function_start, exact, statement });
+        Some(())
+    }
+
+    /// Appends the locs of the run whose ranges were appended, each with its parent by the run's own numbers plus one, 0 for none. `None`
+    /// where a loc is none, comes before its parent, or makes a chain longer than the format allows.
+    pub(crate) fn push_locs(&mut self, locs: impl Iterator<Item = Option<(u32, Loc)>>) -> Option<()> {
+        let first = self.locs.len() as u64;
+        let mut depths: Vec<u32> = Vec::with_capacity(locs.size_hint().0);
+        for loc in locs {
+            let (parent, loc) = loc?;
+            let above = parent.checked_sub(1).map_or(Some(&0), |parent| depths.get(parent as usize));
+            depths.push(above.map(|above| above + 1).filter(|depth| *depth <= MAX_FRAMES)?);
+            let parent = match parent {
+                0 => None,
+                parent => Some(Id32::new(first + u64::from(parent - 1))?),
+            };
+            self.locs.push(Loc { parent, ..loc });
+        }
+        Some(())
+    }
+
     /// What is wrong with the ranges of a chunk from `start` to `end`, if anything is.
     pub(crate) fn first_wrong(&self, start: u64, end: u64) -> Option<&'static str> {
         let mut at = start;

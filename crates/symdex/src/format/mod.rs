@@ -17,7 +17,7 @@ pub(crate) use dictionary::{dictionary_bytes, encode_dictionary, prepare, raw_di
 pub(crate) use directory::Directory;
 use frame::CHECKSUM_SIZE;
 pub(crate) use frame::{Compressor, Decompressor, FrameKey};
-pub(crate) use header::Header;
+pub(crate) use header::{Header, Section};
 pub use limits::MAX_STRING;
 pub(crate) use limits::{
     MAX_CHUNK_LOCS, MAX_CHUNK_SPAN, MAX_CHUNKS, MAX_FRAMES, MAX_PAYLOAD, MAX_RUN_RANGES,

@@ -3,8 +3,9 @@
 use super::bits::BitReader;
 use super::codes::Codes;
 use super::contexts::{self, MORE_HEAD, Parent};
+use super::origins::moved;
 use super::{MAX_LOCS, MAX_STEPS, RECENT};
-use crate::format::{MAX_FRAMES, unzigzag};
+use crate::format::MAX_FRAMES;
 
 /// How many values the flag of a head has; see [`Statement`].
 pub(super) const FLAGS: u64 = 3;
@@ -31,25 +32,66 @@ pub(super) struct RunLoc {
     pub(super) parent: Link,
     pub(super) triple: u32,
     /// The triple of the last loc inlined into it, plus one; 0 before there is one.
-    pub(super) child: u32,
+    child: u32,
 }
 
-/// What the triple of a loc inlined into `parent` is counted from; `last_root` where it is inlined into none.
-#[inline]
-pub(super) fn expected(parent: Option<&RunLoc>, last_root: u32) -> (Parent, u32) {
-    match parent {
-        None => (Parent::None, last_root),
-        Some(RunLoc { child: 0, triple, .. }) => (Parent::New, *triple),
-        Some(RunLoc { child, .. }) => (Parent::Again, child - 1),
-    }
-}
-
-/// What is known of a run while it is read; kept for its memory.
+/// What is known of a run while it is read or written; kept for its memory.
 #[derive(Debug, Default)]
 pub(crate) struct RunState {
     pub(super) locs: Vec<RunLoc>,
     /// Locs that were defined or an answer, the last one last.
-    recent: Vec<Link>,
+    pub(super) recent: Vec<Link>,
+    pub(super) last_code: u64,
+    pub(super) last_answer: Link,
+    last_triple: u32,
+    /// The triple of the last loc that is inlined into none.
+    last_root: u32,
+}
+
+impl RunState {
+    /// Begins a run.
+    pub(super) fn begin(&mut self) {
+        let Self { mut locs, mut recent, .. } = std::mem::take(self);
+        locs.clear();
+        recent.clear();
+        (self.locs, self.recent) = (locs, recent);
+    }
+
+    /// The context that says the triple of a loc inlined into `parent`, and what that triple is counted from; `last` is the number that
+    /// said the triple of the loc defined before it in this answer.
+    #[inline]
+    pub(super) fn expected(&self, parent: Link, last: Option<u64>) -> (u8, u32) {
+        let (kind, base) = match loc(&self.locs, parent) {
+            None => (Parent::None, self.last_root),
+            Some(RunLoc { child: 0, triple, .. }) => (Parent::New, *triple),
+            Some(RunLoc { child, .. }) => (Parent::Again, child - 1),
+        };
+        (contexts::triple(last, kind, base == self.last_triple), base)
+    }
+
+    /// Defines a loc of `triple` inlined into `parent`; its link.
+    #[inline]
+    pub(super) fn define(&mut self, parent: Link, triple: u32) -> Option<Link> {
+        match self.locs.get_mut((parent as usize).wrapping_sub(1)) {
+            None => self.last_root = triple,
+            Some(parent) => parent.child = triple + 1,
+        }
+        self.last_triple = triple;
+        self.locs.push(RunLoc { parent, triple, child: 0 });
+        let link = u32::try_from(self.locs.len()).ok()?;
+        if self.recent.len() == RECENT {
+            self.recent.remove(0);
+        }
+        self.recent.push(link);
+        Some(link)
+    }
+
+    /// Makes the recent loc with `later` ones behind it the most recent one.
+    #[inline]
+    pub(super) fn used(&mut self, later: usize) {
+        let behind = self.recent.len().checked_sub(later + 1).and_then(|at| self.recent.get_mut(at..));
+        behind.into_iter().for_each(|recent| recent.rotate_left(1));
+    }
 }
 
 /// Where a range ends, counted from the chunk's start, and which locs of the run it stands for; never none.
@@ -69,11 +111,7 @@ pub(super) struct Body<'a> {
     next_triple: u32,
     end_of_triples: u32,
     state: &'a mut RunState,
-    last_code: u64,
-    last_answer: Link,
     last_statement: Link,
-    last_triple: u32,
-    last_root: u32,
 }
 
 /// What the runs of a chunk say of a body.
@@ -89,8 +127,7 @@ pub(super) struct BodyOf {
 impl<'a> Body<'a> {
     /// The body that `reader` is at.
     pub(super) fn new(codes: Codes<'a>, reader: BitReader<'a>, of: BodyOf, state: &'a mut RunState) -> Self {
-        state.locs.clear();
-        state.recent.clear();
+        state.begin();
         let BodyOf { ranges, start, end, new_triples } = of;
         Self {
             codes,
@@ -101,11 +138,7 @@ impl<'a> Body<'a> {
             next_triple: new_triples.start,
             end_of_triples: new_triples.end,
             state,
-            last_code: 0,
-            last_answer: 0,
             last_statement: 0,
-            last_triple: 0,
-            last_root: 0,
         }
     }
 
@@ -129,7 +162,7 @@ impl<'a> Body<'a> {
         let end = match left {
             0 => self.end,
             _ => {
-                let length = self.number(contexts::length(self.last_code))?;
+                let length = self.number(contexts::length(self.state.last_code))?;
                 self.at.checked_add(u32::try_from(length).ok()?)?
             }
         };
@@ -154,8 +187,8 @@ impl<'a> Body<'a> {
 
     /// The next answer, and the number of its [`Statement`].
     fn answer(&mut self) -> Option<(Link, u64)> {
-        let code = self.number(contexts::answer(self.last_code))?;
-        self.last_code = code;
+        let code = self.number(contexts::answer(self.state.last_code))?;
+        self.state.last_code = code;
         let (link, mut head) = (code / HEADS, code % HEADS);
         if head == HEADS - 1 {
             head = head.checked_add(self.number(MORE_HEAD)?)?;
@@ -179,7 +212,7 @@ impl<'a> Body<'a> {
                 }
             }
         }
-        self.last_answer = answer;
+        self.state.last_answer = answer;
         Some((answer, statement))
     }
 
@@ -188,7 +221,8 @@ impl<'a> Body<'a> {
         if steps > MAX_STEPS as u64 {
             return None;
         }
-        (0..steps).try_fold(self.last_answer, |link, _| loc(&self.state.locs, link).map(|loc| loc.parent))
+        (0..steps)
+            .try_fold(self.state.last_answer, |link, _| loc(&self.state.locs, link).map(|loc| loc.parent))
     }
 
     /// The recent loc with `later` ones behind it.
@@ -199,21 +233,15 @@ impl<'a> Body<'a> {
 
     /// Makes `answer` the most recent one.
     fn used(&mut self, answer: Link) -> Option<()> {
-        let recent = &mut self.state.recent;
-        if recent.last() == Some(&answer) {
-            return Some(());
-        }
-        let at = recent.iter().rposition(|recent| *recent == answer)?;
-        recent.get_mut(at..)?.rotate_left(1);
+        let later = self.state.recent.iter().rev().position(|recent| *recent == answer)?;
+        self.state.used(later);
         Some(())
     }
 
     /// Defines a loc inlined into `parent`.
     #[inline]
     fn define(&mut self, parent: Link, last: &mut Option<u64>) -> Option<Link> {
-        let locs = &mut self.state.locs;
-        let (kind, base) = expected(loc(locs, parent), self.last_root);
-        let context = contexts::triple(*last, kind, base == self.last_triple);
+        let (context, base) = self.state.expected(parent, *last);
         let number = self.codes.number(&mut self.reader, context)?;
         *last = Some(number);
         let triple = match number {
@@ -222,27 +250,12 @@ impl<'a> Body<'a> {
                 self.next_triple = triple.checked_add(1).filter(|next| *next <= self.end_of_triples)?;
                 triple
             }
-            step => {
-                let triple = i64::from(base).wrapping_add(1).wrapping_add(unzigzag(step - 1));
-                u32::try_from(triple).ok().filter(|triple| *triple < self.next_triple)?
-            }
+            step => moved(base.checked_add(1)?, step - 1).filter(|triple| *triple < self.next_triple)?,
         };
-        match locs.get_mut((parent as usize).wrapping_sub(1)) {
-            None => self.last_root = triple,
-            Some(parent) => parent.child = triple + 1,
-        }
-        self.last_triple = triple;
-        if locs.len() >= MAX_LOCS {
+        if self.state.locs.len() >= MAX_LOCS {
             return None;
         }
-        locs.push(RunLoc { parent, triple, child: 0 });
-        let link = u32::try_from(locs.len()).ok()?;
-        let recent = &mut self.state.recent;
-        if recent.len() == RECENT {
-            recent.remove(0);
-        }
-        recent.push(link);
-        Some(link)
+        self.state.define(parent, triple)
     }
 }
 

@@ -2,10 +2,10 @@
 
 use rustc_hash::FxHashMap;
 
-use super::body::{self, FLAGS, HEADS, Link, RunLoc, Statement, expected};
+use super::body::{self, FLAGS, HEADS, Link, RunState, Statement};
 use super::contexts::{self, FUNCTION, GAP_SPAN, MORE_HEAD, NEW_TRIPLES, RANGES, RUN_SPAN};
 use super::tokens::{Mark, Tokens};
-use super::{MAX_STEPS, RECENT, RUN_GROUP, RUN_LEN, RUN_LOCS};
+use super::{MAX_STEPS, RUN_GROUP, RUN_LEN, RUN_LOCS};
 use crate::chunk::{ChunkRanges, Loc, Range};
 use crate::format::zigzag;
 use crate::id32::Id32;
@@ -91,17 +91,11 @@ struct Drafter<'c> {
     function_start: Option<u64>,
 }
 
-/// What a run's body is written by; readers keep the same.
+/// What a run's body is written by.
 #[derive(Default)]
 struct State {
-    locs: Vec<RunLoc>,
-    /// Locs that were defined or an answer, the last one last.
-    recent: Vec<Link>,
-    last_code: u64,
-    last_answer: Link,
-    last_triple: u32,
-    /// The triple of the last loc that is inlined into none.
-    last_root: u32,
+    /// What readers keep, too.
+    run: RunState,
     /// The answer of the range before under `statement`.
     last_statement: Option<u32>,
     /// Empty between answers: what an answer defines, kept for its memory.
@@ -147,10 +141,11 @@ impl Drafter<'_> {
     }
 
     fn body(&mut self, state: &mut State, run: &[Range]) {
-        state.begin();
+        state.run.begin();
+        state.last_statement = None;
         for (index, range) in run.iter().enumerate() {
             if index + 1 < run.len() {
-                self.put(contexts::length(state.last_code), range.end - range.start);
+                self.put(contexts::length(state.run.last_code), range.end - range.start);
             }
             let statement = match range.statement {
                 same if same == range.exact => Statement::Same,
@@ -178,16 +173,15 @@ impl Drafter<'_> {
         }
         let head = FLAGS * chain.len() as u64 + statement as u64;
         let code = HEADS * known.map_or(0, |(link, rank)| state.link(link, rank)) + head.min(HEADS - 1);
-        self.put(contexts::answer(state.last_code), code);
+        self.put(contexts::answer(state.run.last_code), code);
         if let Some(more) = head.checked_sub(HEADS - 1) {
             self.put(MORE_HEAD, more);
         }
-        state.last_code = code;
+        state.run.last_code = code;
         if let (Some((_, rank)), true) = (known, chain.is_empty()) {
-            let at = state.recent.len() - 1 - rank;
-            state.recent.get_mut(at..).into_iter().for_each(|recent| recent.rotate_left(1));
+            state.run.used(rank);
         }
-        state.last_answer = known.map_or(0, |(link, _)| link);
+        state.run.last_answer = known.map_or(0, |(link, _)| link);
         let mut last = None;
         for loc in chain.drain(..).rev() {
             last = self.define(state, loc, last);
@@ -201,7 +195,7 @@ impl Drafter<'_> {
         if run != self.runs {
             return None;
         }
-        let rank = state.recent.iter().rev().position(|recent| *recent == link)?;
+        let rank = state.run.recent.iter().rev().position(|recent| *recent == link)?;
         Some((link, rank))
     }
 
@@ -212,54 +206,31 @@ impl Drafter<'_> {
         let next = u32::try_from(self.draft.triples.len()).ok()?;
         let stored @ [name, file, line] = [name, file, line].map(Id32::stored);
         let triple = *self.numbers.entry((u64::from(name) << 32 | u64::from(file), line)).or_insert(next);
-        let (kind, base) = expected(body::loc(&state.locs, state.last_answer), state.last_root);
+        let (context, base) = state.run.expected(state.run.last_answer, last);
         let number = match triple {
             new if new == next => 0,
             _ => zigzag(i64::from(triple) - i64::from(base) - 1) + 1,
         };
-        self.put(contexts::triple(last, kind, base == state.last_triple), number);
+        self.put(context, number);
         if triple == next {
             self.draft.triples.push(stored);
         }
         self.draft.locs += 1;
-        *self.in_run.get_mut(loc as usize)? = (self.runs, state.define(triple)?);
+        let link = state.run.define(state.run.last_answer, triple)?;
+        state.run.last_answer = link;
+        *self.in_run.get_mut(loc as usize)? = (self.runs, link);
         Some(number)
     }
 }
 
 impl State {
-    fn begin(&mut self) {
-        let Self { locs, recent, chain, .. } = std::mem::take(self);
-        (self.locs, self.recent, self.chain) = (locs, recent, chain);
-        self.locs.clear();
-        self.recent.clear();
-    }
-
     /// What says that an answer is, or starts from, `link`, which has `rank` recent ones behind it.
     fn link(&self, link: Link, rank: usize) -> u64 {
-        let parent = |link: &Link| body::loc(&self.locs, *link).map(|loc| loc.parent);
-        let mut ancestors = std::iter::successors(Some(self.last_answer), parent).take(MAX_STEPS + 1);
+        let parent = |link: &Link| body::loc(&self.run.locs, *link).map(|loc| loc.parent);
+        let mut ancestors = std::iter::successors(Some(self.run.last_answer), parent).take(MAX_STEPS + 1);
         match ancestors.position(|ancestor| ancestor == link) {
             Some(steps) => 2 * steps as u64 + 1,
             None => 2 * rank as u64 + 2,
         }
-    }
-
-    /// Defines a loc of `triple` inlined into the last answer, which it then is; its link.
-    fn define(&mut self, triple: u32) -> Option<Link> {
-        let parent = self.last_answer;
-        match self.locs.get_mut((parent as usize).wrapping_sub(1)) {
-            None => self.last_root = triple,
-            Some(parent) => parent.child = triple + 1,
-        }
-        self.last_triple = triple;
-        self.locs.push(RunLoc { parent, triple, child: 0 });
-        let link = u32::try_from(self.locs.len()).ok()?;
-        if self.recent.len() == RECENT {
-            self.recent.remove(0);
-        }
-        self.recent.push(link);
-        self.last_answer = link;
-        Some(link)
     }
 }

@@ -22,9 +22,9 @@ use super::groups::Groups;
 use super::origins::{self, Origin, read_origins};
 use super::triples::{self, Place, Triple};
 use super::{NAME_GROUP, ORIGIN_GROUP, PackedScratch, TRIPLE_GROUP};
-use crate::chunk::{self, ChunkRanges, Loc};
+use crate::chunk::{ChunkRanges, Loc};
 use crate::error::Error;
-use crate::format::{Cursor, MAX_FRAMES, Metadata, Table, put_varint};
+use crate::format::{Cursor, Metadata, Table, put_varint};
 use crate::id32::Id32;
 use crate::names::PageReader;
 
@@ -154,19 +154,23 @@ impl<'a> ChunkReader<'a> {
 
     /// Where chunk `place` of all chunks begins, and where it ends.
     fn place(&self, place: usize) -> Result<[usize; 2], Error> {
-        let width = usize::from(self.shared.layout.place_width);
-        let first = place.saturating_mul(width);
-        let bits = first / 8..first.saturating_add(2 * width).div_ceil(8);
-        let at = self.shared.layout.places.start;
-        let bytes = self.pages.bytes(at.saturating_add(bits.start)..at.saturating_add(bits.end))?;
-        let mut reader = BitReader::new(bytes, first % 8);
+        let Layout { places, place_width, .. } = &self.shared.layout;
         let [start, end] =
-            [(); 2].map(|()| usize::try_from(reader.bits(self.shared.layout.place_width.into())));
-        let places =
-            start.ok().zip(end.ok()).filter(|(start, end)| start <= end && *end <= self.chunks.section.len());
-        let (start, end) =
-            places.ok_or_else(|| self.pages.malformed(at, "chunks lie outside their section"))?;
+            [place, place.saturating_add(1)].map(|place| self.number(places, *place_width, place));
+        let (start, end) = (start?, end?);
+        if start > end || end > self.chunks.section.len() {
+            return Err(self.pages.malformed(places.start, "chunks lie outside their section"));
+        }
         Ok([start, end])
+    }
+
+    /// Number `index` of the column of numbers of `width` bits that lies at `column`; the largest for one that no `usize` holds.
+    fn number(&self, column: &Range<usize>, width: u8, index: usize) -> Result<usize, Error> {
+        let first = index.saturating_mul(width.into());
+        let bits = first / 8..first.saturating_add(width.into()).div_ceil(8);
+        let at = |byte: usize| column.start.saturating_add(byte);
+        let bytes = self.pages.bytes(at(bits.start)..at(bits.end))?;
+        Ok(usize::try_from(BitReader::new(bytes, first % 8).bits(width.into())).unwrap_or(usize::MAX))
     }
 
     fn codes(&self) -> Codes<'a> {
@@ -186,15 +190,12 @@ impl<'a> ChunkReader<'a> {
         if name as usize >= *origins {
             return Err(malformed());
         }
-        let width = usize::from(*origin_width);
         let place = |group: usize| -> Result<usize, Error> {
             if group >= origins.div_ceil(ORIGIN_GROUP) {
                 return Ok(origin_bits.len() * 8);
             }
-            let (first, at) = (group * width, origin_rows.start);
-            let bytes = self.pages.bytes(at + first / 8..at + (first + width).div_ceil(8))?;
-            let place = BitReader::new(bytes, first % 8).bits(width.try_into().unwrap_or(0));
-            usize::try_from(place).ok().filter(|place| *place <= origin_bits.len() * 8).ok_or_else(malformed)
+            let place = self.number(origin_rows, *origin_width, group)?;
+            if place > origin_bits.len() * 8 { Err(malformed()) } else { Ok(place) }
         };
         let bits = place(group)?..place(group + 1)?;
         let bytes = origin_bits.start + bits.start / 8..origin_bits.start + bits.end.div_ceil(8);
@@ -262,30 +263,14 @@ impl<'a> Placed<'a> {
         });
         let triples = triples.collect::<Result<Vec<Loc>, Error>>()?;
         let mut all = ChunkRanges::default();
-        let walked = self.chunk.walk(run, |walked| {
-            let first = u32::try_from(all.locs.len()).ok()?;
-            match walked {
-                Walked::Range { start, end, function_start, exact, statement } => {
-                    let [start, end] = [start, end].map(|at| self.chunk.start + u64::from(at));
-                    let number = |link: u32| first.checked_add(link.checked_sub(1)?);
-                    let (exact, statement) = (number(exact)?, number(statement)?);
-                    all.ranges.push(chunk::Range { start, end, function_start, exact, statement });
-                }
-                Walked::Run(locs) => {
-                    let mut depths: Vec<u32> = Vec::with_capacity(locs.len());
-                    for loc in locs {
-                        let above =
-                            loc.parent.checked_sub(1).map_or(Some(&0), |parent| depths.get(parent as usize));
-                        depths.push(above.map(|above| above + 1).filter(|depth| *depth <= MAX_FRAMES)?);
-                        let parent = match loc.parent {
-                            0 => None,
-                            parent => Some(Id32::new(u64::from(first) + u64::from(parent - 1))?),
-                        };
-                        all.locs.push(Loc { parent, ..*triples.get(loc.triple as usize)? });
-                    }
-                }
+        let walked = self.chunk.walk(run, |walked| match walked {
+            Walked::Range { start, end, function_start, exact, statement } => {
+                let [start, end] = [start, end].map(|at| self.chunk.start + u64::from(at));
+                all.push_range(start..end, function_start, [exact, statement])
             }
-            Some(())
+            Walked::Run(locs) => {
+                all.push_locs(locs.iter().map(|loc| Some((loc.parent, *triples.get(loc.triple as usize)?))))
+            }
         });
         walked.map(|()| all).ok_or_else(|| self.malformed("a run does not decode"))
     }

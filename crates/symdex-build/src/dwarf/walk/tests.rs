@@ -8,6 +8,7 @@ use super::super::roots::{Root, headers};
 use super::super::shapes::Shapes;
 use super::super::units::Units;
 use super::*;
+use crate::random::Random;
 use crate::report::Problems;
 use crate::{Companions, Image};
 
@@ -150,10 +151,8 @@ fn compare(made: Made, attributes: &[(DwAt, DwForm)], entries: &[u8]) -> (usize,
     (walked.0.len(), walked.1.is_none())
 }
 
-/// A generator of its own: the cases must not depend on a random seed.
-fn random(state: &mut u64, below: u64) -> usize {
-    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    usize::try_from((*state >> 33) % below).expect("small")
+fn random(generator: &mut Random, below: u64) -> usize {
+    usize::try_from(generator.below(below)).expect("small")
 }
 
 #[test]
@@ -174,7 +173,7 @@ fn every_form_of_every_attribute_is_read_as_by_gimli() {
     let forms = (0..0x30).chain([0x1f01, 0x1f02, 0x1f20, 0x1f21]).map(DwForm);
     let first = (constants::DW_AT_decl_line, constants::DW_FORM_data1);
     let low_pc = (constants::DW_AT_low_pc, constants::DW_FORM_udata);
-    let (mut state, mut functions, mut whole) = (1, 0, 0);
+    let (mut state, mut functions, mut whole) = (Random(1), 0, 0);
     for (form, name) in forms.flat_map(|form| names.map(|name| (form, name))).filter(|(form, _)| form.0 != 0)
     {
         for version in [2, 3, 4, 5] {
@@ -197,7 +196,7 @@ fn every_form_of_every_attribute_is_read_as_by_gimli() {
 #[test]
 fn deep_functions_are_seen_as_by_gimli() {
     let attributes = [(constants::DW_AT_low_pc, constants::DW_FORM_udata)];
-    let (mut state, mut functions) = (5, 0);
+    let (mut state, mut functions) = (Random(5), 0);
     for _ in 0..500 {
         let made = Made { version: 4, is_64: false, address_size: 8 };
         // Down to depth 100 or so, up again a bit, and so on.
@@ -228,7 +227,7 @@ fn any_bytes_are_read_as_by_gimli() {
         (constants::DW_AT_decl_line, constants::DW_FORM_indirect),
         (constants::DW_AT_call_line, constants::DW_FORM_data1),
     ];
-    let (mut state, mut functions) = (7, 0);
+    let (mut state, mut functions) = (Random(7), 0);
     for _ in 0..20_000 {
         let made = Made { version: 4, is_64: false, address_size: 8 };
         let chosen = &attributes[random(&mut state, 6)..];

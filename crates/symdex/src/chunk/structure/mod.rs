@@ -54,12 +54,12 @@ mod tests;
 mod triples;
 
 pub(crate) use self::body::{Answers, RunLoc};
-use self::body::{Body, Link, each_of_chain};
+use self::body::{Body, each_of_chain};
 pub(crate) use self::encode::{EncodedStructure, encode_structure};
 use self::runs::{Layout, Run, decode_runs};
 use self::triples::{Triple, decode_triples};
-use super::{ChunkRanges, Loc, Range};
-use crate::format::{Cursor, MAX_FRAMES, MAX_RUN_RANGES};
+use super::{ChunkRanges, Loc};
+use crate::format::{Cursor, MAX_RUN_RANGES};
 use crate::id32::Id32;
 
 /// The most ranges a run holds: a lookup decodes one run, so this bounds its work.
@@ -144,28 +144,19 @@ impl Structure {
         let mut locs = Vec::new();
         for pair in self.runs.windows(2) {
             let [run, next] = pair else { continue };
-            let first = all.locs.len() as u64;
             let mut body = self.body(run, next, &mut locs)?;
             let mut start = self.chunk_start + u64::from(run.start);
             while let Some(answer) = body.next_range(&mut locs)? {
-                let number = |link: Link| u32::try_from(first + u64::from(link.checked_sub(1)?)).ok();
-                let (exact, statement) = (number(answer.exact)?, number(answer.statement)?);
                 let (end, function_start) = (self.chunk_start + u64::from(answer.end), run.function_start());
-                all.ranges.push(Range { start, end, function_start, exact, statement });
+                all.push_range(start..end, function_start, [answer.exact, answer.statement])?;
                 start = end;
             }
-            let mut depths: Vec<u32> = Vec::with_capacity(locs.len());
-            for loc in &locs {
-                let above = loc.parent.checked_sub(1).map_or(Some(&0), |parent| depths.get(parent as usize));
-                depths.push(above.map(|above| above + 1).filter(|depth| *depth <= MAX_FRAMES)?);
+            let loc = |loc: &RunLoc| {
                 let Triple { name, file, line } = *self.triples.get(loc.triple as usize)?;
-                let parent = match loc.parent {
-                    0 => None,
-                    parent => Some(Id32::new(first + u64::from(parent - 1))?),
-                };
                 let (name, file) = (Id32::new(u64::from(name)), Id32::new(u64::from(file)));
-                all.locs.push(Loc { parent, name, file, line });
-            }
+                Some((loc.parent, Loc { parent: None, name, file, line }))
+            };
+            all.push_locs(locs.iter().map(loc))?;
         }
         Some(all)
     }

@@ -5,6 +5,7 @@
 use super::encode::EncodedStructure;
 use super::*;
 use crate::LinePolicy;
+use crate::chunk::Range;
 use crate::format::{MAX_FRAMES, put_varint};
 use crate::generator::{self, Answer, Image, Random};
 

@@ -1,0 +1,12 @@
+//! Numbers for tests, which must not depend on a random seed.
+
+/// A linear congruential generator that begins with a number of the test's choice.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    /// A number below `limit`, which is not 0.
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
