@@ -28,7 +28,7 @@ const CHUNKS_IN_MEMORY: usize = 4 << 20;
 /// Bytes of `.debug_info` that are walked ahead of the unit whose ranges are merged next.
 const WALK_AHEAD: usize = 8 << 20;
 /// Chunks that one thread compresses at a time, and how many times as many may wait for it.
-const CHUNKS_AT_A_TIME: usize = 4;
+const CHUNKS_AT_A_TIME: usize = 8;
 const ENCODE_AHEAD: usize = 8;
 /// Symbols that are merged at a time, about.
 const SYMBOLS_AT_A_TIME: usize = 1 << 14;

@@ -78,7 +78,7 @@ impl<'a> TokenReader<'a> {
         Self(Cursor::new(tokens))
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn next(&mut self) -> Option<Token> {
         let [kind] = self.0.array()?;
         Some(match kind {
