@@ -9,6 +9,8 @@ use crate::pools::Pool;
 /// A chunk's ranges, and how many names and files the chunks before it used.
 pub(crate) struct ChunkJob {
     pub(crate) index: u64,
+    /// The image offset behind the chunk.
+    end: u64,
     pub(crate) ranges: ChunkRanges,
     /// How many locs the chunks before have, plus one.
     pub(crate) first_loc: u64,
@@ -46,33 +48,43 @@ impl Cutter {
         Self { chunk_span, ..Self::default() }
     }
 
-    /// Adds a range, which is a unit's own from its start on or, where `is_rest`, from further on; in its first chunk it answers
-    /// `entry`, if that is given.
+    /// Counts the ranges of unit number `unit` that [`Cutter::add`] gets next, `count` of them, which cover `start..end`; the first one is a
+    /// unit's own from its start on or, where `is_rest`, from further on.
+    pub(crate) fn count(
+        &mut self,
+        unit: u32,
+        std::ops::Range { start, end }: std::ops::Range<u64>,
+        count: usize,
+        is_rest: bool,
+        has_function: bool,
+    ) {
+        let goes_on = is_rest && self.last == Some((unit, start));
+        self.ranges += count as u64 - u64::from(goes_on);
+        self.last = Some((unit, end));
+        self.covered += end - start;
+        self.covered_function += if has_function { end - start } else { 0 };
+    }
+
+    /// Adds a range; in its first chunk it answers `entry`, if that is given.
+    #[inline]
     pub(crate) fn add<'d>(
         &mut self,
         range: Range,
-        is_rest: bool,
         mut entry: Option<Id32>,
         unit: &mut LiveUnit<'d>,
         pools: &mut Pools<'d>,
     ) {
-        let goes_on = is_rest && self.last == Some((unit.order, range.start));
-        self.ranges += u64::from(!goes_on);
-        self.last = Some((unit.order, range.end));
-        let size = range.end - range.start;
-        self.covered += size;
-        self.covered_function += if range.function_start.is_some() { size } else { 0 };
         let mut start = range.start;
         while start < range.end {
-            let chunk_span = self.chunk_span;
             let job = self.job(start);
-            let end = range.end.min(job.index.saturating_add(1).saturating_mul(chunk_span));
-            let [exact, statement] = match entry.take() {
-                Some(entry) => [entry.get(); 2],
-                None => [range.exact, range.statement],
-            }
-            .map(|loc| unit.loc(loc, job, pools));
-            let part = Range { start, end, exact, statement, ..range };
+            let end = range.end.min(job.end);
+            let (exact, statement) = match entry.take() {
+                Some(entry) => (entry.get(), entry.get()),
+                None => (range.exact, range.statement),
+            };
+            let of_exact = unit.loc(exact, job, pools);
+            let of_statement = if statement == exact { of_exact } else { unit.loc(statement, job, pools) };
+            let part = Range { start, end, exact: of_exact, statement: of_statement, ..range };
             match job.ranges.ranges.last_mut() {
                 Some(last) if *last == (Range { start: last.start, end: start, ..part }) => last.end = end,
                 _ => job.ranges.ranges.push(part),
@@ -81,22 +93,18 @@ impl Cutter {
         }
     }
 
-    /// The chunk that an offset lies in, begun if it is not the one at hand.
+    /// The chunk that an offset lies in, begun if it is not the one at hand, which is not behind it.
+    #[inline]
     fn job(&mut self, offset: u64) -> &mut ChunkJob {
-        let chunk_span = self.chunk_span;
-        let lies_in =
-            |job: &ChunkJob| offset.checked_sub(job.index * chunk_span).is_some_and(|at| at < chunk_span);
-        if !self.job.as_ref().is_some_and(lies_in) {
+        if self.job.as_ref().is_some_and(|job| job.end <= offset) {
             self.finish_job();
         }
-        self.job.get_or_insert_with(|| ChunkJob {
-            index: offset / chunk_span,
-            ranges: ChunkRanges {
-                ranges: Vec::with_capacity(self.last_len.0),
-                locs: Vec::with_capacity(self.last_len.1),
-            },
-            first_loc: self.locs + 1,
-            of_parts: FxHashMap::default(),
+        self.job.get_or_insert_with(|| {
+            let index = offset / self.chunk_span;
+            let (ranges, locs) = self.last_len;
+            let ranges = ChunkRanges { ranges: Vec::with_capacity(ranges), locs: Vec::with_capacity(locs) };
+            let end = index.saturating_add(1).saturating_mul(self.chunk_span);
+            ChunkJob { index, end, ranges, first_loc: self.locs + 1, of_parts: FxHashMap::default() }
         })
     }
 
@@ -111,7 +119,7 @@ impl Cutter {
 
     /// The chunks that end at or below `watermark`.
     pub(crate) fn complete(&mut self, watermark: u64) -> Vec<ChunkJob> {
-        if self.job.as_ref().is_some_and(|job| (job.index + 1) * self.chunk_span <= watermark) {
+        if self.job.as_ref().is_some_and(|job| job.end <= watermark) {
             self.finish_job();
         }
         std::mem::take(&mut self.done)

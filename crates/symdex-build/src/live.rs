@@ -88,6 +88,17 @@ impl<'d> LiveUnit<'d> {
     }
 
     fn add_loc(&mut self, loc: u32, job: &mut ChunkJob, pools: &mut Pools<'d>) -> u32 {
+        // Most often it lacks the loc alone.
+        let caller = self.ranges.locs[loc as usize].parent;
+        let in_chunk = caller.map(|caller| number_since(job.first_loc, self.numbers[caller.index()]));
+        match in_chunk {
+            None if self.part.is_none() => self.add_below(loc, None, job, pools),
+            Some(Some(caller)) if self.part.is_none() => self.add_below(loc, Some(caller), job, pools),
+            _ => self.add_chain(loc, job, pools),
+        }
+    }
+
+    fn add_chain(&mut self, loc: u32, job: &mut ChunkJob, pools: &mut Pools<'d>) -> u32 {
         let mut missing = std::mem::take(&mut self.missing);
         let (mut next, mut parent) = (Some(loc), None);
         while let Some(loc) = next {
@@ -104,13 +115,7 @@ impl<'d> LiveUnit<'d> {
             next = self.ranges.locs[loc as usize].parent.map(Id32::get);
         }
         for number in missing.drain(..).rev() {
-            let Loc { name, file, line, .. } = self.ranges.locs[number as usize];
-            let name = self.name(name, pools);
-            let file = self.file(file, pools);
-            let in_chunk = u32::try_from(job.ranges.locs.len()).unwrap_or(u32::MAX);
-            let caller = parent.and_then(|parent| Id32::new(u64::from(parent)));
-            job.ranges.locs.push(Loc { parent: caller, name, file, line });
-            self.numbers[number as usize] = job.first_loc + u64::from(in_chunk);
+            let in_chunk = self.add_below(number, parent, job, pools);
             if let Some(numbers) = &self.part {
                 job.of_parts.insert((self.order, numbers[number as usize]), in_chunk);
             }
@@ -119,6 +124,18 @@ impl<'d> LiveUnit<'d> {
         self.missing = missing;
         // The last one made is `loc` itself, or it was there.
         parent.unwrap_or(u32::MAX)
+    }
+
+    /// Puts a loc into the chunk of `job`, which has its caller at `caller`; its number there.
+    #[inline]
+    fn add_below(&mut self, loc: u32, caller: Option<u32>, job: &mut ChunkJob, pools: &mut Pools<'d>) -> u32 {
+        let Loc { name, file, line, .. } = self.ranges.locs[loc as usize];
+        let (name, file) = (self.name(name, pools), self.file(file, pools));
+        let in_chunk = u32::try_from(job.ranges.locs.len()).unwrap_or(u32::MAX);
+        let parent = caller.and_then(|caller| Id32::new(u64::from(caller)));
+        job.ranges.locs.push(Loc { parent, name, file, line });
+        self.numbers[loc as usize] = job.first_loc + u64::from(in_chunk);
+        in_chunk
     }
 
     /// The number in the chunk of `job` of a loc that another part of this unit has put there.

@@ -215,22 +215,24 @@ impl<'d> Merge<'d> {
                 let counted = &mut self.counted[order as usize][piece.function as usize];
                 self.functions += u64::from(!std::mem::replace(counted, true));
             }
-            for number in first..unit.ranges.ranges.len() {
-                let UnitRange { start, end, exact, statement, .. } = unit.ranges.ranges[number];
-                if start >= stretch.end {
-                    break;
-                }
-                let is_rest = start < stretch.start;
+            let ranges = std::mem::take(&mut unit.ranges.ranges);
+            let of_stretch = &ranges[first..];
+            let len = of_stretch.partition_point(|range| range.start < stretch.end);
+            let of_stretch = &of_stretch[..len];
+            let is_rest = of_stretch.first().is_some_and(|first| first.start < stretch.start);
+            self.cutter.count(order, stretch.start..stretch.end, len, is_rest, piece.is_some());
+            for UnitRange { start, end, exact, statement, .. } in of_stretch {
                 let range = Range {
-                    start: start.max(stretch.start),
-                    end: end.min(stretch.end),
+                    start: (*start).max(stretch.start),
+                    end: (*end).min(stretch.end),
                     function_start: piece.map(|piece| piece.start),
-                    exact,
-                    statement,
+                    exact: *exact,
+                    statement: *statement,
                 };
                 let entry = piece.and_then(|piece| piece.entry.filter(|_| piece.start == range.start));
-                self.cutter.add(range, is_rest, entry, unit, pools);
+                self.cutter.add(range, entry, unit, pools);
             }
+            unit.ranges.ranges = ranges;
         }
     }
 

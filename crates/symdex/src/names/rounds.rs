@@ -19,7 +19,7 @@ const MIN_COUNT: u8 = 4;
 /// words, a name's bytes, and those to a few symbols takes 6, 16 and 13 rules within each other: 62 of the 64 that readers go through.
 const MAX_ROUNDS: u32 = 9;
 /// The round is the last one that merges less than one in this many symbols.
-const LAST_GAIN: usize = 64;
+const LAST_GAIN: usize = 32;
 
 /// Symbols that stand for two others, numbered from `first` on: each one's parts have lower numbers.
 pub(super) struct Rules {
