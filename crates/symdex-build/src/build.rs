@@ -171,9 +171,9 @@ impl<'a, 'd> Build<'a, 'd> {
             self.encode(Table::SymbolTable, jobs, &mut chunks)?;
             self.finish_chunks(&mut chunks, 0)
         })?;
-        let names = EncodedStrings::new(&names)?;
-        let files = EncodedStrings::new(&files)?;
-        self.writer.finish(&names, &files, counts, partial, out)?;
+        let strings = || (EncodedStrings::new(&names), EncodedStrings::new(&files));
+        let (sealed, (names, files)) = rayon::join(|| self.writer.seal(counts.names), strings);
+        sealed?.finish(&names?, &files?, counts, partial, out)?;
         Ok(Ok(report))
     }
 

@@ -243,7 +243,8 @@ mod tests {
         let files = EncodedStrings::new(&none).expect("no files");
         let writer = Writer::new(image, 0x1_0000, options, io::empty());
         let mut index = Vec::new();
-        writer.finish(&names, &files, counts, Vec::new(), &mut index).expect("small");
+        let sealed = writer.seal(0).expect("encodes");
+        sealed.finish(&names, &files, counts, Vec::new(), &mut index).expect("small");
         Index::open(index).expect("as written")
     }
 

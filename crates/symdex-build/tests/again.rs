@@ -59,7 +59,8 @@ fn otherwise_written(index: &[u8]) -> Vec<u8> {
     let names = EncodedStrings::new(&names).expect("names");
     let files = EncodedStrings::new(&files).expect("no files");
     let mut index = Vec::new();
-    writer.finish(&names, &files, about.counts, about.partial.clone(), &mut index).expect("small");
+    let sealed = writer.seal(about.counts.names).expect("encodes");
+    sealed.finish(&names, &files, about.counts, about.partial.clone(), &mut index).expect("small");
     index
 }
 

@@ -1,7 +1,7 @@
 //! Writing an index: chunks are taken apart one by one, on any thread, and put together in order.
 //!
 //! The caller gives chunks in ascending order, `dwarf` before `symbol_table`, and numbers strings in the order in which the chunks
-//! first need them; [`Writer::finish`] lays the file out. The bytes depend on what is given and on nothing else.
+//! first need them; [`SealedWriter::finish`] lays the file out. The bytes depend on what is given and on nothing else.
 
 mod pools;
 
@@ -138,12 +138,36 @@ impl<S: Read + Write + Seek> Writer<S> {
         Ok(self.chunks.push(draft)?)
     }
 
+    /// Encodes the chunks, of an index that has `names` names; no chunk comes behind them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unwritable`] where something would be too large for the format, [`Error::Io`] where what the chunks are kept in fails.
+    pub fn seal(self, names: u64) -> Result<SealedWriter<S>, Error> {
+        let Self { image, chunk_span, options, chunks, has_aliases, tables } = self;
+        let chunks = chunks.finish(&image.id, names)?;
+        Ok(SealedWriter { image, chunk_span, options, chunks, names, has_aliases, tables })
+    }
+}
+
+/// An index whose chunks are encoded. Its names and files can be encoded at the same time.
+pub struct SealedWriter<S> {
+    image: ImageInfo,
+    chunk_span: u32,
+    options: BuildOptions,
+    chunks: Packed<S>,
+    names: u64,
+    has_aliases: bool,
+    tables: [TableInfo; 2],
+}
+
+impl<S: Read> SealedWriter<S> {
     /// Writes the whole file to `out`. `counts.names` and `counts.files` are filled in here.
     ///
     /// # Errors
     ///
-    /// [`Error::Unwritable`] where the metadata does not make sense or something would be too large for the format, [`Error::Io`]
-    /// where `out` or what the chunks are kept in fails.
+    /// [`Error::Unwritable`] where the metadata does not make sense, something would be too large for the format, or there are more or
+    /// less names than [`Writer::seal`] was told; [`Error::Io`] where `out` or what the chunks are kept in fails.
     pub fn finish(
         self,
         names: &EncodedStrings,
@@ -152,7 +176,10 @@ impl<S: Read + Write + Seek> Writer<S> {
         partial: Vec<Partial>,
         out: impl Write,
     ) -> Result<(), Error> {
-        let Self { image, chunk_span, options, chunks, has_aliases, tables } = self;
+        let Self { image, chunk_span, options, chunks, has_aliases, tables, .. } = self;
+        if names.info.strings != self.names {
+            return Err(Error::Unwritable { what: "chunks that were encoded for another number of names" });
+        }
         let id = image.id.clone();
         let metadata = Metadata {
             id: image.id,
@@ -173,7 +200,7 @@ impl<S: Read + Write + Seek> Writer<S> {
             files: files.info,
         }
         .encode()?;
-        let Packed { mut chunks, chunks_size, checksums, shared } = chunks.finish(&id, names.info.strings)?;
+        let Packed { mut chunks, chunks_size, checksums, shared } = chunks;
         let mut directory = checksums;
         directory.extend(PageSums::of(&id, SectionKind::SharedPage, &shared));
         directory.extend(PageSums::of(&id, SectionKind::NamePage, &names.section));

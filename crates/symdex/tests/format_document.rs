@@ -63,7 +63,8 @@ fn tiny() -> Vec<u8> {
     let files = EncodedStrings::new(&["/src/t.c"]).expect("short");
     let counts = Counts { units: 1, functions: 1, ranges: 4, symbols: 1, ..Counts::default() };
     let mut index = Vec::new();
-    writer.finish(&names, &files, counts, Vec::new(), &mut index).expect("an index");
+    let sealed = writer.seal(NAMES.len() as u64).expect("encodes");
+    sealed.finish(&names, &files, counts, Vec::new(), &mut index).expect("an index");
     index
 }
 

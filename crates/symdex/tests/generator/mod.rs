@@ -149,7 +149,8 @@ impl Image {
         let names = EncodedStrings::new(&self.names).expect("short names");
         let files = EncodedStrings::new(&self.files).expect("short paths");
         let mut index = Vec::new();
-        writer.finish(&names, &files, Counts::default(), Vec::new(), &mut index).expect("an index");
+        let sealed = writer.seal(self.names.len() as u64).expect("encodes");
+        sealed.finish(&names, &files, Counts::default(), Vec::new(), &mut index).expect("an index");
         index
     }
 
