@@ -4,35 +4,36 @@
 #[derive(Default)]
 pub(super) struct BitWriter {
     bytes: Vec<u8>,
-    /// Bits that fill no byte yet, in the lowest places, and how many.
+    /// Bits that are not among the bytes yet, in the lowest places, and how many; above them are some that are.
     rest: u64,
     len: u32,
 }
 
 impl BitWriter {
     /// Appends the lowest `count` bits of `number`, which has no others.
-    #[inline]
     pub(super) fn put(&mut self, number: u64, count: u32) {
         match count.checked_sub(32) {
-            None | Some(0) => self.put_few(number, count),
-            Some(high) => {
-                self.put_few(number >> 32, high);
-                self.put_few(number & u64::from(u32::MAX), 32);
-            }
+            None | Some(0) => self.extend([(number, count)]),
+            Some(high) => self.extend([(number >> 32, high), (number & u64::from(u32::MAX), 32)]),
         }
     }
 
+    /// Appends the lowest bits of numbers that have no others: each with how many those are, at most 32.
     #[inline]
-    fn put_few(&mut self, number: u64, count: u32) {
-        // At most 31 bits wait, so that there is always room for 32 more.
-        self.rest = self.rest << count | number;
-        self.len += count;
-        if self.len >= 32 {
-            self.len -= 32;
-            let [_, _, _, _, full @ ..] = (self.rest >> self.len).to_be_bytes();
-            self.bytes.extend_from_slice(&full);
-            self.rest &= (1 << self.len) - 1;
+    pub(super) fn extend(&mut self, numbers: impl IntoIterator<Item = (u64, u32)>) {
+        // Apart, so that what waits stays in registers.
+        let Self { mut bytes, mut rest, mut len } = std::mem::take(self);
+        for (number, count) in numbers {
+            // At most 31 bits wait, so that there is always room for 32 more.
+            rest = rest << count | number;
+            len += count;
+            if len >= 32 {
+                len -= 32;
+                let [_, _, _, _, full @ ..] = (rest >> len).to_be_bytes();
+                bytes.extend_from_slice(&full);
+            }
         }
+        *self = Self { bytes, rest, len };
     }
 
     /// How many bits were put.

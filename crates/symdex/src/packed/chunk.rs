@@ -30,8 +30,8 @@
 use super::bits::{BitReader, BitWriter, Rows, encode_rows};
 use super::body::{Body, BodyOf, RunLoc, RunState, chain};
 use super::codes::{Codes, Encoder};
-use super::contexts::{FUNCTION, GAP_SPAN, ID, LENGTH, LINE, NAME, NEW_TRIPLES, RANGES, RUN_SPAN};
-use super::tokens::{Mark, Token, TokenReader};
+use super::contexts::{FUNCTION, GAP_SPAN, NEW_TRIPLES, RANGES, RUN_SPAN};
+use super::tokens::{self, BODY, FIRST_TRIPLE, RUN, TRIPLES, Token, TokenReader};
 use super::{NAME_GROUP, RUN_GROUP, TRIPLE_GROUP};
 use crate::format::{Cursor, MAX_CHUNK_LOCS, MAX_RUN_RANGES, put_varint};
 
@@ -40,66 +40,53 @@ const SIZE_BITS: u32 = 4;
 /// What they say where it has more bits than they can say.
 const LARGE: u32 = (1 << SIZE_BITS) - 1;
 
-/// A part of a chunk while it is written: its bits, and a row for each of its groups.
-struct Part<const N: usize> {
-    bits: BitWriter,
-    rows: Vec<[u64; N]>,
-    len: u64,
-}
-
-impl<const N: usize> Default for Part<N> {
-    fn default() -> Self {
-        Self { bits: BitWriter::default(), rows: Vec::new(), len: 0 }
-    }
+/// What a chunk says of its triples and its names.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Lens {
+    pub(super) triples: usize,
+    pub(super) names: usize,
+    /// Whether the triples are names alone.
+    pub(super) plain: bool,
 }
 
 /// The chunk of `tokens`.
-pub(super) fn encode_chunk(tokens: &[u8], plain: bool, encoder: &Encoder) -> Vec<u8> {
-    let (mut runs, mut triples, mut names) =
-        (Part::<4>::default(), Part::<2>::default(), Part::<2>::default());
-    let mut bodies = BitWriter::default();
-    let mut body_start = None;
+pub(super) fn encode_chunk(tokens: &[Token], lens: Lens, encoder: &Encoder) -> Vec<u8> {
+    let [mut runs, mut triples, mut names, mut bodies]: [BitWriter; 4] = Default::default();
+    let (mut run_rows, mut triple_rows, mut name_rows) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut run_len, mut group_start, mut body_start) = (0, 0, None);
     let mut reader = TokenReader::new(tokens);
-    while let Some(token) = reader.next() {
-        match token {
-            Token::Mark(Mark::Run([start, first_triple])) => {
-                put_size(&mut runs.bits, body_start.take(), bodies.position());
-                if runs.len.is_multiple_of(RUN_GROUP as u64) {
-                    runs.rows.push([start, runs.bits.position(), bodies.position(), first_triple]);
-                }
-                runs.len += 1;
+    while let Some((mark, number)) = reader.mark() {
+        match mark {
+            tokens::RUN_GROUP => group_start = number,
+            FIRST_TRIPLE => run_rows.push([group_start, runs.position(), bodies.position(), number]),
+            BODY => {
+                body_start = Some(bodies.position());
+                reader.put(encoder, &mut bodies);
             }
-            Token::Mark(Mark::Triple(next_name)) => triples.rows.push([triples.bits.position(), next_name]),
-            Token::Mark(Mark::Name(expected)) => names.rows.push([names.bits.position(), expected]),
-            Token::Symbol { context, symbol, bits, follow } => {
-                let out = match context {
-                    ..=NEW_TRIPLES => &mut runs.bits,
-                    LENGTH..NAME => &mut bodies,
-                    NAME..ID => &mut triples.bits,
-                    _ => &mut names.bits,
-                };
-                encoder.put(out, context, symbol, bits, follow);
-                match context {
-                    RANGES => body_start = Some(bodies.position()),
-                    ID => names.len += 1,
-                    NAME..LINE => triples.len += 1,
-                    _ => {}
-                }
+            RUN => {
+                run_len += 1;
+                reader.put(encoder, &mut runs);
+                put_size(&mut runs, body_start.take(), bodies.position());
+            }
+            TRIPLES => {
+                triple_rows.push([triples.position(), number]);
+                reader.put(encoder, &mut triples);
+            }
+            _ => {
+                name_rows.push([names.position(), number]);
+                reader.put(encoder, &mut names);
             }
         }
     }
-    put_size(&mut runs.bits, body_start, bodies.position());
     let mut out = Vec::new();
-    let lens = [runs.len, triples.len, names.len, plain.into()];
+    let lens = [run_len, lens.triples as u64, lens.names as u64, lens.plain.into()];
     let ((a, run_rows), (b, triple_rows), (c, name_rows)) =
-        (encode_rows(&runs.rows), encode_rows(&triples.rows), encode_rows(&names.rows));
-    let [runs, triples, names] = [runs.bits, triples.bits, names.bits].map(BitWriter::finish);
+        (encode_rows(&run_rows), encode_rows(&triple_rows), encode_rows(&name_rows));
+    let [runs, triples, names, bodies] = [runs, triples, names, bodies].map(BitWriter::finish);
     lens.into_iter().for_each(|len| put_varint(&mut out, len));
     [&runs, &triples, &names].into_iter().for_each(|part| put_varint(&mut out, part.len() as u64));
     [a.as_slice(), &b, &c].into_iter().for_each(|widths| out.extend_from_slice(widths));
-    [run_rows, runs, triple_rows, triples, name_rows, names, bodies.finish()]
-        .iter()
-        .for_each(|part| out.extend(part));
+    [run_rows, runs, triple_rows, triples, name_rows, names, bodies].iter().for_each(|part| out.extend(part));
     out
 }
 

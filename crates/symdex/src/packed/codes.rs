@@ -16,8 +16,9 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use super::bits::{BitReader, BitWriter};
+use super::bits::BitReader;
 use super::contexts::CONTEXTS;
+use super::tokens::Token;
 
 /// Symbols of a context, at the most.
 pub(super) const SYMBOLS: usize = 256;
@@ -51,40 +52,61 @@ pub(super) fn follow(symbol: u8) -> u32 {
     u32::from(symbol).checked_sub(LITERALS).map_or(0, |above| above / 2 + LITERAL_BITS - 1)
 }
 
+/// The number of a symbol and the bits that follow it.
+#[inline]
+pub(super) fn number(symbol: u8, bits: u64) -> u64 {
+    match u64::from(symbol).checked_sub(LITERALS.into()) {
+        None => symbol.into(),
+        Some(above) => (2 | above & 1) << follow(symbol) | bits,
+    }
+}
+
+/// Where a table of all contexts has a symbol, and beyond its end for a mark.
+#[inline]
+pub(super) fn place(token: Token) -> usize {
+    u16::from_le_bytes(token).into()
+}
+
 /// How often each symbol occurs in each context.
-pub(super) struct Counts(Vec<[u32; SYMBOLS]>);
+pub(super) struct Counts(Vec<u64>);
 
 impl Default for Counts {
     fn default() -> Self {
-        Self(vec![[0; SYMBOLS]; CONTEXTS])
+        Self(vec![0; CONTEXTS * SYMBOLS])
     }
 }
 
 impl Counts {
+    /// Counts the symbol at [`place`]; marks are at none.
     #[inline]
-    pub(super) fn add(&mut self, context: u8, symbol: u8) {
-        let count =
-            self.0.get_mut(usize::from(context)).and_then(|counts| counts.get_mut(usize::from(symbol)));
-        // So that sums of them keep within 64 bits, whatever happens.
-        count.into_iter().for_each(|count| *count = count.saturating_add(1));
+    pub(super) fn add(&mut self, place: usize) {
+        if let Some(count) = self.0.get_mut(place) {
+            *count += 1;
+        }
     }
 }
 
-/// The code words of a context by symbol: their bits and how many.
-type Words = [(u16, u8); SYMBOLS];
+/// The code word of a symbol.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Word {
+    pub(super) bits: u16,
+    pub(super) len: u8,
+    /// How many bits follow it.
+    pub(super) follow: u8,
+}
 
 /// The codes of all contexts, for writing.
 pub(super) struct Encoder {
-    words: Vec<Words>,
+    words: Vec<Word>,
 }
 
 impl Encoder {
     /// Codes for what was counted, and what says them in an index.
     pub(super) fn new(counts: &Counts) -> (Self, Vec<u8>) {
         let (mut sizes, mut codes, mut words) = (Vec::new(), Vec::new(), Vec::new());
-        for counts in &counts.0 {
+        for counts in counts.0.chunks(SYMBOLS) {
             let sorted = code_lens(counts);
-            words.push(code_words(&sorted));
+            words.extend(code_words(&sorted));
             let before = codes.len();
             if sorted.len() > 1 {
                 let words_of =
@@ -98,16 +120,10 @@ impl Encoder {
         (Self { words }, [sizes, codes].concat())
     }
 
-    /// Appends a symbol and the `follow` bits behind it.
+    /// The code word of a symbol; `None` for a mark.
     #[inline]
-    pub(super) fn put(&self, out: &mut BitWriter, context: u8, symbol: u8, bits: u64, follow: u32) {
-        let words = self.words.get(usize::from(context));
-        let Some((word, len)) = words.and_then(|words| words.get(usize::from(symbol))) else { return };
-        if follow > 32 - MAX_LEN {
-            out.put((*word).into(), (*len).into());
-            return out.put(bits, follow);
-        }
-        out.put(u64::from(*word) << follow | bits, u32::from(*len) + follow);
+    pub(super) fn word(&self, token: Token) -> Option<Word> {
+        self.words.get(place(token)).copied()
     }
 }
 
@@ -115,9 +131,9 @@ impl Encoder {
 ///
 /// Lengths are Huffman's, found by package-merge, which keeps to [`MAX_LEN`]: coins of every length are merged in pairs with those of the
 /// length above, and how many of the cheapest a symbol is in is the length of its word.
-fn code_lens(counts: &[u32; SYMBOLS]) -> Vec<(u8, u8)> {
+fn code_lens(counts: &[u64]) -> Vec<(u8, u8)> {
     let occurring = (0..=u8::MAX).zip(counts).filter(|(_, count)| **count != 0);
-    let mut coins: Vec<(u64, Vec<u8>)> = occurring.map(|(s, count)| (u64::from(*count), vec![s])).collect();
+    let mut coins: Vec<(u64, Vec<u8>)> = occurring.map(|(s, count)| (*count, vec![s])).collect();
     // Equal ones keep the order of their symbols.
     coins.sort_by_key(|(count, _)| *count);
     let mut packages = coins.clone();
@@ -142,13 +158,14 @@ fn code_lens(counts: &[u32; SYMBOLS]) -> Vec<(u8, u8)> {
 }
 
 /// The canonical code words of sorted lengths and symbols.
-fn code_words(sorted: &[(u8, u8)]) -> Words {
-    let mut words = [(0, 0); SYMBOLS];
+fn code_words(sorted: &[(u8, u8)]) -> [Word; SYMBOLS] {
+    let mut words = [Word::default(); SYMBOLS];
     let (mut next, mut last_len) = (0u16, 0);
     for (len, symbol) in sorted {
         next <<= len - last_len;
         last_len = *len;
-        words.get_mut(usize::from(*symbol)).into_iter().for_each(|word| *word = (next, *len));
+        let word = Word { bits: next, len: *len, follow: follow(*symbol).to_le_bytes()[0] };
+        words.get_mut(usize::from(*symbol)).into_iter().for_each(|own| *own = word);
         next += 1;
     }
     words
@@ -301,6 +318,8 @@ impl<'a> Codes<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::bits::BitWriter;
+    use super::super::tokens::{TokenReader, Tokens};
     use super::*;
 
     fn numbers() -> Vec<(u8, u64)> {
@@ -314,14 +333,12 @@ mod tests {
 
     #[test]
     fn numbers_are_read_as_they_were_written() {
-        let mut counts = Counts::default();
-        numbers().iter().for_each(|(context, number)| counts.add(*context, symbol(*number).0));
+        let (mut counts, mut tokens) = (Counts::default(), Tokens::default());
+        numbers().iter().for_each(|(context, number)| tokens.number(*context, *number));
+        tokens.count(&mut counts);
         let (encoder, bytes) = Encoder::new(&counts);
         let mut out = BitWriter::default();
-        for (context, number) in numbers() {
-            let (symbol, bits, follow) = symbol(number);
-            encoder.put(&mut out, context, symbol, bits, follow);
-        }
+        TokenReader::new(&tokens.0).put(&encoder, &mut out);
         let position = out.position();
         let written = out.finish();
         let mut reader = BitReader::new(&written, 0);

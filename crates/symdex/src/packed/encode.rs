@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::body::{self, FLAGS, HEADS, Link, RunState, Statement};
 use super::contexts::{self, FUNCTION, GAP_SPAN, MORE_HEAD, NEW_TRIPLES, RANGES, RUN_SPAN};
-use super::tokens::{Mark, Tokens};
+use super::tokens::{self, BODY, FIRST_TRIPLE, RUN, Tokens};
 use super::{MAX_STEPS, RUN_GROUP, RUN_LEN, RUN_LOCS};
 use crate::chunk::{ChunkRanges, Loc, Range};
 use crate::format::zigzag;
@@ -111,13 +111,15 @@ impl Drafter<'_> {
     fn begin(&mut self, at: u64) {
         if (self.runs as usize).is_multiple_of(RUN_GROUP) {
             self.function_start = None;
+            self.put(tokens::RUN_GROUP, at - self.chunk_start);
+            self.put(FIRST_TRIPLE, self.draft.triples.len() as u64);
         }
         self.runs += 1;
-        self.draft.tokens.mark(Mark::Run([at - self.chunk_start, self.draft.triples.len() as u64]));
     }
 
     fn gap(&mut self, at: u64, span: u64) {
         self.begin(at);
+        self.put(RUN, 0);
         self.put(FUNCTION, 0);
         self.put(GAP_SPAN, span);
     }
@@ -131,12 +133,13 @@ impl Drafter<'_> {
             Some(start) => (first.start - start).saturating_add(3),
         };
         self.function_start = first.function_start;
+        let triples = self.draft.triples.len();
+        self.put(BODY, 0);
+        self.body(state, run);
+        self.put(RUN, 0);
         self.put(FUNCTION, function);
         self.put(RUN_SPAN, span);
         self.put(RANGES, run.len() as u64 - 1);
-        let triples = self.draft.triples.len();
-        self.body(state, run);
-        // Known behind the body alone; where runs and bodies lie apart, it stands in its place.
         self.put(NEW_TRIPLES, (self.draft.triples.len() - triples) as u64);
     }
 

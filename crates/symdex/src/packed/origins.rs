@@ -13,7 +13,7 @@ use super::ORIGIN_GROUP;
 use super::bits::{BitReader, BitWriter, encode_rows};
 use super::codes::{Codes, Counts, Encoder};
 use super::contexts::{ORIGIN_FILE, ORIGIN_LINE};
-use super::tokens::{Token, TokenReader, Tokens};
+use super::tokens::{ORIGINS, TokenReader, Tokens};
 use crate::format::{unzigzag, zigzag};
 
 /// A file and a line, as they are stored.
@@ -43,6 +43,7 @@ impl Origins {
         let mut last = Origin::default();
         for name in 0..=names {
             if name.is_multiple_of(ORIGIN_GROUP) {
+                tokens.number(ORIGINS, 0);
                 last = Origin::default();
             }
             // Of those that no code has, what takes least.
@@ -67,16 +68,9 @@ impl Origins {
 pub(super) fn encode_origins(tokens: &Tokens, encoder: &Encoder) -> ([u8; 1], Vec<u8>, Vec<u8>) {
     let (mut rows, mut out) = (Vec::new(), BitWriter::default());
     let mut reader = TokenReader::new(&tokens.0);
-    let mut origins = 0usize;
-    while let Some(token) = reader.next() {
-        let Token::Symbol { context, symbol, bits, follow } = token else { continue };
-        if context == ORIGIN_FILE {
-            if origins.is_multiple_of(ORIGIN_GROUP) {
-                rows.push([out.position()]);
-            }
-            origins += 1;
-        }
-        encoder.put(&mut out, context, symbol, bits, follow);
+    while reader.mark().is_some() {
+        rows.push([out.position()]);
+        reader.put(encoder, &mut out);
     }
     let (widths, rows) = encode_rows(&rows);
     (widths, rows, out.finish())

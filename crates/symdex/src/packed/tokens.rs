@@ -1,96 +1,105 @@
 //! A chunk between being taken apart and being written: symbols whose code words are not known before all chunks are there.
 //!
-//! One byte says what follows: a context, and then its symbol and the bits that belong to it as a varint, where it has any; or a mark
-//! and its varints.
+//! Two bytes are a symbol and its context; the bits that follow its code word, where it has any, stand behind it, in as few pairs of bytes as
+//! hold them, the highest ones first. A mark looks the same, and has a context that is none.
 
-use super::codes::{Counts, symbol};
+use super::bits::BitWriter;
+use super::codes::{self, Counts, Encoder, follow, place, symbol};
 use super::contexts::CONTEXTS;
-use crate::format::{Cursor, put_varint};
 
-/// A part of a chunk begins; the numbers are what is said of it in the chunk's tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mark {
-    /// A run: its first byte from the chunk's start, and its first triple.
-    Run([u64; 2]),
-    /// A triple: the next number that no name has.
-    Triple(u64),
-    /// A name: one more than the id of the name before, as it is stored.
-    Name(u64),
-}
+/// A symbol, and its context.
+pub(super) type Token = [u8; 2];
 
-const RUN: u8 = 253;
-const TRIPLE: u8 = 254;
-const NAME: u8 = 255;
-const _: () = assert!(CONTEXTS < RUN as usize);
+/// The bits that a pair of bytes holds.
+const PAIR: u32 = 16;
+
+// The marks: a part of a chunk begins. Their numbers are what is said of it in the chunk's tables.
+/// A group of runs: bytes from the chunk's start.
+pub(super) const RUN_GROUP: u8 = 249;
+/// Stands behind [`RUN_GROUP`]: the first triple that no run before it uses.
+pub(super) const FIRST_TRIPLE: u8 = 250;
+/// The body of the run that follows.
+pub(super) const BODY: u8 = 251;
+/// A run.
+pub(super) const RUN: u8 = 252;
+/// A group of triples: the next number that no name has.
+pub(super) const TRIPLES: u8 = 253;
+/// A group of names: one more than the id of the name before, as it is stored.
+pub(super) const NAMES: u8 = 254;
+/// A group of origins.
+pub(super) const ORIGINS: u8 = 255;
+const _: () = assert!(CONTEXTS <= RUN_GROUP as usize);
 
 /// Symbols and marks in the order in which a chunk has them.
 #[derive(Default)]
-pub(super) struct Tokens(pub(super) Vec<u8>);
+pub(super) struct Tokens(pub(super) Vec<Token>);
 
 impl Tokens {
-    /// Appends a number of `context`.
+    /// Appends a number of `context`, or a mark and its number.
     #[inline]
     pub(super) fn number(&mut self, context: u8, number: u64) {
-        let (symbol, bits, follow) = symbol(number);
-        self.0.extend([context, symbol]);
-        if follow != 0 {
-            put_varint(&mut self.0, bits);
+        match u8::try_from(number) {
+            Ok(symbol) if follow(symbol) == 0 => self.0.push([symbol, context]),
+            _ => self.wide(context, number),
         }
     }
 
-    pub(super) fn mark(&mut self, mark: Mark) {
-        let (kind, numbers) = match &mark {
-            Mark::Run(numbers) => (RUN, numbers.as_slice()),
-            Mark::Triple(number) => (TRIPLE, std::slice::from_ref(number)),
-            Mark::Name(number) => (NAME, std::slice::from_ref(number)),
-        };
-        self.0.push(kind);
-        numbers.iter().for_each(|number| put_varint(&mut self.0, *number));
+    /// Appends a number whose symbol does not say all of it.
+    #[inline(never)]
+    fn wide(&mut self, context: u8, number: u64) {
+        let (symbol, bits, follow) = symbol(number);
+        self.0.push([symbol, context]);
+        for pair in (0..follow.div_ceil(PAIR)).rev() {
+            let [low, high, ..] = (bits >> (PAIR * pair)).to_le_bytes();
+            self.0.push([low, high]);
+        }
     }
 
     /// Adds the symbols to `counts`.
     pub(super) fn count(&self, counts: &mut Counts) {
-        let mut reader = TokenReader::new(&self.0);
-        while let Some(token) = reader.next() {
-            if let Token::Symbol { context, symbol, .. } = token {
-                counts.add(context, symbol);
+        let mut rest = self.0.iter();
+        while let Some(token) = rest.next() {
+            let place = place(*token);
+            counts.add(place);
+            let [symbol, ..] = place.to_le_bytes();
+            if let Some(others) = follow(symbol).div_ceil(PAIR).checked_sub(1) {
+                rest.nth(others as usize);
             }
         }
     }
 }
 
-pub(super) enum Token {
-    Mark(Mark),
-    /// A symbol, and the bits that follow its code word.
-    Symbol {
-        context: u8,
-        symbol: u8,
-        bits: u64,
-        follow: u32,
-    },
-}
-
 /// Reads what [`Tokens`] wrote.
-pub(super) struct TokenReader<'a>(Cursor<'a>);
+pub(super) struct TokenReader<'a>(std::slice::Iter<'a, Token>);
 
 impl<'a> TokenReader<'a> {
-    pub(super) fn new(tokens: &'a [u8]) -> Self {
-        Self(Cursor::new(tokens))
+    pub(super) fn new(tokens: &'a [Token]) -> Self {
+        Self(tokens.iter())
     }
 
-    #[inline(always)]
-    pub(super) fn next(&mut self) -> Option<Token> {
-        let [kind] = self.0.array()?;
-        Some(match kind {
-            RUN => Token::Mark(Mark::Run([self.0.varint()?, self.0.varint()?])),
-            TRIPLE => Token::Mark(Mark::Triple(self.0.varint()?)),
-            NAME => Token::Mark(Mark::Name(self.0.varint()?)),
-            context => {
-                let [symbol] = self.0.array()?;
-                let follow = super::codes::follow(symbol);
-                let bits = if follow == 0 { 0 } else { self.0.varint()? };
-                Token::Symbol { context, symbol, bits, follow }
+    /// The mark that is next, and its number.
+    pub(super) fn mark(&mut self) -> Option<(u8, u64)> {
+        let [symbol, mark] = *self.0.next()?;
+        let pairs = self.0.by_ref().take(follow(symbol).div_ceil(PAIR) as usize);
+        let bits = pairs.fold(0, |bits, pair| bits << PAIR | u64::from(u16::from_le_bytes(*pair)));
+        Some((mark, codes::number(symbol, bits)))
+    }
+
+    /// Appends the symbols up to the next mark to `out`.
+    pub(super) fn put(&mut self, encoder: &Encoder, out: &mut BitWriter) {
+        let (mut rest, mut follow) = (self.0.clone(), 0);
+        out.extend(std::iter::from_fn(|| {
+            if follow != 0 {
+                let pair = u16::from_le_bytes(*rest.next()?);
+                let count = (follow - 1) % PAIR + 1;
+                follow -= count;
+                return Some((pair.into(), count));
             }
-        })
+            let word = encoder.word(*rest.as_slice().first()?)?;
+            rest.next();
+            follow = word.follow.into();
+            Some((word.bits.into(), word.len.into()))
+        }));
+        self.0 = rest;
     }
 }

@@ -14,11 +14,12 @@
 //! before it is the next number no triple before it has, and is not that of the triple before.
 
 use super::bits::BitReader;
+use super::chunk::Lens;
 use super::codes::{Codes, Counts};
 use super::contexts::{self, ID, LINE, OTHER_FILE, OTHER_LINE};
 use super::encode::Draft;
 use super::origins::{Origin, Origins, moved};
-use super::tokens::Mark;
+use super::tokens::{NAMES, TRIPLES};
 use super::{NAME_GROUP, TRIPLE_GROUP};
 use crate::format::{unzigzag, zigzag};
 
@@ -72,13 +73,13 @@ impl Numbers {
     }
 }
 
-/// Appends the triples of a draft and its names to its tokens, and counts all of them; whether the triples are names alone.
+/// Appends the triples of a draft and its names to its tokens, and counts all of them; how many there are.
 pub(super) fn finish(
     draft: &mut Draft,
     numbers: &mut Numbers,
     origins: &mut Origins,
     counts: &mut Counts,
-) -> bool {
+) -> Lens {
     let Draft { tokens, triples, .. } = draft;
     let plain = triples.iter().all(|[_, file, line]| *file == 0 && *line == 0);
     numbers.chunks += 1;
@@ -87,7 +88,7 @@ pub(super) fn finish(
     for (index, [name, file, line]) in triples.iter().enumerate() {
         let next = u32::try_from(names.len()).unwrap_or(u32::MAX);
         if index.is_multiple_of(TRIPLE_GROUP) {
-            tokens.mark(Mark::Triple(next.into()));
+            tokens.number(TRIPLES, next.into());
             (last, last_step, last_place) = (next, 0, None);
         }
         let number = numbers.number(*name, next);
@@ -114,13 +115,13 @@ pub(super) fn finish(
     let mut expected = 0u32;
     for (index, name) in names.iter().enumerate() {
         if index.is_multiple_of(NAME_GROUP) {
-            tokens.mark(Mark::Name(expected.into()));
+            tokens.number(NAMES, expected.into());
         }
         tokens.number(ID, zigzag(i64::from(*name) - i64::from(expected)));
         expected = name.saturating_add(1);
     }
     tokens.count(counts);
-    plain
+    Lens { triples: triples.len(), names: names.len(), plain }
 }
 
 /// Where reading a group of triples is.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-use super::chunk::encode_chunk;
+use super::chunk::{Lens, encode_chunk};
 use super::codes::{Counts, Encoder};
 use super::encode::Draft;
 use super::origins::{Origins, encode_origins};
@@ -27,8 +27,8 @@ pub(crate) struct PackedWriter<S> {
 /// A chunk's symbols in the spool; none for an empty chunk.
 #[derive(Clone, Copy, Default)]
 struct Kept {
-    size: usize,
-    plain: bool,
+    len: usize,
+    lens: Lens,
 }
 
 /// What [`PackedWriter::finish`] made.
@@ -53,11 +53,12 @@ impl<S: Read + Write + Seek> PackedWriter<S> {
 
     /// Adds the next chunk.
     pub(crate) fn push(&mut self, mut draft: Draft) -> io::Result<()> {
-        let plain = triples::finish(&mut draft, &mut self.numbers, &mut self.origins, &mut self.counts);
+        let lens = triples::finish(&mut draft, &mut self.numbers, &mut self.origins, &mut self.counts);
         let tokens = draft.tokens.0;
-        self.spool.write_all(&tokens)?;
-        self.size += tokens.len() as u64;
-        self.chunks.push(Kept { size: tokens.len(), plain });
+        let bytes = tokens.as_flattened();
+        self.spool.write_all(bytes)?;
+        self.size += bytes.len() as u64;
+        self.chunks.push(Kept { len: tokens.len(), lens });
         Ok(())
     }
 
@@ -71,13 +72,14 @@ impl<S: Read + Write + Seek> PackedWriter<S> {
         let (mut from, mut chunks_size) = (0, 0u64);
         let mut places = vec![[0]];
         let mut tokens = Vec::new();
-        for Kept { size: len, plain } in chunks {
+        for Kept { len, lens } in chunks {
             if len != 0 {
                 spool.seek(SeekFrom::Start(from))?;
-                tokens.resize(len, 0);
-                spool.read_exact(&mut tokens)?;
-                from += len as u64;
-                let chunk = encode_chunk(&tokens, plain, &encoder);
+                tokens.resize(len, [0; 2]);
+                let bytes = tokens.as_flattened_mut();
+                spool.read_exact(bytes)?;
+                from += bytes.len() as u64;
+                let chunk = encode_chunk(&tokens, lens, &encoder);
                 spool.seek(SeekFrom::Start(size + chunks_size))?;
                 spool.write_all(&chunk)?;
                 checksums.add(&chunk);

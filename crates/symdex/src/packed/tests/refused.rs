@@ -1,7 +1,7 @@
 //! Numbers that make no sense, one by one.
 
 use super::super::body::{FLAGS, HEADS};
-use super::super::chunk::encode_chunk;
+use super::super::chunk::{Lens, encode_chunk};
 use super::super::codes::{Counts, Decoder, Encoder};
 use super::super::contexts::{
     FUNCTION, GAP_SPAN, ID, LINE, MORE_HEAD, NEW_TRIPLES, OTHER_FILE, OTHER_LINE, Parent, RANGES, RUN_SPAN,
@@ -9,7 +9,7 @@ use super::super::contexts::{
 };
 use super::super::origins::{Origin, Origins, encode_origins};
 use super::super::shared::encode_shared;
-use super::super::tokens::{Mark, Tokens};
+use super::super::tokens::{self, BODY, FIRST_TRIPLE, RUN, RUN_GROUP, TRIPLES, Tokens};
 use super::super::{MAX_STEPS, bits::encode_rows};
 use super::*;
 use crate::chunk::Range;
@@ -57,14 +57,19 @@ fn encode(parts: &Parts) -> (Vec<u8>, Encoder, Vec<u8>, Tokens) {
     let put = |tokens: &mut Tokens, numbers: &Numbers| {
         numbers.iter().for_each(|(context, number)| tokens.number(*context, *number));
     };
+    tokens.number(RUN_GROUP, 0);
+    tokens.number(FIRST_TRIPLE, 0);
     for (run, body) in &parts.runs {
-        tokens.mark(Mark::Run([0, 0]));
+        if run.iter().any(|(context, _)| *context == RANGES) {
+            tokens.number(BODY, 0);
+            put(&mut tokens, body);
+        }
+        tokens.number(RUN, 0);
         put(&mut tokens, run);
-        put(&mut tokens, body);
     }
-    tokens.mark(Mark::Triple(0));
+    tokens.number(TRIPLES, 0);
     put(&mut tokens, &parts.triples);
-    tokens.mark(Mark::Name(0));
+    tokens.number(tokens::NAMES, 0);
     put(&mut tokens, &parts.names);
     let mut counts = Counts::default();
     tokens.count(&mut counts);
@@ -72,7 +77,12 @@ fn encode(parts: &Parts) -> (Vec<u8>, Encoder, Vec<u8>, Tokens) {
     origins.of(2, Origin { file: 1, line: 10 });
     let origins = origins.tokens(NAMES, &mut counts);
     let (encoder, codes) = Encoder::new(&counts);
-    let chunk = encode_chunk(&tokens.0, parts.triples.iter().all(|(context, _)| *context < LINE), &encoder);
+    let lens = Lens {
+        triples: parts.triples.iter().filter(|(context, _)| (name(0)..LINE).contains(context)).count(),
+        names: parts.names.len(),
+        plain: parts.triples.iter().all(|(context, _)| *context < LINE),
+    };
+    let chunk = encode_chunk(&tokens.0, lens, &encoder);
     (chunk, encoder, codes, origins)
 }
 

@@ -45,10 +45,10 @@ fn assert_round_trip(image: &Image) {
 fn runs(chunk_start: u64, chunk: &ChunkRanges) -> Vec<(usize, usize)> {
     let mut draft = draft(chunk_start, chunk, &mut Buffers::default());
     let mut counts = Counts::default();
-    let plain =
+    let lens =
         triples::finish(&mut draft, &mut triples::Numbers::default(), &mut Origins::default(), &mut counts);
     let (encoder, codes) = Encoder::new(&counts);
-    let bytes = encode_chunk(&draft.tokens.0, plain, &encoder);
+    let bytes = encode_chunk(&draft.tokens.0, lens, &encoder);
     let decoder = Decoder::new(&codes).expect("as written");
     let codes = decoder.codes(&codes);
     let packed = PackedChunk::new(&bytes, chunk_start, 1 << 20, codes).expect("as written");
