@@ -116,7 +116,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         let start = index.saturating_mul(span);
         let outside =
             |id: Option<Id32>, pool| id.is_some_and(|id| u64::from(id.get()) >= self.pool(pool).strings);
-        contents.first_wrong(start, start.saturating_add(span)).or_else(|| {
+        contents.depths(start, start.saturating_add(span)).err().or_else(|| {
             let unknown = |loc: &Loc| outside(loc.name, Pool::Names) || outside(loc.file, Pool::Files);
             contents.locs.iter().any(unknown).then_some("a loc has a name or a file that is not in the pool")
         })

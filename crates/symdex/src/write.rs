@@ -74,10 +74,8 @@ impl ChunkEncoder {
         let start = index.checked_mul(u64::from(self.chunk_span));
         let ends = start.and_then(|start| Some((start, start.checked_add(u64::from(self.chunk_span))?)));
         let (start, end) = ends.ok_or(Error::Unwritable { what: "a chunk beyond the address space" })?;
-        if let Some(what) = chunk.first_wrong(start, end) {
-            return Err(Error::Unwritable { what });
-        }
-        let draft = draft(start, chunk, &mut self.buffers);
+        let depths = chunk.depths(start, end).map_err(|what| Error::Unwritable { what })?;
+        let draft = draft(start, chunk, &depths, &mut self.buffers);
         if draft.locs > MAX_CHUNK_LOCS {
             return Err(Error::Unwritable {
                 what: "a chunk of more inlined functions than the format allows",

@@ -95,38 +95,38 @@ impl ChunkRanges {
         Some(())
     }
 
-    /// What is wrong with the ranges of a chunk from `start` to `end`, if anything is.
-    pub(crate) fn first_wrong(&self, start: u64, end: u64) -> Option<&'static str> {
+    /// How many locs the chain of each loc has, or what is wrong with the ranges of a chunk from `start` to `end`.
+    pub(crate) fn depths(&self, start: u64, end: u64) -> Result<Vec<u32>, &'static str> {
         let mut at = start;
         for range in &self.ranges {
             if range.start < at || range.end <= range.start || range.end > end {
-                return Some("a range is empty, out of order or outside the chunk");
+                return Err("a range is empty, out of order or outside the chunk");
             }
             if range.function_start.is_some_and(|function| function > range.start) {
-                return Some("a range lies before the start of its function");
+                return Err("a range lies before the start of its function");
             }
-            if [range.exact, range.statement].iter().any(|loc| *loc as usize >= self.locs.len()) {
-                return Some("a range has a loc that is not there");
+            if range.exact.max(range.statement) as usize >= self.locs.len() {
+                return Err("a range has a loc that is not there");
             }
             at = range.end;
         }
         if u32::try_from(self.locs.len()).is_err() {
-            return Some("more locs than there are numbers");
+            return Err("more locs than there are numbers");
         }
         let mut depths: Vec<u32> = Vec::with_capacity(self.locs.len());
         for loc in &self.locs {
             let depth = match loc.parent {
                 None => 1,
                 Some(parent) => match depths.get(parent.index()) {
-                    None => return Some("a loc comes before its parent"),
+                    None => return Err("a loc comes before its parent"),
                     Some(depth) => depth + 1,
                 },
             };
             if depth > MAX_FRAMES {
-                return Some("a chain is longer than the format allows");
+                return Err("a chain is longer than the format allows");
             }
             depths.push(depth);
         }
-        None
+        Ok(depths)
     }
 }

@@ -86,11 +86,17 @@ impl RunState {
         Some(link)
     }
 
-    /// Makes the recent loc with `later` ones behind it the most recent one.
+    /// Makes a recent loc the most recent one; `None` where it is none.
     #[inline]
-    pub(super) fn used(&mut self, later: usize) {
-        let behind = self.recent.len().checked_sub(later + 1).and_then(|at| self.recent.get_mut(at..));
-        behind.into_iter().for_each(|recent| recent.rotate_left(1));
+    pub(super) fn used(&mut self, link: Link) -> Option<()> {
+        let mut later = link;
+        for recent in self.recent.iter_mut().rev() {
+            std::mem::swap(recent, &mut later);
+            if later == link {
+                return Some(());
+            }
+        }
+        None
     }
 }
 
@@ -200,7 +206,7 @@ impl<'a> Body<'a> {
             _ => self.recent(link / 2 - 1)?,
         };
         match defines {
-            0 => self.used(answer)?,
+            0 => self.state.used(answer)?,
             _ => {
                 // No chain of an answer is longer, and no run has more locs: a symbol may take no bits.
                 if defines > MAX_FRAMES.into() {
@@ -229,13 +235,6 @@ impl<'a> Body<'a> {
     fn recent(&self, later: u64) -> Option<Link> {
         let at = self.state.recent.len().checked_sub(1)?.checked_sub(usize::try_from(later).ok()?)?;
         self.state.recent.get(at).copied()
-    }
-
-    /// Makes `answer` the most recent one.
-    fn used(&mut self, answer: Link) -> Option<()> {
-        let later = self.state.recent.iter().rev().position(|recent| *recent == answer)?;
-        self.state.used(later);
-        Some(())
     }
 
     /// Defines a loc inlined into `parent`.

@@ -1,11 +1,13 @@
 //! Taking a chunk's ranges apart.
 
-use rustc_hash::FxHashMap;
+use std::hash::BuildHasher;
+
+use rustc_hash::FxBuildHasher;
 
 use super::body::{self, FLAGS, HEADS, Link, RunState, Statement};
 use super::contexts::{self, FUNCTION, GAP_SPAN, MORE_HEAD, NEW_TRIPLES, RANGES, RUN_SPAN};
 use super::tokens::{self, BODY, FIRST_TRIPLE, RUN, Tokens};
-use super::{MAX_STEPS, RUN_GROUP, RUN_LEN, RUN_LOCS};
+use super::{MAX_STEPS, RECENT, RUN_GROUP, RUN_LEN, RUN_LOCS};
 use crate::chunk::{ChunkRanges, Loc, Range};
 use crate::format::zigzag;
 use crate::id32::Id32;
@@ -21,25 +23,60 @@ pub(crate) struct Draft {
 /// What chunk after chunk is taken apart with, kept for its memory.
 #[derive(Default)]
 pub(crate) struct Buffers {
-    /// How many locs each chain has.
-    depths: Vec<u32>,
-    /// Triples by name and file, and line, as they are stored.
-    numbers: FxHashMap<(u64, u32), u32>,
+    numbers: Numbers,
     /// For each loc of the chunk the run that defined it last, counted from 1, and its link there.
     in_run: Vec<(u32, Link)>,
     state: State,
 }
 
-/// Takes the ranges of the chunk that starts at `chunk_start` apart.
-pub(crate) fn draft(chunk_start: u64, chunk: &ChunkRanges, buffers: &mut Buffers) -> Draft {
-    let Buffers { depths, numbers, in_run, state } = buffers;
-    set_depths(depths, &chunk.locs);
-    numbers.clear();
-    // Most locs are triples of their own.
-    numbers.reserve(chunk.locs.len());
+/// The triples of a chunk by what they are.
+#[derive(Default)]
+struct Numbers {
+    /// For each hash the last triple that has it, plus one; 0 for none.
+    last: Vec<u32>,
+    /// For each triple the one before it that has its hash, likewise.
+    before: Vec<u32>,
+}
+
+impl Numbers {
+    /// Begins a chunk of so many locs.
+    fn begin(&mut self, locs: usize) {
+        self.last.clear();
+        self.last.resize(locs.next_power_of_two(), 0);
+        self.before.clear();
+        // Not grown between what drafts keep: that left holes of five MB together.
+        self.before.reserve(locs);
+    }
+
+    /// The number of `triple`, which becomes the next of `triples` where it is none of them.
+    fn number(&mut self, triples: &mut Vec<[u32; 3]>, triple: [u32; 3]) -> Option<u32> {
+        let [name, file, line] = triple;
+        let hash = FxBuildHasher.hash_one((u64::from(name) << 32 | u64::from(file), line));
+        let slot = usize::try_from(hash & (self.last.len() as u64 - 1)).ok()?;
+        let last = self.last.get_mut(slot)?;
+        let mut same = *last;
+        while let Some(number) = same.checked_sub(1) {
+            if *triples.get(number as usize)? == triple {
+                return Some(number);
+            }
+            same = *self.before.get(number as usize)?;
+        }
+        self.before.push(*last);
+        triples.push(triple);
+        *last = u32::try_from(triples.len()).ok()?;
+        Some(*last - 1)
+    }
+}
+
+/// Takes the ranges of the chunk that starts at `chunk_start` apart; `depths` are how many locs each chain has.
+pub(crate) fn draft(chunk_start: u64, chunk: &ChunkRanges, depths: &[u32], buffers: &mut Buffers) -> Draft {
+    let Buffers { numbers, in_run, state } = buffers;
+    numbers.begin(chunk.locs.len());
     in_run.clear();
     in_run.resize(chunk.locs.len(), (0, 0));
-    let draft = Draft { tokens: Tokens::default(), triples: Vec::new(), locs: 0 };
+    // Some more than most chunks have, those of the triples included.
+    let tokens = Vec::with_capacity(3 * (chunk.ranges.len() + chunk.locs.len()));
+    let draft = Draft { tokens: Tokens(tokens), triples: Vec::new(), locs: 0 };
     let mut drafter = Drafter { chunk_start, chunk, draft, numbers, in_run, runs: 0, function_start: None };
     // Where no chain is long, no run of ranges has too many locs.
     let deepest = depths.iter().max().copied().unwrap_or(0) as usize;
@@ -61,15 +98,6 @@ pub(crate) fn draft(chunk_start: u64, chunk: &ChunkRanges, buffers: &mut Buffers
     drafter.draft
 }
 
-fn set_depths(depths: &mut Vec<u32>, locs: &[Loc]) {
-    depths.clear();
-    depths.reserve(locs.len());
-    for loc in locs {
-        let above = loc.parent.and_then(|parent| depths.get(parent.index())).copied().unwrap_or(0);
-        depths.push(above + 1);
-    }
-}
-
 /// How many of `ranges`, which are of one function, the next run takes: at most [`RUN_LEN`], and no more than may define [`RUN_LOCS`] locs.
 fn run_len(ranges: &[Range], depths: &[u32]) -> usize {
     let mut locs = 0;
@@ -85,7 +113,7 @@ struct Drafter<'c> {
     chunk_start: u64,
     chunk: &'c ChunkRanges,
     draft: Draft,
-    numbers: &'c mut FxHashMap<(u64, u32), u32>,
+    numbers: &'c mut Numbers,
     in_run: &'c mut [(u32, Link)],
     runs: u32,
     function_start: Option<u64>,
@@ -161,45 +189,42 @@ impl Drafter<'_> {
                 self.answer(state, range.statement, Statement::Same);
             }
         }
+        self.draft.locs += state.run.locs.len();
     }
 
     fn answer(&mut self, state: &mut State, answer: u32, statement: Statement) {
-        let mut chain = std::mem::take(&mut state.chain);
         let (mut next, mut known) = (Some(answer), None);
         while let Some(loc) = next {
             known = self.known(state, loc);
             if known.is_some() {
                 break;
             }
-            chain.push(loc);
+            state.chain.push(loc);
             next = self.chunk.locs.get(loc as usize).and_then(|loc| loc.parent).map(Id32::get);
         }
-        let head = FLAGS * chain.len() as u64 + statement as u64;
-        let code = HEADS * known.map_or(0, |(link, rank)| state.link(link, rank)) + head.min(HEADS - 1);
+        let head = FLAGS * state.chain.len() as u64 + statement as u64;
+        let code = HEADS * known.map_or(0, |link| state.link(link)) + head.min(HEADS - 1);
         self.put(contexts::answer(state.run.last_code), code);
         if let Some(more) = head.checked_sub(HEADS - 1) {
             self.put(MORE_HEAD, more);
         }
         state.run.last_code = code;
-        if let (Some((_, rank)), true) = (known, chain.is_empty()) {
-            state.run.used(rank);
+        if let (Some(link), true) = (known, state.chain.is_empty()) {
+            state.run.used(link);
         }
-        state.run.last_answer = known.map_or(0, |(link, _)| link);
+        state.run.last_answer = known.unwrap_or(0);
         let mut last = None;
-        for loc in chain.drain(..).rev() {
+        while let Some(loc) = state.chain.pop() {
             last = self.define(state, loc, last);
         }
-        state.chain = chain;
     }
 
-    /// The link of `loc`, and how many recent locs are behind it; `None` where the run does not know it, or not any more.
-    fn known(&self, state: &State, loc: u32) -> Option<(Link, usize)> {
+    /// The link of `loc`; `None` where the run does not know it, or not any more.
+    fn known(&self, state: &State, loc: u32) -> Option<Link> {
         let (run, link) = *self.in_run.get(loc as usize)?;
-        if run != self.runs {
-            return None;
-        }
-        let rank = state.run.recent.iter().rev().position(|recent| *recent == link)?;
-        Some((link, rank))
+        // A run that is not full has forgotten nothing.
+        let is_known = || state.run.recent.len() < RECENT || state.run.recent.contains(&link);
+        (run == self.runs && is_known()).then_some(link)
     }
 
     /// Defines `loc`, inlined into the last answer; `last` is what said the triple of the loc defined before it in this answer. What said
@@ -207,18 +232,13 @@ impl Drafter<'_> {
     fn define(&mut self, state: &mut State, loc: u32, last: Option<u64>) -> Option<u64> {
         let Loc { name, file, line, .. } = *self.chunk.locs.get(loc as usize)?;
         let next = u32::try_from(self.draft.triples.len()).ok()?;
-        let stored @ [name, file, line] = [name, file, line].map(Id32::stored);
-        let triple = *self.numbers.entry((u64::from(name) << 32 | u64::from(file), line)).or_insert(next);
+        let triple = self.numbers.number(&mut self.draft.triples, [name, file, line].map(Id32::stored))?;
         let (context, base) = state.run.expected(state.run.last_answer, last);
         let number = match triple {
             new if new == next => 0,
             _ => zigzag(i64::from(triple) - i64::from(base) - 1) + 1,
         };
         self.put(context, number);
-        if triple == next {
-            self.draft.triples.push(stored);
-        }
-        self.draft.locs += 1;
         let link = state.run.define(state.run.last_answer, triple)?;
         state.run.last_answer = link;
         *self.in_run.get_mut(loc as usize)? = (self.runs, link);
@@ -227,13 +247,18 @@ impl Drafter<'_> {
 }
 
 impl State {
-    /// What says that an answer is, or starts from, `link`, which has `rank` recent ones behind it.
-    fn link(&self, link: Link, rank: usize) -> u64 {
-        let parent = |link: &Link| body::loc(&self.run.locs, *link).map(|loc| loc.parent);
-        let mut ancestors = std::iter::successors(Some(self.run.last_answer), parent).take(MAX_STEPS + 1);
-        match ancestors.position(|ancestor| ancestor == link) {
-            Some(steps) => 2 * steps as u64 + 1,
-            None => 2 * rank as u64 + 2,
+    /// What says that an answer is, or starts from, the recent loc `link`.
+    fn link(&self, link: Link) -> u64 {
+        // Parents have smaller links than their children.
+        let (mut ancestor, mut steps) = (self.run.last_answer, 0);
+        while ancestor > link {
+            ancestor = body::loc(&self.run.locs, ancestor).map_or(0, |loc| loc.parent);
+            steps += 1;
         }
+        if ancestor == link && steps <= MAX_STEPS {
+            return 2 * steps as u64 + 1;
+        }
+        let later = self.run.recent.iter().rev().position(|recent| *recent == link);
+        2 * later.unwrap_or(0) as u64 + 2
     }
 }

@@ -111,7 +111,7 @@ impl Sections {
             find(offset, false);
         }
         let Ok(ranges) = chunk.ranges(&mut PackedScratch::default()) else { return false };
-        assert_eq!(ranges.first_wrong(start, end), None);
+        assert!(ranges.depths(start, end).is_ok());
         let answers = answers(&ranges);
         for (start, end, function_start, chains) in answers.iter().step_by(1 + answers.len() / 8) {
             for (statement, chain) in [false, true].into_iter().zip(chains) {

@@ -43,7 +43,8 @@ fn assert_round_trip(image: &Image) {
 
 /// How many locs each run of a chunk defines, and how many ranges it has.
 fn runs(chunk_start: u64, chunk: &ChunkRanges) -> Vec<(usize, usize)> {
-    let mut draft = draft(chunk_start, chunk, &mut Buffers::default());
+    let depths = chunk.depths(chunk_start, u64::MAX).expect("sorted ranges of locs that are there");
+    let mut draft = draft(chunk_start, chunk, &depths, &mut Buffers::default());
     let mut counts = Counts::default();
     let lens =
         triples::finish(&mut draft, &mut triples::Numbers::default(), &mut Origins::default(), &mut counts);
