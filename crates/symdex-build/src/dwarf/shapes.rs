@@ -6,6 +6,8 @@
 
 mod passes;
 
+use std::sync::{Arc, LazyLock};
+
 use gimli::{
     Abbreviation, Abbreviations, AttributeSpecification, DwForm, Encoding, Format, Reader as _, constants,
 };
@@ -111,6 +113,12 @@ impl Shapes {
         shapes.functions = Passes::new(&shapes, |shape| shape.states_code);
         shapes.scopes = Passes::new(&shapes, Shape::is_scope_or_in_one);
         shapes
+    }
+
+    /// Those of no table: one value for all units that have none yet.
+    pub(crate) fn none() -> Arc<Self> {
+        static NONE: LazyLock<Arc<Shapes>> = LazyLock::new(Arc::default);
+        Arc::clone(&NONE)
     }
 
     /// The shape of abbreviation `code`; `None` where only gimli may know it.

@@ -65,6 +65,7 @@ impl<'a, 'd> Walker<'a, 'd> {
 
     /// The next subprogram or inlined subroutine that states code. Below depth [`MAX_HIDING`] subprograms that state none, but have
     /// children, are among them.
+    #[inline]
     pub(crate) fn next(&mut self) -> gimli::Result<Option<Found>> {
         let deep = |shape: &Shape, depth| shape.hides() && !(0..MAX_HIDING).contains(&depth);
         let stops = |shape: &Shape, depth| shape.states_code || deep(shape, depth);
@@ -78,6 +79,7 @@ impl<'a, 'd> Walker<'a, 'd> {
     }
 
     /// The next entry that the walk stops at; all that are read are among them.
+    #[inline]
     fn next_of(
         &mut self,
         passes: &Passes,
@@ -132,22 +134,23 @@ impl<'a, 'd> Walker<'a, 'd> {
     }
 
     /// Passes over the entries that the walk does not stop at, as far as nothing about them is uncommon. Most of a walk is spent
-    /// here.
+    /// here: in a function of its own there is a register for all that it needs.
+    #[inline(never)]
     fn pass(&mut self, passes: &Passes) {
-        let (shapes, bytes, by_byte) = (&self.unit.shapes, self.bytes, passes.by_byte());
+        let bytes = self.bytes;
         // What begins in it, and is passed by its size alone, ends in the unit.
         let sure = &bytes[..bytes.len().saturating_sub(passes.longest)];
         let Self { mut at, mut depth, mut lowest, mut hides, .. } = *self;
         while let Some(first) = sure.get(at)
             && (0..MAX_HIDING).contains(&depth)
         {
-            let mut pass = by_byte.get(usize::from(*first)).copied().unwrap_or_default();
-            if pass.size != 0 {
-                at += usize::from(pass.size);
-            } else {
-                let Some(odd) = shapes.pass(passes, bytes, at) else { break };
-                (pass, at) = odd;
+            let mut pass = &passes.by_byte[usize::from(*first)];
+            let mut size = usize::from(pass.size);
+            if pass.is_odd {
+                let Some(odd) = passes.odd(bytes, at) else { break };
+                (pass, size) = odd;
             }
+            at += size;
             hides = (hides << 1 | u64::from(pass.hides)) >> pass.up;
             depth += 1 - isize::from(pass.up);
             lowest = lowest.min(depth);

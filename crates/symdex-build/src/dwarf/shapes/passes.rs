@@ -3,88 +3,120 @@
 use super::{Layout, Shape, Shapes, Step, Then, Varying};
 
 /// How a walk passes entries that nothing is wanted of.
-#[derive(Default)]
 pub(crate) struct Passes {
-    /// By the codes of abbreviations, of which 0 is the end of children.
-    by_code: Vec<Pass>,
+    /// By their first byte, which most often is the code of the abbreviation; 0 is the end of children.
+    pub(crate) by_byte: [Pass; 0x100],
+    /// By the codes of two bytes. What needs only one has no business to have two.
+    by_long_code: Vec<Pass>,
     /// The size of the longest entry that is passed by its size alone.
     pub(crate) longest: usize,
 }
 
-/// How an entry is passed. Most of a walk is spent with these: they are small, and there is no branch for what sets one apart.
-#[derive(Clone, Copy, Default)]
+/// How an entry is passed. Most of a walk is spent with these: they are small, and there is no branch for what most differ in.
+#[derive(Clone, Copy)]
 #[repr(align(8))]
 pub(crate) struct Pass {
-    /// How many bytes the entry takes, its code with it; 0 where there is more to know.
+    /// Whether there is more to know than its size.
+    pub(crate) is_odd: bool,
+    /// How many bytes the entry takes, its code with it, and of attributes that vary in size the first byte each; 0 where the walk
+    /// stops.
     pub(crate) size: u8,
     /// From the depth below it how far up the next entry is: 0 for children, 2 behind the last one.
     pub(crate) up: u8,
     /// Whether it is as [`Shape::hides`] says.
     pub(crate) hides: bool,
-    stops: bool,
-    /// Where one block is all in the entry that has no fixed size, the bytes before and behind it; else 0.
-    before_block: u8,
-    behind_block: u8,
+    /// Where in those bytes the first ones of the attributes are that vary in size; 0 where there is none.
+    varies: [u8; 2],
+    /// The bits of each that are the size of what follows: all, or none of a number.
+    counts: [u8; 2],
+}
+
+/// The walk stops, or something is uncommon.
+const STOP: Pass = Pass { is_odd: true, size: 0, up: 1, hides: false, varies: [0; 2], counts: [0; 2] };
+
+impl Default for Passes {
+    fn default() -> Self {
+        Self { by_byte: [STOP; 0x100], by_long_code: Vec::new(), longest: 0 }
+    }
 }
 
 impl Passes {
     pub(super) fn new(shapes: &Shapes, stops: impl Fn(&Shape) -> bool) -> Self {
-        let end = Pass { size: 1, up: 2, ..Pass::default() };
-        let pass = |(code, shape): (usize, &Shape)| {
-            let (up, hides, stops) = (u8::from(!shape.has_children), shape.hides(), stops(shape));
-            let pass = Pass { up, hides, stops, ..Pass::default() };
-            let with_code = |size: u32| u8::try_from(size.saturating_add(1 + u32::from(code >= 0x80)));
-            match shape.layout {
-                Layout::Fixed(size) if !stops => Pass { size: with_code(size).unwrap_or(0), ..pass },
-                Layout::Steps(first, end) => match shapes.steps[first as usize..end as usize] {
-                    [Step { skip: before, then: Then::Skip(Varying::Block | Varying::Block1) }, behind] => {
-                        match (with_code(before), u8::try_from(behind.skip), behind.then) {
-                            (Ok(before_block), Ok(behind_block), Then::End) => {
-                                Pass { before_block, behind_block, ..pass }
-                            }
-                            _ => pass,
-                        }
-                    }
-                    _ => pass,
-                },
-                _ => pass,
+        let mut passes = Self::default();
+        passes.by_byte[0] = Pass { is_odd: false, size: 1, up: 2, ..STOP };
+        passes.by_long_code.resize(0x80, STOP);
+        // Nobody has codes of more than two bytes.
+        for (code, shape) in (1..0x4000).zip(&shapes.all) {
+            let pass = if stops(shape) { None } else { Pass::new(shapes, shape, code) };
+            let pass = pass.unwrap_or(STOP);
+            passes.longest = passes.longest.max(usize::from(pass.size));
+            match code {
+                0..0x80 => passes.by_byte[code] = pass,
+                _ => passes.by_long_code.push(pass),
             }
-        };
-        let by_code: Vec<_> = std::iter::once(end).chain((1..).zip(&shapes.all).map(pass)).collect();
-        let longest = by_code.iter().map(|pass| usize::from(pass.size)).max().unwrap_or_default();
-        Self { by_code, longest }
+        }
+        passes
     }
 
-    /// The same by the first byte, which most often is the whole code.
-    pub(crate) fn by_byte(&self) -> &[Pass] {
-        &self.by_code[..self.by_code.len().min(0x80)]
+    /// How the entry at `at` is passed, and how many bytes it takes, if its first byte does not say. `None` where the walk stops,
+    /// or something is uncommon.
+    #[inline]
+    pub(crate) fn odd(&self, bytes: &[u8], at: usize) -> Option<(&Pass, usize)> {
+        let first = usize::from(*bytes.get(at)?);
+        let mut pass = &self.by_byte[first];
+        if first >= 0x80 {
+            let code = first & 0x7f | usize::from(*bytes.get(at + 1)?) << 7;
+            pass = self.by_long_code.get(code)?;
+            if !pass.is_odd {
+                return Some((pass, usize::from(pass.size)));
+            }
+        }
+        let mut size = usize::from(pass.size);
+        if size == 0 {
+            return None;
+        }
+        let mut more = 0;
+        for (varies, counts) in
+            pass.varies.into_iter().zip(pass.counts).take_while(|(varies, _)| *varies != 0)
+        {
+            let byte = bytes.get(at + usize::from(varies) + more).filter(|byte| **byte < 0x80)?;
+            more += usize::from(*byte & counts);
+        }
+        size += more;
+        (at + size <= bytes.len()).then_some((pass, size))
     }
 }
 
-impl Shapes {
-    /// How the entry at `at` is passed, and where the next one is, if the entry's first byte does not say. `None` where the walk
-    /// stops, or something is uncommon.
-    #[inline]
-    pub(crate) fn pass(&self, passes: &Passes, bytes: &[u8], at: usize) -> Option<(Pass, usize)> {
-        let (mut code, mut attributes) = (usize::from(*bytes.get(at)?), at + 1);
-        if code >= 0x80 {
-            let high = usize::from(*bytes.get(at + 1)?);
-            // Nobody writes a code with more bytes than it takes, or has that many.
-            if high == 0 || high >= 0x80 {
-                return None;
+impl Pass {
+    /// How entries of the shape that has this code are passed, if nothing about them is uncommon.
+    fn new(shapes: &Shapes, shape: &Shape, code: usize) -> Option<Self> {
+        let mut size = 1 + u32::from(code >= 0x80);
+        let mut pass = Self { up: u8::from(!shape.has_children), hides: shape.hides(), ..STOP };
+        let (attributes, behind) = match shape.layout {
+            Layout::Fixed(bytes) => (&[][..], bytes),
+            Layout::Steps(first, end) => {
+                let (end, attributes) = shapes.steps[first as usize..end as usize].split_last()?;
+                (attributes, end.skip)
             }
-            (code, attributes) = (code & 0x7f | high << 7, at + 2);
+            Layout::Unknown => return None,
+        };
+        if attributes.len() > pass.varies.len() {
+            return None;
         }
-        let pass = passes.by_code.get(code).filter(|pass| !pass.stops)?;
-        if pass.size != 0 {
-            return Some((*pass, at + usize::from(pass.size)));
+        for (number, Step { skip, then }) in attributes.iter().enumerate() {
+            size = size.saturating_add(*skip);
+            pass.varies[number] = u8::try_from(size).ok()?;
+            pass.counts[number] = match then {
+                Then::Skip(Varying::Leb) => 0,
+                // Most often it is where a variable lies, in a few bytes.
+                Then::Skip(Varying::Block | Varying::Block1) => u8::MAX,
+                _ => return None,
+            };
+            size = size.saturating_add(1);
         }
-        // Most often it is where a variable lies, in a few bytes.
-        let block = at + usize::from(pass.before_block);
-        if let Some(size @ 0..0x80) = bytes.get(block).copied().filter(|_| pass.before_block != 0) {
-            let behind = block + 1 + usize::from(size) + usize::from(pass.behind_block);
-            return Some((*pass, behind)).filter(|_| behind <= bytes.len());
-        }
-        Some((*pass, self.behind(self.get(code as u64)?, bytes, attributes)?))
+        size = size.saturating_add(behind);
+        pass.is_odd = !attributes.is_empty();
+        pass.size = u8::try_from(size).ok()?;
+        Some(pass)
     }
 }

@@ -96,23 +96,19 @@ impl Made {
     }
 }
 
-/// Abbreviations 1 to 5 and 7: functions and a variable with the same attributes, and functions without any.
-fn abbreviations(attributes: &[(DwAt, DwForm)]) -> Vec<u8> {
+/// An abbreviation: code, tag, whether it has children, attributes.
+type Abbreviation<'a> = (u16, gimli::DwTag, u16, &'a [(DwAt, DwForm)]);
+
+fn leb(value: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    gimli::leb128::write::unsigned(&mut bytes, value).expect("a Vec takes all");
+    bytes
+}
+
+fn table<'a>(abbreviations: impl IntoIterator<Item = Abbreviation<'a>>) -> Vec<u8> {
     let mut table = Vec::new();
-    let mut push = |value: u16| {
-        let mut writer = Vec::new();
-        gimli::leb128::write::unsigned(&mut writer, u64::from(value)).expect("a Vec takes all");
-        table.extend(writer);
-    };
-    let tags = [
-        (1, constants::DW_TAG_subprogram, 1, attributes),
-        (2, constants::DW_TAG_inlined_subroutine, 1, attributes),
-        (3, constants::DW_TAG_variable, 0, attributes),
-        (4, constants::DW_TAG_subprogram, 1, &[]),
-        (5, constants::DW_TAG_inlined_subroutine, 1, &[]),
-        (7, constants::DW_TAG_inlined_subroutine, 0, attributes),
-    ];
-    for (code, tag, has_children, attributes) in tags {
+    let mut push = |value: u16| table.extend(leb(value.into()));
+    for (code, tag, has_children, attributes) in abbreviations {
         [code, tag.0, has_children].into_iter().for_each(&mut push);
         for (name, form) in attributes {
             [name.0, form.0].into_iter().for_each(&mut push);
@@ -126,12 +122,29 @@ fn abbreviations(attributes: &[(DwAt, DwForm)]) -> Vec<u8> {
     table
 }
 
+/// Abbreviations 1 to 5 and 7: functions and a variable with the same attributes, and functions without any.
+fn abbreviations(attributes: &[(DwAt, DwForm)]) -> Vec<u8> {
+    table([
+        (1, constants::DW_TAG_subprogram, 1, attributes),
+        (2, constants::DW_TAG_inlined_subroutine, 1, attributes),
+        (3, constants::DW_TAG_variable, 0, attributes),
+        (4, constants::DW_TAG_subprogram, 1, &[]),
+        (5, constants::DW_TAG_inlined_subroutine, 1, &[]),
+        (7, constants::DW_TAG_inlined_subroutine, 0, attributes),
+    ])
+}
+
 /// Walks through a made-up unit both ways; how many functions are in it, and whether it can be read to its end.
 fn compare(made: Made, attributes: &[(DwAt, DwForm)], entries: &[u8]) -> (usize, bool) {
-    let (info, abbreviations) = (made.unit(entries), abbreviations(attributes));
+    compare_of(made, &abbreviations(attributes), entries)
+}
+
+/// The same of a unit with these abbreviations.
+fn compare_of(made: Made, abbreviations: &[u8], entries: &[u8]) -> (usize, bool) {
+    let info = made.unit(entries);
     let sections = |id| match id {
         gimli::SectionId::DebugInfo => &info[..],
-        gimli::SectionId::DebugAbbrev => &abbreviations[..],
+        gimli::SectionId::DebugAbbrev => abbreviations,
         _ => &[],
     };
     let load = |id| Ok::<_, gimli::Error>(Reader::new(sections(id), gimli::LittleEndian));
@@ -144,7 +157,7 @@ fn compare(made: Made, attributes: &[(DwAt, DwForm)], entries: &[u8]) -> (usize,
     let mut unit = UnitEntry::of_supplementary(&dwarf, unit, None);
     unit.shapes = shapes;
     let walked = walked(&unit);
-    assert_eq!(walked, by_gimli(&unit), "{made:?} {attributes:?} {entries:?}");
+    assert_eq!(walked, by_gimli(&unit), "{made:?} {abbreviations:?} {entries:?}");
     for (offset, .., attributes) in walked.0.iter().filter(|seen| seen.4.is_some()) {
         assert_eq!(attributes_at(&unit, UnitOffset(*offset)).ok(), *attributes);
     }
@@ -240,6 +253,68 @@ fn any_bytes_are_read_as_by_gimli() {
         functions += compare(made, chosen, &[&[1], &bytes[..]].concat()).0;
     }
     assert!(functions > 1000, "{functions}");
+}
+
+/// A number as LEB128; now and then in more bytes than it takes.
+fn number(state: &mut Random, number: usize) -> Vec<u8> {
+    match (&leb(number as u64)[..], random(state, 30)) {
+        ([one], 0) => vec![one | 0x80, 0],
+        (bytes, _) => bytes.to_vec(),
+    }
+}
+
+#[test]
+fn codes_of_one_byte_and_of_two_are_passed_as_by_gimli() {
+    let (line, low_pc) = (constants::DW_AT_decl_line, constants::DW_AT_low_pc);
+    let value = (constants::DW_AT_const_value, constants::DW_FORM_udata);
+    let location = (constants::DW_AT_location, constants::DW_FORM_exprloc);
+    let block = (constants::DW_AT_location, constants::DW_FORM_block1);
+    let kinds: [(_, _, &[(DwAt, DwForm)]); 9] = [
+        (constants::DW_TAG_subprogram, 1, &[(low_pc, constants::DW_FORM_udata)]),
+        (constants::DW_TAG_inlined_subroutine, 1, &[location, (low_pc, constants::DW_FORM_udata)]),
+        (constants::DW_TAG_subprogram, 1, &[]),
+        (constants::DW_TAG_lexical_block, 1, &[(line, constants::DW_FORM_data2)]),
+        (constants::DW_TAG_variable, 0, &[(line, constants::DW_FORM_data1)]),
+        (
+            constants::DW_TAG_variable,
+            0,
+            &[(line, constants::DW_FORM_data1), block, (line, constants::DW_FORM_data2)],
+        ),
+        (constants::DW_TAG_variable, 0, &[value, (line, constants::DW_FORM_data1), location]),
+        (constants::DW_TAG_variable, 0, &[location, location]),
+        (constants::DW_TAG_variable, 0, &[value, value, value]),
+    ];
+    let kinds_of = (1..400).zip(kinds.iter().cycle());
+    let abbreviations = table(
+        kinds_of.map(|(code, (tag, has_children, attributes))| (code, *tag, *has_children, *attributes)),
+    );
+    let (mut state, mut functions, mut whole) = (Random(3), 0, 0);
+    for _ in 0..500 {
+        let mut entries = vec![1, 0];
+        for _ in 0..100 {
+            let codes = [0, 1, 127, 128, 1 + random(&mut state, 127), 1 + random(&mut state, 399)];
+            let code = codes[random(&mut state, 6)];
+            entries.extend(number(&mut state, code));
+            for (_, form) in code.checked_sub(1).map_or(&[][..], |code| kinds[code % kinds.len()].2) {
+                let size = [0, 1, 3, 130][random(&mut state, 4)];
+                match *form {
+                    constants::DW_FORM_data1 => entries.push(7),
+                    constants::DW_FORM_data2 => entries.extend([7, 7]),
+                    constants::DW_FORM_block1 => {
+                        entries.extend(vec![u8::try_from(size).expect("small"); size + 1])
+                    }
+                    constants::DW_FORM_exprloc => {
+                        entries.extend([number(&mut state, size), vec![7; size]].concat());
+                    }
+                    _ => entries.extend(number(&mut state, size)),
+                }
+            }
+        }
+        let made = Made { version: 4, is_64: false, address_size: 8 };
+        let (found, is_whole) = compare_of(made, &abbreviations, &entries);
+        (functions, whole) = (functions + found, whole + usize::from(is_whole));
+    }
+    assert!(functions > 5000 && whole > 100, "{functions} {whole}");
 }
 
 #[test]
