@@ -2,10 +2,11 @@
 
 use gimli::{
     AttributeSpecification, AttributeValue, DebugAddrIndex, DebugInfoOffset, DebugLineStrOffset,
-    DebugRngListsIndex, DebugStrOffset, DebugStrOffsetsIndex, DwAt, Dwarf, EntriesRaw, RangeListsOffset,
-    RawRangeListsOffset, RawRngListEntry, Section as _, UnitOffset, constants,
+    DebugRngListsIndex, DebugStrOffset, DebugStrOffsetsIndex, DwAt, Dwarf, EntriesRaw, RawRangeListsOffset,
+    Section as _, UnitOffset, constants,
 };
 
+use super::lists::each_of_list;
 use super::shapes::{Step, Then, leb, sized};
 use crate::image::Reader;
 use crate::symbols::name_at;
@@ -41,22 +42,45 @@ impl<'d> Attributes<'d> {
     /// what is wrong.
     pub(crate) fn read_steps(&mut self, steps: &[Step], bytes: &[u8], at: &mut usize) -> Option<()> {
         *self = Self::default();
+        let mut rest = bytes.get(*at..)?;
         for step in steps {
-            *at = at.saturating_add(step.skip as usize);
-            let (slot, class, number) = match step.then {
-                Then::Sized(slot, class, size) => (slot, class, sized(size, bytes, at)?),
-                Then::Leb(slot, class) => (slot, class, leb(bytes, at)?),
-                Then::Const(slot, number) => (slot, Class::Constant, u64::from(number)),
-                Then::Skip(varying) => {
-                    *at = varying.behind(bytes, *at)?;
-                    continue;
+            match step.then {
+                Then::Sized(slot, class, spare) => {
+                    self.put(slot, class, sized(spare, rest, step.skip as usize)?);
                 }
-                Then::End => break,
-            };
-            self.classes[slot as usize] = class;
-            self.numbers[slot as usize] = number;
+                Then::End => rest = rest.get(step.skip as usize..)?,
+                _ => rest = self.read_odd(step, rest)?,
+            }
         }
-        (*at <= bytes.len()).then_some(())
+        *at = bytes.len() - rest.len();
+        Some(())
+    }
+
+    /// Takes a step that is seldom taken; the bytes that the next one starts from. In a function of its own, for what is mostly done
+    /// to need few registers.
+    #[inline(never)]
+    fn read_odd<'b>(&mut self, step: &Step, rest: &'b [u8]) -> Option<&'b [u8]> {
+        let mut behind = step.skip as usize;
+        match step.then {
+            Then::Const(slot, number) => {
+                self.put(slot, Class::Constant, u64::from(number));
+                return Some(rest);
+            }
+            Then::Leb(slot, class) => {
+                let number = leb(rest, &mut behind)?;
+                self.put(slot, class, number);
+            }
+            Then::Skip(varying) => behind = varying.behind(rest, behind)?,
+            // These are common.
+            Then::Sized(..) | Then::End => {}
+        }
+        rest.get(behind..)
+    }
+
+    #[inline]
+    fn put(&mut self, slot: Slot, class: Class, number: u64) {
+        self.classes[slot as usize] = class;
+        self.numbers[slot as usize] = number;
     }
 
     /// Takes in an attribute as gimli has it.
@@ -69,8 +93,7 @@ impl<'d> Attributes<'d> {
             }
             value => Class::of(&value),
         };
-        self.classes[slot as usize] = class;
-        self.numbers[slot as usize] = number;
+        self.put(slot, class, number);
     }
 
     /// An attribute as gimli has it; one that it has no business to be is a flag.
@@ -86,6 +109,30 @@ impl<'d> Attributes<'d> {
     /// Where the rest is said.
     pub(crate) fn origin(&self) -> Option<AttributeValue<Reader<'d>>> {
         self.get(Slot::Origin).or_else(|| self.get(Slot::Specification))
+    }
+
+    /// A number for the reference that [`Self::origin`] gives, which references to other entries do not have.
+    #[inline]
+    pub(crate) fn origin_key(&self) -> Option<u64> {
+        let is_stated = self.classes[Slot::Origin as usize] != Class::None;
+        let slot = if is_stated { Slot::Origin } else { Slot::Specification };
+        let kind = match self.classes[slot as usize] {
+            Class::InUnit => 0,
+            Class::InFile => 1,
+            Class::InSup => 2,
+            _ => return None,
+        };
+        Some(self.numbers[slot as usize].checked_mul(4)? + kind)
+    }
+
+    /// The range of an entry that states an address and a size and nothing else, as most do: what [`Self::each_range`] gives.
+    #[inline]
+    pub(crate) fn plain_range(&self) -> Option<(u64, u64)> {
+        let class = |slot| self.classes[slot as usize];
+        let is_plain = class(Slot::Ranges) == Class::None && class(Slot::LowPc) == Class::Address;
+        let size = self.constant(Slot::HighPc).filter(|_| is_plain)?;
+        let low = self.numbers[Slot::LowPc as usize];
+        Some((low, low.checked_add(size)?))
     }
 
     /// A constant, if it is one.
@@ -235,82 +282,6 @@ impl Class {
     }
 }
 
-/// The ranges of a list in SVMAs, given to `each` one by one. How many more it has that state no code: empty ones, inverted ones,
-/// and what linkers leave of dropped code.
-///
-/// None where the list has more than `left` entries, which it is lessened by: any number of entries may share a list.
-pub(crate) fn each_of_list<'d>(
-    dwarf: &Dwarf<Reader<'d>>,
-    unit: &gimli::Unit<Reader<'d>>,
-    list: RangeListsOffset,
-    left: &mut u64,
-    mut each: impl FnMut(u64, u64),
-) -> gimli::Result<u64> {
-    let mut entries = dwarf.raw_ranges(unit, list)?;
-    // An entry has a byte at least: most files have no list that is too long for what is left.
-    let most = dwarf.ranges.debug_ranges().reader().len().max(dwarf.ranges.debug_rnglists().reader().len());
-    if most as u64 > *left {
-        let mut counted = dwarf.raw_ranges(unit, list)?;
-        // An error comes up again below, behind the ranges before it.
-        let mut is_next = || matches!(counted.next(), Ok(Some(_)));
-        if (0..=*left).all(|_| is_next()) {
-            *left = 0;
-            return Err(gimli::Error::OffsetOutOfBounds(list.0 as u64));
-        }
-    }
-    if unit.header.version() < 5 && unit.header.address_size() == 8 {
-        let section = dwarf.ranges.debug_ranges().reader().slice();
-        return each_pair(section, list, unit.low_pc, left, each);
-    }
-    let mut ranges = dwarf.ranges(unit, list)?;
-    let mut passed_over = 0;
-    while let Some(entry) = entries.next()? {
-        *left = left.saturating_sub(1);
-        let is_base =
-            matches!(entry, RawRngListEntry::BaseAddress { .. } | RawRngListEntry::BaseAddressx { .. });
-        match ranges.convert_raw(entry)? {
-            Some(range) => each(range.begin, range.end),
-            None => passed_over += u64::from(!is_base),
-        }
-    }
-    Ok(passed_over)
-}
-
-/// The same of a list of pairs of addresses, from before DWARF 5; a third of the inlined subroutines of C++ have one.
-fn each_pair(
-    section: &[u8],
-    list: RangeListsOffset,
-    mut base: u64,
-    left: &mut u64,
-    mut each: impl FnMut(u64, u64),
-) -> gimli::Result<u64> {
-    /// The first address that gimli takes for none.
-    const TOMBSTONE: u64 = u64::MAX - 1;
-    let cut_short = gimli::Error::OffsetOutOfBounds(list.0 as u64);
-    let mut rest = section.get(list.0..).ok_or(cut_short)?;
-    let mut passed_over = 0;
-    while let Some((start, behind)) = rest.split_first_chunk()
-        && let Some((end, behind)) = behind.split_first_chunk()
-    {
-        rest = behind;
-        let (start, end) = (u64::from_le_bytes(*start), u64::from_le_bytes(*end));
-        if (start, end) == (0, 0) {
-            return Ok(passed_over);
-        }
-        *left = left.saturating_sub(1);
-        if start == u64::MAX {
-            base = end;
-            continue;
-        }
-        let (start, end) = (start.wrapping_add(base), end.wrapping_add(base));
-        match base < TOMBSTONE && start < TOMBSTONE && start < end {
-            true => each(start, end),
-            false => passed_over += 1,
-        }
-    }
-    if rest.is_empty() { Ok(passed_over) } else { Err(cut_short) }
-}
-
 /// Whether an entry with these attributes has code: it states where.
 pub(crate) fn states_code(specifications: &[AttributeSpecification]) -> bool {
     let stated = |name| matches!(name, constants::DW_AT_low_pc | constants::DW_AT_ranges);
@@ -335,49 +306,4 @@ pub(super) fn text<'d>(
         _ => return None,
     };
     name_at(section.slice(), offset)
-}
-
-#[cfg(test)]
-mod tests {
-    use gimli::{DebugAddr, DebugAddrBase, DebugRanges, DebugRngLists, Encoding, Format, RangeLists};
-
-    use super::*;
-
-    #[test]
-    fn pairs_are_read_as_by_gimli() {
-        let encoding = Encoding { format: Format::Dwarf32, version: 4, address_size: 8 };
-        let addresses = [0, 0, 1, 16, 32, 4096, 1 << 63, u64::MAX - 2, u64::MAX - 1, u64::MAX];
-        let (mut generator, mut len) = (crate::random::Random(1), 0);
-        let mut random = |below: usize| usize::try_from(generator.below(below as u64)).expect("small");
-        for _ in 0..20_000 {
-            let mut section: Vec<u8> =
-                (0..20).flat_map(|_| addresses[random(addresses.len())].to_le_bytes()).collect();
-            section.truncate(random(section.len() + 1));
-            let (list, base) = (RangeListsOffset(random(40)), addresses[random(addresses.len())]);
-            let (mut own, mut left) = (Vec::new(), 1000);
-            let result = each_pair(&section, list, base, &mut left, |start, end| own.push((start, end)));
-
-            let lists = RangeLists::new(
-                DebugRanges::new(&section, gimli::LittleEndian),
-                DebugRngLists::new(&[], gimli::LittleEndian),
-            );
-            let (no_addr, no_base) = (DebugAddr::default(), DebugAddrBase(0));
-            let (mut theirs, mut entries) = (Vec::new(), 0);
-            let is_whole = lists.raw_ranges(list, encoding).and_then(|mut raw| {
-                let mut ranges = lists.ranges(list, encoding, base, &no_addr, no_base)?;
-                while let Some(entry) = raw.next()? {
-                    entries += 1;
-                    theirs.extend(ranges.convert_raw(entry)?.map(|range| (range.begin, range.end)));
-                }
-                Ok(())
-            });
-            assert_eq!(
-                (&own, result.is_ok(), 1000 - left),
-                (&theirs, is_whole.is_ok(), entries),
-                "{section:x?}"
-            );
-            len += own.len();
-        }
-        assert!(len > 5000, "{len}");
-    }
 }

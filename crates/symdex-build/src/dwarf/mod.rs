@@ -4,6 +4,7 @@ mod attributes;
 mod functions;
 mod instances;
 mod lines;
+mod lists;
 mod locs;
 mod names;
 mod opcodes;

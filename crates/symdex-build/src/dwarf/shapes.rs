@@ -5,16 +5,16 @@
 //! entry itself names, say, has no shape: gimli reads such entries.
 
 mod passes;
+mod varying;
 
 use std::sync::{Arc, LazyLock};
 
-use gimli::{
-    Abbreviation, Abbreviations, AttributeSpecification, DwForm, Encoding, Format, Reader as _, constants,
-};
+use gimli::{Abbreviation, Abbreviations, AttributeSpecification, Encoding, Format, constants};
 
 pub(crate) use self::passes::Passes;
+use self::varying::Varying;
+pub(crate) use self::varying::{Spare, leb, sized};
 use super::attributes::{Class, Slot, states_code};
-use crate::image::Reader;
 
 /// An abbreviation table, compiled.
 #[derive(Default)]
@@ -62,9 +62,10 @@ enum Layout {
     Unknown,
 }
 
-/// Some bytes that are of no interest, and an attribute behind them.
+/// An attribute, and where it is.
 #[derive(Clone, Copy)]
 pub(crate) struct Step {
+    /// How many bytes are before it, from the last attribute on whose size its bytes tell; else from the first one on.
     pub(crate) skip: u32,
     pub(crate) then: Then,
 }
@@ -73,24 +74,13 @@ pub(crate) struct Step {
 #[derive(Clone, Copy)]
 pub(crate) enum Then {
     Skip(Varying),
-    /// Read a number of so many bytes.
-    Sized(Slot, Class, u8),
+    /// Read a number, which [`sized`] does with this.
+    Sized(Slot, Class, Spare),
     Leb(Slot, Class),
     /// The abbreviation has the number, a constant.
     Const(Slot, u32),
     /// There is none: it was the end.
     End,
-}
-
-/// Attributes whose size their bytes tell.
-#[derive(Clone, Copy)]
-pub(crate) enum Varying {
-    Leb,
-    Block1,
-    Block2,
-    Block4,
-    Block,
-    String,
 }
 
 /// An attribute as a step sees it.
@@ -173,7 +163,14 @@ impl Shapes {
         for attribute in attributes {
             match part(attribute, encoding, wants) {
                 Some(Part::Bytes(size)) => skip = skip.saturating_add(u32::from(size)),
-                Some(Part::Then(then)) => self.steps.push(Step { skip: std::mem::take(&mut skip), then }),
+                Some(Part::Then(then)) => {
+                    self.steps.push(Step { skip, then });
+                    skip = match then {
+                        Then::Sized(.., spare) => skip.saturating_add(u32::from(spare.size())),
+                        Then::Const(..) => skip,
+                        Then::Leb(..) | Then::Skip(_) | Then::End => 0,
+                    };
+                }
                 None => {
                     self.steps.truncate(first);
                     return None;
@@ -318,73 +315,7 @@ fn read(specification: &AttributeSpecification, slot: Slot, encoding: Encoding) 
         _ => return None,
     };
     slot.takes(class).then_some(match size {
-        Some(size) => Then::Sized(slot, class, size),
+        Some(size) => Then::Sized(slot, class, Spare::of(size)),
         None => Then::Leb(slot, class),
     })
-}
-
-impl Varying {
-    fn of(form: DwForm) -> Option<Self> {
-        Some(match form {
-            constants::DW_FORM_block1 => Self::Block1,
-            constants::DW_FORM_block2 => Self::Block2,
-            constants::DW_FORM_block4 => Self::Block4,
-            constants::DW_FORM_block | constants::DW_FORM_exprloc => Self::Block,
-            constants::DW_FORM_string => Self::String,
-            constants::DW_FORM_udata
-            | constants::DW_FORM_sdata
-            | constants::DW_FORM_ref_udata
-            | constants::DW_FORM_strx
-            | constants::DW_FORM_GNU_str_index
-            | constants::DW_FORM_addrx
-            | constants::DW_FORM_GNU_addr_index
-            | constants::DW_FORM_loclistx
-            | constants::DW_FORM_rnglistx => Self::Leb,
-            _ => return None,
-        })
-    }
-
-    /// Where an attribute ends that begins at `at`; perhaps behind the end of `bytes`.
-    #[inline]
-    pub(crate) fn behind(self, bytes: &[u8], mut at: usize) -> Option<usize> {
-        let size = match self {
-            Self::Leb => return leb(bytes, &mut at).map(|_| at),
-            Self::String => memchr::memchr(0, bytes.get(at..)?)? + 1,
-            Self::Block1 => usize::try_from(sized(1, bytes, &mut at)?).ok()?,
-            Self::Block2 => usize::try_from(sized(2, bytes, &mut at)?).ok()?,
-            Self::Block4 => usize::try_from(sized(4, bytes, &mut at)?).ok()?,
-            Self::Block => usize::try_from(leb(bytes, &mut at)?).ok()?,
-        };
-        Some(at.saturating_add(size))
-    }
-}
-
-/// The number of `size` bytes at `at`, which goes behind it; `size` is 1 to 8.
-#[inline]
-pub(crate) fn sized(size: u8, bytes: &[u8], at: &mut usize) -> Option<u64> {
-    let rest = bytes.get(*at..)?;
-    *at += usize::from(size);
-    // All sizes in one go: which one comes next nobody foresees.
-    if let Some(eight) = rest.first_chunk() {
-        return Some(u64::from_le_bytes(*eight) & u64::MAX >> (64 - 8 * u32::from(size)));
-    }
-    let number = rest.get(..usize::from(size))?;
-    Some(number.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
-}
-
-/// The LEB128 number at `at`, which goes behind it; most often it is one byte.
-#[inline]
-pub(crate) fn leb(bytes: &[u8], at: &mut usize) -> Option<u64> {
-    match *bytes.get(*at)? {
-        byte @ 0..0x80 => {
-            *at += 1;
-            Some(u64::from(byte))
-        }
-        _ => {
-            let mut input = Reader::new(&bytes[*at..], gimli::LittleEndian);
-            let number = input.read_uleb128().ok()?;
-            *at = bytes.len() - input.len();
-            Some(number)
-        }
-    }
 }

@@ -175,13 +175,20 @@ impl<'a, 'd> Walker<'a, 'd> {
     }
 
     /// Reads the attributes that come next, of the entry at `start`.
+    #[inline]
     fn read(&mut self, shape: &Shape, start: usize) -> gimli::Result<()> {
         let steps = self.unit.shapes.steps(shape);
-        if steps.and_then(|steps| self.attributes.read_steps(steps, self.bytes, &mut self.at)).is_none() {
-            let (abbreviation, mut entries) = self.entry(start)?;
-            self.attributes = Attributes::read(&mut entries, abbreviation.attributes())?;
-            self.at = self.at_of(entries.next_offset());
+        match steps.and_then(|steps| self.attributes.read_steps(steps, self.bytes, &mut self.at)) {
+            Some(()) => Ok(()),
+            None => self.read_by_gimli(start),
         }
+    }
+
+    #[cold]
+    fn read_by_gimli(&mut self, start: usize) -> gimli::Result<()> {
+        let (abbreviation, mut entries) = self.entry(start)?;
+        self.attributes = Attributes::read(&mut entries, abbreviation.attributes())?;
+        self.at = self.at_of(entries.next_offset());
         Ok(())
     }
 
