@@ -1,6 +1,5 @@
 //! The functions of a unit: its subprograms with code and, below each, the tree of inlined subroutines.
 
-use gimli::AttributeValue;
 use rustc_hash::FxHashMap;
 use symdex::write::Id32;
 
@@ -9,7 +8,7 @@ use super::names::{Called, EntryId, Name, Names};
 use super::units::{UnitEntry, Units};
 use super::walk::Walker;
 use crate::flatten::intersect;
-use crate::image::{Image, Reader};
+use crate::image::Image;
 use crate::pools::{Hashed, Numbers};
 use crate::report::Problems;
 
@@ -68,13 +67,20 @@ pub(crate) fn functions<'d>(
     unit: usize,
     range_budget: u64,
 ) -> Functions<'d> {
+    // Of C++ and Rust there is one in some hundred bytes.
+    let about = (units.all[unit].unit.header.length_including_self() / 64).min(1 << 16);
+    let functions = Functions {
+        nodes: Vec::with_capacity(about),
+        ranges: Vec::with_capacity(about),
+        ..Functions::default()
+    };
     let mut walk = Walk {
         image,
         entry: &units.all[unit],
         unit,
         range_budget,
         names: Names::new(image, units, unit),
-        functions: Functions::default(),
+        functions,
         by_origin: FxHashMap::default(),
         numbers: Numbers::default(),
         open: Vec::new(),
@@ -101,7 +107,7 @@ struct Walk<'a, 'd> {
     range_budget: u64,
     names: Names<'a, 'd>,
     functions: Functions<'d>,
-    /// Names of inlined subroutines by the reference to what they originate from, as [`key`] has it.
+    /// Names of inlined subroutines by the reference to what they originate from, as [`Attributes::origin_key`] has it.
     by_origin: FxHashMap<u64, Option<Id32>>,
     /// The numbers of names.
     numbers: Numbers,
@@ -146,7 +152,7 @@ impl<'d> Walk<'_, 'd> {
         let name = self.names.concrete(called, start);
         let name = self.number(name);
         let first = self.functions.ranges.len();
-        extend(&mut self.functions.ranges, &self.stated);
+        self.functions.ranges.extend_from_slice(&self.stated);
         self.push(entry, None, 0, name, attributes, first)
     }
 
@@ -156,27 +162,34 @@ impl<'d> Walk<'_, 'd> {
             self.too_deep += 1;
             return Some(parent);
         }
-        self.read_ranges(attributes);
-        if self.stated.is_empty() {
-            // Its children have their own ranges, which may still be right.
-            return Some(parent);
-        }
-        self.within.clear();
-        let around = self.functions.ranges(&self.functions.nodes[parent.index()]);
-        intersect(&self.stated, around, &mut self.within);
-        if self.within.is_empty() {
-            // What lies outside of the function has no children inside.
-            return None;
-        }
         let first = self.functions.ranges.len();
-        extend(&mut self.functions.ranges, &self.within);
+        let around = self.functions.ranges(&self.functions.nodes[parent.index()]);
+        let lies_in = |one: &(u64, u64)| around.iter().any(|around| around.0 <= one.0 && one.1 <= around.1);
+        let plain = attributes.plain_range().and_then(|(start, end)| self.image.offsets(start, end));
+        // What lies in the code around it is code.
+        if let Some(one) = plain.filter(lies_in) {
+            self.functions.ranges.push(one);
+        } else {
+            self.read_ranges(attributes);
+            if self.stated.is_empty() {
+                // Its children have their own ranges, which may still be right.
+                return Some(parent);
+            }
+            self.within.clear();
+            let around = self.functions.ranges(&self.functions.nodes[parent.index()]);
+            intersect(&self.stated, around, &mut self.within);
+            if self.within.is_empty() {
+                // What lies outside of the function has no children inside.
+                return None;
+            }
+            self.functions.ranges.extend_from_slice(&self.within);
+        }
         let name = self.inlined_name(entry, attributes);
         self.push(entry, Some(parent), depth, name, attributes, first)
     }
 
     fn inlined_name(&mut self, entry: EntryId, attributes: &Attributes<'d>) -> Option<Id32> {
-        let stated = attributes.origin();
-        let origin = stated.as_ref().and_then(key);
+        let origin = attributes.origin_key();
         if let Some(known) = origin.and_then(|origin| self.by_origin.get(&origin)) {
             return *known;
         }
@@ -184,7 +197,7 @@ impl<'d> Walk<'_, 'd> {
         let name = self.names.inlined(called);
         let number = self.number(name);
         let is_there = |origin| self.names.entry(self.unit, origin).is_some();
-        if let Some(origin) = origin.filter(|_| stated.is_some_and(is_there)) {
+        if let Some(origin) = origin.filter(|_| attributes.origin().is_some_and(is_there)) {
             self.by_origin.insert(origin, number);
         }
         number
@@ -254,23 +267,4 @@ impl<'d> Walk<'_, 'd> {
             joined
         });
     }
-}
-
-/// Appends ranges; mostly there is one.
-fn extend(ranges: &mut Vec<(u64, u64)>, more: &[(u64, u64)]) {
-    match more {
-        [one] => ranges.push(*one),
-        _ => ranges.extend_from_slice(more),
-    }
-}
-
-/// A number for a reference to an entry, which references to other entries do not have.
-fn key(reference: &AttributeValue<Reader<'_>>) -> Option<u64> {
-    let (kind, offset) = match reference {
-        AttributeValue::UnitRef(offset) => (0, offset.0),
-        AttributeValue::DebugInfoRef(offset) => (1, offset.0),
-        AttributeValue::DebugInfoRefSup(offset) => (2, offset.0),
-        _ => return None,
-    };
-    Some((offset as u64).checked_mul(4)? + kind)
 }

@@ -200,10 +200,15 @@ impl<'d> Image<'d> {
         among.get(place).filter(|symbol| symbol.start == start)
     }
 
+    /// `start..end` (SVMAs) as image offsets; `None` where it is empty or lies before the image.
+    pub(crate) fn offsets(&self, start: u64, end: u64) -> Option<(u64, u64)> {
+        let range = (start.checked_sub(self.info.base)?, end.checked_sub(self.info.base)?);
+        (start < end).then_some(range)
+    }
+
     /// The part of `start..end` (SVMAs) that lies in the executable section that holds `start`, as image offsets.
     pub(crate) fn executable_part(&self, start: u64, end: u64) -> Option<(u64, u64)> {
-        let start = start.checked_sub(self.info.base)?;
-        let end = end.checked_sub(self.info.base)?;
+        let (start, end) = self.offsets(start, end)?;
         let after = self.info.executable.partition_point(|section| section.0 <= start);
         let section = self.info.executable.get(after.checked_sub(1)?)?;
         let end = end.min(section.1);
