@@ -10,10 +10,10 @@ use crate::image::Reader;
 pub(crate) struct Registers {
     /// An SVMA.
     pub(crate) address: u64,
-    pub(crate) file: u64,
+    /// As [`file`] has it.
+    pub(crate) file: u32,
     pub(crate) line: u64,
     pub(crate) is_stmt: bool,
-    pub(crate) end_sequence: bool,
 }
 
 /// Runs the program of `header` as gimli's state machine would. `None` where gimli has to, from the start: the program defines files,
@@ -24,33 +24,34 @@ pub(crate) fn run(header: &LineProgramHeader<Reader<'_>>, rows: &mut SequenceRea
         return None;
     }
     let mask = if address_size == 8 { u64::MAX } else { u64::from(u32::MAX) };
-    let opcode_base = header.opcode_base();
+    // Opcode 0 starts an extended one, whatever the base.
+    let first_special = header.opcode_base().max(1);
     let special = special_opcodes(header);
-    let new =
-        Registers { address: 0, file: 1, line: 1, is_stmt: header.default_is_stmt(), end_sequence: false };
+    let new = Registers { address: 0, file: 1, line: 1, is_stmt: header.default_is_stmt() };
     let (mut registers, mut is_dropped) = (new, false);
-    let mut input = header.raw_program_buf();
+    let mut input = header.raw_program_buf().slice();
     // Rows take about five bytes.
     rows.rows.reserve(input.len() / 4);
-    while !input.is_empty() {
-        let opcode = input.read_u8().ok()?;
-        let (address_advance, line_advance) = special[usize::from(opcode)];
-        let advance = if opcode >= opcode_base && opcode != 0 {
-            registers.line = advanced(registers.line, i64::from(line_advance));
-            u64::from(address_advance)
+    while let [opcode, rest @ ..] = input {
+        input = rest;
+        let (address_advance, line_advance) = special[usize::from(*opcode)];
+        let (advance, is_row) = if *opcode >= first_special {
+            registers.line = advanced(registers.line, line_advance.into());
+            (u64::from(address_advance), true)
         } else {
-            match constants::DwLns(opcode) {
+            let advance = match constants::DwLns(*opcode) {
                 constants::DwLns(0) => {
                     let size = usize::try_from(leb(&mut input)?).ok()?;
-                    let mut rest = input.split(size).ok()?;
-                    match constants::DwLne(rest.read_u8().ok()?) {
+                    let (extended, after) = input.split_at_checked(size)?;
+                    input = after;
+                    let (opcode, mut operand) = extended.split_first()?;
+                    match constants::DwLne(*opcode) {
                         constants::DW_LNE_end_sequence => {
-                            registers.end_sequence = true;
-                            rows.row(&registers);
+                            rows.end_sequence(registers.address, registers.file, registers.line);
                             (registers, is_dropped) = (new, false);
                         }
                         constants::DW_LNE_set_address => {
-                            let address = rest.read_address(address_size).ok()?;
+                            let address = reader(operand).read_address(address_size).ok()?;
                             if address < registers.address && rows.is_code(address) {
                                 registers.address = 0;
                             }
@@ -60,27 +61,31 @@ pub(crate) fn run(header: &LineProgramHeader<Reader<'_>>, rows: &mut SequenceRea
                             }
                             rows.is_tombstone = registers.address != address;
                         }
-                        constants::DW_LNE_set_discriminator => drop(leb(&mut rest)?),
+                        constants::DW_LNE_set_discriminator => drop(leb(&mut operand)?),
                         constants::DW_LNE_define_file => return None,
                         _ => {}
                     }
                     continue;
                 }
                 constants::DW_LNS_copy => {
-                    rows.row(&registers);
+                    rows.row(registers);
                     continue;
                 }
                 constants::DW_LNS_advance_pc => {
                     u64::from(header.minimum_instruction_length()).wrapping_mul(leb(&mut input)?)
                 }
                 constants::DW_LNS_const_add_pc => u64::from(special[255].0),
-                constants::DW_LNS_fixed_advance_pc => u64::from(input.read_u16().ok()?),
+                constants::DW_LNS_fixed_advance_pc => {
+                    let (advance, after) = input.split_at_checked(2)?;
+                    input = after;
+                    u64::from(reader(advance).read_u16().ok()?)
+                }
                 constants::DW_LNS_advance_line => {
-                    registers.line = advanced(registers.line, input.read_sleb128().ok()?);
+                    registers.line = advanced(registers.line, sleb(&mut input)?);
                     continue;
                 }
                 constants::DW_LNS_set_file => {
-                    registers.file = leb(&mut input)?;
+                    registers.file = file(leb(&mut input)?);
                     continue;
                 }
                 constants::DW_LNS_set_column | constants::DW_LNS_set_isa => {
@@ -95,7 +100,8 @@ pub(crate) fn run(header: &LineProgramHeader<Reader<'_>>, rows: &mut SequenceRea
                 | constants::DW_LNS_set_prologue_end
                 | constants::DW_LNS_set_epilogue_begin => continue,
                 _ => return None,
-            }
+            };
+            (advance, false)
         };
         if !is_dropped {
             match registers.address.checked_add(advance).filter(|address| *address <= mask) {
@@ -106,8 +112,8 @@ pub(crate) fn run(header: &LineProgramHeader<Reader<'_>>, rows: &mut SequenceRea
                 }
             }
         }
-        if opcode >= opcode_base {
-            rows.row(&registers);
+        if is_row {
+            rows.row(registers);
         }
     }
     Some(())
@@ -125,24 +131,60 @@ fn special_opcodes(header: &LineProgramHeader<Reader<'_>>) -> [(u16, i16); 256] 
     table
 }
 
+/// The file of a row as it is kept. No file table is as long as those that do not fit.
+pub(crate) fn file(index: u64) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}
+
 /// A line after an advance. None is below 0.
 fn advanced(line: u64, advance: i64) -> u64 {
-    match advance < 0 {
-        true => line.saturating_sub(advance.unsigned_abs()),
-        false => line.wrapping_add(advance.unsigned_abs()),
+    match line.overflowing_add_signed(advance) {
+        (_, true) if advance < 0 => 0,
+        (line, _) => line,
     }
 }
 
 /// A LEB128 number, which most often is one byte.
 #[inline]
-fn leb(input: &mut Reader<'_>) -> Option<u64> {
-    match input.slice().first() {
-        Some(&byte) if byte < 0x80 => {
-            input.skip(1).ok()?;
-            Some(u64::from(byte))
+fn leb(input: &mut &[u8]) -> Option<u64> {
+    let bytes = *input;
+    let (number, rest) = match bytes {
+        [byte, rest @ ..] if *byte < 0x80 => (u64::from(*byte), rest),
+        _ => longer(bytes, |reader| reader.read_uleb128())?,
+    };
+    *input = rest;
+    Some(number)
+}
+
+/// The same for a signed one, of one byte or two.
+#[inline]
+fn sleb(input: &mut &[u8]) -> Option<i64> {
+    let bytes = *input;
+    let (number, rest) = match bytes {
+        // Bit 6 is the sign.
+        [byte, rest @ ..] if *byte < 0x80 => (i64::from(*byte) - i64::from(*byte & 0x40) * 2, rest),
+        [low, high, rest @ ..] if *high < 0x80 => {
+            let number = i64::from(*high) << 7 | i64::from(*low & 0x7f);
+            (number - (number & 0x2000) * 2, rest)
         }
-        _ => input.read_uleb128().ok(),
-    }
+        _ => longer(bytes, |reader| reader.read_sleb128())?,
+    };
+    *input = rest;
+    Some(number)
+}
+
+/// What `read` reads, and the bytes after it.
+#[inline(never)]
+fn longer<'b, T>(
+    bytes: &'b [u8],
+    read: impl FnOnce(&mut Reader<'b>) -> gimli::Result<T>,
+) -> Option<(T, &'b [u8])> {
+    let mut reader = reader(bytes);
+    Some((read(&mut reader).ok()?, reader.slice()))
+}
+
+fn reader(bytes: &[u8]) -> Reader<'_> {
+    Reader::new(bytes, gimli::LittleEndian)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use symdex::write::Id32;
 
 use super::instances::Instance;
 use super::lines::{Row, SequenceEnd};
-use super::opcodes::Registers;
+use super::opcodes::{Registers, file};
 use crate::flatten::{Interval, flatten};
 use crate::image::{Image, Reader};
 use crate::report::Problems;
@@ -27,10 +27,12 @@ const BACKWARDS: &str = "line sequences that end before they start";
 /// Collects rows into sequences.
 pub(super) struct SequenceReader<'a, 'd> {
     image: &'a Image<'d>,
-    /// The rows of all sequences, and of the one being read; of that, `start` is still an SVMA.
+    /// The rows of all sequences, and of the one being read. Of that, each ends where the next begins, the last where it begins.
     pub(super) rows: Vec<Row>,
     /// How many rows there are before those of the sequence being read.
     finished: usize,
+    /// Whether of these each begins after the one before.
+    in_order: bool,
     /// Whether it left the address space, so that the rows that follow in it mean nothing.
     pub(super) overflows: bool,
     /// Whether the last set_address names no place in the image: what follows was code that the linker dropped.
@@ -46,6 +48,7 @@ impl<'a, 'd> SequenceReader<'a, 'd> {
             image,
             rows: Vec::new(),
             finished: 0,
+            in_order: true,
             overflows: false,
             is_tombstone: false,
             sequences: Vec::new(),
@@ -90,69 +93,69 @@ impl<'a, 'd> SequenceReader<'a, 'd> {
         match row.execute(instruction, program) {
             Ok(false) => {}
             Ok(true) => {
-                self.row(&Registers {
-                    address: row.address(),
-                    file: row.file_index(),
-                    line: row.line().map_or(0, std::num::NonZeroU64::get),
-                    is_stmt: row.is_stmt(),
-                    end_sequence: row.end_sequence(),
-                });
+                let (address, file) = (row.address(), file(row.file_index()));
+                let line = row.line().map_or(0, std::num::NonZeroU64::get);
+                match row.end_sequence() {
+                    true => self.end_sequence(address, file, line),
+                    false => self.row(Registers { address, file, line, is_stmt: row.is_stmt() }),
+                }
                 row.reset(program.header());
             }
             // An advance below zero, as where a sequence ends below its start.
             Err(_) => self.overflows = true,
         }
     }
+}
+
+impl SequenceReader<'_, '_> {
+    /// Takes in a row.
+    #[inline]
+    pub(super) fn row(&mut self, row: Registers) {
+        if self.is_tombstone {
+            return;
+        }
+        let start = row.address.wrapping_sub(self.image.info.base);
+        let (file, line, is_stmt) = (row.file, Id32::new(row.line), row.is_stmt);
+        let new = Row { start, end: start, file, line, is_stmt, statement: (file, line) };
+        self.in_order &= push_row(&mut self.rows, self.finished, new, self.image.info.row_rule);
+    }
 
     /// Takes in the rows since the last sequence, as one that ends here.
-    fn end_sequence(&mut self, row: &Registers) {
+    pub(super) fn end_sequence(&mut self, address: u64, file: u32, line: u64) {
+        self.finish(address, file, Id32::new(line));
+        self.rows.truncate(self.finished);
+        (self.overflows, self.is_tombstone, self.in_order) = (false, false, true);
+    }
+
+    fn finish(&mut self, address: u64, file: u32, line: Option<Id32>) {
         let SequenceReader { image, finished, .. } = *self;
-        self.is_tombstone = false;
-        if std::mem::take(&mut self.overflows) {
+        if self.overflows {
             return self.problems.add(BACKWARDS, 1);
         }
-        let starts = self.rows[finished..].iter().map(|row| row.start);
+        let base = image.info.base;
+        // SVMAs again, as rows below the base wrapped around.
+        let starts = self.rows[finished..].iter().map(|row| row.start.wrapping_add(base));
         // Units without code keep a lone end_sequence row.
-        let Some(first) = starts.min().filter(|first| *first != row.address) else {
+        let Some(first) = starts.min().filter(|first| *first != address) else {
             return self.problems.dropped("empty line sequences", 1);
         };
-        let Some((start, end)) = image.executable_part(first, row.address) else {
+        let Some((start, end)) = image.executable_part(first, address) else {
             return match self.is_code(first) {
                 true => self.problems.add(BACKWARDS, 1),
                 // Code that was dropped lies at 0, 1, -1 or -2.
                 false => self.problems.dropped("line sequences outside of the executable sections", 1),
             };
         };
-        finish_rows(&mut self.rows, finished, image.info.base, end, image.info.row_rule);
+        finish_rows(&mut self.rows, finished, self.in_order, end, image.info.row_rule);
         self.finished = self.rows.len();
         self.sequences.push(Sequence { start, end, rows: finished..self.finished });
-        self.ends.push(SequenceEnd { at: end, file: file(row), line: Id32::new(row.line) });
-    }
-}
-
-impl SequenceReader<'_, '_> {
-    /// Takes in a row.
-    #[inline]
-    pub(super) fn row(&mut self, row: &Registers) {
-        if row.end_sequence {
-            self.end_sequence(row);
-            self.rows.truncate(self.finished);
-        } else if !self.is_tombstone {
-            let (file, line) = (file(row), Id32::new(row.line));
-            let (start, is_stmt, statement) = (row.address, row.is_stmt, (file, line));
-            self.rows.push(Row { start, end: start, file, line, is_stmt, statement });
-        }
+        self.ends.push(SequenceEnd { at: end, file, line });
     }
 
     /// Whether code lies at an SVMA.
     pub(super) fn is_code(&self, address: u64) -> bool {
         self.image.executable_part(address, address.saturating_add(1)).is_some()
     }
-}
-
-/// The file of a row as it is kept. No file table is as long as those that do not fit.
-fn file(row: &Registers) -> u32 {
-    u32::try_from(row.file).unwrap_or(u32::MAX)
 }
 
 /// A row like `row`, as far as rows are kept, from which any set_address goes forward: gimli takes one that goes backwards for the
@@ -173,14 +176,39 @@ fn at_address_zero<'d>(row: &LineRow, program: &mut IncompleteLineProgram<Reader
     moved
 }
 
-/// Makes the rows from number `first` on those of a sequence that ends at image offset `end`: in address order, one for each
-/// address, each with its end.
-fn finish_rows(rows: &mut Vec<Row>, first: usize, base: u64, end: u64, rule: RowRule) {
+/// Adds a row to those from number `first` on, unless it lies where the last one does: of one address, the order of the program
+/// decides. Whether it does not lie before the last one.
+#[inline]
+fn push_row(rows: &mut Vec<Row>, first: usize, new: Row, rule: RowRule) -> bool {
+    let mut in_order = true;
+    if rows.len() > first
+        && let Some(last) = rows.last_mut()
+    {
+        if last.start == new.start {
+            if rule == RowRule::Last {
+                *last = new;
+            }
+            return true;
+        }
+        in_order = last.start < new.start;
+        last.end = new.start;
+    }
+    rows.push(new);
+    in_order
+}
+
+/// Makes the rows from number `first` on those of a sequence that ends at image offset `end`: in address order, as they are in most
+/// programs, one for each address, each with its end.
+fn finish_rows(rows: &mut Vec<Row>, first: usize, in_order: bool, end: u64, rule: RowRule) {
+    if let Some(last) = rows.last_mut().filter(|last| in_order && last.start < end) {
+        last.end = end;
+        return;
+    }
     // An advance or a set_address may go backwards; of one address, the order of the program decides.
     rows[first..].sort_by_key(|row| row.start);
     let mut kept = first;
     for number in first..rows.len() {
-        let row = Row { start: rows[number].start - base, ..rows[number] };
+        let row = rows[number];
         if row.start >= end {
             break;
         }
@@ -205,37 +233,33 @@ fn finish_rows(rows: &mut Vec<Row>, first: usize, base: u64, end: u64, rule: Row
 /// Sets what each row stands for under the `statement` policy: the last row up to it that begins a statement, in its sequence and
 /// in the instance that its own address lies in; itself where there is none, or no instance.
 pub(super) fn resolve_statements(sequences: &[Sequence], rows: &mut [Row], instances: &[Instance]) {
-    // By node: the sequence (by its number plus one) in which an instance was put aside last, and its last statement there.
-    let mut others = Vec::new();
-    for (number, Sequence { start, rows: of_sequence, .. }) in (1u64..).zip(sequences) {
-        let rows = &mut rows[of_sequence.clone()];
-        if rows.iter().all(|row| row.is_stmt) {
+    // For each node the number after that of the last row in it that begins a statement.
+    let mut after_last = Vec::new();
+    for Sequence { start, rows: of_sequence, .. } in sequences {
+        if rows[of_sequence.clone()].iter().all(|row| row.is_stmt) {
             continue;
         }
-        if others.is_empty() {
+        if after_last.is_empty() {
             let nodes = instances.iter().map(|instance| instance.node as usize + 1).max();
-            others.resize(nodes.unwrap_or_default(), (0, None));
+            after_last.resize(nodes.unwrap_or_default(), 0);
         }
-        // The instance that the last row lies in, and its last statement; those of others it interrupts are put aside.
-        let mut last = (None, None);
         let first = instances.partition_point(|instance| instance.end <= *start);
-        let mut instances = instances[first..].iter().peekable();
-        for row in rows {
-            while instances.next_if(|instance| instance.end <= row.start).is_some() {}
-            let Some(instance) = instances.peek().filter(|instance| instance.start <= row.start) else {
+        let mut instances = &instances[first..];
+        for number in of_sequence.clone() {
+            let Row { start, is_stmt, .. } = rows[number];
+            while let [instance, rest @ ..] = instances
+                && instance.end <= start
+            {
+                instances = rest;
+            }
+            let Some(instance) = instances.first().filter(|instance| instance.start <= start) else {
                 continue;
             };
-            let node = instance.node as usize;
-            if last.0 != Some(node) {
-                if let Some(other) = last.0 {
-                    others[other] = (number, last.1);
-                }
-                last = (Some(node), others[node].1.filter(|_| others[node].0 == number));
-            }
-            if row.is_stmt {
-                last.1 = Some(row.statement);
-            } else if let Some(statement) = last.1 {
-                row.statement = statement;
+            let after_last = &mut after_last[instance.node as usize];
+            if is_stmt {
+                *after_last = number + 1;
+            } else if *after_last > of_sequence.start {
+                rows[number].statement = rows[*after_last - 1].statement;
             }
         }
     }
@@ -283,22 +307,30 @@ mod tests {
         rows.iter().map(row).collect::<Vec<_>>().join(" ")
     }
 
-    fn finished(mut rows: Vec<Row>, base: u64, end: u64, rule: RowRule) -> Vec<Row> {
-        finish_rows(&mut rows, 0, base, end, rule);
-        rows
+    fn finished(rows: Vec<Row>, end: u64, rule: RowRule) -> Vec<Row> {
+        let mut finished = Vec::new();
+        let mut in_order = true;
+        for row in rows {
+            in_order &= push_row(&mut finished, 0, row, rule);
+        }
+        finish_rows(&mut finished, 0, in_order, end, rule);
+        finished
     }
 
     #[test]
     fn of_two_rows_at_one_address_the_first_counts_in_mach_o_and_the_last_in_elf() {
-        let rows = || vec![row(100, 1), row(104, 2), row(104, 3), row(108, 4)];
-        assert_eq!(text(&finished(rows(), 100, 12, RowRule::First)), "0-4:1 4-8:2 8-12:4");
-        assert_eq!(text(&finished(rows(), 100, 12, RowRule::Last)), "0-4:1 4-8:3 8-12:4");
+        let rows = || vec![row(0, 1), row(4, 2), row(4, 3), row(8, 4)];
+        assert_eq!(text(&finished(rows(), 12, RowRule::First)), "0-4:1 4-8:2 8-12:4");
+        assert_eq!(text(&finished(rows(), 12, RowRule::Last)), "0-4:1 4-8:3 8-12:4");
     }
 
     #[test]
     fn rows_that_go_backwards_are_sorted_and_rows_behind_the_end_dropped() {
         let rows = vec![row(8, 1), row(0, 2), row(4, 3), row(20, 4)];
-        assert_eq!(text(&finished(rows, 0, 12, RowRule::First)), "0-4:2 4-8:3 8-12:1");
+        assert_eq!(text(&finished(rows, 12, RowRule::First)), "0-4:2 4-8:3 8-12:1");
+        let rows = || vec![row(4, 1), row(8, 2), row(4, 3), row(12, 4)];
+        assert_eq!(text(&finished(rows(), 12, RowRule::First)), "4-8:1 8-12:2");
+        assert_eq!(text(&finished(rows(), 12, RowRule::Last)), "4-8:3 8-12:2");
     }
 
     #[test]
