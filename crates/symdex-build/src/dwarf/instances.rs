@@ -22,9 +22,9 @@ pub(super) struct Instance {
 
 /// The pieces of all functions, and the instance at every address that a function covers, in address order.
 pub(super) fn instances(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Piece>, Vec<Instance>) {
-    let (mut pieces, roots) = pieces(image, functions);
+    let (mut pieces, nodes) = pieces(image, functions);
     pieces.sort_by_key(|piece| piece.start);
-    let (inner, of_function) = inner_stretches(functions, &roots);
+    let (inner, of_function) = inner_stretches(functions, &nodes);
     let interval = |piece: &Piece| Interval { start: piece.start, end: piece.end, priority: piece.rank };
     let intervals: Vec<_> = pieces.iter().map(interval).collect();
     let mut instances = Vec::with_capacity(inner.len());
@@ -32,8 +32,8 @@ pub(super) fn instances(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Pi
         let Some(piece) = Id32::new(stretch.owner as u64) else { continue };
         let inner = &inner[of_function[pieces[stretch.owner].function as usize].clone()];
         let first = inner.partition_point(|instance| instance.end <= stretch.start);
-        let clipped = inner[first..].iter().take_while(|instance| instance.start < stretch.end);
-        instances.extend(clipped.map(|instance| Instance {
+        let count = inner[first..].partition_point(|instance| instance.start < stretch.end);
+        instances.extend(inner[first..][..count].iter().map(|instance| Instance {
             start: instance.start.max(stretch.start),
             end: instance.end.min(stretch.end),
             node: instance.node,
@@ -43,17 +43,20 @@ pub(super) fn instances(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Pi
     (pieces, instances)
 }
 
-/// The pieces of all functions, and for each node the function it belongs to.
-fn pieces(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Piece>, Vec<u32>) {
-    let mut pieces = Vec::new();
-    let mut function_of: Vec<u32> = Vec::with_capacity(functions.nodes.len());
+/// A node, and before it the function it belongs to.
+type OfFunction = (u32, u32);
+
+/// The pieces of all functions, and the nodes, function by function.
+fn pieces(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Piece>, Vec<OfFunction>) {
+    let mut pieces = Vec::with_capacity(functions.places.len());
+    let mut nodes: Vec<OfFunction> = Vec::with_capacity(functions.nodes.len());
     let (mut next, mut last_symbol) = (0, 0);
-    for node in &functions.nodes {
+    for (number, node) in (0..).zip(&functions.nodes) {
         if let Some(parent) = node.parent {
-            function_of.push(function_of[parent.index()]);
+            nodes.push((nodes[parent.index()].0, number));
             continue;
         }
-        function_of.push(next);
+        nodes.push((next, number));
         let name = node.name.map(|name| functions.names[name.index()].string.as_ref());
         for &(start, end) in functions.ranges(node) {
             let symbol = image.symbol_at(start, &mut last_symbol).and_then(FunctionSymbol::only_name);
@@ -63,7 +66,9 @@ fn pieces(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Piece>, Vec<u32>
         }
         next += 1;
     }
-    (pieces, function_of)
+    // A subprogram nested in another stands between the other's nodes.
+    nodes.sort_unstable();
+    (pieces, nodes)
 }
 
 /// A stretch of one function's code and the innermost node there.
@@ -93,56 +98,65 @@ impl Claim {
 }
 
 /// The stretches of all functions, and which of them are each function's, in address order.
-fn inner_stretches(functions: &Functions<'_>, function_of: &[u32]) -> (Vec<Inner>, Vec<Range<usize>>) {
-    let mut nodes: Vec<u32> = (0..).take(functions.nodes.len()).collect();
-    // A subprogram nested in another stands between the other's nodes.
-    nodes.sort_by_key(|node| function_of[*node as usize]);
+fn inner_stretches(functions: &Functions<'_>, nodes: &[OfFunction]) -> (Vec<Inner>, Vec<Range<usize>>) {
     let mut inner = Vec::with_capacity(functions.ranges_len());
     let mut of_function = Vec::with_capacity(functions.places.len());
-    let (mut claims, mut keys, mut open) = (Vec::new(), Vec::new(), Vec::new());
-    for nodes in nodes.chunk_by(|a, b| function_of[*a as usize] == function_of[*b as usize]) {
+    let (mut claims, mut room) = (Vec::new(), Room::default());
+    for nodes in nodes.chunk_by(|a, b| a.0 == b.0) {
         let first = inner.len();
         claims.clear();
-        for &number in nodes {
+        for &(_, number) in nodes {
             let node = &functions.nodes[number as usize];
-            let claim = |&(start, end)| Claim { start, end, node: number, depth: node.depth };
-            claims.extend(functions.ranges(node).iter().map(claim));
+            for &(start, end) in functions.ranges(node) {
+                claims.push(Claim { start, end, node: number, depth: node.depth });
+            }
         }
-        sort_claims(&mut claims, &mut keys);
-        flatten_claims(&claims, &mut open, &mut inner);
+        flatten_claims(&mut claims, &mut room, &mut inner);
         of_function.push(first..inner.len());
     }
     (inner, of_function)
 }
 
-/// Sorts the claims of a function, which come in the order of their nodes, by ascending priority; `keys` is room.
-fn sort_claims(claims: &mut Vec<Claim>, keys: &mut Vec<u64>) {
-    let is_sorted = |claims: &[Claim]| claims.is_sorted_by_key(Claim::priority);
-    if is_sorted(claims) {
-        return;
-    }
+/// Room for what the flattening of a function needs.
+#[derive(Default)]
+struct Room {
+    /// The claims' numbers in the order of their priorities, in the lower halves.
+    order: Vec<u64>,
+    /// The ends and nodes of the claims that have begun.
+    open: Vec<(u64, u32)>,
+}
+
+/// Adds to `inner` who owns which addresses of a function, of claims in the order of their nodes.
+fn flatten_claims(claims: &mut [Claim], room: &mut Room, inner: &mut Vec<Inner>) {
     // Where claims overlap as nodes nest, their starts and the order of nodes decide: one integer, which sorts in half the time.
-    let first = claims.iter().map(|claim| claim.start).min().unwrap_or(0);
-    let key = |(number, claim): (u32, &Claim)| Some((u32::try_from(claim.start - first).ok()?, number));
-    keys.clear();
-    let with_keys = (0..u32::MAX).zip(&*claims).map_while(key);
-    keys.extend(with_keys.map(|(start, number)| u64::from(start) << 32 | u64::from(number)));
-    if keys.len() == claims.len() {
-        keys.sort_unstable();
-        // The lower half of a key.
-        let number = |key: &u64| Id32::new(key & u64::from(u32::MAX)).map_or(0, Id32::index);
-        *claims = keys.iter().map(|key| claims[number(key)]).collect();
-    }
-    if !is_sorted(claims) {
+    let lowest = claims.iter().map(|claim| claim.start).min().unwrap_or(0);
+    room.order.clear();
+    room.order.extend((0..).zip(&*claims).map(|(number, claim)| (claim.start - lowest) << 32 | number));
+    room.order.sort_unstable();
+    let first = inner.len();
+    if !flatten_in_order(claims, room, inner) {
+        inner.truncate(first);
         claims.sort_unstable_by_key(Claim::priority);
+        room.order.clear();
+        room.order.extend((0..).take(claims.len()));
+        flatten_in_order(claims, room, inner);
     }
 }
 
-/// Adds to `inner` who owns which addresses of a function, of claims by ascending priority: each is preferred to all before it, so that
-/// those that have begun are a stack, the ends and nodes in `open`, which is empty before and afterwards.
-fn flatten_claims(claims: &[Claim], open: &mut Vec<(u64, u32)>, inner: &mut Vec<Inner>) {
+/// The same, in the order that `room` has: where priorities ascend, each claim is preferred to all before it, so that those that have
+/// begun are a stack. False, and something wrong added, where they do not ascend.
+fn flatten_in_order(claims: &[Claim], room: &mut Room, inner: &mut Vec<Inner>) -> bool {
+    let Room { order, open, .. } = room;
+    open.clear();
     let mut at = 0;
-    for claim in claims {
+    let mut last: Option<&Claim> = None;
+    for number in &*order {
+        // The lower half.
+        let claim = &claims[Id32::new(number & u64::from(u32::MAX)).map_or(0, Id32::index)];
+        if last.is_some_and(|last| last.start >= claim.start && last.priority() > claim.priority()) {
+            return false;
+        }
+        last = Some(claim);
         while let Some(&(last_end, node)) = open.last() {
             let end = last_end.min(claim.start);
             if at < end {
@@ -163,6 +177,7 @@ fn flatten_claims(claims: &[Claim], open: &mut Vec<(u64, u32)>, inner: &mut Vec<
             at = end;
         }
     }
+    true
 }
 
 #[cfg(test)]
@@ -194,8 +209,7 @@ mod tests {
             let expected = flatten(&intervals).into_iter();
             let expected = expected.map(|s| (s.start, s.end, intervals[s.owner].priority.3.0));
             let mut inner = Vec::new();
-            sort_claims(&mut claims, &mut Vec::new());
-            flatten_claims(&claims, &mut Vec::new(), &mut inner);
+            flatten_claims(&mut claims, &mut Room::default(), &mut inner);
             let inner: Vec<_> = inner.iter().map(|inner| (inner.start, inner.end, inner.node)).collect();
             assert_eq!(inner, expected.collect::<Vec<_>>());
         }
