@@ -8,55 +8,95 @@ use symdex::write::{Id32, Loc};
 /// a hash table of all takes longer.
 pub(super) struct Locs {
     frames: Vec<Frame>,
-    /// Frames by the loc of the call, plus one.
-    of_calls: Children,
-    of_frames: Children,
     /// Parents come before their children.
     pub(super) locs: Vec<Loc>,
+    /// For each loc its place in the tree.
+    places: Vec<Place>,
+    /// The frames below no call.
+    outermost: Children,
+    /// Frames by call, plus one, and name.
+    large_calls: OfLarge,
+    /// Locs by frame, and file and line.
+    large_frames: OfLarge,
 }
 
 /// What the locs of one function, inlined at one loc, have in common.
-#[derive(Clone, Copy)]
 struct Frame {
     call: Option<Id32>,
     name: Option<Id32>,
+    locs: Children,
+    /// The frame that came up before it below the same call.
+    older: u32,
 }
+
+struct Place {
+    /// The frames of what is inlined there.
+    frames: Children,
+    /// The loc that came up before it below the same frame.
+    older: u32,
+}
+
+/// What is below one parent, told from each other by keys and numbered as they come up.
+#[derive(Clone, Copy, Default)]
+struct Children {
+    newest: u32,
+    len: u32,
+}
+
+/// By parent and key the children of those that have more than [`FEW`].
+type OfLarge = FxHashMap<(u32, u64), u32>;
+
+/// How many children of one parent are looked through one by one.
+const FEW: u32 = 16;
 
 impl Locs {
     /// No locs yet, of `nodes` inline instances and `rows` line rows.
     pub(super) fn new(nodes: usize, rows: usize) -> Self {
+        // Most rows are a loc of their own.
+        let locs = nodes + rows;
         Self {
             frames: Vec::with_capacity(nodes),
-            of_calls: Children::with_capacity(nodes, nodes),
-            // Most rows are a loc of their own.
-            of_frames: Children::with_capacity(nodes, nodes + rows),
-            locs: Vec::with_capacity(nodes + rows),
+            locs: Vec::with_capacity(locs),
+            places: Vec::with_capacity(locs),
+            outermost: Children::default(),
+            large_calls: OfLarge::default(),
+            large_frames: OfLarge::default(),
         }
     }
 
     /// The number of the frame of the function `name`, inlined at the loc `call` or not inlined.
     pub(super) fn frame(&mut self, call: Option<Id32>, name: Option<Id32>) -> u32 {
-        let frames = &self.frames;
+        let (frames, new) = (&self.frames, next(&self.frames));
         let key_of = |number: u32| frames[number as usize].name.map_or(0, key);
-        let number = self.of_calls.number(call.map_or(0, |call| call.get() + 1), name.map_or(0, key), key_of);
-        if number as usize == self.frames.len() {
-            self.frames.push(Frame { call, name });
+        let older = |number: u32| frames[number as usize].older;
+        let (parent, children) = match call {
+            Some(call) => (call.get() + 1, &mut self.places[call.index()].frames),
+            None => (0, &mut self.outermost),
+        };
+        let key = (parent, name.map_or(0, key));
+        let number = children.number(key, new, &mut self.large_calls, key_of, older);
+        if let Err(older) = number {
+            self.frames.push(Frame { call, name, locs: Children::default(), older });
         }
-        number
+        number.unwrap_or(new)
     }
 
     /// The number of the loc of a frame at a file and line.
     #[inline]
     pub(super) fn loc(&mut self, frame: u32, file: Option<Id32>, line: Option<Id32>) -> u32 {
-        let locs = &self.locs;
-        let key = |file: Option<Id32>, line: Option<Id32>| file.map_or(0, key) << 32 | line.map_or(0, key);
-        let key_of = |number: u32| key(locs[number as usize].file, locs[number as usize].line);
-        let number = self.of_frames.number(frame, key(file, line), key_of);
-        if number as usize == self.locs.len() {
-            let Frame { call: parent, name } = self.frames[frame as usize];
-            self.locs.push(Loc { parent, name, file, line });
+        let (locs, places, new) = (&self.locs, &self.places, next(&self.locs));
+        let position =
+            |file: Option<Id32>, line: Option<Id32>| line.map_or(0, key) << 32 | file.map_or(0, key);
+        let key_of = |number: u32| position(locs[number as usize].file, locs[number as usize].line);
+        let older = |number: u32| places[number as usize].older;
+        let key = (frame, position(file, line));
+        let Frame { call: parent, name, locs: children, .. } = &mut self.frames[frame as usize];
+        let number = children.number(key, new, &mut self.large_frames, key_of, older);
+        if let Err(older) = number {
+            self.locs.push(Loc { parent: *parent, name: *name, file, line });
+            self.places.push(Place { frames: Children::default(), older });
         }
-        number
+        number.unwrap_or(new)
     }
 }
 
@@ -64,71 +104,56 @@ fn key(number: Id32) -> u64 {
     u64::from(number.get()) + 1
 }
 
-/// Values that are told from each other by a key and what they are below of, numbered as they come up.
-struct Children {
-    /// By parent.
-    heads: Vec<Head>,
-    /// For each the one that came up before it below the same parent.
-    older: Vec<u32>,
-    /// By parent and key the children of those that have more than [`FEW`].
-    of_large: FxHashMap<(u32, u64), u32>,
+/// The number of the one that comes up next.
+fn next<T>(numbered: &[T]) -> u32 {
+    u32::try_from(numbered.len()).unwrap_or(u32::MAX)
 }
-
-/// The children of one parent.
-#[derive(Clone, Copy, Default)]
-struct Head {
-    newest: u32,
-    len: u32,
-}
-
-/// How many children of one parent are looked through one by one.
-const FEW: u32 = 16;
 
 impl Children {
-    fn with_capacity(parents: usize, children: usize) -> Self {
-        let (heads, older) = (Vec::with_capacity(parents + 1), Vec::with_capacity(children));
-        Self { heads, older, of_large: FxHashMap::default() }
-    }
-
-    /// The number of the child `key` of `parent`; how many there are of all, if it is new. `key_of` is the key of any other.
+    /// The number of the child with this parent and key. If there is none, it is added as number `new`, and the error is what came
+    /// up before it. `key_of` is the key of any child, `older` what came up before that.
     #[inline]
-    fn number(&mut self, parent: u32, key: u64, key_of: impl Fn(u32) -> u64) -> u32 {
-        let place = parent as usize;
-        if self.heads.len() <= place {
-            self.heads.resize(place + 1, Head::default());
-        }
-        let Head { newest, len } = self.heads[place];
+    fn number(
+        &mut self,
+        key: (u32, u64),
+        new: u32,
+        of_large: &mut OfLarge,
+        key_of: impl Fn(u32) -> u64,
+        older: impl Fn(u32) -> u32,
+    ) -> Result<u32, u32> {
+        let Children { newest, len } = *self;
         let mut number = newest;
         for _ in 0..if len > FEW { 1 } else { len } {
-            if key_of(number) == key {
-                return number;
+            if key_of(number) == key.1 {
+                return Ok(number);
             }
-            number = self.older[number as usize];
+            number = older(number);
         }
         if len >= FEW {
-            return self.number_of_large(parent, key, key_of);
+            let known = self.number_of_large(key, new, of_large, key_of, older);
+            if known != new {
+                return Ok(known);
+            }
         }
-        let new = u32::try_from(self.older.len()).unwrap_or(u32::MAX);
-        self.older.push(newest);
-        self.heads[place] = Head { newest: new, len: len + 1 };
-        new
+        *self = Children { newest: new, len: len + 1 };
+        Err(newest)
     }
 
-    /// The same, for a parent that has many children or comes to have them now.
-    fn number_of_large(&mut self, parent: u32, key: u64, key_of: impl Fn(u32) -> u64) -> u32 {
-        let Head { newest, len } = &mut self.heads[parent as usize];
-        if *len == FEW {
-            let of_parent = std::iter::successors(Some(*newest), |number| Some(self.older[*number as usize]));
-            self.of_large
-                .extend(of_parent.take(FEW as usize).map(|number| ((parent, key_of(number)), number)));
+    /// The same for a parent that has many children or comes to have them now; `new` if there is none.
+    #[cold]
+    fn number_of_large(
+        &self,
+        key: (u32, u64),
+        new: u32,
+        of_large: &mut OfLarge,
+        key_of: impl Fn(u32) -> u64,
+        older: impl Fn(u32) -> u32,
+    ) -> u32 {
+        if self.len == FEW {
+            let all = std::iter::successors(Some(self.newest), |number| Some(older(*number)));
+            of_large.extend(all.take(FEW as usize).map(|number| ((key.0, key_of(number)), number)));
         }
-        let new = u32::try_from(self.older.len()).unwrap_or(u32::MAX);
-        let number = *self.of_large.entry((parent, key)).or_insert(new);
-        if number == new {
-            self.older.push(*newest);
-            (*newest, *len) = (new, *len + 1);
-        }
-        number
+        *of_large.entry(key).or_insert(new)
     }
 }
 
@@ -156,6 +181,6 @@ mod tests {
             assert_eq!(*known.entry(loc).or_insert(number), number, "{loc:?}");
         }
         assert_eq!(known.len(), locs.locs.len());
-        assert!(!locs.of_calls.of_large.is_empty() && !locs.of_frames.of_large.is_empty());
+        assert!(!locs.large_calls.is_empty() && !locs.large_frames.is_empty());
     }
 }

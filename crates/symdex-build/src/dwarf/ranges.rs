@@ -95,9 +95,6 @@ pub(crate) fn unit_ranges<'d>(
     }
 }
 
-/// A file and a line of the unit's own numbers.
-type Position = (Option<Id32>, Option<Id32>);
-
 struct Join<'a, 'd> {
     image: &'a Image<'d>,
     unit: &'a super::units::UnitEntry<'d>,
@@ -114,100 +111,110 @@ struct Join<'a, 'd> {
 }
 
 impl Join<'_, '_> {
-    fn run(&mut self, instances: &[Instance]) {
-        let rows = &self.lines.rows;
-        let (mut instances, mut rows) = (instances.iter(), rows.iter());
-        let (mut instance, mut row) = (instances.next(), rows.next());
+    fn run(&mut self, mut instances: &[Instance]) {
         let mut at = 0;
-        loop {
-            while instance.is_some_and(|instance| instance.end <= at) {
-                instance = instances.next();
+        for row in &self.lines.rows {
+            if at < row.start {
+                instances = self.uncovered(instances, at, row.start);
             }
-            while row.is_some_and(|row| row.end <= at) {
-                row = rows.next();
-            }
-            let next = match (instance, row) {
-                (Some(instance), Some(row)) => instance.start.min(row.start),
-                (Some(instance), None) => instance.start,
-                (None, Some(row)) => row.start,
-                (None, None) => return,
-            };
-            at = at.max(next);
-            let limit = |start: u64, end: u64| if start <= at { end } else { start };
-            let instance_limit = instance.map_or(u64::MAX, |instance| limit(instance.start, instance.end));
-            let end = row.map_or(u64::MAX, |row| limit(row.start, row.end)).min(instance_limit);
-            let instance = instance.copied().filter(|instance| instance.start <= at);
-            at = match row.filter(|row| row.start <= at) {
-                Some(row) => {
-                    self.covered(at, end, instance, row);
-                    end
+            at = row.start;
+            while at < row.end {
+                while let [instance, rest @ ..] = instances
+                    && instance.end <= at
+                {
+                    instances = rest;
                 }
-                // Somebody reaches up to `at`, and it is not a row.
-                None => instance.map_or(end, |instance| self.uncovered(at, end, instance)),
-            };
+                let (node_piece, end) = match instances.first() {
+                    Some(next) if next.start <= at => (Some((next.node, next.piece)), next.end),
+                    next => (None, next.map_or(u64::MAX, |next| next.start)),
+                };
+                let end = end.min(row.end);
+                self.covered(at, end, node_piece, row);
+                at = end;
+            }
         }
+        self.uncovered(instances, at, u64::MAX);
     }
 
     /// Code with a row.
-    fn covered(&mut self, start: u64, end: u64, instance: Option<Instance>, row: &Row) {
-        let node = instance.map(|instance| instance.node);
-        let position = (self.file(row.file), row.line);
-        let exact = self.frame(node, position);
+    fn covered(&mut self, start: u64, end: u64, instance: Option<(u32, Id32)>, row: &Row) {
+        let (node, piece) = instance.unzip();
+        let file = self.file(row.file);
+        let frame = self.frame(node);
+        let exact = self.locs.loc(frame, file, row.line);
         let statement = match row.statement == (row.file, row.line) {
             true => exact,
             false => {
-                let position = (self.file(row.statement.0), row.statement.1);
-                self.frame(node, position)
+                let file = self.file(row.statement.0);
+                self.locs.loc(frame, file, row.statement.1)
             }
         };
-        self.push(start, end, instance.map(|instance| instance.piece), exact, statement);
+        self.push(start, end, piece, exact, statement);
+    }
+
+    /// Code from `at` to `until` that no row covers, as far as it is some function's; the instances after that.
+    fn uncovered<'i>(&mut self, mut instances: &'i [Instance], mut at: u64, until: u64) -> &'i [Instance] {
+        while let [instance, rest @ ..] = instances
+            && instance.start < until
+        {
+            at = at.max(instance.start);
+            while at < instance.end.min(until) {
+                at = self.without_row(at, instance.end.min(until), *instance);
+            }
+            if instance.end > until {
+                break;
+            }
+            instances = rest;
+        }
+        instances
     }
 
     /// Code of a function that no row covers; how far the answer holds.
-    fn uncovered(&mut self, start: u64, end: u64, instance: Instance) -> u64 {
+    fn without_row(&mut self, start: u64, end: u64, instance: Instance) -> u64 {
         let after = self.lines.ends.partition_point(|sequence| sequence.at <= start);
         let end = self.lines.ends.get(after).map_or(end, |sequence| sequence.at.min(end));
         let last = after.checked_sub(1).map(|index| self.lines.ends[index]);
-        let statement = last.map_or((None, None), |last| (self.file(last.file), last.line));
-        let node = Some(instance.node);
-        let (exact, statement) = (self.frame(node, (None, None)), self.frame(node, statement));
+        let (file, line) = last.map_or((None, None), |last| (self.file(last.file), last.line));
+        let frame = self.frame(Some(instance.node));
+        let (exact, statement) = (self.locs.loc(frame, None, None), self.locs.loc(frame, file, line));
         self.push(start, end, Some(instance.piece), exact, statement);
         end
     }
 
     fn push(&mut self, start: u64, end: u64, piece: Option<Id32>, exact: u32, statement: u32) {
-        let range = UnitRange { start, end, piece, exact, statement };
         match self.out.ranges.last_mut() {
-            Some(last) if *last == (UnitRange { start: last.start, end: start, ..range }) => last.end = end,
-            _ => self.out.ranges.push(range),
+            Some(last)
+                if (last.exact, last.statement, last.end, last.piece) == (exact, statement, start, piece) =>
+            {
+                last.end = end;
+            }
+            _ => self.out.ranges.push(UnitRange { start, end, piece, exact, statement }),
         }
     }
 
-    /// The loc of a node, or of no function, at a position.
-    fn frame(&mut self, node: Option<u32>, (file, line): Position) -> u32 {
-        let frame = match node {
-            Some(node) => match self.frames[node as usize] {
-                Some(frame) => frame.get(),
-                None => self.add_frame(node),
-            },
+    /// The frame of a node, or of no function.
+    #[inline]
+    fn frame(&mut self, node: Option<u32>) -> u32 {
+        match node.map(|node| (node, self.frames[node as usize])) {
+            Some((_, Some(frame))) => frame.get(),
+            Some((node, None)) => self.add_frame(node),
             None => self.locs.frame(None, None),
-        };
-        self.locs.loc(frame, file, line)
+        }
     }
 
     /// Adds the frames of a node and of those around it that have none, and the locs of their calls; the number of its own.
+    #[inline(never)]
     fn add_frame(&mut self, node: u32) -> u32 {
-        let mut chain = std::mem::take(&mut self.chain);
         let (mut next, mut caller) = (Some(node), None);
         while let Some(node) = next {
             caller = self.frames[node as usize].map(Id32::get);
             if caller.is_some() {
                 break;
             }
-            chain.push(node);
+            self.chain.push(node);
             next = self.functions.nodes[node as usize].parent.map(Id32::get);
         }
-        for number in chain.drain(..).rev() {
+        while let Some(number) = self.chain.pop() {
             let node = &self.functions.nodes[number as usize];
             let call = caller.and_then(|caller| {
                 let file = node.call_file.and_then(|file| self.file(file.get()));
@@ -217,7 +224,6 @@ impl Join<'_, '_> {
             self.frames[number as usize] = Id32::new(frame.into());
             caller = Some(frame);
         }
-        self.chain = chain;
         // The last one is that of `node`.
         caller.unwrap_or(0)
     }
