@@ -98,18 +98,17 @@ impl<P: Ord> Open<P> {
 }
 
 /// Adds to `common` the parts of `a` that lie in `b`; both sorted, none overlapping within itself, and so is what is added.
-pub(crate) fn intersect(a: &[(u64, u64)], b: &[(u64, u64)], common: &mut Vec<(u64, u64)>) {
-    let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
-    while let (Some(&&first), Some(&&second)) = (a.peek(), b.peek()) {
+pub(crate) fn intersect(mut a: &[(u64, u64)], mut b: &[(u64, u64)], common: &mut Vec<(u64, u64)>) {
+    while let ([first, rest_of_a @ ..], [second, rest_of_b @ ..]) = (a, b) {
         let (start, end) = (first.0.max(second.0), first.1.min(second.1));
         if start < end {
             common.push((start, end));
         }
         if first.1 <= second.1 {
-            a.next()
+            a = rest_of_a;
         } else {
-            b.next()
-        };
+            b = rest_of_b;
+        }
     }
 }
 
