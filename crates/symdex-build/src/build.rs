@@ -209,7 +209,7 @@ impl<'a, 'd> Build<'a, 'd> {
                 ahead -= order.get(place + 1).filter(|_| place + 1 < next).map_or(0, |unit| size(*unit));
                 range_budget = range_budget.saturating_sub(walked.range_entries);
                 problems.merge(std::mem::take(&mut walked.problems));
-                if let Err(out_of_order) = merge.add(walked) {
+                if let Err(out_of_order) = merge.add(walked, &mut self.pools) {
                     return Ok(Err(out_of_order));
                 }
                 let watermark = order.get(place + 1).map_or(u64::MAX, |unit| low(*unit));
@@ -219,7 +219,7 @@ impl<'a, 'd> Build<'a, 'd> {
                     }
                 }
                 if merge.is_time_to_spill(self.max_memory) {
-                    merge.spill(&mut self.pools).map_err(spill_failed)?;
+                    merge.spill().map_err(spill_failed)?;
                 }
                 done += size(*unit) as u64;
                 progress(done, total);
@@ -244,7 +244,7 @@ impl<'a, 'd> Build<'a, 'd> {
                 let symbols = symbols_of_chunks(&mut rest);
                 let mut unit = symbol_ranges(symbols);
                 problems.merge(std::mem::take(&mut unit.problems));
-                if merge.add(unit).is_err() {
+                if merge.add(unit, &mut self.pools).is_err() {
                     break;
                 }
                 let watermark = rest.first().map_or(u64::MAX, |symbol| symbol.start);

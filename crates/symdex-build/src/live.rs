@@ -5,7 +5,7 @@ use symdex::write::{Id32, Loc};
 
 use crate::cutter::{ChunkJob, Pools};
 use crate::dwarf::{Piece, UnitRange, UnitRanges};
-use crate::pools::Hashed;
+use crate::pools::{Hashed, Pool};
 
 /// A unit whose ranges are not all merged yet, or a part of one.
 pub(crate) struct LiveUnit<'d> {
@@ -25,10 +25,10 @@ pub(crate) struct LiveUnit<'d> {
 }
 
 /// A name or a file of a unit in the pools.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Pooled {
-    /// Its place, once looked for: none if the pool refuses it.
-    place: Option<Option<Id32>>,
+    /// Its place; none if the pool refuses it.
+    place: Option<Id32>,
     /// Its number, once a chunk needed it.
     number: Option<Id32>,
 }
@@ -45,37 +45,34 @@ pub(crate) struct Part {
 }
 
 impl<'d> LiveUnit<'d> {
-    pub(crate) fn new(order: u32, ranges: UnitRanges<'d>) -> Self {
-        Self {
-            order,
-            part: None,
-            segments: 0,
-            names: vec![Pooled::default(); ranges.names.len()],
-            files: vec![Pooled::default(); ranges.files.len()],
-            numbers: vec![0; ranges.locs.len()],
-            missing: Vec::new(),
-            ranges,
-        }
+    pub(crate) fn new(order: u32, mut ranges: UnitRanges<'d>, pools: &mut Pools<'d>) -> Self {
+        // All at once, as each waits for memory.
+        let (names, files) = (std::mem::take(&mut ranges.names), std::mem::take(&mut ranges.files));
+        let names = names.into_iter().map(|name| Pooled { place: pools.names.place(&name), number: None });
+        let files = files.into_iter().map(|file| Hashed::new(file.into()));
+        let files = files.map(|file| Pooled { place: pools.files.place(&file), number: None });
+        let (names, files) = (names.collect(), files.collect());
+        let numbers = vec![0; ranges.locs.len()];
+        Self { order, part: None, segments: 0, names, files, numbers, missing: Vec::new(), ranges }
     }
 
     pub(crate) fn of_part(part: Part) -> Self {
-        let Part { order, ranges, pieces, locs, numbers } = part;
+        let Part { order, ranges, pieces, locs, numbers: in_unit } = part;
+        let numbers = vec![0; locs.len()];
         let ranges = UnitRanges { ranges, pieces, locs, ..UnitRanges::default() };
-        Self { part: Some(numbers), ..Self::new(order, ranges) }
+        let (names, files, missing) = Default::default();
+        Self { order, part: Some(in_unit), segments: 0, names, files, numbers, missing, ranges }
     }
 
     /// About how many bytes of memory it takes.
     pub(crate) fn size(&self) -> usize {
-        let UnitRanges { ranges, pieces, locs, names, files, .. } = &self.ranges;
-        let paths = files.iter().map(Vec::capacity).sum::<usize>();
+        let UnitRanges { ranges, pieces, locs, .. } = &self.ranges;
         size_of_val(&ranges[..])
             + size_of_val(&pieces[..])
             + size_of_val(&locs[..])
-            + size_of_val(&names[..])
-            + size_of_val(&files[..])
             + size_of_val(&self.numbers[..])
             + size_of_val(&self.names[..])
-            + paths
+            + size_of_val(&self.files[..])
     }
 
     /// The number of one of the unit's locs in the chunk of `job`, which gets it and its callers if it lacks them.
@@ -156,12 +153,7 @@ impl<'d> LiveUnit<'d> {
 
     /// The part of the unit that `segments` are, half-open and in order, as [`crate::merge::Merge`] made them. The locs of no
     /// chunk and no other part have numbers from `first_loc` on.
-    pub(crate) fn part(
-        &mut self,
-        segments: impl Iterator<Item = (u64, u64)>,
-        first_loc: u64,
-        pools: &mut Pools<'d>,
-    ) -> Part {
+    pub(crate) fn part(&mut self, segments: impl Iterator<Item = (u64, u64)>, first_loc: u64) -> Part {
         let mut part = Part { order: self.order, ..Part::default() };
         let mut pieces: FxHashMap<Id32, Option<Id32>> = FxHashMap::default();
         for (start, end) in segments {
@@ -171,14 +163,13 @@ impl<'d> LiveUnit<'d> {
                 if range.start >= end {
                     break;
                 }
-                range.exact = self.loc_of_part(range.exact, &mut part, first_loc, pools);
-                range.statement = self.loc_of_part(range.statement, &mut part, first_loc, pools);
+                range.exact = self.loc_of_part(range.exact, &mut part, first_loc);
+                range.statement = self.loc_of_part(range.statement, &mut part, first_loc);
                 range.piece = range.piece.and_then(|piece| {
                     *pieces.entry(piece).or_insert_with(|| {
                         let mut piece = self.ranges.pieces[piece.index()];
-                        let entry = piece
-                            .entry
-                            .map(|entry| self.loc_of_part(entry.get(), &mut part, first_loc, pools));
+                        let entry =
+                            piece.entry.map(|entry| self.loc_of_part(entry.get(), &mut part, first_loc));
                         piece.entry = entry.and_then(|entry| Id32::new(u64::from(entry)));
                         part.pieces.push(piece);
                         Id32::new(part.pieces.len() as u64 - 1)
@@ -191,7 +182,7 @@ impl<'d> LiveUnit<'d> {
     }
 
     /// The number in `part` of one of the unit's locs; the part gets it and its callers if it lacks them.
-    fn loc_of_part(&mut self, loc: u32, part: &mut Part, first_loc: u64, pools: &mut Pools<'d>) -> u32 {
+    fn loc_of_part(&mut self, loc: u32, part: &mut Part, first_loc: u64) -> u32 {
         let mut missing = Vec::new();
         let mut next = Some(loc);
         while let Some(loc) = next.filter(|loc| self.numbers[*loc as usize] < first_loc) {
@@ -201,7 +192,7 @@ impl<'d> LiveUnit<'d> {
         for number in missing.into_iter().rev() {
             let Loc { parent, name, file, line } = self.ranges.locs[number as usize];
             let parent = parent.and_then(|parent| Id32::new(self.numbers[parent.index()] - first_loc));
-            let (name, file) = (self.place_of_name(name, pools), self.place_of_file(file, pools));
+            let (name, file) = (self.place(name, &self.names), self.place(file, &self.files));
             let in_part = u32::try_from(part.locs.len()).unwrap_or(u32::MAX);
             part.locs.push(Loc { parent, name, file, line });
             part.numbers.push(self.part.as_ref().map_or(number, |numbers| numbers[number as usize]));
@@ -212,49 +203,37 @@ impl<'d> LiveUnit<'d> {
 
     /// The number of a name in the pools.
     fn name(&mut self, name: Option<Id32>, pools: &mut Pools<'d>) -> Option<Id32> {
-        let index = name?.index();
-        if let Some(Pooled { number: Some(number), .. }) = self.names.get(index) {
-            return Some(*number);
-        }
-        let number = self.place_of_name(name, pools).and_then(|place| pools.names.number(place));
-        if let Some(pooled) = self.names.get_mut(index) {
-            pooled.number = number;
-        }
-        number
+        number(name, &mut self.names, self.part.is_some(), &mut pools.names)
     }
 
     /// The number of a file in the pools.
     fn file(&mut self, file: Option<Id32>, pools: &mut Pools<'d>) -> Option<Id32> {
-        let index = file?.index();
-        if let Some(Pooled { number: Some(number), .. }) = self.files.get(index) {
-            return Some(*number);
-        }
-        let number = self.place_of_file(file, pools).and_then(|place| pools.files.number(place));
-        if let Some(pooled) = self.files.get_mut(index) {
-            pooled.number = number;
-        }
-        number
+        number(file, &mut self.files, self.part.is_some(), &mut pools.files)
     }
 
-    /// The place of a name in the pools: of a part's name, itself.
-    fn place_of_name(&mut self, name: Option<Id32>, pools: &mut Pools<'d>) -> Option<Id32> {
-        if self.part.is_some() {
-            return name;
-        }
-        let name = name?.index();
-        let place = &mut self.names[name].place;
-        *place.get_or_insert_with(|| pools.names.place(&self.ranges.names[name]))
+    /// The place in the pools of a string of the unit, of which `pooled` knows all: of a part's string, itself.
+    fn place(&self, string: Option<Id32>, pooled: &[Pooled]) -> Option<Id32> {
+        if self.part.is_some() { string } else { pooled[string?.index()].place }
     }
+}
 
-    /// The place of a file in the pools.
-    fn place_of_file(&mut self, file: Option<Id32>, pools: &mut Pools<'d>) -> Option<Id32> {
-        if self.part.is_some() {
-            return file;
-        }
-        let file = file?.index();
-        let place = &mut self.files[file].place;
-        *place.get_or_insert_with(|| pools.files.place(&Hashed::new(self.ranges.files[file].clone().into())))
+/// The number of a string in its pool; `pooled` knows all of a unit, and strings of a part are places themselves.
+#[inline]
+fn number(
+    string: Option<Id32>,
+    pooled: &mut [Pooled],
+    is_of_part: bool,
+    pool: &mut Pool<'_>,
+) -> Option<Id32> {
+    let string = string?;
+    if is_of_part {
+        return pool.number(string);
     }
+    let Pooled { place, number } = &mut pooled[string.index()];
+    if number.is_none() {
+        *number = place.and_then(|place| pool.number(place));
+    }
+    *number
 }
 
 /// The number of a loc in the chunk or part whose first is `first`, of what [`LiveUnit::numbers`] has for it; those of older ones are

@@ -60,6 +60,8 @@ struct Segment {
     order: u32,
     /// Where in `units` it is, or the part of it that has the segment.
     place: usize,
+    /// Its ranges there: the first one, and the one behind the last.
+    ranges: (usize, usize),
 }
 
 impl<'d> Merge<'d> {
@@ -92,14 +94,14 @@ impl<'d> Merge<'d> {
     }
 
     /// Takes in a unit.
-    pub(crate) fn add(&mut self, ranges: UnitRanges<'d>) -> Result<(), OutOfOrder> {
+    pub(crate) fn add(&mut self, ranges: UnitRanges<'d>, pools: &mut Pools<'d>) -> Result<(), OutOfOrder> {
         let Some(first) = ranges.ranges.first() else { return Ok(()) };
         if first.start < self.merged {
             return Err(OutOfOrder);
         }
         let order = u32::try_from(self.counted.len()).unwrap_or(u32::MAX);
         self.counted.push(vec![false; ranges.functions as usize]);
-        self.added += self.keep(LiveUnit::new(order, ranges));
+        self.added += self.keep(LiveUnit::new(order, ranges, pools));
         Ok(())
     }
 
@@ -116,11 +118,14 @@ impl<'d> Merge<'d> {
     /// Keeps a unit, or a part of one, until it is merged; how many segments it has.
     fn keep(&mut self, mut unit: LiveUnit<'d>) -> usize {
         let place = self.free.pop().unwrap_or(self.units.len());
+        let mut behind = 0;
         for segment in unit.ranges.ranges.chunk_by(|a, b| a.end == b.start && a.piece == b.piece) {
             if let [first, .., last] | [first @ last] = segment {
                 let rank = first.piece.map(|piece| unit.ranges.pieces[piece.index()].rank);
                 let start = first.start.max(self.merged);
-                let segment = Segment { start, end: last.end, rank, order: unit.order, place };
+                let ranges = (behind, behind + segment.len());
+                behind = ranges.1;
+                let segment = Segment { start, end: last.end, rank, order: unit.order, place, ranges };
                 match first.start < self.merged {
                     true => self.open.push(segment),
                     false => self.pending.entry(start / self.stripe_span()).or_default().push(segment),
@@ -205,22 +210,20 @@ impl<'d> Merge<'d> {
         };
         let intervals: Vec<_> = due.iter().map(interval).collect();
         for stretch in flatten(&intervals) {
-            let Segment { place, order, .. } = due[stretch.owner];
+            let Segment { place, order, ranges: (first, behind), .. } = due[stretch.owner];
             let Some(unit) = &mut self.units[place] else { continue };
-            let first = unit.ranges.ranges.partition_point(|range| range.end <= stretch.start);
-            // All ranges of a segment are of one piece.
-            let piece = unit.ranges.ranges.get(first).and_then(|range| range.piece);
+            let ranges = std::mem::take(&mut unit.ranges.ranges);
+            let of_segment = &ranges[first..behind];
+            // All of them are of one piece.
+            let piece = of_segment.first().and_then(|range| range.piece);
             let piece = piece.map(|piece| unit.ranges.pieces[piece.index()]);
             if let Some(piece) = piece {
                 let counted = &mut self.counted[order as usize][piece.function as usize];
                 self.functions += u64::from(!std::mem::replace(counted, true));
             }
-            let ranges = std::mem::take(&mut unit.ranges.ranges);
-            let of_stretch = &ranges[first..];
-            let len = of_stretch.partition_point(|range| range.start < stretch.end);
-            let of_stretch = &of_stretch[..len];
+            let of_stretch = overlapping(of_segment, stretch.start, stretch.end);
             let is_rest = of_stretch.first().is_some_and(|first| first.start < stretch.start);
-            self.cutter.count(order, stretch.start..stretch.end, len, is_rest, piece.is_some());
+            self.cutter.count(order, stretch.start..stretch.end, of_stretch.len(), is_rest, piece.is_some());
             for UnitRange { start, end, exact, statement, .. } in of_stretch {
                 let range = Range {
                     start: (*start).max(stretch.start),
@@ -252,16 +255,16 @@ impl<'d> Merge<'d> {
     }
 
     /// Moves all units from memory to a temporary file, but for what of them is merged in part. The chunks will be the same.
-    pub(crate) fn spill(&mut self, pools: &mut Pools<'d>) -> io::Result<()> {
+    pub(crate) fn spill(&mut self) -> io::Result<()> {
         if let Some(job) = &mut self.cutter.job {
             self.units.iter().flatten().for_each(|unit| unit.note_locs(job));
         }
         for (stripe, segments) in std::mem::take(&mut self.pending) {
-            let parts = self.parts(segments, pools);
+            let parts = self.parts(segments);
             self.spilled.write(stripe, &parts)?;
         }
         let open = std::mem::take(&mut self.open);
-        let open = self.parts(open, pools);
+        let open = self.parts(open);
         (self.units, self.free, self.size) = Default::default();
         for part in open {
             self.keep(LiveUnit::of_part(part));
@@ -271,16 +274,29 @@ impl<'d> Merge<'d> {
     }
 
     /// The parts of units that `segments` are.
-    fn parts(&mut self, mut segments: Vec<Segment>, pools: &mut Pools<'d>) -> Vec<Part> {
+    fn parts(&mut self, mut segments: Vec<Segment>) -> Vec<Part> {
         segments.sort_by_key(|segment| (segment.place, segment.start));
         let mut parts = Vec::new();
         for segments in segments.chunk_by(|a, b| a.place == b.place) {
             if let Some(unit) = &mut self.units[segments[0].place] {
                 let first_loc = self.spilled.reserve_locs(unit.ranges.locs.len());
                 let segments = segments.iter().map(|segment| (segment.start, segment.end));
-                parts.push(unit.part(segments, first_loc, pools));
+                parts.push(unit.part(segments, first_loc));
             }
         }
         parts
     }
+}
+
+/// Those of `ranges`, which are sorted, that overlap `start..end`; most often all of them do.
+fn overlapping(ranges: &[UnitRange], start: u64, end: u64) -> &[UnitRange] {
+    let first = match ranges.first() {
+        Some(range) if range.start < start => ranges.partition_point(|range| range.end <= start),
+        _ => 0,
+    };
+    let behind = match ranges.last() {
+        Some(range) if range.start >= end => ranges.partition_point(|range| range.start < end),
+        _ => ranges.len(),
+    };
+    &ranges[first.min(behind)..behind]
 }

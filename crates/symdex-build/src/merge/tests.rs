@@ -67,7 +67,7 @@ fn merged(
     lows.reverse();
     for (number, unit) in units.into_iter().enumerate() {
         lows.pop();
-        assert!(merge.add(unit).is_ok(), "in order");
+        assert!(merge.add(unit, &mut pools).is_ok(), "in order");
         let (is_time_to_merge, is_time_to_spill) = is_time_to(number);
         let watermark = match lows.is_empty() {
             true => Some(u64::MAX),
@@ -78,7 +78,7 @@ fn merged(
             }),
         };
         if is_time_to_spill {
-            merge.spill(&mut pools).expect("a temporary file");
+            merge.spill().expect("a temporary file");
         }
         peak = peak.max(merge.size);
         while let Some(watermark) = watermark
