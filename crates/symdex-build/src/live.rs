@@ -218,7 +218,7 @@ impl<'d> LiveUnit<'d> {
 }
 
 /// The number of a string in its pool; `pooled` knows all of a unit, and strings of a part are places themselves.
-#[inline]
+#[inline(always)]
 fn number(
     string: Option<Id32>,
     pooled: &mut [Pooled],
