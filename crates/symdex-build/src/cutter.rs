@@ -48,7 +48,7 @@ impl Cutter {
         Self { chunk_span, ..Self::default() }
     }
 
-    /// Counts the ranges of unit number `unit` that [`Cutter::add`] gets next, `count` of them, which cover `start..end`; the first one is a
+    /// Counts the `count` ranges of unit number `unit` that [`Cutter::add`] gets next, which cover `start..end`; the first one is a
     /// unit's own from its start on or, where `is_rest`, from further on.
     pub(crate) fn count(
         &mut self,
@@ -93,7 +93,7 @@ impl Cutter {
         }
     }
 
-    /// The chunk that an offset lies in, begun if it is not the one at hand, which is not behind it.
+    /// The chunk that an offset lies in, begun if it is not the one at hand; offsets only grow.
     #[inline]
     fn job(&mut self, offset: u64) -> &mut ChunkJob {
         if self.job.as_ref().is_some_and(|job| job.end <= offset) {

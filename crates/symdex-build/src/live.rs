@@ -46,7 +46,7 @@ pub(crate) struct Part {
 
 impl<'d> LiveUnit<'d> {
     pub(crate) fn new(order: u32, mut ranges: UnitRanges<'d>, pools: &mut Pools<'d>) -> Self {
-        // All at once, as each waits for memory.
+        // All at once, as each waits for memory. Few are of functions that other functions cover, and are not needed in the end.
         let (names, files) = (std::mem::take(&mut ranges.names), std::mem::take(&mut ranges.files));
         let names = names.into_iter().map(|name| Pooled { place: pools.names.place(&name), number: None });
         let files = files.into_iter().map(|file| Hashed::new(file.into()));

@@ -6,7 +6,7 @@ mod debug_file;
 
 use std::path::Path;
 
-use debug_file::{CODE, Die, Unit, answers, built, debug_file, image_answers, peer};
+use debug_file::{BASE, CODE, Die, Unit, answers, built, debug_file, image_answers, peer};
 use gimli::constants as dw;
 use symdex::{Index, Table};
 use symdex_build::{Companions, Image, slices};
@@ -171,6 +171,24 @@ fn trap_22_behind_the_end_of_a_sequence_there_is_no_line() {
     // Before the first sequence of a unit there is nothing to take a line from.
     let late = with_function().sequence(&rows[1..], 0x1100);
     assert_eq!(dwarf(&debug_file(&[late], &[])), ["1000..1040 f -", "1040..1100 f a.c:3"]);
+}
+
+#[test]
+fn trap_22_rows_of_a_sequence_that_does_not_end_are_none() {
+    let whole = || with_function().sequence(&[(0x1000, 1, 2, true), (0x1040, 1, 3, true)], 0x1100);
+    let expected = dwarf(&debug_file(&[whole()], &[]));
+    assert_eq!(expected, ["1000..1040 f a.c:2", "1040..1100 f a.c:3"]);
+    // In a function's code, outside of all code, at SVMA 0, and where addresses end.
+    for start in [0x1020, CODE.end + 0x100, 0, u64::MAX - 0x80 - BASE] {
+        let rows = [0, 0x10, 0x20].map(|at| (start + at, 2, 7, true));
+        // The program ends, or with an opcode that is cut off, which gimli finds.
+        for more in [&[][..], &[0, 9, 2]] {
+            let unit = whole().rows_without_end(&rows, more);
+            assert_eq!(dwarf(&debug_file(&[unit], &[])), expected, "{start:x}");
+            let alone = with_function().rows_without_end(&rows, more);
+            assert_eq!(dwarf(&debug_file(&[alone], &[])), ["1000..1100 f -"], "{start:x}");
+        }
+    }
 }
 
 /// A statement that is taken from the row before stays in its inline instance.

@@ -71,7 +71,7 @@ impl<'d> Attributes<'d> {
                 self.put(slot, class, number);
             }
             Then::Skip(varying) => behind = varying.behind(rest, behind)?,
-            // These are common.
+            // `read_steps` takes these itself.
             Then::Sized(..) | Then::End => {}
         }
         rest.get(behind..)

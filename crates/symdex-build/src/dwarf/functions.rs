@@ -166,7 +166,7 @@ impl<'d> Walk<'_, 'd> {
         let around = self.functions.ranges(&self.functions.nodes[parent.index()]);
         let lies_in = |one: &(u64, u64)| around.iter().any(|around| around.0 <= one.0 && one.1 <= around.1);
         let plain = attributes.plain_range().and_then(|(start, end)| self.image.offsets(start, end));
-        // What lies in the code around it is code.
+        // What lies in the code around it is code, and of as many sections as that is.
         if let Some(one) = plain.filter(lies_in) {
             self.functions.ranges.push(one);
         } else {

@@ -74,6 +74,7 @@ impl<'d> Lines<'d> {
                 header
             }
         };
+        reader.end();
         let SequenceReader { sequences, mut rows, mut ends, problems: of_program, .. } = reader;
         problems.merge(of_program);
         resolve_statements(&sequences, &mut rows, instances);

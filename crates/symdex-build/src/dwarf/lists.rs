@@ -7,7 +7,7 @@ use crate::image::Reader;
 /// The ranges of a list in SVMAs, given to `each` one by one. How many more it has that state no code: empty ones, inverted ones,
 /// and what linkers leave of dropped code.
 ///
-/// None where the list has more than `left` entries, which it is lessened by: any number of entries may share a list.
+/// An error where the list has more than `left` entries, which is lessened by those that it has: any number of entries may share a list.
 pub(crate) fn each_of_list<'d>(
     dwarf: &Dwarf<Reader<'d>>,
     unit: &gimli::Unit<Reader<'d>>,

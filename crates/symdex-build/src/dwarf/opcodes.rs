@@ -10,7 +10,7 @@ use crate::image::Reader;
 pub(crate) struct Registers {
     /// An SVMA.
     pub(crate) address: u64,
-    /// As [`file`] has it.
+    /// Its index, or `u32::MAX` where that does not fit.
     pub(crate) file: u32,
     pub(crate) line: u64,
     pub(crate) is_stmt: bool,

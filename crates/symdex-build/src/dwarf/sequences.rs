@@ -127,6 +127,11 @@ impl SequenceReader<'_, '_> {
         (self.overflows, self.is_tombstone, self.in_order) = (false, false, true);
     }
 
+    /// Forgets the rows of a sequence that does not end: nothing says how far it reaches, and whether it is of code.
+    pub(super) fn end(&mut self) {
+        self.rows.truncate(self.finished);
+    }
+
     fn finish(&mut self, address: u64, file: u32, line: Option<Id32>) {
         let SequenceReader { image, finished, .. } = *self;
         if self.overflows {

@@ -7,7 +7,7 @@
 mod passes;
 mod varying;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use gimli::{Abbreviation, Abbreviations, AttributeSpecification, Encoding, Format, constants};
 
@@ -103,12 +103,6 @@ impl Shapes {
         shapes.functions = Passes::new(&shapes, |shape| shape.states_code);
         shapes.scopes = Passes::new(&shapes, Shape::is_scope_or_in_one);
         shapes
-    }
-
-    /// Those of no table: one value for all units that have none yet.
-    pub(crate) fn none() -> Arc<Self> {
-        static NONE: LazyLock<Arc<Shapes>> = LazyLock::new(Arc::default);
-        Arc::clone(&NONE)
     }
 
     /// The shape of abbreviation `code`; `None` where only gimli may know it.

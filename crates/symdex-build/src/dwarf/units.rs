@@ -52,7 +52,7 @@ impl<'d> UnitEntry<'d> {
             lines: None,
             language,
             low: None,
-            shapes: Shapes::none(),
+            shapes: Arc::default(),
         }
     }
 
@@ -227,7 +227,7 @@ fn entry<'d>(
     let offset = offset_of(&header);
     let Root { unit, lines, language, .. } = root;
     let dwarf = Arc::clone(&image.dwarf);
-    let shapes = Shapes::none();
+    let shapes = Arc::default();
     let own =
         UnitEntry { unit, dwarf, file: OWN, offset, before: 0, skeleton: None, lines, language, low, shapes };
     match image.splits.get(&offset) {

@@ -144,7 +144,7 @@ impl<'a, 'd> Walker<'a, 'd> {
         while let Some(first) = sure.get(at)
             && (0..MAX_HIDING).contains(&depth)
         {
-            let mut pass = &passes.by_byte[usize::from(*first)];
+            let mut pass = passes.first(*first);
             let mut size = usize::from(pass.size);
             if pass.is_odd {
                 let Some(odd) = passes.odd(bytes, at) else { break };

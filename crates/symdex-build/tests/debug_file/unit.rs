@@ -134,6 +134,13 @@ impl Unit {
         self.end_sequence()
     }
 
+    /// Rows, some more bytes, and nothing else: the program ends there.
+    pub(crate) fn rows_without_end(mut self, rows: &[(u64, u64, i64, bool)], more: &[u8]) -> Self {
+        self.rows(rows);
+        self.line_program.extend_from_slice(more);
+        self
+    }
+
     /// A sequence that ends `back` bytes below its last row, as a wrapped DW_LNS_advance_pc.
     pub(crate) fn sequence_that_ends_below(mut self, rows: &[(u64, u64, i64, bool)], back: u64) -> Self {
         self.rows(rows);

@@ -86,7 +86,7 @@ impl RunState {
         Some(link)
     }
 
-    /// Makes a recent loc the most recent one; `None` where it is none.
+    /// Makes a recent loc the most recent one; `None`, and the recent ones are not to be used any more, where it is none.
     #[inline]
     pub(super) fn used(&mut self, link: Link) -> Option<()> {
         let mut later = link;

@@ -1,8 +1,6 @@
 //! Taking a chunk's ranges apart.
 
-use std::hash::BuildHasher;
-
-use rustc_hash::FxBuildHasher;
+use std::hash::{BuildHasher, RandomState};
 
 use super::body::{self, FLAGS, HEADS, Link, RunState, Statement};
 use super::contexts::{self, FUNCTION, GAP_SPAN, MORE_HEAD, NEW_TRIPLES, RANGES, RUN_SPAN};
@@ -30,12 +28,19 @@ pub(crate) struct Buffers {
 }
 
 /// The triples of a chunk by what they are.
-#[derive(Default)]
 struct Numbers {
+    /// Of this table alone: no file can be made so that its triples have one hash, and all of them are gone through for each.
+    key: u64,
     /// For each hash the last triple that has it, plus one; 0 for none.
     last: Vec<u32>,
     /// For each triple the one before it that has its hash, likewise.
     before: Vec<u32>,
+}
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Self { key: RandomState::new().hash_one(0) | 1, last: Vec::new(), before: Vec::new() }
+    }
 }
 
 impl Numbers {
@@ -51,7 +56,8 @@ impl Numbers {
     /// The number of `triple`, which becomes the next of `triples` where it is none of them.
     fn number(&mut self, triples: &mut Vec<[u32; 3]>, triple: [u32; 3]) -> Option<u32> {
         let [name, file, line] = triple;
-        let hash = FxBuildHasher.hash_one((u64::from(name) << 32 | u64::from(file), line));
+        let names = (u64::from(name) << 32 | u64::from(file)).wrapping_mul(self.key);
+        let hash = (names.rotate_left(32) ^ u64::from(line)).wrapping_mul(self.key) >> 32;
         let slot = usize::try_from(hash & (self.last.len() as u64 - 1)).ok()?;
         let last = self.last.get_mut(slot)?;
         let mut same = *last;

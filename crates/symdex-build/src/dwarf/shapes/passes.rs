@@ -3,10 +3,11 @@
 use super::{Layout, Shape, Shapes, Step, Then, Varying};
 
 /// How a walk passes entries that nothing is wanted of.
+#[derive(Default)]
 pub(crate) struct Passes {
     /// By their first byte, which most often is the code of the abbreviation; 0 is the end of children.
-    pub(crate) by_byte: [Pass; 0x100],
-    /// By the codes of two bytes. What needs only one has no business to have two.
+    by_byte: Vec<Pass>,
+    /// By the codes of two bytes, from 0x80 on. What needs only one byte has no business to have two.
     by_long_code: Vec<Pass>,
     /// The size of the longest entry that is passed by its size alone.
     pub(crate) longest: usize,
@@ -34,39 +35,38 @@ pub(crate) struct Pass {
 /// The walk stops, or something is uncommon.
 const STOP: Pass = Pass { is_odd: true, size: 0, up: 1, hides: false, varies: [0; 2], counts: [0; 2] };
 
-impl Default for Passes {
-    fn default() -> Self {
-        Self { by_byte: [STOP; 0x100], by_long_code: Vec::new(), longest: 0 }
-    }
-}
-
 impl Passes {
     pub(super) fn new(shapes: &Shapes, stops: impl Fn(&Shape) -> bool) -> Self {
         let mut passes = Self::default();
-        passes.by_byte[0] = Pass { is_odd: false, size: 1, up: 2, ..STOP };
-        passes.by_long_code.resize(0x80, STOP);
+        passes.by_byte.push(Pass { is_odd: false, size: 1, up: 2, ..STOP });
         // Nobody has codes of more than two bytes.
         for (code, shape) in (1..0x4000).zip(&shapes.all) {
             let pass = if stops(shape) { None } else { Pass::new(shapes, shape, code) };
             let pass = pass.unwrap_or(STOP);
             passes.longest = passes.longest.max(usize::from(pass.size));
             match code {
-                0..0x80 => passes.by_byte[code] = pass,
+                0..0x80 => passes.by_byte.push(pass),
                 _ => passes.by_long_code.push(pass),
             }
         }
         passes
     }
 
+    /// How an entry is passed that begins with `first`.
+    #[inline]
+    pub(crate) fn first(&self, first: u8) -> &Pass {
+        self.by_byte.get(usize::from(first)).unwrap_or(&STOP)
+    }
+
     /// How the entry at `at` is passed, and how many bytes it takes, if its first byte does not say. `None` where the walk stops,
     /// or something is uncommon.
     #[inline]
     pub(crate) fn odd(&self, bytes: &[u8], at: usize) -> Option<(&Pass, usize)> {
-        let first = usize::from(*bytes.get(at)?);
-        let mut pass = &self.by_byte[first];
+        let first = *bytes.get(at)?;
+        let mut pass = self.first(first);
         if first >= 0x80 {
-            let code = first & 0x7f | usize::from(*bytes.get(at + 1)?) << 7;
-            pass = self.by_long_code.get(code)?;
+            let code = usize::from(first & 0x7f) | usize::from(*bytes.get(at + 1)?) << 7;
+            pass = self.by_long_code.get(code.checked_sub(0x80)?)?;
             if !pass.is_odd {
                 return Some((pass, usize::from(pass.size)));
             }
