@@ -7,8 +7,6 @@
 mod passes;
 mod varying;
 
-use std::sync::Arc;
-
 use gimli::{Abbreviation, Abbreviations, AttributeSpecification, Encoding, Format, constants};
 
 pub(crate) use self::passes::Passes;
