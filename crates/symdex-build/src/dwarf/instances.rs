@@ -146,7 +146,7 @@ fn flatten_claims(claims: &mut [Claim], room: &mut Room, inner: &mut Vec<Inner>)
 /// The same, in the order that `room` has: where priorities ascend, each claim is preferred to all before it, so that those that have
 /// begun are a stack. False, and something wrong added, where they do not ascend.
 fn flatten_in_order(claims: &[Claim], room: &mut Room, inner: &mut Vec<Inner>) -> bool {
-    let Room { order, open, .. } = room;
+    let Room { order, open } = room;
     open.clear();
     let mut at = 0;
     let mut last: Option<&Claim> = None;

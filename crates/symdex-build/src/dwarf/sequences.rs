@@ -123,7 +123,7 @@ impl SequenceReader<'_, '_> {
     /// Takes in the rows since the last sequence, as one that ends here.
     pub(super) fn end_sequence(&mut self, address: u64, file: u32, line: u64) {
         self.finish(address, file, Id32::new(line));
-        self.rows.truncate(self.finished);
+        self.end();
         (self.overflows, self.is_tombstone, self.in_order) = (false, false, true);
     }
 
@@ -211,25 +211,10 @@ fn finish_rows(rows: &mut Vec<Row>, first: usize, in_order: bool, end: u64, rule
     }
     // An advance or a set_address may go backwards; of one address, the order of the program decides.
     rows[first..].sort_by_key(|row| row.start);
-    let mut kept = first;
-    for number in first..rows.len() {
-        let row = rows[number];
-        if row.start >= end {
-            break;
-        }
-        if kept > first && rows[kept - 1].start == row.start {
-            if rule == RowRule::Last {
-                rows[kept - 1] = row;
-            }
-            continue;
-        }
-        if kept > first {
-            rows[kept - 1].end = row.start;
-        }
-        rows[kept] = row;
-        kept += 1;
+    let sorted = rows.split_off(first);
+    for row in sorted.into_iter().take_while(|row| row.start < end) {
+        push_row(rows, first, row, rule);
     }
-    rows.truncate(kept);
     if let [.., last] = &mut rows[first..] {
         last.end = end;
     }

@@ -84,8 +84,7 @@ impl ChunkRanges {
         let mut depths: Vec<u32> = Vec::with_capacity(locs.size_hint().0);
         for loc in locs {
             let (parent, loc) = loc?;
-            let above = parent.checked_sub(1).map_or(Some(&0), |parent| depths.get(parent as usize));
-            depths.push(above.map(|above| above + 1).filter(|depth| *depth <= MAX_FRAMES)?);
+            depths.push(depth_below(parent.checked_sub(1).map(|parent| parent as usize), &depths).ok()?);
             let parent = match parent {
                 0 => None,
                 parent => Some(Id32::new(first + u64::from(parent - 1))?),
@@ -115,18 +114,18 @@ impl ChunkRanges {
         }
         let mut depths: Vec<u32> = Vec::with_capacity(self.locs.len());
         for loc in &self.locs {
-            let depth = match loc.parent {
-                None => 1,
-                Some(parent) => match depths.get(parent.index()) {
-                    None => return Err("a loc comes before its parent"),
-                    Some(depth) => depth + 1,
-                },
-            };
-            if depth > MAX_FRAMES {
-                return Err("a chain is longer than the format allows");
-            }
-            depths.push(depth);
+            depths.push(depth_below(loc.parent.map(Id32::index), &depths)?);
         }
         Ok(depths)
+    }
+}
+
+/// How many locs the chain of a loc below `parent` has, where `depths` are those of the locs before it, or what is wrong with it.
+#[inline]
+fn depth_below(parent: Option<usize>, depths: &[u32]) -> Result<u32, &'static str> {
+    let above = parent.map_or(Some(&0), |parent| depths.get(parent));
+    match above.ok_or("a loc comes before its parent")? + 1 {
+        depth if depth > MAX_FRAMES => Err("a chain is longer than the format allows"),
+        depth => Ok(depth),
     }
 }
