@@ -13,6 +13,7 @@ mod roots;
 mod sequences;
 mod shapes;
 mod skeletons;
+mod statements;
 mod units;
 mod walk;
 
