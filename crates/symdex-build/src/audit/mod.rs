@@ -3,7 +3,7 @@
 //! The addresses come from the debug file: every line row, both ends of every range of a function or an inlined subroutine,
 //! the addresses beside them, and random ones. At each of them the answers must fit together: symdex's, those of its peers
 //! (addr2line and, where the caller can run it, llvm-symbolizer), and the one that follows from the rules
-//! (docs/ARCHITECTURE.md, "How ranges are made") read from the debug file naively, without the builder's code. symdex must answer
+//! (docs/ARCHITECTURE.md, "Invariants") read from the debug file naively, without the builder's code. symdex must answer
 //! as the rules say; where a peer does not, a [`Class`] recognised from the debug file's own facts has to explain it. Without any
 //! rule, every file and line that the `statement` policy answers in an inline instance has to be one that `exact` answers there.
 
