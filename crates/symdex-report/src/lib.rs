@@ -20,10 +20,10 @@
 //!         image: &Image,
 //!         offsets: &[ImageOffset],
 //!         lines: LinePolicy,
-//!     ) -> Result<Vec<Answer>, Unanswered> {
+//!     ) -> Result<Answers, Unanswered> {
 //!         let Self(index, scratch) = self;
 //!         match image.id.as_ref() == Some(index.id()) {
-//!             true => answer_from_index(index, image, offsets, lines, scratch),
+//!             true => Ok(answer_from_index(index, image, offsets, lines, scratch)?.into()),
 //!             false => Err(Unanswered::Missing),
 //!         }
 //!     }
@@ -77,9 +77,9 @@ mod write;
 
 pub use error::Error;
 pub use format::{Edit, Format};
-pub use near::{KnownImage, Nearness, near};
+pub use near::{KnownImage, Nearness, match_by_name, near};
 pub use report::{AddressKind, Base, Frame, Image, Known, Parsed, Report, Span, Thread};
-pub use source::{Answer, Function, Source, Unanswered, answer_from_index};
+pub use source::{Answer, AnsweredBy, Answers, Function, MatchedBy, Source, Unanswered, answer_from_index};
 pub use symbolicate::{
     Called, ImageOutcome, Options, Rewrite, Symbolicated, Unresolved, spelled, symbolicate,
 };

@@ -2,14 +2,16 @@
 
 use symdex::{Frames, ImageOffset, Index, LinePolicy, Scratch, Table};
 
+use crate::near::KnownImage;
 use crate::report::{Base, Image};
 
 /// Whatever answers image offsets: a folder of indexes, a store of a service.
 pub trait Source {
     /// What there is at each of `offsets` in `image`, in their order, which is ascending; asked once for each image of a report.
     ///
-    /// An image is told by its id alone. Where `image.base` is [`Base::TextExec`], the offsets count from the start of that
-    /// segment, and where it is [`Base::File`], from address 0 of the file ([`answer_from_index`] sees to both).
+    /// A source finds an image by its id. It returns [`Unanswered::Missing`] for an image without an id, unless its user asked for a
+    /// match by name ([`match_by_name`](crate::match_by_name)). Where `image.base` is [`Base::TextExec`], the offsets count from the
+    /// start of that segment, and where it is [`Base::File`], from address 0 of the file ([`answer_from_index`] sees to both).
     ///
     /// # Errors
     ///
@@ -19,7 +21,59 @@ pub trait Source {
         image: &Image,
         offsets: &[ImageOffset],
         lines: LinePolicy,
-    ) -> Result<Vec<Answer>, Unanswered>;
+    ) -> Result<Answers, Unanswered>;
+}
+
+/// What a source has for the offsets of an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answers {
+    /// An answer for each offset, in their order.
+    pub answers: Vec<Answer>,
+    /// What they come from.
+    pub by: AnsweredBy,
+}
+
+/// Answers that come from an index of the image's id.
+impl From<Vec<Answer>> for Answers {
+    fn from(answers: Vec<Answer>) -> Self {
+        Self { answers, by: AnsweredBy::default() }
+    }
+}
+
+/// What the answers for an image come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AnsweredBy {
+    /// How the index was chosen.
+    pub matched: MatchedBy,
+    /// The index or debug file that answered, in the source's own words; `None` if the source does not say.
+    pub source: Option<String>,
+    /// Why other indexes of the image, which the source asked first, did not answer, or not all of it: those that are damaged,
+    /// unsupported or cannot be read.
+    pub passed_over: Vec<Unanswered>,
+}
+
+/// How the index was chosen that answers for an image.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MatchedBy {
+    /// It has the image's id.
+    #[default]
+    Id,
+    /// The report does not state the image's id. The index is the only one of that name, and may be of another build.
+    Name,
+    /// The user said which index to take.
+    Assumed,
+}
+
+impl MatchedBy {
+    /// What it is called in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            MatchedBy::Id => "id",
+            MatchedBy::Name => "name",
+            MatchedBy::Assumed => "assumed",
+        }
+    }
 }
 
 /// What one offset yields: the functions there, innermost first; nothing in a gap; or what is damaged.
@@ -51,6 +105,8 @@ pub enum Unanswered {
     Damaged(String),
     /// Its index, or its debug file, is of a kind that is not read.
     Unsupported(String),
+    /// Several images have its name, and the report does not state its id.
+    Ambiguous(Vec<KnownImage>),
     /// Something else has failed, and what.
     Failed(String),
 }

@@ -1,0 +1,182 @@
+//! The answers for one report: each image is asked of its sources in order, until one answers all of it.
+
+use std::path::Path;
+
+use symdex::{ImageId, ImageOffset, LinePolicy, Scratch};
+use symdex_report::{Answer, AnsweredBy, Answers, Image, MatchedBy, Source, Unanswered, answer_from_index};
+
+use super::debug_files::{Built, DebugImage};
+use super::indexes::{Indexes, Place};
+use crate::failure::{Failure, Kind};
+use crate::open;
+
+/// Answers from indexes and debug files.
+pub(super) struct Lookups<'a> {
+    indexes: &'a Indexes<'a>,
+    scratch: Scratch,
+}
+
+impl<'a> Lookups<'a> {
+    pub(super) fn new(indexes: &'a Indexes<'a>) -> Self {
+        Self { indexes, scratch: Scratch::default() }
+    }
+
+    /// What `place` has at `offsets` of the image that is wanted by `id`.
+    fn ask(
+        &mut self,
+        place: &Place<'_>,
+        id: &ImageId,
+        image: &Image,
+        offsets: &[ImageOffset],
+        lines: LinePolicy,
+    ) -> Result<Vec<Answer>, Unanswered> {
+        let Self { indexes, scratch } = self;
+        let mut from_file = |path: &Path| {
+            let index = open::index(path, Some(id)).map_err(unanswered)?;
+            answer_from_index(&index, image, offsets, lines, scratch)
+        };
+        match place {
+            Place::Index(path) => indexes.unless_damaged(path, || from_file(path)),
+            Place::DebugFile(file) => {
+                match indexes.debug_files().index(file, indexes.progress()).map_err(unanswered)? {
+                    Built::Stored(path) => from_file(path),
+                    Built::Memory(index) => answer_from_index(index, image, offsets, lines, scratch),
+                }
+            }
+        }
+    }
+}
+
+impl Source for Lookups<'_> {
+    fn answer(
+        &mut self,
+        image: &Image,
+        offsets: &[ImageOffset],
+        lines: LinePolicy,
+    ) -> Result<Answers, Unanswered> {
+        let indexes = self.indexes;
+        first_whole(indexes, image, |place, id| self.ask(place, id, image, offsets, lines))
+    }
+}
+
+/// Says of each image which source has it, without a look at any address.
+pub(super) struct AtHand<'a>(pub(super) &'a Indexes<'a>);
+
+impl Source for AtHand<'_> {
+    fn answer(
+        &mut self,
+        image: &Image,
+        offsets: &[ImageOffset],
+        _: LinePolicy,
+    ) -> Result<Answers, Unanswered> {
+        first_whole(self.0, image, |place, id| {
+            match place {
+                // Without offsets nothing but the architecture is compared.
+                Place::Index(path) => {
+                    let index = open::index(path, Some(id)).map_err(unanswered)?;
+                    answer_from_index(&index, image, &[], LinePolicy::Exact, &mut Scratch::default())?;
+                }
+                Place::DebugFile(file) => check_arch(file, image)?,
+            }
+            Ok(vec![Ok(None); offsets.len()])
+        })
+    }
+}
+
+fn check_arch(file: &DebugImage, image: &Image) -> Result<(), Unanswered> {
+    let fits = file.known().fits(image);
+    fits.then_some(()).ok_or_else(|| Unanswered::OtherArch(file.known().arch))
+}
+
+/// Asks the sources of `image` in order until one answers everything. What is damaged in one is answered by the next that has it.
+fn first_whole(
+    indexes: &Indexes<'_>,
+    image: &Image,
+    mut ask: impl FnMut(&Place<'_>, &ImageId) -> Result<Vec<Answer>, Unanswered>,
+) -> Result<Answers, Unanswered> {
+    let (id, matched) = indexes.wanted(image)?;
+    let mut gathered = Gathered::default();
+    for place in indexes.places(&id) {
+        let is_whole = match place.map_err(unanswered) {
+            Ok(place) => gathered.add(&name(&place), ask(&place, &id)),
+            Err(why) => gathered.add("", Err(why)),
+        };
+        if is_whole {
+            break;
+        }
+    }
+    gathered.finish(matched)
+}
+
+/// What a source is called.
+fn name(place: &Place<'_>) -> String {
+    match place {
+        Place::Index(path) => path.display().to_string(),
+        Place::DebugFile(image) => image.file().display().to_string(),
+    }
+}
+
+/// What the sources that were asked have said.
+#[derive(Default)]
+struct Gathered {
+    /// The answers so far, and the source that gave them, or most of them.
+    answers: Option<(Vec<Answer>, String)>,
+    passed_over: Vec<Unanswered>,
+    other_arch: Option<Unanswered>,
+}
+
+impl Gathered {
+    /// Takes in what a source has said; whether there is nothing left to ask.
+    fn add(&mut self, source: &str, said: Result<Vec<Answer>, Unanswered>) -> bool {
+        let new = match said {
+            Ok(new) => new,
+            Err(Unanswered::Missing) => return false,
+            Err(why @ Unanswered::OtherArch(_)) => {
+                self.other_arch.get_or_insert(why);
+                return false;
+            }
+            Err(why) => {
+                self.passed_over.push(why);
+                return false;
+            }
+        };
+        let damage = new.iter().find_map(|answer| answer.as_ref().err());
+        let is_whole = damage.is_none();
+        self.passed_over.extend(damage.map(|what| Unanswered::Damaged(format!("{source}: {what}"))));
+        match &mut self.answers {
+            Some((answers, _)) if !is_whole => {
+                let damaged = answers.iter_mut().zip(new).filter(|(answer, _)| answer.is_err());
+                damaged.for_each(|(answer, new)| *answer = new);
+                answers.iter().all(Result::is_ok)
+            }
+            answers => {
+                *answers = Some((new, source.to_owned()));
+                is_whole
+            }
+        }
+    }
+
+    fn finish(self, matched: MatchedBy) -> Result<Answers, Unanswered> {
+        let Self { answers, passed_over, other_arch } = self;
+        if let Some((answers, source)) = answers {
+            let by = AnsweredBy { matched, source: Some(source), passed_over };
+            return Ok(Answers { answers, by });
+        }
+        let all: Vec<_> = passed_over.iter().map(Unanswered::reason).collect();
+        let all = all.join("; ");
+        Err(match Unanswered::gravest(&passed_over) {
+            Some(Unanswered::Damaged(_)) => Unanswered::Damaged(all),
+            Some(Unanswered::Unsupported(_)) => Unanswered::Unsupported(all),
+            Some(_) => Unanswered::Failed(all),
+            None => other_arch.unwrap_or(Unanswered::Missing),
+        })
+    }
+}
+
+fn unanswered(failure: Failure) -> Unanswered {
+    match failure.kind {
+        Kind::Damaged => Unanswered::Damaged(failure.message),
+        Kind::Unsupported => Unanswered::Unsupported(failure.message),
+        _ => Unanswered::Failed(failure.message),
+    }
+}
