@@ -145,7 +145,7 @@ fn what_is_near_a_missing_image_is_named() {
         "  near: DemoKit arm64 4C4C4427-5555-3144-A19D-BD913BE790E0: another build of that name\n",
         "  near: DemoApp arm64 4C4C4479-5555-3144-A170-308419376AFA: the same id for another architecture\n",
         "DemoApp armv7 4C4C4479-5555-3144-A170-308419376AFA",
-        "the index of this id is for arm64\n",
+        "its index is for arm64\n",
         "found: DemoPlain.dylib arm64",
     ] {
         assert!(done.err.contains(line), "{line}: {}", done.err);

@@ -9,7 +9,7 @@
 //!
 //! ```
 //! use symdex::{ImageOffset, Index, LinePolicy, Scratch};
-//! use symdex_report::{Answer, Image, Options, Report, Source, Unanswered, answer_from_index, symbolicate};
+//! use symdex_report::{Answers, Image, Options, Report, Source, Unanswered, answer_from_index, symbolicate};
 //!
 //! /// A store of one index; one of many would look `image.id` up.
 //! struct OneIndex(Index<Vec<u8>>, Scratch);

@@ -220,7 +220,7 @@ impl Unanswered {
     pub fn reason(&self) -> Cow<'static, str> {
         match self {
             Unanswered::Missing => "no index of it".into(),
-            Unanswered::OtherArch(arch) => format!("the index of this id is for {arch}").into(),
+            Unanswered::OtherArch(arch) => format!("its index is for {arch}").into(),
             Unanswered::Damaged(what) | Unanswered::Unsupported(what) | Unanswered::Failed(what) => {
                 what.clone().into()
             }
@@ -233,8 +233,7 @@ impl Unanswered {
                 if more != 0 {
                     listed.push(format!("{more} more"));
                 }
-                format!("the report does not state its id, and several have its name: {}", listed.join(", "))
-                    .into()
+                format!("the report does not say which of these it is: {}", listed.join(", ")).into()
             }
         }
     }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use symdex::{ImageId, Index};
 use symdex_report::{Answer, Image, KnownImage, MatchedBy, Unanswered, match_by_name};
 
-use super::assumed::Assumed;
+use super::assumed::{Assumed, Order, Target, What};
 use super::debug_files::{DebugFiles, DebugImage};
 use super::folder::Folder;
 use crate::failure::{Failure, Kind, complain};
@@ -52,7 +52,7 @@ const AT_MOST_OPENED: usize = 20_000;
 pub(super) struct Sources<'a> {
     pub(super) index: &'a [PathBuf],
     pub(super) store: Option<&'a Path>,
-    pub(super) assume: &'a [(String, PathBuf)],
+    pub(super) assume: &'a [Order],
     pub(super) match_by_name: bool,
 }
 
@@ -77,26 +77,33 @@ impl<'a> Indexes<'a> {
         folders
             .extend(sources.store.filter(|store| store.is_dir()).map(|store| Folder::new(store.to_owned())));
         let mut assumed = Vec::new();
-        for (name, path) in sources.assume {
-            let images = match Index::open_file(path) {
-                // A debug file, or a bundle of them.
-                Err(symdex::Error::NotAnIndex { .. }) => debug_files.add(path, failed),
-                _ if path.is_dir() => debug_files.add(path, failed),
-                _ => {
-                    let known = known_index(path)?;
-                    files.push((known.clone(), path.clone()));
-                    vec![known]
-                }
+        for Order { name, what } in sources.assume {
+            let target = match what {
+                What::Id(id) => Target::Id(id.clone()),
+                What::File(path) => Target::OneOf(images_of(path, &mut files, &mut debug_files, failed)?),
             };
-            if images.is_empty() {
-                let message = format!("--assume {name}={}: no image in it can be read", path.display());
-                return Err(Failure::new(Kind::Missing, message));
-            }
-            assumed.push(Assumed::new(name, images));
+            assumed.push(Assumed::new(name, target));
         }
         let match_by_name = sources.match_by_name;
         let (known, damaged) = (OnceLock::new(), Mutex::default());
-        Ok(Self { files, folders, debug_files, assumed, match_by_name, progress, known, damaged })
+        let indexes = Self { files, folders, debug_files, assumed, match_by_name, progress, known, damaged };
+        indexes.check_ids(sources.assume)?;
+        Ok(indexes)
+    }
+
+    /// Fails for an order to take an image that no source has.
+    fn check_ids(&self, orders: &[Order]) -> Result<(), Failure> {
+        for Order { name, what } in orders {
+            if let What::Id(id) = what
+                && self.places(id).next().is_none()
+            {
+                let message = format!(
+                    "--assume {name}={id}: no file of that name, and no image of that id in --index, --dsym or the store"
+                );
+                return Err(Failure::new(Kind::Missing, message));
+            }
+        }
+        Ok(())
     }
 
     /// The id to search for `image`, and how it was found.
@@ -200,6 +207,32 @@ impl<'a> Indexes<'a> {
             complain(&format!("--assume {name}: no report has a frame to answer in an image of that name"));
         }
     }
+}
+
+/// The images in the index or the debug files at `path`, which are searched from now on.
+fn images_of(
+    path: &Path,
+    files: &mut Vec<(KnownImage, PathBuf)>,
+    debug_files: &mut DebugFiles,
+    failed: &mut impl FnMut(Failure),
+) -> Result<Vec<KnownImage>, Failure> {
+    let is_debug_file =
+        path.is_dir() || matches!(Index::open_file(path), Err(symdex::Error::NotAnIndex { .. }));
+    if !is_debug_file {
+        let known = known_index(path)?;
+        files.push((known.clone(), path.to_owned()));
+        return Ok(vec![known]);
+    }
+    let mut failures = Vec::new();
+    let images = debug_files.add(path, &mut |failure| failures.push(failure));
+    let mut failures = failures.into_iter();
+    if images.is_empty()
+        && let Some(failure) = failures.next()
+    {
+        return Err(failure);
+    }
+    failures.for_each(failed);
+    Ok(images)
 }
 
 /// The image of the index at `path`.

@@ -16,6 +16,7 @@ use symdex::LinePolicy;
 use symdex_report::{Options, Report, symbolicate};
 
 use self::answers::{AtHand, Lookups};
+use self::assumed::Order;
 use self::debug_files::DebugFiles;
 use self::indexes::{Indexes, Sources};
 use self::output::Output;
@@ -73,9 +74,10 @@ pub(crate) struct Args {
     /// Answer images whose ids the report does not state from the one index or debug file of the same name
     #[arg(long)]
     match_by_name: bool,
-    /// Answer the image NAME from this index or debug file, whatever its id; may be repeated
-    #[arg(long, value_name = "NAME=FILE", value_parser = assumed::parse)]
-    assume: Vec<(String, PathBuf)>,
+    /// Answer the image NAME from this index or debug file, or from the image of this id, whatever id the report states; may be
+    /// repeated
+    #[arg(long, value_name = "NAME=FILE|ID")]
+    assume: Vec<Order>,
     /// Only print which images the reports need and which of them are at hand, and where; with --format json as JSON
     #[arg(long, conflicts_with = "output")]
     needs: bool,

@@ -172,7 +172,7 @@ impl Summary {
             &self.total;
         let doubt = match not_by_id {
             0 => String::new(),
-            count => format!(" ({count} by name, which may be of another build)"),
+            count => format!(" ({count} not by id: they may be of another build)"),
         };
         complain(&format!(
             "{}: {symbolicated} of {} symbolicated{doubt}, {kept} left as they were; not resolved: {app_unresolved} of the app, \
@@ -203,13 +203,13 @@ impl Summary {
         let (of_system, mut missing): (Vec<_>, Vec<_>) = without.partition(is_expected);
         missing.sort_by_key(|image| Reverse(image.frames));
         let known = if missing.is_empty() { &[] } else { indexes.known() };
-        let mut is_doubtful = false;
+        let (mut is_doubtful, mut is_ambiguous) = (false, false);
         say_each(missing.into_iter(), |CountedImage { image, outcome, frames, .. }| {
             let reason = outcome.reason().unwrap_or_default();
             let (frames, reason) = (counted(*frames, "frame"), text::printable(reason));
             complain(&format!("{}: {}: {frames}: {reason}", outcome.status(), described(image)));
             if matches!(outcome, ImageOutcome::Unanswered(Unanswered::Ambiguous(_))) {
-                is_doubtful = true;
+                is_ambiguous = true;
                 return;
             }
             let near = known.iter().filter_map(|other| Some((near(image, other)?, other)));
@@ -221,9 +221,12 @@ impl Summary {
         });
         if is_doubtful {
             complain(
-                "images without an id are answered by name only if you say so: --match-by-name for those of which there is one, or \
-                 --assume NAME=FILE",
+                "frames of images without an id are answered by name only on request: with --match-by-name where one image has the \
+                 name, or with --assume NAME=FILE",
             );
+        }
+        if is_ambiguous {
+            complain("choose one of several images with --assume NAME=ID");
         }
         if !of_system.is_empty() {
             let frames: u64 = of_system.iter().map(|image| image.frames).sum();

@@ -21,13 +21,14 @@ impl Source for App {
         offsets: &[ImageOffset],
         _: LinePolicy,
     ) -> Result<Answers, Unanswered> {
+        let id = image.id.as_ref().ok_or(Unanswered::Missing)?;
         self.asked.push((image.name.clone(), offsets.iter().map(|offset| offset.0).collect()));
-        match image.id.as_ref().map(ToString::to_string) {
-            Some(id) if id == APP => {
+        match id.to_string() == APP {
+            true => {
                 let answers: Vec<_> = offsets.iter().map(|offset| answer(offset.0)).collect();
                 Ok(answers.into())
             }
-            _ => Err(Unanswered::Missing),
+            false => Err(Unanswered::Missing),
         }
     }
 }
