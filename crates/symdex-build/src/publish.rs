@@ -386,7 +386,9 @@ mod tests {
             fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
             fs::write(path, b"").expect("written");
         };
-        ["b.symdex", "1/2/c.symdex", "1/a.symdex", "07/07.symdex", "1/readme.txt"].map(put);
+        for path in ["b.symdex", "1/2/c.symdex", "1/a.symdex", "07/07.symdex", "1/readme.txt"] {
+            put(path);
+        }
         let deep = format!("{}d.symdex", "x/".repeat(MAX_DEPTH));
         let shown = || {
             let IndexesBelow { paths, is_cut } = indexes_below(root.path());

@@ -39,7 +39,7 @@ pub(super) enum Built {
     /// In the local store, at this path.
     Stored(PathBuf),
     /// In memory, because it cannot be stored.
-    Memory(Index<Vec<u8>>),
+    Memory(Box<Index<Vec<u8>>>),
 }
 
 impl DebugImage {
@@ -158,10 +158,11 @@ impl DebugFiles {
         };
         published.map(|published| Built::Stored(published.path)).or_else(|error| {
             self.unstored.call_once(|| {
-                let message = "new indexes are not kept, and are built again the next time; choose a folder with --store";
-                progress.suspend(|| complain(&format!("warning: {error}: {message}")));
+                let message =
+                    "new indexes are kept in memory, for this run only; choose another folder with --store";
+                progress.suspend(|| complain(&format!("warning: {error}; {message}")));
             });
-            Ok(Built::Memory(index))
+            Ok(Built::Memory(Box::new(index)))
         })
     }
 }
