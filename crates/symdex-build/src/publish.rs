@@ -75,8 +75,12 @@ pub fn find_indexes(folder: &Path, id: &ImageId) -> io::Result<Vec<PathBuf>> {
     let places = [folder.join(&name), folder.join(digits.get(..2).unwrap_or_default()).join(&name)];
     let mut found = Vec::new();
     for path in places {
-        if path.try_exists()? {
-            found.push(path);
+        match path.try_exists() {
+            Ok(true) => found.push(path),
+            Ok(false) => {}
+            // A file may have the name that the folder for fanned out indexes would have.
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory || !found.is_empty() => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(found)

@@ -100,6 +100,7 @@ fn without_another_source_the_frames_of_a_damaged_index_are_malformed() {
         let (image, frame) = kit(&done);
         assert_eq!((done.code, image["status"].as_str()), (Some(4), Some("malformed")), "{}", done.err);
         assert_eq!(frame["status"], "malformed");
+        assert!(image["reason"].as_str().is_some_and(|reason| !reason.contains("answered from")), "{image}");
         assert_ne!(from(&[root.path()], &[]).out, whole.out);
     }
 }

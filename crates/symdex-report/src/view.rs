@@ -180,8 +180,11 @@ impl ImageOutcome {
             ImageOutcome::Found(by) if by.passed_over.is_empty() => None,
             ImageOutcome::Found(by) => {
                 let passed_over: Vec<_> = by.passed_over.iter().map(Unanswered::reason).collect();
-                let source = by.source.as_deref().unwrap_or("another source");
-                Some(format!("{}; answered from {source}", passed_over.join("; ")).into())
+                let mut reason = passed_over.join("; ");
+                if let Some(source) = &by.source {
+                    reason += &format!("; answered from {source}");
+                }
+                Some(reason.into())
             }
             ImageOutcome::NoId => Some("the report does not state its id".into()),
             ImageOutcome::Unanswered(why) => Some(why.reason()),

@@ -6,7 +6,7 @@ use symdex::{ImageId, ImageOffset, LinePolicy, Scratch};
 use symdex_report::{Answer, AnsweredBy, Answers, Image, MatchedBy, Source, Unanswered, answer_from_index};
 
 use super::debug_files::{Built, DebugImage};
-use super::indexes::{Indexes, Place};
+use super::indexes::{Candidate, Indexes};
 use crate::failure::{Failure, Kind};
 use crate::open;
 
@@ -21,10 +21,10 @@ impl<'a> Lookups<'a> {
         Self { indexes, scratch: Scratch::default() }
     }
 
-    /// What `place` has at `offsets` of the image that is wanted by `id`.
+    /// What `candidate` has at `offsets` of the image that is wanted by `id`.
     fn ask(
         &mut self,
-        place: &Place<'_>,
+        candidate: &Candidate<'_>,
         id: &ImageId,
         image: &Image,
         offsets: &[ImageOffset],
@@ -35,9 +35,9 @@ impl<'a> Lookups<'a> {
             let index = open::index(path, Some(id)).map_err(unanswered)?;
             answer_from_index(&index, image, offsets, lines, scratch)
         };
-        match place {
-            Place::Index(path) => indexes.unless_damaged(path, || from_file(path)),
-            Place::DebugFile(file) => {
+        match candidate {
+            Candidate::Index(path) => indexes.unless_damaged(path, || from_file(path)),
+            Candidate::DebugFile(file) => {
                 match indexes.debug_files().index(file, indexes.progress()).map_err(unanswered)? {
                     Built::Stored(path) => from_file(path),
                     Built::Memory(index) => answer_from_index(index, image, offsets, lines, scratch),
@@ -55,7 +55,7 @@ impl Source for Lookups<'_> {
         lines: LinePolicy,
     ) -> Result<Answers, Unanswered> {
         let indexes = self.indexes;
-        first_whole(indexes, image, |place, id| self.ask(place, id, image, offsets, lines))
+        first_whole(indexes, image, |candidate, id| self.ask(candidate, id, image, offsets, lines))
     }
 }
 
@@ -69,14 +69,14 @@ impl Source for AtHand<'_> {
         offsets: &[ImageOffset],
         _: LinePolicy,
     ) -> Result<Answers, Unanswered> {
-        first_whole(self.0, image, |place, id| {
-            match place {
+        first_whole(self.0, image, |candidate, id| {
+            match candidate {
                 // Without offsets nothing but the architecture is compared.
-                Place::Index(path) => {
+                Candidate::Index(path) => {
                     let index = open::index(path, Some(id)).map_err(unanswered)?;
                     answer_from_index(&index, image, &[], LinePolicy::Exact, &mut Scratch::default())?;
                 }
-                Place::DebugFile(file) => check_arch(file, image)?,
+                Candidate::DebugFile(file) => check_arch(file, image)?,
             }
             Ok(vec![Ok(None); offsets.len()])
         })
@@ -92,13 +92,13 @@ fn check_arch(file: &DebugImage, image: &Image) -> Result<(), Unanswered> {
 fn first_whole(
     indexes: &Indexes<'_>,
     image: &Image,
-    mut ask: impl FnMut(&Place<'_>, &ImageId) -> Result<Vec<Answer>, Unanswered>,
+    mut ask: impl FnMut(&Candidate<'_>, &ImageId) -> Result<Vec<Answer>, Unanswered>,
 ) -> Result<Answers, Unanswered> {
     let (id, matched) = indexes.wanted(image)?;
     let mut gathered = Gathered::default();
-    for place in indexes.places(&id) {
-        let is_whole = match place.map_err(unanswered) {
-            Ok(place) => gathered.add(&name(&place), ask(&place, &id)),
+    for candidate in indexes.candidates(&id) {
+        let is_whole = match candidate.map_err(unanswered) {
+            Ok(candidate) => gathered.add(&name(&candidate), ask(&candidate, &id)),
             Err(why) => gathered.add("", Err(why)),
         };
         if is_whole {
@@ -109,18 +109,18 @@ fn first_whole(
 }
 
 /// What a source is called.
-fn name(place: &Place<'_>) -> String {
-    match place {
-        Place::Index(path) => path.display().to_string(),
-        Place::DebugFile(image) => image.file().display().to_string(),
+fn name(candidate: &Candidate<'_>) -> String {
+    match candidate {
+        Candidate::Index(path) => path.display().to_string(),
+        Candidate::DebugFile(image) => image.file().display().to_string(),
     }
 }
 
 /// What the sources that were asked have said.
 #[derive(Default)]
 struct Gathered {
-    /// The answers so far, and the source that gave them, or most of them.
-    answers: Option<(Vec<Answer>, String)>,
+    /// The answers so far, and the source that gave all of them; `None` where it is damaged itself.
+    answers: Option<(Vec<Answer>, Option<String>)>,
     passed_over: Vec<Unanswered>,
     other_arch: Option<Unanswered>,
 }
@@ -150,7 +150,7 @@ impl Gathered {
                 answers.iter().all(Result::is_ok)
             }
             answers => {
-                *answers = Some((new, source.to_owned()));
+                *answers = Some((new, is_whole.then(|| source.to_owned())));
                 is_whole
             }
         }
@@ -159,7 +159,7 @@ impl Gathered {
     fn finish(self, matched: MatchedBy) -> Result<Answers, Unanswered> {
         let Self { answers, passed_over, other_arch } = self;
         if let Some((answers, source)) = answers {
-            let by = AnsweredBy { matched, source: Some(source), passed_over };
+            let by = AnsweredBy { matched, source, passed_over };
             return Ok(Answers { answers, by });
         }
         let all: Vec<_> = passed_over.iter().map(Unanswered::reason).collect();
@@ -178,5 +178,56 @@ fn unanswered(failure: Failure) -> Unanswered {
         Kind::Damaged => Unanswered::Damaged(failure.message),
         Kind::Unsupported => Unanswered::Unsupported(failure.message),
         _ => Unanswered::Failed(failure.message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn damaged(what: &str) -> Answer {
+        Err(what.to_owned())
+    }
+
+    #[test]
+    fn what_is_damaged_in_one_source_is_answered_by_another() {
+        let mut gathered = Gathered::default();
+        assert!(!gathered.add("a", Ok(vec![Ok(None), damaged("page 1")])));
+        assert!(!gathered.add("b", Err(Unanswered::Damaged("b: cut".to_owned()))));
+        assert!(
+            gathered.add("c", Ok(vec![damaged("page 0"), Ok(Some(Vec::new()))])),
+            "nothing is left to ask"
+        );
+        let Answers { answers, by } = gathered.finish(MatchedBy::Id).expect("answers");
+        assert_eq!(answers, [Ok(None), Ok(Some(Vec::new()))]);
+        let passed_over =
+            ["a: page 1", "b: cut", "c: page 0"].map(|what| Unanswered::Damaged(what.to_owned()));
+        assert_eq!((by.source, by.passed_over), (None, passed_over.to_vec()));
+    }
+
+    #[test]
+    fn a_whole_source_answers_everything() {
+        let mut gathered = Gathered::default();
+        assert!(!gathered.add("a", Ok(vec![Ok(None), damaged("page 1")])));
+        assert!(gathered.add("b", Ok(vec![Ok(Some(Vec::new())), Ok(None)])));
+        let Answers { answers, by } = gathered.finish(MatchedBy::Id).expect("answers");
+        assert_eq!((answers, by.source), (vec![Ok(Some(Vec::new())), Ok(None)], Some("b".to_owned())));
+    }
+
+    #[test]
+    fn without_an_answer_the_gravest_reason_counts() {
+        let gathered = |said: Vec<Unanswered>| {
+            let mut gathered = Gathered::default();
+            said.into_iter().for_each(|why| assert!(!gathered.add("a", Err(why))));
+            gathered.finish(MatchedBy::Id).expect_err("no answers")
+        };
+        let other = Unanswered::OtherArch("arm64".to_owned());
+        assert_eq!(gathered(vec![]), Unanswered::Missing);
+        assert_eq!(gathered(vec![Unanswered::Missing, other.clone()]), other);
+        let [x, y] = ["x", "y"].map(str::to_owned);
+        assert_eq!(
+            gathered(vec![other, Unanswered::Failed(x), Unanswered::Damaged(y)]),
+            Unanswered::Damaged("x; y".to_owned())
+        );
     }
 }

@@ -23,32 +23,32 @@ pub(super) enum Target {
     OneOf(Vec<KnownImage>),
 }
 
-/// What `--assume` says of an image: its name, and what to take for it.
+/// One `--assume`: an image's name, and what to take for it.
 #[derive(Clone, Debug)]
-pub(super) struct Order {
+pub(super) struct Assumption {
     pub(super) name: String,
-    pub(super) what: What,
+    pub(super) from: AssumedFrom,
 }
 
 /// What is to be taken for an image.
 #[derive(Clone, Debug)]
-pub(super) enum What {
+pub(super) enum AssumedFrom {
     /// An index, or a debug file.
     File(PathBuf),
     /// The image of this id.
     Id(ImageId),
 }
 
-impl FromStr for Order {
+impl FromStr for Assumption {
     type Err = String;
 
     /// Reads `NAME=FILE` or `NAME=ID`. What is an id is one unless there is a file of that name.
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once('=') {
-            Some((name, what)) if !name.is_empty() && !what.is_empty() => {
-                let path = PathBuf::from(what);
-                let id = what.parse().ok().filter(|_| !path.exists());
-                Ok(Self { name: name.to_owned(), what: id.map_or(What::File(path), What::Id) })
+            Some((name, from)) if !name.is_empty() && !from.is_empty() => {
+                let path = PathBuf::from(from);
+                let id = from.parse().ok().filter(|_| !path.exists());
+                Ok(Self { name: name.to_owned(), from: id.map_or(AssumedFrom::File(path), AssumedFrom::Id) })
             }
             _ => {
                 let expected = "expected NAME=FILE or NAME=ID: an image's name, and the index, the debug file or the id to take for it";
@@ -63,8 +63,8 @@ impl Assumed {
         Self { name: name.to_owned(), target, is_used: AtomicBool::new(false) }
     }
 
-    /// Whether the order is for `image`: by the name that frames have for it, or the last part of its path.
-    pub(super) fn is_of(&self, image: &Image) -> bool {
+    /// Whether this is for `image`: by the name that frames have for it, or the last part of its path. Takes note that it is used.
+    pub(super) fn applies_to(&self, image: &Image) -> bool {
         let is_of = [image.name.as_str(), image.file_name()].contains(&self.name.as_str());
         if is_of {
             self.is_used.store(true, Ordering::Relaxed);
@@ -108,5 +108,50 @@ impl Assumed {
 
     pub(super) fn is_used(&self) -> bool {
         self.is_used.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use symdex::Arch;
+
+    use super::*;
+
+    fn known(name: &str, arch: &str, id: u8) -> KnownImage {
+        let id = ImageId::new(&[id; 16]).expect("16 bytes are an id");
+        KnownImage { name: name.to_owned(), arch: arch.to_owned(), id }
+    }
+
+    #[test]
+    fn of_a_file_with_several_images_the_one_that_fits_is_taken() {
+        let image =
+            |arch: &str| Image { name: "App".to_owned(), arch: Arch::from_name(arch), ..Image::default() };
+        let universal = vec![known("App", "arm64", 1), known("App", "arm64e", 2), known("App", "x86_64", 3)];
+        let assumed = Assumed::new("App", Target::OneOf(universal.clone()));
+        assert!(!assumed.is_used());
+        assert!(assumed.applies_to(&image("arm64")) && assumed.is_used());
+        assert_eq!(assumed.id_for(&image("arm64e")), Ok(&universal[1].id));
+        assert_eq!(assumed.id_for(&image("x86_64h")), Ok(&universal[2].id));
+        assert_eq!(assumed.id_for(&image("unknown")), Err(Unanswered::Ambiguous(universal.clone())));
+        let with_id = Image { id: Some(universal[0].id.clone()), ..image("unknown") };
+        assert_eq!(assumed.id_for(&with_id), Ok(&universal[0].id));
+        let other = Unanswered::OtherArch("arm64, arm64e, x86_64".to_owned());
+        assert_eq!(assumed.id_for(&image("armv7")), Err(other));
+        let folder =
+            Assumed::new("App", Target::OneOf(vec![known("Kit", "arm64", 4), known("App", "arm64", 1)]));
+        assert_eq!(folder.id_for(&image("arm64")), Ok(&universal[0].id));
+    }
+
+    #[test]
+    fn an_assumption_has_a_name_and_a_file_or_an_id() {
+        let parsed = |text: &str| {
+            let Assumption { name, from } = text.parse().ok()?;
+            Some((name, matches!(from, AssumedFrom::Id(_))))
+        };
+        assert_eq!(parsed("App=a/b=c.dSYM"), Some(("App".to_owned(), false)));
+        assert_eq!(parsed("App=0c37c502-aba0-3641-a08f-84c794684f36"), Some(("App".to_owned(), true)));
+        for text in ["App", "=a", "App="] {
+            assert_eq!(parsed(text), None, "{text}");
+        }
     }
 }

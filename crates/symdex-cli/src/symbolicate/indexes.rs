@@ -7,7 +7,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use symdex::{ImageId, Index};
 use symdex_report::{Answer, Image, KnownImage, MatchedBy, Unanswered, match_by_name};
 
-use super::assumed::{Assumed, Order, Target, What};
+use super::assumed::{Assumed, AssumedFrom, Assumption, Target};
 use super::debug_files::{DebugFiles, DebugImage};
 use super::folder::Folder;
 use crate::failure::{Failure, Kind, complain};
@@ -26,19 +26,19 @@ pub(super) struct Indexes<'a> {
     /// Whether images without an id are matched by their names.
     match_by_name: bool,
     progress: &'a Progress,
-    known: OnceLock<Known>,
+    known: OnceLock<KnownImages>,
     /// What is wrong with indexes that were found to be damaged.
     damaged: Mutex<HashMap<PathBuf, String>>,
 }
 
 /// A source that may have an image.
-pub(super) enum Place<'a> {
+pub(super) enum Candidate<'a> {
     Index(PathBuf),
     DebugFile(&'a DebugImage),
 }
 
 /// The images that there are indexes or debug files of.
-struct Known {
+struct KnownImages {
     /// Each once, in order.
     images: Vec<KnownImage>,
     /// Whether some indexes were not opened because there are so many.
@@ -48,24 +48,24 @@ struct Known {
 /// How many indexes are opened in search of one with an image's name.
 const AT_MOST_OPENED: usize = 20_000;
 
-/// What the command line says of sources.
-pub(super) struct Sources<'a> {
+/// What the command line says of paths.
+pub(super) struct SearchPaths<'a> {
     pub(super) index: &'a [PathBuf],
     pub(super) store: Option<&'a Path>,
-    pub(super) assume: &'a [Order],
+    pub(super) assume: &'a [Assumption],
     pub(super) match_by_name: bool,
 }
 
 impl<'a> Indexes<'a> {
     /// The sources that the command line names. An index that cannot be read is reported, and the others are still searched.
     pub(super) fn new(
-        sources: &Sources<'_>,
+        paths: &SearchPaths<'_>,
         mut debug_files: DebugFiles,
         progress: &'a Progress,
         failed: &mut impl FnMut(Failure),
     ) -> Result<Self, Failure> {
         let (mut folders, mut files) = (Vec::new(), Vec::new());
-        for path in sources.index {
+        for path in paths.index {
             match path.metadata().map_err(|error| Failure::unreadable(path, &error))?.is_dir() {
                 true => folders.push(Folder::new(path.clone())),
                 false => match known_index(path) {
@@ -74,28 +74,29 @@ impl<'a> Indexes<'a> {
                 },
             }
         }
-        folders
-            .extend(sources.store.filter(|store| store.is_dir()).map(|store| Folder::new(store.to_owned())));
+        folders.extend(paths.store.filter(|store| store.is_dir()).map(|store| Folder::new(store.to_owned())));
         let mut assumed = Vec::new();
-        for Order { name, what } in sources.assume {
-            let target = match what {
-                What::Id(id) => Target::Id(id.clone()),
-                What::File(path) => Target::OneOf(images_of(path, &mut files, &mut debug_files, failed)?),
+        for Assumption { name, from } in paths.assume {
+            let target = match from {
+                AssumedFrom::Id(id) => Target::Id(id.clone()),
+                AssumedFrom::File(path) => {
+                    Target::OneOf(images_of(path, &mut files, &mut debug_files, failed)?)
+                }
             };
             assumed.push(Assumed::new(name, target));
         }
-        let match_by_name = sources.match_by_name;
+        let match_by_name = paths.match_by_name;
         let (known, damaged) = (OnceLock::new(), Mutex::default());
         let indexes = Self { files, folders, debug_files, assumed, match_by_name, progress, known, damaged };
-        indexes.check_ids(sources.assume)?;
+        indexes.check_ids(paths.assume)?;
         Ok(indexes)
     }
 
-    /// Fails for an order to take an image that no source has.
-    fn check_ids(&self, orders: &[Order]) -> Result<(), Failure> {
-        for Order { name, what } in orders {
-            if let What::Id(id) = what
-                && self.places(id).next().is_none()
+    /// Fails for an image to take that no source has.
+    fn check_ids(&self, assumptions: &[Assumption]) -> Result<(), Failure> {
+        for Assumption { name, from } in assumptions {
+            if let AssumedFrom::Id(id) = from
+                && self.candidates(id).next().is_none()
             {
                 let message = format!(
                     "--assume {name}={id}: no file of that name, and no image of that id in --index, --dsym or the store"
@@ -108,10 +109,13 @@ impl<'a> Indexes<'a> {
 
     /// The id to search for `image`, and how it was found.
     pub(super) fn wanted(&self, image: &Image) -> Result<(ImageId, MatchedBy), Unanswered> {
-        if let Some(assumed) = self.assumed.iter().find(|assumed| assumed.is_of(image)) {
-            let id = assumed.id_for(image)?.clone();
-            let is_same = image.id.as_ref() == Some(&id);
-            return Ok((id, if is_same { MatchedBy::Id } else { MatchedBy::Assumed }));
+        let assumed = self.assumed.iter().filter(|assumed| assumed.applies_to(image));
+        let mut assumed: Vec<_> = assumed.map(|assumed| assumed.id_for(image)).collect();
+        // Of several for one name, the first that fits counts.
+        assumed.sort_by_key(Result::is_err);
+        if let Some(id) = assumed.into_iter().next().transpose()? {
+            let is_same = image.id.as_ref() == Some(id);
+            return Ok((id.clone(), if is_same { MatchedBy::Id } else { MatchedBy::Assumed }));
         }
         match &image.id {
             Some(id) => Ok((id.clone(), MatchedBy::Id)),
@@ -124,7 +128,7 @@ impl<'a> Indexes<'a> {
 
     /// The sources to ask for the image `id`, in this order: single indexes, folders, debug files. An index that was made of symbols
     /// alone comes last if a debug file has debug information.
-    pub(super) fn places(&self, id: &ImageId) -> impl Iterator<Item = Result<Place<'_>, Failure>> {
+    pub(super) fn candidates(&self, id: &ImageId) -> impl Iterator<Item = Result<Candidate<'_>, Failure>> {
         let files =
             self.files.iter().filter(move |(known, _)| known.id == *id).map(|(_, path)| Ok(path.clone()));
         let in_folders = self.folders.iter().flat_map(|folder| folder.indexes_of(id));
@@ -137,14 +141,14 @@ impl<'a> Indexes<'a> {
             for path in indexes.by_ref() {
                 match path {
                     Ok(path) if has_dwarf && is_without_dwarf(&path) => {
-                        postponed.push(Ok(Place::Index(path)))
+                        postponed.push(Ok(Candidate::Index(path)))
                     }
-                    path => return Some(path.map(Place::Index)),
+                    path => return Some(path.map(Candidate::Index)),
                 }
             }
             if let Some(image) = debug_file.take() {
                 symbols_alone = std::mem::take(&mut postponed).into_iter();
-                return Some(Ok(Place::DebugFile(image)));
+                return Some(Ok(Candidate::DebugFile(image)));
             }
             symbols_alone.next()
         })
@@ -186,12 +190,12 @@ impl<'a> Indexes<'a> {
             let mut images: Vec<_> = files.chain(indexes).chain(self.debug_files.known()).collect();
             images.sort();
             images.dedup();
-            Known { images, is_cut: paths.next().is_some() }
+            KnownImages { images, is_cut: paths.next().is_some() }
         });
         &known.images
     }
 
-    /// Says what was left out of the search, and which orders of the user had no effect.
+    /// Says what was left out of the search, and which assumptions had no effect.
     pub(super) fn report(&self) {
         if self.known.get().is_some_and(|known| known.is_cut) {
             complain(&format!("only the first {AT_MOST_OPENED} indexes were searched for images of a name"));

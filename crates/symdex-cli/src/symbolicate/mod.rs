@@ -16,9 +16,9 @@ use symdex::LinePolicy;
 use symdex_report::{Options, Report, symbolicate};
 
 use self::answers::{AtHand, Lookups};
-use self::assumed::Order;
+use self::assumed::Assumption;
 use self::debug_files::DebugFiles;
-use self::indexes::{Indexes, Sources};
+use self::indexes::{Indexes, SearchPaths};
 use self::output::Output;
 use self::summary::{Counted, Summary};
 use crate::failure::{self, Failure, Kind, complain};
@@ -77,7 +77,7 @@ pub(crate) struct Args {
     /// Answer the image NAME from this index or debug file, or from the image of this id, whatever id the report states; may be
     /// repeated
     #[arg(long, value_name = "NAME=FILE|ID")]
-    assume: Vec<Order>,
+    assume: Vec<Assumption>,
     /// Only print which images the reports need and which of them are at hand, and where; with --format json as JSON
     #[arg(long, conflicts_with = "output")]
     needs: bool,
@@ -153,13 +153,13 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
     }
     let size = |path: &PathBuf| path.metadata().map_or(0, |file| file.len());
     let progress = Progress::new(reports.iter().map(size).sum::<u64>() + debug_files.size());
-    let sources = Sources {
+    let paths = SearchPaths {
         index: &args.index,
         store: store.as_deref(),
         assume: &args.assume,
         match_by_name: args.match_by_name,
     };
-    let indexes = Indexes::new(&sources, debug_files, &progress, &mut |failure| summary.failure(&failure))?;
+    let indexes = Indexes::new(&paths, debug_files, &progress, &mut |failure| summary.failure(&failure))?;
     let is_json = args.format == Format::Json;
     let mut output = Output::open(args.output.as_deref(), &reports, is_json)?;
     let pool = rayon::ThreadPoolBuilder::new()

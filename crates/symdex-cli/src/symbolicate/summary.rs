@@ -182,7 +182,8 @@ impl Summary {
         ));
         let found = self.total.images.values();
         let found = found.filter_map(|image| Some((image, image.outcome.answered_by()?)));
-        say_each(found, |(image, by)| report_found(image, by));
+        let mut said = Vec::new();
+        say_each(found, |(image, by)| report_found(image, by, &mut said));
         say_each(self.total.reasons.iter(), |((image, reason), count)| {
             let frames = counted(*count, "frame");
             let image = text::printable(image.into());
@@ -236,22 +237,30 @@ impl Summary {
     }
 }
 
-/// Says which image was found, what was chosen by name, and which of its indexes did not answer.
-fn report_found(image: &CountedImage, by: &AnsweredBy) {
+/// Says which image was found, what was not chosen by its id, and which of its indexes did not answer, if that is not `said` already.
+fn report_found<'c>(image: &CountedImage, by: &'c AnsweredBy, said: &mut Vec<&'c Unanswered>) {
     let found = match by.matched {
         MatchedBy::Id => "found",
         MatchedBy::Name => "matched by name",
         MatchedBy::Assumed => "assumed",
     };
-    let frames = counted(image.answered, "frame");
-    let source = by.source.as_deref().unwrap_or_default();
-    let source = match by.matched {
+    let source = by.source.as_deref().map(|source| format!(" from {source}")).unwrap_or_default();
+    let answered = match by.matched {
         MatchedBy::Id => String::new(),
-        _ => format!(": {frames} answered from {}", text::printable(source.into())),
+        _ => format!(
+            ": {} answered{}",
+            counted(image.answered, "frame"),
+            text::printable(source.as_str().into())
+        ),
     };
-    complain(&format!("{found}: {}{source}", described(&image.image)));
-    if let Some(reason) = image.outcome.reason() {
-        complain(&format!("  {}: {}", image.outcome.status(), text::printable(reason)));
+    complain(&format!("{found}: {}{answered}", described(&image.image)));
+    for why in &by.passed_over {
+        if !said.contains(&why) {
+            said.push(why);
+            let instead = if source.is_empty() { String::new() } else { format!("; answered{source}") };
+            let reason = format!("{}{instead}", why.reason());
+            complain(&format!("  {}: {}", why.status(), text::printable(reason.into())));
+        }
     }
 }
 
