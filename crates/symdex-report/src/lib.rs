@@ -4,8 +4,8 @@
 //! at their addresses; [`Symbolicated::write`] writes the report back with the answers in their places, and everything else byte
 //! for byte as it was. [`Symbolicated::view`] is the same as JSON.
 //!
-//! Where answers come from is the caller's: a [`Source`] is asked once for each image, by id, with every offset that is wanted.
-//! [`answer_from_index`] is all that one with indexes needs to call.
+//! Where answers come from is the caller's: a [`Source`] is asked once for each image, with every offset that is wanted, and finds the
+//! image by its id. [`answer_from_index`] is all that one with indexes needs to call.
 //!
 //! ```
 //! use symdex::{ImageOffset, Index, LinePolicy, Scratch};

@@ -140,9 +140,13 @@ impl Gathered {
                 return false;
             }
         };
-        let damage = new.iter().find_map(|answer| answer.as_ref().err());
-        let is_whole = damage.is_none();
-        self.passed_over.extend(damage.map(|what| Unanswered::Damaged(format!("{source}: {what}"))));
+        let is_whole = new.iter().all(Result::is_ok);
+        if !is_whole {
+            // The same for every report, whichever pages it needs: frames without another answer say what is wrong there.
+            let message =
+                format!("{source}: parts of it are damaged (see `symdex verify`); build or copy it again");
+            self.passed_over.push(Unanswered::Damaged(message));
+        }
         match &mut self.answers {
             Some((answers, _)) if !is_whole => {
                 let damaged = answers.iter_mut().zip(new).filter(|(answer, _)| answer.is_err());
@@ -200,9 +204,10 @@ mod tests {
         );
         let Answers { answers, by } = gathered.finish(MatchedBy::Id).expect("answers");
         assert_eq!(answers, [Ok(None), Ok(Some(Vec::new()))]);
-        let passed_over =
-            ["a: page 1", "b: cut", "c: page 0"].map(|what| Unanswered::Damaged(what.to_owned()));
-        assert_eq!((by.source, by.passed_over), (None, passed_over.to_vec()));
+        let passed_over: Vec<_> = by.passed_over.iter().map(Unanswered::reason).collect();
+        assert_eq!((by.source, passed_over.len()), (None, 3));
+        assert!(passed_over[0].starts_with("a: parts of it are damaged"), "{}", passed_over[0]);
+        assert_eq!(passed_over[1], "b: cut");
     }
 
     #[test]
