@@ -49,10 +49,13 @@ impl Outcome {
     }
 }
 
+/// The extension of index files.
+pub(crate) const EXTENSION: &str = "symdex";
+
 /// The file name of the index of `id`.
 #[must_use]
 pub fn file_name(id: &ImageId) -> String {
-    format!("{id}.symdex")
+    format!("{id}.{EXTENSION}")
 }
 
 /// The index of `id` in `folder`, flat or fanned out; `None` where there is none.
@@ -80,7 +83,7 @@ pub fn indexes_in(folder: &Path) -> Vec<PathBuf> {
         paths.sort();
         paths
     };
-    let is_index = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "symdex");
+    let is_index = |path: &PathBuf| path.extension().is_some_and(|extension| extension == EXTENSION);
     let is_digits = |path: &PathBuf| path.file_name().is_some_and(|name| name.len() == 2) && path.is_dir();
     let (flat, others): (Vec<_>, Vec<_>) = entries(folder).into_iter().partition(is_index);
     let fanned = others.iter().filter(|path| is_digits(path)).flat_map(|folder| entries(folder));

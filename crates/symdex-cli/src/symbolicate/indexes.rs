@@ -104,7 +104,7 @@ impl Source for Answers<'_> {
     ) -> Result<Vec<Answer>, Unanswered> {
         let id = image.id.as_ref().ok_or(Unanswered::Missing)?;
         let path = self.indexes.path(id).map_err(unanswered)?.ok_or(Unanswered::Missing)?;
-        let index = open::index(&path, Some(id)).map_err(unanswered)?;
+        let index = open::index(&path, Some(&id.into())).map_err(unanswered)?;
         answer_from_index(&index, image, offsets, lines, &mut self.scratch)
     }
 }
