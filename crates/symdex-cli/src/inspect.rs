@@ -148,7 +148,7 @@ fn chunks<B: AsRef<[u8]>>(
     let failed = |error| Failure::index(path, &error);
     let span = u64::from(index.metadata().chunk_span);
     let stored = index.metadata().chunks(table);
-    writeln!(out, "\n{}: {} chunks", table.name(), stored.end - stored.start)?;
+    writeln!(out, "\n{}: {}", table.name(), text::count(stored.end - stored.start, "chunk"))?;
     writeln!(out, "{:>8} {:>12} {:>10} {:>8}", "chunk", "from", "bytes", "ranges")?;
     for chunk in index.chunks(table) {
         let (number, contents) = chunk.map_err(failed)?;
@@ -186,9 +186,10 @@ fn one_chunk<B: AsRef<[u8]>>(
     let (from, ranges) = (number.saturating_mul(span), contents.ranges.len());
     writeln!(
         out,
-        "{} chunk {number}: {from:#x}..{:#x}, {ranges} ranges",
+        "{} chunk {number}: {from:#x}..{:#x}, {}",
         table.name(),
-        from.saturating_add(span)
+        from.saturating_add(span),
+        text::count(ranges as u64, "range")
     )?;
     let mut printer = RangePrinter { table, contents: &contents, strings: index.strings() };
     for range in &contents.ranges {

@@ -45,8 +45,8 @@ fn the_overview_adds_up() {
         "base          0x100000000",
         "executable    0x378..0x738",
         &format!("size          {} bytes", fs::metadata(&index).expect("there").len()),
-        "dwarf: 1 chunks",
-        "symbol_table: 1 chunks",
+        "dwarf: 1 chunk",
+        "symbol_table: 1 chunk",
     ] {
         assert!(overview.lines().any(|found| found == line), "{line:?} in\n{overview}");
     }

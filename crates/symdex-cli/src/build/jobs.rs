@@ -39,11 +39,12 @@ pub(super) enum Job<'i> {
 }
 
 impl Job<'_> {
-    /// How many bytes it is about; of an image in a cache only that it is small.
+    /// How many bytes it is about.
     pub(super) fn size(&self) -> u64 {
         match self {
             Job::File(path) => path.metadata().map_or(0, |file| file.len()),
-            Job::Image { .. } | Job::Failed(_) => 0,
+            Job::Image { image, .. } => image.size(),
+            Job::Failed(_) => 0,
         }
     }
 }
