@@ -174,7 +174,7 @@ pub(super) fn report(summary: &Summary, json: bool, are_many: bool) -> Result<()
     }
     warnings.iter().for_each(|warning| say("warning", warning));
     for Partial { count, reason } in partial {
-        say("warning", &format!("partial: {count} x {reason}: {}", meaning_of(reason)));
+        say("warning", &format!("partial: {count} x {reason}; {}", meaning_of(reason)));
     }
     let wrong = verified.iter().flat_map(|verified| &verified.wrong);
     wrong.for_each(|wrong| say("not published", wrong));
