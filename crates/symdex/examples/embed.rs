@@ -1,3 +1,5 @@
+//! Prints the function, file and line of an address, and of what is inlined there.
+
 use symdex::{FrameAddress, Index, LinePolicy, Scratch};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
