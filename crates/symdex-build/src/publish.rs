@@ -50,10 +50,13 @@ impl Outcome {
     }
 }
 
+/// The extension of index files.
+pub(crate) const EXTENSION: &str = "symdex";
+
 /// The file name of the index of `id`.
 #[must_use]
 pub fn file_name(id: &ImageId) -> String {
-    format!("{id}.symdex")
+    format!("{id}.{EXTENSION}")
 }
 
 /// The index of `id` in `folder`, flat or fanned out; `None` where there is none.
@@ -114,7 +117,7 @@ pub fn indexes_below(folder: &Path) -> IndexesBelow {
         if count == MAX_ENTRIES {
             break;
         }
-        if !is_dir && entry.path().extension().is_some_and(|extension| extension == "symdex") {
+        if !is_dir && entry.path().extension().is_some_and(|extension| extension == EXTENSION) {
             below.paths.push(entry.into_path());
         }
     }

@@ -5,16 +5,17 @@ use std::io::{self, BufRead, BufWriter, Write};
 use std::path::PathBuf;
 
 use serde::Serialize;
-use symdex::{Frame, ImageId, ImageOffset, Index, LinePolicy, Scratch, Table};
+use symdex::{Frame, ImageOffset, Index, LinePolicy, Scratch, Table};
 
 use crate::aliases::aliases;
 use crate::failure::{self, Kind, Stop};
+use crate::wanted_id::WantedId;
 use crate::{number, open, text};
 
 /// Answer addresses from an index: functions, files and lines, innermost inlined function first
 ///
 /// Addresses are image offsets, that is counted from the start of the image, unless --load or --svma says otherwise: 0x for
-/// hexadecimal, else decimal. They are looked up as they are; of a return address, give the address minus one. Without
+/// hexadecimal, or a digit from a to f, else decimal. They are looked up as they are; of a return address, give the address minus one. Without
 /// addresses, standard input is answered line by line.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -25,9 +26,10 @@ pub(crate) struct Args {
     /// Addresses; none: standard input, one per line
     #[arg(value_name = "ADDR")]
     addresses: Vec<String>,
-    /// The image whose index in the folder is wanted: its UUID, with or without dashes, or its build id
+    /// The image whose index in the folder is wanted: its UUID, with or without dashes, or its build id,
+    /// or the first digits of one, at least four
     #[arg(long, value_name = "ID")]
-    id: Option<ImageId>,
+    id: Option<WantedId>,
     /// Addresses are those of a process that had loaded the image at ADDR
     #[arg(long, value_name = "ADDR", value_parser = number::parse_address, conflicts_with = "svma")]
     load: Option<u64>,

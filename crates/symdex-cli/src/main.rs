@@ -4,6 +4,7 @@ mod aliases;
 mod atos;
 mod build;
 mod failure;
+mod ids;
 mod in_order;
 mod inspect;
 mod joined;
@@ -14,6 +15,7 @@ mod progress;
 mod symbolicate;
 mod text;
 mod verify;
+mod wanted_id;
 
 use std::process::ExitCode;
 
@@ -48,6 +50,7 @@ enum Command {
     Lookup(lookup::Args),
     Atos(atos::Args),
     Symbolicate(symbolicate::Args),
+    Ids(ids::Args),
     Inspect(inspect::Args),
     Verify(verify::Args),
 }
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Command::Lookup(args) => lookup::run(&args),
         Command::Atos(args) => atos::run(&args),
         Command::Symbolicate(args) => symbolicate::run(&args),
+        Command::Ids(args) => ids::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
     };

@@ -155,6 +155,37 @@ fn an_image_in_a_folder_is_found_flat_or_fanned_out() {
 }
 
 #[test]
+fn the_first_digits_of_an_id_name_an_index_if_only_one_begins_so() {
+    let root = folder();
+    let index = index_of("inline-dwarf4", root.path());
+    let id = index.file_stem().expect("a name").to_string_lossy().into_owned();
+    let lookup = |id: &str| symdex_on(root.path(), &format!("lookup {{}} --id {id} 0x400"));
+    assert_eq!(lookup(&id[..4]).ok(), CHAIN);
+    index_of("cxx", root.path());
+    assert_eq!(lookup(&id[..12]).ok(), CHAIN);
+    let several = lookup(&id[..4]);
+    assert_eq!((several.code, several.out.as_str()), (Some(2), ""));
+    assert!(several.err.contains(&id) && several.err.ends_with("; give more digits\n"), "{}", several.err);
+    let none = lookup("ffff");
+    assert!(none.code == Some(5) && none.err.contains("no index of ffff"), "{}", none.err);
+    let which = symdex_on(root.path(), "lookup {} 0x400");
+    assert!(
+        which.code == Some(2) && which.err.contains(&format!("{id} (inline-dwarf4, arm64)")),
+        "{}",
+        which.err
+    );
+}
+
+#[test]
+fn a_letter_among_the_digits_makes_an_address_hexadecimal() {
+    let root = folder();
+    let index = index_of("inline-dwarf4", root.path());
+    let lookup = |line: &str| symdex_on(&index, &format!("lookup {{}} {line}")).ok();
+    assert_eq!(lookup("--load b0000 b0400"), CHAIN.replacen("0x400", "b0400", 1));
+    assert_eq!(lookup("1024"), CHAIN.replacen("0x400", "1024 ", 1));
+}
+
+#[test]
 fn gaps_and_what_is_no_address_are_told_and_the_rest_is_answered() {
     let root = folder();
     let index = index_of("inline-dwarf4", root.path());
@@ -163,8 +194,8 @@ fn gaps_and_what_is_no_address_are_told_and_the_rest_is_answered() {
     assert_eq!(gap.out, format!("0x1           nothing known here\n{CHAIN}"));
     let wrong = symdex_on(&index, "lookup {} main 0x400");
     assert_eq!(wrong.code, Some(2));
-    let expected =
-        "main          error: not an address: expected 0x and hexadecimal digits, or decimal digits\n";
+    let expected = "main          error: not an address: expected a decimal number, or a hexadecimal one that begins with 0x or has a digit \
+         from a to f\n";
     assert_eq!(wrong.out, format!("{expected}{CHAIN}"));
 }
 

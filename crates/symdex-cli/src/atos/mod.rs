@@ -7,11 +7,12 @@ mod source;
 use std::io::{self, BufRead, BufWriter, Write};
 use std::path::PathBuf;
 
-use symdex::{ImageId, Index};
+use symdex::Index;
 
 use crate::failure::{self, Failure, Stop};
 use crate::lookup::stdin_failed;
 use crate::number;
+use crate::wanted_id::WantedId;
 use line::Printer;
 pub(crate) use options::with_double_dashes;
 
@@ -29,9 +30,10 @@ pub(crate) struct Args {
     /// -arch: which architecture's slice of the file to look in
     #[arg(long, value_name = "ARCH")]
     arch: Option<String>,
-    /// The image that is wanted, where FILE is a folder: its UUID, with or without dashes, or its build id
+    /// The image that is wanted, where FILE is a folder: its UUID, with or without dashes, or its build id,
+    /// or the first digits of one, at least four
     #[arg(long, value_name = "ID")]
-    id: Option<ImageId>,
+    id: Option<WantedId>,
     #[command(flatten)]
     basis: Basis,
     /// -fullPath: print whole paths of source files, not only their last part
@@ -60,7 +62,7 @@ pub(crate) struct Args {
     /// A file of addresses, separated by white space
     #[arg(short = 'f', value_name = "ADDRESSES")]
     address_file: Option<PathBuf>,
-    /// Addresses: 0x for hexadecimal, else decimal; none: standard input
+    /// Addresses: hexadecimal after 0x or with a digit from a to f, else decimal; none: standard input
     #[arg(value_name = "ADDRESS")]
     addresses: Vec<String>,
 }

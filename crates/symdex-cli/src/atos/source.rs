@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use symdex::{ImageId, Index};
-use symdex_build::{Companions, Image, Slice};
+use symdex::Index;
+use symdex_build::publish::indexes_below;
+use symdex_build::{Companions, Error, Identity, Image, Slice};
 
 use super::Args;
 use crate::failure::{Failure, Kind};
 use crate::joined::index_of;
 use crate::progress::Progress;
+use crate::wanted_id::WantedId;
 use crate::{open, text};
 
 /// An index, in a file or in memory.
@@ -34,11 +36,9 @@ pub(super) fn open(args: &Args) -> Result<Source<impl AsRef<[u8]> + use<>>, Fail
 }
 
 /// The index file that is meant; `None` where it is a debug file or a folder of them.
-fn index_file(object: &Path, id: Option<&ImageId>) -> Result<Option<PathBuf>, Failure> {
+fn index_file(object: &Path, id: Option<&WantedId>) -> Result<Option<PathBuf>, Failure> {
     if object.is_dir() {
-        let Some(id) = id else { return Ok(None) };
-        return symdex_build::publish::find_index(object, id)
-            .map_err(|error| Failure::unreadable(object, &error));
+        return id.map_or(Ok(None), |id| id.index_in(object));
     }
     match Index::open_file(object) {
         Err(symdex::Error::Io(error)) => Err(Failure::unreadable(object, &error)),
@@ -48,10 +48,14 @@ fn index_file(object: &Path, id: Option<&ImageId>) -> Result<Option<PathBuf>, Fa
 }
 
 /// The index of the one image in `object` that has this architecture and this id.
-fn build(object: &Path, arch: Option<&str>, id: Option<&ImageId>) -> Result<Index<Vec<u8>>, Failure> {
+fn build(object: &Path, arch: Option<&str>, id: Option<&WantedId>) -> Result<Index<Vec<u8>>, Failure> {
     let mut files = Vec::new();
     for found in symdex_build::find(object) {
-        let path = found.map_err(|error| Failure::debug_file(object, &error))?;
+        let path = found.map_err(|error| match error {
+            // It may be a folder of indexes.
+            Error::NoDebugFile { .. } if !indexes_below(object).paths.is_empty() => open::which_index(object),
+            error => Failure::debug_file(object, &error),
+        })?;
         let bytes = symdex::map_file(&path).map_err(|error| Failure::unreadable(&path, &error))?;
         files.push((path, bytes));
     }
@@ -61,8 +65,10 @@ fn build(object: &Path, arch: Option<&str>, id: Option<&ImageId>) -> Result<Inde
         candidates.extend(slices.into_iter().map(|slice| (path.as_path(), slice)));
     }
     let is_wanted = |path: &Path, slice: &Slice<'_>| -> Result<bool, Failure> {
-        let companions = Companions::default();
-        let has_id = |id: &ImageId| image(path, slice, &companions).map(|image| image.info.id == *id);
+        let has_id = |id: &WantedId| {
+            let identity = Identity::of(slice).map_err(|error| Failure::debug_file(path, &error))?;
+            Ok(id.is_start_of(&identity.id))
+        };
         Ok(arch.is_none_or(|arch| slice.arch.name == arch) && id.map_or(Ok(true), has_id)?)
     };
     let mut wanted = Vec::new();
@@ -76,13 +82,13 @@ fn build(object: &Path, arch: Option<&str>, id: Option<&ImageId>) -> Result<Inde
         [] => Err(none_or_many(
             object,
             "none of the images in it is wanted; it has",
-            &candidates,
+            candidates.iter().map(|(path, slice)| (*path, slice)),
             Kind::NotFound,
         )),
         _ => Err(none_or_many(
             object,
             "choose one of its images with -arch or --id; it has",
-            &candidates,
+            wanted.iter().copied(),
             Kind::Usage,
         )),
     }
@@ -98,9 +104,16 @@ fn build_one(path: &Path, slice: &Slice<'_>) -> Result<Index<Vec<u8>>, Failure> 
     index_of(&image, path, &Progress::new(image.debug_size))
 }
 
-fn none_or_many(object: &Path, what: &str, candidates: &[(&Path, Slice<'_>)], kind: Kind) -> Failure {
-    let describe =
-        |(path, slice): &(&Path, Slice<'_>)| format!("{} ({})", text::file_name(path), slice.arch.name);
-    let images: Vec<_> = candidates.iter().map(describe).collect();
-    Failure::new(kind, format!("{}: {what} {}", object.display(), images.join(", ")))
+fn none_or_many<'a>(
+    object: &Path,
+    what: &str,
+    images: impl Iterator<Item = (&'a Path, &'a Slice<'a>)>,
+    kind: Kind,
+) -> Failure {
+    let describe = |(path, slice): (&Path, &Slice<'_>)| {
+        let id = Identity::of(slice).map(|identity| format!(", {}", identity.id)).unwrap_or_default();
+        format!("{} ({}{id})", text::file_name(path), slice.arch.name)
+    };
+    let images = text::list(images.map(describe));
+    Failure::new(kind, format!("{}: {what} {images}", object.display()))
 }

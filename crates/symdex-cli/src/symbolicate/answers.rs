@@ -32,7 +32,7 @@ impl<'a> Lookups<'a> {
     ) -> Result<Vec<Answer>, Unanswered> {
         let Self { indexes, scratch } = self;
         let mut from_file = |path: &Path| {
-            let index = open::index(path, Some(id)).map_err(unanswered)?;
+            let index = open::index(path, Some(&id.into())).map_err(unanswered)?;
             answer_from_index(&index, image, offsets, lines, scratch)
         };
         match candidate {
@@ -73,7 +73,7 @@ impl Source for AtHand<'_> {
             match candidate {
                 // Without offsets nothing but the architecture is compared.
                 Candidate::Index(path) => {
-                    let index = open::index(path, Some(id)).map_err(unanswered)?;
+                    let index = open::index(path, Some(&id.into())).map_err(unanswered)?;
                     answer_from_index(&index, image, &[], LinePolicy::Exact, &mut Scratch::default())?;
                 }
                 Candidate::DebugFile(file) => check_arch(file, image)?,
