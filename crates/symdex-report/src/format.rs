@@ -1,6 +1,7 @@
 //! The formats of reports: what one has to do, and which there are.
 
 use crate::error::Error;
+use crate::existing::ExistingSymbol;
 use crate::report::{Parsed, Report, Span};
 use crate::symbolicate::{Rewrite, Symbolicated};
 use crate::{apple_text, call_tree, ips, kscrash, list, metrickit, native, sentry};
@@ -19,6 +20,11 @@ pub trait Format: Sync {
     ///
     /// [`Error::Malformed`] where nothing can be made of it, [`Error::Unsupported`] where it is no crash report.
     fn parse(&self, text: &[u8]) -> Result<Parsed, Error>;
+
+    /// What the report itself says about the function of each frame, for each thread.
+    fn existing_symbols(&self, report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
+        report.symbols_in_text()
+    }
 
     /// What is to be rewritten, in any order, none of it overlapping: what `symbolicated` has for each frame, put in the frame's place.
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit>;
@@ -78,7 +84,7 @@ impl<'t> Report<'t> {
         }
         let format = FORMATS.into_iter().find(|format| format.recognises(text));
         let format = format.ok_or(Error::UnknownFormat)?;
-        let Parsed { images, threads } = format.parse(text)?;
-        Ok(Report { text, format, images, threads })
+        let Parsed { images, threads, info } = format.parse(text)?;
+        Ok(Report { text, format, images, threads, info })
     }
 }

@@ -56,8 +56,10 @@
 mod apple_text;
 mod call_tree;
 mod error;
+mod existing;
 mod format;
 mod images;
+mod info;
 mod ips;
 mod json;
 mod json_edit;
@@ -67,6 +69,7 @@ mod metrickit;
 mod native;
 mod near;
 mod places;
+mod registers;
 mod report;
 mod sentry;
 mod source;
@@ -76,8 +79,11 @@ mod view;
 mod write;
 
 pub use error::Error;
+pub use existing::ExistingSymbol;
 pub use format::{Edit, Format};
+pub use info::{Exception, ReportInfo};
 pub use near::{KnownImage, Nearness, near};
+pub use registers::Register;
 pub use report::{AddressKind, Base, Frame, Image, Known, Parsed, Report, Span, Thread};
 pub use source::{Answer, Function, Source, Unanswered, answer_from_index};
 pub use symbolicate::{

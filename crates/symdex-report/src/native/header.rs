@@ -3,6 +3,9 @@
 use memchr::memmem::find;
 use symdex::Arch;
 
+use super::info;
+use crate::text::lossy;
+
 /// What a line says. Logs have something before it, which is why it is found anywhere in the line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Header<'l> {
@@ -36,6 +39,12 @@ pub(super) fn header(line: &[u8]) -> Option<Header<'_>> {
     }
     let abi = behind(b"ABI: '").map(|rest| up_to(rest, b"'")).or_else(|| behind(b"CpuAbi:"))?;
     Some(Header::Arch(arch(abi.trim_ascii())))
+}
+
+/// The id of the thread of the next stack, which stands in the line that has its name.
+pub(super) fn thread_id(line: &[u8]) -> Option<u64> {
+    let at = find(line, b"tid: ").or_else(|| find(line, b"Tid:"))?;
+    info::number(&lossy(line[at + b"Tid:".len()..].trim_ascii_start()))
 }
 
 /// `text` up to the first `end`.

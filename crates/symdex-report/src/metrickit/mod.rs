@@ -3,17 +3,20 @@
 //! A tree is walked without recursion, and changed by putting text in between: a frame's answer behind its address, frames for functions
 //! inlined into it around its `subFrames`, or around itself where the innermost frame is the root.
 
+mod info;
+
 use rustc_hash::FxHashMap;
 use serde_json::json;
 use symdex::Arch;
 
 use crate::apple_text::is_nameless;
 use crate::error::Error;
+use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Format};
 use crate::ips;
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, more_members};
-use crate::report::{AddressKind, Frame, Image, Known, MAX_IMAGES, Parsed, Thread};
+use crate::report::{AddressKind, Frame, Image, Known, MAX_IMAGES, Parsed, Report, Thread};
 use crate::symbolicate::{Called, Rewrite, Symbolicated};
 
 /// MetricKit's format.
@@ -33,7 +36,14 @@ impl Format for MetricKit {
         let json = Json::parse(text, 0)?;
         let mut images = Images::default();
         let threads = stacks(json.root()).map(|stack| stack.thread(&mut images)).collect();
-        Ok(Parsed { images: images.images, threads })
+        Ok(Parsed { images: images.images, threads, info: info::info(json.root()) })
+    }
+
+    fn existing_symbols(&self, report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
+        // It was read before.
+        let Ok(json) = Json::parse(report.text, 0) else { return Vec::new() };
+        let symbol = |node: &Node<'_>| ExistingSymbol::of_members(node.object, ips::SYMBOL_KEYS);
+        stacks(json.root()).map(|stack| stack.innermost_first().map(symbol).collect()).collect()
     }
 
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
@@ -72,17 +82,22 @@ struct Node<'j> {
     is_leaf: bool,
 }
 
-/// The stacks of a payload, of several, of a diagnostic or of a tree alone, in order.
-fn stacks<'j>(root: Value<'j>) -> impl Iterator<Item = Stack<'j>> {
+/// The diagnostics of a payload, of several, or one alone, each with its kind and number: `crash 0 `, nothing for one alone. What is no
+/// diagnostic comes too.
+fn diagnostics<'j>(root: Value<'j>) -> impl Iterator<Item = (String, Value<'j>)> {
     let payloads = std::iter::once(root).chain(root.elements());
-    let diagnostics = payloads.flat_map(|payload| {
+    payloads.flat_map(|payload| {
         let lists = payload.members().flat_map(|(kind, list)| {
             let named = move |(number, diagnostic)| (format!("{}{number} ", kind_of(kind)), diagnostic);
             list.elements().enumerate().map(named)
         });
         std::iter::once((String::new(), payload)).chain(lists)
-    });
-    diagnostics.flat_map(|(kind, diagnostic)| {
+    })
+}
+
+/// The stacks of a payload, of several, of a diagnostic or of a tree alone, in order.
+fn stacks<'j>(root: Value<'j>) -> impl Iterator<Item = Stack<'j>> {
+    diagnostics(root).flat_map(|(kind, diagnostic)| {
         let tree = diagnostic.get("callStackTree").unwrap_or(diagnostic);
         let arch =
             diagnostic.get("diagnosticMetaData").and_then(|meta| meta.get("platformArchitecture")?.text());
@@ -156,6 +171,7 @@ impl<'j> Stack<'j> {
             name: self.name.clone(),
             crashed: self.crashed,
             frames: self.innermost_first().map(frame).collect(),
+            ..Thread::default()
         }
     }
 }
