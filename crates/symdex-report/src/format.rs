@@ -1,5 +1,7 @@
 //! The formats of reports: what one has to do, and which there are.
 
+use std::io::{self, Write};
+
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::report::{Parsed, Report, Span};
@@ -24,6 +26,15 @@ pub trait Format: Sync {
     /// What the report itself says about the function of each frame, for each thread.
     fn existing_symbols(&self, report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
         report.symbols_in_text()
+    }
+
+    /// Writes the report as text that people read, with its frames symbolicated. A format that is text already is written as it is.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    fn write_text(&self, symbolicated: &Symbolicated<'_, '_>, mut out: &mut dyn Write) -> io::Result<()> {
+        symbolicated.write(&mut out)
     }
 
     /// What is to be rewritten, in any order, none of it overlapping: what `symbolicated` has for each frame, put in the frame's place.

@@ -1,6 +1,8 @@
 //! The indexes that reports are answered from.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use symdex::{ImageId, ImageOffset, Index, LinePolicy, Scratch};
 use symdex_build::publish::{find_index, indexes_in};
@@ -18,6 +20,8 @@ pub(super) struct Indexes<'a> {
     files: Vec<(ImageId, PathBuf)>,
     debug_files: DebugFiles,
     progress: &'a Progress,
+    /// What [`Self::known`] answers, once it was asked.
+    known: OnceLock<(Vec<KnownImage>, bool)>,
 }
 
 /// How many indexes are opened in search of one with a missing image's name.
@@ -38,7 +42,7 @@ impl<'a> Indexes<'a> {
             }
         }
         folders.extend(store.filter(|store| store.is_dir()));
-        Ok(Self { folders, files, debug_files, progress })
+        Ok(Self { folders, files, debug_files, progress, known: OnceLock::new() })
     }
 
     /// A source of answers for one report.
@@ -65,7 +69,12 @@ impl<'a> Indexes<'a> {
     }
 
     /// What images there are indexes or debug files of, each once, in order; and whether some were left out because there are so many.
-    pub(super) fn known(&self) -> (Vec<KnownImage>, bool) {
+    pub(super) fn known(&self) -> (&[KnownImage], bool) {
+        let (known, is_cut) = self.known.get_or_init(|| self.find_known());
+        (known, *is_cut)
+    }
+
+    fn find_known(&self) -> (Vec<KnownImage>, bool) {
         let mut paths: Vec<PathBuf> = self.files.iter().map(|(_, path)| path.clone()).collect();
         for folder in &self.folders {
             paths.extend(indexes_in(folder));
@@ -78,7 +87,13 @@ impl<'a> Indexes<'a> {
             let (name, arch) = (metadata.image_name.clone(), metadata.arch.name.clone());
             Some(KnownImage { name, id: index.id().clone(), arch })
         });
-        let mut known: Vec<_> = indexes.chain(self.debug_files.known()).collect();
+        // Debug files stand for the indexes that are built from them, so that it does not matter which are built already.
+        let mut known: Vec<_> = self.debug_files.known().collect();
+        let from_debug_files: BTreeSet<_> =
+            known.iter().map(|image| (image.id.clone(), image.arch.clone())).collect();
+        known.extend(
+            indexes.filter(|image| !from_debug_files.contains(&(image.id.clone(), image.arch.clone()))),
+        );
         known.sort();
         known.dedup();
         (known, is_cut)

@@ -61,8 +61,8 @@ pub(crate) struct Args {
     /// Where the output goes; for several reports a folder, in which each keeps its name
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The report itself, or one JSON object per report and line that says what became of each frame and image
-    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    /// What is written
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "native")]
     format: Format,
     /// Leave frames alone that have a function's name already, though file and line are missing
     #[arg(long)]
@@ -98,7 +98,11 @@ crash report, 1 other errors.";
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
+    /// The report in the format it came in, as it was but for its frames
+    Native,
+    /// Text for people: .ips and other JSON as Apple lays out a .crash; what is text already as in native
     Text,
+    /// One JSON object a line, for each report
     Json,
 }
 
@@ -139,7 +143,10 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
                 }
                 Err(failure) => {
                     summary.failure(&failure);
-                    Ok(())
+                    match args.format {
+                        Format::Json => output.write(path, &output::json_failure(path, &failure)),
+                        Format::Native | Format::Text => Ok(()),
+                    }
                 }
             })
         },
@@ -163,11 +170,18 @@ fn one<'p>(args: &Args, path: &'p Path, indexes: &Indexes<'_>) -> (&'p Path, Res
     let done = read(path).and_then(|text| {
         let report = Report::parse(&text).map_err(failed)?;
         let symbolicated = symbolicate(&report, &mut indexes.source(), &args.options());
+        let counted = Counted::of(&symbolicated);
         let text = match args.format {
+            Format::Native => output::native(&symbolicated),
             Format::Text => output::text(&symbolicated),
-            Format::Json => output::json(path, &symbolicated),
+            Format::Json => {
+                let mut images = report.images.iter().zip(symbolicated.images());
+                let is_any_missing = images.any(|(image, outcome)| outcome.is_searched_for(image));
+                let known = if is_any_missing { indexes.known().0 } else { &[] };
+                output::json(path, &symbolicated, &counted, known)
+            }
         };
-        Ok((text, Counted::of(&symbolicated)))
+        Ok((text, counted))
     });
     (path, done)
 }

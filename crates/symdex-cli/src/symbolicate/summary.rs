@@ -1,11 +1,12 @@
 //! What became of all reports together.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use serde::Serialize;
 use symdex::ImageId;
 use symdex_report::{
-    Image, ImageOutcome, Known, KnownImage, Nearness, Symbolicated, Unanswered, near, spelled,
+    Image, ImageOutcome, Known, KnownImage, Nearness, Symbolicated, Unanswered, nearest, spelled,
 };
 
 use super::indexes::Indexes;
@@ -36,7 +37,28 @@ struct CountedImage {
     frames: u64,
 }
 
+/// How many frames of a report there are of each kind, as JSON has it.
+#[derive(Serialize)]
+pub(super) struct ReportTotals {
+    frames: u64,
+    symbolicated: u64,
+    kept: u64,
+    unresolved_app: u64,
+    unresolved_system: u64,
+}
+
 impl Counted {
+    pub(super) fn totals(&self) -> ReportTotals {
+        let Counted { frames, symbolicated, kept, app_unresolved, system_unresolved, .. } = *self;
+        ReportTotals {
+            frames,
+            symbolicated,
+            kept,
+            unresolved_app: app_unresolved,
+            unresolved_system: system_unresolved,
+        }
+    }
+
     pub(super) fn of(symbolicated: &Symbolicated<'_, '_>) -> Self {
         let report = symbolicated.report;
         let mut counted = Self::default();
@@ -143,21 +165,15 @@ impl Summary {
     fn report_missing(&self, indexes: &Indexes<'_>) {
         let without = self.total.images.values().filter(|image| image.outcome != ImageOutcome::Found);
         // Few have indexes of the system they run on; who has some is told what is wrong with them.
-        let is_expected = |image: &&CountedImage| {
-            let is_unknown =
-                matches!(image.outcome, ImageOutcome::NoId | ImageOutcome::Unanswered(Unanswered::Missing));
-            is_unknown && !image.image.is_app()
-        };
+        let is_expected = |image: &&CountedImage| !image.outcome.is_searched_for(&image.image);
         let (of_system, mut missing): (Vec<_>, Vec<_>) = without.partition(is_expected);
         missing.sort_by_key(|image| Reverse(image.frames));
-        let (known, is_cut) = if missing.is_empty() { Default::default() } else { indexes.known() };
+        let (known, is_cut) = if missing.is_empty() { (&[][..], false) } else { indexes.known() };
         say_each(missing.into_iter(), |CountedImage { image, outcome, frames }| {
             let reason = outcome.reason().unwrap_or_default();
             let (frames, reason) = (counted(*frames, "frame"), text::printable(reason));
             complain(&format!("{}: {}: {frames}: {reason}", outcome.status(), described(image)));
-            let near = known.iter().filter_map(|other| Some((near(image, other)?, other)));
-            let nearest: BTreeSet<_> = near.collect();
-            for (nearness, other) in nearest.into_iter().take(NEAREST) {
+            for (nearness, other) in nearest(image, known) {
                 complain(&format!("  near: {}", described_near(nearness, other)));
             }
         });
@@ -183,9 +199,6 @@ fn say_each<T>(mut things: impl Iterator<Item = T>, say: impl FnMut(T)) {
         complain(&format!("... and {more} more"));
     }
 }
-
-/// How many of the images near a missing one are named: a store may have every build of it.
-const NEAREST: usize = 3;
 
 fn described_near(nearness: Nearness, known: &KnownImage) -> String {
     let how = match nearness {

@@ -5,6 +5,7 @@ mod backtraces;
 pub(crate) mod info;
 
 use std::borrow::Cow;
+use std::io::{self, Write};
 
 use serde_json::json;
 use symdex::Arch;
@@ -14,6 +15,7 @@ use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Format, frame_edits};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_objects_before};
+use crate::render::write_crash;
 use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Report, Span, Thread};
 use crate::symbolicate::{Called, Rewrite, Symbolicated};
 use crate::text::start_of_object;
@@ -67,6 +69,10 @@ impl Format for Ips {
             Some(b'{') => ExistingSymbol::of_object(report.text, &frame.site, SYMBOL_KEYS),
             _ => backtraces::existing_symbol(report.text, &frame.site).unwrap_or_default(),
         })
+    }
+
+    fn write_text(&self, symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
+        write_crash(symbolicated, out)
     }
 
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {

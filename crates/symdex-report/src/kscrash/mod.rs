@@ -6,6 +6,7 @@
 mod info;
 
 use std::borrow::Cow;
+use std::io::{self, Write};
 
 use rustc_hash::FxHashSet;
 use serde_json::json;
@@ -17,6 +18,7 @@ use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Format, frame_edits};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_objects_before};
+use crate::render::write_crash;
 use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Report, Span, Thread};
 use crate::symbolicate::{Called, Rewrite, Symbolicated};
 
@@ -54,6 +56,10 @@ impl Format for KsCrash {
         report.map_frames(|frame| {
             ExistingSymbol::of_object(report.text, &frame.site, keys).with_start_as_offset(frame.address)
         })
+    }
+
+    fn write_text(&self, symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
+        write_crash(symbolicated, out)
     }
 
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
@@ -95,7 +101,7 @@ fn stacks(report: Value<'_>) -> Vec<Thread> {
     let threads = threads.chain(crash.and_then(|crash| crash.get("crashed_thread")));
     let exception = || report.get("process")?.get("last_dealloced_nsexception")?.get("backtrace");
     let exception = exception().map(|backtrace| Thread {
-        name: "Last Deallocated Exception".to_owned(),
+        name: "Last Deallocated Exception Backtrace".to_owned(),
         frames: frames(backtrace, |_| false),
         ..Thread::default()
     });

@@ -4,6 +4,9 @@
 //! inlined into it around its `subFrames`, or around itself where the innermost frame is the root.
 
 mod info;
+mod text;
+
+use std::io::{self, Write};
 
 use rustc_hash::FxHashMap;
 use serde_json::json;
@@ -46,6 +49,10 @@ impl Format for MetricKit {
         stacks(json.root()).map(|stack| stack.innermost_first().map(symbol).collect()).collect()
     }
 
+    fn write_text(&self, symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
+        text::write(symbolicated, out)
+    }
+
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
         let text = symbolicated.report.text;
         // It was read before.
@@ -65,6 +72,10 @@ impl Format for MetricKit {
 /// A stack, or many in one tree.
 struct Stack<'j> {
     name: String,
+    /// The diagnostic that it is of.
+    diagnostic: Value<'j>,
+    /// Whether it is one of a thread, as crashes have, and no tree of samples.
+    is_of_thread: bool,
     crashed: bool,
     arch: Option<Arch>,
     /// From roots to leaves.
@@ -78,7 +89,8 @@ struct Stack<'j> {
 struct Node<'j> {
     object: Value<'j>,
     address: u64,
-    is_root: bool,
+    /// How many frames lie above it; none above a root.
+    depth: usize,
     is_leaf: bool,
 }
 
@@ -110,7 +122,8 @@ fn stacks<'j>(root: Value<'j>) -> impl Iterator<Item = Stack<'j>> {
             let nodes = nodes(stack);
             let is_outermost_first = is_outermost_first(&nodes).unwrap_or(!per_thread);
             let name = format!("{kind}Thread {number}");
-            Stack { name, crashed, arch: arch.clone(), nodes, is_outermost_first }
+            let is_of_thread = kind.starts_with("crash") || (kind.is_empty() && per_thread);
+            Stack { name, diagnostic, is_of_thread, crashed, arch: arch.clone(), nodes, is_outermost_first }
         })
     })
 }
@@ -124,15 +137,15 @@ fn kind_of(key: Value<'_>) -> String {
 /// The frames of a stack, each before those in it.
 fn nodes(stack: Value<'_>) -> Vec<Node<'_>> {
     let mut nodes = Vec::new();
-    let mut open: Vec<(Value<'_>, bool)> = Vec::new();
+    let mut open: Vec<(Value<'_>, usize)> = Vec::new();
     let mut inner: Vec<_> = stack.get("callStackRootFrames").into_iter().flat_map(Value::elements).collect();
-    open.extend(inner.drain(..).rev().map(|object| (object, true)));
-    while let Some((object, is_root)) = open.pop() {
+    open.extend(inner.drain(..).rev().map(|object| (object, 0)));
+    while let Some((object, depth)) = open.pop() {
         inner.extend(object.get("subFrames").into_iter().flat_map(Value::elements));
         if let Some(address) = object.get("address").or_else(|| object.get(OFFSET)).and_then(Value::number) {
-            nodes.push(Node { object, address, is_root, is_leaf: inner.is_empty() });
+            nodes.push(Node { object, address, depth, is_leaf: inner.is_empty() });
         }
-        open.extend(inner.drain(..).rev().map(|object| (object, false)));
+        open.extend(inner.drain(..).rev().map(|object| (object, depth + 1)));
     }
     nodes
 }
@@ -164,7 +177,7 @@ impl<'j> Stack<'j> {
 
     fn thread(&self, images: &mut Images<'j>) -> Thread {
         let frame = |node: &Node<'j>| {
-            let is_innermost = if self.is_outermost_first { node.is_leaf } else { node.is_root };
+            let is_innermost = if self.is_outermost_first { node.is_leaf } else { node.depth == 0 };
             node.frame(is_innermost, images.number(node, self.arch.as_ref()))
         };
         Thread {

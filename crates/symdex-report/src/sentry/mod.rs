@@ -2,6 +2,8 @@
 
 mod info;
 
+use std::io::{self, Write};
+
 use serde_json::json;
 use symdex::Arch;
 
@@ -10,6 +12,7 @@ use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Format, frame_edits};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, object_like, with_members};
+use crate::render::write_crash;
 use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Report, Span, Thread};
 use crate::symbolicate::{Called, Rewrite, Symbolicated};
 use crate::text::start_of_object;
@@ -49,6 +52,10 @@ impl Format for Sentry {
             let symbol = ExistingSymbol::of_members(object, ["function", file, "lineno", ""]);
             ExistingSymbol { offset: start, ..symbol }.with_start_as_offset(frame.address)
         })
+    }
+
+    fn write_text(&self, symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
+        write_crash(symbolicated, out)
     }
 
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
