@@ -25,7 +25,11 @@ pub(super) fn write(symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) ->
             if stack.is_of_thread {
                 written.write(thread, out)?;
             } else {
-                writeln!(out, "{}, with the number of samples:", printable(stack.name.as_str().into()))?;
+                writeln!(
+                    out,
+                    "Call tree of {}, samples before each frame:",
+                    printable(stack.name.as_str().into())
+                )?;
                 written.write_tree(thread, &stack.branches(), out)?;
                 writeln!(out)?;
             }

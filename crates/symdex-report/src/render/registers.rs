@@ -41,5 +41,5 @@ fn cell(Register { name, value, description }: &Register, is_wide: bool) -> Stri
     let is_half = matches!(name.as_str(), "cpsr" | "esr" | "fsr" | "trap" | "err" | "exception");
     let digits = if is_wide && !is_half { 16 } else { 8 };
     let description = if description.is_empty() { String::new() } else { format!(" {description}") };
-    format!("{:>5}: 0x{value:0digits$x}{}", printable(name.into()), printable(description.into()))
+    format!(" {:>4}: 0x{value:0digits$x}{}", printable(name.into()), printable(description.into()))
 }
