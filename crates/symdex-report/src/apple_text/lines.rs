@@ -39,8 +39,8 @@ pub(super) fn frame(line: &[u8], start: usize) -> Option<FrameLine<'_>> {
     cursor.space().then_some(())?;
     let answer = start + cursor.at()..start + line.len();
     let answer_text = cursor.rest();
-    // `sample` has lines that begin alike: `... load address 0x1000 + 0xd68`.
-    if answer_text.is_empty() || answer_text.starts_with(b"+") {
+    // `sample` has lines that begin alike: `... load address 0x1000 + 0xd68`. Class methods begin with `+[`.
+    if answer_text.is_empty() || answer_text.starts_with(b"+ ") {
         return None;
     }
     let said = Said::of(answer_text, image);
@@ -290,6 +290,7 @@ mod tests {
             ("<redacted> + 12", (Known::Nothing, None, None, false)),
             ("-[A b:] + 24", (Known::Function, Some("-[A b:]"), None, false)),
             ("-[A b:] + 24 (A.m:42)", (Known::Line, Some("-[A b:]"), None, false)),
+            ("+[A b:] + 24", (Known::Function, Some("+[A b:]"), None, false)),
             ("-[A b:] (in My App) (A.m:42)", (Known::Line, Some("-[A b:]"), None, false)),
             ("-[A b:] (A.m:42) [inlined]", (Known::Line, Some("-[A b:]"), None, true)),
             ("f(int) + 24 [inlined]", (Known::Function, Some("f(int)"), None, true)),
