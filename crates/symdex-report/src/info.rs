@@ -29,7 +29,7 @@ pub struct ReportInfo {
     pub parent_process: Option<String>,
     /// The id of the parent process.
     pub parent_pid: Option<u64>,
-    /// The coalition of the process and its number: `com.company.App [970]`.
+    /// The coalition of the process and its number: `com.company.App [512]`.
     pub coalition: Option<String>,
     /// When the report was taken, as the report writes it.
     pub time: Option<String>,
@@ -45,7 +45,7 @@ pub struct ReportInfo {
     pub exception: Option<Exception>,
     /// Why the process was ended: `SIGNAL 11 Segmentation fault: 11`.
     pub termination: Option<String>,
-    /// The process that ended it: `exc handler [1730]`.
+    /// The process that ended it: `exc handler [42]`.
     pub terminating_process: Option<String>,
     /// What the memory around a bad address is.
     pub vm_region: Option<String>,

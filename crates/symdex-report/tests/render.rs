@@ -60,11 +60,10 @@ fn with_frames(threads: &[Thread]) -> Vec<&Thread> {
 }
 
 /// What there is to compare of images that stand for files.
-fn identities(images: &[Image]) -> Vec<(String, String, Option<String>, Option<String>, u64, Option<u64>)> {
-    let of = |image: &Image| {
-        let id = image.id.as_ref().map(ToString::to_string);
-        let arch = image.arch.as_ref().map(|arch| arch.name.clone());
-        (image.name.clone(), image.path.clone(), id, arch, image.load_address, image.size)
+fn identities(images: &[Image]) -> Vec<String> {
+    let of = |Image { name, path, id, arch, load_address, size, .. }: &Image| {
+        let arch = arch.as_ref().map(|arch| arch.name.as_str());
+        format!("{name} {path} {id:?} {arch:?} {load_address:#x} {size:?}")
     };
     images.iter().filter(|image| image.base != Base::Absolute).map(of).collect()
 }
@@ -76,13 +75,16 @@ fn random_ips(seed: u64) -> String {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
+    fn one_of<'c>(choices: &[&'c str], number: u64) -> &'c str {
+        choices[usize::try_from(number).expect("small") % choices.len()]
+    }
     let mut images = String::new();
     let count = 1 + next(6);
     for n in 0..count {
         let base = 0x1_0000_0000 + n * 0x10_0000 + next(16) * 0x1000;
-        let (size, arch) = (0x1000 + next(32) * 0x400, ["arm64", "arm64e", "x86_64"][next(3) as usize]);
+        let (size, arch) = (0x1000 + next(32) * 0x400, one_of(&["arm64", "arm64e", "x86_64"], next(3)));
         let name =
-            ["App", "My App", "libc++.1.dylib", "a_name_of_more_than_thirty_characters"][next(4) as usize];
+            one_of(&["App", "My App", "libc++.1.dylib", "a_name_of_more_than_thirty_characters"], next(4));
         let _ = write!(
             images,
             "{{\"source\":\"P\",\"arch\":\"{arch}\",\"base\":{base},\"size\":{size},\"uuid\":\"{:032x}\",\
@@ -100,7 +102,7 @@ fn random_ips(seed: u64) -> String {
                 ",\"symbol\":\"main\",\"symbolLocation\":5",
                 ",\"symbol\":\"-[A b:]\",\"sourceFile\":\"A.m\",\"sourceLine\":3",
             ];
-            let symbol = symbol[next(3) as usize];
+            let symbol = one_of(&symbol, next(3));
             frames.push(format!(
                 "{{\"imageOffset\":{},\"imageIndex\":{}{symbol}}}",
                 next(0x1000),

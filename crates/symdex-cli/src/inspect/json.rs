@@ -172,9 +172,9 @@ fn range_view<B: AsRef<[u8]>>(
         false => printer.chain(range.statement)?.into_iter().next(),
     };
     Ok(RangeView {
-        start: hexadecimal(range.start.into()),
-        end: hexadecimal(range.end.into()),
-        function_start: range.function_start.map(|start| hexadecimal(start.into())),
+        start: hexadecimal(range.start),
+        end: hexadecimal(range.end),
+        function_start: range.function_start.map(hexadecimal),
         functions,
         statement,
         aliases: aliases.into_iter().filter_map(|alias| alias.name).collect(),

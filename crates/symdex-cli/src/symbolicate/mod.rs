@@ -27,6 +27,10 @@ use crate::progress::Progress;
 /// what a sanitizer printed, or a list of `image address load` lines; what it is, its content tells. Its frames are answered from
 /// indexes, matched by the images' ids and never by name, and everything else in it comes out byte for byte as it went in.
 ///
+/// With --format text a report in JSON comes out as text that people read. An .ips, a KSCrash report and a Sentry event are laid out as
+/// Apple lays out a .crash: header, exception, threads with their names, registers of the thread that crashed, images. MetricKit's crashes
+/// are stacks too; its hangs, CPU and disk-write exceptions are call trees, with the number of samples before each frame.
+///
 /// Indexes are searched in the folders given with --index, then in the local store. Of images that have none there, --dsym
 /// gives the debug files: what a report needs of them is built into the store once, and is there the next time.
 ///
@@ -83,16 +87,20 @@ pub(crate) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
+  symdex symbolicate MyApp.ips --dsym MyApp.xcarchive --format text > MyApp.crash
   symdex symbolicate MyApp.ips --dsym MyApp.xcarchive > MyApp.symbolicated.ips
   symdex symbolicate crashes/*.crash --index indexes -o symbolicated
   symdex symbolicate MyApp.crash --index indexes --format json | jq '.threads[] | select(.crashed).frames[].functions[0]'
   adb logcat -d | symdex symbolicate --dsym app/build/obj/arm64-v8a
   symdex symbolicate old.crash --dsym App.dSYM --lines exact --no-inlines --addresses as-given      as atos answers
 
-JSON: {\"report\", \"format\", \"images\": [{\"name\", \"path\", \"arch\", \"id\", \"load_address\", \"size\", \"is_app\", \"status\", \"reason\"}],
-\"threads\": [{\"name\", \"crashed\", \"frames\": [{\"address\", \"image\", \"status\", \"reason\", \"functions\": [{\"function\", \"name\", \"file\",
-\"line\", \"inlined\", \"function_offset\", \"table\"}]}]}]}. Frames are symbolicated, missing_symbol, unknown_image, missing or malformed;
-images are found, unused, missing, malformed, unsupported or other. A frame's image is its number in the list.
+JSON, one object a line for each report: {\"report\", \"format\", \"header\": {\"os\", \"process\", \"version\", \"incident\", \"exception\", \"crashed_thread\",
+...}, \"images\": [{\"name\", \"path\", \"arch\", \"id\", \"load_address\", \"size\", \"is_app\", \"status\", \"reason\", \"near\"}], \"threads\": [{\"name\", \"id\",
+\"label\", \"queue\", \"crashed\", \"frames\": [{\"address\", \"image\", \"status\", \"reason\", \"functions\": [{\"function\", \"name\", \"file\", \"line\", \"inlined\",
+\"function_offset\", \"table\"}], \"reported\"}]}], \"totals\"}, or {\"report\", \"error\": {\"kind\", \"message\"}} for a report that cannot be read.
+Frames are symbolicated, missing_symbol, unknown_image, missing or malformed; images are found, unused, missing, malformed, unsupported
+or other. A frame's image is its place in the list, from 0. Functions of table \"report\" are the report's own; \"reported\" is what the
+report said about a frame that an index answers. docs/schema/symbolicate.schema.json describes every member.
 Exit codes: 0 every frame of the app is resolved, 3 some are not, 4 a report or an index is damaged, 5 a file is missing, 6 not a
 crash report, 1 other errors.";
 
