@@ -72,7 +72,8 @@ impl ExistingSymbol {
     }
 }
 
-/// The distance from the start of a function in the text behind its name: ` + 24 (A.m:42)`, `  (in App) + 24  [0x1000]`, `+24)`.
+/// The distance from the start of a function in the text behind its name: ` + 24 (A.m:42)`, `  (in App) + 24
+/// [0x1000]`, `+24)`.
 fn distance(tail: &str) -> Option<u64> {
     let behind = tail.strip_prefix(" + ").or_else(|| tail.strip_prefix('+'));
     let behind = behind.or_else(|| tail.split_once(") + ").map(|(_, behind)| behind))?;
@@ -80,8 +81,8 @@ fn distance(tail: &str) -> Option<u64> {
     behind[..len].parse().ok()
 }
 
-/// The last `file:line` in the text behind the name of a function. It stands in parentheses, behind two spaces, or alone, with or
-/// without a column, and `spindump` writes ` in App` behind it.
+/// The last `file:line` in the text behind the name of a function. It stands in parentheses, behind two spaces, or
+/// alone, with or without a column, and `spindump` writes ` in App` behind it.
 fn file_and_line(tail: &str) -> Option<(String, u32)> {
     let pieces = tail.split(['(', ')', '[', ']']).flat_map(|piece| piece.split("  "));
     let place = |piece: &str| {

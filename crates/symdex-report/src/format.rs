@@ -28,7 +28,8 @@ pub trait Format: Sync {
         report.symbols_in_text()
     }
 
-    /// Writes the report as text that people read, with its frames symbolicated. A format that is text already is written as it is.
+    /// Writes the report as text that people read, with its frames symbolicated. A format that is text already is
+    /// written as it is.
     ///
     /// # Errors
     ///

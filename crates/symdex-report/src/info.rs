@@ -19,7 +19,8 @@ pub struct ReportInfo {
     pub path: Option<String>,
     /// The identifier of the app: `com.company.App`.
     pub identifier: Option<String>,
-    /// The version of the app, as the report writes it; Apple's reports write `1.0 (42)`, the build number in parentheses.
+    /// The version of the app, as the report writes it; Apple's reports write `1.0 (42)`, the build number in
+    /// parentheses.
     pub version: Option<String>,
     /// What the process runs on: `ARM-64`, `arm64-v8a`.
     pub code_type: Option<String>,

@@ -1,8 +1,9 @@
 //! Crash reports in, symbolicated crash reports out.
 //!
-//! [`Report::parse`] recognises a report by its content and reads its images and stacks; [`symbolicate()`] asks a [`Source`] for what lies
-//! at their addresses; [`Symbolicated::write`] writes the report back with the answers in their places, and everything else byte
-//! for byte as it was. [`Symbolicated::write_text`] writes it as text that people read, and [`Symbolicated::view`] is the same as JSON.
+//! [`Report::parse`] recognises a report by its content and reads its images and stacks; [`symbolicate()`] asks a
+//! [`Source`] for what lies at their addresses; [`Symbolicated::write`] writes the report back with the answers in
+//! their places, and everything else byte for byte as it was. [`Symbolicated::write_text`] writes it as text that
+//! people read, and [`Symbolicated::view`] is the same as JSON.
 //!
 //! Where answers come from is the caller's: a [`Source`] is asked once for each image, by id, with every offset that is wanted.
 //! [`answer_from_index`] is all that one with indexes needs to call.

@@ -97,8 +97,8 @@ struct FunctionView<'s> {
 }
 
 impl Symbolicated<'_, '_> {
-    /// The report as JSON has it: `{"format", "header", "images", "threads"}`. `known` are the images that there are indexes or debug files
-    /// of; those of them that are nearly a missing image are listed with it.
+    /// The report as JSON has it: `{"format", "header", "images", "threads"}`. `known` are the images that there are
+    /// indexes or debug files of; those of them that are nearly a missing image are listed with it.
     #[must_use]
     pub fn view<'s>(&'s self, known: &'s [KnownImage]) -> ReportView<'s> {
         let report = self.report;
@@ -194,14 +194,15 @@ fn image_view<'s>(image: &'s Image, outcome: &ImageOutcome, known: &'s [KnownIma
         is_app: image.is_app(),
         status: outcome.status(),
         reason: outcome.reason(),
-        near: outcome.is_searched_for(image).then(near),
+        near: outcome.lacks_index_of(image).then(near),
     }
 }
 
 impl ImageOutcome {
-    /// Whether it is of interest what is near the image: it is missing, and not merely one of the system's, which few have indexes of.
+    /// Whether an index of the image is missing that a user is expected to have. Images of the system are not among
+    /// them, as long as nothing is known of them at all.
     #[must_use]
-    pub fn is_searched_for(&self, image: &Image) -> bool {
+    pub fn lacks_index_of(&self, image: &Image) -> bool {
         match self {
             ImageOutcome::Unused | ImageOutcome::Found => false,
             ImageOutcome::NoId | ImageOutcome::Unanswered(Unanswered::Missing) => image.is_app(),

@@ -39,9 +39,10 @@ use crate::progress::Progress;
 /// own id. The cache's other files must lie beside it. Of more than two files, the last lines on standard error say how many
 /// indexes were written, unchanged or in conflict and what failed, by reason.
 ///
-/// With --json standard output is for machines. Each image is an object with its id, architecture, index, sizes and outcome. An input
-/// that failed is {"input", "error": {"kind", "message"}}; the kinds are damaged, unsupported, missing, other, usage and not_found, as the
-/// exit codes have them. The last line is {"totals": {...}}. docs/schema/build.schema.json describes all three.
+/// With --json standard output is for machines. Each image is an object with its id, architecture, index, sizes and
+/// outcome. An input that failed is {"input", "error": {"kind", "message"}}; the kinds are damaged, unsupported,
+/// missing, other, usage and not_found, as the exit codes have them. The last line is {"totals": {...}}.
+/// docs/schema/build.schema.json describes all three.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

@@ -29,7 +29,8 @@ pub(crate) struct Args {
     /// The table that chunk N is in
     #[arg(long, value_enum, value_name = "TABLE", default_value = "dwarf", requires = "chunk")]
     table: WhichTable,
-    /// Print JSON: one object with all that is printed without --chunk, or one object a line for each range of the chunk
+    /// Print JSON: one object with all that is printed without --chunk, or one object a line for each range of the
+    /// chunk
     #[arg(long)]
     json: bool,
 }

@@ -87,7 +87,8 @@ impl<'a> Indexes<'a> {
             let (name, arch) = (metadata.image_name.clone(), metadata.arch.name.clone());
             Some(KnownImage { name, id: index.id().clone(), arch })
         });
-        // Debug files stand for the indexes that are built from them, so that it does not matter which are built already.
+        // Indexes of images that --dsym has are left out: the output must not depend on which of them are built
+        // already.
         let mut known: Vec<_> = self.debug_files.known().collect();
         let from_debug_files: BTreeSet<_> =
             known.iter().map(|image| (image.id.clone(), image.arch.clone())).collect();

@@ -27,9 +27,10 @@ use crate::progress::Progress;
 /// what a sanitizer printed, or a list of `image address load` lines; what it is, its content tells. Its frames are answered from
 /// indexes, matched by the images' ids and never by name, and everything else in it comes out byte for byte as it went in.
 ///
-/// With --format text a report in JSON comes out as text that people read. An .ips, a KSCrash report and a Sentry event are laid out as
-/// Apple lays out a .crash: header, exception, threads with their names, registers of the thread that crashed, images. MetricKit's crashes
-/// are stacks too; its hangs, CPU and disk-write exceptions are call trees, with the number of samples before each frame.
+/// With --format text a report in JSON comes out as text that people read. An .ips, a KSCrash report and a Sentry event
+/// are laid out as Apple lays out a .crash: header, exception, threads with their names, registers of the thread that
+/// crashed, images. MetricKit's crashes are stacks too; its hangs, CPU and disk-write exceptions are call trees, with
+/// the number of samples before each frame.
 ///
 /// Indexes are searched in the folders given with --index, then in the local store. Of images that have none there, --dsym
 /// gives the debug files: what a report needs of them is built into the store once, and is there the next time.
@@ -184,7 +185,7 @@ fn one<'p>(args: &Args, path: &'p Path, indexes: &Indexes<'_>) -> (&'p Path, Res
             Format::Text => output::text(&symbolicated),
             Format::Json => {
                 let mut images = report.images.iter().zip(symbolicated.images());
-                let is_any_missing = images.any(|(image, outcome)| outcome.is_searched_for(image));
+                let is_any_missing = images.any(|(image, outcome)| outcome.lacks_index_of(image));
                 let known = if is_any_missing { indexes.known().0 } else { &[] };
                 output::json(path, &symbolicated, &counted, known)
             }

@@ -165,7 +165,7 @@ impl Summary {
     fn report_missing(&self, indexes: &Indexes<'_>) {
         let without = self.total.images.values().filter(|image| image.outcome != ImageOutcome::Found);
         // Few have indexes of the system they run on; who has some is told what is wrong with them.
-        let is_expected = |image: &&CountedImage| !image.outcome.is_searched_for(&image.image);
+        let is_expected = |image: &&CountedImage| !image.outcome.lacks_index_of(&image.image);
         let (of_system, mut missing): (Vec<_>, Vec<_>) = without.partition(is_expected);
         missing.sort_by_key(|image| Reverse(image.frames));
         let (known, is_cut) = if missing.is_empty() { (&[][..], false) } else { indexes.known() };

@@ -248,7 +248,8 @@ pub(super) fn stack_name(line: &[u8]) -> Option<String> {
     Some(lossy(&line[..end]))
 }
 
-/// What the name of the next thread is: `  Dispatch queue: com.apple.main-thread` of `Thread 0 name:   Dispatch queue: ...`.
+/// What the name of the next thread is: `  Dispatch queue: com.apple.main-thread` of `Thread 0 name:   Dispatch queue:
+/// ...`.
 pub(super) fn thread_label(line: &[u8]) -> Option<&[u8]> {
     let rest = line.strip_prefix(b"Thread ")?;
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();

@@ -94,8 +94,8 @@ struct Node<'j> {
     is_leaf: bool,
 }
 
-/// The diagnostics of a payload, of several, or one alone, each with its kind and number: `crash 0 `, nothing for one alone. What is no
-/// diagnostic comes too.
+/// The diagnostics of a payload, of several, or one alone, each with its kind and number: `crash 0 `, nothing for one
+/// alone. What is no diagnostic comes too.
 fn diagnostics<'j>(root: Value<'j>) -> impl Iterator<Item = (String, Value<'j>)> {
     let payloads = std::iter::once(root).chain(root.elements());
     payloads.flat_map(|payload| {

@@ -39,7 +39,8 @@ pub(super) fn write(symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) ->
     writeln!(out, "\nEOF")
 }
 
-/// Writes the kind of a diagnostic and what it says about itself. A diagnostic alone has no kind, and the header has all it says.
+/// Writes the kind of a diagnostic and what it says about itself. A diagnostic alone has no kind, and the header has
+/// all it says.
 fn write_diagnostic(stack: &Stack<'_>, out: &mut dyn Write) -> io::Result<()> {
     let Some((kind, _)) = stack.name.split_once(" Thread ") else { return Ok(()) };
     writeln!(out, "Diagnostic:          {}", printable(kind.into()))?;

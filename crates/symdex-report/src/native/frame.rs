@@ -69,7 +69,8 @@ pub(super) fn says_more(line: &[u8], prefix: &[u8]) -> bool {
     digits != 0 && place[..place.len() - digits].ends_with(b":")
 }
 
-/// The file and line that the lines behind the frame at `site` state for the function that is not inlined, which is the last of them.
+/// The file and line that the lines behind the frame at `site` state for the function that is not inlined, which is the
+/// last of them.
 pub(super) fn place_behind(text: &[u8], site: &Span) -> Option<(String, u32)> {
     let head = frame(text.get(site.clone())?)?.head;
     let prefix = log_prefix(&text[site.clone()], head);

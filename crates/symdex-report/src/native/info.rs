@@ -33,8 +33,8 @@ pub(super) fn read(line: &[u8], info: &mut ReportInfo) {
     exception(line, info);
 }
 
-/// `signal 11 (SIGSEGV), code 1 (SEGV_MAPERR), fault addr 0x1c`, `Reason:Signal:SIGSEGV(SEGV_MAPERR)@0x1c`, `Abort message: '...'`,
-/// `==12==ERROR: AddressSanitizer: heap-use-after-free on address ...`.
+/// `signal 11 (SIGSEGV), code 1 (SEGV_MAPERR), fault addr 0x1c`, `Reason:Signal:SIGSEGV(SEGV_MAPERR)@0x1c`, `Abort
+/// message: '...'`, `==12==ERROR: AddressSanitizer: heap-use-after-free on address ...`.
 fn exception(line: &[u8], info: &mut ReportInfo) {
     let behind = |key: &str| find(line, key.as_bytes()).map(|at| lossy(line[at + key.len()..].trim_ascii()));
     let is_signal = |rest: &String| rest.starts_with(|first: char| first.is_ascii_digit());

@@ -1,7 +1,8 @@
 //! Reports as text that people read.
 //!
-//! Reports that are text already come out as [`Symbolicated::write`] writes them. Those in JSON are laid out as Apple lays out a `.crash`:
-//! header, exception, stacks, registers, images, as far as the report has them. Call trees are laid out as `sample` prints them.
+//! Reports that are text already come out as [`Symbolicated::write`] writes them. Those in JSON are laid out as Apple
+//! lays out a `.crash`: header, exception, stacks, registers, images, as far as the report has them. Call trees are
+//! laid out as `sample` prints them.
 
 mod header;
 mod images;
@@ -20,8 +21,8 @@ use crate::symbolicate::Symbolicated;
 impl Symbolicated<'_, '_> {
     /// Writes the report as text that people read, with its frames symbolicated.
     ///
-    /// An `.ips` is laid out as Apple lays out a `.crash`, which [`Report::parse`](crate::Report::parse) reads back with the same threads,
-    /// addresses and images.
+    /// An `.ips` is laid out as Apple lays out a `.crash`, which [`Report::parse`](crate::Report::parse) reads back
+    /// with the same threads, addresses and images.
     ///
     /// ```
     /// # use symdex::{ImageOffset, LinePolicy};

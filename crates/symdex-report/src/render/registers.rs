@@ -11,7 +11,8 @@ use crate::report::Report;
 /// How many registers a line has.
 const IN_A_ROW: usize = 4;
 
-/// Writes the registers of the first thread that crashed, with an empty line at their end; nothing if the report has none.
+/// Writes the registers of the first thread that crashed, with an empty line at their end; nothing if the report has
+/// none.
 pub(super) fn write_registers(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut threads = report.threads.iter().enumerate();
     let crashed = threads.find(|(_, thread)| thread.crashed && !thread.registers.is_empty());

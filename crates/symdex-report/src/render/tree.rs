@@ -20,7 +20,8 @@ pub(crate) struct Branch {
 const MAX_INDENT: usize = 120;
 
 impl Stacks<'_> {
-    /// Writes the frames of a thread as a tree, the outermost first. `branches` are those of the frames, in their order.
+    /// Writes the frames of a thread as a tree, the outermost first. `branches` are those of the frames, in their
+    /// order.
     pub(crate) fn write_tree(
         &self,
         thread: usize,
