@@ -148,6 +148,20 @@ fn reports_and_those_that_cannot_be_read_are_described() {
     }
 }
 
+#[test]
+fn a_report_that_failed_has_its_object_in_its_own_file() {
+    let root = folder();
+    let out = root.path().join("out");
+    let options = ["--format", "json", "-o", out.to_str().expect("UTF-8")];
+    let done = symbolicate(root.path(), &testdata().join("demo"), &options, reports(root.path()));
+    assert_eq!((done.code, done.out.as_str()), (Some(4), ""), "{}", done.err);
+    assert_eq!(common::names_in(&out).len(), 6);
+    let failed: Value =
+        serde_json::from_str(&fs::read_to_string(out.join("cut.ips")).expect("there")).expect("JSON");
+    assert_eq!(failed["error"]["kind"], "damaged");
+    Schema::new("symbolicate").check(&[failed]);
+}
+
 /// The reports of the corpora: every format as programs really write it.
 #[test]
 fn real_reports_are_described() {

@@ -1,5 +1,8 @@
 //! What a report itself says about the function of each frame.
 
+use std::borrow::Cow;
+
+use crate::apple_text::is_nameless;
 use crate::json::{Json, Value};
 use crate::report::{Frame, Known, Report, Span};
 use crate::text::lossy;
@@ -60,15 +63,18 @@ impl ExistingSymbol {
         json.map_or_else(|_| Self::default(), |json| Self::of_members(json.root(), keys))
     }
 
-    /// The symbol that an object has under these keys.
+    /// The symbol that an object has under these keys. Names that stand for none, such as `<redacted>`, are left out.
     pub(crate) fn of_members(object: Value<'_>, [function, file, line, offset]: [&str; 4]) -> Self {
         let text = |key: &str| {
-            let text = object.get(key).and_then(Value::text).map(std::borrow::Cow::into_owned);
-            text.filter(|text| !matches!(text.as_str(), "" | "<redacted>"))
+            let text = object.get(key).and_then(Value::text).map(Cow::into_owned);
+            text.filter(|text| !is_nameless(text.as_bytes()))
         };
         let number = |key: &str| object.get(key).and_then(Value::number);
         let line = number(line).and_then(|line| u32::try_from(line).ok());
-        Self { function: text(function), file: text(file), line, offset: number(offset) }
+        let function = text(function);
+        // A name that stands for none has a distance from nothing of interest.
+        let offset = number(offset).filter(|_| function.is_some());
+        Self { function, file: text(file), line, offset }
     }
 }
 

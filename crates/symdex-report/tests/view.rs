@@ -45,7 +45,8 @@ fn a_frame_says_what_the_report_knew_of_it() {
     let known = r#""symbol":"old \"x\"","symbolLocation":3,"sourceFile":"a.c","sourceLine":4"#;
     let kept = format!(r#"{{"imageOffset":4112,"imageIndex":0,{known}}}"#);
     let answered = r#"{"imageOffset":4113,"imageIndex":0,"symbol":"old","symbolLocation":3}"#;
-    let view = view(&ips(&format!("{kept},{answered},{{\"imageOffset\":32768,\"imageIndex\":0}}")), &[]);
+    let unknown = r#"{"imageOffset":32768,"imageIndex":0,"symbol":"<redacted>","symbolLocation":3}"#;
+    let view = view(&ips(&format!("{kept},{answered},{unknown}")), &[]);
     let [kept, answered, unknown] = [0, 1, 2].map(|frame| &view["threads"][0]["frames"][frame]);
     let function = json!({"function": "old \"x\"", "name": null, "file": "a.c", "line": 4, "inlined": false,
                           "function_offset": 3, "table": "report"});

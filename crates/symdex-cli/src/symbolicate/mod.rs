@@ -95,13 +95,17 @@ Examples:
   adb logcat -d | symdex symbolicate --dsym app/build/obj/arm64-v8a
   symdex symbolicate old.crash --dsym App.dSYM --lines exact --no-inlines --addresses as-given      as atos answers
 
-JSON, one object a line for each report: {\"report\", \"format\", \"header\": {\"os\", \"process\", \"version\", \"incident\", \"exception\", \"crashed_thread\",
-...}, \"images\": [{\"name\", \"path\", \"arch\", \"id\", \"load_address\", \"size\", \"is_app\", \"status\", \"reason\", \"near\"}], \"threads\": [{\"name\", \"id\",
-\"label\", \"queue\", \"crashed\", \"frames\": [{\"address\", \"image\", \"status\", \"reason\", \"functions\": [{\"function\", \"name\", \"file\", \"line\", \"inlined\",
-\"function_offset\", \"table\"}], \"reported\"}]}], \"totals\"}, or {\"report\", \"error\": {\"kind\", \"message\"}} for a report that cannot be read.
-Frames are symbolicated, missing_symbol, unknown_image, missing or malformed; images are found, unused, missing, malformed, unsupported
-or other. A frame's image is its place in the list, from 0. Functions of table \"report\" are the report's own; \"reported\" is what the
-report said about a frame that an index answers. docs/schema/symbolicate.schema.json describes every member.
+JSON, one object a line for each report:
+  {\"report\", \"format\", \"header\": {\"os\", \"process\", \"version\", \"incident\", \"exception\", ...},
+   \"images\": [{\"name\", \"path\", \"arch\", \"id\", \"load_address\", \"size\", \"is_app\", \"status\", \"near\"}],
+   \"threads\": [{\"name\", \"id\", \"label\", \"queue\", \"crashed\", \"frames\": [{\"address\", \"image\", \"status\",
+     \"functions\": [{\"function\", \"name\", \"file\", \"line\", \"inlined\", \"function_offset\", \"table\"}]}]}],
+   \"totals\"}
+A report that cannot be read is {\"report\", \"error\": {\"kind\", \"message\"}}. A frame's image is its
+place in the list, from 0. Frames are symbolicated, missing_symbol, unknown_image, missing or
+malformed; images are found, unused, missing, malformed, unsupported or other.
+docs/schema/symbolicate.schema.json describes every member.
+
 Exit codes: 0 every frame of the app is resolved, 3 some are not, 4 a report or an index is damaged, 5 a file is missing, 6 not a
 crash report, 1 other errors.";
 

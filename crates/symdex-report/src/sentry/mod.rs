@@ -50,7 +50,8 @@ impl Format for Sentry {
             let start = object.get("symbol_addr").and_then(address);
             let file = if object.get("filename").is_some() { "filename" } else { "abs_path" };
             let symbol = ExistingSymbol::of_members(object, ["function", file, "lineno", ""]);
-            ExistingSymbol { offset: start, ..symbol }.with_start_as_offset(frame.address)
+            let offset = start.filter(|_| symbol.function.is_some());
+            ExistingSymbol { offset, ..symbol }.with_start_as_offset(frame.address)
         })
     }
 
