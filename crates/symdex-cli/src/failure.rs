@@ -1,7 +1,7 @@
 //! What goes wrong, in words and as an exit code.
 
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -84,11 +84,29 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     /// What failures of many files are counted by.
     pub(crate) reason: &'static str,
+    /// The input that failed; `None` if the failure concerns no single file.
+    pub(crate) path: Option<PathBuf>,
+}
+
+/// A failure as JSON output has it.
+#[derive(Serialize)]
+pub(crate) struct FailureView<'f> {
+    kind: &'static str,
+    message: &'f str,
 }
 
 impl Failure {
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), reason: kind.name() }
+        Self { kind, message: message.into(), reason: kind.name(), path: None }
+    }
+
+    /// The failure as JSON output has it: `{"kind", "message"}`.
+    pub(crate) fn view(&self) -> FailureView<'_> {
+        FailureView { kind: self.kind.name(), message: &self.message }
+    }
+
+    fn of_path(self, path: &Path) -> Self {
+        Self { path: Some(path.to_owned()), ..self }
     }
 
     /// As it is, of this part of the file.
@@ -99,14 +117,14 @@ impl Failure {
     /// `path` could not be read.
     pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Self {
         let message = format!("{}: cannot read: {error}", path.display());
-        Self { kind: Kind::of_io(error), message, reason: "not readable" }
+        Self { reason: "not readable", ..Self::new(Kind::of_io(error), message) }.of_path(path)
     }
 
     /// The index at `path` could not be opened or read.
     pub(crate) fn index(path: &Path, error: &symdex::Error) -> Self {
         match error {
             symdex::Error::Io(error) => Self::unreadable(path, error),
-            error => Self::new(Kind::of_index(error), format!("{}: {error}", path.display())),
+            error => Self::new(Kind::of_index(error), format!("{}: {error}", path.display())).of_path(path),
         }
     }
 
@@ -121,7 +139,7 @@ impl Failure {
             | Error::NewerIndex { .. } => error.to_string(),
             error => format!("{}: {error}", path.display()),
         };
-        Self { kind: Kind::of_debug_file(error), message, reason: reason(error) }
+        Self { reason: reason(error), ..Self::new(Kind::of_debug_file(error), message) }.of_path(path)
     }
 }
 

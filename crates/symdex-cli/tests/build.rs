@@ -27,7 +27,7 @@ fn every_image_becomes_an_index_named_by_its_id() {
     let out = folder();
     let built = build(&[&testdata().join("dsyms")], out.path(), &["--json"]);
     assert_eq!(built.code, Some(0), "{}", built.err);
-    let images = built.json();
+    let images = built.images();
     let archs_of = |name: &str| -> Vec<&str> {
         images.iter().filter(|image| image["image"] == name).map(|image| text(image, "arch")).collect()
     };
@@ -90,7 +90,7 @@ fn any_number_of_jobs_and_any_memory_make_the_same_bytes() {
 fn one_architecture_can_be_asked_for() {
     let out = folder();
     let built = build(&[&dsym("fat")], out.path(), &["--json", "--arch", "arm64e"]);
-    let [image] = &built.json()[..] else { panic!("{}", built.out) };
+    let [image] = &built.images()[..] else { panic!("{}", built.out) };
     assert_eq!(text(image, "arch"), "arm64e");
     assert_eq!(names_in(out.path()).len(), 1);
 }
@@ -154,7 +154,7 @@ fn archives_give_their_dsyms_and_binaries_their_symbols() {
     let built =
         build(&[&root.path().join("My App.xcarchive"), &plain], &root.path().join("out"), &["--json"]);
     assert_eq!(built.code, Some(0));
-    let images = built.json();
+    let images = built.images();
     let names: Vec<_> = images.iter().map(|image| text(image, "image")).collect();
     assert_eq!(names, ["fat", "fat", "fat", "DemoPlain.dylib"]);
     assert_eq!((&images[3]["functions"], &images[3]["partial"]), (&0.into(), &Value::Array(Vec::new())));
@@ -190,7 +190,7 @@ fn one_bad_input_does_not_stop_the_others() {
 }
 
 #[test]
-fn totals_are_the_last_line_of_standard_error() {
+fn json_has_an_object_for_each_image_and_failure_and_the_totals_last() {
     let root = folder();
     let [more, less] = ["more", "less"].map(|name| root.path().join(name));
     fs::copy(debug_file("cxx"), &more).expect("copied");
@@ -198,10 +198,21 @@ fn totals_are_the_last_line_of_standard_error() {
     let out = root.path().join("out");
     build(&[&dsym("i386")], &out, &[]).ok();
     let built = build(&[&more, &less, &dsym("i386"), &root.path().join("gone")], &out, &["--json"]);
-    assert_eq!((built.code, built.json().len()), (Some(5), 3));
-    let last = built.err.lines().last().expect("a line");
-    let totals = &serde_json::from_str::<Value>(last).expect("JSON")["totals"];
+    assert_eq!((built.code, built.images().len()), (Some(5), 3));
+    let [.., failed, last] = &built.json()[..] else { panic!("{}", built.out) };
+    let gone = root.path().join("gone").display().to_string();
+    assert_eq!((text(failed, "input"), text(&failed["error"], "kind")), (&*gone, "missing"));
+    let message = text(&failed["error"], "message");
+    assert!(message.starts_with(&format!("{gone}: cannot read: ")), "{message}");
+    assert!(built.err.contains(message), "people are told too: {}", built.err);
+    let totals = &last["totals"];
     assert_eq!((totals["images"].as_u64(), totals["conflicts"].as_u64()), (Some(3), Some(1)));
+    assert_eq!(
+        (&totals["written"], &totals["unchanged"], &totals["partial"]),
+        (&1.into(), &1.into(), &0.into())
+    );
+    let sizes = built.images().iter().map(|image| image["index_size"].as_u64().expect("a size")).sum::<u64>();
+    assert_eq!(totals["bytes"], sizes);
     assert_eq!(totals["outcomes"], serde_json::json!({"kept": 1, "unchanged": 1, "written": 1}));
     assert_eq!(totals["failures"], serde_json::json!({"not readable": 1}));
     assert!(totals["seconds"].is_f64() && totals["failed"] == 1);
@@ -225,7 +236,7 @@ fn a_shared_cache_gives_an_index_for_each_image() {
     let out = root.path().join("out");
     let built = build(&[root.path()], &out, &["--json"]);
     assert_eq!(built.code, Some(0), "{}", built.err);
-    let names: Vec<_> = built.json().iter().map(|image| text(image, "image").to_owned()).collect();
+    let names: Vec<_> = built.images().iter().map(|image| text(image, "image").to_owned()).collect();
     assert_eq!(names, ["libone.dylib", "libtwo.dylib"]);
     assert_eq!(names_in(&out), ["11", "22"].map(|uuid| format!("{}.symdex", uuid.repeat(16))));
     let found = symdex([
@@ -280,9 +291,9 @@ fn of_two_debug_files_of_one_id_the_one_that_knows_more_stays() {
         // In one run on several threads, and in one run for each.
         let (together, apart) = (root.path().join(name), root.path().join(format!("{name}-apart")));
         let built = build(&[inputs[0], inputs[1]], &together, &["--json", "--jobs", "4"]);
-        let mut apart_json = build(&[inputs[0]], &apart, &["--json"]).json();
-        apart_json.extend(build(&[inputs[1]], &apart, &["--json"]).json());
-        for images in [built.json(), apart_json] {
+        let mut apart_json = build(&[inputs[0]], &apart, &["--json"]).images();
+        apart_json.extend(build(&[inputs[1]], &apart, &["--json"]).images());
+        for images in [built.images(), apart_json] {
             let found: Vec<_> = images
                 .iter()
                 .map(|image| (text(image, "outcome"), image["conflict"].as_bool() == Some(true)))
@@ -316,7 +327,7 @@ fn a_binary_and_its_debug_file_make_one_index() {
     let mut contents = Vec::new();
     for (name, inputs) in [("a", [&debug, &binary]), ("b", [&binary, &debug])] {
         let out = root.path().join(name);
-        let [image] = &build(&inputs.map(|path| &**path), &out, &["--json"]).json()[..] else {
+        let [image] = &build(&inputs.map(|path| &**path), &out, &["--json"]).images()[..] else {
             panic!("one")
         };
         assert_eq!((text(image, "outcome"), text(image, "file")), ("written", &*debug.to_string_lossy()));
@@ -345,7 +356,7 @@ fn a_damaged_index_is_replaced_and_that_is_said() {
     let whole = fs::read(&index).expect("there");
     fs::write(&index, &whole[..whole.len() / 2]).expect("written");
     let built = build(&[&dsym("cxx")], out.path(), &["--json"]);
-    assert_eq!((built.code, text(&built.json()[0], "outcome")), (Some(0), "repaired"));
+    assert_eq!((built.code, text(&built.images()[0], "outcome")), (Some(0), "repaired"));
     assert!(built.err.contains("the index that was there is replaced: "), "{}", built.err);
     assert_eq!(fs::read(&index).expect("there"), whole);
 }

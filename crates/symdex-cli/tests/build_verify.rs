@@ -23,13 +23,13 @@ fn what_is_right_is_published_as_it_would_be_without() {
     let (verified, plain) = (folder(), folder());
     let built = build(&testdata(), verified.path(), &["--verify"]);
     assert_eq!(built.code, Some(0), "{}", built.err);
-    for image in built.json() {
+    for image in built.images() {
         assert!(number(&image, &["verified", "addresses"]) > 0, "{image}");
         assert_eq!(number(&image, &["verified", "unexplained"]), 0, "{image}");
         assert_eq!(image["verified"]["wrong"], Value::Array(Vec::new()));
     }
     let built = build(&testdata(), plain.path(), &[]);
-    assert!(built.json().iter().all(|image| image["verified"].is_null()));
+    assert!(built.images().iter().all(|image| image["verified"].is_null()));
     let contents = |folder: &Path| -> Vec<_> {
         names_in(folder).iter().map(|name| fs::read(folder.join(name)).expect("there")).collect()
     };
@@ -48,14 +48,14 @@ fn people_read_how_many_answers_were_compared() {
 #[test]
 fn the_report_says_how_much_code_each_table_covers_and_what_was_dropped() {
     let out = folder();
-    let lto = &build(&dsym("lto"), out.path(), &[]).json()[0];
+    let lto = &build(&dsym("lto"), out.path(), &[]).images()[0];
     let coverage = |table| number(lto, &["coverage", table]);
     let tables = ["executable", "dwarf", "dwarf_function", "symbol_table"];
     assert_eq!(tables.map(coverage), [428; 4]);
     // Two units that LTO has emptied.
     assert_eq!(lto["dropped"], serde_json::json!({ "empty line sequences": 2 }));
     assert_eq!((number(lto, &["failed_units"]), &lto["partial"]), (0, &Value::Array(Vec::new())));
-    let plain = &build(&testdata().join("demo/DemoPlain.dylib"), out.path(), &[]).json()[0];
+    let plain = &build(&testdata().join("demo/DemoPlain.dylib"), out.path(), &[]).images()[0];
     assert_eq!(tables.map(|table| number(plain, &["coverage", table])), [432, 0, 0, 420]);
 }
 
@@ -88,7 +88,7 @@ fn what_is_not_right_is_not_published() {
     fs::write(&input, with_endless_name(plain)).expect("written");
     let built = build(&input, &out, &["--verify"]);
     assert_eq!((built.code, names_in(&out)), (Some(1), Vec::new()), "{}", built.err);
-    let [image] = &built.json()[..] else { panic!("one image: {}", built.out) };
+    let [image] = &built.images()[..] else { panic!("one image: {}", built.out) };
     assert_eq!((&image["outcome"], &image["index"]), (&"rejected".into(), &Value::Null));
     let wrong = image["verified"]["wrong"].as_array().expect("a list");
     let wrong: Vec<&str> = wrong.iter().filter_map(Value::as_str).collect();
@@ -121,5 +121,5 @@ fn what_cannot_be_verified_is_not_published() {
     assert!(built.err.contains("cannot be verified and is not published"), "{}", built.err);
     let built = build(&input, &out, &[]);
     assert_eq!((built.code, names_in(&out).len()), (Some(0), 1), "{}", built.err);
-    assert_eq!(number(&built.json()[0], &["failed_units"]), 1);
+    assert_eq!(number(&built.images()[0], &["failed_units"]), 1);
 }

@@ -1,6 +1,9 @@
 //! The formats of reports: what one has to do, and which there are.
 
+use std::io::{self, Write};
+
 use crate::error::Error;
+use crate::existing::ExistingSymbol;
 use crate::report::{Parsed, Report, Span};
 use crate::symbolicate::{Rewrite, Symbolicated};
 use crate::{apple_text, call_tree, ips, kscrash, list, metrickit, native, sentry};
@@ -19,6 +22,21 @@ pub trait Format: Sync {
     ///
     /// [`Error::Malformed`] where nothing can be made of it, [`Error::Unsupported`] where it is no crash report.
     fn parse(&self, text: &[u8]) -> Result<Parsed, Error>;
+
+    /// What the report itself says about the function of each frame, for each thread.
+    fn existing_symbols(&self, report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
+        report.symbols_in_text()
+    }
+
+    /// Writes the report as text that people read, with its frames symbolicated. A format that is text already is
+    /// written as it is.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    fn write_text(&self, symbolicated: &Symbolicated<'_, '_>, mut out: &mut dyn Write) -> io::Result<()> {
+        symbolicated.write(&mut out)
+    }
 
     /// What is to be rewritten, in any order, none of it overlapping: what `symbolicated` has for each frame, put in the frame's place.
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit>;
@@ -78,11 +96,11 @@ impl<'t> Report<'t> {
         }
         let format = FORMATS.into_iter().find(|format| format.recognises(text));
         let format = format.ok_or(Error::UnknownFormat)?;
-        let Parsed { mut images, threads } = format.parse(text)?;
+        let Parsed { mut images, threads, info } = format.parse(text)?;
         for image in &mut images {
             // Zeros stand for an id that the writer of the report did not know.
             image.id.take_if(|id| id.as_bytes().iter().all(|byte| *byte == 0));
         }
-        Ok(Report { text, format, images, threads })
+        Ok(Report { text, format, images, threads, info })
     }
 }

@@ -1,8 +1,9 @@
 //! Crash reports in, symbolicated crash reports out.
 //!
-//! [`Report::parse`] recognises a report by its content and reads its images and stacks; [`symbolicate()`] asks a [`Source`] for what lies
-//! at their addresses; [`Symbolicated::write`] writes the report back with the answers in their places, and everything else byte
-//! for byte as it was. [`Symbolicated::view`] is the same as JSON.
+//! [`Report::parse`] recognises a report by its content and reads its images and stacks; [`symbolicate()`] asks a
+//! [`Source`] for what lies at their addresses; [`Symbolicated::write`] writes the report back with the answers in
+//! their places, and everything else byte for byte as it was. [`Symbolicated::write_text`] writes it as text that
+//! people read, and [`Symbolicated::view`] is the same as JSON.
 //!
 //! Where answers come from is the caller's: a [`Source`] is asked once for each image, with every offset that is wanted, and finds the
 //! image by its id. [`answer_from_index`] is all that one with indexes needs to call.
@@ -56,8 +57,10 @@
 mod apple_text;
 mod call_tree;
 mod error;
+mod existing;
 mod format;
 mod images;
+mod info;
 mod ips;
 mod json;
 mod json_edit;
@@ -67,6 +70,8 @@ mod metrickit;
 mod native;
 mod near;
 mod places;
+mod registers;
+mod render;
 mod report;
 mod sentry;
 mod source;
@@ -76,8 +81,11 @@ mod view;
 mod write;
 
 pub use error::Error;
+pub use existing::ExistingSymbol;
 pub use format::{Edit, Format};
-pub use near::{KnownImage, Nearness, match_by_name, near};
+pub use info::{Exception, ReportInfo};
+pub use near::{KnownImage, Nearness, match_by_name, near, nearest};
+pub use registers::Register;
 pub use report::{AddressKind, Base, Frame, Image, Known, Parsed, Report, Span, Thread};
 pub use source::{Answer, AnsweredBy, Answers, Function, MatchedBy, Source, Unanswered, answer_from_index};
 pub use symbolicate::{

@@ -1,16 +1,18 @@
 //! Images of the name of one that is missing, or nearly the same.
 
+use serde::{Serialize, Serializer};
 use symdex::{Arch, ImageId};
 
 use crate::report::Image;
 use crate::source::Unanswered;
 
 /// An image that there is an index or a debug file of.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct KnownImage {
     /// Its file's own name.
     pub name: String,
     /// Its id.
+    #[serde(serialize_with = "id_as_text")]
     pub id: ImageId,
     /// The name of its architecture.
     pub arch: String,
@@ -70,6 +72,37 @@ pub enum Nearness {
     SameNameOtherArch,
     /// The same name, another id and architecture.
     OtherBuildAndArch,
+}
+
+fn id_as_text<S: Serializer>(id: &ImageId, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(id)
+}
+
+impl Nearness {
+    /// The word for it in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Nearness::OtherArch => "other_arch",
+            Nearness::OtherBuild => "other_build",
+            Nearness::OtherBuildAndArch => "other_build_and_arch",
+            Nearness::SameName => "same_name",
+            Nearness::SameNameOtherArch => "same_name_other_arch",
+        }
+    }
+}
+
+/// How many of the images near a missing one are named: a store may have every build of it.
+const NEAREST: usize = 3;
+
+/// The three images of `known` that are nearest to `missing`, the nearest first.
+#[must_use]
+pub fn nearest<'k>(missing: &Image, known: &'k [KnownImage]) -> Vec<(Nearness, &'k KnownImage)> {
+    let mut near: Vec<_> = known.iter().filter_map(|known| Some((near(missing, known)?, known))).collect();
+    near.sort();
+    near.dedup();
+    near.truncate(NEAREST);
+    near
 }
 
 /// How near `known` is to `missing`; `None` where the two have nothing to do with each other.

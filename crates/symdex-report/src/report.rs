@@ -5,6 +5,8 @@ use std::ops::Range;
 use symdex::{Arch, ImageId};
 
 use crate::format::Format;
+use crate::info::ReportInfo;
+use crate::registers::Register;
 
 /// Bytes of a report's text, half-open.
 pub type Span = Range<usize>;
@@ -19,6 +21,8 @@ pub struct Report<'t> {
     pub images: Vec<Image>,
     /// The stacks, in the report's order: of threads, of exceptions, whatever the report has.
     pub threads: Vec<Thread>,
+    /// What the report says about the process, the system and the exception.
+    pub info: ReportInfo,
 }
 
 /// The most images that are read of a report. Processes have a few thousand; a hostile report could have millions in little text.
@@ -31,6 +35,8 @@ pub struct Parsed {
     pub images: Vec<Image>,
     /// As [`Report::threads`].
     pub threads: Vec<Thread>,
+    /// As [`Report::info`].
+    pub info: ReportInfo,
 }
 
 /// An image as the report has it.
@@ -73,6 +79,14 @@ pub struct Thread {
     pub name: String,
     /// Whether the report says that this is what crashed.
     pub crashed: bool,
+    /// The number that the system knows the thread by; `None` if the report does not state it.
+    pub id: Option<u64>,
+    /// The name that the program gave the thread; `None` if the report does not state it.
+    pub label: Option<String>,
+    /// The dispatch queue that the thread worked on; `None` if the report does not state it.
+    pub queue: Option<String>,
+    /// The registers, in the order in which they are written; empty if the report has none.
+    pub registers: Vec<Register>,
     /// The frames, innermost first, whatever the report's order.
     pub frames: Vec<Frame>,
 }

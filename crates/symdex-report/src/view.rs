@@ -1,11 +1,13 @@
-//! A symbolicated report as JSON: images, threads and frames, each with what became of it.
+//! A symbolicated report as JSON: its header, and its images, threads and frames, each with what became of it.
 
 use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::near::KnownImage;
-use crate::report::Image;
+use crate::existing::ExistingSymbol;
+use crate::info::ReportInfo;
+use crate::near::{KnownImage, nearest};
+use crate::report::{Image, Thread};
 use crate::source::{AnsweredBy, MatchedBy, Unanswered};
 use crate::symbolicate::{Called, ImageOutcome, Rewrite, Symbolicated, Unresolved, spelled};
 
@@ -13,8 +15,17 @@ use crate::symbolicate::{Called, ImageOutcome, Rewrite, Symbolicated, Unresolved
 #[derive(Serialize)]
 pub struct ReportView<'s> {
     format: &'static str,
+    header: HeaderView<'s>,
     images: Vec<ImageView<'s>>,
     threads: Vec<ThreadView<'s>>,
+}
+
+#[derive(Serialize)]
+struct HeaderView<'s> {
+    #[serde(flatten)]
+    info: &'s ReportInfo,
+    /// A number in the threads, 0-based.
+    crashed_thread: Option<usize>,
 }
 
 #[derive(Serialize)]
@@ -35,11 +46,24 @@ struct ImageView<'s> {
     /// The index or debug file that answers for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<&'s str>,
+    /// Known images that are nearly this one, the nearest first; only for an image that is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    near: Option<Vec<NearView<'s>>>,
+}
+
+#[derive(Serialize)]
+struct NearView<'s> {
+    nearness: &'static str,
+    #[serde(flatten)]
+    image: &'s KnownImage,
 }
 
 #[derive(Serialize)]
 struct ThreadView<'s> {
     name: &'s str,
+    id: Option<u64>,
+    label: Option<&'s str>,
+    queue: Option<&'s str>,
     crashed: bool,
     frames: Vec<FrameView<'s>>,
 }
@@ -56,13 +80,24 @@ struct FrameView<'s> {
     #[serde(skip_serializing_if = "Option::is_none")]
     matched_by: Option<&'static str>,
     functions: Vec<FunctionView<'s>>,
+    /// What the report itself says about a frame whose functions come from an index.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reported: Option<ReportedView>,
+}
+
+#[derive(Serialize)]
+struct ReportedView {
+    function: Option<String>,
+    file: Option<String>,
+    line: Option<u32>,
+    function_offset: Option<u64>,
 }
 
 #[derive(Default, Serialize)]
 struct FunctionView<'s> {
     function: Option<Cow<'s, str>>,
     name: Option<&'s str>,
-    file: Option<&'s str>,
+    file: Option<Cow<'s, str>>,
     line: Option<u32>,
     inlined: bool,
     function_offset: Option<u64>,
@@ -71,35 +106,60 @@ struct FunctionView<'s> {
 }
 
 impl Symbolicated<'_, '_> {
-    /// The report as JSON has it: `{"format", "images", "threads"}`.
+    /// The report as JSON has it: `{"format", "header", "images", "threads"}`. `known` are the images that there are
+    /// indexes or debug files of; those of them that are nearly a missing image are listed with it.
     #[must_use]
-    pub fn view(&self) -> ReportView<'_> {
-        let images =
-            self.report.images.iter().zip(self.images()).map(|(image, outcome)| image_view(image, outcome));
-        let frame = |thread, number| self.frame_view(thread, number);
-        let threads = self.report.threads.iter().enumerate().map(|(number, thread)| ThreadView {
-            name: &thread.name,
-            crashed: thread.crashed,
-            frames: (0..thread.frames.len()).map(|depth| frame(number, depth)).collect(),
-        });
-        ReportView { format: self.report.format.name(), images: images.collect(), threads: threads.collect() }
+    pub fn view<'s>(&'s self, known: &'s [KnownImage]) -> ReportView<'s> {
+        let report = self.report;
+        let images = report.images.iter().zip(self.images());
+        let mut existing = report.existing_symbols().into_iter();
+        let mut thread_view = |(number, thread): (usize, &'s Thread)| {
+            // Every format has one for each frame.
+            let mut existing = existing.next().unwrap_or_default().into_iter();
+            let frames = 0..thread.frames.len();
+            ThreadView {
+                name: &thread.name,
+                id: thread.id,
+                label: thread.label.as_deref(),
+                queue: thread.queue.as_deref(),
+                crashed: thread.crashed,
+                frames: frames
+                    .map(|depth| self.frame_view(number, depth, existing.next().unwrap_or_default()))
+                    .collect(),
+            }
+        };
+        let crashed_thread = report.threads.iter().position(|thread| thread.crashed);
+        ReportView {
+            format: report.format.name(),
+            header: HeaderView { info: &report.info, crashed_thread },
+            images: images.map(|(image, outcome)| image_view(image, outcome, known)).collect(),
+            threads: report.threads.iter().enumerate().map(&mut thread_view).collect(),
+        }
     }
 
-    fn frame_view(&self, thread: usize, number: usize) -> FrameView<'_> {
+    fn frame_view(&self, thread: usize, number: usize, existing: ExistingSymbol) -> FrameView<'_> {
         let frame = &self.report.threads[thread].frames[number];
         let unresolved = self.unresolved(thread, number);
         let image = self.image_of(thread, number);
-        let functions = match self.rewrite(thread, number) {
-            Some(rewrite) => rewrite.chain.iter().map(|called| FunctionView::of(called, &rewrite)).collect(),
+        let is_empty = existing == ExistingSymbol::default();
+        let ExistingSymbol { function, file, line, offset } = existing;
+        let (functions, reported) = match self.rewrite(thread, number) {
+            Some(rewrite) => {
+                let functions =
+                    rewrite.chain.iter().map(|called| FunctionView::of(called, &rewrite)).collect();
+                (functions, Some(ReportedView { function, file, line, function_offset: offset }))
+            }
             None => {
-                let said = frame.function.as_ref().map(|span| String::from_utf8_lossy(self.report.at(span)));
-                let said = said.map(|name| FunctionView {
-                    function: Some(name),
+                let function = FunctionView {
+                    function: function.map(Cow::Owned),
+                    file: file.map(Cow::Owned),
+                    line,
+                    function_offset: offset,
                     inlined: frame.inlined,
                     table: "report",
                     ..FunctionView::default()
-                });
-                said.into_iter().collect()
+                };
+                (if is_empty { Vec::new() } else { vec![function] }, None)
             }
         };
         let outcome = image.and_then(|image| self.images().get(image));
@@ -113,6 +173,7 @@ impl Symbolicated<'_, '_> {
                 .filter(|by| *by != MatchedBy::Id)
                 .map(MatchedBy::name),
             functions,
+            reported: reported.filter(|_| !is_empty),
         }
     }
 }
@@ -122,7 +183,7 @@ impl<'s> FunctionView<'s> {
         Self {
             function: called.function.as_deref().map(Cow::Borrowed),
             name: called.name.as_deref(),
-            file: called.file.as_deref(),
+            file: called.file.as_deref().map(Cow::Borrowed),
             line: called.line,
             inlined: called.inlined,
             function_offset: rewrite.function_offset(called),
@@ -131,8 +192,12 @@ impl<'s> FunctionView<'s> {
     }
 }
 
-fn image_view<'s>(image: &'s Image, outcome: &'s ImageOutcome) -> ImageView<'s> {
+fn image_view<'s>(image: &'s Image, outcome: &'s ImageOutcome, known: &'s [KnownImage]) -> ImageView<'s> {
     let by = outcome.answered_by();
+    let near = || {
+        let near = nearest(image, known).into_iter();
+        near.map(|(nearness, image)| NearView { nearness: nearness.name(), image }).collect()
+    };
     ImageView {
         name: &image.name,
         path: &image.path,
@@ -145,6 +210,7 @@ fn image_view<'s>(image: &'s Image, outcome: &'s ImageOutcome) -> ImageView<'s> 
         reason: outcome.reason(),
         matched_by: by.map(|by| by.matched.name()),
         source: by.and_then(|by| by.source.as_deref()),
+        near: outcome.lacks_index_of(image).then(near),
     }
 }
 
@@ -155,6 +221,17 @@ impl ImageOutcome {
         match self {
             ImageOutcome::Found(by) => Some(by),
             _ => None,
+        }
+    }
+
+    /// Whether an index of the image is missing that a user is expected to have. Images of the system are not among
+    /// them, as long as nothing is known of them at all.
+    #[must_use]
+    pub fn lacks_index_of(&self, image: &Image) -> bool {
+        match self {
+            ImageOutcome::Unused | ImageOutcome::Found(_) => false,
+            ImageOutcome::NoId | ImageOutcome::Unanswered(Unanswered::Missing) => image.is_app(),
+            ImageOutcome::Unanswered(_) => true,
         }
     }
 

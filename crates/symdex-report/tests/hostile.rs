@@ -66,7 +66,8 @@ fn rewritten(text: &[u8]) -> Option<Vec<u8>> {
     let symbolicated = symbolicate(&report, &mut App { asked: Vec::new() }, &Options::default());
     let mut out = Vec::new();
     symbolicated.write(&mut out).expect("memory");
-    serde_json::to_string(&symbolicated.view()).expect("JSON");
+    symbolicated.write_text(&mut Vec::new()).expect("memory");
+    serde_json::to_string(&symbolicated.view(&[])).expect("JSON");
     Some(out)
 }
 

@@ -153,7 +153,7 @@ fn every_format_tells_of_images_without_ids() {
         assert_eq!((&image.id, image.file_name()), (&None, "App"), "{what}");
         assert!(matches!(offsets[..], [0x10 | 0xf]), "{what}: {offsets:?}");
         assert_eq!(symbolicated.matched_by(0, 0), Some(MatchedBy::Name), "{what}");
-        let view = serde_json::to_value(symbolicated.view()).expect("JSON");
+        let view = serde_json::to_value(symbolicated.view(&[])).expect("JSON");
         assert_eq!(view["threads"][0]["frames"][0]["matched_by"], "name", "{what}");
     }
 }
@@ -224,7 +224,7 @@ fn an_image_with_a_damaged_index_is_malformed_though_another_one_answers() {
     let text = common::crash("0   App   0x0000000100001010 0x100000000 + 4112", "arm64");
     let report = Report::parse(text.as_bytes()).expect("a report");
     let symbolicated = symbolicate(&report, &mut Second, &Options::default());
-    let view = serde_json::to_value(symbolicated.view()).expect("JSON");
+    let view = serde_json::to_value(symbolicated.view(&[])).expect("JSON");
     let image = &view["images"][0];
     assert_eq!((&image["status"], &image["source"]), (&"malformed".into(), &"b".into()));
     assert_eq!(image["reason"], "a: checksum; answered from b");

@@ -17,7 +17,7 @@ use symdex_build::{Built, Companions, Image, Options, Slice, SymbolMaps};
 use self::jobs::{Job, Jobs};
 use self::parts::{Parts, join};
 use self::totals::Totals;
-use crate::failure::{self, Failure, Kind, Stop, complain};
+use crate::failure::{self, Failure, Kind, Stop};
 use crate::in_order::in_order;
 use crate::joined::Joined;
 use crate::number;
@@ -36,8 +36,14 @@ use crate::progress::Progress;
 /// there is not built again.
 ///
 /// INPUT may also be the main file of a dyld shared cache (dyld_shared_cache_arm64e): each image in it becomes an index, by its
-/// own id. The cache's other files must lie beside it. Archives (.zip, .tgz, ...) in a folder are not read; standard error names them. Of more than two files, the last lines on standard error say how many
-/// indexes were written, unchanged or in conflict and what failed, by reason; with --json it is one line, an object named `totals`.
+/// own id. The cache's other files must lie beside it. Archives (.zip, .tgz, ...) in a folder are not read; standard error names them.
+/// Of more than two files, the last lines on standard error say how many indexes were written, unchanged or in conflict and what
+/// failed, by reason.
+///
+/// With --json standard output is for machines. Each image is an object with its id, architecture, index, sizes and
+/// outcome. An input that failed is {"input", "error": {"kind", "message"}}; the kinds are damaged, unsupported,
+/// missing, other, usage and not_found, as the exit codes have them. The last line is {"totals": {...}}.
+/// docs/schema/build.schema.json describes all three.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -68,7 +74,7 @@ pub(crate) struct Args {
     /// Compare every answer of an index with its debug file before it is published; one that is not right is not published
     #[arg(long)]
     verify: bool,
-    /// Print one JSON object per image and line
+    /// Print one JSON object a line: one for each image, one for each input that failed, and the totals last
     #[arg(long)]
     json: bool,
 }
@@ -77,7 +83,7 @@ const EXAMPLES: &str = "\
 Examples:
   symdex build MyApp.app.dSYM
   symdex build MyApp.xcarchive other/dSYMs -o indexes --jobs 8
-  symdex build MyApp.app.dSYM --arch arm64 --json | jq .index
+  symdex build MyApp.app.dSYM --arch arm64 --json | jq -r 'select(.index).index'
   symdex build MyApp.xcarchive --arch arm64 --arch arm64e -o indexes
   symdex build MyApp.xcarchive --symbol-map MyApp.xcarchive/BCSymbolMaps
   symdex build libapp.so symbols/libapp.so.debug -o indexes
@@ -113,18 +119,17 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
                     totals.count(&published);
                     match published {
                         Ok(image) => summary::report(&image, args.json, are_many),
-                        Err(failure) => {
-                            complain(&failure.message);
-                            Ok(())
-                        }
+                        Err(failure) => summary::report_failure(&failure, args.json),
                     }
                 })?;
             }
             Ok::<(), Stop>(())
         },
     )?;
-    if are_many || skipped != 0 {
-        progress.suspend(|| totals.report(args.json, begun.elapsed()));
+    match args.json {
+        true => totals.print_json(begun.elapsed())?,
+        false if are_many || skipped != 0 => progress.suspend(|| totals.report(begun.elapsed())),
+        false => {}
     }
     Ok(totals.gravest())
 }

@@ -11,7 +11,7 @@ use symdex_build::publish::{self, Outcome, Published};
 use symdex_build::{BuildReport, TextCoverage, meaning_of};
 
 use super::Finished;
-use crate::failure::{Failure, Stop, complain};
+use crate::failure::{Failure, FailureView, Stop, complain};
 use crate::text;
 
 /// What there is to say of an image; with `--json` the line for it.
@@ -27,7 +27,7 @@ pub(super) struct Summary {
     joined: Vec<String>,
     /// `None` where the index was not published.
     index: Option<String>,
-    index_size: u64,
+    pub(super) index_size: u64,
     debug_size: u64,
     pub(super) has_dwarf: bool,
     units: u64,
@@ -89,6 +89,34 @@ impl Summary {
     pub(super) fn is_rejected(&self) -> bool {
         self.index.is_none()
     }
+
+    /// Whether the debug file could not be read whole.
+    pub(super) fn is_partial(&self) -> bool {
+        !self.partial.is_empty()
+    }
+}
+
+/// Prints `value` as one line of JSON on standard output.
+pub(super) fn print_line(value: &impl Serialize) -> io::Result<()> {
+    writeln!(io::stdout().lock(), "{}", serde_json::to_string(value)?)
+}
+
+/// A failed input as `--json` has it.
+#[derive(Serialize)]
+struct FailedInput<'f> {
+    /// `None` if the failure concerns no single file.
+    input: Option<String>,
+    error: FailureView<'f>,
+}
+
+/// Tells of a failure on standard error, and with `json` on standard output too.
+pub(super) fn report_failure(failure: &Failure, json: bool) -> Result<(), Stop> {
+    complain(&failure.message);
+    if json {
+        let input = failure.path.as_ref().map(|path| path.display().to_string());
+        print_line(&FailedInput { input, error: failure.view() })?;
+    }
+    Ok(())
 }
 
 /// Puts the index into `folder`, unless it was verified and is not right.
@@ -160,10 +188,9 @@ fn words(outcome: Option<&Outcome>) -> (&'static str, &'static str) {
 
 /// Prints the summary, and on standard error what may cost answers; but for what the totals say, where there are many images.
 pub(super) fn report(summary: &Summary, json: bool, are_many: bool) -> Result<(), Stop> {
-    let mut out = io::stdout().lock();
     match json {
-        true => writeln!(out, "{}", serde_json::to_string(summary).map_err(io::Error::from)?)?,
-        false => write!(out, "{}", human(summary))?,
+        true => print_line(summary)?,
+        false => write!(io::stdout().lock(), "{}", human(summary))?,
     }
     let Summary { file, arch, partial, warnings, verified, .. } = summary;
     let say = |kind: &str, what: &str| {

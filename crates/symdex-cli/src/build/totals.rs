@@ -1,19 +1,29 @@
 //! What became of all images together.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write as _};
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::summary::Summary;
-use crate::failure::{Failure, Kind, complain};
+use super::summary::{Summary, print_line};
+use crate::failure::{Failure, Kind, Stop, complain};
 use crate::text::count;
 
 /// How many images there were of each outcome, and what failed, by reason.
 #[derive(Default, Serialize)]
 pub(super) struct Totals {
     images: u64,
+    /// Indexes that are new in the output folder, those that replaced another one included.
+    written: u64,
+    /// Images whose very index was there already.
+    unchanged: u64,
+    /// Inputs, or images of them, without an index.
+    failed: u64,
+    /// Images of which the debug file could not be read whole.
+    partial: u64,
+    /// The size of the indexes of all images.
+    bytes: u64,
+    seconds: f64,
     /// By the word that each image's own line has.
     outcomes: BTreeMap<&'static str, u64>,
     conflicts: u64,
@@ -21,9 +31,7 @@ pub(super) struct Totals {
     without_dwarf: u64,
     /// Files without an image of a wanted architecture.
     skipped: u64,
-    failed: u64,
     failures: BTreeMap<&'static str, u64>,
-    seconds: f64,
     #[serde(skip)]
     gravest: Option<Kind>,
 }
@@ -38,6 +46,10 @@ impl Totals {
         match image {
             Ok(image) => {
                 self.images += 1;
+                self.written += u64::from(matches!(image.outcome, "written" | "repaired" | "replaced"));
+                self.unchanged += u64::from(image.outcome == "unchanged");
+                self.partial += u64::from(image.is_partial());
+                self.bytes += image.index_size;
                 *self.outcomes.entry(image.outcome).or_default() += 1;
                 self.conflicts += u64::from(image.conflict);
                 self.without_dwarf += u64::from(!image.has_dwarf);
@@ -56,15 +68,19 @@ impl Totals {
         self.gravest
     }
 
-    /// Says on standard error what became of all images.
-    pub(super) fn report(&mut self, json: bool, time: Duration) {
-        self.seconds = time.as_secs_f64();
-        if json {
-            // Serializing numbers and words cannot fail; there is nothing to say if it does.
-            let totals = serde_json::to_string(self).unwrap_or_default();
-            let _ = writeln!(io::stderr(), "{{\"totals\":{totals}}}");
-            return;
+    /// Prints what became of all images as one object, `{"totals": {...}}`, on standard output.
+    pub(super) fn print_json(&mut self, time: Duration) -> Result<(), Stop> {
+        #[derive(Serialize)]
+        struct Last<'t> {
+            totals: &'t Totals,
         }
+        self.seconds = time.as_secs_f64();
+        Ok(print_line(&Last { totals: self })?)
+    }
+
+    /// Says on standard error what became of all images.
+    pub(super) fn report(&mut self, time: Duration) {
+        self.seconds = time.as_secs_f64();
         let list = |counts: &BTreeMap<&'static str, u64>| {
             let counts = counts.iter().map(|(word, number)| format!("{number} {word}"));
             counts.collect::<Vec<_>>().join(", ")

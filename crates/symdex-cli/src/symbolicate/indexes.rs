@@ -1,6 +1,6 @@
 //! Where answers are searched: the indexes and debug files that the command line names.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -187,7 +187,14 @@ impl<'a> Indexes<'a> {
             let mut paths = self.folders.iter().flat_map(Folder::all);
             let indexes = paths.by_ref().take(AT_MOST_OPENED).filter_map(|path| known_index(path).ok());
             let files = self.files.iter().map(|(known, _)| known.clone());
-            let mut images: Vec<_> = files.chain(indexes).chain(self.debug_files.known()).collect();
+            // Indexes of images that --dsym has are left out, because the output must not depend on which of them are
+            // built already.
+            let mut images: Vec<_> = self.debug_files.known().collect();
+            let of_debug_files: BTreeSet<_> =
+                images.iter().map(|image| (image.id.clone(), image.arch.clone())).collect();
+            let is_other =
+                |image: &KnownImage| !of_debug_files.contains(&(image.id.clone(), image.arch.clone()));
+            images.extend(files.chain(indexes).filter(is_other));
             images.sort();
             images.dedup();
             KnownImages { images, is_cut: paths.next().is_some() }

@@ -33,6 +33,11 @@ use crate::progress::Progress;
 /// what a sanitizer printed, or a list of `image address load` lines; what it is, its content tells. Its frames are answered from
 /// indexes, matched by the images' ids, and everything else in it comes out byte for byte as it went in.
 ///
+/// With --format text a report in JSON comes out as text that people read. An .ips, a KSCrash report and a Sentry event
+/// are laid out as Apple lays out a .crash: header, exception, threads with their names, registers of the thread that
+/// crashed, images. MetricKit's crashes are stacks too; its hangs, CPU and disk-write exceptions are call trees, with
+/// the number of samples before each frame.
+///
 /// Indexes are searched in the folders given with --index and the folders below them, then in the local store. For images that have
 /// none there, --dsym gives the debug files: what a report needs of them is built into the store once, and is there the next time.
 /// If the store cannot be written, these indexes are kept in memory, and a warning says so. A damaged index is reported, and the next
@@ -85,8 +90,8 @@ pub(crate) struct Args {
     /// too. On standard output, a line `==> PATH <==` begins each of several reports
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The report itself, or one JSON object per report and line that says what became of each frame and image
-    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    /// What is written
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "native")]
     format: Format,
     /// Leave frames alone that have a function's name already, though file and line are missing
     #[arg(long)]
@@ -107,6 +112,7 @@ pub(crate) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
+  symdex symbolicate MyApp.ips --dsym MyApp.xcarchive --format text > MyApp.crash
   symdex symbolicate MyApp.ips --dsym MyApp.xcarchive > MyApp.symbolicated.ips
   symdex symbolicate crashes/*.crash --index indexes -o symbolicated
   symdex symbolicate MyApp.crash --index indexes --format json | jq '.threads[] | select(.crashed).frames[].functions[0]'
@@ -116,21 +122,31 @@ Examples:
   adb logcat -d | symdex symbolicate --dsym app/build/obj/arm64-v8a
   symdex symbolicate old.crash --dsym App.dSYM --lines exact --no-inlines --addresses as-given      as atos answers
 
-JSON: {\"report\", \"format\", \"images\": [{\"name\", \"path\", \"arch\", \"id\", \"load_address\", \"size\", \"is_app\", \"status\", \"reason\",
-\"matched_by\", \"source\"}],
-\"threads\": [{\"name\", \"crashed\", \"frames\": [{\"address\", \"image\", \"status\", \"reason\", \"matched_by\", \"functions\": [{\"function\", \"name\", \"file\",
-\"line\", \"inlined\", \"function_offset\", \"table\"}]}]}]}. Frames are symbolicated, missing_symbol, unknown_image, missing or malformed;
-images are found, unused, missing, malformed, unsupported or other. A frame's image is its number in the list. An image is
-malformed if one of its indexes is damaged, even if another source answers its frames. matched_by is id, name or assumed; frames
-have it only if it is not id.
-JSON of --needs, an object for each image: {\"name\", \"path\", \"arch\", \"id\", \"is_app\", \"frames\", \"reports\", \"status\", \"reason\",
-\"matched_by\", \"source\"}.
+JSON, one object a line for each report:
+  {\"report\", \"format\", \"header\": {\"os\", \"process\", \"version\", \"incident\", \"exception\", ...},
+   \"images\": [{\"name\", \"path\", \"arch\", \"id\", \"load_address\", \"size\", \"is_app\", \"status\", \"reason\",
+     \"matched_by\", \"source\", \"near\"}],
+   \"threads\": [{\"name\", \"id\", \"label\", \"queue\", \"crashed\", \"frames\": [{\"address\", \"image\", \"status\",
+     \"matched_by\", \"functions\": [{\"function\", \"name\", \"file\", \"line\", \"inlined\", \"function_offset\", \"table\"}]}]}],
+   \"totals\"}
+A report that cannot be read is {\"report\", \"error\": {\"kind\", \"message\"}}. A frame's image is its
+place in the list, from 0. Frames are symbolicated, missing_symbol, unknown_image, missing or
+malformed; images are found, unused, missing, malformed, unsupported or other. An image is malformed if
+one of its indexes is damaged, even if another source answers its frames. matched_by is id, name or
+assumed; frames have it only if it is not id. docs/schema/symbolicate.schema.json describes every member.
+JSON of --needs, an object for each image: {\"name\", \"path\", \"arch\", \"id\", \"is_app\", \"frames\", \"reports\",
+\"status\", \"reason\", \"matched_by\", \"source\"}.
+
 Exit codes: 0 every frame of the app is resolved (with --needs: every image of the app is at hand), 3 some are not, 4 a report
 or an index is damaged, 5 a file is missing, 6 not a crash report, 1 other errors.";
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
+    /// The report in the format it came in, as it was but for its frames
+    Native,
+    /// Text for people: .ips and other JSON as Apple lays out a .crash; what is text already as in native
     Text,
+    /// One JSON object a line, for each report
     Json,
 }
 
@@ -181,7 +197,10 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
                 }
                 Err(failure) => {
                     summary.failure(&failure);
-                    Ok(())
+                    match args.format {
+                        Format::Json => output.write(path, &output::json_failure(path, &failure)),
+                        Format::Native | Format::Text => Ok(()),
+                    }
                 }
             })
         },
@@ -212,11 +231,18 @@ fn one<'p>(args: &Args, path: &'p Path, indexes: &Indexes<'_>) -> (&'p Path, Res
             return Ok((None, Counted::of(&at_hand)));
         }
         let symbolicated = symbolicate(&report, &mut Lookups::new(indexes), &args.options());
+        let counted = Counted::of(&symbolicated);
         let text = match args.format {
+            Format::Native => output::native(&symbolicated),
             Format::Text => output::text(&symbolicated),
-            Format::Json => output::json(path, &symbolicated),
+            Format::Json => {
+                let mut images = report.images.iter().zip(symbolicated.images());
+                let is_any_missing = images.any(|(image, outcome)| outcome.lacks_index_of(image));
+                let known = if is_any_missing { indexes.known() } else { &[] };
+                output::json(path, &symbolicated, &counted, known)
+            }
         };
-        Ok((Some(text), Counted::of(&symbolicated)))
+        Ok((Some(text), counted))
     });
     (path, done)
 }

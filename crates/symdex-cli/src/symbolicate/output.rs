@@ -7,10 +7,11 @@ use std::io::{self, BufWriter, Write as _};
 use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
-use symdex_report::{ReportView, Symbolicated};
+use symdex_report::{KnownImage, ReportView, Symbolicated};
 
 use super::shown;
-use crate::failure::{Failure, Kind, Stop};
+use super::summary::{Counted, ReportTotals};
+use crate::failure::{Failure, FailureView, Kind, Stop};
 
 /// Standard output, a file, or a folder for many reports.
 pub(super) enum Output {
@@ -128,11 +129,19 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::new(Kind::Other, format!("{}: cannot write: {error}", path.display()))
 }
 
-/// The report with its frames symbolicated.
-pub(super) fn text(symbolicated: &Symbolicated<'_, '_>) -> Vec<u8> {
+/// The report with its frames symbolicated, in the format it came in.
+pub(super) fn native(symbolicated: &Symbolicated<'_, '_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(symbolicated.report.text.len());
     // Writing to memory does not fail.
     let _ = symbolicated.write(&mut out);
+    out
+}
+
+/// The report as text that people read.
+pub(super) fn text(symbolicated: &Symbolicated<'_, '_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    // Writing to memory does not fail.
+    let _ = symbolicated.write_text(&mut out);
     out
 }
 
@@ -141,13 +150,33 @@ struct OneReport<'s> {
     report: String,
     #[serde(flatten)]
     view: ReportView<'s>,
+    totals: ReportTotals,
 }
 
-/// One line of JSON.
-pub(super) fn json(path: &Path, symbolicated: &Symbolicated<'_, '_>) -> Vec<u8> {
-    let view = OneReport { report: shown(path), view: symbolicated.view() };
+/// One line of JSON. `known` are the images that there are indexes or debug files of.
+pub(super) fn json(
+    path: &Path,
+    symbolicated: &Symbolicated<'_, '_>,
+    counted: &Counted,
+    known: &[KnownImage],
+) -> Vec<u8> {
+    line(&OneReport { report: shown(path), view: symbolicated.view(known), totals: counted.totals() })
+}
+
+#[derive(Serialize)]
+struct FailedReport<'f> {
+    report: String,
+    error: FailureView<'f>,
+}
+
+/// One line of JSON for a report that could not be read.
+pub(super) fn json_failure(path: &Path, failure: &Failure) -> Vec<u8> {
+    line(&FailedReport { report: shown(path), error: failure.view() })
+}
+
+fn line(value: &impl Serialize) -> Vec<u8> {
     // Text and numbers are always JSON.
-    let mut out = serde_json::to_vec(&view).unwrap_or_default();
+    let mut out = serde_json::to_vec(value).unwrap_or_default();
     out.push(b'\n');
     out
 }

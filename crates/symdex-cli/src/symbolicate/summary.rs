@@ -1,13 +1,14 @@
 //! What became of all reports together.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
 use symdex::ImageId;
 use symdex_report::{
-    AnsweredBy, Image, ImageOutcome, Known, KnownImage, MatchedBy, Nearness, Symbolicated, Unanswered, near,
-    spelled,
+    AnsweredBy, Image, ImageOutcome, Known, KnownImage, MatchedBy, Nearness, Symbolicated, Unanswered,
+    nearest, spelled,
 };
 
 use super::indexes::Indexes;
@@ -62,7 +63,28 @@ impl CountedImage {
     }
 }
 
+/// How many frames of a report there are of each kind, as JSON has it.
+#[derive(Serialize)]
+pub(super) struct ReportTotals {
+    frames: u64,
+    symbolicated: u64,
+    kept: u64,
+    unresolved_app: u64,
+    unresolved_system: u64,
+}
+
 impl Counted {
+    pub(super) fn totals(&self) -> ReportTotals {
+        let Counted { frames, symbolicated, kept, app_unresolved, system_unresolved, .. } = *self;
+        ReportTotals {
+            frames,
+            symbolicated,
+            kept,
+            unresolved_app: app_unresolved,
+            unresolved_system: system_unresolved,
+        }
+    }
+
     pub(super) fn of(symbolicated: &Symbolicated<'_, '_>) -> Self {
         let report = symbolicated.report;
         let mut counted = Self::default();
@@ -196,11 +218,7 @@ impl Summary {
     fn report_missing(&self, indexes: &Indexes<'_>) {
         let without = self.total.images.values().filter(|image| image.outcome.answered_by().is_none());
         // Few have indexes of the system they run on; who has some is told what is wrong with them.
-        let is_expected = |image: &&CountedImage| {
-            let is_unknown =
-                matches!(image.outcome, ImageOutcome::NoId | ImageOutcome::Unanswered(Unanswered::Missing));
-            is_unknown && !image.image.is_app()
-        };
+        let is_expected = |image: &&CountedImage| !image.outcome.lacks_index_of(&image.image);
         let (of_system, mut missing): (Vec<_>, Vec<_>) = without.partition(is_expected);
         missing.sort_by_key(|image| Reverse(image.frames));
         let known = if missing.is_empty() { &[] } else { indexes.known() };
@@ -213,9 +231,7 @@ impl Summary {
                 is_ambiguous = true;
                 return;
             }
-            let near = known.iter().filter_map(|other| Some((near(image, other)?, other)));
-            let nearest: BTreeSet<_> = near.collect();
-            for (nearness, other) in nearest.into_iter().take(NEAREST) {
+            for (nearness, other) in nearest(image, known) {
                 is_doubtful |= nearness == Nearness::SameName;
                 complain(&format!("  near: {}", described_near(nearness, other)));
             }
@@ -275,9 +291,6 @@ fn say_each<T>(mut things: impl Iterator<Item = T>, say: impl FnMut(T)) {
         complain(&format!("... and {more} more"));
     }
 }
-
-/// How many of the images near a missing one are named: a store may have every build of it.
-const NEAREST: usize = 3;
 
 fn described_near(nearness: Nearness, known: &KnownImage) -> String {
     let how = match nearness {

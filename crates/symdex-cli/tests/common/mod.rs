@@ -44,6 +44,11 @@ impl Finished {
     pub(crate) fn json(&self) -> Vec<serde_json::Value> {
         self.out.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
     }
+
+    /// The images of `build --json`, without the failures and the totals.
+    pub(crate) fn images(&self) -> Vec<serde_json::Value> {
+        self.json().into_iter().filter(|line| line.get("image").is_some()).collect()
+    }
 }
 
 pub(crate) fn testdata() -> PathBuf {
@@ -74,7 +79,7 @@ pub(crate) fn index_of(name: &str, folder: &Path) -> PathBuf {
         folder.as_os_str(),
     ]);
     assert_eq!(built.code, Some(0), "{}", built.err);
-    let [summary] = &built.json()[..] else { panic!("more than one image: {}", built.out) };
+    let [summary] = &built.images()[..] else { panic!("more than one image: {}", built.out) };
     PathBuf::from(summary["index"].as_str().expect("a path"))
 }
 

@@ -2,7 +2,7 @@
 
 use symdex::{Arch, ImageId};
 
-use crate::report::{Image, Known, Span};
+use crate::report::{Base, Image, Known, Span};
 use crate::text::{Cursor, lossy};
 
 /// `0   MyApp   0x0000000104a3c7d8 0x104a34000 + 34776`, places counted from the start of the report.
@@ -39,8 +39,8 @@ pub(super) fn frame(line: &[u8], start: usize) -> Option<FrameLine<'_>> {
     cursor.space().then_some(())?;
     let answer = start + cursor.at()..start + line.len();
     let answer_text = cursor.rest();
-    // `sample` has lines that begin alike: `... load address 0x1000 + 0xd68`.
-    if answer_text.is_empty() || answer_text.starts_with(b"+") {
+    // `sample` has lines that begin alike: `... load address 0x1000 + 0xd68`. Class methods begin with `+[`.
+    if answer_text.is_empty() || answer_text.starts_with(b"+ ") {
         return None;
     }
     let said = Said::of(answer_text, image);
@@ -177,7 +177,12 @@ pub(crate) fn image(line: &[u8]) -> Option<Image> {
     let (named, id, path) = split_at_id(rest).unwrap_or_else(|| split_at_path(rest));
     let (name, arch) = name_and_arch(named.trim_ascii());
     let path = lossy(path.trim_ascii());
-    let base = crate::report::Base::Image;
+    // Apple lists what stands for addresses in no image too: `0x0 - 0xffffffffffffffff ??? (*) <00000000-...> ???`.
+    let is_nil = |id: &ImageId| id.as_bytes().iter().all(|byte| *byte == 0);
+    let (base, id) = match id {
+        Some(id) if load_address == 0 && is_nil(&id) => (Base::Absolute, None),
+        id => (Base::Image, id),
+    };
     Some(Image { name: lossy(name), path, arch, id, load_address, size, base })
 }
 
@@ -257,6 +262,14 @@ pub(super) fn stack_name(line: &[u8]) -> Option<String> {
     Some(lossy(&line[..end]))
 }
 
+/// What the name of the next thread is: `  Dispatch queue: com.apple.main-thread` of `Thread 0 name:   Dispatch queue:
+/// ...`.
+pub(super) fn thread_label(line: &[u8]) -> Option<&[u8]> {
+    let rest = line.strip_prefix(b"Thread ")?;
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    rest[digits..].strip_prefix(b" name:")
+}
+
 /// The addresses, with their places, of `(0x1ca4cd27c 0x1c96a79f8 ...)`.
 pub(super) fn bare_addresses(line: &[u8], start: usize) -> Option<Vec<(u64, Span)>> {
     let mut cursor = Cursor::new(line);
@@ -301,6 +314,7 @@ mod tests {
             ("<redacted> + 12", (Known::Nothing, None, None, false)),
             ("-[A b:] + 24", (Known::Function, Some("-[A b:]"), None, false)),
             ("-[A b:] + 24 (A.m:42)", (Known::Line, Some("-[A b:]"), None, false)),
+            ("+[A b:] + 24", (Known::Function, Some("+[A b:]"), None, false)),
             ("-[A b:] (in My App) (A.m:42)", (Known::Line, Some("-[A b:]"), None, false)),
             ("-[A b:] (A.m:42) [inlined]", (Known::Line, Some("-[A b:]"), None, true)),
             ("f(int) + 24 [inlined]", (Known::Function, Some("f(int)"), None, true)),

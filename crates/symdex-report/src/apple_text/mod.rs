@@ -4,6 +4,7 @@
 //! other are a stack. Images are listed behind the stacks. Lines of any other kind, a JSON header included, stay as they are.
 
 mod bare;
+mod header;
 mod lines;
 mod reader;
 
@@ -12,6 +13,7 @@ use crate::format::{Edit, Format};
 use crate::report::{Frame, Parsed, Span};
 use crate::symbolicate::{Called, Rewrite, Symbolicated};
 use crate::text::{line_end, lines, lossy};
+pub(crate) use header::HeaderReader;
 pub(crate) use lines::{code_type, image, is_images_header, is_nameless};
 use reader::Reader;
 

@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 use symdex::Arch;
 
+use super::header::{HeaderReader, label_and_queue};
 use super::lines::{self, FrameLine};
 use crate::report::{AddressKind, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
 use crate::text::lossy;
@@ -14,8 +15,10 @@ pub(super) struct Reader<'t> {
     /// The frames of lines that follow each other, up to here, and the numbers of the first and the last of them.
     stack: Vec<Frame>,
     numbers: (u64, u64),
-    /// What the next stack is called.
+    /// What the next stack is called, and what else is known of its thread.
     name: String,
+    thread: Thread,
+    header: HeaderReader,
     /// The images that frames name, in the order of the frames.
     loads: Vec<Load<'t>>,
     /// The architecture that the report as a whole is of, and the one that the registers of a thread show.
@@ -40,6 +43,7 @@ impl<'t> Reader<'t> {
             return;
         }
         self.end_stack();
+        self.header.line(line);
         if lines::is_images_header(line) {
             self.is_in_images = true;
         } else if let Some(image) = lines::image(line).filter(|_| self.is_in_images) {
@@ -47,7 +51,12 @@ impl<'t> Reader<'t> {
                 self.parsed.images.push(image);
             }
         } else if let Some(name) = lines::stack_name(line) {
+            if let Some((_, label)) = String::from_utf8_lossy(line).split_once("::") {
+                (self.thread.label, self.thread.queue) = label_and_queue(label);
+            }
             self.name = name;
+        } else if let Some(label) = lines::thread_label(line) {
+            (self.thread.label, self.thread.queue) = label_and_queue(&lossy(label));
         } else if let Some(arch) = line.strip_prefix(b"Code Type:").and_then(lines::code_type) {
             self.arch = Some(arch);
         } else if let Some(arch) = lines::thread_state(line) {
@@ -60,7 +69,8 @@ impl<'t> Reader<'t> {
     /// The images and stacks, frames with their images.
     pub(super) fn finish(mut self) -> Parsed {
         self.end_stack();
-        let Self { mut parsed, loads, arch, registers, .. } = self;
+        let Self { mut parsed, loads, arch, registers, header, .. } = self;
+        parsed.info = header.finish();
         let arch = arch.or(registers);
         parsed.images.iter_mut().for_each(|image| image.arch = image.arch.take().or_else(|| arch.clone()));
         let mut loaded = FxHashMap::default();
@@ -122,7 +132,7 @@ impl<'t> Reader<'t> {
             frames[0].kind = AddressKind::ProgramCounter;
         }
         let crashed = name.contains("Crashed");
-        self.parsed.threads.push(Thread { name, crashed, frames });
+        self.parsed.threads.push(Thread { name, crashed, frames, ..std::mem::take(&mut self.thread) });
     }
 
     /// A stack of nothing but addresses, all of them return addresses: an exception's.
@@ -138,6 +148,6 @@ impl<'t> Reader<'t> {
         };
         let frames = addresses.into_iter().map(frame).collect();
         let name = std::mem::take(&mut self.name);
-        self.parsed.threads.push(Thread { name, crashed: false, frames });
+        self.parsed.threads.push(Thread { name, frames, ..std::mem::take(&mut self.thread) });
     }
 }

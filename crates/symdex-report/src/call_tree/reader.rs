@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use symdex::Arch;
 
 use super::lines::{self, Counted, Node};
-use crate::apple_text::{code_type, image, is_images_header};
+use crate::apple_text::{HeaderReader, code_type, image, is_images_header};
 use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
 use crate::text::lossy;
 
@@ -17,6 +17,7 @@ pub(super) struct Reader<'t> {
     /// The frames of the tree that is being read, in the order of the lines, and what it is called.
     tree: Vec<Frame>,
     name: String,
+    header: HeaderReader,
     /// The way from a root to the last frame: columns, numbers in `tree`, and whether they are the kernel's.
     path: Vec<(usize, usize, bool)>,
     place: Place,
@@ -69,6 +70,7 @@ impl<'t> Reader<'t> {
             return;
         }
         let text = line.trim_ascii();
+        self.header.line(line);
         if is_images_header(line) {
             self.end_tree();
             self.place = Place::Images;
@@ -142,7 +144,8 @@ impl<'t> Reader<'t> {
         let name = std::mem::take(&mut self.name);
         if !frames.is_empty() {
             frames.reverse();
-            self.parsed.threads.push(Thread { name, crashed: false, frames });
+            let id = thread_id(&name);
+            self.parsed.threads.push(Thread { name, id, frames, ..Thread::default() });
         }
         if self.place == Place::HeaviestStack {
             self.place = Place::Trees;
@@ -179,7 +182,8 @@ impl<'t> Reader<'t> {
     /// The images and trees, frames with their images.
     pub(super) fn finish(mut self) -> Parsed {
         self.end_tree();
-        let Self { mut parsed, loads, processes, mut archs, arch, .. } = self;
+        let Self { mut parsed, loads, processes, mut archs, arch, header, .. } = self;
+        parsed.info = header.finish();
         archs.push(arch);
         let mut loaded = FxHashMap::default();
         for (number, image) in parsed.images.iter().enumerate() {
@@ -205,6 +209,12 @@ impl<'t> Reader<'t> {
         }
         parsed
     }
+}
+
+/// The number of `Thread_13078` or, in hexadecimal, of `Thread 0x1a2b`.
+fn thread_id(name: &str) -> Option<u64> {
+    let hexadecimal = || u64::from_str_radix(name.strip_prefix("Thread 0x")?, 16).ok();
+    name.strip_prefix("Thread_").map_or_else(hexadecimal, |digits| digits.parse().ok())
 }
 
 fn strip_any<'l, const N: usize>(text: &'l [u8], prefixes: [&[u8]; N]) -> Option<&'l [u8]> {

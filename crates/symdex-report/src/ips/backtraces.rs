@@ -1,6 +1,7 @@
 //! Backtraces that an `.ips` has as text (`asiBacktraces`): strings of lines as a `.crash` has them.
 
 use crate::apple_text;
+use crate::existing::ExistingSymbol;
 use crate::json::Value;
 use crate::report::{AddressKind, Frame, Span, Thread};
 use crate::symbolicate::Rewrite;
@@ -19,9 +20,16 @@ pub(super) fn stack(string: Value<'_>, number: usize) -> Thread {
     });
     Thread {
         name: format!("Application Specific Backtrace {number}"),
-        crashed: false,
         frames: frames.collect(),
+        ..Thread::default()
     }
+}
+
+/// The symbol in the line at `site`.
+pub(super) fn existing_symbol(text: &[u8], site: &Span) -> Option<ExistingSymbol> {
+    let line = unescape(text.get(site.clone())?)?;
+    let frame = apple_text::frame(line.as_bytes())?;
+    Some(ExistingSymbol::of_line(line.as_bytes(), &frame.function?, line.len(), frame.known))
 }
 
 /// The line at `site` with its answer, in a string.

@@ -2,15 +2,21 @@
 //! report behind the header (109) they are [`crate::apple_text`]'s.
 
 mod backtraces;
+pub(crate) mod info;
+
+use std::borrow::Cow;
+use std::io::{self, Write};
 
 use serde_json::json;
 use symdex::Arch;
 
 use crate::error::Error;
+use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Format, frame_edits};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_objects_before};
-use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
+use crate::render::write_crash;
+use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Report, Span, Thread};
 use crate::symbolicate::{Called, Rewrite, Symbolicated};
 use crate::text::start_of_object;
 
@@ -33,15 +39,15 @@ impl Format for Ips {
 
     fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
         let header = Json::parse(text, start_of_object(text).unwrap_or_default())?;
-        let body = match header.root().get("usedImages") {
-            Some(_) => header,
+        let separate = match header.root().get("usedImages") {
+            Some(_) => None,
             None => {
                 let body = Json::parse(text, header.end())?;
                 check_kind(header.root(), body.root())?;
-                body
+                Some(body)
             }
         };
-        let body = body.root();
+        let body = separate.as_ref().unwrap_or(&header).root();
         let images = body.get("usedImages").into_iter().flat_map(Value::elements);
         let images: Vec<_> = images.take(MAX_IMAGES).map(image).collect();
         let faulting = body.get("faultingThread").and_then(Value::number);
@@ -51,17 +57,31 @@ impl Format for Ips {
         if let Some(exception) = body.get("lastExceptionBacktrace") {
             let kind = AddressKind::ReturnAddress;
             let frames = exception.elements().filter_map(|object| frame(object, kind, &images)).collect();
-            threads.push(Thread { name: "Last Exception Backtrace".to_owned(), crashed: false, frames });
+            threads.push(Thread { name: "Last Exception Backtrace".to_owned(), frames, ..Thread::default() });
         }
         let backtraces = body.get("asiBacktraces").into_iter().flat_map(Value::elements).enumerate();
         threads.extend(backtraces.map(|(number, string)| backtraces::stack(string, number)));
-        Ok(Parsed { images, threads })
+        Ok(Parsed { images, threads, info: info::info(header.root(), body) })
+    }
+
+    fn existing_symbols(&self, report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
+        report.map_frames(|frame| match report.text.get(frame.site.start) {
+            Some(b'{') => ExistingSymbol::of_object(report.text, &frame.site, SYMBOL_KEYS),
+            _ => backtraces::existing_symbol(report.text, &frame.site).unwrap_or_default(),
+        })
+    }
+
+    fn write_text(&self, symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
+        write_crash(symbolicated, out)
     }
 
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
         frame_edits(symbolicated, written)
     }
 }
+
+/// The keys of a frame's function, file, line and distance from the start of the function.
+pub(crate) const SYMBOL_KEYS: [&str; 4] = ["symbol", "sourceFile", "sourceLine", "symbolLocation"];
 
 /// Fails for what has no stacks: other kinds of report have headers like these.
 fn check_kind(header: Value<'_>, body: Value<'_>) -> Result<(), Error> {
@@ -100,7 +120,16 @@ fn stack(thread: Value<'_>, number: usize, faulting: Option<u64>, images: &[Imag
     let frames = thread.get("frames")?.elements().enumerate();
     let kind = |depth| if depth == 0 { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
     let frames = frames.filter_map(|(depth, object)| frame(object, kind(depth), images)).collect();
-    Some(Thread { name: format!("Thread {number}"), crashed, frames })
+    let text = |key: &str| thread.get(key).and_then(Value::text).filter(|text| !text.is_empty());
+    Some(Thread {
+        name: format!("Thread {number}"),
+        crashed,
+        id: thread.get("id").and_then(Value::number),
+        label: text("name").map(Cow::into_owned),
+        queue: text("queue").map(Cow::into_owned),
+        registers: thread.get("threadState").map(info::registers).unwrap_or_default(),
+        frames,
+    })
 }
 
 fn frame(object: Value<'_>, kind: AddressKind, images: &[Image]) -> Option<Frame> {

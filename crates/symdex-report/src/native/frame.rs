@@ -5,8 +5,8 @@ use std::ops::Range;
 use symdex::Arch;
 
 use super::{pc, sanitizer};
-use crate::report::Known;
-use crate::text::Cursor;
+use crate::report::{Known, Span};
+use crate::text::{Cursor, lines, lossy};
 
 /// A line with a frame. Places are counted from the start of the line.
 pub(super) struct FrameLine<'l> {
@@ -67,6 +67,18 @@ pub(super) fn says_more(line: &[u8], prefix: &[u8]) -> bool {
     let place = memchr::memmem::find(rest, b" (").map_or(&b""[..], |open| &rest[..open]);
     let digits = place.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     digits != 0 && place[..place.len() - digits].ends_with(b":")
+}
+
+/// The file and line that the lines behind the frame at `site` state for the function that is not inlined, which is the
+/// last of them.
+pub(super) fn place_behind(text: &[u8], site: &Span) -> Option<(String, u32)> {
+    let head = frame(text.get(site.clone())?)?.head;
+    let prefix = log_prefix(&text[site.clone()], head);
+    let behind = lines(text.get(site.end..)?).skip(1).map(|(_, line)| line);
+    let last = behind.take_while(|line| says_more(line, prefix)).last()?;
+    let place = lossy(&last[prefix.len() + MORE.len()..]);
+    let (file, line) = place.split_once(" (")?.0.rsplit_once(':')?;
+    Some((file.to_owned(), line.parse().ok()?))
 }
 
 /// What lines that say more of a frame are indented by.

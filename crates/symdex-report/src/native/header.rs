@@ -3,6 +3,9 @@
 use memchr::memmem::find;
 use symdex::Arch;
 
+use super::info;
+use crate::text::lossy;
+
 /// What a line says. Logs have something before it, which is why it is found anywhere in the line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Header<'l> {
@@ -48,6 +51,12 @@ pub(super) fn build_id(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let digits = id.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let is_whole = matches!(id.get(digits), Some(b')' | b'.' | b' '));
     (digits != 0 && is_whole).then(|| (path, &id[..digits]))
+}
+
+/// The id of the thread of the next stack, which stands in the line that has its name.
+pub(super) fn thread_id(line: &[u8]) -> Option<u64> {
+    let at = find(line, b"tid: ").or_else(|| find(line, b"Tid:"))?;
+    info::number(&lossy(line[at + b"Tid:".len()..].trim_ascii_start()))
 }
 
 /// `text` up to the first `end`.

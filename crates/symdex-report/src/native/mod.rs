@@ -6,13 +6,15 @@
 
 mod frame;
 mod header;
+mod info;
 mod pc;
 mod reader;
 mod sanitizer;
 
 use crate::error::Error;
+use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Format, frame_edits};
-use crate::report::{Parsed, Span};
+use crate::report::{Known, Parsed, Report, Span};
 use crate::symbolicate::{Rewrite, Symbolicated};
 use crate::text::lines;
 use frame::Style;
@@ -49,6 +51,23 @@ impl Format for Native {
             reader.line(line, span);
         }
         Ok(reader.finish())
+    }
+
+    fn existing_symbols(&self, report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
+        let mut symbols = report.symbols_in_text();
+        let frames = report
+            .threads
+            .iter()
+            .zip(&mut symbols)
+            .flat_map(|(thread, symbols)| thread.frames.iter().zip(symbols));
+        for (frame, symbol) in
+            frames.filter(|(frame, symbol)| frame.known == Known::Line && symbol.line.is_none())
+        {
+            if let Some((file, line)) = frame::place_behind(report.text, &frame.site) {
+                (symbol.file, symbol.line) = (Some(file), Some(line));
+            }
+        }
+        symbols
     }
 
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {

@@ -5,6 +5,7 @@ use symdex::{Arch, ImageId};
 
 use super::frame::{self, FrameLine, Style, log_prefix};
 use super::header::{self, Header};
+use super::info;
 use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
 use crate::text::lossy;
 
@@ -15,8 +16,9 @@ pub(super) struct Reader<'t> {
     /// The numbers of images.
     images: FxHashMap<Key<'t>, usize>,
     before: Option<Before<'t>>,
-    /// What the next stack is called, and whether it is of what crashed.
+    /// What the next stack is called, the id of its thread, and whether it is of what crashed.
     name: String,
+    id: Option<u64>,
     crashed: bool,
     /// The architecture that the report is of, from here on.
     arch: Option<Arch>,
@@ -50,6 +52,10 @@ impl<'t> Reader<'t> {
             let known = self.ids.entry(path).or_insert(Some(id));
             *known = known.filter(|known| *known == id);
         } else {
+            if self.parsed.threads.is_empty() {
+                info::read(line, &mut self.parsed.info);
+            }
+            self.id = header::thread_id(line).or(self.id);
             match header::header(line) {
                 Some(Header::Name(name)) => self.name = lossy(name),
                 Some(Header::Crash) => self.crashed = true,
@@ -85,7 +91,8 @@ impl<'t> Reader<'t> {
             before.number < line.number || is_inlined
         }) {
             let (name, crashed) = (std::mem::take(&mut self.name), std::mem::take(&mut self.crashed));
-            self.parsed.threads.push(Thread { name, crashed, frames: Vec::new() });
+            let id = self.id.take();
+            self.parsed.threads.push(Thread { name, id, crashed, ..Thread::default() });
         }
         let frame = Frame {
             address: line.address,

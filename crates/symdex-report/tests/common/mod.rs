@@ -64,6 +64,15 @@ pub(crate) fn rewritten_with(text: &str, options: &Options) -> String {
     String::from_utf8(out).expect("text")
 }
 
+/// The report as text that people read.
+pub(crate) fn readable(text: &str) -> String {
+    let report = Report::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
+    let mut out = Vec::new();
+    let symbolicated = symbolicate(&report, &mut App { asked: Vec::new() }, &Options::default());
+    symbolicated.write_text(&mut out).expect("memory");
+    String::from_utf8(out).expect("text")
+}
+
 pub(crate) fn rewritten(text: &str) -> String {
     rewritten_with(text, &Options::default())
 }

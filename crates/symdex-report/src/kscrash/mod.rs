@@ -3,16 +3,23 @@
 //! A report of a crash while a crash was reported has the first one, as far as it came, in `recrash_report`. Both are of one process:
 //! the images of either count for both.
 
+mod info;
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
 use rustc_hash::FxHashSet;
 use serde_json::json;
 use symdex::Arch;
 
 use crate::apple_text::is_nameless;
 use crate::error::Error;
+use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Format, frame_edits};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_objects_before};
-use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
+use crate::render::write_crash;
+use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Report, Span, Thread};
 use crate::symbolicate::{Called, Rewrite, Symbolicated};
 
 /// KSCrash's format.
@@ -40,7 +47,19 @@ impl Format for KsCrash {
         Ok(Parsed {
             images: images.collect(),
             threads: reports.iter().flat_map(|report| stacks(*report)).collect(),
+            info: info::info(json.root()),
         })
+    }
+
+    fn existing_symbols(&self, report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
+        let keys = ["symbol_name", "source_file", "source_line", "symbol_addr"];
+        report.map_frames(|frame| {
+            ExistingSymbol::of_object(report.text, &frame.site, keys).with_start_as_offset(frame.address)
+        })
+    }
+
+    fn write_text(&self, symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
+        write_crash(symbolicated, out)
     }
 
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
@@ -82,9 +101,9 @@ fn stacks(report: Value<'_>) -> Vec<Thread> {
     let threads = threads.chain(crash.and_then(|crash| crash.get("crashed_thread")));
     let exception = || report.get("process")?.get("last_dealloced_nsexception")?.get("backtrace");
     let exception = exception().map(|backtrace| Thread {
-        name: "Last Deallocated Exception".to_owned(),
-        crashed: false,
+        name: "Last Deallocated Exception Backtrace".to_owned(),
         frames: frames(backtrace, |_| false),
+        ..Thread::default()
     });
     threads.filter_map(|thread| stack(thread, is_thrown)).chain(exception).collect()
 }
@@ -100,7 +119,16 @@ fn stack(thread: Value<'_>, is_thrown: bool) -> Option<Thread> {
     };
     let number = thread.get("index").and_then(Value::number).map_or_else(String::new, |n| format!(" {n}"));
     let frames = frames(thread.get("backtrace")?, is_instruction);
-    Some(Thread { name: format!("Thread{number}"), crashed, frames })
+    let text = |key: &str| thread.get(key).and_then(Value::text).filter(|text| !text.is_empty());
+    Some(Thread {
+        name: format!("Thread{number}"),
+        crashed,
+        label: text("name").map(Cow::into_owned),
+        queue: text("dispatch_queue").map(Cow::into_owned),
+        registers: thread.get("registers").map(info::registers).unwrap_or_default(),
+        frames,
+        ..Thread::default()
+    })
 }
 
 /// The frames of a backtrace. The innermost is of an instruction if `is_instruction` says so of its address.

@@ -1,8 +1,12 @@
 //! `symdex inspect`: an index as text.
 
+mod json;
+
+use std::borrow::Cow;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use symdex::write::{Id32, Loc, Range};
 use symdex::{ChunkContents, Index, Metadata, RowRule, StringReader, Table};
 
@@ -27,13 +31,21 @@ pub(crate) struct Args {
     /// The table that chunk N is in
     #[arg(long, value_enum, value_name = "TABLE", default_value = "dwarf", requires = "chunk")]
     table: WhichTable,
+    /// Print JSON: one object with all that is printed without --chunk, or one object a line for each range of the
+    /// chunk
+    #[arg(long)]
+    json: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   symdex inspect 0c37c502aba03641a08f84c794684f36.symdex
   symdex inspect 0c37c502aba03641a08f84c794684f36.symdex --chunk 0
-  symdex inspect indexes --id 0c37c502aba03641a08f84c794684f36 --chunk 0 --table symbol_table";
+  symdex inspect indexes --id 0c37c502aba03641a08f84c794684f36 --chunk 0 --table symbol_table
+  symdex inspect 0c37c502aba03641a08f84c794684f36.symdex --json | jq .counts
+
+JSON: addresses and offsets in the image are strings of hexadecimal digits behind 0x, sizes in bytes and counts are numbers.
+docs/schema/inspect.schema.json describes the object of an index and that of a range.";
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum WhichTable {
@@ -52,8 +64,13 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
                 WhichTable::Dwarf => Table::Dwarf,
                 WhichTable::SymbolTable => Table::SymbolTable,
             };
-            one_chunk(&mut out, &path, &index, table, number)?;
+            let contents = chunk(&path, &index, table, number)?;
+            match args.json {
+                true => json::ranges(&mut out, &path, &index, table, &contents)?,
+                false => one_chunk(&mut out, &path, &index, table, number, &contents)?,
+            }
         }
+        None if args.json => json::index(&mut out, &path, &index)?,
         None => {
             metadata(&mut out, index.metadata())?;
             sizes(&mut out, &path, &index)?;
@@ -159,13 +176,13 @@ fn chunks<B: AsRef<[u8]>>(
     Ok(())
 }
 
-fn one_chunk<B: AsRef<[u8]>>(
-    out: &mut impl Write,
+/// The contents of chunk `number`.
+fn chunk<B: AsRef<[u8]>>(
     path: &Path,
     index: &Index<B>,
     table: Table,
     number: u64,
-) -> Result<(), Stop> {
+) -> Result<ChunkContents, Stop> {
     let stored = index.metadata().chunks(table);
     if !stored.contains(&number) {
         let (path, table) = (path.display(), table.name());
@@ -181,7 +198,17 @@ fn one_chunk<B: AsRef<[u8]>>(
         };
         return Err(Failure::new(Kind::NotFound, message).into());
     }
-    let contents = index.chunk(table, number).map_err(|error| Failure::index(path, &error))?;
+    Ok(index.chunk(table, number).map_err(|error| Failure::index(path, &error))?)
+}
+
+fn one_chunk<B: AsRef<[u8]>>(
+    out: &mut impl Write,
+    path: &Path,
+    index: &Index<B>,
+    table: Table,
+    number: u64,
+    contents: &ChunkContents,
+) -> Result<(), Stop> {
     let span = u64::from(index.metadata().chunk_span);
     let (from, ranges) = (number.saturating_mul(span), contents.ranges.len());
     writeln!(
@@ -191,7 +218,7 @@ fn one_chunk<B: AsRef<[u8]>>(
         from.saturating_add(span),
         text::count(ranges as u64, "range")
     )?;
-    let mut printer = RangePrinter { table, contents: &contents, strings: index.strings() };
+    let mut printer = RangePrinter { table, contents, strings: index.strings() };
     for range in &contents.ranges {
         for line in printer.lines(range).map_err(|error| Failure::index(path, &error))? {
             writeln!(out, "{line}")?;
@@ -212,6 +239,31 @@ fn chain(contents: &ChunkContents, innermost: u32) -> impl Iterator<Item = &Loc>
     })
 }
 
+/// A function with its file and line, as far as they are known.
+#[derive(Serialize)]
+struct Location {
+    name: Option<String>,
+    file: Option<String>,
+    line: Option<u32>,
+}
+
+impl Location {
+    fn name(&self) -> Cow<'_, str> {
+        text::printable(self.name.as_deref().unwrap_or("??").into())
+    }
+
+    /// `file:line`
+    fn place(&self) -> String {
+        let file = self.file.as_ref().map(|file| text::printable(file.into()));
+        match (file, self.line) {
+            (Some(file), Some(line)) => format!("{file}:{line}"),
+            (Some(file), None) => file.into_owned(),
+            (None, Some(line)) => format!("line {line}"),
+            (None, None) => "no line".to_owned(),
+        }
+    }
+}
+
 /// Prints the ranges of one chunk.
 struct RangePrinter<'a, B> {
     table: Table,
@@ -226,40 +278,31 @@ impl<B: AsRef<[u8]>> RangePrinter<'_, B> {
         let function =
             range.function_start.map_or("no function".to_owned(), |start| format!("function {start:#x}"));
         let mut lines = vec![format!("{:#x}..{:#x}  {function}", range.start, range.end)];
-        for (depth, (name, place)) in self.chain(range.exact)?.into_iter().enumerate() {
+        for (depth, location) in self.chain(range.exact)?.into_iter().enumerate() {
+            let name = location.name();
             lines.push(match self.table {
                 Table::SymbolTable if depth > 0 => format!("    alias {name}"),
-                _ => format!("    {name}  {place}"),
+                _ => format!("    {name}  {}", location.place()),
             });
         }
         if range.statement != range.exact {
             let statement = self.chain(range.statement)?;
-            let place = statement.first().map_or("nothing", |(_, place)| place.as_str());
+            let place = statement.first().map_or_else(|| "nothing".to_owned(), Location::place);
             lines.push(format!("    statement: {place}"));
         }
         Ok(lines)
     }
 
-    /// Name and place of each frame, innermost first.
-    fn chain(&mut self, innermost: u32) -> Result<Vec<(String, String)>, symdex::Error> {
-        let mut frames = Vec::new();
+    /// Each function of a chain, innermost first.
+    fn chain(&mut self, innermost: u32) -> Result<Vec<Location>, symdex::Error> {
+        let mut locations = Vec::new();
         for loc in chain(self.contents, innermost) {
-            let name = self.name(loc.name)?;
-            let file = loc.file.map(|id| self.strings.file(id).map(|file| text::lossy(file).into_owned()));
-            let line = loc.line.map(|line| line.get().to_string());
-            let place = match (file.transpose()?, line) {
-                (Some(file), Some(line)) => format!("{file}:{line}"),
-                (Some(file), None) => file,
-                (None, Some(line)) => format!("line {line}"),
-                (None, None) => "no line".to_owned(),
-            };
-            frames.push((name, place));
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let name = loc.name.map(|id| self.strings.name(id).map(text)).transpose()?;
+            let file = loc.file.map(|id| self.strings.file(id).map(text));
+            let line = loc.line.map(|line| line.get());
+            locations.push(Location { name, file: file.transpose()?, line });
         }
-        Ok(frames)
-    }
-
-    fn name(&mut self, id: Option<Id32>) -> Result<String, symdex::Error> {
-        let Some(id) = id else { return Ok("??".to_owned()) };
-        Ok(text::lossy(self.strings.name(id)?).into_owned())
+        Ok(locations)
     }
 }

@@ -1,13 +1,19 @@
 //! Sentry's events, as its clients for Apple's systems send them: JSON with addresses in hexadecimal, frames with the outermost first.
 
+mod info;
+
+use std::io::{self, Write};
+
 use serde_json::json;
 use symdex::Arch;
 
 use crate::error::Error;
+use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Format, frame_edits};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, object_like, with_members};
-use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
+use crate::render::write_crash;
+use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Report, Span, Thread};
 use crate::symbolicate::{Called, Rewrite, Symbolicated};
 use crate::text::start_of_object;
 
@@ -32,7 +38,25 @@ impl Format for Sentry {
         let values = |key| event.get(key).and_then(|list: Value<'_>| list.get("values").or(Some(list)));
         let stacks = |key| values(key).into_iter().flat_map(Value::elements);
         let threads = stacks("threads").chain(stacks("exception")).filter_map(stack).collect();
-        Ok(Parsed { images, threads })
+        Ok(Parsed { images, threads, info: info::info(event) })
+    }
+
+    fn existing_symbols(&self, report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
+        report.map_frames(|frame| {
+            let Ok(json) = Json::parse(report.text, frame.site.start) else {
+                return ExistingSymbol::default();
+            };
+            let object = json.root();
+            let start = object.get("symbol_addr").and_then(address);
+            let file = if object.get("filename").is_some() { "filename" } else { "abs_path" };
+            let symbol = ExistingSymbol::of_members(object, ["function", file, "lineno", ""]);
+            let offset = start.filter(|_| symbol.function.is_some());
+            ExistingSymbol { offset, ..symbol }.with_start_as_offset(frame.address)
+        })
+    }
+
+    fn write_text(&self, symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
+        write_crash(symbolicated, out)
     }
 
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
@@ -96,7 +120,11 @@ fn stack(value: Value<'_>) -> Option<Thread> {
     Some(Thread {
         name: [text("name"), text("type")].into_iter().find(|name| !name.is_empty()).unwrap_or_default(),
         crashed: value.get("crashed").is_some_and(Value::is_true),
+        id: value.get("id").or_else(|| value.get("thread_id")).and_then(Value::number),
+        label: Some(text("name")).filter(|name| !name.is_empty()),
+        registers: registers.map(info::registers).unwrap_or_default(),
         frames: objects.into_iter().rev().enumerate().filter_map(frame).collect(),
+        ..Thread::default()
     })
 }
 

@@ -3,17 +3,23 @@
 //! A tree is walked without recursion, and changed by putting text in between: a frame's answer behind its address, frames for functions
 //! inlined into it around its `subFrames`, or around itself where the innermost frame is the root.
 
+mod info;
+mod text;
+
+use std::io::{self, Write};
+
 use rustc_hash::FxHashMap;
 use serde_json::json;
 use symdex::Arch;
 
 use crate::apple_text::is_nameless;
 use crate::error::Error;
+use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Format};
 use crate::ips;
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, more_members};
-use crate::report::{AddressKind, Frame, Image, Known, MAX_IMAGES, Parsed, Thread};
+use crate::report::{AddressKind, Frame, Image, Known, MAX_IMAGES, Parsed, Report, Thread};
 use crate::symbolicate::{Called, Rewrite, Symbolicated};
 
 /// MetricKit's format.
@@ -33,7 +39,18 @@ impl Format for MetricKit {
         let json = Json::parse(text, 0)?;
         let mut images = Images::default();
         let threads = stacks(json.root()).map(|stack| stack.thread(&mut images)).collect();
-        Ok(Parsed { images: images.images, threads })
+        Ok(Parsed { images: images.images, threads, info: info::info(json.root()) })
+    }
+
+    fn existing_symbols(&self, report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
+        // It was read before.
+        let Ok(json) = Json::parse(report.text, 0) else { return Vec::new() };
+        let symbol = |node: &Node<'_>| ExistingSymbol::of_members(node.object, ips::SYMBOL_KEYS);
+        stacks(json.root()).map(|stack| stack.innermost_first().map(symbol).collect()).collect()
+    }
+
+    fn write_text(&self, symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
+        text::write(symbolicated, out)
     }
 
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
@@ -55,6 +72,10 @@ impl Format for MetricKit {
 /// A stack, or many in one tree.
 struct Stack<'j> {
     name: String,
+    /// The diagnostic that it is of.
+    diagnostic: Value<'j>,
+    /// Whether it is one of a thread, as crashes have, and no tree of samples.
+    is_of_thread: bool,
     crashed: bool,
     arch: Option<Arch>,
     /// From roots to leaves.
@@ -68,21 +89,27 @@ struct Stack<'j> {
 struct Node<'j> {
     object: Value<'j>,
     address: u64,
-    is_root: bool,
+    /// How many frames lie above it; none above a root.
+    depth: usize,
     is_leaf: bool,
 }
 
-/// The stacks of a payload, of several, of a diagnostic or of a tree alone, in order.
-fn stacks<'j>(root: Value<'j>) -> impl Iterator<Item = Stack<'j>> {
+/// The diagnostics of a payload, of several, or one alone, each with its kind and number: `crash 0 `, nothing for one
+/// alone. What is no diagnostic comes too.
+fn diagnostics<'j>(root: Value<'j>) -> impl Iterator<Item = (String, Value<'j>)> {
     let payloads = std::iter::once(root).chain(root.elements());
-    let diagnostics = payloads.flat_map(|payload| {
+    payloads.flat_map(|payload| {
         let lists = payload.members().flat_map(|(kind, list)| {
             let named = move |(number, diagnostic)| (format!("{}{number} ", kind_of(kind)), diagnostic);
             list.elements().enumerate().map(named)
         });
         std::iter::once((String::new(), payload)).chain(lists)
-    });
-    diagnostics.flat_map(|(kind, diagnostic)| {
+    })
+}
+
+/// The stacks of a payload, of several, of a diagnostic or of a tree alone, in order.
+fn stacks<'j>(root: Value<'j>) -> impl Iterator<Item = Stack<'j>> {
+    diagnostics(root).flat_map(|(kind, diagnostic)| {
         let tree = diagnostic.get("callStackTree").unwrap_or(diagnostic);
         let arch =
             diagnostic.get("diagnosticMetaData").and_then(|meta| meta.get("platformArchitecture")?.text());
@@ -95,7 +122,8 @@ fn stacks<'j>(root: Value<'j>) -> impl Iterator<Item = Stack<'j>> {
             let nodes = nodes(stack);
             let is_outermost_first = is_outermost_first(&nodes).unwrap_or(!per_thread);
             let name = format!("{kind}Thread {number}");
-            Stack { name, crashed, arch: arch.clone(), nodes, is_outermost_first }
+            let is_of_thread = kind.starts_with("crash") || (kind.is_empty() && per_thread);
+            Stack { name, diagnostic, is_of_thread, crashed, arch: arch.clone(), nodes, is_outermost_first }
         })
     })
 }
@@ -109,15 +137,15 @@ fn kind_of(key: Value<'_>) -> String {
 /// The frames of a stack, each before those in it.
 fn nodes(stack: Value<'_>) -> Vec<Node<'_>> {
     let mut nodes = Vec::new();
-    let mut open: Vec<(Value<'_>, bool)> = Vec::new();
+    let mut open: Vec<(Value<'_>, usize)> = Vec::new();
     let mut inner: Vec<_> = stack.get("callStackRootFrames").into_iter().flat_map(Value::elements).collect();
-    open.extend(inner.drain(..).rev().map(|object| (object, true)));
-    while let Some((object, is_root)) = open.pop() {
+    open.extend(inner.drain(..).rev().map(|object| (object, 0)));
+    while let Some((object, depth)) = open.pop() {
         inner.extend(object.get("subFrames").into_iter().flat_map(Value::elements));
         if let Some(address) = object.get("address").or_else(|| object.get(OFFSET)).and_then(Value::number) {
-            nodes.push(Node { object, address, is_root, is_leaf: inner.is_empty() });
+            nodes.push(Node { object, address, depth, is_leaf: inner.is_empty() });
         }
-        open.extend(inner.drain(..).rev().map(|object| (object, false)));
+        open.extend(inner.drain(..).rev().map(|object| (object, depth + 1)));
     }
     nodes
 }
@@ -149,13 +177,14 @@ impl<'j> Stack<'j> {
 
     fn thread(&self, images: &mut Images<'j>) -> Thread {
         let frame = |node: &Node<'j>| {
-            let is_innermost = if self.is_outermost_first { node.is_leaf } else { node.is_root };
+            let is_innermost = if self.is_outermost_first { node.is_leaf } else { node.depth == 0 };
             node.frame(is_innermost, images.number(node, self.arch.as_ref()))
         };
         Thread {
             name: self.name.clone(),
             crashed: self.crashed,
             frames: self.innermost_first().map(frame).collect(),
+            ..Thread::default()
         }
     }
 }

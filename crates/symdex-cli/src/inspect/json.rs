@@ -1,0 +1,190 @@
+//! What `symdex inspect --json` prints.
+
+use std::io::Write;
+use std::path::Path;
+
+use serde::Serialize;
+use symdex::write::Range;
+use symdex::{ChunkContents, Counts, Index, Metadata, Partial, RowRule, Table};
+
+use super::{Location, RangePrinter, aliases};
+use crate::failure::{Failure, Stop};
+
+/// Everything about an index but its ranges.
+#[derive(Serialize)]
+struct IndexView<'i> {
+    path: String,
+    image: &'i str,
+    id: String,
+    arch: ArchView<'i>,
+    base: String,
+    image_size: u64,
+    executable: Vec<[String; 2]>,
+    text_exec_base: Option<String>,
+    row_rule: &'static str,
+    chunk_span: u32,
+    compression_level: i32,
+    builder: &'i str,
+    partial: &'i [Partial],
+    format: u16,
+    size: u64,
+    digest: String,
+    sections: Vec<SectionView>,
+    counts: CountsView,
+    chunks: Vec<ChunkView>,
+}
+
+#[derive(Serialize)]
+struct ArchView<'i> {
+    name: &'i str,
+    cputype: u32,
+    cpusubtype: u32,
+}
+
+#[derive(Serialize)]
+struct SectionView {
+    name: &'static str,
+    offset: u64,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct CountsView {
+    units: u64,
+    functions: u64,
+    ranges: u64,
+    symbols: u64,
+    aliases: u64,
+    names: u64,
+    files: u64,
+}
+
+#[derive(Serialize)]
+struct ChunkView {
+    table: &'static str,
+    chunk: u64,
+    /// Where it begins in the image.
+    from: String,
+    bytes: usize,
+    ranges: usize,
+}
+
+/// A range of a chunk.
+#[derive(Serialize)]
+struct RangeView {
+    start: String,
+    end: String,
+    function_start: Option<String>,
+    /// The function and those it is inlined into, innermost first, with what `exact` answers.
+    functions: Vec<Location>,
+    /// What `statement` answers for the innermost function; `None` where it answers what `exact` does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    statement: Option<Location>,
+    /// Other names of the function.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    aliases: Vec<String>,
+}
+
+/// Prints everything about the index but its ranges as one object.
+pub(super) fn index<B: AsRef<[u8]>>(out: &mut impl Write, path: &Path, index: &Index<B>) -> Result<(), Stop> {
+    let failed = |error| Failure::index(path, &error);
+    let Metadata { image_name, arch, base, image_size, executable, .. } = index.metadata();
+    let metadata = index.metadata();
+    let Counts { units, functions, ranges, symbols, names, files, .. } = metadata.counts;
+    let mut chunks = Vec::new();
+    for table in Table::ALL {
+        for chunk in index.chunks(table) {
+            let (number, contents) = chunk.map_err(failed)?;
+            chunks.push(ChunkView {
+                table: table.name(),
+                chunk: number,
+                from: hexadecimal(number.saturating_mul(u64::from(metadata.chunk_span))),
+                bytes: index.chunk_size(table, number).map_err(failed)?.unwrap_or_default(),
+                ranges: contents.ranges.len(),
+            });
+        }
+    }
+    let sections = index.sections();
+    let sections =
+        sections.iter().map(|(name, offset, bytes)| SectionView { name, offset: *offset, bytes: *bytes });
+    let view = IndexView {
+        path: path.display().to_string(),
+        image: image_name,
+        id: metadata.id.to_string(),
+        arch: ArchView { name: &arch.name, cputype: arch.cputype, cpusubtype: arch.cpusubtype },
+        base: hexadecimal(*base),
+        image_size: *image_size,
+        executable: executable.iter().map(|(start, end)| [*start, *end].map(hexadecimal)).collect(),
+        text_exec_base: metadata.text_exec_base.map(hexadecimal),
+        row_rule: match metadata.row_rule {
+            RowRule::First => "first",
+            RowRule::Last => "last",
+        },
+        chunk_span: metadata.chunk_span,
+        compression_level: metadata.options.compression_level,
+        builder: &metadata.builder,
+        partial: &metadata.partial,
+        format: index.format_version(),
+        size: index.as_bytes().len() as u64,
+        digest: format!("{:032x}", u128::from_le_bytes(index.digest())),
+        sections: sections.collect(),
+        counts: CountsView {
+            units,
+            functions,
+            ranges,
+            symbols,
+            aliases: aliases(index).map_err(failed)?,
+            names,
+            files,
+        },
+        chunks,
+    };
+    Ok(line(out, &view)?)
+}
+
+/// Prints the ranges of a chunk, an object a line.
+pub(super) fn ranges<B: AsRef<[u8]>>(
+    out: &mut impl Write,
+    path: &Path,
+    index: &Index<B>,
+    table: Table,
+    contents: &ChunkContents,
+) -> Result<(), Stop> {
+    let mut printer = RangePrinter { table, contents, strings: index.strings() };
+    for range in &contents.ranges {
+        let view = range_view(&mut printer, range).map_err(|error| Failure::index(path, &error))?;
+        line(out, &view)?;
+    }
+    Ok(())
+}
+
+fn range_view<B: AsRef<[u8]>>(
+    printer: &mut RangePrinter<'_, B>,
+    range: &Range,
+) -> Result<RangeView, symdex::Error> {
+    let mut functions = printer.chain(range.exact)?;
+    let aliases = match printer.table {
+        Table::SymbolTable => functions.split_off(functions.len().min(1)),
+        Table::Dwarf => Vec::new(),
+    };
+    let statement = match range.statement == range.exact {
+        true => None,
+        false => printer.chain(range.statement)?.into_iter().next(),
+    };
+    Ok(RangeView {
+        start: hexadecimal(range.start),
+        end: hexadecimal(range.end),
+        function_start: range.function_start.map(hexadecimal),
+        functions,
+        statement,
+        aliases: aliases.into_iter().filter_map(|alias| alias.name).collect(),
+    })
+}
+
+fn hexadecimal(number: u64) -> String {
+    format!("{number:#x}")
+}
+
+fn line(out: &mut impl Write, value: &impl Serialize) -> std::io::Result<()> {
+    writeln!(out, "{}", serde_json::to_string(value)?)
+}

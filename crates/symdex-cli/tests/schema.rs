@@ -1,0 +1,243 @@
+//! The JSON that the command prints is what docs/schema describes, member for member.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use boon::{Compiler, SchemaIndex, Schemas};
+use common::{command, corpora, corpus, dsym, folder, symbolicate, symdex, testdata};
+use serde_json::{Value, json};
+
+/// The schema `docs/schema/NAME.schema.json`.
+struct Schema {
+    schemas: Schemas,
+    index: SchemaIndex,
+}
+
+impl Schema {
+    fn new(name: &str) -> Self {
+        let path =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/schema/{name}.schema.json"));
+        let text = fs::read_to_string(path).expect("the schema");
+        let mut compiler = Compiler::new();
+        compiler.add_resource("schema.json", serde_json::from_str(&text).expect("JSON")).expect("a schema");
+        let mut schemas = Schemas::new();
+        let index = compiler.compile("schema.json", &mut schemas).expect("a schema");
+        Self { schemas, index }
+    }
+
+    fn is_valid(&self, value: &Value) -> bool {
+        self.schemas.validate(value, self.index).is_ok()
+    }
+
+    /// Asserts that each of `lines` is described.
+    #[track_caller]
+    fn check(&self, lines: &[Value]) {
+        for line in lines {
+            if let Err(error) = self.schemas.validate(line, self.index) {
+                panic!("{error:#}\n{}", line.to_string().chars().take(2000).collect::<String>());
+            }
+        }
+    }
+}
+
+/// `value` once for each object in it, each time with a member more in that object.
+fn with_a_member_more(value: &Value) -> Vec<Value> {
+    let children: Vec<(String, &Value)> = match value {
+        Value::Object(members) => members.iter().map(|(key, value)| (key.clone(), value)).collect(),
+        Value::Array(elements) => {
+            elements.iter().enumerate().map(|(n, value)| (n.to_string(), value)).collect()
+        }
+        _ => Vec::new(),
+    };
+    let mut all = Vec::new();
+    for (key, child) in children {
+        for changed in with_a_member_more(child) {
+            let mut whole = value.clone();
+            match &mut whole {
+                Value::Array(elements) => elements[key.parse::<usize>().expect("a number")] = changed,
+                object => object[&key] = changed,
+            }
+            all.push(whole);
+        }
+    }
+    if value.is_object() {
+        let mut whole = value.clone();
+        whole["undocumented"] = json!([]);
+        all.push(whole);
+    }
+    all
+}
+
+#[test]
+fn images_failures_and_totals_of_a_build_are_described() {
+    let schema = Schema::new("build");
+    let root = folder();
+    let demo = testdata().join("demo");
+    let binary = testdata().join("demo/DemoPlain.dylib");
+    let gone = root.path().join("gone.dSYM");
+    let inputs = [&demo, &dsym("lto"), &binary, &gone];
+    let build = |more: &[&str]| {
+        let mut run = command();
+        run.arg("build").args(inputs).arg("-o").arg(root.path()).arg("--json").args(more);
+        common::Finished::from(run.output().expect("ran"))
+    };
+    let built = build(&["--verify"]);
+    assert_eq!(built.code, Some(5), "{}", built.err);
+    schema.check(&built.json());
+    let again = build(&[]);
+    schema.check(&again.json());
+    let kinds = |kind: &str| again.json().iter().filter(|line| line.get(kind).is_some()).count();
+    assert!(kinds("outcome") > 3 && kinds("error") == 1 && kinds("totals") == 1, "{}", again.out);
+    for line in built.json() {
+        for changed in with_a_member_more(&line) {
+            assert!(!schema.is_valid(&changed), "{changed}");
+        }
+    }
+    let mut without = built.json()[0].clone();
+    without.as_object_mut().expect("an object").remove("outcome");
+    assert!(!schema.is_valid(&without), "every member is required");
+}
+
+/// Reports of the formats that are in the repository or are written here, and some that cannot be read.
+fn reports(root: &Path) -> Vec<PathBuf> {
+    let crash = fs::read_to_string(testdata().join("demo/demo.crash")).expect("there");
+    let ips = r#"{"bug_type":"309"}
+        {"procName":"App","pid":1,"exception":{"type":"EXC_CRASH"},"threads":[{"id":7,"triggered":true,"frames":[
+        {"imageOffset":17136,"imageIndex":0,"symbol":"old","symbolLocation":1},{"imageOffset":4112,"imageIndex":1}]}],"usedImages":[
+        {"source":"P","base":4294967296,"size":65536,"arch":"arm64","uuid":"4c4c4427-5555-3144-a19d-bd913be790e0","name":"DemoKit"},
+        {"source":"P","base":4311744512,"size":65536,"arch":"arm64","uuid":"4c4c4427-5555-3144-a19d-bd913be790ff","name":"DemoKit"}]}"#;
+    let files = [
+        ("demo.crash", crash.as_str()),
+        ("demo.ips", ips),
+        (
+            "tombstone",
+            "pid: 1, tid: 2, name: a  >>> b <<<\nsignal 6 (SIGABRT), code -1\n#00 pc 10  /x/App (f+4) (BuildId: 0a0b0c0d)\n",
+        ),
+        ("list", "App 0x100001010 0x100000000\n"),
+        ("cut.ips", "{\"bug_type\":\"309\"}\n{\"threads\":["),
+        ("readme.txt", "nothing"),
+    ];
+    let write = |(name, text): (&str, &str)| {
+        let path = root.join(name);
+        fs::write(&path, text).expect("written");
+        path
+    };
+    files.into_iter().map(write).collect()
+}
+
+#[test]
+fn reports_and_those_that_cannot_be_read_are_described() {
+    let schema = Schema::new("symbolicate");
+    let root = folder();
+    let done =
+        symbolicate(root.path(), &testdata().join("demo"), &["--format", "json"], reports(root.path()));
+    assert_eq!(done.code, Some(4), "{}", done.err);
+    let lines = done.json();
+    assert_eq!(lines.len(), 6, "a line for each report");
+    schema.check(&lines);
+    assert_eq!(lines[4]["error"]["kind"], "damaged");
+    assert_eq!(lines[5]["error"]["kind"], "unsupported");
+    assert_eq!(lines[1]["images"][1]["near"][0]["nearness"], "other_build");
+    assert_eq!(lines[1]["totals"]["frames"], 2);
+    for line in &lines[1..] {
+        for changed in with_a_member_more(line) {
+            assert!(!schema.is_valid(&changed), "{changed}");
+        }
+    }
+}
+
+#[test]
+fn images_that_reports_need_and_answers_matched_by_name_are_described() {
+    let schema = Schema::new("symbolicate");
+    let root = folder();
+    let demo = testdata().join("demo");
+    let needs = symbolicate(root.path(), &demo, &["--needs", "--format", "json"], reports(root.path()));
+    assert!(needs.json().len() > 5, "{}", needs.err);
+    schema.check(&needs.json());
+    for changed in with_a_member_more(&needs.json()[0]) {
+        assert!(!schema.is_valid(&changed), "{changed}");
+    }
+    let pasted = root.path().join("pasted.crash");
+    let raw = "Thread 0 Crashed:\n0   DemoKit    0x00000001049902f0 0x10498c000 + 17136\n";
+    fs::write(&pasted, raw).expect("written");
+    let by_name = symbolicate(root.path(), &demo, &["--match-by-name", "--format", "json"], [&pasted]);
+    schema.check(&by_name.json());
+    let report = &by_name.json()[0];
+    assert_eq!(report["images"][0]["matched_by"], "name", "{report}");
+    assert_eq!(report["threads"][0]["frames"][0]["matched_by"], "name", "{report}");
+}
+
+#[test]
+fn a_report_that_failed_has_its_object_in_its_own_file() {
+    let root = folder();
+    let out = root.path().join("out");
+    let options = ["--format", "json", "-o", out.to_str().expect("UTF-8")];
+    let done = symbolicate(root.path(), &testdata().join("demo"), &options, reports(root.path()));
+    assert_eq!((done.code, done.out.as_str()), (Some(4), ""), "{}", done.err);
+    assert_eq!(common::names_in(&out).len(), 6);
+    let failed: Value =
+        serde_json::from_str(&fs::read_to_string(out.join("cut.ips")).expect("there")).expect("JSON");
+    assert_eq!(failed["error"]["kind"], "damaged");
+    Schema::new("symbolicate").check(&[failed]);
+}
+
+/// The reports of the corpora: every format as programs really write it.
+#[test]
+fn real_reports_are_described() {
+    let schema = Schema::new("symbolicate");
+    let root = folder();
+    let mut paths = Vec::new();
+    for name in ["atos-reports", "memory-leaking-app", "kscrash-testers", "real-reports"] {
+        if !corpora().join("packed").join(format!("{name}.tar.zst")).exists() {
+            eprintln!("not tested: the corpus {name} is missing");
+            continue;
+        }
+        let Some(corpus) = corpus(name, root.path()) else { return };
+        paths.extend(files_in(&corpus));
+    }
+    let done = symbolicate(root.path(), &testdata().join("demo"), &["--format", "json"], &paths);
+    let lines = done.json();
+    assert_eq!(lines.len(), paths.len(), "{}", done.err);
+    schema.check(&lines);
+}
+
+/// The files below a folder that may be reports.
+fn files_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let mut files = Vec::new();
+    for path in entries {
+        let is_debug_file = path.extension().is_some_and(|extension| extension == "dSYM");
+        if path.is_dir() && !is_debug_file {
+            files.extend(files_in(&path));
+        } else if path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn an_index_and_its_ranges_are_described() {
+    let schema = Schema::new("inspect");
+    let root = folder();
+    for name in ["inline-dwarf4", "cxx", "lto"] {
+        let index = common::index_of(name, root.path());
+        let inspect = |more: &[&str]| {
+            let arguments = ["inspect".as_ref(), index.as_os_str(), "--json".as_ref()];
+            symdex(arguments.into_iter().chain(more.iter().map(AsRef::as_ref)))
+        };
+        let whole = inspect(&[]).json();
+        schema.check(&whole);
+        let ranges = inspect(&["--chunk", "0"]).json();
+        schema.check(&ranges);
+        assert_eq!(whole[0]["chunks"][0]["ranges"], ranges.len());
+        let symbols = inspect(&["--chunk", "0", "--table", "symbol_table"]).json();
+        schema.check(&symbols);
+        for line in [&whole[0], &ranges[0], &symbols[0]] {
+            assert!(with_a_member_more(line).iter().all(|changed| !schema.is_valid(changed)), "{line}");
+        }
+    }
+}

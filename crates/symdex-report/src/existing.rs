@@ -1,0 +1,135 @@
+//! What a report itself says about the function of each frame.
+
+use std::borrow::Cow;
+
+use crate::apple_text::is_nameless;
+use crate::json::{Json, Value};
+use crate::report::{Frame, Known, Report, Span};
+use crate::text::lossy;
+
+/// The symbol that a report has for a frame, before it is symbolicated.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExistingSymbol {
+    /// The name of the function.
+    pub function: Option<String>,
+    /// The file, as the report writes it.
+    pub file: Option<String>,
+    /// The line, 1-based.
+    pub line: Option<u32>,
+    /// The distance from the start of the function, in bytes.
+    pub offset: Option<u64>,
+}
+
+impl Report<'_> {
+    /// What the report itself says about the function of each frame, for each thread.
+    #[must_use]
+    pub fn existing_symbols(&self) -> Vec<Vec<ExistingSymbol>> {
+        self.format.existing_symbols(self)
+    }
+
+    /// What `read` makes of each frame, for each thread.
+    pub(crate) fn map_frames<T>(&self, read: impl Fn(&Frame) -> T) -> Vec<Vec<T>> {
+        self.threads.iter().map(|thread| thread.frames.iter().map(&read).collect()).collect()
+    }
+
+    /// The symbol of each frame of a text: what stands behind the name in the line of the frame.
+    pub(crate) fn symbols_in_text(&self) -> Vec<Vec<ExistingSymbol>> {
+        self.map_frames(|frame| {
+            let function = frame.function.as_ref();
+            let symbol =
+                function.map(|name| ExistingSymbol::of_line(self.text, name, frame.site.end, frame.known));
+            symbol.unwrap_or_default()
+        })
+    }
+}
+
+impl ExistingSymbol {
+    /// The symbol in a line of `text` that ends at `end`, in which the function is named at `name`.
+    pub(crate) fn of_line(text: &[u8], name: &Span, end: usize, known: Known) -> Self {
+        let at = |span: Span| text.get(span).unwrap_or_default();
+        let tail = String::from_utf8_lossy(at(name.end..end));
+        let (file, line) = file_and_line(&tail).filter(|_| known == Known::Line).unzip();
+        Self { function: Some(lossy(at(name.clone()))), file, line, offset: distance(&tail) }
+    }
+
+    /// The symbol with a start address where the distance stands, given the address of the frame.
+    pub(crate) fn with_start_as_offset(self, address: u64) -> Self {
+        Self { offset: self.offset.and_then(|start| address.checked_sub(start)), ..self }
+    }
+
+    /// The symbol that the object at `site` has under these keys.
+    pub(crate) fn of_object(text: &[u8], site: &Span, keys: [&str; 4]) -> Self {
+        let json = Json::parse(text, site.start);
+        json.map_or_else(|_| Self::default(), |json| Self::of_members(json.root(), keys))
+    }
+
+    /// The symbol that an object has under these keys. Names that stand for none, such as `<redacted>`, are left out.
+    pub(crate) fn of_members(object: Value<'_>, [function, file, line, offset]: [&str; 4]) -> Self {
+        let text = |key: &str| {
+            let text = object.get(key).and_then(Value::text).map(Cow::into_owned);
+            text.filter(|text| !is_nameless(text.as_bytes()))
+        };
+        let number = |key: &str| object.get(key).and_then(Value::number);
+        let line = number(line).and_then(|line| u32::try_from(line).ok());
+        let function = text(function);
+        // A name that stands for none has a distance from nothing of interest.
+        let offset = number(offset).filter(|_| function.is_some());
+        Self { function, file: text(file), line, offset }
+    }
+}
+
+/// The distance from the start of a function in the text behind its name: ` + 24 (A.m:42)`, `  (in App) + 24
+/// [0x1000]`, `+24)`.
+fn distance(tail: &str) -> Option<u64> {
+    let behind = tail.strip_prefix(" + ").or_else(|| tail.strip_prefix('+'));
+    let behind = behind.or_else(|| tail.split_once(") + ").map(|(_, behind)| behind))?;
+    let len = behind.bytes().take_while(u8::is_ascii_digit).count();
+    behind[..len].parse().ok()
+}
+
+/// The last `file:line` in the text behind the name of a function. It stands in parentheses, behind two spaces, or
+/// alone, with or without a column, and `spindump` writes ` in App` behind it.
+fn file_and_line(tail: &str) -> Option<(String, u32)> {
+    let pieces = tail.split(['(', ')', '[', ']']).flat_map(|piece| piece.split("  "));
+    let place = |piece: &str| {
+        let piece = piece.split_once(" in ").map_or(piece, |(place, _)| place).trim();
+        let numbered = |text: &str| {
+            let (file, line) = text.rsplit_once(':')?;
+            let is_file = !file.is_empty() && !file.ends_with(':');
+            Some((file.to_owned(), line.parse().ok()?)).filter(|_| is_file)
+        };
+        let (file, line) = numbered(piece)?;
+        // The last number is a column where a line stands before it.
+        Some(numbered(&file).unwrap_or((file, line)))
+    };
+    pieces.filter_map(place).last()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_behind_a_name_tells_file_line_and_distance() {
+        let place = |file: &str, line| Some((file.to_owned(), line));
+        for (tail, expected_place, expected_distance) in [
+            (" + 24 (A.m:42)", place("A.m", 42), Some(24)),
+            (" (in My App) (A.m:42)", place("A.m", 42), None),
+            (" (A.m:42) [inlined]", place("A.m", 42), None),
+            (" + 36  main.m:42", place("main.m", 42), Some(36)),
+            ("  (in App) + 294  [0x10e3817e6]  main.cc:276", place("main.cc", 276), Some(294)),
+            (" + 24 (main.c:12 in App + 3432) [0x101671d68]", place("main.c", 12), Some(24)),
+            (" (App + 3432) [0x101671d68]", None, None),
+            ("+57) (BuildId: 0123456789)", None, Some(57)),
+            (" /src/a b.c:12:3", place("/src/a b.c", 12), None),
+            (" (app:arm64+0x12d4) (BuildId: 12)", None, None),
+            ("", None, None),
+        ] {
+            assert_eq!(
+                (file_and_line(tail), distance(tail)),
+                (expected_place, expected_distance),
+                "{tail:?}"
+            );
+        }
+    }
+}

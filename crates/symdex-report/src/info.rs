@@ -1,0 +1,144 @@
+//! What a report says about the process, the system and the exception.
+
+use serde::Serialize;
+
+/// The header of a report, as far as the report has one. A field is `None` if the report does not state it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ReportInfo {
+    /// The id of the report itself.
+    pub incident: Option<String>,
+    /// The id that the reporter gives the device or the installation.
+    pub reporter_key: Option<String>,
+    /// The model of the device: `iPhone14,2`.
+    pub hardware_model: Option<String>,
+    /// The name of the process.
+    pub process: Option<String>,
+    /// The id of the process.
+    pub pid: Option<u64>,
+    /// The path of the executable.
+    pub path: Option<String>,
+    /// The identifier of the app: `com.company.App`.
+    pub identifier: Option<String>,
+    /// The version of the app, as the report writes it; Apple's reports write `1.0 (42)`, the build number in
+    /// parentheses.
+    pub version: Option<String>,
+    /// What the process runs on: `ARM-64`, `arm64-v8a`.
+    pub code_type: Option<String>,
+    /// The role of the process: `Foreground`.
+    pub role: Option<String>,
+    /// The name of the parent process.
+    pub parent_process: Option<String>,
+    /// The id of the parent process.
+    pub parent_pid: Option<u64>,
+    /// The coalition of the process and its number: `com.company.App [512]`.
+    pub coalition: Option<String>,
+    /// When the report was taken, as the report writes it.
+    pub time: Option<String>,
+    /// When the process began, as the report writes it.
+    pub launch_time: Option<String>,
+    /// Name, version and build of the system: `iPhone OS 15.5 (19F77)`.
+    pub os: Option<String>,
+    /// `User`, `Internal`, `Beta`.
+    pub release_type: Option<String>,
+    /// The version of the modem's software.
+    pub baseband_version: Option<String>,
+    /// The exception or signal that ended the process.
+    pub exception: Option<Exception>,
+    /// Why the process was ended: `SIGNAL 11 Segmentation fault: 11`.
+    pub termination: Option<String>,
+    /// The process that ended it: `exc handler [42]`.
+    pub terminating_process: Option<String>,
+    /// What the memory around a bad address is.
+    pub vm_region: Option<String>,
+    /// What libraries of the process left for the report: `abort() called`.
+    pub application_information: Option<String>,
+    /// What the kernel left for the report.
+    pub kernel_triage: Option<String>,
+}
+
+/// The exception or signal that ended a process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Exception {
+    /// `EXC_BAD_ACCESS`, `SIGSEGV`, `AddressSanitizer: heap-use-after-free`.
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    /// The signal: `SIGSEGV`.
+    pub signal: Option<String>,
+    /// `KERN_INVALID_ADDRESS at 0x0000000000000000`
+    pub subtype: Option<String>,
+    /// The codes, as the report writes them.
+    pub codes: Option<String>,
+    /// `EXC_CORPSE_NOTIFY`
+    pub note: Option<String>,
+    /// The reason of an exception that was thrown, the message of an abort.
+    pub reason: Option<String>,
+}
+
+impl ReportInfo {
+    /// The exception; an empty one at first.
+    pub(crate) fn exception(&mut self) -> &mut Exception {
+        self.exception.get_or_insert_default()
+    }
+}
+
+/// Sets `field` to `value`, unless it is set or the value is empty or stands for none.
+pub(crate) fn set(field: &mut Option<String>, value: impl Into<String>) {
+    let value = value.into();
+    if field.is_none() && !matches!(value.as_str(), "" | "???") {
+        *field = Some(value);
+    }
+}
+
+/// `launchd` and `1` of `launchd [1]`.
+pub(crate) fn name_and_pid(text: &str) -> (&str, Option<u64>) {
+    let split = text.strip_suffix(']').and_then(|text| text.rsplit_once(" ["));
+    let split = split.and_then(|(name, pid)| Some((name, pid.parse().ok()?)));
+    split.map_or((text, None), |(name, pid)| (name, Some(pid)))
+}
+
+/// What Mach calls the exception of this number.
+pub(crate) fn mach_exception(number: u64) -> Option<&'static str> {
+    const NAMES: [&str; 13] = [
+        "EXC_BAD_ACCESS",
+        "EXC_BAD_INSTRUCTION",
+        "EXC_ARITHMETIC",
+        "EXC_EMULATION",
+        "EXC_SOFTWARE",
+        "EXC_BREAKPOINT",
+        "EXC_SYSCALL",
+        "EXC_MACH_SYSCALL",
+        "EXC_RPC_ALERT",
+        "EXC_CRASH",
+        "EXC_RESOURCE",
+        "EXC_GUARD",
+        "EXC_CORPSE_NOTIFY",
+    ];
+    NAMES.get(usize::try_from(number.checked_sub(1)?).ok()?).copied()
+}
+
+/// What Apple's systems call the signal of this number.
+pub(crate) fn signal(number: u64) -> Option<&'static str> {
+    const NAMES: [&str; 15] = [
+        "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGEMT", "SIGFPE", "SIGKILL",
+        "SIGBUS", "SIGSEGV", "SIGSYS", "SIGPIPE", "SIGALRM", "SIGTERM",
+    ];
+    NAMES.get(usize::try_from(number.checked_sub(1)?).ok()?).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_the_names_of_apples_headers() {
+        assert_eq!((mach_exception(1), mach_exception(10)), (Some("EXC_BAD_ACCESS"), Some("EXC_CRASH")));
+        assert_eq!((mach_exception(0), mach_exception(14)), (None, None));
+        assert_eq!((signal(6), signal(11), signal(99)), (Some("SIGABRT"), Some("SIGSEGV"), None));
+    }
+
+    #[test]
+    fn a_process_has_a_name_and_a_number() {
+        assert_eq!(name_and_pid("My App [12]"), ("My App", Some(12)));
+        assert_eq!(name_and_pid("My [App]"), ("My [App]", None));
+    }
+}

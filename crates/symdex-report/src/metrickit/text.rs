@@ -1,0 +1,70 @@
+//! A payload as text: stacks of crashes as a `.crash` has them, other diagnostics as call trees.
+
+use std::io::{self, Write};
+
+use symdex::printable;
+
+use super::{Stack, stacks};
+use crate::json::{Json, Value};
+use crate::render::tree::Branch;
+use crate::render::{Stacks, write_header, write_images};
+use crate::report::Span;
+use crate::symbolicate::Symbolicated;
+
+pub(super) fn write(symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
+    let report = symbolicated.report;
+    write_header(report, out)?;
+    let written = Stacks::new(symbolicated);
+    // It was read before.
+    if let Ok(json) = Json::parse(report.text, 0) {
+        let mut before: Option<Span> = None;
+        for (thread, stack) in stacks(json.root()).enumerate() {
+            if before.replace(stack.diagnostic.span()) != Some(stack.diagnostic.span()) {
+                write_diagnostic(&stack, out)?;
+            }
+            if stack.is_of_thread {
+                written.write(thread, out)?;
+            } else {
+                writeln!(
+                    out,
+                    "Call tree of {}, samples before each frame:",
+                    printable(stack.name.as_str().into())
+                )?;
+                written.write_tree(thread, &stack.branches(), out)?;
+                writeln!(out)?;
+            }
+        }
+    }
+    write_images(report, out)?;
+    writeln!(out, "\nEOF")
+}
+
+/// Writes the kind of a diagnostic and what it says about itself. A diagnostic alone has no kind, and the header has
+/// all it says.
+fn write_diagnostic(stack: &Stack<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let Some((kind, _)) = stack.name.split_once(" Thread ") else { return Ok(()) };
+    writeln!(out, "Diagnostic:          {}", printable(kind.into()))?;
+    let data = stack.diagnostic.get("diagnosticMetaData").into_iter().flat_map(Value::members);
+    for (key, value) in data {
+        let scalar = || String::from_utf8_lossy(value.bytes());
+        let is_scalar = !matches!(value.bytes().first(), Some(b'{' | b'['));
+        let text = value.text().unwrap_or_else(scalar);
+        let (Some(key), true, false) = (key.text(), is_scalar, text.trim().is_empty()) else { continue };
+        // Tables, such as that of memory regions, are in the header as they are.
+        let first = text.lines().next().unwrap_or_default();
+        writeln!(out, "{:<20} {}", printable(format!("{key}:").into()), printable(first.into()))?;
+    }
+    writeln!(out)
+}
+
+impl Stack<'_> {
+    /// Where each frame of the thread lies in the tree, in the order of the frames.
+    fn branches(&self) -> Vec<Branch> {
+        let branch = |(place, node): (usize, &super::Node<'_>)| {
+            // Where the innermost frame is the root, the tree is one chain.
+            let depth = if self.is_outermost_first { node.depth } else { self.nodes.len() - 1 - place };
+            Branch { depth, samples: node.object.get("sampleCount").and_then(Value::number).unwrap_or(1) }
+        };
+        self.innermost_first().enumerate().map(branch).collect()
+    }
+}

@@ -1,0 +1,90 @@
+//! The registers of a thread.
+
+/// A register.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Register {
+    /// Its name, as Apple's reports write it: `x0`, `rip`.
+    pub name: String,
+    /// Its value.
+    pub value: u64,
+    /// What the report says about the value; empty if it says nothing.
+    pub description: String,
+}
+
+/// The most registers of a thread. Processors have a few dozen.
+const MAX_REGISTERS: usize = 128;
+
+/// Names that are not numbered, in Apple's order. Numbered ones stand between the two halves.
+const BEFORE_NUMBERED: [&str; 16] = [
+    "rax", "rbx", "rcx", "rdx", "rdi", "rsi", "rbp", "rsp", "eax", "ebx", "ecx", "edx", "edi", "esi", "ebp",
+    "esp",
+];
+const AFTER_NUMBERED: [&str; 23] = [
+    "ss",
+    "efl",
+    "rip",
+    "eip",
+    "rfl",
+    "cr2",
+    "cs",
+    "ds",
+    "es",
+    "fs",
+    "gs",
+    "fp",
+    "ip",
+    "lr",
+    "sp",
+    "pc",
+    "cpsr",
+    "far",
+    "esr",
+    "fsr",
+    "exception",
+    "trap",
+    "err",
+];
+
+/// `registers` in the order in which Apple's reports write them; those of other names come last.
+pub(crate) fn in_order(registers: impl Iterator<Item = Register>) -> Vec<Register> {
+    let mut registers: Vec<_> = registers.take(MAX_REGISTERS).collect();
+    for register in &mut registers {
+        match register.name.as_str() {
+            "rflags" => register.name = "rfl".to_owned(),
+            "eflags" => register.name = "efl".to_owned(),
+            _ => {}
+        }
+    }
+    registers.sort_by_cached_key(|register| rank(&register.name));
+    registers
+}
+
+/// The half, and the place in it.
+fn rank(name: &str) -> (usize, usize) {
+    let place = |names: &[&str]| names.iter().position(|known| *known == name);
+    let number = || name.strip_prefix(['x', 'r'])?.parse().ok();
+    if let Some(place) = place(&BEFORE_NUMBERED) {
+        (0, place)
+    } else if let Some(number) = number() {
+        (1, number)
+    } else {
+        (2, place(&AFTER_NUMBERED).unwrap_or(AFTER_NUMBERED.len()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_come_in_apples_order() {
+        let order = |names: &[&str]| {
+            let register =
+                |name: &&str| Register { name: (*name).to_owned(), value: 0, description: String::new() };
+            let names = in_order(names.iter().map(register)).into_iter().map(|register| register.name);
+            names.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(order(&["cr2", "rflags", "r10", "r8", "zmm", "rax", "rip"]), "rax r8 r10 rip rfl cr2 zmm");
+        assert_eq!(order(&["esr", "pc", "sp", "lr", "fp", "x10", "x9"]), "x9 x10 fp lr sp pc esr");
+    }
+}

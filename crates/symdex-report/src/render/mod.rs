@@ -1,0 +1,74 @@
+//! Reports as text that people read.
+//!
+//! Reports that are text already come out as [`Symbolicated::write`] writes them. Those in JSON are laid out as Apple
+//! lays out a `.crash`: header, exception, stacks, registers, images, as far as the report has them. Call trees are
+//! laid out as `sample` prints them.
+
+mod header;
+mod images;
+mod registers;
+mod stacks;
+pub(crate) mod tree;
+
+use std::io::{self, Write};
+
+pub(crate) use header::write_header;
+pub(crate) use images::write_images;
+pub(crate) use stacks::Stacks;
+
+use crate::symbolicate::Symbolicated;
+
+impl Symbolicated<'_, '_> {
+    /// Writes the report as text that people read, with its frames symbolicated.
+    ///
+    /// An `.ips` is laid out as Apple lays out a `.crash`, which [`Report::parse`](crate::Report::parse) reads back
+    /// with the same threads, addresses and images.
+    ///
+    /// ```
+    /// # use symdex::{ImageOffset, LinePolicy};
+    /// # use symdex_report::{Answer, Image, Options, Report, Source, Unanswered, symbolicate};
+    /// # struct Nothing;
+    /// # impl Source for Nothing {
+    /// #     fn answer(&mut self, _: &Image, _: &[ImageOffset], _: LinePolicy) -> Result<Vec<Answer>, Unanswered> {
+    /// #         Err(Unanswered::Missing)
+    /// #     }
+    /// # }
+    /// let ips = r#"{"bug_type":"309"}
+    /// {"procName":"App","pid":42,"faultingThread":0,"exception":{"type":"EXC_CRASH","signal":"SIGABRT"},
+    /// "threads":[{"triggered":true,"frames":[{"imageOffset":976,"imageIndex":0,"symbol":"main","symbolLocation":16}]}],
+    /// "usedImages":[{"base":4294967296,"size":16384,"arch":"arm64","name":"App","path":"/var/App.app/App",
+    /// "uuid":"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0"}]}"#;
+    /// let report = Report::parse(ips.as_bytes())?;
+    /// let mut out = Vec::new();
+    /// symbolicate(&report, &mut Nothing, &Options::default()).write_text(&mut out)?;
+    /// let out = String::from_utf8(out)?;
+    /// assert!(out.starts_with("Process:             App [42]\n"), "{out}");
+    /// assert!(out.contains("\nException Type:  EXC_CRASH (SIGABRT)\n"));
+    /// assert!(out.contains("\nThread 0 Crashed:\n0   App                           \t       0x1000003d0 main + 16\n"));
+    /// assert_eq!(Report::parse(out.as_bytes())?.format.name(), "apple-crash");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
+        self.report.format.write_text(self, out)
+    }
+}
+
+/// Writes a report as a `.crash`.
+pub(crate) fn write_crash(symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
+    let report = symbolicated.report;
+    write_header(report, out)?;
+    let stacks = Stacks::new(symbolicated);
+    // Apple has the stack of an exception before those of the threads.
+    let (exceptions, threads): (Vec<_>, Vec<_>) =
+        (0..report.threads.len()).partition(|thread| stacks::is_backtrace(&report.threads[*thread].name));
+    for thread in exceptions.into_iter().chain(threads) {
+        stacks.write(thread, out)?;
+    }
+    registers::write_registers(report, out)?;
+    write_images(report, out)?;
+    writeln!(out, "\nEOF")
+}

@@ -1,0 +1,108 @@
+//! Stacks, a line for each function.
+
+use std::io::{self, Write};
+
+use symdex::printable;
+
+use crate::apple_text;
+use crate::existing::ExistingSymbol;
+use crate::report::{Base, Image};
+use crate::symbolicate::Symbolicated;
+
+/// The stacks of a report.
+pub(crate) struct Stacks<'s> {
+    pub(super) symbolicated: &'s Symbolicated<'s, 's>,
+    existing: Vec<Vec<ExistingSymbol>>,
+}
+
+impl<'s> Stacks<'s> {
+    pub(crate) fn new(symbolicated: &'s Symbolicated<'s, 's>) -> Self {
+        Self { symbolicated, existing: symbolicated.report.existing_symbols() }
+    }
+
+    /// Writes the stack of a thread under its name, with an empty line at its end.
+    pub(crate) fn write(&self, thread: usize, out: &mut dyn Write) -> io::Result<()> {
+        let stack = &self.symbolicated.report.threads[thread];
+        if is_backtrace(&stack.name) {
+            writeln!(out, "{}:", printable(stack.name.as_str().into()))?;
+        } else {
+            let number = number(&stack.name, thread);
+            let is_numbered = stack.name.is_empty() || number_in(&stack.name).is_some();
+            let label = stack.label.as_deref().or((!is_numbered).then_some(stack.name.as_str()));
+            if label.is_some() || stack.queue.is_some() {
+                let queue = stack.queue.as_ref().map(|queue| format!(" Dispatch queue: {queue}"));
+                let text = [label.unwrap_or_default(), queue.as_deref().unwrap_or_default()].concat();
+                writeln!(out, "Thread {number} name:  {}", printable(text.into()))?;
+            }
+            writeln!(out, "Thread {number}{}:", if stack.crashed { " Crashed" } else { "" })?;
+        }
+        for (frame, stated) in stack.frames.iter().enumerate() {
+            let image = self.image(thread, frame).map_or("???", |image| image.name.as_str());
+            let image = if image.is_empty() { "???" } else { image };
+            let address = format!("{:#x}", stated.address);
+            for answer in self.answers(thread, frame) {
+                writeln!(out, "{frame:<3} {:<30}\t{address:>18} {answer}", printable(image.into()))?;
+            }
+        }
+        writeln!(out)
+    }
+
+    /// The image of a frame; `None` if the frame lies in none.
+    pub(super) fn image(&self, thread: usize, frame: usize) -> Option<&Image> {
+        let image = self.symbolicated.report.images.get(self.symbolicated.image_of(thread, frame)?)?;
+        (image.base != Base::Absolute).then_some(image)
+    }
+
+    /// What stands behind the address of a frame, for each of its functions, innermost first: `-[A b:] + 24 (A.m:42)`.
+    fn answers(&self, thread: usize, frame: usize) -> Vec<String> {
+        let address = self.symbolicated.report.threads[thread].frames[frame].address;
+        let raw = match self.image(thread, frame) {
+            Some(image) if address >= image.load_address => {
+                format!("{:#x} + {}", image.load_address, address - image.load_address)
+            }
+            _ => "???".to_owned(),
+        };
+        if let Some(rewrite) = self.symbolicated.rewrite(thread, frame) {
+            let answer = |called| apple_text::answer(called, raw.as_bytes(), &rewrite);
+            return rewrite.chain.iter().map(answer).collect();
+        }
+        let inlined = self.symbolicated.report.threads[thread].frames[frame].inlined;
+        vec![self.existing(thread, frame).and_then(|symbol| symbol.answer(inlined)).unwrap_or(raw)]
+    }
+
+    /// What the report itself says about a frame.
+    pub(super) fn existing(&self, thread: usize, frame: usize) -> Option<&ExistingSymbol> {
+        self.existing.get(thread)?.get(frame)
+    }
+}
+
+impl ExistingSymbol {
+    /// `-[A b:] + 24 (A.m:42)`; `None` without a function.
+    fn answer(&self, inlined: bool) -> Option<String> {
+        let mut answer = printable(self.function.as_ref()?.into()).into_owned();
+        if let Some(offset) = self.offset {
+            answer += &format!(" + {offset}");
+        }
+        if let Some(file) = &self.file {
+            answer += &format!(" ({}:{})", printable(file.into()), self.line.unwrap_or(0));
+        }
+        answer += if inlined { " [inlined]" } else { "" };
+        Some(answer)
+    }
+}
+
+/// Whether a stack of this name is that of an exception, and not of a thread.
+pub(super) fn is_backtrace(name: &str) -> bool {
+    name.contains("Backtrace")
+}
+
+/// The number of a thread: the one in its name, else its place in the report.
+pub(super) fn number(name: &str, place: usize) -> usize {
+    number_in(name).unwrap_or(place)
+}
+
+/// 3 of `Thread 3`, and of `crash 0 Thread 3`.
+fn number_in(name: &str) -> Option<usize> {
+    let (before, digits) = name.rsplit_once("Thread ")?;
+    digits.parse().ok().filter(|_| before.is_empty() || before.ends_with(' '))
+}
