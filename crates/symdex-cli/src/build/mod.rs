@@ -36,8 +36,9 @@ use crate::progress::Progress;
 /// there is not built again.
 ///
 /// INPUT may also be the main file of a dyld shared cache (dyld_shared_cache_arm64e): each image in it becomes an index, by its
-/// own id. The cache's other files must lie beside it. Archives (.zip, .tgz, ...) in a folder are not read; standard error names them. Of more than two files, the last lines on standard error say how many
-/// indexes were written, unchanged or in conflict and what failed, by reason; with --json it is one line, an object named `totals`.
+/// own id. The cache's other files must lie beside it. Archives (.zip, .tgz, ...) in a folder are not read; standard
+/// error names them. Of more than two files, the last lines on standard error say how many indexes were written,
+/// unchanged or in conflict and what failed, by reason; with --json it is one line, an object named `totals`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -47,8 +48,8 @@ pub(crate) struct Args {
     /// The folder for the indexes; it is made where it is missing
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     output: PathBuf,
-    /// Only images of this architecture: arm64, arm64e, armv7, x86_64, ...; may be repeated. Files without such an image are
-    /// skipped; it is an error if all are
+    /// Only images of this architecture: arm64, arm64e, armv7, x86_64, ...; may be repeated. Files without such an
+    /// image are skipped; it is an error if all are
     #[arg(long, value_name = "ARCH")]
     arch: Vec<String>,
     /// How many threads work; every core unless given. The indexes are the same for any number
