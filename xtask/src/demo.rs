@@ -21,7 +21,8 @@ pub(crate) fn run() -> Result<()> {
 
 /// Builds the command `symdex` and returns the path of its program, which depends on cargo's configuration.
 ///
-/// The profile is `dev`: it compiles in less than half of the time of `release`, and `cargo test` uses the same crates again.
+/// The profile is `dev`: it compiles in less than half of the time of `release`, and `cargo test` uses the same
+/// crates again.
 fn build_symdex() -> Result<PathBuf> {
     let arguments = ["build", "--package", "symdex-cli"];
     println!("$ cargo {}", arguments.join(" "));
@@ -44,7 +45,8 @@ fn program_in(messages: &str) -> Option<PathBuf> {
     programs.find_map(|message| message["executable"].as_str().map(PathBuf::from))
 }
 
-/// The folder for the demo's indexes: `demo` in the target directory that has `program` in one of its profiles' folders.
+/// The folder for the demo's indexes: `demo` in the target directory that has `program` in one of its profiles'
+/// folders.
 fn indexes_of(program: &Path) -> Result<PathBuf> {
     let target = program.parent().and_then(Path::parent);
     Ok(shown(

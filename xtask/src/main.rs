@@ -1,7 +1,8 @@
 //! `cargo xtask <chore>`: runs the chore.
 //!
-//! This program depends on little, so that the first chore of a fresh clone, `demo`, does not wait for code that only others need.
-//! The chores with more dependencies are in the program `xtask-chores`, which is compiled when one of them is run.
+//! This program depends on little, so that the first chore of a fresh clone, `demo`, does not wait for code that only
+//! others need. The chores with more dependencies are in the program `xtask-chores`, which is compiled when one of
+//! them is run.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};

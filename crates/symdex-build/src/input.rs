@@ -35,8 +35,8 @@ pub struct Found {
     pub debug_files: Vec<Result<PathBuf, Error>>,
     /// Index files in a folder, at any depth, by their extension, in the order of their paths.
     pub indexes: Vec<PathBuf>,
-    /// Files in a folder that look like archives by their names (`.zip`, `.tgz`, ...), in the order of their paths. They may hold debug
-    /// files, but are not read.
+    /// Files in a folder that look like archives by their names (`.zip`, `.tgz`, ...), in the order of their paths.
+    /// They may hold debug files, but are not read.
     pub archives: Vec<PathBuf>,
 }
 

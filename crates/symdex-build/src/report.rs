@@ -35,7 +35,7 @@ pub struct TextCoverage {
 /// What an answer may lack in an index that is partial for `reason`, one of the reasons in its metadata.
 #[must_use]
 pub fn meaning_of(reason: &str) -> &'static str {
-    const MEANINGS: [(&str, &str); 16] = [
+    const MEANINGS: [(&str, &str); 18] = [
         // A unit's functions are known when its line table is read.
         (": its line table: ", "addresses in its code have functions, but no files and lines of their own"),
         (
@@ -48,11 +48,11 @@ pub fn meaning_of(reason: &str) -> &'static str {
         ),
         (
             "the split unit ",
-            "addresses in its code lack inlined functions, and have only the names, files and lines that the file itself states",
+            "addresses in its code lack inlined functions, and have only the names, files and lines of the file itself",
         ),
         (
             "more split units are not found",
-            "addresses in their code lack inlined functions, and have only the names, files and lines that the file itself states",
+            "addresses in their code lack inlined functions, and have only the names, files and lines of the file itself",
         ),
         (
             "the supplementary file ",
@@ -61,6 +61,14 @@ pub fn meaning_of(reason: &str) -> &'static str {
         (
             "units of the supplementary file",
             "functions described there have no names but those of the symbol table, and inlined functions none",
+        ),
+        (
+            "the debug file ",
+            "answers have the names of the symbol table, and no files, lines and inlined functions",
+        ),
+        (
+            "local symbols: ",
+            "functions that are not exported have no names, or the name of an exported one before them",
         ),
         ("the symbols in .gnu_debugdata", "functions that only these symbols name have no names"),
         ("inlined subroutines nested too deeply", "addresses in them lack the innermost inlined functions"),
@@ -168,6 +176,7 @@ mod tests {
         let [hidden, lines, unit] = meanings[..] else { panic!("{partial:?}") };
         assert!(hidden.contains("--symbol-map") && lines.contains("no files and lines of their own"));
         assert!(unit.contains("symbol table"), "{unit}");
+        assert!(meaning_of("the debug file a.debug (build id 01) is not found").contains("symbol table"));
         assert!(meaning_of("the split unit a.dwo (dwo id 01) is not found").contains("inlined functions"));
         assert!(meaning_of("of a newer symdex").starts_with("some answers may lack"));
     }

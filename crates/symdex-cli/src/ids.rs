@@ -13,9 +13,9 @@ use crate::text;
 
 /// List the images in debug files, binaries and indexes: id, architecture, kind, size and path
 ///
-/// PATH is a dSYM, another Mach-O file, an ELF file, the main file of a dyld shared cache, an index, or a folder, which is searched
-/// for all of these. Only headers are read. The id is the one that crash reports state: the LC_UUID, in ELF the build id; an image
-/// that has neither is named by a hash, with h- before it.
+/// PATH is a dSYM, another Mach-O file, an ELF file, the main file of a dyld shared cache, an index, or a folder,
+/// which is searched for all of these. Only headers are read. The id is the one that crash reports state: the
+/// LC_UUID, in ELF the build id; an image that has neither is named by a hash, with h- before it.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -33,8 +33,9 @@ Examples:
   symdex ids indexes | grep -i 0c37c502
   symdex ids MyApp.xcarchive --json | jq -r .id
 
-JSON: {\"id\", \"arch\", \"kind\", \"has_dwarf\", \"size\", \"path\", \"image\"}, or {\"path\", \"error\": {\"kind\", \"message\"}} for a file that cannot
-be read. The size is in bytes. The image is its path inside a shared cache, or the name that an index has for it; otherwise left out.
+JSON: {\"id\", \"arch\", \"kind\", \"has_dwarf\", \"size\", \"path\", \"image\"}; for a file that cannot be read
+{\"path\", \"error\": {\"kind\", \"message\"}}. The size is in bytes. The image is its path inside a shared cache, or
+the name that an index has for it; otherwise it is left out.
 Exit codes: 0 all read, 4 something is damaged, 6 not a debug file or an index, 5 missing, 1 not readable.";
 
 /// An image in a file; with `--json` the line for it.

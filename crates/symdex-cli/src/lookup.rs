@@ -15,8 +15,8 @@ use crate::{number, open, text};
 /// Answer addresses from an index: functions, files and lines, innermost inlined function first
 ///
 /// Addresses are image offsets, that is counted from the start of the image, unless --load or --svma says otherwise: 0x for
-/// hexadecimal, or a digit from a to f, else decimal. They are looked up as they are; of a return address, give the address minus one. Without
-/// addresses, standard input is answered line by line.
+/// hexadecimal, or a digit from a to f, else decimal. They are looked up as they are; of a return address, give the
+/// address minus one. Without addresses, standard input is answered line by line.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

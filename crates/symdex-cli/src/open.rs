@@ -17,7 +17,8 @@ pub(crate) fn index_path(path: &Path, id: Option<&WantedId>) -> Result<PathBuf, 
     let Some(id) = id else { return Err(which_index(path)) };
     id.index_in(path)?.ok_or_else(|| {
         let message = format!(
-            "{}: no index of {id} in this folder; expected {id}.symdex there, or in a folder named by its first two digits",
+            "{}: no index of {id} in this folder; expected {id}.symdex there, or in a folder named by its first two \
+             digits",
             path.display()
         );
         Failure::new(Kind::Missing, message)

@@ -21,20 +21,21 @@ use crate::wanted_id::WantedId;
 
 /// Check all of an index: every checksum, and that all of it decodes and makes sense
 ///
-/// Of a folder, every index in it is checked: those in the folder itself, and those in folders named by the first two digits of their
-/// ids. Of more than one index, the last line on standard error says how many are whole; with --json it is the last line on standard
-/// output, an object named `totals`.
+/// Of a folder, every index in it is checked: those in the folder itself, and those in folders named by the first two
+/// digits of their ids. Of more than one index, the last line on standard error says how many are whole; with --json
+/// it is the last line on standard output, an object named `totals`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Index files, or folders of indexes
     #[arg(required = true, value_name = "INDEX")]
     indexes: Vec<PathBuf>,
-    /// Only this image's index in the folder: its UUID, with or without dashes, or its build id, or the first digits of one, at least four
+    /// Only this image's index in the folder: its UUID, with or without dashes, or its build id, or the first digits
+    /// of one, at least four
     #[arg(long, value_name = "ID")]
     id: Option<WantedId>,
-    /// Compare every answer with this debug file (a dSYM, an ELF file) or, where the image is in several files, or of several indexes,
-    /// with the folder of them
+    /// Compare every answer with this debug file (a dSYM, an ELF file) or, where the image is in several files, or of
+    /// several indexes, with the folder of them
     #[arg(long, value_name = "DEBUGFILE")]
     against: Option<PathBuf>,
     /// The symbol maps the index was built with: <UUID>.bcsymbolmap, or a folder of them; may be repeated
@@ -54,11 +55,13 @@ Examples:
   symdex verify indexes
   symdex verify 0c37c502aba03641a08f84c794684f36.symdex --against App.dSYM
 
-JSON: {\"index\", \"id\", \"arch\", \"image\", \"chunks\", \"ranges\", \"pages\", \"partial\", \"against\": {\"equal\", \"addresses\",
-\"different\", \"unexplained\", \"failures\"}} for an index that is whole, {\"index\", \"error\": {\"kind\", \"message\"}} for one that is not, both
-if only the comparison failed; last {\"totals\": {\"indexes\", \"whole\", \"equal\", \"different\", \"failures\", \"seconds\"}}.
-Exit codes: 0 all are whole, 1 answers are not those of the debug file, 3 the debug file has no such image, 4 an index is damaged,
-5 one is missing, 6 one was made for a newer symdex (the first of 4, 6, 5, 1, 3 that applies).";
+JSON, for an index that is whole: {\"index\", \"id\", \"arch\", \"image\", \"chunks\", \"ranges\", \"pages\", \"partial\",
+\"against\": {\"equal\", \"addresses\", \"different\", \"unexplained\", \"failures\"}}; for one that is not:
+{\"index\", \"error\": {\"kind\", \"message\"}}; all of these if only the comparison failed. The last line is
+{\"totals\": {\"indexes\", \"whole\", \"equal\", \"different\", \"failures\", \"seconds\"}}.
+Exit codes: 0 all are whole, 1 answers are not those of the debug file, 3 the debug file has no such image,
+4 an index is damaged, 5 one is missing, 6 one was made for a newer symdex. If several apply, the first of
+4, 6, 5, 1, 3.";
 
 /// An index, or why there is none.
 type Found = Result<PathBuf, (PathBuf, Failure)>;

@@ -194,8 +194,8 @@ fn gaps_and_what_is_no_address_are_told_and_the_rest_is_answered() {
     assert_eq!(gap.out, format!("0x1           nothing known here\n{CHAIN}"));
     let wrong = symdex_on(&index, "lookup {} main 0x400");
     assert_eq!(wrong.code, Some(2));
-    let expected = "main          error: not an address: expected a decimal number, or a hexadecimal one that begins with 0x or has a digit \
-         from a to f\n";
+    let expected = "main          error: not an address: expected a decimal number, or a hexadecimal one that begins \
+         with 0x or has a digit from a to f\n";
     assert_eq!(wrong.out, format!("{expected}{CHAIN}"));
 }
 

@@ -81,7 +81,8 @@ impl Error {
     }
 }
 
-/// What a file looks like that begins with `bytes` and is of no known kind: a text file, or a file that begins with these bytes.
+/// What a file looks like that begins with `bytes` and is of no known kind: a text file, or a file that begins with
+/// these bytes.
 #[must_use]
 pub fn kind_of_unknown(bytes: &[u8]) -> String {
     const SHOWN: usize = 32;

@@ -184,7 +184,8 @@ impl<'c> CachedImage<'c> {
         cached_identity(self.commands()?)
     }
 
-    /// How many bytes its load commands and symbol tables have, by what the load commands say; 0 if they cannot be read.
+    /// How many bytes its load commands and symbol tables have, by what the load commands say; 0 if they cannot be
+    /// read.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.commands().map_or(0, claimed_size)

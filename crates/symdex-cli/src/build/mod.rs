@@ -53,8 +53,8 @@ pub(crate) struct Args {
     /// The folder for the indexes; it is made where it is missing
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     output: PathBuf,
-    /// Only images of this architecture: arm64, arm64e, armv7, x86_64, ...; may be repeated. Files without such an image are
-    /// skipped; it is an error if all are
+    /// Only images of this architecture: arm64, arm64e, armv7, x86_64, ...; may be repeated. Files without such an
+    /// image are skipped; it is an error if all are
     #[arg(long, value_name = "ARCH")]
     arch: Vec<String>,
     /// How many threads work; every core unless given. The indexes are the same for any number
