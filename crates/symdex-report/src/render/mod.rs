@@ -26,10 +26,10 @@ impl Symbolicated<'_, '_> {
     ///
     /// ```
     /// # use symdex::{ImageOffset, LinePolicy};
-    /// # use symdex_report::{Answer, Image, Options, Report, Source, Unanswered, symbolicate};
+    /// # use symdex_report::{Answers, Image, Options, Report, Source, Unanswered, symbolicate};
     /// # struct Nothing;
     /// # impl Source for Nothing {
-    /// #     fn answer(&mut self, _: &Image, _: &[ImageOffset], _: LinePolicy) -> Result<Vec<Answer>, Unanswered> {
+    /// #     fn answer(&mut self, _: &Image, _: &[ImageOffset], _: LinePolicy) -> Result<Answers, Unanswered> {
     /// #         Err(Unanswered::Missing)
     /// #     }
     /// # }
