@@ -42,8 +42,11 @@ fn main() -> ExitCode {
 /// # Errors
 /// Cargo cannot be run.
 fn run_chore(words: &[&str]) -> Result<ExitCode> {
+    // An optimised audit compares millions of addresses in a tenth of the time.
+    let profile = if words.first() == Some(&"audit") { "release" } else { "dev" };
     let status = cargo()
-        .args(["run", "--quiet", "--package", "xtask", "--features", "chores", "--bin", "xtask-chores", "--"])
+        .args(["run", "--quiet", "--package", "xtask", "--features", "chores", "--bin", "xtask-chores"])
+        .args(["--profile", profile, "--"])
         .args(words)
         .status()
         .context("cannot run cargo")?;

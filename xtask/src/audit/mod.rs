@@ -1,9 +1,8 @@
 //! `cargo xtask audit`: every answer of an index against what others make of the same debug file.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use symdex::Index;
 use symdex_build::audit::{AuditReport, Options, audit_with};
 use symdex_build::{Companions, Image};
@@ -70,9 +69,6 @@ struct Corpus {
 
 /// Builds the index of every slice and compares it.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    if cfg!(debug_assertions) {
-        return run_optimized();
-    }
     let llvm = if arguments.no_llvm { None } else { Some(LlvmSymbolizer::find(&arguments.debug_dirs)?) };
     let llvm_version = llvm.as_ref().map_or("without llvm-symbolizer", |llvm| &llvm.version);
     eprintln!("{llvm_version}; random addresses from seed {SEED:#x}");
@@ -89,18 +85,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     failed.iter().for_each(|failure| eprintln!("{failure}"));
     ensure!(failed.is_empty(), "the audit fails");
     Ok(())
-}
-
-/// Compares millions of addresses in a tenth of the time.
-fn run_optimized() -> Result<()> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let mut command = Command::new(cargo);
-    command
-        .args(["run", "--quiet", "--release", "--package", "xtask", "--"])
-        .args(std::env::args_os().skip(1));
-    let status = command.status().with_context(|| format!("cannot run {command:?}"))?;
-    // What is wrong has been said.
-    std::process::exit(status.code().unwrap_or(1))
 }
 
 fn corpus(arguments: &Arguments, llvm: Option<&LlvmSymbolizer>, debug_file: &Path) -> Result<Corpus> {
