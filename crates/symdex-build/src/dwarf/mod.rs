@@ -8,6 +8,7 @@ mod lists;
 mod locs;
 mod names;
 mod opcodes;
+mod outline;
 mod ranges;
 mod roots;
 mod sequences;
@@ -16,6 +17,7 @@ mod skeletons;
 mod units;
 mod walk;
 
+pub(crate) use outline::{Code, join, outline, stated};
 pub(crate) use ranges::{Piece, Rank, UnitRange, UnitRanges, unit_ranges};
 pub(crate) use roots::{Root, TableReader, headers};
 pub(crate) use skeletons::{Skeleton, skeletons};

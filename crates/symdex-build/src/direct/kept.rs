@@ -1,0 +1,59 @@
+//! Units that were walked, kept for later questions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::dwarf::UnitRanges;
+
+/// The units that were asked for last, as many as fit into a number of bytes.
+pub(super) struct Kept<'d> {
+    units: FxHashMap<usize, Unit<'d>>,
+    /// The unit that was asked for at each time, the one that was not asked for for the longest time first.
+    by_time: BTreeMap<u64, usize>,
+    time: u64,
+    size: usize,
+    max_size: usize,
+}
+
+struct Unit<'d> {
+    ranges: Arc<UnitRanges<'d>>,
+    /// When it was asked for last.
+    time: u64,
+}
+
+impl<'d> Kept<'d> {
+    pub(super) fn new(max_size: usize) -> Self {
+        let (units, by_time) = Default::default();
+        Self { units, by_time, time: 0, size: 0, max_size }
+    }
+
+    /// The ranges of unit number `unit`, if they are kept.
+    pub(super) fn get(&mut self, unit: usize) -> Option<Arc<UnitRanges<'d>>> {
+        let kept = self.units.get_mut(&unit)?;
+        self.time += 1;
+        self.by_time.remove(&kept.time);
+        self.by_time.insert(self.time, unit);
+        kept.time = self.time;
+        Some(Arc::clone(&kept.ranges))
+    }
+
+    /// Keeps the ranges of a unit. Whether they were not kept already.
+    pub(super) fn put(&mut self, unit: usize, ranges: Arc<UnitRanges<'d>>) -> bool {
+        if self.units.contains_key(&unit) {
+            return false;
+        }
+        self.time += 1;
+        self.size += ranges.size();
+        self.by_time.insert(self.time, unit);
+        self.units.insert(unit, Unit { ranges, time: self.time });
+        while self.size > self.max_size
+            && let Some((_, oldest)) = self.by_time.pop_first()
+            && let Some(gone) = self.units.remove(&oldest)
+        {
+            self.size -= gone.ranges.size();
+        }
+        true
+    }
+}
