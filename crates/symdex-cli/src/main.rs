@@ -1,6 +1,6 @@
 //! The command `symdex`.
 
-mod aliases;
+mod answers;
 mod atos;
 mod build;
 mod failure;
@@ -11,6 +11,7 @@ mod lookup;
 mod number;
 mod open;
 mod progress;
+mod source;
 mod symbolicate;
 mod text;
 mod verify;
