@@ -25,12 +25,12 @@ fn each_image(path: &Path, each: impl Fn(&Path, &Image<'_>)) -> usize {
 fn compare(path: &Path, image: &Image<'_>) {
     let index = whole(image);
     let mut offsets = boundaries(&index);
-    offsets.extend(random(image, 500, 1));
+    offsets.extend(random(image, 200, 1));
     println!("{}: {} offsets", path.display(), offsets.len());
     assert_same(&mut DirectLookup::new(image).expect("reads"), &index, &offsets, usize::MAX);
     let mut lookup = DirectLookup::new(image).expect("reads");
-    assert_same(&mut lookup, &index, &random(image, 100, 2), 1);
-    let every = offsets.len() / 100 + 1;
+    assert_same(&mut lookup, &index, &random(image, 30, 2), 1);
+    let every = offsets.len() / 25 + 1;
     for offset in offsets.iter().step_by(every) {
         let mut lookup = DirectLookup::new(image).expect("reads");
         assert_same(&mut lookup, &index, &[*offset], 1);

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use crate::dwarf::{Code, UnitRanges, Units, join, outline, stated};
+use crate::dwarf::{Code, Units, outline, stated};
 use crate::image::Image;
 
 /// The code of each unit, as far as it is known.
@@ -40,17 +40,13 @@ impl Claims {
         self.units.iter().enumerate().filter(|(_, claim)| claims(claim)).map(|(unit, _)| unit).collect()
     }
 
-    /// Takes note of all the code that unit number `unit` has: `ranges` are its own.
-    pub(super) fn learn(&mut self, unit: usize, ranges: &UnitRanges<'_>) {
+    /// Takes note of all the code of unit number `unit`, and of that of its functions.
+    pub(super) fn learn(&mut self, unit: usize, code: Code, functions: &[(u64, u64)]) {
         let claim = &mut self.units[unit];
-        if claim.is_read {
-            return;
+        if !claim.is_read {
+            self.is_wrong |= functions.iter().any(|(start, end)| !claim.covers(*start, *end));
+            *claim = Claim { code, is_read: true };
         }
-        self.is_wrong |= ranges.pieces.iter().any(|piece| !claim.covers(piece.start, piece.end));
-        let mut code = ranges.ranges.iter().map(|range| (range.start, range.end)).collect();
-        join(&mut code);
-        code.shrink_to_fit();
-        *claim = Claim { code, is_read: true };
     }
 
     /// Reads all units in outline that were not read yet, if `is_needed` or the code that units state has turned out to be wrong. Whether

@@ -39,11 +39,8 @@ impl<'d> Kept<'d> {
         Some(Arc::clone(&kept.ranges))
     }
 
-    /// Keeps the ranges of a unit. Whether they were not kept already.
-    pub(super) fn put(&mut self, unit: usize, ranges: Arc<UnitRanges<'d>>) -> bool {
-        if self.units.contains_key(&unit) {
-            return false;
-        }
+    /// Keeps the ranges of a unit that is not kept.
+    pub(super) fn put(&mut self, unit: usize, ranges: Arc<UnitRanges<'d>>) {
         self.time += 1;
         self.size += ranges.size();
         self.by_time.insert(self.time, unit);
@@ -54,6 +51,5 @@ impl<'d> Kept<'d> {
         {
             self.size -= gone.ranges.size();
         }
-        true
     }
 }

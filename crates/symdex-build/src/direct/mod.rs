@@ -20,7 +20,7 @@ use self::claims::Claims;
 use self::cut::cut;
 use self::kept::Kept;
 use crate::build::{Options, WALK_AHEAD, build, build_parts};
-use crate::dwarf::{UnitRanges, Units, unit_ranges};
+use crate::dwarf::{Part, UnitRanges, Units, unit_ranges, unit_ranges_at};
 use crate::error::Error;
 use crate::flatten::{Interval, Stretch, flatten};
 use crate::image::Image;
@@ -36,9 +36,10 @@ const WALKS: usize = 2;
 /// Answers image offsets from a debug file without making its index: only the units that have code there are read.
 ///
 /// It is for a few addresses of an image that has no index. The answers are those of the index that [`build`](crate::build()) makes of
-/// the image: the same frames under both line policies, the same aliases. Units that were read are kept, up to 64 MiB, so that
-/// later questions find them. Once units have been read again so often that twice the bytes of the debug information have been
-/// walked, the index of the whole image is made in memory and answers from then on.
+/// the image: the same frames under both line policies, the same aliases. At the first question about a unit only the functions that
+/// decide about the addresses are read in full. At the second question all of the unit is read, and kept for later ones; up to 64 MiB
+/// of units are kept. Once more than twice the bytes of the debug information have been read, because units were no longer kept, the
+/// index of the whole image is made in memory and answers from then on.
 ///
 /// `.debug_aranges` and the root entries of all units say which units to read. They may be wrong, so a unit whose root entry
 /// states no range is read in outline: the ranges of its subprograms, and its line rows. Every unit is read in outline, once, where an
@@ -73,6 +74,8 @@ pub struct DirectLookup<'i, 'd> {
     units: Units<'d>,
     problems: Problems,
     claims: Claims,
+    /// For each unit whether it was walked before. Then it is walked whole the next time, and kept.
+    was_walked: Vec<bool>,
     kept: Kept<'d>,
     /// Bytes of debug information that were walked.
     walked: usize,
@@ -95,8 +98,9 @@ impl<'i, 'd> DirectLookup<'i, 'd> {
         let claims = Claims::new(image, &units);
         let nothing = build_parts(image, Vec::new(), UnitRanges::default(), problems.clone())?;
         let (index, kept) = (Index::open(nothing)?, Kept::new(KEPT));
+        let was_walked = vec![false; units.own];
         let (walked, symbols, is_whole) = (0, None, false);
-        Ok(Self { image, units, problems, claims, kept, walked, symbols, index, is_whole })
+        Ok(Self { image, units, problems, claims, was_walked, kept, walked, symbols, index, is_whole })
     }
 
     /// An index that answers `offsets` as the index of the whole image does. Its metadata describes the whole image, except
@@ -156,17 +160,32 @@ impl<'d> DirectLookup<'_, 'd> {
                 fits
             };
             let rest = missing.split_off(missing.iter().copied().take_while(fits).count());
-            let kept: Vec<_> = missing.iter().map(|unit| self.kept.get(*unit)).collect();
-            let walk = |(unit, kept): (&usize, Option<Arc<UnitRanges<'d>>>)| {
-                kept.unwrap_or_else(|| Arc::new(unit_ranges(image, units, *unit, image.range_budget())))
-            };
-            let walked: Vec<_> = missing.par_iter().zip(kept).map(walk).collect();
-            for (unit, ranges) in missing.into_iter().zip(walked) {
-                parts.insert((units.low(unit), unit), cut(&ranges, offsets));
-                self.claims.learn(unit, &ranges);
-                if self.kept.put(unit, ranges) {
-                    self.walked += units.size(unit);
+            let kept: Vec<_> = missing.iter().map(|unit| (*unit, self.kept.get(*unit))).collect();
+            let was_walked = &self.was_walked;
+            let walk = |(unit, kept): (usize, Option<Arc<UnitRanges<'d>>>)| match kept {
+                Some(kept) => Walked::Kept(kept),
+                None if was_walked[unit] => {
+                    Walked::Whole(Arc::new(unit_ranges(image, units, unit, image.range_budget())))
                 }
+                None => Walked::Part(unit_ranges_at(image, units, unit, offsets)),
+            };
+            let walked: Vec<_> = kept.into_par_iter().map(walk).collect();
+            for (unit, walked) in missing.into_iter().zip(walked) {
+                self.walked += if matches!(walked, Walked::Kept(_)) { 0 } else { units.size(unit) };
+                self.was_walked[unit] = true;
+                let part = match walked {
+                    Walked::Kept(ranges) => cut(&ranges, offsets),
+                    Walked::Whole(ranges) => {
+                        let part = cut(&ranges, offsets);
+                        self.kept.put(unit, ranges);
+                        part
+                    }
+                    Walked::Part(part) => {
+                        self.claims.learn(unit, part.code, &part.functions);
+                        cut(&part.ranges, offsets)
+                    }
+                };
+                parts.insert((units.low(unit), unit), part);
             }
             missing = rest;
         }
@@ -198,6 +217,13 @@ impl<'d> DirectLookup<'_, 'd> {
         let owning: Vec<_> = owning.into_iter().map(|symbol| symbols[symbol].clone()).collect();
         cut(&symbol_ranges(&owning), &wanted)
     }
+}
+
+/// A unit that was walked.
+enum Walked<'d> {
+    Kept(Arc<UnitRanges<'d>>),
+    Whole(Arc<UnitRanges<'d>>),
+    Part(Part<'d>),
 }
 
 /// What units have at the offsets that are asked for, in the order that units are merged in.

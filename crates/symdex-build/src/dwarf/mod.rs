@@ -17,7 +17,7 @@ mod skeletons;
 mod units;
 mod walk;
 
-pub(crate) use outline::{Code, join, outline, stated};
+pub(crate) use outline::{Code, Part, outline, stated, unit_ranges_at};
 pub(crate) use ranges::{Piece, Rank, UnitRange, UnitRanges, unit_ranges};
 pub(crate) use roots::{Root, TableReader, headers};
 pub(crate) use skeletons::{Skeleton, skeletons};
