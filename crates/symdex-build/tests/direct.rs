@@ -1,10 +1,12 @@
 //! Direct lookups in every debug file there is: the answers are those of the index.
 
-mod same_answers;
+#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
+
+mod debug_file;
 
 use std::path::{Path, PathBuf};
 
-use same_answers::{assert_same, boundaries, random, whole};
+use debug_file::same_answers::{assert_same, boundaries, random, whole};
 use symdex_build::{Companions, DirectLookup, Image, find, slices};
 
 /// Calls `each` with every image of the debug files below `path`; how many there are.

@@ -21,6 +21,19 @@ pub(crate) fn answer<B: AsRef<[u8]>>(index: &Index<B>, offset: u64, scratch: &mu
     [exact, statement, names]
 }
 
+/// Asks for every place where an answer changes, and for some of them with a lookup of their own. Larger files are passed over: those
+/// that tests make up exceed the limits of a build, which count for all units together.
+pub(crate) fn assert_same_everywhere(image: &Image<'_>, whole: &Index<Vec<u8>>) {
+    if image.debug_size > 64 << 10 {
+        return;
+    }
+    let offsets = boundaries(whole);
+    for offset in offsets.iter().step_by(offsets.len() / 50 + 1) {
+        assert_same(&mut DirectLookup::new(image).expect("reads"), whole, &[*offset], 1);
+    }
+    assert_same(&mut DirectLookup::new(image).expect("reads"), whole, &offsets, usize::MAX);
+}
+
 /// The index of the whole image.
 pub(crate) fn whole(image: &Image<'_>) -> Index<Vec<u8>> {
     Index::open(build(image, &Options::default(), &|_, _| {}).expect("builds").bytes).expect("opens")
