@@ -1,7 +1,6 @@
 //! `cargo xtask bench`: the peers are compiled and run apart from the workspace, where nobody else has to.
 
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -11,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 /// Cargo's or theirs, printed before.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let status = crate::cargo()
         .args([
             "run",
             "--quiet",

@@ -1,34 +1,94 @@
 //! `cargo xtask demo`: the main job from end to end, on the demo app's debug files and its crash.
 
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 
-const INDEXES: &str = "target/demo";
+use crate::{cargo, workspace};
 
 /// Builds the indexes of the demo's debug files and answers every frame of its crash from them.
 pub(crate) fn run() -> Result<()> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    step("cargo build --release --package symdex-cli");
-    checked(Command::new(cargo).args(["build", "--quiet", "--release", "--package", "symdex-cli"]))?;
-    let symdex = Path::new("target/release").join(format!("symdex{}", std::env::consts::EXE_SUFFIX));
+    let symdex = build_symdex()?;
+    let indexes = indexes_of(&symdex)?;
 
-    step(&format!("symdex build testdata/demo -o {INDEXES}"));
-    checked(Command::new(&symdex).args(["build", "testdata/demo", "-o", INDEXES]))?;
-
-    // The store is no one else's: indexes that the user has do not make up for one that is missing here.
-    step(&format!("symdex symbolicate testdata/demo/demo.crash --store {INDEXES}"));
-    // Fails where a frame of the demo app is not resolved.
-    checked(Command::new(&symdex).args(["symbolicate", "testdata/demo/demo.crash", "--store", INDEXES]))
+    symdex_with(&symdex, &["build".as_ref(), "testdata/demo".as_ref(), "-o".as_ref(), &indexes])?;
+    // A store of its own: indexes that the user has do not hide that one is missing here.
+    let report = Path::new("testdata/demo/demo.crash");
+    // Fails if a frame of the demo app is not resolved.
+    symdex_with(&symdex, &["symbolicate".as_ref(), report, "--store".as_ref(), &indexes])
 }
 
-fn step(command: &str) {
-    println!("$ {command}");
+/// Builds the command `symdex` and returns the path of its program, which depends on cargo's configuration.
+///
+/// The profile is `dev`: it compiles in less than half of the time of `release`, and `cargo test` uses the same crates again.
+fn build_symdex() -> Result<PathBuf> {
+    let arguments = ["build", "--package", "symdex-cli"];
+    println!("$ cargo {}", arguments.join(" "));
+    let built = cargo()
+        .args(arguments)
+        .arg("--message-format=json-render-diagnostics")
+        .current_dir(workspace()?)
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot run cargo")?;
+    ensure!(built.status.success(), "cargo build ended with {}", built.status);
+    let messages = String::from_utf8(built.stdout).context("cargo's messages are not UTF-8")?;
+    program_in(&messages).context("cargo does not say where it put the program symdex")
 }
 
-/// Runs a command whose output the user sees.
-fn checked(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| format!("cannot run {command:?}"))?;
-    if status.success() { Ok(()) } else { bail!("{command:?} failed: {status}") }
+/// The program `symdex` that `messages`, lines of JSON that cargo prints, say was built.
+fn program_in(messages: &str) -> Option<PathBuf> {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let mut programs = messages.filter(|message| message["target"]["name"] == "symdex");
+    programs.find_map(|message| message["executable"].as_str().map(PathBuf::from))
+}
+
+/// The folder for the demo's indexes: `demo` in the target directory that has `program` in one of its profiles' folders.
+fn indexes_of(program: &Path) -> Result<PathBuf> {
+    let target = program.parent().and_then(Path::parent);
+    Ok(shown(
+        &target.with_context(|| format!("{} is not in a target directory", program.display()))?.join("demo"),
+    ))
+}
+
+/// `path` relative to the workspace if it is inside.
+fn shown(path: &Path) -> PathBuf {
+    workspace().ok().and_then(|workspace| path.strip_prefix(workspace).ok()).unwrap_or(path).to_owned()
+}
+
+/// Prints and runs a command of symdex in the workspace; the user sees its output.
+fn symdex_with(program: &Path, arguments: &[&Path]) -> Result<()> {
+    let words: Vec<_> = arguments.iter().map(|word| word.display().to_string()).collect();
+    println!("$ {} {}", shown(program).display(), words.join(" "));
+    let mut command = Command::new(program);
+    let status = command.args(arguments).current_dir(workspace()?).status();
+    let status = status.with_context(|| format!("cannot run {}", program.display()))?;
+    if status.success() { Ok(()) } else { bail!("symdex {} failed: {status}", words.join(" ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_is_where_cargo_says_that_it_is() {
+        let messages = r#"{"reason":"compiler-artifact","target":{"name":"symdex"},"filenames":["/t/debug/libsymdex.rlib"],"executable":null}
+{"reason":"build-script-executed","package_id":"zstd-sys"}
+{"reason":"compiler-artifact","target":{"name":"other"},"executable":"/elsewhere/debug/other"}
+{"reason":"compiler-artifact","target":{"name":"symdex"},"executable":"/elsewhere/debug/symdex"}
+{"reason":"build-finished","success":true}"#;
+        let program = program_in(messages);
+        assert_eq!(program.as_deref(), Some(Path::new("/elsewhere/debug/symdex")));
+        assert_eq!(program_in(r#"{"reason":"build-finished","success":true}"#), None);
+    }
+
+    #[test]
+    fn the_indexes_lie_in_the_target_directory() {
+        let indexes = |program: &Path| indexes_of(program).expect("a target directory");
+        assert_eq!(indexes(Path::new("/elsewhere/debug/symdex")), Path::new("/elsewhere/demo"));
+        let inside = workspace().expect("a workspace").join("target/debug/symdex");
+        assert_eq!(indexes(&inside), Path::new("target/demo"));
+        assert!(indexes_of(Path::new("symdex")).is_err());
+    }
 }

@@ -92,7 +92,9 @@ pub fn build_into<W: Write + Send>(
     let units = Units::read(image, &mut problems);
     let mut warnings = Vec::new();
     if units.not_in_aranges != 0 && image.has_aranges() {
-        warnings.push(format!(".debug_aranges misses {} units with code", units.not_in_aranges));
+        let (missed, units) =
+            (units.not_in_aranges, if units.not_in_aranges == 1 { "unit" } else { "units" });
+        warnings.push(format!(".debug_aranges misses {missed} {units} with code"));
     }
     let mut run =
         |by_address| Build::new(image, options).run(&units, by_address, problems.clone(), progress, &mut out);

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
 
 use crate::error::Error;
+use crate::publish;
 use crate::slice::FIRST_JAVA_VERSION;
 
 /// The debug files that `input` stands for, in the order of their paths; never empty, an error where there is nothing.
@@ -24,12 +25,31 @@ use crate::slice::FIRST_JAVA_VERSION;
 /// [`Error::Io`] where something cannot be read, [`Error::NoDebugFile`] where a folder has none.
 #[must_use]
 pub fn find(input: &Path) -> Vec<Result<PathBuf, Error>> {
+    search(input).debug_files
+}
+
+/// What a file or folder that was given as input holds.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// What [`find`] returns.
+    pub debug_files: Vec<Result<PathBuf, Error>>,
+    /// Index files in a folder, at any depth, by their extension, in the order of their paths.
+    pub indexes: Vec<PathBuf>,
+    /// Files in a folder that look like archives by their names (`.zip`, `.tgz`, ...), in the order of their paths. They may hold debug
+    /// files, but are not read.
+    pub archives: Vec<PathBuf>,
+}
+
+/// The debug files that `input` stands for, as [`find`] returns them, and the indexes and archives beside them.
+#[must_use]
+pub fn search(input: &Path) -> Found {
+    let only = |found| Found { debug_files: vec![found], ..Found::default() };
     match std::fs::metadata(input) {
-        Err(source) => vec![Err(unreadable(input, source))],
-        Ok(metadata) if metadata.is_dir() => find_below(input),
-        Ok(metadata) if metadata.is_file() => vec![Ok(input.to_owned())],
+        Err(source) => only(Err(unreadable(input, source))),
+        Ok(metadata) if metadata.is_dir() => search_below(input),
+        Ok(metadata) if metadata.is_file() => only(Ok(input.to_owned())),
         // Opening a pipe would wait for its writer; nothing but a file can be mapped anyway.
-        Ok(_) => vec![Err(unreadable(input, io::Error::other("neither a file nor a folder")))],
+        Ok(_) => only(Err(unreadable(input, io::Error::other("neither a file nor a folder")))),
     }
 }
 
@@ -37,20 +57,40 @@ fn unreadable(path: &Path, source: io::Error) -> Error {
     Error::Io { doing: "read", path: path.to_owned(), source }
 }
 
-fn find_below(folder: &Path) -> Vec<Result<PathBuf, Error>> {
+fn search_below(folder: &Path) -> Found {
     // Two links to one folder at each of thirty levels would be a billion paths.
     let mut seen = HashSet::new();
     let walk = WalkDir::new(folder).follow_links(true).sort_by_file_name().into_iter();
     let entries = walk.filter_entry(|entry| {
         is_wanted(entry) && (!entry.file_type().is_dir() || is_new(entry.path(), &mut seen))
     });
-    let mut found: Vec<_> = entries.filter_map(|entry| debug_file(entry).transpose()).collect();
+    let mut found = Found::default();
+    for entry in entries {
+        if let Ok(entry) = &entry
+            && entry.file_type().is_file()
+        {
+            let path = || entry.path().to_owned();
+            found.archives.extend(is_archive(entry).then(path));
+            found.indexes.extend(has_extension(entry.path(), publish::EXTENSION).then(path));
+        }
+        found.debug_files.extend(debug_file(entry).transpose());
+    }
     let mut seen = HashSet::new();
-    found.retain(|found| found.as_ref().map_or(true, |path| is_new(path, &mut seen)));
-    if found.is_empty() {
-        found.push(Err(Error::NoDebugFile { folder: folder.to_owned() }));
+    found.debug_files.retain(|found| found.as_ref().map_or(true, |path| is_new(path, &mut seen)));
+    if found.debug_files.is_empty() {
+        found.debug_files.push(Err(Error::NoDebugFile { folder: folder.to_owned() }));
     }
     found
+}
+
+/// Whether the file has the name of an archive.
+fn is_archive(file: &DirEntry) -> bool {
+    const ENDS: [&str; 13] = [
+        ".zip", ".tar", ".tgz", ".tar.gz", ".tbz2", ".tar.bz2", ".txz", ".tar.xz", ".tzst", ".tar.zst",
+        ".7z", ".ipa", ".apk",
+    ];
+    let name = file.file_name().to_string_lossy().to_ascii_lowercase();
+    ENDS.iter().any(|end| name.ends_with(end))
 }
 
 /// Whether `path` is not yet in `seen`, whichever links lead to it; it is from now on.
@@ -217,6 +257,24 @@ mod tests {
         assert_eq!(names(root, "all/a/notes.txt"), ["all/a/notes.txt"]);
         assert_eq!(names(root, "none"), ["!none"]);
         assert_eq!(names(root, "missing"), ["!missing"]);
+    }
+
+    #[test]
+    fn archives_and_indexes_in_a_folder_are_named_and_not_read() {
+        let root = tempfile::tempdir().expect("a folder");
+        let root = root.path();
+        for name in ["b.zip", "a/dsyms.TAR.GZ", "a/._junk.zip", "c.tgz", "notes.gz", "zip"] {
+            write(root, name, b"PK");
+        }
+        write(root, "folder.zip/plain", DSYM);
+        write(root, "4c/4c11.symdex", b"");
+        let found = search(root);
+        let archives = ["a/dsyms.TAR.GZ", "b.zip", "c.tgz"].map(|name| root.join(name));
+        assert_eq!(found.archives, archives);
+        assert_eq!(found.indexes, [root.join("4c/4c11.symdex")]);
+        assert!(matches!(&found.debug_files[..], [Ok(path)] if *path == root.join("folder.zip/plain")));
+        // Named as the input itself, it is read as any file is, and refused.
+        assert!(search(&root.join("b.zip")).archives.is_empty());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use memmap2::Mmap;
 use symdex::{ImageId, Index};
 use tempfile::{NamedTempFile, SpooledData, SpooledTempFile, spooled_tempfile};
+use walkdir::WalkDir;
 
 use crate::error::Error;
 
@@ -49,10 +50,13 @@ impl Outcome {
     }
 }
 
+/// The extension of index files.
+pub(crate) const EXTENSION: &str = "symdex";
+
 /// The file name of the index of `id`.
 #[must_use]
 pub fn file_name(id: &ImageId) -> String {
-    format!("{id}.symdex")
+    format!("{id}.{EXTENSION}")
 }
 
 /// The index of `id` in `folder`, flat or fanned out; `None` where there is none.
@@ -61,30 +65,63 @@ pub fn file_name(id: &ImageId) -> String {
 ///
 /// [`io::Error`] where the folder cannot be searched.
 pub fn find_index(folder: &Path, id: &ImageId) -> io::Result<Option<PathBuf>> {
-    let (name, digits) = (file_name(id), id.to_string());
-    let places = [folder.join(&name), folder.join(digits.get(..2).unwrap_or_default()).join(&name)];
-    for path in places {
-        if path.try_exists()? {
-            return Ok(Some(path));
-        }
-    }
-    Ok(None)
+    Ok(find_indexes(folder, id)?.into_iter().next())
 }
 
-/// The indexes in `folder`, flat ones before those fanned out, each in the order of their names; nothing of a folder that cannot be read.
+/// The indexes of `id` in `folder`: flat, then fanned out.
+///
+/// # Errors
+///
+/// [`io::Error`] where the folder cannot be searched.
+pub fn find_indexes(folder: &Path, id: &ImageId) -> io::Result<Vec<PathBuf>> {
+    let (name, digits) = (file_name(id), id.to_string());
+    let places = [folder.join(&name), folder.join(digits.get(..2).unwrap_or_default()).join(&name)];
+    let mut found = Vec::new();
+    for path in places {
+        match path.try_exists() {
+            Ok(true) => found.push(path),
+            Ok(false) => {}
+            // A file may have the name that the folder for fanned out indexes would have.
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory || !found.is_empty() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
+}
+
+/// How deep [`indexes_below`] descends, and how many entries of folders it reads.
+const MAX_DEPTH: usize = 16;
+const MAX_ENTRIES: usize = 1_000_000;
+
+/// The indexes in a folder and in the folders below it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IndexesBelow {
+    /// Their paths. A folder's own indexes come before those of the folders in it, each in the order of their names.
+    pub paths: Vec<PathBuf>,
+    /// Whether some may be left out: the folders are nested more than 16 deep, or have more than 1,000,000 entries.
+    pub is_cut: bool,
+}
+
+/// The indexes in `folder` and in the folders below it. Folders that cannot be read count as empty. Symbolic links to folders are not
+/// followed, `folder` itself excepted.
 #[must_use]
-pub fn indexes_in(folder: &Path) -> Vec<PathBuf> {
-    let entries = |folder: &Path| {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
-        paths.sort();
-        paths
-    };
-    let is_index = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "symdex");
-    let is_digits = |path: &PathBuf| path.file_name().is_some_and(|name| name.len() == 2) && path.is_dir();
-    let (flat, others): (Vec<_>, Vec<_>) = entries(folder).into_iter().partition(is_index);
-    let fanned = others.iter().filter(|path| is_digits(path)).flat_map(|folder| entries(folder));
-    flat.into_iter().chain(fanned.filter(is_index)).collect()
+pub fn indexes_below(folder: &Path) -> IndexesBelow {
+    let mut below = IndexesBelow::default();
+    let walk = WalkDir::new(folder).max_depth(MAX_DEPTH);
+    let walk = walk.sort_by_key(|entry| (entry.file_type().is_dir(), entry.file_name().to_owned()));
+    for (count, entry) in walk.into_iter().flatten().enumerate() {
+        let is_dir = entry.file_type().is_dir();
+        if count == MAX_ENTRIES || (is_dir && entry.depth() == MAX_DEPTH) {
+            below.is_cut = true;
+        }
+        if count == MAX_ENTRIES {
+            break;
+        }
+        if !is_dir && entry.path().extension().is_some_and(|extension| extension == EXTENSION) {
+            below.paths.push(entry.into_path());
+        }
+    }
+    below
 }
 
 /// The bytes of an index that is not published yet.
@@ -346,6 +383,33 @@ mod tests {
         fs::rename(flat, &fanned).expect("moved");
         assert_eq!(find_index(folder.path(), old.id()).expect("readable"), Some(fanned.clone()));
         assert_eq!(publish(folder.path(), &new).expect("published").path, fanned);
+    }
+
+    #[test]
+    fn indexes_are_found_in_folders_of_folders() {
+        let root = tempfile::tempdir().expect("a folder");
+        let put = |path: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
+            fs::write(path, b"").expect("written");
+        };
+        for path in ["b.symdex", "1/2/c.symdex", "1/a.symdex", "07/07.symdex", "1/readme.txt"] {
+            put(path);
+        }
+        let deep = format!("{}d.symdex", "x/".repeat(MAX_DEPTH));
+        let shown = || {
+            let IndexesBelow { paths, is_cut } = indexes_below(root.path());
+            let relative = paths.iter().map(|path| path.strip_prefix(root.path()).expect("below").display());
+            (relative.map(|path| path.to_string()).collect::<Vec<_>>().join(" "), is_cut)
+        };
+        let expected = "b.symdex 07/07.symdex 1/a.symdex 1/2/c.symdex".to_owned();
+        assert_eq!(shown(), (expected.clone(), false));
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(root.path(), root.path().join("1/loop")).expect("linked");
+        assert_eq!(shown(), (expected.clone(), false));
+        put(&deep);
+        assert_eq!(shown(), (expected, true));
+        assert_eq!(indexes_below(&root.path().join("none")), IndexesBelow::default());
     }
 
     #[test]

@@ -32,6 +32,66 @@ pub struct TextCoverage {
     pub symbol_table: u64,
 }
 
+/// What an answer may lack in an index that is partial for `reason`, one of the reasons in its metadata.
+#[must_use]
+pub fn meaning_of(reason: &str) -> &'static str {
+    const MEANINGS: [(&str, &str); 16] = [
+        // A unit's functions are known when its line table is read.
+        (": its line table: ", "addresses in its code have functions, but no files and lines of their own"),
+        (
+            "unit at ",
+            "addresses in its code, or a part of it, have the names of the symbol table and no files and lines",
+        ),
+        (
+            "more units that could not be read",
+            "addresses in their code have the names of the symbol table and no files and lines",
+        ),
+        (
+            "the split unit ",
+            "addresses in its code lack inlined functions, and have only the names, files and lines that the file itself states",
+        ),
+        (
+            "more split units are not found",
+            "addresses in their code lack inlined functions, and have only the names, files and lines that the file itself states",
+        ),
+        (
+            "the supplementary file ",
+            "functions described there have no names but those of the symbol table, and inlined functions none",
+        ),
+        (
+            "units of the supplementary file",
+            "functions described there have no names but those of the symbol table, and inlined functions none",
+        ),
+        ("the symbols in .gnu_debugdata", "functions that only these symbols name have no names"),
+        ("inlined subroutines nested too deeply", "addresses in them lack the innermost inlined functions"),
+        (
+            "unreadable range lists of functions",
+            "addresses in these functions may have the names of the symbol table and no inlined functions",
+        ),
+        ("names whose origins form a circle", "these functions have no names but those of the symbol table"),
+        (
+            "line sequences that end before",
+            "addresses in them have functions, but no files and lines of their own",
+        ),
+        (
+            "units without lines",
+            "addresses in their code have functions, but no files and lines of their own",
+        ),
+        ("names left out", "functions of these names have none in answers"),
+        ("file paths left out", "lines in these files have no file in answers"),
+        (
+            "other names of functions left out",
+            "answers lack some of the aliases of functions that were folded into one",
+        ),
+    ];
+    const HIDDEN: &str = "answers show them as __hidden#N_; build again with --symbol-map";
+    if reason.starts_with("hidden names") {
+        return HIDDEN;
+    }
+    let known = MEANINGS.iter().find(|(part, _)| reason.contains(part));
+    known.map_or("some answers may lack a function, a file or a line", |(_, meaning)| meaning)
+}
+
 /// Reasons and counts of what an index lacks; the same file gives the same problems, on any number of threads.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Problems {
@@ -90,5 +150,25 @@ impl Problems {
         let failed_units = self.failed_units.len() as u64;
         let Self { dropped, hidden_names, .. } = self;
         (partial, BuildReport { has_dwarf, failed_units, dropped, hidden_names, coverage })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_says_what_answers_lack() {
+        let mut problems = Problems::default();
+        problems.unit(0x10, "its line table: cut");
+        problems.unit(0x20, "unknown form");
+        problems.hidden(2);
+        let (partial, _) = problems.finish(true, TextCoverage::default());
+        let meanings: Vec<_> = partial.iter().map(|partial| meaning_of(&partial.reason)).collect();
+        let [hidden, lines, unit] = meanings[..] else { panic!("{partial:?}") };
+        assert!(hidden.contains("--symbol-map") && lines.contains("no files and lines of their own"));
+        assert!(unit.contains("symbol table"), "{unit}");
+        assert!(meaning_of("the split unit a.dwo (dwo id 01) is not found").contains("inlined functions"));
+        assert!(meaning_of("of a newer symdex").starts_with("some answers may lack"));
     }
 }

@@ -138,7 +138,7 @@ fn describe(file: &[u8]) -> String {
     match kinds.into_iter().find(|(magic, _)| file.starts_with(magic)) {
         Some((_, kind)) => kind.to_owned(),
         None if file.is_empty() => "an empty file".to_owned(),
-        None => format!("a file that begins with {:02x?}", &file[..file.len().min(8)]),
+        None => symdex::kind_of_unknown(&file[..file.len().min(64)]),
     }
 }
 
@@ -156,7 +156,8 @@ mod tests {
         assert!(found(b"\x7fELF\x02").contains("the ELF header"));
         assert!(found(b"\x7fELF\x02\x02\x01..................").contains("a big-endian ELF file"));
         assert!(found(b"PK\x03\x04....").contains("a zip archive"));
-        assert!(found(b"hello, world").contains("68, 65, 6c"));
+        assert!(found(b"hello, world\n").contains("a text file (it begins with \"hello, world\")"));
+        assert!(found(b"\x01\x02hello").contains("a file that begins with [01, 02, 68"));
         assert!(found(b"\xca\xfe\xba\xbe\x00\x00\x00\x41class").contains("a Java class file"));
         assert!(found(b"\xca\xfe\xba\xbe\x00\x00\x00\x00").contains("without slices"));
         assert!(found(b"\xcf\xfa\xed\xfe").contains("cut short"));

@@ -216,6 +216,37 @@ fn trap_22_and_statements_stay_in_their_inline_instance() {
     );
 }
 
+/// A row that runs through several inlined subroutines does not take the line of the first into the others.
+#[test]
+fn a_row_is_cut_where_the_inline_instance_changes() {
+    let inlined = |name| Die::new(dw::DW_TAG_subprogram).name(name).label(name);
+    let f = Die::function("f", (0x1000, 0x1100))
+        .child(Die::inlined("g", 9).range((0x1010, 0x1040)))
+        .child(Die::inlined("h", 10).range((0x1040, 0x1080)));
+    let unit = Unit::new((CODE.start, CODE.end)).child(f).child(inlined("g")).child(inlined("h"));
+    let rows = [
+        (0x1000, 1, 2, true),
+        // In f, g and h.
+        (0x1008, 2, 0, false),
+        // In h and f.
+        (0x1060, 2, 7, true),
+        // In f alone.
+        (0x1090, 2, 0, false),
+    ];
+    assert_eq!(
+        dwarf(&debug_file(&[unit.sequence(&rows, 0x1100)], &[])),
+        [
+            "1000..1008 f a.c:2",
+            "1008..1010 f b.h:0 [statement a.c:2]",
+            "1010..1040 g b.h:0 < f a.c:9",
+            "1040..1060 h b.h:0 < f a.c:10",
+            "1060..1080 h b.h:7 < f a.c:10",
+            "1080..1090 f b.h:7",
+            "1090..1100 f b.h:0 [statement b.h:7]",
+        ]
+    );
+}
+
 #[test]
 fn trap_24_advances_count_in_instructions() {
     let (advance, line, copy) = (dw::DW_LNS_advance_pc.0, dw::DW_LNS_advance_line.0, dw::DW_LNS_copy.0);
@@ -242,11 +273,7 @@ fn trap_17_the_lines_that_a_partial_unit_names_are_of_another() {
     let rows = [(0x1000, 1, 5, true), (0x1070, 1, 0, false)];
     let partial = Unit::bare().partial().sequence(&rows, 0x1100);
     let unit = Unit::new((0x1000, 0x1080)).child(Die::function("f", (0x1000, 0x1080))).lines_of(0);
-    // Of the unit that has the function, the row behind it stands for the last statement in it.
-    let expected = [
-        "1000..1070 f a.c:5",
-        "1070..1080 f a.c:0 [statement a.c:5]",
-        "1080..1100 - a.c:0 [statement a.c:5]",
-    ];
+    // Behind the function the row is in no instance and keeps its own line.
+    let expected = ["1000..1070 f a.c:5", "1070..1080 f a.c:0 [statement a.c:5]", "1080..1100 - a.c:0"];
     assert_eq!(answers(&debug_file(&[partial, unit], &[]), Table::Dwarf), expected);
 }

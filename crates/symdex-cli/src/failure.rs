@@ -3,6 +3,8 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use serde::Serialize;
+
 /// The kinds of failure there are, the least grave first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
@@ -136,6 +138,19 @@ fn reason(error: &symdex_build::Error) -> &'static str {
         Error::CachePart { .. } => "in need of a missing part of a shared cache",
         Error::Io { doing: "read", .. } => "not readable",
         error => Kind::of_debug_file(error).name(),
+    }
+}
+
+/// A failure in JSON answers.
+#[derive(Serialize)]
+pub(crate) struct ErrorText<'a> {
+    kind: &'static str,
+    message: &'a str,
+}
+
+impl<'a> ErrorText<'a> {
+    pub(crate) fn of(failure: &'a Failure) -> Self {
+        Self { kind: failure.kind.name(), message: &failure.message }
     }
 }
 

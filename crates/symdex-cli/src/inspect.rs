@@ -4,9 +4,10 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use symdex::write::{Id32, Loc, Range};
-use symdex::{ChunkContents, ImageId, Index, Metadata, RowRule, StringReader, Table};
+use symdex::{ChunkContents, Index, Metadata, RowRule, StringReader, Table};
 
 use crate::failure::{self, Failure, Kind, Stop};
+use crate::wanted_id::WantedId;
 use crate::{open, text};
 
 /// Print what an index holds: its metadata, sections, counts and chunks, or the ranges of one chunk
@@ -16,9 +17,10 @@ pub(crate) struct Args {
     /// An index file, or a folder of indexes together with --id
     #[arg(value_name = "INDEX")]
     index: PathBuf,
-    /// The image whose index in the folder is wanted: its UUID, with or without dashes, or its build id
+    /// The image whose index in the folder is wanted: its UUID, with or without dashes, or its build id,
+    /// or the first digits of one, at least four
     #[arg(long, value_name = "ID")]
-    id: Option<ImageId>,
+    id: Option<WantedId>,
     /// Print the ranges of chunk N and what each answers under both line policies
     #[arg(long, value_name = "N")]
     chunk: Option<u64>,
@@ -146,7 +148,7 @@ fn chunks<B: AsRef<[u8]>>(
     let failed = |error| Failure::index(path, &error);
     let span = u64::from(index.metadata().chunk_span);
     let stored = index.metadata().chunks(table);
-    writeln!(out, "\n{}: {} chunks", table.name(), stored.end - stored.start)?;
+    writeln!(out, "\n{}: {}", table.name(), text::count(stored.end - stored.start, "chunk"))?;
     writeln!(out, "{:>8} {:>12} {:>10} {:>8}", "chunk", "from", "bytes", "ranges")?;
     for chunk in index.chunks(table) {
         let (number, contents) = chunk.map_err(failed)?;
@@ -184,9 +186,10 @@ fn one_chunk<B: AsRef<[u8]>>(
     let (from, ranges) = (number.saturating_mul(span), contents.ranges.len());
     writeln!(
         out,
-        "{} chunk {number}: {from:#x}..{:#x}, {ranges} ranges",
+        "{} chunk {number}: {from:#x}..{:#x}, {}",
         table.name(),
-        from.saturating_add(span)
+        from.saturating_add(span),
+        text::count(ranges as u64, "range")
     )?;
     let mut printer = RangePrinter { table, contents: &contents, strings: index.strings() };
     for range in &contents.ranges {

@@ -17,7 +17,7 @@ pub(crate) fn identities(path: &Path) -> Result<Vec<Result<Identified, Failure>>
     let bytes = symdex::map_file(path).map_err(|error| Failure::unreadable(path, &error))?;
     let slices = symdex_build::slices(&bytes).map_err(failed)?;
     let identified = slices.into_iter().map(|slice| {
-        let Identity { id, has_dwarf } = Identity::of(&slice).map_err(failed)?;
+        let Identity { id, has_dwarf, .. } = Identity::of(&slice).map_err(failed)?;
         Ok((id, slice.arch.name, has_dwarf))
     });
     Ok(identified.collect())

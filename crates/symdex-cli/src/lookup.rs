@@ -5,18 +5,22 @@ use std::io::{self, BufRead, BufWriter, Write};
 use std::path::PathBuf;
 
 use serde::Serialize;
-use symdex::{Frame, ImageId, ImageOffset, LinePolicy, Scratch, Table};
+use symdex::{Frame, ImageOffset, LinePolicy, Scratch, Table};
 
 use crate::answers::Answers;
 use crate::failure::{self, Kind, Stop};
 use crate::source::{self, Source};
+use crate::wanted_id::WantedId;
 use crate::{number, text};
 
 /// Answer addresses from an index or a debug file: functions, files and lines, innermost inlined function first
 ///
 /// Addresses are image offsets, that is counted from the start of the image, unless --load or --svma says otherwise: 0x for
-/// hexadecimal, else decimal. They are looked up as they are; of a return address, give the address minus one. Without
-/// addresses, standard input is answered line by line.
+/// hexadecimal, or a digit from a to f, else decimal. They are looked up as they are; of a return address, give the address
+/// minus one. Without addresses, standard input is answered line by line.
+///
+/// From a debug file, only the compile units that have code at the addresses are read, and no index is made. The answers are those of
+/// its index; for many addresses, `symdex build` makes one once.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -26,9 +30,10 @@ pub(crate) struct Args {
     /// Addresses; none: standard input, one per line
     #[arg(value_name = "ADDR")]
     addresses: Vec<String>,
-    /// The image that is wanted, where FILE has several: its UUID, with or without dashes, or its build id
+    /// The image that is wanted, where FILE has several: its UUID, with or without dashes, or its build id,
+    /// or the first digits of one, at least four
     #[arg(long, value_name = "ID")]
-    id: Option<ImageId>,
+    id: Option<WantedId>,
     /// The architecture that is wanted, where FILE has several
     #[arg(long, value_name = "ARCH")]
     arch: Option<String>,

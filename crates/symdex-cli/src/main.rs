@@ -4,6 +4,7 @@ mod answers;
 mod atos;
 mod build;
 mod failure;
+mod ids;
 mod in_order;
 mod inspect;
 mod joined;
@@ -15,6 +16,7 @@ mod source;
 mod symbolicate;
 mod text;
 mod verify;
+mod wanted_id;
 
 use std::process::ExitCode;
 
@@ -49,6 +51,7 @@ enum Command {
     Lookup(lookup::Args),
     Atos(atos::Args),
     Symbolicate(symbolicate::Args),
+    Ids(ids::Args),
     Inspect(inspect::Args),
     Verify(verify::Args),
 }
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Command::Lookup(args) => lookup::run(&args),
         Command::Atos(args) => atos::run(&args),
         Command::Symbolicate(args) => symbolicate::run(&args),
+        Command::Ids(args) => ids::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
     };

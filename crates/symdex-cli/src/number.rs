@@ -1,11 +1,16 @@
 //! Numbers as people type addresses.
 
-/// An address: hexadecimal after `0x`, else decimal.
+/// An address: hexadecimal after `0x` or if one of its digits is a letter, else decimal.
 pub(crate) fn address(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => digits_of(digits, 16),
-        None => digits_of(text, 10),
+        None => digits_of(text, 10).or_else(|| digits_of(text, 16).filter(|_| !are_decimal(text))),
     }
+}
+
+/// Whether all of `text` are decimal digits: too many of them are no hexadecimal number.
+fn are_decimal(text: &str) -> bool {
+    text.bytes().all(|digit| digit.is_ascii_digit())
 }
 
 /// A number that is hexadecimal whether or not it begins with `0x`.
@@ -19,7 +24,8 @@ fn digits_of(text: &str, radix: u32) -> Option<u64> {
     u64::from_str_radix(text, radix).ok().filter(|_| only_digits)
 }
 
-pub(crate) const EXPECTED: &str = "expected 0x and hexadecimal digits, or decimal digits";
+pub(crate) const EXPECTED: &str =
+    "expected a decimal number, or a hexadecimal one that begins with 0x or has a digit from a to f";
 
 /// [`address`] for command line options.
 pub(crate) fn parse_address(text: &str) -> Result<u64, String> {
@@ -57,12 +63,31 @@ mod tests {
     }
 
     #[test]
+    fn a_letter_among_the_digits_makes_a_number_hexadecimal() {
+        assert_eq!((address("42ef"), address("1049902EF")), (Some(0x42ef), Some(0x1_0499_02ef)));
+        assert_eq!((address("1234"), address("0x1234")), (Some(1234), Some(0x1234)));
+    }
+
+    #[test]
     fn numbers_are_read_whole_or_not_at_all() {
         assert_eq!(address("0x10"), Some(16));
         assert_eq!(address("0XfF"), Some(255));
         assert_eq!(address("10"), Some(10));
         assert_eq!(address("0xffffffffffffffff"), Some(u64::MAX));
-        for wrong in ["", "0x", "ff", "+1", "0x+1", "-1", "1 ", "0x10000000000000000", "\u{663}"] {
+        for wrong in [
+            "",
+            "0x",
+            "fg",
+            "+1",
+            "+f",
+            "99999999999999999999",
+            "1_f",
+            "0x+1",
+            "-1",
+            "1 ",
+            "0x10000000000000000",
+            "\u{663}",
+        ] {
             assert_eq!(address(wrong), None, "{wrong:?}");
         }
         assert_eq!(hexadecimal("10"), Some(16));

@@ -2,38 +2,56 @@
 
 use std::path::{Path, PathBuf};
 
-use symdex::{ImageId, Index};
+use symdex::Index;
 use symdex_build::publish;
 
 use crate::failure::{Failure, Kind};
+use crate::text;
+use crate::wanted_id::WantedId;
 
 /// The path of the index that `path` and `id` name: the file itself, or the one of the image `id` in a folder.
-pub(crate) fn index_path(path: &Path, id: Option<&ImageId>) -> Result<PathBuf, Failure> {
+pub(crate) fn index_path(path: &Path, id: Option<&WantedId>) -> Result<PathBuf, Failure> {
     if !path.is_dir() {
         return Ok(path.to_owned());
     }
-    let shown = path.display();
-    let Some(id) = id else {
+    let Some(id) = id else { return Err(which_index(path)) };
+    id.index_in(path)?.ok_or_else(|| {
         let message = format!(
-            "{shown}: a folder; say which image's index in it with --id (a dSYM needs `symdex build` first)"
-        );
-        return Err(Failure::new(Kind::Usage, message));
-    };
-    let found = publish::find_index(path, id).map_err(|error| Failure::unreadable(path, &error))?;
-    found.ok_or_else(|| {
-        let message = format!(
-            "{shown}: no index of {id} in this folder; expected {} there, or in a folder named by its first two digits",
-            publish::file_name(id)
+            "{}: no index of {id} in this folder; expected {id}.symdex there, or in a folder named by its first two digits",
+            path.display()
         );
         Failure::new(Kind::Missing, message)
     })
 }
 
+/// Says that `folder` needs `--id`, and which ids there are.
+pub(crate) fn which_index(folder: &Path) -> Failure {
+    let indexes = publish::indexes_below(folder).paths;
+    let what = match indexes.is_empty() {
+        true => "it has none (a dSYM needs `symdex build` first)".to_owned(),
+        false => format!("it has {}", text::list(indexes.iter().map(|path| described(path)))),
+    };
+    let message = format!("{}: a folder; say which image's index in it with --id; {what}", folder.display());
+    Failure::new(Kind::Usage, message)
+}
+
+/// An index by its id, and by architecture and name if it can be read.
+fn described(path: &Path) -> String {
+    let id = path.file_stem().unwrap_or_default().display();
+    match Index::open_file(path) {
+        Ok(index) => {
+            let metadata = index.metadata();
+            format!("{id} ({}, {})", text::printable(metadata.image_name.as_str().into()), metadata.arch.name)
+        }
+        Err(_) => id.to_string(),
+    }
+}
+
 /// Opens the index at `path`, which is that of the image `id` where one is given.
-pub(crate) fn index(path: &Path, id: Option<&ImageId>) -> Result<Index<impl AsRef<[u8]> + use<>>, Failure> {
+pub(crate) fn index(path: &Path, id: Option<&WantedId>) -> Result<Index<impl AsRef<[u8]> + use<>>, Failure> {
     let index = Index::open_file(path).map_err(|error| Failure::index(path, &error))?;
     match id {
-        Some(id) if id != index.id() => {
+        Some(id) if !id.is_start_of(index.id()) => {
             let message = format!("{}: the index of {}, not of {id}", path.display(), index.id());
             Err(Failure::new(Kind::NotFound, message))
         }

@@ -1,42 +1,62 @@
 //! A progress bar, on a terminal, for work that takes more than a second.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 /// Work shorter than this shows no bar.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How often the bar moves while no work is reported: a compile unit may take long.
+const TICK: Duration = Duration::from_millis(200);
 
 /// How far the work on all images together has come, in bytes of debug files.
 pub(crate) struct Progress {
     bar: ProgressBar,
-    begun: Instant,
+    /// Shows the bar, unless it is told first that the work is done.
+    shows: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl Progress {
     /// Progress of work on debug files of `size` bytes together.
     pub(crate) fn new(size: u64) -> Self {
+        // Draws only where standard error is a terminal.
+        Self::drawn_on(size, ProgressDrawTarget::stderr, PATIENCE)
+    }
+
+    fn drawn_on(
+        size: u64,
+        target: impl FnOnce() -> ProgressDrawTarget + Send + 'static,
+        after: Duration,
+    ) -> Self {
         let style =
-            ProgressStyle::with_template("{wide_bar} {percent} % of {decimal_total_bytes}, {eta} left");
+            ProgressStyle::with_template("{spinner} {wide_bar} {percent} % of {decimal_total_bytes}, {left}");
         let bar = ProgressBar::with_draw_target(Some(size), ProgressDrawTarget::hidden());
         if let Ok(style) = style {
-            bar.set_style(style);
+            bar.set_style(style.with_key("left", move |state: &ProgressState, out: &mut dyn fmt::Write| {
+                // Writing to a string does not fail.
+                let _ = out.write_str(&left(state.pos(), state.len().unwrap_or(size), state.eta()));
+            }));
         }
-        Self { bar, begun: Instant::now() }
+        let (done, is_done) = mpsc::channel();
+        let shown = bar.clone();
+        let show = move || {
+            if is_done.recv_timeout(after) == Err(RecvTimeoutError::Timeout) {
+                shown.set_draw_target(target());
+                shown.enable_steady_tick(TICK);
+            }
+        };
+        // Without a thread there is no bar, and that is all.
+        let thread = thread::Builder::new().spawn(show).ok();
+        Self { bar, shows: thread.map(|thread| (done, thread)) }
     }
 
     /// Progress of one image, whose debug file counts for `size` bytes.
     pub(crate) fn of_image(&self, size: u64) -> ImageProgress<'_> {
         ImageProgress { all: self, size, counted: AtomicU64::new(0) }
-    }
-
-    fn advance(&self, bytes: u64) {
-        if self.bar.is_hidden() && self.begun.elapsed() > PATIENCE {
-            // Draws only where standard error is a terminal.
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
-        }
-        self.bar.inc(bytes);
     }
 
     /// Lets `print` write to the terminal without the bar in its way.
@@ -45,8 +65,23 @@ impl Progress {
     }
 }
 
+/// What is left to do, in words.
+fn left(done: u64, all: u64, time: Duration) -> String {
+    match done {
+        0 => "starting".to_owned(),
+        // Names are compressed when all units are read.
+        _ if done >= all => "finishing".to_owned(),
+        _ => format!("{} s left", time.as_secs()),
+    }
+}
+
 impl Drop for Progress {
     fn drop(&mut self) {
+        if let Some((done, thread)) = self.shows.take() {
+            // Fails if the thread has shown the bar and ended.
+            let _ = done.send(());
+            let _ = thread.join();
+        }
         self.bar.finish_and_clear();
     }
 }
@@ -64,12 +99,76 @@ impl ImageProgress<'_> {
         let part = u128::from(self.size) * u128::from(done.min(total)) / u128::from(total.max(1));
         let bytes = u64::try_from(part).unwrap_or(self.size);
         let before = self.counted.fetch_max(bytes, Ordering::Relaxed);
-        self.all.advance(bytes.saturating_sub(before));
+        self.all.bar.inc(bytes.saturating_sub(before));
     }
 }
 
 impl Drop for ImageProgress<'_> {
     fn drop(&mut self) {
         self.set(1, 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use indicatif::TermLike;
+
+    use super::*;
+
+    /// A terminal that passes on what is written to it.
+    #[derive(Debug)]
+    struct Terminal(Sender<String>);
+
+    impl TermLike for Terminal {
+        fn width(&self) -> u16 {
+            80
+        }
+        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn write_line(&self, text: &str) -> io::Result<()> {
+            self.write_str(text)
+        }
+        fn write_str(&self, text: &str) -> io::Result<()> {
+            // The test may be over.
+            let _ = self.0.send(text.to_owned());
+            Ok(())
+        }
+        fn clear_line(&self) -> io::Result<()> {
+            Ok(())
+        }
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_bar_moves_before_any_work_is_reported() {
+        let (written, texts) = mpsc::channel();
+        let terminal = || ProgressDrawTarget::term_like(Box::new(Terminal(written)));
+        let progress = Progress::drawn_on(1000, terminal, Duration::ZERO);
+        // The first character turns as time passes, with nothing done.
+        let mut frames = texts.iter().filter(|text| text.contains("0 % of 1.00 kB, starting"));
+        let first = frames.next().expect("drawn");
+        assert!(frames.any(|frame| frame != first));
+        progress.of_image(500).set(1, 2);
+        drop(progress);
+    }
+
+    #[test]
+    fn the_bar_tells_beginning_and_end_from_what_lies_between() {
+        let time = Duration::from_millis(4700);
+        assert_eq!([0, 1, 10].map(|done| left(done, 10, time)), ["starting", "4 s left", "finishing"]);
     }
 }

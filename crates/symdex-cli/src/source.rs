@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use symdex::{ImageId, Index};
+use symdex::Index;
+use symdex_build::publish::indexes_below;
 use symdex_build::{Companions, DirectLookup, Error, Identity, Image, Slice};
 
 use crate::answers::Answers;
 use crate::failure::{Failure, Kind, Outcome};
+use crate::wanted_id::WantedId;
 use crate::{open, text};
 
 /// What addresses are answered from.
@@ -26,7 +28,7 @@ pub(crate) struct DebugFile {
 pub(crate) fn open(
     object: &Path,
     arch: Option<&str>,
-    id: Option<&ImageId>,
+    id: Option<&WantedId>,
 ) -> Result<Source<impl AsRef<[u8]> + use<>>, Failure> {
     let source = match index_file(object, id)? {
         Some(path) => Source::Index(open::index(&path, id)?),
@@ -58,11 +60,9 @@ impl DebugFile {
 }
 
 /// The index file that is meant; `None` where it is a debug file or a folder of them.
-fn index_file(object: &Path, id: Option<&ImageId>) -> Result<Option<PathBuf>, Failure> {
+fn index_file(object: &Path, id: Option<&WantedId>) -> Result<Option<PathBuf>, Failure> {
     if object.is_dir() {
-        let Some(id) = id else { return Ok(None) };
-        return symdex_build::publish::find_index(object, id)
-            .map_err(|error| Failure::unreadable(object, &error));
+        return id.map_or(Ok(None), |id| id.index_in(object));
     }
     match Index::open_file(object) {
         Err(symdex::Error::Io(error)) => Err(Failure::unreadable(object, &error)),
@@ -72,7 +72,7 @@ fn index_file(object: &Path, id: Option<&ImageId>) -> Result<Option<PathBuf>, Fa
 }
 
 /// The one image in `object` that has this architecture and this id.
-fn debug_file(object: &Path, arch: Option<&str>, id: Option<&ImageId>) -> Result<DebugFile, Failure> {
+fn debug_file(object: &Path, arch: Option<&str>, id: Option<&WantedId>) -> Result<DebugFile, Failure> {
     let mut files = Vec::new();
     for found in symdex_build::find(object) {
         let path = found.map_err(|error| match error {
@@ -89,8 +89,8 @@ fn debug_file(object: &Path, arch: Option<&str>, id: Option<&ImageId>) -> Result
         candidates.extend(numbered.map(|(number, slice)| (path.as_path(), number, slice)));
     }
     let is_wanted = |path: &Path, slice: &Slice<'_>| -> Result<bool, Failure> {
-        let has_id = |id: &ImageId| match Identity::of(slice) {
-            Ok(identity) => Ok(identity.id == *id),
+        let has_id = |id: &WantedId| match Identity::of(slice) {
+            Ok(identity) => Ok(id.is_start_of(&identity.id)),
             Err(error) => Err(Failure::debug_file(path, &error)),
         };
         Ok(arch.is_none_or(|arch| slice.arch.name == arch) && id.map_or(Ok(true), has_id)?)
@@ -98,39 +98,45 @@ fn debug_file(object: &Path, arch: Option<&str>, id: Option<&ImageId>) -> Result
     let mut wanted = Vec::new();
     for (path, number, slice) in &candidates {
         if is_wanted(path, slice)? {
-            wanted.push((*path, *number));
+            wanted.push((*path, *number, slice));
         }
     }
     match wanted[..] {
-        [(path, slice)] => Ok(DebugFile { path: path.to_owned(), slice }),
+        [(path, number, _)] => Ok(DebugFile { path: path.to_owned(), slice: number }),
         [] => Err(none_or_many(
             object,
             "none of the images in it is wanted; it has",
-            &candidates,
+            candidates.iter().map(|(path, _, slice)| (*path, slice)),
             Kind::NotFound,
         )),
         _ => Err(none_or_many(
             object,
-            "choose one of its images with its architecture or --id; it has",
-            &candidates,
+            "choose one of its images with --arch or --id; it has",
+            wanted.iter().map(|(path, _, slice)| (*path, *slice)),
             Kind::Usage,
         )),
     }
 }
 
 /// What is wrong with `object`, a folder without a debug file: it may be meant as a folder of indexes.
-fn no_debug_file(object: &Path, id: Option<&ImageId>, error: &Error) -> Failure {
-    let is_of_indexes = id.is_some() || !symdex_build::publish::indexes_in(object).is_empty();
+fn no_debug_file(object: &Path, id: Option<&WantedId>, error: &Error) -> Failure {
+    let is_of_indexes = id.is_some() || !indexes_below(object).paths.is_empty();
     match open::index_path(object, id) {
         Err(failure) if is_of_indexes => failure,
         _ => Failure::debug_file(object, error),
     }
 }
 
-fn none_or_many(object: &Path, what: &str, candidates: &[(&Path, usize, Slice<'_>)], kind: Kind) -> Failure {
-    let describe = |(path, _, slice): &(&Path, usize, Slice<'_>)| {
-        format!("{} ({})", text::file_name(path), slice.arch.name)
+fn none_or_many<'a>(
+    object: &Path,
+    what: &str,
+    images: impl Iterator<Item = (&'a Path, &'a Slice<'a>)>,
+    kind: Kind,
+) -> Failure {
+    let describe = |(path, slice): (&Path, &Slice<'_>)| {
+        let id = Identity::of(slice).map(|identity| format!(", {}", identity.id)).unwrap_or_default();
+        format!("{} ({}{id})", text::file_name(path), slice.arch.name)
     };
-    let images: Vec<_> = candidates.iter().map(describe).collect();
-    Failure::new(kind, format!("{}: {what} {}", object.display(), images.join(", ")))
+    let images = text::list(images.map(describe));
+    Failure::new(kind, format!("{}: {what} {images}", object.display()))
 }

@@ -20,6 +20,28 @@ pub(crate) fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
+/// `count` and `noun`, in the plural unless there is one.
+pub(crate) fn count(count: u64, noun: &str) -> String {
+    let ending = match count {
+        1 => "",
+        _ if noun.ends_with(['s', 'x']) => "es",
+        _ => "s",
+    };
+    format!("{count} {noun}{ending}")
+}
+
+/// The first few of `items`, separated by commas, and how many more there are.
+pub(crate) fn list<T: std::fmt::Display>(items: impl IntoIterator<Item = T>) -> String {
+    const SHOWN: usize = 10;
+    let mut items = items.into_iter();
+    let mut text = items.by_ref().take(SHOWN).map(|item| item.to_string()).collect::<Vec<_>>().join(", ");
+    match items.count() {
+        0 => {}
+        more => text += &format!(" and {more} more"),
+    }
+    text
+}
+
 /// A size in bytes, in the unit that suits it.
 pub(crate) fn size(bytes: u64) -> String {
     let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
@@ -39,6 +61,20 @@ mod tests {
     fn text_stays_on_its_line() {
         assert_eq!(lossy(b"a\nb\x1b[31m\xff"), "a\\nb\\u{1b}[31m\u{fffd}");
         assert_eq!(lossy("überß".as_bytes()), "überß");
+    }
+
+    #[test]
+    fn one_is_singular() {
+        assert_eq!([0, 1, 2].map(|n| count(n, "image")), ["0 images", "1 image", "2 images"]);
+        assert_eq!([1, 2].map(|n| count(n, "address")), ["1 address", "2 addresses"]);
+        assert_eq!(count(3, "index"), "3 indexes");
+    }
+
+    #[test]
+    fn long_lists_are_cut() {
+        assert_eq!(list(["a", "b"]), "a, b");
+        assert_eq!(list(1..=12), "1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more");
+        assert_eq!(list(1..=10), "1, 2, 3, 4, 5, 6, 7, 8, 9, 10");
     }
 
     #[test]

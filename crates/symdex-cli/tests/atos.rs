@@ -4,6 +4,7 @@ mod common;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::Stdio;
 
 use common::{command, debug_file, dsym, folder, index_of, symdex_on, testdata};
@@ -32,6 +33,54 @@ fn bundles_debug_files_and_indexes_answer_alike() {
     assert_eq!(symdex_on(root.path(), &format!("atos -o {{}} --id {id} 0x100000400")).ok(), PLAIN);
     let dsyms = testdata().join("dsyms");
     assert_eq!(symdex_on(&dsyms, &format!("atos -o {{}} --id {id} 0x100000400")).ok(), PLAIN);
+}
+
+#[test]
+fn an_id_may_be_cut_as_long_as_one_image_begins_with_it() {
+    let root = folder();
+    let index = index_of("inline-dwarf4", root.path());
+    let id = index.file_stem().expect("a name").to_string_lossy().into_owned();
+    let dsyms = testdata().join("dsyms");
+    let atos = |object: &Path, id: &str| symdex_on(object, &format!("atos -o {{}} --id {id} 0x100000400"));
+    // All ids of the test data begin with 4c4c44.
+    for object in [root.path(), &index, &dsyms, &dsym("inline-dwarf4")] {
+        assert_eq!(atos(object, &id[..8]).ok(), PLAIN, "{object:?}");
+    }
+    let other = atos(&index, "ffff");
+    assert_eq!(other.code, Some(3), "{}", other.err);
+    let short = atos(root.path(), "4c4");
+    assert!(short.code == Some(2) && short.err.contains("4 to 64 hexadecimal digits"), "{}", short.err);
+
+    index_of("cxx", root.path());
+    let several = atos(root.path(), "4c4c");
+    assert_eq!((several.code, several.out.as_str()), (Some(2), ""));
+    assert!(
+        several.err.contains("several ids begin with 4c4c: 4c4c") && several.err.contains(&id),
+        "{}",
+        several.err
+    );
+    // In a debug file the slices are the candidates.
+    let slices = atos(&dsym("fat"), "4c4c");
+    assert!(slices.code == Some(2) && slices.err.contains("fat (arm64e, 4c4c"), "{}", slices.err);
+}
+
+#[test]
+fn a_folder_of_indexes_needs_an_id_and_says_which_there_are() {
+    let root = folder();
+    let index = index_of("inline-dwarf4", root.path());
+    let which = symdex_on(root.path(), "atos -o {} 0x100000400");
+    assert_eq!((which.code, which.out.as_str()), (Some(2), ""));
+    let id = index.file_stem().expect("a name").to_string_lossy();
+    assert!(which.err.contains(&format!("with --id; it has {id} (inline-dwarf4, arm64)")), "{}", which.err);
+}
+
+#[test]
+fn a_letter_among_the_digits_makes_an_address_hexadecimal() {
+    let object = dsym("inline-dwarf4");
+    let atos = |address: &str| symdex_on(&object, &format!("atos -o {{}} -l b0000 {address}")).ok();
+    assert_eq!(atos("b0400"), PLAIN);
+    assert_eq!(atos("B0400"), PLAIN);
+    assert_eq!(atos("721920"), PLAIN, "0xb0400 in decimal");
 }
 
 #[test]
@@ -172,11 +221,9 @@ fn names_are_demangled_as_atos_does() {
 fn a_universal_file_needs_an_architecture() {
     let which = symdex_on(&dsym("fat"), "atos -o {} 0x100000400");
     assert_eq!((which.code, which.out.as_str()), (Some(2), ""));
-    assert!(
-        which.err.contains("-arch") && which.err.contains("fat (x86_64), fat (arm64), fat (arm64e)"),
-        "{}",
-        which.err
-    );
+    for part in ["-arch", "fat (x86_64, 4c4c", "fat (arm64, 4c4c", "fat (arm64e, 4c4c"] {
+        assert!(which.err.contains(part), "{part}: {}", which.err);
+    }
     assert_eq!(
         symdex_on(&dsym("fat"), "atos -arch arm64e -o {} 0x100000400").ok(),
         "pyramid (in fat) (mip.h:11)\n"

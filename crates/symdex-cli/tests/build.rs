@@ -60,7 +60,7 @@ fn people_read_what_was_made_of_what_in_how_long() {
     let out = folder();
     let built = build(&[&dsym("inline-dwarf4")], out.path(), &[]).ok();
     for part in
-        ["arm64  inline-dwarf4\n", "13.6 kB -> ", " 1 units, 6 functions, ", " s\n", ".symdex: written\n"]
+        ["arm64  inline-dwarf4\n", "13.6 kB -> ", " 1 unit, 6 functions, ", " s\n", ".symdex: written\n"]
     {
         assert!(built.contains(part), "{part:?} in {built}");
     }
@@ -93,6 +93,54 @@ fn one_architecture_can_be_asked_for() {
     let [image] = &built.json()[..] else { panic!("{}", built.out) };
     assert_eq!(text(image, "arch"), "arm64e");
     assert_eq!(names_in(out.path()).len(), 1);
+}
+
+#[test]
+fn files_without_the_architecture_are_skipped_and_counted() {
+    let out = folder();
+    let arch = |archs: &[&str]| {
+        let archs: Vec<_> = archs.iter().flat_map(|arch| ["--arch", arch]).collect();
+        build(&[&testdata().join("dsyms")], out.path(), &archs)
+    };
+    let built = arch(&["armv7"]);
+    assert_eq!((built.code, names_in(out.path()).len()), (Some(0), 1), "{}", built.err);
+    let files = fs::read_dir(testdata().join("dsyms")).expect("the folder").count();
+    let skipped = format!("symdex: {} files skipped: no image of the architecture asked for", files - 1);
+    assert_eq!(built.err.lines().last(), Some(&*skipped));
+    let built = arch(&["armv7", "i386"]);
+    assert_eq!((built.code, names_in(out.path()).len()), (Some(0), 2), "{}", built.err);
+    // Two files, of which one is skipped, have no other totals.
+    let built = build(&[&dsym("i386"), &dsym("fat")], out.path(), &["--arch", "i386", "--json"]);
+    let totals = built.err.lines().last().expect("totals");
+    assert_eq!((built.code, built.json().len()), (Some(0), 1), "{}", built.err);
+    assert_eq!(serde_json::from_str::<Value>(totals).expect("JSON")["totals"]["skipped"], 1);
+
+    let built = arch(&["ppc", "ppc64"]);
+    assert_eq!((built.code, built.out.as_str()), (Some(3), ""));
+    assert!(
+        built.err.contains("no file has a slice for \"ppc\" or \"ppc64\"; the files have ")
+            && built.err.contains("i386"),
+        "{}",
+        built.err
+    );
+}
+
+#[test]
+fn archives_in_a_folder_are_named() {
+    let root = folder();
+    for name in ["a.zip", "b.tgz"] {
+        fs::write(root.path().join(name), "PK").expect("written");
+    }
+    let named = format!(
+        "symdex: warning: {}: holds archives that are not read yet: a.zip, b.tgz; unpack them first",
+        root.path().display()
+    );
+    let out = folder();
+    let built = build(&[root.path()], out.path(), &[]);
+    assert_eq!((built.code, built.err.lines().next()), (Some(5), Some(&*named)));
+    fs::copy(debug_file("cxx"), root.path().join("cxx")).expect("copied");
+    let built = build(&[root.path()], out.path(), &[]);
+    assert_eq!((built.code, built.err.trim_end()), (Some(0), &*named), "what can be read is built");
 }
 
 #[test]
@@ -136,6 +184,9 @@ fn one_bad_input_does_not_stop_the_others() {
         errors[2]
     );
     assert_eq!(errors[3], "symdex: 2 failures: 1 not a debug file, 1 not readable");
+    let built = build(&[&missing, &text_file, &missing], &out, &[]);
+    let totals = built.err.lines().find(|line| line.contains(" images in ")).expect("totals");
+    assert!(totals.starts_with("symdex: 0 images in ") && totals.ends_with(" s"), "{totals}");
 }
 
 #[test]

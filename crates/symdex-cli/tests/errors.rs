@@ -39,7 +39,12 @@ fn what_is_no_debug_file_is_named() {
         fs::write(&path, bytes).expect("written");
         path
     };
-    fails(&write("notes.txt", b"hello, world"), &[], 6, &["not a debug file", "expected a Mach-O file"]);
+    fails(
+        &write("notes.txt", b"hello, world"),
+        &[],
+        6,
+        &["not a debug file", "a text file (it begins with \"hello, world\")", "expected a Mach-O file"],
+    );
     fails(&write("empty", b""), &[], 6, &["an empty file"]);
     fails(&write("dsyms.zip", b"PK\x03\x04...."), &[], 6, &["a zip archive"]);
     fails(&write("libx.so", b"\x7fELF\x02\x01\x01"), &[], 4, &["cut short: the ELF header"]);
@@ -120,15 +125,22 @@ fn a_missing_or_foreign_index_is_named() {
     }
     let other = root.path().join("other");
     fs::write(&other, "hello, world").expect("written");
-    for reader in &READERS[..3] {
+    let [lookup, verify, inspect, atos] = READERS;
+    for reader in [verify, inspect] {
         let finished = symdex_on(&other, reader);
         assert_eq!(finished.code, Some(4), "{reader}");
-        assert!(finished.err.contains("not a symdex index"), "{}", finished.err);
+        assert!(
+            finished.err.contains("not a symdex index: a text file (it begins with \"hello, world\")"),
+            "{}",
+            finished.err
+        );
     }
-    // atos takes both, so it says what it would take.
-    let finished = symdex_on(&other, READERS[3]);
-    assert_eq!(finished.code, Some(6), "{}", finished.err);
-    assert!(finished.err.contains("not a debug file"), "{}", finished.err);
+    // These take debug files, too, so they say what they would take.
+    for reader in [lookup, atos] {
+        let finished = symdex_on(&other, reader);
+        assert_eq!(finished.code, Some(6), "{}", finished.err);
+        assert!(finished.err.contains("not a debug file"), "{}", finished.err);
+    }
 }
 
 #[cfg(unix)]

@@ -45,8 +45,8 @@ fn the_overview_adds_up() {
         "base          0x100000000",
         "executable    0x378..0x738",
         &format!("size          {} bytes", fs::metadata(&index).expect("there").len()),
-        "dwarf: 1 chunks",
-        "symbol_table: 1 chunks",
+        "dwarf: 1 chunk",
+        "symbol_table: 1 chunk",
     ] {
         assert!(overview.lines().any(|found| found == line), "{line:?} in\n{overview}");
     }
@@ -95,6 +95,9 @@ fn verify_compares_with_a_debug_file() {
     for same in [dsym("inline-dwarf4"), debug_file("inline-dwarf4")] {
         let report = against(&same).ok();
         assert!(report.contains("unexplained  0"), "{report}");
+        let verdict =
+            ": every answer of the index equals what the debug file says (496 addresses, both line policies)";
+        assert!(report.lines().next().is_some_and(|line| line.ends_with(verdict)), "{report}");
         assert!(report.contains("TRAPS 21"), "{report}");
     }
     let other = against(&dsym("inline-dwarf5"));
@@ -113,6 +116,8 @@ fn verify_compares_with_a_debug_file() {
     assert_eq!(wrong.code, Some(1), "{}", wrong.err);
     assert!(wrong.err.contains("answers are not those of the debug file"), "{}", wrong.err);
     assert!(wrong.out.contains("symdex does not answer as the rules say"), "{}", wrong.out);
+    let verdict = wrong.out.lines().next().expect("a line");
+    assert!(verdict.ends_with(" answers differ from what the debug file says"), "{verdict}");
 }
 
 /// Where the UUID of a thin 64-bit Mach-O file stands.

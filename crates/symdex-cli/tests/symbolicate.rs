@@ -145,7 +145,7 @@ fn what_is_near_a_missing_image_is_named() {
         "  near: DemoKit arm64 4C4C4427-5555-3144-A19D-BD913BE790E0: another build of that name\n",
         "  near: DemoApp arm64 4C4C4479-5555-3144-A170-308419376AFA: the same id for another architecture\n",
         "DemoApp armv7 4C4C4479-5555-3144-A170-308419376AFA",
-        "the index of this id is for arm64\n",
+        "its index is for arm64\n",
         "found: DemoPlain.dylib arm64",
     ] {
         assert!(done.err.contains(line), "{line}: {}", done.err);
@@ -233,7 +233,12 @@ fn several_reports_come_out_in_order_and_each_in_its_file() {
         fs::write(path, text(&crash()).replace("4242", &n.to_string())).expect("written");
     }
     let one = demo(root.path(), &[]).out;
-    let expected: String = (0..20).map(|n| one.replace("4242", &n.to_string())).collect();
+    let expected: Vec<_> = reports
+        .iter()
+        .enumerate()
+        .map(|(n, path)| format!("==> {} <==\n{}", path.display(), one.replace("4242", &n.to_string())))
+        .collect();
+    let expected = expected.join("\n");
     let dsym = testdata().join("demo");
     let all = symbolicate(root.path(), &dsym, &[], &reports);
     assert_eq!((all.code, all.out == expected), (Some(0), true), "{}", all.err);
@@ -242,17 +247,32 @@ fn several_reports_come_out_in_order_and_each_in_its_file() {
     let files = symbolicate(root.path(), &dsym, &["-o", out.to_str().expect("UTF-8")], &reports);
     assert_eq!((files.code, files.out.as_str(), names_in(&out).len()), (Some(0), "", 20));
     assert_eq!(text(&out.join("07.crash")), one.replace("4242", "7"));
-    let twice = symbolicate(
-        root.path(),
-        &dsym,
-        &["-o", out.to_str().expect("UTF-8")],
-        [&reports[0], &out.join("00.crash")],
-    );
-    assert_eq!(twice.code, Some(2));
-    assert!(twice.err.contains("another report of that name would be overwritten"), "{}", twice.err);
     let single = root.path().join("single.crash");
     let single_text = symbolicate(root.path(), &dsym, &["-o", single.to_str().expect("UTF-8")], [crash()]);
     assert_eq!((single_text.code, text(&single)), (Some(0), one));
+}
+
+/// The folders below the one that all reports are in.
+#[test]
+fn reports_of_one_name_keep_their_folders() {
+    let root = folder();
+    let paths = ["a/1/x.crash", "a/2/x.crash", "a/2/y.crash"].map(|path| root.path().join(path));
+    for (n, path) in paths.iter().enumerate() {
+        fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
+        fs::write(path, text(&crash()).replace("4242", &n.to_string())).expect("written");
+    }
+    let (out, dsym) = (root.path().join("out"), testdata().join("demo"));
+    let options = ["-o", out.to_str().expect("UTF-8")];
+    let done = symbolicate(root.path(), &dsym, &options, &paths);
+    assert_eq!((done.code, done.out.as_str()), (Some(0), ""), "{}", done.err);
+    let one = demo(root.path(), &[]).out;
+    for (n, path) in ["1/x.crash", "2/x.crash", "2/y.crash"].iter().enumerate() {
+        assert_eq!(text(&out.join(path)), one.replace("4242", &n.to_string()), "{path}");
+    }
+    let other = root.path().join("a/2/../1/x.crash");
+    let twice = symbolicate(root.path(), &dsym, &options, [&paths[0], &other]);
+    assert_eq!((twice.code, twice.out.as_str()), (Some(2), ""));
+    assert!(twice.err.contains("would be overwritten; give each report once"), "{}", twice.err);
 }
 
 /// What is missing is told by how many frames miss it, and not without end.
@@ -314,7 +334,8 @@ fn what_cannot_be_read_is_told_and_the_others_are_done() {
     ];
     for (path, code, message) in cases {
         let done = symbolicate(root.path(), &dsym, &[], [&path, &crash()]);
-        assert_eq!((done.code, &done.out), (Some(code), &expected.out), "{}", done.err);
+        let expected = format!("==> {} <==\n{}", crash().display(), expected.out);
+        assert_eq!((done.code, &done.out), (Some(code), &expected), "{}", done.err);
         assert!(done.err.contains(message), "{}", done.err);
     }
     // A debug file that cannot be read is no reason to stop either.
@@ -330,19 +351,4 @@ fn what_cannot_be_read_is_told_and_the_others_are_done() {
     }
     let usage = symbolicate(root.path(), &dsym, &["--lines", "none"], [crash()]);
     assert_eq!(usage.code, Some(2));
-}
-
-#[test]
-fn damaged_indexes_are_told_from_missing_ones() {
-    let root = folder();
-    demo(root.path(), &[]);
-    let index = root.path().join("store/4c4c442755553144a19dbd913be790e0.symdex");
-    let mut bytes = fs::read(&index).expect("there");
-    bytes.truncate(100);
-    fs::write(&index, bytes).expect("written");
-    let done = demo(root.path(), &["--format", "json"]);
-    assert_eq!(done.code, Some(4), "{}", done.err);
-    assert!(done.err.contains("symdex: malformed: DemoKit arm64"), "{}", done.err);
-    let [report] = &done.json()[..] else { panic!("{}", done.out) };
-    assert_eq!(report["threads"][0]["frames"][0]["status"], "malformed");
 }

@@ -78,7 +78,11 @@ impl<'t> Report<'t> {
         }
         let format = FORMATS.into_iter().find(|format| format.recognises(text));
         let format = format.ok_or(Error::UnknownFormat)?;
-        let Parsed { images, threads } = format.parse(text)?;
+        let Parsed { mut images, threads } = format.parse(text)?;
+        for image in &mut images {
+            // Zeros stand for an id that the writer of the report did not know.
+            image.id.take_if(|id| id.as_bytes().iter().all(|byte| *byte == 0));
+        }
         Ok(Report { text, format, images, threads })
     }
 }

@@ -4,12 +4,12 @@
 //! at their addresses; [`Symbolicated::write`] writes the report back with the answers in their places, and everything else byte
 //! for byte as it was. [`Symbolicated::view`] is the same as JSON.
 //!
-//! Where answers come from is the caller's: a [`Source`] is asked once for each image, by id, with every offset that is wanted.
-//! [`answer_from_index`] is all that one with indexes needs to call.
+//! Where answers come from is the caller's: a [`Source`] is asked once for each image, with every offset that is wanted, and finds the
+//! image by its id. [`answer_from_index`] is all that one with indexes needs to call.
 //!
 //! ```
 //! use symdex::{ImageOffset, Index, LinePolicy, Scratch};
-//! use symdex_report::{Answer, Image, Options, Report, Source, Unanswered, answer_from_index, symbolicate};
+//! use symdex_report::{Answers, Image, Options, Report, Source, Unanswered, answer_from_index, symbolicate};
 //!
 //! /// A store of one index; one of many would look `image.id` up.
 //! struct OneIndex(Index<Vec<u8>>, Scratch);
@@ -20,10 +20,10 @@
 //!         image: &Image,
 //!         offsets: &[ImageOffset],
 //!         lines: LinePolicy,
-//!     ) -> Result<Vec<Answer>, Unanswered> {
+//!     ) -> Result<Answers, Unanswered> {
 //!         let Self(index, scratch) = self;
 //!         match image.id.as_ref() == Some(index.id()) {
-//!             true => answer_from_index(index, image, offsets, lines, scratch),
+//!             true => Ok(answer_from_index(index, image, offsets, lines, scratch)?.into()),
 //!             false => Err(Unanswered::Missing),
 //!         }
 //!     }
@@ -77,9 +77,11 @@ mod write;
 
 pub use error::Error;
 pub use format::{Edit, Format};
-pub use near::{KnownImage, Nearness, near};
+pub use near::{KnownImage, Nearness, match_by_name, near};
 pub use report::{AddressKind, Base, Frame, Image, Known, Parsed, Report, Span, Thread};
-pub use source::{Answer, Function, Source, Unanswered, answer_from_index};
+pub use source::{
+    Answer, AnsweredBy, Answers, Function, MatchedBy, Source, Unanswered, answer_from_index, image_offsets,
+};
 pub use symbolicate::{
     Called, ImageOutcome, Options, Rewrite, Symbolicated, Unresolved, spelled, symbolicate,
 };

@@ -4,7 +4,7 @@ use symdex::{ImageId, ImageOffset, LinePolicy, Table};
 
 use crate::places::{Asked, Place, places};
 use crate::report::{Image, Known, Report};
-use crate::source::{Answer, Function, Source, Unanswered};
+use crate::source::{Answer, AnsweredBy, Answers, Function, MatchedBy, Source, Unanswered};
 use crate::text::lossy;
 
 /// How frames are answered.
@@ -123,8 +123,8 @@ pub enum ImageOutcome {
     /// No frame is in it, or none that needed an answer.
     Unused,
     /// There was something to answer from.
-    Found,
-    /// The report has no id of it.
+    Found(AnsweredBy),
+    /// The report does not state its id, and nothing answers by its name.
     NoId,
     /// There was nothing.
     Unanswered(Unanswered),
@@ -174,7 +174,7 @@ pub fn symbolicate<'r, 't>(
             (Asked::NoNeed, _) => AnswerOf::Report,
             (Asked::Offset(offset), Some(image)) => {
                 match (&images[image], asked[image].binary_search(&offset)) {
-                    (ImageOutcome::Found, Ok(position)) => AnswerOf::Source(first[image] + position),
+                    (ImageOutcome::Found(_), Ok(position)) => AnswerOf::Source(first[image] + position),
                     (ImageOutcome::NoId, _) => AnswerOf::Nothing(Unresolved::NoId),
                     _ => AnswerOf::Nothing(Unresolved::NoAnswer),
                 }
@@ -200,16 +200,17 @@ fn ask(
     if offsets.is_empty() {
         return ImageOutcome::Unused;
     }
-    if image.id.is_none() {
-        return ImageOutcome::NoId;
-    }
     match source.answer(image, offsets, options.lines) {
-        Ok(mut found) => {
+        Ok(Answers { answers: mut found, mut by }) => {
             // A source that answers too little has nothing for the rest.
             found.resize(offsets.len(), Ok(None));
             answers.extend(found.into_iter().map(|answer| resolved(answer, options)));
-            ImageOutcome::Found
+            if image.id.is_none() && by.matched == MatchedBy::Id {
+                by.matched = MatchedBy::Name;
+            }
+            ImageOutcome::Found(by)
         }
+        Err(Unanswered::Missing) if image.id.is_none() => ImageOutcome::NoId,
         Err(why) => ImageOutcome::Unanswered(why),
     }
 }
@@ -261,6 +262,18 @@ impl<'r> Symbolicated<'r, '_> {
             AnswerOf::Report => None,
             AnswerOf::Source(answer) => self.answers.get(*answer)?.as_ref().err(),
             AnswerOf::Nothing(why) => Some(why),
+        }
+    }
+
+    /// How the index was chosen that answers a frame; `None` where no index answers it.
+    #[must_use]
+    pub fn matched_by(&self, thread: usize, frame: usize) -> Option<MatchedBy> {
+        let outcome = self.outcomes.get(thread)?.get(frame)?;
+        let AnswerOf::Source(answer) = outcome.answer else { return None };
+        self.answers.get(answer)?.as_ref().ok()?;
+        match self.images.get(outcome.image?)? {
+            ImageOutcome::Found(by) => Some(by.matched),
+            _ => None,
         }
     }
 

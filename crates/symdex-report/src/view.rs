@@ -4,9 +4,10 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
+use crate::near::KnownImage;
 use crate::report::Image;
-use crate::source::Unanswered;
-use crate::symbolicate::{Called, ImageOutcome, Rewrite, Symbolicated, Unresolved};
+use crate::source::{AnsweredBy, MatchedBy, Unanswered};
+use crate::symbolicate::{Called, ImageOutcome, Rewrite, Symbolicated, Unresolved, spelled};
 
 /// The whole report.
 #[derive(Serialize)]
@@ -28,6 +29,12 @@ struct ImageView<'s> {
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<Cow<'static, str>>,
+    /// How the index was chosen that answers for it: `id`, `name` or `assumed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matched_by: Option<&'static str>,
+    /// The index or debug file that answers for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<&'s str>,
 }
 
 #[derive(Serialize)]
@@ -45,6 +52,9 @@ struct FrameView<'s> {
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<Cow<'s, str>>,
+    /// How the index was chosen, unless it was by the image's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matched_by: Option<&'static str>,
     functions: Vec<FunctionView<'s>>,
 }
 
@@ -98,6 +108,10 @@ impl Symbolicated<'_, '_> {
             image,
             status: unresolved.map_or("symbolicated", |why| why.status(outcome)),
             reason: unresolved.map(|why| why.reason(outcome)),
+            matched_by: self
+                .matched_by(thread, number)
+                .filter(|by| *by != MatchedBy::Id)
+                .map(MatchedBy::name),
             functions,
         }
     }
@@ -117,7 +131,8 @@ impl<'s> FunctionView<'s> {
     }
 }
 
-fn image_view<'s>(image: &'s Image, outcome: &ImageOutcome) -> ImageView<'s> {
+fn image_view<'s>(image: &'s Image, outcome: &'s ImageOutcome) -> ImageView<'s> {
+    let by = outcome.answered_by();
     ImageView {
         name: &image.name,
         path: &image.path,
@@ -128,39 +143,102 @@ fn image_view<'s>(image: &'s Image, outcome: &ImageOutcome) -> ImageView<'s> {
         is_app: image.is_app(),
         status: outcome.status(),
         reason: outcome.reason(),
+        matched_by: by.map(|by| by.matched.name()),
+        source: by.and_then(|by| by.source.as_deref()),
     }
 }
 
 impl ImageOutcome {
-    /// The status word of the image.
+    /// What answers for the image; `None` where nothing does.
+    #[must_use]
+    pub fn answered_by(&self) -> Option<&AnsweredBy> {
+        match self {
+            ImageOutcome::Found(by) => Some(by),
+            _ => None,
+        }
+    }
+
+    /// The status word of the image. Where an index of it is damaged it is `malformed`, even if another one answers.
     #[must_use]
     pub fn status(&self) -> &'static str {
         match self {
             ImageOutcome::Unused => "unused",
-            ImageOutcome::Found => "found",
-            ImageOutcome::NoId | ImageOutcome::Unanswered(Unanswered::Missing | Unanswered::OtherArch(_)) => {
-                "missing"
+            ImageOutcome::Found(by) => {
+                Unanswered::gravest(&by.passed_over).map_or("found", Unanswered::status)
             }
-            ImageOutcome::Unanswered(Unanswered::Damaged(_)) => "malformed",
-            ImageOutcome::Unanswered(Unanswered::Unsupported(_)) => "unsupported",
-            ImageOutcome::Unanswered(Unanswered::Failed(_)) => "other",
+            ImageOutcome::NoId => "missing",
+            ImageOutcome::Unanswered(why) => why.status(),
         }
     }
 
-    /// Why there is nothing to answer from; `None` where there is, or where nothing was asked.
+    /// Why there is nothing to answer from, or which indexes do not answer though others do; `None` where there is nothing to
+    /// say, or where nothing was asked.
     #[must_use]
     pub fn reason(&self) -> Option<Cow<'static, str>> {
-        Some(match self {
-            ImageOutcome::Unused | ImageOutcome::Found => return None,
-            ImageOutcome::NoId => "the report does not state its id".into(),
-            ImageOutcome::Unanswered(Unanswered::Missing) => "no index of it".into(),
-            ImageOutcome::Unanswered(Unanswered::OtherArch(arch)) => {
-                format!("the index of this id is for {arch}").into()
+        match self {
+            ImageOutcome::Unused => None,
+            ImageOutcome::Found(by) if by.passed_over.is_empty() => None,
+            ImageOutcome::Found(by) => {
+                let passed_over: Vec<_> = by.passed_over.iter().map(Unanswered::reason).collect();
+                let mut reason = passed_over.join("; ");
+                if let Some(source) = &by.source {
+                    reason += &format!("; answered from {source}");
+                }
+                Some(reason.into())
             }
-            ImageOutcome::Unanswered(
-                Unanswered::Damaged(what) | Unanswered::Unsupported(what) | Unanswered::Failed(what),
-            ) => what.clone().into(),
-        })
+            ImageOutcome::NoId => Some("the report does not state its id".into()),
+            ImageOutcome::Unanswered(why) => Some(why.reason()),
+        }
+    }
+}
+
+/// How many images of one name are listed: a store may have every build of it.
+const MAX_LISTED: usize = 5;
+
+impl Unanswered {
+    /// The one to tell of first: damage, then what is not supported, then the first.
+    #[must_use]
+    pub fn gravest(all: &[Self]) -> Option<&Self> {
+        let rank = |why: &&Self| match why {
+            Unanswered::Damaged(_) => 0,
+            Unanswered::Unsupported(_) => 1,
+            _ => 2,
+        };
+        all.iter().min_by_key(rank)
+    }
+
+    /// The status word of an image that has no answers because of this.
+    #[must_use]
+    pub fn status(&self) -> &'static str {
+        match self {
+            Unanswered::Missing | Unanswered::OtherArch(_) | Unanswered::Ambiguous(_) => "missing",
+            Unanswered::Damaged(_) => "malformed",
+            Unanswered::Unsupported(_) => "unsupported",
+            Unanswered::Failed(_) => "other",
+        }
+    }
+
+    /// In words.
+    #[must_use]
+    pub fn reason(&self) -> Cow<'static, str> {
+        match self {
+            Unanswered::Missing => "no index of it".into(),
+            Unanswered::OtherArch(arch) => format!("its index is for {arch}").into(),
+            Unanswered::Damaged(what) | Unanswered::Unsupported(what) | Unanswered::Failed(what) => {
+                what.clone().into()
+            }
+            Unanswered::Ambiguous(candidates) => {
+                let listed = candidates.iter().take(MAX_LISTED);
+                let listed =
+                    listed.map(|KnownImage { name, id, arch }| format!("{name} {arch} {}", spelled(id)));
+                let mut listed: Vec<_> = listed.collect();
+                let more = candidates.len().saturating_sub(MAX_LISTED);
+                if more != 0 {
+                    listed.push(format!("{more} more"));
+                }
+                format!("the report does not say which of these it is: {}", listed.join(", ")).into()
+            }
+        }
     }
 }
 

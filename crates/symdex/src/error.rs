@@ -7,9 +7,9 @@ use crate::format::SectionKind;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The bytes do not begin as an index does.
-    #[error("not a symdex index: it begins with {found:02x?}; expected a file made by `symdex build`")]
+    #[error("not a symdex index: {}; expected a file made by `symdex build`", kind_of_unknown(found))]
     NotAnIndex {
-        /// The first bytes, eight at the most.
+        /// The first bytes, 32 at the most.
         found: Vec<u8>,
     },
     /// The index was made for a newer reader.
@@ -81,6 +81,22 @@ impl Error {
     }
 }
 
+/// What a file looks like that begins with `bytes` and is of no known kind: a text file, or a file that begins with these bytes.
+#[must_use]
+pub fn kind_of_unknown(bytes: &[u8]) -> String {
+    const SHOWN: usize = 32;
+    // The end may cut a character.
+    let text = bytes.utf8_chunks().next().filter(|chunk| bytes.len() - chunk.valid().len() < 4);
+    let text =
+        text.map(|chunk| chunk.valid().trim_start_matches('\u{feff}').trim_start()).unwrap_or_default();
+    let is_text = |c: char| !c.is_control() || c.is_ascii_whitespace();
+    if !text.is_empty() && text.chars().all(is_text) {
+        let start: String = text.lines().next().unwrap_or_default().chars().take(SHOWN).collect();
+        return format!("a text file (it begins with {start:?})");
+    }
+    format!("a file that begins with {:02x?}", bytes.get(..8).unwrap_or(bytes))
+}
+
 /// A place in an index: a section and, in sections of many frames, which one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -97,6 +113,26 @@ impl std::fmt::Display for Place {
                 write!(f, "the {}", self.section.name())
             }
             _ => write!(f, "{} {}", self.section.name(), self.index),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_files_are_named_by_their_first_words() {
+        let text = |bytes: &[u8]| kind_of_unknown(bytes);
+        assert_eq!(text(b"{\"a\": 1}\nmore"), r#"a text file (it begins with "{\"a\": 1}")"#);
+        assert_eq!(
+            text("\u{feff}\r\n Gr\u{fc}\u{df}e".as_bytes()),
+            "a text file (it begins with \"Gr\u{fc}\u{df}e\")"
+        );
+        // The last character is cut.
+        assert_eq!(text(b"caf\xc3"), "a text file (it begins with \"caf\")");
+        for bytes in [&b"\0text"[..], b"\x1b[0m", b"\xff\xfe\xfd\xfctext", b"", b"\n"] {
+            assert!(text(bytes).starts_with("a file that begins with ["), "{bytes:?}");
         }
     }
 }

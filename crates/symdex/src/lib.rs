@@ -67,7 +67,7 @@ pub use answer::{Frame, Frames, LinePolicy};
 pub use chunk::Chunk;
 #[cfg(feature = "demangle")]
 pub use demangle::{demangle, printable};
-pub use error::{Error, Place};
+pub use error::{Error, Place, kind_of_unknown};
 pub use format::{BuildOptions, Counts, Dictionary, Metadata, Partial, RowRule, SectionKind, Table};
 pub use image::{Arch, ImageId, ParseImageIdError};
 pub use index::Index;

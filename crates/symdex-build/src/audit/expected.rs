@@ -164,9 +164,9 @@ impl<'d> Facts<'_, 'd> {
                 let row = self.units[unit as usize].lines.rows[row];
                 Some((unit, row.file, row.line))
             }
-            (Some((unit, row)), _, LinePolicy::Statement) => {
-                let (file, line) = self.units[unit as usize].lines.statements[row];
-                Some((unit, file, line))
+            (Some((unit, _)), _, LinePolicy::Statement) => {
+                let piece = self.units[unit as usize].lines.piece_at(offset);
+                piece.map(|piece| (unit, piece.file, piece.line))
             }
             (None, Some(function), LinePolicy::Statement) => {
                 let lines = &self.units[function.unit as usize].lines;

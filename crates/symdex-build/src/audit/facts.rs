@@ -15,7 +15,7 @@ use super::intervals::{Interval, Intervals};
 use super::lines::Lines;
 use super::symbol_table::{self, TableFunction};
 use super::symbols::{self, Symbol};
-use super::{names, peers};
+use super::{names, peers, statements};
 use crate::error::Error;
 use crate::image::{Image, Reader};
 
@@ -183,16 +183,19 @@ impl<'a, 'd> Facts<'a, 'd> {
         self.sequences_of_parts = Intervals::new(of_parts);
     }
 
+    /// Finds out what each piece of a line row answers under the `statement` policy.
     fn resolve_statements(&mut self) {
-        let mut lines: Vec<Lines> =
-            self.units.iter_mut().map(|unit| std::mem::take(&mut unit.lines)).collect();
         let facts = &*self;
-        lines.par_iter_mut().zip(0..u32::MAX).for_each(|(lines, unit)| {
+        let (base, rule) = (facts.image.info.base, facts.image.info.row_rule);
+        let of_unit = |(number, unit): (u32, &Unit<'d>)| {
             let mut scratch = Default::default();
-            let instance = |offset| facts.instance(unit, offset, &mut scratch);
-            lines.resolve_statements(facts.image.info.row_rule, instance);
-        });
-        self.units.iter_mut().zip(lines).for_each(|(unit, lines)| unit.lines = lines);
+            let instance = |offset| facts.instance(number, offset, &mut scratch);
+            let borders = unit.dies.addresses.iter().filter_map(|svma| svma.checked_sub(base));
+            statements::pieces(&unit.lines, borders, rule, instance)
+        };
+        let numbered: Vec<_> = (0u32..).zip(&facts.units).collect();
+        let pieces: Vec<_> = numbered.into_par_iter().map(of_unit).collect();
+        self.units.iter_mut().zip(pieces).for_each(|(unit, pieces)| unit.lines.pieces = pieces);
     }
 
     /// The unit that holds the DIE of this number, and its own.

@@ -6,14 +6,15 @@ use symdex::RowRule;
 use super::facts::Budget;
 use super::intervals::{Interval, Intervals};
 use super::rows::{RawSequence, Row, for_each_sequence};
+use super::statements::Piece;
 use crate::image::{Image, Reader};
 
 /// What the line program of a unit states. Addresses are image offsets, files are numbers of [`Lines::files`].
 #[derive(Default)]
 pub(super) struct Lines {
     pub(super) rows: Vec<Row>,
-    /// File and line of each row under the `statement` policy.
-    pub(super) statements: Vec<(u32, u32)>,
+    /// What each piece of a row answers under the `statement` policy, in address order.
+    pub(super) pieces: Vec<Piece>,
     /// The rows of each sequence whose code is in the image, by number: sorted by address, in program order where addresses are
     /// equal.
     pub(super) sequences: Vec<std::ops::Range<usize>>,
@@ -61,7 +62,6 @@ impl Lines {
         lines.ends.sort_by_key(|row| row.address);
         lines.addresses.sort_unstable();
         lines.addresses.dedup();
-        lines.statements = lines.rows.iter().map(|row| (row.file, row.line)).collect();
         lines.files = files(unit, image, header, &defined);
         // The first one up to DWARF 4 is not listed.
         let unlisted = usize::from(header.version() <= 4);
@@ -120,31 +120,10 @@ impl Lines {
         self.files.get(usize::try_from(number).ok()?)?.as_deref()
     }
 
-    /// Sets `statements`. `instance` says in which inline instance the code at an image offset lies.
-    ///
-    /// A row that begins no statement takes the file and line of the row before it that begins one, in the same sequence and the
-    /// same instance; its own where the code at the row is in no function.
-    pub(super) fn resolve_statements<I: Eq + std::hash::Hash>(
-        &mut self,
-        rule: RowRule,
-        mut instance: impl FnMut(u64) -> Option<I>,
-    ) {
-        for rows in &self.sequences {
-            let mut last_statement = rustc_hash::FxHashMap::default();
-            let mut group_start = rows.start;
-            for group in self.rows[rows.clone()].chunk_by(|a, b| a.address == b.address) {
-                let group_rows = group_start..group_start + group.len();
-                group_start = group_rows.end;
-                let Some(number) = pick(group_rows, rule) else { continue };
-                let row = self.rows[number];
-                let Some(instance) = instance(row.address) else { continue };
-                if row.is_stmt {
-                    last_statement.insert(instance, (row.file, row.line));
-                } else if let Some(statement) = last_statement.get(&instance) {
-                    self.statements[number] = *statement;
-                }
-            }
-        }
+    /// What `offset`, which a row covers, answers under the `statement` policy.
+    pub(super) fn piece_at(&self, offset: u64) -> Option<Piece> {
+        let end = self.pieces.partition_point(|piece| piece.start <= offset);
+        self.pieces[..end].last().copied()
     }
 }
 
@@ -207,6 +186,7 @@ fn is_windows_root(path: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::statements::pieces;
     use super::*;
 
     /// One sequence of these rows (address, line, is_stmt), up to 100.
@@ -214,10 +194,9 @@ mod tests {
         let row = |&(address, line, is_stmt): &(u64, u32, bool)| Row { address, file: 1, line, is_stmt };
         let rows: Vec<Row> = rows.iter().map(row).collect();
         let by_address = Intervals::new(vec![Interval { start: rows[0].address, end: 100, item: 0 }]);
-        let statements = rows.iter().map(|row| (row.file, row.line)).collect();
         let ends = vec![row(&(40, 8, true)), row(&(100, 9, true)), row(&(100, 10, true))];
         let sequences = std::iter::once(0..rows.len()).collect();
-        Lines { rows, statements, sequences, by_address, ends, ..Lines::default() }
+        Lines { rows, sequences, by_address, ends, ..Lines::default() }
     }
 
     #[test]
@@ -240,18 +219,21 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_begins_no_statement_takes_the_one_before_in_its_instance() {
+    fn a_piece_that_begins_no_statement_answers_as_the_one_before_in_its_instance() {
         let rows =
             [(10, 1, true), (20, 2, true), (20, 3, false), (30, 4, false), (40, 5, false), (50, 6, true)];
-        let statements = |instance: fn(u64) -> Option<u64>| {
-            let mut lines = lines(&[&rows[..], &[(60, 7, false)]].concat());
-            lines.resolve_statements(RowRule::First, instance);
-            lines.statements.iter().map(|(_, line)| *line).collect::<Vec<_>>()
+        let lines = lines(&[&rows[..], &[(60, 7, false)]].concat());
+        let answers = |instance: fn(u64) -> Option<u64>| {
+            let pieces = pieces(&lines, [35, 70].into_iter(), RowRule::First, instance);
+            pieces.iter().map(|piece| (piece.start, piece.line)).collect::<Vec<_>>()
         };
-        // The third row does not count, so that nothing else changes with what it states.
-        assert_eq!(statements(|_| Some(0)), [1, 2, 3, 2, 2, 6, 6]);
-        assert_eq!(statements(|address| Some(address / 40)), [1, 2, 3, 2, 5, 6, 6]);
-        assert_eq!(statements(|address| Some(address % 20)), [1, 2, 3, 1, 2, 6, 2]);
-        assert_eq!(statements(|_| None), [1, 2, 3, 4, 5, 6, 7]);
+        // Of the two rows at 20 the second does not count, so that what it states changes nothing.
+        let one = [(10, 1), (20, 2), (30, 2), (35, 2), (40, 2), (50, 6), (60, 6), (70, 6)];
+        assert_eq!(answers(|_| Some(0)), one);
+        // The instance changes within the row at 30, and within the one at 60.
+        let changed = [(10, 1), (20, 2), (30, 2), (35, 4), (40, 5), (50, 6), (60, 6), (70, 2)];
+        assert_eq!(answers(|offset| Some(u64::from((35..70).contains(&offset)))), changed);
+        let none = [(10, 1), (20, 2), (30, 4), (35, 4), (40, 5), (50, 6), (60, 7), (70, 7)];
+        assert_eq!(answers(|_| None), none);
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! The addresses come from the debug file: every line row, both ends of every range of a function or an inlined subroutine,
 //! the addresses beside them, and random ones. At each of them the answers must fit together: symdex's, those of its peers
-//! (addr2line and, where the caller can run it, llvm-symbolizer), and the one that follows from the rules (DESIGN.md,
-//! "How ranges are made") read from the debug file naively, without the builder's code. symdex must answer as the rules say; where
-//! a peer does not, a [`Class`] recognised from the debug file's own facts has to explain it.
+//! (addr2line and, where the caller can run it, llvm-symbolizer), and the one that follows from the rules
+//! (docs/ARCHITECTURE.md, "Invariants") read from the debug file naively, without the builder's code. symdex must answer
+//! as the rules say; where a peer does not, a [`Class`] recognised from the debug file's own facts has to explain it. Without any
+//! rule, every file and line that the `statement` policy answers in an inline instance has to be one that `exact` answers there.
 
 mod addresses;
 mod around;
@@ -20,6 +21,7 @@ mod names;
 mod peers;
 mod report;
 mod rows;
+mod statements;
 mod symbol_table;
 mod symbols;
 mod unwound;
@@ -37,6 +39,7 @@ use self::facts::Facts;
 use self::peers::Theirs;
 pub use self::peers::{LlvmAnswers, LlvmSymbolizer, Peer};
 pub use self::report::{AuditReport, ClassCount, Coverage, Difference, PeerReport};
+use self::statements::InstanceLines;
 use crate::error::Error;
 use crate::image::{Image, Reader};
 
@@ -91,16 +94,48 @@ pub fn audit_with<B: AsRef<[u8]> + Sync>(
     let next = |batch: usize| batches.get(batch + 1).and_then(|next| next.first()).copied();
     let compare =
         |(number, batch): (usize, &&[u64])| compare_batch(&facts, index, options, batch, next(number));
-    let compared: Vec<Result<AuditReport, Error>> = batches.par_iter().enumerate().map(compare).collect();
+    let compared: Vec<_> = batches.par_iter().enumerate().map(compare).collect();
     let mut report = AuditReport { coverage: own_coverage(image, index)?, ..AuditReport::default() };
     report.wrong_symbols.extend(symbol_table::difference(image, &facts.table));
+    let mut instance_lines = InstanceLines::default();
     for batch in compared {
-        report.add(batch?);
+        let (of_batch, lines) = batch?;
+        report.add(of_batch);
+        instance_lines.merge(lines);
     }
     if options.every > 1 {
+        // An instance may have more addresses than were compared.
         report.coverage = Coverage::default();
+    } else {
+        add_foreign(&mut report, &facts, index, &instance_lines)?;
     }
     Ok(report)
+}
+
+/// Counts the answers of `statement` that `exact` gives nowhere in the same inline instance as wrong.
+fn add_foreign<B: AsRef<[u8]>>(
+    report: &mut AuditReport,
+    facts: &Facts<'_, '_>,
+    index: &Index<B>,
+    lines: &InstanceLines,
+) -> Result<(), Error> {
+    let mut scratch = Scratch::default();
+    for offset in lines.foreign() {
+        let place = facts.place(offset, &mut Default::default());
+        let ours = text(&ours_frames(index, offset, LinePolicy::Statement, &mut scratch)?);
+        report.wrong_len += 1;
+        report.unexplained(|| Difference {
+            offset,
+            what: "the statement policy answers a line that exact answers nowhere in the inline instance"
+                .to_owned(),
+            expected: ours.clone(),
+            ours,
+            peer: Peer::Addr2line,
+            theirs: "not asked".to_owned(),
+            around: around::around(facts, &place, offset),
+        });
+    }
+    Ok(())
 }
 
 /// Bytes that the index's own ranges cover.
@@ -127,6 +162,7 @@ struct Comparison<'f, 'd, B> {
     exact: Scratch,
     statement: Scratch,
     report: AuditReport,
+    lines: InstanceLines,
 }
 
 /// Compares `batch`; `next` is the address behind its last.
@@ -136,7 +172,7 @@ fn compare_batch<B: AsRef<[u8]>>(
     options: &Options<'_>,
     batch: &[u64],
     next: Option<u64>,
-) -> Result<AuditReport, Error> {
+) -> Result<(AuditReport, InstanceLines), Error> {
     let svmas = || batch.iter().map(|offset| facts.image.info.base + offset).collect();
     let mut comparison = Comparison {
         facts,
@@ -147,6 +183,7 @@ fn compare_batch<B: AsRef<[u8]>>(
         exact: Scratch::default(),
         statement: Scratch::default(),
         report: AuditReport::default(),
+        lines: InstanceLines::default(),
     };
     let executable = &facts.image.info.executable;
     for (number, &offset) in batch.iter().enumerate() {
@@ -156,13 +193,14 @@ fn compare_batch<B: AsRef<[u8]>>(
         let next = batch.get(number + 1).copied().or(next).unwrap_or(end);
         comparison.compare(offset, next.min(end) - offset)?;
     }
-    Ok(comparison.report)
+    Ok((comparison.report, comparison.lines))
 }
 
 impl<B: AsRef<[u8]>> Comparison<'_, '_, B> {
     /// Compares the answers at `offset`, which stand for `size` bytes.
     fn compare(&mut self, offset: u64, size: u64) -> Result<(), Error> {
-        let Self { facts, index, addr2line, llvm_symbolizer, scratch, exact, statement, report } = self;
+        let Self { facts, index, addr2line, llvm_symbolizer, scratch, exact, statement, report, lines } =
+            self;
         let place = facts.place(offset, scratch);
         let expected = facts.expected(&place, offset);
         let addr2line = peers::ask_addr2line(facts, addr2line, offset);
@@ -192,6 +230,9 @@ impl<B: AsRef<[u8]>> Comparison<'_, '_, B> {
             theirs: theirs.to_string(),
             around: if what.is_empty() { String::new() } else { around::around(facts, &place, offset) },
         };
+        // An answer that is wrong by the rules counts once.
+        let by_the_rules = if wrong.is_none() { &ours_statement[..] } else { &[] };
+        lines.add(&place, offset, ours.as_ref(), by_the_rules);
         if let Some(wrong) = wrong {
             report.wrong_len += 1;
             report.unexplained(|| describe(wrong, Peer::Addr2line, &addr2line));

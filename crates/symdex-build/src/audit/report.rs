@@ -105,7 +105,10 @@ impl AuditReport {
         let mut failures = self.wrong();
         let unexplained = self.unexplained_len - self.wrong_len;
         if unexplained != 0 {
-            failures.push(format!("{unexplained} differences are not explained"));
+            failures.push(format!(
+                "{unexplained} of {} answers differ from a peer's for no known reason",
+                self.addresses
+            ));
         }
         let Coverage { ours, ours_function, theirs, theirs_function, .. } = self.coverage;
         if ours < theirs || ours_function < theirs_function {
@@ -115,7 +118,11 @@ impl AuditReport {
         }
         for (class, ClassCount { count, .. }) in self.peers.values().flat_map(|peer| &peer.classes) {
             if self.share(*count) > MAX_SHARE && class.named_in().is_none() {
-                failures.push(format!("the class {:?} takes {count} addresses", class.name()));
+                failures.push(format!(
+                    "the class {:?} takes {count} of {} addresses",
+                    class.name(),
+                    self.addresses
+                ));
             }
         }
         failures
@@ -126,7 +133,8 @@ impl AuditReport {
     pub fn wrong(&self) -> Vec<String> {
         let mut failures = Vec::new();
         if self.wrong_len != 0 {
-            failures.push(format!("{} answers are not those of the debug file", self.wrong_len));
+            let Self { wrong_len, addresses, .. } = self;
+            failures.push(format!("{wrong_len} of {addresses} answers are not those of the debug file"));
         }
         let of_symbols = |wrong: &String| format!("the symbol table is read otherwise: {wrong}");
         failures.extend(self.wrong_symbols.iter().map(of_symbols));

@@ -21,7 +21,7 @@ use symdex::Arch;
 use self::locals::Locals;
 use self::parts::{Mapping, Wanted};
 use crate::error::Error;
-use crate::image::{Image, claimed_size, load_cached};
+use crate::image::{Identity, Image, cached_identity, claimed_size, load_cached};
 use crate::slice::arch_of;
 use crate::symbols::macho::LocalSymbols;
 
@@ -124,8 +124,7 @@ impl Cache {
             let path = text_at(main, info.path_file_offset.get(ENDIAN));
             let mut image = CachedImage { cache: self, path, address, is_too_much: false };
             // Tables of images do not overlap, so that all of them together are no longer than the cache.
-            let claimed = image.commands().map_or(0, claimed_size);
-            match left.checked_sub(claimed) {
+            match left.checked_sub(image.size()) {
                 Some(rest) => left = rest,
                 None => image.is_too_much = true,
             }
@@ -174,6 +173,21 @@ impl<'c> CachedImage<'c> {
     pub fn arch(&self) -> Result<Arch, Error> {
         let what = format!("there is no Mach-O header at {:#x} of the shared cache", self.address);
         arch_of(self.commands()?).map_err(|_| Error::Malformed { what })
+    }
+
+    /// Which image it is, from its header and load commands.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::load`].
+    pub fn identity(&self) -> Result<Identity, Error> {
+        cached_identity(self.commands()?)
+    }
+
+    /// How many bytes its load commands and symbol tables have, by what the load commands say; 0 if they cannot be read.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.commands().map_or(0, claimed_size)
     }
 
     /// The image: its headers and symbols; images of a cache have no debug information.

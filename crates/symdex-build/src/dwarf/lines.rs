@@ -4,9 +4,8 @@ use gimli::{AttributeValue, LineProgramHeader};
 use symdex::write::Id32;
 
 use super::attributes::text;
-use super::instances::Instance;
 use super::opcodes::run;
-use super::sequences::{SequenceReader, in_address_order, resolve_statements};
+use super::sequences::{SequenceReader, in_address_order};
 use super::units::UnitEntry;
 use crate::image::{Image, Reader};
 use crate::report::Problems;
@@ -21,8 +20,8 @@ pub(crate) struct Row {
     /// The line, 0 included.
     pub(crate) line: Option<Id32>,
     pub(crate) is_stmt: bool,
-    /// File and line of the row that it stands for under the `statement` policy.
-    pub(crate) statement: (u32, Option<Id32>),
+    /// The number of its sequence among those of the unit.
+    pub(crate) sequence: u32,
 }
 
 /// Where a sequence ends, and the file and line its `end_sequence` row states.
@@ -44,13 +43,8 @@ pub(crate) struct Lines<'d> {
 }
 
 impl<'d> Lines<'d> {
-    /// Runs the unit's line program, whose code lies in `instances`. What cannot be read of it is counted in `problems`.
-    pub(crate) fn read(
-        image: &Image<'d>,
-        unit: &UnitEntry<'d>,
-        instances: &[Instance],
-        problems: &mut Problems,
-    ) -> Self {
+    /// Runs the unit's line program. What cannot be read of it is counted in `problems`.
+    pub(crate) fn read(image: &Image<'d>, unit: &UnitEntry<'d>, problems: &mut Problems) -> Self {
         let Some(offset) = unit.lines else { return Self::default() };
         let line_unit = unit.line_unit();
         let (address_size, comp_dir, name) =
@@ -75,9 +69,8 @@ impl<'d> Lines<'d> {
             }
         };
         reader.end();
-        let SequenceReader { sequences, mut rows, mut ends, problems: of_program, .. } = reader;
+        let SequenceReader { sequences, rows, mut ends, problems: of_program, .. } = reader;
         problems.merge(of_program);
-        resolve_statements(&sequences, &mut rows, instances);
         ends.sort_by_key(|end| end.at);
         ends.dedup_by_key(|end| end.at);
         Self { rows: in_address_order(sequences, rows), ends, header: Some(header) }

@@ -14,6 +14,7 @@ mod roots;
 mod sequences;
 mod shapes;
 mod skeletons;
+mod statements;
 mod units;
 mod walk;
 

@@ -48,7 +48,7 @@ fn stated_by_root<'d>(image: &Image<'d>, unit: &UnitEntry<'d>) -> Option<Code> {
 /// Only the ranges of its subprograms and its line program are read, no names and no inlined subroutines.
 pub(crate) fn outline<'d>(image: &Image<'d>, units: &Units<'d>, unit: usize) -> Code {
     let entry = &units.all[unit];
-    let lines = Lines::read(image, entry, &[], &mut Problems::default());
+    let lines = Lines::read(image, entry, &mut Problems::default());
     Subprograms::read(image, entry).code_with(&lines)
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn unit_ranges_at<'d>(
     let needed: Vec<_> = subprograms.overlapping(&decisive).map(|one| (one.offset, one.depth)).collect();
     let mut functions = functions_at(image, units, unit, image.range_budget(), &needed);
     let (pieces, instances) = instances(image, &functions);
-    let mut lines = Lines::read(image, entry, &instances, &mut functions.problems);
+    let mut lines = Lines::read(image, entry, &mut functions.problems);
     let code = subprograms.code_with(&lines);
     decisive.extend(points);
     join(&mut decisive);

@@ -8,6 +8,7 @@ use super::functions::{Functions, functions};
 use super::instances::{Instance, instances};
 use super::lines::{Lines, Row};
 use super::locs::Locs;
+use super::statements::Statements;
 use super::units::{UnitEntry, Units};
 use crate::image::Image;
 use crate::pools::Hashed;
@@ -66,7 +67,7 @@ pub(crate) fn unit_ranges<'d>(
 ) -> UnitRanges<'d> {
     let mut functions = functions(image, units, unit, range_budget);
     let (pieces, instances) = instances(image, &functions);
-    let lines = Lines::read(image, &units.all[unit], &instances, &mut functions.problems);
+    let lines = Lines::read(image, &units.all[unit], &mut functions.problems);
     joined(image, &units.all[unit], functions, (pieces, instances), &lines)
 }
 
@@ -85,6 +86,7 @@ pub(super) fn joined<'d>(
         lines,
         frames: vec![None; functions.nodes.len()],
         chain: Vec::new(),
+        statements: Statements::new(functions.nodes.len()),
         locs: Locs::new(functions.nodes.len(), lines.rows.len()),
         file_numbers: vec![None; lines.files()],
         out: UnitRanges {
@@ -114,6 +116,7 @@ struct Join<'a, 'd> {
     frames: Vec<Option<Id32>>,
     /// Room for nodes that lack theirs.
     chain: Vec<u32>,
+    statements: Statements,
     locs: Locs,
     /// For each file of the line table its number, once known.
     file_numbers: Vec<Option<Option<Id32>>>,
@@ -152,11 +155,12 @@ impl Join<'_, '_> {
         let file = self.file(row.file);
         let frame = self.frame(node);
         let exact = self.locs.loc(frame, file, row.line);
-        let statement = match row.statement == (row.file, row.line) {
-            true => exact,
-            false => {
-                let file = self.file(row.statement.0);
-                self.locs.loc(frame, file, row.statement.1)
+        let own = (row.file, row.line);
+        let statement = match node.map_or(own, |node| self.statements.next(node, row)) {
+            statement if statement == own => exact,
+            (file, line) => {
+                let file = self.file(file);
+                self.locs.loc(frame, file, line)
             }
         };
         self.push(start, end, piece, exact, statement);

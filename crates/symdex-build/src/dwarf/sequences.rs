@@ -6,7 +6,6 @@ use gimli::{IncompleteLineProgram, LineInstruction, LineProgramHeader, LineRow};
 use symdex::RowRule;
 use symdex::write::Id32;
 
-use super::instances::Instance;
 use super::lines::{Row, SequenceEnd};
 use super::opcodes::{Registers, file};
 use crate::flatten::{Interval, flatten};
@@ -116,7 +115,8 @@ impl SequenceReader<'_, '_> {
         }
         let start = row.address.wrapping_sub(self.image.info.base);
         let (file, line, is_stmt) = (row.file, Id32::new(row.line), row.is_stmt);
-        let new = Row { start, end: start, file, line, is_stmt, statement: (file, line) };
+        let sequence = u32::try_from(self.sequences.len()).unwrap_or(u32::MAX);
+        let new = Row { start, end: start, file, line, is_stmt, sequence };
         self.in_order &= push_row(&mut self.rows, self.finished, new, self.image.info.row_rule);
     }
 
@@ -220,41 +220,6 @@ fn finish_rows(rows: &mut Vec<Row>, first: usize, in_order: bool, end: u64, rule
     }
 }
 
-/// Sets what each row stands for under the `statement` policy: the last row up to it that begins a statement, in its sequence and
-/// in the instance that its own address lies in; itself where there is none, or no instance.
-pub(super) fn resolve_statements(sequences: &[Sequence], rows: &mut [Row], instances: &[Instance]) {
-    // For each node the number after that of the last row in it that begins a statement.
-    let mut after_last = Vec::new();
-    for Sequence { start, rows: of_sequence, .. } in sequences {
-        if rows[of_sequence.clone()].iter().all(|row| row.is_stmt) {
-            continue;
-        }
-        if after_last.is_empty() {
-            let nodes = instances.iter().map(|instance| instance.node as usize + 1).max();
-            after_last.resize(nodes.unwrap_or_default(), 0);
-        }
-        let first = instances.partition_point(|instance| instance.end <= *start);
-        let mut instances = &instances[first..];
-        for number in of_sequence.clone() {
-            let Row { start, is_stmt, .. } = rows[number];
-            while let [instance, rest @ ..] = instances
-                && instance.end <= start
-            {
-                instances = rest;
-            }
-            let Some(instance) = instances.first().filter(|instance| instance.start <= start) else {
-                continue;
-            };
-            let after_last = &mut after_last[instance.node as usize];
-            if is_stmt {
-                *after_last = number + 1;
-            } else if *after_last > of_sequence.start {
-                rows[number].statement = rows[*after_last - 1].statement;
-            }
-        }
-    }
-}
-
 /// The rows of all sequences in address order. Where sequences overlap, the one that starts last wins, of those the shortest.
 pub(super) fn in_address_order(mut sequences: Vec<Sequence>, rows: Vec<Row>) -> Vec<Row> {
     if sequences.is_sorted_by(|a, b| a.end <= b.start) {
@@ -289,7 +254,7 @@ mod tests {
     use super::*;
 
     fn row(start: u64, line: u64) -> Row {
-        Row { start, end: 0, file: 1, line: Id32::new(line), is_stmt: true, statement: (1, None) }
+        Row { start, end: 0, file: 1, line: Id32::new(line), is_stmt: true, sequence: 0 }
     }
 
     fn text(rows: &[Row]) -> String {

@@ -14,7 +14,9 @@ use symdex::{Arch, ImageId, RowRule};
 
 use super::compressed::{Format, decompress, decompress_xz};
 use super::debug_link::with_debug_file;
-use super::{Identity, Image, MAX_OFFSET, Reader, executable, file_name, hash_id, split, supplementary};
+use super::{
+    Identity, Image, ImageKind, MAX_OFFSET, Reader, executable, file_name, hash_id, split, supplementary,
+};
 use crate::companions::{Companions, shown};
 use crate::error::Error;
 use crate::symbols;
@@ -312,7 +314,24 @@ impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
         let has_dwarf = [".debug_info", ".zdebug_info"]
             .iter()
             .any(|name| self.section(name).is_some_and(|section| size(section) != 0));
-        Identity { id: self.build_id().unwrap_or_else(|| self.hash_id()), has_dwarf }
+        let id = self.build_id().unwrap_or_else(|| self.hash_id());
+        Identity { id, has_dwarf, kind: self.kind() }
+    }
+
+    fn kind(&self) -> ImageKind {
+        let is_code = |section: &&Header::SectionHeader| {
+            section.sh_flags(ENDIAN).contains(elf::SHF_ALLOC | elf::SHF_EXECINSTR)
+        };
+        let mut code = self.sections.iter().filter(is_code).peekable();
+        let is_stripped_of_code =
+            code.peek().is_some() && code.all(|section| section.sh_type(ENDIAN) == elf::SHT_NOBITS);
+        let has_interpreter = self.segments.iter().any(|segment| segment.p_type(ENDIAN) == elf::PT_INTERP);
+        let is_fixed = Header::parse(self.bytes).is_ok_and(|header| header.e_type(ENDIAN) == elf::ET_EXEC);
+        match (is_stripped_of_code, has_interpreter || is_fixed) {
+            (true, _) => ImageKind::ElfDebugFile,
+            (false, true) => ImageKind::ElfExecutable,
+            (false, false) => ImageKind::ElfLibrary,
+        }
     }
 
     /// The build id: the descriptor of the note `NT_GNU_BUILD_ID`, in whatever section or segment of notes.

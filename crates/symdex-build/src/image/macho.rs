@@ -8,7 +8,7 @@ use object::{Endianness, macho};
 use symdex::write::ImageInfo;
 use symdex::{Arch, ImageId, RowRule};
 
-use super::{Identity, Image, Splits, executable, hash_id};
+use super::{Identity, Image, ImageKind, Splits, executable, hash_id};
 use crate::cache::CachedImage;
 use crate::error::Error;
 use crate::symbols::{self, FunctionSymbol};
@@ -154,7 +154,25 @@ pub(super) fn identity(bytes: &[u8]) -> Result<Identity, Error> {
 fn identity_of_class<Mach: MachHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<Identity, Error> {
     let commands = commands::<Mach>(bytes)?;
     let has_dwarf = !debug_section::<Mach>(bytes, &commands, SectionId::DebugInfo.name())?.is_empty();
-    Ok(Identity { id: id::<Mach>(&commands, bytes), has_dwarf })
+    let header = Mach::parse(bytes, 0).map_err(malformed("Mach-O header"))?;
+    let kind = match header.filetype(ENDIAN) {
+        macho::MH_DSYM => ImageKind::Dsym,
+        macho::MH_EXECUTE => ImageKind::MachOExecutable,
+        macho::MH_DYLIB | macho::MH_BUNDLE => ImageKind::MachOLibrary,
+        macho::MH_OBJECT => ImageKind::MachOObject,
+        _ => ImageKind::OtherMachO,
+    };
+    Ok(Identity { id: id::<Mach>(&commands, bytes), has_dwarf, kind })
+}
+
+/// What tells an image of a shared cache apart, from its header and load commands in `bytes`.
+pub(crate) fn cached_identity(bytes: &[u8]) -> Result<Identity, Error> {
+    by_class!(bytes, cached_identity_of_class(bytes))
+}
+
+fn cached_identity_of_class<Mach: MachHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<Identity, Error> {
+    let commands = commands::<Mach>(bytes)?;
+    Ok(Identity { id: id::<Mach>(&commands, bytes), has_dwarf: false, kind: ImageKind::Cached })
 }
 
 /// `LC_UUID`, else a hash of the slice.

@@ -23,7 +23,7 @@ use crate::symbol_map::SymbolMap;
 use crate::symbols::{self, FunctionSymbol, Start};
 
 pub(crate) use self::elf::File as ElfFile;
-pub(crate) use self::macho::{claimed_size, load_cached};
+pub(crate) use self::macho::{cached_identity, claimed_size, load_cached};
 pub(crate) use self::split::{Split, Splits};
 
 /// What gimli reads from: bytes in memory. Every architecture that crash reports come from is little-endian.
@@ -62,6 +62,49 @@ pub struct Identity {
     pub id: ImageId,
     /// Whether the file has debug information, as opposed to symbols alone.
     pub has_dwarf: bool,
+    /// The kind of file.
+    pub kind: ImageKind,
+}
+
+/// A kind of file that holds images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ImageKind {
+    /// The Mach-O file inside a dSYM bundle.
+    Dsym,
+    /// A Mach-O file that is run.
+    MachOExecutable,
+    /// A Mach-O library or a bundle that is loaded at run time.
+    MachOLibrary,
+    /// A Mach-O file that is not linked yet.
+    MachOObject,
+    /// Any other Mach-O file: a kernel extension, a dynamic linker.
+    OtherMachO,
+    /// An ELF file whose code was stripped, so that only its debug information or symbols are left.
+    ElfDebugFile,
+    /// An ELF file that is run.
+    ElfExecutable,
+    /// An ELF shared library.
+    ElfLibrary,
+    /// An image of a dyld shared cache.
+    Cached,
+}
+
+impl ImageKind {
+    /// The kind in words.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Dsym => "dSYM",
+            Self::MachOExecutable => "Mach-O executable",
+            Self::MachOLibrary => "Mach-O library",
+            Self::MachOObject => "Mach-O object file",
+            Self::OtherMachO => "Mach-O file",
+            Self::ElfDebugFile => "ELF debug file",
+            Self::ElfExecutable => "ELF executable",
+            Self::ElfLibrary => "ELF library",
+            Self::Cached => "shared cache image",
+        }
+    }
 }
 
 impl Identity {

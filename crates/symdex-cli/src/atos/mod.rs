@@ -6,13 +6,12 @@ mod options;
 use std::io::{self, BufRead, BufWriter, Write};
 use std::path::PathBuf;
 
-use symdex::ImageId;
-
 use crate::answers::Answers;
 use crate::failure::{self, Failure, Stop};
 use crate::lookup::stdin_failed;
 use crate::number;
 use crate::source::{self, Source};
+use crate::wanted_id::WantedId;
 use line::Printer;
 pub(crate) use options::with_double_dashes;
 
@@ -21,6 +20,8 @@ pub(crate) use options::with_double_dashes;
 /// Takes atos's options in atos's spelling (-arch, -fullPath, -inlineFrames, ...; two dashes do as well), looks addresses up as
 /// they are and prints what atos prints. Without addresses, standard input is answered line by line. Like atos it
 /// exits with 0 whatever the answers, provided that it could read the image.
+///
+/// From a debug file, only the compile units that have code at the addresses are read, and no index is made.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, args_override_self = true)]
 pub(crate) struct Args {
@@ -30,9 +31,10 @@ pub(crate) struct Args {
     /// -arch: which architecture's slice of the file to look in
     #[arg(long, value_name = "ARCH")]
     arch: Option<String>,
-    /// The image that is wanted, where FILE is a folder: its UUID, with or without dashes, or its build id
+    /// The image that is wanted, where FILE is a folder: its UUID, with or without dashes, or its build id,
+    /// or the first digits of one, at least four
     #[arg(long, value_name = "ID")]
-    id: Option<ImageId>,
+    id: Option<WantedId>,
     #[command(flatten)]
     basis: Basis,
     /// -fullPath: print whole paths of source files, not only their last part
@@ -61,7 +63,7 @@ pub(crate) struct Args {
     /// A file of addresses, separated by white space
     #[arg(short = 'f', value_name = "ADDRESSES")]
     address_file: Option<PathBuf>,
-    /// Addresses: 0x for hexadecimal, else decimal; none: standard input
+    /// Addresses: hexadecimal after 0x or with a digit from a to f, else decimal; none: standard input
     #[arg(value_name = "ADDRESS")]
     addresses: Vec<String>,
 }

@@ -14,7 +14,7 @@ use symdex_build::audit::{AuditReport, audit};
 use symdex_build::publish::{Unpublished, find_index};
 use symdex_build::{Built, Companions, Image, Options, Slice, SymbolMaps};
 
-use self::jobs::Job;
+use self::jobs::{Job, Jobs};
 use self::parts::{Parts, join};
 use self::totals::Totals;
 use crate::failure::{self, Failure, Kind, Stop, complain};
@@ -36,7 +36,7 @@ use crate::progress::Progress;
 /// there is not built again.
 ///
 /// INPUT may also be the main file of a dyld shared cache (dyld_shared_cache_arm64e): each image in it becomes an index, by its
-/// own id. The cache's other files must lie beside it. Of more than two files, the last lines on standard error say how many
+/// own id. The cache's other files must lie beside it. Archives (.zip, .tgz, ...) in a folder are not read; standard error names them. Of more than two files, the last lines on standard error say how many
 /// indexes were written, unchanged or in conflict and what failed, by reason; with --json it is one line, an object named `totals`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -47,9 +47,10 @@ pub(crate) struct Args {
     /// The folder for the indexes; it is made where it is missing
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     output: PathBuf,
-    /// Only this architecture: arm64, arm64e, armv7, x86_64, ...
+    /// Only images of this architecture: arm64, arm64e, armv7, x86_64, ...; may be repeated. Files without such an image are
+    /// skipped; it is an error if all are
     #[arg(long, value_name = "ARCH")]
-    arch: Option<String>,
+    arch: Vec<String>,
     /// How many threads work; every core unless given. The indexes are the same for any number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
@@ -77,6 +78,7 @@ Examples:
   symdex build MyApp.app.dSYM
   symdex build MyApp.xcarchive other/dSYMs -o indexes --jobs 8
   symdex build MyApp.app.dSYM --arch arm64 --json | jq .index
+  symdex build MyApp.xcarchive --arch arm64 --arch arm64e -o indexes
   symdex build MyApp.xcarchive --symbol-map MyApp.xcarchive/BCSymbolMaps
   symdex build libapp.so symbols/libapp.so.debug -o indexes
   symdex build /usr/lib --debug-dir /usr/lib/debug -o indexes
@@ -91,14 +93,14 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
     let pool = pool(args.jobs)?;
     let maps = symbol_maps(&args.symbol_map)?;
     let inputs: Vec<_> = args.inputs.iter().flat_map(|input| jobs::inputs(input)).collect();
-    let jobs: Vec<_> = inputs.iter().flat_map(|input| jobs::jobs(input, args.arch.as_deref())).collect();
+    let Jobs { jobs, skipped, .. } = Jobs::new(&inputs, &args.arch);
     // Where there are so few, each is read.
     let are_many = jobs.len() > 2;
     let progress = Progress::new(jobs.iter().map(Job::size).sum());
     let parts = pool.install(|| Parts::of(&inputs));
     let max_memory = args.max_memory / pool.current_num_threads().min(jobs.len()).max(1);
     let work = Work { args, maps, parts, max_memory, progress: &progress };
-    let mut totals = Totals::default();
+    let mut totals = Totals::new(skipped);
     in_order(
         &pool,
         pool.current_num_threads(),
@@ -121,14 +123,14 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
             Ok::<(), Stop>(())
         },
     )?;
-    if are_many {
+    if are_many || skipped != 0 {
         progress.suspend(|| totals.report(args.json, begun.elapsed()));
     }
     Ok(totals.gravest())
 }
 
 /// The threads that do all the work.
-fn pool(jobs: Option<u16>) -> Result<ThreadPool, Failure> {
+pub(crate) fn pool(jobs: Option<u16>) -> Result<ThreadPool, Failure> {
     // rayon takes 0 for every core.
     let threads = jobs.map_or(0, usize::from);
     rayon::ThreadPoolBuilder::new()
@@ -181,11 +183,12 @@ fn images_of(job: Job<'_>, work: &Work<'_>) -> Vec<Result<Finished, Failure>> {
         Ok(bytes) => bytes,
         Err(error) => return vec![Err(Failure::unreadable(file, &error))],
     };
-    let slices = match symdex_build::slices_for(&bytes, work.args.arch.as_deref()) {
+    let slices = match symdex_build::slices(&bytes) {
         Ok(slices) => slices,
         Err(error) => return vec![Err(Failure::debug_file(file, &error))],
     };
-    slices.iter().flat_map(|slice| finish_slice(file, slice, &companions, work)).collect()
+    let wanted = slices.iter().filter(|slice| jobs::is_wanted(&slice.arch.name, &work.args.arch));
+    wanted.flat_map(|slice| finish_slice(file, slice, &companions, work)).collect()
 }
 
 /// The index of the image in `slice`, joined with what other files have of it, and what could not be joined. Nothing where another

@@ -8,7 +8,7 @@ use serde::Serialize;
 use symdex::{Index, Partial, Table};
 use symdex_build::audit::{AuditReport, Peer};
 use symdex_build::publish::{self, Outcome, Published};
-use symdex_build::{BuildReport, TextCoverage};
+use symdex_build::{BuildReport, TextCoverage, meaning_of};
 
 use super::Finished;
 use crate::failure::{Failure, Stop, complain};
@@ -104,7 +104,10 @@ pub(super) fn publish(finished: Finished, folder: &Path) -> Result<Summary, Fail
         warnings.push(format!("the index that was there is replaced: {damage}"));
     }
     if let Some(unexplained) = verified.as_ref().map(|verified| verified.unexplained).filter(|n| *n != 0) {
-        warnings.push(format!("addr2line answers otherwise at {unexplained} addresses, for no known reason"));
+        warnings.push(format!(
+            "addr2line answers otherwise at {}, for no known reason",
+            text::count(unexplained, "address")
+        ));
     }
     let outcome = published.as_ref().map(|published| &published.outcome);
     let (word, fate) = words(outcome);
@@ -170,9 +173,9 @@ pub(super) fn report(summary: &Summary, json: bool, are_many: bool) -> Result<()
         say("warning", "no debug information: only the symbol table is indexed");
     }
     warnings.iter().for_each(|warning| say("warning", warning));
-    partial
-        .iter()
-        .for_each(|partial| say("warning", &format!("partial: {} x {}", partial.count, partial.reason)));
+    for Partial { count, reason } in partial {
+        say("warning", &format!("partial: {count} x {reason}; {}", meaning_of(reason)));
+    }
     let wrong = verified.iter().flat_map(|verified| &verified.wrong);
     wrong.for_each(|wrong| say("not published", wrong));
     Ok(())
@@ -182,16 +185,18 @@ fn human(summary: &Summary) -> String {
     let Summary { image, id, arch, index, index_size, debug_size, .. } = summary;
     let Summary { units, functions, ranges, symbols, seconds, fate, .. } = summary;
     let [debug_size, index_size] = [*debug_size, *index_size].map(text::size);
+    let counts = [(units, "unit"), (functions, "function"), (ranges, "range"), (symbols, "symbol")];
+    let counts = counts.map(|(number, noun)| text::count(*number, noun)).join(", ");
     let image = text::printable(image.into());
     let index = index.as_deref().map(|index| format!("{index}: ")).unwrap_or_default();
     let verified = summary.verified.as_ref();
-    let verified =
-        verified.map(|verified| format!(", {} answers compared", verified.addresses)).unwrap_or_default();
+    let verified = verified
+        .map(|verified| format!(", {} compared", text::count(verified.addresses, "answer")))
+        .unwrap_or_default();
     let joined: String =
         summary.joined.iter().map(|path| format!("    with the symbols of {path}\n")).collect();
     format!(
         "{id}  {arch}  {image}\n{joined}    \
-         {debug_size} -> {index_size}, {units} units, {functions} functions, {ranges} ranges, {symbols} symbols, \
-         {seconds:.2} s\n    {index}{fate}{verified}\n"
+         {debug_size} -> {index_size}, {counts}, {seconds:.2} s\n    {index}{fate}{verified}\n"
     )
 }

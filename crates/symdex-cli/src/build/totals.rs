@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::summary::Summary;
 use crate::failure::{Failure, Kind, complain};
+use crate::text::count;
 
 /// How many images there were of each outcome, and what failed, by reason.
 #[derive(Default, Serialize)]
@@ -18,6 +19,8 @@ pub(super) struct Totals {
     conflicts: u64,
     /// Images of which only symbols are indexed.
     without_dwarf: u64,
+    /// Files without an image of a wanted architecture.
+    skipped: u64,
     failed: u64,
     failures: BTreeMap<&'static str, u64>,
     seconds: f64,
@@ -26,6 +29,11 @@ pub(super) struct Totals {
 }
 
 impl Totals {
+    /// Nothing done, and `skipped` files left out.
+    pub(super) fn new(skipped: u64) -> Self {
+        Self { skipped, ..Self::default() }
+    }
+
     pub(super) fn count(&mut self, image: &Result<Summary, Failure>) {
         match image {
             Ok(image) => {
@@ -58,21 +66,27 @@ impl Totals {
             return;
         }
         let list = |counts: &BTreeMap<&'static str, u64>| {
-            let counts = counts.iter().map(|(word, count)| format!("{count} {word}"));
+            let counts = counts.iter().map(|(word, number)| format!("{number} {word}"));
             counts.collect::<Vec<_>>().join(", ")
         };
-        let Self { images, outcomes, conflicts, without_dwarf, failed, failures, seconds, .. } = self;
-        complain(&format!("{images} images in {seconds:.1} s: {}", list(outcomes)));
+        let Self { images, outcomes, conflicts, without_dwarf, skipped, failed, failures, seconds, .. } =
+            self;
+        let outcomes = if outcomes.is_empty() { String::new() } else { format!(": {}", list(outcomes)) };
+        complain(&format!("{} in {seconds:.1} s{outcomes}", count(*images, "image")));
         if *conflicts != 0 {
-            complain(&format!("{conflicts} conflicts: two files of one id; the index that knows more stays"));
+            let conflicts = count(*conflicts, "conflict");
+            complain(&format!("{conflicts}: two files of one id; the index that knows more stays"));
         }
         if *without_dwarf != 0 {
-            complain(&format!(
-                "{without_dwarf} images have no debug information: only their symbol tables are indexed"
-            ));
+            let (images, have) =
+                (count(*without_dwarf, "image"), if *without_dwarf == 1 { "has" } else { "have" });
+            complain(&format!("{images} {have} no debug information: only symbols are indexed"));
+        }
+        if *skipped != 0 {
+            complain(&format!("{} skipped: no image of the architecture asked for", count(*skipped, "file")));
         }
         if *failed != 0 {
-            complain(&format!("{failed} failures: {}", list(failures)));
+            complain(&format!("{}: {}", count(*failed, "failure"), list(failures)));
         }
     }
 }

@@ -1,118 +1,261 @@
-//! The indexes that reports are answered from.
+//! Where answers are searched: the indexes and debug files that the command line names.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-use symdex::{ImageId, ImageOffset, Index, LinePolicy, Scratch};
-use symdex_build::publish::{find_index, indexes_in};
-use symdex_report::{Answer, Image, KnownImage, Source, Unanswered, answer_from_index};
+use symdex::{ImageId, Index};
+use symdex_report::{Answer, Image, KnownImage, MatchedBy, Unanswered, match_by_name};
 
-use super::debug_files::DebugFiles;
-use crate::failure::{Failure, Kind};
+use super::assumed::{Assumed, AssumedFrom, Assumption, Target};
+use super::debug_files::{DebugFiles, DebugImage};
+use super::folder::Folder;
+use crate::failure::{Failure, Kind, complain};
 use crate::open;
 use crate::progress::Progress;
 
-/// Where indexes are searched, in this order.
+/// Every source of answers there is.
 pub(super) struct Indexes<'a> {
-    folders: Vec<PathBuf>,
-    /// Single indexes, by their ids.
-    files: Vec<(ImageId, PathBuf)>,
+    /// Single indexes.
+    files: Vec<(KnownImage, PathBuf)>,
+    /// The folders that `--index` names, then the store.
+    folders: Vec<Folder>,
     debug_files: DebugFiles,
+    /// The images for which the user chose an index.
+    assumed: Vec<Assumed>,
+    /// Whether images without an id are matched by their names.
+    match_by_name: bool,
     progress: &'a Progress,
+    known: OnceLock<KnownImages>,
+    /// What is wrong with indexes that were found to be damaged.
+    damaged: Mutex<HashMap<PathBuf, String>>,
 }
 
-/// How many indexes are opened in search of one with a missing image's name.
+/// A source that may have an image.
+pub(super) enum Candidate<'a> {
+    Index(PathBuf),
+    DebugFile(&'a DebugImage),
+}
+
+/// The images that there are indexes or debug files of.
+struct KnownImages {
+    /// Each once, in order.
+    images: Vec<KnownImage>,
+    /// Whether some indexes were not opened because there are so many.
+    is_cut: bool,
+}
+
+/// How many indexes are opened in search of one with an image's name.
 const AT_MOST_OPENED: usize = 20_000;
 
+/// What the command line says of paths.
+pub(super) struct SearchPaths<'a> {
+    pub(super) index: &'a [PathBuf],
+    pub(super) store: Option<&'a Path>,
+    pub(super) assume: &'a [Assumption],
+    pub(super) match_by_name: bool,
+}
+
 impl<'a> Indexes<'a> {
+    /// The sources that the command line names. An index that cannot be read is reported, and the others are still searched.
     pub(super) fn new(
-        paths: &[PathBuf],
-        store: Option<PathBuf>,
-        debug_files: DebugFiles,
+        paths: &SearchPaths<'_>,
+        mut debug_files: DebugFiles,
         progress: &'a Progress,
+        failed: &mut impl FnMut(Failure),
     ) -> Result<Self, Failure> {
         let (mut folders, mut files) = (Vec::new(), Vec::new());
-        for path in paths {
+        for path in paths.index {
             match path.metadata().map_err(|error| Failure::unreadable(path, &error))?.is_dir() {
-                true => folders.push(path.clone()),
-                false => files.push((open::index(path, None)?.id().clone(), path.clone())),
+                true => folders.push(Folder::new(path.clone())),
+                false => match known_index(path) {
+                    Ok(known) => files.push((known, path.clone())),
+                    Err(failure) => failed(failure),
+                },
             }
         }
-        folders.extend(store.filter(|store| store.is_dir()));
-        Ok(Self { folders, files, debug_files, progress })
-    }
-
-    /// A source of answers for one report.
-    pub(super) fn source(&self) -> impl Source + use<'_> {
-        Answers { indexes: self, scratch: Scratch::default() }
-    }
-
-    /// The path of the index of `id`; `None` where there is none.
-    fn path(&self, id: &ImageId) -> Result<Option<PathBuf>, Failure> {
-        if let Some((_, path)) = self.files.iter().find(|(known, _)| known == id) {
-            return Ok(Some(path.clone()));
+        folders.extend(paths.store.filter(|store| store.is_dir()).map(|store| Folder::new(store.to_owned())));
+        let mut assumed = Vec::new();
+        for Assumption { name, from } in paths.assume {
+            let target = match from {
+                AssumedFrom::Id(id) => Target::Id(id.clone()),
+                AssumedFrom::File(path) => {
+                    Target::OneOf(images_of(path, &mut files, &mut debug_files, failed)?)
+                }
+            };
+            assumed.push(Assumed::new(name, target));
         }
-        let mut symbols_alone = None;
-        for folder in &self.folders {
-            let found = find_index(folder, id).map_err(|error| Failure::unreadable(folder, &error))?;
-            let Some(path) = found else { continue };
-            if !self.debug_files.has_dwarf(id) || !is_without_dwarf(&path) {
-                return Ok(Some(path));
+        let match_by_name = paths.match_by_name;
+        let (known, damaged) = (OnceLock::new(), Mutex::default());
+        let indexes = Self { files, folders, debug_files, assumed, match_by_name, progress, known, damaged };
+        indexes.check_ids(paths.assume)?;
+        Ok(indexes)
+    }
+
+    /// Fails for an image to take that no source has.
+    fn check_ids(&self, assumptions: &[Assumption]) -> Result<(), Failure> {
+        for Assumption { name, from } in assumptions {
+            if let AssumedFrom::Id(id) = from
+                && self.candidates(id).next().is_none()
+            {
+                let message = format!(
+                    "--assume {name}={id}: no file of that name, and no image of that id in --index, --dsym or the store"
+                );
+                return Err(Failure::new(Kind::Missing, message));
             }
-            symbols_alone.get_or_insert(path);
         }
-        let built = self.debug_files.index(id, self.progress).transpose()?;
-        Ok(built.or(symbols_alone))
+        Ok(())
     }
 
-    /// What images there are indexes or debug files of, each once, in order; and whether some were left out because there are so many.
-    pub(super) fn known(&self) -> (Vec<KnownImage>, bool) {
-        let mut paths: Vec<PathBuf> = self.files.iter().map(|(_, path)| path.clone()).collect();
-        for folder in &self.folders {
-            paths.extend(indexes_in(folder));
+    /// The id to search for `image`, and how it was found.
+    pub(super) fn wanted(&self, image: &Image) -> Result<(ImageId, MatchedBy), Unanswered> {
+        let assumed = self.assumed.iter().filter(|assumed| assumed.applies_to(image));
+        let mut assumed: Vec<_> = assumed.map(|assumed| assumed.id_for(image)).collect();
+        // Of several for one name, the first that fits counts.
+        assumed.sort_by_key(Result::is_err);
+        if let Some(id) = assumed.into_iter().next().transpose()? {
+            let is_same = image.id.as_ref() == Some(id);
+            return Ok((id.clone(), if is_same { MatchedBy::Id } else { MatchedBy::Assumed }));
         }
-        let is_cut = paths.len() > AT_MOST_OPENED;
-        paths.truncate(AT_MOST_OPENED);
-        let indexes = paths.iter().filter_map(|path| {
-            let index = Index::open_file(path).ok()?;
-            let metadata = index.metadata();
-            let (name, arch) = (metadata.image_name.clone(), metadata.arch.name.clone());
-            Some(KnownImage { name, id: index.id().clone(), arch })
+        match &image.id {
+            Some(id) => Ok((id.clone(), MatchedBy::Id)),
+            None if self.match_by_name => {
+                Ok((match_by_name(image, self.known())?.id.clone(), MatchedBy::Name))
+            }
+            None => Err(Unanswered::Missing),
+        }
+    }
+
+    /// The sources to ask for the image `id`, in this order: single indexes, folders, debug files. An index that was made of symbols
+    /// alone comes last if a debug file has debug information.
+    pub(super) fn candidates(&self, id: &ImageId) -> impl Iterator<Item = Result<Candidate<'_>, Failure>> {
+        let files =
+            self.files.iter().filter(move |(known, _)| known.id == *id).map(|(_, path)| Ok(path.clone()));
+        let in_folders = self.folders.iter().flat_map(|folder| folder.indexes_of(id));
+        let mut indexes = files.chain(in_folders);
+        let mut debug_file = self.debug_files.image(id);
+        let has_dwarf = self.debug_files.has_dwarf(id);
+        let mut symbols_alone = Vec::new().into_iter();
+        let mut postponed = Vec::new();
+        std::iter::from_fn(move || {
+            for path in indexes.by_ref() {
+                match path {
+                    Ok(path) if has_dwarf && is_without_dwarf(&path) => {
+                        postponed.push(Ok(Candidate::Index(path)))
+                    }
+                    path => return Some(path.map(Candidate::Index)),
+                }
+            }
+            if let Some(image) = debug_file.take() {
+                symbols_alone = std::mem::take(&mut postponed).into_iter();
+                return Some(Ok(Candidate::DebugFile(image)));
+            }
+            symbols_alone.next()
+        })
+    }
+
+    /// What `ask` has from the index at `path`. Of an index that another report found to be damaged this is the damage: whether a
+    /// debug file has replaced it meanwhile depends on the order in which reports are worked on.
+    pub(super) fn unless_damaged(
+        &self,
+        path: &Path,
+        ask: impl FnOnce() -> Result<Vec<Answer>, Unanswered>,
+    ) -> Result<Vec<Answer>, Unanswered> {
+        let damaged = || self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = damaged().get(path).cloned();
+        if let Some(damage) = known {
+            return Err(Unanswered::Damaged(damage));
+        }
+        let answers = ask();
+        if let Err(Unanswered::Damaged(damage)) = &answers {
+            damaged().insert(path.to_owned(), damage.clone());
+        }
+        answers
+    }
+
+    /// Whether a debug file of the image `id` is enough to answer these addresses: they are few, and there is no index of the image,
+    /// not even a damaged one to replace.
+    pub(super) fn is_enough(&self, id: &ImageId, file: &DebugImage, addresses: usize) -> bool {
+        let has_index = self.candidates(id).any(|candidate| matches!(candidate, Ok(Candidate::Index(_))));
+        !has_index && self.debug_files.are_few(file, addresses)
+    }
+
+    pub(super) fn debug_files(&self) -> &DebugFiles {
+        &self.debug_files
+    }
+
+    pub(super) fn progress(&self) -> &Progress {
+        self.progress
+    }
+
+    /// What images there are indexes or debug files of, each once, in order.
+    pub(super) fn known(&self) -> &[KnownImage] {
+        let known = self.known.get_or_init(|| {
+            let mut paths = self.folders.iter().flat_map(Folder::all);
+            let indexes = paths.by_ref().take(AT_MOST_OPENED).filter_map(|path| known_index(path).ok());
+            let files = self.files.iter().map(|(known, _)| known.clone());
+            let mut images: Vec<_> = files.chain(indexes).chain(self.debug_files.known()).collect();
+            images.sort();
+            images.dedup();
+            KnownImages { images, is_cut: paths.next().is_some() }
         });
-        let mut known: Vec<_> = indexes.chain(self.debug_files.known()).collect();
-        known.sort();
-        known.dedup();
-        (known, is_cut)
+        &known.images
+    }
+
+    /// Says what was left out of the search, and which assumptions had no effect.
+    pub(super) fn report(&self) {
+        if self.known.get().is_some_and(|known| known.is_cut) {
+            complain(&format!("only the first {AT_MOST_OPENED} indexes were searched for images of a name"));
+        }
+        for folder in self.folders.iter().filter(|folder| folder.is_cut()) {
+            let path = folder.path().display();
+            complain(&format!(
+                "{path}: not all of it was searched for indexes, because it is too large or too deep"
+            ));
+        }
+        for assumed in self.assumed.iter().filter(|assumed| !assumed.is_used()) {
+            let name = assumed.name();
+            complain(&format!("--assume {name}: no report has a frame to answer in an image of that name"));
+        }
     }
 }
 
-/// Whether an index was made of symbols alone, as that of a binary is. One that is damaged is not: whoever opens it says so.
+/// The images in the index or the debug files at `path`, which are searched from now on.
+fn images_of(
+    path: &Path,
+    files: &mut Vec<(KnownImage, PathBuf)>,
+    debug_files: &mut DebugFiles,
+    failed: &mut impl FnMut(Failure),
+) -> Result<Vec<KnownImage>, Failure> {
+    let is_debug_file =
+        path.is_dir() || matches!(Index::open_file(path), Err(symdex::Error::NotAnIndex { .. }));
+    if !is_debug_file {
+        let known = known_index(path)?;
+        files.push((known.clone(), path.to_owned()));
+        return Ok(vec![known]);
+    }
+    let mut failures = Vec::new();
+    let images = debug_files.add(path, &mut |failure| failures.push(failure));
+    let mut failures = failures.into_iter();
+    if images.is_empty()
+        && let Some(failure) = failures.next()
+    {
+        return Err(failure);
+    }
+    failures.for_each(failed);
+    Ok(images)
+}
+
+/// The image of the index at `path`.
+fn known_index(path: &Path) -> Result<KnownImage, Failure> {
+    let index = open::index(path, None)?;
+    let metadata = index.metadata();
+    let (name, arch) = (metadata.image_name.clone(), metadata.arch.name.clone());
+    Ok(KnownImage { name, id: index.id().clone(), arch })
+}
+
+/// Whether an index was made of symbols alone, as that of a binary is. Returns false for one that cannot be opened, which is reported
+/// when it is asked.
 fn is_without_dwarf(path: &Path) -> bool {
     Index::open_file(path).is_ok_and(|index| index.metadata().counts.functions == 0)
-}
-
-struct Answers<'a> {
-    indexes: &'a Indexes<'a>,
-    scratch: Scratch,
-}
-
-impl Source for Answers<'_> {
-    fn answer(
-        &mut self,
-        image: &Image,
-        offsets: &[ImageOffset],
-        lines: LinePolicy,
-    ) -> Result<Vec<Answer>, Unanswered> {
-        let id = image.id.as_ref().ok_or(Unanswered::Missing)?;
-        let path = self.indexes.path(id).map_err(unanswered)?.ok_or(Unanswered::Missing)?;
-        let index = open::index(&path, Some(id)).map_err(unanswered)?;
-        answer_from_index(&index, image, offsets, lines, &mut self.scratch)
-    }
-}
-
-fn unanswered(failure: Failure) -> Unanswered {
-    match failure.kind {
-        Kind::Damaged => Unanswered::Damaged(failure.message),
-        Kind::Unsupported => Unanswered::Unsupported(failure.message),
-        _ => Unanswered::Failed(failure.message),
-    }
 }

@@ -1,7 +1,11 @@
 //! `symdex symbolicate`: whole crash reports.
 
+mod answers;
+mod assumed;
 mod debug_files;
+mod folder;
 mod indexes;
+mod needs;
 mod output;
 mod summary;
 
@@ -11,8 +15,10 @@ use std::path::{Path, PathBuf};
 use symdex::LinePolicy;
 use symdex_report::{Options, Report, symbolicate};
 
+use self::answers::{AtHand, Lookups};
+use self::assumed::Assumption;
 use self::debug_files::DebugFiles;
-use self::indexes::Indexes;
+use self::indexes::{Indexes, SearchPaths};
 use self::output::Output;
 use self::summary::{Counted, Summary};
 use crate::failure::{self, Failure, Kind, complain};
@@ -25,10 +31,18 @@ use crate::progress::Progress;
 /// REPORT is a crash report of Apple's (.crash, .ips), what `sample`, `spindump` or `leaks` printed, MetricKit's diagnostics, a report of
 /// PLCrashReporter's (as text) or of KSCrash's, a Sentry event, an Android tombstone or what logcat has of it, a HarmonyOS cppcrash log,
 /// what a sanitizer printed, or a list of `image address load` lines; what it is, its content tells. Its frames are answered from
-/// indexes, matched by the images' ids and never by name, and everything else in it comes out byte for byte as it went in.
+/// indexes, matched by the images' ids, and everything else in it comes out byte for byte as it went in.
 ///
-/// Indexes are searched in the folders given with --index, then in the local store. Of images that have none there, --dsym
-/// gives the debug files: what a report needs of them is built into the store once, and is there the next time.
+/// Indexes are searched in the folders given with --index and the folders below them, then in the local store. For images that have
+/// none there, --dsym gives the debug files. Up to 200 addresses of an image are answered from its debug file, of which only the units
+/// with these addresses are read. For more addresses, or with --store, its index is built into the store once, and is there the next
+/// time. If the store cannot be written, these indexes are kept in memory, and a warning says so. A damaged index is reported, and the
+/// next source is asked: another index, then the debug file, whose new index replaces the damaged one in the store.
+///
+/// Some reports do not state the ids of their images: GCC's sanitizers, old tombstones, stacks that were cut out of a report. Their
+/// frames stay as they are, unless --match-by-name or --assume allows another match; such an answer may be of another build, and JSON
+/// and the summary mark it. --match-by-name takes the only index or debug file of the image's name and architecture; if there are
+/// several, it names them and takes none. --assume names the one to take, also for an image with an id.
 ///
 /// Return addresses are looked up one byte before, in the call; the innermost frame of a thread and the one that a signal interrupted
 /// as they are. A frame that has a name and no line gets its line, one that has both stays. What is inlined into a frame gets frames of
@@ -49,16 +63,27 @@ pub(crate) struct Args {
     /// Crash reports; - or none: standard input
     #[arg(value_name = "REPORT")]
     reports: Vec<PathBuf>,
-    /// A folder of indexes, or an index; may be repeated
+    /// A folder of indexes, searched with the folders below it, or an index; may be repeated
     #[arg(long, value_name = "DIR")]
     index: Vec<PathBuf>,
-    /// Debug files to build missing indexes from: a dSYM bundle, a folder of them, an .xcarchive, a library; may be repeated
+    /// Debug files to answer from where an index is missing: a dSYM bundle, a folder of them, an .xcarchive, a library; may be repeated
     #[arg(long, value_name = "PATH")]
     dsym: Vec<PathBuf>,
-    /// The local store, where indexes of --dsym are put; the user's cache folder unless given
+    /// The local store, where indexes of --dsym are put, also those for few addresses; the user's cache folder unless given
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
-    /// Where the output goes; for several reports a folder, in which each keeps its name
+    /// Answer images whose ids the report does not state from the one index or debug file of the same name
+    #[arg(long)]
+    match_by_name: bool,
+    /// Answer the image NAME from this index or debug file, or from the image of this id, whatever id the report states; may be
+    /// repeated
+    #[arg(long, value_name = "NAME=FILE|ID")]
+    assume: Vec<Assumption>,
+    /// Only print which images the reports need and which of them are at hand, and where; with --format json as JSON
+    #[arg(long, conflicts_with = "output")]
+    needs: bool,
+    /// Where the output goes; for several reports a folder, in which each keeps its name, or if some have the same name their folders
+    /// too. On standard output, a line `==> PATH <==` begins each of several reports
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// The report itself, or one JSON object per report and line that says what became of each frame and image
@@ -86,15 +111,23 @@ Examples:
   symdex symbolicate MyApp.ips --dsym MyApp.xcarchive > MyApp.symbolicated.ips
   symdex symbolicate crashes/*.crash --index indexes -o symbolicated
   symdex symbolicate MyApp.crash --index indexes --format json | jq '.threads[] | select(.crashed).frames[].functions[0]'
+  symdex symbolicate crashes/*.crash --index indexes --needs
+  symdex symbolicate gcc-asan.txt --dsym build/app --match-by-name
+  symdex symbolicate pasted.txt --assume MyApp=MyApp.app.dSYM
   adb logcat -d | symdex symbolicate --dsym app/build/obj/arm64-v8a
   symdex symbolicate old.crash --dsym App.dSYM --lines exact --no-inlines --addresses as-given      as atos answers
 
-JSON: {\"report\", \"format\", \"images\": [{\"name\", \"path\", \"arch\", \"id\", \"load_address\", \"size\", \"is_app\", \"status\", \"reason\"}],
-\"threads\": [{\"name\", \"crashed\", \"frames\": [{\"address\", \"image\", \"status\", \"reason\", \"functions\": [{\"function\", \"name\", \"file\",
+JSON: {\"report\", \"format\", \"images\": [{\"name\", \"path\", \"arch\", \"id\", \"load_address\", \"size\", \"is_app\", \"status\", \"reason\",
+\"matched_by\", \"source\"}],
+\"threads\": [{\"name\", \"crashed\", \"frames\": [{\"address\", \"image\", \"status\", \"reason\", \"matched_by\", \"functions\": [{\"function\", \"name\", \"file\",
 \"line\", \"inlined\", \"function_offset\", \"table\"}]}]}]}. Frames are symbolicated, missing_symbol, unknown_image, missing or malformed;
-images are found, unused, missing, malformed, unsupported or other. A frame's image is its number in the list.
-Exit codes: 0 every frame of the app is resolved, 3 some are not, 4 a report or an index is damaged, 5 a file is missing, 6 not a
-crash report, 1 other errors.";
+images are found, unused, missing, malformed, unsupported or other. A frame's image is its number in the list. An image is
+malformed if one of its indexes is damaged, even if another source answers its frames. matched_by is id, name or assumed; frames
+have it only if it is not id.
+JSON of --needs, an object for each image: {\"name\", \"path\", \"arch\", \"id\", \"is_app\", \"frames\", \"reports\", \"status\", \"reason\",
+\"matched_by\", \"source\"}.
+Exit codes: 0 every frame of the app is resolved (with --needs: every image of the app is at hand), 3 some are not, 4 a report
+or an index is damaged, 5 a file is missing, 6 not a crash report, 1 other errors.";
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
@@ -115,11 +148,21 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
     };
     let store = args.store.clone().or_else(default_store);
     let mut summary = Summary::default();
-    let debug_files = DebugFiles::find(&args.dsym, store.clone(), &mut |failure| summary.failure(&failure));
+    let mut debug_files = DebugFiles::new(args.store.clone(), store.clone());
+    for path in &args.dsym {
+        debug_files.add(path, &mut |failure| summary.failure(&failure));
+    }
     let size = |path: &PathBuf| path.metadata().map_or(0, |file| file.len());
     let progress = Progress::new(reports.iter().map(size).sum::<u64>() + debug_files.size());
-    let indexes = Indexes::new(&args.index, store, debug_files, &progress)?;
-    let mut output = Output::open(args.output.as_deref(), &reports)?;
+    let paths = SearchPaths {
+        index: &args.index,
+        store: store.as_deref(),
+        assume: &args.assume,
+        match_by_name: args.match_by_name,
+    };
+    let indexes = Indexes::new(&paths, debug_files, &progress, &mut |failure| summary.failure(&failure))?;
+    let is_json = args.format == Format::Json;
+    let mut output = Output::open(args.output.as_deref(), &reports, is_json)?;
     let pool = rayon::ThreadPoolBuilder::new()
         .build()
         .map_err(|error| Failure::new(Kind::Other, format!("cannot start threads: {error}")))?;
@@ -135,7 +178,7 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
             progress.suspend(|| match result {
                 Ok((text, counted)) => {
                     summary.count(counted);
-                    output.write(path, &text)
+                    text.map_or(Ok(()), |text| output.write(path, &text))
                 }
                 Err(failure) => {
                     summary.failure(&failure);
@@ -145,12 +188,15 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
         },
     )?;
     output.finish()?;
+    if args.needs {
+        return progress.suspend(|| needs::report(&summary, &indexes, is_json));
+    }
     progress.suspend(|| summary.report(&indexes));
     Ok(summary.gravest())
 }
 
-/// A report's output, and what became of it.
-type Done = (Vec<u8>, Counted);
+/// A report's output, if any is wanted, and what became of it.
+type Done = (Option<Vec<u8>>, Counted);
 
 fn one<'p>(args: &Args, path: &'p Path, indexes: &Indexes<'_>) -> (&'p Path, Result<Done, Failure>) {
     let failed = |error: symdex_report::Error| {
@@ -162,12 +208,16 @@ fn one<'p>(args: &Args, path: &'p Path, indexes: &Indexes<'_>) -> (&'p Path, Res
     };
     let done = read(path).and_then(|text| {
         let report = Report::parse(&text).map_err(failed)?;
-        let symbolicated = symbolicate(&report, &mut indexes.source(), &args.options());
+        if args.needs {
+            let at_hand = symbolicate(&report, &mut AtHand(indexes), &args.options());
+            return Ok((None, Counted::of(&at_hand)));
+        }
+        let symbolicated = symbolicate(&report, &mut Lookups::new(indexes), &args.options());
         let text = match args.format {
             Format::Text => output::text(&symbolicated),
             Format::Json => output::json(path, &symbolicated),
         };
-        Ok((text, Counted::of(&symbolicated)))
+        Ok((Some(text), Counted::of(&symbolicated)))
     });
     (path, done)
 }
@@ -204,8 +254,8 @@ impl Args {
     }
 }
 
-/// Tells of a failure, and remembers how grave it is.
 impl Summary {
+    /// Reports a failure, and remembers how grave it is.
     fn failure(&mut self, failure: &Failure) {
         complain(&failure.message);
         self.graver(failure.kind);

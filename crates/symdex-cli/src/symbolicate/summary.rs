@@ -1,11 +1,13 @@
 //! What became of all reports together.
 
 use std::cmp::Reverse;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use symdex::ImageId;
 use symdex_report::{
-    Image, ImageOutcome, Known, KnownImage, Nearness, Symbolicated, Unanswered, near, spelled,
+    AnsweredBy, Image, ImageOutcome, Known, KnownImage, MatchedBy, Nearness, Symbolicated, Unanswered, near,
+    spelled,
 };
 
 use super::indexes::Indexes;
@@ -17,6 +19,8 @@ use crate::text;
 pub(super) struct Counted {
     frames: u64,
     symbolicated: u64,
+    /// Those of them whose index was not chosen by the image's id.
+    not_by_id: u64,
     /// Frames that the report had names for, and keeps.
     kept: u64,
     app_unresolved: u64,
@@ -30,10 +34,32 @@ pub(super) struct Counted {
 type Key = (String, Option<ImageId>, Option<String>);
 
 #[derive(Clone)]
-struct CountedImage {
-    image: Image,
-    outcome: ImageOutcome,
-    frames: u64,
+pub(super) struct CountedImage {
+    pub(super) image: Image,
+    pub(super) outcome: ImageOutcome,
+    /// Frames without an answer.
+    pub(super) frames: u64,
+    answered: u64,
+    /// Reports that have a frame in it to answer.
+    pub(super) reports: u64,
+}
+
+impl CountedImage {
+    /// Adds what became of the same image in another report. What another report found to be damaged is damaged.
+    fn add(&mut self, other: &Self) {
+        self.frames += other.frames;
+        self.answered += other.answered;
+        self.reports += other.reports;
+        match (&mut self.outcome, &other.outcome) {
+            (ImageOutcome::Found(by), ImageOutcome::Found(other)) => {
+                let new = other.passed_over.iter().filter(|why| !by.passed_over.contains(why));
+                let new: Vec<_> = new.cloned().collect();
+                by.passed_over.extend(new);
+            }
+            (outcome, other) if kind(outcome) < kind(other) => *outcome = other.clone(),
+            _ => {}
+        }
+    }
 }
 
 impl Counted {
@@ -41,6 +67,7 @@ impl Counted {
         let report = symbolicated.report;
         let mut counted = Self::default();
         let mut frames = vec![0; report.images.len()];
+        let mut answered = vec![0; report.images.len()];
         for (thread, number) in symbolicated.frames() {
             counted.frames += 1;
             let place = symbolicated.image_of(thread, number);
@@ -48,6 +75,10 @@ impl Counted {
             let Some(why) = symbolicated.unresolved(thread, number) else {
                 let is_new = symbolicated.rewrite(thread, number).is_some();
                 *if is_new { &mut counted.symbolicated } else { &mut counted.kept } += 1;
+                if let Some((place, by)) = place.zip(symbolicated.matched_by(thread, number)) {
+                    answered[place] += 1;
+                    counted.not_by_id += u64::from(by != MatchedBy::Id);
+                }
                 continue;
             };
             if let Some(count) = place.and_then(|place| frames.get_mut(place)) {
@@ -57,7 +88,7 @@ impl Counted {
                 Some(image) => {
                     counted.app_unresolved += 1;
                     let outcome = place.and_then(|place| symbolicated.images().get(place));
-                    if outcome == Some(&ImageOutcome::Found) {
+                    if matches!(outcome, Some(ImageOutcome::Found(_))) {
                         let key = (image.file_name().to_owned(), why.reason(outcome).into_owned());
                         *counted.reasons.entry(key).or_default() += 1;
                     }
@@ -67,15 +98,26 @@ impl Counted {
                 None => counted.system_unresolved += 1,
             }
         }
-        let images = report.images.iter().zip(symbolicated.images()).zip(frames);
+        let images = report.images.iter().zip(symbolicated.images()).zip(frames.into_iter().zip(answered));
         let used = images.filter(|((_, outcome), _)| **outcome != ImageOutcome::Unused);
-        for ((image, outcome), frames) in used {
-            let arch = image.arch.as_ref().map(|arch| arch.name.clone());
-            let key = (image.file_name().to_owned(), image.id.clone(), arch);
-            let new = || CountedImage { image: image.clone(), outcome: outcome.clone(), frames: 0 };
-            counted.images.entry(key).or_insert_with(new).frames += frames;
+        for ((image, outcome), (frames, answered)) in used {
+            let (image, outcome) = (image.clone(), outcome.clone());
+            counted.add(CountedImage { image, outcome, frames, answered, reports: 1 });
         }
+        // Some reports list an image twice.
+        counted.images.values_mut().for_each(|image| image.reports = 1);
         counted
+    }
+
+    fn add(&mut self, image: CountedImage) {
+        let arch = image.image.arch.as_ref().map(|arch| arch.name.clone());
+        let key = (image.image.file_name().to_owned(), image.image.id.clone(), arch);
+        match self.images.entry(key) {
+            Entry::Occupied(mut known) => known.get_mut().add(&image),
+            Entry::Vacant(new) => {
+                new.insert(image);
+            }
+        }
     }
 }
 
@@ -93,16 +135,14 @@ impl Summary {
         let total = &mut self.total;
         total.frames += counted.frames;
         total.symbolicated += counted.symbolicated;
+        total.not_by_id += counted.not_by_id;
         total.kept += counted.kept;
         total.app_unresolved += counted.app_unresolved;
         total.system_unresolved += counted.system_unresolved;
         for (key, count) in counted.reasons {
             *total.reasons.entry(key).or_default() += count;
         }
-        for (key, image) in counted.images {
-            total.images.entry(key).or_insert(CountedImage { frames: 0, ..image.clone() }).frames +=
-                image.frames;
-        }
+        counted.images.into_values().for_each(|image| total.add(image));
         let damaged = total.images.values().filter_map(|image| kind(&image.outcome)).max();
         self.gravest = self.gravest.max(damaged);
         if counted.app_unresolved != 0 {
@@ -114,6 +154,11 @@ impl Summary {
         self.gravest = self.gravest.max(Some(kind));
     }
 
+    /// Every image that a report needs, and how many reports there are.
+    pub(super) fn images(&self) -> (impl Iterator<Item = &CountedImage>, u64) {
+        (self.total.images.values(), self.reports)
+    }
+
     pub(super) fn gravest(&self) -> Option<Kind> {
         self.gravest
     }
@@ -123,25 +168,33 @@ impl Summary {
         if self.reports == 0 {
             return;
         }
-        let Counted { frames, symbolicated, kept, app_unresolved, system_unresolved, .. } = &self.total;
+        let Counted { frames, symbolicated, not_by_id, kept, app_unresolved, system_unresolved, .. } =
+            &self.total;
+        let doubt = match not_by_id {
+            0 => String::new(),
+            count => format!(" ({count} not by id: they may be of another build)"),
+        };
         complain(&format!(
-            "{}: {symbolicated} of {} symbolicated, {kept} left as they were; not resolved: {app_unresolved} of the app, \
+            "{}: {symbolicated} of {} symbolicated{doubt}, {kept} left as they were; not resolved: {app_unresolved} of the app, \
              {system_unresolved} of the system",
             counted(self.reports, "report"),
             counted(*frames, "frame"),
         ));
-        let found = self.total.images.values().filter(|image| image.outcome == ImageOutcome::Found);
-        say_each(found, |image| complain(&format!("found: {}", described(&image.image))));
+        let found = self.total.images.values();
+        let found = found.filter_map(|image| Some((image, image.outcome.answered_by()?)));
+        let mut said = Vec::new();
+        say_each(found, |(image, by)| report_found(image, by, &mut said));
         say_each(self.total.reasons.iter(), |((image, reason), count)| {
             let frames = counted(*count, "frame");
             let image = text::printable(image.into());
             complain(&format!("not resolved: {frames} in {image}: {}", text::printable(reason.into())));
         });
         self.report_missing(indexes);
+        indexes.report();
     }
 
     fn report_missing(&self, indexes: &Indexes<'_>) {
-        let without = self.total.images.values().filter(|image| image.outcome != ImageOutcome::Found);
+        let without = self.total.images.values().filter(|image| image.outcome.answered_by().is_none());
         // Few have indexes of the system they run on; who has some is told what is wrong with them.
         let is_expected = |image: &&CountedImage| {
             let is_unknown =
@@ -150,24 +203,63 @@ impl Summary {
         };
         let (of_system, mut missing): (Vec<_>, Vec<_>) = without.partition(is_expected);
         missing.sort_by_key(|image| Reverse(image.frames));
-        let (known, is_cut) = if missing.is_empty() { Default::default() } else { indexes.known() };
-        say_each(missing.into_iter(), |CountedImage { image, outcome, frames }| {
+        let known = if missing.is_empty() { &[] } else { indexes.known() };
+        let (mut is_doubtful, mut is_ambiguous) = (false, false);
+        say_each(missing.into_iter(), |CountedImage { image, outcome, frames, .. }| {
             let reason = outcome.reason().unwrap_or_default();
             let (frames, reason) = (counted(*frames, "frame"), text::printable(reason));
             complain(&format!("{}: {}: {frames}: {reason}", outcome.status(), described(image)));
+            if matches!(outcome, ImageOutcome::Unanswered(Unanswered::Ambiguous(_))) {
+                is_ambiguous = true;
+                return;
+            }
             let near = known.iter().filter_map(|other| Some((near(image, other)?, other)));
             let nearest: BTreeSet<_> = near.collect();
             for (nearness, other) in nearest.into_iter().take(NEAREST) {
+                is_doubtful |= nearness == Nearness::SameName;
                 complain(&format!("  near: {}", described_near(nearness, other)));
             }
         });
-        if is_cut {
-            complain("only the first of many indexes were searched for what is near");
+        if is_doubtful {
+            complain(
+                "frames of images without an id are answered by name only on request: with --match-by-name where one image has the \
+                 name, or with --assume NAME=FILE",
+            );
+        }
+        if is_ambiguous {
+            complain("choose one of several images with --assume NAME=ID");
         }
         if !of_system.is_empty() {
             let frames: u64 = of_system.iter().map(|image| image.frames).sum();
             let images = counted(of_system.len() as u64, "image");
             complain(&format!("no indexes of {images} of the system ({})", counted(frames, "frame")));
+        }
+    }
+}
+
+/// Says which image was found, what was not chosen by its id, and which of its indexes did not answer, if that is not `said` already.
+fn report_found<'c>(image: &CountedImage, by: &'c AnsweredBy, said: &mut Vec<&'c Unanswered>) {
+    let found = match by.matched {
+        MatchedBy::Id => "found",
+        MatchedBy::Name => "matched by name",
+        MatchedBy::Assumed => "assumed",
+    };
+    let source = by.source.as_deref().map(|source| format!(" from {source}")).unwrap_or_default();
+    let answered = match by.matched {
+        MatchedBy::Id => String::new(),
+        _ => format!(
+            ": {} answered{}",
+            counted(image.answered, "frame"),
+            text::printable(source.as_str().into())
+        ),
+    };
+    complain(&format!("{found}: {}{answered}", described(&image.image)));
+    for why in &by.passed_over {
+        if !said.contains(&why) {
+            said.push(why);
+            let instead = if source.is_empty() { String::new() } else { format!("; answered{source}") };
+            let reason = format!("{}{instead}", why.reason());
+            complain(&format!("  {}: {}", why.status(), text::printable(reason.into())));
         }
     }
 }
@@ -190,6 +282,8 @@ const NEAREST: usize = 3;
 fn described_near(nearness: Nearness, known: &KnownImage) -> String {
     let how = match nearness {
         Nearness::OtherArch => "the same id for another architecture",
+        Nearness::SameName => "same name; the report does not say which build",
+        Nearness::SameNameOtherArch => "same name, for another architecture",
         Nearness::OtherBuild => "another build of that name",
         Nearness::OtherBuildAndArch => "another build of that name for another architecture",
     };
@@ -198,22 +292,27 @@ fn described_near(nearness: Nearness, known: &KnownImage) -> String {
 }
 
 /// `1 frame`, `2 frames`
-fn counted(count: u64, what: &str) -> String {
+pub(super) fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// How grave it is that an image could not be answered for.
+/// How grave it is that an image, or one of its indexes, could not be asked.
 fn kind(outcome: &ImageOutcome) -> Option<Kind> {
+    let of = |why: &Unanswered| match why {
+        Unanswered::Damaged(_) => Some(Kind::Damaged),
+        Unanswered::Unsupported(_) => Some(Kind::Unsupported),
+        Unanswered::Failed(_) => Some(Kind::Other),
+        Unanswered::Missing | Unanswered::OtherArch(_) | Unanswered::Ambiguous(_) => None,
+    };
     match outcome {
-        ImageOutcome::Unanswered(Unanswered::Damaged(_)) => Some(Kind::Damaged),
-        ImageOutcome::Unanswered(Unanswered::Unsupported(_)) => Some(Kind::Unsupported),
-        ImageOutcome::Unanswered(Unanswered::Failed(_)) => Some(Kind::Other),
-        _ => None,
+        ImageOutcome::Found(by) => by.passed_over.iter().filter_map(of).max(),
+        ImageOutcome::Unanswered(why) => of(why),
+        ImageOutcome::Unused | ImageOutcome::NoId => None,
     }
 }
 
 /// `MyApp arm64 6DCD4E9D-D3B1-3A0E-8DFF-6A5A4BE1B1B0 /private/var/.../MyApp`, as far as the report has it.
-fn described(image: &Image) -> String {
+pub(super) fn described(image: &Image) -> String {
     let arch = image.arch.as_ref().map_or("?", |arch| arch.name.as_str());
     let id = image.id.as_ref().map_or_else(|| "without an id".to_owned(), spelled);
     let described = format!("{} {arch} {id} {}", image.file_name(), image.path);

@@ -225,6 +225,20 @@ pub(crate) fn code_type(text: &[u8]) -> Option<Arch> {
     Arch::from_name(name)
 }
 
+/// The architecture that `Thread 0 crashed with ARM Thread State (64-bit):` shows, which a stack that was cut out of a report has where
+/// `Code Type:` is missing.
+pub(super) fn thread_state(line: &[u8]) -> Option<Arch> {
+    const STATES: [(&[u8], &str); 4] = [
+        (b" ARM Thread State (64-bit):", "arm64"),
+        (b" ARM Thread State (32-bit):", "armv7"),
+        (b" X86 Thread State (64-bit):", "x86_64"),
+        (b" X86 Thread State (32-bit):", "i386"),
+    ];
+    let line = line.trim_ascii_end();
+    let state = STATES.iter().find(|(state, _)| line.ends_with(state));
+    state.filter(|_| line.starts_with(b"Thread ")).and_then(|(_, name)| Arch::from_name(name))
+}
+
 /// What the stack behind `line` is called: `Thread 0 Crashed`, `Last Exception Backtrace`; `None` for another kind of line.
 pub(super) fn stack_name(line: &[u8]) -> Option<String> {
     let line = line.trim_ascii();
@@ -267,6 +281,15 @@ mod tests {
     fn said(line: &str) -> (Known, Option<&str>, Option<u64>, bool) {
         let frame = frame(line.as_bytes(), 0).unwrap_or_else(|| panic!("no frame: {line}"));
         (frame.known, frame.function.map(|span| &line[span]), frame.load_address, frame.inlined)
+    }
+
+    #[test]
+    fn thread_states_tell_the_architecture() {
+        let name = |line: &str| thread_state(line.as_bytes()).map(|arch| arch.name);
+        assert_eq!(name("Thread 0 crashed with ARM Thread State (64-bit):").as_deref(), Some("arm64"));
+        assert_eq!(name("Thread 12 crashed with X86 Thread State (64-bit): ").as_deref(), Some("x86_64"));
+        assert_eq!(name("Thread 0 Crashed:"), None);
+        assert_eq!(name("with ARM Thread State (64-bit):"), None);
     }
 
     #[test]

@@ -16,17 +16,19 @@ pub(super) struct Reader<'t> {
     numbers: (u64, u64),
     /// What the next stack is called.
     name: String,
-    /// Where frames say that their image was loaded, and how they call it, in the order of the frames that say so.
+    /// The images that frames name, in the order of the frames.
     loads: Vec<Load<'t>>,
-    /// The architecture that the report as a whole is of.
+    /// The architecture that the report as a whole is of, and the one that the registers of a thread show.
     arch: Option<Arch>,
+    registers: Option<Arch>,
     is_in_images: bool,
 }
 
 struct Load<'t> {
     thread: usize,
     frame: usize,
-    load_address: u64,
+    /// Where the frame says that its image was loaded. A frame with a function's name does not say so.
+    load_address: Option<u64>,
     image: &'t [u8],
 }
 
@@ -48,6 +50,8 @@ impl<'t> Reader<'t> {
             self.name = name;
         } else if let Some(arch) = line.strip_prefix(b"Code Type:").and_then(lines::code_type) {
             self.arch = Some(arch);
+        } else if let Some(arch) = lines::thread_state(line) {
+            self.registers = Some(arch);
         } else if let Some(addresses) = lines::bare_addresses(line, span.start) {
             self.bare_stack(addresses);
         }
@@ -56,24 +60,34 @@ impl<'t> Reader<'t> {
     /// The images and stacks, frames with their images.
     pub(super) fn finish(mut self) -> Parsed {
         self.end_stack();
-        let Self { mut parsed, loads, arch, .. } = self;
+        let Self { mut parsed, loads, arch, registers, .. } = self;
+        let arch = arch.or(registers);
         parsed.images.iter_mut().for_each(|image| image.arch = image.arch.take().or_else(|| arch.clone()));
         let mut loaded = FxHashMap::default();
         for (number, image) in parsed.images.iter().enumerate() {
             loaded.entry(image.load_address).or_insert(number);
         }
-        for Load { thread, frame, load_address, image } in loads {
+        // The images that the report does not list, by name; `None` for a name that several have.
+        let mut unlisted = FxHashMap::default();
+        for Load { thread, frame, load_address, image } in &loads {
+            let Some(load_address) = *load_address else { continue };
             let number = *loaded.entry(load_address).or_insert_with(|| {
                 // A report that was cut has frames of images that it does not list.
+                let number = parsed.images.len();
+                unlisted.entry(*image).and_modify(|known| *known = None).or_insert(Some(number));
                 parsed.images.push(Image {
                     name: lossy(image),
                     load_address,
                     arch: arch.clone(),
                     ..Image::default()
                 });
-                parsed.images.len() - 1
+                number
             });
-            parsed.threads[thread].frames[frame].image = Some(number);
+            parsed.threads[*thread].frames[*frame].image = Some(number);
+        }
+        for Load { thread, frame, image, .. } in loads.iter().filter(|load| load.load_address.is_none()) {
+            // An image that is listed is found by the address.
+            parsed.threads[*thread].frames[*frame].image = unlisted.get(image).copied().flatten();
         }
         parsed
     }
@@ -81,7 +95,7 @@ impl<'t> Reader<'t> {
     fn push(&mut self, line: FrameLine<'t>, site: Span) {
         let FrameLine { number, image, address, load_address, known, function, inlined, .. } = line;
         self.numbers = (if self.stack.is_empty() { number } else { self.numbers.0 }, number);
-        if let Some(load_address) = load_address.filter(|_| image != b"???") {
+        if image != b"???" {
             let (thread, frame) = (self.parsed.threads.len(), self.stack.len());
             self.loads.push(Load { thread, frame, load_address, image });
         }

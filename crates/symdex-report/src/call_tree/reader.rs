@@ -22,8 +22,9 @@ pub(super) struct Reader<'t> {
     place: Place,
     /// `spindump` has processes, each with its images behind its trees. This is how many have ended.
     process: usize,
-    /// The architecture of the process.
+    /// The architecture of the process, and those of the processes that have ended.
     arch: Option<Arch>,
+    archs: Vec<Option<Arch>>,
     /// The process of each image.
     processes: Vec<usize>,
     loads: Vec<Load<'t>>,
@@ -171,13 +172,15 @@ impl<'t> Reader<'t> {
         if self.place == Place::Images {
             self.place = Place::Trees;
             self.process += 1;
+            self.archs.push(self.arch.clone());
         }
     }
 
     /// The images and trees, frames with their images.
     pub(super) fn finish(mut self) -> Parsed {
         self.end_tree();
-        let Self { mut parsed, loads, processes, .. } = self;
+        let Self { mut parsed, loads, processes, mut archs, arch, .. } = self;
+        archs.push(arch);
         let mut loaded = FxHashMap::default();
         for (number, image) in parsed.images.iter().enumerate() {
             loaded.entry((processes[number], image.load_address)).or_insert(number);
@@ -186,7 +189,8 @@ impl<'t> Reader<'t> {
         let ends: Vec<bool> = parsed.images.iter().map(|image| image.size.is_some()).collect();
         for Load { thread, frame, process, load_address, image } in loads {
             let number = *loaded.entry((process, load_address)).or_insert_with(|| {
-                parsed.images.push(Image { name: lossy(image), load_address, ..Image::default() });
+                let arch = archs.get(process).cloned().flatten();
+                parsed.images.push(Image { name: lossy(image), load_address, arch, ..Image::default() });
                 parsed.images.len() - 1
             });
             let frames = &mut parsed.threads[thread].frames;

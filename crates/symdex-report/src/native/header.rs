@@ -38,6 +38,18 @@ pub(super) fn header(line: &[u8]) -> Option<Header<'_>> {
     Some(Header::Arch(arch(abi.trim_ascii())))
 }
 
+/// The path and the digits of the build id in `    /system/lib/libc.so (BuildId: 53a1a7c9...`: a list of files, or a memory map, which
+/// has addresses before the path. `None` for another kind of line.
+pub(super) fn build_id(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (open, behind) = (find(line, b" (BuildId: ")?, b" (BuildId: ".len());
+    let named = &line[..open];
+    let path = if named.starts_with(b"/") { named } else { &named[find(named, b" /")? + 1..] };
+    let id = &line[open + behind..];
+    let digits = id.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let is_whole = matches!(id.get(digits), Some(b')' | b'.' | b' '));
+    (digits != 0 && is_whole).then(|| (path, &id[..digits]))
+}
+
 /// `text` up to the first `end`.
 fn up_to<'l>(text: &'l [u8], end: &[u8]) -> &'l [u8] {
     find(text, end).map_or(text, |at| &text[..at])
@@ -57,6 +69,23 @@ fn arch(abi: &[u8]) -> Option<Arch> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_that_state_build_ids() {
+        let path = &b"/data/app/a b/libf.so"[..];
+        for (line, id) in [
+            ("    /data/app/a b/libf.so (BuildId: 0a1b2c. FileSize: 12)", Some(&b"0a1b2c"[..])),
+            (
+                "F/DEBUG ( 1):   e1f00000-e1f0ffff r-x  0  10000  /data/app/a b/libf.so (BuildId: 0a1b2c)",
+                Some(b"0a1b2c"),
+            ),
+            ("/data/app/a b/libf.so (BuildId: 0a1b", None),
+            ("    libf.so (BuildId: 0a1b2c)", None),
+            ("    /data/app/a b/libf.so (deleted)", None),
+        ] {
+            assert_eq!(build_id(line.as_bytes()), id.map(|id| (path, id)), "{line}");
+        }
+    }
 
     #[test]
     fn lines_that_say_something() {

@@ -20,6 +20,8 @@ pub(super) struct Reader<'t> {
     crashed: bool,
     /// The architecture that the report is of, from here on.
     arch: Option<Arch>,
+    /// The build ids that other lines state, by the files' paths: memory maps, and xCrash's lists. `None` where two differ.
+    ids: FxHashMap<&'t [u8], Option<&'t [u8]>>,
 }
 
 /// What tells images apart: the path, the digits of the build id, and the numbers of the architecture.
@@ -44,6 +46,9 @@ impl<'t> Reader<'t> {
             if let Some(frame) = last {
                 frame.known = Known::Line;
             }
+        } else if let Some((path, id)) = header::build_id(line) {
+            let known = self.ids.entry(path).or_insert(Some(id));
+            *known = known.filter(|known| *known == id);
         } else {
             match header::header(line) {
                 Some(Header::Name(name)) => self.name = lossy(name),
@@ -55,8 +60,17 @@ impl<'t> Reader<'t> {
         }
     }
 
+    /// The images and stacks. An image whose frames have no build id has the one that another line states for its path.
     pub(super) fn finish(self) -> Parsed {
-        self.parsed
+        let Self { mut parsed, images, ids, .. } = self;
+        for ((path, id, _), number) in images {
+            if let (None, Some(Some(stated)), Some(image)) =
+                (id, ids.get(path), parsed.images.get_mut(number))
+            {
+                image.id = build_id(stated).filter(|_| image.base == Base::File);
+            }
+        }
+        parsed
     }
 
     fn push(&mut self, line: FrameLine<'t>, text: &'t [u8], site: Span) {

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 use symdex::{ImageOffset, LinePolicy, Table};
-use symdex_report::{Answer, Function, Image, Options, Report, Source, Unanswered, symbolicate};
+use symdex_report::{Answer, Answers, Function, Image, Options, Report, Source, Unanswered, symbolicate};
 
 /// The id of the app's image in every report here.
 pub(crate) const APP: &str = "6dcd4e9dd3b13a0e8dff6a5a4be1b1b0";
@@ -20,11 +20,15 @@ impl Source for App {
         image: &Image,
         offsets: &[ImageOffset],
         _: LinePolicy,
-    ) -> Result<Vec<Answer>, Unanswered> {
+    ) -> Result<Answers, Unanswered> {
+        let id = image.id.as_ref().ok_or(Unanswered::Missing)?;
         self.asked.push((image.name.clone(), offsets.iter().map(|offset| offset.0).collect()));
-        match image.id.as_ref().map(ToString::to_string) {
-            Some(id) if id == APP => Ok(offsets.iter().map(|offset| answer(offset.0)).collect()),
-            _ => Err(Unanswered::Missing),
+        match id.to_string() == APP {
+            true => {
+                let answers: Vec<_> = offsets.iter().map(|offset| answer(offset.0)).collect();
+                Ok(answers.into())
+            }
+            false => Err(Unanswered::Missing),
         }
     }
 }

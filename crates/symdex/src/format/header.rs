@@ -115,7 +115,7 @@ impl Header {
     /// The header at the front of `file`, checked against the file's size.
     pub(crate) fn decode(file: &[u8]) -> Result<Self, Error> {
         let mut cursor = Cursor::new(file);
-        let not_an_index = || Error::NotAnIndex { found: file.get(..8).unwrap_or(file).to_vec() };
+        let not_an_index = || Error::NotAnIndex { found: file.get(..32).unwrap_or(file).to_vec() };
         if cursor.array() != Some(MAGIC) {
             return Err(not_an_index());
         }

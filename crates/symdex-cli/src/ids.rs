@@ -1,0 +1,184 @@
+//! `symdex ids`: which images files hold.
+
+use std::io::{self, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use serde::Serialize;
+use symdex::Index;
+use symdex_build::{Cache, Error, Found, Identity};
+
+use crate::failure::{self, ErrorText, Failure, Kind, complain};
+use crate::text;
+
+/// List the images in debug files, binaries and indexes: id, architecture, kind, size and path
+///
+/// PATH is a dSYM, another Mach-O file, an ELF file, the main file of a dyld shared cache, an index, or a folder, which is searched
+/// for all of these. Only headers are read. The id is the one that crash reports state: the LC_UUID, in ELF the build id; an image
+/// that has neither is named by a hash, with h- before it.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Files or folders
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Print one JSON object per image and line
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  symdex ids MyApp.app.dSYM MyApp.app/MyApp
+  symdex ids indexes | grep -i 0c37c502
+  symdex ids MyApp.xcarchive --json | jq -r .id
+
+JSON: {\"id\", \"arch\", \"kind\", \"has_dwarf\", \"size\", \"path\", \"image\"}, or {\"path\", \"error\": {\"kind\", \"message\"}} for a file that cannot
+be read. The size is in bytes. The image is its path inside a shared cache, or the name that an index has for it; otherwise left out.
+Exit codes: 0 all read, 4 something is damaged, 6 not a debug file or an index, 5 missing, 1 not readable.";
+
+/// An image in a file; with `--json` the line for it.
+#[derive(Serialize)]
+struct Row {
+    id: String,
+    arch: String,
+    kind: &'static str,
+    has_dwarf: bool,
+    size: u64,
+    path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image: Option<String>,
+}
+
+/// A file that cannot be read, as a line of JSON.
+#[derive(Serialize)]
+struct Unread<'a> {
+    path: String,
+    error: ErrorText<'a>,
+}
+
+/// The images of one file. Some of them may not be readable.
+type Images = Vec<Result<Row, (PathBuf, Failure)>>;
+
+pub(crate) fn run(args: &Args) -> failure::Outcome {
+    let files: Vec<_> = args.paths.iter().flat_map(|path| files_of(path)).collect();
+    let images: Vec<Images> = files
+        .into_par_iter()
+        .map(|file| match file {
+            Ok(path) => images_in(&path).unwrap_or_else(|failure| vec![Err((path, failure))]),
+            Err(failed) => vec![Err(failed)],
+        })
+        .collect();
+    let images: Images = images.into_iter().flatten().collect();
+    let mut out = BufWriter::new(io::stdout().lock());
+    let width =
+        |column: fn(&Row) -> &str| images.iter().flatten().map(|row| column(row).len()).max().unwrap_or(0);
+    let (id, arch, kind) = (width(|row| &row.id), width(|row| &row.arch), width(|row| row.kind));
+    let mut gravest = None;
+    for image in &images {
+        match image {
+            Ok(row) if args.json => writeln!(out, "{}", json(row)?)?,
+            Ok(row) => {
+                let inside = row.image.as_ref().map(|image| format!(": {image}")).unwrap_or_default();
+                let path = text::printable(format!("{}{inside}", row.path).into()).into_owned();
+                let size = text::size(row.size);
+                writeln!(out, "{:id$}  {:arch$}  {:kind$}  {size:>10}  {path}", row.id, row.arch, row.kind)?;
+            }
+            Err((path, failure)) => {
+                if args.json {
+                    let error = ErrorText::of(failure);
+                    writeln!(out, "{}", json(&Unread { path: path.display().to_string(), error })?)?;
+                }
+                complain(&failure.message);
+                gravest = gravest.max(Some(failure.kind));
+            }
+        }
+    }
+    out.flush()?;
+    Ok(gravest)
+}
+
+fn json(line: &impl Serialize) -> io::Result<String> {
+    serde_json::to_string(line).map_err(io::Error::from)
+}
+
+/// The debug files and indexes that `path` stands for, in the order of their paths.
+fn files_of(path: &Path) -> Vec<Result<PathBuf, (PathBuf, Failure)>> {
+    let Found { debug_files, indexes, .. } = symdex_build::search(path);
+    let failed = |error: Error| match error {
+        Error::NoDebugFile { .. } => {
+            let message = format!("{}: no debug file and no index in this folder", path.display());
+            (path.to_owned(), Failure::new(Kind::Missing, message))
+        }
+        error => (path.to_owned(), Failure::debug_file(path, &error)),
+    };
+    let is_empty = |found: &Result<_, Error>| matches!(found, Err(Error::NoDebugFile { .. }));
+    let debug_files = debug_files.into_iter().filter(|found| indexes.is_empty() || !is_empty(found));
+    let mut files: Vec<_> = debug_files.map(|found| found.map_err(failed)).collect();
+    files.extend(indexes.iter().cloned().map(Ok));
+    files.sort_by(|a, b| place(a).cmp(place(b)));
+    files
+}
+
+/// Where a file stands among others.
+fn place(file: &Result<PathBuf, (PathBuf, Failure)>) -> &Path {
+    match file {
+        Ok(path) | Err((path, _)) => path,
+    }
+}
+
+fn images_in(path: &Path) -> Result<Images, Failure> {
+    match Index::open_file(path) {
+        Ok(index) => return Ok(vec![Ok(row_of_index(&index, path))]),
+        Err(symdex::Error::NotAnIndex { .. }) => {}
+        Err(error) => return Err(Failure::index(path, &error)),
+    }
+    let failed = |error| Failure::debug_file(path, &error);
+    if Cache::is_one(path) {
+        let cache = Cache::open(path).map_err(failed)?;
+        return Ok(rows_of_cache(&cache, path));
+    }
+    let bytes = symdex::map_file(path).map_err(|error| Failure::unreadable(path, &error))?;
+    let slices = symdex_build::slices(&bytes).map_err(failed)?;
+    let rows = slices.iter().map(|slice| {
+        let bytes = slice.bytes()?;
+        Ok(row(Identity::of(slice)?, slice.arch.name.clone(), bytes.len() as u64, path))
+    });
+    let of_slice = |error| (path.to_owned(), failed(error));
+    Ok(rows.map(|row: Result<_, Error>| row.map_err(of_slice)).collect())
+}
+
+fn row(Identity { id, has_dwarf, kind }: Identity, arch: String, size: u64, path: &Path) -> Row {
+    let (id, path) = (id.to_string(), path.display().to_string());
+    Row { id, arch, kind: kind.name(), has_dwarf, size, path, image: None }
+}
+
+fn row_of_index<B: AsRef<[u8]>>(index: &Index<B>, path: &Path) -> Row {
+    let metadata = index.metadata();
+    Row {
+        id: metadata.id.to_string(),
+        arch: metadata.arch.name.clone(),
+        kind: "index",
+        has_dwarf: metadata.counts.units != 0,
+        size: index.as_bytes().len() as u64,
+        path: path.display().to_string(),
+        image: Some(metadata.image_name.clone()),
+    }
+}
+
+/// First the parts that the cache lacks, then its images.
+fn rows_of_cache(cache: &Cache, path: &Path) -> Images {
+    let failed = |error| (path.to_owned(), Failure::debug_file(path, &error));
+    let missing = cache.missing().into_iter().map(|error| Err(failed(error)));
+    let images = cache.images();
+    let rows = images.iter().map(|image| {
+        let of_image = |error| {
+            let (path, failure) = failed(error);
+            (path, failure.of_part(&image.path))
+        };
+        let arch = image.arch().map_err(of_image)?.name;
+        let identity = image.identity().map_err(of_image)?;
+        Ok(Row { image: Some(image.path.clone()), ..row(identity, arch, image.size(), path) })
+    });
+    missing.chain(rows).collect()
+}

@@ -1,0 +1,157 @@
+//! Images for which the user says which index or debug file to take.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use symdex::ImageId;
+use symdex_report::{Image, KnownImage, Unanswered};
+
+use crate::text;
+
+/// The images of one name, and what answers for them.
+pub(super) struct Assumed {
+    name: String,
+    target: Target,
+    is_used: AtomicBool,
+}
+
+/// What answers.
+pub(super) enum Target {
+    Id(ImageId),
+    /// Whichever fits of these images of one file, at least one.
+    OneOf(Vec<KnownImage>),
+}
+
+/// One `--assume`: an image's name, and what to take for it.
+#[derive(Clone, Debug)]
+pub(super) struct Assumption {
+    pub(super) name: String,
+    pub(super) from: AssumedFrom,
+}
+
+/// What is to be taken for an image.
+#[derive(Clone, Debug)]
+pub(super) enum AssumedFrom {
+    /// An index, or a debug file.
+    File(PathBuf),
+    /// The image of this id.
+    Id(ImageId),
+}
+
+impl FromStr for Assumption {
+    type Err = String;
+
+    /// Reads `NAME=FILE` or `NAME=ID`. What is an id is one unless there is a file of that name.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((name, from)) if !name.is_empty() && !from.is_empty() => {
+                let path = PathBuf::from(from);
+                let id = from.parse().ok().filter(|_| !path.exists());
+                Ok(Self { name: name.to_owned(), from: id.map_or(AssumedFrom::File(path), AssumedFrom::Id) })
+            }
+            _ => {
+                let expected = "expected NAME=FILE or NAME=ID: an image's name, and the index, the debug file or the id to take for it";
+                Err(expected.to_owned())
+            }
+        }
+    }
+}
+
+impl Assumed {
+    pub(super) fn new(name: &str, target: Target) -> Self {
+        Self { name: name.to_owned(), target, is_used: AtomicBool::new(false) }
+    }
+
+    /// Whether this is for `image`: by the name that frames have for it, or the last part of its path. Takes note that it is used.
+    pub(super) fn applies_to(&self, image: &Image) -> bool {
+        let is_of = [image.name.as_str(), image.file_name()].contains(&self.name.as_str());
+        if is_of {
+            self.is_used.store(true, Ordering::Relaxed);
+        }
+        is_of
+    }
+
+    /// The id of the image to take: of several that fit the report's architecture the one with the image's id, or the one of just
+    /// that architecture, or of that name.
+    pub(super) fn id_for(&self, image: &Image) -> Result<&ImageId, Unanswered> {
+        let images = match &self.target {
+            Target::Id(id) => return Ok(id),
+            Target::OneOf(images) => images,
+        };
+        let fitting: Vec<_> = images.iter().filter(|known| known.fits(image)).collect();
+        if fitting.is_empty() {
+            let archs: Vec<_> = images.iter().map(|known| known.arch.as_str()).collect();
+            return Err(Unanswered::OtherArch(archs.join(", ")));
+        }
+        let arch = image.arch.as_ref().map(|arch| arch.name.as_str());
+        let is_any = |_: &KnownImage| true;
+        let is_id = |known: &KnownImage| image.id.as_ref() == Some(&known.id);
+        let is_arch = |known: &KnownImage| arch == Some(known.arch.as_str());
+        let is_named = |known: &KnownImage| known.has_name_of(image);
+        let is_both = |known: &KnownImage| is_arch(known) && is_named(known);
+        let tests: [&dyn Fn(&KnownImage) -> bool; 5] = [&is_any, &is_id, &is_arch, &is_named, &is_both];
+        let only_one = |test: &dyn Fn(&KnownImage) -> bool| {
+            let mut ids: Vec<_> = fitting.iter().filter(|known| test(known)).map(|known| &known.id).collect();
+            ids.sort();
+            ids.dedup();
+            if let [id] = ids[..] { Some(id) } else { None }
+        };
+        let ambiguous = || Unanswered::Ambiguous(fitting.iter().map(|known| (*known).clone()).collect());
+        tests.into_iter().find_map(only_one).ok_or_else(ambiguous)
+    }
+
+    /// The name as text for people.
+    pub(super) fn name(&self) -> String {
+        text::printable(self.name.as_str().into()).into_owned()
+    }
+
+    pub(super) fn is_used(&self) -> bool {
+        self.is_used.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use symdex::Arch;
+
+    use super::*;
+
+    fn known(name: &str, arch: &str, id: u8) -> KnownImage {
+        let id = ImageId::new(&[id; 16]).expect("16 bytes are an id");
+        KnownImage { name: name.to_owned(), arch: arch.to_owned(), id }
+    }
+
+    #[test]
+    fn of_a_file_with_several_images_the_one_that_fits_is_taken() {
+        let image =
+            |arch: &str| Image { name: "App".to_owned(), arch: Arch::from_name(arch), ..Image::default() };
+        let universal = vec![known("App", "arm64", 1), known("App", "arm64e", 2), known("App", "x86_64", 3)];
+        let assumed = Assumed::new("App", Target::OneOf(universal.clone()));
+        assert!(!assumed.is_used());
+        assert!(assumed.applies_to(&image("arm64")) && assumed.is_used());
+        assert_eq!(assumed.id_for(&image("arm64e")), Ok(&universal[1].id));
+        assert_eq!(assumed.id_for(&image("x86_64h")), Ok(&universal[2].id));
+        assert_eq!(assumed.id_for(&image("unknown")), Err(Unanswered::Ambiguous(universal.clone())));
+        let with_id = Image { id: Some(universal[0].id.clone()), ..image("unknown") };
+        assert_eq!(assumed.id_for(&with_id), Ok(&universal[0].id));
+        let other = Unanswered::OtherArch("arm64, arm64e, x86_64".to_owned());
+        assert_eq!(assumed.id_for(&image("armv7")), Err(other));
+        let folder =
+            Assumed::new("App", Target::OneOf(vec![known("Kit", "arm64", 4), known("App", "arm64", 1)]));
+        assert_eq!(folder.id_for(&image("arm64")), Ok(&universal[0].id));
+    }
+
+    #[test]
+    fn an_assumption_has_a_name_and_a_file_or_an_id() {
+        let parsed = |text: &str| {
+            let Assumption { name, from } = text.parse().ok()?;
+            Some((name, matches!(from, AssumedFrom::Id(_))))
+        };
+        assert_eq!(parsed("App=a/b=c.dSYM"), Some(("App".to_owned(), false)));
+        assert_eq!(parsed("App=0c37c502-aba0-3641-a08f-84c794684f36"), Some(("App".to_owned(), true)));
+        for text in ["App", "=a", "App="] {
+            assert_eq!(parsed(text), None, "{text}");
+        }
+    }
+}

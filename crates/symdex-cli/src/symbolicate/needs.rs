@@ -1,0 +1,104 @@
+//! `symdex symbolicate --needs`: which images reports need, and which are at hand.
+
+use std::cmp::Reverse;
+use std::io::{self, BufWriter, Write as _};
+
+use serde::Serialize;
+use symdex_report::{ImageOutcome, Unanswered};
+
+use super::indexes::Indexes;
+use super::summary::{CountedImage, Summary, counted, described};
+use crate::failure::{self, Kind, Stop, complain};
+use crate::text;
+
+/// An image as JSON has it.
+#[derive(Serialize)]
+struct Needed<'s> {
+    name: &'s str,
+    path: &'s str,
+    arch: Option<&'s str>,
+    id: Option<String>,
+    is_app: bool,
+    frames: u64,
+    reports: u64,
+    status: &'static str,
+    reason: Option<String>,
+    matched_by: Option<&'static str>,
+    source: Option<&'s str>,
+}
+
+/// Prints the images that the reports of `summary` need: those of the app first, then by the number of frames.
+pub(super) fn report(summary: &Summary, indexes: &Indexes<'_>, is_json: bool) -> failure::Outcome {
+    let (images, reports) = summary.images();
+    let mut images: Vec<_> = images.collect();
+    images.sort_by_key(|image| Reverse((image.image.is_app(), image.frames)));
+    let mut out = BufWriter::new(io::stdout().lock());
+    for image in &images {
+        let needed = Needed::of(image);
+        match is_json {
+            true => serde_json::to_writer(&mut out, &needed).map_err(io::Error::from).map_err(Stop::from)?,
+            false => needed.write(image, &mut out)?,
+        }
+        writeln!(out)?;
+    }
+    out.flush()?;
+    let missing = |is_app| {
+        let missing = images.iter().filter(|image| image.outcome.answered_by().is_none());
+        missing.filter(|image| image.image.is_app() == is_app).count()
+    };
+    let (of_app, of_system) = (missing(true), missing(false));
+    let at_hand = images.len() - of_app - of_system;
+    if reports != 0 {
+        let images = counted(images.len() as u64, "image");
+        let verb = if reports == 1 { "needs" } else { "need" };
+        let reports = counted(reports, "report");
+        complain(&format!(
+            "{reports} {verb} {images}: {at_hand} at hand; not at hand: {of_app} of the app, {of_system} of the system"
+        ));
+        indexes.report();
+    }
+    let missing = (of_app != 0).then_some(Kind::NotFound);
+    let gravest = summary.gravest().filter(|kind| *kind != Kind::NotFound);
+    Ok(gravest.max(missing))
+}
+
+impl<'s> Needed<'s> {
+    fn of(image: &'s CountedImage) -> Self {
+        let CountedImage { image, outcome, frames, reports, .. } = image;
+        let by = outcome.answered_by();
+        Self {
+            name: &image.name,
+            path: &image.path,
+            arch: image.arch.as_ref().map(|arch| arch.name.as_str()),
+            id: image.id.as_ref().map(ToString::to_string),
+            is_app: image.is_app(),
+            frames: *frames,
+            reports: *reports,
+            status: outcome.status(),
+            reason: outcome.reason().map(|reason| reason.into_owned()),
+            matched_by: by.map(|by| by.matched.name()),
+            source: by.and_then(|by| by.source.as_deref()),
+        }
+    }
+
+    /// A line for the image, and one for what is to be said of it, which is indented.
+    fn write(&self, image: &CountedImage, out: &mut impl io::Write) -> io::Result<()> {
+        let of = if self.is_app { "app" } else { "system" };
+        let frames = counted(self.frames, "frame");
+        write!(out, "{:<9} {of:<6} {frames:>10}  {}", self.status, described(&image.image))?;
+        let mut say = |what: &str, said: &str| write!(out, "\n    {what}{}", text::printable(said.into()));
+        if let Some(source) = self.source {
+            let how = match self.matched_by {
+                Some("id") | None => "in ".to_owned(),
+                Some(how) => format!("by {how}: "),
+            };
+            say(&how, source)?;
+        }
+        let is_plain =
+            matches!(image.outcome, ImageOutcome::NoId | ImageOutcome::Unanswered(Unanswered::Missing));
+        match &self.reason {
+            Some(reason) if !is_plain => say("", reason),
+            _ => Ok(()),
+        }
+    }
+}

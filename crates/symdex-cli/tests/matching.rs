@@ -1,0 +1,234 @@
+//! `symdex symbolicate` on reports that do not state the ids of their images, and `--needs`.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::{Finished, command, debug_file, dsym, folder, names_in, symbolicate, testdata};
+use serde_json::Value;
+
+/// What the demo's crash has from the first thread on, up to its list of images.
+fn cut_crash(root: &Path) -> PathBuf {
+    let crash = fs::read_to_string(testdata().join("demo/demo.crash")).expect("readable");
+    let (stacks, _) = crash.split_once("Binary Images:").expect("a list of images");
+    let path = root.join("cut.crash");
+    fs::write(&path, stacks).expect("written");
+    path
+}
+
+/// A stack of one frame in a program, as GCC's sanitizers print it: without a build id.
+fn asan(root: &Path) -> PathBuf {
+    let path = root.join("asan.txt");
+    let text = "==7==ERROR: AddressSanitizer: SEGV on unknown address\n    #0 0x55d1003b8  (/opt/inline-dwarf4+0x1000003b8)\n";
+    fs::write(&path, text).expect("written");
+    path
+}
+
+/// `symdex symbolicate` on one report, with `{}` in options standing for the folder `root`.
+fn run(root: &Path, report: &Path, options: &[&str]) -> Finished {
+    let root_text = root.to_str().expect("UTF-8");
+    let mut run = command();
+    run.arg("symbolicate").arg(report).args(options.iter().map(|option| option.replace("{}", root_text)));
+    Finished::from(run.arg("--store").arg(root.join("store")).output().expect("the command starts"))
+}
+
+fn first_frame(done: &Finished) -> Value {
+    done.json()[0]["threads"][0]["frames"][0].clone()
+}
+
+#[test]
+fn images_without_ids_are_not_matched_by_name_unless_asked() {
+    let root = folder();
+    let report = cut_crash(root.path());
+    let done = symbolicate(root.path(), &testdata().join("demo"), &[], [&report]);
+    assert_eq!(
+        (done.code, &done.out),
+        (Some(3), &fs::read_to_string(&report).expect("there")),
+        "{}",
+        done.err
+    );
+    let near = "  near: DemoKit arm64 4C4C4427-5555-3144-A19D-BD913BE790E0: same name; the report does not say which build\n";
+    assert!(done.err.contains(near) && done.err.contains("--match-by-name"), "{}", done.err);
+    assert!(!done.err.contains("another build"), "{}", done.err);
+}
+
+/// Where images were loaded, the frames of a report without a list of images say themselves.
+#[test]
+fn frames_matched_by_name_are_answered_and_marked() {
+    let root = folder();
+    let dsym = testdata().join("demo");
+    let report = cut_crash(root.path());
+    let by_id = symbolicate(root.path(), &dsym, &[], [testdata().join("demo/demo.crash")]);
+    let (stacks, _) = by_id.out.split_once("Binary Images:").expect("a list of images");
+    let done = symbolicate(root.path(), &dsym, &["--match-by-name"], [&report]);
+    let of_app = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| line.contains("Demo") && line.contains("\t0x"));
+        lines.map(str::to_owned).collect()
+    };
+    assert_eq!((done.code, of_app(&done.out)), (Some(0), of_app(stacks)), "{}", done.err);
+    assert!(done.err.contains(" (31 not by id: they may be of another build)"), "{}", done.err);
+    let line = "symdex: matched by name: DemoPlain.dylib arm64 without an id: 5 frames answered from ";
+    assert!(done.err.contains(line), "{}", done.err);
+    let json = symbolicate(root.path(), &dsym, &["--match-by-name", "--format", "json"], [&report]);
+    assert_eq!(first_frame(&json)["matched_by"], "name");
+    let image = &json.json()[0]["images"][0];
+    assert_eq!((&image["matched_by"], &image["id"]), (&"name".into(), &Value::Null));
+    // What is matched by its id is not marked.
+    let json = symbolicate(
+        root.path(),
+        &dsym,
+        &["--match-by-name", "--format", "json"],
+        [testdata().join("demo/demo.crash")],
+    );
+    assert_eq!(json.json()[0]["images"][0]["matched_by"], "id");
+    assert!(first_frame(&json).get("matched_by").is_none());
+}
+
+#[test]
+fn several_builds_of_a_name_are_named_and_none_answers() {
+    let root = folder();
+    let files = root.path().join("files");
+    for (folder, name) in [("a", "inline-dwarf4"), ("b", "inline-dwarf5")] {
+        fs::create_dir_all(files.join(folder)).expect("folders");
+        fs::copy(debug_file(name), files.join(folder).join("inline-dwarf4")).expect("copied");
+    }
+    let report = asan(root.path());
+    let done = run(root.path(), &report, &["--match-by-name", "--dsym", "{}/files"]);
+    assert_eq!((done.code, &done.out), (Some(3), &fs::read_to_string(&report).expect("there")));
+    assert!(
+        done.err.contains(": 1 frame: the report does not say which of these it is: inline-dwarf4 "),
+        "{}",
+        done.err
+    );
+    assert!(done.err.contains("choose one of several images with --assume NAME=ID"), "{}", done.err);
+    assert!(names_in(&root.path().join("store")).is_empty());
+    let id = "4c4c447055553144a1a22a1f1f7676f4";
+    let assume = format!("inline-dwarf4={id}");
+    let done = run(root.path(), &report, &["--assume", &assume, "--dsym", "{}/files"]);
+    assert_eq!((done.code, names_in(&root.path().join("store"))), (Some(0), vec![format!("{id}.symdex")]));
+    assert!(done.out.contains("#0 0x55d1003b8 in mip /src/symdex/inline/level/mip.h:5\n"), "{}", done.out);
+}
+
+#[test]
+fn an_assumed_index_or_debug_file_answers() {
+    let root = folder();
+    let report = asan(root.path());
+    let bundle = dsym("inline-dwarf4");
+    let of_dsym = format!("inline-dwarf4={}", bundle.display());
+    let done = run(root.path(), &report, &["--assume", &of_dsym]);
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert!(done.err.contains(
+        "symdex: assumed: inline-dwarf4 ? without an id /opt/inline-dwarf4: 1 frame answered from "
+    ));
+    let of_index = "inline-dwarf4={}/store/4c4c447055553144a1a22a1f1f7676f4.symdex";
+    let again = run(root.path(), &report, &["--assume", of_index]);
+    assert_eq!((again.code, &again.out), (Some(0), &done.out), "{}", again.err);
+    let json = run(root.path(), &report, &["--assume", of_index, "--format", "json"]);
+    assert_eq!(first_frame(&json)["matched_by"], "assumed");
+}
+
+#[test]
+fn an_order_for_an_image_goes_before_its_id() {
+    let root = folder();
+    let crash = testdata().join("demo/demo.crash");
+    let of_other = format!("DemoKit={}", dsym("inline-dwarf4").display());
+    let done = run(root.path(), &crash, &["--assume", &of_other]);
+    assert!(
+        done.err.contains("symdex: assumed: DemoKit arm64 4C4C4427-5555-3144-A19D-BD913BE790E0"),
+        "{}",
+        done.err
+    );
+    // An order for what the report states is no assumption.
+    let of_same = format!("DemoKit={}", testdata().join("demo/DemoKit.framework.dSYM").display());
+    let done = run(root.path(), &crash, &["--assume", &of_same]);
+    assert!(done.err.contains("symdex: found: DemoKit arm64"), "{}", done.err);
+}
+
+#[test]
+fn an_order_that_cannot_be_followed_says_why() {
+    let root = folder();
+    let report = asan(root.path());
+    fs::write(root.path().join("text"), "text").expect("written");
+    for (order, code, message) in [
+        ("inline-dwarf4", 2, "expected NAME=FILE or NAME=ID"),
+        ("=x", 2, "expected NAME=FILE or NAME=ID"),
+        ("inline-dwarf4={}/none", 5, "none: cannot read"),
+        ("inline-dwarf4={}/text", 6, "not a debug file"),
+        ("inline-dwarf4=0123456789abcdef", 5, "no image of that id in --index, --dsym or the store"),
+    ] {
+        let done = run(root.path(), &report, &["--assume", order]);
+        assert_eq!((done.code, done.out.as_str()), (Some(code), ""), "{order}: {}", done.err);
+        assert!(done.err.contains(message), "{order}: {}", done.err);
+    }
+    let unused = format!("Other={}", dsym("inline-dwarf4").display());
+    let done = run(root.path(), &report, &["--assume", &unused]);
+    assert!(
+        done.err.contains("--assume Other: no report has a frame to answer in an image of that name"),
+        "{}",
+        done.err
+    );
+}
+
+#[test]
+fn needs_says_what_a_report_needs_and_where_it_is() {
+    let root = folder();
+    let demo = testdata().join("demo");
+    let crash = demo.join("demo.crash");
+    let kit = demo.join("DemoKit.framework.dSYM");
+    let done = symbolicate(root.path(), &kit, &["--needs"], [&crash]);
+    assert_eq!(done.code, Some(3), "{}", done.err);
+    let expected =
+        "missing   app     15 frames  DemoApp arm64 4C4C4479-5555-3144-A170-308419376AFA /private/var/";
+    assert!(done.out.starts_with(expected), "{}", done.out);
+    let file = kit.join("Contents/Resources/DWARF/DemoKit");
+    assert!(
+        done.out.contains(&format!("DemoKit.framework/DemoKit\n    in {}\n", file.display())),
+        "{}",
+        done.out
+    );
+    assert!(done.out.contains("\nmissing   system   5 frames  UIKitCore arm64 "), "{}", done.out);
+    let totals = "symdex: 1 report needs 11 images: 1 at hand; not at hand: 2 of the app, 8 of the system\n";
+    assert_eq!(done.err, totals);
+    assert!(!root.path().join("store").exists(), "nothing is built");
+    let all = symbolicate(root.path(), &demo, &[], [&crash]);
+    assert_eq!(all.code, Some(0), "{}", all.err);
+    let json = symbolicate(root.path(), &demo, &["--needs", "--format", "json"], [&crash, &crash]);
+    let images = json.json();
+    assert_eq!((json.code, images.len()), (Some(0), 11), "{}", json.err);
+    let index = root.path().join("store/4c4c447955553144a170308419376afa.symdex");
+    let app = &images[0];
+    assert_eq!(
+        (&app["name"], &app["status"], &app["is_app"]),
+        (&"DemoApp".into(), &"found".into(), &true.into())
+    );
+    assert_eq!((&app["frames"], &app["reports"]), (&30.into(), &2.into()));
+    assert_eq!(app["source"].as_str(), index.to_str());
+}
+
+#[test]
+fn needs_tells_of_damage_and_of_images_without_ids() {
+    let root = folder();
+    let demo = testdata().join("demo");
+    symbolicate(root.path(), &demo, &[], [demo.join("demo.crash")]);
+    let index = root.path().join("store/4c4c442755553144a19dbd913be790e0.symdex");
+    fs::write(&index, "").expect("written");
+    let done = symbolicate(root.path(), &demo, &["--needs"], [demo.join("demo.crash")]);
+    assert_eq!(done.code, Some(4), "{}", done.err);
+    assert!(done.out.contains("malformed app     11 frames  DemoKit arm64"), "{}", done.out);
+    assert!(fs::read(&index).expect("there").is_empty(), "nothing is built");
+    let report = cut_crash(root.path());
+    let done = symbolicate(root.path(), &demo, &["--needs"], [&report]);
+    assert_eq!(done.code, Some(3), "{}", done.err);
+    assert!(
+        done.out.starts_with("missing   app     15 frames  DemoApp arm64 without an id\n"),
+        "{}",
+        done.out
+    );
+    let done = symbolicate(root.path(), &demo, &["--needs", "--match-by-name"], [&report]);
+    assert!(
+        done.out.starts_with("found     app     15 frames  DemoApp arm64 without an id\n    by name: "),
+        "{}",
+        done.out
+    );
+}

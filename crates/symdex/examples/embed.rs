@@ -1,0 +1,16 @@
+//! Prints the function, file and line of an address, and of what is inlined there.
+
+use symdex::{FrameAddress, Index, LinePolicy, Scratch};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let index = Index::open(std::fs::read("indexes/4c4c442755553144a19dbd913be790e0.symdex")?)?;
+    let mut scratch = Scratch::default(); // one for each thread
+    let address = FrameAddress::ReturnAddress(0x1_0499_02f0);
+    let offset = address.image_offset(0x1_0498_c000, &index.metadata().arch).ok_or("below the image")?;
+    let frames = index.lookup(offset, LinePolicy::Statement, &mut scratch)?.ok_or("nothing known here")?;
+    for frame in frames.iter() {
+        let file = String::from_utf8_lossy(frame.file.unwrap_or(b"??"));
+        println!("{} at {file}:{}", symdex::demangle(frame.name.unwrap_or(b"??")), frame.line.unwrap_or(0));
+    }
+    Ok(())
+}

@@ -1,0 +1,30 @@
+//! The example of the README compiles as it is pasted: it is `examples/embed.rs`, which cargo compiles.
+
+use std::fs;
+use std::path::Path;
+
+fn read(path: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect("a file of the repository")
+}
+
+/// The first block of the README in this language.
+fn block<'r>(readme: &'r str, language: &str) -> &'r str {
+    let (_, rest) = readme.split_once(&format!("\n```{language}\n")).expect("a block");
+    rest.split_once("```").expect("the end of the block").0
+}
+
+#[test]
+fn the_readme_has_the_example_that_is_compiled() {
+    assert_eq!(block(&read("../../README.md"), "rust"), read("examples/embed.rs"));
+}
+
+#[test]
+fn the_readme_names_the_dependency_with_the_features_that_the_example_needs() {
+    let readme = read("../../README.md");
+    let dependencies = block(&readme, "toml");
+    assert!(dependencies.starts_with("[dependencies]\n"), "{dependencies}");
+    let manifest = read("Cargo.toml");
+    let (_, example) = manifest.split_once("name = \"embed\"\nrequired-features = ").expect("the example");
+    let features = example.lines().next().expect("a list");
+    assert!(dependencies.contains(&format!("crates/symdex\", features = {features} }}")), "{dependencies}");
+}
