@@ -64,8 +64,8 @@ const WALKS: usize = 2;
 /// let index = lookup.answer(&[offset])?;
 /// let mut scratch = Scratch::default();
 /// let frames = index.lookup(offset, LinePolicy::Statement, &mut scratch)?.ok_or("nothing there")?;
-/// let names: Vec<_> = frames.iter().map(|frame| symdex::demangle(frame.name.unwrap_or(b"??"))).collect();
-/// assert_eq!(names, ["row", "mip", "pyramid"]);
+/// let names: Vec<_> = frames.iter().filter_map(|frame| frame.name).collect();
+/// assert_eq!(names, [&b"row"[..], b"mip", b"pyramid"]);
 /// # Ok(())
 /// # }
 /// ```
