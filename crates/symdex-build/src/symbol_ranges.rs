@@ -10,7 +10,8 @@ use crate::symbols::FunctionSymbol;
 
 /// The most aliases of one function: with its name they make as long a chain as an index may have.
 const MAX_ALIASES: usize = 1023;
-/// The most aliases of all the functions that start in one chunk, which readers decode as a whole; far above any real image.
+/// The most aliases of all the functions that start in one chunk, which readers decode as a whole; far above any real
+/// image.
 const MAX_ALIASES_OF_CHUNK: usize = 1 << 14;
 
 /// The functions of the symbol table, as a unit of their own.
@@ -35,8 +36,9 @@ pub(crate) fn symbol_ranges<'d>(symbols: &[FunctionSymbol<'d>]) -> UnitRanges<'d
     unit
 }
 
-/// Makes the names of functions that have several into chains of locs, which only the range at a function's start answers: a
-/// function may be as long as the image and interrupted by others any number of times, and its names need not be repeated.
+/// Makes the names of functions that have several into chains of locs, which only the range at a function's start
+/// answers: a function may be as long as the image and interrupted by others any number of times, and its names need
+/// not be repeated.
 fn push_aliases<'d>(unit: &mut UnitRanges<'d>, symbols: &[FunctionSymbol<'d>]) {
     let (mut chunk, mut room, mut left_out) = (None, 0, 0);
     for (number, symbol) in symbols.iter().enumerate().filter(|(_, symbol)| !symbol.aliases.is_empty()) {

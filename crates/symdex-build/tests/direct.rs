@@ -23,7 +23,8 @@ fn each_image(path: &Path, each: impl Fn(&Path, &Image<'_>)) -> usize {
     count
 }
 
-/// Compares all range boundaries and some random offsets, in one question each, and some of them each with a lookup of its own.
+/// Compares all range boundaries and some random offsets, in one question each, and some of them each with a lookup
+/// of its own.
 fn compare(path: &Path, image: &Image<'_>) {
     let index = whole(image);
     let mut offsets = boundaries(&index);

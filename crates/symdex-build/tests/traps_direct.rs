@@ -1,5 +1,5 @@
-//! Direct lookups where the debug information does not say, or says wrongly, which unit has the code. Every answer that the other
-//! tests of traps ask for is compared with direct lookups, too; see `debug_file::image_answers`.
+//! Direct lookups where the debug information does not say, or says wrongly, which unit has the code. Every answer
+//! that the other tests of traps ask for is compared with direct lookups, too; see `debug_file::image_answers`.
 
 #![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
 
@@ -16,7 +16,8 @@ fn with_image<T>(file: &[u8], check: impl FnOnce(&Image<'_>) -> T) -> T {
     check(&Image::load(&slice, "made-up", &companions).expect("loads"))
 }
 
-/// The name of the concrete function at `offset`, from a lookup of its own and from the index, and that all answers are the same.
+/// The name of the concrete function at `offset`, from a lookup of its own and from the index, and that all answers
+/// are the same.
 fn name(file: &[u8], offset: u64) -> String {
     with_image(file, |image| {
         let whole = whole(image);

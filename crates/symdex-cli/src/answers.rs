@@ -22,7 +22,8 @@ impl<B: AsRef<[u8]>> Answers<'_, '_, B> {
         }
     }
 
-    /// Reads from a debug file what [`Self::lookup`] needs to answer `offsets`. Other offsets need not be answered after that.
+    /// Reads from a debug file what [`Self::lookup`] needs to answer `offsets`. Other offsets need not be answered
+    /// after that.
     pub(crate) fn prepare(&mut self, offsets: &[ImageOffset]) -> Result<(), Failure> {
         match self {
             Self::Index(_) => Ok(()),

@@ -12,7 +12,8 @@ pub(super) struct Claims {
     is_wrong: bool,
 }
 
-/// The code of a unit: what the debug information states of the whole unit or, once that was read, all that it has ranges for.
+/// The code of a unit: what the debug information states of the whole unit or, once that was read, all that it has
+/// ranges for.
 struct Claim {
     code: Code,
     is_read: bool,
@@ -49,8 +50,8 @@ impl Claims {
         }
     }
 
-    /// Reads all units in outline that were not read yet, if `is_needed` or the code that units state has turned out to be wrong. Whether
-    /// that changed anything.
+    /// Reads all units in outline that were not read yet, if `is_needed` or the code that units state has turned out
+    /// to be wrong. Whether that changed anything.
     pub(super) fn outline<'d>(&mut self, image: &Image<'d>, units: &Units<'d>, is_needed: bool) -> bool {
         if !(is_needed || self.is_wrong) || self.units.iter().all(|claim| claim.is_read) {
             return false;

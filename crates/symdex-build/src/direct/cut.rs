@@ -5,8 +5,8 @@ use symdex::write::{Id32, Loc};
 
 use crate::dwarf::{Piece, UnitRange, UnitRanges};
 
-/// What `unit` has at `offsets`, which are sorted: a range of one byte at each that it covers, and no more names, files, locs and pieces
-/// than these need.
+/// What `unit` has at `offsets`, which are sorted: a range of one byte at each that it covers, and no more names,
+/// files, locs and pieces than these need.
 pub(super) fn cut<'d>(unit: &UnitRanges<'d>, offsets: &[u64]) -> UnitRanges<'d> {
     let mut cut = Cut { unit, out: UnitRanges::default(), numbers: Numbers::default() };
     cut.out.functions = unit.functions;

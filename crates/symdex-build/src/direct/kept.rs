@@ -10,7 +10,7 @@ use crate::dwarf::UnitRanges;
 /// The units that were asked for last, as many as fit into a number of bytes.
 pub(super) struct Kept<'d> {
     units: FxHashMap<usize, Unit<'d>>,
-    /// The unit that was asked for at each time, the one that was not asked for for the longest time first.
+    /// The unit of each time, the least recent one first.
     by_time: BTreeMap<u64, usize>,
     time: u64,
     size: usize,
@@ -19,7 +19,7 @@ pub(super) struct Kept<'d> {
 
 struct Unit<'d> {
     ranges: Arc<UnitRanges<'d>>,
-    /// When it was asked for last.
+    /// The time of its last use.
     time: u64,
 }
 
@@ -51,5 +51,28 @@ impl<'d> Kept<'d> {
         {
             self.size -= gone.ranges.size();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use symdex::write::Loc;
+
+    use super::*;
+
+    #[test]
+    fn the_units_that_were_used_last_are_kept() {
+        let loc = Loc { parent: None, name: None, file: None, line: None };
+        let unit = || Arc::new(UnitRanges { locs: vec![loc; 10], ..UnitRanges::default() });
+        let mut kept = Kept::new(2 * unit().size());
+        kept.put(1, unit());
+        kept.put(2, unit());
+        assert!(kept.get(1).is_some());
+        kept.put(3, unit());
+        assert_eq!([1, 2, 3].map(|number| kept.get(number).is_some()), [true, false, true]);
+        // One that is larger than all that may be kept is not kept, and takes the others with it.
+        kept.put(4, Arc::new(UnitRanges { locs: vec![loc; 100], ..UnitRanges::default() }));
+        assert_eq!((1..5).filter(|number| kept.get(*number).is_some()).count(), 0);
+        assert_eq!(kept.size, 0);
     }
 }

@@ -1,8 +1,7 @@
 //! Answers straight from a debug file.
 //!
-//! A question about a few addresses needs a few units. They are walked by the code that a build walks them with, cut to the addresses
-//! that are asked for, and merged and written as a build does it: what comes out is a small index. So every answer is the one that
-//! the index of the whole image gives.
+//! A few addresses need a few units. The code of a build walks these units, merges what they have at the addresses,
+//! and writes it as a small index. So each answer is the one that the index of the whole image gives.
 
 mod claims;
 mod cut;
@@ -35,17 +34,19 @@ const WALKS: usize = 2;
 
 /// Answers image offsets from a debug file without making its index: only the units that have code there are read.
 ///
-/// It is for a few addresses of an image that has no index. The answers are those of the index that [`build`](crate::build()) makes of
-/// the image: the same frames under both line policies, the same aliases. At the first question about a unit only the functions that
-/// decide about the addresses are read in full. At the second question all of the unit is read, and kept for later ones; up to 64 MiB
-/// of units are kept. Once more than twice the bytes of the debug information have been read, because units were no longer kept, the
-/// index of the whole image is made in memory and answers from then on.
+/// It is for a few addresses of an image that has no index. The answers are those of the index that
+/// [`build`](crate::build()) makes of the image: the same frames under both line policies, the same aliases. At the
+/// first question about a unit only the functions that decide about the addresses are read in full. At the second
+/// question all of the unit is read, and kept for later ones; up to 64 MiB of units are kept. Once more than twice
+/// the bytes of the debug information have been read, because units were no longer kept, the index of the whole image
+/// is made in memory and answers from then on.
 ///
-/// `.debug_aranges` and the root entries of all units say which units to read. They may be wrong, so a unit whose root entry
-/// states no range is read in outline: the ranges of its subprograms, and its line rows. Every unit is read in outline, once, where an
-/// address turns out to have no function in the units that claim it, or where a unit that was read has functions outside of what it
-/// states. One answer can then still differ from the index's: that of an address with a function, where another unit that was not read
-/// has a function that starts later and lies outside of everything that this other unit states.
+/// `.debug_aranges` and the root entries of all units say which units to read. They may be wrong, so a unit whose
+/// root entry states no range is read in outline: the ranges of its subprograms, and its line rows. Every unit is
+/// read in outline, once, where an address turns out to have no function in the units that claim it, or where a unit
+/// that was read has functions outside of what it states. One answer can then still differ from the index's: that of
+/// an address with a function, where another unit that was not read has a function that starts later and lies outside
+/// of everything that this other unit states.
 ///
 /// ```
 /// # use std::path::Path;
@@ -74,7 +75,7 @@ pub struct DirectLookup<'i, 'd> {
     units: Units<'d>,
     problems: Problems,
     claims: Claims,
-    /// For each unit whether it was walked before. Then it is walked whole the next time, and kept.
+    /// For each unit whether it was walked. The next time it is walked whole, and kept.
     was_walked: Vec<bool>,
     kept: Kept<'d>,
     /// Bytes of debug information that were walked.
@@ -103,13 +104,15 @@ impl<'i, 'd> DirectLookup<'i, 'd> {
         Ok(Self { image, units, problems, claims, was_walked, kept, walked, symbols, index, is_whole })
     }
 
-    /// An index that answers `offsets` as the index of the whole image does. Its metadata describes the whole image, except
-    /// that it counts what was read. It answers no other offset, unless many questions have led to the index of the whole image.
+    /// An index that answers `offsets` as the index of the whole image does. Its metadata describes the whole image,
+    /// except that it counts what was read. It answers no other offset, unless many questions have led to the index
+    /// of the whole image.
     ///
     /// # Errors
     ///
-    /// [`Error::Index`] where the index would be too large for the format; [`Error::Io`] where a temporary file cannot be
-    /// written. A unit or a function that cannot be read is left out and counted in the metadata, as in a build.
+    /// [`Error::Index`] where the index would be too large for the format; [`Error::Io`] where a temporary file
+    /// cannot be written. A unit or a function that cannot be read is left out and counted in the metadata, as in a
+    /// build.
     pub fn answer(&mut self, offsets: &[ImageOffset]) -> Result<&Index<Vec<u8>>, Error> {
         if self.is_whole {
             return Ok(&self.index);
@@ -125,22 +128,22 @@ impl<'i, 'd> DirectLookup<'i, 'd> {
         if self.claims.outline(self.image, &self.units, !unsure.is_empty()) {
             self.walk(&offsets, &mut parts);
         }
-        let bytes = if self.walked > WALKS * self.units.own_size() {
-            self.is_whole = true;
+        if self.walked > WALKS * self.units.own_size() {
             self.kept = Kept::new(0);
-            build(self.image, &Options::default(), &|_, _| {})?.bytes
-        } else {
-            let without = without_function(&offsets, &parts);
-            let symbols = self.symbols(&without, &parts);
-            build_parts(self.image, parts.into_values().collect(), symbols, self.problems.clone())?
-        };
-        self.index = Index::open(bytes)?;
+            self.index = Index::open(build(self.image, &Options::default(), &|_, _| {})?.bytes)?;
+            self.is_whole = true;
+            return Ok(&self.index);
+        }
+        let symbols = self.symbols(&without_function(&offsets, &parts), &parts);
+        let units = parts.into_values().collect();
+        self.index = Index::open(build_parts(self.image, units, symbols, self.problems.clone())?)?;
         Ok(&self.index)
     }
 }
 
 impl<'d> DirectLookup<'_, 'd> {
-    /// The index that the last question was answered with. Before the first question it answers nothing; its metadata is there.
+    /// The index that the last question was answered with. Before the first question it answers nothing; its metadata
+    /// is there.
     #[must_use]
     pub fn index(&self) -> &Index<Vec<u8>> {
         &self.index
@@ -191,8 +194,8 @@ impl<'d> DirectLookup<'_, 'd> {
         }
     }
 
-    /// What the symbol table has at `offsets`, and where the functions start that it or one of `parts` has there: the other names of a
-    /// function are asked for by its start.
+    /// What the symbol table has at `offsets`, and where the functions start that it or one of `parts` has there: the
+    /// other names of a function are asked for by its start.
     fn symbols(&mut self, offsets: &[u64], parts: &Parts<'d>) -> UnitRanges<'d> {
         let symbols = &self.image.symbols;
         let owners = self.symbols.get_or_insert_with(|| {
@@ -235,4 +238,42 @@ fn without_function(offsets: &[u64], parts: &Parts<'_>) -> Vec<u64> {
     let with: FxHashSet<u64> =
         ranges.filter(|range| range.piece.is_some()).map(|range| range.start).collect();
     offsets.iter().copied().filter(|offset| !with.contains(offset)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use symdex::{LinePolicy, Scratch};
+
+    use super::*;
+    use crate::{Companions, slices};
+
+    #[test]
+    fn units_that_are_read_again_and_again_lead_to_the_whole_index() {
+        let path = "../../testdata/dsyms/inline-dwarf4.dSYM/Contents/Resources/DWARF/inline-dwarf4";
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        let file = std::fs::read(&path).expect("readable");
+        let companions = Companions::default();
+        let slice = slices(&file).expect("a Mach-O file").remove(0);
+        let image = Image::load(&slice, &path, &companions).expect("loads");
+        let mut lookup = DirectLookup::new(&image).expect("reads");
+        let names = |lookup: &DirectLookup<'_, '_>, offset| {
+            let mut scratch = Scratch::default();
+            let found = lookup.index().lookup(offset, LinePolicy::Exact, &mut scratch).expect("intact");
+            found.map_or(0, |frames| frames.iter().filter(|frame| frame.name.is_some()).count())
+        };
+        let (asked, other) = (ImageOffset(0x400), ImageOffset(0x61b));
+        for _ in 0..20 {
+            lookup.answer(&[asked]).expect("answers");
+            assert_eq!((names(&lookup, asked), names(&lookup, other)), (3, 0));
+        }
+        // With nothing kept, each question walks the unit.
+        lookup.kept = Kept::new(0);
+        for _ in 0..20 {
+            lookup.answer(&[asked]).expect("answers");
+            assert_eq!(names(&lookup, asked), 3);
+        }
+        assert_eq!((lookup.is_whole, names(&lookup, other)), (true, 1));
+    }
 }

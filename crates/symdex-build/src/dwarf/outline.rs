@@ -1,5 +1,5 @@
-//! Where a unit has code: what the debug information states of the whole unit, and what its functions and line rows come to. And what
-//! it has at a few addresses.
+//! Where a unit has code: what the debug information states of the whole unit, and what its functions and line rows
+//! come to. And what it has at a few addresses.
 
 use std::ops::Range;
 
@@ -17,8 +17,8 @@ use crate::report::Problems;
 /// Half-open ranges of image offsets.
 pub(crate) type Code = Vec<(u64, u64)>;
 
-/// For each unit the code that `.debug_aranges` and its root entry give it together, sorted, none overlapping. `None` where the root
-/// entry states no range, or its ranges cannot be read: `.debug_aranges` alone may be incomplete.
+/// For each unit the code that `.debug_aranges` and its root entry give it together, sorted, none overlapping. `None`
+/// where the root entry states no range, or its ranges cannot be read: `.debug_aranges` alone may be incomplete.
 pub(crate) fn stated<'d>(image: &Image<'d>, units: &Units<'d>) -> Vec<Option<Code>> {
     let own = &units.all[..units.own];
     let mut stated: Vec<Option<Code>> = own.iter().map(|unit| stated_by_root(image, unit)).collect();
@@ -42,8 +42,8 @@ fn stated_by_root<'d>(image: &Image<'d>, unit: &UnitEntry<'d>) -> Option<Code> {
     result.ok().filter(|_| is_stated).map(|_| code)
 }
 
-/// The code that unit number `unit` has ranges for, without the ranges: that of its functions and that of its line rows. Sorted, none
-/// overlapping.
+/// The code that unit number `unit` has ranges for, without the ranges: that of its functions and that of its line
+/// rows. Sorted, none overlapping.
 ///
 /// Only the ranges of its subprograms and its line program are read, no names and no inlined subroutines.
 pub(crate) fn outline<'d>(image: &Image<'d>, units: &Units<'d>, unit: usize) -> Code {
@@ -62,8 +62,8 @@ pub(crate) struct Part<'d> {
     pub(crate) code: Code,
 }
 
-/// What unit number `unit` has at `offsets`, which are sorted: as [`unit_ranges`](super::unit_ranges), but names and inlined subroutines
-/// are read only of functions that decide about these addresses.
+/// What unit number `unit` has at `offsets`, which are sorted: as [`unit_ranges`](super::unit_ranges), but names and
+/// inlined subroutines are read only of functions that decide about these addresses.
 pub(crate) fn unit_ranges_at<'d>(
     image: &Image<'d>,
     units: &Units<'d>,
@@ -73,7 +73,8 @@ pub(crate) fn unit_ranges_at<'d>(
     let entry = &units.all[unit];
     let subprograms = Subprograms::read(image, entry);
     let points: Code = offsets.iter().map(|offset| (*offset, offset + 1)).collect();
-    // What a row stands for depends on the rows before it in its function, and these on the functions that take code from it.
+    // What a row stands for depends on the rows before it in its function, and these on the functions that take code
+    // from it.
     let mut decisive: Code =
         subprograms.overlapping(&points).flat_map(|one| subprograms.ranges(one)).copied().collect();
     join(&mut decisive);

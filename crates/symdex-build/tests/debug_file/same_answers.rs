@@ -21,8 +21,8 @@ pub(crate) fn answer<B: AsRef<[u8]>>(index: &Index<B>, offset: u64, scratch: &mu
     [exact, statement, names]
 }
 
-/// Asks for every place where an answer changes, and for some of them with a lookup of their own. Files that exceed the limits of a
-/// build are passed over: these count for all units together. So are larger files.
+/// Asks for every place where an answer changes, and for some of them with a lookup of their own. Files that exceed
+/// the limits of a build are passed over: these count for all units together. So are larger files.
 pub(crate) fn assert_same_everywhere(image: &Image<'_>, whole: &Index<Vec<u8>>) {
     let exceeds = whole.metadata().partial.iter().any(|partial| partial.reason.contains("left out"));
     if exceeds || image.debug_size > 64 << 10 {
