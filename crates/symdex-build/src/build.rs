@@ -4,21 +4,21 @@ use std::borrow::Cow;
 use std::io::Write;
 
 use memmap2::Mmap;
-use symdex::write::{ChunkEncoder, EncodedChunk, EncodedStrings, Id32, Loc, Writer};
-use symdex::{BuildOptions, Counts, Index, Table};
+use symdex::write::{ChunkEncoder, EncodedChunk, EncodedStrings, Writer};
+use symdex::{BuildOptions, Counts, Index, Partial, Table};
 use tempfile::{SpooledTempFile, spooled_tempfile};
 
 use crate::again::{Expected, has_contents};
 use crate::cutter::{ChunkJob, Pools};
-use crate::dwarf::{Piece, UnitRange, UnitRanges, Units, unit_ranges};
+use crate::dwarf::{UnitRanges, Units, unit_ranges};
 use crate::error::Error;
-use crate::flatten::{Interval, Stretch, flatten};
 use crate::image::Image;
 use crate::merge::{Merge, OutOfOrder};
-use crate::pools::{Hashed, Pool};
+use crate::pools::Pool;
 use crate::queue::Queue;
 use crate::report::{BuildReport, Problems, TextCoverage};
 use crate::symbol_map::{SymbolMap, is_hidden};
+use crate::symbol_ranges::symbol_ranges;
 use crate::symbols::FunctionSymbol;
 
 /// Bytes of address space a chunk covers. Larger chunks make a smaller index and a slower first answer.
@@ -26,17 +26,12 @@ pub(crate) const CHUNK_SPAN: u32 = 64 << 10;
 /// Bytes of chunks that are kept in memory until the index is put together; with more of them, they are in a temporary file.
 const CHUNKS_IN_MEMORY: usize = 4 << 20;
 /// Bytes of `.debug_info` that are walked ahead of the unit whose ranges are merged next.
-const WALK_AHEAD: usize = 8 << 20;
+pub(crate) const WALK_AHEAD: usize = 8 << 20;
 /// Chunks that one thread compresses at a time, and how many times as many may wait for it.
 const CHUNKS_AT_A_TIME: usize = 8;
 const ENCODE_AHEAD: usize = 8;
 /// Symbols that are merged at a time, about.
 const SYMBOLS_AT_A_TIME: usize = 1 << 14;
-/// The most aliases of one function: with its name they make as long a chain as an index may have.
-const MAX_ALIASES: usize = 1023;
-/// The most aliases of all the functions that start in one chunk, which readers decode as a whole; far above any real image.
-const MAX_ALIASES_OF_CHUNK: usize = 1 << 14;
-
 /// How an index is built.
 pub struct Options<'o> {
     /// zstd's compression level.
@@ -93,8 +88,7 @@ pub fn build_into<W: Write + Send>(
     progress: &(dyn Fn(u64, u64) + Sync),
     mut out: W,
 ) -> Result<Built<W>, Error> {
-    let mut problems = Problems::default();
-    image.missing.iter().for_each(|missing| problems.add(missing, 1));
+    let mut problems = image.problems();
     let units = Units::read(image, &mut problems);
     let mut warnings = Vec::new();
     if units.not_in_aranges != 0 && image.has_aranges() {
@@ -112,6 +106,23 @@ pub fn build_into<W: Write + Send>(
         }
     };
     Ok(Built { bytes: out, warnings, report })
+}
+
+/// The index of parts of an image: of these parts of units, in the order of their lowest addresses, and of this part of the symbol table.
+pub(crate) fn build_parts<'d>(
+    image: &Image<'d>,
+    units: Vec<UnitRanges<'d>>,
+    symbols: UnitRanges<'d>,
+    mut problems: Problems,
+) -> Result<Vec<u8>, Error> {
+    let mut build = Build::new(image, &Options::default());
+    let (mut counts, mut out) = (Counts::default(), Vec::new());
+    (counts.functions, counts.ranges) = build.merge_parts(Table::Dwarf, units, &mut problems)?;
+    (_, counts.symbols) = build.merge_parts(Table::SymbolTable, vec![symbols], &mut problems)?;
+    let (names, files) = build.strings(&mut counts, &mut problems);
+    let (partial, _) = problems.finish(image.has_dwarf(), build.coverage);
+    build.write(&names, &files, counts, partial, &mut out)?;
+    Ok(out)
 }
 
 /// A build under way.
@@ -154,12 +165,7 @@ impl<'a, 'd> Build<'a, 'd> {
             Err(out_of_order) => return Ok(Err(out_of_order)),
         }
         let jobs = self.symbols(&mut counts, &mut problems)?;
-        let Pools { names, files } = std::mem::take(&mut self.pools);
-        problems.add("names left out: they are too long, or overlap too much", names.refused);
-        problems.add("file paths left out: they are too long, or too many", files.refused);
-        let (names, files) = (names.into_strings(), files.into_strings());
-        (counts.names, counts.files) = (names.len() as u64, files.len() as u64);
-        problems.hidden(hidden_len(&names, &files));
+        let (names, files) = self.strings(&mut counts, &mut problems);
         let (partial, report) = problems.finish(self.image.has_dwarf(), self.coverage);
         if let Some(index) = self.existing {
             let is_same = Expected { image: self.image, options: self.options, counts, partial: &partial };
@@ -173,10 +179,33 @@ impl<'a, 'd> Build<'a, 'd> {
             self.encode(Table::SymbolTable, jobs, &mut chunks)?;
             self.finish_chunks(&mut chunks, 0)
         })?;
-        let strings = || (EncodedStrings::new(&names), EncodedStrings::new(&files));
-        let (sealed, (names, files)) = rayon::join(|| self.writer.seal(counts.names), strings);
-        sealed?.finish(&names?, &files?, counts, partial, out)?;
+        self.write(&names, &files, counts, partial, out)?;
         Ok(Ok(report))
+    }
+
+    /// The names and the files that the chunks need.
+    fn strings(&mut self, counts: &mut Counts, problems: &mut Problems) -> (Strings<'d>, Strings<'d>) {
+        let Pools { names, files } = std::mem::take(&mut self.pools);
+        problems.add("names left out: they are too long, or overlap too much", names.refused);
+        problems.add("file paths left out: they are too long, or too many", files.refused);
+        let (names, files) = (names.into_strings(), files.into_strings());
+        (counts.names, counts.files) = (names.len() as u64, files.len() as u64);
+        problems.hidden(hidden_len(&names, &files));
+        (names, files)
+    }
+
+    /// Writes the index, of which all chunks are encoded, to `out`.
+    fn write(
+        self,
+        names: &[Cow<'_, [u8]>],
+        files: &[Cow<'_, [u8]>],
+        counts: Counts,
+        partial: Vec<Partial>,
+        out: &mut impl Write,
+    ) -> Result<(), Error> {
+        let strings = || (EncodedStrings::new(names), EncodedStrings::new(files));
+        let (sealed, (names, files)) = rayon::join(|| self.writer.seal(counts.names), strings);
+        Ok(sealed?.finish(&names?, &files?, counts, partial, out)?)
     }
 
     /// Walks the units, merges them in order, and writes the chunks of the `dwarf` table, all at the same time.
@@ -188,11 +217,11 @@ impl<'a, 'd> Build<'a, 'd> {
         counts: &mut Counts,
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Result<(), OutOfOrder>, Error> {
-        let low = |unit: usize| if by_address { units.all[unit].low.unwrap_or(0) } else { 0 };
-        let size = |unit: usize| units.all[unit].unit.header.length_including_self();
+        let low = |unit: usize| if by_address { units.low(unit) } else { 0 };
+        let size = |unit: usize| units.size(unit);
         let mut order: Vec<usize> = (0..units.own).collect();
         order.sort_by_key(|unit| low(*unit));
-        let total = (0..units.own).map(|unit| size(unit) as u64).sum();
+        let total = units.own_size() as u64;
         let image = self.image;
         let mut merge = Merge::new(CHUNK_SPAN);
         let mut range_budget = image.range_budget();
@@ -264,6 +293,28 @@ impl<'a, 'd> Build<'a, 'd> {
         Ok(kept)
     }
 
+    /// Merges `units`, and writes the chunks of `table` that they make; how many functions and ranges they have.
+    fn merge_parts(
+        &mut self,
+        table: Table,
+        units: Vec<UnitRanges<'d>>,
+        problems: &mut Problems,
+    ) -> Result<(u64, u64), Error> {
+        let mut merge = Merge::new(CHUNK_SPAN);
+        for mut unit in units {
+            problems.merge(std::mem::take(&mut unit.problems));
+            // Before the first step nothing is out of order.
+            let _in_order = merge.add(unit, &mut self.pools);
+        }
+        let mut encoder = ChunkEncoder::new(CHUNK_SPAN);
+        while let Some(jobs) = merge.step(u64::MAX, &mut self.pools).map_err(spill_failed)? {
+            for job in jobs {
+                self.writer.push(encoder.encode(table, job.index, &job.ranges)?)?;
+            }
+        }
+        Ok((merge.functions, merge.ranges()))
+    }
+
     /// Has `jobs` encoded, and writes what is encoded.
     fn encode<'scope>(
         &mut self,
@@ -304,6 +355,9 @@ impl<'a, 'd> Build<'a, 'd> {
     }
 }
 
+/// Names, or files, in the order of their numbers.
+type Strings<'d> = Vec<Cow<'d, [u8]>>;
+
 /// Chunks that were compressed together.
 type Encoded = Result<Vec<EncodedChunk>, symdex::Error>;
 
@@ -318,57 +372,6 @@ fn symbols_of_chunks<'s, 'd>(rest: &mut &'s [FunctionSymbol<'d>]) -> &'s [Functi
     let (symbols, others) = rest.split_at(rest.partition_point(|symbol| Some(chunk(symbol)) <= last));
     *rest = others;
     symbols
-}
-
-/// The functions of the symbol table, as a unit of their own.
-fn symbol_ranges<'d>(symbols: &[FunctionSymbol<'d>]) -> UnitRanges<'d> {
-    let mut unit = UnitRanges::default();
-    for (number, symbol) in (0u32..).zip(symbols) {
-        let (start, end) = (symbol.start, symbol.end);
-        push_name(&mut unit, symbol.name, None);
-        let rank = (start, std::cmp::Reverse(end - start), false, std::cmp::Reverse(0));
-        unit.pieces.push(Piece { start, end, function: number, rank, entry: None });
-    }
-    push_aliases(&mut unit, symbols);
-    unit.functions = u32::try_from(symbols.len()).unwrap_or(u32::MAX);
-    // In ELF, symbols may lie in each other.
-    let interval = |piece: &Piece| Interval { start: piece.start, end: piece.end, priority: piece.rank };
-    let intervals: Vec<_> = unit.pieces.iter().map(interval).collect();
-    for Stretch { start, end, owner } in flatten(&intervals) {
-        let piece = Id32::new(owner as u64);
-        let number = unit.pieces[owner].function;
-        unit.ranges.push(UnitRange { start, end, piece, exact: number, statement: number });
-    }
-    unit
-}
-
-/// Makes the names of functions that have several into chains of locs, which only the range at a function's start answers: a
-/// function may be as long as the image and interrupted by others any number of times, and its names need not be repeated.
-fn push_aliases<'d>(unit: &mut UnitRanges<'d>, symbols: &[FunctionSymbol<'d>]) {
-    let (mut chunk, mut room, mut left_out) = (None, 0, 0);
-    for (number, symbol) in symbols.iter().enumerate().filter(|(_, symbol)| !symbol.aliases.is_empty()) {
-        let index = symbol.start / u64::from(CHUNK_SPAN);
-        if chunk.replace(index) != Some(index) {
-            room = MAX_ALIASES_OF_CHUNK;
-        }
-        let (kept, others) = symbol.aliases.split_at(symbol.aliases.len().min(MAX_ALIASES).min(room));
-        (room, left_out) = (room - kept.len(), left_out + others.len() as u64);
-        let push = |next, alias: &&'d [u8]| push_name(unit, Some(*alias), next);
-        if let Some(next) = kept.iter().rev().fold(None, push) {
-            unit.pieces[number].entry = push_name(unit, symbol.name, Some(next));
-        }
-    }
-    unit.problems.add("other names of functions left out: too many start in one place", left_out);
-}
-
-/// The number of a new loc of `unit`: a name and, where there is one, the next alias.
-fn push_name<'d>(unit: &mut UnitRanges<'d>, name: Option<&'d [u8]>, next: Option<Id32>) -> Option<Id32> {
-    let name = name.and_then(|name| {
-        unit.names.push(Hashed::new(name.into()));
-        Id32::new(unit.names.len() as u64 - 1)
-    });
-    unit.locs.push(Loc { parent: next, name, file: None, line: None });
-    Id32::new(unit.locs.len() as u64 - 1)
 }
 
 /// How many names and paths are hidden, or hidden in part.

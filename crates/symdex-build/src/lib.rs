@@ -9,6 +9,7 @@ mod build;
 mod cache;
 mod companions;
 mod cutter;
+mod direct;
 mod dwarf;
 mod error;
 mod flatten;
@@ -27,11 +28,13 @@ mod spill;
 #[doc(hidden)]
 pub mod stages;
 mod symbol_map;
+mod symbol_ranges;
 mod symbols;
 
 pub use build::{Built, Options, build, build_into};
 pub use cache::{Cache, CachedImage};
 pub use companions::Companions;
+pub use direct::DirectLookup;
 pub use error::Error;
 pub use image::{Identity, Image, ImageKind};
 pub use input::{Found, find, search};

@@ -44,6 +44,18 @@ pub(crate) struct Part {
     pub(crate) numbers: Vec<u32>,
 }
 
+impl UnitRanges<'_> {
+    /// About how many bytes of memory it takes.
+    pub(crate) fn size(&self) -> usize {
+        let Self { ranges, pieces, locs, names, files, .. } = self;
+        size_of_val(&ranges[..])
+            + size_of_val(&pieces[..])
+            + size_of_val(&locs[..])
+            + size_of_val(&names[..])
+            + files.iter().map(|file| size_of_val(file) + file.len()).sum::<usize>()
+    }
+}
+
 impl<'d> LiveUnit<'d> {
     pub(crate) fn new(order: u32, mut ranges: UnitRanges<'d>, pools: &mut Pools<'d>) -> Self {
         // All at once, as each waits for memory. Few are of functions that other functions cover, and are not needed in the end.
@@ -66,10 +78,7 @@ impl<'d> LiveUnit<'d> {
 
     /// About how many bytes of memory it takes.
     pub(crate) fn size(&self) -> usize {
-        let UnitRanges { ranges, pieces, locs, .. } = &self.ranges;
-        size_of_val(&ranges[..])
-            + size_of_val(&pieces[..])
-            + size_of_val(&locs[..])
+        self.ranges.size()
             + size_of_val(&self.numbers[..])
             + size_of_val(&self.names[..])
             + size_of_val(&self.files[..])

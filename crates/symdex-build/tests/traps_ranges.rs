@@ -269,20 +269,6 @@ fn trap_10_functions_without_debug_information_inside_a_unit_come_from_the_symbo
 /// A set of `.debug_aranges`: an offset in `.debug_info`, and ranges of image offsets.
 type Set<'a> = (u64, &'a [(u64, u64)]);
 
-fn aranges(sets: &[Set<'_>]) -> Vec<u8> {
-    let mut all = Vec::new();
-    for (unit, ranges) in sets {
-        let mut set = vec![2, 0];
-        set.extend((*unit as u32).to_le_bytes());
-        set.extend([8, 0, 0, 0, 0, 0]);
-        let tuples = ranges.iter().map(|(start, end)| [BASE + start, end - start]).chain([[0, 0]]);
-        set.extend(tuples.flatten().flat_map(u64::to_le_bytes));
-        all.extend((set.len() as u32).to_le_bytes());
-        all.extend(set);
-    }
-    all
-}
-
 /// Three units of a function each.
 fn three() -> [Unit; 3] {
     [("f", 0x1000), ("g", 0x1100), ("h", 0x1200)].map(|(name, start)| {
@@ -293,7 +279,7 @@ fn three() -> [Unit; 3] {
 
 fn with_aranges(units: &[Unit], sets: &[Set<'_>]) -> Vec<u8> {
     let mut macho = macho(units, &[]);
-    macho.debug.push(("__debug_aranges", aranges(sets)));
+    macho.debug.push(("__debug_aranges", debug_file::aranges(sets)));
     macho.bytes()
 }
 

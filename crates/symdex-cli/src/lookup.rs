@@ -1,35 +1,42 @@
-//! `symdex lookup`: answers from an index.
+//! `symdex lookup`: answers from an index or a debug file.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufWriter, Write};
 use std::path::PathBuf;
 
 use serde::Serialize;
-use symdex::{Frame, ImageOffset, Index, LinePolicy, Scratch, Table};
+use symdex::{Frame, ImageOffset, LinePolicy, Scratch, Table};
 
-use crate::aliases::aliases;
+use crate::answers::Answers;
 use crate::failure::{self, Kind, Stop};
+use crate::source::{self, Source};
 use crate::wanted_id::WantedId;
-use crate::{number, open, text};
+use crate::{number, text};
 
-/// Answer addresses from an index: functions, files and lines, innermost inlined function first
+/// Answer addresses from an index or a debug file: functions, files and lines, innermost inlined function first
 ///
 /// Addresses are image offsets, that is counted from the start of the image, unless --load or --svma says otherwise: 0x for
-/// hexadecimal, or a digit from a to f, else decimal. They are looked up as they are; of a return address, give the
-/// address minus one. Without addresses, standard input is answered line by line.
+/// hexadecimal, or a digit from a to f, else decimal. They are looked up as they are; of a return address, give the address
+/// minus one. Without addresses, standard input is answered line by line.
+///
+/// From a debug file, only the compile units that have code at the addresses are read, and no index is made. The answers are those of
+/// its index; for many addresses, `symdex build` makes one once.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// An index file, or a folder of indexes together with --id
-    #[arg(value_name = "INDEX")]
-    index: PathBuf,
+    /// An index, a folder of indexes together with --id, or a debug file: a dSYM bundle, the file inside, a binary
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
     /// Addresses; none: standard input, one per line
     #[arg(value_name = "ADDR")]
     addresses: Vec<String>,
-    /// The image whose index in the folder is wanted: its UUID, with or without dashes, or its build id,
+    /// The image that is wanted, where FILE has several: its UUID, with or without dashes, or its build id,
     /// or the first digits of one, at least four
     #[arg(long, value_name = "ID")]
     id: Option<WantedId>,
+    /// The architecture that is wanted, where FILE has several
+    #[arg(long, value_name = "ARCH")]
+    arch: Option<String>,
     /// Addresses are those of a process that had loaded the image at ADDR
     #[arg(long, value_name = "ADDR", value_parser = number::parse_address, conflicts_with = "svma")]
     load: Option<u64>,
@@ -53,6 +60,7 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   symdex lookup 0c37c502aba03641a08f84c794684f36.symdex 0x5ed8
+  symdex lookup MyApp.app.dSYM --arch arm64 --load 0x102bc4000 0x102bc9ed8
   symdex lookup indexes --id 0C37C502-ABA0-3641-A08F-84C794684F36 --load 0x102bc4000 0x102bc9ed8
   echo 0x5ed8 | symdex lookup 0c37c502aba03641a08f84c794684f36.symdex --json
 
@@ -77,20 +85,23 @@ impl From<Lines> for LinePolicy {
 }
 
 pub(crate) fn run(args: &Args) -> failure::Outcome {
-    let path = open::index_path(&args.index, args.id.as_ref())?;
-    let index = open::index(&path, args.id.as_ref())?;
-    let mut lookup = Lookup { args, index, scratch: Scratch::default(), gravest: None };
-    let mut out = BufWriter::new(io::stdout().lock());
-    for address in &args.addresses {
-        lookup.answer(address, &mut out)?;
+    match source::open(&args.file, args.arch.as_deref(), args.id.as_ref())? {
+        Source::Index(index) => answer_all(args, &mut Answers::Index(index)),
+        Source::DebugFile(file) => file.answers(|answers| answer_all(args, answers)),
     }
+}
+
+fn answer_all<B: AsRef<[u8]>>(args: &Args, answers: &mut Answers<'_, '_, B>) -> failure::Outcome {
+    let mut lookup = Lookup { args, answers, scratch: Scratch::default(), gravest: None };
+    let mut out = BufWriter::new(io::stdout().lock());
+    lookup.answer(args.addresses.iter().map(String::as_str), &mut out)?;
     if args.addresses.is_empty() {
         let mut input = io::stdin().lock();
         let mut line = Vec::new();
         while input.read_until(b'\n', &mut line).map_err(|error| stdin_failed(&error))? != 0 {
             let address = String::from_utf8_lossy(&line);
             if !address.trim().is_empty() {
-                lookup.answer(address.trim(), &mut out)?;
+                lookup.answer(std::iter::once(address.trim()), &mut out)?;
                 out.flush()?;
             }
             line.clear();
@@ -104,10 +115,10 @@ pub(crate) fn stdin_failed(error: &io::Error) -> failure::Failure {
     failure::Failure::new(Kind::Other, format!("cannot read standard input: {error}"))
 }
 
-/// A run of lookups in one index.
-struct Lookup<'a, B> {
+/// A run of lookups in one image.
+struct Lookup<'a, 'i, 'd, B> {
     args: &'a Args,
-    index: Index<B>,
+    answers: &'a mut Answers<'i, 'd, B>,
     scratch: Scratch,
     gravest: Option<Kind>,
 }
@@ -141,8 +152,19 @@ struct ErrorText {
     message: String,
 }
 
-impl<B: AsRef<[u8]>> Lookup<'_, B> {
-    fn answer(&mut self, typed: &str, out: &mut impl Write) -> Result<(), Stop> {
+impl<B: AsRef<[u8]>> Lookup<'_, '_, '_, B> {
+    /// Answers each of these addresses.
+    fn answer<'t>(
+        &mut self,
+        typed: impl Iterator<Item = &'t str> + Clone,
+        out: &mut impl Write,
+    ) -> Result<(), Stop> {
+        let offsets: Vec<_> = typed.clone().filter_map(|typed| self.offset(typed).ok()).collect();
+        self.answers.prepare(&offsets)?;
+        typed.into_iter().try_for_each(|typed| self.answer_one(typed, out))
+    }
+
+    fn answer_one(&mut self, typed: &str, out: &mut impl Write) -> Result<(), Stop> {
         let (address, result) = match self.offset(typed) {
             Ok(offset) => (offset.to_string(), self.frames(offset)),
             Err(failure) => (typed.to_owned(), Err(failure)),
@@ -170,7 +192,7 @@ impl<B: AsRef<[u8]>> Lookup<'_, B> {
             .ok_or_else(|| (Kind::Usage, format!("not an address: {}", number::EXPECTED)))?;
         let base = match (self.args.load, self.args.svma) {
             (Some(load), _) => load,
-            (None, true) => self.index.metadata().base,
+            (None, true) => self.answers.metadata().base,
             (None, false) => 0,
         };
         let below = || (Kind::NotFound, format!("below the image, which starts at {base:#x}"));
@@ -178,7 +200,7 @@ impl<B: AsRef<[u8]>> Lookup<'_, B> {
     }
 
     fn frames(&mut self, offset: ImageOffset) -> Result<Vec<FrameText>, (Kind, String)> {
-        let found = self.index.lookup(offset, self.args.lines.into(), &mut self.scratch);
+        let found = self.answers.lookup(offset, self.args.lines.into(), &mut self.scratch);
         let Some(frames) = found.map_err(|error| (Kind::of_index(&error), error.to_string()))? else {
             return Ok(Vec::new());
         };
@@ -188,7 +210,7 @@ impl<B: AsRef<[u8]>> Lookup<'_, B> {
         // What is inlined has no start of its own.
         let concrete = frames.iter().last().map(|frame| (frame.name.map(Vec::from), frame.function_start));
         if let (Some(text), Some((name, Some(start)))) = (texts.last_mut(), concrete) {
-            let others = aliases(&self.index, name.as_deref(), start, &mut self.scratch);
+            let others = self.answers.aliases(name.as_deref(), start, &mut self.scratch);
             let others = others.map_err(|error| (Kind::of_index(&error), error.to_string()))?;
             text.aliases = others.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
         }

@@ -1,6 +1,6 @@
 //! The command `symdex`.
 
-mod aliases;
+mod answers;
 mod atos;
 mod build;
 mod failure;
@@ -12,6 +12,7 @@ mod lookup;
 mod number;
 mod open;
 mod progress;
+mod source;
 mod symbolicate;
 mod text;
 mod verify;

@@ -158,19 +158,42 @@ fn a_store_that_cannot_be_written_is_a_warning_and_indexes_are_built_in_memory()
     let whole = symbolicate(root.path(), &dsym, &[], [crash()]);
     let file = root.path().join("file");
     fs::write(&file, "").expect("written");
-    for (store, home) in [(Some(file.join("store")), root.path()), (None, &*file)] {
+    let mut run = command();
+    run.arg("symbolicate").arg(crash()).arg("--dsym").arg(&dsym).arg("--store").arg(file.join("store"));
+    let done = Finished::from(run.output().expect("the command starts"));
+    assert_eq!((done.code, &done.out), (Some(0), &whole.out), "{}", done.err);
+    let (warning, summary) = done.err.split_once('\n').expect("lines");
+    assert!(warning.starts_with("symdex: warning: ") && warning.contains("--store"), "{warning}");
+    assert_eq!(summary, whole.err, "it is said once");
+}
+
+/// The user's cache folder gets an index only of an image that many addresses are asked of.
+#[test]
+fn few_addresses_are_answered_from_the_debug_file_and_for_many_its_index_is_stored() {
+    let root = folder();
+    let dsym = testdata().join("demo");
+    let whole = symbolicate(root.path(), &dsym, &[], [crash()]);
+    let run = |reports: usize, home: &Path, options: &[&str]| {
         let mut run = command();
-        run.arg("symbolicate").arg(crash()).arg("--dsym").arg(&dsym);
-        run.env("HOME", home).env_remove("XDG_CACHE_HOME");
-        store.iter().for_each(|store| {
-            run.arg("--store").arg(store);
-        });
-        let done = Finished::from(run.output().expect("the command starts"));
-        assert_eq!((done.code, &done.out), (Some(0), &whole.out), "{}", done.err);
-        let (warning, summary) = done.err.split_once('\n').expect("lines");
-        assert!(warning.starts_with("symdex: warning: ") && warning.contains("--store"), "{warning}");
-        assert_eq!(summary, whole.err, "it is said once");
-    }
+        run.arg("symbolicate").args(vec![crash(); reports]).arg("--dsym").arg(&dsym).args(options);
+        run.env("HOME", home).env("XDG_CACHE_HOME", home.join("cache"));
+        Finished::from(run.output().expect("the command starts"))
+    };
+    let done = run(1, root.path(), &[]);
+    assert_eq!((done.code, &done.out, &done.err), (Some(0), &whole.out, &whole.err));
+    assert!(!root.path().join("cache").exists());
+    let many = run(40, root.path(), &["--format", "json"]);
+    assert_eq!(many.code, Some(0), "{}", many.err);
+    let [first, others @ ..] = &many.json()[..] else { panic!("{}", many.out) };
+    assert!(others.iter().all(|report| report["threads"] == first["threads"]));
+    assert!(names_in(&root.path().join("cache/symdex")).contains(&KIT.to_owned()));
+    // No cache folder is needed for few addresses, and a warning says that there is none for many.
+    let file = root.path().join("file");
+    fs::write(&file, "").expect("written");
+    let done = run(1, &file, &[]);
+    assert_eq!((done.code, &done.out, &done.err), (Some(0), &whole.out, &whole.err));
+    let many = run(40, &file, &["--format", "json"]);
+    assert_eq!((many.code, many.err.matches("symdex: warning: ").count()), (Some(0), 1), "{}", many.err);
 }
 
 #[test]

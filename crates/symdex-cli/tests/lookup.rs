@@ -5,7 +5,7 @@ mod common;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
-use common::{command, folder, index_of, symdex, symdex_on};
+use common::{command, debug_file, dsym, folder, index_of, symdex, symdex_on};
 use serde_json::json;
 
 /// inline-dwarf4, base 0x100000000: at 0x400 `row` is inlined into `mip`, that into `pyramid`, which starts at 0x3a0. Lines as
@@ -29,6 +29,31 @@ fn a_chain_reads_innermost_first() {
     }
     let outer = symdex_on(&index, "lookup {} --no-inlines 0x400").ok();
     assert_eq!(outer, "0x400         pyramid + 0x60 at /src/symdex/inline/level/mip.h:11\n");
+}
+
+/// The answers of a dSYM, of the file inside and of one slice of several are those of the index.
+#[test]
+fn a_debug_file_answers_as_its_index_does() {
+    let root = folder();
+    let addresses = "0x3a0 0x400 0x408 0x61b 0x730 0x654 0x374 0x0 0x999999 main";
+    for name in ["inline-dwarf4", "outliner", "icf", "no-aranges", "swift-names", "lto"] {
+        let index = index_of(name, root.path());
+        for options in ["", "--json ", "--lines exact --no-demangle ", "--svma --no-inlines "] {
+            let line = format!("lookup {{}} {options}{addresses}");
+            let expected = symdex_on(&index, &line);
+            for debug_file in [dsym(name), debug_file(name)] {
+                let found = symdex_on(&debug_file, &line);
+                assert_eq!((found.code, &found.out), (expected.code, &expected.out), "{name} {line}");
+                assert_eq!(found.err, "");
+            }
+        }
+    }
+    let fat = symdex_on(&dsym("fat"), "lookup {} 0x400");
+    assert_eq!(fat.code, Some(2), "{}", fat.out);
+    assert!(fat.err.contains("choose one of its images with --arch or --id"), "{}", fat.err);
+    assert_ne!(symdex_on(&dsym("fat"), "lookup {} --arch arm64 0x3a0").code, Some(2));
+    let other = symdex_on(&dsym("fat"), "lookup {} --arch riscv 0x400");
+    assert_eq!(other.code, Some(3), "{}", other.err);
 }
 
 #[test]
@@ -202,7 +227,12 @@ fn gaps_and_what_is_no_address_are_told_and_the_rest_is_answered() {
 #[test]
 fn standard_input_is_answered_line_by_line() {
     let root = folder();
-    let index = index_of("inline-dwarf4", root.path());
+    for file in [index_of("inline-dwarf4", root.path()), dsym("inline-dwarf4")] {
+        is_answered_line_by_line(&file);
+    }
+}
+
+fn is_answered_line_by_line(index: &std::path::Path) {
     let mut child = command()
         .args(["lookup".as_ref(), index.as_os_str(), "--json".as_ref()])
         .stdin(Stdio::piped())

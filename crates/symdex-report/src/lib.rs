@@ -87,7 +87,9 @@ pub use info::{Exception, ReportInfo};
 pub use near::{KnownImage, Nearness, match_by_name, near, nearest};
 pub use registers::Register;
 pub use report::{AddressKind, Base, Frame, Image, Known, Parsed, Report, Span, Thread};
-pub use source::{Answer, AnsweredBy, Answers, Function, MatchedBy, Source, Unanswered, answer_from_index};
+pub use source::{
+    Answer, AnsweredBy, Answers, Function, MatchedBy, Source, Unanswered, answer_from_index, image_offsets,
+};
 pub use symbolicate::{
     Called, ImageOutcome, Options, Rewrite, Symbolicated, Unresolved, spelled, symbolicate,
 };

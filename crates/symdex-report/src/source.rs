@@ -1,6 +1,6 @@
 //! Where answers come from.
 
-use symdex::{Frames, ImageOffset, Index, LinePolicy, Scratch, Table};
+use symdex::{Frames, ImageOffset, Index, LinePolicy, Metadata, Scratch, Table};
 
 use crate::near::KnownImage;
 use crate::report::{Base, Image};
@@ -124,28 +124,46 @@ pub fn answer_from_index<B: AsRef<[u8]>>(
     lines: LinePolicy,
     scratch: &mut Scratch,
 ) -> Result<Vec<Answer>, Unanswered> {
-    let metadata = index.metadata();
-    // Which of a family a report names is a matter of who wrote it: arm64 and arm64e, armv7 and armv7s.
-    let is_other = image.arch.as_ref().is_some_and(|arch| arch.cputype != metadata.arch.cputype);
-    if is_other {
-        return Err(Unanswered::OtherArch(metadata.arch.name.clone()));
-    }
-    let added = match (image.base, metadata.text_exec_base) {
-        (Base::TextExec, Some(text_exec)) => text_exec.wrapping_sub(metadata.base),
-        (Base::TextExec, None) => {
-            let what = "the report has the address of __TEXT_EXEC, and the image no such segment";
-            return Err(Unanswered::Unsupported(what.to_owned()));
-        }
-        (Base::File, _) => metadata.base.wrapping_neg(),
-        (Base::Image | Base::Absolute, _) => 0,
-    };
-    let offsets: Vec<_> = offsets.iter().map(|offset| ImageOffset(offset.0.wrapping_add(added))).collect();
+    let added = added(index.metadata(), image)?;
+    let offsets = image_offsets(index.metadata(), image, offsets)?;
     let mut answers = vec![Ok(None); offsets.len()];
     index.lookup_many(&offsets, lines, scratch, |place, found| {
         let functions = |frames: Frames<'_>| frames.iter().map(|frame| Function::of(&frame, added)).collect();
         answers[place] = found.map(|frames| frames.map(functions)).map_err(|error| error.to_string());
     });
     Ok(answers)
+}
+
+/// `offsets`, which a [`Source`] is asked for, as offsets from the start of the image that `metadata` describes.
+///
+/// # Errors
+///
+/// As [`answer_from_index`].
+pub fn image_offsets(
+    metadata: &Metadata,
+    image: &Image,
+    offsets: &[ImageOffset],
+) -> Result<Vec<ImageOffset>, Unanswered> {
+    let added = added(metadata, image)?;
+    Ok(offsets.iter().map(|offset| ImageOffset(offset.0.wrapping_add(added))).collect())
+}
+
+/// What is added to an offset in the report's image to make it an offset from the start of the image.
+fn added(metadata: &Metadata, image: &Image) -> Result<u64, Unanswered> {
+    // Which of a family a report names is a matter of who wrote it: arm64 and arm64e, armv7 and armv7s.
+    let is_other = image.arch.as_ref().is_some_and(|arch| arch.cputype != metadata.arch.cputype);
+    if is_other {
+        return Err(Unanswered::OtherArch(metadata.arch.name.clone()));
+    }
+    match (image.base, metadata.text_exec_base) {
+        (Base::TextExec, Some(text_exec)) => Ok(text_exec.wrapping_sub(metadata.base)),
+        (Base::TextExec, None) => {
+            let what = "the report has the address of __TEXT_EXEC, and the image no such segment";
+            Err(Unanswered::Unsupported(what.to_owned()))
+        }
+        (Base::File, _) => Ok(metadata.base.wrapping_neg()),
+        (Base::Image | Base::Absolute, _) => Ok(0),
+    }
 }
 
 impl Function {

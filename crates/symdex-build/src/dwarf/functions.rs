@@ -1,5 +1,6 @@
 //! The functions of a unit: its subprograms with code and, below each, the tree of inlined subroutines.
 
+use gimli::UnitOffset;
 use rustc_hash::FxHashMap;
 use symdex::write::Id32;
 
@@ -69,35 +70,34 @@ pub(crate) fn functions<'d>(
 ) -> Functions<'d> {
     // Of C++ and Rust there is one in some hundred bytes.
     let about = (units.all[unit].unit.header.length_including_self() / 64).min(1 << 16);
-    let functions = Functions {
-        nodes: Vec::with_capacity(about),
-        ranges: Vec::with_capacity(about),
-        ..Functions::default()
+    let mut walk = Walk::new(image, units, unit, range_budget, about);
+    let result = Walker::new(walk.entry).and_then(|entries| walk.all(entries, isize::MIN));
+    walk.finish(result.map(|_| ()))
+}
+
+/// The functions at these offsets in unit number `unit`, which are sorted, each with the depth of its entry.
+pub(super) fn functions_at<'d>(
+    image: &Image<'d>,
+    units: &Units<'d>,
+    unit: usize,
+    range_budget: u64,
+    functions: &[(UnitOffset, isize)],
+) -> Functions<'d> {
+    let mut walk = Walk::new(image, units, unit, range_budget, 0);
+    let mut behind = UnitOffset(0);
+    let mut each = || {
+        for (offset, depth) in functions {
+            // One in another is read with it.
+            if *offset >= behind {
+                walk.open.clear();
+                let entries = Walker::at(walk.entry, *offset, *depth)?;
+                behind = walk.all(entries, *depth)?;
+            }
+        }
+        Ok(())
     };
-    let mut walk = Walk {
-        image,
-        entry: &units.all[unit],
-        unit,
-        range_budget,
-        names: Names::new(image, units, unit),
-        functions,
-        by_origin: FxHashMap::default(),
-        numbers: Numbers::default(),
-        open: Vec::new(),
-        stated: Vec::new(),
-        within: Vec::new(),
-        too_deep: 0,
-        bad_ranges: 0,
-    };
-    let result = walk.all();
-    let Walk { mut functions, names, entry, too_deep, bad_ranges, .. } = walk;
-    if let Err(error) = result {
-        functions.problems.unit(entry.offset, &error.to_string());
-    }
-    functions.problems.add("inlined subroutines nested too deeply", too_deep);
-    functions.problems.add("unreadable range lists of functions", bad_ranges);
-    functions.problems.add("names whose origins form a circle or a long chain", names.too_long);
-    functions
+    let result = each();
+    walk.finish(result)
 }
 
 struct Walk<'a, 'd> {
@@ -121,10 +121,50 @@ struct Walk<'a, 'd> {
     bad_ranges: u64,
 }
 
-impl<'d> Walk<'_, 'd> {
-    fn all(&mut self) -> gimli::Result<()> {
-        let mut entries = Walker::new(self.entry)?;
+impl<'a, 'd> Walk<'a, 'd> {
+    /// With room for about so many functions.
+    fn new(image: &'a Image<'d>, units: &'a Units<'d>, unit: usize, range_budget: u64, about: usize) -> Self {
+        let functions = Functions {
+            nodes: Vec::with_capacity(about),
+            ranges: Vec::with_capacity(about),
+            ..Functions::default()
+        };
+        Self {
+            image,
+            entry: &units.all[unit],
+            unit,
+            range_budget,
+            names: Names::new(image, units, unit),
+            functions,
+            by_origin: FxHashMap::default(),
+            numbers: Numbers::default(),
+            open: Vec::new(),
+            stated: Vec::new(),
+            within: Vec::new(),
+            too_deep: 0,
+            bad_ranges: 0,
+        }
+    }
+
+    /// The functions that were found, and what went wrong.
+    fn finish(self, result: gimli::Result<()>) -> Functions<'d> {
+        let Walk { mut functions, names, entry, too_deep, bad_ranges, .. } = self;
+        if let Err(error) = result {
+            functions.problems.unit(entry.offset, &error.to_string());
+        }
+        functions.problems.add("inlined subroutines nested too deeply", too_deep);
+        functions.problems.add("unreadable range lists of functions", bad_ranges);
+        functions.problems.add("names whose origins form a circle or a long chain", names.too_long);
+        functions
+    }
+
+    /// Reads entries, the first one and then those below `depth`; the offset of the one behind these.
+    fn all(&mut self, mut entries: Walker<'a, 'd>, depth: isize) -> gimli::Result<UnitOffset> {
+        let mut is_first = true;
         while let Some(found) = entries.next()? {
+            if found.depth <= depth && !std::mem::take(&mut is_first) {
+                return Ok(found.offset);
+            }
             while self.open.pop_if(|(opened, _)| *opened >= found.ended).is_some() {}
             let entry = (self.unit, found.offset);
             let node = match (found.is_subprogram, found.states_code) {
@@ -142,7 +182,7 @@ impl<'d> Walk<'_, 'd> {
                 self.open.push((found.depth, node));
             }
         }
-        Ok(())
+        Ok(UnitOffset(usize::MAX))
     }
 
     fn subprogram(&mut self, entry: EntryId, attributes: &Attributes<'d>) -> Option<Id32> {

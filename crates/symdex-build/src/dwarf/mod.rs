@@ -8,6 +8,7 @@ mod lists;
 mod locs;
 mod names;
 mod opcodes;
+mod outline;
 mod ranges;
 mod roots;
 mod sequences;
@@ -17,6 +18,7 @@ mod statements;
 mod units;
 mod walk;
 
+pub(crate) use outline::{Code, Part, outline, stated, unit_ranges_at};
 pub(crate) use ranges::{Piece, Rank, UnitRange, UnitRanges, unit_ranges};
 pub(crate) use roots::{Root, TableReader, headers};
 pub(crate) use skeletons::{Skeleton, skeletons};

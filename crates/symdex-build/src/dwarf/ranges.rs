@@ -9,7 +9,7 @@ use super::instances::{Instance, instances};
 use super::lines::{Lines, Row};
 use super::locs::Locs;
 use super::statements::Statements;
-use super::units::Units;
+use super::units::{UnitEntry, Units};
 use crate::image::Image;
 use crate::pools::Hashed;
 use crate::report::Problems;
@@ -66,14 +66,24 @@ pub(crate) fn unit_ranges<'d>(
     range_budget: u64,
 ) -> UnitRanges<'d> {
     let mut functions = functions(image, units, unit, range_budget);
-    let mut problems = std::mem::take(&mut functions.problems);
     let (pieces, instances) = instances(image, &functions);
-    let lines = Lines::read(image, &units.all[unit], &mut problems);
+    let lines = Lines::read(image, &units.all[unit], &mut functions.problems);
+    joined(image, &units.all[unit], functions, (pieces, instances), &lines)
+}
+
+/// The ranges of a unit that has these functions, whose pieces and instances are given too, and these lines.
+pub(super) fn joined<'d>(
+    image: &Image<'d>,
+    unit: &UnitEntry<'d>,
+    functions: Functions<'d>,
+    (pieces, instances): (Vec<Piece>, Vec<Instance>),
+    lines: &Lines<'d>,
+) -> UnitRanges<'d> {
     let mut join = Join {
         image,
-        unit: &units.all[unit],
+        unit,
         functions: &functions,
-        lines: &lines,
+        lines,
         frames: vec![None; functions.nodes.len()],
         chain: Vec::new(),
         statements: Statements::new(functions.nodes.len()),
@@ -90,7 +100,7 @@ pub(crate) fn unit_ranges<'d>(
         pieces,
         functions: u32::try_from(functions.places.len()).unwrap_or(u32::MAX),
         range_entries: functions.range_entries,
-        problems,
+        problems: functions.problems,
         locs: locs.locs,
         names: functions.names,
         ..out
@@ -99,7 +109,7 @@ pub(crate) fn unit_ranges<'d>(
 
 struct Join<'a, 'd> {
     image: &'a Image<'d>,
-    unit: &'a super::units::UnitEntry<'d>,
+    unit: &'a UnitEntry<'d>,
     functions: &'a Functions<'d>,
     lines: &'a Lines<'d>,
     /// For each node the number of its frame, once needed: so frames and locs are numbered by address, as they are used later.

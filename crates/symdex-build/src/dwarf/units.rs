@@ -8,6 +8,7 @@ use gimli::{
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use super::attributes::Attributes;
 use super::roots::{Root, headers, offset_of, tables};
 use super::shapes::Shapes;
 use crate::image::{Image, Reader, Split};
@@ -29,6 +30,8 @@ pub(crate) struct UnitEntry<'d> {
     /// `DW_AT_stmt_list`, of a split unit its skeleton's.
     pub(crate) lines: Option<DebugLineOffset>,
     pub(crate) language: Option<DwLang>,
+    /// Where its code is, as its root entry states it, of a split unit that of its skeleton.
+    pub(super) code: Attributes<'d>,
     /// The lowest image offset its code is said to have; `None` where nothing is said.
     pub(crate) low: Option<u64>,
     /// Its abbreviations, compiled.
@@ -51,6 +54,7 @@ impl<'d> UnitEntry<'d> {
             skeleton: None,
             lines: None,
             language,
+            code: Attributes::default(),
             low: None,
             shapes: Arc::default(),
         }
@@ -122,6 +126,22 @@ impl<'d> Units<'d> {
         Self { all, own, by_offset, not_in_aranges }
     }
 
+    /// The lowest image offset that unit number `unit` is said to have code at; 0 where nothing is said. Units are merged in this
+    /// order, which decides between lines without a function that several of them have.
+    pub(crate) fn low(&self, unit: usize) -> u64 {
+        self.all[unit].low.unwrap_or(0)
+    }
+
+    /// How many bytes of debug information unit number `unit` has.
+    pub(crate) fn size(&self, unit: usize) -> usize {
+        self.all[unit].unit.header.length_including_self()
+    }
+
+    /// The same of all units in `.debug_info` together.
+    pub(crate) fn own_size(&self) -> usize {
+        (0..self.own).map(|unit| self.size(unit)).sum()
+    }
+
     /// The unit that holds the entry at `offset` in `.debug_info` of the file that unit number `from` is read from, by its number,
     /// and the entry's offset in it.
     pub(crate) fn containing(&self, from: usize, offset: usize) -> Option<(usize, UnitOffset)> {
@@ -155,26 +175,36 @@ const SUPPLEMENTARY: u32 = 1;
 const FIRST_SPLIT: u32 = 2;
 
 /// For each unit the lowest image offset that `.debug_aranges` gives it.
+fn lowest_in_aranges(image: &Image<'_>, headers: &[UnitHeader<Reader<'_>>]) -> Vec<Option<u64>> {
+    let mut lowest = vec![None; headers.len()];
+    each_in_aranges(image, headers.iter(), |unit, start, end| {
+        note_lowest(&mut lowest[unit], image, start, end);
+    });
+    lowest
+}
+
+/// Gives `each` the ranges (SVMAs) in `.debug_aranges` of the units with these headers, each with the place of its unit among them.
 ///
 /// A set names its unit by the offset of the header; some producers write that of the root entry instead.
-fn lowest_in_aranges(image: &Image<'_>, headers: &[UnitHeader<Reader<'_>>]) -> Vec<Option<u64>> {
+pub(super) fn each_in_aranges<'h, 'd: 'h>(
+    image: &Image<'d>,
+    headers: impl Iterator<Item = &'h UnitHeader<Reader<'d>>>,
+    mut each: impl FnMut(usize, u64, u64),
+) {
     let mut by_offset = FxHashMap::default();
-    for (index, header) in headers.iter().enumerate() {
+    for (unit, header) in headers.enumerate() {
         let offset = offset_of(header);
-        by_offset.insert(offset, index);
-        by_offset.entry(offset + header.root_offset().0).or_insert(index);
+        by_offset.insert(offset, unit);
+        by_offset.entry(offset + header.root_offset().0).or_insert(unit);
     }
-    let mut lowest = vec![None; headers.len()];
     let mut sets = image.dwarf.debug_aranges.headers();
     while let Ok(Some(set)) = sets.next() {
-        let Some(&index) = by_offset.get(&set.debug_info_offset().0) else { continue };
+        let Some(&unit) = by_offset.get(&set.debug_info_offset().0) else { continue };
         let mut entries = set.entries();
         while let Ok(Some(entry)) = entries.next() {
-            let end = entry.address().saturating_add(entry.length());
-            note_lowest(&mut lowest[index], image, entry.address(), end);
+            each(unit, entry.address(), entry.address().saturating_add(entry.length()));
         }
     }
-    lowest
 }
 
 fn note_lowest(lowest: &mut Option<u64>, image: &Image<'_>, start: u64, end: u64) {
@@ -225,11 +255,20 @@ fn entry<'d>(
         note_lowest(&mut low, image, start, end);
     });
     let offset = offset_of(&header);
-    let Root { unit, lines, language, .. } = root;
-    let dwarf = Arc::clone(&image.dwarf);
-    let shapes = Arc::default();
-    let own =
-        UnitEntry { unit, dwarf, file: OWN, offset, before: 0, skeleton: None, lines, language, low, shapes };
+    let Root { unit, lines, language, code, .. } = root;
+    let own = UnitEntry {
+        unit,
+        dwarf: Arc::clone(&image.dwarf),
+        file: OWN,
+        offset,
+        before: 0,
+        skeleton: None,
+        lines,
+        language,
+        code,
+        low,
+        shapes: Arc::default(),
+    };
     match image.splits.get(&offset) {
         Some(split) => with_split(own, split).map(Some),
         None => Ok(Some(own)),

@@ -17,6 +17,7 @@ use symdex::{Arch, ImageId};
 
 use crate::companions::Companions;
 use crate::error::Error;
+use crate::report::Problems;
 use crate::slice::{self, Slice};
 use crate::symbol_map::SymbolMap;
 use crate::symbols::{self, FunctionSymbol, Start};
@@ -252,10 +253,26 @@ impl<'d> Image<'d> {
     /// The part of `start..end` (SVMAs) that lies in the executable section that holds `start`, as image offsets.
     pub(crate) fn executable_part(&self, start: u64, end: u64) -> Option<(u64, u64)> {
         let (start, end) = self.offsets(start, end)?;
-        let after = self.info.executable.partition_point(|section| section.0 <= start);
-        let section = self.info.executable.get(after.checked_sub(1)?)?;
-        let end = end.min(section.1);
+        let end = end.min(self.section_end(start)?);
         (start < end).then_some((start, end))
+    }
+
+    /// Whether image offset `offset` lies in an executable section.
+    pub(crate) fn is_executable(&self, offset: u64) -> bool {
+        self.section_end(offset).is_some_and(|end| offset < end)
+    }
+
+    /// The end of the last executable section that starts at or before image offset `offset`.
+    fn section_end(&self, offset: u64) -> Option<u64> {
+        let after = self.info.executable.partition_point(|section| section.0 <= offset);
+        Some(self.info.executable.get(after.checked_sub(1)?)?.1)
+    }
+
+    /// What the index lacks because a file could not be had.
+    pub(crate) fn problems(&self) -> Problems {
+        let mut problems = Problems::default();
+        self.missing.iter().for_each(|missing| problems.add(missing, 1));
+        problems
     }
 }
 

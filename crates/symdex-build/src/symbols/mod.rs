@@ -92,10 +92,12 @@ pub(crate) fn functions<'d>(
             None if start < unwind_end => unwind_end.min(next),
             None => next,
         };
-        let mut seen = FxHashSet::default();
-        let mut names = group.iter().filter_map(|start| start.name).filter(|name| seen.insert(*name));
+        let mut names = group.iter().filter_map(|start| start.name);
         let name = names.next();
-        functions.push(FunctionSymbol { start, end: end.min(section_end), name, aliases: names.collect() });
+        // Most have one name, and need no set.
+        let mut seen = FxHashSet::default();
+        let aliases = names.filter(|other| Some(*other) != name && seen.insert(*other)).collect();
+        functions.push(FunctionSymbol { start, end: end.min(section_end), name, aliases });
     }
     functions
 }

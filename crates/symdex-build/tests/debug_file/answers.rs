@@ -3,6 +3,8 @@
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
 use symdex_build::{Companions, Image, Slice, slices};
 
+use super::same_answers::assert_same_everywhere;
+
 /// The first slice of a debug file.
 fn slice(file: &[u8]) -> Slice<'_> {
     slices(file).expect("a Mach-O file").remove(0)
@@ -17,6 +19,8 @@ pub(crate) fn built(file: &[u8]) -> symdex_build::Built {
 
 /// What the index of a debug file's first slice answers: a line for each range of `table`.
 ///
+/// Lookups straight from the debug file must give the same answers.
+///
 /// A line is `START..END FRAME < CALLER`, in image offsets; a frame is `name file:line`, with paths from `/src` on, `-` for what
 /// there is not, and ` [statement file:line]` behind it where that policy has another line.
 pub(crate) fn answers(file: &[u8], table: Table) -> Vec<String> {
@@ -28,6 +32,7 @@ pub(crate) fn image_answers(image: &Image<'_>, table: Table) -> Vec<String> {
     let built = symdex_build::build(image, &Default::default(), &|_, _| {}).expect("builds");
     let index = Index::open(built.bytes).expect("just written");
     index.verify().expect("whole");
+    assert_same_everywhere(image, &index);
     let mut lines = Vec::new();
     for chunk in index.chunks(table) {
         for range in chunk.expect("whole").1.ranges {

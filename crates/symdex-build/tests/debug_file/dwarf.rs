@@ -3,7 +3,7 @@
 use gimli::constants::{self as dw, DwForm};
 
 use super::unit::uleb;
-use super::{Die, Unit, Value};
+use super::{BASE, Die, Unit, Value};
 
 /// What `.debug_str` holds: one string, and so also each of its ends.
 pub(crate) fn debug_str() -> Vec<u8> {
@@ -278,4 +278,19 @@ impl Sections {
         part.extend(&unit.line_program);
         format.sized(&mut self.line, &part);
     }
+}
+
+/// `.debug_aranges` of sets that name an offset in `.debug_info` and ranges of image offsets.
+pub(crate) fn aranges(sets: &[(u64, &[(u64, u64)])]) -> Vec<u8> {
+    let mut all = Vec::new();
+    for (unit, ranges) in sets {
+        let mut set = vec![2, 0];
+        set.extend((*unit as u32).to_le_bytes());
+        set.extend([8, 0, 0, 0, 0, 0]);
+        let tuples = ranges.iter().map(|(start, end)| [BASE + start, end - start]).chain([[0, 0]]);
+        set.extend(tuples.flatten().flat_map(u64::to_le_bytes));
+        all.extend((set.len() as u32).to_le_bytes());
+        all.extend(set);
+    }
+    all
 }

@@ -6,6 +6,7 @@ mod dwarf;
 mod elf;
 mod macho;
 mod on_disk;
+pub(crate) mod same_answers;
 mod split;
 mod unit;
 
@@ -13,6 +14,8 @@ use gimli::constants::{self as dw, DwAt, DwForm, DwTag};
 
 #[allow(unused_imports, reason = "each test file uses some of them")]
 pub(crate) use answers::{answers, built, found, image_answers, peer};
+#[allow(unused_imports, reason = "each test file uses some of them")]
+pub(crate) use dwarf::aranges;
 #[allow(unused_imports, reason = "each test file uses some of them")]
 pub(crate) use elf::{Elf, ElfSection, ElfSymbol};
 #[allow(unused_imports, reason = "each test file uses some of them")]

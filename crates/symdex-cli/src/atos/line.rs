@@ -2,17 +2,17 @@
 
 use std::io::Write;
 
-use symdex::{Frame, Frames, ImageOffset, Index, LinePolicy, Scratch};
+use symdex::{Frame, Frames, ImageOffset, LinePolicy, Scratch};
 
 use super::{Args, Basis};
-use crate::aliases::aliases;
+use crate::answers::Answers;
 use crate::failure::{Failure, Kind, Stop, complain};
 use crate::{number, text};
 
-/// Prints answers from one index.
-pub(super) struct Printer<'a, B> {
+/// Prints answers for one image.
+pub(super) struct Printer<'a, 'i, 'd, B> {
     args: &'a Args,
-    index: &'a Index<B>,
+    answers: &'a mut Answers<'i, 'd, B>,
     /// What is added to an address to make it an image offset, modulo 2^64.
     to_offset: u64,
     image: String,
@@ -21,9 +21,9 @@ pub(super) struct Printer<'a, B> {
     gravest: Option<Kind>,
 }
 
-impl<'a, B: AsRef<[u8]>> Printer<'a, B> {
-    pub(super) fn new(args: &'a Args, index: &'a Index<B>) -> Result<Self, Failure> {
-        let metadata = index.metadata();
+impl<'a, 'i, 'd, B: AsRef<[u8]>> Printer<'a, 'i, 'd, B> {
+    pub(super) fn new(args: &'a Args, answers: &'a mut Answers<'i, 'd, B>) -> Result<Self, Failure> {
+        let metadata = answers.metadata();
         let to_offset = match args.basis {
             Basis { load: Some(load), .. } => load.wrapping_neg(),
             Basis { slide: Some(slide), .. } => metadata.base.wrapping_add(slide).wrapping_neg(),
@@ -42,7 +42,7 @@ impl<'a, B: AsRef<[u8]>> Printer<'a, B> {
         };
         let image = text::printable(metadata.image_name.as_str().into()).into_owned();
         let (scratch, names) = Default::default();
-        Ok(Self { args, index, to_offset, image, scratch, names, gravest: None })
+        Ok(Self { args, answers, to_offset, image, scratch, names, gravest: None })
     }
 
     /// The gravest failure there was. Addresses without an answer are none.
@@ -50,8 +50,18 @@ impl<'a, B: AsRef<[u8]>> Printer<'a, B> {
         self.gravest
     }
 
-    /// Prints what there is to say of one address.
-    pub(super) fn answer(&mut self, typed: &str, out: &mut impl Write) -> Result<(), Stop> {
+    /// Prints what there is to say of each of these addresses.
+    pub(super) fn answer<'t>(
+        &mut self,
+        typed: impl Iterator<Item = &'t str> + Clone,
+        out: &mut impl Write,
+    ) -> Result<(), Stop> {
+        let offsets: Vec<_> = typed.clone().filter_map(|typed| Some(self.offset(typed)?.1)).collect();
+        self.answers.prepare(&offsets)?;
+        typed.into_iter().try_for_each(|typed| self.answer_one(typed, out))
+    }
+
+    fn answer_one(&mut self, typed: &str, out: &mut impl Write) -> Result<(), Stop> {
         let lines = self.lines(typed);
         let delimiter = if self.args.inline_frames { self.args.delimiter.as_str() } else { "\n" };
         writeln!(out, "{}", lines.join(delimiter))?;
@@ -61,14 +71,17 @@ impl<'a, B: AsRef<[u8]>> Printer<'a, B> {
         Ok(())
     }
 
-    fn lines(&mut self, typed: &str) -> Vec<String> {
-        let Some(address) = number::address(typed) else { return vec![typed.to_owned()] };
+    /// The address, and the offset in the image that it stands for; `None` where it is outside of the image, or no address.
+    fn offset(&self, typed: &str) -> Option<(u64, ImageOffset)> {
+        let address = number::address(typed)?;
         let offset = ImageOffset(address.wrapping_add(self.to_offset));
-        if offset.0 >= self.index.metadata().image_size {
-            return vec![typed.to_owned()];
-        }
+        (offset.0 < self.answers.metadata().image_size).then_some((address, offset))
+    }
+
+    fn lines(&mut self, typed: &str) -> Vec<String> {
+        let Some((address, offset)) = self.offset(typed) else { return vec![typed.to_owned()] };
         let line = Line { args: self.args, image: &self.image, address, offset };
-        match found(self.index, &line, &mut self.scratch, &mut self.names) {
+        match found(self.answers, &line, &mut self.scratch, &mut self.names) {
             Ok(lines) => lines,
             Err(error) => {
                 let failure = Failure::index(&self.args.object, &error);
@@ -82,20 +95,20 @@ impl<'a, B: AsRef<[u8]>> Printer<'a, B> {
 
 /// The lines of the address that `line` is of.
 fn found<B: AsRef<[u8]>>(
-    index: &Index<B>,
+    answers: &Answers<'_, '_, B>,
     line: &Line<'_>,
     scratch: &mut Scratch,
     names: &mut Scratch,
 ) -> Result<Vec<String>, symdex::Error> {
     // Apple's atos counts every line row, and looks return addresses up as they stand.
-    let Some(frames) = index.lookup(line.offset, LinePolicy::Exact, scratch)? else {
+    let Some(frames) = answers.lookup(line.offset, LinePolicy::Exact, scratch)? else {
         return Ok(vec![line.nameless()]);
     };
     let mut lines = line.of_frames(&frames);
     let concrete = frames.iter().last().filter(|_| line.args.dedup);
     if let Some((frame, start)) = concrete.and_then(|frame| Some((frame, frame.function_start?))) {
         let first = lines.len() - 1;
-        for alias in aliases(index, frame.name, start, names)? {
+        for alias in answers.aliases(frame.name, start, names)? {
             let alias = line.of_frame(&Frame { name: Some(&alias), ..frame });
             // Constructors, for one, have several names that read the same.
             if !lines[first..].contains(&alias) {

@@ -2,16 +2,15 @@
 
 mod line;
 mod options;
-mod source;
 
 use std::io::{self, BufRead, BufWriter, Write};
 use std::path::PathBuf;
 
-use symdex::Index;
-
+use crate::answers::Answers;
 use crate::failure::{self, Failure, Stop};
 use crate::lookup::stdin_failed;
 use crate::number;
+use crate::source::{self, Source};
 use crate::wanted_id::WantedId;
 use line::Printer;
 pub(crate) use options::with_double_dashes;
@@ -21,6 +20,8 @@ pub(crate) use options::with_double_dashes;
 /// Takes atos's options in atos's spelling (-arch, -fullPath, -inlineFrames, ...; two dashes do as well), looks addresses up as
 /// they are and prints what atos prints. Without addresses, standard input is answered line by line. Like atos it
 /// exits with 0 whatever the answers, provided that it could read the image.
+///
+/// From a debug file, only the compile units that have code at the addresses are read, and no index is made.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, args_override_self = true)]
 pub(crate) struct Args {
@@ -92,23 +93,19 @@ struct Basis {
 }
 
 pub(crate) fn run(args: &Args) -> failure::Outcome {
-    match source::open(args)? {
-        source::Source::Index(index) => answer_all(args, &index),
-        source::Source::Built(index) => answer_all(args, &index),
+    match source::open(&args.object, args.arch.as_deref(), args.id.as_ref())? {
+        Source::Index(index) => answer_all(args, &mut Answers::Index(index)),
+        Source::DebugFile(file) => file.answers(|answers| answer_all(args, answers)),
     }
 }
 
-fn answer_all<B: AsRef<[u8]>>(args: &Args, index: &Index<B>) -> failure::Outcome {
-    let mut printer = Printer::new(args, index)?;
+fn answer_all<B: AsRef<[u8]>>(args: &Args, answers: &mut Answers<'_, '_, B>) -> failure::Outcome {
+    let mut printer = Printer::new(args, answers)?;
     let mut out = BufWriter::new(io::stdout().lock());
-    for address in &args.addresses {
-        printer.answer(address, &mut out)?;
-    }
+    printer.answer(args.addresses.iter().map(String::as_str), &mut out)?;
     if let Some(path) = &args.address_file {
         let addresses = std::fs::read(path).map_err(|error| Failure::unreadable(path, &error))?;
-        for address in String::from_utf8_lossy(&addresses).split_whitespace() {
-            printer.answer(address, &mut out)?;
-        }
+        printer.answer(String::from_utf8_lossy(&addresses).split_whitespace(), &mut out)?;
     } else if args.addresses.is_empty() {
         answer_stdin(&mut printer, &mut out)?;
     }
@@ -117,13 +114,14 @@ fn answer_all<B: AsRef<[u8]>>(args: &Args, index: &Index<B>) -> failure::Outcome
 }
 
 /// Answers line by line: whoever writes the addresses may wait for each answer before writing the next.
-fn answer_stdin<B: AsRef<[u8]>>(printer: &mut Printer<'_, B>, out: &mut impl Write) -> Result<(), Stop> {
+fn answer_stdin<B: AsRef<[u8]>>(
+    printer: &mut Printer<'_, '_, '_, B>,
+    out: &mut impl Write,
+) -> Result<(), Stop> {
     let mut input = io::stdin().lock();
     let mut line = Vec::new();
     while input.read_until(b'\n', &mut line).map_err(|error| stdin_failed(&error))? != 0 {
-        for address in String::from_utf8_lossy(&line).split_whitespace() {
-            printer.answer(address, out)?;
-        }
+        printer.answer(String::from_utf8_lossy(&line).split_whitespace(), out)?;
         out.flush()?;
         line.clear();
     }

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use symdex::{ImageId, ImageOffset, LinePolicy, Scratch};
+use symdex::{ImageId, ImageOffset, Index, LinePolicy, Scratch};
 use symdex_report::{Answer, AnsweredBy, Answers, Image, MatchedBy, Source, Unanswered, answer_from_index};
 
-use super::debug_files::{Built, DebugImage};
+use super::debug_files::{Built, DebugFiles, DebugImage};
 use super::indexes::{Candidate, Indexes};
 use crate::failure::{Failure, Kind};
 use crate::open;
@@ -37,6 +37,11 @@ impl<'a> Lookups<'a> {
         };
         match candidate {
             Candidate::Index(path) => indexes.unless_damaged(path, || from_file(path)),
+            Candidate::DebugFile(file) if indexes.is_enough(id, file, offsets.len()) => {
+                let answer =
+                    |index: &Index<Vec<u8>>| answer_from_index(index, image, offsets, lines, scratch);
+                DebugFiles::directly(file, image, offsets, answer)
+            }
             Candidate::DebugFile(file) => {
                 match indexes.debug_files().index(file, indexes.progress()).map_err(unanswered)? {
                     Built::Stored(path) => from_file(path),
@@ -177,7 +182,7 @@ impl Gathered {
     }
 }
 
-fn unanswered(failure: Failure) -> Unanswered {
+pub(super) fn unanswered(failure: Failure) -> Unanswered {
     match failure.kind {
         Kind::Damaged => Unanswered::Damaged(failure.message),
         Kind::Unsupported => Unanswered::Unsupported(failure.message),

@@ -1,11 +1,14 @@
 //! Debug files whose images are turned into indexes when a report needs them.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Once, OnceLock};
 
-use symdex::{ImageId, Index};
-use symdex_build::{Cache, Companions, publish};
-use symdex_report::KnownImage;
+use symdex::{ImageId, ImageOffset, Index};
+use symdex_build::{Cache, Companions, DirectLookup, publish};
+use symdex_report::{Image, KnownImage, Unanswered, image_offsets};
+
+use super::answers::unanswered;
 
 use crate::failure::{Failure, Kind, complain};
 use crate::joined::{Joined, identities, index_of};
@@ -17,9 +20,14 @@ pub(super) struct DebugFiles {
     images: Vec<DebugImage>,
     store: Option<PathBuf>,
     size: u64,
+    /// Whether the user named the store, and so wants indexes there.
+    is_store_named: bool,
     /// The warning that indexes cannot be stored.
     unstored: Once,
 }
+
+/// How many addresses of an image are answered from its debug file before its index is built.
+const FEW_ADDRESSES: usize = 200;
 
 /// One image, in one or several files.
 pub(super) struct DebugImage {
@@ -30,6 +38,8 @@ pub(super) struct DebugImage {
     has_dwarf: bool,
     /// Others of the image, without debug information, which may have more symbols.
     beside: Vec<PathBuf>,
+    /// How many addresses reports have asked for.
+    asked: AtomicUsize,
     /// The index that was built of it.
     index: OnceLock<Result<Built, Failure>>,
 }
@@ -55,6 +65,19 @@ impl DebugImage {
         }
     }
 
+    /// The image, joined of its files. Files beside the first that cannot be read only cost what they would have added.
+    fn load<'d>(&self, companions: &'d Companions) -> Result<symdex_build::Image<'d>, Failure> {
+        let mut joined = Joined::default();
+        for file in std::iter::once(&self.file).chain(&self.beside) {
+            joined.add_image(file, &self.id, &self.arch, companions);
+        }
+        let Joined { image, failures, .. } = joined;
+        image.ok_or_else(|| {
+            let failure = failures.into_iter().next();
+            failure.unwrap_or_else(|| Failure::new(Kind::Other, format!("{}: no file of it", self.id)))
+        })
+    }
+
     /// The file that it is read from first.
     pub(super) fn file(&self) -> &Path {
         &self.file
@@ -67,9 +90,11 @@ impl DebugImage {
 }
 
 impl DebugFiles {
-    /// No debug files yet. Indexes that are built of them go to `store`.
-    pub(super) fn new(store: Option<PathBuf>) -> Self {
-        Self { images: Vec::new(), store, size: 0, unstored: Once::new() }
+    /// No debug files yet. Indexes that are built of them go to `store`, or to `default_store` if that is `None`.
+    pub(super) fn new(store: Option<PathBuf>, default_store: Option<PathBuf>) -> Self {
+        let is_store_named = store.is_some();
+        let store = store.or(default_store);
+        Self { images: Vec::new(), store, size: 0, is_store_named, unstored: Once::new() }
     }
 
     /// Reads the headers of all debug files at or below `path`, and reports those that cannot be read. Returns the images in them.
@@ -96,7 +121,8 @@ impl DebugFiles {
                 Some(image) => image.add(file, has_dwarf),
                 None => {
                     let (file, beside, index) = (file.to_owned(), Vec::new(), OnceLock::new());
-                    self.images.push(DebugImage { id, arch, file, has_dwarf, beside, index });
+                    let asked = AtomicUsize::new(0);
+                    self.images.push(DebugImage { id, arch, file, has_dwarf, beside, asked, index });
                 }
             }
         }
@@ -124,6 +150,33 @@ impl DebugFiles {
         self.images.iter().any(|image| image.id == *id && image.has_dwarf)
     }
 
+    /// Whether the next `addresses` of `image` are few enough to be answered by [`Self::directly`]: its index need not be built for them.
+    pub(super) fn are_few(&self, image: &DebugImage, addresses: usize) -> bool {
+        let asked = image.asked.fetch_add(addresses, Ordering::Relaxed).saturating_add(addresses);
+        !self.is_store_named && asked <= FEW_ADDRESSES && image.index.get().is_none()
+    }
+
+    /// What `answer` does with an index that answers `offsets` of `image`, which a report calls `wanted`. Only the units that have code
+    /// there are read.
+    pub(super) fn directly<T: Send>(
+        image: &DebugImage,
+        wanted: &Image,
+        offsets: &[ImageOffset],
+        answer: impl FnOnce(&Index<Vec<u8>>) -> Result<T, Unanswered> + Send,
+    ) -> Result<T, Unanswered> {
+        let work = || {
+            let failed = |error| unanswered(Failure::debug_file(&image.file, &error));
+            let companions = Companions::default();
+            let loaded = image.load(&companions).map_err(unanswered)?;
+            let mut lookup = DirectLookup::new(&loaded).map_err(failed)?;
+            let offsets = image_offsets(lookup.index().metadata(), wanted, offsets)?;
+            answer(lookup.answer(&offsets).map_err(failed)?)
+        };
+        // On a thread of its own, which does not take up other reports while it waits.
+        let answered = std::thread::scope(|scope| scope.spawn(work).join());
+        answered.unwrap_or_else(|_| Err(Unanswered::Failed(format!("{}: reading it failed", image.id))))
+    }
+
     /// The index of `image`, which is built the first time.
     pub(super) fn index<'i>(&self, image: &'i DebugImage, progress: &Progress) -> Result<&'i Built, Failure> {
         let built = image.index.get_or_init(|| {
@@ -137,20 +190,10 @@ impl DebugFiles {
         built.as_ref().map_err(Failure::clone)
     }
 
-    /// Builds the index of `image`, and publishes it where there is a store that can be written. Files beside the first that cannot
-    /// be read only cost what they would have added.
+    /// Builds the index of `image`, and publishes it where there is a store that can be written.
     fn build(&self, image: &DebugImage, progress: &Progress) -> Result<Built, Failure> {
         let companions = Companions::default();
-        let mut joined = Joined::default();
-        for file in std::iter::once(&image.file).chain(&image.beside) {
-            joined.add_image(file, &image.id, &image.arch, &companions);
-        }
-        let Joined { image: Some(loaded), .. } = joined else {
-            let failure = joined.failures.into_iter().next();
-            return Err(
-                failure.unwrap_or_else(|| Failure::new(Kind::Other, format!("{}: no file of it", image.id)))
-            );
-        };
+        let loaded = image.load(&companions)?;
         let index = index_of(&loaded, &image.file, progress)?;
         let published = match &self.store {
             Some(store) => publish::publish(store, &index).map_err(|error| error.to_string()),

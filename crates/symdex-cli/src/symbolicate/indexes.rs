@@ -173,6 +173,13 @@ impl<'a> Indexes<'a> {
         answers
     }
 
+    /// Whether a debug file of the image `id` is enough to answer these addresses: they are few, and there is no index of the image,
+    /// not even a damaged one to replace.
+    pub(super) fn is_enough(&self, id: &ImageId, file: &DebugImage, addresses: usize) -> bool {
+        let has_index = self.candidates(id).any(|candidate| matches!(candidate, Ok(Candidate::Index(_))));
+        !has_index && self.debug_files.are_few(file, addresses)
+    }
+
     pub(super) fn debug_files(&self) -> &DebugFiles {
         &self.debug_files
     }

@@ -39,9 +39,10 @@ use crate::progress::Progress;
 /// the number of samples before each frame.
 ///
 /// Indexes are searched in the folders given with --index and the folders below them, then in the local store. For images that have
-/// none there, --dsym gives the debug files: what a report needs of them is built into the store once, and is there the next time.
-/// If the store cannot be written, these indexes are kept in memory, and a warning says so. A damaged index is reported, and the next
-/// source is asked: another index, then the debug file, whose new index replaces the damaged one in the store.
+/// none there, --dsym gives the debug files. Up to 200 addresses of an image are answered from its debug file, of which only the units
+/// with these addresses are read. For more addresses, or with --store, its index is built into the store once, and is there the next
+/// time. If the store cannot be written, these indexes are kept in memory, and a warning says so. A damaged index is reported, and the
+/// next source is asked: another index, then the debug file, whose new index replaces the damaged one in the store.
 ///
 /// Some reports do not state the ids of their images: GCC's sanitizers, old tombstones, stacks that were cut out of a report. Their
 /// frames stay as they are, unless --match-by-name or --assume allows another match; such an answer may be of another build, and JSON
@@ -70,10 +71,10 @@ pub(crate) struct Args {
     /// A folder of indexes, searched with the folders below it, or an index; may be repeated
     #[arg(long, value_name = "DIR")]
     index: Vec<PathBuf>,
-    /// Debug files to build missing indexes from: a dSYM bundle, a folder of them, an .xcarchive, a library; may be repeated
+    /// Debug files to answer from where an index is missing: a dSYM bundle, a folder of them, an .xcarchive, a library; may be repeated
     #[arg(long, value_name = "PATH")]
     dsym: Vec<PathBuf>,
-    /// The local store, where indexes of --dsym are put; the user's cache folder unless given
+    /// The local store, where indexes of --dsym are put, also those for few addresses; the user's cache folder unless given
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
     /// Answer images whose ids the report does not state from the one index or debug file of the same name
@@ -163,7 +164,7 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
     };
     let store = args.store.clone().or_else(default_store);
     let mut summary = Summary::default();
-    let mut debug_files = DebugFiles::new(store.clone());
+    let mut debug_files = DebugFiles::new(args.store.clone(), store.clone());
     for path in &args.dsym {
         debug_files.add(path, &mut |failure| summary.failure(&failure));
     }

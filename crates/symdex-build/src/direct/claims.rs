@@ -1,0 +1,71 @@
+//! Which units have code at an address.
+
+use rayon::prelude::*;
+
+use crate::dwarf::{Code, Units, outline, stated};
+use crate::image::Image;
+
+/// The code of each unit, as far as it is known.
+pub(super) struct Claims {
+    units: Vec<Claim>,
+    /// Whether a unit that was read has functions outside of the code that it states.
+    is_wrong: bool,
+}
+
+/// The code of a unit: what the debug information states of the whole unit or, once that was read, all that it has
+/// ranges for.
+struct Claim {
+    code: Code,
+    is_read: bool,
+}
+
+impl Claims {
+    /// What is stated. A unit that does not state all of its code is read in outline.
+    pub(super) fn new<'d>(image: &Image<'d>, units: &Units<'d>) -> Self {
+        let claim = |(unit, stated): (usize, Option<Code>)| {
+            let is_read = stated.is_none();
+            Claim { code: stated.unwrap_or_else(|| outline(image, units, unit)), is_read }
+        };
+        let units = stated(image, units).into_par_iter().enumerate().map(claim).collect();
+        Self { units, is_wrong: false }
+    }
+
+    /// The units that claim one of `offsets`, which are sorted.
+    pub(super) fn units_at(&self, offsets: &[u64]) -> Vec<usize> {
+        let claims = |claim: &Claim| match offsets.len() < claim.code.len() {
+            true => offsets.iter().any(|offset| claim.covers(*offset, offset + 1)),
+            false => claim.code.iter().any(|(start, end)| {
+                offsets.get(offsets.partition_point(|offset| offset < start)).is_some_and(|first| first < end)
+            }),
+        };
+        self.units.iter().enumerate().filter(|(_, claim)| claims(claim)).map(|(unit, _)| unit).collect()
+    }
+
+    /// Takes note of all the code of unit number `unit`, and of that of its functions.
+    pub(super) fn learn(&mut self, unit: usize, code: Code, functions: &[(u64, u64)]) {
+        let claim = &mut self.units[unit];
+        if !claim.is_read {
+            self.is_wrong |= functions.iter().any(|(start, end)| !claim.covers(*start, *end));
+            *claim = Claim { code, is_read: true };
+        }
+    }
+
+    /// Reads all units in outline that were not read yet, if `is_needed` or the code that units state has turned out
+    /// to be wrong. Whether that changed anything.
+    pub(super) fn outline<'d>(&mut self, image: &Image<'d>, units: &Units<'d>, is_needed: bool) -> bool {
+        if !(is_needed || self.is_wrong) || self.units.iter().all(|claim| claim.is_read) {
+            return false;
+        }
+        let unread = self.units.par_iter_mut().enumerate().filter(|(_, claim)| !claim.is_read);
+        unread.for_each(|(unit, claim)| *claim = Claim { code: outline(image, units, unit), is_read: true });
+        true
+    }
+}
+
+impl Claim {
+    /// Whether all of `start..end` is claimed.
+    fn covers(&self, start: u64, end: u64) -> bool {
+        let around = self.code.get(self.code.partition_point(|range| range.1 <= start));
+        around.is_some_and(|range| range.0 <= start && end <= range.1)
+    }
+}

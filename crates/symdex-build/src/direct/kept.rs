@@ -1,0 +1,78 @@
+//! Units that were walked, kept for later questions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::dwarf::UnitRanges;
+
+/// The units that were asked for last, as many as fit into a number of bytes.
+pub(super) struct Kept<'d> {
+    units: FxHashMap<usize, Unit<'d>>,
+    /// The unit of each time, the least recent one first.
+    by_time: BTreeMap<u64, usize>,
+    time: u64,
+    size: usize,
+    max_size: usize,
+}
+
+struct Unit<'d> {
+    ranges: Arc<UnitRanges<'d>>,
+    /// The time of its last use.
+    time: u64,
+}
+
+impl<'d> Kept<'d> {
+    pub(super) fn new(max_size: usize) -> Self {
+        let (units, by_time) = Default::default();
+        Self { units, by_time, time: 0, size: 0, max_size }
+    }
+
+    /// The ranges of unit number `unit`, if they are kept.
+    pub(super) fn get(&mut self, unit: usize) -> Option<Arc<UnitRanges<'d>>> {
+        let kept = self.units.get_mut(&unit)?;
+        self.time += 1;
+        self.by_time.remove(&kept.time);
+        self.by_time.insert(self.time, unit);
+        kept.time = self.time;
+        Some(Arc::clone(&kept.ranges))
+    }
+
+    /// Keeps the ranges of a unit that is not kept.
+    pub(super) fn put(&mut self, unit: usize, ranges: Arc<UnitRanges<'d>>) {
+        self.time += 1;
+        self.size += ranges.size();
+        self.by_time.insert(self.time, unit);
+        self.units.insert(unit, Unit { ranges, time: self.time });
+        while self.size > self.max_size
+            && let Some((_, oldest)) = self.by_time.pop_first()
+            && let Some(gone) = self.units.remove(&oldest)
+        {
+            self.size -= gone.ranges.size();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use symdex::write::Loc;
+
+    use super::*;
+
+    #[test]
+    fn the_units_that_were_used_last_are_kept() {
+        let loc = Loc { parent: None, name: None, file: None, line: None };
+        let unit = || Arc::new(UnitRanges { locs: vec![loc; 10], ..UnitRanges::default() });
+        let mut kept = Kept::new(2 * unit().size());
+        kept.put(1, unit());
+        kept.put(2, unit());
+        assert!(kept.get(1).is_some());
+        kept.put(3, unit());
+        assert_eq!([1, 2, 3].map(|number| kept.get(number).is_some()), [true, false, true]);
+        // One that is larger than all that may be kept is not kept, and takes the others with it.
+        kept.put(4, Arc::new(UnitRanges { locs: vec![loc; 100], ..UnitRanges::default() }));
+        assert_eq!((1..5).filter(|number| kept.get(*number).is_some()).count(), 0);
+        assert_eq!(kept.size, 0);
+    }
+}

@@ -1,0 +1,279 @@
+//! Answers straight from a debug file.
+//!
+//! A few addresses need a few units. The code of a build walks these units, merges what they have at the addresses,
+//! and writes it as a small index. So each answer is the one that the index of the whole image gives.
+
+mod claims;
+mod cut;
+mod kept;
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use rustc_hash::FxHashSet;
+use symdex::{ImageOffset, Index};
+
+use self::claims::Claims;
+use self::cut::cut;
+use self::kept::Kept;
+use crate::build::{Options, WALK_AHEAD, build, build_parts};
+use crate::dwarf::{Part, UnitRanges, Units, unit_ranges, unit_ranges_at};
+use crate::error::Error;
+use crate::flatten::{Interval, Stretch, flatten};
+use crate::image::Image;
+use crate::report::Problems;
+use crate::symbol_ranges::symbol_ranges;
+use crate::symbols::FunctionSymbol;
+
+/// Bytes of units that are kept for later questions.
+const KEPT: usize = 64 << 20;
+/// How many times the debug information may be walked, in bytes, before the index of the whole image is made.
+const WALKS: usize = 2;
+
+/// Answers image offsets from a debug file without making its index: only the units that have code there are read.
+///
+/// It is for a few addresses of an image that has no index. The answers are those of the index that
+/// [`build`](crate::build()) makes of the image: the same frames under both line policies, the same aliases. At the
+/// first question about a unit only the functions that decide about the addresses are read in full. At the second
+/// question all of the unit is read, and kept for later ones; up to 64 MiB of units are kept. Once more than twice
+/// the bytes of the debug information have been read, because units were no longer kept, the index of the whole image
+/// is made in memory and answers from then on.
+///
+/// `.debug_aranges` and the root entries of all units say which units to read. They may be wrong, so a unit whose
+/// root entry states no range is read in outline: the ranges of its subprograms, and its line rows. Every unit is
+/// read in outline, once, where an address turns out to have no function in the units that claim it, or where a unit
+/// that was read has functions outside of what it states. One answer can then still differ from the index's: that of
+/// an address with a function, where another unit that was not read has a function that starts later and lies outside
+/// of everything that this other unit states.
+///
+/// ```
+/// # use std::path::Path;
+/// use symdex::{ImageOffset, LinePolicy, Scratch};
+/// use symdex_build::{Companions, DirectLookup, Image, slices};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = "../../testdata/dsyms/inline-dwarf4.dSYM/Contents/Resources/DWARF/inline-dwarf4";
+/// # let path = &Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+/// let bytes = symdex::map_file(path)?;
+/// let companions = Companions::default();
+/// let image = Image::load(&slices(&bytes)?[0], path, &companions)?;
+/// let mut lookup = DirectLookup::new(&image)?;
+///
+/// let offset = ImageOffset(0x400);
+/// let index = lookup.answer(&[offset])?;
+/// let mut scratch = Scratch::default();
+/// let frames = index.lookup(offset, LinePolicy::Statement, &mut scratch)?.ok_or("nothing there")?;
+/// let names: Vec<_> = frames.iter().filter_map(|frame| frame.name).collect();
+/// assert_eq!(names, [&b"row"[..], b"mip", b"pyramid"]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct DirectLookup<'i, 'd> {
+    image: &'i Image<'d>,
+    units: Units<'d>,
+    problems: Problems,
+    claims: Claims,
+    /// For each unit whether it was walked. The next time it is walked whole, and kept.
+    was_walked: Vec<bool>,
+    kept: Kept<'d>,
+    /// Bytes of debug information that were walked.
+    walked: usize,
+    /// Which symbol owns which addresses; made when it is first needed.
+    symbols: Option<Vec<Stretch>>,
+    /// What the last question was answered with.
+    index: Index<Vec<u8>>,
+    is_whole: bool,
+}
+
+impl<'i, 'd> DirectLookup<'i, 'd> {
+    /// Reads the headers and root entries of the units of `image`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::answer`].
+    pub fn new(image: &'i Image<'d>) -> Result<Self, Error> {
+        let mut problems = image.problems();
+        let units = Units::read(image, &mut problems);
+        let claims = Claims::new(image, &units);
+        let nothing = build_parts(image, Vec::new(), UnitRanges::default(), problems.clone())?;
+        let (index, kept) = (Index::open(nothing)?, Kept::new(KEPT));
+        let was_walked = vec![false; units.own];
+        let (walked, symbols, is_whole) = (0, None, false);
+        Ok(Self { image, units, problems, claims, was_walked, kept, walked, symbols, index, is_whole })
+    }
+
+    /// An index that answers `offsets` as the index of the whole image does. Its metadata describes the whole image,
+    /// except that it counts what was read. It answers no other offset, unless many questions have led to the index
+    /// of the whole image.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Index`] where the index would be too large for the format; [`Error::Io`] where a temporary file
+    /// cannot be written. A unit or a function that cannot be read is left out and counted in the metadata, as in a
+    /// build.
+    pub fn answer(&mut self, offsets: &[ImageOffset]) -> Result<&Index<Vec<u8>>, Error> {
+        if self.is_whole {
+            return Ok(&self.index);
+        }
+        let mut offsets: Vec<u64> = offsets.iter().map(|offset| offset.0).collect();
+        offsets.sort_unstable();
+        offsets.dedup();
+        // Beyond the executable sections there is no answer.
+        offsets.retain(|offset| self.image.is_executable(*offset));
+        let mut parts = BTreeMap::new();
+        self.walk(&offsets, &mut parts);
+        let unsure = without_function(&offsets, &parts);
+        if self.claims.outline(self.image, &self.units, !unsure.is_empty()) {
+            self.walk(&offsets, &mut parts);
+        }
+        if self.walked > WALKS * self.units.own_size() {
+            self.kept = Kept::new(0);
+            self.index = Index::open(build(self.image, &Options::default(), &|_, _| {})?.bytes)?;
+            self.is_whole = true;
+            return Ok(&self.index);
+        }
+        let symbols = self.symbols(&without_function(&offsets, &parts), &parts);
+        let units = parts.into_values().collect();
+        self.index = Index::open(build_parts(self.image, units, symbols, self.problems.clone())?)?;
+        Ok(&self.index)
+    }
+}
+
+impl<'d> DirectLookup<'_, 'd> {
+    /// The index that the last question was answered with. Before the first question it answers nothing; its metadata
+    /// is there.
+    #[must_use]
+    pub fn index(&self) -> &Index<Vec<u8>> {
+        &self.index
+    }
+
+    /// Walks the units that claim one of `offsets` and that `parts` lacks, and adds what they have at the offsets.
+    fn walk(&mut self, offsets: &[u64], parts: &mut Parts<'d>) {
+        let mut missing = self.claims.units_at(offsets);
+        missing.retain(|unit| !parts.contains_key(&(self.units.low(*unit), *unit)));
+        let (image, units) = (self.image, &self.units);
+        while !missing.is_empty() {
+            // As many at a time as a build walks ahead: what is kept of them is small.
+            let mut size = 0;
+            let fits = |unit: &usize| {
+                let fits = size < WALK_AHEAD;
+                size += units.size(*unit);
+                fits
+            };
+            let rest = missing.split_off(missing.iter().copied().take_while(fits).count());
+            let kept: Vec<_> = missing.iter().map(|unit| (*unit, self.kept.get(*unit))).collect();
+            let was_walked = &self.was_walked;
+            let walk = |(unit, kept): (usize, Option<Arc<UnitRanges<'d>>>)| match kept {
+                Some(kept) => Walked::Kept(kept),
+                None if was_walked[unit] => {
+                    Walked::Whole(Arc::new(unit_ranges(image, units, unit, image.range_budget())))
+                }
+                None => Walked::Part(unit_ranges_at(image, units, unit, offsets)),
+            };
+            let walked: Vec<_> = kept.into_par_iter().map(walk).collect();
+            for (unit, walked) in missing.into_iter().zip(walked) {
+                self.walked += if matches!(walked, Walked::Kept(_)) { 0 } else { units.size(unit) };
+                self.was_walked[unit] = true;
+                let part = match walked {
+                    Walked::Kept(ranges) => cut(&ranges, offsets),
+                    Walked::Whole(ranges) => {
+                        let part = cut(&ranges, offsets);
+                        self.kept.put(unit, ranges);
+                        part
+                    }
+                    Walked::Part(part) => {
+                        self.claims.learn(unit, part.code, &part.functions);
+                        cut(&part.ranges, offsets)
+                    }
+                };
+                parts.insert((units.low(unit), unit), part);
+            }
+            missing = rest;
+        }
+    }
+
+    /// What the symbol table has at `offsets`, and where the functions start that it or one of `parts` has there: the
+    /// other names of a function are asked for by its start.
+    fn symbols(&mut self, offsets: &[u64], parts: &Parts<'d>) -> UnitRanges<'d> {
+        let symbols = &self.image.symbols;
+        let owners = self.symbols.get_or_insert_with(|| {
+            let interval = |symbol: &FunctionSymbol<'_>| {
+                let priority = (symbol.start, Reverse(symbol.end - symbol.start));
+                Interval { start: symbol.start, end: symbol.end, priority }
+            };
+            flatten(&symbols.iter().map(interval).collect::<Vec<_>>())
+        });
+        let owner = |offset: u64| {
+            let stretch = owners.get(owners.partition_point(|stretch| stretch.end <= offset))?;
+            (stretch.start <= offset).then_some(stretch.owner)
+        };
+        let starts = parts.values().flat_map(|part| &part.pieces).map(|piece| piece.start);
+        let mut wanted: Vec<u64> = starts.chain(offsets.iter().copied()).collect();
+        let mut owning: Vec<usize> = wanted.iter().filter_map(|offset| owner(*offset)).collect();
+        owning.sort_unstable();
+        owning.dedup();
+        wanted.extend(owning.iter().map(|symbol| symbols[*symbol].start));
+        wanted.sort_unstable();
+        wanted.dedup();
+        let owning: Vec<_> = owning.into_iter().map(|symbol| symbols[symbol].clone()).collect();
+        cut(&symbol_ranges(&owning), &wanted)
+    }
+}
+
+/// A unit that was walked.
+enum Walked<'d> {
+    Kept(Arc<UnitRanges<'d>>),
+    Whole(Arc<UnitRanges<'d>>),
+    Part(Part<'d>),
+}
+
+/// What units have at the offsets that are asked for, in the order that units are merged in.
+type Parts<'d> = BTreeMap<(u64, usize), UnitRanges<'d>>;
+
+/// Those of `offsets` at which none of `parts` has a function.
+fn without_function(offsets: &[u64], parts: &Parts<'_>) -> Vec<u64> {
+    let ranges = parts.values().flat_map(|part| &part.ranges);
+    let with: FxHashSet<u64> =
+        ranges.filter(|range| range.piece.is_some()).map(|range| range.start).collect();
+    offsets.iter().copied().filter(|offset| !with.contains(offset)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use symdex::{LinePolicy, Scratch};
+
+    use super::*;
+    use crate::{Companions, slices};
+
+    #[test]
+    fn units_that_are_read_again_and_again_lead_to_the_whole_index() {
+        let path = "../../testdata/dsyms/inline-dwarf4.dSYM/Contents/Resources/DWARF/inline-dwarf4";
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        let file = std::fs::read(&path).expect("readable");
+        let companions = Companions::default();
+        let slice = slices(&file).expect("a Mach-O file").remove(0);
+        let image = Image::load(&slice, &path, &companions).expect("loads");
+        let mut lookup = DirectLookup::new(&image).expect("reads");
+        let names = |lookup: &DirectLookup<'_, '_>, offset| {
+            let mut scratch = Scratch::default();
+            let found = lookup.index().lookup(offset, LinePolicy::Exact, &mut scratch).expect("intact");
+            found.map_or(0, |frames| frames.iter().filter(|frame| frame.name.is_some()).count())
+        };
+        let (asked, other) = (ImageOffset(0x400), ImageOffset(0x61b));
+        for _ in 0..20 {
+            lookup.answer(&[asked]).expect("answers");
+            assert_eq!((names(&lookup, asked), names(&lookup, other)), (3, 0));
+        }
+        // With nothing kept, each question walks the unit.
+        lookup.kept = Kept::new(0);
+        for _ in 0..20 {
+            lookup.answer(&[asked]).expect("answers");
+            assert_eq!(names(&lookup, asked), 3);
+        }
+        assert_eq!((lookup.is_whole, names(&lookup, other)), (true, 1));
+    }
+}

@@ -1,0 +1,184 @@
+//! Where a unit has code: what the debug information states of the whole unit, and what its functions and line rows
+//! come to. And what it has at a few addresses.
+
+use std::ops::Range;
+
+use gimli::UnitOffset;
+
+use super::functions::functions_at;
+use super::instances::instances;
+use super::lines::Lines;
+use super::ranges::{UnitRanges, joined};
+use super::units::{UnitEntry, Units, each_in_aranges};
+use super::walk::Walker;
+use crate::image::Image;
+use crate::report::Problems;
+
+/// Half-open ranges of image offsets.
+pub(crate) type Code = Vec<(u64, u64)>;
+
+/// For each unit the code that `.debug_aranges` and its root entry give it together, sorted, none overlapping. `None`
+/// where the root entry states no range, or its ranges cannot be read: `.debug_aranges` alone may be incomplete.
+pub(crate) fn stated<'d>(image: &Image<'d>, units: &Units<'d>) -> Vec<Option<Code>> {
+    let own = &units.all[..units.own];
+    let mut stated: Vec<Option<Code>> = own.iter().map(|unit| stated_by_root(image, unit)).collect();
+    let headers = own.iter().map(|unit| &unit.line_unit().header);
+    each_in_aranges(image, headers, |unit, start, end| {
+        if let Some(code) = &mut stated[unit] {
+            code.extend(image.executable_part(start, end));
+        }
+    });
+    stated.iter_mut().flatten().for_each(join);
+    stated
+}
+
+fn stated_by_root<'d>(image: &Image<'d>, unit: &UnitEntry<'d>) -> Option<Code> {
+    let (mut code, mut is_stated) = (Code::new(), false);
+    let mut left = image.range_budget();
+    let result = unit.code.each_range(&image.dwarf, unit.line_unit(), &mut left, |start, end| {
+        is_stated = true;
+        code.extend(image.executable_part(start, end));
+    });
+    result.ok().filter(|_| is_stated).map(|_| code)
+}
+
+/// The code that unit number `unit` has ranges for, without the ranges: that of its functions and that of its line
+/// rows. Sorted, none overlapping.
+///
+/// Only the ranges of its subprograms and its line program are read, no names and no inlined subroutines.
+pub(crate) fn outline<'d>(image: &Image<'d>, units: &Units<'d>, unit: usize) -> Code {
+    let entry = &units.all[unit];
+    let lines = Lines::read(image, entry, &mut Problems::default());
+    Subprograms::read(image, entry).code_with(&lines)
+}
+
+/// What a unit has at some addresses.
+pub(crate) struct Part<'d> {
+    /// Ranges that are right at these addresses, and need not be elsewhere.
+    pub(crate) ranges: UnitRanges<'d>,
+    /// The code of all functions of the unit.
+    pub(crate) functions: Code,
+    /// As [`outline`].
+    pub(crate) code: Code,
+}
+
+/// What unit number `unit` has at `offsets`, which are sorted: as [`unit_ranges`](super::unit_ranges), but names and
+/// inlined subroutines are read only of functions that decide about these addresses.
+pub(crate) fn unit_ranges_at<'d>(
+    image: &Image<'d>,
+    units: &Units<'d>,
+    unit: usize,
+    offsets: &[u64],
+) -> Part<'d> {
+    let entry = &units.all[unit];
+    let subprograms = Subprograms::read(image, entry);
+    let points: Code = offsets.iter().map(|offset| (*offset, offset + 1)).collect();
+    // What a row stands for depends on the rows before it in its function, and these on the functions that take code
+    // from it.
+    let mut decisive: Code =
+        subprograms.overlapping(&points).flat_map(|one| subprograms.ranges(one)).copied().collect();
+    join(&mut decisive);
+    let needed: Vec<_> = subprograms.overlapping(&decisive).map(|one| (one.offset, one.depth)).collect();
+    let mut functions = functions_at(image, units, unit, image.range_budget(), &needed);
+    let (pieces, instances) = instances(image, &functions);
+    let mut lines = Lines::read(image, entry, &mut functions.problems);
+    let code = subprograms.code_with(&lines);
+    decisive.extend(points);
+    join(&mut decisive);
+    lines.rows.retain(|row| overlaps(&decisive, (row.start, row.end)));
+    let ranges = joined(image, entry, functions, (pieces, instances), &lines);
+    Part { ranges, functions: subprograms.ranges, code }
+}
+
+/// The subprograms of a unit that have code.
+#[derive(Default)]
+struct Subprograms {
+    all: Vec<Subprogram>,
+    ranges: Code,
+}
+
+/// A subprogram's entry.
+struct Subprogram {
+    offset: UnitOffset,
+    depth: isize,
+    /// Where in [`Subprograms::ranges`] its ranges are.
+    ranges: Range<usize>,
+}
+
+impl Subprograms {
+    fn read<'d>(image: &Image<'d>, unit: &UnitEntry<'d>) -> Self {
+        let mut read = Self::default();
+        // What lies behind damage has no ranges either.
+        let _damage = read.read_all(image, unit);
+        read
+    }
+
+    fn read_all<'d>(&mut self, image: &Image<'d>, unit: &UnitEntry<'d>) -> gimli::Result<()> {
+        let mut left = image.range_budget();
+        let mut entries = Walker::new(unit)?;
+        while let Some(found) = entries.next()? {
+            if !(found.is_subprogram && found.states_code) {
+                continue;
+            }
+            let first = self.ranges.len();
+            // The ranges of a list before damage count.
+            let _damage =
+                entries.attributes().each_range(&unit.dwarf, &unit.unit, &mut left, |start, end| {
+                    self.ranges.extend(image.executable_part(start, end));
+                });
+            let (offset, depth, ranges) = (found.offset, found.depth, first..self.ranges.len());
+            self.all.push(Subprogram { offset, depth, ranges });
+        }
+        Ok(())
+    }
+
+    fn ranges(&self, one: &Subprogram) -> &[(u64, u64)] {
+        &self.ranges[one.ranges.clone()]
+    }
+
+    /// Those that overlap `code`, which is sorted, none of it overlapping.
+    fn overlapping(&self, code: &[(u64, u64)]) -> impl Iterator<Item = &Subprogram> {
+        self.all.iter().filter(|one| self.ranges(one).iter().any(|range| overlaps(code, *range)))
+    }
+
+    /// Their code and that of the rows of `lines`.
+    fn code_with(&self, lines: &Lines<'_>) -> Code {
+        let mut code = self.ranges.clone();
+        // Rows are sorted, and most touch the one before.
+        code.extend(lines.rows.chunk_by(|a, b| a.end == b.start).filter_map(|rows| match rows {
+            [first, .., last] | [first @ last] => Some((first.start, last.end)),
+            [] => None,
+        }));
+        join(&mut code);
+        code.shrink_to_fit();
+        code
+    }
+}
+
+/// Whether a range overlaps `code`, which is sorted, none of it overlapping.
+fn overlaps(code: &[(u64, u64)], (start, end): (u64, u64)) -> bool {
+    let first_behind = code.get(code.partition_point(|range| range.1 <= start));
+    first_behind.is_some_and(|range| range.0 < end)
+}
+
+/// Sorts `code`, and joins ranges that touch or overlap.
+fn join(code: &mut Code) {
+    code.sort_unstable();
+    code.dedup_by(|next, last| {
+        let is_joined = next.0 <= last.1;
+        last.1 = if is_joined { last.1.max(next.1) } else { last.1 };
+        is_joined
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_that_touch_or_overlap_become_one() {
+        let mut code = vec![(20, 30), (0, 5), (5, 8), (22, 25), (29, 40), (50, 60)];
+        join(&mut code);
+        assert_eq!(code, [(0, 8), (20, 40), (50, 60)]);
+    }
+}

@@ -1,0 +1,77 @@
+//! Direct lookups in every debug file there is: the answers are those of the index.
+
+#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
+
+mod debug_file;
+
+use std::path::{Path, PathBuf};
+
+use debug_file::same_answers::{assert_same, boundaries, random, whole};
+use symdex_build::{Companions, DirectLookup, Image, find, slices};
+
+/// Calls `each` with every image of the debug files below `path`; how many there are.
+fn each_image(path: &Path, each: impl Fn(&Path, &Image<'_>)) -> usize {
+    let mut count = 0;
+    for path in find(path).into_iter().map(|file| file.expect("a debug file")) {
+        let bytes = symdex::map_file(&path).expect("readable");
+        for slice in slices(&bytes).expect("an object file") {
+            let companions = Companions::default();
+            each(&path, &Image::load(&slice, &path, &companions).expect("loads"));
+            count += 1;
+        }
+    }
+    count
+}
+
+/// Compares all range boundaries and some random offsets, in one question each, and some of them each with a lookup
+/// of its own.
+fn compare(path: &Path, image: &Image<'_>) {
+    let index = whole(image);
+    let mut offsets = boundaries(&index);
+    offsets.extend(random(image, 200, 1));
+    println!("{}: {} offsets", path.display(), offsets.len());
+    assert_same(&mut DirectLookup::new(image).expect("reads"), &index, &offsets, usize::MAX);
+    let mut lookup = DirectLookup::new(image).expect("reads");
+    assert_same(&mut lookup, &index, &random(image, 30, 2), 1);
+    let every = offsets.len() / 25 + 1;
+    for offset in offsets.iter().step_by(every) {
+        let mut lookup = DirectLookup::new(image).expect("reads");
+        assert_same(&mut lookup, &index, &[*offset], 1);
+    }
+}
+
+#[test]
+fn every_answer_for_testdata_is_that_of_the_index() {
+    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
+    assert!(each_image(&testdata, compare) > 20);
+}
+
+#[test]
+fn every_answer_for_the_shared_corpora_is_that_of_the_index() {
+    let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpora");
+    if !corpora.is_dir() {
+        eprintln!("not tested on other debug files: {} is missing", corpora.display());
+        return;
+    }
+    for folder in ["small", "swift"] {
+        assert!(each_image(&corpora.join(folder), compare) > 0, "{folder}");
+    }
+}
+
+/// `SYMDEX_DIRECT_INPUT=FOLDER cargo test --release -p symdex-build --test direct -- --ignored --nocapture`
+#[test]
+#[ignore = "takes a large debug file, named by SYMDEX_DIRECT_INPUT"]
+fn random_answers_for_a_large_debug_file_are_those_of_the_index() {
+    let input = std::env::var_os("SYMDEX_DIRECT_INPUT").map(PathBuf::from).expect("SYMDEX_DIRECT_INPUT");
+    let compare = |path: &Path, image: &Image<'_>| {
+        let index = whole(image);
+        println!("{}: 2,500 random offsets together, 500 one after the other, 100 apart", path.display());
+        assert_same(&mut DirectLookup::new(image).expect("reads"), &index, &random(image, 2500, 1), 2500);
+        let mut lookup = DirectLookup::new(image).expect("reads");
+        assert_same(&mut lookup, &index, &random(image, 500, 2), 1);
+        for offset in random(image, 100, 3) {
+            assert_same(&mut DirectLookup::new(image).expect("reads"), &index, &[offset], 1);
+        }
+    };
+    assert!(each_image(&input, compare) > 0);
+}
