@@ -6,7 +6,7 @@
 mod debug_file;
 
 use debug_file::same_answers::{answer, assert_same, assert_same_everywhere, whole};
-use debug_file::{Die, Elf, ElfSymbol, Unit, debug_file, macho, unit_offsets};
+use debug_file::{AddressSet, Die, Elf, ElfSymbol, Unit, debug_file, macho, unit_offsets};
 use symdex::{ImageOffset, Scratch};
 use symdex_build::{Companions, DirectLookup, Image, slices};
 
@@ -103,7 +103,7 @@ fn aranges_that_miss_code_or_name_the_wrong_unit_do_no_harm() {
         ]
     };
     let [f, g, h] = unit_offsets(&three())[..] else { panic!("three units") };
-    let sets: [&[(u64, &[(u64, u64)])]; 4] = [
+    let sets: [&[AddressSet<'_>]; 4] = [
         &[(f, &[(0x1000, 0x1100)]), (g, &[(0x1100, 0x1200)]), (h, &[(0x1200, 0x1300)])],
         // Those of others, more than there is, and less.
         &[(f, &[(0x1200, 0x1300)]), (g, &[(0x1000, 0x3000)]), (h, &[(0x1000, 0x1008)])],

@@ -4,7 +4,9 @@
 
 mod debug_file;
 
-use debug_file::{BASE, CODE, Die, MachO, Unit, answers, built, debug_file, macho, peer, unit_offsets};
+use debug_file::{
+    AddressSet, BASE, CODE, Die, MachO, Unit, answers, built, debug_file, macho, peer, unit_offsets,
+};
 use gimli::constants as dw;
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
 
@@ -266,9 +268,6 @@ fn trap_10_functions_without_debug_information_inside_a_unit_come_from_the_symbo
     assert_eq!(at(0x1200), ("g".to_owned(), Table::Dwarf, Some(5)));
 }
 
-/// A set of `.debug_aranges`: an offset in `.debug_info`, and ranges of image offsets.
-type Set<'a> = (u64, &'a [(u64, u64)]);
-
 /// Three units of a function each.
 fn three() -> [Unit; 3] {
     [("f", 0x1000), ("g", 0x1100), ("h", 0x1200)].map(|(name, start)| {
@@ -277,7 +276,7 @@ fn three() -> [Unit; 3] {
     })
 }
 
-fn with_aranges(units: &[Unit], sets: &[Set<'_>]) -> Vec<u8> {
+fn with_aranges(units: &[Unit], sets: &[AddressSet<'_>]) -> Vec<u8> {
     let mut macho = macho(units, &[]);
     macho.debug.push(("__debug_aranges", debug_file::aranges(sets)));
     macho.bytes()
@@ -288,7 +287,7 @@ const THREE: [&str; 3] = ["1000..1100 f a.c:2", "1100..1200 g a.c:2", "1200..130
 #[test]
 fn trap_11_units_that_aranges_miss_or_misplace_keep_their_answers() {
     let [f, g, h] = unit_offsets(&three())[..] else { panic!("three units") };
-    let misses: [(&[Set<'_>], &[&str]); 5] = [
+    let misses: [(&[AddressSet<'_>], &[&str]); 5] = [
         (&[(f, &[(0x1000, 0x1100)]), (g, &[(0x1100, 0x1200)]), (h, &[(0x1200, 0x1300)])], &[]),
         (&[(g, &[(0x1100, 0x1200)])], &[".debug_aranges misses 2 units with code"]),
         // Ranges of one unit in the set of another, and beyond its own.
@@ -325,7 +324,7 @@ fn trap_12_aranges_may_name_a_unit_by_its_root_entry() {
         let offsets = unit_offsets(&bare(version, dwarf64));
         let ranges = [[(0x1000, 0x1100)], [(0x1100, 0x1200)], [(0x1200, 0x1300)]];
         for shift in [0, header] {
-            let sets: Vec<Set<'_>> =
+            let sets: Vec<AddressSet<'_>> =
                 offsets.iter().zip(&ranges).map(|(offset, ranges)| (offset + shift, &ranges[..])).collect();
             let file = with_aranges(&bare(version, dwarf64), &sets);
             assert_eq!(dwarf(&file), THREE, "DWARF {version}, + {shift:#x}");

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 
 /// What addresses are answered from.
 pub(crate) enum Answers<'i, 'd, B> {
-    Index(Index<B>),
+    Index(&'i Index<B>),
     DebugFile { lookup: Box<DirectLookup<'i, 'd>>, path: &'i Path },
 }
 

@@ -86,7 +86,7 @@ impl From<Lines> for LinePolicy {
 
 pub(crate) fn run(args: &Args) -> failure::Outcome {
     match source::open(&args.file, args.arch.as_deref(), args.id.as_ref())? {
-        Source::Index(index) => answer_all(args, &mut Answers::Index(index)),
+        Source::Index(index) => answer_all(args, &mut Answers::Index(&index)),
         Source::DebugFile(file) => file.answers(|answers| answer_all(args, answers)),
     }
 }

@@ -13,7 +13,7 @@ use crate::{open, text};
 
 /// What addresses are answered from.
 pub(crate) enum Source<B> {
-    Index(Index<B>),
+    Index(Box<Index<B>>),
     DebugFile(DebugFile),
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn open(
     id: Option<&WantedId>,
 ) -> Result<Source<impl AsRef<[u8]> + use<>>, Failure> {
     let source = match index_file(object, id)? {
-        Some(path) => Source::Index(open::index(&path, id)?),
+        Some(path) => Source::Index(Box::new(open::index(&path, id)?)),
         None => Source::DebugFile(debug_file(object, arch, id)?),
     };
     if let (Source::Index(index), Some(arch)) = (&source, arch)

@@ -170,7 +170,7 @@ impl<'d> DirectLookup<'_, 'd> {
                 None if was_walked[unit] => {
                     Walked::Whole(Arc::new(unit_ranges(image, units, unit, image.range_budget())))
                 }
-                None => Walked::Part(unit_ranges_at(image, units, unit, offsets)),
+                None => Walked::Part(Box::new(unit_ranges_at(image, units, unit, offsets))),
             };
             let walked: Vec<_> = kept.into_par_iter().map(walk).collect();
             for (unit, walked) in missing.into_iter().zip(walked) {
@@ -226,7 +226,7 @@ impl<'d> DirectLookup<'_, 'd> {
 enum Walked<'d> {
     Kept(Arc<UnitRanges<'d>>),
     Whole(Arc<UnitRanges<'d>>),
-    Part(Part<'d>),
+    Part(Box<Part<'d>>),
 }
 
 /// What units have at the offsets that are asked for, in the order that units are merged in.

@@ -280,8 +280,11 @@ impl Sections {
     }
 }
 
-/// `.debug_aranges` of sets that name an offset in `.debug_info` and ranges of image offsets.
-pub(crate) fn aranges(sets: &[(u64, &[(u64, u64)])]) -> Vec<u8> {
+/// A set of `.debug_aranges`: an offset in `.debug_info`, and ranges of image offsets.
+pub(crate) type AddressSet<'a> = (u64, &'a [(u64, u64)]);
+
+/// `.debug_aranges` of these sets.
+pub(crate) fn aranges(sets: &[AddressSet<'_>]) -> Vec<u8> {
     let mut all = Vec::new();
     for (unit, ranges) in sets {
         let mut set = vec![2, 0];

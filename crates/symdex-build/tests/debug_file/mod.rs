@@ -15,7 +15,7 @@ use gimli::constants::{self as dw, DwAt, DwForm, DwTag};
 #[allow(unused_imports, reason = "each test file uses some of them")]
 pub(crate) use answers::{answers, built, found, image_answers, peer};
 #[allow(unused_imports, reason = "each test file uses some of them")]
-pub(crate) use dwarf::aranges;
+pub(crate) use dwarf::{AddressSet, aranges};
 #[allow(unused_imports, reason = "each test file uses some of them")]
 pub(crate) use elf::{Elf, ElfSection, ElfSymbol};
 #[allow(unused_imports, reason = "each test file uses some of them")]
