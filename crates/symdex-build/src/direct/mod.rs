@@ -44,9 +44,11 @@ const WALKS: usize = 2;
 /// `.debug_aranges` and the root entries of all units say which units to read. They may be wrong, so a unit whose
 /// root entry states no range is read in outline: the ranges of its subprograms, and its line rows. Every unit is
 /// read in outline, once, where an address turns out to have no function in the units that claim it, or where a unit
-/// that was read has functions outside of what it states. One answer can then still differ from the index's: that of
-/// an address with a function, where another unit that was not read has a function that starts later and lies outside
-/// of everything that this other unit states.
+/// that was read has functions outside of what it states.
+///
+/// Two kinds of answers can then still differ from the index's. One is that of an address with a function, where an
+/// unread unit has a function that starts later and lies outside of everything that this unit states. The other is
+/// that of a line row without a function, where several units have such a row and are not in address order.
 ///
 /// ```
 /// # use std::path::Path;
