@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use symdex::write::{ChunkRanges, Id32, Loc};
-use symdex::{BuildOptions, Counts, Error, Index, Partial, Table};
+use symdex::{Counts, Error, Index, Partial, Table};
 
 use crate::build::CHUNK_SPAN;
 use crate::cutter::ChunkJob;
@@ -12,7 +12,6 @@ use crate::image::Image;
 /// What the new index would say of itself.
 pub(crate) struct Expected<'a, 'd> {
     pub(crate) image: &'a Image<'d>,
-    pub(crate) options: BuildOptions,
     pub(crate) counts: Counts,
     pub(crate) partial: &'a [Partial],
 }
@@ -26,7 +25,7 @@ impl Expected<'_, '_> {
             (&found.id, &found.image_name, &found.arch, found.base, found.image_size, found.row_rule);
         image == of_index
             && (&info.executable, info.text_exec_base) == (&found.executable, found.text_exec_base)
-            && (CHUNK_SPAN, self.options) == (found.chunk_span, found.options)
+            && CHUNK_SPAN == found.chunk_span
             && (self.counts, self.partial) == (found.counts, &found.partial[..])
             && found.builder == env!("CARGO_PKG_VERSION")
     }

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use memmap2::Mmap;
 use symdex::write::{ChunkEncoder, EncodedChunk, EncodedStrings, Writer};
-use symdex::{BuildOptions, Counts, Index, Partial, Table};
+use symdex::{Counts, Index, Partial, Table};
 use tempfile::{SpooledTempFile, spooled_tempfile};
 
 use crate::again::{Expected, has_contents};
@@ -27,17 +27,15 @@ pub(crate) const CHUNK_SPAN: u32 = 64 << 10;
 const CHUNKS_IN_MEMORY: usize = 4 << 20;
 /// Bytes of `.debug_info` that are walked ahead of the unit whose ranges are merged next.
 pub(crate) const WALK_AHEAD: usize = 8 << 20;
-/// Chunks that one thread compresses at a time, and how many times as many may wait for it.
+/// Chunks that one thread encodes at a time, and how many times as many may wait for it.
 const CHUNKS_AT_A_TIME: usize = 8;
 const ENCODE_AHEAD: usize = 8;
 /// Symbols that are merged at a time, about.
 const SYMBOLS_AT_A_TIME: usize = 1 << 14;
 /// How an index is built.
 pub struct Options<'o> {
-    /// zstd's compression level.
-    pub compression_level: i32,
     /// The index of the image that is there already. Where an image without debug information would become this very index, it
-    /// is not made again: most of the time goes into compression. The result is the same with it and without.
+    /// is not made again: most of the time goes into encoding. The result is the same with it and without.
     pub existing: Option<&'o Index<Mmap>>,
     /// About how many bytes of memory units may take that wait to be merged: where functions of many units lie among each other, as
     /// order files put them, all of them wait for each other. Beyond it they are put into a temporary file. The result is the same.
@@ -46,7 +44,7 @@ pub struct Options<'o> {
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        Self { compression_level: 3, existing: None, max_memory: 1 << 30 }
+        Self { existing: None, max_memory: 1 << 30 }
     }
 }
 
@@ -129,7 +127,6 @@ pub(crate) fn build_parts<'d>(
 struct Build<'a, 'd> {
     image: &'a Image<'d>,
     existing: Option<&'a Index<Mmap>>,
-    options: BuildOptions,
     max_memory: usize,
     writer: Writer<SpooledTempFile>,
     pools: Pools<'d>,
@@ -140,13 +137,12 @@ impl<'a, 'd> Build<'a, 'd> {
     fn new(image: &'a Image<'d>, options: &Options<'a>) -> Self {
         let existing = options.existing.filter(|_| !image.has_dwarf());
         let max_memory = options.max_memory;
-        let options = BuildOptions { compression_level: options.compression_level };
         let limit = image.debug_size + image.symbol_map.map_or(0, SymbolMap::size) + (1 << 20);
         let pools = Pools { names: Pool::new(limit), files: Pool::new(limit) };
-        let writer = Writer::new(image.info.clone(), CHUNK_SPAN, options, spooled_tempfile(CHUNKS_IN_MEMORY));
+        let writer = Writer::new(image.info.clone(), CHUNK_SPAN, spooled_tempfile(CHUNKS_IN_MEMORY));
         let executable = image.info.executable.iter().map(|(start, end)| end - start).sum();
         let coverage = TextCoverage { executable, ..Default::default() };
-        Self { image, existing, options, max_memory, writer, pools, coverage }
+        Self { image, existing, max_memory, writer, pools, coverage }
     }
 
     /// Writes the index to `out`; `OutOfOrder`, and nothing written, where `by_address` was asked for and units do not keep to the
@@ -168,7 +164,7 @@ impl<'a, 'd> Build<'a, 'd> {
         let (names, files) = self.strings(&mut counts, &mut problems);
         let (partial, report) = problems.finish(self.image.has_dwarf(), self.coverage);
         if let Some(index) = self.existing {
-            let is_same = Expected { image: self.image, options: self.options, counts, partial: &partial };
+            let is_same = Expected { image: self.image, counts, partial: &partial };
             if is_same.is_metadata_of(index) && has_contents(index, &jobs, &names).unwrap_or(false) {
                 out.write_all(index.as_bytes()).map_err(symdex::Error::from)?;
                 return Ok(Ok(report));
@@ -204,7 +200,7 @@ impl<'a, 'd> Build<'a, 'd> {
         out: &mut impl Write,
     ) -> Result<(), Error> {
         let strings = || (EncodedStrings::new(names), EncodedStrings::new(files));
-        let (sealed, (names, files)) = rayon::join(|| self.writer.seal(counts.names), strings);
+        let (sealed, (names, files)) = rayon::join(|| self.writer.seal(), strings);
         Ok(sealed?.finish(&names?, &files?, counts, partial, out)?)
     }
 

@@ -210,6 +210,10 @@ fn compare<B: AsRef<[u8]>>(new: &Index<B>, existing: &[u8]) -> Result<Outcome, s
     let existing = match verified {
         Ok(index) if index.id() == new.id() => index,
         Ok(index) => return Ok(Outcome::Repaired { damage: format!("it was the index of {}", index.id()) }),
+        // An index of a development version is replaced: nothing reads it any more.
+        Err(symdex::Error::DevelopmentVersion) => {
+            return Ok(Outcome::Repaired { damage: symdex::Error::DevelopmentVersion.to_string() });
+        }
         Err(error) if error.is_unsupported() => return Err(error),
         Err(error) => return Ok(Outcome::Repaired { damage: error.to_string() }),
     };
@@ -254,7 +258,7 @@ fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
 #[cfg(test)]
 mod tests {
     use symdex::write::{EncodedStrings, ImageInfo, Writer};
-    use symdex::{Arch, BuildOptions, Counts, RowRule};
+    use symdex::{Arch, Counts, RowRule};
 
     use super::*;
 
@@ -274,13 +278,12 @@ mod tests {
             text_exec_base: None,
             row_rule: RowRule::First,
         };
-        let options = BuildOptions { compression_level: 3 };
         let none: [&str; 0] = [];
         let names = EncodedStrings::new(&none).expect("no names");
         let files = EncodedStrings::new(&none).expect("no files");
-        let writer = Writer::new(image, 0x1_0000, options, io::empty());
+        let writer = Writer::new(image, 0x1_0000, io::empty());
         let mut index = Vec::new();
-        let sealed = writer.seal(0).expect("encodes");
+        let sealed = writer.seal().expect("encodes");
         sealed.finish(&names, &files, counts, Vec::new(), &mut index).expect("small");
         Index::open(index).expect("as written")
     }
@@ -363,13 +366,34 @@ mod tests {
         let mut newer = new.as_bytes().to_vec();
         // A header ends with the checksum of what is before; without the right one it is damaged, whatever its version.
         newer[8] += 1;
-        let (checked, checksum) = newer[..192].split_at_mut(184);
-        checksum.copy_from_slice(&xxhash_rust::xxh3::xxh3_64(checked).to_le_bytes());
+        let newer = sealed(newer, 128);
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join(file_name(new.id()));
         fs::write(&path, &newer).expect("written");
         assert!(matches!(publish(folder.path(), &new), Err(Error::NewerIndex { .. })));
         assert_eq!(fs::read(&path).expect("readable"), newer);
+    }
+
+    /// `index` with the right checksum behind the first bytes of a header of this size.
+    fn sealed(mut index: Vec<u8>, header_size: usize) -> Vec<u8> {
+        let (checked, checksum) = index[..header_size].split_at_mut(header_size - 8);
+        checksum.copy_from_slice(&xxhash_rust::xxh3::xxh3_64(checked).to_le_bytes());
+        index
+    }
+
+    #[test]
+    fn an_index_of_a_development_version_is_replaced() {
+        let new = index(7, 1, 1, "x");
+        let mut older = new.as_bytes().to_vec();
+        (older[8], older[10]) = (2, 192);
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join(file_name(new.id()));
+        fs::write(&path, sealed(older, 192)).expect("written");
+        let published = publish(folder.path(), &new).expect("published");
+        assert!(
+            matches!(&published.outcome, Outcome::Repaired { damage } if damage.contains("build it again"))
+        );
+        assert_eq!(fs::read(&path).expect("readable"), new.as_bytes());
     }
 
     #[test]

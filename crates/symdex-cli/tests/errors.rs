@@ -182,8 +182,8 @@ fn an_index_that_was_cut_or_changed_is_damaged() {
     let mut newer = whole;
     newer[8] = 99;
     // The header ends with its own checksum: without it this would be damage.
-    let checksum = xxhash_rust::xxh3::xxh3_64(&newer[..184]);
-    newer[184..192].copy_from_slice(&checksum.to_le_bytes());
+    let checksum = xxhash_rust::xxh3::xxh3_64(&newer[..120]);
+    newer[120..128].copy_from_slice(&checksum.to_le_bytes());
     fs::write(&damaged, &newer).expect("written");
     for reader in READERS {
         let finished = symdex_on(&damaged, reader);
@@ -197,9 +197,9 @@ fn damage_that_is_met_in_a_lookup_is_told_for_its_address() {
     let root = folder();
     let index = index_of("inline-dwarf4", root.path());
     let mut bytes = fs::read(&index).expect("there");
-    // The first byte of the first chunk: behind the header, which says where the metadata ends.
-    let metadata_size = u64::from_le_bytes(bytes[80..88].try_into().expect("eight bytes"));
-    let chunks = 192 + usize::try_from(metadata_size).expect("small");
+    // Chunks are behind the header, the metadata and the codes; the header says how large these are.
+    let size = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+    let chunks = 128 + usize::try_from(size(72) + size(80)).expect("small");
     bytes[chunks + 20] ^= 1;
     fs::write(&index, &bytes).expect("written");
     let lookup = symdex_on(&index, "lookup {} 0x400 0x999999 --json");

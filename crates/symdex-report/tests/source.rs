@@ -59,7 +59,7 @@ fn an_address_of_text_exec_needs_an_image_that_has_it() {
 #[test]
 fn damage_is_an_answer_of_its_own() {
     let mut bytes = bytes();
-    let (_, start, _) = index(&bytes).sections()[1];
+    let (_, start, _) = index(&bytes).sections()[2];
     let start = usize::try_from(start).expect("small");
     bytes[start + 20] ^= 1;
     let offsets = [ImageOffset(0x3cf)];

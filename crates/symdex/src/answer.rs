@@ -3,6 +3,7 @@
 use crate::address::ImageOffset;
 use crate::answers::Kept;
 use crate::format::Table;
+use crate::id32::Id32;
 
 /// Which line rows a lookup goes by. The chain of functions is the same under both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,17 +47,20 @@ pub struct Frames<'a>(pub(crate) Source<'a>);
 /// Where the frames of an answer are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Source<'a> {
-    /// Just found: the frames, and the text that their strings lie in.
-    Found(&'a [Located], &'a [u8]),
+    /// Just found: the frames, where their strings lie, and the text that they lie in.
+    Found(&'a [Located], &'a [Strings], &'a [u8]),
     /// Kept from an earlier lookup.
     Kept(Kept<'a>),
 }
 
-/// A frame whose strings lie in a buffer.
+/// Where the name and the file of a frame lie in a text.
+pub(crate) type Strings = [Option<std::ops::Range<usize>>; 2];
+
+/// A frame with its strings by their ids.
 #[derive(Clone, Debug)]
 pub(crate) struct Located {
-    pub(crate) name: Option<std::ops::Range<usize>>,
-    pub(crate) file: Option<std::ops::Range<usize>>,
+    pub(crate) name: Option<Id32>,
+    pub(crate) file: Option<Id32>,
     pub(crate) line: Option<u32>,
     pub(crate) function_start: Option<ImageOffset>,
     pub(crate) table: Table,
@@ -68,7 +72,7 @@ impl<'a> Frames<'a> {
     #[must_use]
     pub fn len(&self) -> usize {
         match self.0 {
-            Source::Found(frames, _) => frames.len(),
+            Source::Found(frames, ..) => frames.len(),
             Source::Kept(kept) => kept.len(),
         }
     }
@@ -77,19 +81,20 @@ impl<'a> Frames<'a> {
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Frame<'a>> + DoubleEndedIterator + use<'a> {
         let source = self.0;
         (0..self.len()).map(move |number| match source {
-            Source::Found(frames, text) => found(frames, text, number),
+            Source::Found(frames, strings, text) => found(frames, strings, text, number),
             Source::Kept(kept) => kept.frame(number),
         })
     }
 }
 
 /// Frame `number` of those just found.
-fn found<'a>(frames: &[Located], text: &'a [u8], number: usize) -> Frame<'a> {
+fn found<'a>(frames: &[Located], strings: &[Strings], text: &'a [u8], number: usize) -> Frame<'a> {
     let frame = frames.get(number);
     let string = |range: &Option<std::ops::Range<usize>>| text.get(range.clone()?);
+    let [name, file] = strings.get(number).map_or([None; 2], |[name, file]| [string(name), string(file)]);
     Frame {
-        name: frame.and_then(|frame| string(&frame.name)),
-        file: frame.and_then(|frame| string(&frame.file)),
+        name,
+        file,
         line: frame.and_then(|frame| frame.line),
         inlined: number + 1 < frames.len(),
         function_start: frame.and_then(|frame| frame.function_start),

@@ -12,14 +12,17 @@ pub enum Error {
         /// The first bytes, 32 at the most.
         found: Vec<u8>,
     },
-    /// The index was made for a newer reader.
-    #[error("the index has format version {found}, this reader knows {newest} and older; update symdex")]
+    /// The index was written by a newer symdex.
+    #[error("the index has format version {found}, this reader knows version {known}; update symdex")]
     UnsupportedVersion {
         /// The version in the header.
         found: u16,
-        /// The newest version this reader knows.
-        newest: u16,
+        /// The version this reader knows.
+        known: u16,
     },
+    /// The index was written by a symdex from before the first release.
+    #[error("the index has a format of before the first release; build it again with `symdex build`")]
+    DevelopmentVersion,
     /// The index uses something this reader must understand and does not.
     #[error("the index needs features this reader does not know (bits {unknown:#x}); update symdex")]
     UnsupportedFeature {
@@ -74,10 +77,13 @@ impl Error {
         )
     }
 
-    /// Whether the index is one that a newer reader could read.
+    /// Whether the index is intact, as far as was checked, and of a format or with a feature that this reader does not know.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
-        matches!(self, Error::UnsupportedVersion { .. } | Error::UnsupportedFeature { .. })
+        matches!(
+            self,
+            Error::UnsupportedVersion { .. } | Error::DevelopmentVersion | Error::UnsupportedFeature { .. }
+        )
     }
 }
 
@@ -110,7 +116,7 @@ pub struct Place {
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.section {
-            SectionKind::Header | SectionKind::Metadata | SectionKind::Dictionary | SectionKind::Trailer => {
+            SectionKind::Header | SectionKind::Metadata | SectionKind::Trailer => {
                 write!(f, "the {}", self.section.name())
             }
             _ => write!(f, "{} {}", self.section.name(), self.index),

@@ -6,7 +6,7 @@
 //! ```
 //! use symdex::{FrameAddress, Index, LinePolicy, Scratch};
 //!
-//! let index = Index::open(std::fs::read("../../testdata/golden/v2/inline-dwarf4-2.symdex")?)?;
+//! let index = Index::open(std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?)?;
 //! let mut scratch = Scratch::default(); // one for each thread, kept between lookups
 //! // From a stack: the address to return to, and where the image was loaded.
 //! let address = FrameAddress::ReturnAddress(0x1_04a3_43d0);
@@ -21,9 +21,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `examples/service.rs` is a whole service. With the feature `mmap` an index is mapped instead of read (`Index::open_file`), with
-//! `demangle` names are turned into what a person reads. Without either the crate depends on zstd, serde, bincode and two hashes.
-//! [`Chunk`] answers from a key-value store, without a file.
+//! `examples/service.rs` is a whole service. The feature `mmap` maps an index instead of reading it (`Index::open_file`), `demangle`
+//! turns names into what a person reads. Without features the crate depends on serde, bincode, thiserror and two hashes, and on no C
+//! code. A value of a key-value store is a small index of a part of the image ([`write::split`]): [`Index::open`] opens it, too.
 //!
 //! Offsets are counted from the start of the image ([`ImageOffset`]), so that a lookup needs neither the debug file nor its
 //! base address. Whatever the bytes of an index, the reader does not panic, loop, or allocate by an unchecked number: "nothing
@@ -43,7 +43,6 @@
 mod address;
 mod answer;
 mod answers;
-mod chunk;
 #[cfg(feature = "demangle")]
 mod demangle;
 mod error;
@@ -57,24 +56,22 @@ mod lookup;
 mod mmap;
 mod names;
 mod packed;
+mod ranges;
 mod scratch;
-mod values;
 mod walk;
 pub mod write;
 
 pub use address::{FrameAddress, ImageOffset, Svma};
 pub use answer::{Frame, Frames, LinePolicy};
-pub use chunk::Chunk;
 #[cfg(feature = "demangle")]
 pub use demangle::{demangle, printable};
 pub use error::{Error, Place, kind_of_unknown};
-pub use format::{BuildOptions, Counts, Dictionary, Metadata, Partial, RowRule, SectionKind, Table};
+pub use format::{Counts, Metadata, Partial, RowRule, SectionKind, Table};
 pub use image::{Arch, ImageId, ParseImageIdError};
 pub use index::Index;
 #[cfg(feature = "mmap")]
 pub use mmap::{map_file, map_open_file};
 pub use scratch::Scratch;
-pub use values::Values;
 pub use walk::{ChunkContents, StringReader, Verified};
 
 // The tests' generator of images speaks of this crate by its name.

@@ -1,12 +1,11 @@
 //! Walking through all of an index, and checking all of it.
 
-use crate::chunk::{ChunkRanges, Loc, LocalStrings};
 use crate::error::Error;
-use crate::format::{Decompressor, Table};
+use crate::format::Table;
 use crate::id32::Id32;
 use crate::index::{Index, Pool};
-use crate::lookup::Strings;
 use crate::packed::PackedScratch;
+use crate::ranges::{ChunkRanges, Loc};
 
 /// The ranges of one chunk, with strings by pool id; see [`Index::chunk`].
 pub type ChunkContents = ChunkRanges;
@@ -18,7 +17,7 @@ pub struct Verified {
     pub chunks: u64,
     /// Ranges in them; one that touches several chunks counts in each.
     pub ranges: u64,
-    /// Pages of names, files, chunks and what they share; in version 1 blocks of names and files.
+    /// Pages of all sections.
     pub pages: u64,
 }
 
@@ -30,27 +29,10 @@ impl<B: AsRef<[u8]>> Index<B> {
     ///
     /// [`Error::Checksum`] or [`Error::Malformed`] where the chunk is damaged.
     pub fn chunk(&self, table: Table, index: u64) -> Result<ChunkContents, Error> {
-        if let Some(reader) = self.chunk_reader() {
-            return match reader.chunk(self.metadata(), table, index)? {
-                Some(chunk) => chunk.ranges(&mut PackedScratch::default()),
-                None => Ok(ChunkContents::default()),
-            };
+        match self.chunk_reader().chunk(table, index)? {
+            Some(chunk) => chunk.ranges(&mut PackedScratch::default()),
+            None => Ok(ChunkContents::default()),
         }
-        let Some(chunk) = self.load_chunk(table, index, &mut Decompressor::plain()?)? else {
-            return Ok(ChunkContents::default());
-        };
-        let malformed = || self.key(table.structure(), index).malformed("a run does not decode");
-        let mut contents = chunk.structure.ranges().ok_or_else(malformed)?;
-        let LocalStrings::PoolIds { names, files } = &chunk.strings else {
-            return Err(self.key(table.strings(), index).malformed("its strings are no pool ids"));
-        };
-        let explain = |ids: &[Option<Id32>], number: Option<Id32>| {
-            number.and_then(|number| ids.get(number.index()).copied()).ok_or_else(malformed)
-        };
-        for Loc { name, file, .. } in &mut contents.locs {
-            (*name, *file) = (explain(names, *name)?, explain(files, *file)?);
-        }
-        Ok(contents)
     }
 
     /// Every chunk of `table` that is not empty, in address order, as [`Index::chunk`] gives it, with its index.
@@ -62,49 +44,34 @@ impl<B: AsRef<[u8]>> Index<B> {
             .filter(|chunk| !matches!(chunk, Ok((_, c)) if c.ranges.is_empty()))
     }
 
-    /// A reader of names by pool id, for whoever walks through all of the index.
+    /// Reads names and files by pool id, for a walk through the index.
     #[must_use]
     pub fn strings(&self) -> StringReader<'_, B> {
-        StringReader { strings: Strings::new(self) }
+        StringReader { index: self, text: Vec::new() }
     }
 
-    /// Checks all of the index: the digest, every checksum, that frames fill their sections, and that every chunk and block decodes
-    /// to sorted ranges within its span whose locs, names and files exist.
+    /// Checks all of the index: the digest, every page, the codes, that chunks fill their section, and that every chunk and every string
+    /// decodes, each chunk to sorted ranges within its span whose names and files exist.
     ///
     /// # Errors
     ///
     /// The first damage found.
     pub fn verify(&self) -> Result<Verified, Error> {
         self.trailer().verify(self.as_bytes())?;
-        self.verify_directories()?;
-        let mut verified = Verified { pages: self.verify_pools()?, ..Verified::default() };
+        let mut verified = Verified { pages: self.chunk_reader().verify()?, ..Verified::default() };
+        for pool in [Pool::Names, Pool::Files] {
+            verified.pages += self.strings_of(pool).verify()?;
+        }
         for table in Table::ALL {
             for chunk in self.chunks(table) {
                 let (index, contents) = chunk?;
                 let wrong = self.first_wrong(table, index, &contents);
-                wrong.map_or(Ok(()), |what| Err(self.key(table.structure(), index).malformed(what)))?;
+                wrong.map_or(Ok(()), |what| Err(self.chunk_location(table, index).malformed(what)))?;
                 verified.chunks += 1;
                 verified.ranges += contents.ranges.len() as u64;
             }
         }
         Ok(verified)
-    }
-
-    /// Checks everything but the chunks themselves; how many pages, or in version 1 blocks, were read.
-    fn verify_pools(&self) -> Result<u64, Error> {
-        if let Some(chunks) = self.chunk_reader() {
-            let pools = [Pool::Names, Pool::Files].into_iter().filter_map(|pool| self.strings_of(pool));
-            return pools
-                .map(|strings| strings.verify())
-                .try_fold(chunks.verify()?, |sum, pages| Ok(sum + pages?));
-        }
-        let verify_blocks = |pool, dictionary| {
-            let mut decompressor = Decompressor::with_dictionary(dictionary)?;
-            let blocks = self.pool(pool).blocks();
-            (0..blocks).try_for_each(|index| self.load_block(pool, index, &mut decompressor).map(drop))?;
-            Ok::<u64, Error>(blocks)
-        };
-        Ok(verify_blocks(Pool::Names, self.dictionary()?)? + verify_blocks(Pool::Files, &[])?)
     }
 
     /// What is wrong with a chunk that decodes, if anything is.
@@ -114,18 +81,19 @@ impl<B: AsRef<[u8]>> Index<B> {
         }
         let span = u64::from(self.metadata().chunk_span);
         let start = index.saturating_mul(span);
-        let outside =
-            |id: Option<Id32>, pool| id.is_some_and(|id| u64::from(id.get()) >= self.pool(pool).strings);
+        let counts = self.metadata().counts;
+        let outside = |id: Option<Id32>, len| id.is_some_and(|id| u64::from(id.get()) >= len);
         contents.depths(start, start.saturating_add(span)).err().or_else(|| {
-            let unknown = |loc: &Loc| outside(loc.name, Pool::Names) || outside(loc.file, Pool::Files);
+            let unknown = |loc: &Loc| outside(loc.name, counts.names) || outside(loc.file, counts.files);
             contents.locs.iter().any(unknown).then_some("a loc has a name or a file that is not in the pool")
         })
     }
 }
 
-/// Turns pool ids into strings, keeping the blocks it read last.
+/// Turns pool ids into strings.
 pub struct StringReader<'i, B> {
-    strings: Strings<'i, B>,
+    index: &'i Index<B>,
+    text: Vec<u8>,
 }
 
 impl<B: AsRef<[u8]>> StringReader<'_, B> {
@@ -133,9 +101,9 @@ impl<B: AsRef<[u8]>> StringReader<'_, B> {
     ///
     /// # Errors
     ///
-    /// [`Error::Checksum`] or [`Error::Malformed`] where its block is damaged or has no such name.
+    /// [`Error::Checksum`] or [`Error::Malformed`] where it is damaged or there is no such name.
     pub fn name(&mut self, id: Id32) -> Result<&[u8], Error> {
-        self.strings.get(Pool::Names, id)
+        self.index.string(Pool::Names, id, &mut self.text)
     }
 
     /// The file path with this id.
@@ -144,6 +112,6 @@ impl<B: AsRef<[u8]>> StringReader<'_, B> {
     ///
     /// Like [`Self::name`].
     pub fn file(&mut self, id: Id32) -> Result<&[u8], Error> {
-        self.strings.get(Pool::Files, id)
+        self.index.string(Pool::Files, id, &mut self.text)
     }
 }

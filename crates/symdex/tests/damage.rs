@@ -106,8 +106,8 @@ fn every_changed_byte_is_an_error_or_changes_no_answer_and_verify_notices_it() {
 
 /// `bytes` with the header's checksum made right again.
 fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
-    let checksum = xxh3_64(&bytes[..184]).to_le_bytes();
-    bytes[184..192].copy_from_slice(&checksum);
+    let checksum = xxh3_64(&bytes[..120]).to_le_bytes();
+    bytes[120..128].copy_from_slice(&checksum);
     bytes
 }
 
@@ -220,7 +220,6 @@ fn the_writer_refuses_what_the_format_cannot_hold() {
 fn code_in_two_places_far_apart_does_not_fill_memory_with_what_lies_between() {
     use symdex::write::{ChunkEncoder, ChunkRanges, Writer};
     let image = small();
-    let options = symdex::BuildOptions { compression_level: 3 };
     let info = symdex::write::ImageInfo {
         id: image.id.clone(),
         image_name: String::new(),
@@ -231,7 +230,7 @@ fn code_in_two_places_far_apart_does_not_fill_memory_with_what_lies_between() {
         text_exec_base: None,
         row_rule: symdex::RowRule::First,
     };
-    let mut writer = Writer::new(info, 1000, options, std::io::Cursor::new(Vec::new()));
+    let mut writer = Writer::new(info, 1000, std::io::Cursor::new(Vec::new()));
     let mut encoder = ChunkEncoder::new(1000);
     let mut push =
         |index| writer.push(encoder.encode(Table::Dwarf, index, &ChunkRanges::default()).expect("empty"));
@@ -239,4 +238,67 @@ fn code_in_two_places_far_apart_does_not_fill_memory_with_what_lies_between() {
     for index in [1_000_000, 7 + (1 << 22), u64::MAX / 1000 - 1] {
         assert!(matches!(push(index), Err(Error::Unwritable { .. })), "{index}");
     }
+}
+
+/// The golden indexes, each with its path.
+fn golden() -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/golden/v1");
+    let paths = std::fs::read_dir(folder).expect("it is there").map(|entry| entry.expect("readable").path());
+    let paths = paths.filter(|path| path.extension().is_some_and(|extension| extension == "symdex"));
+    let read = |path: std::path::PathBuf| (path.clone(), std::fs::read(path).expect("readable"));
+    let golden: Vec<_> = paths.map(read).collect();
+    assert!(golden.len() >= 4, "{} golden indexes are too few", golden.len());
+    golden
+}
+
+#[test]
+fn every_flipped_bit_and_every_truncation_of_the_golden_indexes_is_noticed() {
+    for (path, bytes) in golden() {
+        let path = path.display();
+        for len in 0..bytes.len() {
+            assert!(Index::open(&bytes[..len]).is_err(), "{path}, {len} bytes");
+        }
+        let mut changed = bytes.clone();
+        for at in 0..bytes.len() {
+            for bit in 0..8 {
+                changed[at] ^= 1 << bit;
+                let noticed = Index::open(&changed[..]).and_then(|index| index.verify());
+                assert!(noticed.is_err(), "{path}, bit {bit} of byte {at}");
+                changed[at] ^= 1 << bit;
+            }
+        }
+    }
+}
+
+/// The digest is not what finds them: without it, each page's checksum does.
+#[test]
+fn every_flipped_bit_of_a_golden_index_that_a_lookup_reads_is_noticed_by_it() {
+    let (path, bytes) = golden().swap_remove(0);
+    let intact = Index::open(&bytes[..]).expect("a golden index");
+    let answers = |index: &Index<&[u8]>| {
+        let mut scratch = Scratch::default();
+        let mut all = Vec::new();
+        for (start, end) in &intact.metadata().executable {
+            for offset in (*start..*end).step_by(16) {
+                let frames = index.lookup(ImageOffset(offset), LinePolicy::Exact, &mut scratch);
+                all.push(frames.ok().map(|frames| {
+                    frames.iter().flat_map(|frames| frames.iter().map(Answer::from)).collect::<Vec<_>>()
+                }));
+            }
+        }
+        all
+    };
+    let expected = answers(&intact);
+    let (mut changed, mut failed) = (bytes.clone(), 0);
+    for at in 0..bytes.len() - 32 {
+        changed[at] ^= 1 << (at % 8);
+        if let Ok(index) = Index::open(&changed[..]) {
+            for (found, expected) in answers(&index).iter().zip(&expected) {
+                assert!(found.is_none() || found == expected, "{}, byte {at}", path.display());
+                failed += usize::from(found.is_none());
+            }
+        }
+        changed[at] ^= 1 << (at % 8);
+    }
+    assert!(failed > 1000, "{failed} lookups failed: the test lost its point");
 }

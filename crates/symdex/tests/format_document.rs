@@ -1,13 +1,13 @@
-//! The annotated dump in docs/FORMAT.md is what a tiny index looks like today; `SYMDEX_BLESS=1 cargo test -p symdex --test
-//! format_document` writes it anew.
+//! The annotated dump in docs/FORMAT.md shows a tiny index as it is written today. `SYMDEX_BLESS=1 cargo test -p symdex --test
+//! format_document` writes it again.
 
 mod dump;
 
 use std::io::Cursor;
 
-use self::dump::{BODY_SIZE, Bits, CONTEXTS, Codes, Dump};
+use self::dump::{Bits, Codes, Dump};
 use symdex::write::{ChunkEncoder, ChunkRanges, EncodedStrings, Id32, ImageInfo, Loc, Range, Writer};
-use symdex::{Arch, BuildOptions, Counts, ImageId, Index, RowRule, Table};
+use symdex::{Arch, Counts, ImageId, Index, RowRule, Table};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/FORMAT.md");
 const BEGIN: &str = "<!-- the dump begins: written by crates/symdex/tests/format_document.rs -->\n```text\n";
@@ -20,7 +20,6 @@ const NAMES: [&str; 5] = ["outer", "mid", "leaf", "a_b_c_d_e_f_g_h_i_j_k_l_m_n_o
 /// is also called `a_b_..._flat`.
 fn tiny() -> Vec<u8> {
     let id = ImageId::new(&[0xa0, 0xa1, 0xa2, 0xa3]).expect("4 bytes are an id");
-    let options = BuildOptions { compression_level: 3 };
     let number = Id32::new;
     let loc = |parent, name, file, line| Loc { parent, name: number(name), file, line };
     let file = number(0);
@@ -53,7 +52,7 @@ fn tiny() -> Vec<u8> {
         text_exec_base: None,
         row_rule: RowRule::First,
     };
-    let mut writer = Writer::new(info, 0x1000, options, Cursor::new(Vec::new()));
+    let mut writer = Writer::new(info, 0x1000, Cursor::new(Vec::new()));
     let mut encoder = ChunkEncoder::new(0x1000);
     for (table, chunk) in [(Table::Dwarf, dwarf), (Table::SymbolTable, symbols)] {
         let chunk = encoder.encode(table, 0, &chunk).expect("a chunk");
@@ -63,7 +62,7 @@ fn tiny() -> Vec<u8> {
     let files = EncodedStrings::new(&["/src/t.c"]).expect("short");
     let counts = Counts { units: 1, functions: 1, ranges: 4, symbols: 1, ..Counts::default() };
     let mut index = Vec::new();
-    let sealed = writer.seal(NAMES.len() as u64).expect("encodes");
+    let sealed = writer.seal().expect("encodes");
     sealed.finish(&names, &files, counts, Vec::new(), &mut index).expect("an index");
     index
 }
@@ -82,13 +81,10 @@ fn explain(file: &[u8]) -> String {
     dump.field(4, "image id");
     dump.field(28, "its padding");
     dump.number(8, "file size {}");
-    let names = ["metadata", "chunks", "shared", "names", "files", "directory"];
-    let [metadata, chunks, shared, ..] = names.map(|name| {
-        dump.number(8, &format!("{name}: offset {{}}"));
-        dump.number(8, &format!("{name}: size {{}}"))
-    });
-    dump.field(16, "zero");
-    dump.number(8, "checksum of bytes 0 to b7");
+    let names = ["metadata", "codes", "chunks", "names", "files", "checksums"];
+    let [metadata, codes_size, chunks, ..] =
+        names.map(|name| dump.number(8, &format!("size of {name} {{}}")));
+    dump.number(8, "checksum of bytes 0 to 77");
 
     dump.heading("metadata");
     let end = dump.at + usize::try_from(metadata).expect("small");
@@ -112,7 +108,6 @@ fn explain(file: &[u8]) -> String {
     dump.field(1, "text_exec_base: none");
     dump.number(4, "chunk_span {}");
     dump.number(4, "row_rule: first");
-    dump.number(4, "options.compression_level");
     for what in ["units", "functions", "ranges", "symbols", "names", "files"] {
         dump.number(8, &format!("counts.{what}"));
     }
@@ -122,38 +117,23 @@ fn explain(file: &[u8]) -> String {
         dump.number(8, &format!("{table}: first chunk"));
         dump.number(8, &format!("{table}: number of chunks"));
     }
-    for pool in ["names", "files"] {
-        dump.number(8, &format!("{pool}: number of strings"));
-        dump.number(4, &format!("{pool}: strings in a group"));
-    }
     assert_eq!(dump.at, end, "all of the metadata is explained");
 
-    // Where chunks begin, and their codes, stand behind them.
-    let shared_at = dump.at + usize::try_from(chunks).expect("small");
-    let mut ahead = Dump::new(file);
-    ahead.at = shared_at;
-    let (code_size, place_width) = (ahead.varint(""), ahead.number(1, ""));
-    ahead.number(1, "");
-    let places = ahead.field(usize::try_from((3 * place_width).div_ceil(8)).expect("small"), "");
-    let codes = Codes::of(ahead.field(usize::try_from(code_size).expect("small"), ""));
-    let mut bits = Bits { bytes: places, at: 0 };
-    let [_, second, end] = [(); 3].map(|()| usize::try_from(bits.take(place_width)).expect("small"));
-    let chunks_at = dump.at;
+    let chunks_at = dump.at + usize::try_from(codes_size).expect("small");
+    dump.heading("codes");
+    let (codes, places) = codes_section(&mut dump);
+    assert_eq!(dump.at, chunks_at, "all of the codes are explained");
     dump.heading("chunks");
-    dwarf_chunk(&mut dump, &codes);
-    assert_eq!(dump.at, chunks_at + second);
-    symbol_chunk(&mut dump, &codes);
-    assert_eq!((dump.at, dump.at), (chunks_at + end, shared_at));
-    dump.heading("shared");
-    shared_section(&mut dump, &codes, &format!("places: 0x0, {second:#x}, {end:#x}"));
-    assert_eq!(dump.at, shared_at + usize::try_from(shared).expect("small"));
+    dwarf_chunk(&mut dump, &codes, places[1] - places[0]);
+    symbol_chunk(&mut dump, &codes, places[2] - places[1]);
+    assert_eq!(dump.at, chunks_at + usize::try_from(chunks).expect("small"));
     dump.heading("names");
     strings(&mut dump, "name");
     dump.heading("files");
     strings(&mut dump, "file");
-    dump.heading("directory");
-    for what in ["chunks", "shared", "names", "files"] {
-        dump.number(8, &format!("{what}: checksum of page 0"));
+    dump.heading("checksums");
+    for what in ["codes", "chunks", "names", "files"] {
+        dump.number(4, &format!("{what}: page 0"));
     }
     dump.heading("trailer");
     dump.number(8, "file size {}");
@@ -171,141 +151,139 @@ fn strings(dump: &mut Dump<'_>, what: &str) {
     let longest = dump.number(1, "length of the longest terminal {}");
     let counts: Vec<u64> =
         (1..=longest).map(|len| dump.varint(&format!("terminals of length {len}"))).collect();
-    dump.number(4, "group 0: its first symbol");
-    let lens = u64::from_le_bytes(dump.bytes[dump.at..dump.at + 8].try_into().expect("8 bytes"));
+    dump.field(4, "group 0: its first symbol");
+    let mut bits = Bits { bytes: &dump.bytes[dump.at..], at: 0 };
     let lens: Vec<String> =
-        (0..16).map(|n| lens >> (4 * n) & 15).filter(|len| *len != 0).map(|len| len.to_string()).collect();
+        (0..16).map(|_| bits.take(4)).filter(|len| *len != 0).map(|len| len.to_string()).collect();
     dump.field(8, &format!("how many symbols each {what} has: {}", lens.join(", ")));
-    // Each number in turn, from the lowest bits on.
-    let unpack = |bytes: &[u8], len: u64| -> String {
-        let bit = |at: u64| u64::from(bytes[usize::try_from(at / 8).expect("small")] >> (at % 8) & 1);
-        let number = |n: u64| (0..width).map(|at| bit(n * width + at) << at).sum::<u64>();
-        (0..len).map(|n| number(n).to_string()).collect::<Vec<_>>().join(" ")
-    };
     for (part, len) in
         [("rules stand for".to_owned(), 2 * rules), (format!("symbols of the {what}s:"), symbols)]
     {
         let size = usize::try_from((len * width).div_ceil(8)).expect("small");
-        let numbers = unpack(&dump.bytes[dump.at..dump.at + size], len);
-        dump.field(size, &format!("{part} {numbers}"));
+        let mut bits = Bits { bytes: &dump.bytes[dump.at..dump.at + size], at: 0 };
+        let numbers: Vec<String> = (0..len).map(|_| bits.take(width).to_string()).collect();
+        dump.field(size, &format!("{part} {}", numbers.join(" ")));
     }
     let mut terminal = 0;
-    for (len, count) in (1..).zip(counts) {
-        for _ in 0..count {
-            let text = String::from_utf8_lossy(&dump.bytes[dump.at..dump.at + len]).into_owned();
-            dump.field(len, &format!("terminal {terminal}: {text:?}"));
-            terminal += 1;
-        }
+    for (len, count) in (1..).zip(counts).filter(|(_, count)| *count != 0) {
+        let size = len * usize::try_from(count).expect("small");
+        let texts = dump.bytes[dump.at..dump.at + size].chunks(len).map(String::from_utf8_lossy);
+        let texts = texts.collect::<Vec<_>>().join(" ");
+        dump.field(size, &format!("terminals from {terminal} on: {texts}"));
+        terminal += count;
     }
 }
 
-/// What stands before a chunk's parts: the sizes of its runs, triples and names. Its rows, one of each, take no bits.
-fn chunk_head(dump: &mut Dump<'_>, what: &str) -> [u64; 3] {
-    dump.varint(&format!("{what} chunk 0: runs"));
-    dump.varints(&["triples", "names", "whether the triples are names alone"]);
-    let sizes = ["runs", "triples", "names"].map(|part| dump.varint(&format!("size of the {part}")));
-    assert_eq!(dump.field(8, "widths of the columns of rows"), [0; 8]);
-    sizes
+/// A chunk's head; its rows, one of each, take no bits. Returns the bytes of the blocks, and those of the source locations of a chunk of
+/// `size` bytes.
+fn chunk_head(dump: &mut Dump<'_>, what: &str, size: usize) -> [u64; 2] {
+    dump.varint(&format!("{what} chunk 0: blocks"));
+    dump.varint("source locations");
+    let blocks = dump.varint("bytes of the blocks");
+    dump.field(5, "widths of the columns of the rows");
+    [blocks, size as u64 - 8 - blocks]
 }
 
-/// The contexts and the meanings of the numbers of a chunk's runs; both chunks have a gap and a run.
-const GAP_AND_RUN: [(u8, &str); 7] = [
-    (2, "run 0: a gap"),
-    (0, "span {}"),
-    (2, "run 1: a function that starts 0 bytes before"),
-    (1, "span {}"),
-    (3, "ranges, less one"),
-    (4, "new triples"),
-    (BODY_SIZE, "bits of its body: {}"),
-];
-
-fn dwarf_chunk(dump: &mut Dump<'_>, codes: &Codes<'_>) {
-    let [runs, triples, names] = chunk_head(dump, "dwarf");
-    dump.coded(runs, "runs: bit, bits, context, number", codes, &GAP_AND_RUN);
+fn dwarf_chunk(dump: &mut Dump<'_>, codes: &Codes<'_>, size: usize) {
+    let rows = dump.at;
+    let [blocks, sources] = chunk_head(dump, "dwarf", size);
+    assert_eq!(dump.bytes[rows + 3..rows + 8], [0; 5], "rows without bits");
     let numbers = [
-        (148, "triple 0: name: new: 0"),
-        (158, "line: that of the origin, 13"),
-        (148, "triple 1: name: the one before"),
-        (157, "line: 13 + 1"),
-        (149, "triple 2: name: new: 1"),
-        (158, "line: that of the origin, 8"),
-        (148, "triple 3: name: new: 2"),
-        (158, "line: that of the origin, 5"),
-        (148, "triple 4: name: the one before"),
-        (157, "line: 5 - 5"),
+        (8, "a gap"),
+        (0, "0x100 bytes"),
+        (8, "function:"),
+        (2, "starts here"),
+        (9, "defines 1 inline frame without a caller"),
+        (20, "frame 1: source location 0, new"),
+        (5, "16 bytes"),
+        (11, "defines 3, the first without a caller"),
+        (20, "frame 2: source location 1, new"),
+        (23, "frame 3 in it: source location 2, new"),
+        (23, "frame 4 in that: source location 3, new"),
+        (7, "8 bytes"),
+        (17, "defines 1, its caller is frame 3, 1 above frame 4; statement: as before, frame 4"),
+        (21, "frame 5: source location 4, new"),
+        (5, "8 bytes"),
+        (19, "defines none: the 5th most recent, frame 1"),
+        (4, "32 bytes"),
+        (19, "a gap"),
+        (0, "0xec0 bytes"),
     ];
-    dump.coded(triples, "triples", codes, &numbers);
-    let numbers = [(162, "name 0 is id 0, stored as 1"), (162, "name 1 is id 1"), (162, "name 2 is id 2")];
-    dump.coded(names, "names", codes, &numbers);
+    dump.coded(blocks, "block 0: bit, bits, context, number", codes, &numbers);
     let numbers = [
-        (5, "range 0: length {}"),
-        (22, "defines a loc without a caller"),
-        (143, "loc 0: new triple, 0"),
-        (8, "range 1: length {}"),
-        (25, "defines three locs, the first without a caller"),
-        (143, "loc 1: new triple, 1"),
-        (123, "loc 2 in it: new triple, 2"),
-        (123, "loc 3 in that: new triple, 3"),
-        (14, "range 2: length {}"),
-        (31, "defines a loc, its caller 1 above the answer before: loc 2; statement: as before"),
-        (145, "loc 4: new triple, 4"),
-        (62, "range 3: defines no loc, it is the fifth youngest, loc 0"),
+        (25, "source location 0: a new name"),
+        (27, "id 0, stored as 1"),
+        (28, "file 0, stored as 1"),
+        (30, "line 13, stored as 14"),
+        (25, "source location 1: the name of 0"),
+        (31, "line 13 + 1"),
+        (26, "source location 2: a new name"),
+        (27, "id 1"),
+        (28, "the same file"),
+        (29, "line 13 - 5"),
+        (25, "source location 3: a new name"),
+        (27, "id 2"),
+        (28, "the same file"),
+        (29, "line 8 - 3"),
+        (25, "source location 4: the name of 3"),
+        (31, "line 5 - 5"),
     ];
-    let size = dump.size_of(codes, &numbers);
-    dump.coded(size, "bodies", codes, &numbers);
+    dump.coded(sources, "source locations", codes, &numbers);
 }
 
-fn symbol_chunk(dump: &mut Dump<'_>, codes: &Codes<'_>) {
-    let [runs, triples, names] = chunk_head(dump, "symbol_table");
-    dump.coded(runs, "runs", codes, &GAP_AND_RUN);
-    dump.coded(
-        triples,
-        "triples",
-        codes,
-        &[(148, "triple 0: name: new: 0"), (148, "triple 1: name: new: 1")],
-    );
-    dump.coded(names, "names", codes, &[(162, "name 0 is id 3, stored as 4"), (162, "name 1 is id 4")]);
+fn symbol_chunk(dump: &mut Dump<'_>, codes: &Codes<'_>, size: usize) {
+    let [blocks, sources] = chunk_head(dump, "symbol_table", size);
     let numbers = [
-        (22, "range 0: defines two locs, the first without a caller"),
-        (143, "loc 0, the alias: new triple, 0"),
-        (123, "loc 1, the name: new triple, 1"),
+        (8, "a gap"),
+        (0, "0x140 bytes"),
+        (8, "function:"),
+        (2, "starts here"),
+        (9, "defines 2, the first without a caller"),
+        (20, "frame 1, the alias: source location 0, new"),
+        (23, "frame 2, the name: source location 1, new"),
+        (6, "32 bytes"),
+        (14, "a gap"),
+        (0, "0xea0 bytes"),
     ];
-    let size = dump.size_of(codes, &numbers);
-    dump.coded(size, "bodies", codes, &numbers);
+    dump.coded(blocks, "block 0", codes, &numbers);
+    let numbers = [
+        (25, "source location 0: a new name"),
+        (27, "id 3, stored as 4"),
+        (25, "source location 1: a new name"),
+        (27, "id 4"),
+    ];
+    dump.coded(sources, "source locations", codes, &numbers);
 }
 
-fn shared_section(dump: &mut Dump<'_>, codes: &Codes<'_>, places: &str) {
-    dump.varint("bytes of the codes {}");
-    let place_width = dump.number(1, "width of a place");
-    assert_eq!(dump.number(1, "width of an origin's place"), 0);
-    dump.field(usize::try_from((3 * place_width).div_ceil(8)).expect("small"), places);
-    dump.field(CONTEXTS, "sizes of the codes");
-    for (context, code) in codes.0.iter().enumerate().filter(|(_, code)| !code.is_empty()) {
-        let words = codes.words(context);
-        let words: Vec<String> = words.iter().map(|(symbol, word)| format!("{symbol} is {word}")).collect();
-        if code.len() == 1 {
-            dump.field(1, &format!("code of context {context}: {} alone", code[0]));
-        } else {
-            dump.field(12, &format!("code of context {context}: words of each length"));
-            dump.field(code.len() - 12, &words.join(", "));
+/// The codes, and where chunks begin and end.
+fn codes_section<'a>(dump: &mut Dump<'a>) -> (Codes<'a>, [usize; 3]) {
+    let size = usize::try_from(dump.number(2, "bytes of the codes {}")).expect("small");
+    let codes = Codes::of(&dump.bytes[dump.at..dump.at + size]);
+    let mut unused = 0;
+    for (context, code) in codes.0.iter().enumerate() {
+        let words = codes.words(context).into_iter();
+        let words = words.map(|(symbol, word)| format!("{symbol} is {word}")).collect::<Vec<_>>().join(", ");
+        match code[0] {
+            0 => {
+                unused += 1;
+                if codes.0.get(context + 1).is_none_or(|next| next[0] != 0) {
+                    dump.field(unused, &format!("contexts to {context} do not occur"));
+                    unused = 0;
+                }
+            }
+            1 => drop(dump.field(2, &format!("context {context}: {} alone", code[1]))),
+            _ => {
+                dump.field(10, &format!("context {context}: symbols, words of each length"));
+                dump.field(code.len() - 10, &words);
+            }
         }
     }
-    let numbers = [
-        (163, "of no name: the file before, none"),
-        (165, "the line before, none"),
-        (163, "of name 0: the next file, 0"),
-        (164, "line 13, stored as 14"),
-        (163, "of name 1: the file before"),
-        (165, "line 13 - 5"),
-        (163, "of name 2: the file before"),
-        (165, "line 8 - 3"),
-        (163, "of name 3: the file before"),
-        (165, "the line before"),
-        (163, "of name 4: the file before"),
-        (165, "the line before"),
-    ];
-    let size = dump.size_of(codes, &numbers);
-    dump.coded(size, "origins", codes, &numbers);
+    let width = dump.number(1, "width of a place");
+    let bytes = &dump.bytes[dump.at..dump.at + usize::try_from((3 * width).div_ceil(8)).expect("small")];
+    let mut bits = Bits { bytes, at: 0 };
+    let places = [(); 3].map(|()| usize::try_from(bits.take(width)).expect("small"));
+    dump.field(bytes.len(), &format!("places: {places:x?}"));
+    (codes, places)
 }
 
 #[test]

@@ -7,14 +7,13 @@ mod generator;
 use std::collections::{HashMap, HashSet};
 
 use generator::{Answer, Image, Random};
-use symdex::{Chunk, Dictionary, ImageOffset, Index, LinePolicy, Metadata, Scratch, Table};
+use symdex::{ImageOffset, Index, LinePolicy, Scratch};
 
 const POLICIES: [LinePolicy; 2] = [LinePolicy::Exact, LinePolicy::Statement];
 
-/// Two images of three have functions of several names, and some so many names that they have a dictionary in a store.
+/// Two images of three have functions of several names.
 fn image(seed: u64) -> Image {
     let image = Image::random(seed);
-    let image = if seed.is_multiple_of(8) { image.with_many_names(seed) } else { image };
     if seed.is_multiple_of(3) { image } else { image.with_aliases(seed) }
 }
 
@@ -33,8 +32,6 @@ fn an_index_and_its_scratch_go_where_threads_go() {
     fn send_and_sync<T: Send + Sync>() {}
     send_and_sync::<Index<Vec<u8>>>();
     send_and_sync::<Index<&[u8]>>();
-    send_and_sync::<Chunk>();
-    send_and_sync::<Dictionary>();
     send_and_sync::<Scratch>();
 }
 
@@ -137,145 +134,54 @@ fn strings_of_answers_that_were_given_before_are_not_copied() {
     assert!(places.len() > 300 && places.values().all(|places| places.len() == 1));
 }
 
-/// What a service with nothing but a key-value store answers.
-fn answer_from_values<'v>(
-    metadata: &Metadata,
-    dictionary: &Dictionary,
-    value: impl Fn(Table, u64) -> Option<&'v [u8]>,
-    offset: u64,
-    policy: LinePolicy,
-) -> Option<Vec<Answer>> {
-    let index = offset / u64::from(metadata.chunk_span);
-    let [dwarf, symbol] = Table::ALL.map(|table| {
-        let chunk = Chunk::decode(metadata, dictionary, table, index, value(table, index)?);
-        let chunk = chunk.expect("an intact value");
-        let frames = chunk.lookup(ImageOffset(offset), policy).expect("an intact chunk")?;
-        Some(frames.into_iter().map(Answer::from).collect::<Vec<_>>())
-    });
-    let Some(mut answers) = dwarf else { return symbol };
-    if let Some(last) = answers.last_mut().filter(|last| last.function_start.is_none())
-        && let Some(symbol) = symbol.and_then(|mut symbol| symbol.pop())
-    {
-        (last.name, last.function_start) = (symbol.name, symbol.function_start);
-    }
-    Some(answers)
-}
-
+/// A service with nothing but a key-value store gets the answers that the whole index gives.
 #[test]
-fn an_address_is_answered_from_the_metadata_and_one_chunk_value_alone() {
-    let mut dictionaries = 0;
-    for seed in 0..30 {
+fn a_value_answers_as_the_whole_index_does() {
+    let (mut scratch, mut answered, mut values) = (Scratch::default(), 0, 0);
+    for seed in 0..24 {
         let image = image(seed);
         let index = Index::open(image.index()).expect("as written");
-        let exported = index.values().expect("intact");
-        let metadata = Metadata::decode(&image.id, exported.metadata()).expect("a value of its own");
-        assert_eq!(&metadata, index.metadata());
-        let decoded = Dictionary::decode(&image.id, exported.dictionary()).expect("a value of its own");
-        dictionaries += usize::from(!exported.dictionary().is_empty());
-        let mut scratch = Scratch::default();
-        let mut values = HashMap::new();
-        for table in Table::ALL {
-            for chunk in metadata.chunks(table) {
-                let Some(value) = exported.chunk(table, chunk).expect("intact") else { continue };
-                let read = Chunk::decode(&metadata, &decoded, table, chunk, &value).expect("intact");
-                values.insert((table, chunk), value);
-                let ranges = index.chunk(table, chunk).expect("intact").ranges;
-                for (range, policy) in ranges.iter().flat_map(|range| POLICIES.map(|policy| (range, policy)))
-                {
-                    let found = read.lookup(ImageOffset(range.start), policy).expect("intact");
-                    let found = found.map(|frames| frames.into_iter().map(Answer::from).collect());
-                    assert_eq!(found, image.scan_table(table, range.start, policy), "seed {seed}, {range:?}");
-                    let names = read.function_names(ImageOffset(range.start)).expect("intact");
-                    match table {
-                        Table::Dwarf => assert!(names.is_empty()),
-                        Table::SymbolTable => assert_eq!(names, image.function_names(range.start)),
-                    }
-                }
-            }
+        let store: HashMap<u64, Index<Vec<u8>>> = symdex::write::split(&index)
+            .map(|value| value.expect("intact"))
+            .map(|value| (value.number, Index::open(value.bytes).expect("a value is an index")))
+            .collect();
+        let numbers: Vec<u64> = index.metadata().value_numbers().into_iter().flatten().collect();
+        assert!(numbers.iter().is_sorted() && numbers.len() == store.len());
+        assert!(numbers.iter().all(|number| store.contains_key(number)), "seed {seed}");
+        for value in store.values() {
+            value.verify().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            assert_eq!(value.id(), index.id());
         }
-        let value = |table, chunk| values.get(&(table, chunk)).map(Vec::as_slice);
-        for offset in image.offsets().into_iter().step_by(71) {
-            for policy in POLICIES {
-                let found = answer_from_values(&metadata, &decoded, value, offset, policy);
-                assert_eq!(found, answers(&index, offset, policy, &mut scratch), "seed {seed}, {offset:#x}");
+        values += store.len();
+        for (number, offset) in image.offsets().into_iter().enumerate() {
+            let (policy, expected) = (POLICIES[number % 2], image.scan(offset, POLICIES[number % 2]));
+            let value = store.get(&index.metadata().value_number(ImageOffset(offset)));
+            let found = value.and_then(|value| answers(value, offset, policy, &mut scratch));
+            assert_eq!(found, expected, "seed {seed}, offset {offset:#x}, {policy:?}");
+            answered += u32::from(expected.is_some());
+            let names = image.function_names(offset);
+            if let Some(value) = value {
+                let found = value.function_names(ImageOffset(offset), &mut scratch).expect("intact");
+                assert!(found.eq(names), "seed {seed}, names at {offset:#x}");
             }
         }
     }
-    assert_eq!(dictionaries, 4, "small images have none");
-}
-
-/// Values of version 1 hold frame A as the index has it.
-#[test]
-fn values_of_version_1_answer_as_their_index_does() {
-    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/golden/v1/inline-dwarf4-1.symdex");
-    let index = Index::open(std::fs::read(golden).expect("in the repository")).expect("whole");
-    assert_eq!(index.format_version(), 1);
-    let exported = index.values().expect("intact");
-    let dictionary = Dictionary::decode(index.id(), exported.dictionary()).expect("intact");
-    let (mut scratch, mut found) = (Scratch::default(), 0);
-    for (number, contents) in index.chunks(Table::Dwarf).map(|chunk| chunk.expect("intact")) {
-        let value = exported.chunk(Table::Dwarf, number).expect("intact").expect("not empty");
-        let chunk =
-            Chunk::decode(index.metadata(), &dictionary, Table::Dwarf, number, &value).expect("as exported");
-        for offset in contents.ranges.iter().flat_map(|range| [range.start, range.end - 1]).map(ImageOffset) {
-            for policy in [LinePolicy::Exact, LinePolicy::Statement] {
-                let expected =
-                    index.lookup(offset, policy, &mut scratch).expect("intact").expect("in a range");
-                let answer = chunk.lookup(offset, policy).expect("intact").expect("in a range");
-                assert_eq!(answer, expected.iter().collect::<Vec<_>>(), "{offset:?}");
-                found += 1;
-            }
-        }
-    }
-    assert!(found > 100);
+    assert!(answered > 3_000 && values > 100, "{answered} answers of {values} values");
 }
 
 #[test]
-fn a_value_in_another_place_is_damage_and_so_is_a_dictionary_that_is_not_there() {
-    let (image, other) = (Image::random(1), Image::random(2));
-    let image = image.with_many_names(1);
-    let index = Index::open(image.index()).expect("as written");
-    let (metadata, exported) = (index.metadata(), index.values().expect("intact"));
-    let dictionary = Dictionary::decode(&image.id, exported.dictionary()).expect("intact");
-    let (chunk, _) = index.chunks(Table::Dwarf).next().expect("a chunk").expect("intact");
-    let value = exported.chunk(Table::Dwarf, chunk).expect("intact").expect("not empty");
-    let decode =
-        |metadata, dictionary, table, chunk| Chunk::decode(metadata, dictionary, table, chunk, &value);
-    assert!(decode(metadata, &dictionary, Table::Dwarf, chunk).is_ok());
-
-    let checksum =
-        |result: Result<Chunk, symdex::Error>| matches!(result, Err(symdex::Error::Checksum { .. }));
-    assert!(checksum(decode(metadata, &dictionary, Table::SymbolTable, chunk)));
-    assert!(checksum(decode(metadata, &dictionary, Table::Dwarf, chunk + 1)));
-    let other_index = Index::open(other.index()).expect("as written");
-    assert!(checksum(decode(other_index.metadata(), &dictionary, Table::Dwarf, chunk)));
-    let without = Dictionary::none();
-    let none = decode(metadata, &without, Table::Dwarf, chunk);
-    assert!(matches!(none, Err(symdex::Error::Malformed { .. })), "{:?}", none.err());
-    // Another dictionary of the same image, as an older symdex may have made it.
-    let mut content = exported.dictionary()[8..].to_vec();
-    content.truncate(3000);
-    let mut hash = xxhash_rust::xxh3::Xxh3Default::new();
-    let section = [6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    let mut id = image.id.as_bytes().to_vec();
-    id.resize(32, 0);
-    [&id[..], &section, &content].into_iter().for_each(|bytes| hash.update(bytes));
-    let older = [&hash.digest().to_le_bytes(), &content[..]].concat();
-    let older = Dictionary::decode(&image.id, &older).expect("a dictionary");
-    let refused = decode(metadata, &older, Table::Dwarf, chunk).err().expect("another one").to_string();
-    assert!(refused.contains("another dictionary"), "{refused}");
-    for cut in 0..value.len() {
-        let cut = Chunk::decode(metadata, &dictionary, Table::Dwarf, chunk, &value[..cut]);
-        assert!(cut.is_err_and(|error| error.is_damage()));
-    }
-}
-
-#[test]
-fn an_empty_index_has_no_answers() {
-    let mut image = Image::random(5);
-    image.tables = Default::default();
-    let index = Index::open(image.index()).expect("as written");
-    assert_eq!(index.verify().expect("intact").chunks, 0);
-    assert_eq!(answers(&index, 0, LinePolicy::Exact, &mut Scratch::default()), None);
-    assert_eq!(index.chunks(Table::Dwarf).count(), 0);
+fn values_are_made_one_by_one_and_damage_is_an_error_of_its_value() {
+    let image = (0..).map(image).find(|image| image.chunk_span == 64 && image.tables[0].ranges.len() > 300);
+    let image = image.expect("there is one");
+    let mut bytes = image.index();
+    let index = Index::open(&bytes[..]).expect("as written");
+    let whole = symdex::write::split(&index).count();
+    let [_, _, (_, chunks, size), ..] = index.sections();
+    let last = (chunks + size - 1) as usize;
+    bytes[last] ^= 1;
+    let index = Index::open(&bytes[..]).expect("opens");
+    let values: Vec<_> = symdex::write::split(&index).collect();
+    assert!(values[0].is_ok() && values.len() == whole);
+    assert!(values.iter().filter_map(|value| value.as_ref().err()).all(symdex::Error::is_damage));
+    assert!(values.iter().any(Result::is_err));
 }

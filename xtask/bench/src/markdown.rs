@@ -14,7 +14,7 @@ threads. RSS counts the mapped debug file; anonymous memory does not (RssAnon of
 Lookups: in process, 100,000 addresses, with the whole inline chain, names, paths and lines as strings; functions are drawn uniformly or by Zipf's
 law, then a byte of theirs. Every tool gets the same addresses. Each answer is compared with the tool's own answer from before while it is timed
 (of each string its length and its first and last eight bytes, and the lines). Means are of passes without a clock between the lookups; p50 and p99
-are of one with it and include reading the clock. All these addresses were asked for before, and symdex keeps answers; `fresh` is the mean of as many
+are of one with it and include reading the clock. All these addresses were asked before, and symdex keeps answers; `never asked before` is the mean of as many
 uniform addresses that never were, after the uniform ones. `2 threads` is the time until both are done divided by all lookups, a warm reader each. Cold means
 that the file is opened anew, in the page cache; a report has 100 frames over 60 places. Held is what the process has grown by after all uniform
 questions. symdex answers under the `exact` line policy, the only one that the peers have; all else is its default.
@@ -106,7 +106,7 @@ fn builds(text: &mut String, input: &InputFigures) -> fmt::Result {
 fn lookups(text: &mut String, input: &InputFigures) -> fmt::Result {
     writeln!(
         text,
-        "| lookups | uniform mean | p50 | p99 | Zipf mean | p50 | p99 | fresh mean | 2 threads | cold + first | cold report | held, anonymous | held | wrong |"
+        "| lookups | asked before: uniform mean | p50 | p99 | Zipf mean | p50 | p99 | never asked before: uniform mean | 2 threads | cold + first | cold report | held, anonymous | held | wrong |"
     )?;
     writeln!(text, "| --- |{}", " ---: |".repeat(13))?;
     for (tool, figures) in &input.lookups {

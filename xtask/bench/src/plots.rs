@@ -32,10 +32,15 @@ type Figure<'f> = &'f dyn Fn(&InputFigures, Tool) -> Option<f64>;
 pub fn draw(report: &Report, folder: &Path) -> Result<Vec<String>> {
     let size: Figure<'_> = &|input, tool| built(input, tool, |build| build.size as f64 / 1e6);
     let uniform: Figure<'_> = &|input, tool| looked_up(input, tool, |figures| figures.uniform.mean);
+    // An image can be too small to have addresses that were not asked for.
+    let fresh: Figure<'_> = &|input, tool| {
+        looked_up(input, tool, |figures| figures.fresh.unwrap_or_default()).filter(|time| *time > 0.0)
+    };
     let cold: Figure<'_> = &|input, tool| looked_up(input, tool, |figures| figures.cold_first);
     let bars = [
         ("size", "Index size, MB", size),
-        ("lookup", "Warm lookup, uniform mean, ns", uniform),
+        ("lookup", "Lookup of an address asked before, uniform mean, ns", uniform),
+        ("fresh", "Lookup of an address never asked before, uniform mean, ns", fresh),
         ("cold", "Open and first answer, ns", cold),
     ];
     let mut names = Vec::new();

@@ -235,7 +235,7 @@ fn finish(
     let built = {
         let progress = work.progress.of_image(image.debug_size);
         let (existing, max_memory) = (existing.as_ref(), work.max_memory);
-        let options = Options { existing, max_memory, ..Options::default() };
+        let options = Options { existing, max_memory };
         let progress = |done, all| progress.set(done, all);
         symdex_build::build_into(&image, &options, &progress, Unpublished::file())
     };

@@ -106,7 +106,6 @@ fn metadata(out: &mut impl Write, metadata: &Metadata) -> io::Result<()> {
     };
     writeln!(out, "row rule      {rule}")?;
     writeln!(out, "chunk span    {:#x}", metadata.chunk_span)?;
-    writeln!(out, "compression   zstd {}", metadata.options.compression_level)?;
     writeln!(out, "builder       symdex {}", text::printable(metadata.builder.as_str().into()))?;
     for partial in &metadata.partial {
         let reason = text::printable(partial.reason.as_str().into());

@@ -1,37 +1,38 @@
 //! Answers that were given before: crash reports ask for the same addresses again and again.
 //!
-//! They lie in one arena, and so does each text that they have, once, however many have it. A place there is a number of 28 bits:
+//! They lie in one arena, and so does each string that they have, once for all answers. A place there is a number of 28 bits:
 //!
 //! ```text
-//! text:   0  4  place of the text that is its file, 0 for none
-//!         4  2  length, 65535 for no name, of code that has a file alone
-//!         6     bytes
-//! answer: 0  4  2^31, which no text begins with; the index's serial number times two; 1 for the statement policy
+//! string: 0  4  for a name the place of the file beside it, 0 for none and for a file
+//!         4  4  the index's serial number times two; 1 for a file
+//!         8  4  the string's id plus one, 0 for no name beside a file
+//!        12  2  length
+//!        14     bytes
+//! answer: 0  4  2^31 plus the index's serial number times two; 1 for the statement policy. No place of a file is that large
 //!         4  4  bytes from the function's start to the offset, plus one; 0 for no start
 //!         8  6  offset
 //!        14  2  frames; FROM_SYMBOLS, LAST_STARTS
 //!        16     6 bytes for each frame: the place of its name, and in 20 bits its line plus one, 0 for none
 //! ```
 //!
-//! An answer with a longer text or a larger line is not kept, nor one that takes more than its share.
+//! An answer with a longer string or a larger line is not kept, nor one that takes more than its share.
 
 mod slots;
 #[cfg(test)]
 mod tests;
 
-use std::hash::Hasher as _;
-use std::ops::Range;
-
-use rustc_hash::FxHasher;
-
 use self::slots::{PLACE_BITS, Slots};
 use crate::address::ImageOffset;
 use crate::answer::{Frame, LinePolicy, Located};
+use crate::error::Error;
 use crate::format::Table;
 use crate::id32::Id32;
+use crate::index::Pool;
 
-/// Answers that are passed over before any is kept: a few are sooner made without memory for many.
-const UNHURRIED: usize = 256;
+/// Answers that are passed over before any is kept: a few are faster without a table.
+const UNHURRIED: usize = 4;
+/// Slots of the first table. A full one is scattered over more new memory than a few hundred answers are worth.
+const FIRST_SLOTS: usize = 4096;
 /// A memo of fewer bytes keeps nothing.
 const SMALLEST: usize = 64 << 10;
 /// Bytes for each slot: an answer takes some hundred with what it adds to the texts, and as many slots as texts and one.
@@ -40,10 +41,11 @@ const BYTES_PER_SLOT: usize = 64;
 const SHARE: usize = 64;
 const LARGEST_PLACE: usize = (1 << PLACE_BITS) - 1;
 const LINE_BITS: u32 = 48 - PLACE_BITS;
-const TEXT_HEAD: usize = 6;
+const TEXT_HEAD: usize = 14;
+/// The length of no name, beside a file.
+const NO_NAME: u16 = u16::MAX;
 const ANSWER_HEAD: usize = 16;
 const FRAME_SIZE: usize = 6;
-const NO_NAME: u16 = u16::MAX;
 /// The frames are from the `symbol_table`.
 const FROM_SYMBOLS: u16 = 1 << 15;
 /// No frame has a function's start but the last.
@@ -128,25 +130,43 @@ impl AnswerMemo {
         (!frames.is_empty()).then_some(Kept { function_start, flags, frames, arena: &self.arena })
     }
 
-    /// Keeps the answer to `question`, whose strings lie in `text`, if there is room and it is not an odd one.
-    pub(crate) fn put(&mut self, question: Question, frames: &[Located], text: &[u8]) {
-        let Some((distance, flags)) = summary(question, frames) else { return };
-        let size = |frame: &Located| FRAME_SIZE + 2 * TEXT_HEAD + len(&frame.name) + len(&frame.file);
-        let size = ANSWER_HEAD + frames.iter().map(size).sum::<usize>();
-        if size > self.capacity / SHARE || !self.has_room(size, 1 + 2 * frames.len()) {
-            return;
+    /// Keeps the answer to `question`, if there is room and it fits; its place. `string` reads a string that is not kept yet.
+    pub(crate) fn put(
+        &mut self,
+        question: Question,
+        frames: &[Located],
+        mut string: impl StringSource,
+    ) -> Result<Option<u32>, Error> {
+        let Some((distance, flags)) = summary(question, frames) else { return Ok(None) };
+        let share = self.capacity / SHARE;
+        let size = ANSWER_HEAD + frames.len() * FRAME_SIZE;
+        if size > share || !self.has_room(share, 1 + 2 * frames.len()) {
+            return Ok(None);
         }
         let place = self.arena.len();
         self.arena.extend_from_slice(&question.asked.to_le_bytes());
         self.arena.extend_from_slice(&distance.to_le_bytes());
         self.arena.extend_from_slice(&(question.offset | u64::from(flags) << 48).to_le_bytes());
-        // The texts that are new follow the frames.
+        // New strings follow the frames.
         let mut at = self.arena.len();
+        let end = place + share;
         self.arena.resize(at + frames.len() * FRAME_SIZE, 0);
+        let names = question.asked & !(1 << 31 | 1);
         for frame in frames {
-            let string = |at: &Option<Range<usize>>| text.get(at.clone()?);
-            let file = string(&frame.file).map_or(0, |file| self.text(0, Some(file)));
-            let name = self.text(file, string(&frame.name));
+            let file = match frame.file {
+                None => 0,
+                file => match self.text(0, names | 1, file, end, &mut string)? {
+                    Some(file) => file,
+                    None => return Ok(None),
+                },
+            };
+            let name = match (file, frame.name) {
+                (0, None) => 0,
+                (_, name) => match self.text(file, names, name, end, &mut string)? {
+                    Some(name) => name,
+                    None => return Ok(None),
+                },
+            };
             let line = Id32::stored(frame.line.and_then(|line| Id32::new(line.into())));
             let [a, b, c, d, e, f, ..] = (u64::from(name) | u64::from(line) << PLACE_BITS).to_le_bytes();
             if let Some(kept) = self.arena.get_mut(at..).and_then(|from| from.first_chunk_mut()) {
@@ -156,32 +176,45 @@ impl AnswerMemo {
         }
         self.slots.enter(question.hash(), place);
         self.kept += 1;
+        Ok(u32::try_from(place).ok())
     }
 
-    /// The place of a name whose file is at place `file`, or of a file, whose is 0; 0 for neither.
-    fn text(&mut self, file: u32, text: Option<&[u8]>) -> u32 {
-        if file == 0 && text.is_none() {
-            return 0;
+    /// The place of a string; `None` for one that is too long, or would end behind `end`.
+    fn text(
+        &mut self,
+        file: u32,
+        pool: u32,
+        id: Option<Id32>,
+        end: usize,
+        string: &mut impl StringSource,
+    ) -> Result<Option<u32>, Error> {
+        let (hash, head) = text_key(file, pool, id);
+        if let Some(place) = self.slots.find(hash, |place| read(&self.arena, place) == Some(head)) {
+            return Ok(Some(place));
         }
-        let len = text.map_or(NO_NAME, |text| u16::try_from(text.len()).unwrap_or(NO_NAME));
-        let text = text.unwrap_or_default();
-        let mut hash = FxHasher::default();
-        hash.write_u32(file);
-        hash.write(text);
-        let hash = hash.finish();
-        let ([a, b, c, d], [e, f]) = (file.to_le_bytes(), len.to_le_bytes());
-        let head: [u8; TEXT_HEAD] = [a, b, c, d, e, f];
-        let found = self.slots.find(hash, |place| {
-            let start = place + TEXT_HEAD;
-            read(&self.arena, place) == Some(head) && self.arena.get(start..start + text.len()) == Some(text)
-        });
-        found.unwrap_or_else(|| {
-            let place = self.arena.len();
-            self.arena.extend_from_slice(&head);
-            self.arena.extend_from_slice(text);
-            self.slots.enter(hash, place);
-            u32::try_from(place).unwrap_or_default()
-        })
+        let text = match id {
+            None => &[],
+            Some(id) => string.get(if pool & 1 == 0 { Pool::Names } else { Pool::Files }, id)?,
+        };
+        let place = self.arena.len();
+        let len = u16::try_from(text.len()).ok().filter(|len| *len < NO_NAME);
+        let Some(len) = len.filter(|_| place + TEXT_HEAD + text.len() <= end) else { return Ok(None) };
+        let len = if id.is_some() { len } else { NO_NAME };
+        self.arena.extend_from_slice(&head);
+        self.arena.extend_from_slice(&len.to_le_bytes());
+        self.arena.extend_from_slice(text);
+        self.slots.enter(hash, place);
+        Ok(u32::try_from(place).ok())
+    }
+
+    /// A string that is kept, and its place. `file` is the place of the file beside a name, 0 for none and for a file.
+    pub(crate) fn string(&self, serial: u64, pool: Pool, id: Id32, file: u32) -> Option<(u32, &[u8])> {
+        let pool = u32::try_from(serial).ok()?.checked_mul(2)? | u32::from(pool == Pool::Files);
+        let (hash, head) = text_key(file, pool, Some(id));
+        let place = self.slots.find(hash, |place| read(&self.arena, place) == Some(head))?;
+        let start = place as usize + TEXT_HEAD;
+        let len = read(&self.arena, start - 2).map(u16::from_le_bytes)?;
+        Some((place, self.arena.get(start..start + usize::from(len))?))
     }
 
     /// Makes room for so many bytes and slots; whether there is.
@@ -193,9 +226,13 @@ impl AnswerMemo {
             if self.passed <= UNHURRIED || self.capacity < SMALLEST {
                 return false;
             }
-            self.slots = Slots::new(all_slots);
+            self.slots = Slots::new(FIRST_SLOTS.min(all_slots));
             // All of it at once: systems give memory when it is first written, and nothing is ever copied.
             self.arena = Vec::with_capacity(arena_size);
+            self.clear();
+        }
+        if !self.slots.have_room(slots) && self.slots.len() < all_slots {
+            self.slots = Slots::new(all_slots);
             self.clear();
         }
         if self.arena.len() + size > arena_size || !self.slots.have_room(slots) {
@@ -222,9 +259,7 @@ impl AnswerMemo {
 fn summary(question: Question, frames: &[Located]) -> Option<(u32, u16)> {
     let Some((last, others)) = frames.split_last() else { return Some((0, 0)) };
     let is_plain = |frame: &Located| {
-        frame.table == last.table
-            && len(&frame.name).max(len(&frame.file)) < usize::from(NO_NAME)
-            && frame.line.is_none_or(|line| line < (1 << LINE_BITS) - 1)
+        frame.table == last.table && frame.line.is_none_or(|line| line < (1 << LINE_BITS) - 1)
     };
     if !frames.iter().all(is_plain) {
         return None;
@@ -244,8 +279,20 @@ fn summary(question: Question, frames: &[Located]) -> Option<(u32, u16)> {
     Some((distance, flags))
 }
 
-fn len(string: &Option<Range<usize>>) -> usize {
-    string.as_ref().map_or(0, Range::len)
+/// Reads strings.
+pub(crate) trait StringSource {
+    fn get(&mut self, pool: Pool, id: Id32) -> Result<&[u8], Error>;
+}
+
+/// The hash of a string, and the bytes that its entry in the arena begins with.
+fn text_key(file: u32, pool: u32, id: Option<Id32>) -> (u64, [u8; TEXT_HEAD - 2]) {
+    let id = Id32::stored(id);
+    let hash =
+        (u64::from(id) << 32 | u64::from(file)).wrapping_add(u64::from(pool) << 57 | u64::from(pool) << 20);
+    let [a, b, c, d] = file.to_le_bytes();
+    let [e, f, g, h] = pool.to_le_bytes();
+    let [i, j, k, l] = id.to_le_bytes();
+    (hash.wrapping_mul(0x9e37_79b9_7f4a_7c15), [a, b, c, d, e, f, g, h, i, j, k, l])
 }
 
 #[inline]
@@ -284,7 +331,7 @@ impl<'a> Kept<'a> {
         if place == 0 {
             return None;
         }
-        let [a, b, c, d, e, f] = read(self.arena, place)?;
+        let [a, b, c, d, .., e, f]: [u8; TEXT_HEAD] = read(self.arena, place)?;
         let (file, len) = (u32::from_le_bytes([a, b, c, d]), u16::from_le_bytes([e, f]));
         let start = place + TEXT_HEAD;
         let text = self.arena.get(start..start + usize::from(len)).filter(|_| len != NO_NAME);

@@ -26,6 +26,10 @@ impl Slots {
         len * size_of::<u32>()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }

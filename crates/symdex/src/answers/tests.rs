@@ -1,23 +1,38 @@
 use super::*;
 use crate::generator::Random;
 
-/// An answer in the words of [`AnswerMemo::put`]: frames and the text of their strings.
-type Given = (Vec<Located>, Vec<u8>);
+/// Strings of several lengths, the same for an id in every index.
+struct Texts(Vec<u8>);
 
-/// The only answer there is to a question: a gap, or frames with few names and files, which are none, empty, equal, long.
-fn answer(serial: u64, offset: u64, policy: LinePolicy) -> Given {
+fn text(id: Id32) -> Vec<u8> {
+    let len = [0, 5, 60, 300, 60_000, 1 << 16][id.index() % 6];
+    vec![id.get().to_le_bytes()[0]; len]
+}
+
+impl StringSource for Texts {
+    fn get(&mut self, pool: Pool, id: Id32) -> Result<&[u8], Error> {
+        self.0 = text(id);
+        if pool == Pool::Files {
+            self.0.iter_mut().for_each(|byte| *byte ^= 0xff);
+        }
+        Ok(&self.0)
+    }
+}
+
+fn put(memo: &mut AnswerMemo, question: Question, frames: &[Located]) -> Option<u32> {
+    memo.put(question, frames, Texts(Vec::new())).expect("all strings can be read")
+}
+
+/// The only answer there is to a question: a gap, or frames with few names and files.
+fn answer(serial: u64, offset: u64, policy: LinePolicy) -> Vec<Located> {
     let mut random = Random::new(serial << 40 | offset << 1 | u64::from(policy.is_statement()));
-    let (mut frames, mut text) = (Vec::new(), Vec::new());
+    let mut frames = Vec::new();
     let start = if random.one_in(4) { None } else { Some(ImageOffset(offset - random.below(offset + 1))) };
     let table = random.pick(&Table::ALL);
     for _ in 0..random.pick(&[0, 1, 1, 2, 3, 40]) {
-        let mut string = |random: &mut Random| {
-            let len = random.pick(&[None, Some(0), Some(5), Some(60), Some(300)])?;
-            let from = text.len();
-            text.resize(from + len, random.pick(b"ab/\xff"));
-            Some(from..text.len())
-        };
-        let (name, file) = (string(&mut random), string(&mut random));
+        let ids = [None, Some(0), Some(1), Some(6), Some(2), Some(7), Some(3)];
+        let mut id = || random.pick(&ids).and_then(Id32::new);
+        let (name, file) = (id(), id());
         let line = random.pick(&[None, Some(0), Some(7), Some((1 << LINE_BITS) - 2)]);
         frames.push(Located { name, file, line, function_start: start, table });
     }
@@ -25,20 +40,28 @@ fn answer(serial: u64, offset: u64, policy: LinePolicy) -> Given {
         others.iter_mut().for_each(|frame| frame.function_start = None);
         last.function_start = start;
     }
-    (frames, text)
+    frames
 }
 
 /// What is kept, as it would have been found.
-fn same(kept: Option<Kept<'_>>, (frames, text): &Given) -> bool {
+fn same(kept: Option<Kept<'_>>, frames: &[Located]) -> bool {
     let Some(kept) = kept else { return frames.is_empty() };
-    let found = crate::Frames(crate::answer::Source::Found(frames, text));
+    let (mut all, mut strings) = (Vec::new(), Vec::new());
+    for frame in frames {
+        let mut string = |pool, id: Option<Id32>| {
+            let start = all.len();
+            all.extend_from_slice(Texts(Vec::new()).get(pool, id?).expect("there"));
+            Some(start..all.len())
+        };
+        strings.push([string(Pool::Names, frame.name), string(Pool::Files, frame.file)]);
+    }
+    let found = crate::Frames(crate::answer::Source::Found(frames, &strings, &all));
     let kept = crate::Frames(crate::answer::Source::Kept(kept));
     kept.iter().eq(found.iter()) && !frames.is_empty()
 }
 
 fn memory(memo: &AnswerMemo) -> usize {
-    let slots = if memo.slots.is_empty() { 0 } else { Slots::size_of(memo.capacity / BYTES_PER_SLOT) };
-    slots + memo.arena.capacity()
+    Slots::size_of(memo.slots.len()) + memo.arena.capacity()
 }
 
 /// Asks `times` times, of two indexes under both policies, one of `offsets` offsets; how many answers were there.
@@ -55,7 +78,10 @@ fn ask(memo: &mut AnswerMemo, times: usize, offsets: u64) -> usize {
                 assert!(same(memo.get(place), &answer), "{serial} {offset:#x} {policy:?}");
                 found += 1;
             }
-            None => memo.put(question, &answer.0, &answer.1),
+            None => {
+                let place = put(memo, question, &answer);
+                assert!(place.is_none_or(|place| same(memo.get(place), &answer)));
+            }
         }
         assert!(memory(memo) <= memo.capacity);
     }
@@ -89,7 +115,7 @@ fn a_few_addresses_too_many_are_found_mostly() {
     let mut missed = 0;
     for offset in (0..fit + fit / 10).cycle().take(40_000) {
         if memo.find(question(offset)).is_none() {
-            memo.put(question(offset), &[], &[]);
+            put(&mut memo, question(offset), &[]);
             missed += 1;
         }
     }
@@ -111,31 +137,29 @@ fn what_does_not_fit_an_answer_is_not_kept() {
     let mut memo = AnswerMemo::with_capacity(16 << 20);
     ask(&mut memo, 2 * UNHURRIED, 100);
     let question = Question::new(9, ImageOffset(5 << 32), LinePolicy::Exact).expect("an ordinary one");
-    let good =
-        Located { name: Some(0..9), file: None, line: Some(1), function_start: None, table: Table::Dwarf };
-    let put = |memo: &mut AnswerMemo, frames: &[Located]| {
-        memo.put(question, frames, &[b'x'; 1 << 17]);
+    let id = Id32::new;
+    let good = Located { name: id(1), file: None, line: Some(1), function_start: None, table: Table::Dwarf };
+    let is_kept = |memo: &mut AnswerMemo, frames: &[Located]| {
+        assert_eq!(put(memo, question, frames).is_some(), memo.find(question).is_some());
         memo.find(question).is_some()
     };
     let odd = [
-        Located { name: Some(0..1 << 16), ..good.clone() },
-        Located { file: Some(0..usize::from(NO_NAME)), ..good.clone() },
+        Located { name: id(5), ..good.clone() },
+        Located { file: id(5), ..good.clone() },
         Located { line: Some(u32::MAX), ..good.clone() },
         Located { line: Some((1 << LINE_BITS) - 1), ..good.clone() },
         Located { function_start: Some(ImageOffset(1)), ..good.clone() },
         Located { function_start: Some(ImageOffset(6 << 32)), ..good.clone() },
     ];
     for odd in odd {
-        assert!(!put(&mut memo, std::slice::from_ref(&odd)), "{odd:?}");
+        assert!(!is_kept(&mut memo, std::slice::from_ref(&odd)), "{odd:?}");
     }
     let started = Located { function_start: Some(ImageOffset(5 << 32)), ..good.clone() };
-    assert!(!put(&mut memo, &[started.clone(), good.clone()]), "the first alone has a start");
-    assert!(!put(&mut memo, &[Located { table: Table::SymbolTable, ..good.clone() }, good.clone()]));
-    assert!(
-        !put(&mut memo, &vec![Located { name: Some(0..60_000), ..good.clone() }; 5]),
-        "more than its share"
-    );
-    assert!(put(&mut memo, &[good, started]));
+    assert!(!is_kept(&mut memo, &[started.clone(), good.clone()]), "the first alone has a start");
+    assert!(!is_kept(&mut memo, &[Located { table: Table::SymbolTable, ..good.clone() }, good.clone()]));
+    let long = |n: u64| Located { name: id(4 + 6 * n), ..good.clone() };
+    assert!(!is_kept(&mut memo, &(0..5).map(long).collect::<Vec<_>>()), "more than its share");
+    assert!(is_kept(&mut memo, &[good, started]));
     assert!(Question::new(1 << 30, ImageOffset(0), LinePolicy::Exact).is_none());
     assert!(Question::new(0, ImageOffset(1 << 48), LinePolicy::Exact).is_none());
 }

@@ -6,19 +6,14 @@
 
 /// Bytes of the metadata's fields.
 pub(crate) const MAX_METADATA: usize = 1 << 20;
-/// Bytes that a frame of a chunk, or the dictionary, holds once it is decompressed.
-pub(crate) const MAX_PAYLOAD: usize = 16 << 20;
-/// Bytes that a block of names or files holds once it is decompressed; an answer may need a block for each of its strings.
-pub(crate) const MAX_BLOCK: usize = 1 << 20;
 /// The longest name or file path, in bytes; the writer refuses longer ones.
 pub const MAX_STRING: usize = 64 << 10;
 /// Bytes of address space that a chunk covers.
 pub(crate) const MAX_CHUNK_SPAN: u32 = 1 << 20;
 /// Chunks of a table, empty ones included: what lies between two functions far apart must not fill the directory.
 pub(crate) const MAX_CHUNKS: u64 = 1 << 22;
-/// Locs that the runs of a chunk define together, and so its triples: symbols may take no bits, so that bytes do not bound them.
+/// Inline frames that the blocks of a chunk define together, and source locations of a chunk. A symbol can take 0 bits, so the chunk's
+/// size does not bound them.
 pub(crate) const MAX_CHUNK_LOCS: usize = 1 << 22;
 /// Frames of an answer.
 pub(crate) const MAX_FRAMES: u32 = 1024;
-/// Ranges of a run, which a lookup decodes from its front.
-pub(crate) const MAX_RUN_RANGES: u32 = 1024;

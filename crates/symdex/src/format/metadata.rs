@@ -6,9 +6,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::limits::MAX_METADATA;
-use super::{CHECKSUM_SIZE, FrameKey, MAX_CHUNK_SPAN, MAX_CHUNKS, SectionKind, Table};
+use super::{CHECKSUM_SIZE, Location, MAX_CHUNK_SPAN, MAX_CHUNKS, SectionKind, Table};
+use crate::address::ImageOffset;
 use crate::error::Error;
 use crate::image::{Arch, ImageId};
+
+/// Chunks of a store value. Fewer make a value smaller, and all values together larger.
+const CHUNKS_PER_VALUE: u64 = 4;
 
 /// What an index says of its image and of how it was built.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,8 +35,6 @@ pub struct Metadata {
     pub chunk_span: u32,
     /// Which of several line rows at one address counts.
     pub row_rule: RowRule,
-    /// The options that shaped the index.
-    pub options: BuildOptions,
     /// How much of everything there is.
     pub counts: Counts,
     /// What could not be indexed, by reason; empty for a whole index.
@@ -40,8 +42,6 @@ pub struct Metadata {
     /// The version of symdex that wrote the index.
     pub builder: String,
     pub(crate) tables: [TableInfo; 2],
-    pub(crate) names: PoolInfo,
-    pub(crate) files: PoolInfo,
 }
 
 /// Which of several line rows at one address counts.
@@ -51,13 +51,6 @@ pub enum RowRule {
     First,
     /// The last: ELF, as llvm-symbolizer and addr2line do.
     Last,
-}
-
-/// The options an index was built with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BuildOptions {
-    /// zstd's compression level.
-    pub compression_level: i32,
 }
 
 /// How much of everything an index holds.
@@ -93,20 +86,6 @@ pub(crate) struct TableInfo {
     pub(crate) chunks: u64,
 }
 
-/// The strings of one pool: their ids run from 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct PoolInfo {
-    pub(crate) strings: u64,
-    pub(crate) strings_per_block: u32,
-}
-
-impl PoolInfo {
-    /// Blocks the pool is stored in.
-    pub(crate) fn blocks(self) -> u64 {
-        self.strings.div_ceil(u64::from(self.strings_per_block.max(1)))
-    }
-}
-
 fn config() -> impl bincode::config::Config {
     bincode::config::standard().with_little_endian().with_fixed_int_encoding().with_limit::<MAX_METADATA>()
 }
@@ -123,6 +102,36 @@ impl Metadata {
     pub fn chunks(&self, table: Table) -> std::ops::Range<u64> {
         let info = self.table(table);
         info.first_chunk..info.first_chunk.saturating_add(info.chunks)
+    }
+
+    /// The number of the store value that answers `offset`.
+    #[must_use]
+    pub fn value_number(&self, offset: ImageOffset) -> u64 {
+        offset.0 / u64::from(self.chunk_span) / CHUNKS_PER_VALUE
+    }
+
+    /// The numbers of the store values of the index: one or two ranges, sorted.
+    #[must_use]
+    pub fn value_numbers(&self) -> Vec<std::ops::Range<u64>> {
+        let values = |chunks: std::ops::Range<u64>| {
+            chunks.start / CHUNKS_PER_VALUE..chunks.end.div_ceil(CHUNKS_PER_VALUE)
+        };
+        let mut all: Vec<_> = Table::ALL.map(|table| self.chunks(table)).into();
+        all.retain(|chunks| !chunks.is_empty());
+        all.sort_by_key(|chunks| chunks.start);
+        match all.as_slice() {
+            [a, b] if values(b.clone()).start <= values(a.clone()).end => {
+                vec![values(a.start..a.end.max(b.end))]
+            }
+            all => all.iter().cloned().map(values).collect(),
+        }
+    }
+
+    /// The chunks that store value `number` has.
+    pub(crate) fn chunks_of_value(number: u64) -> std::ops::Range<u64> {
+        // No chunk has a larger number than there are offsets.
+        let first = number.saturating_mul(CHUNKS_PER_VALUE);
+        first..first.saturating_add(CHUNKS_PER_VALUE)
     }
 
     pub(crate) fn table(&self, table: Table) -> TableInfo {
@@ -147,8 +156,8 @@ impl Metadata {
         Ok(out)
     }
 
-    fn key(&self) -> FrameKey<'_> {
-        FrameKey { id: &self.id, section: SectionKind::Metadata, index: 0 }
+    fn key(&self) -> Location<'_> {
+        Location { id: &self.id, section: SectionKind::Metadata, index: 0 }
     }
 
     /// The metadata block of the image `id`.
@@ -158,7 +167,7 @@ impl Metadata {
     /// [`Error::Checksum`] where the bytes changed or belong to another image, [`Error::Malformed`] where they do
     /// not make sense.
     pub fn decode(id: &ImageId, block: &[u8]) -> Result<Self, Error> {
-        let key = FrameKey { id, section: SectionKind::Metadata, index: 0 };
+        let key = Location { id, section: SectionKind::Metadata, index: 0 };
         if block.len() > CHECKSUM_SIZE + MAX_METADATA {
             return Err(key.malformed("larger than the format allows"));
         }
@@ -186,12 +195,8 @@ impl Metadata {
         if !self.tables.iter().all(|table| table.chunks <= MAX_CHUNKS && fits(table)) {
             return Some("a table has too many chunks, or chunks beyond the address space");
         }
-        let pools = [self.names, self.files];
-        if pools.iter().any(|pool| pool.strings_per_block == 0 || pool.strings > u64::from(u32::MAX)) {
-            return Some("its string blocks hold nothing, or it has too many strings");
-        }
-        if pools.map(|pool| pool.strings) != [self.counts.names, self.counts.files] {
-            return Some("it counts other names or files than there are");
+        if self.counts.names.max(self.counts.files) >= u64::from(u32::MAX) {
+            return Some("it has too many names or files");
         }
         let mut covered = 0;
         for (start, end) in &self.executable {
@@ -219,13 +224,10 @@ pub(crate) mod tests {
             text_exec_base: None,
             chunk_span: 0x1_0000,
             row_rule: RowRule::First,
-            options: BuildOptions { compression_level: 3 },
             counts: Counts { units: 1, functions: 2, ranges: 3, symbols: 4, names: 5, files: 6 },
             partial: vec![Partial { reason: "x".to_owned(), count: 7 }],
             builder: "0".to_owned(),
             tables: [TableInfo { first_chunk: 0, chunks: 1 }, TableInfo::default()],
-            names: PoolInfo { strings: 5, strings_per_block: 128 },
-            files: PoolInfo { strings: 6, strings_per_block: 256 },
         }
     }
 
@@ -234,10 +236,9 @@ pub(crate) mod tests {
         let expected = "\
             00 0200000000000000 abcd 0400000000000000 44656d6f 0600000000000000 61726d363465 0c000001 02000000 \
             0000000001000000 0040000000000000 0100000000000000 0010000000000000 0040000000000000 00 00000100 \
-            00000000 03000000 0100000000000000 0200000000000000 0300000000000000 0400000000000000 \
+            00000000 0100000000000000 0200000000000000 0300000000000000 0400000000000000 \
             0500000000000000 0600000000000000 0100000000000000 0100000000000000 78 0700000000000000 \
-            0100000000000000 30 0000000000000000 0100000000000000 0000000000000000 0000000000000000 \
-            0500000000000000 80000000 0600000000000000 00010000";
+            0100000000000000 30 0000000000000000 0100000000000000 0000000000000000 0000000000000000";
         let block = sample().encode().expect("small");
         let hex: String = block[8..].iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(hex, expected.replace(' ', ""));
@@ -262,16 +263,14 @@ pub(crate) mod tests {
     #[test]
     fn numbers_that_make_no_sense_are_neither_written_nor_read() {
         type Spoil = fn(&mut Metadata);
-        let spoilt: [(Spoil, &str); 12] = [
+        let spoilt: [(Spoil, &str); 10] = [
             (|m| m.chunk_span = 0, "span nothing"),
             (|m| m.chunk_span = MAX_CHUNK_SPAN + 1, "span nothing"),
             (|m| m.tables[0].chunks = MAX_CHUNKS + 1, "too many chunks"),
             (|m| m.tables[1].first_chunk = u64::MAX, "too many chunks"),
             (|m| m.tables[0].first_chunk = u64::MAX / 0x1_0000, "too many chunks"),
-            (|m| m.names.strings_per_block = 0, "hold nothing"),
-            (|m| (m.files.strings, m.counts.files) = (1 << 32, 1 << 32), "too many strings"),
-            (|m| m.counts.names += 1, "other names"),
-            (|m| m.counts.files -= 1, "other names"),
+            (|m| m.counts.files = 1 << 32, "too many names"),
+            (|m| m.counts.names = u64::from(u32::MAX), "too many names"),
             (|m| m.executable = vec![(0x1000, 0x1000)], "executable"),
             (|m| m.executable = vec![(0x1000, 0x2000), (0x1fff, 0x3000)], "executable"),
             (|m| m.image_size = 0x3fff, "executable"),

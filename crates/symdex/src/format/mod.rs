@@ -1,36 +1,28 @@
-//! The records of an index file, one per module: each with its layout, its encoding and its decoding.
-//!
-//! `docs/FORMAT.md` is the specification; the modules follow its sections.
+//! The records of an index file, one per module: each with its encoding and its decoding. `docs/FORMAT.md` is the specification.
 
-mod dictionary;
-mod directory;
-mod frame;
+mod bits;
+mod checksum;
 mod header;
 mod limits;
 mod metadata;
-mod pool;
+mod pages;
 mod trailer;
 mod varint;
 
-pub use dictionary::Dictionary;
-pub(crate) use dictionary::{dictionary_bytes, encode_dictionary, prepare, raw_dictionary, value_checksum};
-pub(crate) use directory::Directory;
-use frame::CHECKSUM_SIZE;
-pub(crate) use frame::{Compressor, Decompressor, FrameKey};
-pub(crate) use header::{Header, Section};
+pub(crate) use bits::{BitReader, BitWriter, Rows, encode_rows};
+pub(crate) use checksum::{CHECKSUM_SIZE, Location};
+pub(crate) use header::{Header, Section, VERSION};
 pub use limits::MAX_STRING;
-pub(crate) use limits::{
-    MAX_CHUNK_LOCS, MAX_CHUNK_SPAN, MAX_CHUNKS, MAX_FRAMES, MAX_PAYLOAD, MAX_RUN_RANGES,
-};
-pub use metadata::{BuildOptions, Counts, Metadata, Partial, RowRule};
-pub(crate) use metadata::{PoolInfo, TableInfo};
-pub(crate) use pool::Block;
+pub(crate) use limits::{MAX_CHUNK_LOCS, MAX_CHUNK_SPAN, MAX_CHUNKS, MAX_FRAMES};
+pub(crate) use metadata::TableInfo;
+pub use metadata::{Counts, Metadata, Partial, RowRule};
+pub(crate) use pages::{PageChecks, PageReader, PageSums, checksums_size};
 pub(crate) use trailer::{TRAILER_SIZE, Trailer};
 pub(crate) use varint::{Cursor, put_varint, unzigzag, zigzag};
 
 use serde::{Deserialize, Serialize};
 
-/// What a stored frame belongs to; its number is part of the frame's checksum.
+/// A part of an index. Its number is part of its checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum SectionKind {
@@ -38,71 +30,36 @@ pub enum SectionKind {
     Header = 0,
     /// The metadata block.
     Metadata = 1,
-    /// Frame A of a chunk of the `dwarf` table: its structure.
-    DwarfStructure = 2,
-    /// Frame B of a chunk of the `dwarf` table: what its numbers mean.
-    DwarfStrings = 3,
-    /// Frame A of a chunk of the `symbol_table` table.
-    SymbolStructure = 4,
-    /// Frame B of a chunk of the `symbol_table` table.
-    SymbolStrings = 5,
-    /// The dictionary that name blocks are compressed with.
-    Dictionary = 6,
-    /// A block of names.
-    Names = 7,
-    /// A block of file paths.
-    Files = 8,
-    /// A block of the `dwarf` table's chunk directory.
-    DwarfDirectory = 9,
-    /// A block of the `symbol_table` table's chunk directory.
-    SymbolDirectory = 10,
-    /// A block of the name blocks' directory.
-    NamesDirectory = 11,
-    /// A block of the file blocks' directory.
-    FilesDirectory = 12,
-    /// The fixed trailer.
-    Trailer = 13,
-    /// A page of names.
-    NamePage = 14,
-    /// A page of file paths.
-    FilePage = 15,
+    /// A page of the codes, which also say where each chunk begins.
+    CodePage = 2,
     /// A page of chunks.
-    ChunkPage = 16,
-    /// A page of what chunks share.
-    SharedPage = 17,
+    ChunkPage = 3,
+    /// A page of names.
+    NamePage = 4,
+    /// A page of file paths.
+    FilePage = 5,
+    /// The fixed trailer.
+    Trailer = 6,
+    /// A chunk of the `dwarf` table, in errors only.
+    DwarfChunk = 7,
+    /// A chunk of the `symbol_table` table, in errors only.
+    SymbolChunk = 8,
 }
 
 impl SectionKind {
-    /// The most bytes that a frame of this section may hold once it is decompressed.
-    fn max_payload(self) -> usize {
-        match self {
-            SectionKind::Names | SectionKind::Files => limits::MAX_BLOCK,
-            _ => limits::MAX_PAYLOAD,
-        }
-    }
-
     /// The section's name, as error messages and `symdex inspect` print it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             SectionKind::Header => "header",
             SectionKind::Metadata => "metadata",
-            SectionKind::DwarfStructure => "dwarf chunk",
-            SectionKind::DwarfStrings => "strings of dwarf chunk",
-            SectionKind::SymbolStructure => "symbol_table chunk",
-            SectionKind::SymbolStrings => "strings of symbol_table chunk",
-            SectionKind::Dictionary => "dictionary",
-            SectionKind::Names => "name block",
-            SectionKind::Files => "file block",
-            SectionKind::DwarfDirectory => "dwarf directory block",
-            SectionKind::SymbolDirectory => "symbol_table directory block",
-            SectionKind::NamesDirectory => "name directory block",
-            SectionKind::FilesDirectory => "file directory block",
-            SectionKind::Trailer => "trailer",
+            SectionKind::CodePage => "code page",
+            SectionKind::ChunkPage => "chunk page",
             SectionKind::NamePage => "name page",
             SectionKind::FilePage => "file page",
-            SectionKind::ChunkPage => "chunk page",
-            SectionKind::SharedPage => "shared page",
+            SectionKind::Trailer => "trailer",
+            SectionKind::DwarfChunk => "dwarf chunk",
+            SectionKind::SymbolChunk => "symbol_table chunk",
         }
     }
 }
@@ -129,17 +86,11 @@ impl Table {
         }
     }
 
-    pub(crate) fn structure(self) -> SectionKind {
+    /// What errors call a chunk of the table.
+    pub(crate) fn chunk(self) -> SectionKind {
         match self {
-            Table::Dwarf => SectionKind::DwarfStructure,
-            Table::SymbolTable => SectionKind::SymbolStructure,
-        }
-    }
-
-    pub(crate) fn strings(self) -> SectionKind {
-        match self {
-            Table::Dwarf => SectionKind::DwarfStrings,
-            Table::SymbolTable => SectionKind::SymbolStrings,
+            Table::Dwarf => SectionKind::DwarfChunk,
+            Table::SymbolTable => SectionKind::SymbolChunk,
         }
     }
 }

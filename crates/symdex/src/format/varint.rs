@@ -55,10 +55,6 @@ impl<'a> Cursor<'a> {
         self.array().map(u16::from_le_bytes)
     }
 
-    pub(crate) fn u32(&mut self) -> Option<u32> {
-        self.array().map(u32::from_le_bytes)
-    }
-
     pub(crate) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
     }
@@ -95,32 +91,6 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(crate) fn varint32(&mut self) -> Option<u32> {
         u32::try_from(self.varint()?).ok()
-    }
-
-    /// The next `len` varints.
-    pub(crate) fn varints(&mut self, len: usize) -> Option<Vec<u64>> {
-        const TOP_BITS: u64 = 0x8080_8080_8080_8080;
-        // Each takes a byte, so that no number of them makes this allocate much.
-        let mut numbers = Vec::with_capacity(len.min(self.rest.len()));
-        let mut rest = self.rest;
-        while numbers.len() < len {
-            // Nine in ten are a single byte, and most of those stand among others: eight at a time, where all eight are wanted.
-            if let Some((eight, behind)) = rest.split_first_chunk::<8>()
-                && u64::from_le_bytes(*eight) & TOP_BITS == 0
-                && len - numbers.len() >= 8
-            {
-                numbers.extend(eight.map(u64::from));
-                rest = behind;
-                continue;
-            }
-            let mut cursor = Self { rest };
-            for _ in 0..(len - numbers.len()).min(8) {
-                numbers.push(cursor.varint()?);
-            }
-            rest = cursor.rest;
-        }
-        self.rest = rest;
-        Some(numbers)
     }
 
     /// A varint that counts items or bytes held in this very input, so that no larger number is sensible.

@@ -1,31 +1,28 @@
 use super::layout::GROUP_SIZE;
 use super::*;
-use crate::format::{MAX_STRING, PoolInfo, SectionKind, put_varint};
+use crate::error::Error;
+use crate::format::{
+    BitWriter, MAX_STRING, PageChecks, PageReader, PageSums, SectionKind, checksums_size, put_varint,
+};
 use crate::generator::Random;
 use crate::image::ImageId;
+use crate::write::encode_names;
 
 const KIND: SectionKind = SectionKind::NamePage;
-
-fn info(names: usize) -> PoolInfo {
-    PoolInfo { strings: names as u64, strings_per_block: GROUP_LEN }
-}
 
 /// Reads all names of a section, and checks all of it.
 fn read(section: &[u8], names: usize) -> Result<Vec<Vec<u8>>, Error> {
     let id = ImageId::new(&[7; 16]).expect("16 bytes are an id");
     let (checksums, checked) = (PageSums::of(&id, KIND, section), PageChecks::new(section.len() as u64));
-    assert_eq!(checksums.len() as u64, pages_size(section.len() as u64));
+    assert_eq!(checksums.len() as u64, checksums_size(section.len() as u64));
     let pages = PageReader { id: &id, kind: KIND, section, checksums: &checksums, checked: &checked };
-    let layout = Layout::decode(&pages, info(names))?;
-    let reader = NameReader { layout: &layout, pages, key: (1, crate::index::Pool::Names) };
-    let mut memo = Memo::with_capacity(1 << 20);
-    // Twice, as the second time most of it is remembered.
-    let read = (0..).take(names).chain((0..).take(names)).map(|id| {
+    let layout = Layout::decode(&pages, names as u64)?;
+    let reader = NameReader { layout: &layout, pages };
+    let read = (0..).take(names).map(|id| {
         let mut name = b"before".to_vec();
-        reader.append(id, &mut memo, &mut name).map(|()| name.split_off(6))
+        reader.append(id, &mut name).map(|()| name.split_off(6))
     });
-    let mut read = read.collect::<Result<Vec<Vec<u8>>, _>>()?;
-    assert_eq!(read.split_off(names), read);
+    let read = read.collect::<Result<Vec<Vec<u8>>, _>>()?;
     reader.verify().map(|_| read)
 }
 
@@ -111,11 +108,11 @@ fn a_changed_byte_fails_or_changes_nothing() {
         let checked = PageChecks::new(section.len() as u64);
         let pages =
             PageReader { id: &id, kind: KIND, section: &section, checksums: &checksums, checked: &checked };
-        let Ok(layout) = Layout::decode(&pages, info(names.len())) else { continue };
-        let reader = NameReader { layout: &layout, pages, key: (1, crate::index::Pool::Names) };
+        let Ok(layout) = Layout::decode(&pages, names.len() as u64) else { continue };
+        let reader = NameReader { layout: &layout, pages };
         for n in [0, 17, 150, 299u32] {
             let mut name = Vec::new();
-            if reader.append(n, &mut Memo::default(), &mut name).is_ok() {
+            if reader.append(n, &mut name).is_ok() {
                 assert_eq!(name, names[n as usize]);
             }
         }
@@ -128,12 +125,11 @@ fn grammar_of(rules: &[[u32; 2]], width: u32, symbol: u32) -> Vec<u8> {
     let mut out = Vec::new();
     put_varint(&mut out, rules.len() as u64);
     out.extend([1, width.to_le_bytes()[0], 1, 1]);
-    out.extend([0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+    out.extend([0, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0]);
     let bits = |numbers: &[u32]| {
-        let bit = |at: usize| numbers[at / width as usize] >> (at % width as usize) & 1;
-        let all = numbers.len() * width as usize;
-        let byte = |from: usize| (from..all.min(from + 8)).map(|at| bit(at) << (at - from)).sum::<u32>();
-        (0..all).step_by(8).map(|from| byte(from).to_le_bytes()[0]).collect::<Vec<_>>()
+        let mut out = BitWriter::default();
+        numbers.iter().for_each(|number| out.put((*number).into(), width));
+        out.finish()
     };
     out.extend(bits(rules.as_flattened()));
     out.extend(bits(&[symbol]));

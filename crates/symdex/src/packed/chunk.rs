@@ -1,327 +1,265 @@
-//! A chunk.
-//!
-//! ```text
-//! varints   runs, triples, names, how many there are; 1: the triples are names alone, else 0; bytes of the runs, the triples and the names
-//! 8 bytes   the bits of the columns of the tables below: four of the first, two of the second, two of the third
-//! rows      for every 16th run: its start, in bytes from the chunk's; where the run begins, in bits; where its body begins, in bits; the first
-//!           triple that no run before it uses
-//! runs      one behind the other, see below
-//! rows      for every 64th triple: where it begins, in bits; the next number that no triple before it has for its name
-//! triples   see `triples.rs`
-//! rows      for every 32nd name: where it begins, in bits; one more than the id of the name before
-//! names     see `triples.rs`
-//! bodies    see `body.rs`
-//! ```
-//!
-//! A run is:
-//!
-//! ```text
-//! function  0: a gap; 1: line rows without a function; 2: the function of the last run that was no gap;
-//!           k: a function that starts k - 3 bytes before this run
-//! span      bytes; a run begins where the one before it ends
-//! ranges    how many it has, less one
-//! triples   how many it is the first to use
-//! 4 bits    n: how many bits the number of its body's bits has; 15: more than 14
-//! bits      that number, without its highest bit, which is one; 32 bits where n is 15
-//! ```
-//!
-//! A gap is the first two alone.
+//! A chunk: its head, its blocks and its source locations.
 
-use super::bits::{BitReader, BitWriter, Rows, encode_rows};
-use super::body::{Body, BodyOf, RunLoc, RunState, chain};
-use super::codes::{Codes, Encoder};
-use super::contexts::{FUNCTION, GAP_SPAN, NEW_TRIPLES, RANGES, RUN_SPAN};
-use super::tokens::{self, BODY, FIRST_TRIPLE, RUN, TRIPLES, Token, TokenReader};
-use super::{NAME_GROUP, RUN_GROUP, TRIPLE_GROUP};
-use crate::format::{Cursor, MAX_CHUNK_LOCS, MAX_RUN_RANGES, put_varint};
+use std::ops::Range;
 
-/// The bits of the number of bits of a body's size.
-const SIZE_BITS: u32 = 4;
-/// What they say where it has more bits than they can say.
-const LARGE: u32 = (1 << SIZE_BITS) - 1;
+use super::PackedScratch;
+use super::block::{Block, BlockPlace, chain};
+use super::codes::Codes;
+use super::sources::{Source, Sources};
+use super::{SOURCE_GROUP, block::BlockState};
+use crate::error::Error;
+use crate::format::{BitReader, Cursor, MAX_CHUNK_LOCS, Metadata, PageReader, Rows, Table};
+use crate::id32::Id32;
+use crate::ranges::{ChunkRanges, Loc};
 
-/// What a chunk says of its triples and its names.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Lens {
-    pub(super) triples: usize,
-    pub(super) names: usize,
-    /// Whether the triples are names alone.
-    pub(super) plain: bool,
-}
+/// A head is no longer: three numbers of up to ten bytes, and the widths of five columns.
+const MAX_HEAD: usize = 3 * 10 + 5;
 
-/// The chunk of `tokens`.
-pub(super) fn encode_chunk(tokens: &[Token], lens: Lens, encoder: &Encoder) -> Vec<u8> {
-    let [mut runs, mut triples, mut names, mut bodies]: [BitWriter; 4] = Default::default();
-    let (mut run_rows, mut triple_rows, mut name_rows) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut run_len, mut group_start, mut body_start) = (0, 0, None);
-    let mut reader = TokenReader::new(tokens);
-    while let Some((mark, number)) = reader.mark() {
-        match mark {
-            tokens::RUN_GROUP => group_start = number,
-            FIRST_TRIPLE => run_rows.push([group_start, runs.position(), bodies.position(), number]),
-            BODY => {
-                body_start = Some(bodies.position());
-                reader.put(encoder, &mut bodies);
-            }
-            RUN => {
-                run_len += 1;
-                reader.put(encoder, &mut runs);
-                put_size(&mut runs, body_start.take(), bodies.position());
-            }
-            TRIPLES => {
-                triple_rows.push([triples.position(), number]);
-                reader.put(encoder, &mut triples);
-            }
-            _ => {
-                name_rows.push([names.position(), number]);
-                reader.put(encoder, &mut names);
-            }
-        }
-    }
-    let mut out = Vec::new();
-    let lens = [run_len, lens.triples as u64, lens.names as u64, lens.plain.into()];
-    let ((a, run_rows), (b, triple_rows), (c, name_rows)) =
-        (encode_rows(&run_rows), encode_rows(&triple_rows), encode_rows(&name_rows));
-    let [runs, triples, names, bodies] = [runs, triples, names, bodies].map(BitWriter::finish);
-    lens.into_iter().for_each(|len| put_varint(&mut out, len));
-    [&runs, &triples, &names].into_iter().for_each(|part| put_varint(&mut out, part.len() as u64));
-    [a.as_slice(), &b, &c].into_iter().for_each(|widths| out.extend_from_slice(widths));
-    [run_rows, runs, triple_rows, triples, name_rows, names, bodies].iter().for_each(|part| out.extend(part));
-    out
-}
-
-/// Appends the size of the body that began at `start`, if one did.
-fn put_size(out: &mut BitWriter, start: Option<u64>, end: u64) {
-    let Some(size) = start.map(|start| end - start) else { return };
-    let bits = (64 - size.leading_zeros()).min(LARGE);
-    out.put(bits.into(), SIZE_BITS);
-    match bits {
-        LARGE => out.put(size, 32),
-        _ => out.put(size & !(1 << bits >> 1), bits.saturating_sub(1)),
-    }
+/// Reads chunks.
+#[derive(Clone, Copy)]
+pub(crate) struct ChunkReader<'a> {
+    pub(crate) metadata: &'a Metadata,
+    pub(crate) codes: &'a Codes,
+    /// The section of codes, which says where chunks begin.
+    pub(crate) places: PageReader<'a>,
+    /// The section of chunks.
+    pub(crate) pages: PageReader<'a>,
+    /// The index's serial number.
+    pub(crate) serial: u64,
 }
 
 /// A chunk as it lies in the index.
-#[derive(Clone, Copy)]
-pub(crate) struct PackedChunk<'a> {
-    pub(super) start: u64,
-    pub(super) span: u32,
-    pub(super) codes: Codes<'a>,
-    runs: usize,
-    run_rows: Rows<'a, 4>,
-    run_bits: &'a [u8],
-    pub(super) triples: usize,
-    pub(super) plain: bool,
-    pub(super) triple_rows: Rows<'a, 2>,
-    pub(super) triple_bits: &'a [u8],
-    pub(super) names: usize,
-    pub(super) name_rows: Rows<'a, 2>,
-    pub(super) name_bits: &'a [u8],
-    bodies: &'a [u8],
+pub(crate) struct Chunk<'a> {
+    table: Table,
+    index: u64,
+    pages: PageReader<'a>,
+    codes: &'a Codes,
+    /// Where it starts in the image, and how many bytes of the image it covers.
+    start: u64,
+    span: u32,
+    blocks: usize,
+    /// For each block: where it starts, in bytes from the chunk's start; where its bits begin; the first source location that it is the
+    /// first to use.
+    rows: Rows<3>,
+    /// Where the blocks' bits lie in the section, in bytes.
+    bits: Range<usize>,
+    sources: Sources<'a>,
 }
 
-/// A run that is no gap.
-struct Run {
-    start: u32,
-    end: u32,
-    function_start: Option<u64>,
-    ranges: u32,
-    /// Where its body begins, in bits.
-    body: usize,
-    new_triples: std::ops::Range<u32>,
-}
-
-/// Reads runs from the first of a group on.
-struct RunReader<'a> {
-    chunk: PackedChunk<'a>,
-    reader: BitReader<'a>,
-    at: u32,
-    body: usize,
-    triple: u32,
-    /// That of the last run that was no gap; `None` before there is one.
-    function: Option<Option<u64>>,
-}
-
-/// The run that holds an address, read up to its answer.
-pub(crate) struct Found<'s> {
-    pub(super) function_start: Option<u64>,
-    locs: &'s [RunLoc],
-    link: u32,
-}
-
-impl Found<'_> {
-    /// The triples of the answer, innermost first, and `None` where it has more than the format allows.
-    pub(super) fn triples(&self) -> impl Iterator<Item = Option<u32>> {
-        chain(self.locs, self.link)
-    }
-}
-
-impl<'a> PackedChunk<'a> {
-    /// The chunk in `bytes` that covers `span` bytes from `start`; `None` where it makes no sense.
-    pub(super) fn new(bytes: &'a [u8], start: u64, span: u32, codes: Codes<'a>) -> Option<Self> {
-        let mut cursor = Cursor::new(bytes);
-        let mut count = || usize::try_from(cursor.varint()?).ok();
-        let [runs, triples, names] = [count()?, count()?, count()?];
-        let plain = count()?;
-        let [run_size, triple_size, name_size] = [count()?, count()?, count()?];
-        let (a, b, c) = (cursor.array()?, cursor.array()?, cursor.array()?);
-        if runs > span as usize || triples > MAX_CHUNK_LOCS || names > triples || plain > 1 {
-            return None;
-        }
-        let run_rows = Rows { bytes: cursor.bytes(Rows::size(a, runs.div_ceil(RUN_GROUP))?)?, widths: a };
-        let run_bits = cursor.bytes(run_size)?;
-        let triple_rows =
-            Rows { bytes: cursor.bytes(Rows::size(b, triples.div_ceil(TRIPLE_GROUP))?)?, widths: b };
-        let triple_bits = cursor.bytes(triple_size)?;
-        let name_rows = Rows { bytes: cursor.bytes(Rows::size(c, names.div_ceil(NAME_GROUP))?)?, widths: c };
-        let name_bits = cursor.bytes(name_size)?;
-        let bodies = bytes.get(cursor.position(bytes)..)?;
-        Some(Self {
-            start,
-            span,
+impl<'a> ChunkReader<'a> {
+    /// Chunk `index` of `table`; `None` where it is empty or the table has none.
+    #[inline]
+    pub(crate) fn chunk(&self, table: Table, index: u64) -> Result<Option<Chunk<'a>>, Error> {
+        let Some(bytes) = self.bytes_of(table, index)? else { return Ok(None) };
+        let Self { metadata, codes, pages, serial, .. } = *self;
+        let malformed = || pages.location_of(table, index).malformed("its head is invalid");
+        let span = metadata.chunk_span;
+        let head = pages.bytes(bytes.start..bytes.end.min(bytes.start + MAX_HEAD))?;
+        let mut cursor = Cursor::new(head);
+        let mut count = |at_most: usize| cursor.count(at_most).ok_or_else(malformed);
+        let (blocks, len) = (count(span as usize)?, count(MAX_CHUNK_LOCS)?);
+        let size = count(bytes.len())?;
+        let widths = cursor.array::<3>().zip(cursor.array::<2>());
+        let (block_widths, source_widths) = widths.ok_or_else(malformed)?;
+        let rows = Rows { at: bytes.start + cursor.position(head), widths: block_widths };
+        let after = |at: usize, size: Option<usize>| {
+            let end = at.checked_add(size?)?;
+            (end <= bytes.end).then_some(end)
+        };
+        let source_rows = after(rows.at, Rows::size(block_widths, blocks)).ok_or_else(malformed)?;
+        let block_bits = after(source_rows, Rows::size(source_widths, len.div_ceil(SOURCE_GROUP)));
+        let block_bits = block_bits.ok_or_else(malformed)?;
+        let source_bits = after(block_bits, Some(size)).ok_or_else(malformed)?;
+        let sources = Sources {
             codes,
-            runs,
-            run_rows,
-            run_bits,
-            triples,
-            plain: plain == 1,
-            triple_rows,
-            triple_bits,
-            names,
-            name_rows,
-            name_bits,
-            bodies,
-        })
+            pages,
+            key: (serial, table, index),
+            len: u32::try_from(len).unwrap_or(u32::MAX),
+            rows: Rows { at: source_rows, widths: source_widths },
+            start: source_bits,
+            end: bytes.end,
+        };
+        // No chunk lies beyond the address space: the metadata was checked.
+        let start = index.saturating_mul(span.into());
+        let bits = block_bits..source_bits;
+        Ok(Some(Chunk { table, index, pages, codes, start, span, blocks, rows, bits, sources }))
     }
 
-    /// The answer at `offset`; `Some(None)` for a gap, `None` where the bytes are damaged.
-    pub(super) fn find<'s>(
+    /// Where a chunk lies in its section; `None` where it is empty or the table has none.
+    #[inline]
+    pub(crate) fn bytes_of(&self, table: Table, index: u64) -> Result<Option<Range<usize>>, Error> {
+        let chunks = self.metadata.chunks(table);
+        if !chunks.contains(&index) {
+            return Ok(None);
+        }
+        let before = if table == Table::Dwarf { 0 } else { self.metadata.chunk_len(Table::Dwarf) };
+        let [start, end] = self.codes.place(&self.places, before + (index - chunks.start))?;
+        if start > end || end > self.pages.section.len() {
+            return Err(self.places.malformed(0, "a chunk lies outside the section of chunks"));
+        }
+        Ok((start != end).then_some(start..end))
+    }
+
+    /// Checks the pages of codes and chunks, and that chunks follow each other and fill their section; how many pages there are.
+    pub(crate) fn verify(&self) -> Result<u64, Error> {
+        let pages = self.places.verify()? + self.pages.verify()?;
+        let mut end_of_last = 0;
+        for number in 0..self.codes.chunks() {
+            let [start, end] = self.codes.place(&self.places, number)?;
+            if start != end_of_last {
+                return Err(self.places.malformed(0, "chunks do not follow each other"));
+            }
+            end_of_last = end;
+        }
+        if end_of_last != self.pages.section.len() {
+            return Err(self.places.malformed(0, "chunks do not fill their section"));
+        }
+        Ok(pages)
+    }
+}
+
+impl<'a> Chunk<'a> {
+    /// Appends the first `at_most` locs of the answer at `offset`, innermost first. Returns where the function starts, or `None` for a gap.
+    pub(crate) fn find(
         &self,
         offset: u64,
         statement: bool,
-        state: &'s mut RunState,
-    ) -> Option<Option<Found<'s>>> {
-        let at = offset.checked_sub(self.start).and_then(|at| u32::try_from(at).ok())?;
-        // The last group that starts at the address or before.
-        let (mut low, mut high) = (0, self.runs.div_ceil(RUN_GROUP));
-        while high - low > 1 {
-            let middle = low.midpoint(high);
-            if self.run_rows.first(middle) <= at.into() { low = middle } else { high = middle }
+        at_most: usize,
+        scratch: &mut PackedScratch,
+        locs: &mut Vec<Loc>,
+    ) -> Result<Option<Option<u64>>, Error> {
+        let PackedScratch { block: state, sources } = scratch;
+        let at = offset.checked_sub(self.start).and_then(|at| u32::try_from(at).ok());
+        let at =
+            at.filter(|at| *at < self.span).ok_or_else(|| self.malformed("it does not cover the offset"))?;
+        // The last block that starts at the address or before.
+        let number = self.rows.search(&self.pages, self.blocks, at.into())?;
+        let (mut block, end_of_bits) = self.block(number, state)?;
+        let invalid = || self.malformed("a block is invalid");
+        while block.at <= at {
+            block.next().ok_or_else(invalid)?;
         }
-        let mut runs = self.group(low)?;
-        for _ in low * RUN_GROUP..self.runs.min((low + 1) * RUN_GROUP) {
-            let run = runs.next()?;
-            if at >= runs.at {
-                continue;
-            }
-            let Some(run) = run.filter(|run| run.start <= at) else { return Some(None) };
-            let function_start = run.function_start;
-            let answer = self.body(run, state).find(at)?;
-            let link = if statement { answer.statement } else { answer.exact };
-            return Some(Some(Found { function_start, locs: &state.locs, link }));
+        if block.reader.position() > end_of_bits {
+            return Err(invalid());
         }
-        Some(None)
+        let (function_start, [exact, answer]) = (block.function_start, block.answers);
+        let link = if statement { answer } else { exact };
+        if link == 0 {
+            return Ok(None);
+        }
+        for source in chain(&state.frames, link).take(at_most) {
+            let source = self.sources.get(source.ok_or_else(invalid)?, sources)?;
+            locs.push(loc(source.ok_or_else(|| self.malformed("a source location is invalid"))?));
+        }
+        Ok(Some(function_start))
     }
 
-    fn group(&self, group: usize) -> Option<RunReader<'a>> {
-        let [start, at, body, triple] = self.run_rows.get(group);
-        let [at, body] = [at, body].map(usize::try_from);
-        let reader = BitReader::new(self.run_bits, at.ok()?);
-        let (at, triple) = (u32::try_from(start).ok()?, u32::try_from(triple).ok()?);
-        Some(RunReader { chunk: *self, reader, at, body: body.ok()?, triple, function: None })
-    }
-
-    fn body<'s>(&self, run: Run, state: &'s mut RunState) -> Body<'s>
+    /// Block `number`, and where its bits end in the section.
+    #[inline]
+    fn block<'s>(&self, number: usize, state: &'s mut BlockState) -> Result<(Block<'s>, usize), Error>
     where
         'a: 's,
     {
-        let Run { start, end, ranges, new_triples, .. } = run;
-        Body::new(
-            self.codes,
-            BitReader::new(self.bodies, run.body),
-            BodyOf { ranges, start, end, new_triples },
-            state,
-        )
+        let malformed = || self.malformed("a block lies outside the chunk");
+        if number >= self.blocks {
+            return Err(malformed());
+        }
+        let [start, at, source] = self.rows.get(&self.pages, number)?;
+        let size = (self.bits.end - self.bits.start) as u64 * 8;
+        let [end, next] = if number + 1 < self.blocks {
+            let [end, next, _] = self.rows.get(&self.pages, number + 1)?;
+            [end, next]
+        } else {
+            [self.span.into(), size]
+        };
+        if at > next || next > size || start >= end || end > self.span.into() {
+            return Err(malformed());
+        }
+        let [start, end, source] = [start, end, source].map(u32::try_from);
+        // Both positions lie in the section, so they fit.
+        let [at, next] = [at, next].map(|at| usize::try_from(at).unwrap_or_default());
+        let bits = self.bits.start + at / 8..self.bits.start + next.div_ceil(8);
+        self.pages.check_range(bits)?;
+        let place = match (start, end, source) {
+            (Ok(start), Ok(end), Ok(source)) if source <= self.sources.len => {
+                BlockPlace { chunk_start: self.start, start, end, source, sources: self.sources.len }
+            }
+            _ => return Err(malformed()),
+        };
+        let reader = BitReader::new(self.pages.section, self.bits.start * 8 + at);
+        Ok((Block::new(self.codes, reader, place, state), self.bits.start * 8 + next))
     }
 
-    /// Gives all of the chunk to `each`: a range, its function and its locs, which are whole behind the last range of a run. `None` where the
-    /// bytes are damaged.
-    pub(super) fn walk(
-        &self,
-        state: &mut RunState,
-        mut each: impl FnMut(Walked<'_>) -> Option<()>,
-    ) -> Option<()> {
-        let (mut end_of_last, mut next_triple, mut locs) = (0, 0, 0);
-        for group in 0..self.runs.div_ceil(RUN_GROUP) {
-            let mut runs = self.group(group)?;
-            if runs.at != end_of_last && group != 0 || runs.triple != next_triple {
-                return None;
+    /// Every range of the chunk, and the locs that they have.
+    pub(crate) fn ranges(&self, scratch: &mut PackedScratch) -> Result<ChunkRanges, Error> {
+        let PackedScratch { block: state, sources } = scratch;
+        let invalid = || self.malformed("a source location is invalid");
+        let all = (0..self.sources.len).map(|number| self.sources.get(number, sources)?.ok_or_else(invalid));
+        let all: Vec<Source> = all.collect::<Result<_, Error>>()?;
+        let mut ranges = ChunkRanges::default();
+        let (mut end_of_last, mut next_source, mut position) = (0, 0, self.bits.start * 8);
+        for number in 0..self.blocks {
+            let (mut block, end_of_bits) = self.block(number, state)?;
+            let follows = (block.at, block.next_source, block.reader.position())
+                == (end_of_last, next_source, position);
+            if !follows {
+                return Err(self.malformed("blocks do not follow each other"));
             }
-            for _ in group * RUN_GROUP..self.runs.min((group + 1) * RUN_GROUP) {
-                let Some(run) = runs.next()? else { continue };
-                let function_start = run.function_start;
-                let mut start = run.start;
-                let mut body = self.body(run, state);
-                while let Some(answer) = body.next_range()? {
-                    each(Walked::Range {
-                        start,
-                        end: answer.end,
-                        function_start,
-                        exact: answer.exact,
-                        statement: answer.statement,
-                    })?;
-                    start = answer.end;
+            let end = block.end();
+            while block.at < end {
+                let start = block.at;
+                block.next().ok_or_else(|| self.malformed("a block is invalid"))?;
+                let [start, end] = [start, block.at].map(|at| self.start + u64::from(at));
+                if block.answers != [0; 2] {
+                    let pushed = ranges.push_range(start..end, block.function_start, block.answers);
+                    pushed.ok_or_else(|| self.malformed("it has too many inline frames"))?;
                 }
-                locs += state.locs.len();
-                if locs > MAX_CHUNK_LOCS {
-                    return None;
-                }
-                each(Walked::Run(&state.locs))?;
             }
-            (end_of_last, next_triple) = (runs.at, runs.triple);
+            (end_of_last, next_source, position) = (end, block.next_source, block.reader.position());
+            // The last byte of the last block may have bits that are not used.
+            let unused = if number + 1 == self.blocks { 7 } else { 0 };
+            if !(end_of_bits - unused..=end_of_bits).contains(&position) {
+                return Err(self.malformed("a block has other bits than its ranges"));
+            }
+            let frames = state.frames.iter().map(|frame| {
+                let source = all.get(frame.source as usize)?;
+                Some((frame.caller, loc(*source)))
+            });
+            let pushed = ranges.push_locs(frames).filter(|()| ranges.locs.len() <= MAX_CHUNK_LOCS);
+            pushed.ok_or_else(|| self.malformed("its inline frames are invalid or too many"))?;
         }
-        (next_triple as usize == self.triples).then_some(())
+        if end_of_last != self.span || next_source != self.sources.len {
+            return Err(self.malformed("its blocks do not use all of it"));
+        }
+        Ok(ranges)
+    }
+
+    /// How many inline frames each block defines, and how many ranges it has, gaps included.
+    #[cfg(test)]
+    pub(super) fn block_sizes(&self) -> Result<Vec<(usize, usize)>, Error> {
+        let mut state = BlockState::default();
+        let mut sizes = Vec::new();
+        for number in 0..self.blocks {
+            let (mut block, _) = self.block(number, &mut state)?;
+            let mut ranges = 0;
+            while block.at < block.end() {
+                block.next().ok_or_else(|| self.malformed("a block is invalid"))?;
+                ranges += 1;
+            }
+            sizes.push((state.frames.len(), ranges));
+        }
+        Ok(sizes)
+    }
+
+    #[cold]
+    fn malformed(&self, what: &'static str) -> Error {
+        self.pages.location_of(self.table, self.index).malformed(what)
     }
 }
 
-/// What [`PackedChunk::walk`] gives.
-pub(super) enum Walked<'w> {
-    /// A range, in bytes from the chunk's start, and its answers by their links in the run.
-    Range { start: u32, end: u32, function_start: Option<u64>, exact: u32, statement: u32 },
-    /// The locs of the run whose ranges were given.
-    Run(&'w [RunLoc]),
-}
-
-impl RunReader<'_> {
-    /// The next run; `Some(None)` for a gap, `None` where the bytes are damaged.
-    fn next(&mut self) -> Option<Option<Run>> {
-        let codes = self.chunk.codes;
-        let mut number = |context: u8| codes.number(&mut self.reader, context);
-        let function = number(FUNCTION)?;
-        let start = self.at;
-        let span = number(if function == 0 { GAP_SPAN } else { RUN_SPAN })?;
-        let span = u32::try_from(span).ok().filter(|span| *span != 0)?;
-        self.at = start.checked_add(span).filter(|end| *end <= self.chunk.span)?;
-        if function == 0 {
-            return (!self.reader.overran()).then_some(None);
-        }
-        let ranges = u32::try_from(number(RANGES)?).ok().filter(|ranges| *ranges < MAX_RUN_RANGES)? + 1;
-        let new_triples = u32::try_from(number(NEW_TRIPLES)?).ok()?;
-        let size = match u32::try_from(self.reader.bits(SIZE_BITS)).ok()? {
-            0 => 0,
-            LARGE => self.reader.bits(32),
-            bits => 1 << (bits - 1) | self.reader.bits(bits - 1),
-        };
-        let function_start = match function {
-            1 => None,
-            2 => self.function?,
-            back => Some((self.chunk.start + u64::from(start)).checked_sub(back - 3)?),
-        };
-        self.function = Some(function_start);
-        let (body, first) = (self.body, self.triple);
-        self.body = body.checked_add(usize::try_from(size).ok()?)?;
-        self.triple = first.checked_add(new_triples).filter(|end| *end as usize <= self.chunk.triples)?;
-        let run = Run { start, end: self.at, function_start, ranges, body, new_triples: first..self.triple };
-        (!self.reader.overran()).then_some(Some(run))
-    }
+/// The loc without parent at a source location.
+fn loc(source: Source) -> Loc {
+    let Source { name, file, line } = source;
+    let [name, file, line] = [name, file, line].map(Id32::from_stored);
+    Loc { parent: None, name, file, line }
 }

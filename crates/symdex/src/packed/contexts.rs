@@ -1,75 +1,66 @@
-//! What kinds of numbers there are, each with a code of its own, and what is taken into account where that tells what to expect.
+//! The contexts of numbers: what kind a number is of, and for some kinds what came before it. Each context has a code of its own.
 
 /// How many contexts there are.
-pub(super) const CONTEXTS: usize = ORIGIN_LINE as usize + 2;
+pub(crate) const CONTEXTS: usize = OTHER_LINE as usize + 1;
 
 /// Bytes of a gap.
-pub(super) const GAP_SPAN: u8 = 0;
-/// Bytes of a run.
-pub(super) const RUN_SPAN: u8 = 1;
-/// What a run is, and where its function starts.
-pub(super) const FUNCTION: u8 = 2;
-/// Ranges of a run, less one.
-pub(super) const RANGES: u8 = 3;
-/// Triples that a run is the first to use.
-pub(super) const NEW_TRIPLES: u8 = 4;
-/// Bytes of a range, by the code of the answer before.
-pub(super) const LENGTH: u8 = 5;
-const LENGTHS: u8 = 16;
-/// What a head has above what fits a code.
-pub(super) const MORE_HEAD: u8 = LENGTH + LENGTHS;
-/// An answer's code, by the code of the answer before.
-pub(super) const ANSWER: u8 = MORE_HEAD + 1;
-const ANSWERS: u8 = 96;
-/// A loc's triple; see [`triple`].
-pub(super) const TRIPLE: u8 = ANSWER + ANSWERS;
-/// A triple's name, by the number that said the one before.
-pub(super) const NAME: u8 = TRIPLE + 30;
-const NAMES: u8 = 9;
-/// A triple's line: of the name of the triple before, of a name that is new, of another.
-pub(super) const LINE: u8 = NAME + NAMES;
-/// The file and the line of a triple whose file the name does not tell.
-pub(super) const OTHER_FILE: u8 = LINE + 3;
-pub(super) const OTHER_LINE: u8 = OTHER_FILE + 1;
-/// What a number of a name stands for.
-pub(super) const ID: u8 = OTHER_LINE + 1;
-/// The file of a name's origin, and the line, where the file is another than that of the name before, and where it is the same.
-pub(super) const ORIGIN_FILE: u8 = ID + 1;
-pub(super) const ORIGIN_LINE: u8 = ORIGIN_FILE + 1;
+pub(crate) const GAP: u8 = 0;
+/// Where the function of the next ranges starts: at the start of a block, later in it.
+pub(crate) const FUNCTION: u8 = 1;
+/// The part of a head that does not fit an answer's code.
+pub(crate) const MORE_HEAD: u8 = 3;
+/// Bytes of a range; see [`length`].
+const LENGTH: u8 = 4;
+const LENGTHS: u8 = 4;
+/// An answer's code; see [`answer`].
+const ANSWER: u8 = LENGTH + LENGTHS;
+const ANSWERS: u8 = 12;
+/// The source location of an inline frame; see [`source`].
+const SOURCE: u8 = ANSWER + ANSWERS;
+/// The name of a source location: after one with a new name or at the start of a group, after another one.
+pub(crate) const NAME: u8 = SOURCE + 5;
+/// The id of a new name.
+pub(crate) const ID: u8 = NAME + 2;
+/// The file of a source location with a new name.
+pub(crate) const FILE: u8 = ID + 1;
+/// The line of a source location with a new name: in the file of the new name before, in another file.
+pub(crate) const NEW_LINE: u8 = FILE + 1;
+/// The line of another source location: with the name of the source location before, with another name.
+pub(crate) const LINE: u8 = NEW_LINE + 2;
+/// File and line of a source location in another file than the others of its name.
+pub(crate) const OTHER_FILE: u8 = LINE + 2;
+pub(crate) const OTHER_LINE: u8 = OTHER_FILE + 1;
 
-/// The context of the next length, after an answer of this code.
+/// The context of the length of a range whose answer defines so many inline frames.
 #[inline]
-pub(super) fn length(last_code: u64) -> u8 {
-    LENGTH + least(last_code, LENGTHS - 1)
+pub(crate) fn length(defines: u64) -> u8 {
+    LENGTH + least(defines, LENGTHS - 1)
 }
 
-/// The context of the next answer, after one of this code.
+/// The context of an answer's code behind the code `last`.
 #[inline]
-pub(super) fn answer(last_code: u64) -> u8 {
-    ANSWER + least(last_code, ANSWERS - 1)
+pub(crate) fn answer(last: u64) -> u8 {
+    ANSWER + least(last, ANSWERS - 1)
 }
 
-/// What says how a loc's triple is likely said.
+/// The callers that an inline frame can have.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Parent {
+pub(crate) enum Caller {
     None = 0,
-    /// One that is the parent of another loc.
+    /// One that is the caller of another inline frame of the block.
     Again = 1,
     New = 2,
 }
 
-/// The context of a loc's triple: by the number that said the triple before in this answer, if one did; by its parent; by whether what
-/// it is counted from is the triple of the loc before it.
+/// The context of the source location of an inline frame; `last` is the number of the one defined before in the same answer.
 #[inline]
-pub(super) fn triple(last: Option<u64>, parent: Parent, is_last: bool) -> u8 {
-    let last = last.map_or(4, |last| least(last, 3));
-    TRIPLE + (last * 3 + parent as u8) * 2 + u8::from(is_last)
-}
-
-/// The context of a triple's name.
-#[inline]
-pub(super) fn name(last: u64) -> u8 {
-    NAME + least(last, NAMES - 1)
+pub(crate) fn source(last: Option<u64>, caller: Caller) -> u8 {
+    SOURCE
+        + match last {
+            None => caller as u8,
+            Some(0) => 3,
+            Some(_) => 4,
+        }
 }
 
 #[inline]

@@ -55,43 +55,21 @@ impl<'a> Dump<'a> {
         value
     }
 
-    pub fn varints(&mut self, meanings: &[&str]) {
-        for meaning in meanings {
-            self.varint(meaning);
-        }
-    }
-
-    /// The bytes that these numbers take from here on, where nothing says how many they are.
-    pub fn size_of(&self, codes: &Codes<'_>, numbers: &[(u8, &str)]) -> u64 {
-        let mut bits = Bits { bytes: &self.bytes[self.at..], at: 0 };
-        for (context, _) in numbers {
-            codes.number(&mut bits, *context);
-        }
-        bits.at.div_ceil(8) as u64
-    }
-
     /// A part of `size` bytes that is numbers in codes, one behind the other from its first bit on; `{}` is what each is.
     pub fn coded(&mut self, size: u64, what: &str, codes: &Codes<'_>, numbers: &[(u8, &str)]) {
         let bytes = self.field(usize::try_from(size).expect("small"), what);
         let mut bits = Bits { bytes, at: 0 };
         for (context, meaning) in numbers {
             let from = bits.at;
-            let number = match *context {
-                BODY_SIZE => bits.body_size(),
-                context => codes.number(&mut bits, context),
-            };
+            let number = codes.number(&mut bits, *context);
             let read: String = (from..bits.at).map(|at| if bits.bit(at) { '1' } else { '0' }).collect();
-            let context = if *context == BODY_SIZE { "-".to_owned() } else { context.to_string() };
             let meaning = meaning.replace("{}", &format!("{number:#x}"));
-            let line = format!("          | {from:4}  {read:<15}  {context:>3}  {number:>4}  {meaning}");
+            let line = format!("      | {from:2} {read:<11} {context:>2} {number:>4}  {meaning}");
             writeln!(self.out, "{}", line.trim_end()).expect("a string takes all");
         }
         assert!(bits.at.div_ceil(8) == bytes.len(), "all of {what} is explained");
     }
 }
-
-/// Stands for a context where a body's size is.
-pub const BODY_SIZE: u8 = u8::MAX;
 
 /// Bits, the highest of each byte first.
 pub struct Bits<'a> {
@@ -110,14 +88,6 @@ impl Bits<'_> {
             number << 1 | u64::from(self.bit(self.at - 1))
         })
     }
-
-    fn body_size(&mut self) -> u64 {
-        match self.take(4) {
-            0 => 0,
-            15 => self.take(32),
-            bits => 1 << (bits - 1) | self.take(bits - 1),
-        }
-    }
 }
 
 /// The codes of all contexts, by what the document says of them.
@@ -125,13 +95,14 @@ pub struct Codes<'a>(pub Vec<&'a [u8]>);
 
 impl<'a> Codes<'a> {
     pub fn of(bytes: &'a [u8]) -> Self {
-        let (sizes, mut rest) = bytes.split_at(CONTEXTS);
-        let code = |size: &u8| {
-            let (code, behind) = rest.split_at((*size).into());
+        let mut rest = bytes;
+        let mut code = |_| {
+            let size = if rest[0] < 2 { 1 + rest[0] } else { 10 + rest[0] };
+            let (code, behind) = rest.split_at(size.into());
             rest = behind;
             code
         };
-        let codes = sizes.iter().map(code).collect();
+        let codes = (0..CONTEXTS).map(&mut code).collect();
         assert!(rest.is_empty(), "all of the codes are explained");
         Self(codes)
     }
@@ -139,17 +110,17 @@ impl<'a> Codes<'a> {
     /// Symbols of a context with their words as text.
     pub fn words(&self, context: usize) -> Vec<(u8, String)> {
         let code = self.0[context];
-        if code.len() < 2 {
-            return code.iter().map(|symbol| (*symbol, String::new())).collect();
+        if code[0] < 2 {
+            return code[1..].iter().map(|symbol| (*symbol, String::new())).collect();
         }
-        let lens = (1..=12).flat_map(|len| std::iter::repeat_n(len, code[len - 1].into()));
+        let lens = (1..=9).flat_map(|len| std::iter::repeat_n(len, code[len].into()));
         let (mut next, mut last) = (0, 0);
         let word = |(len, symbol): (usize, &u8)| {
             next = (next + usize::from(last != 0)) << (len - last);
             last = len;
             (*symbol, format!("{next:0len$b}"))
         };
-        lens.zip(&code[12..]).map(word).collect()
+        lens.zip(&code[10..]).map(word).collect()
     }
 
     pub fn number(&self, bits: &mut Bits<'_>, context: u8) -> u64 {
@@ -160,7 +131,7 @@ impl<'a> Codes<'a> {
             if let Some((symbol, _)) = words.iter().find(|(_, word)| *word == read) {
                 break u64::from(*symbol);
             }
-            assert!(bits.at < from + 12, "a word of context {context}");
+            assert!(bits.at < from + 9, "a word of context {context}");
             read.push(if bits.take(1) == 1 { '1' } else { '0' });
         };
         match symbol.checked_sub(128) {
@@ -170,4 +141,4 @@ impl<'a> Codes<'a> {
     }
 }
 
-pub const CONTEXTS: usize = 166;
+pub const CONTEXTS: usize = 35;

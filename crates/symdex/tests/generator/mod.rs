@@ -6,7 +6,7 @@
 use std::io::Cursor;
 
 use symdex::write::{ChunkEncoder, ChunkRanges, EncodedStrings, Id32, ImageInfo, Loc, Range, Writer};
-use symdex::{Arch, BuildOptions, Counts, ImageId, LinePolicy, RowRule, Table};
+use symdex::{Arch, Counts, ImageId, LinePolicy, RowRule, Table};
 
 /// Numbers that look random and are the same on every run.
 pub struct Random(u64);
@@ -98,15 +98,6 @@ impl Image {
         self
     }
 
-    /// The same image with so many names that its values have a dictionary.
-    #[must_use]
-    pub fn with_many_names(mut self, seed: u64) -> Self {
-        let mut random = Random::new(seed);
-        let name = |_| format!("_ZN4name{:x}E9operation{}v", random.below(1 << 40), random.below(1 << 30));
-        self.names.extend((0..4000).map(name).map(String::into_bytes));
-        self
-    }
-
     /// The names that the symbol table has for the function that starts at `start`.
     pub fn function_names(&self, start: u64) -> Vec<Vec<u8>> {
         let ChunkRanges { ranges, locs } = self.table(Table::SymbolTable);
@@ -126,7 +117,6 @@ impl Image {
 
     /// The image's index.
     pub fn index(&self) -> Vec<u8> {
-        let options = BuildOptions { compression_level: 3 };
         let end = self.tables.iter().filter_map(|table| table.ranges.last()).map(|range| range.end).max();
         let info = ImageInfo {
             id: self.id.clone(),
@@ -138,7 +128,7 @@ impl Image {
             text_exec_base: None,
             row_rule: RowRule::First,
         };
-        let mut writer = Writer::new(info, self.chunk_span, options, Cursor::new(Vec::new()));
+        let mut writer = Writer::new(info, self.chunk_span, Cursor::new(Vec::new()));
         let mut encoder = ChunkEncoder::new(self.chunk_span);
         for table in Table::ALL {
             for (index, chunk) in cut(self.table(table), self.chunk_span) {
@@ -149,7 +139,7 @@ impl Image {
         let names = EncodedStrings::new(&self.names).expect("short names");
         let files = EncodedStrings::new(&self.files).expect("short paths");
         let mut index = Vec::new();
-        let sealed = writer.seal(self.names.len() as u64).expect("encodes");
+        let sealed = writer.seal().expect("encodes");
         sealed.finish(&names, &files, Counts::default(), Vec::new(), &mut index).expect("an index");
         index
     }

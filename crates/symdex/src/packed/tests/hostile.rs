@@ -1,6 +1,5 @@
 //! Bytes that a writer made, changed.
 
-use super::super::groups::{Group, Key};
 use super::*;
 use crate::generator::Random;
 
@@ -21,10 +20,10 @@ fn whatever_is_cut_is_refused_or_harmless() {
     let (mut refused, mut taken) = (0, 0);
     for image in images().take(3) {
         let sections = Sections::of(&image);
-        for shared in [false, true] {
-            for len in 0..sections.clone().section(shared).len() {
+        for codes in [false, true] {
+            for len in 0..sections.clone().section(codes).len() {
                 let mut cut = sections.clone();
-                cut.section(shared).truncate(len);
+                cut.section(codes).truncate(len);
                 *if cut.is_whole() { &mut taken } else { &mut refused } += 1;
             }
         }
@@ -41,8 +40,8 @@ fn whatever_is_changed_is_refused_or_harmless() {
         let sections = Sections::of(&image);
         for round in 0..160 {
             let mut changed = sections.clone();
-            let shared = round % 2 == 1;
-            let bytes = changed.section(shared);
+            let codes = round % 2 == 1;
+            let bytes = changed.section(codes);
             if bytes.is_empty() {
                 continue;
             }
@@ -55,7 +54,7 @@ fn whatever_is_changed_is_refused_or_harmless() {
                 }
             }
             let count = if changed.is_whole() { &mut taken } else { &mut refused };
-            count[usize::from(shared)] += 1;
+            count[usize::from(codes)] += 1;
         }
     }
     assert!(refused.iter().chain(&taken).all(|count| *count > 50), "{refused:?} refused, {taken:?} taken");
@@ -82,25 +81,4 @@ fn bytes_at_random_are_harmless() {
         taken += u32::from(changed.is_whole());
     }
     assert!(taken > 5, "{taken} taken");
-}
-
-/// Where a group of a damaged chunk cannot even begin, what the next group is asked for must not be read on from where another
-/// one ended.
-#[test]
-fn a_group_that_does_not_begin_leaves_nothing_behind() {
-    let key = |serial: u64| -> Key { (serial, None, 0) };
-    let begin = || Some(100usize);
-    let read = |state: &mut usize, out: &mut Vec<usize>, len: usize| {
-        while out.len() < len {
-            out.push(*state);
-            *state += 1;
-        }
-        Some(())
-    };
-    let mut group: Group<usize, usize> = Group::default();
-    assert_eq!(group.get(key(1), 3, begin, read), Some(103));
-    assert_eq!(group.get(key(2), 0, || None, read), None);
-    assert_eq!(group.get(key(1), 3, begin, read), Some(103));
-    assert_eq!(group.get(key(2), 0, begin, |_, _, _| None), None);
-    assert_eq!(group.get(key(1), 4, begin, read), Some(104));
 }

@@ -6,22 +6,19 @@ mod hostile;
 mod refused;
 mod round_trip;
 
-use super::chunk::PackedChunk;
-use super::shared::{ChunkReader, Shared};
-use super::{MAX_LOCS, PackedScratch};
-use crate::chunk::{ChunkRanges, Loc};
+use super::{ChunkReader, Codes, MAX_BLOCK_FRAMES, PackedScratch};
 use crate::error::Error;
-use crate::format::{MAX_FRAMES, Metadata, SectionKind, Table};
+use crate::format::{MAX_FRAMES, Metadata, PageChecks, PageReader, PageSums, SectionKind, Table};
 use crate::generator::Image;
 use crate::id32::Id32;
-use crate::names::{PageChecks, PageReader, PageSums};
+use crate::ranges::{ChunkRanges, Loc};
 
 /// The sections of an index that chunks are read from, to be changed at will.
 #[derive(Clone)]
 struct Sections {
     metadata: Metadata,
     chunks: Vec<u8>,
-    shared: Vec<u8>,
+    codes: Vec<u8>,
 }
 
 /// What a range answers: start, end, start of the function, and both chains, innermost first.
@@ -35,7 +32,7 @@ fn chain(locs: &[Loc], loc: u32) -> Vec<Loc> {
 
 fn answers(chunk: &ChunkRanges) -> Vec<Answers> {
     let chains =
-        |range: &crate::chunk::Range| [range.exact, range.statement].map(|loc| chain(&chunk.locs, loc));
+        |range: &crate::ranges::Range| [range.exact, range.statement].map(|loc| chain(&chunk.locs, loc));
     chunk.ranges.iter().map(|range| (range.start, range.end, range.function_start, chains(range))).collect()
 }
 
@@ -48,21 +45,24 @@ impl Sections {
                 index.sections().into_iter().find(|(own, ..)| *own == name).expect("there");
             file[start as usize..(start + size) as usize].to_vec()
         };
-        Self { metadata: index.metadata().clone(), chunks: section("chunks"), shared: section("shared") }
+        Self { metadata: index.metadata().clone(), chunks: section("chunks"), codes: section("codes") }
     }
 
     /// What `read` makes of the sections, whose checksums are as they should be.
     fn read<T>(&self, read: impl FnOnce(Result<ChunkReader<'_>, Error>) -> T) -> T {
         let id = &self.metadata.id;
         let sums = |kind, section: &[u8]| PageSums::of(id, kind, section);
-        let (chunk_sums, shared_sums) =
-            (sums(SectionKind::ChunkPage, &self.chunks), sums(SectionKind::SharedPage, &self.shared));
-        let checks = [&self.chunks, &self.shared].map(|section| PageChecks::new(section.len() as u64));
+        let (chunk_sums, code_sums) =
+            (sums(SectionKind::ChunkPage, &self.chunks), sums(SectionKind::CodePage, &self.codes));
+        let checks = [&self.chunks, &self.codes].map(|section| PageChecks::new(section.len() as u64));
         let pages = |kind, section, checksums, checked| PageReader { id, kind, section, checksums, checked };
         let chunks = pages(SectionKind::ChunkPage, &self.chunks[..], &chunk_sums[..], &checks[0]);
-        let pages = pages(SectionKind::SharedPage, &self.shared[..], &shared_sums[..], &checks[1]);
-        match Shared::decode(&pages, &self.metadata) {
-            Ok(shared) => read(Ok(ChunkReader { shared: &shared, pages, chunks, serial: 0 })),
+        let places = pages(SectionKind::CodePage, &self.codes[..], &code_sums[..], &checks[1]);
+        match Codes::decode(&places, &self.metadata) {
+            Ok(codes) => {
+                let metadata = &self.metadata;
+                read(Ok(ChunkReader { metadata, codes: &codes, places, pages: chunks, serial: 0 }))
+            }
             Err(error) => read(Err(error)),
         }
     }
@@ -90,7 +90,7 @@ impl Sections {
         index: u64,
         scratch: &mut PackedScratch,
     ) -> bool {
-        let chunk = match reader.chunk(&self.metadata, table, index) {
+        let chunk = match reader.chunk(table, index) {
             Ok(Some(chunk)) => chunk,
             Ok(None) => return true,
             Err(_) => return false,
@@ -100,7 +100,7 @@ impl Sections {
         let mut find = |offset: u64, statement: bool| {
             let mut locs = Vec::new();
             let found = chunk.find(offset, statement, usize::MAX, scratch, &mut locs);
-            assert!(scratch.run.locs.len() <= MAX_LOCS);
+            assert!(scratch.block.frames.len() <= MAX_BLOCK_FRAMES);
             if matches!(found, Ok(Some(_))) {
                 assert!((1..=MAX_FRAMES as usize).contains(&locs.len()), "{} frames", locs.len());
             }
@@ -123,8 +123,8 @@ impl Sections {
     }
 
     /// Both sections, to change either.
-    fn section(&mut self, shared: bool) -> &mut Vec<u8> {
-        if shared { &mut self.shared } else { &mut self.chunks }
+    fn section(&mut self, codes: bool) -> &mut Vec<u8> {
+        if codes { &mut self.codes } else { &mut self.chunks }
     }
 }
 

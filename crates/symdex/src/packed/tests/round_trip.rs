@@ -1,16 +1,11 @@
 //! What was taken apart is put together again.
 
-use super::super::RUN_LOCS;
-use super::super::chunk::Walked;
-use super::super::codes::{Counts, Decoder, Encoder};
-use super::super::encode::{Buffers, draft};
-use super::super::origins::Origins;
-use super::super::triples;
-use super::super::{RECENT, RUN_LEN, chunk::encode_chunk};
+use super::super::{MAX_STEPS, RECENT};
 use super::*;
-use crate::chunk::Range;
 use crate::format::MAX_CHUNK_LOCS;
 use crate::generator;
+use crate::ranges::Range;
+use crate::write::{BLOCK_FRAMES, BLOCK_LEN};
 
 /// Every chunk of the image says what it was made of, to whoever walks it and to whoever asks.
 fn assert_round_trip(image: &Image) {
@@ -21,8 +16,7 @@ fn assert_round_trip(image: &Image) {
         let reader = reader.expect("as written");
         for table in Table::ALL {
             for (index, chunk) in generator::cut(image.table(table), image.chunk_span) {
-                let placed =
-                    reader.chunk(&sections.metadata, table, index).expect("as written").expect("not empty");
+                let placed = reader.chunk(table, index).expect("as written").expect("not empty");
                 let expected = answers(&chunk);
                 assert_eq!(answers(&placed.ranges(&mut scratch).expect("as written")), expected);
                 // Backwards too: what is kept of one lookup must not show in the next.
@@ -41,29 +35,14 @@ fn assert_round_trip(image: &Image) {
     });
 }
 
-/// How many locs each run of a chunk defines, and how many ranges it has.
-fn runs(chunk_start: u64, chunk: &ChunkRanges) -> Vec<(usize, usize)> {
-    let depths = chunk.depths(chunk_start, u64::MAX).expect("sorted ranges of locs that are there");
-    let mut draft = draft(chunk_start, chunk, &depths, &mut Buffers::default());
-    let mut counts = Counts::default();
-    let lens =
-        triples::finish(&mut draft, &mut triples::Numbers::default(), &mut Origins::default(), &mut counts);
-    let (encoder, codes) = Encoder::new(&counts);
-    let bytes = encode_chunk(&draft.tokens.0, lens, &encoder);
-    let decoder = Decoder::new(&codes).expect("as written");
-    let codes = decoder.codes(&codes);
-    let packed = PackedChunk::new(&bytes, chunk_start, 1 << 20, codes).expect("as written");
-    let (mut runs, mut ranges) = (Vec::new(), 0);
-    let walked = packed.walk(&mut PackedScratch::default().run, |walked| {
-        match walked {
-            Walked::Range { .. } => ranges += 1,
-            Walked::Run(locs) => runs.push((locs.len(), std::mem::take(&mut ranges))),
-        }
-        Some(())
-    });
-    walked.expect("as written");
-    assert_eq!(draft.locs, runs.iter().map(|(locs, _)| locs).sum::<usize>());
-    runs
+/// How many inline frames each block of a chunk defines, and how many ranges it has, gaps included.
+fn blocks(chunk: &ChunkRanges) -> Vec<(usize, usize)> {
+    let sections = Sections::of(&image_of(chunk.clone(), 7));
+    sections.read(|reader| {
+        let chunk =
+            reader.expect("as written").chunk(Table::Dwarf, 0).expect("as written").expect("not empty");
+        chunk.block_sizes().expect("as written")
+    })
 }
 
 /// Ranges of 8 bytes from `start` on, of one function that starts at `function_start`.
@@ -93,24 +72,27 @@ fn what_was_taken_apart_is_put_together() {
         deepest = chains.map(|chain| chain.len()).chain([deepest]).max().expect("one at least");
         assert_round_trip(&image);
     }
-    assert!(deepest > 2 * super::super::MAX_STEPS, "{deepest} frames do not try what links can say");
+    assert!(deepest > 2 * MAX_STEPS, "{deepest} frames do not try what links can say");
 }
 
 #[test]
-fn locs_that_a_run_has_forgotten_are_defined_anew() {
-    let (chains_of_ten, last) = (chains(40, 10), |chain: u32| (chain * 10 + 9, chain * 10 + 9));
+fn inline_frames_that_a_block_has_forgotten_are_defined_again() {
+    let (chains_of_twenty, last) = (chains(20, 20), |chain: u32| (chain * 20 + 19, chain * 20 + 19));
     // Each once, then from the oldest on, each of which pushes out the next one, then the youngest again.
-    let asked: Vec<(u32, u32)> = (0..40).chain(0..20).chain((20..40).rev()).map(last).collect();
-    assert!(asked.len() <= RUN_LEN && chains_of_ten.len() > RECENT);
-    let chunk = ChunkRanges { ranges: ranges(64, Some(64), &asked), locs: chains_of_ten };
-    let runs = runs(0, &chunk);
-    assert!(matches!(&runs[..], [(locs, 80)] if *locs > 400 + 100), "{runs:?}: nothing was forgotten");
+    let asked: Vec<(u32, u32)> = (0..20).chain(0..10).chain((10..20).rev()).map(last).collect();
+    assert!(asked.len() < BLOCK_LEN && chains_of_twenty.len() > RECENT);
+    let chunk = ChunkRanges { ranges: ranges(0, Some(0), &asked), locs: chains_of_twenty };
+    let blocks = blocks(&chunk);
+    assert!(
+        matches!(&blocks[..], [(frames, 41)] if *frames > 400 + 100),
+        "{blocks:?}: nothing was forgotten"
+    );
     assert_round_trip(&image_of(chunk, 7));
-    // As many as a run remembers, all of which it still knows.
+    // As many as a block remembers, all of which it still knows.
     let flat = chains(5, 51);
     let asked: Vec<(u32, u32)> = [50, 101, 152, 203, 254, 0, 254, 100, 1].map(|loc| (loc, loc)).to_vec();
     let chunk = ChunkRanges { ranges: ranges(0, None, &asked), locs: flat };
-    assert_eq!(self::runs(0, &chunk), [(RECENT, 9)]);
+    assert_eq!(self::blocks(&chunk), [(RECENT, 10)]);
     assert_round_trip(&image_of(chunk, 7));
 }
 
@@ -121,36 +103,36 @@ fn chains_are_as_deep_as_the_format_allows() {
     let mut asked = vec![(most - 1, 2 * most - 1), (0, most - 1), (2 * most - 1, most)];
     asked.extend((1..40).map(|n| (most - 1 - n * 25, 2 * most - 1 - n * 26)));
     let chunk = ChunkRanges { ranges: ranges(4096, Some(0), &asked), locs: chains(2, most) };
-    let runs = runs(0, &chunk);
-    assert!(runs.iter().any(|(locs, _)| *locs >= 2 * most as usize), "{runs:?}");
-    assert!(runs.iter().all(|(locs, ranges)| *locs <= RUN_LOCS || *ranges == 1 && *locs <= MAX_LOCS));
+    let blocks = blocks(&chunk);
+    assert!(blocks.iter().any(|(frames, _)| *frames >= 2 * most as usize), "{blocks:?}");
+    assert!(blocks.iter().all(|(frames, _)| *frames <= MAX_BLOCK_FRAMES), "{blocks:?}");
     assert_round_trip(&image_of(chunk, 7));
 }
 
 #[test]
 fn a_chunk_of_too_many_locs_is_not_written() {
-    // With gaps between them, so that each is a run, which defines both chains.
+    // Each range has two of the longest chains, so each block has two ranges.
     let both = [(MAX_FRAMES - 1, 2 * MAX_FRAMES - 1)];
     let write = |len: u32| {
         let ranges = (0..len).flat_map(|n| ranges(u64::from(n) * 16, Some(0), &both)).collect();
         let chunk = ChunkRanges { ranges, locs: chains(2, MAX_FRAMES) };
         crate::write::ChunkEncoder::new(1 << 20).encode(Table::Dwarf, 0, &chunk).map(drop)
     };
+    // The second range of a block defines what was forgotten again.
     let most = MAX_CHUNK_LOCS as u32 / (2 * MAX_FRAMES);
     write(most).expect("as many as there may be");
-    assert!(write(most + 1).is_err_and(|error| !error.is_damage()));
+    assert!(write(2 * most).is_err_and(|error| !error.is_damage()));
 }
 
 #[test]
-fn runs_end_where_they_would_have_too_many_locs_or_ranges() {
-    // 41 chains of 100 locs are more than a run may define.
+fn blocks_end_where_they_would_have_too_many_inline_frames_or_ranges() {
+    // 41 chains of 100 locs are more than a block may define.
     let last = |chain: u32| (chain * 100 + 99, chain * 100 + 99);
     let asked: Vec<(u32, u32)> = (0..90).map(last).collect();
     let chunk = ChunkRanges { ranges: ranges(0, Some(0), &asked), locs: chains(90, 100) };
-    let cut = runs(0, &chunk);
-    assert!(cut.len() > 2 && cut.iter().all(|(locs, _)| *locs <= RUN_LOCS), "{cut:?}");
+    let cut = blocks(&chunk);
+    assert!(cut.len() > 2 && cut.iter().all(|(frames, _)| *frames <= BLOCK_FRAMES), "{cut:?}");
     assert_round_trip(&image_of(chunk, 7));
-    // A hundred runs, so that there are groups of them, of a function each, most of them the same as before.
     let mut long = ChunkRanges { locs: chains(3, 2), ..ChunkRanges::default() };
     for n in 0..60 {
         let asked = vec![(n % 3 * 2, n % 3 * 2 + 1); if n % 20 == 7 { 300 } else { 3 }];
@@ -158,18 +140,22 @@ fn runs_end_where_they_would_have_too_many_locs_or_ranges() {
         let function_start = [Some(start), None, Some(0)][n as usize % 3];
         long.ranges.extend(ranges(start, function_start, &asked));
     }
-    assert!(runs(0, &long).iter().all(|(_, ranges)| *ranges <= RUN_LEN));
+    let cut = blocks(&long);
+    assert!(cut.len() > 10 && cut.iter().all(|(_, ranges)| *ranges <= BLOCK_LEN + 1), "{cut:?}");
     assert_round_trip(&image_of(long, 7));
 }
 
 #[test]
-fn functions_may_start_as_far_away_as_offsets_go() {
+fn functions_may_start_as_far_away_as_numbers_go() {
     let far = (1 << 62) + (1 << 20) - 64;
+    let most = (1 << 47) - 1;
     let chunk =
         |function_start| ChunkRanges { ranges: ranges(far, function_start, &[(0, 0)]), locs: chains(1, 1) };
-    for function_start in [Some(0), Some(1), Some(far - 1), Some(far), None] {
+    for function_start in [Some(far - most), Some(far - 1), Some(far), None] {
         assert_round_trip(&image_of(chunk(function_start), 7));
     }
+    let too_far = chunk(Some(far - most - 1)).depths(0, u64::MAX);
+    assert_eq!(too_far, Err("a range lies too far behind the start of its function"));
 }
 
 #[test]
@@ -202,6 +188,6 @@ fn both_policies_answer_the_same_the_last_or_another() {
     // The same; another, which stays while the exact one changes; the same again; another that is new.
     let asked = [(0, 0), (1, 0), (2, 0), (2, 3), (4, 3), (4, 4), (5, 6), (6, 5), (0, 6)];
     let chunk = ChunkRanges { ranges: ranges(0, Some(0), &asked), locs: chains(7, 1) };
-    assert_eq!(runs(0, &chunk), [(7, 9)]);
+    assert_eq!(blocks(&chunk), [(7, 10)]);
     assert_round_trip(&image_of(chunk, 7));
 }

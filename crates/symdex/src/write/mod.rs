@@ -3,25 +3,39 @@
 //! The caller gives chunks in ascending order, `dwarf` before `symbol_table`, and numbers strings in the order in which the chunks
 //! first need them; [`SealedWriter::finish`] lays the file out. The bytes depend on what is given and on nothing else.
 
-mod pools;
+mod draft;
+mod huffman;
+mod names;
+mod sources;
+mod split;
+mod spool;
+mod strings;
+pub(crate) mod tokens;
 
 use std::io::{self, Read, Seek, Write};
 
 use xxhash_rust::xxh3::Xxh3Default;
 
-pub use pools::EncodedStrings;
-
-pub use crate::chunk::{ChunkRanges, Loc, Range};
+use self::draft::{Buffers, Draft, draft};
+pub use self::split::{Split, Value, split};
+use self::spool::{Packed, Spool};
+pub use self::strings::EncodedStrings;
+#[cfg(test)]
+pub(crate) use self::{
+    draft::{BLOCK_FRAMES, BLOCK_LEN},
+    huffman::{Counts as SymbolCounts, Encoder},
+    names::encode_names,
+    spool::{encode_chunk, encode_codes},
+};
 use crate::error::Error;
 pub use crate::format::MAX_STRING;
 use crate::format::{
-    BuildOptions, Counts, Header, MAX_CHUNK_LOCS, MAX_CHUNKS, Metadata, Partial, RowRule, SectionKind, Table,
+    Counts, Header, MAX_CHUNK_LOCS, MAX_CHUNKS, Metadata, PageSums, Partial, RowRule, SectionKind, Table,
     TableInfo, Trailer,
 };
 pub use crate::id32::Id32;
 use crate::image::{Arch, ImageId};
-use crate::names::PageSums;
-use crate::packed::{Buffers, Draft, Packed, PackedWriter, draft};
+pub use crate::ranges::{ChunkRanges, Loc, Range};
 
 /// What an index says of its image.
 #[derive(Clone, Debug)]
@@ -75,8 +89,8 @@ impl ChunkEncoder {
         let ends = start.and_then(|start| Some((start, start.checked_add(u64::from(self.chunk_span))?)));
         let (start, end) = ends.ok_or(Error::Unwritable { what: "a chunk beyond the address space" })?;
         let depths = chunk.depths(start, end).map_err(|what| Error::Unwritable { what })?;
-        let draft = draft(start, chunk, &depths, &mut self.buffers);
-        if draft.locs > MAX_CHUNK_LOCS {
+        let draft = draft([start, end], table == Table::Dwarf, chunk, &depths, &mut self.buffers);
+        if draft.frames > MAX_CHUNK_LOCS {
             return Err(Error::Unwritable {
                 what: "a chunk of more inlined functions than the format allows",
             });
@@ -89,8 +103,7 @@ impl ChunkEncoder {
 pub struct Writer<S> {
     image: ImageInfo,
     chunk_span: u32,
-    options: BuildOptions,
-    chunks: PackedWriter<S>,
+    chunks: Spool<S>,
     has_aliases: bool,
     tables: [TableInfo; 2],
 }
@@ -99,9 +112,9 @@ impl<S: Read + Write + Seek> Writer<S> {
     /// A writer of an index whose chunks span `chunk_span` bytes. Until all is known they are kept in `chunks`, which is empty: a
     /// `Cursor` over bytes, or a temporary file.
     #[must_use]
-    pub fn new(image: ImageInfo, chunk_span: u32, options: BuildOptions, chunks: S) -> Self {
-        let chunks = PackedWriter::new(chunks);
-        Self { image, chunk_span, options, chunks, has_aliases: false, tables: [TableInfo::default(); 2] }
+    pub fn new(image: ImageInfo, chunk_span: u32, chunks: S) -> Self {
+        let chunks = Spool::new(chunks);
+        Self { image, chunk_span, chunks, has_aliases: false, tables: [TableInfo::default(); 2] }
     }
 
     /// Adds the next chunk.
@@ -136,15 +149,15 @@ impl<S: Read + Write + Seek> Writer<S> {
         Ok(self.chunks.push(draft)?)
     }
 
-    /// Encodes the chunks, of an index that has `names` names; no chunk comes behind them.
+    /// Encodes the chunks; no chunk comes behind them.
     ///
     /// # Errors
     ///
     /// [`Error::Unwritable`] where something would be too large for the format, [`Error::Io`] where what the chunks are kept in fails.
-    pub fn seal(self, names: u64) -> Result<SealedWriter<S>, Error> {
-        let Self { image, chunk_span, options, chunks, has_aliases, tables } = self;
-        let chunks = chunks.finish(&image.id, names)?;
-        Ok(SealedWriter { image, chunk_span, options, chunks, names, has_aliases, tables })
+    pub fn seal(self) -> Result<SealedWriter<S>, Error> {
+        let Self { image, chunk_span, chunks, has_aliases, tables } = self;
+        let chunks = chunks.finish(&image.id)?;
+        Ok(SealedWriter { image, chunk_span, chunks, has_aliases, tables })
     }
 }
 
@@ -152,9 +165,7 @@ impl<S: Read + Write + Seek> Writer<S> {
 pub struct SealedWriter<S> {
     image: ImageInfo,
     chunk_span: u32,
-    options: BuildOptions,
     chunks: Packed<S>,
-    names: u64,
     has_aliases: bool,
     tables: [TableInfo; 2],
 }
@@ -164,8 +175,8 @@ impl<S: Read> SealedWriter<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Unwritable`] where the metadata does not make sense, something would be too large for the format, or there are more or
-    /// less names than [`Writer::seal`] was told; [`Error::Io`] where `out` or what the chunks are kept in fails.
+    /// [`Error::Unwritable`] where the metadata does not make sense or something would be too large for the format; [`Error::Io`] where
+    /// `out` or what the chunks are kept in fails.
     pub fn finish(
         self,
         names: &EncodedStrings,
@@ -174,10 +185,7 @@ impl<S: Read> SealedWriter<S> {
         partial: Vec<Partial>,
         out: impl Write,
     ) -> Result<(), Error> {
-        let Self { image, chunk_span, options, chunks, has_aliases, tables, .. } = self;
-        if names.info.strings != self.names {
-            return Err(Error::Unwritable { what: "chunks that were encoded for another number of names" });
-        }
+        let Self { image, chunk_span, chunks, has_aliases, tables } = self;
         let id = image.id.clone();
         let metadata = Metadata {
             id: image.id,
@@ -189,31 +197,28 @@ impl<S: Read> SealedWriter<S> {
             text_exec_base: image.text_exec_base,
             chunk_span,
             row_rule: image.row_rule,
-            options,
-            counts: Counts { names: names.info.strings, files: files.info.strings, ..counts },
+            counts: Counts { names: names.len, files: files.len, ..counts },
             partial,
             builder: env!("CARGO_PKG_VERSION").to_owned(),
             tables,
-            names: names.info,
-            files: files.info,
         }
         .encode()?;
-        let Packed { mut chunks, chunks_size, checksums, shared } = chunks;
-        let mut directory = checksums;
-        directory.extend(PageSums::of(&id, SectionKind::SharedPage, &shared));
-        directory.extend(PageSums::of(&id, SectionKind::NamePage, &names.section));
-        directory.extend(PageSums::of(&id, SectionKind::FilePage, &files.section));
+        let Packed { mut chunks, chunks_size, checksums: of_chunks, codes } = chunks;
+        let mut checksums = PageSums::of(&id, SectionKind::CodePage, &codes);
+        checksums.extend(of_chunks);
+        checksums.extend(PageSums::of(&id, SectionKind::NamePage, &names.section));
+        checksums.extend(PageSums::of(&id, SectionKind::FilePage, &files.section));
         let size = |bytes: &Vec<u8>| bytes.len() as u64;
         let (names, files) = (&names.section, &files.section);
-        let sizes = [size(&metadata), chunks_size, size(&shared), size(names), size(files), size(&directory)];
+        let sizes = [size(&metadata), size(&codes), chunks_size, size(names), size(files), size(&checksums)];
         let header = Header::lay_out(id, has_aliases, sizes);
+        let header = header.ok_or(Error::Unwritable { what: "an index of more than 2^64 bytes" })?;
         let mut out = Digested { out, digest: Xxh3Default::new() };
-        out.write_all(&header.encode())?;
-        out.write_all(&metadata)?;
+        [&header.encode(), &metadata, &codes].into_iter().try_for_each(|part| out.write_all(part))?;
         if io::copy(&mut chunks, &mut out)? != chunks_size {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
-        [&shared, names, files, &directory].into_iter().try_for_each(|section| out.write_all(section))?;
+        [names, files, &checksums].into_iter().try_for_each(|section| out.write_all(section))?;
         let Digested { mut out, digest } = out;
         let trailer = Trailer { file_size: header.file_size, digest: digest.digest128().to_le_bytes() };
         out.write_all(&trailer.encode())?;

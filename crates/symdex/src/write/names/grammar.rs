@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use super::distinct::Distinct;
-use super::lex::{self, MAX_PIECE};
+use super::lex;
 use super::rounds::{END, Rules};
+use crate::names::MAX_PIECE;
 
 /// The most symbols of a name.
 pub(super) const MAX_SYMBOLS: usize = 15;

@@ -1,43 +1,36 @@
-//! A chunk between being taken apart and being written: symbols whose code words are not known before all chunks are there.
+//! The symbols of a chunk. Their code words are known once all chunks were counted.
 //!
-//! Two bytes are a symbol and its context; the bits that follow its code word, where it has any, stand behind it, in as few pairs of bytes as
-//! hold them, the highest ones first. A mark looks the same, and has a context that is none.
+//! Two bytes are a symbol and its context. The bits that follow its code word stand behind it, in as few pairs of bytes as hold them, the
+//! highest ones first. A mark looks like a symbol, with a number for a context that no context has.
 
-use super::bits::BitWriter;
-use super::codes::{self, Counts, Encoder, follow, place, symbol};
-use super::contexts::CONTEXTS;
+use super::huffman::{Counts, Encoder, place};
+use crate::format::BitWriter;
+use crate::packed::codes::{follow, symbol};
+use crate::packed::contexts::CONTEXTS;
 
 /// A symbol, and its context.
-pub(super) type Token = [u8; 2];
+pub(crate) type Token = [u8; 2];
 
 /// The bits that a pair of bytes holds.
 const PAIR: u32 = 16;
 
-// The marks: a part of a chunk begins. Their numbers are what is said of it in the chunk's tables.
-/// A group of runs: bytes from the chunk's start.
-pub(super) const RUN_GROUP: u8 = 249;
-/// Stands behind [`RUN_GROUP`]: the first triple that no run before it uses.
-pub(super) const FIRST_TRIPLE: u8 = 250;
-/// The body of the run that follows.
-pub(super) const BODY: u8 = 251;
-/// A run.
-pub(super) const RUN: u8 = 252;
-/// A group of triples: the next number that no name has.
-pub(super) const TRIPLES: u8 = 253;
-/// A group of names: one more than the id of the name before, as it is stored.
-pub(super) const NAMES: u8 = 254;
-/// A group of origins.
-pub(super) const ORIGINS: u8 = 255;
-const _: () = assert!(CONTEXTS <= RUN_GROUP as usize);
+// The marks: a part of a chunk begins. Their numbers are what the chunk's rows say of the part.
+/// A block: where it starts, in bytes from the chunk's start.
+pub(crate) const BLOCK: u8 = 253;
+/// Stands behind [`BLOCK`]: the first source location that the block is the first to use.
+pub(crate) const FIRST_SOURCE: u8 = 254;
+/// A group of source locations: what the id of its first new name counts from.
+pub(crate) const SOURCES: u8 = 255;
+const _: () = assert!(CONTEXTS <= BLOCK as usize);
 
 /// Symbols and marks in the order in which a chunk has them.
 #[derive(Default)]
-pub(super) struct Tokens(pub(super) Vec<Token>);
+pub(crate) struct Tokens(pub(crate) Vec<Token>);
 
 impl Tokens {
     /// Appends a number of `context`, or a mark and its number.
     #[inline]
-    pub(super) fn number(&mut self, context: u8, number: u64) {
+    pub(crate) fn number(&mut self, context: u8, number: u64) {
         match u8::try_from(number) {
             Ok(symbol) if follow(symbol) == 0 => self.0.push([symbol, context]),
             _ => self.wide(context, number),
@@ -56,7 +49,7 @@ impl Tokens {
     }
 
     /// Adds the symbols to `counts`.
-    pub(super) fn count(&self, counts: &mut Counts) {
+    pub(crate) fn count(&self, counts: &mut Counts) {
         let mut rest = self.0.iter();
         while let Some(token) = rest.next() {
             let place = place(*token);
@@ -70,23 +63,23 @@ impl Tokens {
 }
 
 /// Reads what [`Tokens`] wrote.
-pub(super) struct TokenReader<'a>(std::slice::Iter<'a, Token>);
+pub(crate) struct TokenReader<'a>(std::slice::Iter<'a, Token>);
 
 impl<'a> TokenReader<'a> {
-    pub(super) fn new(tokens: &'a [Token]) -> Self {
+    pub(crate) fn new(tokens: &'a [Token]) -> Self {
         Self(tokens.iter())
     }
 
     /// The mark that is next, and its number.
-    pub(super) fn mark(&mut self) -> Option<(u8, u64)> {
+    pub(crate) fn mark(&mut self) -> Option<(u8, u64)> {
         let [symbol, mark] = *self.0.next()?;
         let pairs = self.0.by_ref().take(follow(symbol).div_ceil(PAIR) as usize);
         let bits = pairs.fold(0, |bits, pair| bits << PAIR | u64::from(u16::from_le_bytes(*pair)));
-        Some((mark, codes::number(symbol, bits)))
+        Some((mark, number(symbol, bits)))
     }
 
     /// Appends the symbols up to the next mark to `out`.
-    pub(super) fn put(&mut self, encoder: &Encoder, out: &mut BitWriter) {
+    pub(crate) fn put(&mut self, encoder: &Encoder, out: &mut BitWriter) {
         let (mut rest, mut follow) = (self.0.clone(), 0);
         out.extend(std::iter::from_fn(|| {
             if follow != 0 {
@@ -101,5 +94,13 @@ impl<'a> TokenReader<'a> {
             Some((word.bits.into(), word.len.into()))
         }));
         self.0 = rest;
+    }
+}
+
+/// The number of a symbol and the bits that follow it.
+fn number(symbol: u8, bits: u64) -> u64 {
+    match follow(symbol) {
+        0 => symbol.into(),
+        follow => u64::from(2 | symbol & 1) << follow | bits,
     }
 }

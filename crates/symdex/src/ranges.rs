@@ -1,20 +1,10 @@
-//! A chunk: the ranges of one table within one stretch of the image, as two frames.
-//!
-//! Frame A, the structure, says which ranges there are and which locs they stand for, and knows names and files only by
-//! numbers of its own. Frame B says what those numbers mean: ids of the index's pools in a file, the strings
-//! themselves in a key-value store. See [`structure`] and [`strings`].
-
-mod strings;
-mod structure;
-mod value;
-
-pub(crate) use strings::{LocalStrings, encode_strings};
-pub(crate) use structure::{Answers, EncodedStructure, LocalFrame, RunLoc, Structure, encode_structure};
-pub use value::Chunk;
-pub(crate) use value::{decode_structure, encode_value};
+//! The ranges of one table within one chunk, as the writer takes them and a walk through an index gives them.
 
 use crate::format::{MAX_FRAMES, Table};
 use crate::id32::Id32;
+
+/// Ranges lie fewer bytes behind the start of their function: codes have no larger numbers.
+const MAX_FUNCTION_DISTANCE: u64 = 1 << 47;
 
 /// A half-open range of image offsets whose every address has the same answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +96,9 @@ impl ChunkRanges {
             }
             if range.exact.max(range.statement) as usize >= self.locs.len() {
                 return Err("a range has a loc that is not there");
+            }
+            if range.function_start.is_some_and(|function| range.start - function >= MAX_FUNCTION_DISTANCE) {
+                return Err("a range lies too far behind the start of its function");
             }
             at = range.end;
         }

@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-/// The longest piece, in bytes.
-pub(super) const MAX_PIECE: usize = 64;
+use crate::names::MAX_PIECE;
+
 /// The most operators in one token: more would be shared by fewer names, fewer would make more tokens.
 const MAX_OPERATORS: usize = 12;
 

@@ -1,0 +1,228 @@
+//! Bits, the highest of each byte first.
+
+use super::PageReader;
+use crate::error::Error;
+
+/// Appends numbers of a few bits each.
+#[derive(Default)]
+pub(crate) struct BitWriter {
+    bytes: Vec<u8>,
+    /// The last bits that were put: the lowest `len` of them are not among the bytes yet.
+    rest: u64,
+    len: u32,
+}
+
+impl BitWriter {
+    /// Appends the lowest `count` bits of `number`, which has no others.
+    pub(crate) fn put(&mut self, number: u64, count: u32) {
+        match count.checked_sub(32) {
+            None | Some(0) => self.extend([(number, count)]),
+            Some(high) => self.extend([(number >> 32, high), (number & u64::from(u32::MAX), 32)]),
+        }
+    }
+
+    /// Appends numbers, each with its count of bits, at most 32.
+    #[inline]
+    pub(crate) fn extend(&mut self, numbers: impl IntoIterator<Item = (u64, u32)>) {
+        // As locals they stay in registers.
+        let Self { mut bytes, mut rest, mut len } = std::mem::take(self);
+        for (number, count) in numbers {
+            // At most 31 bits wait, so 32 more fit.
+            rest = rest << count | number;
+            len += count;
+            if len >= 32 {
+                len -= 32;
+                let [_, _, _, _, full @ ..] = (rest >> len).to_be_bytes();
+                bytes.extend_from_slice(&full);
+            }
+        }
+        *self = Self { bytes, rest, len };
+    }
+
+    /// How many bits were put.
+    pub(crate) fn position(&self) -> u64 {
+        self.bytes.len() as u64 * 8 + u64::from(self.len)
+    }
+
+    /// The bytes; the last one is padded with zeros.
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        let bytes = self.len.div_ceil(8);
+        let [_, _, _, _, full @ ..] = (self.rest << (32 - self.len)).to_be_bytes();
+        self.bytes.extend(full.iter().take(bytes as usize));
+        self.bytes
+    }
+}
+
+/// Reads bits from any position on. Bits behind the end of the bytes read as zeros.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BitReader<'a> {
+    bytes: &'a [u8],
+    /// In bits.
+    at: usize,
+}
+
+impl<'a> BitReader<'a> {
+    /// Reads `bytes` from bit `at` on.
+    pub(crate) fn new(bytes: &'a [u8], at: usize) -> Self {
+        Self { bytes, at }
+    }
+
+    pub(crate) fn position(&self) -> usize {
+        self.at
+    }
+
+    /// The bits from here on, the next one in the highest place. At least 57 of them are valid.
+    #[inline(always)]
+    pub(crate) fn peek(&self) -> u64 {
+        let word = match self.bytes.get(self.at / 8..).and_then(<[u8]>::first_chunk) {
+            Some(bytes) => u64::from_be_bytes(*bytes),
+            None => self.last_bytes(),
+        };
+        word << (self.at % 8)
+    }
+
+    #[cold]
+    fn last_bytes(&self) -> u64 {
+        let mut word = [0; 8];
+        let rest = self.bytes.get(self.at / 8..).unwrap_or_default();
+        word.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+        u64::from_be_bytes(word)
+    }
+
+    #[inline(always)]
+    pub(crate) fn skip(&mut self, count: u32) {
+        self.at += count as usize;
+    }
+
+    /// The next `count` bits, at most 57.
+    #[inline(always)]
+    pub(crate) fn bits(&mut self, count: u32) -> u64 {
+        // In two steps, because a shift by 64 overflows.
+        let bits = self.peek() >> 1 >> (63 - count);
+        self.skip(count);
+        bits
+    }
+}
+
+/// The widest column of rows: one read gives no more bits.
+const MAX_WIDTH: u8 = 57;
+
+/// Where rows of `N` numbers lie in a section. Each column has a width of its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rows<const N: usize> {
+    /// The first byte of the first row.
+    pub(crate) at: usize,
+    /// Bits of each column, at most [`MAX_WIDTH`].
+    pub(crate) widths: [u8; N],
+}
+
+impl<const N: usize> Rows<N> {
+    /// The bytes of `rows` rows of these widths; `None` on overflow and for an invalid width.
+    pub(crate) fn size(widths: [u8; N], rows: usize) -> Option<usize> {
+        let valid = widths.iter().all(|width| *width <= MAX_WIDTH);
+        valid.then(|| Some(rows.checked_mul(row_bits(widths))?.div_ceil(8)))?
+    }
+
+    /// Row `index`, which exists.
+    #[inline]
+    pub(crate) fn get(&self, pages: &PageReader<'_>, index: usize) -> Result<[u64; N], Error> {
+        let mut reader = self.reader(pages, index, row_bits(self.widths))?;
+        Ok(self.widths.map(|width| reader.bits(width.into())))
+    }
+
+    /// The last of `rows` rows whose first number, which grows from row to row, is at most `number`; 0 if none is.
+    #[inline]
+    pub(crate) fn search(&self, pages: &PageReader<'_>, rows: usize, number: u64) -> Result<usize, Error> {
+        let bits = row_bits(self.widths);
+        let all = self.at..self.at.saturating_add(rows.saturating_mul(bits).div_ceil(8));
+        pages.check_range(all)?;
+        let width = self.widths.first().copied().unwrap_or_default();
+        let (mut low, mut high) = (0, rows);
+        while high - low > 1 {
+            let middle = low.midpoint(high);
+            let first = BitReader::new(pages.section, self.at * 8 + middle * bits).bits(width.into());
+            if first <= number { low = middle } else { high = middle }
+        }
+        Ok(low)
+    }
+
+    /// The first number of row `index`, which exists.
+    #[inline]
+    pub(crate) fn first(&self, pages: &PageReader<'_>, index: usize) -> Result<u64, Error> {
+        let width = self.widths.first().copied().unwrap_or_default();
+        Ok(self.reader(pages, index, width.into())?.bits(width.into()))
+    }
+
+    /// Reads from the start of row `index` on; pages with the next `bits` bits are intact.
+    #[inline]
+    fn reader<'a>(&self, pages: &PageReader<'a>, index: usize, bits: usize) -> Result<BitReader<'a>, Error> {
+        let first = index.saturating_mul(row_bits(self.widths));
+        let start = self.at.saturating_add(first / 8);
+        pages.check_range(start..start.saturating_add((first % 8 + bits).div_ceil(8)))?;
+        Ok(BitReader::new(pages.section, start.saturating_mul(8).saturating_add(first % 8)))
+    }
+}
+
+fn row_bits<const N: usize>(widths: [u8; N]) -> usize {
+    widths.iter().map(|width| usize::from(*width)).sum()
+}
+
+/// The widths that `rows` need, and the rows in them.
+pub(crate) fn encode_rows<const N: usize>(rows: &[[u64; N]]) -> ([u8; N], Vec<u8>) {
+    let mut all = [0u64; N];
+    rows.iter().for_each(|row| all.iter_mut().zip(row).for_each(|(all, number)| *all |= number));
+    let widths = all.map(|all| (64 - all.leading_zeros()).to_le_bytes()[0]);
+    let mut out = BitWriter::default();
+    rows.iter()
+        .for_each(|row| row.iter().zip(widths).for_each(|(number, width)| out.put(*number, width.into())));
+    (widths, out.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{PageChecks, PageSums, SectionKind};
+    use crate::image::ImageId;
+
+    #[test]
+    fn what_was_put_is_read() {
+        let numbers: Vec<(u64, u32)> =
+            (0..500u32).map(|n| (u64::from(n).wrapping_mul(0x9e37_79b9_7f4a_7c15), n % 58)).collect();
+        let masked = |(number, count): &(u64, u32)| number & ((1 << count) - 1);
+        let mut writer = BitWriter::default();
+        numbers.iter().for_each(|number| writer.put(masked(number), number.1));
+        let bits = writer.position();
+        let bytes = writer.finish();
+        assert_eq!(bytes.len() as u64, bits.div_ceil(8));
+        let mut reader = BitReader::new(&bytes, 0);
+        for number in &numbers {
+            assert_eq!(reader.bits(number.1), masked(number));
+        }
+        assert_eq!(reader.position() as u64, bits);
+        reader.skip(7);
+        assert_eq!(reader.bits(57), 0);
+    }
+
+    #[test]
+    fn rows_are_read_from_anywhere() {
+        let rows: Vec<[u64; 3]> = (0..1000).map(|n| [n * n, 0, (1 << 57) - 1 - n]).collect();
+        let (widths, bytes) = encode_rows(&rows);
+        assert_eq!(widths, [20, 0, 57]);
+        assert_eq!(Rows::size(widths, rows.len()), Some(bytes.len()));
+        let section = [b"before", &bytes[..]].concat();
+        let id = ImageId::new(&[7]).expect("one byte is an id");
+        let kind = SectionKind::ChunkPage;
+        let checksums = PageSums::of(&id, kind, &section);
+        let checked = PageChecks::new(section.len() as u64);
+        let pages = PageReader { id: &id, kind, section: &section, checksums: &checksums, checked: &checked };
+        let read = Rows { at: 6, widths };
+        for (index, row) in rows.iter().enumerate().rev() {
+            assert_eq!(read.get(&pages, index).expect("intact"), *row);
+            assert_eq!(read.first(&pages, index).expect("intact"), row[0]);
+            assert_eq!(read.search(&pages, rows.len(), row[0]).expect("intact"), index);
+        }
+        assert!(read.get(&pages, 2000).is_err() && read.get(&pages, usize::MAX).is_err());
+        assert_eq!(Rows::size([58, 0], 1), None);
+        assert_eq!(Rows::size([57], usize::MAX), None);
+    }
+}

@@ -1,0 +1,198 @@
+//! Pages: a section is read in small parts, and the checksum of a part is verified before its first read.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Location, SectionKind, Table};
+use crate::error::Error;
+use crate::image::ImageId;
+
+/// Bytes of a page; the last one may have fewer. The check of a small page is fast, and its checksum takes more of the file.
+const PAGE_SIZE: usize = 1 << 9;
+/// Bytes of a page's checksum: the low half of [`Location::checksum`].
+const CHECKSUM_SIZE: usize = 4;
+
+/// Bytes that the checksums of a section of `size` bytes take.
+pub(crate) fn checksums_size(size: u64) -> u64 {
+    size.div_ceil(PAGE_SIZE as u64) * CHECKSUM_SIZE as u64
+}
+
+fn checksum(location: Location<'_>, page: &[u8]) -> [u8; CHECKSUM_SIZE] {
+    let [a, b, c, d, ..] = location.checksum(page).to_le_bytes();
+    [a, b, c, d]
+}
+
+/// Makes the checksums of the pages of a section of this kind, which comes in parts of any size.
+pub(crate) struct PageSums<'a> {
+    id: &'a ImageId,
+    kind: SectionKind,
+    /// The page that is not full yet.
+    page: Vec<u8>,
+    checksums: Vec<u8>,
+}
+
+impl<'a> PageSums<'a> {
+    pub(crate) fn new(id: &'a ImageId, kind: SectionKind) -> Self {
+        Self { id, kind, page: Vec::with_capacity(PAGE_SIZE), checksums: Vec::new() }
+    }
+
+    /// The checksums of a section that is there as a whole.
+    pub(crate) fn of(id: &'a ImageId, kind: SectionKind, section: &[u8]) -> Vec<u8> {
+        let mut sums = Self::new(id, kind);
+        sums.add(section);
+        sums.finish()
+    }
+
+    pub(crate) fn add(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let (now, later) = bytes.split_at(bytes.len().min(PAGE_SIZE - self.page.len()));
+            self.page.extend_from_slice(now);
+            if self.page.len() == PAGE_SIZE {
+                self.close();
+            }
+            bytes = later;
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        if !self.page.is_empty() {
+            self.close();
+        }
+        self.checksums
+    }
+
+    fn close(&mut self) {
+        let index = (self.checksums.len() / CHECKSUM_SIZE) as u64;
+        let location = Location { id: self.id, section: self.kind, index };
+        self.checksums.extend(checksum(location, &self.page));
+        self.page.clear();
+    }
+}
+
+/// Which pages were found intact, a bit for each. Two threads that check one page at the same time get the same result.
+#[derive(Debug)]
+pub(crate) struct PageChecks {
+    bits: Vec<AtomicU64>,
+}
+
+impl PageChecks {
+    /// No page of a section of `size` bytes, all of which are there, is checked yet.
+    pub(crate) fn new(size: u64) -> Self {
+        let pages = usize::try_from(size.div_ceil(PAGE_SIZE as u64)).unwrap_or(usize::MAX);
+        let bits = std::iter::repeat_with(AtomicU64::default).take(pages.div_ceil(64)).collect();
+        Self { bits }
+    }
+}
+
+/// A section, and what it takes to check its pages.
+#[derive(Clone, Copy)]
+pub(crate) struct PageReader<'a> {
+    pub(crate) id: &'a ImageId,
+    pub(crate) kind: SectionKind,
+    pub(crate) section: &'a [u8],
+    pub(crate) checksums: &'a [u8],
+    pub(crate) checked: &'a PageChecks,
+}
+
+impl<'a> PageReader<'a> {
+    /// The bytes of `range`, whose pages are intact.
+    #[inline]
+    pub(crate) fn bytes(&self, range: Range<usize>) -> Result<&'a [u8], Error> {
+        self.check_range(range.clone())?;
+        self.section.get(range.clone()).ok_or_else(|| self.malformed(range.start, "it ends too early"))
+    }
+
+    /// Checks the pages of `range`, which lies in the section.
+    #[inline]
+    pub(crate) fn check_range(&self, range: Range<usize>) -> Result<(), Error> {
+        // An empty range lies in no page.
+        if range.end <= range.start {
+            return Ok(());
+        }
+        let (first, last) = (range.start / PAGE_SIZE, (range.end - 1) / PAGE_SIZE);
+        if self.is_checked(first) && (first == last || self.is_checked(last) && last == first + 1) {
+            return Ok(());
+        }
+        self.check_pages(first, last)
+    }
+
+    /// The `LEN` bytes at `start`; `None` where there are fewer or a page of them was not checked yet.
+    #[inline(always)]
+    pub(crate) fn checked<const LEN: usize>(&self, start: usize) -> Option<&'a [u8; LEN]> {
+        let bytes = self.section.get(start..)?.first_chunk()?;
+        let page = start / PAGE_SIZE;
+        let is_checked =
+            self.is_checked(page) && (start % PAGE_SIZE <= PAGE_SIZE - LEN || self.is_checked(page + 1));
+        is_checked.then_some(bytes)
+    }
+
+    /// The `count` bits, at most 56, that are `at` bits behind the start of byte `start`.
+    #[inline(always)]
+    pub(crate) fn bits(&self, start: usize, at: u64, count: u32) -> Result<u64, Error> {
+        let first = start.saturating_add(usize::try_from(at / 8).unwrap_or(usize::MAX));
+        let word = match self.checked(first) {
+            Some(bytes) => u64::from_be_bytes(*bytes),
+            None => self.word(first, (at % 8 + u64::from(count)).div_ceil(8))?,
+        };
+        Ok(word << (at % 8) >> 1 >> (63 - count))
+    }
+
+    /// The `count` bytes from `first` on, at most eight, in the highest places.
+    #[cold]
+    fn word(&self, first: usize, count: u64) -> Result<u64, Error> {
+        let end = first.saturating_add(usize::try_from(count).unwrap_or(usize::MAX));
+        let mut word = [0; 8];
+        word.iter_mut().zip(self.bytes(first..end)?).for_each(|(to, from)| *to = *from);
+        Ok(u64::from_be_bytes(word))
+    }
+
+    /// Checks all pages; how many there are.
+    pub(crate) fn verify(&self) -> Result<u64, Error> {
+        let pages = self.section.len().div_ceil(PAGE_SIZE);
+        (0..pages).try_for_each(|page| self.check_page(page)).map(|()| pages as u64)
+    }
+
+    /// The error for the page with byte `at`.
+    #[cold]
+    pub(crate) fn malformed(&self, at: usize, what: &'static str) -> Error {
+        self.location(at / PAGE_SIZE).malformed(what)
+    }
+
+    /// Where errors say that a chunk of the index is.
+    pub(crate) fn location_of(&self, table: Table, index: u64) -> Location<'a> {
+        Location { id: self.id, section: table.chunk(), index }
+    }
+
+    fn location(&self, page: usize) -> Location<'a> {
+        Location { id: self.id, section: self.kind, index: page as u64 }
+    }
+
+    /// Whether a page was found intact before.
+    #[inline(always)]
+    fn is_checked(&self, page: usize) -> bool {
+        let word = self.checked.bits.get(page / 64);
+        word.is_some_and(|word| word.load(Ordering::Relaxed) >> (page % 64) & 1 != 0)
+    }
+
+    #[cold]
+    fn check_pages(&self, first: usize, last: usize) -> Result<(), Error> {
+        let mut pages = (first..=last).filter(|page| !self.is_checked(*page));
+        pages.try_for_each(|page| self.check_page(page))
+    }
+
+    fn check_page(&self, page: usize) -> Result<(), Error> {
+        let start = page.saturating_mul(PAGE_SIZE);
+        let bytes = self.section.get(start..).filter(|rest| !rest.is_empty());
+        let bytes = bytes.ok_or_else(|| self.malformed(start, "it ends too early"))?;
+        let location = self.location(page);
+        let stored = self.checksums.get(page * CHECKSUM_SIZE..).and_then(<[u8]>::first_chunk);
+        let stored = *stored.ok_or_else(|| location.malformed("it has no checksum"))?;
+        if checksum(location, bytes.get(..PAGE_SIZE).unwrap_or(bytes)) != stored {
+            return Err(Error::Checksum { place: location.place() });
+        }
+        if let Some(word) = self.checked.bits.get(page / 64) {
+            word.fetch_or(1 << (page % 64), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}

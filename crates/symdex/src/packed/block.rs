@@ -1,0 +1,300 @@
+//! A block: consecutive ranges, decoded from the first one on.
+
+use super::codes::Codes;
+use super::contexts::{self, Caller, FUNCTION, GAP, MORE_HEAD};
+use super::{MAX_BLOCK_FRAMES, MAX_BLOCK_RANGES, MAX_STEPS, RECENT};
+use crate::format::{BitReader, MAX_FRAMES, unzigzag};
+
+/// The values of a head's flag; see [`Statement`].
+pub(crate) const FLAGS: u64 = 3;
+/// The heads that fit an answer's code. The last one stands for all that do not.
+pub(crate) const HEADS: u64 = 12;
+/// The code of a gap.
+pub(crate) const GAP_CODE: u64 = 0;
+/// The code before the first range of another function.
+pub(crate) const FUNCTION_CODE: u64 = 1;
+
+/// A range's answer under `statement`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Statement {
+    /// The answer under `exact`.
+    Same = 0,
+    /// The answer of the range before.
+    Last = 1,
+    /// The answer that follows.
+    Follows = 2,
+}
+
+/// An inline frame by its number in the block plus one; 0 for none.
+pub(crate) type Link = u32;
+
+/// An inline frame of a block: a source location and its caller.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InlineFrame {
+    pub(crate) caller: Link,
+    pub(crate) source: u32,
+    /// The source location of the last inline frame with this caller, plus one; 0 before there is one.
+    callee: u32,
+}
+
+/// The state of reading or writing a block; kept for its memory.
+#[derive(Debug, Default)]
+pub(crate) struct BlockState {
+    pub(crate) frames: Vec<InlineFrame>,
+    /// Inline frames that were defined or an answer, the last one last.
+    pub(crate) recent: Vec<Link>,
+    pub(crate) last_code: u64,
+    pub(crate) last_answer: Link,
+    /// The source location of the last inline frame without a caller.
+    last_root: u32,
+}
+
+impl BlockState {
+    /// Begins a block. `source` is the first source location that it is the first to use.
+    pub(crate) fn begin(&mut self, source: u32) {
+        self.frames.clear();
+        self.recent.clear();
+        (self.last_code, self.last_answer, self.last_root) = (0, 0, source);
+    }
+
+    /// The context of the source location of an inline frame with this caller, and the source location that its number counts from.
+    #[inline(always)]
+    pub(crate) fn expected(&self, caller: Link, last: Option<u64>) -> (u8, u32) {
+        let (kind, base) = match frame(&self.frames, caller) {
+            None => (Caller::None, self.last_root),
+            Some(InlineFrame { callee: 0, source, .. }) => (Caller::New, *source),
+            Some(InlineFrame { callee, .. }) => (Caller::Again, callee - 1),
+        };
+        (contexts::source(last, kind), base)
+    }
+
+    /// Defines an inline frame. Returns its link.
+    #[inline]
+    pub(crate) fn define(&mut self, caller: Link, source: u32) -> Option<Link> {
+        match self.frames.get_mut((caller as usize).wrapping_sub(1)) {
+            None => self.last_root = source,
+            Some(caller) => caller.callee = source + 1,
+        }
+        self.frames.push(InlineFrame { caller, source, callee: 0 });
+        let link = u32::try_from(self.frames.len()).ok()?;
+        if self.recent.len() == RECENT {
+            self.recent.remove(0);
+        }
+        self.recent.push(link);
+        Some(link)
+    }
+
+    /// Makes a remembered inline frame the most recent one. Returns `None` for one that is not remembered; the recency list is then stale.
+    #[inline]
+    pub(crate) fn used(&mut self, link: Link) -> Option<()> {
+        let mut later = link;
+        for recent in self.recent.iter_mut().rev() {
+            std::mem::swap(recent, &mut later);
+            if later == link {
+                return Some(());
+            }
+        }
+        None
+    }
+}
+
+/// What the chunk says of a block.
+pub(super) struct BlockPlace {
+    /// Where the chunk starts in the image.
+    pub(super) chunk_start: u64,
+    /// Where the block starts and ends, in bytes from the chunk's start.
+    pub(super) start: u32,
+    pub(super) end: u32,
+    /// The first source location that the block is the first to use.
+    pub(super) source: u32,
+    /// How many source locations the chunk has.
+    pub(super) sources: u32,
+}
+
+/// Reads a block, range after range.
+pub(super) struct Block<'a> {
+    codes: &'a Codes,
+    pub(super) reader: BitReader<'a>,
+    place: BlockPlace,
+    /// Where the last range ends and the next one starts, in bytes from the chunk's start.
+    pub(super) at: u32,
+    pub(super) next_source: u32,
+    /// Where the function of the last range starts.
+    pub(super) function_start: Option<u64>,
+    /// The inline frames of the last range under `exact` and `statement`; [0, 0] for a gap.
+    pub(super) answers: [Link; 2],
+    ranges: usize,
+    last_statement: Link,
+    pub(super) state: &'a mut BlockState,
+}
+
+impl<'a> Block<'a> {
+    /// The block whose bits `reader` is at.
+    pub(super) fn new(
+        codes: &'a Codes,
+        reader: BitReader<'a>,
+        place: BlockPlace,
+        state: &'a mut BlockState,
+    ) -> Self {
+        state.begin(place.source);
+        let (at, next_source) = (place.start, place.source);
+        let (function_start, answers, ranges, last_statement) = (None, [0; 2], 0, 0);
+        Self { codes, reader, place, at, next_source, function_start, answers, ranges, last_statement, state }
+    }
+
+    /// Where the block ends, in bytes from the chunk's start.
+    pub(super) fn end(&self) -> u32 {
+        self.place.end
+    }
+
+    /// Reads the next range of a block that does not end here; `None` where the bytes are invalid.
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<()> {
+        let mut code = self.code()?;
+        if code == FUNCTION_CODE {
+            let context = FUNCTION + u8::from(self.ranges != 0);
+            let at = self.place.chunk_start + u64::from(self.at);
+            self.function_start = match self.number(context)? {
+                0 => Some(at),
+                1 => None,
+                distance => Some(at.checked_sub(distance - 1)?),
+            };
+            code = self.code()?;
+        }
+        let length = match code {
+            GAP_CODE => {
+                self.answers = [0; 2];
+                self.number(GAP)?
+            }
+            _ => {
+                let (exact, defines, statement) = self.answer(code)?;
+                let (statement, defines) = match statement {
+                    0 => (exact, defines),
+                    1 => (self.last_statement, defines),
+                    _ => self.statement()?,
+                };
+                if exact == 0 || statement == 0 {
+                    return None;
+                }
+                self.last_statement = statement;
+                self.answers = [exact, statement];
+                self.number(contexts::length(defines))?
+            }
+        };
+        self.ranges += 1;
+        let length = u32::try_from(length).ok().filter(|_| self.ranges <= MAX_BLOCK_RANGES)?;
+        self.at = self.at.checked_add(length).filter(|end| *end > self.at && *end <= self.place.end)?;
+        Some(())
+    }
+
+    #[inline(always)]
+    fn number(&mut self, context: u8) -> Option<u64> {
+        self.codes.number(&mut self.reader, context)
+    }
+
+    #[inline(always)]
+    fn code(&mut self) -> Option<u64> {
+        let code = self.number(contexts::answer(self.state.last_code))?;
+        self.state.last_code = code;
+        Some(code)
+    }
+
+    /// The answer under `statement` where it follows, and how many inline frames it defines.
+    #[inline(never)]
+    fn statement(&mut self) -> Option<(Link, u64)> {
+        let code = self.code()?;
+        let (answer, defines, _) = self.answer(code).filter(|(.., flag)| *flag == 0)?;
+        Some((answer, defines))
+    }
+
+    /// The answer with this code, how many inline frames it defines, and the number of its [`Statement`].
+    #[inline(always)]
+    fn answer(&mut self, code: u64) -> Option<(Link, u64, u64)> {
+        let (link, mut head) = (code / HEADS, code % HEADS);
+        if head == HEADS - 1 {
+            head = head.checked_add(self.number(MORE_HEAD)?)?;
+        }
+        let (defines, statement) = (head / FLAGS, head % FLAGS);
+        let mut answer = match link {
+            0 => 0,
+            _ if link % 2 == 1 => self.ancestor(link / 2)?,
+            _ => self.recent(link / 2 - 1)?,
+        };
+        match defines {
+            0 => self.state.used(answer)?,
+            _ => {
+                // No chain of an answer is longer, and no block has more frames: a symbol can take 0 bits.
+                if defines > MAX_FRAMES.into() {
+                    return None;
+                }
+                let mut last = None;
+                for _ in 0..defines {
+                    answer = self.define(answer, &mut last)?;
+                }
+            }
+        }
+        self.state.last_answer = answer;
+        Some((answer, defines, statement))
+    }
+
+    /// The inline frame `steps` callers above the last answer.
+    #[inline(always)]
+    fn ancestor(&self, steps: u64) -> Option<Link> {
+        if steps > MAX_STEPS as u64 {
+            return None;
+        }
+        let caller = |link, _| frame(&self.state.frames, link).map(|frame| frame.caller);
+        (0..steps).try_fold(self.state.last_answer, caller)
+    }
+
+    /// The remembered inline frame that is behind `later` more recent ones.
+    #[inline]
+    fn recent(&self, later: u64) -> Option<Link> {
+        let at = self.state.recent.len().checked_sub(1)?.checked_sub(usize::try_from(later).ok()?)?;
+        self.state.recent.get(at).copied()
+    }
+
+    /// Defines an inline frame.
+    #[inline(always)]
+    fn define(&mut self, caller: Link, last: &mut Option<u64>) -> Option<Link> {
+        let (context, base) = self.state.expected(caller, *last);
+        let number = self.codes.number(&mut self.reader, context)?;
+        *last = Some(number);
+        let source = match number {
+            0 => {
+                let source = self.next_source;
+                self.next_source = source.checked_add(1).filter(|next| *next <= self.place.sources)?;
+                source
+            }
+            step => moved(base.checked_add(1)?, step - 1).filter(|source| *source < self.next_source)?,
+        };
+        if self.state.frames.len() >= MAX_BLOCK_FRAMES {
+            return None;
+        }
+        self.state.define(caller, source)
+    }
+}
+
+/// The number that is the folded number `step` away from `from`; `None` where 32 bits do not hold it.
+#[inline]
+pub(super) fn moved(from: u32, step: u64) -> Option<u32> {
+    u32::try_from(i64::from(from).checked_add(unzigzag(step))?).ok()
+}
+
+/// The inline frame with this link; `None` for "none" and for one that is not there.
+#[inline]
+pub(crate) fn frame(frames: &[InlineFrame], link: Link) -> Option<&InlineFrame> {
+    frames.get(link.checked_sub(1)? as usize)
+}
+
+/// The source locations of a chain, innermost first. A chain that is longer than the format allows ends with `None`.
+pub(super) fn chain(frames: &[InlineFrame], link: Link) -> impl Iterator<Item = Option<u32>> {
+    let mut link = link;
+    let mut left = MAX_FRAMES + 1;
+    std::iter::from_fn(move || {
+        let InlineFrame { caller, source, .. } = *frame(frames, link)?;
+        link = caller;
+        left -= 1;
+        Some((left != 0).then_some(source))
+    })
+}

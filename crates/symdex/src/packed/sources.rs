@@ -1,0 +1,205 @@
+//! The source locations of a chunk: distinct names with a file and a line. They are read from the first of their group on.
+
+use super::SOURCE_GROUP;
+use super::block::moved;
+use super::codes::Codes;
+use super::contexts::{FILE, ID, LINE, NAME, NEW_LINE, OTHER_FILE, OTHER_LINE};
+use crate::error::Error;
+use crate::format::{BitReader, PageReader, Rows, Table, unzigzag};
+
+/// A name, a file and a line, each as it is stored: plus one, 0 for none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Source {
+    pub(super) name: u32,
+    pub(super) file: u32,
+    pub(super) line: u32,
+}
+
+/// A source location as its group says it.
+#[derive(Clone, Copy, Debug)]
+enum Entry {
+    /// The first one of its name in the chunk.
+    First(Source),
+    /// One with the name of source location `first`, in its file, so many lines further on.
+    Near { first: u32, lines: i64 },
+    /// One with the name of source location `first`, elsewhere.
+    Far { first: u32, file: u32, line: u32 },
+}
+
+impl Default for Entry {
+    fn default() -> Self {
+        Self::First(Source::default())
+    }
+}
+
+/// Groups that a cache holds.
+const GROUPS: usize = 8;
+
+/// Source locations that were read before.
+#[derive(Default)]
+pub(super) struct SourceCache([Group; GROUPS]);
+
+/// Which group: the index by its serial number, the chunk, the group's number.
+type Key = (u64, Table, u64, usize);
+
+/// The state of reading a group, and what was read of it.
+#[derive(Default)]
+struct Group {
+    key: Option<Key>,
+    entries: [Entry; SOURCE_GROUP],
+    len: usize,
+    /// Where the next one begins, in bits from the start of the section of chunks.
+    at: usize,
+    /// The source location that is the first one with the name of the last.
+    first: u32,
+    /// Whether the last one has a name that a source location before it has.
+    again: bool,
+    /// What the id of the next new name counts from, as it is stored.
+    expected: u32,
+    /// Of the last new name.
+    file: u32,
+    line: u32,
+}
+
+/// The source locations of one chunk.
+#[derive(Clone, Copy)]
+pub(super) struct Sources<'a> {
+    pub(super) codes: &'a Codes,
+    pub(super) pages: PageReader<'a>,
+    /// The chunk, by the index's serial number.
+    pub(super) key: (u64, Table, u64),
+    pub(super) len: u32,
+    /// For each group where it begins, in bits, and what the id of its first new name counts from.
+    pub(super) rows: Rows<2>,
+    /// Where their bits begin and end, in bytes from the start of the section.
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+impl Sources<'_> {
+    /// Source location `number`; `Ok(None)` where the bytes are invalid.
+    #[inline]
+    pub(super) fn get(&self, number: u32, cache: &mut SourceCache) -> Result<Option<Source>, Error> {
+        Ok(match self.entry(number, cache)? {
+            None => None,
+            Some(Entry::First(source)) => Some(source),
+            Some(Entry::Far { first, file, line }) => {
+                self.first(first, cache)?.map(|source| Source { file, line, ..source })
+            }
+            Some(Entry::Near { first, lines }) => self.first(first, cache)?.and_then(|source| {
+                let line = i64::from(source.line).checked_add(lines)?;
+                Some(Source { line: u32::try_from(line).ok()?, ..source })
+            }),
+        })
+    }
+
+    /// Source location `number`, which is the first one of its name.
+    #[inline]
+    fn first(&self, number: u32, cache: &mut SourceCache) -> Result<Option<Source>, Error> {
+        let entry = self.entry(number, cache)?;
+        Ok(entry.and_then(|entry| if let Entry::First(source) = entry { Some(source) } else { None }))
+    }
+
+    #[inline]
+    fn entry(&self, number: u32, cache: &mut SourceCache) -> Result<Option<Entry>, Error> {
+        if number >= self.len {
+            return Ok(None);
+        }
+        let (group, within) = (number as usize / SOURCE_GROUP, number as usize % SOURCE_GROUP);
+        let (serial, table, chunk) = self.key;
+        let key = (serial, table, chunk, group);
+        let Some(kept) = cache.0.get_mut(group % GROUPS) else { return Ok(None) };
+        if kept.key != Some(key) {
+            self.begin(group, kept)?;
+        }
+        // A group that is damaged is not kept.
+        kept.key = None;
+        if kept.len <= within && self.read(group, within + 1, kept).is_none() {
+            return Ok(None);
+        }
+        kept.key = Some(key);
+        Ok(kept.entries.get(within).copied())
+    }
+
+    /// Begins to read a group: checks the pages that its bits lie in.
+    fn begin(&self, group: usize, kept: &mut Group) -> Result<(), Error> {
+        kept.key = None;
+        let [at, expected] = self.rows.get(&self.pages, group)?;
+        let next = if (group + 1) * SOURCE_GROUP < self.len as usize {
+            self.rows.first(&self.pages, group + 1)?
+        } else {
+            (self.end - self.start) as u64 * 8
+        };
+        let bits = (self.end - self.start) as u64 * 8;
+        let (Ok(expected), true) = (u32::try_from(expected), at <= next && next <= bits) else {
+            return Err(self
+                .pages
+                .malformed(self.start, "a group of source locations lies outside its chunk"));
+        };
+        // Both lie in the section, so they fit.
+        let [at, next] = [at, next].map(|at| usize::try_from(at).unwrap_or_default());
+        self.pages.check_range(self.start + at / 8..self.start + next.div_ceil(8))?;
+        kept.len = 0;
+        (kept.at, kept.expected) = (self.start * 8 + at, expected);
+        (kept.first, kept.again, kept.file, kept.line) = (0, false, 0, 0);
+        Ok(())
+    }
+
+    /// Reads on until there are `len` source locations of the group; `None` where the bytes are invalid.
+    fn read(&self, group: usize, len: usize, kept: &mut Group) -> Option<()> {
+        let (codes, has_files) = (self.codes, self.key.1 == Table::Dwarf);
+        // As locals they stay in registers.
+        let Group { at, mut first, mut again, mut expected, mut file, mut line, len: before, .. } = *kept;
+        let mut reader = BitReader::new(self.pages.section, at);
+        let mut number = u32::try_from(group * SOURCE_GROUP + before).ok()?;
+        let mut last = before.checked_sub(1).and_then(|last| kept.entries.get(last)).copied();
+        for slot in kept.entries.get_mut(before..len)? {
+            let step = codes.number(&mut reader, NAME + u8::from(again))?;
+            again = step != 0;
+            let entry = if step == 0 {
+                first = number;
+                let name = moved(expected, codes.number(&mut reader, ID)?)?;
+                expected = name.saturating_add(1);
+                if has_files {
+                    let step = codes.number(&mut reader, FILE)?;
+                    let number = codes.number(&mut reader, NEW_LINE + u8::from(step != 0))?;
+                    (file, line) = match step.checked_sub(1) {
+                        None => (file, moved(line, number)?),
+                        Some(step) => (moved(file, step)?, u32::try_from(number).ok()?),
+                    };
+                }
+                Entry::First(Source { name, file, line })
+            } else {
+                let base = if last.is_some() { first } else { number };
+                let new = moved(base, step - 1).filter(|new| *new < number)?;
+                let same = last.filter(|_| new == first);
+                first = new;
+                if has_files { self.line(&mut reader, first, same)? } else { Entry::Near { first, lines: 0 } }
+            };
+            *slot = entry;
+            (last, number) = (Some(entry), number + 1);
+        }
+        let at = reader.position();
+        (kept.at, kept.first, kept.again, kept.expected) = (at, first, again, expected);
+        (kept.file, kept.line, kept.len) = (file, line, len);
+        (at <= self.end * 8).then_some(())
+    }
+
+    /// File and line of a source location with the name of source location `first`, which the one before it, `before`, has as well.
+    #[inline(always)]
+    fn line(&self, reader: &mut BitReader<'_>, first: u32, before: Option<Entry>) -> Option<Entry> {
+        let number = self.codes.number(reader, LINE + u8::from(before.is_none()))?;
+        let Some(step) = number.checked_sub(1) else {
+            let file = u32::try_from(self.codes.number(reader, OTHER_FILE)?).ok()?;
+            let line = u32::try_from(self.codes.number(reader, OTHER_LINE)?).ok()?;
+            return Some(Entry::Far { first, file, line });
+        };
+        Some(match before {
+            Some(Entry::Far { file, line, .. }) => Entry::Far { first, file, line: moved(line, step)? },
+            Some(Entry::Near { lines, .. }) => {
+                Entry::Near { first, lines: lines.checked_add(unzigzag(step))? }
+            }
+            _ => Entry::Near { first, lines: unzigzag(step) },
+        })
+    }
+}

@@ -1,0 +1,311 @@
+//! A chunk's ranges as symbols.
+
+use std::hash::{BuildHasher, RandomState};
+
+use super::sources;
+use super::tokens::{BLOCK, FIRST_SOURCE, Tokens};
+use crate::format::{MAX_FRAMES, zigzag};
+use crate::id32::Id32;
+use crate::packed::contexts::{self, FUNCTION, GAP, MORE_HEAD};
+use crate::packed::{
+    self, BlockState, FLAGS, FUNCTION_CODE, GAP_CODE, HEADS, Link, MAX_BLOCK_FRAMES, MAX_STEPS, RECENT,
+    Statement,
+};
+use crate::ranges::{ChunkRanges, Loc, Range};
+
+/// The most ranges of a block, gaps included. A lookup decodes half a block on average.
+pub(crate) const BLOCK_LEN: usize = 52;
+/// A block of so many ranges ends where a function does.
+const LEAST_LEN: usize = 26;
+/// The most inline frames of a block of several ranges. A single range may have two chains.
+pub(crate) const BLOCK_FRAMES: usize = MAX_BLOCK_FRAMES - 2 * MAX_FRAMES as usize;
+
+/// The symbols of a chunk.
+pub(super) struct Draft {
+    pub(super) tokens: Tokens,
+    /// How many source locations the chunk has.
+    pub(super) sources: usize,
+    /// How many inline frames its blocks define together.
+    pub(super) frames: usize,
+}
+
+/// Memory that is used for chunk after chunk.
+#[derive(Default)]
+pub(super) struct Buffers {
+    numbers: Numbers,
+    /// For each loc of the chunk the block that defined it last, counted from 1, and its link there.
+    in_block: Vec<(u32, Link)>,
+    /// The chunk's source locations, each a name, a file and a line as they are stored.
+    sources: Vec<[u32; 3]>,
+    /// The locs that an answer defines; empty between answers.
+    chain: Vec<u32>,
+    block: BlockState,
+}
+
+/// The numbers of a chunk's source locations.
+struct Numbers {
+    /// A random factor of the hash, so that no input can be made of which all source locations have one hash.
+    key: u64,
+    /// For each hash the last source location that has it, plus one; 0 for none.
+    last: Vec<u32>,
+    /// For each source location the one before it that has its hash, likewise.
+    before: Vec<u32>,
+}
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Self { key: RandomState::new().hash_one(0) | 1, last: Vec::new(), before: Vec::new() }
+    }
+}
+
+impl Numbers {
+    /// Begins a chunk of so many locs.
+    fn begin(&mut self, locs: usize) {
+        self.last.clear();
+        self.last.resize(locs.next_power_of_two(), 0);
+        self.before.clear();
+        // Growing it step by step would leave holes between the drafts, of five MB together.
+        self.before.reserve(locs);
+    }
+
+    /// The number of `source` in `sources`, to which it is appended if it is new.
+    fn number(&mut self, sources: &mut Vec<[u32; 3]>, source: [u32; 3]) -> Option<u32> {
+        let [name, file, line] = source;
+        let names = (u64::from(name) << 32 | u64::from(file)).wrapping_mul(self.key);
+        let hash = (names.rotate_left(32) ^ u64::from(line)).wrapping_mul(self.key) >> 32;
+        let slot = usize::try_from(hash & (self.last.len() as u64 - 1)).ok()?;
+        let last = self.last.get_mut(slot)?;
+        let mut same = *last;
+        while let Some(number) = same.checked_sub(1) {
+            if *sources.get(number as usize)? == source {
+                return Some(number);
+            }
+            same = *self.before.get(number as usize)?;
+        }
+        self.before.push(*last);
+        sources.push(source);
+        *last = u32::try_from(sources.len()).ok()?;
+        Some(*last - 1)
+    }
+}
+
+/// The symbols of the chunk that covers the image from `start` to `end`; `depths` are how many locs each chain has.
+pub(super) fn draft(
+    [start, end]: [u64; 2],
+    has_files: bool,
+    chunk: &ChunkRanges,
+    depths: &[u32],
+    buffers: &mut Buffers,
+) -> Draft {
+    let Buffers { numbers, in_block, sources, chain, block } = buffers;
+    numbers.begin(chunk.locs.len());
+    sources.clear();
+    in_block.clear();
+    in_block.resize(chunk.locs.len(), (0, 0));
+    // A bit more than most chunks have.
+    let tokens = Tokens(Vec::with_capacity(3 * (chunk.ranges.len() + chunk.locs.len())));
+    let (blocks, ranges, last_statement, function_start) = (0, 0, None, None);
+    let locs = &chunk.locs;
+    let mut drafter = Drafter {
+        start,
+        locs,
+        tokens,
+        numbers,
+        in_block,
+        sources,
+        chain,
+        block,
+        blocks,
+        ranges,
+        last_statement,
+        function_start,
+    };
+    let mut frames = 0;
+    let mut cut = Cut { ranges: BLOCK_LEN, frames: 0 };
+    let mut at = start;
+    for range in &chunk.ranges {
+        let gap = range.start - at;
+        let depth = |loc: u32| depths.get(loc as usize).copied().unwrap_or(0) as usize;
+        if cut.ends_before(drafter.function_start != range.function_start || gap > 0, {
+            depth(range.exact) + depth(range.statement)
+        }) {
+            frames += drafter.block.frames.len();
+            drafter.begin(at);
+        }
+        if gap > 0 {
+            drafter.gap(gap);
+            cut.ranges += 1;
+        }
+        drafter.range(range);
+        cut.ranges += 1;
+        at = range.end;
+    }
+    if at < end && !chunk.ranges.is_empty() {
+        drafter.gap(end - at);
+    }
+    frames += drafter.block.frames.len();
+    let mut tokens = drafter.tokens;
+    sources::append(&mut tokens, sources, has_files);
+    Draft { tokens, sources: sources.len(), frames }
+}
+
+/// What decides where a block ends.
+struct Cut {
+    /// Ranges of the block, gaps included.
+    ranges: usize,
+    /// Frames of the chains of its ranges: it defines no more.
+    frames: usize,
+}
+
+impl Cut {
+    /// Whether the next range, with so many frames, begins a block.
+    fn ends_before(&mut self, is_other_function: bool, frames: usize) -> bool {
+        self.frames += frames;
+        let most = if is_other_function { LEAST_LEN } else { BLOCK_LEN };
+        let ends = self.ranges >= most || self.frames > BLOCK_FRAMES;
+        if ends {
+            *self = Self { ranges: 0, frames };
+        }
+        ends
+    }
+}
+
+struct Drafter<'c> {
+    /// Where the chunk starts in the image.
+    start: u64,
+    locs: &'c [Loc],
+    tokens: Tokens,
+    numbers: &'c mut Numbers,
+    in_block: &'c mut [(u32, Link)],
+    sources: &'c mut Vec<[u32; 3]>,
+    chain: &'c mut Vec<u32>,
+    block: &'c mut BlockState,
+    blocks: u32,
+    /// Ranges of the block, gaps included.
+    ranges: usize,
+    /// The answer of the range before under `statement`.
+    last_statement: Option<u32>,
+    function_start: Option<u64>,
+}
+
+impl Drafter<'_> {
+    fn put(&mut self, context: u8, number: u64) {
+        self.tokens.number(context, number);
+    }
+
+    fn code(&mut self, code: u64) {
+        self.put(contexts::answer(self.block.last_code), code);
+        self.block.last_code = code;
+    }
+
+    /// Begins a block at `at`.
+    fn begin(&mut self, at: u64) {
+        // There are no more source locations than numbers.
+        let source = u32::try_from(self.sources.len()).unwrap_or(u32::MAX);
+        self.put(BLOCK, at - self.start);
+        self.put(FIRST_SOURCE, source.into());
+        self.block.begin(source);
+        (self.ranges, self.last_statement, self.function_start) = (0, None, None);
+        self.blocks += 1;
+    }
+
+    fn gap(&mut self, len: u64) {
+        self.code(GAP_CODE);
+        self.put(GAP, len);
+        self.ranges += 1;
+    }
+
+    fn range(&mut self, range: &Range) {
+        if range.function_start != self.function_start {
+            self.code(FUNCTION_CODE);
+            let number = match range.function_start {
+                None => 1,
+                Some(start) if start == range.start => 0,
+                Some(start) => range.start - start + 1,
+            };
+            self.put(FUNCTION + u8::from(self.ranges != 0), number);
+            self.function_start = range.function_start;
+        }
+        let statement = match range.statement {
+            same if same == range.exact => Statement::Same,
+            last if Some(last) == self.last_statement => Statement::Last,
+            _ => Statement::Follows,
+        };
+        self.last_statement = Some(range.statement);
+        let mut defines = self.answer(range.exact, statement);
+        if statement == Statement::Follows {
+            defines = self.answer(range.statement, Statement::Same);
+        }
+        self.put(contexts::length(defines), range.end - range.start);
+        self.ranges += 1;
+    }
+
+    /// Appends an answer. Returns how many inline frames it defines.
+    fn answer(&mut self, answer: u32, statement: Statement) -> u64 {
+        let (mut next, mut known) = (Some(answer), None);
+        while let Some(loc) = next {
+            known = self.known(loc);
+            if known.is_some() {
+                break;
+            }
+            self.chain.push(loc);
+            next = self.locs.get(loc as usize).and_then(|loc| loc.parent).map(Id32::get);
+        }
+        let defines = self.chain.len() as u64;
+        let head = FLAGS * defines + statement as u64;
+        self.code(HEADS * known.map_or(0, |link| self.link(link)) + head.min(HEADS - 1));
+        if let Some(more) = head.checked_sub(HEADS - 1) {
+            self.put(MORE_HEAD, more);
+        }
+        if let (Some(link), 0) = (known, defines) {
+            self.block.used(link);
+        }
+        self.block.last_answer = known.unwrap_or(0);
+        let mut last = None;
+        while let Some(loc) = self.chain.pop() {
+            last = self.define(loc, last);
+        }
+        defines
+    }
+
+    /// The link of `loc`; `None` if the block does not know it, or has forgotten it.
+    fn known(&self, loc: u32) -> Option<Link> {
+        let (block, link) = *self.in_block.get(loc as usize)?;
+        // A block that remembers fewer has forgotten nothing.
+        let is_remembered = || self.block.recent.len() < RECENT || self.block.recent.contains(&link);
+        (block == self.blocks && is_remembered()).then_some(link)
+    }
+
+    /// The number of the known inline frame `link`.
+    fn link(&self, link: Link) -> u64 {
+        // Callers have smaller links than what is inlined into them.
+        let (mut ancestor, mut steps) = (self.block.last_answer, 0);
+        while ancestor > link {
+            ancestor = packed::frame(&self.block.frames, ancestor).map_or(0, |frame| frame.caller);
+            steps += 1;
+        }
+        if ancestor == link && steps <= MAX_STEPS {
+            return 2 * steps as u64 + 1;
+        }
+        let later = self.block.recent.iter().rev().position(|recent| *recent == link);
+        2 * later.unwrap_or(0) as u64 + 2
+    }
+
+    /// Defines `loc`, inlined into the last answer; `last` is the number of the source location that this answer had before. Returns the
+    /// number of this one.
+    fn define(&mut self, loc: u32, last: Option<u64>) -> Option<u64> {
+        let Loc { name, file, line, .. } = *self.locs.get(loc as usize)?;
+        let next = u32::try_from(self.sources.len()).ok()?;
+        let source = self.numbers.number(self.sources, [name, file, line].map(Id32::stored))?;
+        let (context, base) = self.block.expected(self.block.last_answer, last);
+        let number = match source {
+            new if new == next => 0,
+            _ => zigzag(i64::from(source) - i64::from(base) - 1) + 1,
+        };
+        self.put(context, number);
+        let link = self.block.define(self.block.last_answer, source)?;
+        self.block.last_answer = link;
+        *self.in_block.get_mut(loc as usize)? = (self.blocks, link);
+        Some(number)
+    }
+}

@@ -1,0 +1,88 @@
+//! A chunk's source locations as symbols.
+
+use super::tokens::{SOURCES, Tokens};
+use crate::format::zigzag;
+use crate::packed::SOURCE_GROUP;
+use crate::packed::contexts::{FILE, ID, LINE, NAME, NEW_LINE, OTHER_FILE, OTHER_LINE};
+
+/// Appends the source locations of a chunk, each a name, a file and a line as they are stored. `has_files` is false for the
+/// `symbol_table`, where they are names alone.
+pub(super) fn append(tokens: &mut Tokens, sources: &[[u32; 3]], has_files: bool) {
+    let mut firsts = Firsts::of(sources);
+    let mut expected = 0;
+    let mut group = Group::default();
+    for (number, (source, all)) in (0u32..).zip(sources.iter().zip(0..)) {
+        if all % SOURCE_GROUP == 0 {
+            tokens.number(SOURCES, expected.into());
+            group = Group { first: number, ..Group::default() };
+        }
+        let first = firsts.next(number);
+        let step = if first == number { 0 } else { delta(first, group.first) + 1 };
+        tokens.number(NAME + u8::from(group.again), step);
+        let [name, file, line] = *source;
+        if first == number {
+            tokens.number(ID, delta(name, expected));
+            expected = name.saturating_add(1);
+            if has_files {
+                let step = if file == group.file { 0 } else { delta(file, group.file) + 1 };
+                tokens.number(FILE, step);
+                let number = if step == 0 { delta(line, group.line) } else { line.into() };
+                tokens.number(NEW_LINE + u8::from(step != 0), number);
+            }
+            (group.file, group.line) = (file, line);
+        } else if has_files {
+            let before = group.last.filter(|_| first == group.first);
+            let base = before.or_else(|| sources.get(first as usize).copied()).unwrap_or_default();
+            let context = LINE + u8::from(before.is_none());
+            match base {
+                [_, same, base] if same == file => tokens.number(context, delta(line, base) + 1),
+                _ => {
+                    tokens.number(context, 0);
+                    tokens.number(OTHER_FILE, file.into());
+                    tokens.number(OTHER_LINE, line.into());
+                }
+            }
+        }
+        (group.first, group.again, group.last) = (first, step != 0, Some(*source));
+    }
+}
+
+/// What the next source location of a group counts from.
+#[derive(Default)]
+struct Group {
+    /// The first source location with the name of the last one.
+    first: u32,
+    /// Whether the last one is not the first with its name.
+    again: bool,
+    last: Option<[u32; 3]>,
+    /// Of the last new name.
+    file: u32,
+    line: u32,
+}
+
+/// The folded difference of two numbers.
+fn delta(number: u32, from: u32) -> u64 {
+    zigzag(i64::from(number) - i64::from(from))
+}
+
+/// For each source location the first one with the same name.
+struct Firsts(Vec<u32>);
+
+impl Firsts {
+    fn of(sources: &[[u32; 3]]) -> Self {
+        let mut sorted: Vec<(u32, u32)> = sources.iter().map(|[name, ..]| *name).zip(0..).collect();
+        sorted.sort_unstable();
+        let mut firsts = vec![0; sources.len()];
+        for same in sorted.chunk_by(|(a, _), (b, _)| a == b) {
+            let first = same.first().map_or(0, |(_, number)| *number);
+            for (_, number) in same {
+                firsts.get_mut(*number as usize).into_iter().for_each(|of| *of = first);
+            }
+        }
+        Self(firsts)
+    }
+
+    fn next(&mut self, number: u32) -> u32 {
+        self.0.get(number as usize).copied().unwrap_or(number)
+    }
+}

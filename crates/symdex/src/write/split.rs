@@ -1,0 +1,130 @@
+//! An index as the values of a key-value store.
+
+use std::collections::VecDeque;
+use std::io::Cursor;
+
+use rustc_hash::FxHashMap;
+
+use super::{ChunkEncoder, ChunkRanges, EncodedStrings, ImageInfo, Writer};
+use crate::error::Error;
+use crate::format::{Counts, Metadata, Table};
+use crate::id32::Id32;
+use crate::index::Index;
+use crate::walk::StringReader;
+
+/// A part of an index.
+pub struct Value {
+    /// Which part; see [`Metadata::value_number`].
+    pub number: u64,
+    /// An index of the chunks of this part, with the names and files that they use. [`Index::open`] opens it.
+    pub bytes: Vec<u8>,
+}
+
+/// Makes the values of an index; see [`split`].
+pub struct Split<'i, B> {
+    index: &'i Index<B>,
+    strings: StringReader<'i, B>,
+    numbers: VecDeque<std::ops::Range<u64>>,
+    encoder: ChunkEncoder,
+}
+
+/// The parts of an index that a service keeps apart, each an index of its own, in the order of their numbers. Each is made when the
+/// iterator comes to it; no chunk is decoded twice.
+///
+/// The value with the number [`Metadata::value_number`] answers an offset as the whole index does. There is a value for each number in
+/// [`Metadata::value_numbers`], so a value that is missing was lost.
+///
+/// Values are not compressed; a store may compress them.
+pub fn split<B: AsRef<[u8]>>(index: &Index<B>) -> Split<'_, B> {
+    let metadata = index.metadata();
+    let encoder = ChunkEncoder::new(metadata.chunk_span);
+    Split { index, strings: index.strings(), numbers: metadata.value_numbers().into(), encoder }
+}
+
+impl<B: AsRef<[u8]>> Iterator for Split<'_, B> {
+    type Item = Result<Value, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let numbers = self.numbers.front_mut()?;
+        let number = numbers.next();
+        if numbers.is_empty() {
+            self.numbers.pop_front();
+        }
+        let number = number?;
+        Some(self.value(number).map(|bytes| Value { number, bytes }))
+    }
+}
+
+impl<B: AsRef<[u8]>> Split<'_, B> {
+    fn value(&mut self, number: u64) -> Result<Vec<u8>, Error> {
+        let metadata = self.index.metadata();
+        let mut writer = Writer::new(image(metadata), metadata.chunk_span, Cursor::new(Vec::new()));
+        let (mut names, mut files, mut counts) =
+            (Renumbered::default(), Renumbered::default(), Counts::default());
+        for table in Table::ALL {
+            for index in Metadata::chunks_of_value(number) {
+                let mut chunk = self.index.chunk(table, index)?;
+                if chunk.ranges.is_empty() {
+                    continue;
+                }
+                for loc in &mut chunk.locs {
+                    (loc.name, loc.file) = (names.id(loc.name), files.id(loc.file));
+                }
+                count(&mut counts, table, &chunk);
+                writer.push(self.encoder.encode(table, index, &chunk)?)?;
+            }
+        }
+        let names = names.strings(|id| self.strings.name(id).map(<[u8]>::to_vec))?;
+        let files = files.strings(|id| self.strings.file(id).map(<[u8]>::to_vec))?;
+        let (names, files) = (EncodedStrings::new(&names)?, EncodedStrings::new(&files)?);
+        let mut bytes = Vec::new();
+        writer.seal()?.finish(&names, &files, counts, metadata.partial.clone(), &mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+fn image(metadata: &Metadata) -> ImageInfo {
+    ImageInfo {
+        id: metadata.id.clone(),
+        image_name: metadata.image_name.clone(),
+        arch: metadata.arch.clone(),
+        base: metadata.base,
+        image_size: metadata.image_size,
+        executable: metadata.executable.clone(),
+        text_exec_base: metadata.text_exec_base,
+        row_rule: metadata.row_rule,
+    }
+}
+
+fn count(counts: &mut Counts, table: Table, chunk: &ChunkRanges) {
+    let ranges = chunk.ranges.len() as u64;
+    match table {
+        Table::Dwarf => {
+            let starts = chunk.ranges.iter().filter(|range| range.function_start == Some(range.start));
+            counts.functions += starts.count() as u64;
+            counts.ranges += ranges;
+        }
+        Table::SymbolTable => counts.symbols += ranges,
+    }
+}
+
+/// Strings of the index, numbered in the order in which a value first uses them.
+#[derive(Default)]
+struct Renumbered {
+    numbers: FxHashMap<Id32, Id32>,
+    ids: Vec<Id32>,
+}
+
+impl Renumbered {
+    fn id(&mut self, id: Option<Id32>) -> Option<Id32> {
+        let (id, next) = (id?, Id32::new(self.ids.len() as u64)?);
+        Some(*self.numbers.entry(id).or_insert_with(|| {
+            self.ids.push(id);
+            next
+        }))
+    }
+
+    fn strings(self, string: impl FnMut(Id32) -> Result<Vec<u8>, Error>) -> Result<Vec<Vec<u8>>, Error> {
+        self.ids.into_iter().map(string).collect()
+    }
+}

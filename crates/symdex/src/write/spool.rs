@@ -1,0 +1,122 @@
+//! Chunks until they are written: their code words depend on how often each symbol occurs in all of them.
+
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+use super::draft::Draft;
+use super::huffman::{Counts, Encoder};
+use super::tokens::{self, BLOCK, FIRST_SOURCE, Token, TokenReader};
+use crate::error::Error;
+use crate::format::{BitWriter, PageSums, SectionKind, encode_rows, put_varint};
+use crate::image::ImageId;
+
+/// Keeps the symbols of chunks.
+pub(super) struct Spool<S> {
+    /// The symbols of the chunks one behind the other.
+    spool: S,
+    chunks: Vec<Kept>,
+    size: u64,
+    counts: Counts,
+}
+
+/// The symbols of a chunk, and its source locations; no symbols for an empty chunk.
+#[derive(Clone, Copy, Default)]
+struct Kept {
+    symbols: usize,
+    sources: usize,
+}
+
+/// Written chunks.
+pub(super) struct Packed<S> {
+    /// The chunks lie here, from the current position on.
+    pub(super) chunks: S,
+    pub(super) chunks_size: u64,
+    pub(super) checksums: Vec<u8>,
+    /// The section of codes.
+    pub(super) codes: Vec<u8>,
+}
+
+impl<S: Read + Write + Seek> Spool<S> {
+    pub(super) fn new(spool: S) -> Self {
+        Self { spool, chunks: Vec::new(), size: 0, counts: Counts::default() }
+    }
+
+    /// Adds `count` empty chunks.
+    pub(super) fn skip(&mut self, count: u64) {
+        self.chunks.extend((0..count).map(|_| Kept::default()));
+    }
+
+    /// Adds the next chunk.
+    pub(super) fn push(&mut self, draft: Draft) -> io::Result<()> {
+        let Draft { tokens, sources, .. } = draft;
+        tokens.count(&mut self.counts);
+        let bytes = tokens.0.as_flattened();
+        self.spool.write_all(bytes)?;
+        self.size += bytes.len() as u64;
+        self.chunks.push(Kept { symbols: tokens.0.len(), sources });
+        Ok(())
+    }
+
+    /// Writes all chunks, and the section of codes.
+    pub(super) fn finish(self, id: &ImageId) -> Result<Packed<S>, Error> {
+        let Self { mut spool, chunks, size, counts } = self;
+        let (encoder, codes) = Encoder::new(&counts);
+        let mut checksums = PageSums::new(id, SectionKind::ChunkPage);
+        let (mut from, mut chunks_size) = (0, 0u64);
+        let mut places = vec![[0]];
+        let mut tokens = Vec::new();
+        for Kept { symbols, sources } in chunks {
+            if symbols != 0 {
+                spool.seek(SeekFrom::Start(from))?;
+                tokens.resize(symbols, [0; 2]);
+                let bytes = tokens.as_flattened_mut();
+                spool.read_exact(bytes)?;
+                from += bytes.len() as u64;
+                let chunk = encode_chunk(&tokens, sources, &encoder);
+                spool.seek(SeekFrom::Start(size + chunks_size))?;
+                spool.write_all(&chunk)?;
+                checksums.add(&chunk);
+                chunks_size += chunk.len() as u64;
+            }
+            places.push([chunks_size]);
+        }
+        spool.seek(SeekFrom::Start(size))?;
+        let codes = encode_codes(&codes, &places);
+        Ok(Packed { chunks: spool, chunks_size, checksums: checksums.finish(), codes })
+    }
+}
+
+/// The section of codes: the codes, and where each chunk begins and the last one ends.
+pub(crate) fn encode_codes(codes: &[u8], places: &[[u64; 1]]) -> Vec<u8> {
+    let ([width], places) = encode_rows(places);
+    let [low, high, ..] = codes.len().to_le_bytes();
+    [&[low, high], codes, &[width], &places].concat()
+}
+
+/// The chunk of `tokens`, which has so many source locations.
+pub(crate) fn encode_chunk(tokens: &[Token], sources: usize, encoder: &Encoder) -> Vec<u8> {
+    let [mut block_bits, mut source_bits]: [BitWriter; 2] = Default::default();
+    let (mut blocks, mut groups, mut start) = (Vec::new(), Vec::new(), 0);
+    let mut reader = TokenReader::new(tokens);
+    while let Some((mark, number)) = reader.mark() {
+        match mark {
+            BLOCK => start = number,
+            FIRST_SOURCE => {
+                blocks.push([start, block_bits.position(), number]);
+                reader.put(encoder, &mut block_bits);
+            }
+            _ => {
+                debug_assert_eq!(mark, tokens::SOURCES);
+                groups.push([source_bits.position(), number]);
+                reader.put(encoder, &mut source_bits);
+            }
+        }
+    }
+    let block_bits = block_bits.finish();
+    let mut out = Vec::new();
+    [blocks.len(), sources, block_bits.len()].into_iter().for_each(|len| put_varint(&mut out, len as u64));
+    let ((block_widths, blocks), (group_widths, groups)) = (encode_rows(&blocks), encode_rows(&groups));
+    out.extend(block_widths);
+    out.extend(group_widths);
+    [blocks, groups, block_bits, source_bits.finish()].iter().for_each(|part| out.extend_from_slice(part));
+    out
+}
