@@ -109,9 +109,14 @@ impl Failure {
         Self { path: Some(path.to_owned()), ..self }
     }
 
-    /// As it is, of this part of the file.
+    /// The same failure of this part of the file, which is named behind the file's path.
     pub(crate) fn of_part(self, part: &str) -> Self {
-        Self { message: format!("{} ({part})", self.message), ..self }
+        let path = self.path.as_ref().map(|path| format!("{}: ", path.display())).unwrap_or_default();
+        let message = match self.message.strip_prefix(&path) {
+            Some(what) if !path.is_empty() => format!("{} ({part}): {what}", path.trim_end_matches(": ")),
+            _ => format!("{} ({part})", self.message),
+        };
+        Self { message, ..self }
     }
 
     /// `path` could not be read.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use symdex::{Index, Metadata, Partial, Verified};
 use symdex_build::audit::{AuditReport, audit};
-use symdex_build::publish::indexes_below;
+use symdex_build::publish::{IndexesBelow, indexes_below};
 use symdex_build::{Companions, Image, SymbolMaps};
 
 use crate::build::{pool, symbol_maps};
@@ -21,8 +21,7 @@ use crate::wanted_id::WantedId;
 
 /// Check all of an index: every checksum, and that all of it decodes and makes sense
 ///
-/// Of a folder, every index in it is checked: those in the folder itself, and those in folders named by the first two
-/// digits of their ids. Of more than one index, the last line on standard error says how many are whole; with --json
+/// Of a folder, every index in it and in the folders below it is checked. Of more than one index, the last line on standard error says how many are whole; with --json
 /// it is the last line on standard output, an object named `totals`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -95,7 +94,13 @@ fn indexes_of(path: &Path, args: &Args) -> Vec<Found> {
         let index = open::index_path(path, args.id.as_ref());
         return vec![index.map_err(|failure| (path.to_owned(), failure))];
     }
-    let indexes = indexes_below(path).paths;
+    let IndexesBelow { paths: indexes, is_cut } = indexes_below(path);
+    if is_cut {
+        let path = path.display();
+        complain(&format!(
+            "{path}: not all of it was searched for indexes, because it is too large or too deep"
+        ));
+    }
     if indexes.is_empty() {
         let message =
             format!("{}: no index in this folder (a dSYM needs `symdex build` first)", path.display());

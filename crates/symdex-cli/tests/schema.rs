@@ -100,6 +100,23 @@ fn images_failures_and_totals_of_a_build_are_described() {
     assert!(!schema.is_valid(&without), "every member is required");
 }
 
+/// An image without `LC_UUID` and build id has a hash of its code for an id, with `h-` before it.
+#[test]
+fn the_id_of_an_image_that_states_none_is_described() {
+    for name in ["build", "inspect", "symbolicate"] {
+        let path =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/schema/{name}.schema.json"));
+        let whole: Value =
+            serde_json::from_str(&fs::read_to_string(path).expect("the schema")).expect("JSON");
+        let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
+        compiler.add_resource("id.json", whole["$defs"]["id"].clone()).expect("a schema");
+        let index = compiler.compile("id.json", &mut schemas).expect("a schema");
+        for (id, is_id) in [("4c4c44aa", true), ("h-e925fc00", true), ("h-", false), ("4C4C", false)] {
+            assert_eq!(schemas.validate(&json!(id), index).is_ok(), is_id, "{name}: {id}");
+        }
+    }
+}
+
 /// Reports of the formats that are in the repository or are written here, and some that cannot be read.
 fn reports(root: &Path) -> Vec<PathBuf> {
     let crash = fs::read_to_string(testdata().join("demo/demo.crash")).expect("there");

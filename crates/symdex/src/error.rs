@@ -87,11 +87,23 @@ impl Error {
     }
 }
 
-/// What a file looks like that begins with `bytes` and is of no known kind: a text file, or a file that begins with
-/// these bytes.
+/// What a file looks like that begins with `bytes`: a Mach-O, ELF or zip file, a text file, or a file that begins with these
+/// bytes.
 #[must_use]
 pub fn kind_of_unknown(bytes: &[u8]) -> String {
     const SHOWN: usize = 32;
+    const MAGICS: [(&[u8], &str); 7] = [
+        (b"\xcf\xfa\xed\xfe", "a Mach-O file"),
+        (b"\xce\xfa\xed\xfe", "a Mach-O file"),
+        (b"\xca\xfe\xba\xbe", "a universal Mach-O file (or a Java class)"),
+        (b"\xca\xfe\xba\xbf", "a universal Mach-O file"),
+        (b"\x7fELF", "an ELF file"),
+        (b"PK\x03\x04", "a zip archive"),
+        (b"\x1f\x8b", "a gzip file"),
+    ];
+    if let Some((_, name)) = MAGICS.iter().find(|(magic, _)| bytes.starts_with(magic)) {
+        return (*name).to_owned();
+    }
     // The end may cut a character.
     let text = bytes.utf8_chunks().next().filter(|chunk| bytes.len() - chunk.valid().len() < 4);
     let text =

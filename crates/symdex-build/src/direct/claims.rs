@@ -8,7 +8,7 @@ use crate::image::Image;
 /// The code of each unit, as far as it is known.
 pub(super) struct Claims {
     units: Vec<Claim>,
-    /// Whether a unit that was read has functions outside of the code that it states.
+    /// Whether the stated ranges of some unit have missed one of its functions.
     is_wrong: bool,
 }
 

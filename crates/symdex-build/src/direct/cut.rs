@@ -5,8 +5,8 @@ use symdex::write::{Id32, Loc};
 
 use crate::dwarf::{Piece, UnitRange, UnitRanges};
 
-/// What `unit` has at `offsets`, which are sorted: a range of one byte at each that it covers, and no more names,
-/// files, locs and pieces than these need.
+/// What `unit` has at `offsets`, which are sorted: a range of one byte at each that it covers, and only the names,
+/// files, inline frames and function ranges that these use.
 pub(super) fn cut<'d>(unit: &UnitRanges<'d>, offsets: &[u64]) -> UnitRanges<'d> {
     let mut cut = Cut { unit, out: UnitRanges::default(), numbers: Numbers::default() };
     cut.out.functions = unit.functions;
@@ -30,7 +30,7 @@ struct Cut<'u, 'd> {
     numbers: Numbers,
 }
 
-/// For what of the unit the cut has already, by its number in the unit: its number in the cut.
+/// Maps numbers in the unit to numbers in the cut, for what was copied.
 #[derive(Default)]
 struct Numbers {
     pieces: FxHashMap<Id32, Option<Id32>>,

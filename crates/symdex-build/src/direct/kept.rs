@@ -70,7 +70,7 @@ mod tests {
         assert!(kept.get(1).is_some());
         kept.put(3, unit());
         assert_eq!([1, 2, 3].map(|number| kept.get(number).is_some()), [true, false, true]);
-        // One that is larger than all that may be kept is not kept, and takes the others with it.
+        // A unit above the limit evicts everything, itself included.
         kept.put(4, Arc::new(UnitRanges { locs: vec![loc; 100], ..UnitRanges::default() }));
         assert_eq!((1..5).filter(|number| kept.get(*number).is_some()).count(), 0);
         assert_eq!(kept.size, 0);

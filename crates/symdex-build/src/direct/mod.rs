@@ -29,7 +29,7 @@ use crate::symbols::FunctionSymbol;
 
 /// Bytes of units that are kept for later questions.
 const KEPT: usize = 64 << 20;
-/// How many times the debug information may be walked, in bytes, before the index of the whole image is made.
+/// Once the bytes that were walked exceed those of the debug information this many times, the whole index is built.
 const WALKS: usize = 2;
 
 /// Answers image offsets from a debug file without making its index: only the units that have code there are read.
@@ -46,9 +46,10 @@ const WALKS: usize = 2;
 /// read in outline, once, where an address turns out to have no function in the units that claim it, or where a unit
 /// that was read has functions outside of what it states.
 ///
-/// Two kinds of answers can then still differ from the index's. One is that of an address with a function, where an
-/// unread unit has a function that starts later and lies outside of everything that this unit states. The other is
-/// that of a line row without a function, where several units have such a row and are not in address order.
+/// Two kinds of answers can then still differ from the index's:
+/// * Two units have a function at the address, and the one that starts later is in a unit that was not read and whose
+///   stated ranges leave that code out.
+/// * The address has line rows of several units and no function, and the units are not in address order.
 ///
 /// ```
 /// # use std::path::Path;
@@ -196,8 +197,8 @@ impl<'d> DirectLookup<'_, 'd> {
         }
     }
 
-    /// What the symbol table has at `offsets`, and where the functions start that it or one of `parts` has there: the
-    /// other names of a function are asked for by its start.
+    /// The symbols at `offsets`, and those at the start of each function there: aliases are looked up by the start of the
+    /// function.
     fn symbols(&mut self, offsets: &[u64], parts: &Parts<'d>) -> UnitRanges<'d> {
         let symbols = &self.image.symbols;
         let owners = self.symbols.get_or_insert_with(|| {

@@ -42,8 +42,7 @@ fn stated_by_root<'d>(image: &Image<'d>, unit: &UnitEntry<'d>) -> Option<Code> {
     result.ok().filter(|_| is_stated).map(|_| code)
 }
 
-/// The code that unit number `unit` has ranges for, without the ranges: that of its functions and that of its line
-/// rows. Sorted, none overlapping.
+/// The addresses that the functions and line rows of unit number `unit` cover. Sorted, disjoint.
 ///
 /// Only the ranges of its subprograms and its line program are read, no names and no inlined subroutines.
 pub(crate) fn outline<'d>(image: &Image<'d>, units: &Units<'d>, unit: usize) -> Code {
@@ -73,8 +72,8 @@ pub(crate) fn unit_ranges_at<'d>(
     let entry = &units.all[unit];
     let subprograms = Subprograms::read(image, entry);
     let points: Code = offsets.iter().map(|offset| (*offset, offset + 1)).collect();
-    // What a row stands for depends on the rows before it in its function, and these on the functions that take code
-    // from it.
+    // What `statement` answers for a row depends on earlier rows of its function, and so on every function that
+    // overlaps it.
     let mut decisive: Code =
         subprograms.overlapping(&points).flat_map(|one| subprograms.ranges(one)).copied().collect();
     join(&mut decisive);

@@ -126,8 +126,8 @@ impl<'d> Units<'d> {
         Self { all, own, by_offset, not_in_aranges }
     }
 
-    /// The lowest image offset that unit number `unit` is said to have code at; 0 where nothing is said. Units are merged in this
-    /// order, which decides between lines without a function that several of them have.
+    /// The lowest image offset that is stated for unit number `unit`, 0 if none is. Units are merged in this order: of
+    /// several line rows without a function at one address, that of the earliest unit counts.
     pub(crate) fn low(&self, unit: usize) -> u64 {
         self.all[unit].low.unwrap_or(0)
     }

@@ -58,7 +58,7 @@ impl<'a, 'd> Walker<'a, 'd> {
         Ok(Self { unit, bytes, at: 0, depth: 0, lowest: 0, hides: 0, attributes: Attributes::default() })
     }
 
-    /// Before the entry at `offset`, which lies at `depth`. What hides entries in it must lie in it as well.
+    /// Before the entry at `offset`, which lies at `depth`. Entries that hide others are recognised only below `offset`.
     pub(crate) fn at(unit: &'a UnitEntry<'d>, offset: UnitOffset, depth: isize) -> gimli::Result<Self> {
         let mut walker = Self::new(unit)?;
         (walker.at, walker.depth, walker.lowest) = (walker.at_of(offset), depth, depth);
