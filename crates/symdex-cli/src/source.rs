@@ -14,7 +14,7 @@ use crate::{open, text};
 
 /// What addresses are answered from.
 pub(crate) enum Source<B> {
-    Index(Box<Index<B>>),
+    Index { index: Box<Index<B>>, path: PathBuf },
     DebugFile(DebugFile),
 }
 
@@ -43,14 +43,14 @@ pub(crate) fn open(
     id: Option<&WantedId>,
 ) -> Result<Source<impl AsRef<[u8]> + use<>>, Failure> {
     let source = match index_file(object, id)? {
-        Some(path) => Source::Index(Box::new(open::index(&path, id)?)),
+        Some(path) => Source::Index { index: Box::new(open::index(&path, id)?), path },
         None => Source::DebugFile(debug_file(object, arch, id)?),
     };
-    if let (Source::Index(index), Some(arch)) = (&source, arch)
+    if let (Source::Index { index, path }, Some(arch)) = (&source, arch)
         && index.metadata().arch.name != arch
     {
         let message =
-            format!("{}: an index for {}, not for {arch:?}", object.display(), index.metadata().arch.name);
+            format!("{}: an index for {}, not for {arch:?}", path.display(), index.metadata().arch.name);
         return Err(Failure::new(Kind::NotFound, message));
     }
     Ok(source)
@@ -184,7 +184,8 @@ fn described(image: &Found, object: &Path) -> String {
 
 /// What is wrong with `object`, a folder without a debug file: it may be meant as a folder of indexes.
 fn no_debug_file(object: &Path, id: Option<&WantedId>, error: &Error) -> Failure {
-    let is_of_indexes = id.is_some() || !indexes_below(object).paths.is_empty();
+    let has_archives = matches!(error, Error::NoDebugFile { archives, .. } if !archives.is_empty());
+    let is_of_indexes = (id.is_some() && !has_archives) || !indexes_below(object).paths.is_empty();
     match open::index_path(object, id) {
         Err(failure) if is_of_indexes => failure,
         _ => Failure::debug_file(object, error),
