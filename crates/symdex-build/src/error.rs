@@ -1,6 +1,6 @@
 //! Why a debug file could not be turned into an index.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a debug file could not be turned into an index.
 #[non_exhaustive]
@@ -45,10 +45,16 @@ pub enum Error {
         available: Vec<String>,
     },
     /// A folder that was to hold debug files holds none.
-    #[error("{}: no debug file in this folder; expected a .dSYM bundle or a linked Mach-O or ELF file inside", folder.display())]
+    #[error(
+        "{}: no debug file in this folder; expected a .dSYM bundle or a linked Mach-O or ELF file inside{}",
+        folder.display(),
+        unread(folder, archives)
+    )]
     NoDebugFile {
         /// The folder.
         folder: PathBuf,
+        /// The files in it that look like archives. They may hold debug files, but are not read.
+        archives: Vec<PathBuf>,
     },
     /// A part of a shared cache is not there, or not the right one.
     #[error("{}: {why}; wanted is the part {uuid} of the shared cache", file.display())]
@@ -89,6 +95,20 @@ pub enum Error {
     /// The index could not be written.
     #[error(transparent)]
     Index(#[from] symdex::Error),
+}
+
+/// Which archives in `folder` are not read, as the end of a message. Of many, the first few are named.
+fn unread(folder: &Path, archives: &[PathBuf]) -> String {
+    const SHOWN: usize = 10;
+    if archives.is_empty() {
+        return String::new();
+    }
+    let name = |path: &PathBuf| path.strip_prefix(folder).unwrap_or(path).display().to_string();
+    let mut names = archives.iter().take(SHOWN).map(name).collect::<Vec<_>>().join(", ");
+    if archives.len() > SHOWN {
+        names += &format!(" and {} more", archives.len() - SHOWN);
+    }
+    format!("; it holds archives that are not read yet: {names}; unpack them first")
 }
 
 impl Error {

@@ -78,7 +78,8 @@ fn search_below(folder: &Path) -> Found {
     let mut seen = HashSet::new();
     found.debug_files.retain(|found| found.as_ref().map_or(true, |path| is_new(path, &mut seen)));
     if found.debug_files.is_empty() {
-        found.debug_files.push(Err(Error::NoDebugFile { folder: folder.to_owned() }));
+        let archives = found.archives.clone();
+        found.debug_files.push(Err(Error::NoDebugFile { folder: folder.to_owned(), archives }));
     }
     found
 }
@@ -226,7 +227,7 @@ mod tests {
             .iter()
             .map(|found| match found {
                 Ok(path) => show(path),
-                Err(Error::Io { path, .. } | Error::NoDebugFile { folder: path }) => {
+                Err(Error::Io { path, .. } | Error::NoDebugFile { folder: path, .. }) => {
                     format!("!{}", show(path))
                 }
                 Err(other) => panic!("{other}"),

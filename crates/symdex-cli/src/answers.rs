@@ -9,15 +9,22 @@ use crate::failure::Failure;
 
 /// What addresses are answered from.
 pub(crate) enum Answers<'i, 'd, B> {
-    Index(&'i Index<B>),
+    Index { index: &'i Index<B>, path: &'i Path },
     DebugFile { lookup: Box<DirectLookup<'i, 'd>>, path: &'i Path },
 }
 
-impl<B: AsRef<[u8]>> Answers<'_, '_, B> {
+impl<'i, B: AsRef<[u8]>> Answers<'i, '_, B> {
+    /// The index or debug file, for messages.
+    pub(crate) fn path(&self) -> &'i Path {
+        match self {
+            Self::Index { path, .. } | Self::DebugFile { path, .. } => path,
+        }
+    }
+
     /// What there is to know of the image.
     pub(crate) fn metadata(&self) -> &Metadata {
         match self {
-            Self::Index(index) => index.metadata(),
+            Self::Index { index, .. } => index.metadata(),
             Self::DebugFile { lookup, .. } => lookup.index().metadata(),
         }
     }
@@ -26,7 +33,7 @@ impl<B: AsRef<[u8]>> Answers<'_, '_, B> {
     /// after that.
     pub(crate) fn prepare(&mut self, offsets: &[ImageOffset]) -> Result<(), Failure> {
         match self {
-            Self::Index(_) => Ok(()),
+            Self::Index { .. } => Ok(()),
             Self::DebugFile { lookup, path } => match lookup.answer(offsets) {
                 Ok(_) => Ok(()),
                 Err(error) => Err(Failure::debug_file(path, &error)),
@@ -42,7 +49,7 @@ impl<B: AsRef<[u8]>> Answers<'_, '_, B> {
         scratch: &'s mut Scratch,
     ) -> Result<Option<Frames<'s>>, Error> {
         match self {
-            Self::Index(index) => index.lookup(offset, policy, scratch),
+            Self::Index { index, .. } => index.lookup(offset, policy, scratch),
             Self::DebugFile { lookup, .. } => lookup.index().lookup(offset, policy, scratch),
         }
     }
@@ -60,7 +67,7 @@ impl<B: AsRef<[u8]>> Answers<'_, '_, B> {
     ) -> Result<Vec<Vec<u8>>, Error> {
         let owned = |name: &[u8]| name.to_vec();
         let names: Vec<_> = match self {
-            Self::Index(index) => index.function_names(start, scratch)?.map(owned).collect(),
+            Self::Index { index, .. } => index.function_names(start, scratch)?.map(owned).collect(),
             Self::DebugFile { lookup, .. } => {
                 lookup.index().function_names(start, scratch)?.map(owned).collect()
             }

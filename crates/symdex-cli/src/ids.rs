@@ -107,7 +107,7 @@ fn json(line: &impl Serialize) -> io::Result<String> {
 fn files_of(path: &Path) -> Vec<Result<PathBuf, (PathBuf, Failure)>> {
     let Found { debug_files, indexes, .. } = symdex_build::search(path);
     let failed = |error: Error| match error {
-        Error::NoDebugFile { .. } => {
+        Error::NoDebugFile { archives, .. } if archives.is_empty() => {
             let message = format!("{}: no debug file and no index in this folder", path.display());
             (path.to_owned(), Failure::new(Kind::Missing, message))
         }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use symdex::{Frame, ImageOffset, LinePolicy, Scratch, Table};
 
 use crate::answers::Answers;
-use crate::failure::{self, Kind, Stop};
+use crate::failure::{self, Failure, Kind, Stop};
 use crate::source::{self, Source};
 use crate::wanted_id::WantedId;
 use crate::{number, text};
@@ -67,7 +67,8 @@ Examples:
 JSON: {\"address\", \"frames\": [{\"function\", \"name\", \"file\", \"line\", \"inlined\", \"function_start\", \"function_offset\",
 \"table\", \"aliases\"}], \"error\": {\"kind\", \"message\"}}. The address is the image offset; no frames and no error: nothing is
 known there. Aliases are the linker's other names of a function that has several; left out where there are none.
-Exit codes: 0 all answered, 3 some address is not known, 2 some is no address, 4 the index is damaged, 5 it is missing.";
+Exit codes: 0 all answered, 3 some address is not known or there is no such image, 2 some is no address,
+4 the index or debug file is damaged, 5 it is missing, 6 it is of a kind that is not read.";
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub(crate) enum Lines {
@@ -86,7 +87,7 @@ impl From<Lines> for LinePolicy {
 
 pub(crate) fn run(args: &Args) -> failure::Outcome {
     match source::open(&args.file, args.arch.as_deref(), args.id.as_ref())? {
-        Source::Index(index) => answer_all(args, &mut Answers::Index(&index)),
+        Source::Index { index, path } => answer_all(args, &mut Answers::Index { index: &index, path: &path }),
         Source::DebugFile(file) => file.answers(|answers| answer_all(args, answers)),
     }
 }
@@ -111,8 +112,8 @@ fn answer_all<B: AsRef<[u8]>>(args: &Args, answers: &mut Answers<'_, '_, B>) -> 
     Ok(lookup.gravest)
 }
 
-pub(crate) fn stdin_failed(error: &io::Error) -> failure::Failure {
-    failure::Failure::new(Kind::Other, format!("cannot read standard input: {error}"))
+pub(crate) fn stdin_failed(error: &io::Error) -> Failure {
+    Failure::new(Kind::Other, format!("cannot read standard input: {error}"))
 }
 
 /// A run of lookups in one image.
@@ -200,8 +201,13 @@ impl<B: AsRef<[u8]>> Lookup<'_, '_, '_, B> {
     }
 
     fn frames(&mut self, offset: ImageOffset) -> Result<Vec<FrameText>, (Kind, String)> {
+        let path = self.answers.path();
+        let failed = |error| {
+            let failure = Failure::index(path, &error);
+            (failure.kind, failure.message)
+        };
         let found = self.answers.lookup(offset, self.args.lines.into(), &mut self.scratch);
-        let Some(frames) = found.map_err(|error| (Kind::of_index(&error), error.to_string()))? else {
+        let Some(frames) = found.map_err(failed)? else {
             return Ok(Vec::new());
         };
         let skip = if self.args.no_inlines { frames.len() - 1 } else { 0 };
@@ -211,8 +217,11 @@ impl<B: AsRef<[u8]>> Lookup<'_, '_, '_, B> {
         let concrete = frames.iter().last().map(|frame| (frame.name.map(Vec::from), frame.function_start));
         if let (Some(text), Some((name, Some(start)))) = (texts.last_mut(), concrete) {
             let others = self.answers.aliases(name.as_deref(), start, &mut self.scratch);
-            let others = others.map_err(|error| (Kind::of_index(&error), error.to_string()))?;
-            text.aliases = others.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+            text.aliases = others
+                .map_err(failed)?
+                .iter()
+                .map(|name| String::from_utf8_lossy(name).into_owned())
+                .collect();
         }
         Ok(texts)
     }

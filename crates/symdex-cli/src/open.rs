@@ -17,11 +17,10 @@ pub(crate) fn index_path(path: &Path, id: Option<&WantedId>) -> Result<PathBuf, 
     let Some(id) = id else { return Err(which_index(path)) };
     id.index_in(path)?.ok_or_else(|| {
         let message = format!(
-            "{}: no index of {id} in this folder; expected {id}.symdex there, or in a folder named by its first two \
-             digits",
+            "{}: no index in this folder or below it has an id that begins with {id}",
             path.display()
         );
-        Failure::new(Kind::Missing, message)
+        Failure::new(Kind::NotFound, message)
     })
 }
 

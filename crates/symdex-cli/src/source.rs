@@ -2,26 +2,38 @@
 
 use std::path::{Path, PathBuf};
 
-use symdex::Index;
+use symdex::{ImageId, Index};
 use symdex_build::publish::indexes_below;
 use symdex_build::{Companions, DirectLookup, Error, Identity, Image, Slice};
 
 use crate::answers::Answers;
 use crate::failure::{Failure, Kind, Outcome};
+use crate::joined::{Joined, identities};
 use crate::wanted_id::WantedId;
 use crate::{open, text};
 
 /// What addresses are answered from.
 pub(crate) enum Source<B> {
-    Index(Box<Index<B>>),
+    Index { index: Box<Index<B>>, path: PathBuf },
     DebugFile(DebugFile),
 }
 
-/// One image of a debug file.
+/// One image, in one or several debug files.
 pub(crate) struct DebugFile {
+    /// The file with the debug information. If no file has any, the first file of the image.
     path: PathBuf,
     /// The image's number among the slices of the file.
     slice: usize,
+    /// Other files of the image, without debug information. They may have more symbols.
+    beside: Vec<PathBuf>,
+}
+
+/// An image that was found, and what tells it apart from others.
+struct Found {
+    id: ImageId,
+    arch: String,
+    has_dwarf: bool,
+    file: DebugFile,
 }
 
 /// The index that `object`, `arch` and `id` name or, where there is none, the image of a debug file.
@@ -31,14 +43,14 @@ pub(crate) fn open(
     id: Option<&WantedId>,
 ) -> Result<Source<impl AsRef<[u8]> + use<>>, Failure> {
     let source = match index_file(object, id)? {
-        Some(path) => Source::Index(Box::new(open::index(&path, id)?)),
+        Some(path) => Source::Index { index: Box::new(open::index(&path, id)?), path },
         None => Source::DebugFile(debug_file(object, arch, id)?),
     };
-    if let (Source::Index(index), Some(arch)) = (&source, arch)
+    if let (Source::Index { index, path }, Some(arch)) = (&source, arch)
         && index.metadata().arch.name != arch
     {
         let message =
-            format!("{}: an index for {}, not for {arch:?}", object.display(), index.metadata().arch.name);
+            format!("{}: an index for {}, not for {arch:?}", path.display(), index.metadata().arch.name);
         return Err(Failure::new(Kind::NotFound, message));
     }
     Ok(source)
@@ -53,9 +65,39 @@ impl DebugFile {
         let gone = || Error::Malformed { what: "the image is not there any more".to_owned() };
         let slice = slices.get(self.slice).ok_or_else(|| failed(&gone()))?;
         let companions = Companions::default();
-        let image = Image::load(slice, &self.path, &companions).map_err(|error| failed(&error))?;
+        let image = self.joined(slice, &companions).map_err(|error| failed(&error))?;
         let lookup = DirectLookup::new(&image).map_err(|error| failed(&error))?;
         answer(&mut Answers::DebugFile { lookup: Box::new(lookup), path: &self.path })
+    }
+
+    /// The image of this slice, with the symbols of the other files. Other files that cannot be read are left out.
+    fn joined<'d>(&self, slice: &Slice<'d>, companions: &'d Companions) -> Result<Image<'d>, Error> {
+        let image = Image::load(slice, &self.path, companions)?;
+        if self.beside.is_empty() {
+            return Ok(image);
+        }
+        let id = Identity::of(slice)?.id;
+        let mut joined = Joined::default();
+        joined.add(&self.path, Ok(image));
+        for path in &self.beside {
+            joined.add_image(path, &id, &slice.arch.name, companions);
+        }
+        joined.image.ok_or_else(|| Error::Malformed { what: "the image is not there any more".to_owned() })
+    }
+}
+
+impl Found {
+    /// Adds another file of the same image.
+    fn add(&mut self, other: Found) {
+        match (self.has_dwarf, other.has_dwarf) {
+            (false, true) => {
+                let mut before = std::mem::replace(self, other).file;
+                self.file.beside.push(before.path);
+                self.file.beside.append(&mut before.beside);
+            }
+            (_, false) => self.file.beside.push(other.file.path),
+            (true, true) => {}
+        }
     }
 }
 
@@ -72,71 +114,80 @@ fn index_file(object: &Path, id: Option<&WantedId>) -> Result<Option<PathBuf>, F
 }
 
 /// The one image in `object` that has this architecture and this id.
+///
+/// A file that cannot be read is reported only if no image in the other files is the wanted one.
 fn debug_file(object: &Path, arch: Option<&str>, id: Option<&WantedId>) -> Result<DebugFile, Failure> {
-    let mut files = Vec::new();
-    for found in symdex_build::find(object) {
-        let path = found.map_err(|error| match error {
+    let mut images: Vec<Found> = Vec::new();
+    let mut failures = Vec::new();
+    for path in symdex_build::find(object) {
+        let path = path.map_err(|error| match error {
             Error::NoDebugFile { .. } => no_debug_file(object, id, &error),
             error => Failure::debug_file(object, &error),
-        })?;
-        let bytes = symdex::map_file(&path).map_err(|error| Failure::unreadable(&path, &error))?;
-        files.push((path, bytes));
-    }
-    let mut candidates = Vec::new();
-    for (path, bytes) in &files {
-        let slices = symdex_build::slices(bytes).map_err(|error| Failure::debug_file(path, &error))?;
-        let numbered = slices.into_iter().enumerate();
-        candidates.extend(numbered.map(|(number, slice)| (path.as_path(), number, slice)));
-    }
-    let is_wanted = |path: &Path, slice: &Slice<'_>| -> Result<bool, Failure> {
-        let has_id = |id: &WantedId| match Identity::of(slice) {
-            Ok(identity) => Ok(id.is_start_of(&identity.id)),
-            Err(error) => Err(Failure::debug_file(path, &error)),
-        };
-        Ok(arch.is_none_or(|arch| slice.arch.name == arch) && id.map_or(Ok(true), has_id)?)
-    };
-    let mut wanted = Vec::new();
-    for (path, number, slice) in &candidates {
-        if is_wanted(path, slice)? {
-            wanted.push((*path, *number, slice));
+        });
+        if let Err(failure) = path.and_then(|path| add_images(&path, &mut images, &mut failures)) {
+            failures.push(failure);
         }
     }
-    match wanted[..] {
-        [(path, number, _)] => Ok(DebugFile { path: path.to_owned(), slice: number }),
-        [] => Err(none_or_many(
-            object,
-            "none of the images in it is wanted; it has",
-            candidates.iter().map(|(path, _, slice)| (*path, slice)),
-            Kind::NotFound,
-        )),
-        _ => Err(none_or_many(
-            object,
-            "choose one of its images with --arch or --id; it has",
-            wanted.iter().map(|(path, _, slice)| (*path, *slice)),
-            Kind::Usage,
-        )),
+    let is_wanted = |image: &Found| {
+        arch.is_none_or(|arch| image.arch == arch) && id.is_none_or(|id| id.is_start_of(&image.id))
+    };
+    let list = |images: &[Found]| text::list(images.iter().map(|image| described(image, object)));
+    let all = list(&images);
+    images.retain(is_wanted);
+    match (images.len(), failures.into_iter().next()) {
+        (0, Some(failure)) => Err(failure),
+        (0, None) => {
+            let message = format!("{}: none of the images in it is wanted; it has {all}", object.display());
+            Err(Failure::new(Kind::NotFound, message))
+        }
+        (1, _) => Ok(images.remove(0).file),
+        _ => {
+            let message = format!(
+                "{}: choose one of its images with --arch or --id; it has {}",
+                object.display(),
+                list(&images)
+            );
+            Err(Failure::new(Kind::Usage, message))
+        }
     }
+}
+
+/// Adds the images in the file at `path` to `images`. Files of one image are put together.
+fn add_images(path: &Path, images: &mut Vec<Found>, failures: &mut Vec<Failure>) -> Result<(), Failure> {
+    for (slice, identified) in identities(path)?.into_iter().enumerate() {
+        let (id, arch, has_dwarf) = match identified {
+            Ok(identified) => identified,
+            Err(failure) => {
+                failures.push(failure);
+                continue;
+            }
+        };
+        let file = DebugFile { path: path.to_owned(), slice, beside: Vec::new() };
+        let found = Found { id, arch, has_dwarf, file };
+        match images.iter_mut().find(|image| image.id == found.id && image.arch == found.arch) {
+            Some(image) => image.add(found),
+            None => images.push(found),
+        }
+    }
+    Ok(())
+}
+
+/// An image by its file's path below `object`, its architecture and its id.
+fn described(image: &Found, object: &Path) -> String {
+    let path = &image.file.path;
+    let name = match path.strip_prefix(object) {
+        Ok(below) if below != Path::new("") => below.to_string_lossy(),
+        _ => text::file_name(path).into(),
+    };
+    format!("{} ({}, {})", text::printable(name), image.arch, image.id)
 }
 
 /// What is wrong with `object`, a folder without a debug file: it may be meant as a folder of indexes.
 fn no_debug_file(object: &Path, id: Option<&WantedId>, error: &Error) -> Failure {
-    let is_of_indexes = id.is_some() || !indexes_below(object).paths.is_empty();
+    let has_archives = matches!(error, Error::NoDebugFile { archives, .. } if !archives.is_empty());
+    let is_of_indexes = (id.is_some() && !has_archives) || !indexes_below(object).paths.is_empty();
     match open::index_path(object, id) {
         Err(failure) if is_of_indexes => failure,
         _ => Failure::debug_file(object, error),
     }
-}
-
-fn none_or_many<'a>(
-    object: &Path,
-    what: &str,
-    images: impl Iterator<Item = (&'a Path, &'a Slice<'a>)>,
-    kind: Kind,
-) -> Failure {
-    let describe = |(path, slice): (&Path, &Slice<'_>)| {
-        let id = Identity::of(slice).map(|identity| format!(", {}", identity.id)).unwrap_or_default();
-        format!("{} ({}{id})", text::file_name(path), slice.arch.name)
-    };
-    let images = text::list(images.map(describe));
-    Failure::new(kind, format!("{}: {what} {images}", object.display()))
 }

@@ -58,9 +58,9 @@ JSON, for an index that is whole: {\"index\", \"id\", \"arch\", \"image\", \"chu
 \"against\": {\"equal\", \"addresses\", \"different\", \"unexplained\", \"failures\"}}; for one that is not:
 {\"index\", \"error\": {\"kind\", \"message\"}}; all of these if only the comparison failed. The last line is
 {\"totals\": {\"indexes\", \"whole\", \"equal\", \"different\", \"failures\", \"seconds\"}}.
-Exit codes: 0 all are whole, 1 answers are not those of the debug file, 3 the debug file has no such image,
-4 an index is damaged, 5 one is missing, 6 one was made for a newer symdex. If several apply, the first of
-4, 6, 5, 1, 3.";
+Exit codes: 0 all are whole, 1 answers are not those of the debug file, 3 the debug file or the folder has no
+such image, 4 an index is damaged, 5 one is missing, 6 one was made for a newer symdex. If several apply, the first
+of 4, 6, 5, 1, 3.";
 
 /// An index, or why there is none.
 type Found = Result<PathBuf, (PathBuf, Failure)>;

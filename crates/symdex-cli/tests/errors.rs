@@ -209,10 +209,17 @@ fn damage_that_is_met_in_a_lookup_is_told_for_its_address() {
     assert!(damaged["error"]["message"].as_str().is_some_and(|text| text.contains("chunk page 0")));
     assert_eq!(*gap, serde_json::json!({"address": "0x999999", "frames": []}));
     let people = symdex_on(&index, "lookup {} 0x400");
-    assert!(people.out.starts_with("0x400         error: damaged index: "), "{}", people.out);
+    let named = format!("{}: damaged index: ", index.display());
+    assert!(people.out.starts_with(&format!("0x400         error: {named}")), "{}", people.out);
     let atos = symdex_on(&index, "atos -o {} -offset 0x400");
     assert_eq!((atos.code, atos.out.as_str()), (Some(4), "0x0000000000000400 (in inline-dwarf4)\n"));
-    assert!(atos.err.contains("damaged index"), "{}", atos.err);
+    assert!(atos.err.contains(&named), "{}", atos.err);
+    // In a folder, the message names the file that was found there.
+    let id = index.file_stem().expect("a name").display();
+    let lookup = symdex_on(root.path(), &format!("lookup {{}} --id {id} 0x400"));
+    assert!(lookup.code == Some(4) && lookup.out.contains(&named), "{}", lookup.out);
+    let atos = symdex_on(root.path(), &format!("atos -o {{}} --id {id} -offset 0x400"));
+    assert!(atos.code == Some(4) && atos.err.contains(&named), "{}", atos.err);
 }
 
 #[test]
@@ -228,7 +235,9 @@ fn wrong_usage_is_told_apart() {
     assert_eq!(finished.code, Some(2), "{}", finished.err);
     assert!(finished.err.contains("a folder; say which image's index in it with --id"), "{}", finished.err);
     let finished = symdex_on(root.path(), "verify {} --id 00112233445566778899aabbccddeeff");
-    assert_eq!(finished.code, Some(5), "{}", finished.err);
-    assert!(finished.err.contains("no index of 00112233445566778899aabbccddeeff"), "{}", finished.err);
+    assert_eq!(finished.code, Some(3), "{}", finished.err);
+    let message =
+        "no index in this folder or below it has an id that begins with 00112233445566778899aabbccddeeff";
+    assert!(finished.err.contains(message), "{}", finished.err);
     assert_eq!(symdex_on(root.path(), "verify {} --id xyz").code, Some(2));
 }

@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
@@ -54,6 +55,74 @@ fn a_debug_file_answers_as_its_index_does() {
     assert_ne!(symdex_on(&dsym("fat"), "lookup {} --arch arm64 0x3a0").code, Some(2));
     let other = symdex_on(&dsym("fat"), "lookup {} --arch riscv 0x400");
     assert_eq!(other.code, Some(3), "{}", other.err);
+}
+
+/// A copy of the debug file whose debug sections have other names, so that only its symbols are left.
+fn without_debug_information(name: &str) -> Vec<u8> {
+    let mut bytes = fs::read(debug_file(name)).expect("a debug file");
+    let sections: Vec<_> =
+        (0..bytes.len().min(4096)).filter(|&at| bytes[at..].starts_with(b"__debug_")).collect();
+    assert!(!sections.is_empty(), "{name} has debug sections");
+    sections.into_iter().for_each(|at| bytes[at..at + 8].copy_from_slice(b"__gone__"));
+    bytes
+}
+
+#[test]
+fn a_binary_beside_its_dsym_is_one_image() {
+    for binary in ["a-binary", "z-binary"] {
+        let root = folder();
+        fs::write(root.path().join(binary), without_debug_information("inline-dwarf4")).expect("written");
+        let inside = root.path().join("m.dSYM/Contents/Resources/DWARF");
+        fs::create_dir_all(&inside).expect("a folder");
+        fs::copy(debug_file("inline-dwarf4"), inside.join("m")).expect("copied");
+        assert_eq!(symdex_on(root.path(), "lookup {} 0x400").ok(), CHAIN, "{binary}");
+        // A second file with the same debug information changes nothing.
+        fs::copy(debug_file("inline-dwarf4"), root.path().join("again")).expect("copied");
+        assert_eq!(symdex_on(root.path(), "lookup {} 0x400").ok(), CHAIN, "{binary}");
+        let atos = symdex_on(root.path(), "atos -o {} -offset 0x400").ok();
+        assert!(atos.starts_with("pyramid (in ") && atos.ends_with(" (mip.h:11)\n"), "{atos}");
+    }
+}
+
+#[test]
+fn images_to_choose_from_are_named_by_their_paths_in_the_folder() {
+    let root = folder();
+    for name in ["cxx", "icf"] {
+        let inside = root.path().join(name);
+        fs::create_dir(&inside).expect("a folder");
+        fs::copy(debug_file(name), inside.join("App")).expect("copied");
+    }
+    let several = symdex_on(root.path(), "lookup {} 0x400");
+    assert_eq!(several.code, Some(2), "{}", several.err);
+    assert!(several.err.contains("it has cxx/App (arm64, "), "{}", several.err);
+    assert!(several.err.contains(", icf/App (arm64, "), "{}", several.err);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_told_only_if_no_other_has_the_image() {
+    let root = folder();
+    let whole = fs::read(debug_file("cxx")).expect("a debug file");
+    fs::write(root.path().join("a-damaged"), &whole[..100]).expect("written");
+    fs::copy(debug_file("inline-dwarf4"), root.path().join("b")).expect("copied");
+    assert_eq!(symdex_on(root.path(), "lookup {} 0x400").ok(), CHAIN);
+    let other = symdex_on(root.path(), "lookup {} --id ffff 0x400");
+    assert_eq!((other.code, &*other.out), (Some(4), ""), "{}", other.err);
+    assert!(other.err.contains("a-damaged: the file is cut short"), "{}", other.err);
+}
+
+#[test]
+fn a_folder_of_archives_alone_is_told_to_be_unpacked() {
+    let root = folder();
+    fs::write(root.path().join("a.zip"), "PK").expect("written");
+    let report = root.path().join("report.ips");
+    fs::write(&report, "{}").expect("written");
+    let named = "it holds archives that are not read yet: a.zip; unpack them first";
+    let report = format!("symbolicate {} --dsym {{}}", report.display());
+    for line in ["lookup {} 0x400", "lookup {} --id ffff 0x400", "atos -o {} 0x400", "ids {}", &report] {
+        let finished = symdex_on(root.path(), line);
+        assert_ne!(finished.code, Some(0), "{line}");
+        assert_eq!(finished.err.matches(named).count(), 1, "{line}: {}", finished.err);
+    }
 }
 
 #[test]
@@ -192,7 +261,11 @@ fn the_first_digits_of_an_id_name_an_index_if_only_one_begins_so() {
     assert_eq!((several.code, several.out.as_str()), (Some(2), ""));
     assert!(several.err.contains(&id) && several.err.ends_with("; give more digits\n"), "{}", several.err);
     let none = lookup("ffff");
-    assert!(none.code == Some(5) && none.err.contains("no index of ffff"), "{}", none.err);
+    assert_eq!(none.code, Some(3), "{}", none.err);
+    let message = "no index in this folder or below it has an id that begins with ffff";
+    assert!(none.err.contains(message), "{}", none.err);
+    let debug_files = symdex_on(&common::testdata().join("dsyms"), "lookup {} --id ffff 0x400");
+    assert_eq!(debug_files.code, Some(3), "the code is that of a folder of debug files: {}", debug_files.err);
     let which = symdex_on(root.path(), "lookup {} 0x400");
     assert!(
         which.code == Some(2) && which.err.contains(&format!("{id} (inline-dwarf4, arm64)")),

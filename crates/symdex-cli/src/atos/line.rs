@@ -84,7 +84,7 @@ impl<'a, 'i, 'd, B: AsRef<[u8]>> Printer<'a, 'i, 'd, B> {
         match found(self.answers, &line, &mut self.scratch, &mut self.names) {
             Ok(lines) => lines,
             Err(error) => {
-                let failure = Failure::index(&self.args.object, &error);
+                let failure = Failure::index(self.answers.path(), &error);
                 complain(&format!("{typed}: {}", failure.message));
                 self.gravest = self.gravest.max(Some(failure.kind));
                 vec![line.nameless()]

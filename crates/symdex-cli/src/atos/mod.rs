@@ -94,7 +94,7 @@ struct Basis {
 
 pub(crate) fn run(args: &Args) -> failure::Outcome {
     match source::open(&args.object, args.arch.as_deref(), args.id.as_ref())? {
-        Source::Index(index) => answer_all(args, &mut Answers::Index(&index)),
+        Source::Index { index, path } => answer_all(args, &mut Answers::Index { index: &index, path: &path }),
         Source::DebugFile(file) => file.answers(|answers| answer_all(args, answers)),
     }
 }

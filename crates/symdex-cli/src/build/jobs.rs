@@ -60,7 +60,9 @@ pub(super) fn inputs(argument: &Path) -> Vec<Input> {
         Err(error) => Input::Failed(Failure::debug_file(argument, &error)),
     };
     let Found { debug_files, archives, .. } = symdex_build::search(argument);
-    if !archives.is_empty() {
+    // The error of a folder without debug files names the archives itself.
+    let has_none = matches!(debug_files[..], [Err(Error::NoDebugFile { .. })]);
+    if !archives.is_empty() && !has_none {
         let names = archives.iter().map(|path| path.strip_prefix(argument).unwrap_or(path).display());
         complain(&format!(
             "warning: {}: holds archives that are not read yet: {}; unpack them first",
