@@ -178,7 +178,7 @@ fn a_report_that_failed_has_its_object_in_its_own_file() {
     assert_eq!((done.code, done.out.as_str()), (Some(4), ""), "{}", done.err);
     assert_eq!(common::names_in(&out).len(), 6);
     let failed: Value =
-        serde_json::from_str(&fs::read_to_string(out.join("cut.ips")).expect("there")).expect("JSON");
+        serde_json::from_str(&fs::read_to_string(out.join("cut.ips.json")).expect("there")).expect("JSON");
     assert_eq!(failed["error"]["kind"], "damaged");
     Schema::new("symbolicate").check(&[failed]);
 }
