@@ -76,3 +76,24 @@ fn names_of_outputs_have_the_extension_of_their_format_and_are_unique() {
     assert_eq!(names("text", &["a.ips", "a.json"]), ["a.ips.crash", "a.json.crash"]);
     assert_eq!(names("text", &["x/a.ips", "y/a.ips"]), ["x", "y"]);
 }
+
+#[test]
+fn names_that_a_report_has_already_are_demangled_in_text_and_json_only() {
+    let root = folder();
+    let report = ips(root.path(), "named.ips");
+    let text = IPS
+        .replace("\"imageIndex\":0}", "\"imageIndex\":0,\"symbol\":\"_ZN3app3runEi\",\"symbolLocation\":4}")
+        .replace("4c4c4427", "00000000");
+    fs::write(&report, &text).expect("written");
+    let run = |options: &[&str]| symbolicate(root.path(), &testdata().join("dsyms"), options, [&report]);
+    assert_eq!(run(&[]).out, text);
+    assert!(run(&["--format", "text"]).out.contains(" app::run(int) + 4\n"));
+    assert!(run(&["--format", "text", "--no-demangle"]).out.contains(" _ZN3app3runEi + 4\n"));
+    for (options, function) in [
+        (&["--format", "json"][..], "app::run(int)"),
+        (&["--format", "json", "--no-demangle"], "_ZN3app3runEi"),
+    ] {
+        let functions = &run(options).json()[0]["threads"][0]["frames"][0]["functions"][0];
+        assert_eq!((&functions["function"], &functions["name"]), (&function.into(), &"_ZN3app3runEi".into()));
+    }
+}
