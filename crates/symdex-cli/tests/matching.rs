@@ -290,3 +290,25 @@ fn needs_finds_the_damage_that_symbolicating_finds() {
     }
     panic!("no page was damaged");
 }
+
+#[test]
+fn needs_names_what_is_near_and_how_to_take_it() {
+    let root = folder();
+    let report = cut_crash(root.path());
+    let done = symbolicate(root.path(), &testdata().join("demo"), &["--needs"], [&report]);
+    let near = "\n    near: DemoKit arm64 4C4C4427-5555-3144-A19D-BD913BE790E0: same name; the report does not say which build\n";
+    assert!(done.out.contains(near), "{}", done.out);
+    assert!(done.err.contains("--match-by-name") && done.err.contains("--assume NAME=FILE"), "{}", done.err);
+    let json =
+        symbolicate(root.path(), &testdata().join("demo"), &["--needs", "--format", "json"], [&report]);
+    let images = json.json();
+    let kit = images.iter().find(|image| image["name"] == "DemoKit").expect("DemoKit");
+    assert_eq!(kit["near"][0]["nearness"], "same_name", "{kit}");
+    let ambiguous = root.path().join("files");
+    for (folder, name) in [("a", "inline-dwarf4"), ("b", "inline-dwarf5")] {
+        fs::create_dir_all(ambiguous.join(folder)).expect("folders");
+        fs::copy(debug_file(name), ambiguous.join(folder).join("inline-dwarf4")).expect("copied");
+    }
+    let done = run(root.path(), &asan(root.path()), &["--needs", "--match-by-name", "--dsym", "{}/files"]);
+    assert!(done.err.contains("choose one of several images with --assume NAME=ID"), "{}", done.err);
+}

@@ -137,7 +137,7 @@ malformed; images are found, unused, missing, malformed, unsupported or other. A
 one of its indexes is damaged, even if another source answers its frames. matched_by is id, name or
 assumed; frames have it only if it is not id. docs/schema/symbolicate.schema.json describes every member.
 JSON of --needs, an object for each image: {\"name\", \"path\", \"arch\", \"id\", \"is_app\", \"frames\", \"reports\",
-\"status\", \"reason\", \"matched_by\", \"source\"}.
+\"status\", \"reason\", \"matched_by\", \"source\", \"near\"}.
 
 Exit codes: 0 every frame of the app is resolved (with --needs: every image of the app is at hand), 3 some are not, 4 a report
 or an index is damaged, 5 a file is missing, 6 not a crash report, 1 other errors.";
