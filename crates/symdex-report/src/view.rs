@@ -103,7 +103,7 @@ struct ReportedView {
     function_offset: Option<u64>,
 }
 
-#[derive(Default, Serialize)]
+#[derive(Serialize)]
 struct FunctionView<'s> {
     function: Option<Cow<'s, str>>,
     name: Option<Cow<'s, str>>,
@@ -169,7 +169,6 @@ impl Symbolicated<'_, '_> {
                     function_offset: offset,
                     inlined: frame.inlined,
                     table: "report",
-                    ..FunctionView::default()
                 };
                 (if is_empty { Vec::new() } else { vec![function] }, None)
             }
