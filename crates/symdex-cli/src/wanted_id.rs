@@ -26,13 +26,18 @@ impl WantedId {
         id.to_string().starts_with(&self.start)
     }
 
+    /// The whole id; `None` if these digits are none.
+    pub(crate) fn whole(&self) -> Option<ImageId> {
+        self.start.parse().ok()
+    }
+
     /// The index of the image in `folder`; `None` if there is none.
     ///
     /// # Errors
     ///
     /// Several ids in the folder begin with these digits, or the folder cannot be read.
     pub(crate) fn index_in(&self, folder: &Path) -> Result<Option<PathBuf>, Failure> {
-        let whole = self.start.parse().ok().map(|id| publish::find_index(folder, &id)).transpose();
+        let whole = self.whole().map(|id| publish::find_index(folder, &id)).transpose();
         if let Some(path) = whole.map_err(|error| Failure::unreadable(folder, &error))?.flatten() {
             return Ok(Some(path));
         }

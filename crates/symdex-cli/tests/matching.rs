@@ -232,3 +232,83 @@ fn needs_tells_of_damage_and_of_images_without_ids() {
         done.out
     );
 }
+
+/// The digits that decide which image is meant need not be all of them.
+#[test]
+fn an_assumed_id_may_be_the_start_of_one() {
+    let root = folder();
+    let report = asan(root.path());
+    let files = root.path().join("files");
+    fs::create_dir_all(&files).expect("a folder");
+    for name in ["inline-dwarf4", "inline-dwarf5"] {
+        fs::copy(debug_file(name), files.join(name)).expect("copied");
+    }
+    let done = run(root.path(), &report, &["--assume", "inline-dwarf4=4C4C4470-5555", "--dsym", "{}/files"]);
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert!(done.out.contains("#0 0x55d1003b8 in mip /src/symdex/inline/level/mip.h:5\n"), "{}", done.out);
+    let done = run(root.path(), &report, &["--assume", "inline-dwarf4=4c4c", "--dsym", "{}/files"]);
+    assert_eq!((done.code, done.out.as_str()), (Some(2), ""), "{}", done.err);
+    let candidate = "inline-dwarf4 arm64 4c4c447055553144a1a22a1f1f7676f4";
+    assert!(
+        done.err.contains("several ids begin with 4c4c: ") && done.err.contains(candidate),
+        "{}",
+        done.err
+    );
+}
+
+/// A page that is damaged is found by the addresses in it alone.
+#[test]
+fn needs_finds_the_damage_that_symbolicating_finds() {
+    let root = folder();
+    let report = asan(root.path());
+    let id = "4c4c447055553144a1a22a1f1f7676f4";
+    let assume = format!("inline-dwarf4={id}");
+    let built = run(
+        root.path(),
+        &report,
+        &["--assume", &format!("inline-dwarf4={}", dsym("inline-dwarf4").display())],
+    );
+    assert_eq!(built.code, Some(0), "{}", built.err);
+    let index = root.path().join(format!("store/{id}.symdex"));
+    let whole = fs::read(&index).expect("there");
+    let mut damaged_pages = 0;
+    for place in (0..whole.len()).step_by(16) {
+        let mut bytes = whole.clone();
+        bytes[place] ^= 0xff;
+        fs::write(&index, bytes).expect("written");
+        let done = run(root.path(), &report, &["--assume", &assume]);
+        if !done.err.contains("parts of it are damaged") {
+            continue;
+        }
+        damaged_pages += 1;
+        let needs = run(root.path(), &report, &["--assume", &assume, "--needs"]);
+        assert_eq!((needs.code, done.code), (Some(4), Some(4)), "{}", needs.err);
+        assert!(needs.out.starts_with("malformed "), "{}", needs.out);
+        if damaged_pages == 3 {
+            return;
+        }
+    }
+    panic!("no page was damaged");
+}
+
+#[test]
+fn needs_names_what_is_near_and_how_to_take_it() {
+    let root = folder();
+    let report = cut_crash(root.path());
+    let done = symbolicate(root.path(), &testdata().join("demo"), &["--needs"], [&report]);
+    let near = "\n    near: DemoKit arm64 4C4C4427-5555-3144-A19D-BD913BE790E0: same name; the report does not say which build\n";
+    assert!(done.out.contains(near), "{}", done.out);
+    assert!(done.err.contains("--match-by-name") && done.err.contains("--assume NAME=FILE"), "{}", done.err);
+    let json =
+        symbolicate(root.path(), &testdata().join("demo"), &["--needs", "--format", "json"], [&report]);
+    let images = json.json();
+    let kit = images.iter().find(|image| image["name"] == "DemoKit").expect("DemoKit");
+    assert_eq!(kit["near"][0]["nearness"], "same_name", "{kit}");
+    let ambiguous = root.path().join("files");
+    for (folder, name) in [("a", "inline-dwarf4"), ("b", "inline-dwarf5")] {
+        fs::create_dir_all(ambiguous.join(folder)).expect("folders");
+        fs::copy(debug_file(name), ambiguous.join(folder).join("inline-dwarf4")).expect("copied");
+    }
+    let done = run(root.path(), &asan(root.path()), &["--needs", "--match-by-name", "--dsym", "{}/files"]);
+    assert!(done.err.contains("choose one of several images with --assume NAME=ID"), "{}", done.err);
+}

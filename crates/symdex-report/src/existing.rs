@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use crate::apple_text::is_nameless;
 use crate::json::{Json, Value};
 use crate::report::{Frame, Known, Report, Span};
+use crate::symbolicate::Symbolicated;
 use crate::text::lossy;
 
 /// The symbol that a report has for a frame, before it is symbolicated.
@@ -18,6 +19,18 @@ pub struct ExistingSymbol {
     pub line: Option<u32>,
     /// The distance from the start of the function, in bytes.
     pub offset: Option<u64>,
+}
+
+/// Whether `name` is one as the linker knows it that people read in another form.
+pub(crate) fn is_mangled(name: &str) -> bool {
+    symdex::demangle(name.as_bytes()) != name
+}
+
+impl Symbolicated<'_, '_> {
+    /// The name of a function in the report as people read it, or as it is if that was asked for.
+    pub(crate) fn readable<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        if self.demangle { symdex::demangle(name.as_bytes()) } else { name.into() }
+    }
 }
 
 impl Report<'_> {

@@ -93,4 +93,4 @@ pub use source::{
 pub use symbolicate::{
     Called, ImageOutcome, Options, Rewrite, Symbolicated, Unresolved, spelled, symbolicate,
 };
-pub use view::ReportView;
+pub use view::{NearView, ReportView};

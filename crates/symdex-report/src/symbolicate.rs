@@ -44,6 +44,8 @@ pub struct Symbolicated<'r, 't> {
     images: Vec<ImageOutcome>,
     /// What distinct addresses yield.
     answers: Vec<Resolved>,
+    /// Whether names are demangled.
+    pub(crate) demangle: bool,
 }
 
 /// A frame, where it lies and what became of it.
@@ -184,7 +186,7 @@ pub fn symbolicate<'r, 't>(
         Outcome { image: place.image, address: place.address, answer }
     };
     let outcomes = places.into_iter().map(|thread| thread.into_iter().map(outcome).collect()).collect();
-    let mut symbolicated = Symbolicated { report, outcomes, images, answers };
+    let mut symbolicated = Symbolicated { report, outcomes, images, answers, demangle: options.demangle };
     symbolicated.keep_what_is_better();
     symbolicated
 }

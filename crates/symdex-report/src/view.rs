@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::existing::ExistingSymbol;
+use crate::existing::{ExistingSymbol, is_mangled};
 use crate::info::ReportInfo;
 use crate::near::{KnownImage, nearest};
 use crate::report::{Image, Thread};
@@ -51,11 +51,21 @@ struct ImageView<'s> {
     near: Option<Vec<NearView<'s>>>,
 }
 
+/// A known image that is nearly a missing one.
 #[derive(Serialize)]
-struct NearView<'s> {
+pub struct NearView<'s> {
     nearness: &'static str,
     #[serde(flatten)]
     image: &'s KnownImage,
+}
+
+impl<'s> NearView<'s> {
+    /// The images of `known` that are nearest to `missing`, the nearest first.
+    #[must_use]
+    pub fn nearest(missing: &Image, known: &'s [KnownImage]) -> Vec<Self> {
+        let near = nearest(missing, known).into_iter();
+        near.map(|(nearness, image)| Self { nearness: nearness.name(), image }).collect()
+    }
 }
 
 #[derive(Serialize)]
@@ -93,10 +103,10 @@ struct ReportedView {
     function_offset: Option<u64>,
 }
 
-#[derive(Default, Serialize)]
+#[derive(Serialize)]
 struct FunctionView<'s> {
     function: Option<Cow<'s, str>>,
-    name: Option<&'s str>,
+    name: Option<Cow<'s, str>>,
     file: Option<Cow<'s, str>>,
     line: Option<u32>,
     inlined: bool,
@@ -150,14 +160,15 @@ impl Symbolicated<'_, '_> {
                 (functions, Some(ReportedView { function, file, line, function_offset: offset }))
             }
             None => {
+                let name = function.clone().filter(|name| is_mangled(name));
                 let function = FunctionView {
-                    function: function.map(Cow::Owned),
+                    function: function.map(|name| Cow::Owned(self.readable(&name).into_owned())),
+                    name: name.map(Cow::Owned),
                     file: file.map(Cow::Owned),
                     line,
                     function_offset: offset,
                     inlined: frame.inlined,
                     table: "report",
-                    ..FunctionView::default()
                 };
                 (if is_empty { Vec::new() } else { vec![function] }, None)
             }
@@ -182,7 +193,7 @@ impl<'s> FunctionView<'s> {
     fn of(called: &'s Called, rewrite: &Rewrite<'_>) -> Self {
         Self {
             function: called.function.as_deref().map(Cow::Borrowed),
-            name: called.name.as_deref(),
+            name: called.name.as_deref().map(Cow::Borrowed),
             file: called.file.as_deref().map(Cow::Borrowed),
             line: called.line,
             inlined: called.inlined,
@@ -194,10 +205,6 @@ impl<'s> FunctionView<'s> {
 
 fn image_view<'s>(image: &'s Image, outcome: &'s ImageOutcome, known: &'s [KnownImage]) -> ImageView<'s> {
     let by = outcome.answered_by();
-    let near = || {
-        let near = nearest(image, known).into_iter();
-        near.map(|(nearness, image)| NearView { nearness: nearness.name(), image }).collect()
-    };
     ImageView {
         name: &image.name,
         path: &image.path,
@@ -210,7 +217,7 @@ fn image_view<'s>(image: &'s Image, outcome: &'s ImageOutcome, known: &'s [Known
         reason: outcome.reason(),
         matched_by: by.map(|by| by.matched.name()),
         source: by.and_then(|by| by.source.as_deref()),
-        near: outcome.lacks_index_of(image).then(near),
+        near: outcome.lacks_index_of(image).then(|| NearView::nearest(image, known)),
     }
 }
 

@@ -64,7 +64,7 @@ impl Source for Lookups<'_> {
     }
 }
 
-/// Says of each image which source has it, without a look at any address.
+/// Says of each image which source has it. Indexes are asked for all addresses, so that damage in them is found.
 pub(super) struct AtHand<'a>(pub(super) &'a Indexes<'a>);
 
 impl Source for AtHand<'_> {
@@ -72,18 +72,22 @@ impl Source for AtHand<'_> {
         &mut self,
         image: &Image,
         offsets: &[ImageOffset],
-        _: LinePolicy,
+        lines: LinePolicy,
     ) -> Result<Answers, Unanswered> {
-        first_whole(self.0, image, |candidate, id| {
-            match candidate {
-                // Without offsets nothing but the architecture is compared.
-                Candidate::Index(path) => {
+        let indexes = self.0;
+        first_whole(indexes, image, |candidate, id| match candidate {
+            Candidate::Index(path) => {
+                let answers = indexes.unless_damaged(path, || {
                     let index = open::index(path, Some(&id.into())).map_err(unanswered)?;
-                    answer_from_index(&index, image, &[], LinePolicy::Exact, &mut Scratch::default())?;
-                }
-                Candidate::DebugFile(file) => check_arch(file, image)?,
+                    answer_from_index(&index, image, offsets, lines, &mut Scratch::default())
+                })?;
+                // Only damage counts: frames that are answered would not be counted as needing the image.
+                Ok(answers.into_iter().map(|answer| answer.map(|_| None)).collect())
             }
-            Ok(vec![Ok(None); offsets.len()])
+            Candidate::DebugFile(file) => {
+                check_arch(file, image)?;
+                Ok(vec![Ok(None); offsets.len()])
+            }
         })
     }
 }

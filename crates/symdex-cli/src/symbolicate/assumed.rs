@@ -8,6 +8,7 @@ use symdex::ImageId;
 use symdex_report::{Image, KnownImage, Unanswered};
 
 use crate::text;
+use crate::wanted_id::WantedId;
 
 /// The images of one name, and what answers for them.
 pub(super) struct Assumed {
@@ -35,14 +36,14 @@ pub(super) struct Assumption {
 pub(super) enum AssumedFrom {
     /// An index, or a debug file.
     File(PathBuf),
-    /// The image of this id.
-    Id(ImageId),
+    /// The image of this id, or the only one whose id begins so.
+    Id(WantedId),
 }
 
 impl FromStr for Assumption {
     type Err = String;
 
-    /// Reads `NAME=FILE` or `NAME=ID`. What is an id is one unless there is a file of that name.
+    /// Reads `NAME=FILE` or `NAME=ID`. Text that is an id, or the start of one, is an id unless there is a file of that name.
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once('=') {
             Some((name, from)) if !name.is_empty() && !from.is_empty() => {
@@ -149,7 +150,9 @@ mod tests {
             Some((name, matches!(from, AssumedFrom::Id(_))))
         };
         assert_eq!(parsed("App=a/b=c.dSYM"), Some(("App".to_owned(), false)));
-        assert_eq!(parsed("App=0c37c502-aba0-3641-a08f-84c794684f36"), Some(("App".to_owned(), true)));
+        for id in ["0c37c502-aba0-3641-a08f-84c794684f36", "0C37"] {
+            assert_eq!(parsed(&format!("App={id}")), Some(("App".to_owned(), true)));
+        }
         for text in ["App", "=a", "App="] {
             assert_eq!(parsed(text), None, "{text}");
         }

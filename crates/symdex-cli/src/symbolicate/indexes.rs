@@ -13,6 +13,8 @@ use super::folder::Folder;
 use crate::failure::{Failure, Kind, complain};
 use crate::open;
 use crate::progress::Progress;
+use crate::text;
+use crate::wanted_id::WantedId;
 
 /// Every source of answers there is.
 pub(super) struct Indexes<'a> {
@@ -75,36 +77,61 @@ impl<'a> Indexes<'a> {
             }
         }
         folders.extend(paths.store.filter(|store| store.is_dir()).map(|store| Folder::new(store.to_owned())));
-        let mut assumed = Vec::new();
+        let mut targets = Vec::new();
         for Assumption { name, from } in paths.assume {
-            let target = match from {
-                AssumedFrom::Id(id) => Target::Id(id.clone()),
-                AssumedFrom::File(path) => {
-                    Target::OneOf(images_of(path, &mut files, &mut debug_files, failed)?)
-                }
+            let images = match from {
+                AssumedFrom::Id(_) => Vec::new(),
+                AssumedFrom::File(path) => images_of(path, &mut files, &mut debug_files, failed)?,
             };
-            assumed.push(Assumed::new(name, target));
+            targets.push((name, from, images));
         }
         let match_by_name = paths.match_by_name;
-        let (known, damaged) = (OnceLock::new(), Mutex::default());
-        let indexes = Self { files, folders, debug_files, assumed, match_by_name, progress, known, damaged };
-        indexes.check_ids(paths.assume)?;
+        let (assumed, known, damaged) = (Vec::new(), OnceLock::new(), Mutex::default());
+        let mut indexes =
+            Self { files, folders, debug_files, assumed, match_by_name, progress, known, damaged };
+        // Ids are searched in all sources, also in those that other assumptions name.
+        for (name, from, images) in targets {
+            let target = match from {
+                AssumedFrom::Id(id) => Target::Id(indexes.id_of(name, id)?),
+                AssumedFrom::File(_) => Target::OneOf(images),
+            };
+            indexes.assumed.push(Assumed::new(name, target));
+        }
         Ok(indexes)
     }
 
-    /// Fails for an image to take that no source has.
-    fn check_ids(&self, assumptions: &[Assumption]) -> Result<(), Failure> {
-        for Assumption { name, from } in assumptions {
-            if let AssumedFrom::Id(id) = from
-                && self.candidates(id).next().is_none()
-            {
+    /// The id of the image that `--assume NAME=ID` means.
+    ///
+    /// # Errors
+    ///
+    /// No source has such an image, or the ids of several begin so.
+    fn id_of(&self, name: &str, wanted: &WantedId) -> Result<ImageId, Failure> {
+        if let Some(id) = wanted.whole().filter(|id| self.candidates(id).next().is_some()) {
+            return Ok(id);
+        }
+        let mut begin: Vec<_> = self.known().iter().filter(|known| wanted.is_start_of(&known.id)).collect();
+        begin.sort_by_key(|known| &known.id);
+        begin.dedup_by_key(|known| &known.id);
+        match begin[..] {
+            [known] => Ok(known.id.clone()),
+            [] => {
                 let message = format!(
-                    "--assume {name}={id}: no file of that name, and no image of that id in --index, --dsym or the store"
+                    "--assume {name}={wanted}: no file of that name, and no image of that id in --index, --dsym or the store"
                 );
-                return Err(Failure::new(Kind::Missing, message));
+                Err(Failure::new(Kind::Missing, message))
+            }
+            _ => {
+                let images = begin.iter().map(|known| {
+                    let KnownImage { name, arch, id } = known;
+                    format!("{} {arch} {id}", text::printable(name.into()))
+                });
+                let message = format!(
+                    "--assume {name}={wanted}: several ids begin with {wanted}: {}; give more digits",
+                    text::list(images)
+                );
+                Err(Failure::new(Kind::Usage, message))
             }
         }
-        Ok(())
     }
 
     /// The id to search for `image`, and how it was found.

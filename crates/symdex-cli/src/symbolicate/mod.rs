@@ -80,15 +80,16 @@ pub(crate) struct Args {
     /// Answer images whose ids the report does not state from the one index or debug file of the same name
     #[arg(long)]
     match_by_name: bool,
-    /// Answer the image NAME from this index or debug file, or from the image of this id, whatever id the report states; may be
-    /// repeated
+    /// Answer the image NAME from this index or debug file, or from the image of this id or these first digits
+    /// of one, whatever id the report states; may be repeated
     #[arg(long, value_name = "NAME=FILE|ID")]
     assume: Vec<Assumption>,
     /// Only print which images the reports need and which of them are at hand, and where; with --format json as JSON
     #[arg(long, conflicts_with = "output")]
     needs: bool,
-    /// Where the output goes; for several reports a folder, in which each keeps its name, or if some have the same name their folders
-    /// too. On standard output, a line `==> PATH <==` begins each of several reports
+    /// Where the output goes; for several reports a folder. In a folder each report keeps its name, with the extension .json for
+    /// --format json, and .crash for --format text of a report in JSON. If some have the same name, they keep their folders too. No
+    /// report is overwritten. On standard output, a line `==> PATH <==` begins each of several reports
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// What is written
@@ -136,7 +137,7 @@ malformed; images are found, unused, missing, malformed, unsupported or other. A
 one of its indexes is damaged, even if another source answers its frames. matched_by is id, name or
 assumed; frames have it only if it is not id. docs/schema/symbolicate.schema.json describes every member.
 JSON of --needs, an object for each image: {\"name\", \"path\", \"arch\", \"id\", \"is_app\", \"frames\", \"reports\",
-\"status\", \"reason\", \"matched_by\", \"source\"}.
+\"status\", \"reason\", \"matched_by\", \"source\", \"near\"}.
 
 Exit codes: 0 every frame of the app is resolved (with --needs: every image of the app is at hand), 3 some are not, 4 a report
 or an index is damaged, 5 a file is missing, 6 not a crash report, 1 other errors.";
@@ -178,7 +179,7 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
     };
     let indexes = Indexes::new(&paths, debug_files, &progress, &mut |failure| summary.failure(&failure))?;
     let is_json = args.format == Format::Json;
-    let mut output = Output::open(args.output.as_deref(), &reports, is_json)?;
+    let mut output = Output::open(args.output.as_deref(), &reports, args.format)?;
     let pool = rayon::ThreadPoolBuilder::new()
         .build()
         .map_err(|error| Failure::new(Kind::Other, format!("cannot start threads: {error}")))?;

@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 use std::io::{self, BufWriter, Write as _};
 
 use serde::Serialize;
-use symdex_report::{ImageOutcome, Unanswered};
+use symdex_report::{ImageOutcome, KnownImage, NearView, Unanswered};
 
 use super::indexes::Indexes;
-use super::summary::{CountedImage, Summary, counted, described};
+use super::summary::{CountedImage, Hints, Summary, counted, described};
 use crate::failure::{self, Kind, Stop, complain};
 use crate::text;
 
@@ -25,6 +25,9 @@ struct Needed<'s> {
     reason: Option<String>,
     matched_by: Option<&'static str>,
     source: Option<&'s str>,
+    /// Known images that are nearly this one, as in the JSON of a report.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    near: Option<Vec<NearView<'s>>>,
 }
 
 /// Prints the images that the reports of `summary` need: those of the app first, then by the number of frames.
@@ -33,11 +36,20 @@ pub(super) fn report(summary: &Summary, indexes: &Indexes<'_>, is_json: bool) ->
     let mut images: Vec<_> = images.collect();
     images.sort_by_key(|image| Reverse((image.image.is_app(), image.frames)));
     let mut out = BufWriter::new(io::stdout().lock());
+    let is_any_missing = images.iter().any(|image| image.outcome.lacks_index_of(&image.image));
+    let known = if is_any_missing { indexes.known() } else { &[] };
+    let mut hints = Hints::default();
     for image in &images {
-        let needed = Needed::of(image);
+        let needed = Needed::of(image, known);
         match is_json {
             true => serde_json::to_writer(&mut out, &needed).map_err(io::Error::from).map_err(Stop::from)?,
             false => needed.write(image, &mut out)?,
+        }
+        if image.outcome.lacks_index_of(&image.image) {
+            let near = hints.near(&image.image, &image.outcome, known);
+            if !is_json {
+                near.iter().try_for_each(|near| write!(out, "\n    {near}"))?;
+            }
         }
         writeln!(out)?;
     }
@@ -55,6 +67,7 @@ pub(super) fn report(summary: &Summary, indexes: &Indexes<'_>, is_json: bool) ->
         complain(&format!(
             "{reports} {verb} {images}: {at_hand} at hand; not at hand: {of_app} of the app, {of_system} of the system"
         ));
+        hints.report();
         indexes.report();
     }
     let missing = (of_app != 0).then_some(Kind::NotFound);
@@ -63,7 +76,7 @@ pub(super) fn report(summary: &Summary, indexes: &Indexes<'_>, is_json: bool) ->
 }
 
 impl<'s> Needed<'s> {
-    fn of(image: &'s CountedImage) -> Self {
+    fn of(image: &'s CountedImage, known: &'s [KnownImage]) -> Self {
         let CountedImage { image, outcome, frames, reports, .. } = image;
         let by = outcome.answered_by();
         Self {
@@ -78,6 +91,7 @@ impl<'s> Needed<'s> {
             reason: outcome.reason().map(|reason| reason.into_owned()),
             matched_by: by.map(|by| by.matched.name()),
             source: by.and_then(|by| by.source.as_deref()),
+            near: outcome.lacks_index_of(image).then(|| NearView::nearest(image, known)),
         }
     }
 

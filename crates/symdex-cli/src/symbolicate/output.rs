@@ -1,16 +1,16 @@
 //! Where symbolicated reports go.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, BufWriter, Read as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
 use symdex_report::{KnownImage, ReportView, Symbolicated};
 
-use super::shown;
 use super::summary::{Counted, ReportTotals};
+use super::{Format, shown};
 use crate::failure::{Failure, FailureView, Kind, Stop};
 
 /// Standard output, a file, or a folder for many reports.
@@ -33,16 +33,27 @@ pub(super) enum Headers {
 }
 
 impl Output {
-    /// The output at `path` for these reports. `is_json` tells that each report names itself.
-    pub(super) fn open(path: Option<&Path>, reports: &[PathBuf], is_json: bool) -> Result<Self, Failure> {
+    /// The output at `path` for these reports.
+    ///
+    /// # Errors
+    ///
+    /// An output would overwrite a report or another output, or the folder cannot be made.
+    pub(super) fn open(path: Option<&Path>, reports: &[PathBuf], format: Format) -> Result<Self, Failure> {
         let Some(path) = path else {
-            let headers = if reports.len() < 2 || is_json { Headers::None } else { Headers::BeforeFirst };
+            // In JSON each report names itself.
+            let headers = if reports.len() < 2 || format == Format::Json {
+                Headers::None
+            } else {
+                Headers::BeforeFirst
+            };
             return Ok(Output::Stdout { out: BufWriter::new(io::stdout().lock()), headers });
         };
         if reports.len() < 2 && !path.is_dir() {
+            keep_reports(reports, [path.to_owned()])?;
             return Ok(Output::File(path.to_owned()));
         }
-        let names = names(reports)?;
+        let names = names(reports, format)?;
+        keep_reports(reports, names.values().map(|name| path.join(name)))?;
         fs::create_dir_all(path).map_err(|error| unwritable(path, &error))?;
         Ok(Output::Folder(path.to_owned(), names))
     }
@@ -80,31 +91,115 @@ impl Output {
     }
 }
 
-/// What each report is called in a folder of them: its own name, or, if two have the same, its path below the folder that all of them
-/// are in.
-fn names(reports: &[PathBuf]) -> Result<HashMap<PathBuf, PathBuf>, Failure> {
-    let mut flat = HashSet::new();
-    if reports.iter().all(|report| flat.insert(name_of(report))) {
-        return Ok(reports.iter().map(|report| (report.clone(), name_of(report).into())).collect());
-    }
+/// Fails if one of `outputs` is the file of a report.
+fn keep_reports(reports: &[PathBuf], outputs: impl IntoIterator<Item = PathBuf>) -> Result<(), Failure> {
+    // Devices and pipes cannot be overwritten: a terminal may be both the input and the output.
+    let file = |path: &Path| path.canonicalize().ok().filter(|path| path.is_file());
+    let reports: HashMap<_, _> = reports
+        .iter()
+        .filter(|report| report.as_os_str() != "-")
+        .filter_map(|report| Some((file(report)?, report)))
+        .collect();
+    let overwritten = outputs.into_iter().find_map(|output| reports.get(&file(&output)?));
+    overwritten.map_or(Ok(()), |report| {
+        let report = shown(report);
+        let message =
+            format!("the output would overwrite the report {report}; choose another folder with -o");
+        Err(Failure::new(Kind::Usage, message))
+    })
+}
+
+/// How the extension of `format` is put to a name that has another one already.
+#[derive(Clone, Copy)]
+enum Extension {
+    /// In its place, if it is one that reports have.
+    Replaced,
+    Appended,
+}
+
+/// The path of each report in the output's folder: its own name with the extension of `format`. If two reports have the same
+/// name, it is the path below the folder that contains all reports. If these are the same too, the extension is appended.
+fn names(reports: &[PathBuf], format: Format) -> Result<HashMap<PathBuf, PathBuf>, Failure> {
+    let written: Vec<_> = reports.iter().map(|report| written_extension(report, format)).collect();
+    let named = |extension: Extension| -> Vec<PathBuf> {
+        let name = |(report, written): (&PathBuf, &Option<&str>)| {
+            with_extension(name_of(report), *written, extension)
+        };
+        reports.iter().zip(&written).map(name).collect()
+    };
     let places: Vec<_> = reports.iter().map(|report| place_of(report)).collect();
     let folders = places.iter().filter_map(|place| Some(place.parent()?.to_owned()));
     let common = folders.reduce(|a, b| common(&a, &b)).unwrap_or_default();
-    let mut names = HashMap::new();
-    let mut taken = HashMap::new();
-    for (report, place) in reports.iter().zip(&places) {
-        let below = place.strip_prefix(&common).unwrap_or(place);
-        // Nothing but names of folders: a drive or a root would lead out of the output.
-        let below: PathBuf = below.components().filter(|part| matches!(part, Component::Normal(_))).collect();
-        if let Some(other) = taken.insert(below.clone(), report) {
-            let (report, other) = (shown(report), shown(other));
-            let message =
-                format!("{report}: the output of {other} would be overwritten; give each report once");
-            return Err(Failure::new(Kind::Usage, message));
+    let below = |(place, name): (&PathBuf, PathBuf)| -> PathBuf {
+        let place = place.with_file_name(name);
+        let below = place.strip_prefix(&common).unwrap_or(&place);
+        // Only names of folders: a drive or a root would lead out of the output.
+        below.components().filter(|part| matches!(part, Component::Normal(_))).collect()
+    };
+    for extension in [Extension::Replaced, Extension::Appended] {
+        let flat = named(extension);
+        let nested = || places.iter().zip(named(extension)).map(below).collect();
+        let unique = if are_unique(&flat) {
+            Some(flat)
+        } else {
+            Some(nested()).filter(|names: &Vec<_>| are_unique(names))
+        };
+        if let Some(names) = unique {
+            return Ok(reports.iter().cloned().zip(names).collect());
         }
-        names.insert(report.clone(), below);
     }
-    Ok(names)
+    let mut taken = HashMap::new();
+    let mut same =
+        places.iter().zip(reports).filter_map(|(place, report)| Some((taken.insert(place, report)?, report)));
+    let message = match same.next() {
+        Some((other, report)) => {
+            let (report, other) = (shown(report), shown(other));
+            format!("{report}: the output of {other} would be overwritten; give each report once")
+        }
+        None => "two reports would have the same output; symbolicate them one by one".to_owned(),
+    };
+    Err(Failure::new(Kind::Usage, message))
+}
+
+fn are_unique(names: &[PathBuf]) -> bool {
+    let mut seen = HashSet::new();
+    names.iter().all(|name| seen.insert(name))
+}
+
+/// The extension of a report's output; `None` if the output has the format that the report's own name tells.
+fn written_extension(report: &Path, format: Format) -> Option<&'static str> {
+    match format {
+        Format::Json => Some("json"),
+        Format::Text if is_json(report) => Some("crash"),
+        Format::Native | Format::Text => None,
+    }
+}
+
+/// Whether a report begins as JSON does. Returns false for what is no file, because a pipe can be read only once.
+fn is_json(report: &Path) -> bool {
+    const BEGINNING: u64 = 256;
+    let mut start = Vec::new();
+    let is_read = report.is_file()
+        && fs::File::open(report).and_then(|file| file.take(BEGINNING).read_to_end(&mut start)).is_ok();
+    let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start).trim_ascii_start();
+    // Lines of a log may begin with a bracket, too.
+    let text = text.strip_prefix(b"[").map_or(text, <[u8]>::trim_ascii_start);
+    is_read && text.starts_with(b"{")
+}
+
+/// The name of a report's file with the extension `written`.
+fn with_extension(name: OsString, written: Option<&str>, extension: Extension) -> PathBuf {
+    let mut path = PathBuf::from(name);
+    let Some(written) = written.filter(|written| path.extension().is_none_or(|own| own != *written)) else {
+        return path;
+    };
+    let own = path.extension().and_then(OsStr::to_str);
+    let is_replaced = own.is_some_and(|own| ["ips", "json", "crash"].contains(&own));
+    match extension {
+        Extension::Replaced if is_replaced => path.set_extension(written),
+        _ => path.add_extension(written),
+    };
+    path
 }
 
 /// Where a report lies, links to its folder resolved. Standard input counts as a file of the current folder.

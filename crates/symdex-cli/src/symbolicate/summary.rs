@@ -222,33 +222,62 @@ impl Summary {
         let (of_system, mut missing): (Vec<_>, Vec<_>) = without.partition(is_expected);
         missing.sort_by_key(|image| Reverse(image.frames));
         let known = if missing.is_empty() { &[] } else { indexes.known() };
-        let (mut is_doubtful, mut is_ambiguous) = (false, false);
+        let mut hints = Hints::default();
         say_each(missing.into_iter(), |CountedImage { image, outcome, frames, .. }| {
             let reason = outcome.reason().unwrap_or_default();
             let (frames, reason) = (counted(*frames, "frame"), text::printable(reason));
             complain(&format!("{}: {}: {frames}: {reason}", outcome.status(), described(image)));
-            if matches!(outcome, ImageOutcome::Unanswered(Unanswered::Ambiguous(_))) {
-                is_ambiguous = true;
-                return;
-            }
-            for (nearness, other) in nearest(image, known) {
-                is_doubtful |= nearness == Nearness::SameName;
-                complain(&format!("  near: {}", described_near(nearness, other)));
+            for near in hints.near(image, outcome, known) {
+                complain(&format!("  {near}"));
             }
         });
-        if is_doubtful {
+        hints.report();
+        if !of_system.is_empty() {
+            let frames: u64 = of_system.iter().map(|image| image.frames).sum();
+            let images = counted(of_system.len() as u64, "image");
+            complain(&format!("no indexes of {images} of the system ({})", counted(frames, "frame")));
+        }
+    }
+}
+
+/// What the user can do about missing images.
+#[derive(Default)]
+pub(super) struct Hints {
+    /// An image has the name of a missing one, and the report does not state the id.
+    is_doubtful: bool,
+    /// Several images have the name of a missing one.
+    is_ambiguous: bool,
+}
+
+impl Hints {
+    /// A line for each known image that is near a missing one. The reason of an ambiguous image names the others already.
+    pub(super) fn near(
+        &mut self,
+        image: &Image,
+        outcome: &ImageOutcome,
+        known: &[KnownImage],
+    ) -> Vec<String> {
+        if matches!(outcome, ImageOutcome::Unanswered(Unanswered::Ambiguous(_))) {
+            self.is_ambiguous = true;
+            return Vec::new();
+        }
+        let near = nearest(image, known);
+        self.is_doubtful |= near.iter().any(|(nearness, _)| *nearness == Nearness::SameName);
+        near.into_iter()
+            .map(|(nearness, other)| format!("near: {}", described_near(nearness, other)))
+            .collect()
+    }
+
+    /// Says on standard error which options answer the images.
+    pub(super) fn report(&self) {
+        if self.is_doubtful {
             complain(
                 "frames of images without an id are answered by name only on request: with --match-by-name where one image has the \
                  name, or with --assume NAME=FILE",
             );
         }
-        if is_ambiguous {
+        if self.is_ambiguous {
             complain("choose one of several images with --assume NAME=ID");
-        }
-        if !of_system.is_empty() {
-            let frames: u64 = of_system.iter().map(|image| image.frames).sum();
-            let images = counted(of_system.len() as u64, "image");
-            complain(&format!("no indexes of {images} of the system ({})", counted(frames, "frame")));
         }
     }
 }

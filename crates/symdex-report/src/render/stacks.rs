@@ -17,7 +17,11 @@ pub(crate) struct Stacks<'s> {
 
 impl<'s> Stacks<'s> {
     pub(crate) fn new(symbolicated: &'s Symbolicated<'s, 's>) -> Self {
-        Self { symbolicated, existing: symbolicated.report.existing_symbols() }
+        let mut existing = symbolicated.report.existing_symbols();
+        for function in existing.iter_mut().flatten().filter_map(|symbol| symbol.function.as_mut()) {
+            *function = symbolicated.readable(function).into_owned();
+        }
+        Self { symbolicated, existing }
     }
 
     /// Writes the stack of a thread under its name, with an empty line at its end.
