@@ -164,19 +164,6 @@ fn reason(error: &symdex_build::Error) -> &'static str {
     }
 }
 
-/// A failure in JSON answers.
-#[derive(Serialize)]
-pub(crate) struct ErrorText<'a> {
-    kind: &'static str,
-    message: &'a str,
-}
-
-impl<'a> ErrorText<'a> {
-    pub(crate) fn of(failure: &'a Failure) -> Self {
-        Self { kind: failure.kind.name(), message: &failure.message }
-    }
-}
-
 /// Why a command ends before its work is done.
 #[derive(Debug)]
 pub(crate) enum Stop {

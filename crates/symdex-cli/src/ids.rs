@@ -8,7 +8,7 @@ use serde::Serialize;
 use symdex::Index;
 use symdex_build::{Cache, Error, Found, Identity};
 
-use crate::failure::{self, ErrorText, Failure, Kind, complain};
+use crate::failure::{self, Failure, FailureView, Kind, complain};
 use crate::text;
 
 /// List the images in debug files, binaries and indexes: id, architecture, kind, size and path
@@ -55,7 +55,7 @@ struct Row {
 #[derive(Serialize)]
 struct Unread<'a> {
     path: String,
-    error: ErrorText<'a>,
+    error: FailureView<'a>,
 }
 
 /// The images of one file. Some of them may not be readable.
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
             }
             Err((path, failure)) => {
                 if args.json {
-                    let error = ErrorText::of(failure);
+                    let error = failure.view();
                     writeln!(out, "{}", json(&Unread { path: path.display().to_string(), error })?)?;
                 }
                 complain(&failure.message);

@@ -12,7 +12,7 @@ use symdex_build::publish::{IndexesBelow, indexes_below};
 use symdex_build::{Companions, Image, SymbolMaps};
 
 use crate::build::{pool, symbol_maps};
-use crate::failure::{self, ErrorText, Failure, Kind, Stop, complain};
+use crate::failure::{self, Failure, Kind, Stop, complain};
 use crate::in_order::in_order;
 use crate::joined::Joined;
 use crate::open;
@@ -124,7 +124,7 @@ struct Checked {
 }
 
 fn as_text<S: serde::Serializer>(failure: &Option<Failure>, serializer: S) -> Result<S::Ok, S::Error> {
-    failure.as_ref().map(ErrorText::of).serialize(serializer)
+    failure.as_ref().map(Failure::view).serialize(serializer)
 }
 
 /// An index that is whole.

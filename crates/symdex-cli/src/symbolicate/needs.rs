@@ -7,7 +7,7 @@ use serde::Serialize;
 use symdex_report::{ImageOutcome, KnownImage, NearView, Unanswered};
 
 use super::indexes::Indexes;
-use super::summary::{CountedImage, Hints, Summary, counted, described};
+use super::summary::{CountedImage, Hints, Summary, described};
 use crate::failure::{self, Kind, Stop, complain};
 use crate::text;
 
@@ -61,9 +61,9 @@ pub(super) fn report(summary: &Summary, indexes: &Indexes<'_>, is_json: bool) ->
     let (of_app, of_system) = (missing(true), missing(false));
     let at_hand = images.len() - of_app - of_system;
     if reports != 0 {
-        let images = counted(images.len() as u64, "image");
+        let images = text::count(images.len() as u64, "image");
         let verb = if reports == 1 { "needs" } else { "need" };
-        let reports = counted(reports, "report");
+        let reports = text::count(reports, "report");
         complain(&format!(
             "{reports} {verb} {images}: {at_hand} at hand; not at hand: {of_app} of the app, {of_system} of the system"
         ));
@@ -98,7 +98,7 @@ impl<'s> Needed<'s> {
     /// A line for the image, and one for what is to be said of it, which is indented.
     fn write(&self, image: &CountedImage, out: &mut impl io::Write) -> io::Result<()> {
         let of = if self.is_app { "app" } else { "system" };
-        let frames = counted(self.frames, "frame");
+        let frames = text::count(self.frames, "frame");
         write!(out, "{:<9} {of:<6} {frames:>10}  {}", self.status, described(&image.image))?;
         let mut say = |what: &str, said: &str| write!(out, "\n    {what}{}", text::printable(said.into()));
         if let Some(source) = self.source {

@@ -199,15 +199,15 @@ impl Summary {
         complain(&format!(
             "{}: {symbolicated} of {} symbolicated{doubt}, {kept} left as they were; not resolved: {app_unresolved} of the app, \
              {system_unresolved} of the system",
-            counted(self.reports, "report"),
-            counted(*frames, "frame"),
+            text::count(self.reports, "report"),
+            text::count(*frames, "frame"),
         ));
         let found = self.total.images.values();
         let found = found.filter_map(|image| Some((image, image.outcome.answered_by()?)));
         let mut said = Vec::new();
         say_each(found, |(image, by)| report_found(image, by, &mut said));
         say_each(self.total.reasons.iter(), |((image, reason), count)| {
-            let frames = counted(*count, "frame");
+            let frames = text::count(*count, "frame");
             let image = text::printable(image.into());
             complain(&format!("not resolved: {frames} in {image}: {}", text::printable(reason.into())));
         });
@@ -225,7 +225,7 @@ impl Summary {
         let mut hints = Hints::default();
         say_each(missing.into_iter(), |CountedImage { image, outcome, frames, .. }| {
             let reason = outcome.reason().unwrap_or_default();
-            let (frames, reason) = (counted(*frames, "frame"), text::printable(reason));
+            let (frames, reason) = (text::count(*frames, "frame"), text::printable(reason));
             complain(&format!("{}: {}: {frames}: {reason}", outcome.status(), described(image)));
             for near in hints.near(image, outcome, known) {
                 complain(&format!("  {near}"));
@@ -234,8 +234,8 @@ impl Summary {
         hints.report();
         if !of_system.is_empty() {
             let frames: u64 = of_system.iter().map(|image| image.frames).sum();
-            let images = counted(of_system.len() as u64, "image");
-            complain(&format!("no indexes of {images} of the system ({})", counted(frames, "frame")));
+            let images = text::count(of_system.len() as u64, "image");
+            complain(&format!("no indexes of {images} of the system ({})", text::count(frames, "frame")));
         }
     }
 }
@@ -294,7 +294,7 @@ fn report_found<'c>(image: &CountedImage, by: &'c AnsweredBy, said: &mut Vec<&'c
         MatchedBy::Id => String::new(),
         _ => format!(
             ": {} answered{}",
-            counted(image.answered, "frame"),
+            text::count(image.answered, "frame"),
             text::printable(source.as_str().into())
         ),
     };
@@ -331,11 +331,6 @@ fn described_near(nearness: Nearness, known: &KnownImage) -> String {
     };
     let KnownImage { name, arch, id } = known;
     format!("{} {arch} {}: {how}", text::printable(name.into()), spelled(id))
-}
-
-/// `1 frame`, `2 frames`
-pub(super) fn counted(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// How grave it is that an image, or one of its indexes, could not be asked.
