@@ -37,6 +37,9 @@ pub(crate) struct Args {
     /// The architecture that is wanted, where FILE has several
     #[arg(long, value_name = "ARCH")]
     arch: Option<String>,
+    /// A folder with files that a debug file refers to, such as /usr/lib/debug; may be repeated
+    #[arg(long, value_name = "DIR")]
+    debug_dir: Vec<PathBuf>,
     /// Addresses are those of a process that had loaded the image at ADDR
     #[arg(long, value_name = "ADDR", value_parser = number::parse_address, conflicts_with = "svma")]
     load: Option<u64>,
@@ -88,7 +91,7 @@ impl From<Lines> for LinePolicy {
 pub(crate) fn run(args: &Args) -> failure::Outcome {
     match source::open(&args.file, args.arch.as_deref(), args.id.as_ref())? {
         Source::Index { index, path } => answer_all(args, &mut Answers::Index { index: &index, path: &path }),
-        Source::DebugFile(file) => file.answers(|answers| answer_all(args, answers)),
+        Source::DebugFile(file) => file.answers(&args.debug_dir, |answers| answer_all(args, answers)),
     }
 }
 

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use symdex::{ImageId, Index};
 use symdex_build::publish::indexes_below;
-use symdex_build::{Companions, DirectLookup, Error, Identity, Image, Slice};
+use symdex_build::{Companions, DirectLookup, Error, Identity, Image, Slice, meaning_of};
 
 use crate::answers::Answers;
-use crate::failure::{Failure, Kind, Outcome};
+use crate::failure::{Failure, Kind, Outcome, complain};
 use crate::joined::{Joined, identities};
 use crate::wanted_id::WantedId;
 use crate::{open, text};
@@ -57,16 +57,25 @@ pub(crate) fn open(
 }
 
 impl DebugFile {
-    /// What `answer` does with the answers of this image.
-    pub(crate) fn answers(&self, answer: impl FnOnce(&mut Answers<'_, '_, Vec<u8>>) -> Outcome) -> Outcome {
+    /// What `answer` does with the answers of this image. Files that it refers to are searched in `debug_dirs`, too.
+    pub(crate) fn answers(
+        &self,
+        debug_dirs: &[PathBuf],
+        answer: impl FnOnce(&mut Answers<'_, '_, Vec<u8>>) -> Outcome,
+    ) -> Outcome {
         let failed = |error: &Error| Failure::debug_file(&self.path, error);
         let bytes = symdex::map_file(&self.path).map_err(|error| Failure::unreadable(&self.path, &error))?;
         let slices = symdex_build::slices(&bytes).map_err(|error| failed(&error))?;
         let gone = || Error::Malformed { what: "the image is not there any more".to_owned() };
         let slice = slices.get(self.slice).ok_or_else(|| failed(&gone()))?;
-        let companions = Companions::default();
+        let companions = Companions::new(debug_dirs.to_vec());
         let image = self.joined(slice, &companions).map_err(|error| failed(&error))?;
         let lookup = DirectLookup::new(&image).map_err(|error| failed(&error))?;
+        for partial in &lookup.index().metadata().partial {
+            let reason = text::printable(partial.reason.as_str().into());
+            let (path, meaning) = (self.path.display(), meaning_of(&partial.reason));
+            complain(&format!("warning: {path}: partial: {} x {reason}; {meaning}", partial.count));
+        }
         answer(&mut Answers::DebugFile { lookup: Box::new(lookup), path: &self.path })
     }
 

@@ -31,6 +31,9 @@ pub(crate) struct Args {
     /// -arch: which architecture's slice of the file to look in
     #[arg(long, value_name = "ARCH")]
     arch: Option<String>,
+    /// A folder with files that a debug file refers to, such as /usr/lib/debug; may be repeated
+    #[arg(long, value_name = "DIR")]
+    debug_dir: Vec<PathBuf>,
     /// The image that is wanted, where FILE is a folder: its UUID, with or without dashes, or its build id,
     /// or the first digits of one, at least four
     #[arg(long, value_name = "ID")]
@@ -95,7 +98,7 @@ struct Basis {
 pub(crate) fn run(args: &Args) -> failure::Outcome {
     match source::open(&args.object, args.arch.as_deref(), args.id.as_ref())? {
         Source::Index { index, path } => answer_all(args, &mut Answers::Index { index: &index, path: &path }),
-        Source::DebugFile(file) => file.answers(|answers| answer_all(args, answers)),
+        Source::DebugFile(file) => file.answers(&args.debug_dir, |answers| answer_all(args, answers)),
     }
 }
 
