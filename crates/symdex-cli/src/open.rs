@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use symdex::Index;
 use symdex_build::publish;
 
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, Kind, complain};
 use crate::text;
 use crate::wanted_id::WantedId;
 
@@ -22,6 +22,14 @@ pub(crate) fn index_path(path: &Path, id: Option<&WantedId>) -> Result<PathBuf, 
         );
         Failure::new(Kind::NotFound, message)
     })
+}
+
+/// Says that the search of `folder` for indexes ended early.
+pub(crate) fn complain_of_cut(folder: &Path) {
+    let folder = folder.display();
+    complain(&format!(
+        "{folder}: not all of it was searched for indexes, because it is too large or too deep"
+    ));
 }
 
 /// Says that `folder` needs `--id`, and which ids there are.

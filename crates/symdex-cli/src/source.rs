@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use symdex::{ImageId, Index};
 use symdex_build::publish::indexes_below;
-use symdex_build::{Companions, DirectLookup, Error, Identity, Image, Slice, meaning_of};
+use symdex_build::{Companions, DirectLookup, Error, Identity, Image, Slice};
 
 use crate::answers::Answers;
 use crate::failure::{Failure, Kind, Outcome, complain};
@@ -36,7 +36,7 @@ struct Found {
     file: DebugFile,
 }
 
-/// The index that `object`, `arch` and `id` name or, where there is none, the image of a debug file.
+/// Opens the index that these name. If there is none, finds the image in the debug file or in the folder of debug files.
 pub(crate) fn open(
     object: &Path,
     arch: Option<&str>,
@@ -57,7 +57,7 @@ pub(crate) fn open(
 }
 
 impl DebugFile {
-    /// What `answer` does with the answers of this image. Files that it refers to are searched in `debug_dirs`, too.
+    /// Calls `answer` with the answers of this image. Files that it refers to are searched in `debug_dirs`, too.
     pub(crate) fn answers(
         &self,
         debug_dirs: &[PathBuf],
@@ -72,9 +72,8 @@ impl DebugFile {
         let image = self.joined(slice, &companions).map_err(|error| failed(&error))?;
         let lookup = DirectLookup::new(&image).map_err(|error| failed(&error))?;
         for partial in &lookup.index().metadata().partial {
-            let reason = text::printable(partial.reason.as_str().into());
-            let (path, meaning) = (self.path.display(), meaning_of(&partial.reason));
-            complain(&format!("warning: {path}: partial: {} x {reason}; {meaning}", partial.count));
+            let (path, partial) = (self.path.display(), text::partial(partial));
+            complain(&format!("warning: {path}: {}", text::printable(partial.into())));
         }
         answer(&mut Answers::DebugFile { lookup: Box::new(lookup), path: &self.path })
     }
@@ -110,7 +109,7 @@ impl Found {
     }
 }
 
-/// The index file that is meant; `None` where it is a debug file or a folder of them.
+/// Returns the path of the index, or `None` if `object` is a debug file or a folder of them.
 fn index_file(object: &Path, id: Option<&WantedId>) -> Result<Option<PathBuf>, Failure> {
     if object.is_dir() {
         return id.map_or(Ok(None), |id| id.index_in(object));

@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 use std::path::Path;
 
+use symdex::Partial;
+use symdex_build::meaning_of;
+
 pub(crate) use symdex::printable;
 
 /// Bytes of any kind as [`printable`] text.
@@ -28,6 +31,11 @@ pub(crate) fn count(count: u64, noun: &str) -> String {
         _ => "s",
     };
     format!("{count} {noun}{ending}")
+}
+
+/// What an index, or the answers of a debug file, lack for one reason, and what that means for answers.
+pub(crate) fn partial(Partial { count, reason }: &Partial) -> String {
+    format!("partial: {count} x {reason}; {}", meaning_of(reason))
 }
 
 /// The first few of `items`, separated by commas, and how many more there are.

@@ -96,10 +96,7 @@ fn indexes_of(path: &Path, args: &Args) -> Vec<Found> {
     }
     let IndexesBelow { paths: indexes, is_cut } = indexes_below(path);
     if is_cut {
-        let path = path.display();
-        complain(&format!(
-            "{path}: not all of it was searched for indexes, because it is too large or too deep"
-        ));
+        open::complain_of_cut(path);
     }
     if indexes.is_empty() {
         let message =

@@ -8,7 +8,7 @@ use serde::Serialize;
 use symdex::{Index, Partial, Table};
 use symdex_build::audit::{AuditReport, Peer};
 use symdex_build::publish::{self, Outcome, Published};
-use symdex_build::{BuildReport, TextCoverage, meaning_of};
+use symdex_build::{BuildReport, TextCoverage};
 
 use super::Finished;
 use crate::failure::{Failure, FailureView, Stop, complain};
@@ -200,9 +200,7 @@ pub(super) fn report(summary: &Summary, json: bool, are_many: bool) -> Result<()
         say("warning", "no debug information: only the symbol table is indexed");
     }
     warnings.iter().for_each(|warning| say("warning", warning));
-    for Partial { count, reason } in partial {
-        say("warning", &format!("partial: {count} x {reason}; {}", meaning_of(reason)));
-    }
+    partial.iter().for_each(|partial| say("warning", &text::partial(partial)));
     let wrong = verified.iter().flat_map(|verified| &verified.wrong);
     wrong.for_each(|wrong| say("not published", wrong));
     Ok(())

@@ -76,11 +76,8 @@ impl Source for AtHand<'_> {
     ) -> Result<Answers, Unanswered> {
         let indexes = self.0;
         first_whole(indexes, image, |candidate, id| match candidate {
-            Candidate::Index(path) => {
-                let answers = indexes.unless_damaged(path, || {
-                    let index = open::index(path, Some(&id.into())).map_err(unanswered)?;
-                    answer_from_index(&index, image, offsets, lines, &mut Scratch::default())
-                })?;
+            Candidate::Index(_) => {
+                let answers = Lookups::new(indexes).ask(candidate, id, image, offsets, lines)?;
                 // Only damage counts: frames that are answered would not be counted as needing the image.
                 Ok(answers.into_iter().map(|answer| answer.map(|_| None)).collect())
             }

@@ -242,10 +242,7 @@ impl<'a> Indexes<'a> {
             complain(&format!("only the first {AT_MOST_OPENED} indexes were searched for images of a name"));
         }
         for folder in self.folders.iter().filter(|folder| folder.is_cut()) {
-            let path = folder.path().display();
-            complain(&format!(
-                "{path}: not all of it was searched for indexes, because it is too large or too deep"
-            ));
+            open::complain_of_cut(folder.path());
         }
         for assumed in self.assumed.iter().filter(|assumed| !assumed.is_used()) {
             let name = assumed.name();
