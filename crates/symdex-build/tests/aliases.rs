@@ -1,4 +1,5 @@
-//! Trap 5, the record that others exist: what else a function is called is in the index, and no answer of a lookup is changed by it.
+//! Other names of functions that the linker folded (docs/DEBUG-INFO.md, "Folded functions"). An index keeps them. No
+//! answer of a lookup depends on them.
 
 #![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
 
@@ -7,7 +8,7 @@ mod debug_file;
 use debug_file::{BASE, CODE_FLAGS, Die, MachO, Section, Symbol, Unit, answers, built, debug_file};
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
 
-/// Mach-O's type of a symbol that is not external.
+/// The Mach-O symbol type of a symbol that is not external.
 const LOCAL: u8 = 0x0e;
 
 fn index(file: &[u8]) -> Index<Vec<u8>> {
@@ -45,7 +46,7 @@ fn trap_05_every_name_at_one_address_is_kept_the_better_ones_first() {
         local("a_local", 0x1000),
         Symbol::function("g", BASE + 0x1000),
         Symbol::function("f", BASE + 0x1000),
-        // Twice the same is one name.
+        // The same name twice counts as one.
         Symbol::function("g", BASE + 0x1000),
         Symbol::function("alone", BASE + 0x1100),
     ];
@@ -59,7 +60,7 @@ fn trap_05_every_name_at_one_address_is_kept_the_better_ones_first() {
     assert_eq!(names(&index, 0x1100), ["alone"]);
     assert_eq!(names(&index, 0x1001), [""; 0], "no function starts there");
     assert_eq!(names(&index, 0x10), [""; 0]);
-    // They are no callers.
+    // Aliases are not frames.
     assert_eq!(frames(&index, 0x1000), ["f"]);
     assert_eq!(frames(&index, 0x10ff), ["f"]);
     assert!(has_feature(&index) && index.metadata().partial.is_empty());
@@ -89,7 +90,7 @@ fn trap_05_functions_of_the_debug_information_and_lines_without_one_have_aliases
     assert_eq!(names(&index, 0x1200), ["line", "same_line"]);
 }
 
-/// One function with `aliases` other names, as long as three chunks.
+/// One function with `aliases` other names that covers three chunks.
 fn long_function(aliases: usize) -> Vec<u8> {
     let symbols = (0..=aliases).map(|n| Symbol::function(&format!("f{n:05}"), BASE + 0x1000)).collect();
     let text = vec![Section { name: "__text", range: 0x1000..0x2_8000, flags: CODE_FLAGS }];
@@ -117,7 +118,7 @@ fn trap_05_more_names_than_a_chain_may_have_are_left_out_and_counted() {
     assert_eq!((lost.count, lost.reason.contains("other names")), (977, true));
 }
 
-/// Each function's share is in order, and so is that of all functions of a chunk, which a reader decodes as a whole.
+/// Each function is within its own limit here, but the functions of the chunk together are above theirs.
 #[test]
 fn trap_05_so_are_more_names_than_a_chunk_is_to_have() {
     let names_at = |offset: u64| (0..=1000).map(move |n| (format!("f{n:04}_{offset:x}"), offset));

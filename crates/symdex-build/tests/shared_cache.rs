@@ -1,4 +1,5 @@
-//! dyld shared caches: every image gets an index of its own, wherever in the cache its parts are.
+//! dyld shared caches: each image becomes an index, in whichever files of the cache its parts are (docs/DEBUG-INFO.md,
+//! "Shared caches").
 
 #![expect(clippy::cast_possible_truncation, reason = "the caches made here are small")]
 
@@ -57,7 +58,7 @@ fn symbols(index: &Index<Vec<u8>>) -> Vec<String> {
     shown
 }
 
-/// The index of each image, or why there is none.
+/// The index of each image, or the error for it.
 fn indexes(path: &Path) -> Vec<Result<Index<Vec<u8>>, Error>> {
     let cache = Cache::open(path).expect("opens");
     let index = |image: symdex_build::Image<'_>| {
@@ -71,8 +72,11 @@ fn whole(path: &Path) -> Vec<Index<Vec<u8>>> {
     indexes(path).into_iter().map(|index| index.expect("loads")).collect()
 }
 
-/// Writes the cache, changed by `change`, and says what its images become: the number of their symbols, or what is wrong with
-/// them; or what is wrong with all of it.
+/// Writes the cache after `change`. Returns for each image the number of its symbols or its error.
+///
+/// # Errors
+///
+/// The error for the whole cache.
 fn changed(layout: Layout, change: impl FnOnce(&mut Vec<CacheFile>)) -> Result<Vec<String>, String> {
     let folder = tempfile::tempdir().expect("a folder");
     let mut files = cache(&images(), layout);
@@ -174,7 +178,7 @@ fn a_part_alone_is_no_cache() {
     assert!(error.is_unsupported() && error.to_string().contains("its main file"), "{error}");
 }
 
-/// Where the second image's header is in the main file of an unsplit cache.
+/// The offset of the second image's header in the main file of a cache in one file.
 fn second_image(main: &[u8]) -> usize {
     let uuid = main.windows(16).position(|bytes| bytes == [0x22; 16]).expect("there");
     main[..uuid].windows(4).rposition(|bytes| bytes == [0xcf, 0xfa, 0xed, 0xfe]).expect("before it")
@@ -190,7 +194,7 @@ fn what_one_image_claims_wrongly_costs_that_image() {
         })
         .expect("opens")
     };
-    // Load commands begin at 32: __TEXT with a section has 152 bytes, __LINKEDIT 72, LC_SYMTAB 24.
+    // The load commands begin at 32. __TEXT with a section has 152 bytes, __LINKEDIT 72, LC_SYMTAB 24.
     let (linkedit, symtab, starts) = (32 + 152, 32 + 152 + 72, 32 + 152 + 72 + 24);
     for (at, new, expected) in [
         (0, &b"text"[..], "there is no Mach-O header at 0x180200000"),
@@ -206,7 +210,7 @@ fn what_one_image_claims_wrongly_costs_that_image() {
         assert_eq!((found[0].as_str(), found[2].as_str()), ("5", "1"), "{at}: {found:?}");
         assert!(found[1].contains(expected), "{at}: {}", found[1]);
     }
-    // Function starts that are elsewhere are none, as in a dSYM.
+    // Function starts outside of the file are ignored, as in a dSYM.
     assert_eq!(of_second(starts + 8, &WILD)[1], "2");
 }
 
@@ -229,10 +233,10 @@ fn what_the_header_claims_wrongly_is_said() {
         let error = of_main(0x800 + 24, name).expect_err("refused");
         assert!(error.contains("names of other folders"), "{error}");
     }
-    // One part twice.
+    // The same part is listed twice.
     let error = of_main(0x800 + 56 + 24, b".01\0").expect_err("refused");
     assert!(error.contains("one of them twice"), "{error}");
-    // A mapping beyond the file, one that wraps, and an image that nothing is mapped to.
+    // A mapping behind the end of the file, a mapping that wraps, and an image at an address that is not mapped.
     let mapping = 0x240 + 56;
     let found = of_main(mapping + 16, &[0xff; 8]).expect("opens");
     assert!(found[0].contains("the load commands of"), "{}", found[0]);
@@ -244,7 +248,7 @@ fn what_the_header_claims_wrongly_is_said() {
 
 #[test]
 fn local_symbols_that_contradict_themselves_are_left_out() {
-    // The third image is to have the symbols of the first.
+    // The last change gives the third image the symbols of the first.
     let entry_of_third = (None, [[0; 4], 3u32.to_le_bytes()].concat());
     let numbers = (0..6).map(|number| (Some(4 * number), vec![0xff; 4]));
     for (at, new) in numbers.chain([entry_of_third]) {

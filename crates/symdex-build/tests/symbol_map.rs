@@ -1,4 +1,5 @@
-//! Names that a build from bitcode has hidden, and the symbol maps that say what they are.
+//! Names that are hidden in builds from bitcode, and the symbol maps that resolve them (docs/DEBUG-INFO.md, "Hidden
+//! names of bitcode builds").
 
 #![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
 
@@ -30,7 +31,7 @@ Sources/road.h
 /abs/generated.c
 ";
 
-/// A debug file whose names are these: unit, directory, files, functions, scope.
+/// A debug file with these names: directory, files, functions, scope.
 fn with_names(names: [&'static str; 10], symbols: &[&str]) -> MachO {
     let [directory, source, header, main, drive, helper, cross, road, new, generated] = names;
     let unit = Unit::new((CODE.start, CODE.end))
@@ -68,7 +69,7 @@ fn hidden() -> Vec<u8> {
         "__hidden#9_",
         "__hidden#11_",
     ];
-    // Symbols come with an underscore of Mach-O's and without.
+    // Some symbols have the underscore of Mach-O and some do not.
     with_names(names, &["__hidden#0_", "___hidden#1_", "__hidden#9_"]).bytes()
 }
 
@@ -210,7 +211,7 @@ fn maps_are_found_by_the_id_or_the_original_id() {
     let original =
         write(root, &format!("maps/deep/{}.bcsymbolmap", ORIGINAL_NAME.to_lowercase()), &text("original"));
     assert_eq!(of(std::slice::from_ref(&maps)).0, None);
-    // A bundle says in Resources which id it was; so may a file beside the symbol maps.
+    // A property list in Resources of the bundle, or beside the symbol maps, states the original id.
     let beside = write(root, &format!("maps/{ID_NAME}.plist"), &plist(ORIGINAL_NAME));
     assert_eq!(
         of(std::slice::from_ref(&maps)),
@@ -255,8 +256,8 @@ fn hostile_property_lists_cost_nothing_but_themselves() {
     assert!(maps.of(&id, &debug_file).expect("readable").is_some());
 }
 
-/// The framework that an app store compiled again, with the map of its first build. The corpora are not part of the
-/// repository; without them this says so.
+/// A framework that the app store compiled again, with the map of the original build. It is not part of the
+/// repository. If it is missing, the test prints that.
 #[test]
 fn every_hidden_name_of_a_real_debug_file_is_resolved() {
     let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpora");
@@ -288,7 +289,7 @@ fn every_hidden_name_of_a_real_debug_file_is_resolved() {
     assert_eq!((report.wrong(), report.unexplained_len), (Vec::new(), 0), "{report}");
     assert!(report.addresses > 70_000);
 
-    // The same answers, each hidden part of a name or a path read from its line of the map.
+    // The answers must be those of the hidden file with each hidden part replaced by its line of the map.
     let in_clear = |text: &[u8]| -> Vec<u8> {
         let part = |part: &[u8]| {
             let number = part.strip_prefix(b"__hidden#").and_then(|rest| rest.strip_suffix(b"_"));
@@ -297,7 +298,7 @@ fn every_hidden_name_of_a_real_debug_file_is_resolved() {
                 .map_or(part.to_vec(), |digits| lines[digits.parse::<usize>().expect("digits") + 1].to_vec())
         };
         let path = text.split(|byte| *byte == b'/').map(part).collect::<Vec<_>>().join(&b"/"[..]);
-        // A part that is absolute itself replaces what stands before it.
+        // An absolute part replaces the parts before it.
         let absolute = path.windows(2).rposition(|pair| pair == b"//");
         path[absolute.map_or(0, |at| at + 1)..].to_vec()
     };
@@ -313,7 +314,7 @@ fn every_hidden_name_of_a_real_debug_file_is_resolved() {
             assert_eq!(ours.len(), theirs.len());
             for (ours, theirs) in ours.iter().zip(theirs.iter()) {
                 let name = in_clear(theirs.name.expect("a name"));
-                // Names that came from symbols keep Mach-O's underscore in the map.
+                // The map keeps the underscore of Mach-O in names of symbols.
                 let ours_name = ours.name.expect("a name");
                 assert!(
                     name == ours_name || name == [b"_", ours_name].concat(),

@@ -1,5 +1,6 @@
-//! Direct lookups where the debug information does not say, or says wrongly, which unit has the code. Every answer
-//! that the other tests of traps ask for is compared with direct lookups, too; see `debug_file::image_answers`.
+//! Direct lookups if the debug information states wrong ranges for its units, or none (docs/DEBUG-INFO.md, "Incomplete
+//! address tables", "Code outside the ranges of its unit", "Code that several units claim"). The other tests that are
+//! named after oddities compare each answer with direct lookups as well: `debug_file::image_answers` does.
 
 #![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
 
@@ -16,8 +17,8 @@ fn with_image<T>(file: &[u8], check: impl FnOnce(&Image<'_>) -> T) -> T {
     check(&Image::load(&slice, "made-up", &companions).expect("loads"))
 }
 
-/// The name of the concrete function at `offset`, from a lookup of its own and from the index, and that all answers
-/// are the same.
+/// Returns the name of the concrete function at `offset`. Checks that direct lookups and the index give the same
+/// answers at every offset.
 fn name(file: &[u8], offset: u64) -> String {
     with_image(file, |image| {
         let whole = whole(image);
@@ -41,7 +42,7 @@ fn addresses_that_only_the_symbol_table_knows_are_answered_from_it() {
     let file = debug_file(&units, &[("f", 0x1000), ("plain", 0x1100), ("same", 0x1100), ("g", 0x1200)]);
     let names = [0x10ff, 0x1100, 0x11ff, 0x1200, 0x2fff, 0x3000].map(|offset| name(&file, offset));
     assert_eq!(names, ["f", "plain", "plain", "g", "g", ""]);
-    // Without any debug information, too; in ELF, symbols lie in each other, and between them is nothing.
+    // The same holds without any debug information. ELF symbols may be nested, and code between them has no answer.
     assert_eq!(name(&debug_file(&[], &[("plain", 0x1100)]), 0x1101), "plain");
     let symbols =
         vec![ElfSymbol::function("outer", 0x1000, 0x100), ElfSymbol::function("inner", 0x1040, 0x10)];
@@ -61,7 +62,8 @@ fn tails_that_no_row_covers_are_those_of_the_index() {
     assert_eq!([0x10ef, 0x10f0, 0x1120].map(|offset| name(&file, offset)), ["f", "f", "OUTLINED_FUNCTION_0"]);
 }
 
-/// A row that begins no statement stands for one before it in its function, whichever functions lie in that.
+/// A row that does not begin a statement takes its line from a row before it in its own function. So the functions
+/// around the address have to be known.
 #[test]
 fn functions_around_the_one_that_is_asked_for_decide_about_its_lines() {
     let unit = Unit::new((0x1000, 0x1200))
@@ -105,9 +107,9 @@ fn aranges_that_miss_code_or_name_the_wrong_unit_do_no_harm() {
     let [f, g, h] = unit_offsets(&three())[..] else { panic!("three units") };
     let sets: [&[AddressSet<'_>]; 4] = [
         &[(f, &[(0x1000, 0x1100)]), (g, &[(0x1100, 0x1200)]), (h, &[(0x1200, 0x1300)])],
-        // Those of others, more than there is, and less.
+        // Ranges of other units, ranges that are too long, and ranges that are too short.
         &[(f, &[(0x1200, 0x1300)]), (g, &[(0x1000, 0x3000)]), (h, &[(0x1000, 0x1008)])],
-        // Of no unit.
+        // Offsets at which no unit starts.
         &[(f + 1, &[(0x1000, 0x1100)]), (0xffff, &[(0x1100, 0x1200)])],
         &[],
     ];
@@ -134,12 +136,12 @@ fn of_several_units_that_claim_an_address_the_one_answers_that_the_index_has() {
     let file = debug_file(&units, &[]);
     let names = [0x1000, 0x1080, 0x1100, 0x1200, 0x1300].map(|offset| name(&file, offset));
     assert_eq!(names, ["outer", "inner", "outer", "first", ""]);
-    // The symbol table decides between functions of the same code.
+    // Of functions with the same range, the one that the symbol table names answers.
     let file = debug_file(&units, &[("second", 0x1200), ("after", 0x1300), ("alias", 0x1300)]);
     assert_eq!([0x1200, 0x1300].map(|offset| name(&file, offset)), ["second", "after"]);
 }
 
-/// Where code lies outside of all that its unit states, all units are read to find it.
+/// All units are read if the code is outside of the ranges that its unit states.
 #[test]
 fn code_outside_of_what_its_unit_states_is_found() {
     let wrong = Unit::new((0x1000, 0x1100))
@@ -162,7 +164,7 @@ fn a_unit_that_was_read_tells_that_what_units_state_is_wrong() {
     with_image(&debug_file(&[honest, wrong], &[]), |image| {
         let whole = whole(image);
         let mut lookup = DirectLookup::new(image).expect("reads");
-        // Once the second unit was read for another address.
+        // The first address makes the lookup read the second unit.
         assert_same(&mut lookup, &whole, &[0x2000, 0x1100, 0x11ff, 0x1000], 1);
     });
 }
@@ -179,7 +181,7 @@ fn answers_do_not_depend_on_what_was_asked_before() {
                 assert_same(&mut lookup, &whole, &offsets, at_a_time);
             }
         }
-        // What was not asked for is not answered.
+        // The small index answers only the addresses that were asked for.
         let index = lookup.answer(&[ImageOffset(0x1000)]).expect("answers");
         assert_eq!(answer(index, 0x1100, &mut Scratch::default()), [const { Vec::<String>::new() }; 3]);
         let (of_part, of_whole) = (lookup.index().metadata(), whole.metadata());

@@ -1,4 +1,5 @@
-//! The traps of TRAPS.md that ELF has: symbols, ids, rows at one address, compressed sections, files of one image in parts.
+//! Oddities of ELF files: symbols, ids, rows at one address, compressed sections, separate debug files
+//! (docs/DEBUG-INFO.md, "Symbols", "ELF", "Rows at one address", "Separate debug files").
 
 #![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
 
@@ -164,7 +165,7 @@ fn unwind_information_ends_functions_without_a_size_and_makes_those_without_a_na
 
 #[test]
 fn the_unwind_index_of_arm_makes_functions_too() {
-    // Two entries: distances of 31 bits from themselves.
+    // Two entries. Each states an address as a distance of 31 bits from itself.
     let bytes = [0x1000u32, 0x1100].iter().zip([0x3800u32, 0x3808]).flat_map(|(start, at)| {
         [(start.wrapping_sub(at) & 0x7fff_ffff).to_le_bytes(), 1u32.to_le_bytes()].concat()
     });
@@ -178,7 +179,7 @@ fn the_unwind_index_of_arm_makes_functions_too() {
     let elf = of(&[function("named", 0x1001, 0)]);
     let elf = Elf { machine: elf::EM_ARM, is_64_bit: false, sections: vec![index], ..elf };
     assert_eq!(symbols(&elf), ["1000..1100 named", "1100..3000 -"]);
-    // Other machines have other sections of that number: .eh_frame on x86-64.
+    // On x86-64 the same section type means .eh_frame.
     let elf = Elf { machine: elf::EM_X86_64, ..elf };
     assert_eq!(symbols(&elf), ["1001..3000 named"]);
 }
@@ -195,7 +196,7 @@ fn a_symbol_that_reaches_out_of_its_section_hides_nothing_there() {
 fn offsets_count_from_the_lowest_loaded_page() {
     let elf = Elf { base: 0x40_0000, ..of(&[function("f", 0x40_1000, 0x10)]) };
     assert_eq!(symbols(&elf), ["1000..1010 f"]);
-    // Linux kernels load at 0 what each processor has its own of.
+    // Linux kernels load per-processor data at 0.
     let base = 0xffff_ffff_8100_0000;
     let kernel = Elf { base, other_segments: vec![0], ..of(&[function("f", base + 0x1000, 0x10)]) };
     assert_eq!(symbols(&kernel), ["1000..1010 f"]);
@@ -234,7 +235,7 @@ fn frame_at(file: &[u8], offset: u64) -> Option<(String, Option<u32>, Option<u64
     Some((name, frame.line, frame.function_start.map(|start| start.0), frame.table))
 }
 
-/// PEERS, where answers differ, 4 and 5.
+/// docs/DEBUG-INFO.md, "Code behind the end of a function" and "Lines without a function".
 #[test]
 fn where_debug_information_ends_the_symbol_table_goes_on() {
     let unit = Unit::new((0x1000, 0x1300)).child(Die::function("f", (0x1000, 0x1080)));
@@ -246,7 +247,7 @@ fn where_debug_information_ends_the_symbol_table_goes_on() {
     assert_eq!(frame_at(&file, 0x1080), frame("f", None, 0x1000, SymbolTable));
     assert_eq!(frame_at(&file, 0x10ff), frame("f", None, 0x1000, SymbolTable));
     assert_eq!(frame_at(&file, 0x1100), None);
-    // A line that no subprogram covers has the symbol's name; behind it is the symbol alone.
+    // A line that no subprogram covers has the symbol's name. Behind the line only the symbol answers.
     assert_eq!(frame_at(&file, 0x1200), frame("assembly", Some(9), 0x1200, Dwarf));
     assert_eq!(frame_at(&file, 0x1280), frame("assembly", None, 0x1200, SymbolTable));
 }
@@ -257,7 +258,7 @@ fn zlib(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().expect("compresses")
 }
 
-/// Every debug section as `compress` has it, marked as compressed by this method.
+/// Returns `elf` with each debug section compressed by `compress` and marked with `method`.
 fn compressed(elf: &Elf, method: u32, compress: impl Fn(&[u8]) -> Vec<u8>) -> Elf {
     let mut elf = elf.clone();
     for section in elf.sections.iter_mut().filter(|section| section.name.starts_with(".debug_")) {
@@ -314,7 +315,8 @@ fn files_that_are_cut_or_not_linked_say_so() {
     assert!(error(&Elf { kind: elf::ET_CORE, ..with_dwarf() }.bytes()).contains("core dump"));
 }
 
-/// The error of a file in whose section headers, each `(number, field, value)`, these numbers of 64 bits are changed.
+/// Returns the error of `elf` after changes to its section headers. Each change is a section number, the offset of a
+/// 64-bit field in the header, and its new value.
 fn with_headers(elf: &Elf, changes: impl IntoIterator<Item = (usize, usize, u64)>) -> String {
     let mut file = elf.bytes();
     let table = u64::from_le_bytes(file[40..48].try_into().expect("8 bytes")) as usize;
@@ -327,7 +329,7 @@ fn with_headers(elf: &Elf, changes: impl IntoIterator<Item = (usize, usize, u64)
 
 #[test]
 fn sections_that_are_all_the_same_bytes_are_refused() {
-    // Hashing the code of each would take memory without bound, and so would reading the notes of each time.
+    // Hashing the code of each section would need unbounded memory, and reading the notes of each unbounded time.
     let sections = |elf: Elf, _| elf.section(".note.x", Vec::new());
     let elf = (0..50).fold(Elf { build_id: None, ..Elf::default() }, sections);
     let size = elf.bytes().len() as u64;
@@ -386,7 +388,7 @@ fn trap_17_a_stripped_file_finds_its_debug_file() {
             fs::create_dir_all(beside.parent().expect("a folder")).expect("a folder");
             fs::write(&beside, &debug).expect("written");
             assert_eq!(found(&path, &Companions::default()), (LINES.map(str::to_owned).into(), Vec::new()));
-            // One of another build, or of the same name, is not taken.
+            // A file with the right name and another build id or checksum is not used.
             let other = Elf { build_id: Some(vec![8; 20]), ..Elf::default() }.bytes();
             fs::write(&beside, other).expect("written");
             assert_eq!(found(&path, &Companions::default()).0, [""; 0]);

@@ -1,4 +1,5 @@
-//! The traps of TRAPS.md about debug information in several files: partial units, dwz; split DWARF is in `traps_split.rs`.
+//! Partial units and supplementary files of dwz (docs/DEBUG-INFO.md, "Split and companion files"). The tests of split
+//! units are in `traps_split.rs`.
 
 #![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
 
@@ -134,7 +135,7 @@ fn trap_17_what_dwz_moved_to_a_supplementary_file_is_found() {
     write(&at, &sup);
     assert_eq!(all(&path), WITH_SUPPLEMENTARY);
     assert_eq!(classes(&path, &without), [Class::SupplementaryFile]);
-    // By an absolute path that is not there, in the debug folders, too.
+    // An absolute path that does not exist is searched in the debug folders.
     write(&path, &file.clone().section(".gnu_debugaltlink", link("/nowhere/.dwz/a/common")));
     assert!(!found(&path, &Companions::default()).1.is_empty());
     for place in [format!("debug/.build-id/09/{}.debug", "09".repeat(19)), "debug/.dwz/a/common".to_owned()] {
@@ -188,7 +189,7 @@ fn files_elsewhere_are_not_read_because_a_debug_file_names_them() {
         let name = [place("a.dwo").as_bytes(), &[0]].concat();
         let name = Value::Form(dw::DW_FORM_string, name);
         let skeleton = split_unit(5, 0x1000, ID, 8).0.replace(dw::DW_AT_dwo_name, name);
-        // Without a folder of its own, the name counts from the debug file's.
+        // Without a compilation directory, the path is relative to the debug file's folder.
         let skeleton = skeleton.replace(dw::DW_AT_comp_dir, Value::Text(""));
         write(&path, &image(&[skeleton]).section(".debug_addr", debug_addr(&[0x1000])));
         let (answers, missing) = found(&path, &Companions::default());

@@ -1,4 +1,4 @@
-//! Traps 18 to 22 and 24: line tables.
+//! Oddities of line tables (docs/DEBUG-INFO.md, "Lines").
 
 #![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
 
@@ -34,7 +34,7 @@ fn trap_18_files_count_from_1_up_to_dwarf_4_and_from_0_in_dwarf_5() {
         let expected = expected.iter().zip([0x1000, 0x1040, 0x1080, 0x10c0]);
         let lines: Vec<_> =
             expected.map(|(place, at)| format!("{at:x}..{:x} f {place}", at + 0x40)).collect();
-        // Code whose file is not in the table has a line of none, and is one range where nothing tells lines apart.
+        // A row whose file is not in the table has a line and no file. Equal neighbours are merged.
         assert_eq!(found[..2], lines[..2], "DWARF {version}");
         assert_eq!(
             found.iter().any(|line| line.contains("b.h:4")),
@@ -74,7 +74,7 @@ fn trap_18_counts_of_files_that_the_table_has_no_room_for_cost_the_units_lines()
     let formats = file.windows(7).position(|bytes| bytes == b"/src\0\x02\x01").expect("the table") + 5;
     let count = formats + 5;
     assert_eq!(file[count], 2);
-    // As many as 16 bytes of a number can say: the rest of the table and of the program is taken up by it.
+    // The count becomes a number of ten bytes, larger than the rest of the table has room for.
     file[count..count + 9].fill(0xff);
     file[count + 9] = 1;
     assert_eq!(dwarf(&file), ["1000..1100 f -", "2000..2100 g a.c:7"]);
@@ -102,7 +102,7 @@ fn trap_19_sequences_come_in_any_order_and_addresses_may_go_backwards() {
     let within = [(0x1080, 1, 5, true), (0x1000, 1, 2, true), (0x1020, 1, 3, true)];
     let file = debug_file(&[with_function().sequence(&within, 0x1100)], &[]);
     assert_eq!(dwarf(&file), expected);
-    // gimli, and so addr2line, takes addresses that are set back for dropped code.
+    // gimli, and with it addr2line, takes a lower address for dropped code.
     assert_eq!(peer(&file, 0x1010), "f:-");
     let slice = slices(&file).expect("a Mach-O file").remove(0);
     let companions = Companions::default();
@@ -119,7 +119,7 @@ fn trap_20_of_rows_at_one_address_the_first_counts() {
     assert_eq!(dwarf(&file), ["1000..1040 f a.c:2", "1040..1100 f a.c:5"]);
     // As atos does; addr2line takes the last.
     assert_eq!(peer(&file, 0x1040), "f:7");
-    // The first also decides what its code stands for under the statement policy.
+    // The first row also decides under the policy `statement`.
     let rows = [(0x1000, 1, 2, true), (0x1040, 1, 5, false), (0x1040, 2, 6, true), (0x1080, 1, 7, false)];
     let file = debug_file(&[with_function().sequence(&rows, 0x1100)], &[]);
     assert_eq!(
@@ -147,7 +147,7 @@ fn trap_21_line_0_is_a_line_and_compiler_generated_is_no_file_of_a_folder() {
             "1080..1100 f - [statement main.swift:0]",
         ]
     );
-    // addr2line makes no difference between line 0 and none.
+    // addr2line does not tell line 0 from a missing line.
     assert_eq!((peer(&file, 0x1020), peer(&file, 0x1080)), ("f:-".to_owned(), "f:-".to_owned()));
 }
 
@@ -168,7 +168,7 @@ fn trap_22_behind_the_end_of_a_sequence_there_is_no_line() {
             "1180..1200 g - [statement b.h:7]",
         ]
     );
-    // Before the first sequence of a unit there is nothing to take a line from.
+    // Before the first sequence of a unit there is no row to take a line from.
     let late = with_function().sequence(&rows[1..], 0x1100);
     assert_eq!(dwarf(&debug_file(&[late], &[])), ["1000..1040 f -", "1040..1100 f a.c:3"]);
 }
@@ -178,10 +178,10 @@ fn trap_22_rows_of_a_sequence_that_does_not_end_are_none() {
     let whole = || with_function().sequence(&[(0x1000, 1, 2, true), (0x1040, 1, 3, true)], 0x1100);
     let expected = dwarf(&debug_file(&[whole()], &[]));
     assert_eq!(expected, ["1000..1040 f a.c:2", "1040..1100 f a.c:3"]);
-    // In a function's code, outside of all code, at SVMA 0, and where addresses end.
+    // In the code of a function, outside of all code, at SVMA 0, and at the end of the address space.
     for start in [0x1020, CODE.end + 0x100, 0, u64::MAX - 0x80 - BASE] {
         let rows = [0, 0x10, 0x20].map(|at| (start + at, 2, 7, true));
-        // The program ends, or with an opcode that is cut off, which gimli finds.
+        // The program ends behind the rows, or with half an opcode. gimli reports the latter as an error.
         for more in [&[][..], &[0, 9, 2]] {
             let unit = whole().rows_without_end(&rows, more);
             assert_eq!(dwarf(&debug_file(&[unit], &[])), expected, "{start:x}");
@@ -191,7 +191,7 @@ fn trap_22_rows_of_a_sequence_that_does_not_end_are_none() {
     }
 }
 
-/// A statement that is taken from the row before stays in its inline instance.
+/// Under `statement`, a line is only taken from rows in the same inline instance.
 #[test]
 fn trap_22_and_statements_stay_in_their_inline_instance() {
     let unit = Unit::new((CODE.start, CODE.end))
@@ -216,7 +216,7 @@ fn trap_22_and_statements_stay_in_their_inline_instance() {
     );
 }
 
-/// A row that runs through several inlined subroutines does not take the line of the first into the others.
+/// A row that covers several inlined subroutines does not show a line of the first one in the others.
 #[test]
 fn a_row_is_cut_where_the_inline_instance_changes() {
     let inlined = |name| Die::new(dw::DW_TAG_subprogram).name(name).label(name);
@@ -250,7 +250,7 @@ fn a_row_is_cut_where_the_inline_instance_changes() {
 #[test]
 fn trap_24_advances_count_in_instructions() {
     let (advance, line, copy) = (dw::DW_LNS_advance_pc.0, dw::DW_LNS_advance_line.0, dw::DW_LNS_copy.0);
-    // On by 16, a row, on by 48.
+    // Advance by 16, a row, advance by 48.
     let program = [advance, 16, line, 4, copy, advance, 48];
     let file = |size, operations| {
         let unit = with_function().instructions(size, operations);
@@ -258,11 +258,11 @@ fn trap_24_advances_count_in_instructions() {
     };
     assert_eq!(dwarf(&file(1, 1))[..2], ["1000..1010 f a.c:1", "1010..1040 f a.c:5"]);
     assert_eq!(dwarf(&file(4, 1)), ["1000..1040 f a.c:1", "1040..1100 f a.c:5"]);
-    // Four operations in an instruction of 16 bytes: 16 operations are 64 bytes.
+    // With four operations in an instruction of 16 bytes, 16 operations are 64 bytes.
     assert_eq!(dwarf(&file(16, 4)), ["1000..1040 f a.c:1", "1040..1100 f a.c:5"]);
     let special = [dw::DW_LNS_const_add_pc.0, dw::DW_LNS_fixed_advance_pc.0, 0x20, 0, line, 1, copy];
     let unit = with_function().instructions(4, 1).sequence_of_bytes(0x1000, &special);
-    // const_add_pc is (255 - 13) / 14 instructions, fixed_advance_pc is bytes whatever their size.
+    // const_add_pc advances by (255 - 13) / 14 instructions, fixed_advance_pc by a number of bytes.
     let built = built(&debug_file(&[unit.sequence_of_bytes(0x1090, &[advance, 4])], &[]));
     let index = Index::open(built.bytes).expect("just written");
     assert_eq!(index.metadata().partial, []);
@@ -273,7 +273,7 @@ fn trap_17_the_lines_that_a_partial_unit_names_are_of_another() {
     let rows = [(0x1000, 1, 5, true), (0x1070, 1, 0, false)];
     let partial = Unit::bare().partial().sequence(&rows, 0x1100);
     let unit = Unit::new((0x1000, 0x1080)).child(Die::function("f", (0x1000, 0x1080))).lines_of(0);
-    // Behind the function the row is in no instance and keeps its own line.
+    // Behind the function the row is in no inline instance and keeps its own line.
     let expected = ["1000..1070 f a.c:5", "1070..1080 f a.c:0 [statement a.c:5]", "1080..1100 - a.c:0"];
     assert_eq!(answers(&debug_file(&[partial, unit], &[]), Table::Dwarf), expected);
 }

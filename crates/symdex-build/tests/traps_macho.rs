@@ -1,4 +1,4 @@
-//! Traps 25 to 28: what is odd about Mach-O.
+//! Oddities of Mach-O files and their symbol tables (docs/DEBUG-INFO.md, "Mach-O" and "Symbols").
 
 #![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
 
@@ -44,10 +44,10 @@ fn with_sections() -> MachO {
 #[test]
 fn trap_25_sections_that_only_the_binary_holds_are_not_missing() {
     let file = MachO { symbols: vec![Symbol::function("f", BASE + 0x1000)], ..with_sections() };
-    // As much as the whole image is stated to be, and more than the file.
+    // The function is as long as its section states, and longer than the file.
     assert!(file.bytes().len() < 0x1000);
     assert_eq!(symbols(&file.bytes()), ["1000..2000 f"]);
-    // Debug information that is not there is another matter.
+    // Missing debug information is an error.
     let debug = macho(&[with_function()], &[]).bytes();
     let cut = &debug[..debug.len() - 1];
     let slice = slices(cut).expect("a Mach-O file").remove(0);
@@ -56,7 +56,7 @@ fn trap_25_sections_that_only_the_binary_holds_are_not_missing() {
     assert!(error.starts_with("the file is cut short: the segment __DWARF"), "{error}");
 }
 
-/// `.debug_str_offsets` is `__debug_str_offs` in Mach-O, whose names have 16 bytes.
+/// Section names of Mach-O have at most 16 bytes, so `.debug_str_offsets` is `__debug_str_offs`.
 #[test]
 fn trap_25_section_names_are_cut_to_16_bytes() {
     let attributes = |list: &[(gimli::DwAt, gimli::DwForm)]| {
@@ -133,7 +133,7 @@ fn fat(slices: &[&MachO], is_64_bit: bool) -> Vec<u8> {
 }
 
 const ARM64: (u32, u32) = (0x0100_000c, 0);
-/// With pointer authentication; the high bits of a subtype say of which version.
+/// arm64 with pointer authentication. The high bits of the subtype state the version of its ABI.
 const ARM64E: (u32, u32) = (0x0100_000c, 0x8100_0002);
 const ARMV7: (u32, u32) = (12, 9);
 
@@ -203,7 +203,7 @@ fn trap_28_only_symbols_that_are_defined_in_code_are_functions() {
             symbol("local", 0x1100, LOCAL, 1, 0),
             symbol("hidden", 0x1200, PRIVATE_EXTERNAL, 1, 0),
             symbol("stub", 0x2810, LOCAL, 3, 0),
-            // Stabs: N_FUN, N_OSO, N_STSYM and the like, whatever else they say.
+            // Stabs: N_FUN, N_OSO, N_STSYM and others.
             symbol("stab_function", 0x1300, 0x24, 1, 0),
             symbol("stab_file", 0x1310, 0x66, 1, 0),
             symbol("stab_end", 0x1320, 0x2e, 1, 0),
@@ -211,7 +211,7 @@ fn trap_28_only_symbols_that_are_defined_in_code_are_functions() {
             symbol("absolute", 0x1400, 0x03, 0, 0),
             symbol("undefined", 0x1410, 0x01, 0, 0),
             symbol("indirect", 0x1420, 0x0b, 0, 0),
-            // Data, a section that there is not, and a section's number that is not where the symbol is.
+            // A symbol of data, one of a section that does not exist, and one whose address is in another section.
             symbol("data", 0x2010, EXTERNAL, 2, 0),
             symbol("nowhere", 0x1500, EXTERNAL, 9, 0),
             symbol("data_of_code", 0x2020, EXTERNAL, 1, 0),
@@ -232,7 +232,7 @@ fn trap_28_the_header_symbols_are_no_functions() {
     let headers = ["_mh_execute_header", "_mh_dylib_header", "_mh_bundle_header", "_mh_dylinker_header"];
     let symbols_at =
         |offset| headers.iter().map(|name| symbol(name, offset, EXTERNAL, 1, 0)).collect::<Vec<_>>();
-    // Where they stand, and even at a function's own address.
+    // At the start of the image, and at the address of a function.
     for offset in [0, 0x1000] {
         let mut all = symbols_at(offset);
         all.push(symbol("f", 0x1000, LOCAL, 1, 0));
@@ -248,7 +248,7 @@ fn trap_28_a_symbol_ends_at_the_next_one_a_function_start_or_the_sections_end() 
         function_starts: vec![0x1000, 0x1200, 0x1800, 0x2810],
         ..with_sections()
     };
-    // What a function start alone knows has an end and no name.
+    // A function that only LC_FUNCTION_STARTS lists has an end and no name.
     assert_eq!(symbols(&file.bytes()), ["1000..1200 f", "1200..1800 -", "1800..2000 g", "2810..3000 -"]);
 }
 
@@ -280,7 +280,7 @@ fn trap_28_of_several_names_at_one_address_external_ones_come_first_then_the_sma
     assert_eq!(symbols(&file.bytes()), ["1000..2000 static"]);
 }
 
-/// In `LC_FUNCTION_STARTS` bit 0 says that a function is Thumb code; symbols leave it out.
+/// In `LC_FUNCTION_STARTS` bit 0 marks a function as Thumb code. Symbols do not have this bit.
 #[test]
 fn trap_28_the_thumb_bit_of_function_starts_is_no_part_of_an_address() {
     let symbol = |name, offset| Symbol { desc: 8, ..Symbol::function(name, offset) };
@@ -292,12 +292,12 @@ fn trap_28_the_thumb_bit_of_function_starts_is_no_part_of_an_address() {
         ..with_sections()
     };
     assert_eq!(symbols(&armv7.bytes()), ["1000..1100 thumb", "1100..1200 arm", "1200..2000 -"]);
-    // No such bit on arm64; x86 functions start anywhere.
+    // arm64 has no such bit, and x86 functions may start at odd addresses.
     let x86_64 = MachO { cpu: (0x0100_0007, 3), function_starts: vec![0x1001, 0x1004], ..with_sections() };
     assert_eq!(symbols(&x86_64.bytes()), ["1001..1004 -", "1004..2000 -"]);
 }
 
-/// Tables that reach behind the end of the file are damage; function starts that do belong to the binary.
+/// A symbol table that reaches behind the end of the file is damage. Function starts that do are in the binary.
 #[test]
 fn trap_28_function_starts_that_only_the_binary_holds_are_not_missing() {
     let with = |starts: &[u64]| {
@@ -314,7 +314,7 @@ fn trap_28_function_starts_that_only_the_binary_holds_are_not_missing() {
     assert_eq!(index.metadata().partial, []);
 }
 
-/// Names may share their ends: here each is all of the others.
+/// Names in a string table may share their ends. Here all symbols have the same long name.
 #[test]
 fn names_of_symbols_that_are_all_of_the_others_are_refused() {
     let name = "a".repeat(60_000);

@@ -1,4 +1,4 @@
-//! Traps 13 to 16 and 31: references and names.
+//! Oddities of references and names (docs/DEBUG-INFO.md, "Names").
 
 #![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
 
@@ -20,7 +20,7 @@ fn subprogram() -> Die {
     Die::new(dw::DW_TAG_subprogram)
 }
 
-/// A function at 0x1000 whose name is said by the entry with this label.
+/// A function at 0x1000 whose name is in the entry with the label `origin`.
 fn concrete(origin: &'static str) -> Die {
     subprogram().range((0x1000, 0x1100)).refers(dw::DW_AT_abstract_origin, origin)
 }
@@ -94,7 +94,7 @@ fn trap_13_circles_and_long_chains_of_origins_end() {
         (vec!["1000..1100 named -".to_owned()], too_long.map(String::from).to_vec())
     );
 
-    // 16 entries are read; a name on the last of them is found, one behind it is not.
+    // 16 entries are read. A name in the last of them is found, a name behind it is not.
     const LABELS: [&str; 16] =
         ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16"];
     let chain = |len: usize| {
@@ -145,7 +145,7 @@ fn trap_14_a_concrete_function_has_its_linkage_name_then_its_symbol_then_its_qua
     let symbol = [("_ZN2ns5Class1mEv", 0x1000)];
     assert_eq!(name(named(m().linkage_name("_Z1mv"), true), &symbol), "1000..1100 _Z1mv -");
     assert_eq!(name(named(m(), true), &symbol), "1000..1100 _ZN2ns5Class1mEv -");
-    // A symbol that stands elsewhere, and two at the entry, say nothing.
+    // A symbol at another address does not count, and two symbols at the entry do not either.
     assert_eq!(name(named(m(), true), &[("other", 0x1004)]), "1000..1100 ns::Class::m -");
     assert_eq!(name(named(m(), true), &[("a", 0x1000), ("b", 0x1000)]), "1000..1100 ns::Class::m -");
     assert_eq!(name(named(m(), true), &[]), "1000..1100 ns::Class::m -");
@@ -170,7 +170,7 @@ fn trap_14_a_linkage_name_behind_a_plain_one_counts() {
 fn trap_14_inlined_functions_have_their_linkage_name_then_their_qualified_name() {
     let file = |origin: Die| {
         let scope = Die::new(dw::DW_TAG_namespace).name("ns").child(origin.label("g"));
-        // The symbol at the inlined code's first address is another function's, or nobody's.
+        // The symbol at the first address of the inlined code does not name the inlined function.
         debug_file(&[whole().child(caller(Die::inlined("g", 3))).child(scope)], &[("s", 0x1040)])
     };
     let inner = |file: &[u8]| dwarf(file).remove(1);
@@ -199,7 +199,7 @@ fn trap_15_call_files_are_of_the_unit_that_holds_the_call() {
         .child(caller(Die::inlined("g", 0)))
         .sequence(&[(0x1000, 2, 2, true)], 0x1100);
     let origin = Unit::bare().files(&["origin.c"]).child(subprogram().name("g").label("g"));
-    // Line 0 of a call is a line.
+    // The call has line 0, which is kept.
     let expected =
         ["1000..1040 f caller.h:2", "1040..1080 g caller.h:2 < f caller.c:0", "1080..1100 f caller.h:2"];
     assert_eq!(dwarf(&debug_file(&[inlining, origin], &[])), expected);
@@ -243,7 +243,7 @@ fn trap_31_paths_are_bytes_too() {
     let unit = whole().files(&["my file \u{fc}ber.c"]).directory("/Users/J\u{f6}rg/my app");
     let unit = unit.child(Die::function("f", (0x1000, 0x1100))).sequence(&[(0x1000, 1, 2, true)], 0x1100);
     let mut file = debug_file(&[unit], &[]);
-    // Half of a letter.
+    // The second byte of a letter of two bytes is replaced.
     let letter = file.windows(2).rposition(|pair| pair == "\u{fc}".as_bytes()).expect("the file name");
     file[letter + 1] = b'?';
     assert_eq!(dwarf(&file), ["1000..1100 f /Users/J\\xc3\\xb6rg/my app/my file \\xc3?ber.c:2"]);

@@ -1,4 +1,4 @@
-//! Traps 1 to 12: where code is, and which units say so.
+//! Oddities of units, functions and their ranges (docs/DEBUG-INFO.md, "Units and functions").
 
 #![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
 
@@ -18,7 +18,7 @@ fn dwarf(file: &[u8]) -> Vec<String> {
     answers(file, Table::Dwarf)
 }
 
-/// What was dropped, as `reason: count`.
+/// Returns what the build dropped, as `reason: count`. Checks that the index is not partial.
 fn dropped(file: &[u8]) -> Vec<String> {
     let built = built(file);
     let index = Index::open(built.bytes).expect("just written");
@@ -29,7 +29,7 @@ fn dropped(file: &[u8]) -> Vec<String> {
 const OUTSIDE: &str = "ranges of functions outside of the executable sections";
 const OUTSIDE_LINES: &str = "line sequences outside of the executable sections";
 
-/// A function, and code that the linker dropped and left at `svma`, with lines.
+/// A function, and a dropped function whose debug information the linker left at `svma`. Both have lines.
 fn with_dead_code(svma: u64) -> Unit {
     whole()
         .child(Die::new(dw::DW_TAG_subprogram).name("dead").svma_and_size(svma, 0))
@@ -54,7 +54,7 @@ fn trap_01_dead_stripped_code_at_0_1_or_below_0_is_no_code() {
     );
 }
 
-/// In a dylib, whose addresses count from 0, that is where the Mach-O header lies.
+/// The addresses of a dylib count from 0, where the Mach-O header is.
 #[test]
 fn trap_01_dead_stripped_code_of_32_bits_is_no_code_in_a_dylib() {
     for svma in [0, 1, 0xffff_fffe, 0xffff_ffff] {
@@ -70,7 +70,7 @@ fn trap_02_a_lone_end_sequence_at_0_is_dropped() {
     let file = debug_file(&[Unit::bare().sequence(&[], 0), code, Unit::bare().sequence(&[], 0)], &[]);
     assert_eq!(dwarf(&file), ["1000..1100 f a.c:2"]);
     assert_eq!(dropped(&file), ["empty line sequences: 2"]);
-    // It may even stand in the code, and states none.
+    // An empty sequence inside the code is dropped too.
     let file = debug_file(&[whole().sequence(&[], 0x1080)], &[]);
     assert_eq!((dwarf(&file), dropped(&file)), (vec![], vec!["empty line sequences: 1".to_owned()]));
 }
@@ -127,7 +127,7 @@ fn trap_04_an_outer_function_resumes_behind_an_inner_one() {
         .sequence(&rows, 0x1100);
     let file = debug_file(&[unit], &[]);
     assert_eq!(dwarf(&file), ["1000..1040 outer a.c:2", "1040..1050 inner a.c:5", "1050..1100 outer a.c:7"]);
-    // addr2line looks for the function that starts last, and finds that it has ended.
+    // addr2line finds the function that starts last, which has ended, and does not search further.
     assert_eq!(peer(&file, 0x1050), "-:7");
     let shorter = whole()
         .child(Die::function("short", (0x1000, 0x1020)))
@@ -161,7 +161,7 @@ fn trap_05_of_folded_functions_the_symbol_decides_and_else_the_first_die() {
         assert_eq!(dwarf(&file(&[], units)), ["1000..1100 b -"]);
         assert_eq!(dwarf(&file(&[("a", 0x1000)], units)), ["1000..1100 a -"]);
         assert_eq!(dwarf(&file(&[("c", 0x1000)], units)), ["1000..1100 c -"]);
-        // Two symbols there: none of them says more than the other.
+        // If two symbols are there, neither counts.
         assert_eq!(dwarf(&file(&[("c", 0x1000), ("a", 0x1000)], units)), ["1000..1100 b -"]);
         assert_eq!(dwarf(&file(&[("other", 0x1000)], units)), ["1000..1100 b -"]);
     }
@@ -174,7 +174,7 @@ fn trap_06_range_lists_count_from_the_low_pc_of_a_unit_with_gaps() {
         die.with(dw::DW_AT_ranges, debug_file::Value::RelativeRanges(ranges))
     };
     let inlined = relative(Die::inlined("g", 3), &[(0x1010, 0x1020), (0x1210, 0x1220)]);
-    // A subprogram in two parts, as ELF has them, with the low_pc of the first beside the list.
+    // A subprogram in two parts, as in ELF files, has the low_pc of the first part beside the list.
     let f = Die::new(dw::DW_TAG_subprogram).name("f");
     let f = f.with(dw::DW_AT_low_pc, debug_file::Value::Address(BASE + 0x1000));
     let f = relative(f, &[(0x1000, 0x1100), (0x1200, 0x1300)]).child(inlined);
@@ -268,7 +268,7 @@ fn trap_10_functions_without_debug_information_inside_a_unit_come_from_the_symbo
     assert_eq!(at(0x1200), ("g".to_owned(), Table::Dwarf, Some(5)));
 }
 
-/// Three units of a function each.
+/// Three units with one function each.
 fn three() -> [Unit; 3] {
     [("f", 0x1000), ("g", 0x1100), ("h", 0x1200)].map(|(name, start)| {
         let range = (start, start + 0x100);
@@ -290,9 +290,9 @@ fn trap_11_units_that_aranges_miss_or_misplace_keep_their_answers() {
     let misses: [(&[AddressSet<'_>], &[&str]); 5] = [
         (&[(f, &[(0x1000, 0x1100)]), (g, &[(0x1100, 0x1200)]), (h, &[(0x1200, 0x1300)])], &[]),
         (&[(g, &[(0x1100, 0x1200)])], &[".debug_aranges misses 2 units with code"]),
-        // Ranges of one unit in the set of another, and beyond its own.
+        // A set with the range of another unit, and a set that is longer than its unit.
         (&[(f, &[(0x1200, 0x1300)]), (g, &[(0x1000, 0x3000)]), (h, &[(0x1000, 0x1008)])], &[]),
-        // Offsets of no unit.
+        // Offsets at which no unit starts.
         (
             &[(f + 1, &[(0x1000, 0x1100)]), (0xffff, &[(0x1100, 0x1200)])],
             &[".debug_aranges misses 3 units with code"],

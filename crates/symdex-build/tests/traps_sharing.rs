@@ -1,5 +1,5 @@
-//! Trap 23: parts of a small file that thousands share, so that it states more than memory holds or time allows. What is within
-//! bounds is answered, what is not is counted.
+//! Small files whose parts are shared by thousands of entries or units (docs/DEBUG-INFO.md, "Shared parts"). What is
+//! within the limits is answered, and what is above them is counted.
 
 #![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
 
@@ -9,7 +9,7 @@ use debug_file::{BASE, CODE, Die, MachO, Unit, Value, answers, built, debug_file
 use gimli::constants as dw;
 use symdex::{Index, Table};
 
-/// What the index of `file` lacks: reasons with counts.
+/// Returns the reasons why the index of `file` is partial, with counts.
 fn lost(file: &[u8]) -> Vec<(String, u64)> {
     let index = Index::open(built(file).bytes).expect("just written");
     index.verify().expect("whole");
@@ -40,7 +40,7 @@ fn trap_23_a_line_program_that_units_share_is_read_a_bounded_number_of_times() {
     assert_eq!(answers(&file(UNITS), Table::Dwarf)[0], "1000..1001 f a.c:1");
 }
 
-/// A unit whose functions all state the one list of `entries` at the beginning of `.debug_ranges`.
+/// A unit whose functions all refer to one list, `entries`, at the beginning of `.debug_ranges`.
 fn sharing_ranges(entries: &[(u64, u64)], functions: usize) -> Unit {
     let list =
         Die::new(dw::DW_TAG_subprogram).name("first").with(dw::DW_AT_ranges, Value::Ranges(entries.to_vec()));
@@ -64,12 +64,12 @@ fn trap_23_range_lists_that_functions_share_are_read_a_bounded_number_of_times()
             "{lost:?}"
         );
         assert_eq!(answers(&file, Table::Dwarf).len(), answered);
-        // As few as honest files have are all read.
+        // A list that few functions share is read for all of them.
         assert_eq!(self::lost(&debug_file(&[sharing_ranges(&entries, 20)], &[])), []);
     }
 }
 
-/// The roots of units say by such lists in which order to walk them. Without it the answers are the same.
+/// The ranges of units decide about the order in which they are walked. The answers do not depend on that order.
 #[test]
 fn trap_23_range_lists_that_units_share_cost_no_answers() {
     let entries = vec![(BASE + 0x1000, BASE + 0x1000); 100_000];
@@ -129,8 +129,8 @@ fn trap_23_abbreviations_that_overlap_at_every_offset_are_read_a_bounded_number_
     };
     let (abbrev, info) = (section("__debug_abbrev"), section("__debug_info"));
     let first = file.debug[abbrev].1.len();
-    // At each offset: code 1, DW_TAG_array_type with children, and DW_AT_sibling as an address again and again; at every other
-    // offset it ends in half an attribute, which is an error that takes as long to meet.
+    // The table at each offset has code 1, DW_TAG_array_type with children, and DW_AT_sibling as an address, repeated
+    // to the end. Every other table ends in half an attribute. That is an error, but reading up to it takes as long.
     file.debug[abbrev].1.extend([vec![1; SIZE], vec![0; 4]].concat());
     for offset in first..first + 2000 {
         let unit = [&8u32.to_le_bytes()[..], &[4, 0], &(offset as u32).to_le_bytes(), &[8, 1]].concat();
@@ -139,7 +139,7 @@ fn trap_23_abbreviations_that_overlap_at_every_offset_are_read_a_bounded_number_
     let file = file.bytes();
     let built = built(&file);
     assert_eq!(built.report.failed_units, 2000);
-    // 4 times the section and 1 MiB are 20 tables; 20 reasons are listed.
+    // The limit of four times the section and 1 MiB is enough for 20 tables. 20 reasons are listed.
     let lost = lost(&file);
     let listed = |reason| lost.iter().filter(|(found, _)| found.contains(reason)).count();
     assert_eq!(

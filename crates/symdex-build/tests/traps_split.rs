@@ -1,4 +1,4 @@
-//! The traps of TRAPS.md about split DWARF: units whose debug information is in object files and packages.
+//! Split DWARF: units whose debug information is in object files and packages (docs/DEBUG-INFO.md, "Split units").
 
 #![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
 
@@ -34,7 +34,7 @@ fn trap_17_split_units_are_found_in_object_files() {
             write(&place, &split);
             assert_eq!(all(&path), expected, "version {version}");
             assert_eq!(classes(&path, &without), [Class::SplitUnit]);
-            // One of another build.
+            // A split unit of another build is not used.
             write(&place, &object(&[split_unit(version, 0x1000, [1; 8], 8).1]));
             let wrong = found(&path, &Companions::default());
             assert_eq!(wrong.0, of_skeleton(0x1000));
@@ -46,7 +46,7 @@ fn trap_17_split_units_are_found_in_object_files() {
     }
 }
 
-/// A package of the units of these files.
+/// A package of the split units in these files.
 fn package(version: u16, files: &[Elf]) -> Elf {
     let names = [".debug_info.dwo", ".debug_abbrev.dwo", ".debug_rnglists.dwo"];
     let columns = if version == 5 { &[1, 3, 8][..] } else { &[1, 3] };
@@ -76,7 +76,7 @@ fn trap_17_split_units_are_found_in_packages() {
         let path = folder.path().join("liba.debug");
         let units = [split_unit(version, 0x1000, ID, 8), split_unit(version, 0x1100, [3; 8], 40)];
         let [(first, one), (second, two)] = units;
-        // What the second skeleton says of its ranges counts from the section's beginning, too.
+        // The range-list base of the second skeleton counts from the beginning of the section as well.
         let base = Value::Form(dw::DW_FORM_sec_offset, number(0x90, 4));
         let second = if version == 5 { second } else { second.replace(dw::DW_AT_GNU_ranges_base, base) };
         let elf = image(&[first, second]).section(".debug_addr", debug_addr(&[0x1000, 0x1100]));
@@ -94,7 +94,7 @@ fn trap_17_split_units_are_found_in_packages() {
             assert_eq!(all(&path), expected, "version {version}");
             fs::remove_file(&place).expect("there");
         }
-        // A package that was put into the debug file.
+        // The same package inside the debug file.
         let inside = package
             .sections
             .iter()
@@ -115,7 +115,7 @@ fn a_split_unit_belongs_to_one_skeleton() {
     let (answers, missing) = found(&path, &Companions::default());
     assert_eq!(answers[0], "1000..1010 split a.c:5");
     assert!(missing.iter().any(|missing| missing.contains("2979 more split units")), "{missing:?}");
-    // A package whose units all are the same bytes has room for one.
+    // In this package all units are the same bytes. One of them is used.
     let mut package = package(5, &[split(), split(), split()]);
     let index = &mut package.sections[0].bytes;
     let table = 16 + 12 * 4 + 12;
@@ -128,7 +128,7 @@ fn a_split_unit_belongs_to_one_skeleton() {
 
 #[test]
 fn units_that_share_their_abbreviations_are_found_however_many_there_are() {
-    // As link-time optimisation writes them: one `.dwo` file, one table, and many units.
+    // Link-time optimisation writes one `.dwo` file with one abbreviation table and many units.
     const COUNT: u64 = 2000;
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("liba.so");
@@ -141,7 +141,7 @@ fn units_that_share_their_abbreviations_are_found_however_many_there_are() {
     let mut units = object(&[of(0).1]).section(".debug_rnglists.dwo", rnglists());
     for section in &mut units.sections {
         match section.name.as_str() {
-            // All refer to the table at 0, which is made as long as that of a real file.
+            // All units refer to the table at 0. It is made as long as that of a real file.
             ".debug_info.dwo" => {
                 let one = section.bytes.clone();
                 section.bytes =
@@ -191,7 +191,7 @@ fn damaged_packages_and_objects_cost_no_more_than_their_units() {
         let split = object(&[split]).section(".debug_rnglists.dwo", rnglists());
         let package = package(version, std::slice::from_ref(&split));
         for (elf, place) in [(split, "a.dwo"), (package, "liba.so.dwp")] {
-            // Of these the line tables are not read.
+            // The line tables of these files are not read.
             let sections = elf.sections.iter().enumerate();
             for (number, section) in sections.filter(|(_, section)| section.name != ".debug_line.dwo") {
                 for at in 0..section.bytes.len() {
