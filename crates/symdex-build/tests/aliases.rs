@@ -1,11 +1,10 @@
 //! Trap 5, the record that others exist: what else a function is called is in the index, and no answer of a lookup is changed by it.
 
-#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
+mod checks;
 
-mod debug_file;
-
-use debug_file::{BASE, CODE_FLAGS, Die, MachO, Section, Symbol, Unit, answers, built, debug_file};
+use checks::{answers, built};
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
+use symdex_testimages::debug_file::{BASE, CODE_FLAGS, Die, MachO, Section, Symbol, Unit, debug_file};
 
 /// Mach-O's type of a symbol that is not external.
 const LOCAL: u8 = 0x0e;

@@ -1,14 +1,12 @@
 //! The audit passes what is right whatever addr2line makes of it, names why they differ, and fails what is wrong.
 
-#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
+mod checks;
 
-mod debug_file;
-
-use debug_file::{BASE, Die, Unit, debug_file, whole};
 use gimli::constants as dw;
 use symdex::{ImageOffset, Index, LinePolicy};
 use symdex_build::audit::{AuditReport, Class, Coverage, Options, Peer, audit, audit_with};
 use symdex_build::{Companions, Image, slices};
+use symdex_testimages::debug_file::{BASE, Die, Unit, debug_file, whole};
 
 /// The index of `built`, audited against the debug file `against`.
 fn audited(built: &[u8], against: &[u8]) -> AuditReport {
@@ -321,7 +319,7 @@ fn code_without_a_function_behind_rows_that_go_backwards_is_covered() {
         .sequence(&[(0x1180, 1, 7, true)], 0x1200);
     let file = debug_file(&[unit], &[("f", 0x1000)]);
     assert_eq!(ranges(&file, LinePolicy::Exact), "1000-1100:2 1100-1180:9 1180-1200:7");
-    assert_eq!(debug_file::peer(&file, 0x1190), "nothing");
+    assert_eq!(checks::peer(&file, 0x1190), "nothing");
     assert_classes(&file, &[Class::LineWithoutFunction, Class::BackwardRows]);
 }
 

@@ -1,14 +1,12 @@
 //! The audit against llvm-symbolizer's answers: it names why they differ, and fails what nothing explains.
 
-#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
-
-mod debug_file;
-
-use debug_file::{BASE, CODE, Die, Elf, ElfSymbol, MachO, Unit, debug_sections, macho, whole};
 use object::elf;
 use symdex::Index;
 use symdex_build::audit::{AuditReport, Class, Frame, LlvmAnswers, Options, Peer, PeerReport, audit_with};
 use symdex_build::{Companions, Image, slices};
+use symdex_testimages::debug_file::{
+    BASE, CODE, Die, Elf, ElfSymbol, MachO, Unit, debug_sections, macho, whole,
+};
 
 /// What an audit says where llvm-symbolizer answers these frames, innermost first, at every address.
 fn audited_with_llvm(file: &[u8], answer: &[(&'static str, &'static str, u32)]) -> AuditReport {

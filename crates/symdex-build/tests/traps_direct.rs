@@ -1,14 +1,14 @@
 //! Direct lookups where the debug information does not say, or says wrongly, which unit has the code. Every answer
-//! that the other tests of traps ask for is compared with direct lookups, too; see `debug_file::image_answers`.
+//! that the other tests of traps ask for is compared with direct lookups, too; see `checks::image_answers`.
 
-#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
+mod checks;
 
-mod debug_file;
-
-use debug_file::same_answers::{answer, assert_same, assert_same_everywhere, whole};
-use debug_file::{AddressSet, Die, Elf, ElfSymbol, Unit, debug_file, macho, unit_offsets};
+use checks::same_answers::{answer, assert_same, assert_same_everywhere, whole};
 use symdex::{ImageOffset, Scratch};
 use symdex_build::{Companions, DirectLookup, Image, slices};
+use symdex_testimages::debug_file::{
+    AddressSet, Die, Elf, ElfSymbol, Unit, aranges, debug_file, macho, unit_offsets,
+};
 
 fn with_image<T>(file: &[u8], check: impl FnOnce(&Image<'_>) -> T) -> T {
     let companions = Companions::default();
@@ -113,7 +113,7 @@ fn aranges_that_miss_code_or_name_the_wrong_unit_do_no_harm() {
     ];
     for sets in sets {
         let mut macho = macho(&three(), &[]);
-        macho.debug.push(("__debug_aranges", debug_file::aranges(sets)));
+        macho.debug.push(("__debug_aranges", aranges(sets)));
         let file = macho.bytes();
         let names = [0x1000, 0x1100, 0x1200, 0x12ff].map(|offset| name(&file, offset));
         assert_eq!(names, ["f", "g", "h", "h"], "{sets:x?}");

@@ -1,19 +1,18 @@
 //! The traps of TRAPS.md about debug information in several files: partial units, dwz; split DWARF is in `traps_split.rs`.
 
-#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
-
-mod debug_file;
+mod checks;
 
 use std::fs;
 
-use debug_file::{
-    BASE, Die, Elf, ID, Unit, Value, all, answers, built, classes, debug_addr, debug_sections, die_offset,
-    found, image, index, number, object, of_skeleton, rnglists, split_unit, unit_offsets, write,
-};
+use checks::{all, answers, built, classes, found, index};
 use gimli::constants as dw;
 use symdex::Table::Dwarf;
 use symdex_build::Companions;
 use symdex_build::audit::Class;
+use symdex_testimages::debug_file::{
+    BASE, Die, Elf, ID, Unit, Value, debug_addr, debug_sections, die_offset, image, number, object,
+    of_skeleton, rnglists, split_unit, unit_offsets, write,
+};
 
 /// A set of `.debug_aranges` for a unit with code at this image offset.
 fn aranges_set(unit: u64, start: u64, size: u64) -> Vec<u8> {

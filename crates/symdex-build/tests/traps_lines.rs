@@ -1,15 +1,14 @@
 //! Traps 18 to 22 and 24: line tables.
 
-#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
-
-mod debug_file;
+mod checks;
 
 use std::path::Path;
 
-use debug_file::{BASE, CODE, Die, Unit, answers, built, debug_file, image_answers, peer};
+use checks::{answers, built, image_answers, peer};
 use gimli::constants as dw;
 use symdex::{Index, Table};
 use symdex_build::{Companions, Image, slices};
+use symdex_testimages::debug_file::{BASE, CODE, Die, Unit, debug_file};
 
 /// A unit with a function that has 256 bytes.
 fn with_function() -> Unit {

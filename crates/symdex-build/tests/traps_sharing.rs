@@ -1,13 +1,12 @@
 //! Trap 23: parts of a small file that thousands share, so that it states more than memory holds or time allows. What is within
 //! bounds is answered, what is not is counted.
 
-#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
+mod checks;
 
-mod debug_file;
-
-use debug_file::{BASE, CODE, Die, MachO, Unit, Value, answers, built, debug_file, macho};
+use checks::{answers, built};
 use gimli::constants as dw;
 use symdex::{Index, Table};
+use symdex_testimages::debug_file::{BASE, CODE, Die, MachO, Unit, Value, debug_file, macho};
 
 /// What the index of `file` lacks: reasons with counts.
 fn lost(file: &[u8]) -> Vec<(String, u64)> {

@@ -1,18 +1,17 @@
 //! The traps of TRAPS.md about split DWARF: units whose debug information is in object files and packages.
 
-#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
-
-mod debug_file;
+mod checks;
 
 use std::fs;
 
-use debug_file::{
-    Elf, ID, Unit, Value, all, classes, debug_addr, found, image, index, number, object, of_skeleton,
-    of_split, rnglists, split_unit, write,
-};
+use checks::{all, classes, found, index};
 use gimli::constants as dw;
 use symdex_build::Companions;
 use symdex_build::audit::Class;
+use symdex_testimages::debug_file::{
+    Elf, ID, Unit, Value, debug_addr, image, number, object, of_skeleton, of_split, rnglists, split_unit,
+    write,
+};
 
 #[test]
 fn trap_17_split_units_are_found_in_object_files() {

@@ -1,9 +1,14 @@
-//! What an index answers, as text.
+//! What an index answers, as text, and whether direct lookups and the audit agree.
+#![allow(dead_code, unused_imports, reason = "each test file uses some of it")]
+
+mod on_disk;
+pub(crate) mod same_answers;
 
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
 use symdex_build::{Companions, Image, Slice, slices};
 
-use super::same_answers::assert_same_everywhere;
+pub(crate) use self::on_disk::{all, classes, index};
+use self::same_answers::assert_same_everywhere;
 
 /// The first slice of a debug file.
 fn slice(file: &[u8]) -> Slice<'_> {

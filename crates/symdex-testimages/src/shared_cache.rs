@@ -3,25 +3,25 @@
 use std::path::{Path, PathBuf};
 
 /// The first address of a cache.
-pub(crate) const BASE: u64 = 0x1_8000_0000;
+pub const BASE: u64 = 0x1_8000_0000;
 /// Where the tables of all images are mapped to.
 const LINKEDIT: u64 = BASE + 0x800_0000;
 /// What comes before the first piece of every file: headers and lists.
 const HEAD: usize = 0x1000;
 
 /// An image with code at the offsets 0x1000 to 0x2000.
-pub(crate) struct CacheImage {
-    pub(crate) path: &'static str,
-    pub(crate) uuid: u8,
+pub struct CacheImage {
+    pub path: &'static str,
+    pub uuid: u8,
     /// Names, in full, and image offsets.
-    pub(crate) exported: Vec<(&'static str, u64)>,
-    pub(crate) locals: Vec<(&'static str, u64)>,
-    pub(crate) function_starts: Vec<u8>,
+    pub exported: Vec<(&'static str, u64)>,
+    pub locals: Vec<(&'static str, u64)>,
+    pub function_starts: Vec<u8>,
 }
 
 /// How the cache is laid out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Layout {
+pub enum Layout {
     /// One file, with the header of iOS 13 and the like.
     Old,
     /// One file, with a newer header.
@@ -31,18 +31,18 @@ pub(crate) enum Layout {
 }
 
 /// A file of a cache.
-pub(crate) struct CacheFile {
-    pub(crate) suffix: &'static str,
-    pub(crate) bytes: Vec<u8>,
+pub struct CacheFile {
+    pub suffix: &'static str,
+    pub bytes: Vec<u8>,
 }
 
 /// Where the image with this number has its header.
-pub(crate) fn address(image: usize) -> u64 {
+pub fn address(image: usize) -> u64 {
     BASE + 0x10_0000 * (image as u64 + 1)
 }
 
 /// The files of a cache of `images`, the main one first.
-pub(crate) fn cache(images: &[CacheImage], layout: Layout) -> Vec<CacheFile> {
+pub fn cache(images: &[CacheImage], layout: Layout) -> Vec<CacheFile> {
     let (linkedit, tables) = linkedit(images);
     let texts: Vec<_> =
         images.iter().enumerate().map(|(at, image)| text(at, image, tables[at], &linkedit)).collect();
@@ -74,7 +74,7 @@ pub(crate) fn cache(images: &[CacheImage], layout: Layout) -> Vec<CacheFile> {
 }
 
 /// Writes the files into `folder`; the path of the main one.
-pub(crate) fn write(files: &[CacheFile], folder: &Path) -> PathBuf {
+pub fn write(files: &[CacheFile], folder: &Path) -> PathBuf {
     let path = |suffix: &str| folder.join(format!("dyld_shared_cache_arm64e{suffix}"));
     for CacheFile { suffix, bytes } in files {
         std::fs::write(path(suffix), bytes).expect("written");
@@ -82,7 +82,7 @@ pub(crate) fn write(files: &[CacheFile], folder: &Path) -> PathBuf {
     path("")
 }
 
-pub(crate) fn put(bytes: &mut [u8], at: usize, new: &[u8]) {
+pub fn put(bytes: &mut [u8], at: usize, new: &[u8]) {
     bytes[at..at + new.len()].copy_from_slice(new);
 }
 

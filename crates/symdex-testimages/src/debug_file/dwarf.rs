@@ -13,7 +13,7 @@ pub(crate) fn debug_str() -> Vec<u8> {
 }
 
 /// The sections of `units`, by their Mach-O names, and where the header of each unit lies in `.debug_info`.
-pub(super) fn sections(units: &[Unit]) -> (Vec<(&'static str, Vec<u8>)>, Vec<u64>) {
+pub(crate) fn sections(units: &[Unit]) -> (Vec<(&'static str, Vec<u8>)>, Vec<u64>) {
     let mut sections = Sections::default();
     units.iter().for_each(|unit| sections.unit(unit));
     sections.abbrev.push(0);
@@ -38,7 +38,7 @@ pub(super) fn sections(units: &[Unit]) -> (Vec<(&'static str, Vec<u8>)>, Vec<u64
 }
 
 /// Where the DIEs lie in `.debug_info`, by label.
-pub(super) fn labels(units: &[Unit]) -> Vec<(&'static str, u64)> {
+pub(crate) fn labels(units: &[Unit]) -> Vec<(&'static str, u64)> {
     let mut sections = Sections::default();
     units.iter().for_each(|unit| sections.unit(unit));
     sections.labels
@@ -281,10 +281,10 @@ impl Sections {
 }
 
 /// A set of `.debug_aranges`: an offset in `.debug_info`, and ranges of image offsets.
-pub(crate) type AddressSet<'a> = (u64, &'a [(u64, u64)]);
+pub type AddressSet<'a> = (u64, &'a [(u64, u64)]);
 
 /// `.debug_aranges` of these sets.
-pub(crate) fn aranges(sets: &[AddressSet<'_>]) -> Vec<u8> {
+pub fn aranges(sets: &[AddressSet<'_>]) -> Vec<u8> {
     let mut all = Vec::new();
     for (unit, ranges) in sets {
         let mut set = vec![2, 0];

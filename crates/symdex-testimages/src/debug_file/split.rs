@@ -6,7 +6,7 @@ use super::{BASE, Die, Unit, Value, number};
 
 /// A unit in two parts for code from image offset `start` on, whose addresses are at `addresses` in `.debug_addr`: the skeleton, and
 /// what is to be put into `.debug_info.dwo`.
-pub(crate) fn split_unit(version: u16, start: u64, id: [u8; 8], addresses: u64) -> (Unit, Unit) {
+pub fn split_unit(version: u16, start: u64, id: [u8; 8], addresses: u64) -> (Unit, Unit) {
     let (end, first) = (start + 0x40, if version == 5 { 0 } else { 1 });
     let skeleton = Unit::new((start, end)).version(version);
     let skeleton = skeleton.sequence(&[(start, first, 5, true), (start + 0x10, first + 1, 6, true)], end);
@@ -36,12 +36,12 @@ pub(crate) fn split_unit(version: u16, start: u64, id: [u8; 8], addresses: u64) 
 }
 
 /// A unit whose `DW_AT_stmt_list` is none.
-pub(crate) fn without_lines() -> Unit {
+fn without_lines() -> Unit {
     Unit::bare().replace(dw::DW_AT_stmt_list, Value::Number(0))
 }
 
 /// `unit` with functions whose addresses are numbers of this form: one, inlined into it another, and one with these ranges.
-pub(crate) fn with_functions(unit: Unit, form: dw::DwForm, ranges: Value) -> Unit {
+fn with_functions(unit: Unit, form: dw::DwForm, ranges: Value) -> Unit {
     let at = |die: Die, address, size| {
         let die = die.with(dw::DW_AT_low_pc, Value::Form(form, vec![address]));
         die.with(dw::DW_AT_high_pc, Value::Number(size))
@@ -52,7 +52,7 @@ pub(crate) fn with_functions(unit: Unit, form: dw::DwForm, ranges: Value) -> Uni
 }
 
 /// `.debug_addr` for units with code from these image offsets on.
-pub(crate) fn debug_addr(starts: &[u64]) -> Vec<u8> {
+pub fn debug_addr(starts: &[u64]) -> Vec<u8> {
     let table = |start: &u64| {
         let addresses = [0, 0x10, 0x30].map(|offset| number(BASE + start + offset, 8)).concat();
         [number(28, 4), vec![5, 0, 8, 0], addresses].concat()
@@ -61,13 +61,13 @@ pub(crate) fn debug_addr(starts: &[u64]) -> Vec<u8> {
 }
 
 /// `.debug_rnglists.dwo`: one list, of eight bytes from address number 2 on.
-pub(crate) fn rnglists() -> Vec<u8> {
+pub fn rnglists() -> Vec<u8> {
     let lists = [&[5, 0, 8, 0, 1, 0, 0, 0, 4, 0, 0, 0][..], &[dw::DW_RLE_startx_length.0, 2, 8, 0]].concat();
     [number(lists.len() as u64, 4), lists].concat()
 }
 
 /// The answers of the unit whose code starts at `start`.
-pub(crate) fn of_split(version: u16, start: u64) -> [String; 4] {
+pub fn of_split(version: u16, start: u64) -> [String; 4] {
     let caller = if version == 5 { "b.h:7" } else { "a.c:7" };
     let range = |from: u64, to: u64, answer: &str| format!("{:x}..{:x} {answer}", start + from, start + to);
     [
@@ -79,7 +79,7 @@ pub(crate) fn of_split(version: u16, start: u64) -> [String; 4] {
 }
 
 /// What there is without the split unit.
-pub(crate) fn of_skeleton(start: u64) -> [String; 2] {
+pub fn of_skeleton(start: u64) -> [String; 2] {
     [
         format!("{:x}..{:x} - a.c:5", start, start + 0x10),
         format!("{:x}..{:x} - b.h:6", start + 0x10, start + 0x40),

@@ -3,55 +3,55 @@
 use super::{BASE, CODE};
 
 /// Instructions alone, and some among other things.
-pub(crate) const CODE_FLAGS: u32 = 0x8000_0400;
+pub const CODE_FLAGS: u32 = 0x8000_0400;
 
 /// A symbol as the symbol table has it.
 #[derive(Clone)]
-pub(crate) struct Symbol {
-    pub(crate) name: Vec<u8>,
+pub struct Symbol {
+    pub name: Vec<u8>,
     /// An SVMA.
-    pub(crate) value: u64,
-    pub(crate) kind: u8,
+    pub value: u64,
+    pub kind: u8,
     /// The section it lies in, counted from 1.
-    pub(crate) section: u8,
-    pub(crate) desc: u16,
+    pub section: u8,
+    pub desc: u16,
 }
 
 impl Symbol {
     /// An external function of the first section; Mach-O's underscore is put before its name.
-    pub(crate) fn function(name: &str, value: u64) -> Self {
+    pub fn function(name: &str, value: u64) -> Self {
         Self::raw(&[b"_", name.as_bytes()].concat(), value)
     }
 
     /// An external function of this very name.
-    pub(crate) fn raw(name: &[u8], value: u64) -> Self {
+    pub fn raw(name: &[u8], value: u64) -> Self {
         Self { name: name.to_vec(), value, kind: 0x0f, section: 1, desc: 0 }
     }
 }
 
 /// A section that is not in the file, as in dSYMs.
-pub(crate) struct Section {
-    pub(crate) name: &'static str,
+pub struct Section {
+    pub name: &'static str,
     /// Image offsets.
-    pub(crate) range: std::ops::Range<u64>,
-    pub(crate) flags: u32,
+    pub range: std::ops::Range<u64>,
+    pub flags: u32,
 }
 
 /// A Mach-O file with `__TEXT`, `__DWARF` and a symbol table.
-pub(crate) struct MachO {
+pub struct MachO {
     /// CPU type and subtype; the type says whether there are 64-bit addresses.
-    pub(crate) cpu: (u32, u32),
-    pub(crate) uuid: Option<[u8; 16]>,
-    pub(crate) base: u64,
+    pub cpu: (u32, u32),
+    pub uuid: Option<[u8; 16]>,
+    pub base: u64,
     /// The sections of `__TEXT`.
-    pub(crate) text: Vec<Section>,
+    pub text: Vec<Section>,
     /// The sections of `__DWARF`.
-    pub(crate) debug: Vec<(&'static str, Vec<u8>)>,
-    pub(crate) symbols: Vec<Symbol>,
+    pub debug: Vec<(&'static str, Vec<u8>)>,
+    pub symbols: Vec<Symbol>,
     /// What `LC_FUNCTION_STARTS` lists: distances from the base.
-    pub(crate) function_starts: Vec<u64>,
+    pub function_starts: Vec<u64>,
     /// Where in the file `__DWARF` begins; behind everything else if that is later.
-    pub(crate) debug_offset: u64,
+    pub debug_offset: u64,
 }
 
 impl Default for MachO {
@@ -72,14 +72,14 @@ impl Default for MachO {
 
 impl MachO {
     /// The file.
-    pub(crate) fn bytes(&self) -> Vec<u8> {
+    pub fn bytes(&self) -> Vec<u8> {
         let (mut head, offset, debug) = self.parts();
         head.resize(usize::try_from(offset).expect("small"), 0);
         [head, debug].concat()
     }
 
     /// The file's beginning, and where `__DWARF` lies and what it holds.
-    pub(crate) fn parts(&self) -> (Vec<u8>, u64, Vec<u8>) {
+    pub fn parts(&self) -> (Vec<u8>, u64, Vec<u8>) {
         let debug: Vec<u8> = self.debug.iter().flat_map(|(_, bytes)| bytes).copied().collect();
         // The commands take the same room whatever they say.
         let behind = self.commands(0, 0).len();

@@ -5,31 +5,31 @@ use gimli::constants as dw;
 use super::{BASE, Die, Value};
 
 /// A compile unit: its DIE and its line program.
-pub(crate) struct Unit {
-    pub(super) die: Die,
-    pub(super) line_program: Vec<u8>,
-    pub(super) version: u16,
-    pub(super) address_size: u8,
-    pub(super) is_64_bit: bool,
-    pub(super) files: Vec<&'static str>,
-    pub(super) min_instruction_size: u8,
-    pub(super) max_operations: u8,
+pub struct Unit {
+    pub(crate) die: Die,
+    pub(crate) line_program: Vec<u8>,
+    pub(crate) version: u16,
+    pub(crate) address_size: u8,
+    pub(crate) is_64_bit: bool,
+    pub(crate) files: Vec<&'static str>,
+    pub(crate) min_instruction_size: u8,
+    pub(crate) max_operations: u8,
     /// The number of the unit whose abbreviations, or whose line program, are this one's too.
-    pub(super) abbreviations_of: Option<usize>,
-    pub(super) lines_of: Option<usize>,
+    pub(crate) abbreviations_of: Option<usize>,
+    pub(crate) lines_of: Option<usize>,
     /// The kind that a header of DWARF 5 states, and what it has behind that of others.
-    pub(super) kind: (dw::DwUt, Vec<u8>),
+    pub(crate) kind: (dw::DwUt, Vec<u8>),
 }
 
 impl Unit {
     /// A unit that declares this range of image offsets, and whose files are `a.c` and `b.h` in `/src`.
-    pub(crate) fn new(range: (u64, u64)) -> Self {
+    pub fn new(range: (u64, u64)) -> Self {
         let unit = Self::bare();
         Self { die: unit.die.range(range), ..unit }
     }
 
     /// A unit that declares no addresses.
-    pub(crate) fn bare() -> Self {
+    pub fn bare() -> Self {
         let die = Die::new(dw::DW_TAG_compile_unit).name("a.c");
         let die = die.with(dw::DW_AT_comp_dir, Value::Text("/src")).with(dw::DW_AT_stmt_list, Value::Lines);
         Self {
@@ -48,7 +48,7 @@ impl Unit {
     }
 
     /// A unit with gaps: `DW_AT_low_pc` and `DW_AT_ranges`, which count from it.
-    pub(crate) fn with_gaps(low: u64, ranges: &[(u64, u64)]) -> Self {
+    pub fn with_gaps(low: u64, ranges: &[(u64, u64)]) -> Self {
         let unit = Self::bare();
         let relative = ranges.iter().map(|(start, end)| (start - low, end - low)).collect();
         let die = unit.die.with(dw::DW_AT_low_pc, Value::Address(BASE + low));
@@ -56,93 +56,93 @@ impl Unit {
     }
 
     /// The unit with one more attribute of its own.
-    pub(crate) fn root(mut self, attribute: gimli::DwAt, value: Value) -> Self {
+    pub fn root(mut self, attribute: gimli::DwAt, value: Value) -> Self {
         self.die = self.die.with(attribute, value);
         self
     }
 
     /// The unit with another value for an attribute of its own.
-    pub(crate) fn replace(mut self, attribute: gimli::DwAt, value: Value) -> Self {
+    pub fn replace(mut self, attribute: gimli::DwAt, value: Value) -> Self {
         self.die.attributes.retain(|(known, _)| *known != attribute);
         self.root(attribute, value)
     }
 
     /// A unit of another kind than a compile unit.
-    pub(crate) fn kind(mut self, tag: gimli::DwTag, kind: dw::DwUt, id: &[u8]) -> Self {
+    pub fn kind(mut self, tag: gimli::DwTag, kind: dw::DwUt, id: &[u8]) -> Self {
         self.die.tag = tag;
         Self { kind: (kind, id.to_vec()), ..self }
     }
 
     /// DWARF of another version than 4.
-    pub(crate) fn version(self, version: u16) -> Self {
+    pub fn version(self, version: u16) -> Self {
         Self { version, ..self }
     }
 
-    pub(crate) fn address_size(self, address_size: u8) -> Self {
+    pub fn address_size(self, address_size: u8) -> Self {
         Self { address_size, ..self }
     }
 
     /// Offsets of 64 bits.
-    pub(crate) fn dwarf64(self) -> Self {
+    pub fn dwarf64(self) -> Self {
         Self { is_64_bit: true, ..self }
     }
 
     /// What relative paths count from, instead of `/src`.
-    pub(crate) fn directory(self, directory: &'static str) -> Self {
+    pub fn directory(self, directory: &'static str) -> Self {
         self.replace(dw::DW_AT_comp_dir, Value::Text(directory))
     }
 
     /// The files, numbered from 1, or from 0 in DWARF 5.
-    pub(crate) fn files(self, files: &[&'static str]) -> Self {
+    pub fn files(self, files: &[&'static str]) -> Self {
         Self { files: files.to_vec(), ..self }
     }
 
     /// What advances count in: instructions of this size, so many operations in each.
-    pub(crate) fn instructions(self, min_instruction_size: u8, max_operations: u8) -> Self {
+    pub fn instructions(self, min_instruction_size: u8, max_operations: u8) -> Self {
         Self { min_instruction_size, max_operations, ..self }
     }
 
-    pub(crate) fn language(self, language: gimli::DwLang) -> Self {
+    pub fn language(self, language: gimli::DwLang) -> Self {
         self.root(dw::DW_AT_language, Value::Number(language.0.into()))
     }
 
     /// A partial unit, which others import.
-    pub(crate) fn partial(mut self) -> Self {
+    pub fn partial(mut self) -> Self {
         self.die.tag = dw::DW_TAG_partial_unit;
         self
     }
 
     /// Takes the line program of an earlier unit, by number.
-    pub(crate) fn lines_of(self, unit: usize) -> Self {
+    pub fn lines_of(self, unit: usize) -> Self {
         Self { lines_of: Some(unit), ..self }
     }
 
     /// Takes the abbreviations of an earlier unit, which has the same entries, by number.
-    pub(crate) fn abbreviations_of(self, unit: usize) -> Self {
+    pub fn abbreviations_of(self, unit: usize) -> Self {
         Self { abbreviations_of: Some(unit), ..self }
     }
 
-    pub(crate) fn child(mut self, child: Die) -> Self {
+    pub fn child(mut self, child: Die) -> Self {
         self.die = self.die.child(child);
         self
     }
 
     /// A sequence of rows (image offset, file, line, is_stmt) that ends at image offset `end`.
-    pub(crate) fn sequence(mut self, rows: &[(u64, u64, i64, bool)], end: u64) -> Self {
+    pub fn sequence(mut self, rows: &[(u64, u64, i64, bool)], end: u64) -> Self {
         self.rows(rows);
         self.set_address(end);
         self.end_sequence()
     }
 
     /// Rows, some more bytes, and nothing else: the program ends there.
-    pub(crate) fn rows_without_end(mut self, rows: &[(u64, u64, i64, bool)], more: &[u8]) -> Self {
+    pub fn rows_without_end(mut self, rows: &[(u64, u64, i64, bool)], more: &[u8]) -> Self {
         self.rows(rows);
         self.line_program.extend_from_slice(more);
         self
     }
 
     /// A sequence that ends `back` bytes below its last row, as a wrapped DW_LNS_advance_pc.
-    pub(crate) fn sequence_that_ends_below(mut self, rows: &[(u64, u64, i64, bool)], back: u64) -> Self {
+    pub fn sequence_that_ends_below(mut self, rows: &[(u64, u64, i64, bool)], back: u64) -> Self {
         self.rows(rows);
         self.line_program.push(dw::DW_LNS_advance_pc.0);
         uleb(&mut self.line_program, back.wrapping_neg());
@@ -150,7 +150,7 @@ impl Unit {
     }
 
     /// A sequence that begins with a row for line 1 of file 1 at image offset `start` and goes on as these bytes say.
-    pub(crate) fn sequence_of_bytes(mut self, start: u64, program: &[u8]) -> Self {
+    pub fn sequence_of_bytes(mut self, start: u64, program: &[u8]) -> Self {
         self.rows(&[(start, 1, 1, true)]);
         self.line_program.extend_from_slice(program);
         self.end_sequence()
@@ -186,7 +186,7 @@ impl Unit {
     }
 }
 
-pub(super) fn uleb(out: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn uleb(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push((value & 0x7f) as u8 | 0x80);
         value >>= 7;

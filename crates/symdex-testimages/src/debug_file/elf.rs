@@ -6,59 +6,59 @@ use super::CODE;
 
 /// A symbol as a symbol table has it.
 #[derive(Clone)]
-pub(crate) struct ElfSymbol {
-    pub(crate) name: &'static str,
+pub struct ElfSymbol {
+    pub name: &'static str,
     /// An SVMA.
-    pub(crate) value: u64,
-    pub(crate) size: u64,
-    pub(crate) kind: elf::SymbolType,
-    pub(crate) binding: elf::SymbolBind,
+    pub value: u64,
+    pub size: u64,
+    pub kind: elf::SymbolType,
+    pub binding: elf::SymbolBind,
     /// The section it lies in, counted from 1: that of the code is the first.
-    pub(crate) section: u16,
+    pub section: u16,
 }
 
 impl ElfSymbol {
     /// A global function in a file whose base is 0.
-    pub(crate) fn function(name: &'static str, start: u64, size: u64) -> Self {
+    pub fn function(name: &'static str, start: u64, size: u64) -> Self {
         let (kind, binding) = (elf::STT_FUNC, elf::STB_GLOBAL);
         Self { name, value: start, size, kind, binding, section: 1 }
     }
 
-    pub(crate) fn kind(self, kind: elf::SymbolType) -> Self {
+    pub fn kind(self, kind: elf::SymbolType) -> Self {
         Self { kind, ..self }
     }
 
-    pub(crate) fn binding(self, binding: elf::SymbolBind) -> Self {
+    pub fn binding(self, binding: elf::SymbolBind) -> Self {
         Self { binding, ..self }
     }
 }
 
 /// A section beside those of the code and of the symbols.
 #[derive(Clone, Default)]
-pub(crate) struct ElfSection {
-    pub(crate) name: String,
-    pub(crate) kind: u32,
-    pub(crate) flags: u32,
-    pub(crate) address: u64,
-    pub(crate) bytes: Vec<u8>,
+pub struct ElfSection {
+    pub name: String,
+    pub kind: u32,
+    pub flags: u32,
+    pub address: u64,
+    pub bytes: Vec<u8>,
 }
 
 /// A shared object with one section of code and a loaded segment.
 #[derive(Clone)]
-pub(crate) struct Elf {
-    pub(crate) kind: elf::FileType,
-    pub(crate) machine: elf::Machine,
-    pub(crate) is_64_bit: bool,
+pub struct Elf {
+    pub kind: elf::FileType,
+    pub machine: elf::Machine,
+    pub is_64_bit: bool,
     /// The address of the loaded segment.
-    pub(crate) base: u64,
+    pub base: u64,
     /// Those of others, which hold nothing of the sections.
-    pub(crate) other_segments: Vec<u64>,
-    pub(crate) build_id: Option<Vec<u8>>,
+    pub other_segments: Vec<u64>,
+    pub build_id: Option<Vec<u8>>,
     /// The code from the base plus [`CODE`] on; `None` where the file does not hold it.
-    pub(crate) code: Option<u8>,
-    pub(crate) sections: Vec<ElfSection>,
-    pub(crate) symbols: Vec<ElfSymbol>,
-    pub(crate) dynamic_symbols: Vec<ElfSymbol>,
+    pub code: Option<u8>,
+    pub sections: Vec<ElfSection>,
+    pub symbols: Vec<ElfSymbol>,
+    pub dynamic_symbols: Vec<ElfSymbol>,
 }
 
 impl Default for Elf {
@@ -80,21 +80,21 @@ impl Default for Elf {
 
 impl Elf {
     /// With one more section that is not loaded.
-    pub(crate) fn section(mut self, name: &str, bytes: Vec<u8>) -> Self {
+    pub fn section(mut self, name: &str, bytes: Vec<u8>) -> Self {
         let kind = elf::SHT_PROGBITS.0;
         self.sections.push(ElfSection { name: name.to_owned(), kind, bytes, ..ElfSection::default() });
         self
     }
 
     /// With debug sections under the names that Mach-O has for them.
-    pub(crate) fn debug(self, sections: Vec<(&'static str, Vec<u8>)>) -> Self {
+    pub fn debug(self, sections: Vec<(&'static str, Vec<u8>)>) -> Self {
         let add =
             |elf: Self, (name, bytes): (&str, Vec<u8>)| elf.section(&name.replacen("__", ".", 1), bytes);
         sections.into_iter().fold(self, add)
     }
 
     /// The file.
-    pub(crate) fn bytes(&self) -> Vec<u8> {
+    pub fn bytes(&self) -> Vec<u8> {
         let sections = self.all_sections();
         let (header_size, segment_size) = if self.is_64_bit { (64, 56) } else { (52, 32) };
         let segments: Vec<u8> =

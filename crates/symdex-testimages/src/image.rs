@@ -1,7 +1,4 @@
-//! Made-up images for tests, and what a linear scan answers for them.
-
-#![allow(dead_code, unreachable_pub, reason = "each test takes what it needs")]
-#![allow(clippy::cast_possible_truncation, reason = "numbers of tests are small")]
+//! Images with random contents, and what a linear scan answers for them.
 
 use std::io::Cursor;
 

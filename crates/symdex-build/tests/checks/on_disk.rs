@@ -8,30 +8,9 @@ use symdex::{ImageOffset, Index, LinePolicy, Scratch};
 use symdex_build::audit::{Class, Frame, LlvmAnswers, Options, Peer, audit_with};
 use symdex_build::{Companions, Image, slices};
 
-use super::{BASE, Elf, Unit, debug_sections, found};
+use symdex_testimages::debug_file::BASE;
 
-pub(crate) const ID: [u8; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
-
-pub(crate) fn number(number: u64, size: usize) -> Vec<u8> {
-    number.to_le_bytes()[..size].to_vec()
-}
-
-pub(crate) fn image(units: &[Unit]) -> Elf {
-    Elf { base: BASE, ..Elf::default() }.debug(debug_sections(units))
-}
-
-/// A file of the debug sections of `units`, each name with `.dwo` behind it.
-pub(crate) fn object(units: &[Unit]) -> Elf {
-    let mut elf = Elf { kind: object::elf::ET_REL, build_id: None, ..Elf::default() };
-    elf = elf.debug(debug_sections(units));
-    elf.sections.iter_mut().for_each(|section| section.name.push_str(".dwo"));
-    elf
-}
-
-pub(crate) fn write(path: &Path, elf: &Elf) {
-    fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-    fs::write(path, elf.bytes()).expect("written");
-}
+use super::found;
 
 /// What the file answers, where nothing may be missing; addr2line and the rules answer the same.
 pub(crate) fn all(path: &Path) -> Vec<String> {
