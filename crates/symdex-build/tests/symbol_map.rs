@@ -9,7 +9,7 @@ use std::process::Command;
 use checks::{answers, image_answers};
 use gimli::constants as dw;
 use symdex::{ImageId, Index, LinePolicy, Scratch, Table};
-use symdex_build::audit::audit;
+use symdex_audit::audit;
 use symdex_build::{Built, Companions, Image, SymbolMap, SymbolMaps, slices};
 use symdex_testimages::debug_file::{BASE, CODE, Die, MachO, Symbol, Unit, macho};
 

@@ -107,7 +107,7 @@ fn trap_19_sequences_come_in_any_order_and_addresses_may_go_backwards() {
     let companions = Companions::default();
     let image = Image::load(&slice, "made-up", &companions).expect("loads");
     let index = Index::open(built(&file).bytes).expect("just written");
-    let report = symdex_build::audit::audit(&image, &index).expect("compared");
+    let report = symdex_audit::audit(&image, &index).expect("compared");
     assert_eq!((report.wrong(), report.unexplained_len), (Vec::new(), 0), "{report}");
 }
 

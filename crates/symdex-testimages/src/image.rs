@@ -5,7 +5,7 @@ use std::io::Cursor;
 use symdex::write::{ChunkEncoder, ChunkRanges, EncodedStrings, Id32, ImageInfo, Loc, Range, Writer};
 use symdex::{Arch, Counts, ImageId, LinePolicy, RowRule, Table};
 
-/// Numbers that look random and are the same on every run.
+/// A generator of pseudo-random numbers (SplitMix64).
 pub struct Random(u64);
 
 impl Random {
@@ -63,8 +63,9 @@ impl From<symdex::Frame<'_>> for Answer {
 }
 
 impl Image {
-    /// The image that `seed` stands for: gaps, functions in pieces, line rows without function, long functions, deep chains,
-    /// ranges longer than a chunk; names, files and lines that are none, empty, not UTF-8, 0 or as large as can be.
+    /// A random image that depends on `seed` only. It has gaps, functions in several ranges, line rows without a function, long functions,
+    /// deep inline chains, and ranges longer than a chunk. Names, files and lines can be missing, empty, not UTF-8, 0 or of the maximum
+    /// size.
     pub fn random(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let names = strings(&mut random, "_ZN4name");
@@ -150,7 +151,7 @@ impl Image {
         let mut next = Some(if policy == LinePolicy::Exact { range.exact } else { range.statement });
         while let Some(loc) = next {
             let Loc { parent, name, file, line } = locs[loc as usize];
-            // What follows a function of the symbol table are other names of it.
+            // In the symbol table, the parents of a function are its other names.
             next = parent.map(Id32::get).filter(|_| table == Table::Dwarf);
             answers.push(Answer {
                 name: string(&self.names, name),
@@ -164,8 +165,7 @@ impl Image {
         Some(answers)
     }
 
-    /// What the image answers by the rules of a lookup: the symbol table where the `dwarf` table has a gap, and for the name of a
-    /// line without a function.
+    /// What a lookup must answer: the `dwarf` table; the symbol table in its gaps, and for the name of a line without a function.
     pub fn scan(&self, offset: u64, policy: LinePolicy) -> Option<Vec<Answer>> {
         let symbol = self.scan_table(Table::SymbolTable, offset, policy);
         let Some(mut answers) = self.scan_table(Table::Dwarf, offset, policy) else { return symbol };
@@ -176,7 +176,7 @@ impl Image {
         Some(answers)
     }
 
-    /// Offsets worth asking for: around each end of each range and chunk, and in the middle.
+    /// Offsets to look up: at and beside both ends of each range, at the boundaries of chunks, and in the middle of each range.
     pub fn offsets(&self) -> Vec<u64> {
         let ranges = self.tables.iter().flat_map(|table| &table.ranges);
         let around = |range: &Range| {
@@ -257,7 +257,7 @@ fn dwarf_table(random: &mut Random, names: u64, files: u64) -> ChunkRanges {
         at += if random.one_in(2) { 0 } else { random.below(400) };
         function_start = match random.below(6) {
             0 => None,
-            // Another piece of the function before.
+            // Another range of the function before.
             1 => function_start,
             2 => Some(at - random.below(at + 1)),
             _ => Some(at),
@@ -267,7 +267,7 @@ fn dwarf_table(random: &mut Random, names: u64, files: u64) -> ChunkRanges {
     table
 }
 
-/// Adds the ranges of one function, or of line rows without one; where they end.
+/// Adds the ranges of one function, or of line rows without a function. Returns their end.
 fn function(
     random: &mut Random,
     table: &mut ChunkRanges,

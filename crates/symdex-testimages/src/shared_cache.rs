@@ -1,19 +1,19 @@
-//! dyld shared caches made up in memory, in one file or split as newer systems split them.
+//! dyld shared caches, in one file or split like those of newer systems.
 
 use std::path::{Path, PathBuf};
 
 /// The first address of a cache.
 pub const BASE: u64 = 0x1_8000_0000;
-/// Where the tables of all images are mapped to.
+/// The address of the tables of all images.
 const LINKEDIT: u64 = BASE + 0x800_0000;
-/// What comes before the first piece of every file: headers and lists.
+/// The size of the headers and lists at the start of every file.
 const HEAD: usize = 0x1000;
 
 /// An image with code at the offsets 0x1000 to 0x2000.
 pub struct CacheImage {
     pub path: &'static str,
     pub uuid: u8,
-    /// Names, in full, and image offsets.
+    /// Full names and image offsets.
     pub exported: Vec<(&'static str, u64)>,
     pub locals: Vec<(&'static str, u64)>,
     pub function_starts: Vec<u8>,
@@ -36,7 +36,7 @@ pub struct CacheFile {
     pub bytes: Vec<u8>,
 }
 
-/// Where the image with this number has its header.
+/// The address of the header of the image with this number.
 pub fn address(image: usize) -> u64 {
     BASE + 0x10_0000 * (image as u64 + 1)
 }
@@ -94,7 +94,7 @@ fn longs(numbers: &[u64]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
 }
 
-/// A file that maps each of `pieces` to its address; the main one maps its head too.
+/// A file that maps each of `pieces` to its address. The main file also maps its headers.
 fn file(suffix: &'static str, uuid: u8, pieces: Vec<(u64, Vec<u8>)>, is_old: bool) -> CacheFile {
     let mut bytes = vec![0; HEAD];
     let mut mappings = Vec::new();
@@ -165,14 +165,14 @@ fn linkedit(images: &[CacheImage]) -> (Vec<u8>, Vec<[u64; 2]>) {
         bytes.extend(&image.function_starts);
         bytes.resize(bytes.len().next_multiple_of(8), 0);
     }
-    // All images share the strings, which are last, behind their own size.
+    // All images share the strings, which come last. The size of the strings follows them.
     let size = strings.len() as u64;
     bytes.extend(strings);
     bytes.extend(longs(&[size]));
     (bytes, tables)
 }
 
-/// What an image has at its beginning: header and load commands.
+/// The header and the load commands of an image.
 fn text(at: usize, image: &CacheImage, [symbols, starts]: [u64; 2], linkedit: &[u8]) -> Vec<u8> {
     let name = |name: &str| {
         let mut bytes = name.as_bytes().to_vec();

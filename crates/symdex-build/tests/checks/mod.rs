@@ -7,7 +7,7 @@ pub(crate) mod same_answers;
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
 use symdex_build::{Companions, Image, Slice, slices};
 
-pub(crate) use self::on_disk::{all, classes, index};
+pub(crate) use self::on_disk::all;
 use self::same_answers::assert_same_everywhere;
 
 /// The first slice of a debug file.

@@ -5,7 +5,7 @@ use gimli::constants::{self as dw, DwForm};
 use super::unit::uleb;
 use super::{BASE, Die, Unit, Value};
 
-/// What `.debug_str` holds: one string, and so also each of its ends.
+/// The contents of `.debug_str`: one string, of which each suffix is a string, too.
 pub(crate) fn debug_str() -> Vec<u8> {
     let mut text = b"x".repeat(30_000);
     text.push(0);
@@ -59,12 +59,12 @@ struct Sections {
     has_strings: bool,
 }
 
-/// A reference to a DIE that may come later.
+/// A reference to a DIE, which can come later.
 struct Reference {
     at: usize,
     size: usize,
     label: &'static str,
-    /// What it is counted from.
+    /// The offset that the reference counts from.
     from: u64,
 }
 
@@ -96,7 +96,7 @@ impl Format {
         out.extend(&address.to_le_bytes()[..usize::from(self.address_size)]);
     }
 
-    /// A part that states its own size before itself.
+    /// Writes the size of `part`, and `part`.
     fn sized(self, out: &mut Vec<u8>, part: &[u8]) {
         if self.is_64_bit {
             out.extend([0xff; 4]);
@@ -210,7 +210,7 @@ impl Sections {
                 format.offset(&mut self.info, format.lines);
                 format.section_offset()
             }
-            // A base of 0 first, so that the addresses stand as they are.
+            // Base 0 makes the following addresses absolute.
             Value::Ranges(ranges) => self.ranges(&[(u64::MAX, 0)], ranges, format),
             Value::RelativeRanges(ranges) => self.ranges(&[], ranges, format),
             Value::Form(form, bytes) => {

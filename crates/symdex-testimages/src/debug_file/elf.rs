@@ -13,7 +13,7 @@ pub struct ElfSymbol {
     pub size: u64,
     pub kind: elf::SymbolType,
     pub binding: elf::SymbolBind,
-    /// The section it lies in, counted from 1: that of the code is the first.
+    /// The number of its section. The code has number 1.
     pub section: u16,
 }
 
@@ -51,10 +51,10 @@ pub struct Elf {
     pub is_64_bit: bool,
     /// The address of the loaded segment.
     pub base: u64,
-    /// Those of others, which hold nothing of the sections.
+    /// The addresses of other segments, which contain no sections.
     pub other_segments: Vec<u64>,
     pub build_id: Option<Vec<u8>>,
-    /// The code from the base plus [`CODE`] on; `None` where the file does not hold it.
+    /// The byte that fills the code at [`CODE`]; `None` if the code is not in the file.
     pub code: Option<u8>,
     pub sections: Vec<ElfSection>,
     pub symbols: Vec<ElfSymbol>,
@@ -128,7 +128,7 @@ impl Elf {
         [file, segments, body, names, headers].concat()
     }
 
-    /// Every section but the one of their names, with what it is linked to and the size of its entries.
+    /// Every section but the section names, with the section that it links to and the size of its entries.
     fn all_sections(&self) -> Vec<(ElfSection, u64, u64)> {
         let section = |name: &str, kind: elf::SectionType, bytes: Vec<u8>| ElfSection {
             name: name.to_owned(),

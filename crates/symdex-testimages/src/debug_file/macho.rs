@@ -2,7 +2,7 @@
 
 use super::{BASE, CODE};
 
-/// Instructions alone, and some among other things.
+/// The section flags for instructions.
 pub const CODE_FLAGS: u32 = 0x8000_0400;
 
 /// A symbol as the symbol table has it.
@@ -12,7 +12,7 @@ pub struct Symbol {
     /// An SVMA.
     pub value: u64,
     pub kind: u8,
-    /// The section it lies in, counted from 1.
+    /// The number of its section, counted from 1.
     pub section: u8,
     pub desc: u16,
 }
@@ -23,7 +23,7 @@ impl Symbol {
         Self::raw(&[b"_", name.as_bytes()].concat(), value)
     }
 
-    /// An external function of this very name.
+    /// An external function with exactly this name.
     pub fn raw(name: &[u8], value: u64) -> Self {
         Self { name: name.to_vec(), value, kind: 0x0f, section: 1, desc: 0 }
     }
@@ -39,7 +39,7 @@ pub struct Section {
 
 /// A Mach-O file with `__TEXT`, `__DWARF` and a symbol table.
 pub struct MachO {
-    /// CPU type and subtype; the type says whether there are 64-bit addresses.
+    /// CPU type and subtype. The type decides about 64-bit addresses.
     pub cpu: (u32, u32),
     pub uuid: Option<[u8; 16]>,
     pub base: u64,
@@ -48,9 +48,9 @@ pub struct MachO {
     /// The sections of `__DWARF`.
     pub debug: Vec<(&'static str, Vec<u8>)>,
     pub symbols: Vec<Symbol>,
-    /// What `LC_FUNCTION_STARTS` lists: distances from the base.
+    /// The offsets in `LC_FUNCTION_STARTS`, counted from the base.
     pub function_starts: Vec<u64>,
-    /// Where in the file `__DWARF` begins; behind everything else if that is later.
+    /// The least offset of `__DWARF` in the file.
     pub debug_offset: u64,
 }
 
@@ -78,10 +78,10 @@ impl MachO {
         [head, debug].concat()
     }
 
-    /// The file's beginning, and where `__DWARF` lies and what it holds.
+    /// The start of the file, the offset of `__DWARF`, and its contents.
     pub fn parts(&self) -> (Vec<u8>, u64, Vec<u8>) {
         let debug: Vec<u8> = self.debug.iter().flat_map(|(_, bytes)| bytes).copied().collect();
-        // The commands take the same room whatever they say.
+        // The size of the commands does not depend on the offsets in them.
         let behind = self.commands(0, 0).len();
         let linkedit = self.linkedit();
         let offset = self.debug_offset.max((behind + linkedit.len()) as u64);
@@ -188,7 +188,7 @@ impl MachO {
     }
 }
 
-/// Numbers of 32 bits; larger ones are cut, as tools do.
+/// Numbers of 32 bits. Larger ones are truncated, as tools do it.
 fn words(numbers: &[u64]) -> Vec<u8> {
     numbers.iter().flat_map(|number| (*number as u32).to_le_bytes()).collect()
 }

@@ -5,6 +5,7 @@ mod elf;
 mod macho;
 mod on_disk;
 mod split;
+mod supplementary;
 mod unit;
 
 use gimli::constants::{self as dw, DwAt, DwForm, DwTag};
@@ -14,9 +15,10 @@ pub use self::elf::{Elf, ElfSection, ElfSymbol};
 pub use self::macho::{CODE_FLAGS, MachO, Section, Symbol};
 pub use self::on_disk::{ID, image, number, object, write};
 pub use self::split::{debug_addr, of_skeleton, of_split, rnglists, split_unit};
+pub use self::supplementary::{debug_sup, referring, supplementary_units};
 pub use self::unit::Unit;
 
-/// Where `__TEXT` begins, and what image offsets count from. Files with addresses of 32 bits have none of it: they begin at 0.
+/// The address of `__TEXT`, from which image offsets count. In files with 32-bit addresses it is 0.
 pub const BASE: u64 = 0x1_0000_0000;
 /// The image offsets of the code.
 pub const CODE: std::ops::Range<u64> = 0x1000..0x3000;
@@ -31,7 +33,7 @@ pub fn debug_file(units: &[Unit], symbols: &[(&str, u64)]) -> Vec<u8> {
     macho(units, symbols).bytes()
 }
 
-/// The same, before it is written.
+/// The same, as a [`MachO`].
 pub fn macho(units: &[Unit], symbols: &[(&str, u64)]) -> MachO {
     let symbols = symbols.iter().map(|(name, offset)| Symbol::function(name, BASE + offset)).collect();
     MachO { debug: dwarf::sections(units).0, symbols, ..MachO::default() }
@@ -42,12 +44,12 @@ pub fn debug_sections(units: &[Unit]) -> Vec<(&'static str, Vec<u8>)> {
     dwarf::sections(units).0
 }
 
-/// Where the header of each unit lies in `.debug_info`.
+/// The offset of each unit's header in `.debug_info`.
 pub fn unit_offsets(units: &[Unit]) -> Vec<u64> {
     dwarf::sections(units).1
 }
 
-/// Where the DIE with this label lies in `.debug_info`.
+/// The offset of the DIE with this label in `.debug_info`.
 pub fn die_offset(units: &[Unit], label: &str) -> u64 {
     dwarf::labels(units).iter().find(|(known, _)| *known == label).expect("a label").1
 }
@@ -62,16 +64,16 @@ pub struct Die {
 
 pub enum Value {
     Text(&'static str),
-    /// A string from this offset on of a section `.debug_str` that has [`debug_str`] alone.
+    /// The string at this offset of `.debug_str`, which has one string of 30,000 `x`.
     TextAt(u32),
     Bytes(&'static [u8]),
     Address(u64),
     Number(u64),
-    /// The DIE with this label, in whatever unit.
+    /// The DIE with this label, in any unit.
     Die(&'static str),
     /// The DIE with this label in the same unit.
     DieOfUnit(&'static str),
-    /// Whatever is at this offset of `.debug_info`.
+    /// This offset of `.debug_info`.
     DieAt(u64),
     /// The line program of the unit.
     Lines,
@@ -81,7 +83,7 @@ pub enum Value {
     RelativeRanges(Vec<(u64, u64)>),
     /// The ranges stated at this offset of `.debug_ranges`.
     RangesAt(u32),
-    /// Bytes in whatever form.
+    /// These bytes, in this form.
     Form(DwForm, Vec<u8>),
 }
 
@@ -122,12 +124,12 @@ impl Die {
         self.svma_and_size(BASE + start, end.wrapping_sub(start))
     }
 
-    /// `DW_AT_low_pc` as an address and `DW_AT_high_pc` as a size, whatever they are.
+    /// With `DW_AT_low_pc` as an address and `DW_AT_high_pc` as a size, valid or not.
     pub fn svma_and_size(self, low: u64, size: u64) -> Self {
         self.with(dw::DW_AT_low_pc, Value::Address(low)).with(dw::DW_AT_high_pc, Value::Number(size))
     }
 
-    /// `DW_AT_low_pc` and `DW_AT_high_pc` as addresses, whatever they are.
+    /// With `DW_AT_low_pc` and `DW_AT_high_pc` as addresses, valid or not.
     pub fn with_end(self, low: u64, high: u64) -> Self {
         self.with(dw::DW_AT_low_pc, Value::Address(low)).with(dw::DW_AT_high_pc, Value::Address(high))
     }

@@ -4,8 +4,7 @@ use gimli::constants as dw;
 
 use super::{BASE, Die, Unit, Value, number};
 
-/// A unit in two parts for code from image offset `start` on, whose addresses are at `addresses` in `.debug_addr`: the skeleton, and
-/// what is to be put into `.debug_info.dwo`.
+/// A skeleton and its split unit for code from image offset `start` on. Their addresses are at `addresses` in `.debug_addr`.
 pub fn split_unit(version: u16, start: u64, id: [u8; 8], addresses: u64) -> (Unit, Unit) {
     let (end, first) = (start + 0x40, if version == 5 { 0 } else { 1 });
     let skeleton = Unit::new((start, end)).version(version);
@@ -22,7 +21,7 @@ pub fn split_unit(version: u16, start: u64, id: [u8; 8], addresses: u64) -> (Uni
             with_functions(split, dw::DW_FORM_addrx, ranges),
         );
     }
-    // One list that is not meant, and the one that the base leads to.
+    // DW_AT_GNU_ranges_base must lead to the second list, not to the first.
     let list = |start| {
         let ranges = Value::Ranges(vec![(BASE + start, BASE + start + 8)]);
         Die::new(dw::DW_TAG_lexical_block).with(dw::DW_AT_ranges, ranges)
@@ -35,12 +34,12 @@ pub fn split_unit(version: u16, start: u64, id: [u8; 8], addresses: u64) -> (Uni
     (skeleton, with_functions(split, dw::DW_FORM_GNU_addr_index, offset(0)))
 }
 
-/// A unit whose `DW_AT_stmt_list` is none.
+/// A unit without a valid `DW_AT_stmt_list`.
 fn without_lines() -> Unit {
     Unit::bare().replace(dw::DW_AT_stmt_list, Value::Number(0))
 }
 
-/// `unit` with functions whose addresses are numbers of this form: one, inlined into it another, and one with these ranges.
+/// `unit` with three functions whose addresses are indexes in this form: one, another inlined into it, and one with `ranges`.
 fn with_functions(unit: Unit, form: dw::DwForm, ranges: Value) -> Unit {
     let at = |die: Die, address, size| {
         let die = die.with(dw::DW_AT_low_pc, Value::Form(form, vec![address]));
@@ -78,7 +77,7 @@ pub fn of_split(version: u16, start: u64) -> [String; 4] {
     ]
 }
 
-/// What there is without the split unit.
+/// The answers without the split unit.
 pub fn of_skeleton(start: u64) -> [String; 2] {
     [
         format!("{:x}..{:x} - a.c:5", start, start + 0x10),

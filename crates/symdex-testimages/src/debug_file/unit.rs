@@ -14,10 +14,10 @@ pub struct Unit {
     pub(crate) files: Vec<&'static str>,
     pub(crate) min_instruction_size: u8,
     pub(crate) max_operations: u8,
-    /// The number of the unit whose abbreviations, or whose line program, are this one's too.
+    /// The number of the unit whose abbreviations, or whose line program, this unit shares.
     pub(crate) abbreviations_of: Option<usize>,
     pub(crate) lines_of: Option<usize>,
-    /// The kind that a header of DWARF 5 states, and what it has behind that of others.
+    /// The kind of unit in a DWARF 5 header, and the fields that such a unit adds to the header.
     pub(crate) kind: (dw::DwUt, Vec<u8>),
 }
 
@@ -87,7 +87,7 @@ impl Unit {
         Self { is_64_bit: true, ..self }
     }
 
-    /// What relative paths count from, instead of `/src`.
+    /// The folder of the unit, instead of `/src`.
     pub fn directory(self, directory: &'static str) -> Self {
         self.replace(dw::DW_AT_comp_dir, Value::Text(directory))
     }
@@ -97,7 +97,7 @@ impl Unit {
         Self { files: files.to_vec(), ..self }
     }
 
-    /// What advances count in: instructions of this size, so many operations in each.
+    /// The minimum size of an instruction, and the maximum number of operations in each.
     pub fn instructions(self, min_instruction_size: u8, max_operations: u8) -> Self {
         Self { min_instruction_size, max_operations, ..self }
     }
@@ -134,7 +134,7 @@ impl Unit {
         self.end_sequence()
     }
 
-    /// Rows, some more bytes, and nothing else: the program ends there.
+    /// Rows and some more bytes, without an end_sequence.
     pub fn rows_without_end(mut self, rows: &[(u64, u64, i64, bool)], more: &[u8]) -> Self {
         self.rows(rows);
         self.line_program.extend_from_slice(more);
@@ -149,7 +149,7 @@ impl Unit {
         self.end_sequence()
     }
 
-    /// A sequence that begins with a row for line 1 of file 1 at image offset `start` and goes on as these bytes say.
+    /// A sequence with a row for line 1 of file 1 at image offset `start`, followed by these opcodes.
     pub fn sequence_of_bytes(mut self, start: u64, program: &[u8]) -> Self {
         self.rows(&[(start, 1, 1, true)]);
         self.line_program.extend_from_slice(program);
@@ -180,7 +180,7 @@ impl Unit {
 
     fn set_address(&mut self, offset: u64) {
         self.line_program.extend([0, 1 + self.address_size, dw::DW_LNE_set_address.0]);
-        // Offset 0 is what a linker leaves of dead code: no address at all.
+        // Offset 0 stands for address 0, to which linkers set dead code.
         let svma = if offset == 0 { 0 } else { BASE.wrapping_add(offset) };
         self.line_program.extend(&svma.to_le_bytes()[..usize::from(self.address_size)]);
     }

@@ -1,56 +1,56 @@
-//! The lines of a unit: which sequences count, which row of a sequence covers an address, and the unit's paths.
+//! The lines of a unit: the valid sequences, the row that covers an address, and the paths of files.
 
 use gimli::{FileEntry, LineProgramHeader, UnitRef};
 use symdex::RowRule;
+use symdex_build::Image;
 
-use super::facts::Budget;
-use super::intervals::{Interval, Intervals};
-use super::rows::{RawSequence, Row, for_each_sequence};
-use super::statements::Piece;
-use crate::image::{Image, Reader};
+use crate::image::{Reader, executable_part, resolve};
+use crate::intervals::{Interval, Intervals};
+use crate::rows::{RawSequence, Row, for_each_sequence};
+use crate::statements::Piece;
+use crate::units::Budget;
 
 /// What the line program of a unit states. Addresses are image offsets, files are numbers of [`Lines::files`].
 #[derive(Default)]
-pub(super) struct Lines {
-    pub(super) rows: Vec<Row>,
-    /// What each piece of a row answers under the `statement` policy, in address order.
-    pub(super) pieces: Vec<Piece>,
-    /// The rows of each sequence whose code is in the image, by number: sorted by address, in program order where addresses are
-    /// equal.
-    pub(super) sequences: Vec<std::ops::Range<usize>>,
-    /// The sequences in which a set_address goes backwards, and those behind such ones: where it is taken for the mark of dropped
-    /// code, the end of the sequence is dropped too.
-    pub(super) backward: Vec<u32>,
-    /// Whether the last sequence so far goes backwards.
+pub(crate) struct Lines {
+    pub(crate) rows: Vec<Row>,
+    /// The answers of the `statement` policy for each part of a row, in address order.
+    pub(crate) pieces: Vec<Piece>,
+    /// For each sequence with code in the image, its rows as an index range of `rows`: sorted by address, then in program order.
+    pub(crate) sequences: Vec<std::ops::Range<usize>>,
+    /// The sequences in which a set_address decreases the address, and those behind them. addr2line takes it for the mark of dropped
+    /// code and then drops the end of the sequence, too.
+    pub(crate) backward: Vec<u32>,
+    /// Whether addresses decrease in the last sequence that was read.
     last_is_backward: bool,
-    /// From the lowest row of each sequence to its end_sequence row, or to the end of the section.
-    pub(super) by_address: Intervals,
-    /// The end_sequence rows of `sequences`, sorted by address, in program order where addresses are equal.
-    pub(super) ends: Vec<Row>,
+    /// Each sequence from its lowest row to its end_sequence row, or to the end of the section.
+    pub(crate) by_address: Intervals,
+    /// The end_sequence rows of `sequences`, sorted by address, then in program order.
+    pub(crate) ends: Vec<Row>,
     /// The SVMA of every row and every end_sequence row of the program.
-    pub(super) addresses: Vec<u64>,
-    /// Whether a sequence leaves the address space.
-    pub(super) overflows: bool,
-    /// Paths by file number; `None` where there is no such file.
-    pub(super) files: Vec<Option<Vec<u8>>>,
-    /// Whether the path of a file that the program lists cannot be read.
-    pub(super) has_bad_paths: bool,
-    /// Why the program could not be read to its end.
-    pub(super) error: Option<String>,
+    pub(crate) addresses: Vec<u64>,
+    /// Whether a sequence exceeds the address space.
+    pub(crate) overflows: bool,
+    /// Paths by file number; `None` for an invalid number.
+    pub(crate) files: Vec<Option<Vec<u8>>>,
+    /// Whether the path of a listed file cannot be read.
+    pub(crate) has_bad_paths: bool,
+    /// The error at which the reading of the program stopped.
+    pub(crate) error: Option<String>,
 }
 
 impl Lines {
-    /// Reads the line program of `unit`; no lines where it has none.
-    pub(super) fn read<'d>(
+    /// Reads the line program of `unit`, if it has one.
+    pub(crate) fn read<'d>(
         unit: UnitRef<'_, Reader<'d>>,
         image: &Image<'d>,
         budget: &Budget,
-    ) -> Result<Self, super::facts::TooMuch> {
+    ) -> Result<Self, crate::units::TooMuch> {
         let mut lines = Self::default();
         let Some(program) = &unit.line_program else { return Ok(lines) };
         let header = program.header();
         let (mut defined, mut covered, mut within_budget) = (Vec::new(), Vec::new(), Ok(()));
-        let is_code = |svma: u64| image.executable_part(svma, svma.saturating_add(1)).is_some();
+        let is_code = |svma: u64| executable_part(image, svma, svma.saturating_add(1)).is_some();
         let read = for_each_sequence(header, is_code, &mut defined, |sequence| {
             within_budget = budget.take(sequence.rows.len());
             covered.extend(lines.add(sequence, image));
@@ -63,13 +63,13 @@ impl Lines {
         lines.addresses.sort_unstable();
         lines.addresses.dedup();
         lines.files = files(unit, image, header, &defined);
-        // The first one up to DWARF 4 is not listed.
+        // Up to DWARF 4, file 0 is not listed.
         let unlisted = usize::from(header.version() <= 4);
         lines.has_bad_paths = lines.files.iter().skip(unlisted).any(Option::is_none);
         Ok(lines)
     }
 
-    /// Adds a sequence if its code is in the image; which addresses it covers then.
+    /// Adds a sequence if its code is in the image. Returns the addresses that it covers.
     fn add(&mut self, sequence: RawSequence, image: &Image<'_>) -> Option<Interval> {
         let RawSequence { mut rows, end, overflow, is_backward } = sequence;
         let is_backward = std::mem::replace(&mut self.last_is_backward, is_backward) || is_backward;
@@ -80,7 +80,7 @@ impl Lines {
         if overflow || end.address <= lowest {
             return None;
         }
-        let (start, covered_end) = image.executable_part(lowest, end.address)?;
+        let (start, covered_end) = executable_part(image, lowest, end.address)?;
         let offset = |row: &Row| Row { address: row.address - image.info.base, ..*row };
         let first = self.rows.len();
         self.rows.extend(rows.iter().map(offset));
@@ -91,8 +91,8 @@ impl Lines {
         Some(Interval { start, end: covered_end, item })
     }
 
-    /// The rows of sequence `sequence` at the greatest address that is not above `offset`, by number in program order.
-    pub(super) fn rows_at(&self, sequence: u32, offset: u64) -> std::ops::Range<usize> {
+    /// The rows of sequence `sequence` at the greatest address up to `offset`, as an index range in program order.
+    pub(crate) fn rows_at(&self, sequence: u32, offset: u64) -> std::ops::Range<usize> {
         let all = &self.sequences[sequence as usize];
         let rows = &self.rows[all.clone()];
         let end = rows.partition_point(|row| row.address <= offset);
@@ -101,14 +101,14 @@ impl Lines {
         all.start + start..all.start + end
     }
 
-    /// The row that counts at `offset`, by number; `None` where no sequence covers it. `covering` is scratch space.
-    pub(super) fn row_at(&self, offset: u64, rule: RowRule, covering: &mut Vec<Interval>) -> Option<usize> {
+    /// The index of the row that covers `offset`; `None` if no sequence does. `covering` is overwritten.
+    pub(crate) fn row_at(&self, offset: u64, rule: RowRule, covering: &mut Vec<Interval>) -> Option<usize> {
         self.by_address.covering(offset, covering);
         pick(self.rows_at(covering.first()?.item, offset), rule)
     }
 
-    /// File and line of the end_sequence row with the greatest address that is not above `offset`.
-    pub(super) fn end_before(&self, offset: u64, rule: RowRule) -> Option<Row> {
+    /// The end_sequence row with the greatest address up to `offset`.
+    pub(crate) fn end_before(&self, offset: u64, rule: RowRule) -> Option<Row> {
         let end = self.ends.partition_point(|row| row.address <= offset);
         let address = self.ends[..end].last()?.address;
         let start = self.ends.partition_point(|row| row.address < address);
@@ -116,18 +116,18 @@ impl Lines {
     }
 
     /// The path of file `number`.
-    pub(super) fn file(&self, number: u64) -> Option<&[u8]> {
+    pub(crate) fn file(&self, number: u64) -> Option<&[u8]> {
         self.files.get(usize::try_from(number).ok()?)?.as_deref()
     }
 
-    /// What `offset`, which a row covers, answers under the `statement` policy.
-    pub(super) fn piece_at(&self, offset: u64) -> Option<Piece> {
+    /// The answer of the `statement` policy at `offset`, which a row must cover.
+    pub(crate) fn piece_at(&self, offset: u64) -> Option<Piece> {
         let end = self.pieces.partition_point(|piece| piece.start <= offset);
         self.pieces[..end].last().copied()
     }
 }
 
-/// Which of several rows at one address counts.
+/// The row that counts of several at one address.
 fn pick(mut rows: std::ops::Range<usize>, rule: RowRule) -> Option<usize> {
     match rule {
         RowRule::First => rows.next(),
@@ -143,31 +143,31 @@ fn files<'d>(
     defined: &[FileEntry<Reader<'d>>],
 ) -> Vec<Option<Vec<u8>>> {
     let stated = header.file_names().iter().chain(defined).map(|file| path(unit, image, header, file));
-    // Numbers begin at 1 up to DWARF 4, where 0 is the unit's own file, and at 0 from 5 on.
+    // Up to DWARF 4, numbers begin at 1 and 0 is the unit's own file. From DWARF 5 on they begin at 0.
     let own = header.file(0).map(|file| path(unit, image, header, file)).unwrap_or_default();
     let own = if header.version() <= 4 { Some(own) } else { None };
     own.into_iter().chain(stated).collect()
 }
 
-/// comp_dir, directory and name, each behind the one before it unless it is absolute.
+/// comp_dir, directory and name, joined. An absolute part replaces those before it.
 fn path<'d>(
     unit: UnitRef<'_, Reader<'d>>,
     image: &Image<'d>,
     header: &LineProgramHeader<Reader<'d>>,
     file: &FileEntry<Reader<'d>>,
 ) -> Option<Vec<u8>> {
-    let string = |value| unit.attr_string(value).ok().map(|string| image.resolve(string.slice()));
+    let string = |value| unit.attr_string(value).ok().map(|string| resolve(image, string.slice()));
     let name = string(file.path_name())?;
     if name == b"<compiler-generated>" {
         return Some(name.to_vec());
     }
     let directory = match file.directory_index() {
-        // comp_dir, implied up to DWARF 4 and listed from 5 on.
+        // comp_dir, which is listed from DWARF 5 on only.
         0 => None,
         _ => file.directory(header).and_then(string),
     };
     let mut path = Vec::new();
-    for part in [unit.comp_dir.map(|dir| image.resolve(dir.slice())), directory, Some(name)] {
+    for part in [unit.comp_dir.map(|dir| resolve(image, dir.slice())), directory, Some(name)] {
         let part = part.unwrap_or_default();
         let separator = if is_windows_root(&path) { b'\\' } else { b'/' };
         if part.starts_with(b"/") || is_windows_root(part) || part.get(1..3) == Some(b":/") {
@@ -186,10 +186,10 @@ fn is_windows_root(path: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::statements::pieces;
     use super::*;
+    use crate::statements::pieces;
 
-    /// One sequence of these rows (address, line, is_stmt), up to 100.
+    /// One sequence of these rows (address, line, is_stmt) that ends at 100.
     fn lines(rows: &[(u64, u32, bool)]) -> Lines {
         let row = |&(address, line, is_stmt): &(u64, u32, bool)| Row { address, file: 1, line, is_stmt };
         let rows: Vec<Row> = rows.iter().map(row).collect();
@@ -227,7 +227,7 @@ mod tests {
             let pieces = pieces(&lines, [35, 70].into_iter(), RowRule::First, instance);
             pieces.iter().map(|piece| (piece.start, piece.line)).collect::<Vec<_>>()
         };
-        // Of the two rows at 20 the second does not count, so that what it states changes nothing.
+        // The second row at 20 does not count, so its is_stmt has no effect.
         let one = [(10, 1), (20, 2), (30, 2), (35, 2), (40, 2), (50, 6), (60, 6), (70, 6)];
         assert_eq!(answers(|_| Some(0)), one);
         // The instance changes within the row at 30, and within the one at 60.

@@ -1,13 +1,13 @@
-//! Where functions begin that no symbol names: what unwind information and `LC_FUNCTION_STARTS` state, naively.
+//! The starts of functions without symbols, from unwind information and `LC_FUNCTION_STARTS`.
 
 use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection as _};
 use object::{File, Object as _, ObjectSection as _};
 
 /// Image offsets of a function: its start, and its end if that is known.
-pub(super) type Bounds = (u64, Option<u64>);
+pub(crate) type Bounds = (u64, Option<u64>);
 
-/// What `.eh_frame` and `.ARM.exidx` of an ELF file state of an image with this base.
-pub(super) fn unwound(file: &File<'_>, base: u64) -> Vec<Bounds> {
+/// The functions in `.eh_frame` and `.ARM.exidx` of an ELF file.
+pub(crate) fn unwound(file: &File<'_>, base: u64) -> Vec<Bounds> {
     let (File::Elf32(_) | File::Elf64(_)) = file else { return Vec::new() };
     let mut bounds = eh_frame(file, base);
     bounds.extend(exidx(file).filter_map(|start| Some((start.checked_sub(base)?, None))));
@@ -24,7 +24,7 @@ fn eh_frame(file: &File<'_>, base: u64) -> Vec<Bounds> {
     let mut entries = frames.entries(&bases);
     while let Ok(Some(entry)) = entries.next() {
         let CieOrFde::Fde(entry) = entry else { continue };
-        // Each reads the entry it has in common with others again.
+        // This parses the shared CIE again for each FDE.
         let Ok(entry) = entry.parse(EhFrame::cie_from_offset) else { continue };
         let start = entry.initial_address().checked_sub(base);
         bounds.extend(start.map(|start| (start, start.checked_add(entry.len()))));
@@ -32,7 +32,7 @@ fn eh_frame(file: &File<'_>, base: u64) -> Vec<Bounds> {
     bounds
 }
 
-/// The SVMAs in `.ARM.exidx`: every other word, counted from where the word itself lies, with 31 bits of its own.
+/// The SVMAs in `.ARM.exidx`: the first of each two words, a signed 31-bit offset from the word's own address.
 fn exidx(file: &File<'_>) -> impl Iterator<Item = u64> {
     let section = file.section_by_name(".ARM.exidx");
     let address = section.as_ref().map_or(0, |section| section.address());
@@ -42,13 +42,13 @@ fn exidx(file: &File<'_>) -> impl Iterator<Item = u64> {
     (0u64..).zip(words).map(move |(number, word)| {
         let word = u64::from(word & 0x7fff_ffff);
         let at = address.wrapping_add(8 * number).wrapping_add(word);
-        // The upper half of the numbers are negative.
+        // Bit 30 is the sign.
         if word < 0x4000_0000 { at } else { at.wrapping_sub(0x8000_0000) }
     })
 }
 
-/// The image offsets in `LC_FUNCTION_STARTS` of a Mach-O file; bit 0 is no part of them on ARM (`thumb`).
-pub(super) fn function_starts(bytes: &[u8], thumb: bool) -> Vec<u64> {
+/// The image offsets in `LC_FUNCTION_STARTS` of a Mach-O file. With `thumb`, bit 0 is cleared.
+pub(crate) fn function_starts(bytes: &[u8], thumb: bool) -> Vec<u64> {
     const LC_FUNCTION_STARTS: u32 = 0x26;
     let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?));
     let header_size = match word(0) {
@@ -69,7 +69,7 @@ pub(super) fn function_starts(bytes: &[u8], thumb: bool) -> Vec<u64> {
     Vec::new()
 }
 
-/// The sums of the LEB128 numbers in `data`, up to a 0.
+/// The running sums of the ULEB128 numbers in `data`, up to a 0.
 fn distances(data: &[u8], thumb: bool) -> Vec<u64> {
     let mut starts = Vec::new();
     let (mut address, mut number, mut shift) = (0u64, 0u64, 0);

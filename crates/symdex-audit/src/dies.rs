@@ -1,76 +1,77 @@
 //! The functions and inlined subroutines of a unit, as its DIEs state them.
 
 use gimli::{Abbreviation, Attribute, AttributeValue, DebugInfoOffset, EntriesRaw, UnitRef};
+use symdex_build::Image;
 
-use super::facts::{Budget, TooMuch};
-use super::intervals::{Interval, Intervals};
-use super::names::Name;
-use crate::image::{Image, Reader};
+use crate::image::{Reader, executable_part, resolve};
+use crate::intervals::{Interval, Intervals};
+use crate::names::Name;
+use crate::units::{Budget, TooMuch};
 
 /// A subprogram with code in the image.
-pub(super) struct Function<'d> {
-    /// The number of its DIE: the offset in `.debug_info`, as if that of the first file were followed by those of others.
-    pub(super) die: usize,
-    /// Image offsets; sorted, those that adjoin joined.
-    pub(super) ranges: Vec<(u64, u64)>,
-    pub(super) name: Name<'d>,
+pub(crate) struct Function<'d> {
+    /// The number of its DIE: its offset, as if the `.debug_info` of all files were joined.
+    pub(crate) die: usize,
+    /// Image offsets, sorted. Adjacent ranges are joined.
+    pub(crate) ranges: Vec<(u64, u64)>,
+    pub(crate) name: Name<'d>,
 }
 
 /// An inlined subroutine with code in the image.
-pub(super) struct Inlined<'d> {
+pub(crate) struct Inlined<'d> {
     /// The number of its DIE.
-    pub(super) die: usize,
-    pub(super) function: u32,
-    /// The inlined subroutine it lies in, by number, a smaller one than its own; `None` for one that lies in the function itself.
-    pub(super) parent: Option<u32>,
-    /// The same, where one without code counts too.
-    pub(super) stated_parent: Option<u32>,
+    pub(crate) die: usize,
+    pub(crate) function: u32,
+    /// The number of the inlined subroutine around it, smaller than its own; `None` if only the function is around it.
+    pub(crate) parent: Option<u32>,
+    /// The same, with those that have no code.
+    pub(crate) stated_parent: Option<u32>,
     /// Whether it has no code of its own.
-    pub(super) is_empty: bool,
-    pub(super) name: Name<'d>,
-    /// The file that the call stands in, by its number in the unit's line program.
-    pub(super) call_file: Option<u64>,
-    pub(super) call_line: Option<u32>,
+    pub(crate) is_empty: bool,
+    pub(crate) name: Name<'d>,
+    /// The file of the call, by its number in the unit's line program.
+    pub(crate) call_file: Option<u64>,
+    pub(crate) call_line: Option<u32>,
 }
 
 /// What the DIEs of a unit state.
 #[derive(Default)]
-pub(super) struct Dies<'d> {
-    pub(super) functions: Vec<Function<'d>>,
-    pub(super) inlined: Vec<Inlined<'d>>,
+pub(crate) struct Dies<'d> {
+    pub(crate) functions: Vec<Function<'d>>,
+    pub(crate) inlined: Vec<Inlined<'d>>,
     /// The ranges of `inlined`.
-    pub(super) by_address: Intervals,
-    /// Both ends (SVMAs) of every range of a subprogram or inlined subroutine, wherever it lies.
-    pub(super) addresses: Vec<u64>,
-    /// Namespaces and types that hold subprograms: their name, and the number of the one they lie in.
-    pub(super) scopes: Vec<(Option<u32>, &'d [u8])>,
-    /// For the DIE, by its number, of each subprogram in a scope: which one.
-    pub(super) scope_of: rustc_hash::FxHashMap<usize, u32>,
+    pub(crate) by_address: Intervals,
+    /// Both ends (SVMAs) of every range of a subprogram or inlined subroutine, inside or outside of the image.
+    pub(crate) addresses: Vec<u64>,
+    /// Namespaces and types that contain subprograms: the number of the enclosing one, and the name.
+    pub(crate) scopes: Vec<(Option<u32>, &'d [u8])>,
+    /// The scope of each subprogram that has one, by the number of the subprogram's DIE.
+    pub(crate) scope_of: rustc_hash::FxHashMap<usize, u32>,
     /// The unit's own ranges (SVMAs) as its root DIE states them, and whether that is a list of ranges.
-    pub(super) in_root: Vec<(u64, u64)>,
-    pub(super) root_has_list: bool,
+    pub(crate) in_root: Vec<(u64, u64)>,
+    pub(crate) root_has_list: bool,
     /// Whether the unit's folder is named in the supplementary file.
-    pub(super) folder_is_supplementary: bool,
-    /// Whether it is a part of other units: the line program it names is of one of those.
-    pub(super) is_part: bool,
+    pub(crate) folder_is_supplementary: bool,
+    /// Whether it is a partial unit. The line program that it names belongs to a unit that imports it.
+    pub(crate) is_part: bool,
     /// The unit's own ranges (SVMAs) as `.debug_aranges` states them.
-    pub(super) in_aranges: Vec<(u64, u64)>,
-    /// Why the DIEs could not be read to their end.
-    pub(super) error: Option<String>,
+    pub(crate) in_aranges: Vec<(u64, u64)>,
+    /// The error at which the reading of the DIEs stopped.
+    pub(crate) error: Option<String>,
 }
 
-/// What a DIE lies in.
+/// The DIEs around a DIE.
 #[derive(Clone, Copy, Default)]
 struct Within {
     function: Option<u32>,
     inlined: Option<u32>,
     stated_inlined: Option<u32>,
     scope: Option<u32>,
-    /// The ranges of the innermost one with code, from the first number to the second of [`Walk::code`].
+    /// The ranges of the innermost one with code: an index range of [`Walk::code`].
     code: (usize, usize),
 }
 
-/// The attributes that matter of a DIE.
+/// The attributes of a DIE that are used.
 #[derive(Default)]
 struct Attributes<'d> {
     low_pc: Option<u64>,
@@ -84,19 +85,19 @@ struct Attributes<'d> {
 
 struct Walk<'a, 'd> {
     unit: UnitRef<'a, Reader<'d>>,
-    /// Where its file's DIEs begin to be numbered.
+    /// The number of the first byte of the file's `.debug_info`.
     base: usize,
     image: &'a Image<'d>,
     budget: &'a Budget,
     dies: Dies<'d>,
     /// The ranges of the inlined subroutines.
     ranges: Vec<Interval>,
-    /// The ranges of functions and inlined subroutines, joined and sorted for each of them.
+    /// The ranges of each function and inlined subroutine, sorted, adjacent ones joined.
     code: Vec<(u64, u64)>,
 }
 
-/// Reads the DIEs of `unit` from the first to the last; an error loses what is behind it. `base` is that of the unit's file.
-pub(super) fn read<'d>(
+/// Reads the DIEs of `unit` in order, up to the first error. `base` is the number of the first byte of the file's `.debug_info`.
+pub(crate) fn read<'d>(
     unit: UnitRef<'_, Reader<'d>>,
     base: usize,
     image: &Image<'d>,
@@ -115,18 +116,18 @@ pub(super) fn read<'d>(
 }
 
 impl Dies<'_> {
-    /// Those of a split unit behind the skeleton's own, `skeleton`, of which only the unit's ranges count.
-    pub(super) fn behind(mut self, skeleton: Self) -> Self {
+    /// The DIEs of a split unit, with the unit's ranges from those of its `skeleton`.
+    pub(crate) fn behind(mut self, skeleton: Self) -> Self {
         (self.in_root, self.root_has_list) = (skeleton.in_root, skeleton.root_has_list);
-        // There are inlined subroutines in some; the addresses are worth a look.
+        // Some skeletons have inlined subroutines. Their addresses are compared, too.
         self.addresses.extend(skeleton.addresses);
         self.addresses.sort_unstable();
         self.addresses.dedup();
         self
     }
 
-    /// What of them others may refer to.
-    pub(super) fn without_code(self) -> Self {
+    /// Without functions and inlined subroutines: only what DIEs of other units can refer to.
+    pub(crate) fn without_code(self) -> Self {
         Self { scopes: self.scopes, scope_of: self.scope_of, ..Self::default() }
     }
 }
@@ -144,7 +145,7 @@ impl<'d> Walk<'_, 'd> {
             Ok(entries) => entries,
             Err(error) => return Ok(Err(error)),
         };
-        // The DIEs above the next one, with their depths, which damage can make negative.
+        // The DIEs around the next one, with their depths. A damaged unit can make a depth negative.
         let mut within: Vec<(isize, Within)> = Vec::new();
         while !entries.is_empty() {
             let offset = entries.next_offset();
@@ -199,7 +200,7 @@ impl<'d> Walk<'_, 'd> {
             gimli::DW_AT_ranges => attributes.ranges = Some(value),
             gimli::DW_AT_name => {
                 let name = self.unit.attr_string(value).ok();
-                attributes.name = name.map(|name| self.image.resolve(name.slice()));
+                attributes.name = name.map(|name| resolve(self.image, name.slice()));
             }
             gimli::DW_AT_comp_dir => {
                 attributes.folder_is_supplementary = matches!(value, AttributeValue::DebugStrRefSup(_));
@@ -217,7 +218,7 @@ impl<'d> Walk<'_, 'd> {
         }
     }
 
-    /// Keeps what the DIE states; what the DIEs below it lie in.
+    /// Stores what the DIE states. Returns the DIEs around its children.
     fn die(
         &mut self,
         die: usize,
@@ -258,7 +259,7 @@ impl<'d> Walk<'_, 'd> {
         }
         let stated = self.stated_ranges(attributes)?;
         self.dies.addresses.extend(stated.iter().flat_map(|(start, end)| [*start, *end]));
-        let parts = stated.iter().filter_map(|&(start, end)| self.image.executable_part(start, end));
+        let parts = stated.iter().filter_map(|&(start, end)| executable_part(self.image, start, end));
         let ranges = joined(parts.collect());
         let first = self.code.len();
         self.code.extend_from_slice(&ranges);
@@ -267,7 +268,7 @@ impl<'d> Walk<'_, 'd> {
             self.dies.functions.push(Function { die, ranges, name: Name::None });
             number(self.dies.functions.len() - 1)
         });
-        // A subprogram inside another one, or inside a function without code, is a function of its own.
+        // A nested subprogram is an independent function, whether or not the one around it has code.
         Ok(Within { function, scope: parent.scope, code, ..Within::default() })
     }
 
@@ -280,7 +281,7 @@ impl<'d> Walk<'_, 'd> {
         let stated = self.stated_ranges(attributes)?;
         self.dies.addresses.extend(stated.iter().flat_map(|(start, end)| [*start, *end]));
         let Some(function) = parent.function else { return Ok(parent) };
-        let parts = stated.iter().filter_map(|&(start, end)| self.image.executable_part(start, end));
+        let parts = stated.iter().filter_map(|&(start, end)| executable_part(self.image, start, end));
         let stated = joined(parts.collect());
         let item = number(self.dies.inlined.len());
         if stated.is_empty() {
@@ -288,7 +289,7 @@ impl<'d> Walk<'_, 'd> {
             return Ok(Within { stated_inlined: Some(item), ..parent });
         }
         let first = self.code.len();
-        // What lies outside of the code around it is none of it.
+        // Code outside of the enclosing code is ignored.
         let (mut around, end_of_around) = parent.code;
         around += self.code[around..end_of_around].partition_point(|range| range.1 <= stated[0].0);
         for (start, end) in stated {
@@ -321,7 +322,7 @@ impl<'d> Walk<'_, 'd> {
         is_empty: bool,
     ) {
         let Attributes { call_file, call_line, .. } = *attributes;
-        // Up to DWARF 4 there is no file 0.
+        // File 0 is invalid up to DWARF 4.
         let call_file = call_file.filter(|file| *file != 0 || self.unit.header.version() >= 5);
         self.dies.inlined.push(Inlined {
             die,
@@ -335,7 +336,7 @@ impl<'d> Walk<'_, 'd> {
         });
     }
 
-    /// The ranges (SVMAs) that the attributes state, empty and inverted ones left out.
+    /// The ranges (SVMAs) that the attributes state, without empty and inverted ones.
     fn stated_ranges(&self, attributes: &Attributes<'d>) -> Result<Vec<(u64, u64)>, TooMuch> {
         let mut ranges = Vec::new();
         if let Some(value) = attributes.ranges {
@@ -356,7 +357,7 @@ impl<'d> Walk<'_, 'd> {
     }
 }
 
-/// `ranges` sorted, those that overlap or adjoin joined.
+/// `ranges`, sorted. Overlapping and adjacent ranges are joined.
 fn joined(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     ranges.sort_unstable();
     let mut joined: Vec<(u64, u64)> = Vec::with_capacity(ranges.len());
@@ -369,7 +370,7 @@ fn joined(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     joined
 }
 
-/// Whether the name of such a DIE is part of the qualified names of what lies in it.
+/// Whether the name of a DIE with this tag is part of the qualified names inside it.
 fn is_scope(tag: gimli::DwTag) -> bool {
     matches!(
         tag,
@@ -382,7 +383,7 @@ fn is_scope(tag: gimli::DwTag) -> bool {
     )
 }
 
-/// An index into what cannot have more items than the file has bytes.
+/// `index` as 32 bits. There are no more items than the file has bytes.
 fn number(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }

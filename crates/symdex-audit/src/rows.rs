@@ -1,5 +1,5 @@
-//! The raw rows of a line program, by a reading of its own: gimli splits the bytes into instructions, the registers of the
-//! state machine (DWARF 5, 6.2.2) are kept here, and nothing is sorted or merged.
+//! The raw rows of a line program. gimli decodes the instructions; the state machine (DWARF 5, 6.2.2) is this module's own.
+//! Nothing is sorted or merged.
 
 use gimli::{FileEntry, LineInstruction, LineProgramHeader};
 
@@ -7,26 +7,26 @@ use crate::image::Reader;
 
 /// A row as the line program states it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Row {
-    pub(super) address: u64,
-    pub(super) file: u32,
-    pub(super) line: u32,
-    pub(super) is_stmt: bool,
+pub(crate) struct Row {
+    pub(crate) address: u64,
+    pub(crate) file: u32,
+    pub(crate) line: u32,
+    pub(crate) is_stmt: bool,
 }
 
 /// A sequence as the program states it, rows in program order.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct RawSequence {
-    pub(super) rows: Vec<Row>,
+pub(crate) struct RawSequence {
+    pub(crate) rows: Vec<Row>,
     /// The end_sequence row.
-    pub(super) end: Row,
-    /// Whether an advance left the address space: what follows it in the sequence means nothing.
-    pub(super) overflow: bool,
-    /// Whether a set_address goes backwards.
-    pub(super) is_backward: bool,
+    pub(crate) end: Row,
+    /// Whether an advance exceeded the address space. The rest of the sequence is then invalid.
+    pub(crate) overflow: bool,
+    /// Whether a set_address decreases the address.
+    pub(crate) is_backward: bool,
 }
 
-/// The registers that rows are made of, and the constants that move them.
+/// The registers of the state machine, and the constants of the header.
 struct Machine {
     address_mask: u64,
     line_base: i64,
@@ -40,7 +40,7 @@ struct Machine {
     file: u64,
     line: u64,
     is_stmt: bool,
-    /// Whether the last set_address is the mark of dropped code, so that nothing counts up to the next one.
+    /// Whether the last set_address marks dropped code. Rows are then skipped up to the next set_address.
     is_tombstone: bool,
     /// The sequence being read.
     sequence: RawSequence,
@@ -71,8 +71,8 @@ impl Machine {
         }
     }
 
-    /// Carries one instruction out; the sequence it ends, if it ends one.
-    /// `is_code` says whether an SVMA lies in an executable section.
+    /// Executes one instruction. Returns the sequence if the instruction ends it. `is_code` says whether an SVMA lies in an executable
+    /// section.
     fn step(
         &mut self,
         instruction: &LineInstruction<Reader<'_>>,
@@ -152,14 +152,14 @@ impl Machine {
     }
 }
 
-/// A file or line number as the index can hold it; what does not fit comes from hostile files only.
+/// A file or line number as the index can hold it. Only hostile files have larger ones.
 fn clamp(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Every sequence of the program in program order, until `each` says that it is enough, and the files that the program defines
-/// between them. An error ends the program.
-pub(super) fn for_each_sequence<'d>(
+/// Calls `each` for every sequence in program order until it returns false. Collects the files that the program defines in
+/// `defined`. Stops at the first error.
+pub(crate) fn for_each_sequence<'d>(
     header: &LineProgramHeader<Reader<'d>>,
     is_code: impl Fn(u64) -> bool,
     defined: &mut Vec<FileEntry<Reader<'d>>>,

@@ -1,40 +1,45 @@
-//! The DIEs and rows around an address, for whoever has to find out why answers differ.
+//! The DIEs and rows around an address, to find out why answers differ.
 
 use std::fmt::Write as _;
 
-use super::expected::{Place, Scratch};
-use super::facts::Facts;
+use crate::expected::{Position, SearchBuffer};
+use crate::facts::Facts;
 
-/// How many rows before and behind the one that counts are shown.
+/// How many rows are shown before and after the one that covers the address.
 const ROWS: usize = 4;
 
-/// Every function, inlined subroutine and sequence over `offset`, the rows around it, and its symbol, one in a line.
-pub(super) fn around(facts: &Facts<'_, '_>, place: &Place, offset: u64) -> String {
+/// Every function and inlined subroutine at `offset`, the rows around it, and its symbol, one per line.
+pub(crate) fn around(facts: &Facts<'_, '_>, position: &Position, offset: u64) -> String {
     let mut out = String::new();
     // Writing to a string does not fail.
-    let _ = write_around(facts, place, offset, &mut out);
+    let _ = write_around(facts, position, offset, &mut out);
     out
 }
 
-fn write_around(facts: &Facts<'_, '_>, place: &Place, offset: u64, out: &mut String) -> std::fmt::Result {
-    let mut scratch = Scratch::default();
-    for id in facts.functions_at(offset, &mut scratch) {
+fn write_around(
+    facts: &Facts<'_, '_>,
+    position: &Position,
+    offset: u64,
+    out: &mut String,
+) -> std::fmt::Result {
+    let mut buffer = SearchBuffer::default();
+    for id in facts.functions_at(offset, &mut buffer) {
         let function = facts.function(id);
         let name = facts.text(function.name).unwrap_or_default();
         write!(out, "subprogram {:#x} {}", function.die, String::from_utf8_lossy(&name))?;
         write_ranges(out, function.ranges.iter().copied())?;
     }
-    if let Some(function) = place.function {
+    if let Some(function) = position.function {
         let dies = &facts.units[function.unit as usize].dies;
-        dies.by_address.covering(offset, &mut scratch.covering);
-        for interval in &scratch.covering {
+        dies.by_address.covering(offset, &mut buffer.covering);
+        for interval in &buffer.covering {
             let inlined = &dies.inlined[interval.item as usize];
             let name = facts.text(inlined.name).unwrap_or_default();
             write!(out, "inlined_subroutine {:#x} {}", inlined.die, String::from_utf8_lossy(&name))?;
             write_ranges(out, [(interval.start, interval.end)].into_iter())?;
         }
     }
-    if let Some((unit, row)) = place.row {
+    if let Some((unit, row)) = position.row {
         let unit = &facts.units[unit as usize];
         writeln!(out, "line program of the unit at {:#x}", unit.number())?;
         let rows = row.saturating_sub(ROWS)..unit.lines.rows.len().min(row + ROWS + 1);

@@ -1,45 +1,46 @@
-//! The functions of the symbol table by the rules (TRAPS 28), read once more: through object's readers for whatever format, each
-//! address by itself.
+//! The functions of the symbol table by the rules, read independently of the builder: with object's readers of any format, one
+//! address after the other.
 
 use object::{File, Object as _, ObjectSection as _, ObjectSymbol as _, SymbolFlags, SymbolSection};
 use object::{elf, macho};
+use symdex_build::{FunctionSymbol, Image};
 
-use super::unwound::{function_starts, unwound};
-use crate::image::Image;
+use crate::image::section_end;
+use crate::unwound::{function_starts, unwound};
 
-/// A function that the symbol table or unwind information knows.
+/// A function of the symbol table or the unwind information.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct TableFunction<'d> {
+pub(crate) struct TableFunction<'d> {
     /// Its first image offset.
-    pub(super) start: u64,
+    pub(crate) start: u64,
     /// The image offset behind its last.
-    pub(super) end: u64,
-    pub(super) name: Option<&'d [u8]>,
+    pub(crate) end: u64,
+    pub(crate) name: Option<&'d [u8]>,
     /// Whether it has no other name.
-    pub(super) is_only_name: bool,
+    pub(crate) is_only_name: bool,
 }
 
-/// What states that a function begins somewhere. The order puts the best of several at one address first.
+/// Evidence for the start of a function. The best of several at one address sorts first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry<'d> {
     start: u64,
-    /// Unwind information is worse than any symbol.
+    /// Whether it is unwind information, which is worse than any symbol.
     is_nameless: bool,
-    /// In which order symbols name an address.
+    /// The rank among the symbols at one address; the smallest is the best.
     badness: (bool, bool, u8, bool),
     name: &'d [u8],
     end: Option<u64>,
 }
 
 /// The functions, sorted by address, one for each.
-pub(super) fn read<'d>(image: &Image<'d>) -> Vec<TableFunction<'d>> {
-    if image.files.is_empty() {
-        // The symbols of a shared cache are read in one place alone.
+pub(crate) fn read<'d>(image: &Image<'d>) -> Vec<TableFunction<'d>> {
+    if image.files().is_empty() {
+        // There is no second reader for the symbols of a shared cache.
         return builders(image);
     }
-    let files: Vec<File<'d>> = image.files.iter().filter_map(|bytes| File::parse(*bytes).ok()).collect();
+    let files: Vec<File<'d>> = image.files().iter().filter_map(|bytes| File::parse(*bytes).ok()).collect();
     let mut entries: Vec<Entry<'d>> = files.iter().flat_map(|file| symbols(image, file)).collect();
-    let nameless = image.files.iter().flat_map(|bytes| function_starts(bytes, image.info.arch.is_arm32()));
+    let nameless = image.files().iter().flat_map(|bytes| function_starts(bytes, image.info.arch.is_arm32()));
     let unwound = files.iter().flat_map(|file| unwound(file, image.info.base));
     let nameless = nameless.map(|start| (start, None)).chain(unwound);
     entries.extend(nameless.map(|(start, end)| Entry {
@@ -51,7 +52,7 @@ pub(super) fn read<'d>(image: &Image<'d>) -> Vec<TableFunction<'d>> {
     }));
     entries.sort_unstable();
     let mut functions = Vec::new();
-    // How far the symbols, and the unwind information, of lower addresses say that functions reach.
+    // The greatest end that symbols, and unwind information, at lower addresses state.
     let (mut symbols_reach, mut unwound_reach) = (0, 0);
     for (number, group) in grouped(&entries) {
         let start = group[0].start;
@@ -66,7 +67,7 @@ pub(super) fn read<'d>(image: &Image<'d>) -> Vec<TableFunction<'d>> {
         unwound_reach = unwound_reach.max(unwound_end.unwrap_or(0));
         let end = match symbol_end {
             Some(end) => end,
-            // A label.
+            // A label inside another function.
             None if start < symbols_reach => continue,
             None if start < unwound_reach => next.min(unwound_reach),
             None => next.min(section_end),
@@ -78,33 +79,33 @@ pub(super) fn read<'d>(image: &Image<'d>) -> Vec<TableFunction<'d>> {
         functions.push(TableFunction {
             start,
             end,
-            name: name.map(|name| image.symbol_map.map_or(name, |map| map.resolve_symbol(name))),
+            name: name.map(|name| image.symbol_map().map_or(name, |map| map.resolve_symbol(name))),
             is_only_name: name.is_some() && names.into_iter().all(|entry| Some(entry.name) == name),
         });
     }
     functions
 }
 
-/// The functions as the builder reads them.
+/// The functions that the builder has read.
 fn builders<'d>(image: &Image<'d>) -> Vec<TableFunction<'d>> {
-    let function = |symbol: &crate::symbols::FunctionSymbol<'d>| TableFunction {
+    let function = |symbol: &FunctionSymbol<'d>| TableFunction {
         start: symbol.start,
         end: symbol.end,
         name: symbol.name,
-        is_only_name: symbol.only_name().is_some(),
+        is_only_name: symbol.name.is_some() && symbol.aliases.is_empty(),
     };
     image.symbols.iter().map(function).collect()
 }
 
-/// The first function that is another one in the builder's table than in `table`.
-pub(super) fn difference(image: &Image<'_>, table: &[TableFunction<'_>]) -> Option<String> {
+/// The first difference between the builder's functions and `table`, as text.
+pub(crate) fn difference(image: &Image<'_>, table: &[TableFunction<'_>]) -> Option<String> {
     let builders = builders(image);
     let differ = builders.iter().zip(table).position(|(ours, rules)| ours != rules);
     let longer = (builders.len() != table.len()).then(|| builders.len().min(table.len()));
     let at = differ.or(longer)?;
     let text = |function: Option<&TableFunction<'_>>| match function {
         Some(TableFunction { start, end, name, is_only_name }) => {
-            // Enough to find it by; a hostile one may be as long as the file.
+            // A name in a hostile file can be as long as the file.
             let name = name.unwrap_or(b"-");
             let name = String::from_utf8_lossy(&name[..name.len().min(400)]);
             let others = if *is_only_name { "" } else { " and others" };
@@ -115,7 +116,7 @@ pub(super) fn difference(image: &Image<'_>, table: &[TableFunction<'_>]) -> Opti
     Some(format!("{}, by the rules {}", text(builders.get(at)), text(table.get(at))))
 }
 
-/// The entries at each address, and the number of the first.
+/// The entries of each address, with the index of the first.
 fn grouped<'e, 'd>(entries: &'e [Entry<'d>]) -> impl Iterator<Item = (usize, &'e [Entry<'d>])> {
     let groups = entries.chunk_by(|a, b| a.start == b.start);
     groups.scan(0, |number, group| {
@@ -123,12 +124,6 @@ fn grouped<'e, 'd>(entries: &'e [Entry<'d>]) -> impl Iterator<Item = (usize, &'e
         *number += group.len();
         Some((first, group))
     })
-}
-
-/// The end of the executable section that holds `offset`.
-fn section_end(image: &Image<'_>, offset: u64) -> Option<u64> {
-    let mut sections = image.info.executable.iter();
-    sections.find(|section| section.0 <= offset && offset < section.1).map(|section| section.1)
 }
 
 /// The symbols of one of the image's files that name code.
@@ -160,13 +155,13 @@ fn symbols<'d>(image: &Image<'d>, file: &File<'d>) -> Vec<Entry<'d>> {
     entries
 }
 
-/// Whether a section of Mach-O says that it holds instructions.
+/// Whether the flags of a Mach-O section say that it contains instructions.
 fn is_macho_code(section: &object::Section<'_, '_>) -> bool {
     let code = macho::S_ATTR_PURE_INSTRUCTIONS.0 | macho::S_ATTR_SOME_INSTRUCTIONS.0;
     matches!(section.flags(), object::SectionFlags::MachO { flags, .. } if flags.0 & code != 0)
 }
 
-/// A symbol of ELF, by its address. The best one states a size, is a function, is global, does not begin with two underscores.
+/// A symbol of ELF. It ranks by these properties, in this order: a size, a function, global, no leading `__`.
 fn elf_symbol<'d>(
     name: &'d [u8],
     kind: elf::SymbolType,
@@ -194,13 +189,13 @@ fn elf_symbol<'d>(
     })
 }
 
-/// `$a`, `$t`, `$d` and `$x`, alone or before a dot, and all that begin with `$xrv`.
+/// Whether `name` is `$a`, `$t`, `$d` or `$x`, alone or before a dot, or begins with `$xrv`.
 fn is_mapping_symbol(name: &[u8]) -> bool {
     let first = name.split(|byte| *byte == b'.').next().unwrap_or_default();
     [&b"$a"[..], b"$t", b"$d", b"$x"].contains(&first) || name.starts_with(b"$xrv")
 }
 
-/// A symbol of Mach-O, by its address: external ones are best, the assembler's temporary ones worst.
+/// A symbol of Mach-O. External symbols rank first, temporary ones of the assembler last.
 fn macho_symbol(name: &[u8], external: bool, start: u64) -> Option<Entry<'_>> {
     if name.starts_with(b"__mh_") && name.ends_with(b"_header") {
         return None;
@@ -209,7 +204,7 @@ fn macho_symbol(name: &[u8], external: bool, start: u64) -> Option<Entry<'_>> {
         Some(b'l' | b'L') => 2,
         _ => u8::from(!external),
     };
-    let hidden = crate::symbol_map::is_hidden(name);
+    let hidden = name.starts_with(b"__hidden#");
     let name = name.strip_prefix(b"_").filter(|_| !hidden).unwrap_or(name);
     Some(Entry { start, is_nameless: false, badness: (false, false, kind, false), name, end: None })
 }

@@ -1,4 +1,9 @@
-//! llvm-symbolizer: where it is, and how it is asked.
+//! llvm-symbolizer: how it is found and asked.
+
+mod classes;
+mod symbols;
+#[cfg(test)]
+mod tests;
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -8,25 +13,27 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use anyhow::{Result, bail};
+use symdex_audit::Frame;
 use symdex_build::Error;
-use symdex_build::audit::{Frame, LlvmAnswers};
 
-/// The program, of whatever version there is; classes are known for LLVM 19.
+pub(crate) use self::classes::{LLVM_SYMBOLIZER, LlvmPeer};
+
+/// The program. Any version is used; the classes describe LLVM 19.
 pub(crate) struct LlvmSymbolizer {
     program: PathBuf,
-    /// What it says of its version.
+    /// The line in which it states its version.
     pub(crate) version: String,
-    /// Where the debug files of Mach-O are linked to: beside a binary itself it would find the binary's dSYM and read that.
+    /// A folder with links to Mach-O files. Asked for a binary itself, it would read a dSYM beside the binary.
     links: tempfile::TempDir,
-    /// Where it looks for debug files.
+    /// The folders in which it looks for debug files.
     debug_dirs: Vec<PathBuf>,
 }
 
 impl LlvmSymbolizer {
-    /// The one in the folder that `LLVM_BIN` names, else one on the PATH. It looks for debug files in `debug_dirs` alone.
+    /// Finds it in the folder that `LLVM_BIN` names, or else on the PATH. It looks for debug files in `debug_dirs` only.
     ///
     /// # Errors
-    /// Where it was looked for, and how to get it.
+    /// If it is not found. The message says where it was looked for, and how to install it.
     pub(crate) fn find(debug_dirs: &[PathBuf]) -> Result<Self> {
         let candidates = match std::env::var_os("LLVM_BIN") {
             Some(bin) => vec![Path::new(&bin).join("llvm-symbolizer")],
@@ -47,14 +54,14 @@ impl LlvmSymbolizer {
         )
     }
 
-    /// What stands for `file`: a link to it or, in ELF, itself, because what is beside it belongs to it.
+    /// The path to ask about `file`: a link to it or, for ELF, its own path, because the files beside it belong to it.
     fn asked(&self, file: &Path) -> io::Result<PathBuf> {
         let mut magic = [0; 4];
         let is_elf = File::open(file)?.read_exact(&mut magic).is_ok() && magic == *b"\x7fELF";
         if is_elf { Ok(file.to_owned()) } else { self.link(file) }
     }
 
-    /// A link to `file`, always the same one.
+    /// A link to `file`, the same for each call.
     fn link(&self, file: &Path) -> io::Result<PathBuf> {
         let file = file.canonicalize()?;
         let mut hasher = DefaultHasher::new();
@@ -66,11 +73,16 @@ impl LlvmSymbolizer {
         }
     }
 
-    /// Asks one process for the frames at each of `svmas` in the slice for `arch` of `file`.
+    /// Starts a process that answers with the frames at each of `svmas` in the slice for `arch` of `file`.
     ///
     /// # Errors
-    /// Where the process cannot be started; the answers end with an error where it does not give them.
-    pub(crate) fn ask<'a>(&self, file: &Path, arch: &str, svmas: Vec<u64>) -> Result<LlvmAnswers<'a>, Error> {
+    /// If the process cannot be started. If it ends too early, the last answer is an error.
+    pub(crate) fn ask<'a>(
+        &self,
+        file: &Path,
+        arch: &str,
+        svmas: Vec<u64>,
+    ) -> Result<symdex_audit::Answers<'a>, Error> {
         let (empty, file) = (self.links.path(), self.asked(file).map_err(failed)?);
         let debug_dirs = std::iter::once(empty).chain(self.debug_dirs.iter().map(PathBuf::as_path));
         let mut command = Command::new(&self.program);
@@ -78,7 +90,7 @@ impl LlvmSymbolizer {
             .args(["--no-demangle", "--functions=linkage", "--print-address", "--no-debuginfod"])
             .args(["--output-style=LLVM", "--default-arch", arch, "--obj"])
             .arg(&file)
-            // It would read what is installed on this machine for the same build id or name.
+            // Otherwise it reads files of the same build id or name that are installed on this machine.
             .args([Path::new("--fallback-debug-path"), empty])
             .args(debug_dirs.flat_map(|folder| [Path::new("--debug-file-directory"), folder]))
             .stdin(Stdio::piped())
@@ -88,10 +100,10 @@ impl LlvmSymbolizer {
             return Err(failed(io::ErrorKind::BrokenPipe.into()));
         };
         let questions = svmas.clone();
-        // It answers while it is asked, and neither pipe holds everything.
+        // A thread writes the questions, because the pipes cannot hold all questions and answers.
         std::thread::spawn(move || {
             let mut stdin = BufWriter::new(stdin);
-            // Who reads the answers finds out when the process ends early.
+            // An error here means that the process ended. The reader of the answers reports that.
             questions.iter().try_for_each(|svma| writeln!(stdin, "{svma:#x}")).and_then(|()| stdin.flush())
         });
         Ok(Box::new(Answers {
@@ -125,7 +137,7 @@ impl Iterator for Answers {
 }
 
 impl Answers {
-    /// The address, for each frame its name and its place, and an empty line.
+    /// Reads one answer: the address, two lines for each frame with its name and its location, and an empty line.
     fn answer(&mut self, svma: u64) -> io::Result<Vec<Frame<'static>>> {
         let invalid = |line: &[u8]| {
             let line = String::from_utf8_lossy(line).into_owned();
@@ -143,7 +155,7 @@ impl Answers {
             }
             let name = known(&self.line);
             self.read_line()?;
-            let mut frame = place(&self.line).ok_or_else(|| invalid(&self.line))?;
+            let mut frame = location(&self.line).ok_or_else(|| invalid(&self.line))?;
             frame.name = name;
             frames.push(frame);
         }
@@ -161,7 +173,7 @@ impl Answers {
 
 impl Drop for Answers {
     fn drop(&mut self) {
-        // Behind the last answer it ends of itself; otherwise nobody wants what it has still to say.
+        // After the last answer it ends by itself. Before that, the remaining answers are not needed.
         if self.svmas.len() != 0 {
             let _ = self.child.kill();
         }
@@ -169,8 +181,8 @@ impl Drop for Answers {
     }
 }
 
-/// `FILE:LINE:COLUMN`; a line 0 without a file is none.
-fn place(text: &[u8]) -> Option<Frame<'static>> {
+/// Parses `FILE:LINE:COLUMN`. Line 0 without a file is no line.
+fn location(text: &[u8]) -> Option<Frame<'static>> {
     let mut parts = text.rsplitn(3, |byte| *byte == b':');
     let (_, line, file) = (parts.next()?, parts.next()?, parts.next()?);
     let line: u32 = std::str::from_utf8(line).ok()?.parse().ok()?;
@@ -181,24 +193,4 @@ fn place(text: &[u8]) -> Option<Frame<'static>> {
 
 fn known(text: &[u8]) -> Option<Cow<'static, [u8]>> {
     (text != b"??").then(|| Cow::Owned(text.to_vec()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn places_are_read_from_behind() {
-        let text = |text: &str| {
-            place(text.as_bytes()).map(|frame| {
-                let file = frame.file.map(|file| String::from_utf8_lossy(&file).into_owned());
-                (file.unwrap_or_default(), frame.line)
-            })
-        };
-        assert_eq!(text("C:/a b.c:12:3"), Some(("C:/a b.c".to_owned(), Some(12))));
-        assert_eq!(text("/a.swift:0:0"), Some(("/a.swift".to_owned(), Some(0))));
-        assert_eq!(text("??:0:0"), Some((String::new(), None)));
-        assert_eq!(text("??:7:0"), Some((String::new(), Some(7))));
-        assert_eq!(text("/a.c:x:0"), None);
-    }
 }

@@ -1,4 +1,4 @@
-//! Names of functions: what the DIEs along their chain of origins state, and which of it counts.
+//! Names of functions: what the DIEs along their chain of declarations state, and the one that counts.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,39 +6,42 @@ use std::sync::Arc;
 use gimli::AttributeValue;
 use rayon::prelude::*;
 
-use super::facts::Facts;
+use crate::facts::Facts;
 use crate::image::Reader;
 
-/// Longer chains of origins are cycles.
+/// Longer chains of declarations are taken for cycles.
 const MAX_CHAIN: usize = 16;
 
 /// The name that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Name<'d> {
-    /// As some attribute or the symbol table states it.
+pub(crate) enum Name<'d> {
+    /// As an attribute or the symbol table states it.
     Stated(&'d [u8]),
     /// A plain name in a scope (number of the unit, number of its scope).
     Scoped(u32, u32, &'d [u8]),
     None,
 }
 
-/// One DIE of a chain of origins, as far as it names the function.
-pub(super) struct Link<'d> {
-    pub(super) linkage: Option<&'d [u8]>,
-    pub(super) name: Option<&'d [u8]>,
-    pub(super) scope: Option<(u32, u32)>,
+/// One DIE along the declarations of a function: what it says of the name.
+pub struct Link<'d> {
+    /// The linkage name.
+    pub linkage: Option<&'d [u8]>,
+    /// The plain name.
+    pub name: Option<&'d [u8]>,
+    /// The namespace or type that it lies in, by the numbers of the unit and of its scope.
+    pub(crate) scope: Option<(u32, u32)>,
     /// Whether the DIE, or its name, is in the supplementary file.
-    pub(super) is_supplementary: bool,
-    /// What the image's own file has at the place in its strings where the supplementary file has the name.
-    pub(super) misread: Option<&'d [u8]>,
-    /// Whether it is in a split unit and its origin is stated by an offset in the section, not in the unit.
-    pub(super) leaves_split: bool,
+    pub is_supplementary: bool,
+    /// The string of the image's own file at the offset at which the supplementary file has the name.
+    pub misread: Option<&'d [u8]>,
+    /// Whether it is in a split unit and refers to its declaration by an offset in the section, not in the unit.
+    pub(crate) leaves_split: bool,
 }
 
 /// Decides the name of every function and inlined subroutine.
-pub(super) fn resolve(facts: &mut Facts<'_, '_>) {
-    let name_unit = |unit: &super::facts::Unit<'_>| {
-        let function = |f: &super::dies::Function<'_>| function_name(facts, f.die, f.ranges[0].0);
+pub(crate) fn resolve(facts: &mut Facts<'_, '_>) {
+    let name_unit = |unit: &crate::units::Unit<'_>| {
+        let function = |f: &crate::dies::Function<'_>| function_name(facts, f.die, f.ranges[0].0);
         let functions: Vec<_> = unit.dies.functions.iter().map(function).collect();
         let inlined: Vec<_> = unit.dies.inlined.iter().map(|i| inlined_name(facts, i.die)).collect();
         (functions, inlined)
@@ -61,8 +64,8 @@ fn inlined_name<'d>(facts: &Facts<'_, 'd>, die: usize) -> Name<'d> {
     without_underscore(stated_name(facts, die, None), None)
 }
 
-/// Outlined functions, and Swift's names where an assembler label gave them, stand in the debug information as the symbol table
-/// has them, with Mach-O's underscore.
+/// Removes Mach-O's underscore. The debug information has it in the names of outlined functions, and in Swift names that an
+/// assembler label gave.
 fn without_underscore<'d>(name: Name<'d>, symbol: Option<&[u8]>) -> Name<'d> {
     match name {
         Name::Stated([b'_', name @ ..])
@@ -84,7 +87,7 @@ fn stated_name<'d>(facts: &Facts<'_, 'd>, die: usize, symbol: Option<&'d [u8]>) 
         name = name.or(link.name);
         scope = scope.or(link.scope);
     }
-    // Objective-C's names say of which class they are.
+    // Names of Objective-C methods contain the class.
     scope = scope.filter(|_| !name.is_some_and(|name| name.starts_with(b"-[") || name.starts_with(b"+[")));
     match (symbol.or(name), scope) {
         (Some(name), Some((unit, scope))) if symbol.is_none() => Name::Scoped(unit, scope, name),
@@ -93,8 +96,8 @@ fn stated_name<'d>(facts: &Facts<'_, 'd>, die: usize, symbol: Option<&'d [u8]>) 
     }
 }
 
-/// The DIEs along the origins and specifications of `die`, itself first.
-pub(super) fn chain<'f, 'd>(facts: &'f Facts<'_, 'd>, die: usize) -> impl Iterator<Item = Link<'d>> + 'f {
+/// `die` and its declarations: the DIEs that DW_AT_abstract_origin and DW_AT_specification lead to.
+pub(crate) fn chain<'f, 'd>(facts: &'f Facts<'_, 'd>, die: usize) -> impl Iterator<Item = Link<'d>> + 'f {
     let mut next = Some(die);
     std::iter::from_fn(move || {
         let (link, origin) = link(facts, next?)?;
@@ -104,8 +107,8 @@ pub(super) fn chain<'f, 'd>(facts: &'f Facts<'_, 'd>, die: usize) -> impl Iterat
     .take(MAX_CHAIN)
 }
 
-/// Whether the chain of origins of `die` ends at a DIE that is not there.
-pub(super) fn is_dangling(facts: &Facts<'_, '_>, die: usize) -> bool {
+/// Whether the chain of declarations of `die` ends at a DIE that does not exist.
+pub(crate) fn is_dangling(facts: &Facts<'_, '_>, die: usize) -> bool {
     let mut next = die;
     for _ in 0..MAX_CHAIN {
         match link(facts, next) {
@@ -134,8 +137,8 @@ fn link<'d>(facts: &Facts<'_, 'd>, die: usize) -> Option<(Link<'d>, Option<usize
             is_supplementary = true;
             misread = reference.dwarf.debug_str.get_str(offset).ok().map(|string| string.slice());
         }
-        let name = reference.attr_string(value).ok().map(|string| facts.image.resolve(string.slice()));
-        // An empty name is none.
+        let name = reference.attr_string(value).ok().map(|string| facts.resolve(string.slice()));
+        // Empty names are ignored.
         name.filter(|name| !name.is_empty())
     };
     for spec in abbreviation.attributes() {
@@ -167,15 +170,15 @@ fn link<'d>(facts: &Facts<'_, 'd>, die: usize) -> Option<(Link<'d>, Option<usize
 }
 
 impl<'d> Facts<'_, 'd> {
-    /// The name of the symbol table for the function at exactly this image offset; `None` where it has several.
-    pub(super) fn symbol_at_entry(&self, offset: u64) -> Option<&'d [u8]> {
+    /// The symbol table's name for the function that starts at `offset`; `None` if it has several.
+    pub(crate) fn symbol_at_entry(&self, offset: u64) -> Option<&'d [u8]> {
         let function = self.table.binary_search_by_key(&offset, |function| function.start).ok();
         let function = function.map(|function| &self.table[function]);
         function.filter(|function| function.is_only_name).and_then(|function| function.name)
     }
 
     /// The name as text.
-    pub(super) fn text(&self, name: Name<'d>) -> Option<Cow<'d, [u8]>> {
+    pub(crate) fn text(&self, name: Name<'d>) -> Option<Cow<'d, [u8]>> {
         match name {
             Name::Stated(name) => Some(Cow::Borrowed(name)),
             Name::Scoped(unit, scope, name) => Some(Cow::Owned(self.qualified(unit, scope, name))),

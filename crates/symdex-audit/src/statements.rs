@@ -1,29 +1,29 @@
-//! The line policy `statement`, read anew: what each piece of a row answers, and what no answer may be.
+//! The line policy `statement`: its answer for each part of a line row, and a check that needs no rule.
 
 use std::hash::{BuildHasher as _, Hash};
 
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use symdex::RowRule;
 
-use super::expected::{Expected, Frame, Place};
-use super::facts::FunctionId;
-use super::lines::Lines;
+use crate::expected::{Expected, Frame, Position};
+use crate::facts::FunctionId;
+use crate::lines::Lines;
 
-/// The file and line that `statement` answers from `start` on, up to the next piece.
+/// A part of a line row: the file and line that `statement` answers from `start` up to the next part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
-    pub(super) start: u64,
-    pub(super) file: u32,
-    pub(super) line: u32,
+pub(crate) struct Piece {
+    pub(crate) start: u64,
+    pub(crate) file: u32,
+    pub(crate) line: u32,
 }
 
-/// The pieces of all rows of a unit, in address order. `borders` are image offsets at which the inline instance may change, and
-/// `instance` tells in which one an image offset lies.
+/// The parts of all rows of a unit, in address order. `borders` are image offsets at which the inline instance can change.
+/// `instance` returns the instance of an image offset.
 ///
-/// Each row is cut at every border, and at each cut the rows before it in its sequence decide: a piece of a row that begins no
-/// statement answers as the last piece that begins one, in the same sequence and the same instance. It answers for itself
-/// if there is none, or if the code is in no function.
-pub(super) fn pieces<I: Eq + Hash + Copy>(
+/// Each row is cut at every border. A part with is_stmt has the row's own answer. A part without is_stmt has the answer of
+/// the last part with is_stmt in the same sequence and the same instance. It has its own answer if there is no such part, or if
+/// the code is in no function.
+pub(crate) fn pieces<I: Eq + Hash + Copy>(
     lines: &Lines,
     borders: impl Iterator<Item = u64>,
     rule: RowRule,
@@ -54,28 +54,28 @@ pub(super) fn pieces<I: Eq + Hash + Copy>(
 /// An inline instance: a function, and the innermost of its inlined subroutines.
 type Instance = (FunctionId, Option<u32>);
 
-/// What an index answers in each inline instance that has line rows, under both policies.
+/// The answers of an index in each inline instance that has line rows, under both policies.
 ///
-/// It needs no rule to say what is wrong: whatever `statement` answers in an instance, `exact` has to answer somewhere in that
-/// instance. Files and lines are kept as hashes.
+/// Every answer of `statement` in an instance must be an answer of `exact` somewhere in the same instance. Files and lines are
+/// kept as hashes.
 #[derive(Default)]
-pub(super) struct InstanceLines {
+pub(crate) struct InstanceLines {
     exact: FxHashSet<(Instance, u64)>,
-    /// The answers of `statement` that differ from that of `exact` at the same image offset, which comes last.
+    /// The answers of `statement` that differ from `exact` at the same image offset: instance, hash, offset.
     statement: Vec<(Instance, u64, u64)>,
 }
 
 impl InstanceLines {
-    /// Takes in the answers of an index at `offset`, which lies at `place`.
-    pub(super) fn add(
+    /// Adds the answers of an index at `offset`.
+    pub(crate) fn add(
         &mut self,
-        place: &Place,
+        position: &Position,
         offset: u64,
         exact: Option<&Expected<'_>>,
         statement: &[Frame<'_>],
     ) {
-        let (Some(function), Some(_)) = (place.function, place.row) else { return };
-        let instance = (function, place.inlined.last().copied());
+        let (Some(function), Some(_)) = (position.function, position.row) else { return };
+        let instance = (function, position.inlined.last().copied());
         let hash = |frame: &Frame<'_>| FxBuildHasher.hash_one((&frame.file, frame.line));
         let exact = exact.and_then(|answer| answer.frames.first()).map(hash);
         self.exact.extend(exact.map(|exact| (instance, exact)));
@@ -83,14 +83,14 @@ impl InstanceLines {
         self.statement.extend(statement.map(|statement| (instance, statement, offset)));
     }
 
-    /// Takes in the answers of an index at other image offsets.
-    pub(super) fn merge(&mut self, other: Self) {
+    /// Adds the answers at other image offsets.
+    pub(crate) fn merge(&mut self, other: Self) {
         self.exact.extend(other.exact);
         self.statement.extend(other.statement);
     }
 
     /// The image offsets at which `statement` answers a file and line that `exact` answers nowhere in the same instance.
-    pub(super) fn foreign(&self) -> impl Iterator<Item = u64> {
+    pub(crate) fn foreign(&self) -> impl Iterator<Item = u64> {
         let foreign =
             self.statement.iter().filter(|(instance, hash, _)| !self.exact.contains(&(*instance, *hash)));
         foreign.map(|(_, _, offset)| *offset)
@@ -110,10 +110,10 @@ mod tests {
         let frame = |line| Frame { name: None, file: Some(Cow::Borrowed(&b"a.c"[..])), line: Some(line) };
         let add = |lines: &mut InstanceLines, inlined: u32, offset, exact, statement| {
             let function = Some(FunctionId { unit: 0, function: 0 });
-            let place = Place { function, inlined: vec![inlined], row: Some((0, 0)) };
+            let position = Position { function, inlined: vec![inlined], row: Some((0, 0)) };
             let frames = vec![frame(exact)];
             let exact = Expected { frames, function_start: None, table: Table::Dwarf };
-            lines.add(&place, offset, Some(&exact), &[frame(statement)]);
+            lines.add(&position, offset, Some(&exact), &[frame(statement)]);
         };
         let (mut low, mut high) = (InstanceLines::default(), InstanceLines::default());
         add(&mut low, 0, 0x10, 0, 5);

@@ -2,14 +2,14 @@
 
 use rayon::prelude::*;
 
-use super::facts::Facts;
+use crate::facts::Facts;
 
-/// Addresses that stay together where only some are compared.
+/// The length of a run of addresses. A sample consists of whole runs.
 const RUN_LEN: usize = 1 << 10;
 
-/// The image offsets of executable code to compare, sorted: every line row, both ends of every range of a function, an inlined
-/// subroutine, a unit or a function of the symbol table, the addresses beside them, and the beginnings of the executable sections.
-pub(super) fn stated(facts: &Facts<'_, '_>) -> Vec<u64> {
+/// The image offsets to compare, sorted: every line row, both ends of every range of a function, an inlined subroutine, a unit or a
+/// function of the symbol table, the addresses beside them, and the starts of the executable sections.
+pub(crate) fn stated(facts: &Facts<'_, '_>) -> Vec<u64> {
     let info = &facts.image.info;
     let in_code = |svma: u64| {
         let offset = svma.checked_sub(info.base)?;
@@ -37,8 +37,8 @@ pub(super) fn stated(facts: &Facts<'_, '_>) -> Vec<u64> {
     sorted(addresses)
 }
 
-/// `addresses` and `count` image offsets anywhere in the executable sections: always the same ones for a seed.
-pub(super) fn with_random(
+/// `addresses`, and `count` random image offsets in the executable sections. They depend on `seed` only.
+pub(crate) fn with_random(
     facts: &Facts<'_, '_>,
     mut addresses: Vec<u64>,
     count: u64,
@@ -60,7 +60,7 @@ pub(super) fn with_random(
 }
 
 /// One of `every` runs of `addresses`.
-pub(super) fn sampled(addresses: &[u64], every: usize) -> Vec<u64> {
+pub(crate) fn sampled(addresses: &[u64], every: usize) -> Vec<u64> {
     addresses.chunks(RUN_LEN).step_by(every.max(1)).flatten().copied().collect()
 }
 
@@ -70,7 +70,7 @@ fn sorted(mut addresses: Vec<u64>) -> Vec<u64> {
     addresses
 }
 
-/// The next number of Sebastiano Vigna's SplitMix64.
+/// The next number of the generator SplitMix64.
 fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,28 +1,28 @@
-//! Half-open intervals that may overlap, and which of them cover an address.
+//! Half-open intervals that can overlap, and the search for those that cover an address.
 
-/// An interval of image offsets, and what it stands for.
+/// An interval of image offsets, and the index of the item it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Interval {
-    pub(super) start: u64,
-    pub(super) end: u64,
-    pub(super) item: u32,
+pub(crate) struct Interval {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) item: u32,
 }
 
-/// More intervals than this over one address are not told apart: only hostile files have them, and every one costs time at every
+/// A search finds at most this many intervals. Only hostile files have more over one address, and each costs time at every
 /// address.
 const MAX_COVERING: usize = 4096;
 
-/// Any number of intervals, sorted by start, under a tree of the greatest ends.
+/// Intervals sorted by start, and a tree of their greatest ends.
 #[derive(Default)]
-pub(super) struct Intervals {
+pub(crate) struct Intervals {
     sorted: Vec<Interval>,
-    /// A complete binary tree over `sorted`, root at 1: the greatest end below each node.
+    /// A complete binary tree over `sorted` with its root at index 1. Each node has the greatest end below it.
     greatest_end: Vec<u64>,
     leaves: usize,
 }
 
 impl Intervals {
-    pub(super) fn new(mut sorted: Vec<Interval>) -> Self {
+    pub(crate) fn new(mut sorted: Vec<Interval>) -> Self {
         sorted.retain(|interval| interval.start < interval.end);
         sorted.sort_unstable();
         let leaves = sorted.len().next_power_of_two();
@@ -37,12 +37,12 @@ impl Intervals {
     }
 
     /// All intervals, sorted by start.
-    pub(super) fn all(&self) -> &[Interval] {
+    pub(crate) fn all(&self) -> &[Interval] {
         &self.sorted
     }
 
     /// The intervals that cover `offset`, the innermost first: latest start, then shortest, then the smallest item.
-    pub(super) fn covering(&self, offset: u64, covering: &mut Vec<Interval>) {
+    pub(crate) fn covering(&self, offset: u64, covering: &mut Vec<Interval>) {
         covering.clear();
         let begun = self.sorted.partition_point(|interval| interval.start <= offset);
         if begun != 0 {
@@ -51,7 +51,7 @@ impl Intervals {
         covering.sort_unstable_by_key(|interval| (u64::MAX - interval.start, interval.end, interval.item));
     }
 
-    /// Visits the leaves `first..first + len` below `node`, the last ones first, as far as they are among the first `begun`.
+    /// Visits the leaves `first..first + len` below `node` in descending order, without those from `begun` on.
     fn visit(
         &self,
         node: usize,

@@ -3,34 +3,34 @@
 use object::read::macho::Nlist;
 use object::{File, Object as _, ObjectSection as _, ObjectSymbol as _, SymbolFlags, SymbolSection, elf};
 
-/// An entry of the symbol table, whatever it stands for.
-pub(super) struct Symbol<'d> {
-    pub(super) svma: u64,
-    /// How far it reaches; 0 stands for no end. In ELF the symbol states it. In Mach-O llvm-symbolizer extends it to the symbol behind
-    /// it in its section or to the section's end, else to what comes first in the next section.
-    pub(super) size: u64,
-    /// Whether that is too early: llvm-symbolizer lets no section be longer than the file, though the code of a dSYM is not in it, and
-    /// takes the values of stabs, which may be sizes, for addresses.
-    pub(super) is_cut_short: bool,
+/// An entry of the symbol table: code or data.
+pub(crate) struct Symbol<'d> {
+    pub(crate) svma: u64,
+    /// Its size; 0 for no end. ELF symbols state it. In Mach-O, llvm-symbolizer extends a symbol to the next one in its section, to
+    /// the end of the section, or to the first symbol of the next section.
+    pub(crate) size: u64,
+    /// Whether the size is too small. llvm-symbolizer limits sections to the size of the file, though the code of a dSYM is not in
+    /// it. It also takes the values of stabs for addresses, though they can be sizes.
+    pub(crate) is_cut_short: bool,
     /// Without Mach-O's underscore.
-    pub(super) name: &'d [u8],
+    pub(crate) name: &'d [u8],
     /// The source file that the symbol table has before it, for a local symbol of ELF.
-    pub(super) file: Option<&'d [u8]>,
+    pub(crate) file: Option<&'d [u8]>,
 }
 
-/// What stands at an address of a section.
+/// An entry at an address of a section.
 enum Entry<'d> {
     Symbol(&'d [u8]),
     /// The section's end.
     End {
         is_cut_short: bool,
     },
-    /// Information for debuggers, whose value may be an address.
+    /// A debugging symbol, whose value can be an address.
     Stab,
 }
 
-/// The symbols of `bytes`, sorted by address; none where it cannot be read.
-pub(super) fn read(bytes: &[u8]) -> Vec<Symbol<'_>> {
+/// The symbols of `bytes`, sorted by address; none if the file cannot be read.
+pub(crate) fn read(bytes: &[u8]) -> Vec<Symbol<'_>> {
     match File::parse(bytes) {
         Ok(file @ (File::Elf32(_) | File::Elf64(_))) => of_elf(&file),
         Ok(file) => of_macho(&file, bytes.len() as u64),
@@ -38,7 +38,7 @@ pub(super) fn read(bytes: &[u8]) -> Vec<Symbol<'_>> {
     }
 }
 
-/// One symbol for each address: the longest, of those the last. `.dynsym` counts where there is no `.symtab`.
+/// One symbol for each address: the longest, of several the last. `.dynsym` is read only without `.symtab`.
 fn of_elf<'d>(file: &File<'d>) -> Vec<Symbol<'d>> {
     let mut table: Vec<_> = file.symbols().collect();
     if table.is_empty() {
@@ -78,7 +78,7 @@ fn of_elf<'d>(file: &File<'d>) -> Vec<Symbol<'d>> {
     symbols
 }
 
-/// Whether a symbol of this name is none to llvm-symbolizer.
+/// Whether llvm-symbolizer ignores a symbol of this name.
 fn says_what_bytes_are(file: &File<'_>, name: &[u8]) -> bool {
     let begins_so: &[&[u8]] = match file.architecture() {
         object::Architecture::Aarch64 => &[b"$d", b"$x"],
@@ -130,7 +130,7 @@ fn of_macho<'d>(file: &File<'d>, file_size: u64) -> Vec<Symbol<'d>> {
     symbols
 }
 
-/// Section and value of each symbol that is for debuggers.
+/// Section and value of each debugging symbol.
 fn stabs(file: &File<'_>) -> Vec<(usize, u64)> {
     match file {
         File::MachO32(file) => stabs_of(file.macho_symbol_table().iter(), file.endian()),
@@ -144,8 +144,8 @@ fn stabs_of<'d, N: Nlist + 'd>(symbols: impl Iterator<Item = &'d N>, endian: N::
     stabs.map(|symbol| (symbol.n_sect().into(), symbol.n_value(endian).into())).collect()
 }
 
-/// The symbols that llvm-symbolizer may take for `svma`: the last ones up to it.
-pub(super) fn symbols_at<'s, 'd>(
+/// The symbols that llvm-symbolizer can find for `svma`: those at the last address up to it.
+pub(crate) fn symbols_at<'s, 'd>(
     symbols: &'s [Symbol<'d>],
     svma: u64,
 ) -> impl Iterator<Item = &'s Symbol<'d>> {
@@ -154,13 +154,13 @@ pub(super) fn symbols_at<'s, 'd>(
 }
 
 /// Whether llvm-symbolizer finds no symbol for `svma` because it ends the function that starts at `start` where the file ends.
-pub(super) fn is_cut_short(symbols: &[Symbol<'_>], start: u64, svma: u64) -> bool {
+pub(crate) fn is_cut_short(symbols: &[Symbol<'_>], start: u64, svma: u64) -> bool {
     symbols_at(symbols, svma).next().is_none()
         && last_symbols(symbols, svma).next().is_some()
         && last_symbols(symbols, svma).all(|symbol| symbol.svma == start && symbol.is_cut_short)
 }
 
-/// The symbols at the last address up to `svma` that has any, the last one first.
+/// The symbols at the last address up to `svma` that has symbols, in reverse order.
 fn last_symbols<'s, 'd>(
     symbols: &'s [Symbol<'d>],
     svma: u64,

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::classes::Class;
-use super::expected::Place;
-use super::peers::{Peer, Theirs};
+use crate::classes::Class;
+use crate::expected::Position;
+use crate::peer::PeerAnswer;
 
 /// How many unexplained differences are kept in full.
-pub(super) const MAX_SHOWN: usize = 20;
+pub(crate) const MAX_SHOWN: usize = 20;
 
-/// The share of the addresses above which a class needs to be named in TRAPS.md or PEERS.md.
+/// The share of the addresses above which a rare class fails the audit.
 const MAX_SHARE: f64 = 0.005;
 
 /// What an audit found.
@@ -18,39 +18,39 @@ const MAX_SHARE: f64 = 0.005;
 pub struct AuditReport {
     /// Addresses that were compared, each under both line policies.
     pub addresses: u64,
-    /// Of these, addresses that only the symbol table knows.
+    /// Of these, addresses that only the symbol table covers.
     pub symbol_table_only: u64,
-    /// Addresses at which the `statement` policy has another line than `exact`.
+    /// Addresses at which the two policies have different lines.
     pub statement_differs: u64,
-    /// How symdex compares with each of the peers that were asked.
-    pub peers: BTreeMap<Peer, PeerReport>,
-    /// Differences that nothing explains; the first of them are kept.
+    /// The results for each peer, by its name.
+    pub peers: BTreeMap<&'static str, PeerReport>,
+    /// The number of differences that no class explains.
     pub unexplained_len: u64,
     /// Of these, addresses at which symdex itself does not answer as the rules say.
     pub wrong_len: u64,
-    /// The first differences that nothing explains, in address order.
+    /// The first differences that no class explains, in address order.
     pub unexplained: Vec<Difference>,
-    /// Slices whose symbol table the builder reads otherwise than the rules, and the first function that differs.
+    /// For each slice whose symbol table the builder reads otherwise than the rules: the first function that differs.
     pub wrong_symbols: Vec<String>,
-    /// How much code has answers; nothing where not all addresses were compared.
+    /// The size of the code with answers; all 0 if only some addresses were compared.
     pub coverage: Coverage,
 }
 
-/// How the answers of one peer compare with symdex's.
+/// How the answers of one peer compare with those of symdex.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PeerReport {
-    /// Addresses at which they are the same.
+    /// Addresses at which they are equal.
     pub agreements: u64,
     /// Differences that the debug file explains, by class. An address may count in several.
     pub classes: BTreeMap<Class, ClassCount>,
 }
 
-/// How often a class came up.
+/// How often a class was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassCount {
     /// Addresses.
     pub count: u64,
-    /// The lowest one.
+    /// The lowest address.
     pub example: Difference,
 }
 
@@ -65,18 +65,18 @@ pub struct Difference {
     pub ours: String,
     /// What the rules say, read from the debug file.
     pub expected: String,
-    /// Who answers otherwise.
-    pub peer: Peer,
+    /// The name of the peer.
+    pub peer: &'static str,
     /// What the peer answers.
     pub theirs: String,
-    /// The DIEs and rows around; empty for a difference that a class explains.
+    /// The DIEs and rows around the address; empty for a difference that a class explains.
     pub around: String,
 }
 
 /// Bytes of the executable sections that have answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// All there are.
+    /// All.
     pub executable: u64,
     /// With a function in the index's `dwarf` table.
     pub ours_function: u64,
@@ -93,13 +93,13 @@ pub struct Coverage {
 }
 
 impl AuditReport {
-    /// Which part of the addresses a class takes.
+    /// `count` as a fraction of the addresses.
     #[must_use]
     pub fn share(&self, count: u64) -> f64 {
         count as f64 / self.addresses.max(1) as f64
     }
 
-    /// Why the index does not pass; nothing where it does.
+    /// Why the index does not pass; empty if it does.
     #[must_use]
     pub fn failures(&self) -> Vec<String> {
         let mut failures = self.wrong();
@@ -117,7 +117,7 @@ impl AuditReport {
             ));
         }
         for (class, ClassCount { count, .. }) in self.peers.values().flat_map(|peer| &peer.classes) {
-            if self.share(*count) > MAX_SHARE && class.named_in().is_none() {
+            if self.share(*count) > MAX_SHARE && class.is_rare() {
                 failures.push(format!(
                     "the class {:?} takes {count} of {} addresses",
                     class.name(),
@@ -128,7 +128,7 @@ impl AuditReport {
         failures
     }
 
-    /// What is wrong with the index's own answers, whatever others make of the debug file; nothing where they are right.
+    /// What is wrong with the index's own answers, without the comparison with peers; empty if they are right.
     #[must_use]
     pub fn wrong(&self) -> Vec<String> {
         let mut failures = Vec::new();
@@ -148,31 +148,31 @@ impl AuditReport {
         failures
     }
 
-    /// What is known of `peer`.
-    pub(super) fn peer(&mut self, peer: Peer) -> &mut PeerReport {
+    /// The results for `peer`.
+    pub(crate) fn peer(&mut self, peer: &'static str) -> &mut PeerReport {
         self.peers.entry(peer).or_default()
     }
 
-    /// Counts a difference that nothing explains.
-    pub(super) fn unexplained(&mut self, difference: impl FnOnce() -> Difference) {
+    /// Counts a difference that no class explains.
+    pub(crate) fn unexplained(&mut self, difference: impl FnOnce() -> Difference) {
         self.unexplained_len += 1;
         if self.unexplained.len() < MAX_SHOWN {
             self.unexplained.push(difference());
         }
     }
 
-    /// Counts `size` bytes that are at `place` by the rules, and for which addr2line has this answer.
-    pub(super) fn cover(&mut self, place: &Place, theirs: &Theirs<'_>, size: u64) {
+    /// Counts `size` bytes at `position`, for which addr2line has the answer `theirs`.
+    pub(crate) fn cover(&mut self, position: &Position, theirs: &PeerAnswer<'_>, size: u64) {
         let weight = |counts: bool| if counts { size } else { 0 };
-        self.coverage.expected_function += weight(place.function.is_some());
-        self.coverage.expected += weight(place.unit().is_some());
-        if let Theirs::Frames(frames) = &theirs {
+        self.coverage.expected_function += weight(position.function.is_some());
+        self.coverage.expected += weight(position.unit().is_some());
+        if let PeerAnswer::Frames(frames) = &theirs {
             self.coverage.theirs_function += weight(frames.iter().any(|frame| frame.name.is_some()));
             self.coverage.theirs += weight(!frames.is_empty());
         }
     }
 
-    /// Adds what was found at higher addresses, or in another debug file.
+    /// Adds the results for higher addresses, or for another debug file.
     pub fn add(&mut self, higher: AuditReport) {
         self.addresses += higher.addresses;
         self.symbol_table_only += higher.symbol_table_only;
@@ -202,7 +202,7 @@ impl Coverage {
 }
 
 impl PeerReport {
-    pub(super) fn count(&mut self, class: Class, difference: impl FnOnce() -> Difference) {
+    pub(crate) fn count(&mut self, class: Class, difference: impl FnOnce() -> Difference) {
         let counted = self.classes.entry(class);
         counted.or_insert_with(|| ClassCount { count: 0, example: difference() }).count += 1;
     }
@@ -217,7 +217,7 @@ impl PeerReport {
 }
 
 impl fmt::Display for AuditReport {
-    /// A report for a person to read.
+    /// The report as text, with an example of each class.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |count| 100.0 * self.share(count);
         writeln!(f, "addresses    {}", self.addresses)?;
@@ -230,10 +230,9 @@ impl fmt::Display for AuditReport {
         }
         for (peer, PeerReport { agreements, classes }) in &self.peers {
             let agree = percent(*agreements);
-            writeln!(f, "{}: the same answer at {agreements} addresses ({agree:.3} %)", peer.name())?;
+            writeln!(f, "{}: the same answer at {agreements} addresses ({agree:.3} %)", peer)?;
             for (class, ClassCount { count, example }) in classes {
-                let named = class.named_in().unwrap_or("named nowhere");
-                writeln!(f, "class        {}: {count} ({:.3} %; {named})", class.name(), percent(*count))?;
+                writeln!(f, "class        {}: {count} ({:.3} %)", class.name(), percent(*count))?;
                 writeln!(f, "  reason     {}", class.reason())?;
                 write!(f, "{example}")?;
             }
@@ -251,7 +250,7 @@ impl fmt::Display for Difference {
         if expected != ours {
             writeln!(f, "    {:<16}{expected}", "expected")?;
         }
-        writeln!(f, "    {:<16}{theirs}", peer.name())?;
+        writeln!(f, "    {:<16}{theirs}", peer)?;
         around.lines().try_for_each(|line| writeln!(f, "    {line}"))
     }
 }
@@ -259,25 +258,26 @@ impl fmt::Display for Difference {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ADDR2LINE;
 
     fn difference(offset: u64) -> Difference {
         let text = String::new;
         let (ours, expected, theirs, around) = (text(), text(), text(), text());
-        let (what, peer) = (text(), Peer::Addr2line);
+        let (what, peer) = (text(), ADDR2LINE);
         Difference { offset, what, ours, expected, peer, theirs, around }
     }
 
     #[test]
-    fn a_class_that_no_paper_names_must_stay_rare() {
+    fn a_rare_class_fails_if_it_is_frequent() {
         let report = |class, count| {
             let mut report = AuditReport { addresses: 1000, ..AuditReport::default() };
-            (0..count).for_each(|offset| report.peer(Peer::Addr2line).count(class, || difference(offset)));
+            (0..count).for_each(|offset| report.peer(ADDR2LINE).count(class, || difference(offset)));
             report
         };
-        assert_eq!(Class::OtherUnit.named_in(), None);
-        assert_eq!(report(Class::OtherUnit, 5).failures(), Vec::<String>::new());
-        assert_eq!(report(Class::OtherUnit, 6).failures().len(), 1);
-        assert_eq!(report(Class::LineZero, 900).failures(), Vec::<String>::new());
+        assert!(Class::OTHER_UNIT.is_rare() && !Class::LINE_ZERO.is_rare());
+        assert_eq!(report(Class::OTHER_UNIT, 5).failures(), Vec::<String>::new());
+        assert_eq!(report(Class::OTHER_UNIT, 6).failures().len(), 1);
+        assert_eq!(report(Class::LINE_ZERO, 900).failures(), Vec::<String>::new());
     }
 
     #[test]
@@ -296,7 +296,7 @@ mod tests {
             let unexplained = (from..from + 15).map(difference).collect();
             let mut batch =
                 AuditReport { addresses: 100, unexplained_len: 15, unexplained, ..AuditReport::default() };
-            batch.peer(Peer::Addr2line).count(Class::Aliases, || difference(from));
+            batch.peer(ADDR2LINE).count(Class::ALIASES, || difference(from));
             batch
         };
         let mut report = batch(0);
@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(report.unexplained.len(), MAX_SHOWN);
         assert_eq!(report.unexplained[MAX_SHOWN - 1].offset, 54);
         assert_eq!(
-            report.peers[&Peer::Addr2line].classes[&Class::Aliases],
+            report.peers[ADDR2LINE].classes[&Class::ALIASES],
             ClassCount { count: 2, example: difference(0) }
         );
     }
