@@ -1,7 +1,5 @@
 //! Direct lookups in every debug file there is: the answers are those of the index.
 
-#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
-
 mod checks;
 
 use std::path::{Path, PathBuf};

@@ -1,5 +1,7 @@
 //! The traps of TRAPS.md that ELF has: symbols, ids, rows at one address, compressed sections, files of one image in parts.
 
+#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
+
 mod checks;
 
 use std::fs;

@@ -1,5 +1,7 @@
 //! Traps 25 to 28: what is odd about Mach-O.
 
+#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
+
 mod checks;
 
 use std::io::{Seek, SeekFrom, Write};

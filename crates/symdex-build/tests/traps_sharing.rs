@@ -1,6 +1,8 @@
 //! Trap 23: parts of a small file that thousands share, so that it states more than memory holds or time allows. What is within
 //! bounds is answered, what is not is counted.
 
+#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
+
 mod checks;
 
 use checks::{answers, built};
