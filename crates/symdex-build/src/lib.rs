@@ -4,7 +4,6 @@
 //! headers, [`build()`] makes the index, and [`publish()`](publish::publish) puts it where readers look for it.
 
 mod again;
-pub mod audit;
 mod build;
 mod cache;
 mod companions;
@@ -36,7 +35,7 @@ pub use cache::{Cache, CachedImage};
 pub use companions::Companions;
 pub use direct::DirectLookup;
 pub use error::Error;
-pub use image::{Identity, Image, ImageKind};
+pub use image::{Identity, Image, ImageKind, SplitUnit};
 pub use input::{Found, find, search};
 pub use report::{BuildReport, TextCoverage, meaning_of};
 pub use slice::{Slice, slices, slices_for};

@@ -59,7 +59,8 @@ impl SymbolMap {
     }
 
     /// As [`Self::resolve`], without Mach-O's underscore: lines that name symbols have it, as the symbol table would.
-    pub(crate) fn resolve_symbol<'m>(&'m self, name: &'m [u8]) -> &'m [u8] {
+    #[must_use]
+    pub fn resolve_symbol<'m>(&'m self, name: &'m [u8]) -> &'m [u8] {
         let symbol = self.line(name).map(|line| line.strip_prefix(b"_").unwrap_or(line));
         symbol.filter(|symbol| !symbol.is_empty()).unwrap_or(name)
     }

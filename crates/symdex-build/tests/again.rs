@@ -1,13 +1,9 @@
 //! An image without debug information whose index is there already.
 
-#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
-
-mod debug_file;
-
-use debug_file::{BASE, MachO, Symbol};
 use symdex::write::{ChunkEncoder, ChunkRanges, EncodedStrings, Id32, Writer};
 use symdex::{Index, Table};
 use symdex_build::{Companions, Image, Options, build, slices};
+use symdex_testimages::debug_file::{BASE, MachO, Symbol};
 
 fn file(symbols: &[(&str, u64)]) -> Vec<u8> {
     let symbols = symbols.iter().map(|(name, offset)| Symbol::function(name, BASE + offset)).collect();

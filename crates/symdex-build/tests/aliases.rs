@@ -1,12 +1,11 @@
 //! Other names of functions that the linker folded (docs/DEBUG-INFO.md, "Folded functions"). An index keeps them. No
 //! answer of a lookup depends on them.
 
-#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
+mod checks;
 
-mod debug_file;
-
-use debug_file::{BASE, CODE_FLAGS, Die, MachO, Section, Symbol, Unit, answers, built, debug_file};
+use checks::{answers, built};
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
+use symdex_testimages::debug_file::{BASE, CODE_FLAGS, Die, MachO, Section, Symbol, Unit, debug_file};
 
 /// The Mach-O symbol type of a symbol that is not external.
 const LOCAL: u8 = 0x0e;

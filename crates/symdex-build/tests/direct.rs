@@ -1,12 +1,10 @@
 //! Direct lookups in every debug file there is: the answers are those of the index.
 
-#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
-
-mod debug_file;
+mod checks;
 
 use std::path::{Path, PathBuf};
 
-use debug_file::same_answers::{assert_same, boundaries, random, whole};
+use checks::same_answers::{assert_same, boundaries, random, whole};
 use symdex_build::{Companions, DirectLookup, Image, find, slices};
 
 /// Calls `each` with every image of the debug files below `path`; how many there are.

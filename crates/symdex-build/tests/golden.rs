@@ -3,9 +3,6 @@
 //! Today's symdex writes the ones with the highest number, byte for byte. When the bytes change on purpose, `SYMDEX_BLESS=1 cargo test
 //! -p symdex-build --test golden` adds files with the next number. The old ones stay from the first release on.
 
-#[path = "../../symdex/tests/generator/mod.rs"]
-mod generator;
-
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -36,7 +33,7 @@ fn build_dsym(name: &str) -> Vec<u8> {
 
 /// A made-up image, whose names are of any bytes.
 fn made_up() -> Vec<u8> {
-    let mut image = generator::Image::random(11);
+    let mut image = symdex_testimages::Image::random(11);
     image.tables.iter_mut().for_each(|table| table.ranges.truncate(25));
     image.names.iter_mut().for_each(|name| name.truncate(40));
     image.chunk_span = 1000;

@@ -3,14 +3,12 @@
 
 #![expect(clippy::cast_possible_truncation, reason = "the caches made here are small")]
 
-mod shared_cache_file;
-
 use std::fs;
 use std::path::Path;
 
-use shared_cache_file::{BASE, CacheFile, CacheImage, Layout, address, cache, put, write};
 use symdex::{Index, Table};
 use symdex_build::{Cache, Error, Options, build};
+use symdex_testimages::shared_cache::{BASE, CacheFile, CacheImage, Layout, address, cache, put, write};
 
 fn images() -> Vec<CacheImage> {
     vec![

@@ -1,19 +1,18 @@
 //! Names that are hidden in builds from bitcode, and the symbol maps that resolve them (docs/DEBUG-INFO.md, "Hidden
 //! names of bitcode builds").
 
-#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
-
-mod debug_file;
+mod checks;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use debug_file::{CODE, Die, MachO, Symbol, Unit, answers, image_answers, macho};
+use checks::{answers, image_answers};
 use gimli::constants as dw;
 use symdex::{ImageId, Index, LinePolicy, Scratch, Table};
-use symdex_build::audit::audit;
+use symdex_audit::audit;
 use symdex_build::{Built, Companions, Image, SymbolMap, SymbolMaps, slices};
+use symdex_testimages::debug_file::{BASE, CODE, Die, MachO, Symbol, Unit, macho};
 
 const MAP: &str = "\
 BCSymbolMap Version: 2.0
@@ -51,7 +50,7 @@ fn with_names(names: [&'static str; 10], symbols: &[&str]) -> MachO {
                 .child(Die::new(dw::DW_TAG_subprogram).name(helper).label("helper")),
         )
         .sequence(&[(0x1000, 1, 2, true), (0x1010, 2, 3, true), (0x1030, 3, 4, true)], 0x1300);
-    let svmas = (0x1000..).step_by(0x100).map(|offset| debug_file::BASE + offset);
+    let svmas = (0x1000..).step_by(0x100).map(|offset| BASE + offset);
     let symbols = symbols.iter().zip(svmas).map(|(name, svma)| Symbol::raw(name.as_bytes(), svma)).collect();
     MachO { symbols, ..macho(&[unit], &[]) }
 }

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use symdex::{Index, LinePolicy, Scratch, Table};
-use symdex_build::{Companions, Image, Options, audit, build, find, slices};
+use symdex_audit::audit;
+use symdex_build::{Companions, Image, Options, build, find, slices};
 
 /// The Mach-O files below `testdata`, sorted.
 fn debug_files() -> Vec<PathBuf> {
@@ -58,7 +59,7 @@ fn every_index_is_whole_and_sound() {
 fn every_answer_is_the_one_the_debug_file_gives() {
     each_image(|path, image| {
         let index = Index::open(built_on(2, image)).expect("opens");
-        let report = audit::audit(image, &index).expect("can be compared");
+        let report = audit(image, &index).expect("can be compared");
         assert_eq!(report.failures(), [] as [String; 0], "{}\n{report}", path.display());
     });
 }

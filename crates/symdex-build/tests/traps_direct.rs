@@ -1,15 +1,15 @@
 //! Direct lookups if the debug information states wrong ranges for its units, or none (docs/DEBUG-INFO.md, "Incomplete
 //! address tables", "Code outside the ranges of its unit", "Code that several units claim"). The other tests that are
-//! named after oddities compare each answer with direct lookups as well: `debug_file::image_answers` does.
+//! named after oddities compare each answer with direct lookups as well: `checks::image_answers` does.
 
-#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
+mod checks;
 
-mod debug_file;
-
-use debug_file::same_answers::{answer, assert_same, assert_same_everywhere, whole};
-use debug_file::{AddressSet, Die, Elf, ElfSymbol, Unit, debug_file, macho, unit_offsets};
+use checks::same_answers::{answer, assert_same, assert_same_everywhere, whole};
 use symdex::{ImageOffset, Scratch};
 use symdex_build::{Companions, DirectLookup, Image, slices};
+use symdex_testimages::debug_file::{
+    AddressSet, Die, Elf, ElfSymbol, Unit, aranges, debug_file, macho, unit_offsets,
+};
 
 fn with_image<T>(file: &[u8], check: impl FnOnce(&Image<'_>) -> T) -> T {
     let companions = Companions::default();
@@ -115,7 +115,7 @@ fn aranges_that_miss_code_or_name_the_wrong_unit_do_no_harm() {
     ];
     for sets in sets {
         let mut macho = macho(&three(), &[]);
-        macho.debug.push(("__debug_aranges", debug_file::aranges(sets)));
+        macho.debug.push(("__debug_aranges", aranges(sets)));
         let file = macho.bytes();
         let names = [0x1000, 0x1100, 0x1200, 0x12ff].map(|offset| name(&file, offset));
         assert_eq!(names, ["f", "g", "h", "h"], "{sets:x?}");

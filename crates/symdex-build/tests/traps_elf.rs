@@ -3,18 +3,17 @@
 
 #![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
 
-mod debug_file;
+mod checks;
 
 use std::fs;
 use std::io::Write as _;
 
-use debug_file::{
-    BASE, Die, Elf, ElfSection, ElfSymbol, Unit, answers, debug_sections, found, image_answers,
-};
+use checks::{answers, found, image_answers};
 use object::elf;
 use symdex::Table::{Dwarf, SymbolTable};
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
 use symdex_build::{Companions, Image, slices};
+use symdex_testimages::debug_file::{BASE, Die, Elf, ElfSection, ElfSymbol, Unit, debug_sections};
 
 fn symbols(elf: &Elf) -> Vec<String> {
     answers(&elf.bytes(), SymbolTable)

@@ -1,20 +1,18 @@
 //! Partial units and supplementary files of dwz (docs/DEBUG-INFO.md, "Split and companion files"). The tests of split
 //! units are in `traps_split.rs`.
 
-#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
-
-mod debug_file;
+mod checks;
 
 use std::fs;
 
-use debug_file::{
-    BASE, Die, Elf, ID, Unit, Value, all, answers, built, classes, debug_addr, debug_sections, die_offset,
-    found, image, index, number, object, of_skeleton, rnglists, split_unit, unit_offsets, write,
-};
+use checks::{all, answers, built, found};
 use gimli::constants as dw;
 use symdex::Table::Dwarf;
 use symdex_build::Companions;
-use symdex_build::audit::Class;
+use symdex_testimages::debug_file::{
+    BASE, Die, Elf, ID, Unit, Value, debug_addr, debug_sections, debug_sup, image, number, object,
+    of_skeleton, referring, rnglists, split_unit, supplementary_units, unit_offsets, write,
+};
 
 /// A set of `.debug_aranges` for a unit with code at this image offset.
 fn aranges_set(unit: u64, start: u64, size: u64) -> Vec<u8> {
@@ -72,39 +70,6 @@ fn trap_17_lines_of_partial_units_are_not_read_again() {
     assert_eq!(answers(&image(&units).bytes(), Dwarf), ["1000..1020 f a.c:5", "1100..1120 f a.c:5"]);
 }
 
-/// A supplementary file: a partial unit with the functions `f` and `g` of a namespace, and strings.
-fn supplementary_units() -> Vec<Unit> {
-    let abstract_function = |name| Die::new(dw::DW_TAG_subprogram).name(name).label(name);
-    let namespace = Die::new(dw::DW_TAG_namespace).name("ns");
-    let namespace = namespace.child(abstract_function("f")).child(abstract_function("g"));
-    let other = Unit::bare().kind(dw::DW_TAG_partial_unit, dw::DW_UT_partial, &[]);
-    let unit = Unit::bare().kind(dw::DW_TAG_partial_unit, dw::DW_UT_partial, &[]).child(namespace);
-    vec![other, unit]
-}
-
-/// A file whose functions are named in the supplementary file.
-fn referring(reference: dw::DwForm, string: dw::DwForm) -> Elf {
-    let sup = supplementary_units();
-    let size = if reference == dw::DW_FORM_ref_sup8 { 8 } else { 4 };
-    let origin = |name| Value::Form(reference, number(die_offset(&sup, name), size));
-    let function = Die::new(dw::DW_TAG_subprogram).with(dw::DW_AT_abstract_origin, origin("f"));
-    let inlined = Die::new(dw::DW_TAG_inlined_subroutine).with(dw::DW_AT_abstract_origin, origin("g"));
-    let inlined =
-        inlined.with(dw::DW_AT_call_file, Value::Number(1)).with(dw::DW_AT_call_line, Value::Number(7));
-    let function = function.range((0x1000, 0x1020)).child(inlined.range((0x1010, 0x1020)));
-    let text = Value::Form(string, number(1, 4));
-    let named = Die::new(dw::DW_TAG_subprogram).with(dw::DW_AT_name, text).range((0x1020, 0x1030));
-    let import = Value::Form(reference, number(unit_offsets(&sup)[1], size));
-    let import = Die::new(dw::DW_TAG_imported_unit).with(dw::DW_AT_import, import);
-    let unit = Unit::new((0x1000, 0x1030)).child(import).child(function).child(named);
-    image(&[unit.sequence(&[(0x1000, 1, 5, true), (0x1010, 2, 6, true)], 0x1030)])
-}
-
-/// `.debug_sup` of a file that is supplementary, or that refers to one.
-fn debug_sup(is_supplementary: u8, name: &[u8], id: &[u8]) -> Vec<u8> {
-    [&[5, 0, is_supplementary][..], name, &[0, id.len() as u8], id].concat()
-}
-
 const WITH_SUPPLEMENTARY: [&str; 3] =
     ["1000..1010 ns::f a.c:5", "1010..1020 ns::g b.h:6 < ns::f a.c:7", "1020..1030 strung b.h:6"];
 
@@ -124,7 +89,6 @@ fn trap_17_what_dwz_moved_to_a_supplementary_file_is_found() {
     let id_text = "09".repeat(20);
     assert!(missing.1[0].contains("the supplementary file .dwz/../../.dwz/common"), "{missing:?}");
     assert!(missing.1[0].contains(&id_text), "{missing:?}");
-    let without = index(&path);
 
     let at = folder.path().join(".dwz/common");
     write(&at, &Elf { build_id: Some(vec![8; 20]), ..sup.clone() });
@@ -134,7 +98,6 @@ fn trap_17_what_dwz_moved_to_a_supplementary_file_is_found() {
 
     write(&at, &sup);
     assert_eq!(all(&path), WITH_SUPPLEMENTARY);
-    assert_eq!(classes(&path, &without), [Class::SupplementaryFile]);
     // An absolute path that does not exist is searched in the debug folders.
     write(&path, &file.clone().section(".gnu_debugaltlink", link("/nowhere/.dwz/a/common")));
     assert!(!found(&path, &Companions::default()).1.is_empty());

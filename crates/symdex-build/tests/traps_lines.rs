@@ -1,15 +1,14 @@
 //! Oddities of line tables (docs/DEBUG-INFO.md, "Lines").
 
-#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
-
-mod debug_file;
+mod checks;
 
 use std::path::Path;
 
-use debug_file::{BASE, CODE, Die, Unit, answers, built, debug_file, image_answers, peer};
+use checks::{answers, built, image_answers, peer};
 use gimli::constants as dw;
 use symdex::{Index, Table};
 use symdex_build::{Companions, Image, slices};
+use symdex_testimages::debug_file::{BASE, CODE, Die, Unit, debug_file};
 
 /// A unit with a function that has 256 bytes.
 fn with_function() -> Unit {
@@ -108,7 +107,7 @@ fn trap_19_sequences_come_in_any_order_and_addresses_may_go_backwards() {
     let companions = Companions::default();
     let image = Image::load(&slice, "made-up", &companions).expect("loads");
     let index = Index::open(built(&file).bytes).expect("just written");
-    let report = symdex_build::audit::audit(&image, &index).expect("compared");
+    let report = symdex_audit::audit(&image, &index).expect("compared");
     assert_eq!((report.wrong(), report.unexplained_len), (Vec::new(), 0), "{report}");
 }
 

@@ -2,16 +2,15 @@
 
 #![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
 
-mod debug_file;
+mod checks;
 
 use std::io::{Seek, SeekFrom, Write};
 
-use debug_file::{
-    BASE, CODE, CODE_FLAGS, Die, MachO, Section, Symbol, Unit, answers, built, image_answers, macho,
-};
+use checks::{answers, built, image_answers};
 use gimli::constants as dw;
 use symdex::{Index, Table};
 use symdex_build::{Companions, Image, slices, slices_for};
+use symdex_testimages::debug_file::{BASE, CODE, CODE_FLAGS, Die, MachO, Section, Symbol, Unit, macho};
 
 /// A unit with a function and its lines.
 fn with_function() -> Unit {

@@ -1,12 +1,11 @@
 //! Oddities of references and names (docs/DEBUG-INFO.md, "Names").
 
-#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
+mod checks;
 
-mod debug_file;
-
-use debug_file::{CODE, Die, MachO, Symbol, Unit, Value, answers, built, debug_file, macho, peer};
+use checks::{answers, built, peer};
 use gimli::constants as dw;
 use symdex::{Index, Table};
+use symdex_testimages::debug_file::{BASE, CODE, Die, MachO, Symbol, Unit, Value, debug_file, macho};
 
 fn whole() -> Unit {
     Unit::new((CODE.start, CODE.end))
@@ -59,7 +58,7 @@ fn trap_13_names_are_found_through_origins_and_specifications_in_every_version()
 /// In DWARF 2 a reference across units is as wide as an address.
 #[test]
 fn trap_13_references_of_dwarf_2_are_as_wide_as_addresses() {
-    for (address_size, cpu, base) in [(4, (12, 9), 0), (8, (0x0100_000c, 0), debug_file::BASE)] {
+    for (address_size, cpu, base) in [(4, (12, 9), 0), (8, (0x0100_000c, 0), BASE)] {
         let unit = whole()
             .version(2)
             .address_size(address_size)
@@ -232,7 +231,7 @@ fn trap_31_names_are_bytes_with_spaces_and_without_an_encoding() {
             .range((0x1000, 0x1100))
             .with(dw::DW_AT_linkage_name, Value::Bytes(b"operator new \xff\xfe \xc3\xbcber \x01")),
     );
-    let symbols = vec![Symbol::raw(&[b"_", name].concat(), debug_file::BASE + 0x1100)];
+    let symbols = vec![Symbol::raw(&[b"_", name].concat(), BASE + 0x1100)];
     let file = MachO { symbols, ..macho(&[unit], &[]) }.bytes();
     assert_eq!(dwarf(&file), [format!("1000..1100 {} -", name.escape_ascii())]);
     assert_eq!(answers(&file, Table::SymbolTable), [format!("1100..3000 {}", name.escape_ascii())]);

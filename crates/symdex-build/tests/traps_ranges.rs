@@ -1,14 +1,13 @@
 //! Oddities of units, functions and their ranges (docs/DEBUG-INFO.md, "Units and functions").
 
-#![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
+mod checks;
 
-mod debug_file;
-
-use debug_file::{
-    AddressSet, BASE, CODE, Die, MachO, Unit, answers, built, debug_file, macho, peer, unit_offsets,
-};
+use checks::{answers, built, peer};
 use gimli::constants as dw;
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
+use symdex_testimages::debug_file::{
+    AddressSet, BASE, CODE, Die, MachO, Unit, Value, aranges, debug_file, macho, unit_offsets,
+};
 
 fn whole() -> Unit {
     Unit::new((CODE.start, CODE.end))
@@ -171,12 +170,12 @@ fn trap_05_of_folded_functions_the_symbol_decides_and_else_the_first_die() {
 fn trap_06_range_lists_count_from_the_low_pc_of_a_unit_with_gaps() {
     let relative = |die: Die, ranges: &[(u64, u64)]| {
         let ranges = ranges.iter().map(|(start, end)| (start - 0x1000, end - 0x1000)).collect();
-        die.with(dw::DW_AT_ranges, debug_file::Value::RelativeRanges(ranges))
+        die.with(dw::DW_AT_ranges, Value::RelativeRanges(ranges))
     };
     let inlined = relative(Die::inlined("g", 3), &[(0x1010, 0x1020), (0x1210, 0x1220)]);
     // A subprogram in two parts, as in ELF files, has the low_pc of the first part beside the list.
     let f = Die::new(dw::DW_TAG_subprogram).name("f");
-    let f = f.with(dw::DW_AT_low_pc, debug_file::Value::Address(BASE + 0x1000));
+    let f = f.with(dw::DW_AT_low_pc, Value::Address(BASE + 0x1000));
     let f = relative(f, &[(0x1000, 0x1100), (0x1200, 0x1300)]).child(inlined);
     let unit = Unit::with_gaps(0x1000, &[(0x1000, 0x1100), (0x1200, 0x1300)])
         .child(f)
@@ -238,7 +237,7 @@ fn trap_08_split_off_parts_are_functions_with_names_of_their_own() {
 fn trap_09_labels_of_assembler_units_are_no_functions_and_symbols_name_them() {
     let label = |svma| {
         let label = Die::new(dw::DW_TAG_label).name("label");
-        label.with(dw::DW_AT_low_pc, debug_file::Value::Address(svma))
+        label.with(dw::DW_AT_low_pc, Value::Address(svma))
     };
     let unit = whole().language(dw::DW_LANG_Mips_Assembler).child(label(0)).child(label(BASE + 0x1010));
     let file = debug_file(&[unit], &[("start", 0x1000), ("stop", 0x1100)]);
@@ -278,7 +277,7 @@ fn three() -> [Unit; 3] {
 
 fn with_aranges(units: &[Unit], sets: &[AddressSet<'_>]) -> Vec<u8> {
     let mut macho = macho(units, &[]);
-    macho.debug.push(("__debug_aranges", debug_file::aranges(sets)));
+    macho.debug.push(("__debug_aranges", aranges(sets)));
     macho.bytes()
 }
 

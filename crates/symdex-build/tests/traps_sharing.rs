@@ -3,11 +3,12 @@
 
 #![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
 
-mod debug_file;
+mod checks;
 
-use debug_file::{BASE, CODE, Die, MachO, Unit, Value, answers, built, debug_file, macho};
+use checks::{answers, built};
 use gimli::constants as dw;
 use symdex::{Index, Table};
+use symdex_testimages::debug_file::{BASE, CODE, Die, MachO, Unit, Value, debug_file, macho};
 
 /// Returns the reasons why the index of `file` is partial, with counts.
 fn lost(file: &[u8]) -> Vec<(String, u64)> {

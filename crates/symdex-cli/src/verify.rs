@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use symdex::{Index, Metadata, Partial, Verified};
-use symdex_build::audit::{AuditReport, audit};
+use symdex_audit::{AuditReport, audit};
 use symdex_build::publish::{IndexesBelow, indexes_below};
 use symdex_build::{Companions, Image, SymbolMaps};
 

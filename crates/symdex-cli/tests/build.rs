@@ -1,9 +1,6 @@
 //! `symdex build`: what it finds, writes and says.
 
 mod common;
-#[path = "../../symdex-build/tests/shared_cache_file/mod.rs"]
-#[allow(clippy::cast_possible_truncation, dead_code, reason = "the caches made here are small")]
-mod shared_cache_file;
 
 use std::fs;
 use std::path::Path;
@@ -221,7 +218,7 @@ fn json_has_an_object_for_each_image_and_failure_and_the_totals_last() {
 
 #[test]
 fn a_shared_cache_gives_an_index_for_each_image() {
-    use shared_cache_file::{CacheImage, Layout, cache, write};
+    use symdex_testimages::shared_cache::{CacheImage, Layout, cache, write};
     let image = |uuid: u8, path| CacheImage {
         path,
         uuid,

@@ -1,9 +1,6 @@
 //! `symdex ids`: the images in debug files, folders and indexes.
 
 mod common;
-#[path = "../../symdex-build/tests/shared_cache_file/mod.rs"]
-#[allow(clippy::cast_possible_truncation, dead_code, reason = "the caches made here are small")]
-mod shared_cache_file;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -82,7 +79,7 @@ fn without_code(mut bytes: Vec<u8>) -> Vec<u8> {
 
 #[test]
 fn images_of_a_shared_cache_are_listed_by_their_paths() {
-    use shared_cache_file::{CacheImage, Layout, cache, write};
+    use symdex_testimages::shared_cache::{CacheImage, Layout, cache, write};
     let path = "/usr/lib/libone.dylib";
     let image = CacheImage {
         path,

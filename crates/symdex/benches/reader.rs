@@ -3,15 +3,12 @@
 #![allow(missing_docs, reason = "criterion's macros make public functions")]
 #![allow(clippy::cast_possible_truncation, reason = "numbers of benchmarks are small")]
 
-#[path = "../tests/generator/mod.rs"]
-mod generator;
-
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use generator::{Image, Random};
 use symdex::write::{ChunkRanges, Id32, Loc, Range};
 use symdex::{ImageId, ImageOffset, Index, LinePolicy, Scratch};
+use symdex_testimages::{Image, Random};
 
 const FUNCTIONS: u64 = 20_000;
 /// Bytes from one function to the next, and of its code; the rest is a gap.

@@ -73,10 +73,3 @@ pub use index::Index;
 pub use mmap::{map_file, map_open_file};
 pub use scratch::Scratch;
 pub use walk::{ChunkContents, StringReader, Verified};
-
-// The tests' generator of images speaks of this crate by its name.
-#[cfg(test)]
-extern crate self as symdex;
-#[cfg(test)]
-#[path = "../tests/generator/mod.rs"]
-mod generator;

@@ -2,12 +2,10 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "numbers of tests are small")]
 
-mod generator;
-
 use std::panic::AssertUnwindSafe;
 
-use generator::{Answer, Image};
 use symdex::{Error, ImageOffset, Index, LinePolicy, Scratch, Table};
+use symdex_testimages::{Answer, Image};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// A small index with everything in it: gaps, inlining, both tables, two policies that differ, aliases, strings of all kinds.

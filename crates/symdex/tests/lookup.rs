@@ -2,12 +2,10 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "numbers of tests are small")]
 
-mod generator;
-
 use std::collections::{HashMap, HashSet};
 
-use generator::{Answer, Image, Random};
 use symdex::{ImageOffset, Index, LinePolicy, Scratch};
+use symdex_testimages::{Answer, Image, Random};
 
 const POLICIES: [LinePolicy; 2] = [LinePolicy::Exact, LinePolicy::Statement];
 

@@ -1,26 +1,26 @@
-//! `cargo xtask audit`: every answer of an index against what others make of the same debug file.
+//! `cargo xtask audit`: compares every answer of an index with the debug file, addr2line and llvm-symbolizer.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail, ensure};
 use symdex::Index;
-use symdex_build::audit::{AuditReport, Options, audit_with};
+use symdex_audit::{AskedPeer, AuditOptions, AuditReport, audit_with};
 use symdex_build::{Companions, Image};
 
-use self::llvm::LlvmSymbolizer;
+use self::llvm::{LlvmPeer, LlvmSymbolizer};
 
 mod llvm;
 mod output;
 
-/// Where the random addresses begin: any number does, as long as it is always the same.
+/// The seed of the random addresses, fixed so that runs can be compared.
 const SEED: u64 = 0x5eed;
 
-/// What is wanted.
+/// The arguments of the command.
 #[derive(Default)]
 pub(crate) struct Arguments {
     /// Random addresses for each slice.
     sample: u64,
-    /// Of every so many runs of addresses one is compared.
+    /// One run of addresses is compared of this many.
     every: usize,
     no_llvm: bool,
     /// Folders of debug files.
@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// What the words behind `audit` say; nothing where they make no sense.
+    /// Parses the words behind `audit`; `None` if they are invalid.
     pub(crate) fn parse(words: &[&str]) -> Option<Self> {
         let mut arguments = Self { every: 1, ..Self::default() };
         let mut words = words.iter();
@@ -51,7 +51,7 @@ impl Arguments {
     }
 }
 
-/// One slice, compared.
+/// A slice that was compared.
 struct Audited {
     file: PathBuf,
     arch: String,
@@ -59,11 +59,11 @@ struct Audited {
     report: AuditReport,
 }
 
-/// What one DEBUGFILE stands for, compared.
+/// The slices of one DEBUGFILE argument.
 struct Corpus {
     name: String,
     slices: Vec<Audited>,
-    /// Files and slices that are no debug files, and why.
+    /// Files and slices that cannot be read, and why.
     unreadable: Vec<String>,
 }
 
@@ -138,11 +138,12 @@ fn audited(
         Some(llvm) => llvm.ask(file, &arch, svmas),
         None => Ok(Box::new(std::iter::empty()) as _),
     };
-    let options = Options {
+    let peer = LlvmPeer::of(&image);
+    let options = AuditOptions {
         random: arguments.sample,
         seed: SEED,
         every: arguments.every,
-        llvm_symbolizer: llvm.is_some().then_some(&ask),
+        peer: llvm.is_some().then_some(AskedPeer { peer: &peer, ask: &ask }),
     };
     let report = audit_with(&image, &index, &options)?;
     Ok(Audited { file: file.to_owned(), arch, id: image.info.id.to_string(), report })

@@ -1,13 +1,14 @@
-//! How an audit is printed: for people, as JSON, and as the tables of docs/AUDIT.md.
+//! The output of an audit: as text, as JSON, and as the tables of docs/AUDIT.md.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use symdex_build::audit::{AuditReport, Class, Coverage, Peer, PeerReport};
+use symdex_audit::{ADDR2LINE, AuditReport, Class, ClassCount, Coverage, PeerReport};
 
+use super::llvm::LLVM_SYMBOLIZER;
 use super::{Audited, Corpus};
 
-/// For each corpus its sums, and the reports of the slices that do not pass; of a few, all of them.
+/// The sums of each corpus, and the reports of the slices that do not pass. If there are few slices, all their reports.
 pub(super) fn text(corpora: &[Corpus]) -> String {
     const FEW: usize = 20;
     let corpus = |corpus: &Corpus| {
@@ -37,8 +38,8 @@ pub(super) fn json(corpora: &[Corpus], llvm_version: &str) -> Value {
 
 fn json_slice(slice: &Audited) -> Value {
     let report = &slice.report;
-    let peer = |(peer, theirs): (&Peer, &PeerReport)| {
-        let class = |(class, counted): (&Class, &symdex_build::audit::ClassCount)| {
+    let peer = |(peer, theirs): (&&'static str, &PeerReport)| {
+        let class = |(class, counted): (&Class, &ClassCount)| {
             json!({
                 "class": class.name(),
                 "addresses": counted.count,
@@ -46,7 +47,7 @@ fn json_slice(slice: &Audited) -> Value {
             })
         };
         let classes: Vec<Value> = theirs.classes.iter().map(class).collect();
-        json!({ "peer": peer.name(), "agreements": theirs.agreements, "classes": classes })
+        json!({ "peer": peer, "agreements": theirs.agreements, "classes": classes })
     };
     let Coverage { executable, ours_function, ours, theirs_function, theirs, .. } = report.coverage;
     json!({
@@ -79,7 +80,7 @@ fn total(corpus: &Corpus) -> AuditReport {
     total
 }
 
-/// Two tables with a column for each corpus: what was compared, and the classes of each peer.
+/// Two tables: the counts for each corpus, and the reason of each class.
 pub(super) fn markdown(corpora: &[Corpus]) -> String {
     let mut totals: Vec<AuditReport> = corpora.iter().map(total).collect();
     let mut all = AuditReport::default();
@@ -101,14 +102,14 @@ pub(super) fn markdown(corpora: &[Corpus]) -> String {
     numbers("bytes of code", of(|report| report.coverage.executable));
     numbers("answered by symdex", of(|report| report.coverage.ours));
     numbers("answered by addr2line", of(|report| report.coverage.theirs));
-    for peer in [Peer::Addr2line, Peer::LlvmSymbolizer] {
+    for peer in [ADDR2LINE, LLVM_SYMBOLIZER] {
         let of = |number: &dyn Fn(&PeerReport) -> u64| -> Vec<u64> {
-            totals.iter().map(|total| total.peers.get(&peer).map_or(0, number)).collect()
+            totals.iter().map(|total| total.peers.get(peer).map_or(0, number)).collect()
         };
-        numbers(&format!("**{}**: the same", peer.name()), of(&|theirs| theirs.agreements));
+        numbers(&format!("**{peer}**: the same"), of(&|theirs| theirs.agreements));
         let classes: BTreeSet<Class> = totals
             .iter()
-            .filter_map(|total| total.peers.get(&peer))
+            .filter_map(|total| total.peers.get(peer))
             .flat_map(|theirs| theirs.classes.keys().copied())
             .collect();
         for class in &classes {
@@ -119,18 +120,17 @@ pub(super) fn markdown(corpora: &[Corpus]) -> String {
     out + "\n" + &reasons(&totals)
 }
 
-/// Each class that came up, with its reason and an example.
+/// The reason of each class that was found.
 fn reasons(totals: &[AuditReport]) -> String {
     let mut out = String::new();
-    out += "| class | why both are right, or only symdex | named in |\n|---|---|---|\n";
+    out += "| class | why both are right, or only symdex |\n|---|---|\n";
     let classes: BTreeSet<Class> = totals
         .iter()
         .flat_map(|total| total.peers.values())
         .flat_map(|theirs| theirs.classes.keys().copied())
         .collect();
     for class in &classes {
-        let named = class.named_in().unwrap_or("-");
-        out += &format!("| {} | {} | {named} |\n", class.name(), class.reason());
+        out += &format!("| {} | {} |\n", class.name(), class.reason());
     }
     out
 }

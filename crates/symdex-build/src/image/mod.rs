@@ -4,6 +4,7 @@ mod compressed;
 mod debug_link;
 mod elf;
 mod macho;
+mod parts;
 mod split;
 mod supplementary;
 
@@ -24,6 +25,7 @@ use crate::symbols::{self, FunctionSymbol, Start};
 
 pub(crate) use self::elf::File as ElfFile;
 pub(crate) use self::macho::{cached_identity, claimed_size, load_cached};
+pub use self::parts::SplitUnit;
 pub(crate) use self::split::{Split, Splits};
 
 /// What gimli reads from: bytes in memory. Every architecture that crash reports come from is little-endian.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rayon::ThreadPool;
 use symdex::Index;
-use symdex_build::audit::{AuditReport, audit};
+use symdex_audit::{AuditReport, audit};
 use symdex_build::publish::{Unpublished, find_index};
 use symdex_build::{Built, Companions, Image, Options, Slice, SymbolMaps};
 

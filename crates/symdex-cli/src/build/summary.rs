@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use symdex::{Index, Partial, Table};
-use symdex_build::audit::{AuditReport, Peer};
+use symdex_audit::{ADDR2LINE, AuditReport};
 use symdex_build::publish::{self, Outcome, Published};
 use symdex_build::{BuildReport, TextCoverage};
 
@@ -76,7 +76,7 @@ impl Verified {
     fn new(report: &AuditReport) -> Self {
         let AuditReport { addresses, unexplained_len, wrong_len, .. } = *report;
         let unexplained = unexplained_len - wrong_len;
-        let addr2line = report.peers.get(&Peer::Addr2line);
+        let addr2line = report.peers.get(ADDR2LINE);
         let classes = addr2line.into_iter().flat_map(|peer| &peer.classes);
         let explained = classes.map(|(class, counted)| (class.name(), counted.count)).collect();
         let agreements = addr2line.map_or(0, |peer| peer.agreements);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::generator::Random;
+use symdex_testimages::Random;
 
 /// Strings of several lengths, the same for an id in every index.
 struct Texts(Vec<u8>);

@@ -4,9 +4,9 @@ use crate::error::Error;
 use crate::format::{
     BitWriter, MAX_STRING, PageChecks, PageReader, PageSums, SectionKind, checksums_size, put_varint,
 };
-use crate::generator::Random;
 use crate::image::ImageId;
 use crate::write::encode_names;
+use symdex_testimages::Random;
 
 const KIND: SectionKind = SectionKind::NamePage;
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use symdex::{Frame, ImageOffset, Index, LinePolicy, Scratch, Table};
-use symdex_build::{Companions, Image, audit, slices};
+use symdex_audit::audit;
+use symdex_build::{Companions, Image, slices};
 
 use super::layout::Layout;
 use super::shift::Shift;
@@ -38,7 +39,7 @@ fn index(bytes: &[u8]) -> Index<Vec<u8>> {
     let image = Image::load(slice, "copied", &companions).expect("loads");
     let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
     let index = Index::open(built.bytes).expect("just written");
-    assert_eq!(audit::audit(&image, &index).expect("is read").failures(), [] as [String; 0]);
+    assert_eq!(audit(&image, &index).expect("is read").failures(), [] as [String; 0]);
     index
 }
 

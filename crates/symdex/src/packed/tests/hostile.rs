@@ -1,7 +1,7 @@
 //! Bytes that a writer made, changed.
 
 use super::*;
-use crate::generator::Random;
+use symdex_testimages::Random;
 
 /// Images with little in them, so that everything of them can be changed.
 fn images() -> impl Iterator<Item = Image> {

@@ -9,9 +9,9 @@ mod round_trip;
 use super::{ChunkReader, Codes, MAX_BLOCK_FRAMES, PackedScratch};
 use crate::error::Error;
 use crate::format::{MAX_FRAMES, Metadata, PageChecks, PageReader, PageSums, SectionKind, Table};
-use crate::generator::Image;
 use crate::id32::Id32;
 use crate::ranges::{ChunkRanges, Loc};
+use symdex_testimages::Image;
 
 /// The sections of an index that chunks are read from, to be changed at will.
 #[derive(Clone)]
@@ -134,8 +134,40 @@ fn image_of(chunk: ChunkRanges, names: usize) -> Image {
     image.chunk_span = 1 << 20;
     image.names = (0..names).map(|n| format!("name{n}").into_bytes()).collect();
     image.files = vec![b"/src/file".to_vec(); 4];
-    image.tables = [chunk, ChunkRanges::default()];
+    image.tables = [foreign(&chunk), Default::default()];
     image
+}
+
+/// `table` with the types of this crate. In unit tests, those of `symdex_testimages` come from another copy of it.
+fn own(table: &symdex_testimages::ChunkRanges) -> ChunkRanges {
+    let id = |id: Option<symdex_testimages::Id32>| id.and_then(|id| Id32::new(id.get().into()));
+    let range = |range: &symdex_testimages::Range| {
+        let symdex_testimages::Range { start, end, function_start, exact, statement } = *range;
+        crate::ranges::Range { start, end, function_start, exact, statement }
+    };
+    let loc = |loc: &symdex_testimages::Loc| {
+        let [parent, name, file, line] = [loc.parent, loc.name, loc.file, loc.line].map(id);
+        Loc { parent, name, file, line }
+    };
+    ChunkRanges {
+        ranges: table.ranges.iter().map(range).collect(),
+        locs: table.locs.iter().map(loc).collect(),
+    }
+}
+
+/// `table` with the types of `symdex_testimages`.
+fn foreign(table: &ChunkRanges) -> symdex_testimages::ChunkRanges {
+    let id = |id: Option<Id32>| id.and_then(|id| symdex_testimages::Id32::new(id.get().into()));
+    let range = |range: &crate::ranges::Range| {
+        let crate::ranges::Range { start, end, function_start, exact, statement } = *range;
+        symdex_testimages::Range { start, end, function_start, exact, statement }
+    };
+    let loc = |loc: &Loc| {
+        let [parent, name, file, line] = [loc.parent, loc.name, loc.file, loc.line].map(id);
+        symdex_testimages::Loc { parent, name, file, line }
+    };
+    let locs = table.locs.iter().map(loc).collect();
+    symdex_testimages::ChunkRanges { ranges: table.ranges.iter().map(range).collect(), locs }
 }
 
 fn loc(parent: Option<u32>, name: u32, file: Option<u32>, line: Option<u32>) -> Loc {

@@ -1,0 +1,123 @@
+//! All that a debug file states, read once: its units, and the functions, sequences and symbols of all of them.
+
+use std::sync::Arc;
+
+use gimli::Dwarf;
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use symdex_build::{Error, Image};
+
+use crate::image::{Reader, resolve};
+use crate::intervals::{Interval, Intervals};
+use crate::symbol_table::{self, TableFunction};
+use crate::units::{self, Budget, DwarfFile, Unit};
+use crate::{addr2line_peer, names, statements};
+
+/// A function, by the numbers of its unit and of itself in [`Dies::functions`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct FunctionId {
+    pub(crate) unit: u32,
+    pub(crate) function: u32,
+}
+
+/// All that a debug file states, as far as the audit needs it.
+pub(crate) struct Facts<'a, 'd> {
+    pub(crate) image: &'a Image<'d>,
+    /// In file order, split units where their skeletons are, and behind them those of the supplementary file.
+    pub(crate) units: Vec<Unit<'d>>,
+    /// By [`Unit::number`], which they are sorted by: the units' numbers here.
+    by_die: Vec<(usize, u32)>,
+    /// The supplementary file.
+    pub(crate) supplementary: Option<DwarfFile<'d>>,
+    /// The ranges of every function, by number in `function_ids`.
+    pub(crate) functions: Intervals,
+    pub(crate) function_ids: Vec<FunctionId>,
+    /// The sequences of every unit, by number of the unit.
+    pub(crate) sequences: Intervals,
+    /// Those that units name that are parts of others.
+    pub(crate) sequences_of_parts: Intervals,
+    /// The files that addr2line requests for split units, by the id of the unit.
+    pub(crate) split_files: FxHashMap<u64, Arc<Dwarf<Reader<'d>>>>,
+    /// The functions of the symbol table, sorted by address.
+    pub(crate) table: Vec<TableFunction<'d>>,
+    /// Their ranges, by number in `table`.
+    pub(crate) table_ranges: Intervals,
+}
+
+impl<'a, 'd> Facts<'a, 'd> {
+    /// Reads `image`, on the threads of the rayon pool it is called in.
+    pub(crate) fn read(image: &'a Image<'d>) -> Result<Self, Error> {
+        let budget = Budget::new(image.debug_size);
+        let (units, supplementary) = units::read(image, &budget)?;
+        let mut by_die: Vec<(usize, u32)> = units.iter().map(Unit::number).zip(0..).collect();
+        by_die.sort_unstable();
+        let table = symbol_table::read(image);
+        let range = |(item, function): (u32, &TableFunction<'_>)| Interval {
+            start: function.start,
+            end: function.end,
+            item,
+        };
+        let mut facts = Self {
+            image,
+            split_files: addr2line_peer::split_files(&units),
+            units,
+            by_die,
+            supplementary,
+            functions: Intervals::default(),
+            function_ids: Vec::new(),
+            sequences: Intervals::default(),
+            sequences_of_parts: Intervals::default(),
+            table_ranges: Intervals::new((0..).zip(&table).map(range).collect()),
+            table,
+        };
+        facts.join();
+        names::resolve(&mut facts);
+        facts.resolve_statements();
+        Ok(facts)
+    }
+
+    /// Puts the functions and sequences of all units into one order.
+    fn join(&mut self) {
+        let (mut functions, mut sequences, mut of_parts) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, unit) in (0u32..).zip(&self.units) {
+            let numbered = |interval: &Interval| Interval { item: number, ..*interval };
+            let of = if unit.dies.is_part { &mut of_parts } else { &mut sequences };
+            of.extend(unit.lines.by_address.all().iter().map(numbered));
+            for (function, stated) in (0u32..).zip(&unit.dies.functions) {
+                let item = u32::try_from(self.function_ids.len()).unwrap_or(u32::MAX);
+                self.function_ids.push(FunctionId { unit: number, function });
+                functions.extend(stated.ranges.iter().map(|&(start, end)| Interval { start, end, item }));
+            }
+        }
+        self.functions = Intervals::new(functions);
+        self.sequences = Intervals::new(sequences);
+        self.sequences_of_parts = Intervals::new(of_parts);
+    }
+
+    /// Finds out what each piece of a line row answers under the `statement` policy.
+    fn resolve_statements(&mut self) {
+        let facts = &*self;
+        let (base, rule) = (facts.image.info.base, facts.image.info.row_rule);
+        let of_unit = |(number, unit): (u32, &Unit<'d>)| {
+            let mut buffer = Default::default();
+            let instance = |offset| facts.instance(number, offset, &mut buffer);
+            let borders = unit.dies.addresses.iter().filter_map(|svma| svma.checked_sub(base));
+            statements::pieces(&unit.lines, borders, rule, instance)
+        };
+        let numbered: Vec<_> = (0u32..).zip(&facts.units).collect();
+        let pieces: Vec<_> = numbered.into_par_iter().map(of_unit).collect();
+        self.units.iter_mut().zip(pieces).for_each(|(unit, pieces)| unit.lines.pieces = pieces);
+    }
+
+    /// What `text` stands for if a symbol map hides it; otherwise itself.
+    pub(crate) fn resolve(&self, text: &'d [u8]) -> &'d [u8] {
+        resolve(self.image, text)
+    }
+
+    /// The unit that holds the DIE of this number, and its own.
+    pub(crate) fn unit_of(&self, die: usize) -> Option<(u32, &Unit<'d>)> {
+        let before = self.by_die.partition_point(|unit| unit.0 <= die).checked_sub(1)?;
+        let number = self.by_die[before].1;
+        Some((number, &self.units[number as usize]))
+    }
+}

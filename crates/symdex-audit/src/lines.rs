@@ -1,0 +1,239 @@
+//! The lines of a unit: the valid sequences, the row that covers an address, and the paths of files.
+
+use gimli::{FileEntry, LineProgramHeader, UnitRef};
+use symdex::RowRule;
+use symdex_build::Image;
+
+use crate::image::{Reader, executable_part, resolve};
+use crate::intervals::{Interval, Intervals};
+use crate::rows::{RawSequence, Row, for_each_sequence};
+use crate::statements::Piece;
+use crate::units::Budget;
+
+/// What the line program of a unit states. Addresses are image offsets, files are numbers of [`Lines::files`].
+#[derive(Default)]
+pub(crate) struct Lines {
+    pub(crate) rows: Vec<Row>,
+    /// The answers of the `statement` policy for each part of a row, in address order.
+    pub(crate) pieces: Vec<Piece>,
+    /// For each sequence with code in the image, its rows as an index range of `rows`: sorted by address, then in program order.
+    pub(crate) sequences: Vec<std::ops::Range<usize>>,
+    /// The sequences in which a set_address decreases the address, and those behind them. addr2line takes it for the mark of dropped
+    /// code and then drops the end of the sequence, too.
+    pub(crate) backward: Vec<u32>,
+    /// Whether addresses decrease in the last sequence that was read.
+    last_is_backward: bool,
+    /// Each sequence from its lowest row to its end_sequence row, or to the end of the section.
+    pub(crate) by_address: Intervals,
+    /// The end_sequence rows of `sequences`, sorted by address, then in program order.
+    pub(crate) ends: Vec<Row>,
+    /// The SVMA of every row and every end_sequence row of the program.
+    pub(crate) addresses: Vec<u64>,
+    /// Whether a sequence exceeds the address space.
+    pub(crate) overflows: bool,
+    /// Paths by file number; `None` for an invalid number.
+    pub(crate) files: Vec<Option<Vec<u8>>>,
+    /// Whether the path of a listed file cannot be read.
+    pub(crate) has_bad_paths: bool,
+    /// The error at which the reading of the program stopped.
+    pub(crate) error: Option<String>,
+}
+
+impl Lines {
+    /// Reads the line program of `unit`, if it has one.
+    pub(crate) fn read<'d>(
+        unit: UnitRef<'_, Reader<'d>>,
+        image: &Image<'d>,
+        budget: &Budget,
+    ) -> Result<Self, crate::units::TooMuch> {
+        let mut lines = Self::default();
+        let Some(program) = &unit.line_program else { return Ok(lines) };
+        let header = program.header();
+        let (mut defined, mut covered, mut within_budget) = (Vec::new(), Vec::new(), Ok(()));
+        let is_code = |svma: u64| executable_part(image, svma, svma.saturating_add(1)).is_some();
+        let read = for_each_sequence(header, is_code, &mut defined, |sequence| {
+            within_budget = budget.take(sequence.rows.len());
+            covered.extend(lines.add(sequence, image));
+            within_budget.is_ok()
+        });
+        within_budget?;
+        lines.error = read.err().map(|error| error.to_string());
+        lines.by_address = Intervals::new(covered);
+        lines.ends.sort_by_key(|row| row.address);
+        lines.addresses.sort_unstable();
+        lines.addresses.dedup();
+        lines.files = files(unit, image, header, &defined);
+        // Up to DWARF 4, file 0 is not listed.
+        let unlisted = usize::from(header.version() <= 4);
+        lines.has_bad_paths = lines.files.iter().skip(unlisted).any(Option::is_none);
+        Ok(lines)
+    }
+
+    /// Adds a sequence if its code is in the image. Returns the addresses that it covers.
+    fn add(&mut self, sequence: RawSequence, image: &Image<'_>) -> Option<Interval> {
+        let RawSequence { mut rows, end, overflow, is_backward } = sequence;
+        let is_backward = std::mem::replace(&mut self.last_is_backward, is_backward) || is_backward;
+        self.addresses.extend(rows.iter().chain([&end]).map(|row| row.address));
+        rows.sort_by_key(|row| row.address);
+        let lowest = rows.first()?.address;
+        self.overflows |= overflow;
+        if overflow || end.address <= lowest {
+            return None;
+        }
+        let (start, covered_end) = executable_part(image, lowest, end.address)?;
+        let offset = |row: &Row| Row { address: row.address - image.info.base, ..*row };
+        let first = self.rows.len();
+        self.rows.extend(rows.iter().map(offset));
+        self.ends.push(offset(&end));
+        let item = u32::try_from(self.sequences.len()).ok()?;
+        self.sequences.push(first..self.rows.len());
+        self.backward.extend(is_backward.then_some(item));
+        Some(Interval { start, end: covered_end, item })
+    }
+
+    /// The rows of sequence `sequence` at the greatest address up to `offset`, as an index range in program order.
+    pub(crate) fn rows_at(&self, sequence: u32, offset: u64) -> std::ops::Range<usize> {
+        let all = &self.sequences[sequence as usize];
+        let rows = &self.rows[all.clone()];
+        let end = rows.partition_point(|row| row.address <= offset);
+        let address = end.checked_sub(1).map_or(0, |last| rows[last].address);
+        let start = rows.partition_point(|row| row.address < address).min(end);
+        all.start + start..all.start + end
+    }
+
+    /// The index of the row that covers `offset`; `None` if no sequence does. `covering` is overwritten.
+    pub(crate) fn row_at(&self, offset: u64, rule: RowRule, covering: &mut Vec<Interval>) -> Option<usize> {
+        self.by_address.covering(offset, covering);
+        pick(self.rows_at(covering.first()?.item, offset), rule)
+    }
+
+    /// The end_sequence row with the greatest address up to `offset`.
+    pub(crate) fn end_before(&self, offset: u64, rule: RowRule) -> Option<Row> {
+        let end = self.ends.partition_point(|row| row.address <= offset);
+        let address = self.ends[..end].last()?.address;
+        let start = self.ends.partition_point(|row| row.address < address);
+        pick(start..end, rule).map(|row| self.ends[row])
+    }
+
+    /// The path of file `number`.
+    pub(crate) fn file(&self, number: u64) -> Option<&[u8]> {
+        self.files.get(usize::try_from(number).ok()?)?.as_deref()
+    }
+
+    /// The answer of the `statement` policy at `offset`, which a row must cover.
+    pub(crate) fn piece_at(&self, offset: u64) -> Option<Piece> {
+        let end = self.pieces.partition_point(|piece| piece.start <= offset);
+        self.pieces[..end].last().copied()
+    }
+}
+
+/// The row that counts of several at one address.
+fn pick(mut rows: std::ops::Range<usize>, rule: RowRule) -> Option<usize> {
+    match rule {
+        RowRule::First => rows.next(),
+        RowRule::Last => rows.next_back(),
+    }
+}
+
+/// The paths of a program, by file number.
+fn files<'d>(
+    unit: UnitRef<'_, Reader<'d>>,
+    image: &Image<'d>,
+    header: &LineProgramHeader<Reader<'d>>,
+    defined: &[FileEntry<Reader<'d>>],
+) -> Vec<Option<Vec<u8>>> {
+    let stated = header.file_names().iter().chain(defined).map(|file| path(unit, image, header, file));
+    // Up to DWARF 4, numbers begin at 1 and 0 is the unit's own file. From DWARF 5 on they begin at 0.
+    let own = header.file(0).map(|file| path(unit, image, header, file)).unwrap_or_default();
+    let own = if header.version() <= 4 { Some(own) } else { None };
+    own.into_iter().chain(stated).collect()
+}
+
+/// comp_dir, directory and name, joined. An absolute part replaces those before it.
+fn path<'d>(
+    unit: UnitRef<'_, Reader<'d>>,
+    image: &Image<'d>,
+    header: &LineProgramHeader<Reader<'d>>,
+    file: &FileEntry<Reader<'d>>,
+) -> Option<Vec<u8>> {
+    let string = |value| unit.attr_string(value).ok().map(|string| resolve(image, string.slice()));
+    let name = string(file.path_name())?;
+    if name == b"<compiler-generated>" {
+        return Some(name.to_vec());
+    }
+    let directory = match file.directory_index() {
+        // comp_dir, which is listed from DWARF 5 on only.
+        0 => None,
+        _ => file.directory(header).and_then(string),
+    };
+    let mut path = Vec::new();
+    for part in [unit.comp_dir.map(|dir| resolve(image, dir.slice())), directory, Some(name)] {
+        let part = part.unwrap_or_default();
+        let separator = if is_windows_root(&path) { b'\\' } else { b'/' };
+        if part.starts_with(b"/") || is_windows_root(part) || part.get(1..3) == Some(b":/") {
+            path.clear();
+        } else if !part.is_empty() && path.last().is_some_and(|last| *last != separator) {
+            path.push(separator);
+        }
+        path.extend_from_slice(part);
+    }
+    Some(path)
+}
+
+fn is_windows_root(path: &[u8]) -> bool {
+    path.starts_with(b"\\") || path.get(1..3) == Some(b":\\")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statements::pieces;
+
+    /// One sequence of these rows (address, line, is_stmt) that ends at 100.
+    fn lines(rows: &[(u64, u32, bool)]) -> Lines {
+        let row = |&(address, line, is_stmt): &(u64, u32, bool)| Row { address, file: 1, line, is_stmt };
+        let rows: Vec<Row> = rows.iter().map(row).collect();
+        let by_address = Intervals::new(vec![Interval { start: rows[0].address, end: 100, item: 0 }]);
+        let ends = vec![row(&(40, 8, true)), row(&(100, 9, true)), row(&(100, 10, true))];
+        let sequences = std::iter::once(0..rows.len()).collect();
+        Lines { rows, sequences, by_address, ends, ..Lines::default() }
+    }
+
+    #[test]
+    fn the_rule_says_which_row_of_an_address_counts() {
+        let lines = lines(&[(10, 1, true), (20, 2, true), (20, 3, false), (30, 4, true)]);
+        let line = |offset, rule| lines.row_at(offset, rule, &mut Vec::new()).map(|row| lines.rows[row].line);
+        let at = [9, 10, 19, 20, 29, 30, 99, 100];
+        let first = [None, Some(1), Some(1), Some(2), Some(2), Some(4), Some(4), None];
+        assert_eq!(at.map(|offset| line(offset, RowRule::First)), first);
+        assert_eq!(line(25, RowRule::Last), Some(3));
+    }
+
+    #[test]
+    fn a_tail_takes_the_end_before_it() {
+        let lines = lines(&[(10, 1, true)]);
+        let end = |offset, rule| lines.end_before(offset, rule).map(|row| row.line);
+        let at = [39, 40, 99, 100, 200];
+        assert_eq!(at.map(|at| end(at, RowRule::First)), [None, Some(8), Some(8), Some(9), Some(9)]);
+        assert_eq!(end(100, RowRule::Last), Some(10));
+    }
+
+    #[test]
+    fn a_piece_that_begins_no_statement_answers_as_the_one_before_in_its_instance() {
+        let rows =
+            [(10, 1, true), (20, 2, true), (20, 3, false), (30, 4, false), (40, 5, false), (50, 6, true)];
+        let lines = lines(&[&rows[..], &[(60, 7, false)]].concat());
+        let answers = |instance: fn(u64) -> Option<u64>| {
+            let pieces = pieces(&lines, [35, 70].into_iter(), RowRule::First, instance);
+            pieces.iter().map(|piece| (piece.start, piece.line)).collect::<Vec<_>>()
+        };
+        // The second row at 20 does not count, so its is_stmt has no effect.
+        let one = [(10, 1), (20, 2), (30, 2), (35, 2), (40, 2), (50, 6), (60, 6), (70, 6)];
+        assert_eq!(answers(|_| Some(0)), one);
+        // The instance changes within the row at 30, and within the one at 60.
+        let changed = [(10, 1), (20, 2), (30, 2), (35, 4), (40, 5), (50, 6), (60, 6), (70, 2)];
+        assert_eq!(answers(|offset| Some(u64::from((35..70).contains(&offset)))), changed);
+        let none = [(10, 1), (20, 2), (30, 4), (35, 4), (40, 5), (50, 6), (60, 7), (70, 7)];
+        assert_eq!(answers(|_| None), none);
+    }
+}

@@ -1,0 +1,180 @@
+//! The symbolizers that symdex is compared with, and what the audit has to know about each.
+
+use std::fmt;
+
+use symdex_build::Error;
+
+use crate::classes::Class;
+use crate::expected::{Expected, Frame, Position};
+use crate::facts::Facts;
+use crate::names::{self, Link};
+use crate::units::Unit;
+
+/// A symbolizer that symdex is compared with: how it answers where it follows the rules, and why it may answer otherwise.
+pub trait Peer: Sync {
+    /// Its name in reports.
+    fn name(&self) -> &'static str;
+
+    /// Whether it reads the symbol table.
+    fn reads_symbol_table(&self) -> bool;
+
+    /// Whether it shows an inlined subroutine that states no code of its own as a caller of those inside it. If not, it does not
+    /// look into it.
+    fn shows_empty_inlined(&self) -> bool;
+
+    /// The frames that it answers if it follows the rules. `expected` is `None` for an address that nothing covers.
+    fn frames<'f>(&self, expected: Option<Expected<'f>>) -> Vec<Frame<'f>>;
+
+    /// Whether it looks into `unit` for the code at the address.
+    fn looks_into(&self, question: &Question<'_, '_>, unit: &Unit<'_>) -> bool;
+
+    /// The positions that it alone may take the address for, and the reason for each.
+    fn positions(&self, _question: &Question<'_, '_>) -> Vec<(Position, Class)> {
+        Vec::new()
+    }
+
+    /// Why the name of a frame differs from the one by the rules.
+    fn explain_name(&self, _question: &Question<'_, '_>, _frame: &FramePair<'_>) -> Option<Class> {
+        None
+    }
+
+    /// Why it has `theirs` where the line by the rules is `ours`.
+    fn explain_line(&self, ours: Option<u32>, theirs: Option<u32>) -> Option<Class>;
+
+    /// Why file and line of a frame differ from those by the rules, where [`Self::explain_line`] does not say it.
+    fn explain_location(&self, _question: &Question<'_, '_>, _frame: &FramePair<'_>) -> Option<Vec<Class>> {
+        None
+    }
+}
+
+/// The answers of a symbolizer in the order of the questions: the frames of each, innermost first.
+pub type Answers<'a> = Box<dyn Iterator<Item = Result<Vec<Frame<'static>>, Error>> + 'a>;
+
+/// Asks a symbolizer about sorted SVMAs. It has to give names as they are in the debug file, and whole inline chains.
+pub type Ask<'a> = dyn Fn(Vec<u64>) -> Result<Answers<'a>, Error> + Sync + 'a;
+
+/// A peer that the caller of the audit asks.
+#[derive(Clone, Copy)]
+pub struct AskedPeer<'a> {
+    /// What is known about it.
+    pub peer: &'a dyn Peer,
+    /// How it is asked.
+    pub ask: &'a Ask<'a>,
+}
+
+/// A frame of a peer, and the one by the rules at the same depth.
+#[derive(Clone, Copy)]
+pub struct FramePair<'p> {
+    /// 0 for the innermost frame.
+    pub depth: usize,
+    /// Whether it is the frame of the concrete function.
+    pub is_outermost: bool,
+    /// The frame by the rules.
+    pub ours: &'p Frame<'p>,
+    /// The peer's frame.
+    pub theirs: &'p Frame<'p>,
+}
+
+/// An address that is compared, and its position.
+#[derive(Clone, Copy)]
+pub struct Question<'q, 'd> {
+    pub(crate) facts: &'q Facts<'q, 'd>,
+    /// The image offset.
+    pub offset: u64,
+    /// The position by the rules, or one that a peer may take the address for.
+    pub position: &'q Position,
+}
+
+impl<'q, 'd> Question<'q, 'd> {
+    /// The address in the debug file.
+    #[must_use]
+    pub fn svma(&self) -> u64 {
+        self.facts.image.info.base + self.offset
+    }
+
+    /// The unit that has the code.
+    #[must_use]
+    pub fn unit(&self) -> Option<&'q Unit<'d>> {
+        self.position.unit().map(|unit| &self.facts.units[unit as usize])
+    }
+
+    /// Whether the function is in a split unit.
+    #[must_use]
+    pub fn function_is_split(&self) -> bool {
+        self.position
+            .function
+            .is_some_and(|function| self.facts.units[function.unit as usize].split.is_some())
+    }
+
+    /// The SVMA at which the function starts, by the debug information or the symbol table.
+    #[must_use]
+    pub fn function_start(&self) -> Option<u64> {
+        let expected = self.facts.expected(self.position, self.offset)?;
+        expected.function_start.map(|start| self.facts.image.info.base + start)
+    }
+
+    /// The SVMA at which the function of the symbol table starts that covers the address.
+    #[must_use]
+    pub fn symbol_start(&self) -> Option<u64> {
+        self.facts.symbol(self.offset).map(|symbol| self.facts.image.info.base + symbol.start)
+    }
+
+    /// Whether the line row at the address names a file that the line program does not list. Up to DWARF 4, file 0 is not listed.
+    #[must_use]
+    pub fn row_file_is_unlisted(&self) -> bool {
+        let Some((unit, row)) = self.position.row else { return false };
+        let unit = &self.facts.units[unit as usize];
+        let file = u64::from(unit.lines.rows[row].file);
+        let version = unit.unit.line_program.as_ref().map_or(0, |program| program.header().version());
+        version <= 4 && file == 0 || unit.lines.file(file).is_none()
+    }
+
+    /// The folder of the unit, if the supplementary file has its name.
+    #[must_use]
+    pub fn folder_in_supplementary_file(&self) -> Option<&'d [u8]> {
+        let unit = self.unit().filter(|unit| unit.dies.folder_is_supplementary)?;
+        unit.unit.comp_dir.map(|folder| self.facts.resolve(folder.slice()))
+    }
+
+    /// The DIE of the function or inlined subroutine at `depth`, by number; `None` without debug information of a function.
+    pub(crate) fn die(&self, depth: usize) -> Option<usize> {
+        let function = self.position.function?;
+        let inlined = self.position.inlined.iter().rev().nth(depth);
+        let unit = &self.facts.units[function.unit as usize];
+        Some(match inlined {
+            Some(inlined) => unit.dies.inlined[*inlined as usize].die,
+            None => self.facts.function(function).die,
+        })
+    }
+
+    /// The DIEs that can name the function or inlined subroutine at `depth`: its own, and those along its declarations. `None`
+    /// without debug information of a function.
+    #[must_use]
+    pub fn names(&self, depth: usize) -> Option<Vec<Link<'d>>> {
+        Some(names::chain(self.facts, self.die(depth)?).collect())
+    }
+}
+
+/// What a peer answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PeerAnswer<'c> {
+    /// Innermost first; empty if it knows nothing.
+    Frames(Vec<Frame<'c>>),
+    Error(String),
+}
+
+impl PeerAnswer<'_> {
+    /// Whether the answer is exactly `frames`.
+    pub(crate) fn is(&self, frames: &[Frame<'_>]) -> bool {
+        matches!(self, PeerAnswer::Frames(theirs) if theirs == frames)
+    }
+}
+
+impl fmt::Display for PeerAnswer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PeerAnswer::Frames(frames) => f.write_str(&crate::text::of_frames(frames)),
+            PeerAnswer::Error(error) => write!(f, "error: {error}"),
+        }
+    }
+}

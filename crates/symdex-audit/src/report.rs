@@ -1,0 +1,312 @@
+//! What an audit found.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::classes::Class;
+use crate::expected::Position;
+use crate::peer::PeerAnswer;
+
+/// How many unexplained differences are kept in full.
+pub(crate) const MAX_SHOWN: usize = 20;
+
+/// The share of the addresses above which a rare class fails the audit.
+const MAX_SHARE: f64 = 0.005;
+
+/// What an audit found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AuditReport {
+    /// Addresses that were compared, each under both line policies.
+    pub addresses: u64,
+    /// Of these, addresses that only the symbol table covers.
+    pub symbol_table_only: u64,
+    /// Addresses at which the two policies have different lines.
+    pub statement_differs: u64,
+    /// The results for each peer, by its name.
+    pub peers: BTreeMap<&'static str, PeerReport>,
+    /// The number of differences that no class explains.
+    pub unexplained_len: u64,
+    /// Of these, addresses at which symdex itself does not answer as the rules say.
+    pub wrong_len: u64,
+    /// The first differences that no class explains, in address order.
+    pub unexplained: Vec<Difference>,
+    /// For each slice whose symbol table the builder reads otherwise than the rules: the first function that differs.
+    pub wrong_symbols: Vec<String>,
+    /// The size of the code with answers; all 0 if only some addresses were compared.
+    pub coverage: Coverage,
+}
+
+/// How the answers of one peer compare with those of symdex.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PeerReport {
+    /// Addresses at which they are equal.
+    pub agreements: u64,
+    /// Differences that the debug file explains, by class. An address may count in several.
+    pub classes: BTreeMap<Class, ClassCount>,
+}
+
+/// How often a class was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassCount {
+    /// Addresses.
+    pub count: u64,
+    /// The lowest address.
+    pub example: Difference,
+}
+
+/// An address at which answers differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The image offset.
+    pub offset: u64,
+    /// What is wrong; empty for a difference that a class explains.
+    pub what: String,
+    /// What symdex answers, as text.
+    pub ours: String,
+    /// What the rules say, read from the debug file.
+    pub expected: String,
+    /// The name of the peer.
+    pub peer: &'static str,
+    /// What the peer answers.
+    pub theirs: String,
+    /// The DIEs and rows around the address; empty for a difference that a class explains.
+    pub around: String,
+}
+
+/// Bytes of the executable sections that have answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// All.
+    pub executable: u64,
+    /// With a function in the index's `dwarf` table.
+    pub ours_function: u64,
+    /// With a function or a line in the index's `dwarf` table.
+    pub ours: u64,
+    /// With a function, by the rules.
+    pub expected_function: u64,
+    /// With a function or a line, by the rules.
+    pub expected: u64,
+    /// With a function in addr2line's answer.
+    pub theirs_function: u64,
+    /// With any answer of addr2line.
+    pub theirs: u64,
+}
+
+impl AuditReport {
+    /// `count` as a fraction of the addresses.
+    #[must_use]
+    pub fn share(&self, count: u64) -> f64 {
+        count as f64 / self.addresses.max(1) as f64
+    }
+
+    /// Why the index does not pass; empty if it does.
+    #[must_use]
+    pub fn failures(&self) -> Vec<String> {
+        let mut failures = self.wrong();
+        let unexplained = self.unexplained_len - self.wrong_len;
+        if unexplained != 0 {
+            failures.push(format!(
+                "{unexplained} of {} answers differ from a peer's for no known reason",
+                self.addresses
+            ));
+        }
+        let Coverage { ours, ours_function, theirs, theirs_function, .. } = self.coverage;
+        if ours < theirs || ours_function < theirs_function {
+            failures.push(format!(
+                "the index covers {ours} bytes, {ours_function} with a function; addr2line {theirs} and {theirs_function}"
+            ));
+        }
+        for (class, ClassCount { count, .. }) in self.peers.values().flat_map(|peer| &peer.classes) {
+            if self.share(*count) > MAX_SHARE && class.is_rare() {
+                failures.push(format!(
+                    "the class {:?} takes {count} of {} addresses",
+                    class.name(),
+                    self.addresses
+                ));
+            }
+        }
+        failures
+    }
+
+    /// What is wrong with the index's own answers, without the comparison with peers; empty if they are right.
+    #[must_use]
+    pub fn wrong(&self) -> Vec<String> {
+        let mut failures = Vec::new();
+        if self.wrong_len != 0 {
+            let Self { wrong_len, addresses, .. } = self;
+            failures.push(format!("{wrong_len} of {addresses} answers are not those of the debug file"));
+        }
+        let of_symbols = |wrong: &String| format!("the symbol table is read otherwise: {wrong}");
+        failures.extend(self.wrong_symbols.iter().map(of_symbols));
+        let Coverage { ours, ours_function, expected, expected_function, .. } = self.coverage;
+        if (ours, ours_function) != (expected, expected_function) {
+            failures.push(format!(
+                "the index covers {ours} bytes, {ours_function} with a function; the debug file says {expected} and \
+                 {expected_function}"
+            ));
+        }
+        failures
+    }
+
+    /// The results for `peer`.
+    pub(crate) fn peer(&mut self, peer: &'static str) -> &mut PeerReport {
+        self.peers.entry(peer).or_default()
+    }
+
+    /// Counts a difference that no class explains.
+    pub(crate) fn unexplained(&mut self, difference: impl FnOnce() -> Difference) {
+        self.unexplained_len += 1;
+        if self.unexplained.len() < MAX_SHOWN {
+            self.unexplained.push(difference());
+        }
+    }
+
+    /// Counts `size` bytes at `position`, for which addr2line has the answer `theirs`.
+    pub(crate) fn cover(&mut self, position: &Position, theirs: &PeerAnswer<'_>, size: u64) {
+        let weight = |counts: bool| if counts { size } else { 0 };
+        self.coverage.expected_function += weight(position.function.is_some());
+        self.coverage.expected += weight(position.unit().is_some());
+        if let PeerAnswer::Frames(frames) = &theirs {
+            self.coverage.theirs_function += weight(frames.iter().any(|frame| frame.name.is_some()));
+            self.coverage.theirs += weight(!frames.is_empty());
+        }
+    }
+
+    /// Adds the results for higher addresses, or for another debug file.
+    pub fn add(&mut self, higher: AuditReport) {
+        self.addresses += higher.addresses;
+        self.symbol_table_only += higher.symbol_table_only;
+        self.statement_differs += higher.statement_differs;
+        self.unexplained_len += higher.unexplained_len;
+        self.wrong_len += higher.wrong_len;
+        self.unexplained.extend(higher.unexplained);
+        self.unexplained.truncate(MAX_SHOWN);
+        for (peer, theirs) in higher.peers {
+            self.peer(peer).add(theirs);
+        }
+        self.wrong_symbols.extend(higher.wrong_symbols);
+        self.coverage.add(higher.coverage);
+    }
+}
+
+impl Coverage {
+    fn add(&mut self, other: Coverage) {
+        self.executable += other.executable;
+        self.ours_function += other.ours_function;
+        self.ours += other.ours;
+        self.expected_function += other.expected_function;
+        self.expected += other.expected;
+        self.theirs_function += other.theirs_function;
+        self.theirs += other.theirs;
+    }
+}
+
+impl PeerReport {
+    pub(crate) fn count(&mut self, class: Class, difference: impl FnOnce() -> Difference) {
+        let counted = self.classes.entry(class);
+        counted.or_insert_with(|| ClassCount { count: 0, example: difference() }).count += 1;
+    }
+
+    fn add(&mut self, higher: PeerReport) {
+        self.agreements += higher.agreements;
+        for (class, counted) in higher.classes {
+            let count = counted.count;
+            self.classes.entry(class).or_insert(ClassCount { count: 0, ..counted }).count += count;
+        }
+    }
+}
+
+impl fmt::Display for AuditReport {
+    /// The report as text, with an example of each class.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |count| 100.0 * self.share(count);
+        writeln!(f, "addresses    {}", self.addresses)?;
+        writeln!(f, "symbol table {} of them are known to it alone", self.symbol_table_only)?;
+        writeln!(f, "statement    another line than exact at {} addresses", self.statement_differs)?;
+        let Coverage { executable, ours_function, ours, theirs_function, theirs, .. } = self.coverage;
+        if executable != 0 {
+            writeln!(f, "coverage     {ours} of {executable} bytes, {ours_function} with a function")?;
+            writeln!(f, "  addr2line  {theirs}, {theirs_function} with a function")?;
+        }
+        for (peer, PeerReport { agreements, classes }) in &self.peers {
+            let agree = percent(*agreements);
+            writeln!(f, "{}: the same answer at {agreements} addresses ({agree:.3} %)", peer)?;
+            for (class, ClassCount { count, example }) in classes {
+                writeln!(f, "class        {}: {count} ({:.3} %)", class.name(), percent(*count))?;
+                writeln!(f, "  reason     {}", class.reason())?;
+                write!(f, "{example}")?;
+            }
+        }
+        writeln!(f, "unexplained  {}", self.unexplained_len)?;
+        self.unexplained.iter().try_for_each(|difference| write!(f, "{difference}"))
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { offset, what, ours, expected, peer, theirs, around } = self;
+        writeln!(f, "  at {offset:#x} {what}")?;
+        writeln!(f, "    {:<16}{ours}", "symdex")?;
+        if expected != ours {
+            writeln!(f, "    {:<16}{expected}", "expected")?;
+        }
+        writeln!(f, "    {:<16}{theirs}", peer)?;
+        around.lines().try_for_each(|line| writeln!(f, "    {line}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ADDR2LINE;
+
+    fn difference(offset: u64) -> Difference {
+        let text = String::new;
+        let (ours, expected, theirs, around) = (text(), text(), text(), text());
+        let (what, peer) = (text(), ADDR2LINE);
+        Difference { offset, what, ours, expected, peer, theirs, around }
+    }
+
+    #[test]
+    fn a_rare_class_fails_if_it_is_frequent() {
+        let report = |class, count| {
+            let mut report = AuditReport { addresses: 1000, ..AuditReport::default() };
+            (0..count).for_each(|offset| report.peer(ADDR2LINE).count(class, || difference(offset)));
+            report
+        };
+        assert!(Class::OTHER_UNIT.is_rare() && !Class::LINE_ZERO.is_rare());
+        assert_eq!(report(Class::OTHER_UNIT, 5).failures(), Vec::<String>::new());
+        assert_eq!(report(Class::OTHER_UNIT, 6).failures().len(), 1);
+        assert_eq!(report(Class::LINE_ZERO, 900).failures(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn coverage_must_be_what_the_debug_file_says_and_no_less_than_addr2lines() {
+        let failures = |ours, expected, theirs| {
+            let coverage = Coverage { ours, expected, theirs, ..Coverage::default() };
+            AuditReport { coverage, ..AuditReport::default() }.failures().len()
+        };
+        assert_eq!([failures(5, 5, 5), failures(5, 5, 4)], [0, 0]);
+        assert_eq!([failures(5, 6, 5), failures(5, 4, 5), failures(5, 5, 6)], [1, 1, 1]);
+    }
+
+    #[test]
+    fn batches_add_up_and_the_lowest_differences_stay() {
+        let batch = |from: u64| {
+            let unexplained = (from..from + 15).map(difference).collect();
+            let mut batch =
+                AuditReport { addresses: 100, unexplained_len: 15, unexplained, ..AuditReport::default() };
+            batch.peer(ADDR2LINE).count(Class::ALIASES, || difference(from));
+            batch
+        };
+        let mut report = batch(0);
+        report.add(batch(50));
+        assert_eq!((report.addresses, report.unexplained_len), (200, 30));
+        assert_eq!(report.unexplained.len(), MAX_SHOWN);
+        assert_eq!(report.unexplained[MAX_SHOWN - 1].offset, 54);
+        assert_eq!(
+            report.peers[ADDR2LINE].classes[&Class::ALIASES],
+            ClassCount { count: 2, example: difference(0) }
+        );
+    }
+}

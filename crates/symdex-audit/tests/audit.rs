@@ -1,0 +1,479 @@
+//! The audit passes what is right whatever addr2line makes of it, names why they differ, and fails what is wrong.
+
+use gimli::constants as dw;
+use symdex::{ImageOffset, Index, LinePolicy};
+use symdex_audit::{ADDR2LINE, AuditOptions, AuditReport, Class, Coverage, audit, audit_with};
+use symdex_build::{Companions, Image, slices};
+use symdex_testimages::debug_file::{BASE, Die, Unit, debug_file, whole};
+
+/// The index of `built`, audited against the debug file `against`.
+fn audited(built: &[u8], against: &[u8]) -> AuditReport {
+    let image = |file: &'_ [u8]| -> Vec<u8> {
+        let slice = &slices(file).expect("a Mach-O file")[0];
+        let companions = Companions::default();
+        let image = Image::load(slice, "made-up", &companions).expect("loads");
+        symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds").bytes
+    };
+    let index = Index::open(image(built)).expect("just written");
+    let slice = &slices(against).expect("a Mach-O file")[0];
+    let companions = Companions::default();
+    audit(&Image::load(slice, "made-up", &companions).expect("loads"), &index).expect("is read")
+}
+
+/// The index of `file` is right, and addr2line differs for these reasons and no other.
+fn assert_classes(file: &[u8], classes: &[Class]) {
+    let report = audited(file, file);
+    // A class that is rare in real files takes much of a small one.
+    let mut failures = report.failures();
+    failures.retain(|failure| !failure.starts_with("the class"));
+    assert_eq!(failures, Vec::<String>::new(), "{report}");
+    let mut classes = classes.to_vec();
+    classes.sort();
+    assert_eq!(classes_of(&report), classes, "{report}");
+    assert!(report.addresses >= 8);
+}
+
+fn classes_of(report: &AuditReport) -> Vec<Class> {
+    report.peers[ADDR2LINE].classes.keys().copied().collect()
+}
+
+#[test]
+fn a_plain_file_has_no_differences() {
+    let unit = Unit::new(whole())
+        .child(
+            Die::function("f", (0x1000, 0x1100))
+                .label("f")
+                .child(Die::inlined("g", 3).range((0x1040, 0x1080))),
+        )
+        .child(Die::new(dw::DW_TAG_subprogram).name("g").label("g"))
+        .sequence(&[(0x1000, 1, 2, true), (0x1040, 2, 7, true), (0x1080, 1, 4, true)], 0x1100);
+    assert_classes(&debug_file(&[unit], &[("f", 0x1000), ("h", 0x1200)]), &[]);
+}
+
+#[test]
+fn of_rows_at_one_address_the_first_counts() {
+    let unit = Unit::new(whole()).child(Die::function("f", (0x1000, 0x1100))).sequence(
+        &[(0x1000, 1, 2, true), (0x1040, 1, 5, true), (0x1040, 1, 6, false), (0x1080, 1, 7, true)],
+        0x1100,
+    );
+    assert_classes(&debug_file(&[unit], &[("f", 0x1000)]), &[Class::ROWS_AT_ONE_ADDRESS]);
+}
+
+#[test]
+fn line_zero_is_a_line() {
+    let unit = Unit::new(whole())
+        .child(Die::function("f", (0x1000, 0x1100)))
+        .sequence(&[(0x1000, 1, 2, true), (0x1040, 1, 0, false)], 0x1100);
+    assert_classes(&debug_file(&[unit], &[("f", 0x1000)]), &[Class::LINE_ZERO]);
+}
+
+#[test]
+fn names_come_from_where_they_are_best() {
+    let unit = Unit::new(whole())
+        .child(Die::function("f", (0x1000, 0x1100)).child(Die::inlined("g", 3).range((0x1040, 0x1080))))
+        .child(
+            Die::new(dw::DW_TAG_namespace).name("space").child(
+                Die::new(dw::DW_TAG_class_type)
+                    .name("Class")
+                    .child(Die::new(dw::DW_TAG_subprogram).name("g").label("g")),
+            ),
+        )
+        .child(Die::function("outlined", (0x1100, 0x1200)).linkage_name("_OUTLINED_FUNCTION_0"))
+        .child(Die::function("plain", (0x1200, 0x1300)))
+        .child(
+            Die::new(dw::DW_TAG_subprogram).range((0x1300, 0x1400)).refers(dw::DW_AT_abstract_origin, "mid"),
+        )
+        .child(Die::new(dw::DW_TAG_subprogram).name("h").label("mid").refers(dw::DW_AT_specification, "far"))
+        .child(Die::new(dw::DW_TAG_subprogram).name("h").linkage_name("_Z1hv").label("far"))
+        .sequence(&[(0x1000, 1, 2, true)], 0x1400);
+    let symbols = [("f", 0x1000), ("OUTLINED_FUNCTION_0", 0x1100), ("_Z5plainv", 0x1200), ("_Z1hv", 0x1300)];
+    let classes =
+        [Class::UNDERSCORE, Class::SYMBOL_NAME, Class::QUALIFIED_NAME, Class::LINKAGE_NAME_BEHIND_NAME];
+    assert_classes(&debug_file(&[unit], &symbols), &classes);
+}
+
+#[test]
+fn a_line_without_a_function_has_the_symbols_name() {
+    let unit = Unit::new(whole()).sequence(&[(0x1000, 1, 2, true), (0x1040, 1, 3, true)], 0x1100);
+    assert_classes(&debug_file(&[unit], &[("f", 0x1000)]), &[Class::LINE_WITHOUT_FUNCTION]);
+}
+
+#[test]
+fn file_0_is_the_units_and_one_behind_the_last_is_none() {
+    let unit = Unit::new(whole())
+        .child(Die::function("f", (0x1000, 0x1100)))
+        .sequence(&[(0x1000, 0, 2, true), (0x1040, 9, 3, true)], 0x1100);
+    assert_classes(&debug_file(&[unit], &[("f", 0x1000)]), &[]);
+}
+
+#[test]
+fn of_aliases_the_one_the_symbol_table_names_counts() {
+    let names = ["a", "b", "c", "d"];
+    let file = |symbols: &[(&str, u64)]| {
+        let unit = names.iter().fold(Unit::new(whole()), |unit, name| {
+            unit.child(Die::function(name, (0x1000, 0x1100)).linkage_name(name))
+        });
+        debug_file(&[unit.sequence(&[(0x1000, 1, 2, true)], 0x1100)], symbols)
+    };
+    for name in names {
+        let report = audited(&file(&[(name, 0x1000)]), &file(&[(name, 0x1000)]));
+        assert_eq!(report.failures(), Vec::<String>::new(), "{report}");
+        assert!(classes_of(&report).iter().all(|class| *class == Class::ALIASES), "{report}");
+    }
+    let report = audited(&file(&[("c", 0x1000)]), &file(&[("b", 0x1000)]));
+    assert_ne!(report.unexplained_len, 0, "{report}");
+}
+
+#[test]
+fn the_outer_function_resumes_behind_the_inner_one() {
+    let unit = Unit::new(whole())
+        .child(Die::function("outer", (0x1000, 0x1100)))
+        .child(Die::function("inner", (0x1040, 0x1080)))
+        .sequence(&[(0x1000, 1, 2, true), (0x1040, 1, 5, true), (0x1080, 1, 7, true)], 0x1100);
+    let symbols = [("outer", 0x1000), ("inner", 0x1040)];
+    assert_classes(&debug_file(&[unit], &symbols), &[Class::OVERLAPPING_FUNCTIONS]);
+}
+
+#[test]
+fn one_sequence_that_ends_below_its_start_costs_that_sequence() {
+    let unit = || {
+        let unit = Unit::new(whole()).child(Die::function("f", (0x1000, 0x1100)));
+        unit.child(Die::function("g", (0x1100, 0x1200)))
+    };
+    let [broken, whole] = [[(0x1000, 1, 2, true)], [(0x1100, 1, 5, true)]];
+    let first = unit().sequence_that_ends_below(&broken, 0x40).sequence(&whole, 0x1200);
+    let last = unit().sequence(&whole, 0x1200).sequence_that_ends_below(&broken, 0x40);
+    for unit in [first, last] {
+        let file = debug_file(&[unit], &[("f", 0x1000), ("g", 0x1100)]);
+        assert_classes(&file, &[Class::BROKEN_UNIT]);
+    }
+}
+
+#[test]
+fn code_outside_of_what_its_unit_declares_has_answers() {
+    let unit = Unit::new((0x1000, 0x1100))
+        .child(Die::function("f", (0x1000, 0x1100)))
+        .child(Die::function("g", (0x1100, 0x1200)))
+        .sequence(&[(0x1000, 1, 2, true)], 0x1200);
+    let file = debug_file(&[unit], &[("f", 0x1000), ("g", 0x1100)]);
+    assert_classes(&file, &[Class::UNDECLARED_CODE]);
+}
+
+#[test]
+fn a_unit_with_lines_alone_does_not_hide_the_function_of_another() {
+    let lines = Unit::new((0x1000, 0x1100)).sequence(&[(0x1000, 1, 2, true)], 0x1100);
+    let function = Unit::new(whole())
+        .child(Die::function("f", (0x1000, 0x1100)))
+        .sequence(&[(0x1000, 1, 7, true)], 0x1100);
+    assert_classes(&debug_file(&[lines, function], &[("f", 0x1000)]), &[Class::OTHER_UNIT]);
+}
+
+#[test]
+fn dead_code_has_no_answers() {
+    // Both begin at SVMA 0, where the linker left them, and are long enough to reach the code of the image.
+    let dead = Die::new(dw::DW_TAG_subprogram).name("dead").svma_and_size(0, BASE + 0x2000);
+    let unit = Unit::new(whole())
+        .child(dead)
+        .child(Die::function("f", (0x1000, 0x1100)))
+        .sequence(&[(0, 1, 2, true), (0x1080, 1, 3, true)], 0x2000)
+        .sequence(&[(0x1000, 1, 4, true)], 0x1100);
+    let file = debug_file(&[unit], &[("f", 0x1000)]);
+    assert_classes(&file, &[]);
+}
+
+#[test]
+fn a_range_that_leaves_the_address_space_is_dropped() {
+    let unit = Unit::new(whole())
+        .child(Die::new(dw::DW_TAG_subprogram).name("endless").svma_and_size(BASE + 0x1000, u64::MAX - 7))
+        .child(Die::function("f", (0x1000, 0x1100)))
+        .sequence(&[(0x1000, 1, 2, true)], 0x1100);
+    assert_classes(&debug_file(&[unit], &[("f", 0x1000)]), &[]);
+}
+
+#[test]
+fn what_an_empty_inlined_subroutine_holds_is_kept() {
+    let inner = || Die::inlined("g", 3).range((0x1040, 0x1080));
+    let file = |between: fn(Die) -> Die| {
+        let unit = Unit::new(whole())
+            .child(Die::function("f", (0x1000, 0x1100)).child(between(inner())))
+            .child(Die::new(dw::DW_TAG_subprogram).name("g").label("g"))
+            .sequence(&[(0x1000, 1, 2, true), (0x1040, 2, 5, true), (0x1080, 1, 7, true)], 0x1100);
+        debug_file(&[unit], &[("f", 0x1000)])
+    };
+    assert_classes(&file(|inner| Die::new(dw::DW_TAG_lexical_block).child(inner)), &[]);
+    assert_classes(
+        &file(|inner| Die::inlined("g", 2).range((0x1040, 0x1040)).child(inner)),
+        &[Class::EMPTY_INLINED],
+    );
+}
+
+#[test]
+fn of_inlined_subroutines_that_overlap_the_innermost_counts() {
+    let inlined = |name| Die::new(dw::DW_TAG_subprogram).name(name).label(name);
+    let unit = Unit::new(whole())
+        .child(
+            Die::function("f", (0x1000, 0x1100))
+                .child(Die::inlined("g", 3).range((0x1010, 0x10f0)))
+                .child(Die::inlined("h", 4).range((0x1040, 0x1050))),
+        )
+        .child(inlined("g"))
+        .child(inlined("h"))
+        .sequence(&[(0x1000, 1, 2, true), (0x1040, 2, 5, true), (0x1080, 1, 7, true)], 0x1100);
+    let file = debug_file(&[unit], &[("f", 0x1000)]);
+    let report = audited(&file, &file);
+    // addr2line may lose the outer one behind the inner one, which is no known class: compilers do not write this.
+    assert!(report.unexplained.iter().all(|difference| difference.what.starts_with("addr2line")), "{report}");
+    assert_eq!(report.coverage.ours_function, report.coverage.expected_function);
+}
+
+#[test]
+fn an_inlined_subroutine_ends_where_the_one_around_it_does() {
+    let outer =
+        Die::inlined("g", 3).range((0x1040, 0x1080)).child(Die::inlined("h", 4).range((0x1060, 0x10a0)));
+    let unit = Unit::new(whole())
+        .child(Die::function("f", (0x1000, 0x1100)).child(outer))
+        .child(Die::new(dw::DW_TAG_subprogram).name("g").label("g"))
+        .child(Die::new(dw::DW_TAG_subprogram).name("h").label("h"))
+        .sequence(&[(0x1000, 1, 2, true), (0x1040, 2, 5, true), (0x1080, 1, 7, true)], 0x1100);
+    assert_classes(&debug_file(&[unit], &[("f", 0x1000)]), &[]);
+}
+
+#[test]
+fn of_sequences_that_overlap_the_innermost_counts() {
+    let unit = Unit::new(whole())
+        .child(Die::function("f", (0x1000, 0x1100)))
+        .sequence(&[(0x1000, 1, 2, true), (0x1020, 1, 3, true)], 0x1100)
+        .sequence(&[(0x1040, 1, 5, true)], 0x1080);
+    assert_classes(&debug_file(&[unit], &[("f", 0x1000)]), &[Class::OVERLAPPING_SEQUENCES]);
+}
+
+/// The ranges of the index of `file`: start, end and the innermost frame's line, under the policy.
+fn ranges(file: &[u8], policy: LinePolicy) -> String {
+    let line = |start, end, frame: symdex::Frame<'_>| {
+        format!("{start:x}-{end:x}:{}", frame.line.map_or("-".to_owned(), |line| line.to_string()))
+    };
+    each_range(file, policy, line).join(" ")
+}
+
+/// Where the innermost function changes in the index of `file`, and which it is.
+fn innermost_names(file: &[u8]) -> String {
+    let name = |start, _, frame: symdex::Frame<'_>| {
+        format!("{start:x}:{}", String::from_utf8_lossy(frame.name.expect("has a name")))
+    };
+    each_range(file, LinePolicy::Exact, name).join(" ")
+}
+
+fn each_range(
+    file: &[u8],
+    policy: LinePolicy,
+    text: impl Fn(u64, u64, symdex::Frame<'_>) -> String,
+) -> Vec<String> {
+    let slice = &slices(file).expect("a Mach-O file")[0];
+    let companions = Companions::default();
+    let image = Image::load(slice, "made-up", &companions).expect("loads");
+    let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
+    let index = Index::open(built.bytes).expect("just written");
+    let mut scratch = symdex::Scratch::default();
+    let mut ranges = Vec::new();
+    for chunk in index.chunks(symdex::Table::Dwarf) {
+        for range in chunk.expect("whole").1.ranges {
+            let frames = index.lookup(ImageOffset(range.start), policy, &mut scratch).expect("whole");
+            let innermost = frames.expect("covered").iter().next().expect("a frame");
+            ranges.push(text(range.start, range.end, innermost));
+        }
+    }
+    ranges
+}
+
+#[test]
+fn rows_that_are_set_to_a_lower_address_are_sorted_in() {
+    let unit = Unit::new(whole())
+        .child(Die::function("f", (0x1000, 0x1100)))
+        .sequence(&[(0x1000, 1, 2, true), (0x1080, 1, 5, true), (0x1040, 2, 4, false)], 0x1100);
+    let file = debug_file(&[unit], &[("f", 0x1000)]);
+    assert_eq!(ranges(&file, LinePolicy::Exact), "1000-1040:2 1040-1080:4 1080-1100:5");
+    assert_eq!(ranges(&file, LinePolicy::Statement), "1000-1040:2 1040-1080:2 1080-1100:5");
+    assert_classes(&file, &[Class::BACKWARD_ROWS]);
+}
+
+#[test]
+fn a_sequence_that_ends_in_dropped_code_keeps_its_rows_to_itself() {
+    let unit = Unit::new(whole())
+        .child(Die::function("f", (0x1000, 0x1100)))
+        .child(Die::function("g", (0x1100, 0x1200)))
+        // The end is set to SVMA 0, where linkers put what they drop.
+        .sequence(&[(0x1000, 1, 2, true), (0x1080, 1, 3, true), (0x1100, 1, 4, true)], 0)
+        .sequence(&[(0x1180, 1, 7, true)], 0x1200);
+    let file = debug_file(&[unit], &[("f", 0x1000), ("g", 0x1100)]);
+    let expected = "1000-1080:2 1080-1100:3 1100-1180:- 1180-1200:7";
+    assert_eq!(ranges(&file, LinePolicy::Exact), expected);
+    assert_classes(&file, &[Class::BACKWARD_ROWS]);
+}
+
+#[test]
+fn code_without_a_function_behind_rows_that_go_backwards_is_covered() {
+    let unit = Unit::new(whole())
+        .child(Die::function("f", (0x1000, 0x1100)))
+        .sequence(&[(0x1100, 1, 9, true)], 0x1180)
+        // addr2line makes one sequence of this one and the next, and passes it by in its search.
+        .sequence(&[(0x1000, 1, 2, true), (0x1100, 1, 4, true)], 0)
+        .sequence(&[(0x1180, 1, 7, true)], 0x1200);
+    let file = debug_file(&[unit], &[("f", 0x1000)]);
+    assert_eq!(ranges(&file, LinePolicy::Exact), "1000-1100:2 1100-1180:9 1180-1200:7");
+    assert_classes(&file, &[Class::LINE_WITHOUT_FUNCTION, Class::BACKWARD_ROWS]);
+    let backward = &audited(&file, &file).peers[ADDR2LINE].classes[&Class::BACKWARD_ROWS];
+    assert_eq!(backward.example.theirs, "nothing");
+}
+
+#[test]
+fn a_row_that_resumes_behind_an_inner_sequence_keeps_its_statement() {
+    // The row at 0x1030 lies in f itself; where it resumes, g is inlined.
+    let unit = Unit::new(whole())
+        .child(Die::function("f", (0x1000, 0x1100)).child(Die::inlined("g", 3).range((0x1080, 0x10c0))))
+        .child(Die::new(dw::DW_TAG_subprogram).name("g").label("g"))
+        .sequence(&[(0x1000, 1, 2, true), (0x1030, 1, 3, false), (0x10d0, 1, 4, false)], 0x1100)
+        .sequence(&[(0x1040, 1, 5, true)], 0x1080);
+    let file = debug_file(&[unit], &[("f", 0x1000)]);
+    let exact = "1000-1030:2 1030-1040:3 1040-1080:5 1080-10c0:3 10c0-10d0:3 10d0-1100:4";
+    assert_eq!(ranges(&file, LinePolicy::Exact), exact);
+    let statement = "1000-1030:2 1030-1040:2 1040-1080:5 1080-10c0:3 10c0-10d0:2 10d0-1100:2";
+    assert_eq!(ranges(&file, LinePolicy::Statement), statement);
+    assert_classes(&file, &[Class::OVERLAPPING_SEQUENCES]);
+}
+
+#[test]
+fn of_inlined_subroutines_that_overlap_the_one_whose_code_starts_last_counts() {
+    let inlined = |name| Die::new(dw::DW_TAG_subprogram).name(name).label(name);
+    let file = |first: Die, second: Die| {
+        let function = Die::function("f", (0x1020, 0x1100)).child(first).child(second);
+        let unit = Unit::new(whole()).child(function).child(inlined("g")).child(inlined("h"));
+        debug_file(&[unit.child(inlined("i")).sequence(&[(0x1020, 1, 2, true)], 0x1100)], &[("f", 0x1020)])
+    };
+    let names = |file: &[u8]| {
+        let report = audited(file, file);
+        let differs = |d: &symdex_audit::Difference| d.what.starts_with("symdex");
+        assert!(!report.unexplained.iter().any(differs), "{report}");
+        innermost_names(file)
+    };
+    // h starts behind both g and i, though i lies deeper.
+    let deep =
+        Die::inlined("g", 3).range((0x1030, 0x10f0)).child(Die::inlined("i", 5).range((0x1030, 0x10f0)));
+    let late = Die::inlined("h", 4).range((0x1040, 0x1050));
+    assert_eq!(names(&file(deep, late)), "1020:f 1030:i 1040:h 1050:i 10f0:f");
+    // What g and h state outside of f is no code of theirs: both start with f, and h is shorter.
+    let wide = Die::inlined("g", 3).range((0x1018, 0x1080));
+    let wider = Die::inlined("h", 4).range((0x1010, 0x1050));
+    assert_eq!(names(&file(wide, wider)), "1020:h 1050:g 1080:f");
+}
+
+/// A file with a function, another one inlined twice, a tail without rows, and rows that begin no statement; `line` is the line of
+/// one row, `end` the end of the inlined code.
+fn changeable(line: i64, end: u64) -> Vec<u8> {
+    let unit = Unit::new(whole())
+        .child(
+            Die::function("f", (0x1000, 0x1100))
+                .child(Die::inlined("g", 3).ranges(&[(0x1040, end), (0x10a0, 0x10c0)])),
+        )
+        .child(Die::new(dw::DW_TAG_subprogram).name("g").label("g"))
+        .child(Die::function("tail", (0x1100, 0x1120)))
+        .sequence(
+            &[
+                (0x1000, 1, 2, true),
+                (0x1040, 2, 5, true),
+                (0x1060, 2, 6, false),
+                (0x1080, 1, 4, false),
+                (0x10a0, 2, line, false),
+                (0x10c0, 1, 9, true),
+            ],
+            0x1100,
+        );
+    debug_file(&[unit], &[("f", 0x1000), ("tail", 0x1100)])
+}
+
+#[test]
+fn another_line_another_range_and_another_file_fail() {
+    let right = changeable(7, 0x1080);
+    let report = audited(&right, &right);
+    assert_eq!((report.failures(), classes_of(&report).len()), (Vec::<String>::new(), 0), "{report}");
+    assert_ne!(report.statement_differs, 0);
+
+    let line = audited(&changeable(8, 0x1080), &right);
+    assert_eq!(
+        line.unexplained.iter().map(|d| d.offset).collect::<Vec<_>>(),
+        [0x10a0, 0x10a1, 0x10be, 0x10bf]
+    );
+    assert_eq!(line.failures().len(), 1);
+    let range = audited(&changeable(7, 0x1081), &right);
+    // The first byte of the row at 0x1080 lies in the inlined subroutine then; the others are a piece of their own.
+    assert_eq!(range.unexplained.iter().map(|d| d.offset).collect::<Vec<_>>(), [0x1080]);
+    let empty = audited(&debug_file(&[], &[("f", 0x1000), ("tail", 0x1100)]), &right);
+    assert_eq!(empty.failures().len(), 3, "{empty}");
+    assert_eq!(empty.coverage.ours, 0);
+    assert_eq!(empty.coverage.theirs, 0x120);
+    let more = audited(&right, &debug_file(&[], &[]));
+    assert_eq!((more.coverage.ours, more.failures().len()), (0x120, 2), "{more}");
+}
+
+#[test]
+fn addr2line_takes_the_lines_of_a_partial_unit_for_its_own() {
+    let partial = Unit::bare().partial().sequence(&[(0x1000, 1, 5, true)], 0x1100);
+    let unit = Unit::new((0x1000, 0x1100)).child(Die::function("f", (0x1000, 0x1100))).lines_of(0);
+    assert_classes(&debug_file(&[partial, unit], &[("f", 0x1000)]), &[Class::PARTIAL_UNIT]);
+}
+
+#[test]
+fn samples_are_the_same_every_time_and_lie_in_code() {
+    let unit = Unit::new(whole()).child(Die::function("f", (0x1000, 0x1100)));
+    let file = debug_file(&[unit.sequence(&[(0x1000, 1, 2, true)], 0x1100)], &[("f", 0x1000)]);
+    let slice = &slices(&file).expect("a Mach-O file")[0];
+    let companions = Companions::default();
+    let image = Image::load(slice, "made-up", &companions).expect("loads");
+    let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
+    let index = Index::open(built.bytes).expect("just written");
+    let report = |random, seed, every| {
+        let options = AuditOptions { random, seed, every, peer: None };
+        audit_with(&image, &index, &options).expect("is read")
+    };
+    let (none, some) = (report(0, 1, 1), report(500, 1, 1));
+    assert!(some.addresses > none.addresses + 400);
+    assert_eq!(some, report(500, 1, 1));
+    assert_ne!(some.addresses, report(500, 2, 1).addresses);
+    assert_eq!(some.failures(), Vec::<String>::new());
+    // One run of addresses out of two is the first, which holds all.
+    assert_eq!(report(0, 1, 2).addresses, none.addresses);
+    assert_eq!(report(0, 1, 2).coverage, Coverage::default());
+}
+
+#[test]
+fn functions_keep_their_names_where_the_line_program_is_damaged() {
+    let unit = Unit::new(whole())
+        .child(Die::function("f", (0x1000, 0x1100)).child(Die::inlined("g", 3).range((0x1040, 0x1080))))
+        .child(Die::new(dw::DW_TAG_subprogram).name("g").label("g"))
+        .sequence(&[(0x1000, 1, 2, true)], 0x1100);
+    let mut file = debug_file(&[unit], &[("f", 0x1000)]);
+    let table = file.windows(9).position(|bytes| bytes == b"a.c\0\0\0\0b.").expect("the file table");
+    // The table no longer ends within its header.
+    file[table..table + 14].fill(b'x');
+    assert_classes(&file, &[Class::BROKEN_UNIT]);
+}
+
+#[test]
+fn unnamed_scopes_are_written_as_demanglers_write_them() {
+    let scope = |tag, child| Die::new(tag).child(child);
+    let g = Die::new(dw::DW_TAG_subprogram).name("g").label("g");
+    let unit = Unit::new(whole())
+        .child(Die::function("f", (0x1000, 0x1100)).child(Die::inlined("g", 3).range((0x1040, 0x1080))))
+        .child(scope(dw::DW_TAG_namespace, scope(dw::DW_TAG_structure_type, g)))
+        .sequence(&[(0x1000, 1, 2, true)], 0x1100);
+    let file = debug_file(&[unit], &[("f", 0x1000)]);
+    assert_classes(&file, &[Class::QUALIFIED_NAME]);
+    let slice = &slices(&file).expect("a Mach-O file")[0];
+    let companions = Companions::default();
+    let image = Image::load(slice, "made-up", &companions).expect("loads");
+    let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
+    let index = Index::open(built.bytes).expect("just written");
+    let mut scratch = symdex::Scratch::default();
+    let frames = index.lookup(symdex::ImageOffset(0x1050), symdex::LinePolicy::Exact, &mut scratch);
+    let innermost = frames.expect("whole").expect("code").iter().next().and_then(|frame| frame.name);
+    assert_eq!(innermost, Some(&b"(anonymous namespace)::(anonymous)::g"[..]));
+}

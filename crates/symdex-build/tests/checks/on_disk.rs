@@ -1,0 +1,23 @@
+//! Debug files on disk, which refer to others beside them.
+
+use std::fs;
+use std::path::Path;
+
+use symdex::Index;
+use symdex_audit::{ADDR2LINE, audit};
+use symdex_build::{Companions, Image, slices};
+
+use super::found;
+
+/// What the file answers, where nothing may be missing; addr2line and the rules answer the same.
+pub(crate) fn all(path: &Path) -> Vec<String> {
+    let (answers, missing) = found(path, &Companions::default());
+    assert_eq!(missing, [""; 0]);
+    let (file, companions) = (fs::read(path).expect("there"), Companions::default());
+    let image = Image::load(&slices(&file).expect("an ELF file")[0], path, &companions).expect("loads");
+    let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
+    let report = audit(&image, &Index::open(built.bytes).expect("just written")).expect("is read");
+    assert_eq!(report.failures(), [""; 0], "{report}");
+    assert!(report.peers[ADDR2LINE].agreements > 0);
+    answers
+}

@@ -1,0 +1,17 @@
+//! Made-up images, debug files and shared caches for the tests and benchmarks of the workspace.
+//!
+//! * [`Image`]: the tables of an index, with random contents, and what a linear scan of them answers.
+//! * [`debug_file`]: Mach-O and ELF files with DWARF, written byte by byte.
+//! * [`shared_cache`]: dyld shared caches.
+
+#![allow(missing_docs, reason = "the names of test helpers say what they make")]
+#![allow(clippy::missing_panics_doc, clippy::must_use_candidate, reason = "its users are tests")]
+#![allow(clippy::cast_possible_truncation, reason = "the numbers in tests are small")]
+
+pub mod debug_file;
+mod image;
+pub mod shared_cache;
+
+pub use image::{Answer, Image, Random, cut};
+/// The types of an image's tables.
+pub use symdex::write::{ChunkRanges, Id32, Loc, Range};

@@ -1,0 +1,210 @@
+//! How llvm-symbolizer answers, and why it answers otherwise than the rules say.
+
+use object::{Object as _, ObjectSection as _};
+use symdex_audit::{Class, Expected, Frame, FramePair, Peer, Position, Question, Unit};
+use symdex_build::Image;
+
+use super::symbols::{self, Symbol};
+
+/// The name of llvm-symbolizer in reports.
+pub(crate) const LLVM_SYMBOLIZER: &str = "llvm-symbolizer";
+
+/// Line 0 where there is no line.
+const LINE_ZERO: Class = Class::new("line zero", "llvm-symbolizer has line 0 where there is no line");
+/// Sections that are compressed the way GNU tools once did it.
+const OLD_COMPRESSION: Class =
+    Class::new("old compression", "llvm-symbolizer does not read .zdebug sections");
+/// A name in the supplementary file.
+const SUPPLEMENTARY_FILE: Class = Class::new(
+    "supplementary file",
+    "llvm-symbolizer does not read supplementary files, so not the names and folders in them",
+);
+/// A split unit that it does not find.
+const SPLIT_UNIT: Class = Class::new(
+    "split unit",
+    "llvm-symbolizer looks for .dwo files only where they were written, and for no package in the file itself",
+);
+/// A symbol at the start of a function that has another name in the debug information, or a second symbol there.
+const SYMBOL_ALIAS: Class = Class::new(
+    "symbol alias",
+    "llvm-symbolizer takes the last symbol at a function's start, whatever the debug information says",
+);
+/// A symbol that starts where no function does.
+const SYMBOL_ELSEWHERE: Class = Class::new(
+    "symbol elsewhere",
+    "llvm-symbolizer takes the last symbol before the address, though it is another function's or a label",
+);
+/// A symbol that it ends where the file ends, or at what is no symbol.
+const SYMBOL_CUT_SHORT: Class = Class::new(
+    "symbol cut short",
+    "llvm-symbolizer ends a symbol where the file would end, though the code of a dSYM is not in it, or at the \
+     value of a stab",
+);
+/// A symbol that reaches over others, or that it does not read.
+const SYMBOL_MISSED: Class = Class::new(
+    "symbol missed",
+    "llvm-symbolizer looks at the last symbol before the address, and reads .dynsym only where there is no .symtab",
+);
+/// The source file of a local symbol.
+const SYMBOL_FILE: Class = Class::new(
+    "file of a symbol",
+    "llvm-symbolizer gives a local symbol without a line the source file that the symbol table has before it; \
+     symdex names no file that no line table names",
+);
+/// A line whose file the line program does not list.
+const LINE_WITHOUT_FILE: Class = Class::new(
+    "line without file",
+    "llvm-symbolizer has no line where the line program does not list the file",
+);
+
+/// llvm-symbolizer as a peer, for one image.
+pub(crate) struct LlvmPeer<'d> {
+    /// As it reads the symbol table; sorted by address.
+    symbols: Vec<Symbol<'d>>,
+    /// Whether sections are compressed the way GNU tools once did it (`.zdebug_info`).
+    has_zdebug: bool,
+    is_elf: bool,
+}
+
+impl<'d> LlvmPeer<'d> {
+    pub(crate) fn of(image: &Image<'d>) -> Self {
+        let file = image.files().first().copied();
+        Self {
+            symbols: file.map_or(Vec::new(), symbols::read),
+            has_zdebug: image.files().iter().any(|file| has_zdebug(file)),
+            is_elf: file.is_some_and(|file| file.starts_with(b"\x7fELF")),
+        }
+    }
+
+    /// The symbol that it finds for the address, if the frame has its name.
+    fn symbol(&self, question: &Question<'_, '_>, frame: &FramePair<'_>) -> Option<&Symbol<'d>> {
+        let mut symbols = symbols::symbols_at(&self.symbols, question.svma());
+        let found = symbols.find(|symbol| frame.theirs.name.as_deref() == Some(symbol.name));
+        found.filter(|_| frame.is_outermost)
+    }
+
+    /// Whether the frame lacks the name that the symbol table alone gives it, because it ends the symbol too early.
+    fn cuts_symbol_short(&self, question: &Question<'_, '_>, frame: &FramePair<'_>) -> bool {
+        !question.position.has_function()
+            && frame.theirs.name.is_none()
+            && question
+                .symbol_start()
+                .is_some_and(|start| symbols::is_cut_short(&self.symbols, start, question.svma()))
+    }
+
+    /// Whether the symbol table of ELF alone names the function, and it finds nothing: the last symbol before the address ends
+    /// before it.
+    fn misses_symbol(&self, question: &Question<'_, '_>, frame: &FramePair<'_>) -> bool {
+        self.is_elf
+            && frame.theirs.name.is_none()
+            && !question.position.has_function()
+            && symbols::symbols_at(&self.symbols, question.svma()).next().is_none()
+    }
+
+    /// The class if the unit's folder is missing before the file, because its name is in the supplementary file.
+    fn explain_folder(&self, question: &Question<'_, '_>, frame: &FramePair<'_>) -> Option<Class> {
+        let FramePair { ours, theirs, .. } = *frame;
+        let rest = ours.file.as_deref()?.strip_prefix(question.folder_in_supplementary_file()?)?;
+        let rest = rest.strip_prefix(b"/")?;
+        (theirs.file.as_deref() == Some(rest) && ours.line == theirs.line).then_some(SUPPLEMENTARY_FILE)
+    }
+
+    /// The classes if the frame has the source file of its symbol, and no line.
+    fn explain_file(&self, question: &Question<'_, '_>, frame: &FramePair<'_>) -> Option<Vec<Class>> {
+        let FramePair { ours, theirs, .. } = *frame;
+        let file = self.symbol(question, frame)?.file?;
+        let line = match (ours.line, theirs.line) {
+            (ours, theirs) if ours == theirs => None,
+            (ours, theirs) => Some(self.explain_line(ours, theirs)?),
+        };
+        let is_it = ours.file.is_none() && theirs.file.as_deref() == Some(file);
+        is_it.then(|| [SYMBOL_FILE].into_iter().chain(line).collect())
+    }
+}
+
+impl Peer for LlvmPeer<'_> {
+    fn name(&self) -> &'static str {
+        LLVM_SYMBOLIZER
+    }
+
+    fn reads_symbol_table(&self) -> bool {
+        true
+    }
+
+    fn shows_empty_inlined(&self) -> bool {
+        true
+    }
+
+    /// It has an empty frame where it knows nothing.
+    fn frames<'f>(&self, expected: Option<Expected<'f>>) -> Vec<Frame<'f>> {
+        expected.map_or_else(|| vec![Frame::default()], |expected| expected.frames)
+    }
+
+    /// It uses `.debug_aranges`, else the root DIE.
+    fn looks_into(&self, question: &Question<'_, '_>, unit: &Unit<'_>) -> bool {
+        let in_aranges = unit.ranges_in_aranges();
+        let declared = if in_aranges.is_empty() { unit.ranges_in_root() } else { in_aranges };
+        let svma = question.svma();
+        declared.iter().any(|(start, end)| *start <= svma && svma < *end)
+    }
+
+    fn positions(&self, question: &Question<'_, '_>) -> Vec<(Position, Class)> {
+        let mut positions = Vec::new();
+        if question.unit().is_some_and(|unit| !self.looks_into(question, unit)) {
+            positions.push((Position::default(), Class::UNDECLARED_CODE));
+        }
+        if self.has_zdebug {
+            positions.push((Position::default(), OLD_COMPRESSION));
+        }
+        if question.function_is_split() {
+            positions.push((question.position.without_function(), SPLIT_UNIT));
+        }
+        positions
+    }
+
+    fn explain_name(&self, question: &Question<'_, '_>, frame: &FramePair<'_>) -> Option<Class> {
+        if let Some(symbol) = self.symbol(question, frame) {
+            let is_start = question.function_start() == Some(symbol.svma);
+            return Some(if is_start { SYMBOL_ALIAS } else { SYMBOL_ELSEWHERE });
+        }
+        if self.cuts_symbol_short(question, frame) {
+            return Some(SYMBOL_CUT_SHORT);
+        }
+        if self.misses_symbol(question, frame) {
+            return Some(SYMBOL_MISSED);
+        }
+        lacks_supplementary_file(question, frame).then_some(SUPPLEMENTARY_FILE)
+    }
+
+    fn explain_line(&self, ours: Option<u32>, theirs: Option<u32>) -> Option<Class> {
+        ((ours, theirs) == (None, Some(0))).then_some(LINE_ZERO)
+    }
+
+    fn explain_location(&self, question: &Question<'_, '_>, frame: &FramePair<'_>) -> Option<Vec<Class>> {
+        if let Some(class) = self.explain_folder(question, frame) {
+            return Some(vec![class]);
+        }
+        let has_none = (&frame.theirs.file, frame.theirs.line) == (&None, None);
+        if frame.depth == 0 && has_none && question.row_file_is_unlisted() {
+            return Some(vec![LINE_WITHOUT_FILE]);
+        }
+        self.explain_file(question, frame)
+    }
+}
+
+/// Whether all names of the function are in the supplementary file, and the frame has no name or the string that is at the same
+/// offset in the image's own file.
+fn lacks_supplementary_file(question: &Question<'_, '_>, frame: &FramePair<'_>) -> bool {
+    let theirs = frame.theirs.name.as_deref();
+    question.names(frame.depth).is_some_and(|links| {
+        let mut named = links.iter().filter(|link| link.linkage.is_some() || link.name.is_some());
+        named.all(|link| link.is_supplementary && (theirs.is_none() || link.misread == theirs))
+    })
+}
+
+fn has_zdebug(file: &[u8]) -> bool {
+    let is_zdebug = |section: object::Section<'_, '_>| {
+        section.name_bytes().is_ok_and(|name| name.starts_with(b".zdebug_"))
+    };
+    object::File::parse(file).is_ok_and(|file| file.sections().any(is_zdebug))
+}
