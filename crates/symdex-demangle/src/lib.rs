@@ -22,9 +22,9 @@ const CUT: &str = "…";
 /// more than 64 KiB is cut and ends with `…`.
 ///
 /// ```
-/// assert_eq!(symdex::demangle(b"_ZN3foo3barEi"), "foo::bar(int)");
-/// assert_eq!(symdex::demangle(b"$s4Demo6widget4sizeySi_tF"), "widget(size:)");
-/// assert_eq!(symdex::demangle(b"-[Widget draw:]"), "-[Widget draw:]");
+/// assert_eq!(symdex_demangle::demangle(b"_ZN3foo3barEi"), "foo::bar(int)");
+/// assert_eq!(symdex_demangle::demangle(b"$s4Demo6widget4sizeySi_tF"), "widget(size:)");
+/// assert_eq!(symdex_demangle::demangle(b"-[Widget draw:]"), "-[Widget draw:]");
 /// ```
 #[must_use]
 pub fn demangle(name: &[u8]) -> Cow<'_, str> {
