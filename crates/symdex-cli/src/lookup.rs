@@ -235,7 +235,7 @@ impl Args {
         let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let function = |name: &[u8]| match self.no_demangle {
             true => lossy(name),
-            false => symdex::demangle(name).into_owned(),
+            false => symdex_demangle::demangle(name).into_owned(),
         };
         let distance = |start: ImageOffset| offset.0.checked_sub(start.0).map(|bytes| format!("{bytes:#x}"));
         FrameText {

@@ -6,7 +6,7 @@ use std::path::Path;
 use symdex::Partial;
 use symdex_build::meaning_of;
 
-pub(crate) use symdex::printable;
+pub(crate) use symdex_demangle::printable;
 
 /// Bytes of any kind as [`printable`] text.
 pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
@@ -15,7 +15,7 @@ pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
 
 /// The function's name as a person reads it.
 pub(crate) fn demangled(name: &[u8]) -> Cow<'_, str> {
-    printable(symdex::demangle(name))
+    printable(symdex_demangle::demangle(name))
 }
 
 /// The last part of the path.

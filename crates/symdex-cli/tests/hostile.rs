@@ -73,7 +73,7 @@ fn hostile_names_come_out_bounded() {
     for path in names {
         let name = std::fs::read(&path).expect("a name");
         for prefix in ["", "$s", "_T0", "_Tt", "_Z", "_R"] {
-            let text = symdex::demangle(&[prefix.as_bytes(), &name].concat()).len();
+            let text = symdex_demangle::demangle(&[prefix.as_bytes(), &name].concat()).len();
             assert!(text <= 64 << 10, "{}: {text} bytes", path.display());
         }
     }

@@ -35,7 +35,7 @@ fn the_demos_crash_has_all_its_functions_and_all_else_as_it_was() {
         let lines = stack(&done.out, thread);
         let of_frame = lines.iter().filter(|line| line.split(' ').next() == Some(frame));
         let text = of_frame.copied().nth(depth.parse().expect("a number")).expect(row);
-        let function = symdex::demangle(name.as_bytes());
+        let function = symdex_demangle::demangle(name.as_bytes());
         let file = file.rsplit('/').next().unwrap_or_default();
         let place = if line == "-" { String::new() } else { format!(" ({file}:{line})") };
         assert!(text.contains(&*function) && text.contains(&place), "{row}\n{text}");

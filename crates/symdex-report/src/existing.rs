@@ -23,13 +23,13 @@ pub struct ExistingSymbol {
 
 /// Whether `name` is one as the linker knows it that people read in another form.
 pub(crate) fn is_mangled(name: &str) -> bool {
-    symdex::demangle(name.as_bytes()) != name
+    symdex_demangle::demangle(name.as_bytes()) != name
 }
 
 impl Symbolicated<'_, '_> {
     /// The name of a function in the report as people read it, or as it is if that was asked for.
     pub(crate) fn readable<'n>(&self, name: &'n str) -> Cow<'n, str> {
-        if self.demangle { symdex::demangle(name.as_bytes()) } else { name.into() }
+        if self.demangle { symdex_demangle::demangle(name.as_bytes()) } else { name.into() }
     }
 }
 

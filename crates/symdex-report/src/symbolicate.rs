@@ -224,7 +224,7 @@ fn resolved(answer: Answer, options: &Options) -> Resolved {
     let skip = if options.inlines { 0 } else { last };
     let called = |(depth, function): (usize, Function)| {
         let readable = |name: &Vec<u8>| match options.demangle {
-            true => symdex::demangle(name).into_owned(),
+            true => symdex_demangle::demangle(name).into_owned(),
             false => lossy(name),
         };
         Called {

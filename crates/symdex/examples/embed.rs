@@ -10,7 +10,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let frames = index.lookup(offset, LinePolicy::Statement, &mut scratch)?.ok_or("nothing known here")?;
     for frame in frames.iter() {
         let file = String::from_utf8_lossy(frame.file.unwrap_or(b"??"));
-        println!("{} at {file}:{}", symdex::demangle(frame.name.unwrap_or(b"??")), frame.line.unwrap_or(0));
+        println!(
+            "{} at {file}:{}",
+            symdex_demangle::demangle(frame.name.unwrap_or(b"??")),
+            frame.line.unwrap_or(0)
+        );
     }
     Ok(())
 }

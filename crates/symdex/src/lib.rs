@@ -21,8 +21,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `examples/service.rs` is a whole service. The feature `mmap` maps an index instead of reading it (`Index::open_file`), `demangle`
-//! turns names into what a person reads. Without features the crate depends on serde, bincode, thiserror and two hashes, and on no C
+//! `examples/service.rs` is a whole service. The feature `mmap` maps an index instead of reading it (`Index::open_file`). The crate
+//! `symdex-demangle` demangles names. Without features this crate depends on serde, bincode, thiserror and two hashes, and on no C
 //! code. A value of a key-value store is a small index of a part of the image ([`write::split`]): [`Index::open`] opens it, too.
 //!
 //! Offsets are counted from the start of the image ([`ImageOffset`]), so that a lookup needs neither the debug file nor its
@@ -43,8 +43,6 @@
 mod address;
 mod answer;
 mod answers;
-#[cfg(feature = "demangle")]
-mod demangle;
 mod error;
 mod format;
 mod id32;
@@ -63,8 +61,6 @@ pub mod write;
 
 pub use address::{FrameAddress, ImageOffset, Svma};
 pub use answer::{Frame, Frames, LinePolicy};
-#[cfg(feature = "demangle")]
-pub use demangle::{demangle, printable};
 pub use error::{Error, Place, kind_of_unknown};
 pub use format::{Counts, Metadata, Partial, RowRule, SectionKind, Table};
 pub use image::{Arch, ImageId, ParseImageIdError};

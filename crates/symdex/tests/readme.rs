@@ -19,12 +19,15 @@ fn the_readme_has_the_example_that_is_compiled() {
 }
 
 #[test]
-fn the_readme_names_the_dependency_with_the_features_that_the_example_needs() {
+fn the_readme_names_the_crates_that_the_example_uses() {
     let readme = read("../../README.md");
     let dependencies = block(&readme, "toml");
     assert!(dependencies.starts_with("[dependencies]\n"), "{dependencies}");
-    let manifest = read("Cargo.toml");
-    let (_, example) = manifest.split_once("name = \"embed\"\nrequired-features = ").expect("the example");
-    let features = example.lines().next().expect("a list");
-    assert!(dependencies.contains(&format!("crates/symdex\", features = {features} }}")), "{dependencies}");
+    for name in ["symdex", "symdex-demangle"] {
+        assert!(read("examples/embed.rs").contains(&format!("{}::", name.replace('-', "_"))), "{name}");
+        assert!(
+            dependencies.contains(&format!("{name} = {{ path = \"../symdex/crates/{name}\" }}\n")),
+            "{dependencies}"
+        );
+    }
 }

@@ -23,7 +23,8 @@ pub(super) fn edits(symbolicated: &Symbolicated<'_, '_>, thread: usize) -> Vec<E
         let name = image.map_or("???", |image| image.name.as_str());
         let load_address = image.map_or(0, |image| image.load_address);
         let raw = format!("{load_address:#x} + {}", frame.address.wrapping_sub(load_address));
-        let head = format!("{number:<3} {:<30}\t{:#018x} ", symdex::printable(name.into()), frame.address);
+        let head =
+            format!("{number:<3} {:<30}\t{:#018x} ", symdex_demangle::printable(name.into()), frame.address);
         let lines = match symbolicated.rewrite(thread, number) {
             Some(rewrite) => {
                 rewrite.chain.iter().map(|called| super::answer(called, raw.as_bytes(), &rewrite)).collect()

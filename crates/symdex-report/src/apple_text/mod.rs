@@ -75,7 +75,7 @@ pub(crate) fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option
 /// `-[A b:] + 24 (A.m:42)`, ` [inlined]` behind it. `tail` is what stands there now, and stands for a function without a name.
 pub(crate) fn answer(called: &Called, tail: &[u8], rewrite: &Rewrite<'_>) -> String {
     let mut out = match &called.function {
-        Some(function) => symdex::printable(function.into()).into_owned(),
+        Some(function) => symdex_demangle::printable(function.into()).into_owned(),
         None => lossy(tail),
     };
     if let Some(offset) = rewrite.function_offset(called).filter(|_| called.function.is_some()) {
@@ -89,5 +89,5 @@ pub(crate) fn answer(called: &Called, tail: &[u8], rewrite: &Rewrite<'_>) -> Str
 /// ` (A.m:42)`
 fn place(called: &Called) -> Option<String> {
     let line = called.line?;
-    Some(format!(" ({}:{line})", symdex::printable(called.file_name().into())))
+    Some(format!(" ({}:{line})", symdex_demangle::printable(called.file_name().into())))
 }

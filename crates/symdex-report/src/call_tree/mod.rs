@@ -158,9 +158,10 @@ impl Line<'_> {
         let distance =
             rewrite.function_offset(called).map(|offset| format!(" + {offset}")).unwrap_or_default();
         let function =
-            called.function.as_ref().map(|function| symdex::printable(function.into()).into_owned());
-        let place =
-            called.line.map(|line| format!("{}:{line}", symdex::printable(called.file_name().into())));
+            called.function.as_ref().map(|function| symdex_demangle::printable(function.into()).into_owned());
+        let place = called
+            .line
+            .map(|line| format!("{}:{line}", symdex_demangle::printable(called.file_name().into())));
         let (image, head) = (lossy(image), lossy(head));
         let (before, behind) = match (style, function) {
             (Style::Sample, Some(name)) => (format!("{name}  (in {image}){distance}  "), place),

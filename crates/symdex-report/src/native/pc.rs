@@ -129,7 +129,7 @@ pub(super) fn written(
 
 /// `abort+57`
 fn name_and_distance(called: &Called, rewrite: &Rewrite<'_>) -> Option<String> {
-    let function = symdex::printable(called.function.as_ref()?.into());
+    let function = symdex_demangle::printable(called.function.as_ref()?.into());
     let distance = rewrite.function_offset(called).filter(|distance| *distance != 0);
     Some(distance.map_or_else(|| function.to_string(), |distance| format!("{function}+{distance}")))
 }
@@ -138,7 +138,7 @@ fn name_and_distance(called: &Called, rewrite: &Rewrite<'_>) -> Option<String> {
 fn place(called: &Called) -> Option<String> {
     let function = called.function.as_deref().unwrap_or("??");
     let place = format!("{}:{} ({function})", called.file_path(), called.line?);
-    Some(symdex::printable(place.into()).into_owned())
+    Some(symdex_demangle::printable(place.into()).into_owned())
 }
 
 #[cfg(test)]

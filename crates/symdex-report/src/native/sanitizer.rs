@@ -114,11 +114,11 @@ pub(super) fn written(
             out.extend([line_end(text, site.end), log_prefix(line, frame.head)].concat());
         }
         let function = called.function.as_deref().unwrap_or("<unknown>");
-        let function = symdex::printable(function.into());
+        let function = symdex_demangle::printable(function.into());
         out.extend([number_and_address, b" in ", function.as_bytes(), b" "].concat());
         match called.line {
             Some(line) => {
-                let file = symdex::printable(called.file_path().into());
+                let file = symdex_demangle::printable(called.file_path().into());
                 out.extend(format!("{file}:{line}").bytes());
             }
             None => out.extend(image),

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use symdex::printable;
+use symdex_demangle::printable;
 
 use super::stacks;
 use crate::registers::Register;

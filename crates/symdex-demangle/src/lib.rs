@@ -1,6 +1,7 @@
 //! From a mangled name to what a person reads, with bounds: names come from uploads, and demanglers are written for compilers.
 
 mod cpp;
+mod limits;
 #[cfg(test)]
 mod lists;
 mod old_swift;
@@ -9,8 +10,7 @@ mod swift;
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
-/// The longest name that is demangled and the longest text that comes out, in bytes. (215 bytes of C++ can stand for 69 MB.)
-const MAX_SIZE: usize = 64 << 10;
+use limits::MAX_TEXT;
 
 /// What a text that was cut ends with.
 const CUT: &str = "…";
@@ -22,14 +22,14 @@ const CUT: &str = "…";
 /// more than 64 KiB is cut and ends with `…`.
 ///
 /// ```
-/// assert_eq!(symdex::demangle(b"_ZN3foo3barEi"), "foo::bar(int)");
-/// assert_eq!(symdex::demangle(b"$s4Demo6widget4sizeySi_tF"), "widget(size:)");
-/// assert_eq!(symdex::demangle(b"-[Widget draw:]"), "-[Widget draw:]");
+/// assert_eq!(symdex_demangle::demangle(b"_ZN3foo3barEi"), "foo::bar(int)");
+/// assert_eq!(symdex_demangle::demangle(b"$s4Demo6widget4sizeySi_tF"), "widget(size:)");
+/// assert_eq!(symdex_demangle::demangle(b"-[Widget draw:]"), "-[Widget draw:]");
 /// ```
 #[must_use]
 pub fn demangle(name: &[u8]) -> Cow<'_, str> {
     let raw = String::from_utf8_lossy(name);
-    if raw.len() > MAX_SIZE {
+    if raw.len() > MAX_TEXT {
         let mut text = raw.into_owned();
         shorten(&mut text);
         return Cow::Owned(text);
@@ -74,7 +74,7 @@ fn rust(name: &str) -> Option<String> {
     text.finish(written)
 }
 
-/// A text that takes [`MAX_SIZE`] bytes, is cut there, and stops whoever writes more.
+/// A text that takes [`MAX_TEXT`] bytes, is cut there, and stops whoever writes more.
 #[derive(Default)]
 struct Bounded {
     text: String,
@@ -94,7 +94,7 @@ impl fmt::Write for Bounded {
             return Err(fmt::Error);
         }
         self.text.push_str(piece);
-        if self.text.len() <= MAX_SIZE {
+        if self.text.len() <= MAX_TEXT {
             return Ok(());
         }
         shorten(&mut self.text);
@@ -103,11 +103,16 @@ impl fmt::Write for Bounded {
     }
 }
 
-/// Cuts a text that is longer than [`MAX_SIZE`].
+/// Ends `text` with the sign for a cut, within [`MAX_TEXT`] bytes.
+fn mark_as_cut(text: &mut String) {
+    text.truncate(text.floor_char_boundary(MAX_TEXT - CUT.len()));
+    text.push_str(CUT);
+}
+
+/// Cuts a text that is longer than [`MAX_TEXT`].
 fn shorten(text: &mut String) {
-    if text.len() > MAX_SIZE {
-        text.truncate(text.floor_char_boundary(MAX_SIZE - CUT.len()));
-        text.push_str(CUT);
+    if text.len() > MAX_TEXT {
+        mark_as_cut(text);
     }
 }
 
@@ -175,11 +180,11 @@ mod tests {
             name.len() < 600 && text.starts_with("f(pair<int, int>, pair<pair<int, int>, pair<int, int>"),
             "{text}"
         );
-        assert!(text.len() <= MAX_SIZE && text.ends_with(CUT), "{} bytes", text.len());
+        assert!(text.len() <= MAX_TEXT && text.ends_with(CUT), "{} bytes", text.len());
         // A name that is too long itself is cut as it is.
-        let long = "a".repeat(MAX_SIZE + 1);
+        let long = "a".repeat(MAX_TEXT + 1);
         let text = demangle(long.as_bytes());
-        assert!(text.len() <= MAX_SIZE && text.ends_with(CUT), "{} bytes", text.len());
+        assert!(text.len() <= MAX_TEXT && text.ends_with(CUT), "{} bytes", text.len());
     }
 
     #[test]

@@ -1,0 +1,328 @@
+//! Writes the tree of a C++ name as LLVM's demangler does.
+//!
+//! The printer does not recurse: what is still to print is a stack of tasks. It counts the tasks that it does, the bytes that it
+//! writes and the tasks that wait, and stops at the limits in [`crate::limits`]. A task takes constant time.
+//!
+//! C++ types are written around what they declare: `int (*)(char)` is a left part `int (*` and a right part `)(char)`. So types
+//! have tasks for both parts.
+
+mod expressions;
+mod float;
+mod names;
+mod types;
+
+use super::nodes::{Arena, Id, List, Node};
+use super::operators::Precedence;
+use crate::limits::{MAX_STEPS, MAX_TASKS, MAX_TEXT};
+
+/// The text of the tree below `root`. If it is cut at a limit, the flag is set.
+pub(super) fn print(arena: &Arena<'_>, root: Id) -> Printed {
+    let mut printer = Printer {
+        arena,
+        out: String::new(),
+        tasks: vec![Task::Print(root)],
+        steps: 0,
+        open_brackets: 1,
+        pack_len: None,
+        pack_index: 0,
+        active: Vec::new(),
+    };
+    let is_cut = !printer.run();
+    Printed { text: printer.out, is_cut, steps: printer.steps }
+}
+
+pub(super) struct Printed {
+    pub(super) text: String,
+    pub(super) is_cut: bool,
+    /// How many tasks were done.
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests hold it to its bound"))]
+    pub(super) steps: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Task<'a> {
+    Text(&'a str),
+    /// Both parts.
+    Print(Id),
+    Left(Id),
+    Right(Id),
+    /// Both parts, in parentheses if the node binds as weakly as this or, if `is_strict`, more weakly.
+    Operand(Id, Precedence, bool),
+    /// An opening bracket, inside which `>` is an operator.
+    Open(&'static str),
+    Close(&'static str),
+    /// Sets [`Printer::open_brackets`].
+    OpenBrackets(u32),
+    /// The elements from `next` on, with commas between. What printed nothing gets no comma: its end is `after`, and the text goes
+    /// back to `before`.
+    List {
+        list: List,
+        next: u32,
+        is_first: bool,
+        before: usize,
+        after: usize,
+    },
+    /// The child, once for each element of the packs in it.
+    Expand(Id),
+    /// The elements from this one on, with nothing between.
+    Each(List, u32),
+    /// The child of an expansion is printed for the element `index`.
+    Expanded {
+        child: Id,
+        index: u32,
+        start: usize,
+        outer_len: Option<u32>,
+        outer_index: u32,
+    },
+    /// ` ` unless the type has a right part.
+    SpaceUnlessRight(Id),
+    /// The `*`, `&` or `&&` of a pointer to this type.
+    PointerMark(Id, &'static str),
+    /// What is between a member's type and its class in a pointer to the member.
+    MemberMark(Id),
+    /// The parenthesis that closes a pointer to this type.
+    PointerEnd(Id),
+    /// `[`, with a space before the first dimension of an array.
+    Dimension,
+    /// The innermost active forward reference ends.
+    EndForward,
+}
+
+struct Printer<'t, 'a> {
+    arena: &'t Arena<'a>,
+    out: String,
+    tasks: Vec<Task<'a>>,
+    steps: usize,
+    /// How many brackets are open since the last `<` of template arguments. If none are, `>` would end the arguments.
+    open_brackets: u32,
+    /// The number of elements of the packs in the innermost expansion; `None` until one is found.
+    pack_len: Option<u32>,
+    /// The element that is being printed.
+    pack_index: u32,
+    /// The forward references that are being printed.
+    active: Vec<Id>,
+}
+
+/// The properties of types that decide how they are written.
+#[derive(Clone, Copy, PartialEq)]
+enum Shape {
+    HasRight,
+    IsArray,
+    IsFunction,
+}
+
+impl<'a> Printer<'_, 'a> {
+    /// Does all tasks. Returns whether no limit was reached.
+    fn run(&mut self) -> bool {
+        while let Some(task) = self.tasks.pop() {
+            self.steps += 1;
+            if self.steps > MAX_STEPS || self.tasks.len() > MAX_TASKS || self.out.len() > MAX_TEXT {
+                return false;
+            }
+            self.perform(task);
+        }
+        self.out.len() <= MAX_TEXT
+    }
+
+    fn perform(&mut self, task: Task<'a>) {
+        match task {
+            Task::Text(text) => self.out.push_str(text),
+            Task::Print(id) => {
+                self.tasks.push(Task::Right(id));
+                self.left(id);
+            }
+            Task::Left(id) => self.left(id),
+            Task::Right(id) => self.right(id),
+            Task::Operand(id, precedence, is_strict) => self.operand(id, precedence, is_strict),
+            Task::Open(bracket) => {
+                self.open_brackets += 1;
+                self.out.push_str(bracket);
+            }
+            Task::Close(bracket) => {
+                self.open_brackets = self.open_brackets.saturating_sub(1);
+                self.out.push_str(bracket);
+            }
+            Task::OpenBrackets(count) => self.open_brackets = count,
+            Task::List { list, next, is_first, before, after } => {
+                self.list(list, next, is_first, before, after)
+            }
+            Task::Expand(child) => self.expand(child),
+            Task::Each(list, next) => {
+                if let Some(element) = self.arena.child(list, next) {
+                    self.then([Task::Print(element), Task::Each(list, next + 1)]);
+                }
+            }
+            Task::Expanded { .. } => self.next_expanded(task),
+            Task::SpaceUnlessRight(id) => {
+                if !self.has(Shape::HasRight, id) {
+                    self.out.push(' ');
+                }
+            }
+            Task::PointerMark(of, mark) => self.pointer_mark(of, mark),
+            Task::MemberMark(of) => {
+                let has_parenthesis = self.has(Shape::IsArray, of) || self.has(Shape::IsFunction, of);
+                self.out.push(if has_parenthesis { '(' } else { ' ' });
+            }
+            Task::PointerEnd(of) => {
+                if self.has(Shape::IsArray, of) || self.has(Shape::IsFunction, of) {
+                    self.out.push(')');
+                }
+            }
+            Task::Dimension => self.out.push_str(if self.out.ends_with(']') { "[" } else { " [" }),
+            Task::EndForward => _ = self.active.pop(),
+        }
+    }
+
+    /// Does these tasks next, in their order.
+    fn then<const COUNT: usize>(&mut self, tasks: [Task<'a>; COUNT]) {
+        self.tasks.extend(tasks.into_iter().rev());
+    }
+
+    /// An array of tasks has a fixed size; an absent child is a text without characters.
+    fn optional(id: Option<Id>) -> Task<'a> {
+        id.map_or(Task::Text(""), Task::Print)
+    }
+
+    /// The elements of a list, from the first.
+    fn elements(list: List) -> Task<'a> {
+        Task::List { list, next: 0, is_first: true, before: 0, after: usize::MAX }
+    }
+
+    fn list(&mut self, list: List, next: u32, is_first: bool, before: usize, after: usize) {
+        let printed_nothing = next > 0 && after == self.out.len();
+        if printed_nothing {
+            self.out.truncate(before);
+        }
+        let is_first = is_first && (next == 0 || printed_nothing);
+        let Some(element) = self.arena.child(list, next) else { return };
+        let before = self.out.len();
+        if !is_first {
+            self.out.push_str(", ");
+        }
+        let after = self.out.len();
+        self.then([
+            Task::Operand(element, Precedence::Comma, false),
+            Task::List { list, next: next + 1, is_first, before, after },
+        ]);
+    }
+
+    fn operand(&mut self, id: Id, precedence: Precedence, is_strict: bool) {
+        let own = expressions::precedence(&self.arena.node(id));
+        if own > precedence || (own == precedence && !is_strict) {
+            self.then([Task::Open("("), Task::Print(id), Task::Close(")")]);
+        } else {
+            self.tasks.push(Task::Print(id));
+        }
+    }
+
+    /// The child once for each element of the first pack in it.
+    fn expand(&mut self, child: Id) {
+        let (outer_len, outer_index) = (self.pack_len.take(), self.pack_index);
+        let start = self.out.len();
+        self.then([Task::Print(child), Task::Expanded { child, index: 0, start, outer_len, outer_index }]);
+    }
+
+    fn next_expanded(&mut self, task: Task<'a>) {
+        let Task::Expanded { child, index, start, outer_len, outer_index } = task else { return };
+        match self.pack_len {
+            // A pack of function parameters, whose number is not known.
+            None => self.out.push_str("..."),
+            Some(0) => self.out.truncate(start),
+            Some(len) if index + 1 < len => {
+                self.pack_index = index + 1;
+                self.out.push_str(", ");
+                self.then([
+                    Task::Print(child),
+                    Task::Expanded { child, index: index + 1, start, outer_len, outer_index },
+                ]);
+                return;
+            }
+            Some(_) => {}
+        }
+        (self.pack_len, self.pack_index) = (outer_len, outer_index);
+    }
+
+    /// The current element of a pack. The first pack in an expansion says how many elements there are.
+    fn pack_element(&mut self, pack: List) -> Option<Id> {
+        if self.pack_len.is_none() {
+            (self.pack_len, self.pack_index) = (Some(pack.len), 0);
+        }
+        self.arena.child(pack, self.pack_index)
+    }
+
+    /// What a forward reference refers to, unless it is being printed already.
+    fn forward_target(&self, id: Id, target: Option<Id>) -> Option<Id> {
+        target.filter(|_| !self.active.contains(&id))
+    }
+
+    /// Whether the type has this shape.
+    fn has(&mut self, shape: Shape, of: Id) -> bool {
+        let mut id = of;
+        loop {
+            self.steps += 1;
+            let next = match self.arena.node(id) {
+                Node::Array(..) => return shape != Shape::IsFunction,
+                Node::Function { .. } | Node::Encoding { .. } => return shape != Shape::IsArray,
+                Node::TypeParameter(_)
+                | Node::ConstrainedParameter { .. }
+                | Node::NonTypeParameter { .. }
+                | Node::TemplateParameter { .. }
+                | Node::ParameterPackDeclaration(_) => return shape == Shape::HasRight,
+                Node::Qualified(of, _) => Some(of),
+                Node::Pointer(of) | Node::Reference(of, _) | Node::MemberPointer { member: of, .. } => {
+                    (shape == Shape::HasRight).then_some(of)
+                }
+                Node::Forward { target, .. } => self.forward_target(id, target),
+                Node::ParameterPack(elements) => self.pack_element(elements),
+                _ => None,
+            };
+            match next {
+                Some(next) if self.steps <= MAX_STEPS => id = next,
+                _ => return false,
+            }
+        }
+    }
+
+    /// The left part, or all of a node that has no parts.
+    fn left(&mut self, id: Id) {
+        let node = self.arena.node(id);
+        match node {
+            Node::Text(text) => self.out.push_str(text),
+            Node::Forward { target, .. } => {
+                if let Some(target) = self.forward_target(id, target) {
+                    self.active.push(id);
+                    self.then([Task::Left(target), Task::EndForward]);
+                }
+            }
+            Node::ArgumentPack(elements) | Node::Children(elements) => {
+                self.tasks.push(Self::elements(elements))
+            }
+            Node::ParameterPack(elements) => {
+                if let Some(element) = self.pack_element(elements) {
+                    self.tasks.push(Task::Left(element));
+                }
+            }
+            Node::Expansion(child) => self.expand(child),
+            _ if self.type_left(node) || self.name(node) => {}
+            _ => self.expression(node),
+        }
+    }
+
+    /// The right part, if the node has one.
+    fn right(&mut self, id: Id) {
+        match self.arena.node(id) {
+            Node::Forward { target, .. } => {
+                if let Some(target) = self.forward_target(id, target) {
+                    self.active.push(id);
+                    self.then([Task::Right(target), Task::EndForward]);
+                }
+            }
+            Node::ParameterPack(elements) => {
+                if let Some(element) = self.pack_element(elements) {
+                    self.tasks.push(Task::Right(element));
+                }
+            }
+            node => self.type_right(node),
+        }
+    }
+}
