@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 use crate::apple_text::is_nameless;
 use crate::json::{Json, Value};
-use crate::report::{Frame, Known, Report, Span};
+use crate::report::{Frame, Report, Span, SymbolDetail};
 use crate::symbolicate::Symbolicated;
 use crate::text::lossy;
 
 /// The symbol that a report has for a frame, before it is symbolicated.
+#[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExistingSymbol {
     /// The name of the function.
@@ -50,7 +51,7 @@ impl Report<'_> {
         self.map_frames(|frame| {
             let function = frame.function.as_ref();
             let symbol =
-                function.map(|name| ExistingSymbol::of_line(self.text, name, frame.site.end, frame.known));
+                function.map(|name| ExistingSymbol::of_line(self.text, name, frame.site.end, frame.detail));
             symbol.unwrap_or_default()
         })
     }
@@ -58,10 +59,10 @@ impl Report<'_> {
 
 impl ExistingSymbol {
     /// The symbol in a line of `text` that ends at `end`, in which the function is named at `name`.
-    pub(crate) fn of_line(text: &[u8], name: &Span, end: usize, known: Known) -> Self {
+    pub(crate) fn of_line(text: &[u8], name: &Span, end: usize, detail: SymbolDetail) -> Self {
         let at = |span: Span| text.get(span).unwrap_or_default();
         let tail = String::from_utf8_lossy(at(name.end..end));
-        let (file, line) = file_and_line(&tail).filter(|_| known == Known::Line).unzip();
+        let (file, line) = file_and_line(&tail).filter(|_| detail == SymbolDetail::Line).unzip();
         Self { function: Some(lossy(at(name.clone()))), file, line, offset: distance(&tail) }
     }
 

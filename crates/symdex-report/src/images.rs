@@ -5,7 +5,7 @@ use symdex::{Arch, FrameAddress, ImageOffset};
 use crate::report::{AddressKind, Base, Frame, Image};
 
 /// A report's images in the order of their addresses.
-pub(crate) struct Images<'r> {
+pub(crate) struct ImageMap<'r> {
     images: &'r [Image],
     /// Numbers of images by load address; the report's order where one is loaded twice.
     order: Vec<usize>,
@@ -16,7 +16,7 @@ pub(crate) struct Images<'r> {
 /// Bits that an address has without a signature: on iOS and macOS, and in processes with a small address space.
 const SIGNIFICANT_BITS: [u32; 2] = [47, 36];
 
-impl<'r> Images<'r> {
+impl<'r> ImageMap<'r> {
     pub(crate) fn new(images: &'r [Image]) -> Self {
         let mut order: Vec<_> =
             (0..images.len()).filter(|number| images[*number].base != Base::Absolute).collect();
@@ -82,27 +82,27 @@ mod tests {
     fn signatures_are_stripped_only_from_what_lies_in_no_image() {
         let arm64 = Arch::from_macho(0x0100_000c, 2);
         let images = [image(0x2_0000_0000, 0x1000, arm64.clone()), image(0x1_0000_0000, 0x1000, arm64)];
-        let images = Images::new(&images);
+        let images = ImageMap::new(&images);
         assert_eq!(images.containing(0x1_0000_0010), Some((1, 0x1_0000_0010)));
         assert_eq!(images.containing(0x8123_8001_0000_0010), Some((1, 0x1_0000_0010)));
         assert_eq!(images.containing(0x2_0000_0fff), Some((0, 0x2_0000_0fff)));
         assert_eq!(images.containing(0x2_0000_1000), None);
         assert_eq!(images.containing(0), None);
         let x86_64 = [image(0x1_0000_0000, 0x1000, Arch::from_macho(0x0100_0007, 3))];
-        assert_eq!(Images::new(&x86_64).containing(0x8000_0001_0000_0010), None);
+        assert_eq!(ImageMap::new(&x86_64).containing(0x8000_0001_0000_0010), None);
     }
 
     #[test]
     fn an_address_that_is_stripped_keeps_its_place_in_the_image_that_is_stated() {
         let arm64 = Arch::from_macho(0x0100_000c, 2);
         let images = [image(0x1_0000_0000, 0x1000, arm64)];
-        let images = Images::new(&images);
+        let images = ImageMap::new(&images);
         let frame = |address| Frame {
             address,
             image: Some(0),
             kind: AddressKind::ReturnAddress,
             site: 0..0,
-            known: crate::report::Known::Nothing,
+            detail: crate::report::SymbolDetail::AddressOnly,
             function: None,
             inlined: false,
         };

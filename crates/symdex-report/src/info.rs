@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 /// The header of a report, as far as the report has one. A field is `None` if the report does not state it.
+#[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ReportInfo {
     /// The id of the report itself.
@@ -57,6 +58,7 @@ pub struct ReportInfo {
 }
 
 /// The exception or signal that ended a process.
+#[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Exception {
     /// `EXC_BAD_ACCESS`, `SIGSEGV`, `AddressSanitizer: heap-use-after-free`.

@@ -9,12 +9,12 @@ use crate::report::Span;
 pub(crate) type Member<'m> = (&'m str, serde_json::Value);
 
 /// How an object's members are separated: what stands before each key but the first, comma included, and between key and value.
-struct Style<'t> {
+struct Separators<'t> {
     comma: &'t [u8],
     colon: &'t [u8],
 }
 
-impl<'t> Style<'t> {
+impl<'t> Separators<'t> {
     fn of(text: &'t [u8], object: Value<'_>) -> Self {
         let members: Vec<_> = object.members().take(2).map(|(k, v)| (k.span(), v.span())).collect();
         let between = |from: usize, to: usize| text.get(from..to);
@@ -33,7 +33,7 @@ impl<'t> Style<'t> {
 
 /// The text of `object` with `members` set: in their place where it has them, else behind the others.
 pub(crate) fn with_members(text: &[u8], object: Value<'_>, members: &[Member<'_>]) -> Vec<u8> {
-    let style = Style::of(text, object);
+    let separators = Separators::of(text, object);
     let mut changes: Vec<(Span, Vec<u8>)> = Vec::new();
     let last = object.members().last();
     let mut added = Vec::new();
@@ -42,8 +42,8 @@ pub(crate) fn with_members(text: &[u8], object: Value<'_>, members: &[Member<'_>
             Some(value) => changes.push((value.span(), member.1.to_string().into_bytes())),
             None => {
                 let is_first = last.is_none() && added.is_empty();
-                added.extend_from_slice(if is_first { b"" } else { style.comma });
-                added.extend(style.member(member));
+                added.extend_from_slice(if is_first { b"" } else { separators.comma });
+                added.extend(separators.member(member));
             }
         }
     }
@@ -63,18 +63,18 @@ pub(crate) fn with_members(text: &[u8], object: Value<'_>, members: &[Member<'_>
 
 /// `members` as they are put behind a member of `object`, a comma before each.
 pub(crate) fn more_members(text: &[u8], object: Value<'_>, members: &[Member<'_>]) -> Vec<u8> {
-    let style = Style::of(text, object);
-    members.iter().flat_map(|member| [style.comma, &style.member(member)].concat()).collect()
+    let separators = Separators::of(text, object);
+    members.iter().flat_map(|member| [separators.comma, &separators.member(member)].concat()).collect()
 }
 
 /// A new object of `members`, written as `like` is.
 pub(crate) fn object_like(text: &[u8], like: Value<'_>, members: &[Member<'_>]) -> Vec<u8> {
-    let style = Style::of(text, like);
+    let separators = Separators::of(text, like);
     let span = like.span();
     let first = like.members().next().map_or(span.end - 1, |(key, _)| key.span().start);
     let last = like.members().last().map_or(span.end - 1, |(_, value)| value.span().end);
-    let members: Vec<_> = members.iter().map(|member| style.member(member)).collect();
-    [&text[span.start..first], &members.join(style.comma), &text[last..span.end]].concat()
+    let members: Vec<_> = members.iter().map(|member| separators.member(member)).collect();
+    [&text[span.start..first], &members.join(separators.comma), &text[last..span.end]].concat()
 }
 
 /// `object` with `members` set, and before it a new object like it of each of `before`, set off as it is itself.

@@ -9,8 +9,8 @@ use symdex::ImageId;
 use crate::apple_text;
 use crate::error::Error;
 use crate::format::{Edit, Format, frame_edits};
-use crate::report::{AddressKind, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
-use crate::symbolicate::{Rewrite, Symbolicated};
+use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread};
+use crate::symbolicate::{Resolution, Symbolicated};
 use crate::text::{Cursor, line_end, lines, lossy};
 
 /// Lists of addresses.
@@ -22,7 +22,7 @@ impl Format for List {
     }
 
     fn recognises(&self, text: &[u8]) -> bool {
-        lines(text).any(|(_, line)| Line::of(line).is_some())
+        lines(text).any(|(_, line)| AddressLine::of(line).is_some())
     }
 
     fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
@@ -30,7 +30,7 @@ impl Format for List {
         let mut images = FxHashMap::default();
         let mut follows = false;
         for (span, line) in lines(text) {
-            let line = Line::of(line);
+            let line = AddressLine::of(line);
             if let Some(line) = &line {
                 if !follows {
                     parsed.threads.push(Thread::default());
@@ -46,23 +46,23 @@ impl Format for List {
     }
 
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-        frame_edits(symbolicated, written)
+        frame_edits(symbolicated, replacement)
     }
 }
 
 /// A line with an address.
-struct Line<'l> {
+struct AddressLine<'l> {
     image: &'l [u8],
     address: u64,
     load_address: u64,
     id: Option<ImageId>,
-    known: Known,
+    detail: SymbolDetail,
 }
 
 /// The fewest bytes of an id: shorter ones are ordinary words, such as `added`.
 const MIN_ID: usize = 8;
 
-impl<'l> Line<'l> {
+impl<'l> AddressLine<'l> {
     fn of(line: &'l [u8]) -> Option<Self> {
         let mut cursor = Cursor::new(line);
         cursor.space();
@@ -77,8 +77,8 @@ impl<'l> Line<'l> {
         while id.is_none() && cursor.space() {
             id = cursor.word().and_then(self::id);
         }
-        let known = if has_line(line) { Known::Line } else { Known::Nothing };
-        Some(Line { image, address, load_address, id, known })
+        let detail = if has_line(line) { SymbolDetail::Line } else { SymbolDetail::AddressOnly };
+        Some(AddressLine { image, address, load_address, id, detail })
     }
 }
 
@@ -99,7 +99,7 @@ fn has_line(line: &[u8]) -> bool {
 
 /// The number of the image of `line`. `known` has those so far by name and load address.
 fn image<'t>(
-    line: &Line<'t>,
+    line: &AddressLine<'t>,
     known: &mut FxHashMap<(&'t [u8], u64), usize>,
     images: &mut Vec<Image>,
 ) -> Option<usize> {
@@ -113,23 +113,23 @@ fn image<'t>(
     Some(number)
 }
 
-fn frame(line: &Line<'_>, image: Option<usize>, site: Span, is_innermost: bool) -> Frame {
+fn frame(line: &AddressLine<'_>, image: Option<usize>, site: Span, is_innermost: bool) -> Frame {
     Frame {
         address: line.address,
         image,
         kind: if is_innermost { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress },
         site,
-        known: line.known,
+        detail: line.detail,
         function: None,
         inlined: false,
     }
 }
 
 /// The line once for each function, its answer behind it.
-fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option<Vec<u8>> {
+fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
     let line = text.get(site.clone())?;
-    let answer = |called| [line, b" ", apple_text::answer(called, b"", rewrite).as_bytes()].concat();
-    let lines: Vec<_> = rewrite.chain.iter().map(answer).collect();
+    let answer = |resolved| [line, b" ", apple_text::answer(resolved, b"", resolution).as_bytes()].concat();
+    let lines: Vec<_> = resolution.frames.iter().map(answer).collect();
     Some(lines.join(line_end(text, site.end)))
 }
 
@@ -140,16 +140,16 @@ mod tests {
     #[test]
     fn lines_of_a_list() {
         let uuid = "6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0";
-        let said = |line: &str| {
-            Line::of(line.as_bytes())
+        let parsed = |line: &str| {
+            AddressLine::of(line.as_bytes())
                 .map(|line| (lossy(line.image), line.address, line.load_address, line.id.is_some()))
         };
         let app = |has_id| Some(("App".to_owned(), 0x1234, 0x1000, has_id));
-        assert_eq!(said("App 0x1234 0x1000"), app(false));
-        assert_eq!(said(&format!("  App\t0x1234  0x1000  main thread <{uuid}>")), app(true));
-        assert_eq!(said(&format!("App 0x1234 0x1000 {uuid} added deadbeef")), app(true));
-        assert_eq!(said("App 0x1234 0x1000 added deadbeef"), app(false));
-        assert_eq!(said(&format!("{uuid} 0x1234 0x1000")), Some((uuid.to_owned(), 0x1234, 0x1000, true)));
+        assert_eq!(parsed("App 0x1234 0x1000"), app(false));
+        assert_eq!(parsed(&format!("  App\t0x1234  0x1000  main thread <{uuid}>")), app(true));
+        assert_eq!(parsed(&format!("App 0x1234 0x1000 {uuid} added deadbeef")), app(true));
+        assert_eq!(parsed("App 0x1234 0x1000 added deadbeef"), app(false));
+        assert_eq!(parsed(&format!("{uuid} 0x1234 0x1000")), Some((uuid.to_owned(), 0x1234, 0x1000, true)));
         for line in [
             "",
             "# 0x1 0x1",
@@ -160,7 +160,7 @@ mod tests {
             "0x1 0x1 0x1",
             "App 0x1 0x11112222333344445",
         ] {
-            assert_eq!(said(line), None, "{line}");
+            assert_eq!(parsed(line), None, "{line}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The registers of a thread.
 
 /// A register.
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Register {
     /// Its name, as Apple's reports write it: `x0`, `rip`.

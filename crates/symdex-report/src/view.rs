@@ -7,9 +7,10 @@ use serde::Serialize;
 use crate::existing::{ExistingSymbol, is_mangled};
 use crate::info::ReportInfo;
 use crate::near::{KnownImage, nearest};
+use crate::outcome::ImageOutcome;
 use crate::report::{Image, Thread};
-use crate::source::{AnsweredBy, MatchedBy, Unanswered};
-use crate::symbolicate::{Called, ImageOutcome, Rewrite, Symbolicated, Unresolved, spelled};
+use crate::source::MatchedBy;
+use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 
 /// The whole report.
 #[derive(Serialize)]
@@ -153,10 +154,13 @@ impl Symbolicated<'_, '_> {
         let image = self.image_of(thread, number);
         let is_empty = existing == ExistingSymbol::default();
         let ExistingSymbol { function, file, line, offset } = existing;
-        let (functions, reported) = match self.rewrite(thread, number) {
-            Some(rewrite) => {
-                let functions =
-                    rewrite.chain.iter().map(|called| FunctionView::of(called, &rewrite)).collect();
+        let (functions, reported) = match self.resolution(thread, number) {
+            Some(resolution) => {
+                let functions = resolution
+                    .frames
+                    .iter()
+                    .map(|resolved| FunctionView::of(resolved, &resolution))
+                    .collect();
                 (functions, Some(ReportedView { function, file, line, function_offset: offset }))
             }
             None => {
@@ -190,15 +194,15 @@ impl Symbolicated<'_, '_> {
 }
 
 impl<'s> FunctionView<'s> {
-    fn of(called: &'s Called, rewrite: &Rewrite<'_>) -> Self {
+    fn of(resolved: &'s ResolvedFrame, resolution: &Resolution<'_>) -> Self {
         Self {
-            function: called.function.as_deref().map(Cow::Borrowed),
-            name: called.name.as_deref().map(Cow::Borrowed),
-            file: called.file.as_deref().map(Cow::Borrowed),
-            line: called.line,
-            inlined: called.inlined,
-            function_offset: rewrite.function_offset(called),
-            table: called.table.name(),
+            function: resolved.function.as_deref().map(Cow::Borrowed),
+            name: resolved.name.as_deref().map(Cow::Borrowed),
+            file: resolved.file.as_deref().map(Cow::Borrowed),
+            line: resolved.line,
+            inlined: resolved.inlined,
+            function_offset: resolution.function_offset(resolved),
+            table: resolved.table.name(),
         }
     }
 }
@@ -218,137 +222,5 @@ fn image_view<'s>(image: &'s Image, outcome: &'s ImageOutcome, known: &'s [Known
         matched_by: by.map(|by| by.matched.name()),
         source: by.and_then(|by| by.source.as_deref()),
         near: outcome.lacks_index_of(image).then(|| NearView::nearest(image, known)),
-    }
-}
-
-impl ImageOutcome {
-    /// What answers for the image; `None` where nothing does.
-    #[must_use]
-    pub fn answered_by(&self) -> Option<&AnsweredBy> {
-        match self {
-            ImageOutcome::Found(by) => Some(by),
-            _ => None,
-        }
-    }
-
-    /// Whether an index of the image is missing that a user is expected to have. Images of the system are not among
-    /// them, as long as nothing is known of them at all.
-    #[must_use]
-    pub fn lacks_index_of(&self, image: &Image) -> bool {
-        match self {
-            ImageOutcome::Unused | ImageOutcome::Found(_) => false,
-            ImageOutcome::NoId | ImageOutcome::Unanswered(Unanswered::Missing) => image.is_app(),
-            ImageOutcome::Unanswered(_) => true,
-        }
-    }
-
-    /// The status word of the image. Where an index of it is damaged it is `malformed`, even if another one answers.
-    #[must_use]
-    pub fn status(&self) -> &'static str {
-        match self {
-            ImageOutcome::Unused => "unused",
-            ImageOutcome::Found(by) => {
-                Unanswered::gravest(&by.passed_over).map_or("found", Unanswered::status)
-            }
-            ImageOutcome::NoId => "missing",
-            ImageOutcome::Unanswered(why) => why.status(),
-        }
-    }
-
-    /// Why there is nothing to answer from, or which indexes do not answer though others do; `None` where there is nothing to
-    /// say, or where nothing was asked.
-    #[must_use]
-    pub fn reason(&self) -> Option<Cow<'static, str>> {
-        match self {
-            ImageOutcome::Unused => None,
-            ImageOutcome::Found(by) if by.passed_over.is_empty() => None,
-            ImageOutcome::Found(by) => {
-                let passed_over: Vec<_> = by.passed_over.iter().map(Unanswered::reason).collect();
-                let mut reason = passed_over.join("; ");
-                if let Some(source) = &by.source {
-                    reason += &format!("; answered from {source}");
-                }
-                Some(reason.into())
-            }
-            ImageOutcome::NoId => Some("the report does not state its id".into()),
-            ImageOutcome::Unanswered(why) => Some(why.reason()),
-        }
-    }
-}
-
-/// How many images of one name are listed: a store may have every build of it.
-const MAX_LISTED: usize = 5;
-
-impl Unanswered {
-    /// The one to tell of first: damage, then what is not supported, then the first.
-    #[must_use]
-    pub fn gravest(all: &[Self]) -> Option<&Self> {
-        let rank = |why: &&Self| match why {
-            Unanswered::Damaged(_) => 0,
-            Unanswered::Unsupported(_) => 1,
-            _ => 2,
-        };
-        all.iter().min_by_key(rank)
-    }
-
-    /// The status word of an image that has no answers because of this.
-    #[must_use]
-    pub fn status(&self) -> &'static str {
-        match self {
-            Unanswered::Missing | Unanswered::OtherArch(_) | Unanswered::Ambiguous(_) => "missing",
-            Unanswered::Damaged(_) => "malformed",
-            Unanswered::Unsupported(_) => "unsupported",
-            Unanswered::Failed(_) => "other",
-        }
-    }
-
-    /// In words.
-    #[must_use]
-    pub fn reason(&self) -> Cow<'static, str> {
-        match self {
-            Unanswered::Missing => "no index of it".into(),
-            Unanswered::OtherArch(arch) => format!("its index is for {arch}").into(),
-            Unanswered::Damaged(what) | Unanswered::Unsupported(what) | Unanswered::Failed(what) => {
-                what.clone().into()
-            }
-            Unanswered::Ambiguous(candidates) => {
-                let listed = candidates.iter().take(MAX_LISTED);
-                let listed =
-                    listed.map(|KnownImage { name, id, arch }| format!("{name} {arch} {}", spelled(id)));
-                let mut listed: Vec<_> = listed.collect();
-                let more = candidates.len().saturating_sub(MAX_LISTED);
-                if more != 0 {
-                    listed.push(format!("{more} more"));
-                }
-                format!("the report does not say which of these it is: {}", listed.join(", ")).into()
-            }
-        }
-    }
-}
-
-impl Unresolved {
-    /// The status word of a frame, in an image that `image` became of.
-    #[must_use]
-    pub fn status(&self, image: Option<&ImageOutcome>) -> &'static str {
-        match self {
-            Unresolved::NoImage | Unresolved::NoId => "unknown_image",
-            Unresolved::NoAnswer if image.is_some_and(|image| image.status() == "malformed") => "malformed",
-            Unresolved::NoAnswer => "missing",
-            Unresolved::Gap => "missing_symbol",
-            Unresolved::Damaged(_) => "malformed",
-        }
-    }
-
-    /// Why there is no answer, in words.
-    #[must_use]
-    pub fn reason(&self, image: Option<&ImageOutcome>) -> Cow<'_, str> {
-        match self {
-            Unresolved::NoImage => "the address lies in no image of the report".into(),
-            Unresolved::NoId | Unresolved::NoAnswer => {
-                image.and_then(ImageOutcome::reason).unwrap_or_else(|| "no index of its image".into())
-            }
-            Unresolved::Gap => "the index knows nothing at this address".into(),
-            Unresolved::Damaged(what) => what.into(),
-        }
     }
 }

@@ -16,14 +16,14 @@ fn the_innermost_frame_is_an_instruction_and_the_others_return() {
                   1   App  0x0000000100001020 0x100000000 + 4128\n\
                   2   App  0x0000000100001031 0x100000000 + 4145\n";
     let text = crash(frames, "arm64");
-    assert_eq!(asked(&text, &Options::default()), [0x1010, 0x101f, 0x1030]);
-    let as_given = Options { as_given: true, ..Options::default() };
+    assert_eq!(asked(&text, &Options::new()), [0x1010, 0x101f, 0x1030]);
+    let as_given = Options::new().as_given(true);
     assert_eq!(asked(&text, &as_given), [0x1010, 0x1020, 0x1031]);
     let threads = text.replace(
         "Thread 0 crashed",
         "\nThread 1:\n0   App  0x100002000 0x100000000 + 8192\n\nThread 0 crashed",
     );
-    assert_eq!(asked(&threads, &Options::default()), [0x1010, 0x101f, 0x1030, 0x2000]);
+    assert_eq!(asked(&threads, &Options::new()), [0x1010, 0x101f, 0x1030, 0x2000]);
 }
 
 #[test]
@@ -32,18 +32,18 @@ fn what_a_signal_interrupted_is_an_instruction() {
                   1   libsystem_c.dylib  0x0000000180000020 _sigtramp + 56\n\
                   2   App  0x0000000100001020 0x100000000 + 4128\n\
                   3   App  0x0000000100001030 0x100000000 + 4144\n";
-    assert_eq!(asked(&crash(frames, "arm64"), &Options::default()), [0x1020, 0x102f]);
+    assert_eq!(asked(&crash(frames, "arm64"), &Options::new()), [0x1020, 0x102f]);
 }
 
 #[test]
 fn thumb_bits_and_signatures_go_before_the_lookup() {
     let thumb =
         "0   App  0x0000000100001011 0x100000000 + 4113\n1   App  0x0000000100001021 0x100000000 + 4129\n";
-    assert_eq!(asked(&crash(thumb, "armv7s"), &Options::default()), [0x1010, 0x101f]);
-    assert_eq!(asked(&crash(thumb, "arm64"), &Options::default()), [0x1011, 0x1020]);
+    assert_eq!(asked(&crash(thumb, "armv7s"), &Options::new()), [0x1010, 0x101f]);
+    assert_eq!(asked(&crash(thumb, "arm64"), &Options::new()), [0x1011, 0x1020]);
     let signed = "0   App  0x100001010 f + 16\n1   App  0x8a2e800100001020 f + 32\n";
-    assert_eq!(asked(&crash(signed, "arm64e"), &Options::default()), [0x1010, 0x101f]);
-    assert_eq!(asked(&crash(signed, "x86_64"), &Options::default()), [0x1010]);
+    assert_eq!(asked(&crash(signed, "arm64e"), &Options::new()), [0x1010, 0x101f]);
+    assert_eq!(asked(&crash(signed, "x86_64"), &Options::new()), [0x1010]);
 }
 
 #[test]
@@ -56,9 +56,9 @@ fn answers_stand_behind_the_address_and_inlined_functions_before() {
     ];
     assert_eq!(lines(frames), expected);
     let before = crash(frames, "arm64");
-    let options = Options { inlines: false, demangle: false, ..Options::default() };
+    let options = Options::new().inlines(false).demangle(false);
     assert_eq!(new_lines(&before, &rewritten_with(&before, &options)), [expected[0], expected[2]]);
-    let raw = Options { demangle: false, ..Options::default() };
+    let raw = Options::new().demangle(false);
     let raw = rewritten_with(&before, &raw);
     assert!(raw.contains("_ZN3app5innerEv (main.c:258) [inlined]"), "{raw}");
 }
@@ -84,7 +84,7 @@ fn frames_with_a_name_get_their_line_and_frames_with_a_line_stay() {
     assert_eq!(lines("0   App  0x100006010 old + 99\n"), Vec::<String>::new());
     assert_eq!(lines("0   App  0x100006010 0x100000000 + 24592\n"), ["0   App  0x100006010 symbol + 16"]);
     let before = crash("0   App  0x100001010 old + 99\n", "arm64");
-    assert_eq!(rewritten_with(&before, &Options { only_missing: true, ..Options::default() }), before);
+    assert_eq!(rewritten_with(&before, &Options::new().only_missing(true)), before);
 }
 
 #[test]
@@ -93,14 +93,14 @@ fn inlined_frames_that_are_there_are_not_inserted_again() {
         "0   App  0x100001000 app::inner() + 4 (main.c:1) [inlined]\n0   App  0x100001000 outer + 4\n";
     assert_eq!(lines(frames), ["0   App  0x100001000 outer + 0 (main.c:7)"]);
     // Both are of the one instruction.
-    assert_eq!(asked(&crash(frames, "arm64"), &Options::default()), [0x1000]);
+    assert_eq!(asked(&crash(frames, "arm64"), &Options::new()), [0x1000]);
 }
 
 #[test]
 fn exceptions_have_return_addresses_on_one_line_or_on_many() {
     let bare = "\nLast Exception Backtrace:\n(0x180000010 0x100001011 0x100001021)\n";
     let text = crash(bare, "arm64");
-    assert_eq!(asked(&text, &Options::default()), [0x1010, 0x1020]);
+    assert_eq!(asked(&text, &Options::new()), [0x1010, 0x1020]);
     let expected = [
         "0   libsystem_c.dylib             \t0x0000000180000010 0x180000000 + 16",
         "1   App                           \t0x0000000100001011 outer + 17 (main.c:257)",
@@ -112,7 +112,7 @@ fn exceptions_have_return_addresses_on_one_line_or_on_many() {
     let unknown = crash("\nLast Exception Backtrace:\n(0x180000010 0x180000020)\n", "arm64");
     assert_eq!(rewritten(&unknown), unknown);
     let lines = crash("\nLast Exception Backtrace:\n0   App  0x100001011 0x100000000 + 4113\n", "arm64");
-    assert_eq!(asked(&lines, &Options::default()), [0x1010]);
+    assert_eq!(asked(&lines, &Options::new()), [0x1010]);
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn leaks_count_down_and_have_return_addresses() {
         "STACK OF 1 INSTANCE OF 'ROOT LEAK: <X>':\n1   App  0x100001021 0x100000000 + 4129\n0   App  0x100001011 0x100000000 + 4113\n",
         "x86_64",
     );
-    assert_eq!(asked(&text, &Options::default()), [0x1010, 0x1020]);
+    assert_eq!(asked(&text, &Options::new()), [0x1010, 0x1020]);
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn every_frame_without_an_answer_has_a_reason() {
                   4   ???  0x300000010 0x0 + 12884901904\n";
     let text = crash(frames, "arm64");
     let report = Report::parse(text.as_bytes()).expect("a report");
-    let symbolicated = symbolicate(&report, &mut common::App { asked: Vec::new() }, &Options::default());
+    let symbolicated = symbolicate(&report, &mut common::App { asked: Vec::new() }, &Options::new());
     let reasons = symbolicated.frames().map(|(thread, frame)| {
         let image = symbolicated.image_of(thread, frame).map(|image| &symbolicated.images()[image]);
         let why = symbolicated.unresolved(thread, frame).expect("unresolved");

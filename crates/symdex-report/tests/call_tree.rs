@@ -44,9 +44,9 @@ fn leaves_are_instructions_and_callers_return() {
         "    + 9 {RAW} 0x1031  [0x100001031]\n    +   5 {RAW} 0x1051  [0x100001051]\n    +   ! 5 {RAW} 0x1071  [0x100001071]\n    \
          +   4 {RAW} 0x1091  [0x100001091]\n"
     ));
-    assert_eq!(asked(&text, &Options::default()), [0x1030, 0x1050, 0x1071, 0x1091]);
+    assert_eq!(asked(&text, &Options::new()), [0x1030, 0x1050, 0x1071, 0x1091]);
     let report = Report::parse(text.as_bytes()).expect("a report");
-    assert_eq!(report.format.name(), "apple-call-tree");
+    assert_eq!(report.format_name(), "apple-call-tree");
     let addresses = report.threads[0].frames.iter().map(|frame| frame.address & 0xffff);
     assert_eq!(addresses.collect::<Vec<_>>(), [0x1091, 0x1071, 0x1051, 0x1031]);
     assert_eq!((report.threads.len(), report.threads[0].name.as_str()), (1, "Thread_12"));
@@ -58,7 +58,7 @@ fn what_a_signal_interrupted_is_an_instruction() {
         "      9 {RAW} 0x1031  [0x100001031]\n        9 {RAW} 0x1051  [0x100001051]\n          \
          9 _sigtramp  (in libsystem_c.dylib) + 8  [0x180000010]\n            9 {RAW} 0x1071  [0x100001071]\n"
     ));
-    assert_eq!(asked(&text, &Options::default()), [0x1030, 0x1051, 0x1071]);
+    assert_eq!(asked(&text, &Options::new()), [0x1030, 0x1051, 0x1071]);
 }
 
 #[test]
@@ -79,8 +79,8 @@ fn inlined_functions_lie_between_a_frame_and_what_it_calls() {
     assert_eq!(lines(&before), expected);
     let after = rewritten(&before);
     assert_eq!(rewritten(&after), after);
-    assert_eq!(asked(&after, &Options::default()), Vec::<u64>::new());
-    let plain = rewritten_with(&before, &Options { inlines: false, ..Options::default() });
+    assert_eq!(asked(&after, &Options::new()), Vec::<u64>::new());
+    let plain = rewritten_with(&before, &Options::new().inlines(false));
     assert_eq!(
         new_lines(&before, &plain),
         [expected[0], &expected[2].replacen("  5", "5", 1), expected[4], expected[5]]
@@ -95,7 +95,7 @@ fn frames_with_a_line_stay_and_frames_with_a_name_get_one() {
     }
     let named = sample("      9 old  (in App) + 3  [0x100001010]\n");
     assert_eq!(lines(&named), ["      9 outer  (in App) + 16  [0x100001010]  main.c:257"]);
-    assert_eq!(rewritten_with(&named, &Options { only_missing: true, ..Options::default() }), named);
+    assert_eq!(rewritten_with(&named, &Options::new().only_missing(true)), named);
     let symbol = sample(&format!("      9 {RAW} 0x6010  [0x100006010]\n"));
     assert_eq!(lines(&symbol), ["      9 symbol  (in App) + 16  [0x100006010]"]);
 }
@@ -145,7 +145,7 @@ fn the_heaviest_stack_is_a_list() {
     );
     let report = Report::parse(before.as_bytes()).expect("a report");
     let mut source = common::App { asked: Vec::new() };
-    symbolicate(&report, &mut source, &Options::default());
+    symbolicate(&report, &mut source, &Options::new());
     assert_eq!(source.asked[0], ("com.company.App 1.0".to_owned(), vec![0x1010, 0x1020, 0x1041]));
     let inner = "9  app::inner() (main.c:258 in App + 4129) [0x100001021] [inlined]";
     let expected = [
@@ -174,5 +174,5 @@ fn lines_end_as_they_did_and_crash_reports_are_not_call_trees() {
     );
     assert_eq!(after.matches('\n').count(), after.matches("\r\n").count());
     let crash = crash("0   App  0x100001010 f (in App) (main.m:9)\n", "arm64");
-    assert_eq!(Report::parse(crash.as_bytes()).expect("a report").format.name(), "apple-crash");
+    assert_eq!(Report::parse(crash.as_bytes()).expect("a report").format_name(), "apple-crash");
 }

@@ -63,7 +63,7 @@ const SPINDUMP: &str = "Heaviest stack for the target process:\n  9  ??? (App + 
 /// What becomes of `text`; `None` for an error.
 fn rewritten(text: &[u8]) -> Option<Vec<u8>> {
     let report = Report::parse(text).ok()?;
-    let symbolicated = symbolicate(&report, &mut App { asked: Vec::new() }, &Options::default());
+    let symbolicated = symbolicate(&report, &mut App { asked: Vec::new() }, &Options::new());
     let mut out = Vec::new();
     symbolicated.write(&mut out).expect("memory");
     symbolicated.write_text(&mut Vec::new()).expect("memory");

@@ -8,7 +8,7 @@ use symdex_report::{Error, Options, Report};
 #[test]
 fn answers_are_members_and_inlined_functions_are_frames_before() {
     let before = ips(r#"{"imageOffset":4112,"imageIndex":0},{"imageOffset":4129,"imageIndex":0}"#);
-    assert_eq!(asked(&before, &Options::default()), [0x1010, 0x1020]);
+    assert_eq!(asked(&before, &Options::new()), [0x1010, 0x1020]);
     let expected = ips(concat!(
         r#"{"imageOffset":4112,"imageIndex":0,"symbol":"outer","symbolLocation":16,"sourceFile":"main.c","sourceLine":257},"#,
         r#"{"inline":true,"imageOffset":4129,"imageIndex":0,"symbol":"app::inner()","sourceFile":"main.c","sourceLine":258},"#,
@@ -25,7 +25,7 @@ fn members_that_are_there_are_replaced_in_their_places() {
         r#"{"symbol":"outer","symbolLocation":16,"imageIndex":0,"imageOffset":4112,"x":1.0,"sourceFile":"main.c","sourceLine":257}"#,
     );
     assert_eq!(rewritten(&before), expected);
-    let only_missing = Options { only_missing: true, ..Options::default() };
+    let only_missing = Options::new().only_missing(true);
     assert_eq!(rewritten_with(&before, &only_missing), before);
     let known =
         ips(r#"{"symbol":"old","symbolLocation":99,"imageIndex":0,"imageOffset":4112,"sourceFile":"a.c"}"#);
@@ -46,7 +46,7 @@ fn the_style_is_that_of_the_frame() {
 #[test]
 fn absolute_addresses_find_their_image() {
     let before = ips(r#"{"imageOffset":0,"imageIndex":1},{"imageOffset":4294971425,"imageIndex":1}"#);
-    assert_eq!(asked(&before, &Options::default()), [0x1020]);
+    assert_eq!(asked(&before, &Options::new()), [0x1020]);
     assert!(rewritten(&before).contains(r#"{"imageOffset":4294971425,"imageIndex":1,"symbol":"outer""#));
 }
 
@@ -56,11 +56,11 @@ fn exceptions_and_bodies_without_a_header_are_read() {
         "\"version\"",
         "\"lastExceptionBacktrace\" : [{\"imageOffset\":4113,\"imageIndex\":0}],\n  \"version\"",
     );
-    assert_eq!(asked(&text, &Options::default()), [0x1010]);
+    assert_eq!(asked(&text, &Options::new()), [0x1010]);
     let body = text.split_once('\n').expect("two parts").1;
-    assert_eq!(asked(body, &Options::default()), [0x1010]);
+    assert_eq!(asked(body, &Options::new()), [0x1010]);
     let marked = format!("\u{feff}{text}");
-    assert_eq!(asked(&marked, &Options::default()), [0x1010]);
+    assert_eq!(asked(&marked, &Options::new()), [0x1010]);
     assert_eq!(rewritten(&marked), format!("\u{feff}{}", rewritten(&text)));
 }
 
@@ -72,7 +72,7 @@ fn backtraces_in_strings_are_rewritten_line_by_line() {
     let with = |backtrace: &str| {
         ips("").replace("\"version\"", &format!("\"asiBacktraces\" : [\"{backtrace}\"],\n  \"version\""))
     };
-    assert_eq!(asked(&with(backtrace), &Options::default()), [0x1020]);
+    assert_eq!(asked(&with(backtrace), &Options::new()), [0x1020]);
     let answer = r"1   App   \t0x100001021 app::inner() (main.c:258) [inlined]\n1   App   \t0x100001021 outer + 33 (main.c:7)";
     let expected = with(&backtrace.replace(r"1   App   \t0x100001021 0x100000000 + 4129", answer));
     assert_eq!(rewritten(&with(backtrace)), expected);

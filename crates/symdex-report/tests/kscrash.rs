@@ -26,7 +26,7 @@ fn frame(offset: u64, more: &str) -> String {
 fn answers_are_members_and_inlined_functions_are_frames_before() {
     let header = ", \"symbol_addr\": 4294967296, \"symbol_name\": \"_mh_execute_header\"";
     let before = report("mach", "", &[frame(0x1010, header), frame(0x1021, "")].join(", "));
-    assert_eq!(asked(&before, &Options::default()), [0x1010, 0x1020]);
+    assert_eq!(asked(&before, &Options::new()), [0x1010, 0x1020]);
     let outer = ", \"symbol_addr\": 4294971392, \"symbol_name\": \"outer\", \"source_file\": \"main.c\", \"source_line\": 257";
     let inner = ", \"symbol_name\": \"app::inner()\", \"source_file\": \"main.c\", \"source_line\": 258, \"inlined\": true";
     let frames =
@@ -34,7 +34,7 @@ fn answers_are_members_and_inlined_functions_are_frames_before() {
     let expected = report("mach", "", &frames);
     assert_eq!(rewritten(&before), expected);
     assert_eq!(rewritten(&expected), expected);
-    let plain = rewritten_with(&before, &Options { inlines: false, ..Options::default() });
+    let plain = rewritten_with(&before, &Options::new().inlines(false));
     assert!(!plain.contains("inlined") && plain.contains("\"source_line\": 7"), "{plain}");
 }
 
@@ -44,14 +44,14 @@ fn frames_with_a_name_get_their_line() {
         report("mach", "", &frame(0x1010, ", \"symbol_addr\": 1, \"symbol_name\": \"old\", \"x\": 1.0"));
     let after = ", \"symbol_addr\": 4294971392, \"symbol_name\": \"outer\", \"x\": 1.0, \"source_file\": \"main.c\", \"source_line\": 257";
     assert_eq!(rewritten(&before), report("mach", "", &frame(0x1010, after)));
-    assert_eq!(rewritten_with(&before, &Options { only_missing: true, ..Options::default() }), before);
+    assert_eq!(rewritten_with(&before, &Options::new().only_missing(true)), before);
 }
 
 /// Exceptions are caught before they are reported: what is innermost is where the runtime returns to. Registers tell better.
 #[test]
 fn the_innermost_frame_of_an_exception_returns() {
     let frames = [frame(0x1010, ""), frame(0x1021, "")].join(",");
-    let offsets = |error: &str, thread: &str| asked(&report(error, thread, &frames), &Options::default());
+    let offsets = |error: &str, thread: &str| asked(&report(error, thread, &frames), &Options::new());
     for thrown in ["nsexception", "cpp_exception", "user"] {
         assert_eq!(offsets(thrown, ""), [0x100f, 0x1020], "{thrown}");
     }
@@ -70,7 +70,7 @@ fn a_crash_while_reporting_has_both_reports() {
          \"backtrace\": {{\"contents\": [{}]}}}}}}, \"recrash_report\": {inner}}}",
         frame(0x2010, "")
     );
-    assert_eq!(asked(&outer, &Options::default()), [0x1010, 0x2010]);
+    assert_eq!(asked(&outer, &Options::new()), [0x1010, 0x2010]);
     assert_eq!(new_lines(&outer, &rewritten(&outer)).len(), 2);
     let report = Report::parse(outer.as_bytes()).expect("a report");
     assert_eq!(
@@ -89,7 +89,7 @@ fn exceptions_that_were_deallocated_have_stacks() {
             frame(0x1011, "")
         ),
     );
-    assert_eq!(asked(&text, &Options::default()), [0x1010]);
+    assert_eq!(asked(&text, &Options::new()), [0x1010]);
 }
 
 /// Negative numbers are how some versions write a subtype with its top bit set.
@@ -98,7 +98,7 @@ fn thumb_is_known_by_the_images_numbers() {
     let arm = report("mach", "", &frame(0x1011, ""))
         .replace("16777228", "12")
         .replace("\"cpu_subtype\": 0", "\"cpu_subtype\": 9");
-    assert_eq!(asked(&arm, &Options::default()), [0x1010]);
+    assert_eq!(asked(&arm, &Options::new()), [0x1010]);
     let arm64e =
         report("mach", "", &frame(0x1011, "")).replace("\"cpu_subtype\": 0", "\"cpu_subtype\": -2147483646");
     let report = Report::parse(arm64e.as_bytes()).expect("a report");

@@ -3,10 +3,10 @@
 mod common;
 
 use common::APP;
-use symdex::{Arch, ImageOffset, LinePolicy};
+use symdex::{Arch, ImageOffset, LinePolicy, Table};
 use symdex_report::{
-    AnsweredBy, Answers, Image, ImageOutcome, KnownImage, MatchedBy, Nearness, Options, Report, Source,
-    Unanswered, match_by_name, near, symbolicate,
+    Answer, AnsweredBy, Answers, Function, Image, ImageOutcome, KnownImage, MatchedBy, Nearness, Options,
+    Report, Source, Unanswered, match_by_name, nearness, symbolicate,
 };
 
 fn known(name: &str, arch: &str, id: u8) -> KnownImage {
@@ -18,12 +18,16 @@ fn known(name: &str, arch: &str, id: u8) -> KnownImage {
 }
 
 fn image(name: &str, arch: &str) -> Image {
-    Image {
-        name: name.to_owned(),
-        path: format!("/opt/{name}"),
-        arch: Arch::from_name(arch),
-        ..Image::default()
-    }
+    let mut image = Image::default();
+    (image.name, image.path, image.arch) = (name.to_owned(), format!("/opt/{name}"), Arch::from_name(arch));
+    image
+}
+
+/// The image of [`image`], with the id of the app.
+fn image_with_id(name: &str, arch: &str) -> Image {
+    let mut image = image(name, arch);
+    image.id = APP.parse().ok();
+    image
 }
 
 #[test]
@@ -37,7 +41,8 @@ fn the_only_image_of_a_name_is_matched() {
     let debug = [known("libf.so.debug", "arm64", 1), known("", "arm64", 2)];
     assert_eq!(match_by_name(&image("libf.so", "arm64"), &debug), Ok(&debug[0]));
     assert_eq!(match_by_name(&Image::default(), &debug), Err(Unanswered::Missing));
-    let in_package = Image { path: "/data/base.apk!libg.so".to_owned(), ..image("libg.so", "arm64") };
+    let mut in_package = image("libg.so", "arm64");
+    in_package.path = "/data/base.apk!libg.so".to_owned();
     assert_eq!(match_by_name(&in_package, &all), Ok(&all[1]));
 }
 
@@ -65,15 +70,12 @@ fn several_images_of_a_name_are_ambiguous() {
 #[test]
 fn an_image_with_an_id_is_never_matched_by_name() {
     let all = [known("App", "arm64", 1)];
-    let with_id = Image { id: APP.parse().ok(), ..image("App", "arm64") };
+    let with_id = image_with_id("App", "arm64");
     assert_eq!(match_by_name(&with_id, &all), Err(Unanswered::Missing));
-    assert_eq!(near(&with_id, &all[0]), Some(Nearness::OtherBuild));
-    assert_eq!(near(&image("App", "arm64"), &all[0]), Some(Nearness::SameName));
-    assert_eq!(near(&image("App", "x86_64"), &all[0]), Some(Nearness::SameNameOtherArch));
-    assert_eq!(
-        near(&Image { id: APP.parse().ok(), ..image("App", "x86_64") }, &all[0]),
-        Some(Nearness::OtherBuildAndArch)
-    );
+    assert_eq!(nearness(&with_id, &all[0]), Some(Nearness::OtherBuild));
+    assert_eq!(nearness(&image("App", "arm64"), &all[0]), Some(Nearness::SameName));
+    assert_eq!(nearness(&image("App", "x86_64"), &all[0]), Some(Nearness::SameNameOtherArch));
+    assert_eq!(nearness(&image_with_id("App", "x86_64"), &all[0]), Some(Nearness::OtherBuildAndArch));
 }
 
 /// Reports of each format that leaves an id out, with one frame in `App`, at offset 0x10 of it or of its file.
@@ -132,14 +134,9 @@ impl Source for ByName {
     ) -> Result<Answers, Unanswered> {
         match_by_name(image, &[known("App", "arm64", 1)])?;
         self.0.push((image.clone(), offsets.iter().map(|offset| offset.0).collect()));
-        let function = symdex_report::Function {
-            name: Some("f".into()),
-            file: None,
-            line: None,
-            start: None,
-            table: symdex::Table::SymbolTable,
-        };
-        Ok(vec![Ok(Some(vec![function])); offsets.len()].into())
+        let mut function = Function::new(Table::SymbolTable);
+        function.name = Some("f".into());
+        Ok(vec![Answer::Functions(vec![function]); offsets.len()].into())
     }
 }
 
@@ -148,7 +145,7 @@ fn every_format_tells_of_images_without_ids() {
     for (what, text) in without_ids() {
         let report = Report::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{what}: {error}"));
         let mut source = ByName(Vec::new());
-        let symbolicated = symbolicate(&report, &mut source, &Options::default());
+        let symbolicated = symbolicate(&report, &mut source, &Options::new());
         let [(image, offsets)] = &source.0[..] else { panic!("{what}: {} asked", source.0.len()) };
         assert_eq!((&image.id, image.file_name()), (&None, "App"), "{what}");
         assert!(matches!(offsets[..], [0x10 | 0xf]), "{what}: {offsets:?}");
@@ -162,7 +159,7 @@ fn every_format_tells_of_images_without_ids() {
 fn a_source_that_goes_by_ids_has_nothing_for_an_image_without_one() {
     for (what, text) in without_ids() {
         let report = Report::parse(text.as_bytes()).expect("a report");
-        let symbolicated = symbolicate(&report, &mut common::App { asked: Vec::new() }, &Options::default());
+        let symbolicated = symbolicate(&report, &mut common::App { asked: Vec::new() }, &Options::new());
         assert!(symbolicated.images().contains(&ImageOutcome::NoId), "{what}");
         assert_eq!(symbolicated.matched_by(0, 0), None, "{what}");
         let mut out = Vec::new();
@@ -214,8 +211,9 @@ struct Second;
 impl Source for Second {
     fn answer(&mut self, _: &Image, offsets: &[ImageOffset], _: LinePolicy) -> Result<Answers, Unanswered> {
         let passed_over = vec![Unanswered::Damaged("a: checksum".to_owned())];
-        let by = AnsweredBy { source: Some("b".to_owned()), passed_over, ..AnsweredBy::default() };
-        Ok(Answers { answers: vec![Ok(None); offsets.len()], by })
+        let mut by = AnsweredBy::new(MatchedBy::Id);
+        (by.source, by.passed_over) = (Some("b".to_owned()), passed_over);
+        Ok(Answers { answers: vec![Answer::NoFunction; offsets.len()], by })
     }
 }
 
@@ -223,7 +221,7 @@ impl Source for Second {
 fn an_image_with_a_damaged_index_is_malformed_though_another_one_answers() {
     let text = common::crash("0   App   0x0000000100001010 0x100000000 + 4112", "arm64");
     let report = Report::parse(text.as_bytes()).expect("a report");
-    let symbolicated = symbolicate(&report, &mut Second, &Options::default());
+    let symbolicated = symbolicate(&report, &mut Second, &Options::new());
     let view = serde_json::to_value(symbolicated.view(&[])).expect("JSON");
     let image = &view["images"][0];
     assert_eq!((&image["status"], &image["source"]), (&"malformed".into(), &"b".into()));

@@ -36,7 +36,7 @@ fn payload(kind: &str, tree: &str) -> String {
 }
 
 fn asked(text: &str) -> Vec<u64> {
-    common::asked(text, &Options::default())
+    common::asked(text, &Options::new())
 }
 
 /// What an answer adds to a frame.
@@ -73,7 +73,7 @@ fn samples_begin_with_what_was_called_first() {
     assert_eq!(rewritten(&before), expected);
     assert_eq!(rewritten(&expected), expected);
     assert_eq!(asked(&expected), Vec::<u64>::new());
-    let plain = rewritten_with(&before, &Options { inlines: false, ..Options::default() });
+    let plain = rewritten_with(&before, &Options::new().inlines(false));
     assert!(!plain.contains("inline") && plain.matches("outer").count() == 3, "{plain}");
 }
 
@@ -129,7 +129,7 @@ fn an_offset_that_is_an_address_is_the_load_address() {
         .replace("Segment\":4161", "Segment\":4294967296")
         .replace('}', &format!("{}}}", outer(65, 7)));
     assert_eq!(
-        rewritten_with(&before, &Options { inlines: false, ..Options::default() }),
+        rewritten_with(&before, &Options::new().inlines(false)),
         payload("crash", &tree(true, &expected))
     );
     let report = Report::parse(before.as_bytes()).expect("a report");
@@ -148,7 +148,7 @@ fn members_that_are_there_are_replaced_and_the_style_is_kept() {
         "4294971408,\n  \"symbolLocation\" : 16,\n  \"sourceFile\" : \"main.c\",\n  \"sourceLine\" : 257,",
     );
     assert_eq!(rewritten(&before), after);
-    assert_eq!(rewritten_with(&before, &Options { only_missing: true, ..Options::default() }), before);
+    assert_eq!(rewritten_with(&before, &Options::new().only_missing(true)), before);
 }
 
 #[test]
@@ -161,8 +161,6 @@ fn a_deep_tree_is_walked_without_recursion() {
     let report = Report::parse(text.as_bytes()).expect("a report");
     assert_eq!(report.threads[0].frames.len(), depth + 1);
     let mut out = Vec::new();
-    symbolicate(&report, &mut App { asked: Vec::new() }, &Options::default())
-        .write(&mut out)
-        .expect("memory");
+    symbolicate(&report, &mut App { asked: Vec::new() }, &Options::new()).write(&mut out).expect("memory");
     assert_eq!(String::from_utf8(out).expect("text").matches("\"outer\"").count(), depth + 1);
 }

@@ -41,7 +41,7 @@ fn frames_of_a_tombstone_get_functions_and_lines() {
     assert_eq!(new_lines(&text, &rewritten(&text)), expected);
     // What is written is read again, and left alone.
     assert_eq!(rewritten(&rewritten(&text)), rewritten(&text));
-    let plain = rewritten_with(&text, &Options { inlines: false, ..Options::default() });
+    let plain = rewritten_with(&text, &Options::new().inlines(false));
     assert!(
         !plain.contains("inner") && plain.contains("(old+32)") && plain.contains("main.c:7 (outer)"),
         "{plain}"
@@ -52,7 +52,7 @@ fn frames_of_a_tombstone_get_functions_and_lines() {
 fn addresses_are_adjusted_already() {
     // The library in the package and the one of another id are images of their own.
     let expected = [0x1010, 0x6010, 0x1020, 0x1020];
-    assert_eq!(asked(&tombstone("", &frames()), &Options::default()), expected);
+    assert_eq!(asked(&tombstone("", &frames()), &Options::new()), expected);
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn stacks_are_named_and_told_from_each_other() {
         .map(|thread| (thread.name.as_str(), thread.crashed, thread.frames.len()))
         .collect();
     assert_eq!(threads, [("worker", true, 7), ("other thread", false, 1), ("", false, 1)]);
-    assert_eq!(report.format.name(), "android");
+    assert_eq!(report.format_name(), "android");
     assert!(report.images.iter().all(|image| image.arch.as_ref().is_some_and(|arch| arch.name == "arm64")));
 }
 
@@ -110,7 +110,7 @@ fn frames_of_harmony_os_get_functions_and_lines() {
     let threads: Vec<_> =
         report.threads.iter().map(|thread| (thread.name.as_str(), thread.crashed)).collect();
     assert_eq!(
-        (report.format.name(), threads),
+        (report.format_name(), threads),
         ("harmonyos", vec![("com.example.app", true), ("pool", false)])
     );
 }
@@ -171,5 +171,5 @@ fn lists_of_addresses_are_answered_behind_their_lines() {
     );
     assert_eq!(rewritten(&text), expected);
     assert_eq!(rewritten(&expected), expected);
-    assert_eq!(asked(&text, &Options { as_given: true, ..Options::default() }), [0x1010, 0x1021]);
+    assert_eq!(asked(&text, &Options::new().as_given(true)), [0x1010, 0x1021]);
 }

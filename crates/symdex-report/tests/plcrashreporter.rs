@@ -32,7 +32,7 @@ fn report(arch: &str) -> String {
 #[test]
 fn frames_are_looked_up_and_written_as_in_a_crash_report() {
     let before = report("arm64");
-    assert_eq!(asked(&before, &Options::default()), [0x1010, 0x1020, 0x1050, 0x2010]);
+    assert_eq!(asked(&before, &Options::new()), [0x1010, 0x1020, 0x1050, 0x2010]);
     let name = "App                                ";
     let expected = [
         format!("1   {name} 0x0000000100001021 app::inner() (main.c:258) [inlined]"),
@@ -51,7 +51,7 @@ fn what_is_not_known_of_an_image_is_not_its_name() {
     for arch in ["arm64", "???", "arm-unknown"] {
         let text = report(arch);
         let report = Report::parse(text.as_bytes()).expect("a report");
-        assert_eq!(report.format.name(), "apple-crash");
+        assert_eq!(report.format_name(), "apple-crash");
         let [app, system] = &report.images[..2] else { panic!("images") };
         assert_eq!((app.name.as_str(), system.name.as_str()), ("App", "libsystem_c.dylib"), "{arch}");
         assert_eq!((system.path.as_str(), &system.id), ("/usr/lib/system/libsystem_c.dylib", &None));

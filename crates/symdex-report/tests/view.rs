@@ -8,7 +8,7 @@ use symdex_report::{ExistingSymbol, KnownImage, Options, Report, symbolicate};
 
 fn view(text: &str, known: &[KnownImage]) -> Value {
     let report = Report::parse(text.as_bytes()).expect("a report");
-    let symbolicated = symbolicate(&report, &mut App { asked: Vec::new() }, &Options::default());
+    let symbolicated = symbolicate(&report, &mut App { asked: Vec::new() }, &Options::new());
     serde_json::to_value(symbolicated.view(known)).expect("JSON")
 }
 
@@ -63,13 +63,12 @@ fn a_frame_says_what_the_report_knew_of_it() {
 fn text_tells_file_line_and_distance_of_frames_it_has_named() {
     let symbol = |text: &str| {
         let report = Report::parse(text.as_bytes()).expect("a report");
-        report.existing_symbols().concat().swap_remove(0)
+        let ExistingSymbol { function, file, line, offset, .. } =
+            report.existing_symbols().concat().swap_remove(0);
+        (function, file, line, offset)
     };
-    let expected = |function: &str, file: Option<&str>, line, offset| ExistingSymbol {
-        function: Some(function.to_owned()),
-        file: file.map(str::to_owned),
-        line,
-        offset,
+    let expected = |function: &str, file: Option<&str>, line, offset| {
+        (Some(function.to_owned()), file.map(str::to_owned), line, offset)
     };
     for (text, expected) in [
         ("0   App  0x100001010 main + 8 (a.c:3)\n", expected("main", Some("a.c"), Some(3), Some(8))),

@@ -8,7 +8,7 @@ use crate::text::line_end;
 pub(super) fn edits(symbolicated: &Symbolicated<'_, '_>, thread: usize) -> Vec<Edit> {
     let report = symbolicated.report;
     let frames = &report.threads[thread].frames;
-    if (0..frames.len()).all(|number| symbolicated.rewrite(thread, number).is_none()) {
+    if (0..frames.len()).all(|number| symbolicated.resolution(thread, number).is_none()) {
         return Vec::new();
     }
     let (Some(first), Some(last)) = (frames.first(), frames.last()) else { return Vec::new() };
@@ -24,10 +24,12 @@ pub(super) fn edits(symbolicated: &Symbolicated<'_, '_>, thread: usize) -> Vec<E
         let load_address = image.map_or(0, |image| image.load_address);
         let raw = format!("{load_address:#x} + {}", frame.address.wrapping_sub(load_address));
         let head = format!("{number:<3} {:<30}\t{:#018x} ", symdex::printable(name.into()), frame.address);
-        let lines = match symbolicated.rewrite(thread, number) {
-            Some(rewrite) => {
-                rewrite.chain.iter().map(|called| super::answer(called, raw.as_bytes(), &rewrite)).collect()
-            }
+        let lines = match symbolicated.resolution(thread, number) {
+            Some(resolution) => resolution
+                .frames
+                .iter()
+                .map(|resolved| super::answer(resolved, raw.as_bytes(), &resolution))
+                .collect(),
             None => vec![raw],
         };
         let lines: Vec<_> = lines.iter().map(|line| [head.as_bytes(), line.as_bytes()].concat()).collect();

@@ -164,10 +164,10 @@ mod tests {
         let ios = "Exception Type: EXC_BAD_ACCESS (SIGSEGV)\nException Subtype: KERN_INVALID_ADDRESS at 0x1\nException Codes: 0x1, 0x1";
         assert_eq!(read(mac).exception.as_ref(), Some(&expected));
         assert_eq!(read(ios).exception.as_ref(), Some(&expected));
-        let text = "Process:  A b [7]\nVersion: ???\n\nApplication Specific Information:\nabort() called\nPath: /x\n\nPath: /y";
+        let text = "Process:  A b [7]\nVersion: ???\n\nApplication Specific Information:\nabort() resolved\nPath: /x\n\nPath: /y";
         let info = read(text);
         assert_eq!((info.process, info.pid, info.version, info.path), (of("A b"), Some(7), None, of("/y")));
-        assert_eq!(info.application_information, of("abort() called\nPath: /x"));
+        assert_eq!(info.application_information, of("abort() resolved\nPath: /x"));
     }
 
     #[test]

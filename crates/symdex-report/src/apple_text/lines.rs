@@ -2,7 +2,7 @@
 
 use symdex::{Arch, ImageId};
 
-use crate::report::{Base, Image, Known, Span};
+use crate::report::{Base, Image, Span, SymbolDetail};
 use crate::text::{Cursor, lossy};
 
 /// `0   MyApp   0x0000000104a3c7d8 0x104a34000 + 34776`, places counted from the start of the report.
@@ -15,7 +15,7 @@ pub(crate) struct FrameLine<'l> {
     pub(crate) load_address: Option<u64>,
     /// What stands behind the address.
     pub(crate) answer: Span,
-    pub(crate) known: Known,
+    pub(crate) detail: SymbolDetail,
     pub(crate) function: Option<Span>,
     pub(crate) inlined: bool,
 }
@@ -43,15 +43,15 @@ pub(super) fn frame(line: &[u8], start: usize) -> Option<FrameLine<'_>> {
     if answer_text.is_empty() || answer_text.starts_with(b"+ ") {
         return None;
     }
-    let said = Said::of(answer_text, image);
-    let load_address = match said.distance {
-        Origin::LoadAddress(load_address) => Some(load_address),
-        Origin::Image(offset) => address.checked_sub(offset),
-        Origin::Function => None,
+    let frame_text = FrameText::of(answer_text, image);
+    let load_address = match frame_text.distance {
+        DistanceFrom::LoadAddress(load_address) => Some(load_address),
+        DistanceFrom::Image(offset) => address.checked_sub(offset),
+        DistanceFrom::Function => None,
     };
-    let function = said.function_len.map(|len| answer.start..answer.start + len);
-    let Said { known, inlined, .. } = said;
-    Some(FrameLine { number, image, address, load_address, answer, known, function, inlined })
+    let function = frame_text.function_len.map(|len| answer.start..answer.start + len);
+    let FrameText { detail, inlined, .. } = frame_text;
+    Some(FrameLine { number, image, address, load_address, answer, detail, function, inlined })
 }
 
 /// `MyApp   0x0000000104a3c7d8`: the address is the first word after the name that begins with `0x`. Names may have spaces in them.
@@ -81,16 +81,16 @@ fn is_one_space(from: &[u8], rest: &[u8]) -> bool {
 }
 
 /// What a frame's line says behind the address.
-struct Said {
-    known: Known,
-    distance: Origin,
+struct FrameText {
+    detail: SymbolDetail,
+    distance: DistanceFrom,
     /// How long the function's name is, with which it begins.
     function_len: Option<usize>,
     inlined: bool,
 }
 
 /// What the number behind ` + ` counts from.
-enum Origin {
+enum DistanceFrom {
     /// The image's load address, which stands before it.
     LoadAddress(u64),
     /// The image, by its name.
@@ -98,34 +98,40 @@ enum Origin {
     Function,
 }
 
-impl Said {
+impl FrameText {
     fn of(answer: &[u8], image: &[u8]) -> Self {
-        let raw = |distance| Said { known: Known::Nothing, distance, function_len: None, inlined: false };
+        let raw = |distance| FrameText {
+            detail: SymbolDetail::AddressOnly,
+            distance,
+            function_len: None,
+            inlined: false,
+        };
         let mut cursor = Cursor::new(answer);
         if let Some(load_address) = cursor.hexadecimal().filter(|_| cursor.take(b" + ").is_some())
             && cursor.decimal().is_some()
         {
-            let known = if cursor.rest().is_empty() { Known::Nothing } else { Known::Line };
-            return Said { known, ..raw(Origin::LoadAddress(load_address)) };
+            let detail =
+                if cursor.rest().is_empty() { SymbolDetail::AddressOnly } else { SymbolDetail::Line };
+            return FrameText { detail, ..raw(DistanceFrom::LoadAddress(load_address)) };
         }
         let mut cursor = Cursor::new(answer);
         if cursor.take(image).and_then(|()| cursor.take(b" + ")).is_some()
             && let Some(offset) = cursor.decimal().filter(|_| cursor.rest().is_empty())
         {
-            return raw(Origin::Image(offset));
+            return raw(DistanceFrom::Image(offset));
         }
         let (answer, inlined) = match answer.strip_suffix(b" [inlined]") {
             Some(answer) => (answer, true),
             None => (answer, false),
         };
         let function_len = function_len(answer);
-        let known = match &answer[..function_len] {
-            name if is_nameless(name) => Known::Nothing,
-            _ if has_line(answer) => Known::Line,
-            _ => Known::Function,
+        let detail = match &answer[..function_len] {
+            name if is_nameless(name) => SymbolDetail::AddressOnly,
+            _ if has_line(answer) => SymbolDetail::Line,
+            _ => SymbolDetail::Function,
         };
-        let function_len = (known != Known::Nothing).then_some(function_len);
-        Said { known, distance: Origin::Function, function_len, inlined }
+        let function_len = (detail != SymbolDetail::AddressOnly).then_some(function_len);
+        FrameText { detail, distance: DistanceFrom::Function, function_len, inlined }
     }
 }
 
@@ -291,9 +297,9 @@ pub(super) fn bare_addresses(line: &[u8], start: usize) -> Option<Vec<(u64, Span
 mod tests {
     use super::*;
 
-    fn said(line: &str) -> (Known, Option<&str>, Option<u64>, bool) {
+    fn frame_text(line: &str) -> (SymbolDetail, Option<&str>, Option<u64>, bool) {
         let frame = frame(line.as_bytes(), 0).unwrap_or_else(|| panic!("no frame: {line}"));
-        (frame.known, frame.function.map(|span| &line[span]), frame.load_address, frame.inlined)
+        (frame.detail, frame.function.map(|span| &line[span]), frame.load_address, frame.inlined)
     }
 
     #[test]
@@ -309,21 +315,21 @@ mod tests {
     fn frames_tell_how_much_is_known() {
         let head = "12  My App  \t0x0000000104a3c7d8 ";
         let cases = [
-            ("0x104a34000 + 34776", (Known::Nothing, None, Some(0x104a34000), false)),
-            ("My App + 34776", (Known::Nothing, None, Some(0x104a34000), false)),
-            ("<redacted> + 12", (Known::Nothing, None, None, false)),
-            ("-[A b:] + 24", (Known::Function, Some("-[A b:]"), None, false)),
-            ("-[A b:] + 24 (A.m:42)", (Known::Line, Some("-[A b:]"), None, false)),
-            ("+[A b:] + 24", (Known::Function, Some("+[A b:]"), None, false)),
-            ("-[A b:] (in My App) (A.m:42)", (Known::Line, Some("-[A b:]"), None, false)),
-            ("-[A b:] (A.m:42) [inlined]", (Known::Line, Some("-[A b:]"), None, true)),
-            ("f(int) + 24 [inlined]", (Known::Function, Some("f(int)"), None, true)),
-            ("main + 36  main.m:42", (Known::Line, Some("main"), None, false)),
-            ("static A.+ infix(_:) + 8", (Known::Function, Some("static A.+ infix(_:)"), None, false)),
-            ("start", (Known::Function, Some("start"), None, false)),
+            ("0x104a34000 + 34776", (SymbolDetail::AddressOnly, None, Some(0x104a34000), false)),
+            ("My App + 34776", (SymbolDetail::AddressOnly, None, Some(0x104a34000), false)),
+            ("<redacted> + 12", (SymbolDetail::AddressOnly, None, None, false)),
+            ("-[A b:] + 24", (SymbolDetail::Function, Some("-[A b:]"), None, false)),
+            ("-[A b:] + 24 (A.m:42)", (SymbolDetail::Line, Some("-[A b:]"), None, false)),
+            ("+[A b:] + 24", (SymbolDetail::Function, Some("+[A b:]"), None, false)),
+            ("-[A b:] (in My App) (A.m:42)", (SymbolDetail::Line, Some("-[A b:]"), None, false)),
+            ("-[A b:] (A.m:42) [inlined]", (SymbolDetail::Line, Some("-[A b:]"), None, true)),
+            ("f(int) + 24 [inlined]", (SymbolDetail::Function, Some("f(int)"), None, true)),
+            ("main + 36  main.m:42", (SymbolDetail::Line, Some("main"), None, false)),
+            ("static A.+ infix(_:) + 8", (SymbolDetail::Function, Some("static A.+ infix(_:)"), None, false)),
+            ("start", (SymbolDetail::Function, Some("start"), None, false)),
         ];
         for (tail, expected) in cases {
-            assert_eq!(said(&format!("{head}{tail}")), expected, "{tail}");
+            assert_eq!(frame_text(&format!("{head}{tail}")), expected, "{tail}");
         }
         let line = format!("{head}start");
         let frame = frame(line.as_bytes(), 100).expect("a frame");

@@ -11,7 +11,7 @@ mod reader;
 use crate::error::Error;
 use crate::format::{Edit, Format};
 use crate::report::{Frame, Parsed, Span};
-use crate::symbolicate::{Called, Rewrite, Symbolicated};
+use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::{line_end, lines, lossy};
 pub(crate) use header::HeaderReader;
 pub(crate) use lines::{code_type, image, is_images_header, is_nameless};
@@ -57,37 +57,40 @@ fn stack_edits(symbolicated: &Symbolicated<'_, '_>, thread: usize) -> Vec<Edit> 
         return bare::edits(symbolicated, thread);
     }
     let edit = |(number, frame): (usize, &Frame)| {
-        let rewrite = symbolicated.rewrite(thread, number)?;
-        Some(Edit { span: frame.site.clone(), text: written(report.text, &frame.site, &rewrite)? })
+        let resolution = symbolicated.resolution(thread, number)?;
+        Some(Edit { span: frame.site.clone(), text: replacement(report.text, &frame.site, &resolution)? })
     };
     frames.iter().enumerate().filter_map(edit).collect()
 }
 
 /// The lines for a frame whose line is at `site`: all of them with the number, image and address that the one had.
-pub(crate) fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option<Vec<u8>> {
+pub(crate) fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
     let line = text.get(site.clone())?;
     let parts = lines::frame(line, 0)?;
     let (head, tail) = line.split_at_checked(parts.answer.start)?;
-    let lines = rewrite.chain.iter().map(|called| [head, answer(called, tail, rewrite).as_bytes()].concat());
+    let lines = resolution
+        .frames
+        .iter()
+        .map(|resolved| [head, answer(resolved, tail, resolution).as_bytes()].concat());
     Some(lines.collect::<Vec<_>>().join(line_end(text, site.end)))
 }
 
 /// `-[A b:] + 24 (A.m:42)`, ` [inlined]` behind it. `tail` is what stands there now, and stands for a function without a name.
-pub(crate) fn answer(called: &Called, tail: &[u8], rewrite: &Rewrite<'_>) -> String {
-    let mut out = match &called.function {
+pub(crate) fn answer(resolved: &ResolvedFrame, tail: &[u8], resolution: &Resolution<'_>) -> String {
+    let mut out = match &resolved.function {
         Some(function) => symdex::printable(function.into()).into_owned(),
         None => lossy(tail),
     };
-    if let Some(offset) = rewrite.function_offset(called).filter(|_| called.function.is_some()) {
+    if let Some(offset) = resolution.function_offset(resolved).filter(|_| resolved.function.is_some()) {
         out += &format!(" + {offset}");
     }
-    out += &place(called).unwrap_or_default();
-    out += if called.inlined { " [inlined]" } else { "" };
+    out += &place(resolved).unwrap_or_default();
+    out += if resolved.inlined { " [inlined]" } else { "" };
     out
 }
 
 /// ` (A.m:42)`
-fn place(called: &Called) -> Option<String> {
-    let line = called.line?;
-    Some(format!(" ({}:{line})", symdex::printable(called.file_name().into())))
+fn place(resolved: &ResolvedFrame) -> Option<String> {
+    let line = resolved.line?;
+    Some(format!(" ({}:{line})", symdex::printable(resolved.file_name().into())))
 }

@@ -5,7 +5,7 @@ use symdex::Arch;
 
 use super::header::{HeaderReader, label_and_queue};
 use super::lines::{self, FrameLine};
-use crate::report::{AddressKind, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
+use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread};
 use crate::text::lossy;
 
 /// What has been read so far.
@@ -20,14 +20,14 @@ pub(super) struct Reader<'t> {
     thread: Thread,
     header: HeaderReader,
     /// The images that frames name, in the order of the frames.
-    loads: Vec<Load<'t>>,
+    frame_images: Vec<FrameImage<'t>>,
     /// The architecture that the report as a whole is of, and the one that the registers of a thread show.
     arch: Option<Arch>,
     registers: Option<Arch>,
     is_in_images: bool,
 }
 
-struct Load<'t> {
+struct FrameImage<'t> {
     thread: usize,
     frame: usize,
     /// Where the frame says that its image was loaded. A frame with a function's name does not say so.
@@ -69,7 +69,7 @@ impl<'t> Reader<'t> {
     /// The images and stacks, frames with their images.
     pub(super) fn finish(mut self) -> Parsed {
         self.end_stack();
-        let Self { mut parsed, loads, arch, registers, header, .. } = self;
+        let Self { mut parsed, frame_images, arch, registers, header, .. } = self;
         parsed.info = header.finish();
         let arch = arch.or(registers);
         parsed.images.iter_mut().for_each(|image| image.arch = image.arch.take().or_else(|| arch.clone()));
@@ -79,7 +79,7 @@ impl<'t> Reader<'t> {
         }
         // The images that the report does not list, by name; `None` for a name that several have.
         let mut unlisted = FxHashMap::default();
-        for Load { thread, frame, load_address, image } in &loads {
+        for FrameImage { thread, frame, load_address, image } in &frame_images {
             let Some(load_address) = *load_address else { continue };
             let number = *loaded.entry(load_address).or_insert_with(|| {
                 // A report that was cut has frames of images that it does not list.
@@ -95,7 +95,9 @@ impl<'t> Reader<'t> {
             });
             parsed.threads[*thread].frames[*frame].image = Some(number);
         }
-        for Load { thread, frame, image, .. } in loads.iter().filter(|load| load.load_address.is_none()) {
+        for FrameImage { thread, frame, image, .. } in
+            frame_images.iter().filter(|frame_image| frame_image.load_address.is_none())
+        {
             // An image that is listed is found by the address.
             parsed.threads[*thread].frames[*frame].image = unlisted.get(image).copied().flatten();
         }
@@ -103,14 +105,14 @@ impl<'t> Reader<'t> {
     }
 
     fn push(&mut self, line: FrameLine<'t>, site: Span) {
-        let FrameLine { number, image, address, load_address, known, function, inlined, .. } = line;
+        let FrameLine { number, image, address, load_address, detail, function, inlined, .. } = line;
         self.numbers = (if self.stack.is_empty() { number } else { self.numbers.0 }, number);
         if image != b"???" {
             let (thread, frame) = (self.parsed.threads.len(), self.stack.len());
-            self.loads.push(Load { thread, frame, load_address, image });
+            self.frame_images.push(FrameImage { thread, frame, load_address, image });
         }
         let kind = AddressKind::ReturnAddress;
-        self.stack.push(Frame { address, image: None, kind, site, known, function, inlined });
+        self.stack.push(Frame { address, image: None, kind, site, detail, function, inlined });
     }
 
     /// Makes a thread of the frames so far.
@@ -125,8 +127,9 @@ impl<'t> Reader<'t> {
         if first > last {
             frames.reverse();
             let thread = self.parsed.threads.len();
-            let of_stack = self.loads.iter_mut().rev().take_while(|load| load.thread == thread);
-            of_stack.for_each(|load| load.frame = frames.len() - 1 - load.frame);
+            let of_stack =
+                self.frame_images.iter_mut().rev().take_while(|frame_image| frame_image.thread == thread);
+            of_stack.for_each(|frame_image| frame_image.frame = frames.len() - 1 - frame_image.frame);
         // What an exception was thrown from has return addresses alone.
         } else if first == 0 && !name.contains("Backtrace") {
             frames[0].kind = AddressKind::ProgramCounter;
@@ -142,7 +145,7 @@ impl<'t> Reader<'t> {
             image: None,
             kind: AddressKind::ReturnAddress,
             site,
-            known: Known::Nothing,
+            detail: SymbolDetail::AddressOnly,
             function: None,
             inlined: false,
         };

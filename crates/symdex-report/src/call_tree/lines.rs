@@ -2,11 +2,11 @@
 //! of `spindump`.
 
 use crate::apple_text::is_nameless;
-use crate::report::{Known, Span};
+use crate::report::{Span, SymbolDetail};
 use crate::text::Cursor;
 
 /// A line that begins with how often it was sampled. Places are counted from the start of the line.
-pub(super) struct Counted<'l> {
+pub(super) struct SampleLine<'l> {
     line: &'l [u8],
     /// Where the guides end that draw the tree, which is where the count begins, or the `*` of the kernel before it.
     pub(super) guides: usize,
@@ -18,7 +18,7 @@ pub(super) struct Counted<'l> {
 
 /// A frame of a call tree.
 pub(super) struct Node<'l> {
-    pub(super) style: Style,
+    pub(super) tool: Tool,
     pub(super) address: u64,
     /// The image as the line calls it; empty where it does not.
     pub(super) image: &'l [u8],
@@ -28,7 +28,7 @@ pub(super) struct Node<'l> {
     pub(super) head: Span,
     pub(super) brackets: Span,
     pub(super) tail: Span,
-    pub(super) known: Known,
+    pub(super) detail: SymbolDetail,
     /// How long the function's name is, with which it begins.
     pub(super) function_len: usize,
     pub(super) inlined: bool,
@@ -36,7 +36,7 @@ pub(super) struct Node<'l> {
 
 /// How a frame is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum Tool {
     Sample,
     Spindump,
 }
@@ -45,7 +45,7 @@ pub(super) enum Style {
 pub(super) const INLINED: &[u8] = b" [inlined]";
 
 /// Reads the start of a line; `None` where there is no count.
-pub(super) fn counted(line: &[u8]) -> Option<Counted<'_>> {
+pub(super) fn sample_line(line: &[u8]) -> Option<SampleLine<'_>> {
     let guides = line.iter().take_while(|byte| is_guide(**byte)).count();
     let column = guides + usize::from(line.get(guides) == Some(&b'*'));
     let digits = line[column..].iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -62,7 +62,7 @@ pub(super) fn counted(line: &[u8]) -> Option<Counted<'_>> {
         }
     }
     let rest = cursor.rest();
-    (!rest.is_empty()).then_some(Counted { line, guides, column, name: line.len() - rest.len() })
+    (!rest.is_empty()).then_some(SampleLine { line, guides, column, name: line.len() - rest.len() })
 }
 
 /// Whether `byte` draws the tree in front of counts.
@@ -70,7 +70,7 @@ pub(super) fn is_guide(byte: u8) -> bool {
     matches!(byte, b' ' | b'+' | b'!' | b':' | b'|')
 }
 
-impl<'l> Counted<'l> {
+impl<'l> SampleLine<'l> {
     /// Whether it is a frame of the kernel's.
     pub(super) fn is_kernel(&self) -> bool {
         self.column != self.guides
@@ -98,39 +98,39 @@ impl<'l> Counted<'l> {
             Some(tail) => (tail, true),
             None => (&rest[close..], false),
         };
-        let said = Said::of(head, address)?;
-        let has_line = said.has_line || (said.style == Style::Sample && is_place(tail));
-        let known = match &head[..said.function_len] {
-            name if is_nameless(name) => Known::Nothing,
-            _ if has_line => Known::Line,
-            _ => Known::Function,
+        let frame_text = FrameText::of(head, address)?;
+        let has_line = frame_text.has_line || (frame_text.tool == Tool::Sample && is_place(tail));
+        let detail = match &head[..frame_text.function_len] {
+            name if is_nameless(name) => SymbolDetail::AddressOnly,
+            _ if has_line => SymbolDetail::Line,
+            _ => SymbolDetail::Function,
         };
         let at = |from: usize, to: usize| self.name + from..self.name + to;
         Some(Node {
-            style: said.style,
+            tool: frame_text.tool,
             address,
-            image: said.image,
-            load_address: said.load_address,
+            image: frame_text.image,
+            load_address: frame_text.load_address,
             head: at(0, head.len()),
             brackets: at(open, close),
             tail: at(close, close + tail.len()),
-            known,
-            function_len: said.function_len,
+            detail,
+            function_len: frame_text.function_len,
             inlined,
         })
     }
 }
 
 /// What stands between a frame's count and its address.
-struct Said<'l> {
-    style: Style,
+struct FrameText<'l> {
+    tool: Tool,
     image: &'l [u8],
     load_address: Option<u64>,
     function_len: usize,
     has_line: bool,
 }
 
-impl<'l> Said<'l> {
+impl<'l> FrameText<'l> {
     fn of(head: &'l [u8], address: u64) -> Option<Self> {
         Self::of_sample(head).or_else(|| Self::of_spindump(head, address))
     }
@@ -141,14 +141,14 @@ impl<'l> Said<'l> {
         let image = &head[open + 5..];
         let close =
             memchr::memmem::find(image, b") ").or_else(|| image.strip_suffix(b")").map(<[u8]>::len))?;
-        let detail = image[close + 1..].trim_ascii_start();
-        let load_address = || Cursor::new(detail.strip_prefix(b"load address ")?).hexadecimal();
-        Some(Said {
-            style: Style::Sample,
+        let rest = image[close + 1..].trim_ascii_start();
+        let load_address = || Cursor::new(rest.strip_prefix(b"load address ")?).hexadecimal();
+        Some(FrameText {
+            tool: Tool::Sample,
             image: &image[..close],
             load_address: load_address(),
             function_len: head[..open].trim_ascii_end().len(),
-            has_line: detail.starts_with(b"("),
+            has_line: rest.starts_with(b"("),
         })
     }
 
@@ -164,8 +164,8 @@ impl<'l> Said<'l> {
         let name = &head[..open];
         let distance = memchr::memmem::rfind(name, b" + ");
         let is_distance = |at: &usize| name.len() > at + 3 && name[at + 3..].iter().all(u8::is_ascii_digit);
-        Some(Said {
-            style: Style::Spindump,
+        Some(FrameText {
+            tool: Tool::Spindump,
             image: place.map_or(image, |at| &image[at + 4..]),
             load_address: address.checked_sub(offset),
             function_len: distance.filter(is_distance).unwrap_or(name.len()),
@@ -196,34 +196,43 @@ pub(super) fn is_statistics(line: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    type Read<'l> = (usize, u64, &'l str, Option<u64>, Known, &'l str);
+    type Read<'l> = (usize, u64, &'l str, Option<u64>, SymbolDetail, &'l str);
 
     fn read(line: &str) -> Option<Read<'_>> {
-        let counted = counted(line.as_bytes())?;
-        let node = counted.node()?;
+        let sample_line = sample_line(line.as_bytes())?;
+        let node = sample_line.node()?;
         let text = |bytes| std::str::from_utf8(bytes).expect("text");
-        let function = text(&counted.rest()[..node.function_len]);
-        Some((counted.column, node.address, text(node.image), node.load_address, node.known, function))
+        let function = text(&sample_line.rest()[..node.function_len]);
+        Some((sample_line.column, node.address, text(node.image), node.load_address, node.detail, function))
     }
 
     #[test]
     fn frames_of_sample_are_read() {
         let cases = [
-            ("    + 9 start  (in dyld) + 462  [0x1077]", (6, 0x1077, "dyld", None, Known::Function, "start")),
+            (
+                "    + 9 start  (in dyld) + 462  [0x1077]",
+                (6, 0x1077, "dyld", None, SymbolDetail::Function, "start"),
+            ),
             (
                 "  ! : 9 ???  (in My App)  load address 0x1000 + 0x77  [0x1077]",
-                (6, 0x1077, "My App", Some(0x1000), Known::Nothing, "???"),
+                (6, 0x1077, "My App", Some(0x1000), SymbolDetail::AddressOnly, "???"),
             ),
             (
                 "9 f(int)  (in App) + 12,30,...  [0x1077,0x1090,...]",
-                (0, 0x1077, "App", None, Known::Function, "f(int)"),
+                (0, 0x1077, "App", None, SymbolDetail::Function, "f(int)"),
             ),
-            ("9 main  (in App) + 12  [0x1077]  main.m:57", (0, 0x1077, "App", None, Known::Line, "main")),
-            ("9 main (in App) (main.m:57) [0x1077]", (0, 0x1077, "App", None, Known::Line, "main")),
-            ("9 (1.5M) main  (in App) + 12  [0x1077]", (0, 0x1077, "App", None, Known::Function, "main")),
+            (
+                "9 main  (in App) + 12  [0x1077]  main.m:57",
+                (0, 0x1077, "App", None, SymbolDetail::Line, "main"),
+            ),
+            ("9 main (in App) (main.m:57) [0x1077]", (0, 0x1077, "App", None, SymbolDetail::Line, "main")),
+            (
+                "9 (1.5M) main  (in App) + 12  [0x1077]",
+                (0, 0x1077, "App", None, SymbolDetail::Function, "main"),
+            ),
             (
                 "9 (anonymous namespace)::f()  (in App) + 1  [0x1077]",
-                (0, 0x1077, "App", None, Known::Function, "(anonymous namespace)::f()"),
+                (0, 0x1077, "App", None, SymbolDetail::Function, "(anonymous namespace)::f()"),
             ),
         ];
         for (line, expected) in cases {
@@ -236,23 +245,23 @@ mod tests {
         let cases = [
             (
                 "  9  start + 462 (dyld + 16) [0x1010]",
-                (2, 0x1010, "dyld", Some(0x1000), Known::Function, "start"),
+                (2, 0x1010, "dyld", Some(0x1000), SymbolDetail::Function, "start"),
             ),
             (
                 "    *9  ??? (kernel + 16) [0x1010] (running)",
-                (5, 0x1010, "kernel", Some(0x1000), Known::Nothing, "???"),
+                (5, 0x1010, "kernel", Some(0x1000), SymbolDetail::AddressOnly, "???"),
             ),
             (
                 "9   f(int) (My App + 16) [0x1010] 1-3",
-                (0, 0x1010, "My App", Some(0x1000), Known::Function, "f(int)"),
+                (0, 0x1010, "My App", Some(0x1000), SymbolDetail::Function, "f(int)"),
             ),
             (
                 "9  main + 4 (main.m:57,5 in App + 16) [0x1010]",
-                (0, 0x1010, "App", Some(0x1000), Known::Line, "main"),
+                (0, 0x1010, "App", Some(0x1000), SymbolDetail::Line, "main"),
             ),
             (
                 "9  -[A b] + 4 (A.m:5 in App + 16) [0x1010]",
-                (0, 0x1010, "App", Some(0x1000), Known::Line, "-[A b]"),
+                (0, 0x1010, "App", Some(0x1000), SymbolDetail::Line, "-[A b]"),
             ),
         ];
         for (line, expected) in cases {

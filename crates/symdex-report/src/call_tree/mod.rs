@@ -9,9 +9,9 @@ mod reader;
 use crate::error::Error;
 use crate::format::{Edit, Format};
 use crate::report::{Parsed, Report, Span};
-use crate::symbolicate::{Called, Rewrite, Symbolicated};
+use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::{line_end, lines, lossy};
-use lines::{Counted, INLINED, Node, Style};
+use lines::{INLINED, Node, SampleLine, Tool};
 use reader::Reader;
 
 /// Apple's call trees.
@@ -23,7 +23,8 @@ impl Format for CallTree {
     }
 
     fn recognises(&self, text: &[u8]) -> bool {
-        lines(text).any(|(_, line)| lines::counted(line).is_some_and(|counted| counted.node().is_some()))
+        lines(text)
+            .any(|(_, line)| lines::sample_line(line).is_some_and(|sample_line| sample_line.node().is_some()))
     }
 
     fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
@@ -36,27 +37,27 @@ impl Format for CallTree {
 
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
         let mut edits = Vec::new();
-        let mut shift = Shift::default();
+        let mut indentation = Indentation::default();
         let mut frames = in_text_order(symbolicated.report).peekable();
         let mut lines = lines(symbolicated.report.text).peekable();
         while let Some((span, line)) = lines.next() {
             let next = lines.peek().map_or(&b""[..], |(_, next)| next);
             let frame = frames.next_if(|(start, ..)| *start == span.start);
-            let Some(counted) = lines::counted(line) else {
-                shift.leave(line);
+            let Some(sample_line) = lines::sample_line(line) else {
+                indentation.leave(line);
                 continue;
             };
-            shift.enter(counted.column);
-            if !shift.above.is_empty() {
-                let span = span.start..span.start + counted.guides;
-                edits.push(Edit { text: shift.moved(&line[..counted.guides]), span });
+            indentation.enter(sample_line.column);
+            if !indentation.above.is_empty() {
+                let span = span.start..span.start + sample_line.guides;
+                edits.push(Edit { text: indentation.moved(&line[..sample_line.guides]), span });
             }
-            let rewrite = frame.and_then(|(_, thread, number)| symbolicated.rewrite(thread, number));
-            if let Some((rewrite, node)) = rewrite.zip(counted.node()) {
-                let line = Line { text: line, counted: &counted, node: &node, next };
+            let resolution = frame.and_then(|(_, thread, number)| symbolicated.resolution(thread, number));
+            if let Some((resolution, node)) = resolution.zip(sample_line.node()) {
+                let line = Line { text: line, sample_line: &sample_line, node: &node, next };
                 let end = line_end(symbolicated.report.text, span.end);
-                edits.push(line.edit(&rewrite, &shift, &span, end));
-                shift.push(counted.column, rewrite.chain.len() - 1);
+                edits.push(line.edit(&resolution, &indentation, &span, end));
+                indentation.push(sample_line.column, resolution.frames.len() - 1);
             }
         }
         edits
@@ -74,13 +75,13 @@ fn in_text_order<'r>(report: &'r Report<'_>) -> impl Iterator<Item = (usize, usi
 
 /// How far lines are moved: by the inlined functions of frames above them.
 #[derive(Default)]
-struct Shift {
+struct Indentation {
     /// The columns of such frames, and how many functions are inlined into each.
     above: Vec<(usize, usize)>,
     is_heaviest: bool,
 }
 
-impl Shift {
+impl Indentation {
     /// A line without a count ends trees.
     fn leave(&mut self, line: &[u8]) {
         self.above.clear();
@@ -118,33 +119,34 @@ impl Shift {
 /// A frame's line, and the one behind it.
 struct Line<'l> {
     text: &'l [u8],
-    counted: &'l Counted<'l>,
+    sample_line: &'l SampleLine<'l>,
     node: &'l Node<'l>,
     next: &'l [u8],
 }
 
 impl Line<'_> {
     /// The frame with its answer, lines for the functions inlined into it below it.
-    fn edit(&self, rewrite: &Rewrite<'_>, shift: &Shift, span: &Span, end: &[u8]) -> Edit {
+    fn edit(&self, resolution: &Resolution<'_>, indentation: &Indentation, span: &Span, end: &[u8]) -> Edit {
         let mut text = Vec::new();
-        for (depth, called) in rewrite.chain.iter().rev().enumerate() {
+        for (depth, resolved) in resolution.frames.iter().rev().enumerate() {
             if depth != 0 {
                 text.extend_from_slice(end);
-                text.extend(self.guides(shift, depth));
-                text.extend_from_slice(&self.text[self.counted.guides..self.counted.name]);
+                text.extend(self.guides(indentation, depth));
+                text.extend_from_slice(&self.text[self.sample_line.guides..self.sample_line.name]);
             }
-            text.extend(self.answer(called, rewrite));
+            text.extend(self.answer(resolved, resolution));
         }
-        Edit { span: span.start + self.counted.name..span.end, text }
+        Edit { span: span.start + self.sample_line.name..span.end, text }
     }
 
     /// What stands in front of the count of a function inlined `depth` deep: the line's own guides, moved as they are, and deeper.
-    fn guides(&self, shift: &Shift, depth: usize) -> Vec<u8> {
-        let Counted { guides, column, .. } = *self.counted;
-        let mut out = shift.moved(&self.text[..guides]);
-        if !shift.is_heaviest {
+    fn guides(&self, indentation: &Indentation, depth: usize) -> Vec<u8> {
+        let SampleLine { guides, column, .. } = *self.sample_line;
+        let mut out = indentation.moved(&self.text[..guides]);
+        if !indentation.is_heaviest {
             // Whether more comes at this depth, the lines below it show.
-            let below = lines::counted(self.next).filter(|next| next.column > column && next.guides > column);
+            let below =
+                lines::sample_line(self.next).filter(|next| next.column > column && next.guides > column);
             out.resize(out.len() + column - guides, b' ');
             out.push(below.map_or(b' ', |_| self.next[column]));
             out.resize(out.len() + 2 * depth - 1 - (column - guides), b' ');
@@ -152,27 +154,27 @@ impl Line<'_> {
         out
     }
 
-    fn answer(&self, called: &Called, rewrite: &Rewrite<'_>) -> Vec<u8> {
-        let Node { style, head, brackets, tail, image, .. } = self.node;
+    fn answer(&self, resolved: &ResolvedFrame, resolution: &Resolution<'_>) -> Vec<u8> {
+        let Node { tool, head, brackets, tail, image, .. } = self.node;
         let [head, brackets, tail] = [head, brackets, tail].map(|span| &self.text[span.clone()]);
         let distance =
-            rewrite.function_offset(called).map(|offset| format!(" + {offset}")).unwrap_or_default();
+            resolution.function_offset(resolved).map(|offset| format!(" + {offset}")).unwrap_or_default();
         let function =
-            called.function.as_ref().map(|function| symdex::printable(function.into()).into_owned());
+            resolved.function.as_ref().map(|function| symdex::printable(function.into()).into_owned());
         let place =
-            called.line.map(|line| format!("{}:{line}", symdex::printable(called.file_name().into())));
+            resolved.line.map(|line| format!("{}:{line}", symdex::printable(resolved.file_name().into())));
         let (image, head) = (lossy(image), lossy(head));
-        let (before, behind) = match (style, function) {
-            (Style::Sample, Some(name)) => (format!("{name}  (in {image}){distance}  "), place),
-            (Style::Sample, None) => (format!("{head}  "), place),
-            (Style::Spindump, name) => {
+        let (before, behind) = match (tool, function) {
+            (Tool::Sample, Some(name)) => (format!("{name}  (in {image}){distance}  "), place),
+            (Tool::Sample, None) => (format!("{head}  "), place),
+            (Tool::Spindump, name) => {
                 let place = place.map(|place| format!("{place} in ")).unwrap_or_default();
                 let name = name.map_or_else(|| "???".to_owned(), |name| name + &distance);
-                (format!("{name} ({place}{image} + {}) ", rewrite.offset), None)
+                (format!("{name} ({place}{image} + {}) ", resolution.offset), None)
             }
         };
         let behind = behind.map(|place| format!("  {place}")).unwrap_or_default();
-        let inlined = if called.inlined { INLINED } else { b"" };
+        let inlined = if resolved.inlined { INLINED } else { b"" };
         [before.as_bytes(), brackets, behind.as_bytes(), tail, inlined].concat()
     }
 }

@@ -5,9 +5,9 @@
 use rustc_hash::FxHashMap;
 use symdex::Arch;
 
-use super::lines::{self, Counted, Node};
+use super::lines::{self, Node, SampleLine};
 use crate::apple_text::{HeaderReader, code_type, image, is_images_header};
-use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
+use crate::report::{AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread};
 use crate::text::lossy;
 
 /// What has been read so far.
@@ -20,7 +20,7 @@ pub(super) struct Reader<'t> {
     header: HeaderReader,
     /// The way from a root to the last frame: columns, numbers in `tree`, and whether they are the kernel's.
     path: Vec<(usize, usize, bool)>,
-    place: Place,
+    section: Section,
     /// `spindump` has processes, each with its images behind its trees. This is how many have ended.
     process: usize,
     /// The architecture of the process, and those of the processes that have ended.
@@ -28,12 +28,12 @@ pub(super) struct Reader<'t> {
     archs: Vec<Option<Arch>>,
     /// The process of each image.
     processes: Vec<usize>,
-    loads: Vec<Load<'t>>,
+    frame_images: Vec<FrameImage<'t>>,
 }
 
 /// Which part of the report is being read.
 #[derive(Default, PartialEq, Eq)]
-enum Place {
+enum Section {
     #[default]
     Trees,
     HeaviestStack,
@@ -42,7 +42,7 @@ enum Place {
 }
 
 /// Where a frame says that its image was loaded, and how it calls it.
-struct Load<'t> {
+struct FrameImage<'t> {
     thread: usize,
     /// In the order of the lines.
     frame: usize,
@@ -57,14 +57,14 @@ const KERNEL: (usize, u64) = (usize::MAX, 1 << 63);
 impl<'t> Reader<'t> {
     /// Reads the next line, which lies at `span`.
     pub(super) fn line(&mut self, line: &'t [u8], span: Span) {
-        if self.place != Place::Statistics
-            && let Some(counted) = lines::counted(line)
+        if self.section != Section::Statistics
+            && let Some(sample_line) = lines::sample_line(line)
         {
             self.leave_images();
-            match counted.node() {
-                Some(node) => self.push(&counted, &node, span),
-                None if counted.rest().starts_with(b"Thread_") => self.begin(counted.rest()),
-                None if counted.is_nowhere() => self.call(&counted),
+            match sample_line.node() {
+                Some(node) => self.push(&sample_line, &node, span),
+                None if sample_line.rest().starts_with(b"Thread_") => self.begin(sample_line.rest()),
+                None if sample_line.is_nowhere() => self.call(&sample_line),
                 None => {}
             }
             return;
@@ -73,56 +73,56 @@ impl<'t> Reader<'t> {
         self.header.line(line);
         if is_images_header(line) {
             self.end_tree();
-            self.place = Place::Images;
-        } else if self.place == Place::Images {
+            self.section = Section::Images;
+        } else if self.section == Section::Images {
             self.image(line);
         } else if lines::is_heaviest(line) {
             self.begin(line);
-            self.place = Place::HeaviestStack;
+            self.section = Section::HeaviestStack;
         } else if text.starts_with(b"Thread 0x") || text.starts_with(b"Powerstats for:") {
             self.begin(text);
         } else if lines::is_statistics(text) {
             self.end_tree();
-            self.place = Place::Statistics;
-        } else if text.is_empty() && self.place == Place::HeaviestStack {
+            self.section = Section::Statistics;
+        } else if text.is_empty() && self.section == Section::HeaviestStack {
             self.end_tree();
         } else if let Some(name) = strip_any(text, [b"Code Type:", b"Architecture:"]) {
             self.arch = code_type(name);
         }
     }
 
-    fn push(&mut self, counted: &Counted<'t>, node: &Node<'t>, site: Span) {
+    fn push(&mut self, sample_line: &SampleLine<'t>, node: &Node<'t>, site: Span) {
         let frame = self.tree.len();
-        self.call(counted);
-        self.path.push((counted.column, frame, counted.is_kernel()));
+        self.call(sample_line);
+        self.path.push((sample_line.column, frame, sample_line.is_kernel()));
         if let Some(load_address) = node.load_address {
             let process = if load_address >= KERNEL.1 { KERNEL.0 } else { self.process };
             let (thread, image) = (self.parsed.threads.len(), node.image);
-            self.loads.push(Load { thread, frame, process, load_address, image });
+            self.frame_images.push(FrameImage { thread, frame, process, load_address, image });
         }
-        let function = site.start + counted.name..site.start + counted.name + node.function_len;
+        let function = site.start + sample_line.name..site.start + sample_line.name + node.function_len;
         self.tree.push(Frame {
             address: node.address,
             image: None,
             kind: AddressKind::ProgramCounter,
             site,
-            known: node.known,
-            function: (node.known != Known::Nothing).then_some(function),
+            detail: node.detail,
+            function: (node.detail != SymbolDetail::AddressOnly).then_some(function),
             inlined: node.inlined,
         });
     }
 
     /// Goes the way back up to what calls the frame of a line.
-    fn call(&mut self, counted: &Counted<'_>) {
+    fn call(&mut self, sample_line: &SampleLine<'_>) {
         // In a stack that is a list every frame calls the next.
-        while self.place != Place::HeaviestStack
-            && self.path.last().is_some_and(|(column, ..)| *column >= counted.column)
+        while self.section != Section::HeaviestStack
+            && self.path.last().is_some_and(|(column, ..)| *column >= sample_line.column)
         {
             self.path.pop();
         }
         // What calls something holds where that returns to, unless what it called is the kernel.
         if let Some((_, caller, is_kernel)) = self.path.last()
-            && *is_kernel == counted.is_kernel()
+            && *is_kernel == sample_line.is_kernel()
         {
             self.tree[*caller].kind = AddressKind::ReturnAddress;
         }
@@ -147,8 +147,8 @@ impl<'t> Reader<'t> {
             let id = thread_id(&name);
             self.parsed.threads.push(Thread { name, id, frames, ..Thread::default() });
         }
-        if self.place == Place::HeaviestStack {
-            self.place = Place::Trees;
+        if self.section == Section::HeaviestStack {
+            self.section = Section::Trees;
         }
     }
 
@@ -172,8 +172,8 @@ impl<'t> Reader<'t> {
 
     /// What comes behind a list of images is of another process.
     fn leave_images(&mut self) {
-        if self.place == Place::Images {
-            self.place = Place::Trees;
+        if self.section == Section::Images {
+            self.section = Section::Trees;
             self.process += 1;
             self.archs.push(self.arch.clone());
         }
@@ -182,7 +182,7 @@ impl<'t> Reader<'t> {
     /// The images and trees, frames with their images.
     pub(super) fn finish(mut self) -> Parsed {
         self.end_tree();
-        let Self { mut parsed, loads, processes, mut archs, arch, header, .. } = self;
+        let Self { mut parsed, frame_images, processes, mut archs, arch, header, .. } = self;
         parsed.info = header.finish();
         archs.push(arch);
         let mut loaded = FxHashMap::default();
@@ -191,7 +191,7 @@ impl<'t> Reader<'t> {
         }
         // How far images reach whose end is not known: as far as their frames lie.
         let ends: Vec<bool> = parsed.images.iter().map(|image| image.size.is_some()).collect();
-        for Load { thread, frame, process, load_address, image } in loads {
+        for FrameImage { thread, frame, process, load_address, image } in frame_images {
             let number = *loaded.entry((process, load_address)).or_insert_with(|| {
                 let arch = archs.get(process).cloned().flatten();
                 parsed.images.push(Image { name: lossy(image), load_address, arch, ..Image::default() });

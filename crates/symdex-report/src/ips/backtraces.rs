@@ -4,7 +4,7 @@ use crate::apple_text;
 use crate::existing::ExistingSymbol;
 use crate::json::Value;
 use crate::report::{AddressKind, Frame, Span, Thread};
-use crate::symbolicate::Rewrite;
+use crate::symbolicate::Resolution;
 
 /// The stack in `string`. All of its frames hold return addresses: it is of an exception.
 pub(super) fn stack(string: Value<'_>, number: usize) -> Thread {
@@ -14,9 +14,9 @@ pub(super) fn stack(string: Value<'_>, number: usize) -> Thread {
         let line = unescape(&string.unescaped()[span])?;
         let frame = apple_text::frame(line.as_bytes())?;
         // Where the name lies in the text with its escapes is not known, but neither is it asked for.
-        let (address, known, inlined) = (frame.address, frame.known, frame.inlined);
+        let (address, detail, inlined) = (frame.address, frame.detail, frame.inlined);
         let (kind, function) = (AddressKind::ReturnAddress, None);
-        Some(Frame { address, image: None, kind, site, known, function, inlined })
+        Some(Frame { address, image: None, kind, site, detail, function, inlined })
     });
     Thread {
         name: format!("Application Specific Backtrace {number}"),
@@ -29,13 +29,13 @@ pub(super) fn stack(string: Value<'_>, number: usize) -> Thread {
 pub(super) fn existing_symbol(text: &[u8], site: &Span) -> Option<ExistingSymbol> {
     let line = unescape(text.get(site.clone())?)?;
     let frame = apple_text::frame(line.as_bytes())?;
-    Some(ExistingSymbol::of_line(line.as_bytes(), &frame.function?, line.len(), frame.known))
+    Some(ExistingSymbol::of_line(line.as_bytes(), &frame.function?, line.len(), frame.detail))
 }
 
 /// The line at `site` with its answer, in a string.
-pub(super) fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option<Vec<u8>> {
+pub(super) fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
     let line = unescape(text.get(site.clone())?)?;
-    let lines = apple_text::written(line.as_bytes(), &(0..line.len()), rewrite)?;
+    let lines = apple_text::replacement(line.as_bytes(), &(0..line.len()), resolution)?;
     let quoted = serde_json::Value::from(String::from_utf8(lines).ok()?).to_string();
     Some(quoted.as_bytes()[1..quoted.len() - 1].to_vec())
 }

@@ -16,8 +16,10 @@ use crate::format::{Edit, Format, frame_edits};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_objects_before};
 use crate::render::write_crash;
-use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Report, Span, Thread};
-use crate::symbolicate::{Called, Rewrite, Symbolicated};
+use crate::report::{
+    AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread,
+};
+use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::start_of_object;
 
 /// Apple's JSON format.
@@ -76,7 +78,7 @@ impl Format for Ips {
     }
 
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-        frame_edits(symbolicated, written)
+        frame_edits(symbolicated, replacement)
     }
 }
 
@@ -138,39 +140,41 @@ fn frame(object: Value<'_>, kind: AddressKind, images: &[Image]) -> Option<Frame
     let base = image.and_then(|index| images.get(index)).map_or(0, |image| image.load_address);
     let address = base.wrapping_add(number("imageOffset")?);
     let symbol = object.get("symbol").filter(|symbol| !matches!(symbol.unescaped(), b"" | b"<redacted>"));
-    let known = match symbol {
-        Some(_) if object.get("sourceFile").is_some() || object.get("sourceLine").is_some() => Known::Line,
-        Some(_) => Known::Function,
-        None => Known::Nothing,
+    let detail = match symbol {
+        Some(_) if object.get("sourceFile").is_some() || object.get("sourceLine").is_some() => {
+            SymbolDetail::Line
+        }
+        Some(_) => SymbolDetail::Function,
+        None => SymbolDetail::AddressOnly,
     };
     let function = symbol.map(|symbol| symbol.span().start + 1..symbol.span().end.saturating_sub(1));
     let inlined = object.get("inline").is_some_and(Value::is_true);
-    Some(Frame { address, image, kind, site: object.span(), known, function, inlined })
+    Some(Frame { address, image, kind, site: object.span(), detail, function, inlined })
 }
 
 /// The frame's object with its answer, objects for the functions inlined into it before it; or the line it is.
-fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option<Vec<u8>> {
+fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
     if text.get(site.start) != Some(&b'{') {
-        return backtraces::written(text, site, rewrite);
+        return backtraces::replacement(text, site, resolution);
     }
     let json = Json::parse(text, site.start).ok()?;
     let object = json.root();
-    let (concrete, inlined) = rewrite.chain.split_last()?;
-    let before = inlined.iter().map(|called| {
+    let (concrete, inlined) = resolution.frames.split_last()?;
+    let before = inlined.iter().map(|resolved| {
         let place = ["imageOffset", "imageIndex"].into_iter();
         let place = place.filter_map(|key| Some((key, json!(object.get(key)?.number()?))));
-        [("inline", json!(true))].into_iter().chain(place).chain(answer(called, rewrite)).collect()
+        [("inline", json!(true))].into_iter().chain(place).chain(answer(resolved, resolution)).collect()
     });
-    Some(with_objects_before(text, object, before, &answer(concrete, rewrite)))
+    Some(with_objects_before(text, object, before, &answer(concrete, resolution)))
 }
 
 /// What the report says of a function. Code that the compiler made up has a file and no line.
-pub(crate) fn answer(called: &Called, rewrite: &Rewrite<'_>) -> Vec<Member<'static>> {
-    let line = called.line.filter(|line| *line != 0);
+pub(crate) fn answer(resolved: &ResolvedFrame, resolution: &Resolution<'_>) -> Vec<Member<'static>> {
+    let line = resolved.line.filter(|line| *line != 0);
     let members = [
-        ("symbol", called.function.as_ref().map(|function| json!(function))),
-        ("symbolLocation", rewrite.function_offset(called).map(|offset| json!(offset))),
-        ("sourceFile", called.line.map(|_| json!(called.file_name()))),
+        ("symbol", resolved.function.as_ref().map(|function| json!(function))),
+        ("symbolLocation", resolution.function_offset(resolved).map(|offset| json!(offset))),
+        ("sourceFile", resolved.line.map(|_| json!(resolved.file_name()))),
         ("sourceLine", line.map(|line| json!(line))),
     ];
     members.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()

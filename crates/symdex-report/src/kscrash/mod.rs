@@ -19,8 +19,10 @@ use crate::format::{Edit, Format, frame_edits};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_objects_before};
 use crate::render::write_crash;
-use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Report, Span, Thread};
-use crate::symbolicate::{Called, Rewrite, Symbolicated};
+use crate::report::{
+    AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread,
+};
+use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 
 /// KSCrash's format.
 pub(crate) struct KsCrash;
@@ -63,7 +65,7 @@ impl Format for KsCrash {
     }
 
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-        frame_edits(symbolicated, written)
+        frame_edits(symbolicated, replacement)
     }
 }
 
@@ -142,40 +144,44 @@ fn frames(backtrace: Value<'_>, is_instruction: impl Fn(u64) -> bool) -> Vec<Fra
         };
         let symbol =
             object.get("symbol_name").filter(|name| name.text().is_some() && !is_nameless(name.unescaped()));
-        let known = match symbol {
-            Some(_) if object.get("source_line").is_some() => Known::Line,
-            Some(_) => Known::Function,
-            None => Known::Nothing,
+        let detail = match symbol {
+            Some(_) if object.get("source_line").is_some() => SymbolDetail::Line,
+            Some(_) => SymbolDetail::Function,
+            None => SymbolDetail::AddressOnly,
         };
         let function = symbol.map(|name| name.span().start + 1..name.span().end.saturating_sub(1));
         let inlined = object.get("inlined").is_some_and(Value::is_true);
-        Some(Frame { address, image: None, kind, site: object.span(), known, function, inlined })
+        Some(Frame { address, image: None, kind, site: object.span(), detail, function, inlined })
     };
     objects.filter_map(frame).collect()
 }
 
 /// The frame's object with its answer, objects for the functions inlined into it before it.
-fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option<Vec<u8>> {
+fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
     let json = Json::parse(text, site.start).ok()?;
     let object = json.root();
-    let (concrete, inlined) = rewrite.chain.split_last()?;
-    let before = inlined.iter().map(|called| {
+    let (concrete, inlined) = resolution.frames.split_last()?;
+    let before = inlined.iter().map(|resolved| {
         let place = ["instruction_addr", "object_addr"].into_iter();
         let place = place.filter_map(|key| Some((key, json!(object.get(key)?.number()?))));
         let name = object.get("object_name").and_then(Value::text).map(|name| ("object_name", json!(name)));
-        place.chain(name).chain(answer(called, object, rewrite)).chain([("inlined", json!(true))]).collect()
+        place
+            .chain(name)
+            .chain(answer(resolved, object, resolution))
+            .chain([("inlined", json!(true))])
+            .collect()
     });
-    Some(with_objects_before(text, object, before, &answer(concrete, object, rewrite)))
+    Some(with_objects_before(text, object, before, &answer(concrete, object, resolution)))
 }
 
-fn answer(called: &Called, object: Value<'_>, rewrite: &Rewrite<'_>) -> Vec<Member<'static>> {
+fn answer(resolved: &ResolvedFrame, object: Value<'_>, resolution: &Resolution<'_>) -> Vec<Member<'static>> {
     let address = object.get("instruction_addr").and_then(Value::number);
-    let start = || address?.checked_sub(rewrite.function_offset(called)?);
+    let start = || address?.checked_sub(resolution.function_offset(resolved)?);
     let members = [
-        ("symbol_addr", called.function.as_ref().and_then(|_| start()).map(|start| json!(start))),
-        ("symbol_name", called.function.as_ref().map(|function| json!(function))),
-        ("source_file", called.line.map(|_| json!(called.file_name()))),
-        ("source_line", called.line.map(|line| json!(line))),
+        ("symbol_addr", resolved.function.as_ref().and_then(|_| start()).map(|start| json!(start))),
+        ("symbol_name", resolved.function.as_ref().map(|function| json!(function))),
+        ("source_file", resolved.line.map(|_| json!(resolved.file_name()))),
+        ("source_line", resolved.line.map(|line| json!(line))),
     ];
     members.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }

@@ -19,8 +19,8 @@ use crate::format::{Edit, Format};
 use crate::ips;
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, more_members};
-use crate::report::{AddressKind, Frame, Image, Known, MAX_IMAGES, Parsed, Report, Thread};
-use crate::symbolicate::{Called, Rewrite, Symbolicated};
+use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Report, SymbolDetail, Thread};
+use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 
 /// MetricKit's format.
 pub(crate) struct MetricKit;
@@ -37,7 +37,7 @@ impl Format for MetricKit {
 
     fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
         let json = Json::parse(text, 0)?;
-        let mut images = Images::default();
+        let mut images = ImageTable::default();
         let threads = stacks(json.root()).map(|stack| stack.thread(&mut images)).collect();
         Ok(Parsed { images: images.images, threads, info: info::info(json.root()) })
     }
@@ -60,8 +60,8 @@ impl Format for MetricKit {
         let mut edits = Vec::new();
         for (thread, stack) in stacks(json.root()).enumerate() {
             for (number, node) in stack.innermost_first().enumerate() {
-                if let Some(rewrite) = symbolicated.rewrite(thread, number) {
-                    edits.extend(node.edits(text, &rewrite, stack.is_outermost_first));
+                if let Some(resolution) = symbolicated.resolution(thread, number) {
+                    edits.extend(node.edits(text, &resolution, stack.is_outermost_first));
                 }
             }
         }
@@ -175,7 +175,7 @@ impl<'j> Stack<'j> {
         if self.is_outermost_first { Box::new(self.nodes.iter().rev()) } else { Box::new(self.nodes.iter()) }
     }
 
-    fn thread(&self, images: &mut Images<'j>) -> Thread {
+    fn thread(&self, images: &mut ImageTable<'j>) -> Thread {
         let frame = |node: &Node<'j>| {
             let is_innermost = if self.is_outermost_first { node.is_leaf } else { node.depth == 0 };
             node.frame(is_innermost, images.number(node, self.arch.as_ref()))
@@ -194,10 +194,10 @@ impl<'j> Node<'j> {
         let kind = if is_innermost { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
         let symbol =
             self.object.get("symbol").filter(|name| name.text().is_some() && !is_nameless(name.unescaped()));
-        let known = match symbol {
-            Some(_) if self.object.get("sourceFile").is_some() => Known::Line,
-            Some(_) => Known::Function,
-            None => Known::Nothing,
+        let detail = match symbol {
+            Some(_) if self.object.get("sourceFile").is_some() => SymbolDetail::Line,
+            Some(_) => SymbolDetail::Function,
+            None => SymbolDetail::AddressOnly,
         };
         let start = self.object.span().start;
         Frame {
@@ -206,7 +206,7 @@ impl<'j> Node<'j> {
             kind,
             // What is in the object is rewritten piece by piece.
             site: start..start + 1,
-            known,
+            detail,
             function: symbol.map(|name| name.span().start + 1..name.span().end.saturating_sub(1)),
             inlined: self.object.get("inline").is_some_and(Value::is_true),
         }
@@ -222,20 +222,20 @@ impl<'j> Node<'j> {
     }
 
     /// The members with the answer, and frames for the functions inlined into it.
-    fn edits(&self, text: &[u8], rewrite: &Rewrite<'_>, is_outermost_first: bool) -> Vec<Edit> {
+    fn edits(&self, text: &[u8], resolution: &Resolution<'_>, is_outermost_first: bool) -> Vec<Edit> {
         let object = self.object;
-        let Some((concrete, inlined)) = rewrite.chain.split_last() else { return Vec::new() };
+        let Some((concrete, inlined)) = resolution.frames.split_last() else { return Vec::new() };
         let Some(anchor) = object.get("address").or_else(|| object.get(OFFSET)) else { return Vec::new() };
         let insert = |at: usize, text: Vec<u8>| Edit { span: at..at, text };
         let (set, added): (Vec<_>, Vec<_>) =
-            ips::answer(concrete, rewrite).into_iter().partition(|(key, _)| object.get(key).is_some());
+            ips::answer(concrete, resolution).into_iter().partition(|(key, _)| object.get(key).is_some());
         let set = set.into_iter().filter_map(|(key, value)| {
             Some(Edit { span: object.get(key)?.span(), text: value.to_string().into_bytes() })
         });
         let mut edits: Vec<Edit> = set.collect();
         let mut added = more_members(text, object, &added);
         let wrap = Wrap::of(text, object);
-        let inlined = inlined.iter().map(|called| wrap.object(text, object, called, rewrite));
+        let inlined = inlined.iter().map(|resolved| wrap.object(text, object, resolved, resolution));
         match object.get("subFrames").filter(|_| is_outermost_first) {
             Some(sub_frames) => {
                 let (before, behind) = wrap.around(inlined.rev(), true);
@@ -273,7 +273,13 @@ impl<'t> Wrap<'t> {
     }
 
     /// The object of an inlined function, all but its end.
-    fn object(&self, text: &[u8], like: Value<'_>, called: &Called, rewrite: &Rewrite<'_>) -> Vec<u8> {
+    fn object(
+        &self,
+        text: &[u8],
+        like: Value<'_>,
+        resolved: &ResolvedFrame,
+        resolution: &Resolution<'_>,
+    ) -> Vec<u8> {
         let number = |key| Some((key, json!(like.get(key)?.number()?)));
         let string = |key| Some((key, json!(like.get(key)?.text()?)));
         let place = [
@@ -286,7 +292,7 @@ impl<'t> Wrap<'t> {
         let members: Vec<Member<'_>> = place
             .into_iter()
             .flatten()
-            .chain(ips::answer(called, rewrite))
+            .chain(ips::answer(resolved, resolution))
             .chain([("inline", json!(true))])
             .collect();
         let object = crate::json_edit::object_like(text, like, &members);
@@ -318,13 +324,13 @@ impl<'t> Wrap<'t> {
 
 /// The images that frames say they are in, in the order of the frames.
 #[derive(Default)]
-struct Images<'j> {
+struct ImageTable<'j> {
     images: Vec<Image>,
     /// By their ids as they are written, and where they were loaded.
     known: FxHashMap<(&'j [u8], &'j [u8], u64), usize>,
 }
 
-impl<'j> Images<'j> {
+impl<'j> ImageTable<'j> {
     fn number(&mut self, node: &Node<'j>, arch: Option<&Arch>) -> Option<usize> {
         let written = |key: &str| node.object.get(key).map_or(&b""[..], Value::unescaped);
         let key = (written("binaryUUID"), written("binaryName"), node.load_address());

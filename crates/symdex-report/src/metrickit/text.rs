@@ -14,7 +14,7 @@ use crate::symbolicate::Symbolicated;
 pub(super) fn write(symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
     let report = symbolicated.report;
     write_header(report, out)?;
-    let written = Stacks::new(symbolicated);
+    let rendered = Stacks::new(symbolicated);
     // It was read before.
     if let Ok(json) = Json::parse(report.text, 0) {
         let mut before: Option<Span> = None;
@@ -23,14 +23,14 @@ pub(super) fn write(symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) ->
                 write_diagnostic(&stack, out)?;
             }
             if stack.is_of_thread {
-                written.write(thread, out)?;
+                rendered.write(thread, out)?;
             } else {
                 writeln!(
                     out,
                     "Call tree of {}, samples before each frame:",
                     printable(stack.name.as_str().into())
                 )?;
-                written.write_tree(thread, &stack.branches(), out)?;
+                rendered.write_tree(thread, &stack.branches(), out)?;
                 writeln!(out)?;
             }
         }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use symdex::Arch;
 
 use super::{pc, sanitizer};
-use crate::report::{Known, Span};
+use crate::report::{Span, SymbolDetail};
 use crate::text::{Cursor, lines, lossy};
 
 /// A line with a frame. Places are counted from the start of the line.
@@ -21,14 +21,14 @@ pub(super) struct FrameLine<'l> {
     pub(super) id: Option<&'l [u8]>,
     /// The architecture, where the line itself says so.
     pub(super) arch: Option<Arch>,
-    pub(super) known: Known,
+    pub(super) detail: SymbolDetail,
     pub(super) function: Option<Range<usize>>,
-    pub(super) style: Style,
+    pub(super) writer: Writer,
 }
 
 /// Who writes such lines, which is how an answer is put into them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum Writer {
     /// ` (func+off)` at this place, if the line has no function, and a line of its own for each function.
     Android { at: usize },
     /// The same without spaces before parentheses.

@@ -14,24 +14,24 @@ mod sanitizer;
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Format, frame_edits};
-use crate::report::{Known, Parsed, Report, Span};
-use crate::symbolicate::{Rewrite, Symbolicated};
+use crate::report::{Parsed, Report, Span, SymbolDetail};
+use crate::symbolicate::{Resolution, Symbolicated};
 use crate::text::lines;
-use frame::Style;
+use frame::Writer;
 use reader::Reader;
 
 /// Native stacks, told by their first frame.
 pub(crate) struct Native {
     name: &'static str,
-    is_written_so: fn(Style) -> bool,
+    is_writer: fn(Writer) -> bool,
 }
 
 pub(crate) const ANDROID: Native =
-    Native { name: "android", is_written_so: |style| matches!(style, Style::Android { .. }) };
+    Native { name: "android", is_writer: |writer| matches!(writer, Writer::Android { .. }) };
 pub(crate) const HARMONY_OS: Native =
-    Native { name: "harmonyos", is_written_so: |style| matches!(style, Style::HarmonyOs { .. }) };
+    Native { name: "harmonyos", is_writer: |writer| matches!(writer, Writer::HarmonyOs { .. }) };
 pub(crate) const SANITIZER: Native =
-    Native { name: "sanitizer", is_written_so: |style| matches!(style, Style::Sanitizer { .. }) };
+    Native { name: "sanitizer", is_writer: |writer| matches!(writer, Writer::Sanitizer { .. }) };
 
 impl Format for Native {
     fn name(&self) -> &'static str {
@@ -42,7 +42,7 @@ impl Format for Native {
         // Apple's reports have what a sanitizer found in their message.
         let is_apples = || memchr::memmem::find(text, b"\nBinary Images:").is_some();
         let first = lines(text).find_map(|(_, line)| frame::frame(line));
-        first.is_some_and(|frame| (self.is_written_so)(frame.style)) && !is_apples()
+        first.is_some_and(|frame| (self.is_writer)(frame.writer)) && !is_apples()
     }
 
     fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
@@ -61,7 +61,7 @@ impl Format for Native {
             .zip(&mut symbols)
             .flat_map(|(thread, symbols)| thread.frames.iter().zip(symbols));
         for (frame, symbol) in
-            frames.filter(|(frame, symbol)| frame.known == Known::Line && symbol.line.is_none())
+            frames.filter(|(frame, symbol)| frame.detail == SymbolDetail::Line && symbol.line.is_none())
         {
             if let Some((file, line)) = frame::place_behind(report.text, &frame.site) {
                 (symbol.file, symbol.line) = (Some(file), Some(line));
@@ -71,14 +71,14 @@ impl Format for Native {
     }
 
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-        frame_edits(symbolicated, written)
+        frame_edits(symbolicated, replacement)
     }
 }
 
-fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option<Vec<u8>> {
+fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
     let frame = frame::frame(text.get(site.clone())?)?;
-    match frame.style {
-        Style::Android { .. } | Style::HarmonyOs { .. } => pc::written(text, site, &frame, rewrite),
-        Style::Sanitizer { .. } => sanitizer::written(text, site, &frame, rewrite),
+    match frame.writer {
+        Writer::Android { .. } | Writer::HarmonyOs { .. } => pc::replacement(text, site, &frame, resolution),
+        Writer::Sanitizer { .. } => sanitizer::replacement(text, site, &frame, resolution),
     }
 }

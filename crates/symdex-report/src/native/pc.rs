@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use super::frame::{FrameLine, MORE, Style, log_prefix};
-use crate::report::{Known, Span};
-use crate::symbolicate::{Called, Rewrite};
+use super::frame::{FrameLine, MORE, Writer, log_prefix};
+use crate::report::{Span, SymbolDetail};
+use crate::symbolicate::{Resolution, ResolvedFrame};
 use crate::text::{Cursor, line_end};
 
 /// The fewest digits of a build id that stands by itself.
@@ -25,23 +25,31 @@ pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: u64) -> Option<
     let (start, rest) = (cursor.at(), cursor.rest());
     let path = rest[..memchr::memchr(b'(', rest).unwrap_or(rest.len())].trim_ascii_end();
     (!path.is_empty()).then_some(())?;
-    let mut said = Said { at: start + path.len(), is_spaced: true, function: None, id: None };
-    said.read(rest, path.len(), start);
+    let mut frame_text = FrameText { at: start + path.len(), is_spaced: true, function: None, id: None };
+    frame_text.read(rest, path.len(), start);
     Some(FrameLine {
         head,
         number,
         address,
         path: Some(path),
-        id: said.id,
+        id: frame_text.id,
         arch: None,
-        known: if said.function.is_some() { Known::Function } else { Known::Nothing },
-        function: said.function,
-        style: if said.is_spaced { Style::Android { at: said.at } } else { Style::HarmonyOs { at: said.at } },
+        detail: if frame_text.function.is_some() {
+            SymbolDetail::Function
+        } else {
+            SymbolDetail::AddressOnly
+        },
+        function: frame_text.function,
+        writer: if frame_text.is_spaced {
+            Writer::Android { at: frame_text.at }
+        } else {
+            Writer::HarmonyOs { at: frame_text.at }
+        },
     })
 }
 
 /// What the parentheses behind a path say.
-struct Said<'l> {
+struct FrameText<'l> {
     /// Where a function belongs that is not there.
     at: usize,
     /// Whether there are spaces before the parentheses.
@@ -50,7 +58,7 @@ struct Said<'l> {
     id: Option<&'l [u8]>,
 }
 
-impl<'l> Said<'l> {
+impl<'l> FrameText<'l> {
     /// Reads what is in parentheses in `rest`, which begins at `start`, from `from` on.
     fn read(&mut self, rest: &'l [u8], mut from: usize, start: usize) {
         while let Some((inside, is_spaced)) = parentheses(rest, from) {
@@ -103,24 +111,24 @@ fn name_len(text: &[u8]) -> usize {
 }
 
 /// The frame's line with the function that holds the code, and a line for each function that has a file and a line.
-pub(super) fn written(
+pub(super) fn replacement(
     text: &[u8],
     site: &Span,
     frame: &FrameLine<'_>,
-    rewrite: &Rewrite<'_>,
+    resolution: &Resolution<'_>,
 ) -> Option<Vec<u8>> {
     let line = text.get(site.clone())?;
-    let (at, space) = match frame.style {
-        Style::Android { at } => (at, " "),
-        Style::HarmonyOs { at } => (at, ""),
-        Style::Sanitizer { .. } => return None,
+    let (at, space) = match frame.writer {
+        Writer::Android { at } => (at, " "),
+        Writer::HarmonyOs { at } => (at, ""),
+        Writer::Sanitizer { .. } => return None,
     };
     let (before, behind) = line.split_at_checked(at)?;
-    let function = rewrite.chain.last().filter(|_| frame.function.is_none());
-    let function = function.and_then(|called| name_and_distance(called, rewrite));
+    let function = resolution.frames.last().filter(|_| frame.function.is_none());
+    let function = function.and_then(|resolved| name_and_distance(resolved, resolution));
     let function = function.map(|function| format!("{space}({function})")).unwrap_or_default();
     let mut out = [before, function.as_bytes(), behind].concat();
-    for place in rewrite.chain.iter().filter_map(place) {
+    for place in resolution.frames.iter().filter_map(place) {
         let prefix = log_prefix(line, frame.head);
         out.extend([line_end(text, site.end), prefix, MORE.as_bytes(), place.as_bytes()].concat());
     }
@@ -128,37 +136,37 @@ pub(super) fn written(
 }
 
 /// `abort+57`
-fn name_and_distance(called: &Called, rewrite: &Rewrite<'_>) -> Option<String> {
-    let function = symdex::printable(called.function.as_ref()?.into());
-    let distance = rewrite.function_offset(called).filter(|distance| *distance != 0);
+fn name_and_distance(resolved: &ResolvedFrame, resolution: &Resolution<'_>) -> Option<String> {
+    let function = symdex::printable(resolved.function.as_ref()?.into());
+    let distance = resolution.function_offset(resolved).filter(|distance| *distance != 0);
     Some(distance.map_or_else(|| function.to_string(), |distance| format!("{function}+{distance}")))
 }
 
 /// `src/file.c:12 (func)`
-fn place(called: &Called) -> Option<String> {
-    let function = called.function.as_deref().unwrap_or("??");
-    let place = format!("{}:{} ({function})", called.file_path(), called.line?);
+fn place(resolved: &ResolvedFrame) -> Option<String> {
+    let function = resolved.function.as_deref().unwrap_or("??");
+    let place = format!("{}:{} ({function})", resolved.file_path(), resolved.line?);
     Some(symdex::printable(place.into()).into_owned())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::frame::{self, Style};
-    use crate::report::Known;
+    use super::super::frame::{self, Writer};
+    use crate::report::SymbolDetail;
 
     /// The image, its id and the function, and what stands behind the place of a function.
-    fn said(line: &str) -> (&str, Option<&str>, Option<&str>, &str) {
+    fn frame_text(line: &str) -> (&str, Option<&str>, Option<&str>, &str) {
         let frame = frame::frame(line.as_bytes()).unwrap_or_else(|| panic!("no frame: {line}"));
         let text = |bytes| std::str::from_utf8(bytes).expect("text");
         assert_eq!(
-            (frame.address, frame.known == Known::Function),
+            (frame.address, frame.detail == SymbolDetail::Function),
             (0xa1b2c, frame.function.is_some()),
             "{line}"
         );
-        let (at, is_spaced) = match frame.style {
-            Style::Android { at } => (at, true),
-            Style::HarmonyOs { at } => (at, false),
-            Style::Sanitizer { .. } => panic!("not a sanitizer's: {line}"),
+        let (at, is_spaced) = match frame.writer {
+            Writer::Android { at } => (at, true),
+            Writer::HarmonyOs { at } => (at, false),
+            Writer::Sanitizer { .. } => panic!("not a sanitizer's: {line}"),
         };
         assert_eq!(is_spaced, line[at..].is_empty() || line[at..].starts_with(' '), "{line}");
         let path = frame.path.map(text).expect("an image");
@@ -188,7 +196,7 @@ mod tests {
             ("#01 pc 000a1b2c  [vdso] (f+12", ("[vdso]", None, None, " (f+12")),
         ];
         for (line, expected) in cases {
-            assert_eq!(said(line), expected, "{line}");
+            assert_eq!(frame_text(line), expected, "{line}");
         }
     }
 
@@ -202,7 +210,7 @@ mod tests {
         ];
         for (line, id, function) in cases {
             let behind = &line[line.find("so(").expect("a parenthesis") + 2..];
-            assert_eq!(said(&line), ("/x/libf.so", id, function, behind), "{line}");
+            assert_eq!(frame_text(&line), ("/x/libf.so", id, function, behind), "{line}");
         }
     }
 

@@ -3,10 +3,10 @@
 use rustc_hash::FxHashMap;
 use symdex::{Arch, ImageId};
 
-use super::frame::{self, FrameLine, Style, log_prefix};
+use super::frame::{self, FrameLine, Writer, log_prefix};
 use super::header::{self, Header};
 use super::info;
-use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
+use crate::report::{AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread};
 use crate::text::lossy;
 
 /// What has been read so far.
@@ -15,7 +15,7 @@ pub(super) struct Reader<'t> {
     parsed: Parsed,
     /// The numbers of images.
     images: FxHashMap<Key<'t>, usize>,
-    before: Option<Before<'t>>,
+    previous: Option<PreviousFrame<'t>>,
     /// What the next stack is called, the id of its thread, and whether it is of what crashed.
     name: String,
     id: Option<u64>,
@@ -30,7 +30,7 @@ pub(super) struct Reader<'t> {
 type Key<'t> = (&'t [u8], Option<&'t [u8]>, Option<(u32, u32)>);
 
 /// The frame before a line.
-struct Before<'t> {
+struct PreviousFrame<'t> {
     number: u64,
     /// What stands before it in its line.
     prefix: &'t [u8],
@@ -43,10 +43,10 @@ impl<'t> Reader<'t> {
     pub(super) fn line(&mut self, line: &'t [u8], span: Span) {
         if let Some(frame) = frame::frame(line) {
             self.push(frame, line, span);
-        } else if self.before.as_ref().is_some_and(|before| frame::says_more(line, before.prefix)) {
+        } else if self.previous.as_ref().is_some_and(|previous| frame::says_more(line, previous.prefix)) {
             let last = self.parsed.threads.last_mut().and_then(|thread| thread.frames.last_mut());
             if let Some(frame) = last {
-                frame.known = Known::Line;
+                frame.detail = SymbolDetail::Line;
             }
         } else if let Some((path, id)) = header::build_id(line) {
             let known = self.ids.entry(path).or_insert(Some(id));
@@ -80,15 +80,16 @@ impl<'t> Reader<'t> {
     }
 
     fn push(&mut self, line: FrameLine<'t>, text: &'t [u8], site: Span) {
-        let number_and_address = match line.style {
-            Style::Sanitizer { at } => &text[line.head..at],
-            Style::Android { .. } | Style::HarmonyOs { .. } => &[],
+        let number_and_address = match line.writer {
+            Writer::Sanitizer { at } => &text[line.head..at],
+            Writer::Android { .. } | Writer::HarmonyOs { .. } => &[],
         };
-        let before = Before { number: line.number, prefix: log_prefix(text, line.head), number_and_address };
-        if !self.before.replace(before).is_some_and(|before| {
+        let previous =
+            PreviousFrame { number: line.number, prefix: log_prefix(text, line.head), number_and_address };
+        if !self.previous.replace(previous).is_some_and(|previous| {
             let is_inlined =
-                !number_and_address.is_empty() && before.number_and_address == number_and_address;
-            before.number < line.number || is_inlined
+                !number_and_address.is_empty() && previous.number_and_address == number_and_address;
+            previous.number < line.number || is_inlined
         }) {
             let (name, crashed) = (std::mem::take(&mut self.name), std::mem::take(&mut self.crashed));
             let id = self.id.take();
@@ -99,7 +100,7 @@ impl<'t> Reader<'t> {
             image: self.image(&line),
             // Addresses of either kind are adjusted already.
             kind: AddressKind::ProgramCounter,
-            known: line.known,
+            detail: line.detail,
             function: line.function.map(|name| site.start + name.start..site.start + name.end),
             site,
             inlined: false,

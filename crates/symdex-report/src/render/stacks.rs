@@ -66,9 +66,9 @@ impl<'s> Stacks<'s> {
             }
             _ => "???".to_owned(),
         };
-        if let Some(rewrite) = self.symbolicated.rewrite(thread, frame) {
-            let answer = |called| apple_text::answer(called, raw.as_bytes(), &rewrite);
-            return rewrite.chain.iter().map(answer).collect();
+        if let Some(resolution) = self.symbolicated.resolution(thread, frame) {
+            let answer = |resolved| apple_text::answer(resolved, raw.as_bytes(), &resolution);
+            return resolution.frames.iter().map(answer).collect();
         }
         let inlined = self.symbolicated.report.threads[thread].frames[frame].inlined;
         vec![self.existing(thread, frame).and_then(|symbol| symbol.answer(inlined)).unwrap_or(raw)]

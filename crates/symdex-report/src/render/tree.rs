@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use symdex::printable;
 
 use super::stacks::Stacks;
-use crate::symbolicate::Called;
+use crate::symbolicate::ResolvedFrame;
 
 /// Where a frame lies in a tree.
 #[derive(Clone, Copy)]
@@ -59,17 +59,17 @@ impl Stacks<'_> {
             let (function, image) = (printable(function.into()), printable(image_name.into()));
             format!("{function}  (in {image}){offset}  [{:#x}]{place}{inlined}", stated.address)
         };
-        if let Some(rewrite) = self.symbolicated.rewrite(thread, frame) {
-            let of = |called: &Called| {
-                let place = called.line.map(|line| (called.file_name(), line));
+        if let Some(resolution) = self.symbolicated.resolution(thread, frame) {
+            let of = |resolved: &ResolvedFrame| {
+                let place = resolved.line.map(|line| (resolved.file_name(), line));
                 line(
-                    called.function.as_deref().unwrap_or("???"),
-                    rewrite.function_offset(called),
+                    resolved.function.as_deref().unwrap_or("???"),
+                    resolution.function_offset(resolved),
                     place,
-                    called.inlined,
+                    resolved.inlined,
                 )
             };
-            return rewrite.chain.iter().rev().map(of).collect();
+            return resolution.frames.iter().rev().map(of).collect();
         }
         let symbol =
             self.existing(thread, frame).and_then(|symbol| Some((symbol, symbol.function.as_ref()?)));

@@ -13,8 +13,10 @@ use crate::format::{Edit, Format, frame_edits};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, object_like, with_members};
 use crate::render::write_crash;
-use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Report, Span, Thread};
-use crate::symbolicate::{Called, Rewrite, Symbolicated};
+use crate::report::{
+    AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread,
+};
+use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::start_of_object;
 
 /// Sentry's format.
@@ -60,7 +62,7 @@ impl Format for Sentry {
     }
 
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-        frame_edits(symbolicated, written)
+        frame_edits(symbolicated, replacement)
     }
 }
 
@@ -108,13 +110,13 @@ fn stack(value: Value<'_>) -> Option<Thread> {
             false => AddressKind::ReturnAddress,
         };
         let function = object.get("function").filter(|name| !matches!(name.unescaped(), b"" | b"<redacted>"));
-        let known = match function {
-            Some(_) if object.get("lineno").is_some() => Known::Line,
-            Some(_) => Known::Function,
-            None => Known::Nothing,
+        let detail = match function {
+            Some(_) if object.get("lineno").is_some() => SymbolDetail::Line,
+            Some(_) => SymbolDetail::Function,
+            None => SymbolDetail::AddressOnly,
         };
         let function = function.map(|name| name.span().start + 1..name.span().end.saturating_sub(1));
-        Some(Frame { address, image: None, kind, site: object.span(), known, function, inlined: false })
+        Some(Frame { address, image: None, kind, site: object.span(), detail, function, inlined: false })
     };
     let text = |key: &str| value.get(key).and_then(Value::text).unwrap_or_default().into_owned();
     Some(Thread {
@@ -129,28 +131,28 @@ fn stack(value: Value<'_>) -> Option<Thread> {
 }
 
 /// The frame's object with its answer, objects for the functions inlined into it behind it.
-fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option<Vec<u8>> {
+fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
     let json = Json::parse(text, site.start).ok()?;
     let object = json.root();
-    let (concrete, inlined) = rewrite.chain.split_last()?;
+    let (concrete, inlined) = resolution.frames.split_last()?;
     let mut out = with_members(text, object, &answer(concrete));
-    for called in inlined.iter().rev() {
+    for resolved in inlined.iter().rev() {
         let place = ["instruction_addr", "image_addr", "package"].into_iter();
         let place = place.filter_map(|key| Some((key, json!(object.get(key)?.text()?))));
-        let members: Vec<Member<'_>> = place.chain(answer(called)).collect();
+        let members: Vec<Member<'_>> = place.chain(answer(resolved)).collect();
         out.push(b',');
         out.extend(object_like(text, object, &members));
     }
     Some(out)
 }
 
-fn answer(called: &Called) -> Vec<Member<'static>> {
+fn answer(resolved: &ResolvedFrame) -> Vec<Member<'static>> {
     let members = [
-        ("function", called.function.as_ref().map(|function| json!(function))),
-        ("symbol", called.name.as_ref().map(|name| json!(name))),
-        ("filename", called.line.map(|_| json!(called.file_name()))),
-        ("abs_path", called.file.as_ref().map(|file| json!(file))),
-        ("lineno", called.line.map(|line| json!(line))),
+        ("function", resolved.function.as_ref().map(|function| json!(function))),
+        ("symbol", resolved.name.as_ref().map(|name| json!(name))),
+        ("filename", resolved.line.map(|_| json!(resolved.file_name()))),
+        ("abs_path", resolved.file.as_ref().map(|file| json!(file))),
+        ("lineno", resolved.line.map(|line| json!(line))),
     ];
     members.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }

@@ -35,24 +35,24 @@ impl Source for App {
 
 fn answer(offset: u64) -> Answer {
     let line = u32::try_from(offset / 16).unwrap_or(u32::MAX);
-    let function = |name: &str, line| Function {
-        name: Some(name.into()),
-        file: Some("/src/app/main.c".into()),
-        line: Some(line),
-        start: Some(ImageOffset(offset & !0xff)),
-        table: Table::Dwarf,
+    let function = |name: &str, line| {
+        let mut function = Function::new(Table::Dwarf);
+        (function.name, function.file) = (Some(name.into()), Some("/src/app/main.c".into()));
+        (function.line, function.start) = (Some(line), Some(ImageOffset(offset & !0xff)));
+        function
     };
     match offset {
-        0x8000.. => Ok(None),
-        0x7000.. => Err("damaged here".to_owned()),
-        0x6000.. => Ok(Some(vec![Function {
-            line: None,
-            file: None,
-            table: Table::SymbolTable,
-            ..function("symbol", 0)
-        }])),
-        _ if line % 2 == 0 => Ok(Some(vec![function("_ZN3app5innerEv", line), function("outer", 7)])),
-        _ => Ok(Some(vec![function("outer", line)])),
+        0x8000.. => Answer::NoFunction,
+        0x7000.. => Answer::Damaged("damaged here".to_owned()),
+        0x6000.. => {
+            let mut symbol = Function::new(Table::SymbolTable);
+            (symbol.name, symbol.start) = (Some("symbol".into()), Some(ImageOffset(offset & !0xff)));
+            Answer::Functions(vec![symbol])
+        }
+        _ if line % 2 == 0 => {
+            Answer::Functions(vec![function("_ZN3app5innerEv", line), function("outer", 7)])
+        }
+        _ => Answer::Functions(vec![function("outer", line)]),
     }
 }
 
@@ -68,13 +68,13 @@ pub(crate) fn rewritten_with(text: &str, options: &Options) -> String {
 pub(crate) fn readable(text: &str) -> String {
     let report = Report::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
     let mut out = Vec::new();
-    let symbolicated = symbolicate(&report, &mut App { asked: Vec::new() }, &Options::default());
+    let symbolicated = symbolicate(&report, &mut App { asked: Vec::new() }, &Options::new());
     symbolicated.write_text(&mut out).expect("memory");
     String::from_utf8(out).expect("text")
 }
 
 pub(crate) fn rewritten(text: &str) -> String {
-    rewritten_with(text, &Options::default())
+    rewritten_with(text, &Options::new())
 }
 
 /// The lines of `after` that are not in `before`, in order.

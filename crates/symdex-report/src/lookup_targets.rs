@@ -2,45 +2,45 @@
 
 use symdex::ImageOffset;
 
-use crate::images::{Images, offset};
-use crate::report::{AddressKind, Frame, Known, Report, Thread};
-use crate::symbolicate::Options;
+use crate::images::{ImageMap, offset};
+use crate::options::Options;
+use crate::report::{AddressKind, Frame, Report, SymbolDetail, Thread};
 
 /// Where a frame is looked up.
-pub(crate) struct Place {
+pub(crate) struct LookupTarget {
     /// The number of its image; `None` where it lies in none.
     pub(crate) image: Option<usize>,
     /// The address without signature.
     pub(crate) address: u64,
-    pub(crate) offset: Asked,
+    pub(crate) offset: TargetOffset,
 }
 
-pub(crate) enum Asked {
+pub(crate) enum TargetOffset {
     /// The report knows enough of the frame.
-    NoNeed,
+    NotNeeded,
     /// In no image.
-    Nowhere,
+    NoImage,
     Offset(ImageOffset),
 }
 
 /// Where each frame of each thread is looked up.
-pub(crate) fn places(report: &Report<'_>, options: &Options) -> Vec<Vec<Place>> {
-    let images = Images::new(&report.images);
-    let enough = if options.only_missing { Known::Function } else { Known::Line };
-    let place = |frame: &Frame, kind| {
+pub(crate) fn lookup_targets(report: &Report<'_>, options: &Options) -> Vec<Vec<LookupTarget>> {
+    let images = ImageMap::new(&report.images);
+    let enough = if options.only_missing { SymbolDetail::Function } else { SymbolDetail::Line };
+    let target = |frame: &Frame, kind| {
         let (image, address) = images.of_frame(frame).unzip();
         let address = address.unwrap_or(frame.address);
         let kind = if options.as_given { AddressKind::ProgramCounter } else { kind };
         let offset = || offset(report.images.get(image?)?, address, kind);
-        let offset = match frame.known >= enough || frame.inlined {
-            true => Asked::NoNeed,
-            false => offset().map_or(Asked::Nowhere, Asked::Offset),
+        let offset = match frame.detail >= enough || frame.inlined {
+            true => TargetOffset::NotNeeded,
+            false => offset().map_or(TargetOffset::NoImage, TargetOffset::Offset),
         };
-        Place { image, address, offset }
+        LookupTarget { image, address, offset }
     };
     let of_thread = |thread: &Thread| {
         let kinds = kinds(report, thread);
-        thread.frames.iter().zip(kinds).map(|(frame, kind)| place(frame, kind)).collect()
+        thread.frames.iter().zip(kinds).map(|(frame, kind)| target(frame, kind)).collect()
     };
     report.threads.iter().map(of_thread).collect()
 }
