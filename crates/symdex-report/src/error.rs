@@ -6,9 +6,9 @@
 pub enum Error {
     /// No format recognises the text.
     #[error(
-        "not a crash report of a known format; expected one of Apple's (.crash, .ips, sample, spindump, MetricKit), of \
-         PLCrashReporter's, KSCrash's, Sentry's (JSON events), Android's (tombstone, logcat), HarmonyOS's (cppcrash) or a \
-         sanitizer's, or a list of `image address load`"
+        "not a crash report of a known format; expected one of Apple's (.crash, .ips, sample, spindump, MetricKit), \
+         of PLCrashReporter's, KSCrash's, Sentry's (JSON events), Android's (tombstone, logcat), HarmonyOS's \
+         (cppcrash) or a sanitizer's, or a list of `image address load`"
     )]
     UnknownFormat,
     /// The format is known, but a report of this kind has no stacks.

@@ -1,4 +1,4 @@
-//! Which image an address lies in.
+//! Finds the image that an address lies in.
 
 use symdex::{Arch, FrameAddress, ImageOffset};
 
@@ -7,13 +7,13 @@ use crate::report::{AddressKind, Base, Frame, Image};
 /// A report's images in the order of their addresses.
 pub(crate) struct ImageMap<'r> {
     images: &'r [Image],
-    /// Numbers of images by load address; the report's order where one is loaded twice.
+    /// Positions of images, in the order of their load addresses, then of the report.
     order: Vec<usize>,
-    /// Whether addresses may carry a signature in their high bits.
+    /// Whether addresses may carry a pointer authentication code in their high bits.
     may_be_signed: bool,
 }
 
-/// Bits that an address has without a signature: on iOS and macOS, and in processes with a small address space.
+/// The bits of an address without the code: on iOS and macOS, and in processes with a small address space.
 const SIGNIFICANT_BITS: [u32; 2] = [47, 36];
 
 impl<'r> ImageMap<'r> {
@@ -22,12 +22,13 @@ impl<'r> ImageMap<'r> {
             (0..images.len()).filter(|number| images[*number].base != Base::Absolute).collect();
         order.sort_by_key(|number| (images[*number].load_address, *number));
         let is_arm64 = |arch: &Arch| arch.name.starts_with("arm64");
-        // Where no architecture is known, no address that makes sense has high bits either.
+        // If no architecture is known, addresses without a code have no high bits either.
         let may_be_signed = images.iter().filter_map(|image| image.arch.as_ref()).all(is_arm64);
         Self { images, order, may_be_signed }
     }
 
-    /// The image that takes in `address`, and the address without its signature, if it lies in none with it.
+    /// Returns the image that contains `address`, and the address. The pointer authentication code is removed if the
+    /// address lies in no image with it.
     pub(crate) fn containing(&self, address: u64) -> Option<(usize, u64)> {
         let stripped = SIGNIFICANT_BITS.iter().map(|bits| address & ((1 << bits) - 1));
         let candidates = std::iter::once(address).chain(stripped.filter(|_| self.may_be_signed));
@@ -40,7 +41,7 @@ impl<'r> ImageMap<'r> {
         self.images[number].contains(address).then_some(number)
     }
 
-    /// The image of `frame`, and the frame's address without a signature.
+    /// Returns the image of `frame`, and the frame's address without a pointer authentication code.
     pub(crate) fn of_frame(&self, frame: &Frame) -> Option<(usize, u64)> {
         let stated = frame.image.and_then(|number| Some((number, self.images.get(number)?)));
         match stated {
@@ -48,7 +49,7 @@ impl<'r> ImageMap<'r> {
                 if image.contains(frame.address) {
                     return Some((number, frame.address));
                 }
-                // What the report states counts, unless the address says otherwise.
+                // The image that the report states counts, unless the address lies in another image.
                 self.containing(frame.address).or(Some((number, frame.address)))
             }
             _ => self.containing(frame.address),
@@ -56,7 +57,7 @@ impl<'r> ImageMap<'r> {
     }
 }
 
-/// The offset to look up for an address in `image`; `None` below it. `kind` is what the address is of.
+/// Returns the offset at which to look up `address` in `image`. `None` if the address lies below the image.
 pub(crate) fn offset(image: &Image, address: u64, kind: AddressKind) -> Option<ImageOffset> {
     let address = match kind {
         AddressKind::ProgramCounter => FrameAddress::ProgramCounter(address),
@@ -64,7 +65,7 @@ pub(crate) fn offset(image: &Image, address: u64, kind: AddressKind) -> Option<I
     };
     let adjusted = match &image.arch {
         Some(arch) => address.lookup_address(arch),
-        // Of 32-bit ARM every report says so.
+        // Every report of a 32-bit ARM process states the architecture.
         None => address.lookup_address(&Arch::from_macho(0, 0)),
     };
     adjusted.checked_sub(image.load_address).map(ImageOffset)

@@ -1,14 +1,14 @@
-//! Changing members of a JSON object, in the style it is written in.
+//! Changes members of a JSON object and keeps its white space.
 
 use serde_json::json;
 
 use crate::json::Value;
 use crate::report::Span;
 
-/// A member to set: its key and its value.
+/// The key and the value of a member to set.
 pub(crate) type Member<'m> = (&'m str, serde_json::Value);
 
-/// How an object's members are separated: what stands before each key but the first, comma included, and between key and value.
+/// The separators of an object's members: the comma with its white space, and the colon with its white space.
 struct Separators<'t> {
     comma: &'t [u8],
     colon: &'t [u8],
@@ -31,7 +31,7 @@ impl<'t> Separators<'t> {
     }
 }
 
-/// The text of `object` with `members` set: in their place where it has them, else behind the others.
+/// Returns the text of `object` with `members` set. A member that exists keeps its position; a new one is appended.
 pub(crate) fn with_members(text: &[u8], object: Value<'_>, members: &[Member<'_>]) -> Vec<u8> {
     let separators = Separators::of(text, object);
     let mut changes: Vec<(Span, Vec<u8>)> = Vec::new();
@@ -61,13 +61,13 @@ pub(crate) fn with_members(text: &[u8], object: Value<'_>, members: &[Member<'_>
     out
 }
 
-/// `members` as they are put behind a member of `object`, a comma before each.
+/// Returns `members` as text to insert after a member of `object`. A comma stands before each.
 pub(crate) fn more_members(text: &[u8], object: Value<'_>, members: &[Member<'_>]) -> Vec<u8> {
     let separators = Separators::of(text, object);
     members.iter().flat_map(|member| [separators.comma, &separators.member(member)].concat()).collect()
 }
 
-/// A new object of `members`, written as `like` is.
+/// Returns the text of a new object with `members`, with the white space of `like`.
 pub(crate) fn object_like(text: &[u8], like: Value<'_>, members: &[Member<'_>]) -> Vec<u8> {
     let separators = Separators::of(text, like);
     let span = like.span();
@@ -77,7 +77,8 @@ pub(crate) fn object_like(text: &[u8], like: Value<'_>, members: &[Member<'_>]) 
     [&text[span.start..first], &members.join(separators.comma), &text[last..span.end]].concat()
 }
 
-/// `object` with `members` set, and before it a new object like it of each of `before`, set off as it is itself.
+/// Returns the text of `object` with `members` set. A new object for each element of `before` stands before it, with
+/// the white space of `object`.
 pub(crate) fn with_objects_before<'m>(
     text: &[u8],
     object: Value<'_>,

@@ -1,7 +1,9 @@
-//! Lists of addresses, for whatever has no format of its own: `image address load` a line, the two numbers in hexadecimal with `0x`.
+//! Lists of addresses: lines of the form `image address load_address`, with both numbers as `0x` and hexadecimal
+//! digits.
 //!
-//! The image is its id, or a name with the id in a column behind; one line of a name and load address with an id is enough for all.
-//! Lines that follow each other are a stack, innermost frame first. Answers are put behind the line. What is not such a line stays as it is.
+//! Use it for stacks that have no format of their own. The image is an id, or a name with the id in a later column. An
+//! id is needed on one line only of each name and load address. Consecutive lines are a stack, innermost frame first.
+//! Answers are appended to the lines. All other lines stay unchanged.
 
 use rustc_hash::FxHashMap;
 use symdex::ImageId;
@@ -13,7 +15,7 @@ use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolD
 use crate::symbolicate::{Resolution, Symbolicated};
 use crate::text::{Cursor, line_end, lines, lossy};
 
-/// Lists of addresses.
+/// The format of address lists.
 pub(crate) struct List;
 
 impl Format for List {
@@ -59,7 +61,7 @@ struct AddressLine<'l> {
     detail: SymbolDetail,
 }
 
-/// The fewest bytes of an id: shorter ones are ordinary words, such as `added`.
+/// The fewest bytes of an id. Shorter hexadecimal words can be ordinary words, such as `added`.
 const MIN_ID: usize = 8;
 
 impl<'l> AddressLine<'l> {
@@ -82,14 +84,14 @@ impl<'l> AddressLine<'l> {
     }
 }
 
-/// The id that a word is, in angle brackets or without.
+/// Parses a word as an id, with or without angle brackets.
 fn id(word: &[u8]) -> Option<ImageId> {
     let word = word.strip_prefix(b"<").and_then(|word| word.strip_suffix(b">")).unwrap_or(word);
     let id: ImageId = std::str::from_utf8(word).ok()?.parse().ok()?;
     (id.as_bytes().len() >= MIN_ID).then_some(id)
 }
 
-/// Whether a line ends as an answer does.
+/// Whether a line ends with a file and a line number, as an answer does.
 fn has_line(line: &[u8]) -> bool {
     let line = line.strip_suffix(b" [inlined]").unwrap_or(line);
     let Some(line) = line.strip_suffix(b")") else { return false };
@@ -97,7 +99,8 @@ fn has_line(line: &[u8]) -> bool {
     digits != 0 && line[..line.len() - digits].ends_with(b":")
 }
 
-/// The number of the image of `line`. `known` has those so far by name and load address.
+/// Returns the position of the image of `line` and adds the image if it is new. `known` maps names and load addresses
+/// to positions.
 fn image<'t>(
     line: &AddressLine<'t>,
     known: &mut FxHashMap<(&'t [u8], u64), usize>,
@@ -125,7 +128,7 @@ fn frame(line: &AddressLine<'_>, image: Option<usize>, site: Span, is_innermost:
     }
 }
 
-/// The line once for each function, its answer behind it.
+/// The line with an answer appended, once for each function.
 fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
     let line = text.get(site.clone())?;
     let answer = |resolved| [line, b" ", apple_text::answer(resolved, b"", resolution).as_bytes()].concat();

@@ -1,4 +1,4 @@
-//! Where the frames of a report are looked up.
+//! The image and the offset at which each frame is looked up.
 
 use symdex::ImageOffset;
 
@@ -6,24 +6,24 @@ use crate::images::{ImageMap, offset};
 use crate::options::Options;
 use crate::report::{AddressKind, Frame, Report, SymbolDetail, Thread};
 
-/// Where a frame is looked up.
+/// The image and the offset at which a frame is looked up.
 pub(crate) struct LookupTarget {
-    /// The number of its image; `None` where it lies in none.
+    /// The position of its image in the report; `None` if it lies in no image.
     pub(crate) image: Option<usize>,
-    /// The address without signature.
+    /// The address without a pointer authentication code.
     pub(crate) address: u64,
     pub(crate) offset: TargetOffset,
 }
 
 pub(crate) enum TargetOffset {
-    /// The report knows enough of the frame.
+    /// The report has enough detail about the frame already.
     NotNeeded,
-    /// In no image.
+    /// The address lies in no image.
     NoImage,
     Offset(ImageOffset),
 }
 
-/// Where each frame of each thread is looked up.
+/// The lookup targets of all frames, by thread.
 pub(crate) fn lookup_targets(report: &Report<'_>, options: &Options) -> Vec<Vec<LookupTarget>> {
     let images = ImageMap::new(&report.images);
     let enough = if options.only_missing { SymbolDetail::Function } else { SymbolDetail::Line };
@@ -45,8 +45,8 @@ pub(crate) fn lookup_targets(report: &Report<'_>, options: &Options) -> Vec<Vec<
     report.threads.iter().map(of_thread).collect()
 }
 
-/// What the addresses of a thread's frames are of: what the format says, but an instruction above a signal trampoline, and the
-/// same as the frame before it where that is inlined into it.
+/// The address kinds of a thread's frames. The format decides, with two exceptions: the frame after a signal trampoline
+/// has the address of an instruction, and the frame after one inlined into it has the kind of that one.
 fn kinds(report: &Report<'_>, thread: &Thread) -> Vec<AddressKind> {
     let mut kinds: Vec<AddressKind> = Vec::with_capacity(thread.frames.len());
     let mut before: Option<&Frame> = None;

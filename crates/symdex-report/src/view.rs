@@ -1,4 +1,4 @@
-//! A symbolicated report as JSON: its header, and its images, threads and frames, each with what became of it.
+//! The JSON form of a symbolicated report.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::report::{Image, Thread};
 use crate::source::MatchedBy;
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 
-/// The whole report.
+/// The JSON form of a symbolicated report. [`Symbolicated::view`] returns it; serialize it with any serde format.
 #[derive(Serialize)]
 pub struct ReportView<'s> {
     format: &'static str,
@@ -25,7 +25,7 @@ pub struct ReportView<'s> {
 struct HeaderView<'s> {
     #[serde(flatten)]
     info: &'s ReportInfo,
-    /// A number in the threads, 0-based.
+    /// The position of the crashed thread in `threads`, 0-based.
     crashed_thread: Option<usize>,
 }
 
@@ -41,18 +41,18 @@ struct ImageView<'s> {
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<Cow<'static, str>>,
-    /// How the index was chosen that answers for it: `id`, `name` or `assumed`.
+    /// How the index was chosen that answers for the image: `id`, `name` or `assumed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     matched_by: Option<&'static str>,
-    /// The index or debug file that answers for it.
+    /// The index or debug file that answers for the image.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<&'s str>,
-    /// Known images that are nearly this one, the nearest first; only for an image that is missing.
+    /// Known images that are near a missing image, the nearest first.
     #[serde(skip_serializing_if = "Option::is_none")]
     near: Option<Vec<NearView<'s>>>,
 }
 
-/// A known image that is nearly a missing one.
+/// The JSON form of a known image that is near a missing image.
 #[derive(Serialize)]
 pub struct NearView<'s> {
     nearness: &'static str,
@@ -61,7 +61,7 @@ pub struct NearView<'s> {
 }
 
 impl<'s> NearView<'s> {
-    /// The images of `known` that are nearest to `missing`, the nearest first.
+    /// Returns the images of `known` that are nearest to `missing`, the nearest first. See [`nearest`].
     #[must_use]
     pub fn nearest(missing: &Image, known: &'s [KnownImage]) -> Vec<Self> {
         let near = nearest(missing, known).into_iter();
@@ -82,16 +82,16 @@ struct ThreadView<'s> {
 #[derive(Serialize)]
 struct FrameView<'s> {
     address: String,
-    /// A number in the images, 0-based.
+    /// The position of the image in `images`, 0-based.
     image: Option<usize>,
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<Cow<'s, str>>,
-    /// How the index was chosen, unless it was by the image's id.
+    /// How the index was chosen, if not by the image's id.
     #[serde(skip_serializing_if = "Option::is_none")]
     matched_by: Option<&'static str>,
     functions: Vec<FunctionView<'s>>,
-    /// What the report itself says about a frame whose functions come from an index.
+    /// The symbol that the report itself has. Present if the functions come from an index.
     #[serde(skip_serializing_if = "Option::is_none")]
     reported: Option<ReportedView>,
 }
@@ -112,20 +112,39 @@ struct FunctionView<'s> {
     line: Option<u32>,
     inlined: bool,
     function_offset: Option<u64>,
-    /// `dwarf`, `symbol_table` or `report`.
+    /// `dwarf`, `symbol_table`, another table of the index, or `report`.
     table: &'static str,
 }
 
 impl Symbolicated<'_, '_> {
-    /// The report as JSON has it: `{"format", "header", "images", "threads"}`. `known` are the images that there are
-    /// indexes or debug files of; those of them that are nearly a missing image are listed with it.
+    /// Returns the report for JSON: `{"format", "header", "images", "threads"}`.
+    ///
+    /// A missing image lists the images of `known` that are near it. Pass the images of which the source has indexes or
+    /// debug files, or an empty slice.
+    ///
+    /// ```
+    /// # use symdex::{ImageOffset, LinePolicy};
+    /// # use symdex_report::{Answers, Image, Options, Report, Source, Unanswered, symbolicate};
+    /// # struct Nothing;
+    /// # impl Source for Nothing {
+    /// #     fn answer(&mut self, _: &Image, _: &[ImageOffset], _: LinePolicy) -> Result<Answers, Unanswered> {
+    /// #         Err(Unanswered::Missing)
+    /// #     }
+    /// # }
+    /// let report = Report::parse(b"App 0x104a343d0 0x104a34000 6dcd4e9dd3b13a0e8dff6a5a4be1b1b0")?;
+    /// let symbolicated = symbolicate(&report, &mut Nothing, &Options::new());
+    /// let json = serde_json::to_value(symbolicated.view(&[]))?;
+    /// assert_eq!(json["format"], "address-list");
+    /// assert_eq!(json["threads"][0]["frames"][0]["status"], "missing");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn view<'s>(&'s self, known: &'s [KnownImage]) -> ReportView<'s> {
         let report = self.report;
         let images = report.images.iter().zip(self.images());
         let mut existing = report.existing_symbols().into_iter();
         let mut thread_view = |(number, thread): (usize, &'s Thread)| {
-            // Every format has one for each frame.
+            // Every format returns one symbol for each frame.
             let mut existing = existing.next().unwrap_or_default().into_iter();
             let frames = 0..thread.frames.len();
             ThreadView {

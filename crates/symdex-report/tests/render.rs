@@ -14,7 +14,7 @@ const MORE: &str = r#""procName":"My App","pid":42,"procPath":"\/var\/App.app\/A
 "bundleInfo":{"CFBundleShortVersionString":"1.0","CFBundleVersion":"7","CFBundleIdentifier":"com.app"},"isCorpse":1,
 "exception":{"codes":"0x1, 0x2","type":"EXC_BAD_ACCESS","signal":"SIGSEGV","subtype":"KERN_INVALID_ADDRESS at 0x2"},
 "termination":{"code":11,"namespace":"SIGNAL","indicator":"Segmentation fault: 11","byProc":"exc handler","byPid":42},
-"asi":{"libsystem_c.dylib":["abort() resolved"]},"ktriageinfo":"VM - out\n",
+"asi":{"libsystem_c.dylib":["abort() called"]},"ktriageinfo":"VM - out\n",
 "lastExceptionBacktrace":[{"imageOffset":4128,"imageIndex":0,"symbol":"thrower","symbolLocation":3}],
 "version""#;
 
@@ -36,7 +36,7 @@ fn an_ips_is_laid_out_as_a_crash() {
          Exception Type:  EXC_BAD_ACCESS (SIGSEGV)\nException Subtype: KERN_INVALID_ADDRESS at 0x2\nException Codes: 0x1, 0x2\n\
          Exception Note:  EXC_CORPSE_NOTIFY\nTermination Reason: SIGNAL 11 Segmentation fault: 11\n\
          Terminating Process: exc handler [42]\n\nTriggered by Thread:  0\n\n\
-         Application Specific Information:\nabort() resolved\n\nKernel Triage:\nVM - out\n\n\
+         Application Specific Information:\nabort() called\n\nKernel Triage:\nVM - out\n\n\
          Last Exception Backtrace:\n0   App                           \t       0x100001020 outer + 32 (main.c:257)\n\n\
          Thread 0 name:   Dispatch queue: com.apple.main-thread\nThread 0 Crashed:\n\
          0   App                           \t       0x100001021 app::inner() (main.c:258) [inlined]\n\

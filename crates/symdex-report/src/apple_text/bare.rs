@@ -1,10 +1,10 @@
-//! Stacks that are one line of addresses: `(0x1ca4cd27c 0x1c96a79f8 ...)`, as exceptions have.
+//! Stacks that are one line of addresses: `(0x1ca4cd27c 0x1c96a79f8 ...)`. Exceptions have them.
 
 use crate::format::Edit;
 use crate::symbolicate::Symbolicated;
 use crate::text::line_end;
 
-/// The line as lines of frames, if any of them is symbolicated; nothing to rewrite otherwise.
+/// The edits that make a line for each frame of the stack. Empty if no frame is resolved.
 pub(super) fn edits(symbolicated: &Symbolicated<'_, '_>, thread: usize) -> Vec<Edit> {
     let report = symbolicated.report;
     let frames = &report.threads[thread].frames;
@@ -12,7 +12,7 @@ pub(super) fn edits(symbolicated: &Symbolicated<'_, '_>, thread: usize) -> Vec<E
         return Vec::new();
     }
     let (Some(first), Some(last)) = (frames.first(), frames.last()) else { return Vec::new() };
-    // The parentheses around, then what lies between addresses, then the addresses.
+    // Edit the parentheses, the space between addresses, then the addresses.
     let (open, close) = (first.site.start - 1..first.site.start, last.site.end..last.site.end + 1);
     let end = line_end(report.text, close.end);
     let mut edits: Vec<Edit> = [open, close].map(|span| Edit { span, text: Vec::new() }).into();

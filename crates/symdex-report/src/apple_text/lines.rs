@@ -1,35 +1,35 @@
-//! The lines of Apple's text reports that mean something, one function for each kind.
+//! The lines of Apple's text reports, a function for each kind.
 
 use symdex::{Arch, ImageId};
 
 use crate::report::{Base, Image, Span, SymbolDetail};
 use crate::text::{Cursor, lossy};
 
-/// `0   MyApp   0x0000000104a3c7d8 0x104a34000 + 34776`, places counted from the start of the report.
+/// A frame: `0   MyApp   0x0000000104a3c7d8 0x104a34000 + 34776`. Spans count from the start of the report.
 pub(crate) struct FrameLine<'l> {
     pub(crate) number: u64,
-    /// The image as the report calls it.
+    /// The image's name in the report.
     pub(crate) image: &'l [u8],
     pub(crate) address: u64,
-    /// Where the image was loaded, if the line says so.
+    /// The load address of the image, if the line states it.
     pub(crate) load_address: Option<u64>,
-    /// What stands behind the address.
+    /// The text after the address.
     pub(crate) answer: Span,
     pub(crate) detail: SymbolDetail,
     pub(crate) function: Option<Span>,
     pub(crate) inlined: bool,
 }
 
-/// Whether `name` stands for none.
+/// Whether `name` is a placeholder.
 pub(crate) fn is_nameless(name: &[u8]) -> bool {
     name.is_empty() || NAMELESS.contains(&name)
 }
 
-/// Names that stand for none.
+/// Placeholders for names.
 const NAMELESS: [&[u8]; 5] =
     [b"<redacted>", b"???", b"(null)", b"_mh_execute_header", b"__mh_execute_header"];
 
-/// The frame in `line`, which begins at `start`; `None` for another kind of line.
+/// Reads the frame in `line`, which starts at byte `start` of the report. `None` for another kind of line.
 pub(super) fn frame(line: &[u8], start: usize) -> Option<FrameLine<'_>> {
     let mut cursor = Cursor::new(line);
     cursor.space();
@@ -39,7 +39,7 @@ pub(super) fn frame(line: &[u8], start: usize) -> Option<FrameLine<'_>> {
     cursor.space().then_some(())?;
     let answer = start + cursor.at()..start + line.len();
     let answer_text = cursor.rest();
-    // `sample` has lines that begin alike: `... load address 0x1000 + 0xd68`. Class methods begin with `+[`.
+    // Lines of `sample` can begin alike: `... load address 0x1000 + 0xd68`. Names of class methods begin with `+[`.
     if answer_text.is_empty() || answer_text.starts_with(b"+ ") {
         return None;
     }
@@ -54,7 +54,8 @@ pub(super) fn frame(line: &[u8], start: usize) -> Option<FrameLine<'_>> {
     Some(FrameLine { number, image, address, load_address, answer, detail, function, inlined })
 }
 
-/// `MyApp   0x0000000104a3c7d8`: the address is the first word after the name that begins with `0x`. Names may have spaces in them.
+/// Reads `MyApp   0x0000000104a3c7d8`. The address is the first word after the name that begins with `0x`. A name may
+/// contain single spaces.
 fn image_and_address<'l>(cursor: &mut Cursor<'l>) -> Option<(&'l [u8], u64)> {
     let from = cursor.rest();
     let mut len = 0;
@@ -65,7 +66,7 @@ fn image_and_address<'l>(cursor: &mut Cursor<'l>) -> Option<(&'l [u8], u64)> {
                 *cursor = word;
                 return Some((&from[..len], address));
             }
-            // Two spaces end a name.
+            // Two spaces end the name.
             _ if len != 0 && !is_one_space(&from[len..], cursor.rest()) => return None,
             _ => {}
         }
@@ -75,25 +76,25 @@ fn image_and_address<'l>(cursor: &mut Cursor<'l>) -> Option<(&'l [u8], u64)> {
     }
 }
 
-/// Whether `from` and `rest`, which is its end, are a single space apart.
+/// Whether exactly one space stands between `from` and its suffix `rest`.
 fn is_one_space(from: &[u8], rest: &[u8]) -> bool {
     from.len() == rest.len() + 1 && from.first() == Some(&b' ')
 }
 
-/// What a frame's line says behind the address.
+/// The contents of the text after a frame's address.
 struct FrameText {
     detail: SymbolDetail,
     distance: DistanceFrom,
-    /// How long the function's name is, with which it begins.
+    /// The length of the function's name, which the text begins with.
     function_len: Option<usize>,
     inlined: bool,
 }
 
-/// What the number behind ` + ` counts from.
+/// What the number after ` + ` counts from.
 enum DistanceFrom {
-    /// The image's load address, which stands before it.
+    /// From the image's load address, which stands before it.
     LoadAddress(u64),
-    /// The image, by its name.
+    /// From the start of the image, whose name stands before it.
     Image(u64),
     Function,
 }
@@ -135,7 +136,7 @@ impl FrameText {
     }
 }
 
-/// How much of `main + 36 (main.m:42)` or `main (in App) (main.m:42)` is the function's name.
+/// The length of the function's name in `main + 36 (main.m:42)` or `main (in App) (main.m:42)`.
 fn function_len(answer: &[u8]) -> usize {
     let plus = memchr::memmem::rfind(answer, b" + ");
     let is_distance = |at: &usize| answer.get(at + 3).is_some_and(u8::is_ascii_digit);
@@ -144,7 +145,7 @@ fn function_len(answer: &[u8]) -> usize {
     plus.filter(is_distance).or_else(in_image).or_else(place).unwrap_or(answer.len())
 }
 
-/// Whether there is a line at the end: `(main.m:42)`, or in `leaks` `  main.m:42`.
+/// Whether the text ends with file and line: `(main.m:42)`, or `  main.m:42` as `leaks` writes it.
 fn has_line(answer: &[u8]) -> bool {
     let (answer, is_closed) = match answer.strip_suffix(b")") {
         Some(answer) => (answer, true),
@@ -156,12 +157,12 @@ fn has_line(answer: &[u8]) -> bool {
     digits != 0 && before.ends_with(b":") && memchr::memmem::rfind(before, separator.as_bytes()).is_some()
 }
 
-/// Whether images are listed from here on.
+/// Whether the line is the title of the list of images.
 pub(crate) fn is_images_header(line: &[u8]) -> bool {
     line.trim_ascii() == b"Binary Images:"
 }
 
-/// `0x104a34000 - 0x104a3ffff +MyApp arm64  <6dcd4e9dd3b13a0e8dff6a5a4be1b1b0> /private/var/.../MyApp`
+/// Reads an image: `0x104a34000 - 0x104a3ffff +MyApp arm64  <6dcd4e9dd3b13a0e8dff6a5a4be1b1b0> /private/var/.../MyApp`.
 pub(crate) fn image(line: &[u8]) -> Option<Image> {
     let mut cursor = Cursor::new(line);
     cursor.space();
@@ -169,7 +170,7 @@ pub(crate) fn image(line: &[u8]) -> Option<Image> {
     cursor.space();
     cursor.take(b"-")?;
     cursor.space();
-    // The end is that of the last byte; some reports have none.
+    // The range ends with the last byte. Some reports have no end.
     let last = cursor.hexadecimal();
     let size =
         last.and_then(|last| last.checked_sub(load_address)).map(|distance| distance.saturating_add(1));
@@ -177,13 +178,13 @@ pub(crate) fn image(line: &[u8]) -> Option<Image> {
         cursor.word()?;
     }
     cursor.space().then_some(())?;
-    // Apple marks what is not its own, which on macOS and in simulators is not only the app.
+    // A plus sign marks images that are not Apple's. On macOS and in simulators these are more than the app.
     let _ = cursor.take(b"+");
     let rest = cursor.rest();
     let (named, id, path) = split_at_id(rest).unwrap_or_else(|| split_at_path(rest));
     let (name, arch) = name_and_arch(named.trim_ascii());
     let path = lossy(path.trim_ascii());
-    // Apple lists what stands for addresses in no image too: `0x0 - 0xffffffffffffffff ??? (*) <00000000-...> ???`.
+    // Apple's reports have an entry for addresses in no image: `0x0 - 0xffffffffffffffff ??? (*) <00000000-...> ???`.
     let is_nil = |id: &ImageId| id.as_bytes().iter().all(|byte| *byte == 0);
     let (base, id) = match id {
         Some(id) if load_address == 0 && is_nil(&id) => (Base::Absolute, None),
@@ -192,7 +193,7 @@ pub(crate) fn image(line: &[u8]) -> Option<Image> {
     Some(Image { name: lossy(name), path, arch, id, load_address, size, base })
 }
 
-/// What stands before, in and behind `<6dcd4e9d...>`. A name may have such brackets too.
+/// Splits at `<6dcd4e9d...>` into the text before it, the id, and the text after it. A name may contain angle brackets.
 fn split_at_id(rest: &[u8]) -> Option<(&[u8], Option<ImageId>, &[u8])> {
     memchr::memchr_iter(b'<', rest).find_map(|open| {
         let close = open + memchr::memchr(b'>', rest.get(open..open + 80).unwrap_or(&rest[open..]))?;
@@ -203,11 +204,11 @@ fn split_at_id(rest: &[u8]) -> Option<(&[u8], Option<ImageId>, &[u8])> {
 
 fn split_at_path(rest: &[u8]) -> (&[u8], Option<ImageId>, &[u8]) {
     let (named, path) = rest.split_at(memchr::memmem::find(rest, b" /").unwrap_or(rest.len()));
-    // `<???>` is no id.
+    // `<???>` stands for an unknown id.
     (named.trim_ascii_end().strip_suffix(b"<???>").unwrap_or(named), None, path)
 }
 
-/// `MyApp arm64`, or on macOS `com.company.MyApp (1.0 - 12)`.
+/// Splits `MyApp arm64`, or `com.company.MyApp (1.0 - 12)` as on macOS.
 fn name_and_arch(named: &[u8]) -> (&[u8], Option<Arch>) {
     if named.ends_with(b")")
         && let Some(open) = memchr::memmem::rfind(named, b" (")
@@ -216,7 +217,7 @@ fn name_and_arch(named: &[u8]) -> (&[u8], Option<Arch>) {
     }
     let last = memchr::memrchr(b' ', named).map(|space| (&named[..space], &named[space + 1..]));
     let arch = last.and_then(|(name, arch)| Some((name, Arch::from_name(std::str::from_utf8(arch).ok()?)?)));
-    // What PLCrashReporter writes where it does not know.
+    // PLCrashReporter's words for an unknown architecture.
     let unknown = || named.strip_suffix(b" ???").or_else(|| named.strip_suffix(b" arm-unknown"));
     match arch {
         Some((name, arch)) => (name.trim_ascii(), Some(arch)),
@@ -224,7 +225,7 @@ fn name_and_arch(named: &[u8]) -> (&[u8], Option<Arch>) {
     }
 }
 
-/// The architecture that ` ARM-64 (Native)` stands for.
+/// Returns the architecture of a code type such as ` ARM-64 (Native)`.
 pub(crate) fn code_type(text: &[u8]) -> Option<Arch> {
     let name = match text.trim_ascii().split(|byte| *byte == b' ').next()? {
         b"ARM-64" => "arm64",
@@ -236,8 +237,8 @@ pub(crate) fn code_type(text: &[u8]) -> Option<Arch> {
     Arch::from_name(name)
 }
 
-/// The architecture that `Thread 0 crashed with ARM Thread State (64-bit):` shows, which a stack that was cut out of a report has where
-/// `Code Type:` is missing.
+/// Returns the architecture of `Thread 0 crashed with ARM Thread State (64-bit):`. An excerpt of a report can have this
+/// line and lack `Code Type:`.
 pub(super) fn thread_state(line: &[u8]) -> Option<Arch> {
     const STATES: [(&[u8], &str); 4] = [
         (b" ARM Thread State (64-bit):", "arm64"),
@@ -250,12 +251,12 @@ pub(super) fn thread_state(line: &[u8]) -> Option<Arch> {
     state.filter(|_| line.starts_with(b"Thread ")).and_then(|(_, name)| Arch::from_name(name))
 }
 
-/// What the stack behind `line` is called: `Thread 0 Crashed`, `Last Exception Backtrace`; `None` for another kind of line.
+/// Returns the title of a stack: `Thread 0 Crashed`, `Last Exception Backtrace`. `None` for another kind of line.
 pub(super) fn stack_name(line: &[u8]) -> Option<String> {
     let line = line.trim_ascii();
     let is_thread = line.strip_prefix(b"Thread ").is_some_and(|rest| {
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        // `Thread 0 name:` and `Thread 0 crashed with ARM Thread State` are others.
+        // `Thread 0 name:` and `Thread 0 crashed with ARM Thread State` are no titles.
         let behind = &rest[digits..];
         digits != 0 && (behind.starts_with(b":") || behind.starts_with(b" Crashed:"))
     });
@@ -268,15 +269,15 @@ pub(super) fn stack_name(line: &[u8]) -> Option<String> {
     Some(lossy(&line[..end]))
 }
 
-/// What the name of the next thread is: `  Dispatch queue: com.apple.main-thread` of `Thread 0 name:   Dispatch queue:
-/// ...`.
+/// Returns the name of the next thread: `  Dispatch queue: com.apple.main-thread` from `Thread 0 name:   Dispatch
+/// queue: ...`.
 pub(super) fn thread_label(line: &[u8]) -> Option<&[u8]> {
     let rest = line.strip_prefix(b"Thread ")?;
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     rest[digits..].strip_prefix(b" name:")
 }
 
-/// The addresses, with their places, of `(0x1ca4cd27c 0x1c96a79f8 ...)`.
+/// Reads the addresses of `(0x1ca4cd27c 0x1c96a79f8 ...)` with their spans.
 pub(super) fn bare_addresses(line: &[u8], start: usize) -> Option<Vec<(u64, Span)>> {
     let mut cursor = Cursor::new(line);
     cursor.take(b"(0x").map(|()| cursor = Cursor::new(line))?;
@@ -365,7 +366,8 @@ mod tests {
         assert_eq!((ios.load_address, ios.size), (0x1_04a3_4000, Some(0xc000)));
         assert_eq!(ios.id.map(|id| id.to_string()).as_deref(), Some("6dcd4e9dd3b13a0e8dff6a5a4be1b1b0"));
         let macos = read(
-            "       0x1062c9000 -        0x1062ccfff jp.mahdi.AnotherTarget (1.0) <9a36cf20-3655-3df2-b1e9-466c5cb0c9cc> /Users/*/A",
+            "       0x1062c9000 -        0x1062ccfff jp.mahdi.AnotherTarget (1.0) \
+             <9a36cf20-3655-3df2-b1e9-466c5cb0c9cc> /Users/*/A",
         );
         assert_eq!(
             (macos.name.as_str(), macos.file_name(), &macos.arch),

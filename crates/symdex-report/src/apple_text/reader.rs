@@ -1,4 +1,4 @@
-//! From lines to stacks and images.
+//! Reads the lines of a report into stacks and images.
 
 use rustc_hash::FxHashMap;
 use symdex::Arch;
@@ -8,20 +8,20 @@ use super::lines::{self, FrameLine};
 use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread};
 use crate::text::lossy;
 
-/// What has been read so far.
+/// The state of the parser.
 #[derive(Default)]
 pub(super) struct Reader<'t> {
     parsed: Parsed,
-    /// The frames of lines that follow each other, up to here, and the numbers of the first and the last of them.
+    /// The consecutive frames so far, and the numbers of the first and the last of them.
     stack: Vec<Frame>,
     numbers: (u64, u64),
-    /// What the next stack is called, and what else is known of its thread.
+    /// The title of the next stack, and other data of its thread.
     name: String,
     thread: Thread,
     header: HeaderReader,
     /// The images that frames name, in the order of the frames.
     frame_images: Vec<FrameImage<'t>>,
-    /// The architecture that the report as a whole is of, and the one that the registers of a thread show.
+    /// The architecture that the report states, and the one of a thread's registers.
     arch: Option<Arch>,
     registers: Option<Arch>,
     is_in_images: bool,
@@ -30,13 +30,13 @@ pub(super) struct Reader<'t> {
 struct FrameImage<'t> {
     thread: usize,
     frame: usize,
-    /// Where the frame says that its image was loaded. A frame with a function's name does not say so.
+    /// The load address of the image, if the frame's line states it. Lines with a function's name do not.
     load_address: Option<u64>,
     image: &'t [u8],
 }
 
 impl<'t> Reader<'t> {
-    /// Reads the next line, which lies at `span`.
+    /// Reads the next line, which is at `span`.
     pub(super) fn line(&mut self, line: &'t [u8], span: Span) {
         if let Some(frame) = lines::frame(line, span.start) {
             self.push(frame, span);
@@ -66,7 +66,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The images and stacks, frames with their images.
+    /// Returns the images and stacks, with an image for each frame that names one.
     pub(super) fn finish(mut self) -> Parsed {
         self.end_stack();
         let Self { mut parsed, frame_images, arch, registers, header, .. } = self;
@@ -77,12 +77,12 @@ impl<'t> Reader<'t> {
         for (number, image) in parsed.images.iter().enumerate() {
             loaded.entry(image.load_address).or_insert(number);
         }
-        // The images that the report does not list, by name; `None` for a name that several have.
+        // Positions of the images that the report does not list, by name. `None` if several images have the name.
         let mut unlisted = FxHashMap::default();
         for FrameImage { thread, frame, load_address, image } in &frame_images {
             let Some(load_address) = *load_address else { continue };
             let number = *loaded.entry(load_address).or_insert_with(|| {
-                // A report that was cut has frames of images that it does not list.
+                // An excerpt of a report has frames of images that it does not list.
                 let number = parsed.images.len();
                 unlisted.entry(*image).and_modify(|known| *known = None).or_insert(Some(number));
                 parsed.images.push(Image {
@@ -98,7 +98,7 @@ impl<'t> Reader<'t> {
         for FrameImage { thread, frame, image, .. } in
             frame_images.iter().filter(|frame_image| frame_image.load_address.is_none())
         {
-            // An image that is listed is found by the address.
+            // The address finds an image that the report lists.
             parsed.threads[*thread].frames[*frame].image = unlisted.get(image).copied().flatten();
         }
         parsed
@@ -115,7 +115,7 @@ impl<'t> Reader<'t> {
         self.stack.push(Frame { address, image: None, kind, site, detail, function, inlined });
     }
 
-    /// Makes a thread of the frames so far.
+    /// Makes a thread from the frames so far.
     fn end_stack(&mut self) {
         let mut frames = std::mem::take(&mut self.stack);
         if frames.is_empty() {
@@ -123,14 +123,14 @@ impl<'t> Reader<'t> {
         }
         let name = std::mem::take(&mut self.name);
         let (first, last) = self.numbers;
-        // `leaks` counts down: from the outermost frame to the one that called malloc.
+        // `leaks` counts down, from the outermost frame to the caller of malloc.
         if first > last {
             frames.reverse();
             let thread = self.parsed.threads.len();
             let of_stack =
                 self.frame_images.iter_mut().rev().take_while(|frame_image| frame_image.thread == thread);
             of_stack.for_each(|frame_image| frame_image.frame = frames.len() - 1 - frame_image.frame);
-        // What an exception was thrown from has return addresses alone.
+        // The stack of an exception has return addresses only.
         } else if first == 0 && !name.contains("Backtrace") {
             frames[0].kind = AddressKind::ProgramCounter;
         }
@@ -138,7 +138,7 @@ impl<'t> Reader<'t> {
         self.parsed.threads.push(Thread { name, crashed, frames, ..std::mem::take(&mut self.thread) });
     }
 
-    /// A stack of nothing but addresses, all of them return addresses: an exception's.
+    /// Adds the stack of an exception that is one line of addresses. All of them are return addresses.
     fn bare_stack(&mut self, addresses: Vec<(u64, Span)>) {
         let frame = |(address, site)| Frame {
             address,

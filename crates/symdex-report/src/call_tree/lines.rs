@@ -1,18 +1,18 @@
-//! The lines of call trees: `+   2761 main  (in App) + 24  [0x101671d68]` of `sample`, `1001  main + 24 (App + 3432) [0x101671d68]`
-//! of `spindump`.
+//! The lines of call trees: `+   2761 main  (in App) + 24  [0x101671d68]` as `sample` prints them, and `1001  main + 24
+//! (App + 3432) [0x101671d68]` as `spindump` does.
 
 use crate::apple_text::is_nameless;
 use crate::report::{Span, SymbolDetail};
 use crate::text::Cursor;
 
-/// A line that begins with how often it was sampled. Places are counted from the start of the line.
+/// A line that begins with a sample count. Positions count from the start of the line.
 pub(super) struct SampleLine<'l> {
     line: &'l [u8],
-    /// Where the guides end that draw the tree, which is where the count begins, or the `*` of the kernel before it.
+    /// The end of the guides that draw the tree. The count, or the `*` of a kernel frame, starts here.
     pub(super) guides: usize,
-    /// Where the count begins: how deep the line lies in the tree.
+    /// The start of the count. It is the depth of the line in the tree.
     pub(super) column: usize,
-    /// Where the frame begins.
+    /// The start of the frame.
     pub(super) name: usize,
 }
 
@@ -20,38 +20,38 @@ pub(super) struct SampleLine<'l> {
 pub(super) struct Node<'l> {
     pub(super) tool: Tool,
     pub(super) address: u64,
-    /// The image as the line calls it; empty where it does not.
+    /// The image's name in the line; empty if the line has none.
     pub(super) image: &'l [u8],
-    /// Where the image was loaded, if the line says so.
+    /// The load address of the image, if the line states it.
     pub(super) load_address: Option<u64>,
-    /// Everything in front of the address in its brackets, these, and what stands behind them.
+    /// The text before the address in brackets, the brackets, and the text after them.
     pub(super) head: Span,
     pub(super) brackets: Span,
     pub(super) tail: Span,
     pub(super) detail: SymbolDetail,
-    /// How long the function's name is, with which it begins.
+    /// The length of the function's name, which the frame begins with.
     pub(super) function_len: usize,
     pub(super) inlined: bool,
 }
 
-/// How a frame is written.
+/// The tool that wrote a frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tool {
     Sample,
     Spindump,
 }
 
-/// What stands behind lines of inlined functions.
+/// The suffix of lines of inlined functions.
 pub(super) const INLINED: &[u8] = b" [inlined]";
 
-/// Reads the start of a line; `None` where there is no count.
+/// Reads the start of a line. `None` if it has no count.
 pub(super) fn sample_line(line: &[u8]) -> Option<SampleLine<'_>> {
     let guides = line.iter().take_while(|byte| is_guide(**byte)).count();
     let column = guides + usize::from(line.get(guides) == Some(&b'*'));
     let digits = line[column..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let mut cursor = Cursor::new(&line[column + digits..]);
     (digits != 0 && cursor.space()).then_some(())?;
-    // Trees of allocations have how much it was: `4468 (1.2M) main`.
+    // Trees of allocations have the allocated size after the count: `4468 (1.2M) main`.
     if let Some(amount) =
         cursor.rest().strip_prefix(b"(").filter(|rest| rest.first().is_some_and(u8::is_ascii_digit))
         && let Some(close) = memchr::memchr(b')', amount)
@@ -65,18 +65,18 @@ pub(super) fn sample_line(line: &[u8]) -> Option<SampleLine<'_>> {
     (!rest.is_empty()).then_some(SampleLine { line, guides, column, name: line.len() - rest.len() })
 }
 
-/// Whether `byte` draws the tree in front of counts.
+/// Whether `byte` belongs to the guides before a count.
 pub(super) fn is_guide(byte: u8) -> bool {
     matches!(byte, b' ' | b'+' | b'!' | b':' | b'|')
 }
 
 impl<'l> SampleLine<'l> {
-    /// Whether it is a frame of the kernel's.
+    /// Whether it is a frame of the kernel.
     pub(super) fn is_kernel(&self) -> bool {
         self.column != self.guides
     }
 
-    /// What stands behind the count.
+    /// The text after the count.
     pub(super) fn rest(&self) -> &'l [u8] {
         &self.line[self.name..]
     }
@@ -86,7 +86,7 @@ impl<'l> SampleLine<'l> {
         self.rest().starts_with(b"??? [0x")
     }
 
-    /// The frame; `None` for another kind of line.
+    /// Reads the frame. `None` for another kind of line.
     pub(super) fn node(&self) -> Option<Node<'l>> {
         let rest = self.rest();
         let open = memchr::memmem::rfind(rest, b" [0x")? + 1;
@@ -121,7 +121,7 @@ impl<'l> SampleLine<'l> {
     }
 }
 
-/// What stands between a frame's count and its address.
+/// The contents of the text between a frame's count and its address.
 struct FrameText<'l> {
     tool: Tool,
     image: &'l [u8],
@@ -135,7 +135,7 @@ impl<'l> FrameText<'l> {
         Self::of_sample(head).or_else(|| Self::of_spindump(head, address))
     }
 
-    /// `main  (in App) + 24`, `???  (in App)  load address 0x101671000 + 0xd68`, `main (in App) (main.m:57)`
+    /// Reads `main  (in App) + 24`, `???  (in App)  load address 0x101671000 + 0xd68` or `main (in App) (main.m:57)`.
     fn of_sample(head: &'l [u8]) -> Option<Self> {
         let open = memchr::memmem::rfind(head, b" (in ")?;
         let image = &head[open + 5..];
@@ -152,7 +152,7 @@ impl<'l> FrameText<'l> {
         })
     }
 
-    /// `main + 24 (App + 3432)`, `main + 24 (main.m:57 in App + 3432)`, `??? (App + 3432)`
+    /// Reads `main + 24 (App + 3432)`, `main + 24 (main.m:57 in App + 3432)` or `??? (App + 3432)`.
     fn of_spindump(head: &'l [u8], address: u64) -> Option<Self> {
         let inner = head.strip_suffix(b")")?;
         let plus = memchr::memmem::rfind(inner, b" + ")?;
@@ -174,7 +174,7 @@ impl<'l> FrameText<'l> {
     }
 }
 
-/// Whether `text` is a file and a line: `main.m:57`, of `spindump` `main.m:57,5` too.
+/// Whether `text` is a file and a line: `main.m:57`, or `main.m:57,5` as `spindump` writes it.
 fn is_place(text: &[u8]) -> bool {
     let digits = |byte: &&u8| byte.is_ascii_digit() || **byte == b',';
     let len = text.iter().rev().take_while(digits).count();
@@ -182,12 +182,12 @@ fn is_place(text: &[u8]) -> bool {
         && text[..text.len() - len].trim_ascii_start().strip_suffix(b":").is_some_and(|file| !file.is_empty())
 }
 
-/// Whether frames follow that are one stack, though none lies deeper than the one before: the outermost is the first.
+/// Whether the line is the title of the heaviest stack. Its frames are a list without indentation, outermost first.
 pub(super) fn is_heaviest(line: &[u8]) -> bool {
     line.starts_with(b"Heaviest stack ")
 }
 
-/// Whether functions are counted from here on, and not stacks.
+/// Whether the line begins the statistics, which count functions and have no stacks.
 pub(super) fn is_statistics(line: &[u8]) -> bool {
     line.starts_with(b"Total number in stack") || line.starts_with(b"Sort by top of stack")
 }

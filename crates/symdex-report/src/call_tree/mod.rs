@@ -1,7 +1,9 @@
-//! Call trees as text: what `sample` and `spindump` print, and reports of resources used up, which have trees of `spindump`'s.
+//! Call trees as text: what `sample` and `spindump` print, and Apple's reports of excessive resource use, which contain
+//! trees of `spindump`.
 //!
-//! A frame is a line; what it calls lies deeper, below it. A function that is inlined into a frame lies deeper too, and what lies below the
-//! frame is moved below it. So does the way down in front of the lines, which is drawn with `+`, `!`, `:` and `|`.
+//! A frame is a line. The functions that it calls follow with deeper indentation. A function that is inlined into a
+//! frame is inserted below the frame, one level deeper, and the lines below are moved one level deeper too. Their
+//! guides (`+`, `!`, `:` and `|`, which draw the tree) are extended accordingly.
 
 mod lines;
 mod reader;
@@ -14,7 +16,7 @@ use crate::text::{line_end, lines, lossy};
 use lines::{INLINED, Node, SampleLine, Tool};
 use reader::Reader;
 
-/// Apple's call trees.
+/// The format of Apple's call trees.
 pub(crate) struct CallTree;
 
 impl Format for CallTree {
@@ -64,7 +66,7 @@ impl Format for CallTree {
     }
 }
 
-/// Each frame's place, thread and number, from the first line to the last.
+/// The start of each frame's line, its thread and its number, in the order of the text.
 fn in_text_order<'r>(report: &'r Report<'_>) -> impl Iterator<Item = (usize, usize, usize)> + use<'r> {
     let threads = report.threads.iter().enumerate();
     threads.flat_map(|(thread, frames)| {
@@ -73,22 +75,22 @@ fn in_text_order<'r>(report: &'r Report<'_>) -> impl Iterator<Item = (usize, usi
     })
 }
 
-/// How far lines are moved: by the inlined functions of frames above them.
+/// How far lines are indented, because functions are inlined into the frames above them.
 #[derive(Default)]
 struct Indentation {
-    /// The columns of such frames, and how many functions are inlined into each.
+    /// The columns of the frames above, and how many functions are inlined into each.
     above: Vec<(usize, usize)>,
     is_heaviest: bool,
 }
 
 impl Indentation {
-    /// A line without a count ends trees.
+    /// Ends the trees at a line without a count.
     fn leave(&mut self, line: &[u8]) {
         self.above.clear();
         self.is_heaviest = lines::is_heaviest(line) || (self.is_heaviest && !line.trim_ascii().is_empty());
     }
 
-    /// A line at `column` is below what lies in columns before.
+    /// Removes the frames that a line at `column` is not below.
     fn enter(&mut self, column: usize) {
         while self.above.last().is_some_and(|(above, _)| *above >= column) {
             self.above.pop();
@@ -101,7 +103,8 @@ impl Indentation {
         }
     }
 
-    /// What stands in front of a line, moved; a deep tree has much of it, so this is one piece.
+    /// Returns the guides with the inserted indentation. It is one edit for a line, because a deep tree has long
+    /// guides.
     fn moved(&self, guides: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         let mut at = 0;
@@ -116,7 +119,7 @@ impl Indentation {
     }
 }
 
-/// A frame's line, and the one behind it.
+/// A frame's line and the next line.
 struct Line<'l> {
     text: &'l [u8],
     sample_line: &'l SampleLine<'l>,
@@ -125,7 +128,7 @@ struct Line<'l> {
 }
 
 impl Line<'_> {
-    /// The frame with its answer, lines for the functions inlined into it below it.
+    /// The edit that writes the answer of the frame, with a line for each inlined function below it.
     fn edit(&self, resolution: &Resolution<'_>, indentation: &Indentation, span: &Span, end: &[u8]) -> Edit {
         let mut text = Vec::new();
         for (depth, resolved) in resolution.frames.iter().rev().enumerate() {
@@ -139,12 +142,12 @@ impl Line<'_> {
         Edit { span: span.start + self.sample_line.name..span.end, text }
     }
 
-    /// What stands in front of the count of a function inlined `depth` deep: the line's own guides, moved as they are, and deeper.
+    /// The guides before the count of a function inlined `depth` levels deep: the guides of the line, extended.
     fn guides(&self, indentation: &Indentation, depth: usize) -> Vec<u8> {
         let SampleLine { guides, column, .. } = *self.sample_line;
         let mut out = indentation.moved(&self.text[..guides]);
         if !indentation.is_heaviest {
-            // Whether more comes at this depth, the lines below it show.
+            // The next line shows whether a guide continues at this depth.
             let below =
                 lines::sample_line(self.next).filter(|next| next.column > column && next.guides > column);
             out.resize(out.len() + column - guides, b' ');

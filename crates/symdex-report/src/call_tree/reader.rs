@@ -1,6 +1,7 @@
-//! From lines to trees and images.
+//! Reads the lines of a report into trees and images.
 //!
-//! A tree is a thread whose frames are its lines from the last to the first: what is called comes before what calls it.
+//! A tree becomes a thread whose frames are the lines from the last to the first, so that each function comes before
+//! its caller.
 
 use rustc_hash::FxHashMap;
 use symdex::Arch;
@@ -10,18 +11,18 @@ use crate::apple_text::{HeaderReader, code_type, image, is_images_header};
 use crate::report::{AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread};
 use crate::text::lossy;
 
-/// What has been read so far.
+/// The state of the parser.
 #[derive(Default)]
 pub(super) struct Reader<'t> {
     parsed: Parsed,
-    /// The frames of the tree that is being read, in the order of the lines, and what it is called.
+    /// The frames of the tree that is being read, in the order of the lines, and its title.
     tree: Vec<Frame>,
     name: String,
     header: HeaderReader,
-    /// The way from a root to the last frame: columns, numbers in `tree`, and whether they are the kernel's.
+    /// The path from a root to the last frame: columns, positions in `tree`, and whether they are frames of the kernel.
     path: Vec<(usize, usize, bool)>,
     section: Section,
-    /// `spindump` has processes, each with its images behind its trees. This is how many have ended.
+    /// The number of processes that have ended. `spindump` lists the images of a process after its trees.
     process: usize,
     /// The architecture of the process, and those of the processes that have ended.
     arch: Option<Arch>,
@@ -31,7 +32,7 @@ pub(super) struct Reader<'t> {
     frame_images: Vec<FrameImage<'t>>,
 }
 
-/// Which part of the report is being read.
+/// The section of the report that is being read.
 #[derive(Default, PartialEq, Eq)]
 enum Section {
     #[default]
@@ -41,21 +42,22 @@ enum Section {
     Images,
 }
 
-/// Where a frame says that its image was loaded, and how it calls it.
+/// The image that a frame names, and its load address.
 struct FrameImage<'t> {
     thread: usize,
-    /// In the order of the lines.
+    /// The position in the order of the lines.
     frame: usize,
     process: usize,
     load_address: u64,
     image: &'t [u8],
 }
 
-/// The kernel's images are listed once, for all processes: as one with this number. What lies from here on is the kernel's.
+/// The process number of the kernel's images, and the lowest address of the kernel. `spindump` lists the kernel's
+/// images once for all processes.
 const KERNEL: (usize, u64) = (usize::MAX, 1 << 63);
 
 impl<'t> Reader<'t> {
-    /// Reads the next line, which lies at `span`.
+    /// Reads the next line, which is at `span`.
     pub(super) fn line(&mut self, line: &'t [u8], span: Span) {
         if self.section != Section::Statistics
             && let Some(sample_line) = lines::sample_line(line)
@@ -112,15 +114,15 @@ impl<'t> Reader<'t> {
         });
     }
 
-    /// Goes the way back up to what calls the frame of a line.
+    /// Removes the frames from the path that do not call the frame of a line.
     fn call(&mut self, sample_line: &SampleLine<'_>) {
-        // In a stack that is a list every frame calls the next.
+        // In the heaviest stack, which is a list, every frame calls the next one.
         while self.section != Section::HeaviestStack
             && self.path.last().is_some_and(|(column, ..)| *column >= sample_line.column)
         {
             self.path.pop();
         }
-        // What calls something holds where that returns to, unless what it called is the kernel.
+        // A caller has a return address, unless the callee is a frame of the kernel.
         if let Some((_, caller, is_kernel)) = self.path.last()
             && *is_kernel == sample_line.is_kernel()
         {
@@ -128,7 +130,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Begins a tree whose header begins with what it is called.
+    /// Begins a tree. The header begins with its title.
     fn begin(&mut self, header: &[u8]) {
         self.end_tree();
         self.leave_images();
@@ -170,7 +172,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// What comes behind a list of images is of another process.
+    /// Ends a list of images. The lines after it belong to another process.
     fn leave_images(&mut self) {
         if self.section == Section::Images {
             self.section = Section::Trees;
@@ -179,7 +181,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The images and trees, frames with their images.
+    /// Returns the images and trees, with an image for each frame that names one.
     pub(super) fn finish(mut self) -> Parsed {
         self.end_tree();
         let Self { mut parsed, frame_images, processes, mut archs, arch, header, .. } = self;
@@ -189,7 +191,7 @@ impl<'t> Reader<'t> {
         for (number, image) in parsed.images.iter().enumerate() {
             loaded.entry((processes[number], image.load_address)).or_insert(number);
         }
-        // How far images reach whose end is not known: as far as their frames lie.
+        // An image without an end is as large as its frames require.
         let ends: Vec<bool> = parsed.images.iter().map(|image| image.size.is_some()).collect();
         for FrameImage { thread, frame, process, load_address, image } in frame_images {
             let number = *loaded.entry((process, load_address)).or_insert_with(|| {
@@ -211,7 +213,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// The number of `Thread_13078` or, in hexadecimal, of `Thread 0x1a2b`.
+/// Returns the number of `Thread_13078`, or of `Thread 0x1a2b`, which is hexadecimal.
 fn thread_id(name: &str) -> Option<u64> {
     let hexadecimal = || u64::from_str_radix(name.strip_prefix("Thread 0x")?, 16).ok();
     name.strip_prefix("Thread_").map_or_else(hexadecimal, |digits| digits.parse().ok())

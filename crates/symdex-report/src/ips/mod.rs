@@ -1,5 +1,7 @@
-//! Apple's `.ips` reports: a header in JSON on the first line, then the report as one JSON object (bug type 309 and its like). With a text
-//! report behind the header (109) they are [`crate::apple_text`]'s.
+//! Apple's `.ips` reports: a JSON header on the first line, then the report as one JSON object (bug type 309 and
+//! similar).
+//!
+//! An `.ips` with a text report after the header (bug type 109) is read by [`crate::apple_text`].
 
 mod backtraces;
 pub(crate) mod info;
@@ -22,7 +24,7 @@ use crate::report::{
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::start_of_object;
 
-/// Apple's JSON format.
+/// The format of Apple's JSON reports.
 pub(crate) struct Ips;
 
 impl Format for Ips {
@@ -35,7 +37,7 @@ impl Format for Ips {
         let text = text[start..].trim_ascii_start();
         let (first, rest) = text.split_at(memchr::memchr(b'\n', text).unwrap_or(text.len()));
         let has = |bytes: &[u8], key: &str| memchr::memmem::find(bytes, key.as_bytes()).is_some();
-        // The header may be missing, as where the object was copied out of something.
+        // An `.ips` can lack the header, for example if the body was copied from another file.
         has(first, "\"bug_type\"") && start_of_object(rest).is_some() || has(text, "\"usedImages\"")
     }
 
@@ -85,7 +87,7 @@ impl Format for Ips {
 /// The keys of a frame's function, file, line and distance from the start of the function.
 pub(crate) const SYMBOL_KEYS: [&str; 4] = ["symbol", "sourceFile", "sourceLine", "symbolLocation"];
 
-/// Fails for what has no stacks: other kinds of report have headers like these.
+/// Fails for a report without stacks. Other kinds of reports have the same header.
 fn check_kind(header: Value<'_>, body: Value<'_>) -> Result<(), Error> {
     if body.get("usedImages").is_some() && body.get("threads").is_some() {
         return Ok(());
@@ -110,7 +112,7 @@ fn image(object: Value<'_>) -> Image {
         "T" => Base::TextExec,
         _ => Base::Image,
     };
-    // What stands for addresses in no image has an id of zeros.
+    // The entry for addresses in no image has an id of zeros.
     let id = text("uuid").parse().ok().filter(|_| base != Base::Absolute);
     let load_address = number("base").unwrap_or_default();
     let arch = Arch::from_name(&text("arch"));
@@ -152,7 +154,8 @@ fn frame(object: Value<'_>, kind: AddressKind, images: &[Image]) -> Option<Frame
     Some(Frame { address, image, kind, site: object.span(), detail, function, inlined })
 }
 
-/// The frame's object with its answer, objects for the functions inlined into it before it; or the line it is.
+/// The frame's object with its answer, after new objects for the functions inlined into it. A frame of a backtrace is a
+/// line in a string.
 fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
     if text.get(site.start) != Some(&b'{') {
         return backtraces::replacement(text, site, resolution);
@@ -168,7 +171,7 @@ fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<
     Some(with_objects_before(text, object, before, &answer(concrete, resolution)))
 }
 
-/// What the report says of a function. Code that the compiler made up has a file and no line.
+/// The members for a function. Code that the compiler generated has a file and no line.
 pub(crate) fn answer(resolved: &ResolvedFrame, resolution: &Resolution<'_>) -> Vec<Member<'static>> {
     let line = resolved.line.filter(|line| *line != 0);
     let members = [

@@ -1,7 +1,8 @@
-//! MetricKit's diagnostics: JSON with trees of frames, each with what it calls, or what calls it, in its `subFrames`.
+//! MetricKit's diagnostics: JSON with trees of frames. The `subFrames` of a frame are its callees, or its callers.
 //!
-//! A tree is walked without recursion, and changed by putting text in between: a frame's answer behind its address, frames for functions
-//! inlined into it around its `subFrames`, or around itself where the innermost frame is the root.
+//! A tree is read without recursion and edited by insertions. A frame's answer is inserted after its address. Frames
+//! for inlined functions are inserted around its `subFrames`, or around the frame itself if the root is the innermost
+//! frame.
 
 mod info;
 mod text;
@@ -22,7 +23,7 @@ use crate::json_edit::{Member, more_members};
 use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Report, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 
-/// MetricKit's format.
+/// The format of MetricKit's diagnostics.
 pub(crate) struct MetricKit;
 
 impl Format for MetricKit {
@@ -43,7 +44,7 @@ impl Format for MetricKit {
     }
 
     fn existing_symbols(&self, report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
-        // It was read before.
+        // The text was parsed before, so that this does not fail.
         let Ok(json) = Json::parse(report.text, 0) else { return Vec::new() };
         let symbol = |node: &Node<'_>| ExistingSymbol::of_members(node.object, ips::SYMBOL_KEYS);
         stacks(json.root()).map(|stack| stack.innermost_first().map(symbol).collect()).collect()
@@ -55,7 +56,7 @@ impl Format for MetricKit {
 
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
         let text = symbolicated.report.text;
-        // It was read before.
+        // The text was parsed before, so that this does not fail.
         let Ok(json) = Json::parse(text, 0) else { return Vec::new() };
         let mut edits = Vec::new();
         for (thread, stack) in stacks(json.root()).enumerate() {
@@ -69,18 +70,18 @@ impl Format for MetricKit {
     }
 }
 
-/// A stack, or many in one tree.
+/// A stack, or a tree of many stacks.
 struct Stack<'j> {
     name: String,
-    /// The diagnostic that it is of.
+    /// The diagnostic that contains it.
     diagnostic: Value<'j>,
-    /// Whether it is one of a thread, as crashes have, and no tree of samples.
+    /// Whether it is the stack of one thread, as in crashes, and not a tree of samples.
     is_of_thread: bool,
     crashed: bool,
     arch: Option<Arch>,
-    /// From roots to leaves.
+    /// The frames, from roots to leaves.
     nodes: Vec<Node<'j>>,
-    /// Whether roots are what was called first.
+    /// Whether the roots are the outermost frames.
     is_outermost_first: bool,
 }
 
@@ -89,13 +90,13 @@ struct Stack<'j> {
 struct Node<'j> {
     object: Value<'j>,
     address: u64,
-    /// How many frames lie above it; none above a root.
+    /// The number of frames above it; 0 for a root.
     depth: usize,
     is_leaf: bool,
 }
 
-/// The diagnostics of a payload, of several, or one alone, each with its kind and number: `crash 0 `, nothing for one
-/// alone. What is no diagnostic comes too.
+/// The diagnostics of a payload, of a list of payloads, or a single diagnostic, each with its kind and number: `crash 0
+/// `. A single diagnostic has an empty kind. Other members of a payload are returned too; they have no stacks.
 fn diagnostics<'j>(root: Value<'j>) -> impl Iterator<Item = (String, Value<'j>)> {
     let payloads = std::iter::once(root).chain(root.elements());
     payloads.flat_map(|payload| {
@@ -107,7 +108,7 @@ fn diagnostics<'j>(root: Value<'j>) -> impl Iterator<Item = (String, Value<'j>)>
     })
 }
 
-/// The stacks of a payload, of several, of a diagnostic or of a tree alone, in order.
+/// The stacks of a payload, of a list of payloads, of a diagnostic or of a single tree, in order.
 fn stacks<'j>(root: Value<'j>) -> impl Iterator<Item = Stack<'j>> {
     diagnostics(root).flat_map(|(kind, diagnostic)| {
         let tree = diagnostic.get("callStackTree").unwrap_or(diagnostic);
@@ -128,13 +129,13 @@ fn stacks<'j>(root: Value<'j>) -> impl Iterator<Item = Stack<'j>> {
     })
 }
 
-/// `crash ` of `crashDiagnostics`.
+/// Returns `crash ` for `crashDiagnostics`.
 fn kind_of(key: Value<'_>) -> String {
     let key = key.text().unwrap_or_default();
     format!("{} ", key.strip_suffix("Diagnostics").unwrap_or(&key))
 }
 
-/// The frames of a stack, each before those in it.
+/// The frames of a stack, each before its `subFrames`.
 fn nodes(stack: Value<'_>) -> Vec<Node<'_>> {
     let mut nodes = Vec::new();
     let mut open: Vec<(Value<'_>, usize)> = Vec::new();
@@ -152,9 +153,10 @@ fn nodes(stack: Value<'_>) -> Vec<Node<'_>> {
 
 const OFFSET: &str = "offsetIntoBinaryTextSegment";
 
-/// Whether roots are what was called first; `None` where that cannot be told. Crashes had the innermost frame as their root at first.
+/// Whether the roots are the outermost frames. `None` if it cannot be told. In the first versions the root of a crash's
+/// stack was the innermost frame.
 fn is_outermost_first(nodes: &[Node<'_>]) -> Option<bool> {
-    // What branches are samples, merged from where they begin.
+    // A tree with branches is merged from samples, which begin with the outermost frame.
     let leaves = nodes.iter().filter(|node| node.is_leaf).count();
     if leaves > 1 {
         return Some(true);
@@ -204,7 +206,7 @@ impl<'j> Node<'j> {
             address: self.address,
             image,
             kind,
-            // What is in the object is rewritten piece by piece.
+            // The edits insert into the object, so that this span is only its start.
             site: start..start + 1,
             detail,
             function: symbol.map(|name| name.span().start + 1..name.span().end.saturating_sub(1)),
@@ -212,7 +214,8 @@ impl<'j> Node<'j> {
         }
     }
 
-    /// Where the image was loaded. The offset was that address itself in the first versions; no image is as long as that.
+    /// The load address of the image. In the first versions the offset was the load address itself; no image is that
+    /// long.
     fn load_address(&self) -> u64 {
         match self.object.get(OFFSET).and_then(Value::number) {
             Some(load_address) if load_address >= 1 << 32 => load_address,
@@ -221,7 +224,7 @@ impl<'j> Node<'j> {
         }
     }
 
-    /// The members with the answer, and frames for the functions inlined into it.
+    /// The edits that insert the answer, and frames for the functions inlined into it.
     fn edits(&self, text: &[u8], resolution: &Resolution<'_>, is_outermost_first: bool) -> Vec<Edit> {
         let object = self.object;
         let Some((concrete, inlined)) = resolution.frames.split_last() else { return Vec::new() };
@@ -254,11 +257,11 @@ impl<'j> Node<'j> {
     }
 }
 
-/// How frames are written around and into a frame, in its style.
+/// The text for frames that are inserted around a frame and into it, in its white space.
 struct Wrap<'t> {
-    /// What ends an object.
+    /// The end of an object.
     close: &'t [u8],
-    /// `, "subFrames" : `
+    /// The start of the member: `, "subFrames" : `.
     sub_frames: Vec<u8>,
 }
 
@@ -266,13 +269,13 @@ impl<'t> Wrap<'t> {
     fn of(text: &'t [u8], object: Value<'_>) -> Self {
         let end = object.span().end;
         let last = object.members().last().map_or(end - 1, |(_, value)| value.span().end);
-        // A member with nothing as its value.
+        // The member has a dummy value of one byte, which is removed.
         let mut sub_frames = more_members(text, object, &[("subFrames", json!(0))]);
         sub_frames.pop();
         Wrap { close: &text[last..end], sub_frames }
     }
 
-    /// The object of an inlined function, all but its end.
+    /// The object of an inlined function, without its end.
     fn object(
         &self,
         text: &[u8],
@@ -299,7 +302,8 @@ impl<'t> Wrap<'t> {
         object[..object.len() - self.close.len()].to_vec()
     }
 
-    /// What stands before and behind something that lies in `objects`, each of which lies in the one before: a list of frames, or one.
+    /// The text before and after the thing that `objects` are inserted around. Each object contains the next one. The
+    /// thing is a list of frames, or a single frame.
     fn around(&self, objects: impl Iterator<Item = Vec<u8>>, is_list: bool) -> (Vec<u8>, Vec<u8>) {
         let (mut before, mut behind) = (Vec::new(), Vec::new());
         for object in objects {
@@ -311,7 +315,7 @@ impl<'t> Wrap<'t> {
         (before, behind)
     }
 
-    /// `objects` as what a frame calls that calls nothing yet.
+    /// `objects` as the callees of a frame that has none. Each object contains the next one.
     fn below(&self, objects: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
         let (mut before, mut behind) = (Vec::new(), Vec::new());
         for object in objects {
@@ -322,11 +326,11 @@ impl<'t> Wrap<'t> {
     }
 }
 
-/// The images that frames say they are in, in the order of the frames.
+/// The images that frames name, in the order of the frames.
 #[derive(Default)]
 struct ImageTable<'j> {
     images: Vec<Image>,
-    /// By their ids as they are written, and where they were loaded.
+    /// Positions by id and name, as they are written, and by load address.
     known: FxHashMap<(&'j [u8], &'j [u8], u64), usize>,
 }
 

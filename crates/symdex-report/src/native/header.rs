@@ -1,4 +1,4 @@
-//! Lines that say something of the stacks behind them.
+//! Reads the lines before a stack that describe it.
 
 use memchr::memmem::find;
 use symdex::Arch;
@@ -6,20 +6,20 @@ use symdex::Arch;
 use super::info;
 use crate::text::lossy;
 
-/// What a line says. Logs have something before it, which is why it is found anywhere in the line.
+/// The contents of a line. A log can have a prefix, so that the keys are searched in the whole line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Header<'l> {
-    /// What the next stack is called.
+    /// The name of the next stack.
     Name(&'l [u8]),
     /// The next stack is the one that crashed.
     Crash,
-    /// Both: what a sanitizer found.
+    /// The finding of a sanitizer. It names the next stack, which is the one that crashed.
     Error(&'l [u8]),
-    /// What the process runs on; `None` for what has no name here.
+    /// The architecture of the process; `None` if it is unsupported.
     Arch(Option<Arch>),
 }
 
-/// What `line` says; `None` for another kind of line.
+/// Reads `line`. `None` for another kind of line.
 pub(super) fn header(line: &[u8]) -> Option<Header<'_>> {
     let behind = |what: &[u8]| find(line, what).map(|at| &line[at + what.len()..]);
     let name = behind(b", name: ").filter(|_| find(line, b"tid: ").is_some());
@@ -41,8 +41,8 @@ pub(super) fn header(line: &[u8]) -> Option<Header<'_>> {
     Some(Header::Arch(arch(abi.trim_ascii())))
 }
 
-/// The path and the digits of the build id in `    /system/lib/libc.so (BuildId: 53a1a7c9...`: a list of files, or a memory map, which
-/// has addresses before the path. `None` for another kind of line.
+/// Returns the path and the digits of the build id in `    /system/lib/libc.so (BuildId: 53a1a7c9...`. Lists of files
+/// have such lines, and memory maps, with addresses before the path. `None` for another kind of line.
 pub(super) fn build_id(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let (open, behind) = (find(line, b" (BuildId: ")?, b" (BuildId: ".len());
     let named = &line[..open];
@@ -53,18 +53,18 @@ pub(super) fn build_id(line: &[u8]) -> Option<(&[u8], &[u8])> {
     (digits != 0 && is_whole).then(|| (path, &id[..digits]))
 }
 
-/// The id of the thread of the next stack, which stands in the line that has its name.
+/// Returns the thread id of the next stack. The line with its name states it.
 pub(super) fn thread_id(line: &[u8]) -> Option<u64> {
     let at = find(line, b"tid: ").or_else(|| find(line, b"Tid:"))?;
     info::number(&lossy(line[at + b"Tid:".len()..].trim_ascii_start()))
 }
 
-/// `text` up to the first `end`.
+/// Returns `text` up to the first `end`.
 fn up_to<'l>(text: &'l [u8], end: &[u8]) -> &'l [u8] {
     find(text, end).map_or(text, |at| &text[..at])
 }
 
-/// The architecture that Android and HarmonyOS call so.
+/// Returns the architecture for a name that Android and HarmonyOS use.
 fn arch(abi: &[u8]) -> Option<Arch> {
     let name = match abi {
         b"arm64-v8a" => "arm64",

@@ -1,11 +1,11 @@
-//! The lines before the first stack of a native report that say what crashed and on what.
+//! Reads the header of a native report: the lines before the first stack.
 
 use memchr::memmem::find;
 
 use crate::info::{ReportInfo, set};
 use crate::text::lossy;
 
-/// Reads one line into `info`. A log has something before the line, which is why keys are found anywhere in it.
+/// Reads one line into `info`. A log can have a prefix, so that the keys are searched in the whole line.
 pub(super) fn read(line: &[u8], info: &mut ReportInfo) {
     let behind = |key: &str| find(line, key.as_bytes()).map(|at| lossy(line[at + key.len()..].trim_ascii()));
     let unquoted = |text: String| text.trim_matches('\'').to_owned();
@@ -33,8 +33,9 @@ pub(super) fn read(line: &[u8], info: &mut ReportInfo) {
     exception(line, info);
 }
 
-/// `signal 11 (SIGSEGV), code 1 (SEGV_MAPERR), fault addr 0x1c`, `Reason:Signal:SIGSEGV(SEGV_MAPERR)@0x1c`, `Abort
-/// message: '...'`, `==12==ERROR: AddressSanitizer: heap-use-after-free on address ...`.
+/// Reads the exception: `signal 11 (SIGSEGV), code 1 (SEGV_MAPERR), fault addr 0x1c`,
+/// `Reason:Signal:SIGSEGV(SEGV_MAPERR)@0x1c`, `Abort message: '...'` or `==12==ERROR: AddressSanitizer:
+/// heap-use-after-free on address ...`.
 fn exception(line: &[u8], info: &mut ReportInfo) {
     let behind = |key: &str| find(line, key.as_bytes()).map(|at| lossy(line[at + key.len()..].trim_ascii()));
     let is_signal = |rest: &String| rest.starts_with(|first: char| first.is_ascii_digit());
@@ -65,7 +66,7 @@ fn exception(line: &[u8], info: &mut ReportInfo) {
     }
 }
 
-/// The number that `text` begins with.
+/// Returns the number that `text` begins with.
 pub(super) fn number(text: &str) -> Option<u64> {
     text[..text.bytes().take_while(u8::is_ascii_digit).count()].parse().ok()
 }
@@ -86,8 +87,10 @@ mod tests {
             [process, info.pid.map(|pid| pid.to_string()).unwrap_or_default(), os, kind, codes, reason]
                 .join("|")
         };
-        let android = "E DEBUG : Build fingerprint: 'google/x:14/U'\nE DEBUG : pid: 7, tid: 9, name: worker  >>> com.app <<<\n\
-                       E DEBUG : signal 6 (SIGABRT), code -1 (SI_QUEUE), fault addr --------\nE DEBUG : Abort message: 'no'";
+        let android = "E DEBUG : Build fingerprint: 'google/x:14/U'\n\
+                       E DEBUG : pid: 7, tid: 9, name: worker  >>> com.app <<<\n\
+                       E DEBUG : signal 6 (SIGABRT), code -1 (SI_QUEUE), fault addr --------\n\
+                       E DEBUG : Abort message: 'no'";
         assert_eq!(
             read_all(android),
             "com.app|7|google/x:14/U|SIGABRT|code -1 (SI_QUEUE), fault addr --------|no"

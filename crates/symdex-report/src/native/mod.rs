@@ -1,8 +1,9 @@
-//! Reports of native code as text: Android's tombstones and what logcat has of them, HarmonyOS's cppcrash logs, and what sanitizers print,
-//! with whatever a log puts before its lines.
+//! Text reports of native code: Android's tombstones, also from logcat, HarmonyOS's cppcrash logs, and the output of
+//! sanitizers. A log prefix may stand before each line.
 //!
-//! A frame is a line with its number, the image's path, and the address in the image's file, of the call itself; many have the build id.
-//! One report has frames of several writers, a tombstone those of a sanitizer in its message, so all are read and written alike.
+//! A frame is a line with its number, the path of the image, and the address of the call in the image's file. Many have
+//! the build id. One report can have frames of several writers: a tombstone can contain the output of a sanitizer. All
+//! frames are therefore read and written in the same way.
 
 mod frame;
 mod header;
@@ -20,7 +21,7 @@ use crate::text::lines;
 use frame::Writer;
 use reader::Reader;
 
-/// Native stacks, told by their first frame.
+/// A format of native stacks. The first frame tells the format.
 pub(crate) struct Native {
     name: &'static str,
     is_writer: fn(Writer) -> bool,
@@ -39,7 +40,7 @@ impl Format for Native {
     }
 
     fn recognises(&self, text: &[u8]) -> bool {
-        // Apple's reports have what a sanitizer found in their message.
+        // Apple's reports can contain the output of a sanitizer.
         let is_apples = || memchr::memmem::find(text, b"\nBinary Images:").is_some();
         let first = lines(text).find_map(|(_, line)| frame::frame(line));
         first.is_some_and(|frame| (self.is_writer)(frame.writer)) && !is_apples()

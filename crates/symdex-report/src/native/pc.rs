@@ -1,5 +1,5 @@
-//! `#01 pc 00000000000a1b2c  /data/app/x/base.apk!libfoo.so (offset 0x1000) (do_action+764) (BuildId: 0123abcd...)`, as Android writes
-//! frames, and `#01 pc 00000000000a1b2c /data/x/libfoo.so(do_action+764)(0123abcd...)`, as HarmonyOS does.
+//! Frames of Android: `#01 pc 00000000000a1b2c  /data/app/x/base.apk!libfoo.so (offset 0x1000) (do_action+764)
+//! (BuildId: 0123abcd...)`, and of HarmonyOS: `#01 pc 00000000000a1b2c /data/x/libfoo.so(do_action+764)(0123abcd...)`.
 
 use std::ops::Range;
 
@@ -8,15 +8,15 @@ use crate::report::{Span, SymbolDetail};
 use crate::symbolicate::{Resolution, ResolvedFrame};
 use crate::text::{Cursor, line_end};
 
-/// The fewest digits of a build id that stands by itself.
+/// The fewest digits of a build id without the word `BuildId`.
 const BARE_ID: usize = 16;
 
-/// The frame behind its number, at `cursor`.
+/// Reads the frame after its number. The cursor is there.
 pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: u64) -> Option<FrameLine<'_>> {
     cursor.take(b"pc")?;
     cursor.space().then_some(())?;
     let address = cursor.hexadecimal().or_else(|| cursor.hexadecimal_digits())?;
-    // HarmonyOS had the runtime address too: `pc 000000000000332c(000000000042d32c)`.
+    // Older versions of HarmonyOS add the runtime address: `pc 000000000000332c(000000000042d32c)`.
     if cursor.take(b"(").is_some() {
         cursor.hexadecimal_digits()?;
         cursor.take(b")")?;
@@ -48,18 +48,18 @@ pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: u64) -> Option<
     })
 }
 
-/// What the parentheses behind a path say.
+/// The contents of the parentheses after a path.
 struct FrameText<'l> {
-    /// Where a function belongs that is not there.
+    /// The position at which a missing function is inserted.
     at: usize,
-    /// Whether there are spaces before the parentheses.
+    /// Whether spaces stand before the parentheses.
     is_spaced: bool,
     function: Option<Range<usize>>,
     id: Option<&'l [u8]>,
 }
 
 impl<'l> FrameText<'l> {
-    /// Reads what is in parentheses in `rest`, which begins at `start`, from `from` on.
+    /// Reads the parentheses in `rest` from `from` on. `rest` begins at `start` of the line.
     fn read(&mut self, rest: &'l [u8], mut from: usize, start: usize) {
         while let Some((inside, is_spaced)) = parentheses(rest, from) {
             let text = &rest[inside.clone()];
@@ -85,7 +85,7 @@ impl<'l> FrameText<'l> {
     }
 }
 
-/// What is between the parentheses that begin at `from`, spaces before them aside, and whether there are such spaces.
+/// Returns the range between the parentheses that begin at `from`, after any spaces, and whether there are spaces.
 fn parentheses(rest: &[u8], from: usize) -> Option<(Range<usize>, bool)> {
     let behind = rest.get(from..)?;
     let spaces = behind.iter().take_while(|byte| **byte == b' ').count();
@@ -103,14 +103,14 @@ fn parentheses(rest: &[u8], from: usize) -> Option<(Range<usize>, bool)> {
     Some((open + 1..open + len, spaces != 0))
 }
 
-/// How much of `abort+57` is the name.
+/// The length of the name in `abort+57`.
 fn name_len(text: &[u8]) -> usize {
     let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     let name = text[..text.len() - digits].strip_suffix(b"+").filter(|_| digits != 0);
     name.unwrap_or(text).len()
 }
 
-/// The frame's line with the function that holds the code, and a line for each function that has a file and a line.
+/// The frame's line with the concrete function, and a line for each function that has a file and a line.
 pub(super) fn replacement(
     text: &[u8],
     site: &Span,
@@ -135,14 +135,14 @@ pub(super) fn replacement(
     Some(out)
 }
 
-/// `abort+57`
+/// The function and the distance as `abort+57`.
 fn name_and_distance(resolved: &ResolvedFrame, resolution: &Resolution<'_>) -> Option<String> {
     let function = symdex::printable(resolved.function.as_ref()?.into());
     let distance = resolution.function_offset(resolved).filter(|distance| *distance != 0);
     Some(distance.map_or_else(|| function.to_string(), |distance| format!("{function}+{distance}")))
 }
 
-/// `src/file.c:12 (func)`
+/// The source location and the function as `src/file.c:12 (func)`.
 fn place(resolved: &ResolvedFrame) -> Option<String> {
     let function = resolved.function.as_deref().unwrap_or("??");
     let place = format!("{}:{} ({function})", resolved.file_path(), resolved.line?);
@@ -154,7 +154,7 @@ mod tests {
     use super::super::frame::{self, Writer};
     use crate::report::SymbolDetail;
 
-    /// The image, its id and the function, and what stands behind the place of a function.
+    /// The image, its id, the function, and the text after the position at which a function is inserted.
     fn frame_text(line: &str) -> (&str, Option<&str>, Option<&str>, &str) {
         let frame = frame::frame(line.as_bytes()).unwrap_or_else(|| panic!("no frame: {line}"));
         let text = |bytes| std::str::from_utf8(bytes).expect("text");

@@ -1,4 +1,4 @@
-//! `#1 0x55d0c0de1234 in main (/opt/app+0x1234) (BuildId: 0123abcd...)`, as the sanitizers of LLVM and GCC write frames.
+//! Frames of the sanitizers of LLVM and GCC: `#1 0x55d0c0de1234 in main (/opt/app+0x1234) (BuildId: 0123abcd...)`.
 
 use symdex::Arch;
 
@@ -7,7 +7,7 @@ use crate::report::{Span, SymbolDetail};
 use crate::symbolicate::Resolution;
 use crate::text::{Cursor, line_end};
 
-/// The frame behind its number, at `cursor`.
+/// Reads the frame after its number. The cursor is there.
 pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: u64) -> Option<FrameLine<'_>> {
     let address = cursor.hexadecimal()?;
     let at = cursor.at();
@@ -19,7 +19,7 @@ pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: u64) -> Option<
     let (detail, len) = match (name, &reference) {
         (None, Some(_)) => (SymbolDetail::AddressOnly, None),
         (Some(name), Some(_)) => (SymbolDetail::Function, Some(name.len())),
-        // Without an image there is nothing to look up, and it is a frame only because of its function.
+        // Without an image there is nothing to look up. The function alone makes the line a frame.
         (Some(name), None) => (SymbolDetail::Line, Some(name_len(name))),
         (None, None) => return None,
     };
@@ -31,21 +31,21 @@ pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: u64) -> Option<
     Some(FrameLine { head, number, address: offset, path, id, arch, detail, function, writer })
 }
 
-/// `(/opt/app+0x1234) (BuildId: 0123abcd...)` at the end of a line.
+/// The image and the offset at the end of a line: `(/opt/app+0x1234) (BuildId: 0123abcd...)`.
 struct ImageReference<'l> {
-    /// Where it begins.
+    /// The start of the first parenthesis.
     start: usize,
     path: &'l [u8],
     arch: Option<Arch>,
-    /// The address in the file.
+    /// The address in the image's file.
     offset: u64,
     id: Option<&'l [u8]>,
 }
 
-/// What begins a build id.
+/// The text before a build id.
 const BUILD_ID: &[u8] = b" (BuildId: ";
 
-/// How many digits of an id are the UUID on Apple's systems; those behind them belong to no id.
+/// The digits of a UUID. On Apple's systems other digits follow it, which are not part of the id.
 const UUID_DIGITS: usize = 32;
 
 impl<'l> ImageReference<'l> {
@@ -69,7 +69,7 @@ impl<'l> ImageReference<'l> {
     }
 }
 
-/// Where the parenthesis opens that the end of `rest` closes.
+/// Returns the position of the parenthesis that the last byte of `rest` closes.
 fn opening(rest: &[u8]) -> Option<usize> {
     rest.ends_with(b")").then_some(())?;
     let mut depth = 0_usize;
@@ -83,20 +83,20 @@ fn opening(rest: &[u8]) -> Option<usize> {
     })
 }
 
-/// `/opt/app:arm64`, as on Apple's systems.
+/// Splits `/opt/app:arm64`. Reports of Apple's systems have the architecture.
 fn path_and_arch(image: &[u8]) -> (&[u8], Option<Arch>) {
     let split = memchr::memrchr(b':', image).map(|colon| (&image[..colon], &image[colon + 1..]));
     let arch = split.and_then(|(path, name)| Some((path, Arch::from_name(std::str::from_utf8(name).ok()?)?)));
     arch.map_or((image, None), |(path, arch)| (path, Some(arch)))
 }
 
-/// How much of `f(int) /src/app.c:12:3` is the function's name.
+/// The length of the function's name in `f(int) /src/app.c:12:3`.
 fn name_len(text: &[u8]) -> usize {
     let path = memchr::memmem::find(text, b" /").or_else(|| memchr::memrchr(b' ', text));
     path.unwrap_or(text.len())
 }
 
-/// A line for each function, all of them with the number and address that the one had.
+/// A line for each function. Each has the number and the address of the original line.
 pub(super) fn replacement(
     text: &[u8],
     site: &Span,

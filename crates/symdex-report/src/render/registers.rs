@@ -1,4 +1,4 @@
-//! The registers of the thread that crashed.
+//! Writes the registers of the crashed thread.
 
 use std::io::{self, Write};
 
@@ -8,11 +8,11 @@ use super::stacks;
 use crate::registers::Register;
 use crate::report::Report;
 
-/// How many registers a line has.
+/// The number of registers on a line.
 const IN_A_ROW: usize = 4;
 
-/// Writes the registers of the first thread that crashed, with an empty line at their end; nothing if the report has
-/// none.
+/// Writes the registers of the first crashed thread that has any, with an empty line at the end. It writes nothing if
+/// there is none.
 pub(super) fn write_registers(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut threads = report.threads.iter().enumerate();
     let crashed = threads.find(|(_, thread)| thread.crashed && !thread.registers.is_empty());

@@ -1,4 +1,4 @@
-//! Call trees, laid out as `sample` prints them: `2761 main  (in App) + 24  [0x101671d68]  main.m:42`.
+//! Writes call trees in the layout of `sample`: `2761 main  (in App) + 24  [0x101671d68]  main.m:42`.
 
 use std::io::{self, Write};
 
@@ -7,28 +7,29 @@ use symdex::printable;
 use super::stacks::Stacks;
 use crate::symbolicate::ResolvedFrame;
 
-/// Where a frame lies in a tree.
+/// The position of a frame in a call tree.
 #[derive(Clone, Copy)]
 pub(crate) struct Branch {
-    /// How many frames lie above it.
+    /// The number of frames above it.
     pub(crate) depth: usize,
     /// How often it was sampled.
     pub(crate) samples: u64,
 }
 
-/// How far lines are indented at most, in levels. The trees of recursions are thousands of levels deep.
+/// The deepest indentation, in levels. Recursion makes trees of thousands of levels.
 const MAX_INDENT: usize = 120;
 
 impl Stacks<'_> {
-    /// Writes the frames of a thread as a tree, the outermost first. `branches` are those of the frames, in their
-    /// order.
+    /// Writes the frames of a thread as a tree, the outermost first. `branches` are their positions, in the order of
+    /// the frames.
     pub(crate) fn write_tree(
         &self,
         thread: usize,
         branches: &[Branch],
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        // The ends of inlined functions: what lies below a frame lies below all of its functions.
+        // The depths of the frames above, with the number of functions inlined into them and into the frames above
+        // them. What a frame calls is indented below all of its inlined functions.
         let mut inlined_above: Vec<(usize, usize)> = Vec::new();
         for (frame, branch) in branches.iter().enumerate().rev() {
             while inlined_above.last().is_some_and(|(depth, _)| *depth >= branch.depth) {
@@ -45,7 +46,7 @@ impl Stacks<'_> {
         Ok(())
     }
 
-    /// The lines of a frame behind their counts, the outermost function first.
+    /// The lines of a frame without their sample counts, the outermost function first.
     fn tree_lines(&self, thread: usize, frame: usize) -> Vec<String> {
         let stated = &self.symbolicated.report.threads[thread].frames[frame];
         let image = self.image(thread, frame);

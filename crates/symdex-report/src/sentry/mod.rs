@@ -1,4 +1,5 @@
-//! Sentry's events, as its clients for Apple's systems send them: JSON with addresses in hexadecimal, frames with the outermost first.
+//! Sentry's events, as its clients for Apple's systems send them: JSON with hexadecimal addresses, and with the
+//! outermost frame first.
 
 mod info;
 
@@ -19,7 +20,7 @@ use crate::report::{
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::start_of_object;
 
-/// Sentry's format.
+/// The format of Sentry's events.
 pub(crate) struct Sentry;
 
 impl Format for Sentry {
@@ -66,7 +67,7 @@ impl Format for Sentry {
     }
 }
 
-/// An address: a string with `0x`, or a number.
+/// Reads an address: a string with `0x`, or a number.
 fn address(value: Value<'_>) -> Option<u64> {
     let digits = value.text();
     match digits.as_deref().and_then(|text| text.strip_prefix("0x")) {
@@ -94,14 +95,14 @@ fn image(object: Value<'_>) -> Image {
     }
 }
 
-/// A thread's or an exception's frames, innermost first.
+/// Reads the frames of a thread or an exception, innermost first.
 fn stack(value: Value<'_>) -> Option<Thread> {
     let stack = value.get("stacktrace")?;
     let objects: Vec<_> = stack.get("frames")?.elements().collect();
     let registers = stack.get("registers");
     let instruction = ["pc", "rip", "eip"].iter().find_map(|name| address(registers?.get(name)?));
     let frame = |(depth, object): (usize, Value<'_>)| {
-        // The innermost frame is one of a return address where execution is in no image.
+        // If execution left all images, the innermost frame has a return address.
         let is_instruction =
             |address: u64| instruction.is_none_or(|instruction| instruction | 1 == address | 1);
         let address = object.get("instruction_addr").and_then(address)?;
@@ -130,7 +131,7 @@ fn stack(value: Value<'_>) -> Option<Thread> {
     })
 }
 
-/// The frame's object with its answer, objects for the functions inlined into it behind it.
+/// The frame's object with its answer, before new objects for the functions inlined into it.
 fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
     let json = Json::parse(text, site.start).ok()?;
     let object = json.root();
