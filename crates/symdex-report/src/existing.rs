@@ -107,18 +107,18 @@ impl ExistingSymbol {
 /// Reads the distance from the start of the function in the text after the function's name: ` + 24 (A.m:42)`, `  (in
 /// App) + 24 [0x1000]`, `+24)`.
 fn distance(tail: &str) -> Option<u64> {
-    let behind = tail.strip_prefix(" + ").or_else(|| tail.strip_prefix('+'));
-    let behind = behind.or_else(|| tail.split_once(") + ").map(|(_, behind)| behind))?;
-    let len = behind.bytes().take_while(u8::is_ascii_digit).count();
-    behind[..len].parse().ok()
+    let after = tail.strip_prefix(" + ").or_else(|| tail.strip_prefix('+'));
+    let after = after.or_else(|| tail.split_once(") + ").map(|(_, after)| after))?;
+    let len = after.bytes().take_while(u8::is_ascii_digit).count();
+    after[..len].parse().ok()
 }
 
 /// Reads the last `file:line` in the text after a function's name. It stands in parentheses, after two spaces, or
 /// alone. A column may follow, and in reports of `spindump` ` in App`.
 fn file_and_line(tail: &str) -> Option<(String, u32)> {
     let pieces = tail.split(['(', ')', '[', ']']).flat_map(|piece| piece.split("  "));
-    let place = |piece: &str| {
-        let piece = piece.split_once(" in ").map_or(piece, |(place, _)| place).trim();
+    let location = |piece: &str| {
+        let piece = piece.split_once(" in ").map_or(piece, |(location, _)| location).trim();
         let numbered = |text: &str| {
             let (file, line) = text.rsplit_once(':')?;
             let is_file = !file.is_empty() && !file.ends_with(':');
@@ -128,7 +128,7 @@ fn file_and_line(tail: &str) -> Option<(String, u32)> {
         // The last number is a column if a line number stands before it.
         Some(numbered(&file).unwrap_or((file, line)))
     };
-    pieces.filter_map(place).last()
+    pieces.filter_map(location).last()
 }
 
 #[cfg(test)]
@@ -137,23 +137,23 @@ mod tests {
 
     #[test]
     fn text_behind_a_name_tells_file_line_and_distance() {
-        let place = |file: &str, line| Some((file.to_owned(), line));
-        for (tail, expected_place, expected_distance) in [
-            (" + 24 (A.m:42)", place("A.m", 42), Some(24)),
-            (" (in My App) (A.m:42)", place("A.m", 42), None),
-            (" (A.m:42) [inlined]", place("A.m", 42), None),
-            (" + 36  main.m:42", place("main.m", 42), Some(36)),
-            ("  (in App) + 294  [0x10e3817e6]  main.cc:276", place("main.cc", 276), Some(294)),
-            (" + 24 (main.c:12 in App + 3432) [0x101671d68]", place("main.c", 12), Some(24)),
+        let location = |file: &str, line| Some((file.to_owned(), line));
+        for (tail, expected_location, expected_distance) in [
+            (" + 24 (A.m:42)", location("A.m", 42), Some(24)),
+            (" (in My App) (A.m:42)", location("A.m", 42), None),
+            (" (A.m:42) [inlined]", location("A.m", 42), None),
+            (" + 36  main.m:42", location("main.m", 42), Some(36)),
+            ("  (in App) + 294  [0x10e3817e6]  main.cc:276", location("main.cc", 276), Some(294)),
+            (" + 24 (main.c:12 in App + 3432) [0x101671d68]", location("main.c", 12), Some(24)),
             (" (App + 3432) [0x101671d68]", None, None),
             ("+57) (BuildId: 0123456789)", None, Some(57)),
-            (" /src/a b.c:12:3", place("/src/a b.c", 12), None),
+            (" /src/a b.c:12:3", location("/src/a b.c", 12), None),
             (" (app:arm64+0x12d4) (BuildId: 12)", None, None),
             ("", None, None),
         ] {
             assert_eq!(
                 (file_and_line(tail), distance(tail)),
-                (expected_place, expected_distance),
+                (expected_location, expected_distance),
                 "{tail:?}"
             );
         }

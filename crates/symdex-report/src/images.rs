@@ -36,8 +36,8 @@ impl<'r> ImageMap<'r> {
     }
 
     fn of_address(&self, address: u64) -> Option<usize> {
-        let behind = self.order.partition_point(|number| self.images[*number].load_address <= address);
-        let number = *self.order.get(behind.checked_sub(1)?)?;
+        let after = self.order.partition_point(|number| self.images[*number].load_address <= address);
+        let number = *self.order.get(after.checked_sub(1)?)?;
         self.images[number].contains(address).then_some(number)
     }
 

@@ -130,7 +130,7 @@ struct Parser<'t> {
 const MAX_DEPTH: usize = 100_000;
 
 /// Converts a position to 32 bits. Longer texts are refused before they are parsed.
-fn place(at: usize) -> u32 {
+fn to_u32(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
@@ -139,8 +139,8 @@ impl Parser<'_> {
         loop {
             // A value follows: after an opening bracket, a comma, a colon, or at the start.
             self.skip_space();
-            let node = place(self.nodes.len());
-            let start = place(self.at);
+            let node = to_u32(self.nodes.len());
+            let start = to_u32(self.at);
             match self.peek() {
                 Some(b'{' | b'[') => {
                     if self.open.len() == MAX_DEPTH {
@@ -184,7 +184,7 @@ impl Parser<'_> {
                 }
                 Some(byte) if byte == self.closing(open) => {
                     self.at += 1;
-                    let (end, next) = (place(self.at), place(self.nodes.len()));
+                    let (end, next) = (to_u32(self.at), to_u32(self.nodes.len()));
                     let node = &mut self.nodes[open as usize];
                     (node.end, node.next) = (end, next);
                     self.open.pop();
@@ -255,8 +255,8 @@ impl Parser<'_> {
     }
 
     fn leaf(&mut self, start: usize) {
-        let next = place(self.nodes.len() + 1);
-        self.nodes.push(Node { start: place(start), end: place(self.at), next });
+        let next = to_u32(self.nodes.len() + 1);
+        self.nodes.push(Node { start: to_u32(start), end: to_u32(self.at), next });
     }
 
     fn malformed(&self, what: &'static str) -> Error {

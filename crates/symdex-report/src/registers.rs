@@ -62,14 +62,14 @@ pub(crate) fn in_order(registers: impl Iterator<Item = Register>) -> Vec<Registe
 
 /// The sort key: the list, and the position in it.
 fn rank(name: &str) -> (usize, usize) {
-    let place = |names: &[&str]| names.iter().position(|known| *known == name);
+    let position = |names: &[&str]| names.iter().position(|known| *known == name);
     let number = || name.strip_prefix(['x', 'r'])?.parse().ok();
-    if let Some(place) = place(&BEFORE_NUMBERED) {
-        (0, place)
+    if let Some(position) = position(&BEFORE_NUMBERED) {
+        (0, position)
     } else if let Some(number) = number() {
         (1, number)
     } else {
-        (2, place(&AFTER_NUMBERED).unwrap_or(AFTER_NUMBERED.len()))
+        (2, position(&AFTER_NUMBERED).unwrap_or(AFTER_NUMBERED.len()))
     }
 }
 

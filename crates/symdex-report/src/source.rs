@@ -219,7 +219,7 @@ pub fn answer_from_index<B: AsRef<[u8]>>(
 }
 
 /// The functions of an answer. Their starts count from what the report's offsets count from, which is `distance` bytes
-/// behind the start of the image.
+/// after the start of the image.
 fn functions(frames: Frames<'_>, distance: u64) -> Vec<Function> {
     let function = |frame: symdex::Frame<'_>| {
         let mut function = Function::from(&frame);
@@ -255,7 +255,7 @@ fn base_distance(metadata: &Metadata, image: &Image) -> Result<u64, Unanswered> 
     match (image.base, metadata.text_exec_base) {
         (Base::TextExec, Some(text_exec)) => Ok(text_exec.wrapping_sub(metadata.base)),
         (Base::TextExec, None) => {
-            let what = "the report has the address of __TEXT_EXEC, and the image no such segment";
+            let what = "the report states the address of __TEXT_EXEC, but the image has no such segment";
             Err(Unanswered::Unsupported(what.to_owned()))
         }
         (Base::File, _) => Ok(metadata.base.wrapping_neg()),

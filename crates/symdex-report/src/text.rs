@@ -74,10 +74,10 @@ impl<'l> Cursor<'l> {
 
     /// Reads `0x` and a hexadecimal number.
     pub(crate) fn hexadecimal(&mut self) -> Option<u64> {
-        let mut behind = *self;
-        behind.take(b"0x")?;
-        let number = behind.hexadecimal_digits()?;
-        *self = behind;
+        let mut after = *self;
+        after.take(b"0x")?;
+        let number = after.hexadecimal_digits()?;
+        *self = after;
         Some(number)
     }
 

@@ -141,8 +141,8 @@ fn function_len(answer: &[u8]) -> usize {
     let plus = memchr::memmem::rfind(answer, b" + ");
     let is_distance = |at: &usize| answer.get(at + 3).is_some_and(u8::is_ascii_digit);
     let in_image = || memchr::memmem::rfind(answer, b" (in ");
-    let place = || memchr::memmem::rfind(answer, b" (").filter(|_| has_line(answer));
-    plus.filter(is_distance).or_else(in_image).or_else(place).unwrap_or(answer.len())
+    let location = || memchr::memmem::rfind(answer, b" (").filter(|_| has_line(answer));
+    plus.filter(is_distance).or_else(in_image).or_else(location).unwrap_or(answer.len())
 }
 
 /// Whether the text ends with file and line: `(main.m:42)`, or `  main.m:42` as `leaks` writes it.
@@ -257,8 +257,8 @@ pub(super) fn stack_name(line: &[u8]) -> Option<String> {
     let is_thread = line.strip_prefix(b"Thread ").is_some_and(|rest| {
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         // `Thread 0 name:` and `Thread 0 crashed with ARM Thread State` are no titles.
-        let behind = &rest[digits..];
-        digits != 0 && (behind.starts_with(b":") || behind.starts_with(b" Crashed:"))
+        let after = &rest[digits..];
+        digits != 0 && (after.starts_with(b":") || after.starts_with(b" Crashed:"))
     });
     let is_backtrace = line.ends_with(b":")
         && (memchr::memmem::find(line, b"Backtrace").is_some() || line.starts_with(b"STACK OF "));

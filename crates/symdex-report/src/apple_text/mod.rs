@@ -87,13 +87,13 @@ pub(crate) fn answer(resolved: &ResolvedFrame, tail: &[u8], resolution: &Resolut
     if let Some(offset) = resolution.function_offset(resolved).filter(|_| resolved.function.is_some()) {
         out += &format!(" + {offset}");
     }
-    out += &place(resolved).unwrap_or_default();
+    out += &location(resolved).unwrap_or_default();
     out += if resolved.inlined { " [inlined]" } else { "" };
     out
 }
 
 /// The file and line as ` (A.m:42)`.
-fn place(resolved: &ResolvedFrame) -> Option<String> {
+fn location(resolved: &ResolvedFrame) -> Option<String> {
     let line = resolved.line?;
     Some(format!(" ({}:{line})", symdex::printable(resolved.file_name().into())))
 }

@@ -56,9 +56,9 @@ pub(super) fn sample_line(line: &[u8]) -> Option<SampleLine<'_>> {
         cursor.rest().strip_prefix(b"(").filter(|rest| rest.first().is_some_and(u8::is_ascii_digit))
         && let Some(close) = memchr::memchr(b')', amount)
     {
-        let mut behind = Cursor::new(&amount[close + 1..]);
-        if behind.space() {
-            cursor = behind;
+        let mut after = Cursor::new(&amount[close + 1..]);
+        if after.space() {
+            cursor = after;
         }
     }
     let rest = cursor.rest();
@@ -99,7 +99,7 @@ impl<'l> SampleLine<'l> {
             None => (&rest[close..], false),
         };
         let frame_text = FrameText::of(head, address)?;
-        let has_line = frame_text.has_line || (frame_text.tool == Tool::Sample && is_place(tail));
+        let has_line = frame_text.has_line || (frame_text.tool == Tool::Sample && is_location(tail));
         let detail = match &head[..frame_text.function_len] {
             name if is_nameless(name) => SymbolDetail::AddressOnly,
             _ if has_line => SymbolDetail::Line,
@@ -160,22 +160,22 @@ impl<'l> FrameText<'l> {
         let offset = cursor.decimal().filter(|_| cursor.rest().is_empty())?;
         let open = memchr::memmem::rfind(&inner[..plus], b" (")?;
         let image = &inner[open + 2..plus];
-        let place = memchr::memmem::find(image, b" in ").filter(|at| is_place(&image[..*at]));
+        let location = memchr::memmem::find(image, b" in ").filter(|at| is_location(&image[..*at]));
         let name = &head[..open];
         let distance = memchr::memmem::rfind(name, b" + ");
         let is_distance = |at: &usize| name.len() > at + 3 && name[at + 3..].iter().all(u8::is_ascii_digit);
         Some(FrameText {
             tool: Tool::Spindump,
-            image: place.map_or(image, |at| &image[at + 4..]),
+            image: location.map_or(image, |at| &image[at + 4..]),
             load_address: address.checked_sub(offset),
             function_len: distance.filter(is_distance).unwrap_or(name.len()),
-            has_line: place.is_some(),
+            has_line: location.is_some(),
         })
     }
 }
 
 /// Whether `text` is a file and a line: `main.m:57`, or `main.m:57,5` as `spindump` writes it.
-fn is_place(text: &[u8]) -> bool {
+fn is_location(text: &[u8]) -> bool {
     let digits = |byte: &&u8| byte.is_ascii_digit() || **byte == b',';
     let len = text.iter().rev().take_while(digits).count();
     len != 0

@@ -164,20 +164,20 @@ impl Line<'_> {
             resolution.function_offset(resolved).map(|offset| format!(" + {offset}")).unwrap_or_default();
         let function =
             resolved.function.as_ref().map(|function| symdex::printable(function.into()).into_owned());
-        let place =
+        let location =
             resolved.line.map(|line| format!("{}:{line}", symdex::printable(resolved.file_name().into())));
         let (image, head) = (lossy(image), lossy(head));
-        let (before, behind) = match (tool, function) {
-            (Tool::Sample, Some(name)) => (format!("{name}  (in {image}){distance}  "), place),
-            (Tool::Sample, None) => (format!("{head}  "), place),
+        let (before, after) = match (tool, function) {
+            (Tool::Sample, Some(name)) => (format!("{name}  (in {image}){distance}  "), location),
+            (Tool::Sample, None) => (format!("{head}  "), location),
             (Tool::Spindump, name) => {
-                let place = place.map(|place| format!("{place} in ")).unwrap_or_default();
+                let location = location.map(|location| format!("{location} in ")).unwrap_or_default();
                 let name = name.map_or_else(|| "???".to_owned(), |name| name + &distance);
-                (format!("{name} ({place}{image} + {}) ", resolution.offset), None)
+                (format!("{name} ({location}{image} + {}) ", resolution.offset), None)
             }
         };
-        let behind = behind.map(|place| format!("  {place}")).unwrap_or_default();
+        let after = after.map(|location| format!("  {location}")).unwrap_or_default();
         let inlined = if resolved.inlined { INLINED } else { b"" };
-        [before.as_bytes(), brackets, behind.as_bytes(), tail, inlined].concat()
+        [before.as_bytes(), brackets, after.as_bytes(), tail, inlined].concat()
     }
 }

@@ -164,9 +164,14 @@ fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<
     let object = json.root();
     let (concrete, inlined) = resolution.frames.split_last()?;
     let before = inlined.iter().map(|resolved| {
-        let place = ["imageOffset", "imageIndex"].into_iter();
-        let place = place.filter_map(|key| Some((key, json!(object.get(key)?.number()?))));
-        [("inline", json!(true))].into_iter().chain(place).chain(answer(resolved, resolution)).collect()
+        let address_members = ["imageOffset", "imageIndex"].into_iter();
+        let address_members =
+            address_members.filter_map(|key| Some((key, json!(object.get(key)?.number()?))));
+        [("inline", json!(true))]
+            .into_iter()
+            .chain(address_members)
+            .chain(answer(resolved, resolution))
+            .collect()
     });
     Some(with_objects_before(text, object, before, &answer(concrete, resolution)))
 }

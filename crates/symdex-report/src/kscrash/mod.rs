@@ -164,10 +164,11 @@ fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<
     let object = json.root();
     let (concrete, inlined) = resolution.frames.split_last()?;
     let before = inlined.iter().map(|resolved| {
-        let place = ["instruction_addr", "object_addr"].into_iter();
-        let place = place.filter_map(|key| Some((key, json!(object.get(key)?.number()?))));
+        let address_members = ["instruction_addr", "object_addr"].into_iter();
+        let address_members =
+            address_members.filter_map(|key| Some((key, json!(object.get(key)?.number()?))));
         let name = object.get("object_name").and_then(Value::text).map(|name| ("object_name", json!(name)));
-        place
+        address_members
             .chain(name)
             .chain(answer(resolved, object, resolution))
             .chain([("inlined", json!(true))])

@@ -241,15 +241,15 @@ impl<'j> Node<'j> {
         let inlined = inlined.iter().map(|resolved| wrap.object(text, object, resolved, resolution));
         match object.get("subFrames").filter(|_| is_outermost_first) {
             Some(sub_frames) => {
-                let (before, behind) = wrap.around(inlined.rev(), true);
+                let (before, after) = wrap.around(inlined.rev(), true);
                 edits.push(insert(sub_frames.span().start, before));
-                edits.push(insert(sub_frames.span().end, behind));
+                edits.push(insert(sub_frames.span().end, after));
             }
             None if is_outermost_first => added.extend(wrap.below(inlined.rev())),
             None => {
-                let (before, behind) = wrap.around(inlined, false);
+                let (before, after) = wrap.around(inlined, false);
                 edits.push(insert(object.span().start, before));
-                edits.push(insert(object.span().end, behind));
+                edits.push(insert(object.span().end, after));
             }
         }
         edits.push(insert(anchor.span().end, added));
@@ -285,14 +285,14 @@ impl<'t> Wrap<'t> {
     ) -> Vec<u8> {
         let number = |key| Some((key, json!(like.get(key)?.number()?)));
         let string = |key| Some((key, json!(like.get(key)?.text()?)));
-        let place = [
+        let address_members = [
             string("binaryUUID"),
             number(OFFSET),
             number("sampleCount"),
             string("binaryName"),
             number("address"),
         ];
-        let members: Vec<Member<'_>> = place
+        let members: Vec<Member<'_>> = address_members
             .into_iter()
             .flatten()
             .chain(ips::answer(resolved, resolution))
@@ -305,24 +305,24 @@ impl<'t> Wrap<'t> {
     /// The text before and after the thing that `objects` are inserted around. Each object contains the next one. The
     /// thing is a list of frames, or a single frame.
     fn around(&self, objects: impl Iterator<Item = Vec<u8>>, is_list: bool) -> (Vec<u8>, Vec<u8>) {
-        let (mut before, mut behind) = (Vec::new(), Vec::new());
+        let (mut before, mut after) = (Vec::new(), Vec::new());
         for object in objects {
             let (open, list): (&[u8], &[u8]) = if is_list { (b"[", b"") } else { (b"", b"[") };
             before.extend([open, &object, &self.sub_frames, list].concat());
             let ends: [&[u8]; 2] = if is_list { [self.close, b"]"] } else { [b"]", self.close] };
-            behind.extend(ends.concat());
+            after.extend(ends.concat());
         }
-        (before, behind)
+        (before, after)
     }
 
     /// `objects` as the callees of a frame that has none. Each object contains the next one.
     fn below(&self, objects: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
-        let (mut before, mut behind) = (Vec::new(), Vec::new());
+        let (mut before, mut after) = (Vec::new(), Vec::new());
         for object in objects {
             before.extend([&self.sub_frames, &b"["[..], &object].concat());
-            behind.extend([self.close, b"]"].concat());
+            after.extend([self.close, b"]"].concat());
         }
-        [before, behind].concat()
+        [before, after].concat()
     }
 }
 

@@ -60,9 +60,9 @@ fn write_diagnostic(stack: &Stack<'_>, out: &mut dyn Write) -> io::Result<()> {
 impl Stack<'_> {
     /// The position of each frame in the tree, in the order of the thread's frames.
     fn branches(&self) -> Vec<Branch> {
-        let branch = |(place, node): (usize, &super::Node<'_>)| {
+        let branch = |(position, node): (usize, &super::Node<'_>)| {
             // If the root is the innermost frame, the tree has no branches.
-            let depth = if self.is_outermost_first { node.depth } else { self.nodes.len() - 1 - place };
+            let depth = if self.is_outermost_first { node.depth } else { self.nodes.len() - 1 - position };
             Branch { depth, samples: node.object.get("sampleCount").and_then(Value::number).unwrap_or(1) }
         };
         self.innermost_first().enumerate().map(branch).collect()

@@ -53,34 +53,34 @@ pub(super) fn frame(line: &[u8]) -> Option<FrameLine<'_>> {
 }
 
 /// The longest log prefix that is repeated on inserted lines, in bytes. Prefixes of logs have dozens.
-const MAX_HEAD: usize = 1000;
+const MAX_PREFIX: usize = 1000;
 
 /// The log prefix before the frame at `head`, to be repeated on inserted lines.
 pub(super) fn log_prefix(line: &[u8], head: usize) -> &[u8] {
-    line.get(..head).filter(|prefix| prefix.len() <= MAX_HEAD).unwrap_or_default()
+    line.get(..head).filter(|prefix| prefix.len() <= MAX_PREFIX).unwrap_or_default()
 }
 
 /// Whether `line`, after the log prefix, states file and line of the frame before it: `    file.c:12 (func)`. This
 /// crate and Android's pbtombstone write such lines.
-pub(super) fn says_more(line: &[u8], prefix: &[u8]) -> bool {
-    let rest = line.strip_prefix(prefix).and_then(|rest| rest.strip_prefix(MORE.as_bytes()));
+pub(super) fn states_location(line: &[u8], prefix: &[u8]) -> bool {
+    let rest = line.strip_prefix(prefix).and_then(|rest| rest.strip_prefix(LOCATION_INDENT.as_bytes()));
     let Some(rest) = rest.filter(|rest| rest.ends_with(b")")) else { return false };
-    let place = memchr::memmem::find(rest, b" (").map_or(&b""[..], |open| &rest[..open]);
-    let digits = place.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
-    digits != 0 && place[..place.len() - digits].ends_with(b":")
+    let location = memchr::memmem::find(rest, b" (").map_or(&b""[..], |open| &rest[..open]);
+    let digits = location.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    digits != 0 && location[..location.len() - digits].ends_with(b":")
 }
 
 /// Returns the file and line of the concrete function of the frame at `site`. The last line after the frame that states
 /// file and line has them.
-pub(super) fn place_behind(text: &[u8], site: &Span) -> Option<(String, u32)> {
+pub(super) fn location_after(text: &[u8], site: &Span) -> Option<(String, u32)> {
     let head = frame(text.get(site.clone())?)?.head;
     let prefix = log_prefix(&text[site.clone()], head);
-    let behind = lines(text.get(site.end..)?).skip(1).map(|(_, line)| line);
-    let last = behind.take_while(|line| says_more(line, prefix)).last()?;
-    let place = lossy(&last[prefix.len() + MORE.len()..]);
-    let (file, line) = place.split_once(" (")?.0.rsplit_once(':')?;
+    let after = lines(text.get(site.end..)?).skip(1).map(|(_, line)| line);
+    let last = after.take_while(|line| states_location(line, prefix)).last()?;
+    let location = lossy(&last[prefix.len() + LOCATION_INDENT.len()..]);
+    let (file, line) = location.split_once(" (")?.0.rsplit_once(':')?;
     Some((file.to_owned(), line.parse().ok()?))
 }
 
 /// The indentation of lines that state file and line.
-pub(super) const MORE: &str = "    ";
+pub(super) const LOCATION_INDENT: &str = "    ";

@@ -21,33 +21,33 @@ pub(super) enum Header<'l> {
 
 /// Reads `line`. `None` for another kind of line.
 pub(super) fn header(line: &[u8]) -> Option<Header<'_>> {
-    let behind = |what: &[u8]| find(line, what).map(|at| &line[at + what.len()..]);
-    let name = behind(b", name: ").filter(|_| find(line, b"tid: ").is_some());
-    if let Some(name) = name.or_else(|| behind(b", Name:").filter(|_| find(line, b"Tid:").is_some())) {
+    let after = |what: &[u8]| find(line, what).map(|at| &line[at + what.len()..]);
+    let name = after(b", name: ").filter(|_| find(line, b"tid: ").is_some());
+    if let Some(name) = name.or_else(|| after(b", Name:").filter(|_| find(line, b"Tid:").is_some())) {
         return Some(Header::Name(up_to(name, b"  >>> ").trim_ascii()));
     }
-    let is_signal = behind(b"signal ").is_some_and(|rest| rest.first().is_some_and(u8::is_ascii_digit));
-    if is_signal || behind(b"Fault thread ").is_some_and(|rest| rest.eq_ignore_ascii_case(b"info:")) {
+    let is_signal = after(b"signal ").is_some_and(|rest| rest.first().is_some_and(u8::is_ascii_digit));
+    if is_signal || after(b"Fault thread ").is_some_and(|rest| rest.eq_ignore_ascii_case(b"info:")) {
         return Some(Header::Crash);
     }
-    if let Some(what) = behind(b"ERROR: ").filter(|what| find(what, b"Sanitizer: ").is_some()) {
+    if let Some(what) = after(b"ERROR: ").filter(|what| find(what, b"Sanitizer: ").is_some()) {
         return Some(Header::Error(up_to(what, b" on ").trim_ascii()));
     }
     if let Some(at) = find(line, b"llocated by thread ").or_else(|| find(line, b"freed by thread ")) {
         let begin = memchr::memrchr(b' ', &line[..at]).map_or(0, |space| space + 1);
         return Some(Header::Name(up_to(&line[begin..], b":")));
     }
-    let abi = behind(b"ABI: '").map(|rest| up_to(rest, b"'")).or_else(|| behind(b"CpuAbi:"))?;
+    let abi = after(b"ABI: '").map(|rest| up_to(rest, b"'")).or_else(|| after(b"CpuAbi:"))?;
     Some(Header::Arch(arch(abi.trim_ascii())))
 }
 
 /// Returns the path and the digits of the build id in `    /system/lib/libc.so (BuildId: 53a1a7c9...`. Lists of files
 /// have such lines, and memory maps, with addresses before the path. `None` for another kind of line.
 pub(super) fn build_id(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (open, behind) = (find(line, b" (BuildId: ")?, b" (BuildId: ".len());
+    let (open, after) = (find(line, b" (BuildId: ")?, b" (BuildId: ".len());
     let named = &line[..open];
     let path = if named.starts_with(b"/") { named } else { &named[find(named, b" /")? + 1..] };
-    let id = &line[open + behind..];
+    let id = &line[open + after..];
     let digits = id.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let is_whole = matches!(id.get(digits), Some(b')' | b'.' | b' '));
     (digits != 0 && is_whole).then(|| (path, &id[..digits]))

@@ -64,7 +64,7 @@ impl Format for Native {
         for (frame, symbol) in
             frames.filter(|(frame, symbol)| frame.detail == SymbolDetail::Line && symbol.line.is_none())
         {
-            if let Some((file, line)) = frame::place_behind(report.text, &frame.site) {
+            if let Some((file, line)) = frame::location_after(report.text, &frame.site) {
                 (symbol.file, symbol.line) = (Some(file), Some(line));
             }
         }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::frame::{FrameLine, MORE, Writer, log_prefix};
+use super::frame::{FrameLine, LOCATION_INDENT, Writer, log_prefix};
 use crate::report::{Span, SymbolDetail};
 use crate::symbolicate::{Resolution, ResolvedFrame};
 use crate::text::{Cursor, line_end};
@@ -87,9 +87,9 @@ impl<'l> FrameText<'l> {
 
 /// Returns the range between the parentheses that begin at `from`, after any spaces, and whether there are spaces.
 fn parentheses(rest: &[u8], from: usize) -> Option<(Range<usize>, bool)> {
-    let behind = rest.get(from..)?;
-    let spaces = behind.iter().take_while(|byte| **byte == b' ').count();
-    behind[spaces..].starts_with(b"(").then_some(())?;
+    let after = rest.get(from..)?;
+    let spaces = after.iter().take_while(|byte| **byte == b' ').count();
+    after[spaces..].starts_with(b"(").then_some(())?;
     let open = from + spaces;
     let mut depth = 0_usize;
     let len = rest[open..].iter().position(|byte| {
@@ -123,14 +123,16 @@ pub(super) fn replacement(
         Writer::HarmonyOs { at } => (at, ""),
         Writer::Sanitizer { .. } => return None,
     };
-    let (before, behind) = line.split_at_checked(at)?;
+    let (before, after) = line.split_at_checked(at)?;
     let function = resolution.frames.last().filter(|_| frame.function.is_none());
     let function = function.and_then(|resolved| name_and_distance(resolved, resolution));
     let function = function.map(|function| format!("{space}({function})")).unwrap_or_default();
-    let mut out = [before, function.as_bytes(), behind].concat();
-    for place in resolution.frames.iter().filter_map(place) {
+    let mut out = [before, function.as_bytes(), after].concat();
+    for location in resolution.frames.iter().filter_map(location) {
         let prefix = log_prefix(line, frame.head);
-        out.extend([line_end(text, site.end), prefix, MORE.as_bytes(), place.as_bytes()].concat());
+        out.extend(
+            [line_end(text, site.end), prefix, LOCATION_INDENT.as_bytes(), location.as_bytes()].concat(),
+        );
     }
     Some(out)
 }
@@ -143,10 +145,10 @@ fn name_and_distance(resolved: &ResolvedFrame, resolution: &Resolution<'_>) -> O
 }
 
 /// The source location and the function as `src/file.c:12 (func)`.
-fn place(resolved: &ResolvedFrame) -> Option<String> {
+fn location(resolved: &ResolvedFrame) -> Option<String> {
     let function = resolved.function.as_deref().unwrap_or("??");
-    let place = format!("{}:{} ({function})", resolved.file_path(), resolved.line?);
-    Some(symdex::printable(place.into()).into_owned())
+    let location = format!("{}:{} ({function})", resolved.file_path(), resolved.line?);
+    Some(symdex::printable(location.into()).into_owned())
 }
 
 #[cfg(test)]
@@ -209,8 +211,8 @@ mod tests {
             ("#01 pc 000a1b2c(004ab32c) /x/libf.so(f+15)".to_owned(), None, Some("f")),
         ];
         for (line, id, function) in cases {
-            let behind = &line[line.find("so(").expect("a parenthesis") + 2..];
-            assert_eq!(frame_text(&line), ("/x/libf.so", id, function, behind), "{line}");
+            let after = &line[line.find("so(").expect("a parenthesis") + 2..];
+            assert_eq!(frame_text(&line), ("/x/libf.so", id, function, after), "{line}");
         }
     }
 

@@ -44,7 +44,8 @@ impl<'t> Reader<'t> {
     pub(super) fn line(&mut self, line: &'t [u8], span: Span) {
         if let Some(frame) = frame::frame(line) {
             self.push(frame, line, span);
-        } else if self.previous.as_ref().is_some_and(|previous| frame::says_more(line, previous.prefix)) {
+        } else if self.previous.as_ref().is_some_and(|previous| frame::states_location(line, previous.prefix))
+        {
             let last = self.parsed.threads.last_mut().and_then(|thread| thread.frames.last_mut());
             if let Some(frame) = last {
                 frame.detail = SymbolDetail::Line;

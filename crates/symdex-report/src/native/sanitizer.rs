@@ -14,8 +14,8 @@ pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: u64) -> Option<
     cursor.space().then_some(())?;
     let (start, rest) = (cursor.at(), cursor.rest());
     let reference = ImageReference::of(rest);
-    let reference_text = reference.as_ref().map_or(rest, |reference| &rest[..reference.start]);
-    let name = reference_text.trim_ascii_end().strip_prefix(b"in ");
+    let name_text = reference.as_ref().map_or(rest, |reference| &rest[..reference.start]);
+    let name = name_text.trim_ascii_end().strip_prefix(b"in ");
     let (detail, len) = match (name, &reference) {
         (None, Some(_)) => (SymbolDetail::AddressOnly, None),
         (Some(name), Some(_)) => (SymbolDetail::Function, Some(name.len())),

@@ -16,12 +16,12 @@ const IN_A_ROW: usize = 4;
 pub(super) fn write_registers(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut threads = report.threads.iter().enumerate();
     let crashed = threads.find(|(_, thread)| thread.crashed && !thread.registers.is_empty());
-    let Some((place, thread)) = crashed else { return Ok(()) };
+    let Some((position, thread)) = crashed else { return Ok(()) };
     let registers = &thread.registers;
     let has = |name: &str| registers.iter().any(|register| register.name == name);
     let (is_x86, is_wide) = (has("rip") || has("eip"), has("rip") || has("x0"));
     let (processor, bits) = (if is_x86 { "X86" } else { "ARM" }, if is_wide { 64 } else { 32 });
-    let number = stacks::number(&thread.name, place);
+    let number = stacks::number(&thread.name, position);
     write!(out, "\nThread {number} crashed with {processor} Thread State ({bits}-bit):")?;
     let mut column = IN_A_ROW;
     for register in registers {

@@ -101,8 +101,8 @@ pub(super) fn is_backtrace(name: &str) -> bool {
 }
 
 /// The number of a thread: the one in its title, or its position in the report.
-pub(super) fn number(name: &str, place: usize) -> usize {
-    number_in(name).unwrap_or(place)
+pub(super) fn number(name: &str, position: usize) -> usize {
+    number_in(name).unwrap_or(position)
 }
 
 /// The number in a title: 3 in `Thread 3` and in `crash 0 Thread 3`.

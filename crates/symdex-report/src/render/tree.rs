@@ -52,21 +52,22 @@ impl Stacks<'_> {
         let image = self.image(thread, frame);
         let image_name =
             image.map(|image| image.name.as_str()).filter(|name| !name.is_empty()).unwrap_or("???");
-        let line = |function: &str, offset: Option<u64>, place: Option<(&str, u32)>, inlined: bool| {
+        let line = |function: &str, offset: Option<u64>, location: Option<(&str, u32)>, inlined: bool| {
             let offset = offset.map(|offset| format!(" + {offset}")).unwrap_or_default();
-            let place =
-                place.map(|(file, line)| format!("  {}:{line}", printable(file.into()))).unwrap_or_default();
+            let location = location
+                .map(|(file, line)| format!("  {}:{line}", printable(file.into())))
+                .unwrap_or_default();
             let inlined = if inlined { " [inlined]" } else { "" };
             let (function, image) = (printable(function.into()), printable(image_name.into()));
-            format!("{function}  (in {image}){offset}  [{:#x}]{place}{inlined}", stated.address)
+            format!("{function}  (in {image}){offset}  [{:#x}]{location}{inlined}", stated.address)
         };
         if let Some(resolution) = self.symbolicated.resolution(thread, frame) {
             let of = |resolved: &ResolvedFrame| {
-                let place = resolved.line.map(|line| (resolved.file_name(), line));
+                let location = resolved.line.map(|line| (resolved.file_name(), line));
                 line(
                     resolved.function.as_deref().unwrap_or("???"),
                     resolution.function_offset(resolved),
-                    place,
+                    location,
                     resolved.inlined,
                 )
             };
@@ -76,8 +77,8 @@ impl Stacks<'_> {
             self.existing(thread, frame).and_then(|symbol| Some((symbol, symbol.function.as_ref()?)));
         vec![match (symbol, image) {
             (Some((symbol, function)), _) => {
-                let place = symbol.file.as_deref().map(|file| (file, symbol.line.unwrap_or(0)));
-                line(function, symbol.offset, place, stated.inlined)
+                let location = symbol.file.as_deref().map(|file| (file, symbol.line.unwrap_or(0)));
+                line(function, symbol.offset, location, stated.inlined)
             }
             (None, Some(image)) if stated.address >= image.load_address => {
                 let (load_address, offset) = (image.load_address, stated.address - image.load_address);

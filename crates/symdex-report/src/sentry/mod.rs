@@ -138,9 +138,9 @@ fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<
     let (concrete, inlined) = resolution.frames.split_last()?;
     let mut out = with_members(text, object, &answer(concrete));
     for resolved in inlined.iter().rev() {
-        let place = ["instruction_addr", "image_addr", "package"].into_iter();
-        let place = place.filter_map(|key| Some((key, json!(object.get(key)?.text()?))));
-        let members: Vec<Member<'_>> = place.chain(answer(resolved)).collect();
+        let address_members = ["instruction_addr", "image_addr", "package"].into_iter();
+        let address_members = address_members.filter_map(|key| Some((key, json!(object.get(key)?.text()?))));
+        let members: Vec<Member<'_>> = address_members.chain(answer(resolved)).collect();
         out.push(b',');
         out.extend(object_like(text, object, &members));
     }
