@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_behind_a_name_tells_file_line_and_distance() {
+    fn the_text_after_a_name_has_file_line_and_distance() {
         let location = |file: &str, line| Some((file.to_owned(), line));
         for (tail, expected_location, expected_distance) in [
             (" + 24 (A.m:42)", location("A.m", 42), Some(24)),

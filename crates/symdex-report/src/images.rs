@@ -22,7 +22,7 @@ impl<'r> ImageMap<'r> {
             (0..images.len()).filter(|number| images[*number].base != Base::Absolute).collect();
         order.sort_by_key(|number| (images[*number].load_address, *number));
         let is_arm64 = |arch: &Arch| arch.name.starts_with("arm64");
-        // If no architecture is known, addresses without a code have no high bits either.
+        // If no architecture is known, removing high bits is harmless: valid addresses have none.
         let may_be_signed = images.iter().filter_map(|image| image.arch.as_ref()).all(is_arm64);
         Self { images, order, may_be_signed }
     }
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_are_stripped_only_from_what_lies_in_no_image() {
+    fn authentication_codes_are_removed_only_from_addresses_in_no_image() {
         let arm64 = Arch::from_macho(0x0100_000c, 2);
         let images = [image(0x2_0000_0000, 0x1000, arm64.clone()), image(0x1_0000_0000, 0x1000, arm64)];
         let images = ImageMap::new(&images);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_stripped_keeps_its_place_in_the_image_that_is_stated() {
+    fn an_address_without_its_code_lies_in_the_stated_image() {
         let arm64 = Arch::from_macho(0x0100_000c, 2);
         let images = [image(0x1_0000_0000, 0x1000, arm64)];
         let images = ImageMap::new(&images);

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn values_have_places() {
+    fn values_have_spans() {
         let source = br#" {"a" : [1, {"b":"x\"\u00e4"}, []], "c":{}, "d":-1.5e3 , "a\/b": null } tail"#;
         let json = Json::parse(source, 0).expect("JSON");
         let root = json.root();
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_wrong_is_an_error_at_its_place() {
+    fn cut_or_invalid_json_is_an_error_with_its_position() {
         let source = br#"{"a":[1,{"b":"x\"y"},[]],"c":{},"d":true}"#;
         for cut in 0..source.len() {
             assert!(Json::parse(&source[..cut], 0).is_err(), "{cut}");

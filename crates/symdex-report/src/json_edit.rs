@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_set_in_the_objects_own_style() {
+    fn members_are_set_with_the_white_space_of_the_object() {
         let members = [("b", json!("é\n")), ("c", json!(3))];
         assert_eq!(set(r#"{"a":1,"b":2.0}"#, &members), r#"{"a":1,"b":"é\n","c":3}"#);
         assert_eq!(
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_object_looks_like_the_one_beside_it() {
+    fn a_new_object_has_the_white_space_of_the_other() {
         let like = "{\n  \"a\" : 1,\n  \"z\" : 0\n}";
         let json = Json::parse(like.as_bytes(), 0).expect("JSON");
         let new = object_like(like.as_bytes(), json.root(), &[("x", json!(true)), ("y", json!("w"))]);

@@ -7,7 +7,8 @@
 //! 2. [`symbolicate()`] asks a [`Source`] for the functions at the addresses. It asks once for each image, with all
 //!    offsets in it.
 //! 3. [`Symbolicated::write`] writes the report in its own format. Only the frames change. Alternatively,
-//!    [`Symbolicated::write_text`] writes text that people read, and [`Symbolicated::view`] returns the report for JSON.
+//!    [`Symbolicated::write_text`] writes text that people read, and [`Symbolicated::view`] returns the report for
+//!    JSON.
 //!
 //! The crate reads no files. You implement [`Source`] over your own storage: find the index of the image by its id, and
 //! call [`answer_from_index`].
@@ -67,8 +68,8 @@
 //! # Guarantees
 //!
 //! * Every byte of a report that is not a frame's answer stays, in all formats.
-//! * Damaged and hostile reports yield an error or a partial result. There is no panic, and time and memory are linear
-//!   in the length of the text.
+//! * Damaged and hostile reports yield an error or a partial result. There is no panic, and time and memory stay in
+//!   proportion to the length of the text.
 //! * Reports and answers are `Send` and `Sync`.
 
 mod apple_text;

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_a_list() {
+    fn lines_with_an_image_and_two_numbers_are_addresses() {
         let uuid = "6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0";
         let parsed = |line: &str| {
             AddressLine::of(line.as_bytes())

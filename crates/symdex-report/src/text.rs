@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_have_places() {
+    fn lines_have_spans() {
         let text = b"a\r\n\nbc";
         let lines: Vec<_> = lines(text).collect();
         assert_eq!(lines, [(0..1, &b"a"[..]), (3..3, b""), (4..6, b"bc")]);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_takes_what_is_there_or_stays() {
+    fn a_cursor_reads_a_match_or_stays() {
         let mut cursor = Cursor::new(b"12  0x1f end");
         assert_eq!((cursor.hexadecimal(), cursor.decimal()), (None, Some(12)));
         assert!(cursor.space());

@@ -11,7 +11,7 @@ fn lines(frames: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_innermost_frame_is_an_instruction_and_the_others_return() {
+fn the_innermost_frame_is_an_instruction_and_the_others_are_return_addresses() {
     let frames = "0   App  0x0000000100001010 0x100000000 + 4112\n\
                   1   App  0x0000000100001020 0x100000000 + 4128\n\
                   2   App  0x0000000100001031 0x100000000 + 4145\n";
@@ -27,7 +27,7 @@ fn the_innermost_frame_is_an_instruction_and_the_others_return() {
 }
 
 #[test]
-fn what_a_signal_interrupted_is_an_instruction() {
+fn the_frame_after_a_signal_trampoline_is_an_instruction() {
     let frames = "0   libsystem_c.dylib  0x0000000180000010 abort + 8\n\
                   1   libsystem_c.dylib  0x0000000180000020 _sigtramp + 56\n\
                   2   App  0x0000000100001020 0x100000000 + 4128\n\
@@ -36,7 +36,7 @@ fn what_a_signal_interrupted_is_an_instruction() {
 }
 
 #[test]
-fn thumb_bits_and_signatures_go_before_the_lookup() {
+fn thumb_bits_and_authentication_codes_are_removed_before_the_lookup() {
     let thumb =
         "0   App  0x0000000100001011 0x100000000 + 4113\n1   App  0x0000000100001021 0x100000000 + 4129\n";
     assert_eq!(asked(&crash(thumb, "armv7s"), &Options::new()), [0x1010, 0x101f]);
@@ -47,8 +47,9 @@ fn thumb_bits_and_signatures_go_before_the_lookup() {
 }
 
 #[test]
-fn answers_stand_behind_the_address_and_inlined_functions_before() {
-    let frames = "0   App             \t       0x100001010 0x100000000 + 4112\n1   App  0x0000000100001021 App + 4129\n";
+fn answers_follow_the_address_and_inlined_functions_come_first() {
+    let frames = "0   App             \t       0x100001010 0x100000000 + 4112\n\
+                  1   App  0x0000000100001021 App + 4129\n";
     let expected = [
         "0   App             \t       0x100001010 outer + 16 (main.c:257)",
         "1   App  0x0000000100001021 app::inner() (main.c:258) [inlined]",
@@ -71,7 +72,7 @@ fn symbolicating_twice_changes_nothing() {
 }
 
 #[test]
-fn frames_with_a_name_get_their_line_and_frames_with_a_line_stay() {
+fn frames_with_a_name_get_a_line_and_frames_with_a_line_stay() {
     assert_eq!(lines("0   App  0x100001010 old + 99\n"), ["0   App  0x100001010 outer + 16 (main.c:257)"]);
     assert_eq!(
         lines("0   App  0x100001010 <redacted> + 99\n"),
@@ -80,7 +81,7 @@ fn frames_with_a_name_get_their_line_and_frames_with_a_line_stay() {
     for known in ["old + 99 (a.c:1)", "old (in App) (a.c:1)", "old + 99 (a.c:1) [inlined]"] {
         assert_eq!(lines(&format!("0   App  0x100001010 {known}\n")), Vec::<String>::new(), "{known}");
     }
-    // A name from a symbol table is no better than the one that is there.
+    // A name from a symbol table does not replace the name that the report has.
     assert_eq!(lines("0   App  0x100006010 old + 99\n"), Vec::<String>::new());
     assert_eq!(lines("0   App  0x100006010 0x100000000 + 24592\n"), ["0   App  0x100006010 symbol + 16"]);
     let before = crash("0   App  0x100001010 old + 99\n", "arm64");
@@ -88,16 +89,16 @@ fn frames_with_a_name_get_their_line_and_frames_with_a_line_stay() {
 }
 
 #[test]
-fn inlined_frames_that_are_there_are_not_inserted_again() {
+fn existing_inlined_frames_are_not_inserted_again() {
     let frames =
         "0   App  0x100001000 app::inner() + 4 (main.c:1) [inlined]\n0   App  0x100001000 outer + 4\n";
     assert_eq!(lines(frames), ["0   App  0x100001000 outer + 0 (main.c:7)"]);
-    // Both are of the one instruction.
+    // Both frames have the address of the same instruction.
     assert_eq!(asked(&crash(frames, "arm64"), &Options::new()), [0x1000]);
 }
 
 #[test]
-fn exceptions_have_return_addresses_on_one_line_or_on_many() {
+fn stacks_of_exceptions_have_return_addresses_on_one_line_or_on_several() {
     let bare = "\nLast Exception Backtrace:\n(0x180000010 0x100001011 0x100001021)\n";
     let text = crash(bare, "arm64");
     assert_eq!(asked(&text, &Options::new()), [0x1010, 0x1020]);
@@ -108,7 +109,7 @@ fn exceptions_have_return_addresses_on_one_line_or_on_many() {
         "2   App                           \t0x0000000100001021 outer + 33 (main.c:7)",
     ];
     assert_eq!(new_lines(&text, &rewritten(&text)), expected);
-    // Where nothing is known it stays one line.
+    // A stack without any answer stays on one line.
     let unknown = crash("\nLast Exception Backtrace:\n(0x180000010 0x180000020)\n", "arm64");
     assert_eq!(rewritten(&unknown), unknown);
     let lines = crash("\nLast Exception Backtrace:\n0   App  0x100001011 0x100000000 + 4113\n", "arm64");
@@ -116,16 +117,17 @@ fn exceptions_have_return_addresses_on_one_line_or_on_many() {
 }
 
 #[test]
-fn leaks_count_down_and_have_return_addresses() {
+fn stacks_of_leaks_count_down_and_have_return_addresses() {
     let text = crash(
-        "STACK OF 1 INSTANCE OF 'ROOT LEAK: <X>':\n1   App  0x100001021 0x100000000 + 4129\n0   App  0x100001011 0x100000000 + 4113\n",
+        "STACK OF 1 INSTANCE OF 'ROOT LEAK: <X>':\n1   App  0x100001021 0x100000000 + 4129\n\
+         0   App  0x100001011 0x100000000 + 4113\n",
         "x86_64",
     );
     assert_eq!(asked(&text, &Options::new()), [0x1010, 0x1020]);
 }
 
 #[test]
-fn lines_end_as_they_did() {
+fn line_endings_are_kept() {
     let text = crash("0   App  0x100001000 0x100000000 + 4096\n", "arm64").replace('\n', "\r\n");
     let after = rewritten(&text);
     assert!(
@@ -136,7 +138,7 @@ fn lines_end_as_they_did() {
 }
 
 #[test]
-fn a_header_in_json_is_no_matter() {
+fn a_json_header_before_the_report_stays() {
     let text = crash("0   App  0x100001010 0x100000000 + 4112\n", "arm64");
     let with_header = format!("{{\"bug_type\":\"109\",\"app_name\":\"App\"}}\n{text}");
     assert_eq!(
@@ -145,7 +147,7 @@ fn a_header_in_json_is_no_matter() {
     );
 }
 
-/// Why frames are not resolved, and the word for it.
+/// The status word and the reason of each frame.
 #[test]
 fn every_frame_without_an_answer_has_a_reason() {
     let frames = "0   App  0x100008010 0x100000000 + 32784\n\

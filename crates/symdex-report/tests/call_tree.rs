@@ -5,28 +5,32 @@ mod common;
 use common::{APP, asked, crash, new_lines, rewritten, rewritten_with};
 use symdex_report::{Options, Report, symbolicate};
 
-/// What `sample` prints, with these lines in its call graph.
+/// A report of `sample` with these lines in its call graph.
 fn sample(lines: &str) -> String {
     format!(
-        "Analysis of sampling App (pid 7) every 1 millisecond\nCode Type:       ARM64\nAnalysis Tool:   /usr/bin/sample\n----\n\n\
+        "Analysis of sampling App (pid 7) every 1 millisecond\nCode Type:       ARM64\n\
+         Analysis Tool:   /usr/bin/sample\n----\n\n\
          Call graph:\n    9 Thread_12   DispatchQueue_1: com.apple.main-thread  (serial)\n{lines}\n\
          Total number in stack (recursive counted multiple, when >=5):\n        \
          5       ???  (in App)  load address 0x100000000 + 0x1010  [0x100001010]\n\n\
          Sort by top of stack, same collapsed (when >= 5):\n        f  (in App)        5\n\n\
          Binary Images:\n       0x100000000 -        0x10000ffff +App (0) <{APP}> /Users/USER/*/App\n\
-         0x180000000 -        0x18000ffff  libsystem_c.dylib (957) <C4BEB94C-B831-3889-A403-4B7A4AA4DCDF> /usr/lib/system/libsystem_c.dylib\n"
+         0x180000000 -        0x18000ffff  libsystem_c.dylib (957) <C4BEB94C-B831-3889-A403-4B7A4AA4DCDF> \
+         /usr/lib/system/libsystem_c.dylib\n"
     )
 }
 
 const RAW: &str = "???  (in App)  load address 0x100000000 +";
 
-/// What `spindump` prints, with these lines in the threads of the app, and a process behind it that has an image at the same place.
+/// A report of `spindump` with these lines in the app's threads. A second process has an image at the same address.
 fn spindump(lines: &str) -> String {
     format!(
         "OS Version:       macOS 14.0 (Build 23A1)\nArchitecture:     arm64e\nReport Version:   60\n\n\
          Process:          App [7]\nArchitecture:     arm64\n\n{lines}\n  Binary Images:\n           \
-         0x100000000 -                ???  com.company.App 1.0 (1)  <{APP}>  /Applications/App.app/Contents/MacOS/App\n   \
-         *0xfffffe0008860000 - 0xfffffe00091cffff  kernel.release (1)  <B3B9C89A-5728-31D0-8065-3C50623191AE>__TEXT_EXEC  /System/Library/Kernels/k\n\n\n\
+         0x100000000 -                ???  com.company.App 1.0 (1)  <{APP}>  \
+         /Applications/App.app/Contents/MacOS/App\n   \
+         *0xfffffe0008860000 - 0xfffffe00091cffff  kernel.release (1)  \
+         <B3B9C89A-5728-31D0-8065-3C50623191AE>__TEXT_EXEC  /System/Library/Kernels/k\n\n\n\
          Process:          other [8]\n\n  Thread 0x9    9 samples (1-9)\n  9  ??? (other + 4112) [0x100001010]\n    \
          *9  ??? (kernel.release + 16) [0xfffffe0008860010]\n\n  Binary Images:\n           \
          0x100000000 -        0x10000ffff  other (1)  <C4BEB94C-B831-3889-A403-4B7A4AA4DCDF>  /usr/libexec/other\n"
@@ -37,11 +41,12 @@ fn lines(before: &str) -> Vec<String> {
     new_lines(before, &rewritten(before)).into_iter().map(str::to_owned).collect()
 }
 
-/// What is called comes before what calls it, and that holds where the call returns to.
+/// A callee comes before its caller. The caller has a return address.
 #[test]
-fn leaves_are_instructions_and_callers_return() {
+fn leaves_are_instructions_and_callers_are_return_addresses() {
     let text = sample(&format!(
-        "    + 9 {RAW} 0x1031  [0x100001031]\n    +   5 {RAW} 0x1051  [0x100001051]\n    +   ! 5 {RAW} 0x1071  [0x100001071]\n    \
+        "    + 9 {RAW} 0x1031  [0x100001031]\n    +   5 {RAW} 0x1051  [0x100001051]\n    \
+         +   ! 5 {RAW} 0x1071  [0x100001071]\n    \
          +   4 {RAW} 0x1091  [0x100001091]\n"
     ));
     assert_eq!(asked(&text, &Options::new()), [0x1030, 0x1050, 0x1071, 0x1091]);
@@ -53,7 +58,7 @@ fn leaves_are_instructions_and_callers_return() {
 }
 
 #[test]
-fn what_a_signal_interrupted_is_an_instruction() {
+fn the_caller_of_a_signal_trampoline_is_an_instruction() {
     let text = sample(&format!(
         "      9 {RAW} 0x1031  [0x100001031]\n        9 {RAW} 0x1051  [0x100001051]\n          \
          9 _sigtramp  (in libsystem_c.dylib) + 8  [0x180000010]\n            9 {RAW} 0x1071  [0x100001071]\n"
@@ -62,9 +67,10 @@ fn what_a_signal_interrupted_is_an_instruction() {
 }
 
 #[test]
-fn inlined_functions_lie_between_a_frame_and_what_it_calls() {
+fn inlined_functions_are_inserted_between_a_frame_and_its_callees() {
     let before = sample(&format!(
-        "    + 9 {RAW} 0x1021  [0x100001021]\n    + ! 5 {RAW} 0x1051  [0x100001051]\n    + ! : 5 start  (in dyld) + 3  [0x200000000]\n    \
+        "    + 9 {RAW} 0x1021  [0x100001021]\n    + ! 5 {RAW} 0x1051  [0x100001051]\n    \
+         + ! : 5 start  (in dyld) + 3  [0x200000000]\n    \
          + 4 main  (in App) + 2  [0x100001010,0x100001018,...]\n    4 Thread_13\n      4 {RAW} 0x1040  [0x100001040]\n"
     ));
     let expected = [
@@ -88,7 +94,7 @@ fn inlined_functions_lie_between_a_frame_and_what_it_calls() {
 }
 
 #[test]
-fn frames_with_a_line_stay_and_frames_with_a_name_get_one() {
+fn frames_with_a_line_stay_and_frames_with_a_name_get_a_line() {
     for known in ["old  (in App) + 3  [0x100001010]  a.c:1", "old (in App) (a.c:1) [0x100001010]"] {
         let text = sample(&format!("      9 {known}\n"));
         assert_eq!(rewritten(&text), text);
@@ -103,8 +109,10 @@ fn frames_with_a_line_stay_and_frames_with_a_name_get_one() {
 #[test]
 fn spindump_has_trees_and_images_of_many_processes() {
     let before = spindump(
-        "  Thread 0x1a    DispatchQueue \"com.apple.main-thread\"(1)    9 samples (1-9)\n  9   start + 462 (dyld + 16) [0x1800010]\n    \
-         9   ??? (App + 4129) [0x100001021] (running)\n      8   ??? [0x55]\n      1   <Effective Thread QoS Default>\n    \
+        "  Thread 0x1a    DispatchQueue \"com.apple.main-thread\"(1)    9 samples (1-9)\n  \
+         9   start + 462 (dyld + 16) [0x1800010]\n    \
+         9   ??? (App + 4129) [0x100001021] (running)\n      8   ??? [0x55]\n      \
+         1   <Effective Thread QoS Default>\n    \
          5   ??? (App + 4112) [0x100001010] 1-3\n     *5   ??? (kernel.release + 32) [0xfffffe0008860020]\n",
     );
     let expected = [
@@ -117,7 +125,7 @@ fn spindump_has_trees_and_images_of_many_processes() {
     assert_eq!(lines(&before), expected);
     let after = rewritten(&before);
     assert_eq!(rewritten(&after), after);
-    // The frame is not in the image of that name, which is called otherwise where it is listed; in the kernel it is interrupted.
+    // `dyld` is not in the list of images. The frame of the kernel has the address of an instruction.
     let report = Report::parse(before.as_bytes()).expect("a report");
     let images: Vec<_> = report.images.iter().map(|image| (image.file_name(), image.size)).collect();
     let expected =
@@ -139,8 +147,10 @@ fn the_heaviest_stack_is_a_list() {
         "{{\"bug_type\":\"202\",\"app_name\":\"App\"}}\n{}",
         spindump("").replace(
             "\nProcess:          App",
-            "\nHeaviest stack for the target process:\n  9  ??? (App + 4129) [0x100001021]\n  5  ??? (App + 4161) [0x100001041]\n\n\n\
-             Powerstats for:   App [7]\n  9  ??? (App + 4129) [0x100001021]\n    5  ??? (App + 4112) [0x100001010]\nProcess:          App"
+            "\nHeaviest stack for the target process:\n  9  ??? (App + 4129) [0x100001021]\n  \
+             5  ??? (App + 4161) [0x100001041]\n\n\n\
+             Powerstats for:   App [7]\n  9  ??? (App + 4129) [0x100001021]\n    5  ??? (App + 4112) [0x100001010]\n\
+             Process:          App"
         )
     );
     let report = Report::parse(before.as_bytes()).expect("a report");
@@ -163,7 +173,7 @@ fn the_heaviest_stack_is_a_list() {
 }
 
 #[test]
-fn lines_end_as_they_did_and_crash_reports_are_not_call_trees() {
+fn line_endings_are_kept_and_crash_reports_are_not_call_trees() {
     let text = sample(&format!("      9 {RAW} 0x1020  [0x100001020]\n")).replace('\n', "\r\n");
     let after = rewritten(&text);
     assert!(

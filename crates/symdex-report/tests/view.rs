@@ -1,4 +1,5 @@
-//! A report as JSON: its header, its threads, what it says of its frames itself, and what is near its missing images.
+//! The JSON form of a report: the header, the threads, the symbols that the report has, and the images near missing
+//! ones.
 
 mod common;
 
@@ -13,7 +14,7 @@ fn view(text: &str, known: &[KnownImage]) -> Value {
 }
 
 #[test]
-fn the_header_and_the_threads_are_told() {
+fn the_header_and_the_threads_are_in_the_json() {
     let frames = "0   App  0x100001010 0x100000000 + 4112\n";
     let text = crash(frames, "arm64").replace(
         "Report Version",
@@ -41,7 +42,7 @@ fn the_header_and_the_threads_are_told() {
 }
 
 #[test]
-fn a_frame_says_what_the_report_knew_of_it() {
+fn a_frame_has_the_symbol_of_the_report() {
     let known = r#""symbol":"old \"x\"","symbolLocation":3,"sourceFile":"a.c","sourceLine":4"#;
     let kept = format!(r#"{{"imageOffset":4112,"imageIndex":0,{known}}}"#);
     let answered = r#"{"imageOffset":4113,"imageIndex":0,"symbol":"old","symbolLocation":3}"#;
@@ -60,7 +61,7 @@ fn a_frame_says_what_the_report_knew_of_it() {
 }
 
 #[test]
-fn text_tells_file_line_and_distance_of_frames_it_has_named() {
+fn existing_symbols_have_file_line_and_distance() {
     let symbol = |text: &str| {
         let report = Report::parse(text.as_bytes()).expect("a report");
         let ExistingSymbol { function, file, line, offset, .. } =
@@ -93,7 +94,7 @@ fn text_tells_file_line_and_distance_of_frames_it_has_named() {
 }
 
 #[test]
-fn a_missing_image_names_those_near_it() {
+fn a_missing_image_lists_the_images_near_it() {
     let known = |name: &str, id: &str, arch: &str| KnownImage {
         name: name.to_owned(),
         id: id.parse().expect("an id"),

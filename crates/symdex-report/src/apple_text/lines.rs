@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_tell_how_much_is_known() {
+    fn frames_have_the_detail_of_their_symbol() {
         let head = "12  My App  \t0x0000000104a3c7d8 ";
         let cases = [
             ("0x104a34000 + 34776", (SymbolDetail::AddressOnly, None, Some(0x104a34000), false)),

@@ -98,7 +98,7 @@ impl<'t> Reader<'t> {
         for FrameImage { thread, frame, image, .. } in
             frame_images.iter().filter(|frame_image| frame_image.load_address.is_none())
         {
-            // The address finds an image that the report lists.
+            // This is `None` for an image that the report lists. The address tells that image.
             parsed.threads[*thread].frames[*frame].image = unlisted.get(image).copied().flatten();
         }
         parsed

@@ -114,7 +114,8 @@ impl<'t> Reader<'t> {
         });
     }
 
-    /// Removes the frames from the path that do not call the frame of a line.
+    /// Removes the frames from the path that do not call the frame of a line, and marks the address of the caller as a
+    /// return address.
     fn call(&mut self, sample_line: &SampleLine<'_>) {
         // In the heaviest stack, which is a list, every frame calls the next one.
         while self.section != Section::HeaviestStack

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_state_build_ids() {
+    fn lines_with_build_ids_are_read() {
         let path = &b"/data/app/a b/libf.so"[..];
         for (line, id) in [
             ("    /data/app/a b/libf.so (BuildId: 0a1b2c. FileSize: 12)", Some(&b"0a1b2c"[..])),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_say_something() {
+    fn header_lines_are_read() {
         let name = |text: &'static str| Some(Header::Name(text.as_bytes()));
         let cases = [
             ("F DEBUG   : pid: 7, tid: 9, name: worker 1  >>> com.app <<<", name("worker 1")),

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_android() {
+    fn frames_of_android_are_read() {
         let cases = [
             ("#01 pc 000a1b2c  /x/libf.so", ("/x/libf.so", None, None, "")),
             ("F/DEBUG ( 12):  #1 pc 0x000a1b2c  libf.so", ("libf.so", None, None, "")),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_harmony_os() {
+    fn frames_of_harmony_os_are_read() {
         let id = "42521ecd5a913b6984e2ff754dc45cf0";
         let cases = [
             (format!("#01 pc 000a1b2c /x/libf.so(f(int)+32)({id})"), Some(id), Some("f(int)")),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_are_none() {
+    fn other_lines_are_no_frames() {
         let lines = [
             "#01 pc",
             "#01 pc ",

@@ -133,7 +133,7 @@ mod tests {
     use crate::report::SymbolDetail;
 
     #[test]
-    fn frames_tell_image_offset_id_and_function() {
+    fn frames_have_image_offset_id_and_function() {
         let uuid = "f0e1d2c3b4a5968778695a4b3c2d1e0f";
         let mach = format!(
             "    #2 0x1000012d4 in main+0x68 (app:arm64+0x12d4) (BuildId: {uuid}32000000200000000100000000000d00)"
