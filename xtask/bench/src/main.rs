@@ -1,6 +1,6 @@
-//! symdex and its peers side by side, on the same debug files and addresses, in one run: `cargo xtask bench`.
+//! `cargo xtask bench`: compares symdex with its peers on the same debug files and addresses, in one run.
 //!
-//! Everything that is measured runs in a process of its own, which is this program with a subcommand of its own.
+//! Each measurement runs in a separate process, which is this program with a subcommand.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -179,7 +179,7 @@ fn answers_of(folder: &Path, tool: Tool) -> PathBuf {
     folder.join(format!("answers of {}", tool.name()))
 }
 
-/// Every tool's lookups; the tools take turns.
+/// Measures the lookups of every tool. The tools take turns.
 fn lookups_of(
     input: &Input,
     folder: &Path,

@@ -1,4 +1,4 @@
-//! The report for people.
+//! Writes the report as Markdown.
 
 use std::fmt::{self, Write as _};
 
@@ -6,7 +6,7 @@ use crate::plots::exponent;
 use crate::report::{InputFigures, Report};
 use crate::tool::{BUILDERS, Tool};
 
-/// How everything was measured, in words.
+/// The description of the method in the report.
 const METHOD: &str = "\
 Builds: a process each, from start to exit, with the index on disk at the end; the tools take turns. CPU is user and system time of all
 threads. RSS counts the mapped debug file; anonymous memory does not (RssAnon of /proc/PID/status, every 2 ms; Linux alone has it).
@@ -24,10 +24,10 @@ llvm-symbolizer name a function as the symbol table does, which may be an alias 
 explains every difference to addr2line and llvm-symbolizer. A leading `_` more is no difference.
 ";
 
-/// The report's text, with the plots of these names.
+/// Returns the text of the report, with links to the plots.
 ///
 /// # Errors
-/// None that a string gives.
+/// Formatting fails, which it does not for a string.
 pub fn render(report: &Report, plots: &[String]) -> Result<String, fmt::Error> {
     let mut text = String::new();
     let runs = report.runs;
@@ -68,7 +68,7 @@ pub fn render(report: &Report, plots: &[String]) -> Result<String, fmt::Error> {
     Ok(text)
 }
 
-/// How the builds' CPU time grows with the debug file's size.
+/// Writes how the CPU time of builds grows with the size of the debug file.
 fn growth(text: &mut String, inputs: &[InputFigures]) -> fmt::Result {
     let fitted = BUILDERS.iter().filter_map(|tool| Some((tool.name(), exponent(inputs, *tool)?)));
     let fitted: Vec<String> = fitted.map(|(name, exponent)| format!("{name} {exponent:.2}")).collect();
@@ -152,7 +152,7 @@ fn agreements(text: &mut String, input: &InputFigures) -> fmt::Result {
     writeln!(text)
 }
 
-/// Nanoseconds, in the unit that suits them.
+/// Formats nanoseconds in a suitable unit.
 fn time(nanoseconds: f64) -> String {
     match nanoseconds {
         ns if ns < 1e4 => format!("{ns:.0} ns"),

@@ -1,6 +1,6 @@
-//! `cargo xtask corpus android`: our own sources as shared objects of every Android ABI, each in many twins.
+//! `cargo xtask corpus android`: our sources as shared objects for each Android ABI, each in many variants.
 //!
-//! `ABI/IMAGE/TWIN/libIMAGE.so`; no NDK is needed, because the sources include no header that is not ours.
+//! The files are `ABI/IMAGE/VARIANT/libIMAGE.so`. No NDK is needed, because the sources include no headers of a system.
 
 use std::path::{Path, PathBuf};
 
@@ -15,15 +15,15 @@ const LLVM: [&str; 5] = ["clang", "clang++", "ld.lld", "llvm-objcopy", "llvm-dwp
 const HOST: [host::Program; 5] =
     [("gcc", "gcc"), ("g++", "g++"), ("objcopy", "binutils"), ("xz", "xz-utils"), ("dwz", "dwz")];
 
-/// Where the sources are, as the debug information tells it.
+/// The folder of the sources in the debug information.
 const SOURCE_ROOT: &str = "/src/symdex";
 
-/// Makes every image and twin below the folder `out`.
+/// Makes every image and variant in the folder `out`.
 ///
-/// `out` should be where the files stay: an image names its `.dwo` files by their folder.
+/// The files must stay in `out`: an image refers to its `.dwo` files by their folder.
 ///
 /// # Errors
-/// A missing tool, or a failing one.
+/// A tool is missing or fails.
 pub(crate) fn make(sources: &Path, out: &Path) -> Result<()> {
     host::need(&HOST)?;
     let scratch = tempfile::tempdir()?;
@@ -49,10 +49,10 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Makes the image and its twins in `folder`.
+    /// Makes the image and its variants in `folder`.
     fn image(&self, abi: &Abi, recipe: &Recipe, folder: &Path) -> Result<()> {
         let name = format!("lib{}.so", recipe.name);
-        // An image finds its .dwo files by the folder the compiler ran in.
+        // An image refers to its .dwo files by the folder that the compiler ran in.
         let objects = match recipe.twins {
             Twins::Dwo => folder.join("dwo"),
             _ => self.scratch.join(abi.name).join(recipe.name),
@@ -68,13 +68,13 @@ impl Builder<'_> {
         }
     }
 
-    /// Compiles and links in the folder `objects`, where the image comes to lie as `name`.
+    /// Compiles and links in the folder `objects`. The image is `name` there.
     fn link(&self, abi: &Abi, recipe: &Recipe, objects: &Path, name: &str) -> Result<()> {
         let mut linked = Vec::new();
         for (number, unit) in UNITS.iter().enumerate() {
             let object = format!("{}.o", Path::new(unit).file_stem().context("a unit")?.display());
             let source = self.sources.join(unit);
-            // As the NDK's build systems have it; clang leaves them out of freestanding code.
+            // The build systems of the NDK use these flags. clang omits unwind tables from freestanding code otherwise.
             let mut args = words(&["-funwind-tables", "-fasynchronous-unwind-tables"]);
             args.extend(words(recipe.flags));
             if number % 2 == 1 {
@@ -111,7 +111,7 @@ impl Builder<'_> {
                 self.tools.run(if is_cxx { "clang++" } else { "clang" }, folder, args)?;
             }
             Compiler::Gcc => {
-                // Static objects would need a symbol of the C library's start files.
+                // Destructors of static objects need a symbol of the C library's start files otherwise.
                 args.push("-fno-use-cxa-atexit".to_owned());
                 host::run(if is_cxx { "g++" } else { "gcc" }, folder, &args)?;
             }
@@ -120,7 +120,7 @@ impl Builder<'_> {
     }
 }
 
-/// Leaves the `.dwo` files and the image.
+/// Removes the objects and keeps the `.dwo` files and the image.
 fn remove_objects(folder: &Path) -> Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
@@ -131,7 +131,7 @@ fn remove_objects(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Lets dwz move what two images have in common to a third file beside them, where the ABI has both.
+/// Runs dwz, which moves the common parts of two images to a third file beside them. Does nothing if the ABI lacks one.
 fn share(shared: &Shared, abi: &Path) -> Result<()> {
     let unstripped = |name: &&str| abi.join(name).join(twins::UNSTRIPPED).join(format!("lib{name}.so"));
     let images: Vec<PathBuf> = shared.recipes.iter().map(unstripped).collect();

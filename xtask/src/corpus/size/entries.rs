@@ -1,4 +1,4 @@
-//! `.debug_info` of a copy.
+//! Copies `.debug_info`.
 
 use std::collections::HashMap;
 
@@ -13,10 +13,10 @@ use super::source::Section;
 
 pub(super) type Slice<'d> = EndianSlice<'d, LittleEndian>;
 
-/// The entries of the copy.
+/// Copies the entries.
 ///
 /// # Errors
-/// DWARF 5 or of 64 bits, type units, split units, macros: what `dsymutil` makes of DWARF 2 to 4 has none.
+/// DWARF 5, 64-bit DWARF, type units, split units or macros. Output of `dsymutil` for DWARF 2 to 4 has none of these.
 pub(super) fn copy(shift: &Shift<'_>) -> Result<Vec<u8>> {
     let section = shift.source.bytes(Section::Info);
     let abbreviations = DebugAbbrev::new(shift.source.bytes(Section::Abbreviations), LittleEndian);
@@ -43,7 +43,7 @@ pub(super) fn copy(shift: &Shift<'_>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// One unit of the copy.
+/// A unit of the copy.
 struct Unit<'u> {
     encoding: Encoding,
     bytes: &'u mut [u8],
@@ -64,12 +64,12 @@ impl Unit<'_> {
                 has_lists |= self.patch_attribute(&attribute, at..entries.next_offset().0)?;
             }
         }
-        // Lists then have addresses and not distances from one, and would have to be patched.
+        // Without DW_AT_low_pc, lists contain addresses instead of offsets, and would have to be patched.
         ensure!(has_address || !has_lists, "it has lists of ranges but no DW_AT_low_pc");
         Ok(())
     }
 
-    /// Returns whether the attribute refers to a list.
+    /// Patches an attribute. Returns whether it refers to a list.
     fn patch_attribute(
         &mut self,
         attribute: &Attribute<Slice<'_>>,
@@ -82,7 +82,7 @@ impl Unit<'_> {
             AttributeValue::DebugLineRef(_) => shift.patch_offset(bytes, at.start, Section::Lines)?,
             AttributeValue::LocationListsRef(_) => shift.patch_offset(bytes, at.start, Section::Locations)?,
             AttributeValue::RangeListsRef(_) => shift.patch_offset(bytes, at.start, Section::Ranges)?,
-            // DWARF 2 has eight bytes there; offsets fill the lower four.
+            // DWARF 2 has eight bytes there. The offset is in the lower four.
             AttributeValue::DebugInfoRef(_) => shift.patch_offset(bytes, at.start, Section::Info)?,
             AttributeValue::String(_) => shift.rename(&mut bytes[at]),
             AttributeValue::Exprloc(expression) => {
@@ -108,10 +108,10 @@ fn unsupported(name: DwAt) -> Result<()> {
     bail!("{name} refers to what cannot be copied")
 }
 
-/// Patches the addresses in `bytes`, which are the copy's of `expression`.
+/// Patches the addresses of `expression` in `bytes`, which are its copy.
 ///
 /// # Errors
-/// A reference to an entry of another unit.
+/// The expression refers to an entry of another unit.
 pub(super) fn patch_expression(
     expression: Expression<Slice<'_>>,
     encoding: Encoding,

@@ -1,4 +1,4 @@
-//! Where everything is in the file to be made, and its load commands.
+//! The positions of everything in the new file, and its load commands.
 
 use anyhow::{Result, ensure};
 use object::macho::{
@@ -12,23 +12,23 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::shift::Span;
 use super::source::{Command, Section, Segment, Source};
 
-/// Tables start on such a boundary of the file.
+/// The alignment of tables in the file.
 const FILE_PAGE: u64 = 0x1000;
 
-/// Segments start on such a boundary of the memory.
+/// The alignment of segments in memory.
 const MEMORY_PAGE: u64 = 0x4000;
 
-/// The header and the load commands, and what was found out for them.
+/// The header, the load commands, and the data that the rest of the file needs.
 pub(super) struct Layout {
-    /// Up to the symbols, with zeros at the end.
+    /// The bytes before the symbols, padded with zeros.
     pub(super) head: Vec<u8>,
-    /// How many zeros there are between the names of symbols and the debug information.
+    /// The number of zeros between the symbol names and the debug information.
     pub(super) gap: u64,
-    /// The sections in the order of the numbers that symbols have, up to the debug information.
+    /// The sections before the debug information, in the order of the section numbers of symbols.
     pub(super) spans: Vec<Span>,
 }
 
-/// Offsets in the file.
+/// File offsets.
 struct Places {
     symbols: u64,
     names: u64,
@@ -36,7 +36,7 @@ struct Places {
     dwarf: u64,
 }
 
-/// The segments so far.
+/// The segments that are placed so far.
 struct Memory {
     copies: u32,
     end: u64,
@@ -44,10 +44,10 @@ struct Memory {
 }
 
 impl Layout {
-    /// The layout of a file of `copies` copies.
+    /// The layout of a file with `copies` copies.
     ///
     /// # Errors
-    /// Symbols that end past 4 GiB of the file; an image of over 4 GiB.
+    /// The symbols end after 4 GiB of the file, or the image is larger than 4 GiB.
     pub(super) fn new(source: &Source<'_>, copies: u32) -> Result<Self> {
         let places = Places::new(source, copies);
         ensure!(u32::try_from(places.names_end).is_ok(), "the symbols end past 4 GiB of the file");
@@ -102,7 +102,8 @@ impl Places {
 }
 
 impl Memory {
-    /// Places a mapped segment: each of its sections is as long as all copies of it. A dSYM has nothing of them in the file.
+    /// Places a mapped segment. Each of its sections is as long as all copies of it. A dSYM has no contents of these
+    /// sections in the file.
     fn map(&mut self, (segment, sections): &mut Segment) -> Result<()> {
         let old_start = segment.vmaddr.get(LE);
         let start = old_start.max(self.end);
@@ -147,7 +148,7 @@ impl Memory {
                 let mut copied = *original;
                 copied.addr = U64::new(LE, start + cursor);
                 copied.size = U64::new(LE, bytes.len() as u64 * u64::from(section.times(self.copies)));
-                // Wraps past 4 GiB, as dsymutil's do.
+                // The offset wraps after 4 GiB, as in files of dsymutil.
                 copied.offset = low_half(file_start + cursor);
                 cursor += copied.size.get(LE);
                 copied
@@ -159,7 +160,7 @@ impl Memory {
         segment.cmdsize = low_half(size as u64);
     }
 
-    /// Places a segment that is all in the file.
+    /// Places a segment whose contents are all in the file.
     fn place(&mut self, segment: &mut SegmentCommand64<LE>, file_start: u64, file_end: u64) {
         segment.vmaddr = U64::new(LE, self.end);
         segment.vmsize = U64::new(LE, (file_end - file_start).next_multiple_of(MEMORY_PAGE));
@@ -174,7 +175,7 @@ fn is_code(section: &Section64<LE>) -> bool {
     flags & (object::macho::S_ATTR_PURE_INSTRUCTIONS.0 | object::macho::S_ATTR_SOME_INSTRUCTIONS.0) != 0
 }
 
-/// Another for each number of copies.
+/// A UUID that depends on the original one and on the number of copies.
 fn uuid_command(original: &[u8; 16], copies: u32) -> UuidCommand<LE> {
     let seed = [original.as_slice(), &copies.to_le_bytes()].concat();
     UuidCommand {

@@ -1,7 +1,7 @@
-//! `cargo xtask corpus size`: a dSYM of any size, made of copies of a real one.
+//! `cargo xtask corpus size`: makes a dSYM of any size from copies of a real one.
 //!
-//! Each copy has its own code behind that of the copy before, and its own names, so that nothing is there twice. Abbreviations are
-//! shared, as `dsymutil` shares them between units; accelerator tables are left out.
+//! Each copy has its own addresses after those of the copy before, and its own names. Abbreviations are shared, as
+//! `dsymutil` shares them between units. Accelerator tables are omitted.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -26,14 +26,14 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-/// Bytes, and how they were said.
+/// A number of bytes, and the word that it was parsed from.
 pub(crate) struct Size {
     pub(crate) word: String,
     bytes: u64,
 }
 
 impl Size {
-    /// `word` is a number of bytes, or of the kB, MB or GB that it ends with.
+    /// Parses a number of bytes, or of kB, MB or GB.
     pub(crate) fn parse(word: &str) -> Option<Self> {
         let (number, unit) = word.split_at(word.find(|c: char| !c.is_ascii_digit()).unwrap_or(word.len()));
         let unit = match unit {
@@ -48,10 +48,11 @@ impl Size {
     }
 }
 
-/// Makes a dSYM of `size`, as near as whole copies of `from`, a dSYM or its debug file, come to it, and says what was made.
+/// Makes a dSYM from copies of `from`, a dSYM or its debug file. Its size is as near to `size` as whole copies allow.
+/// Returns a description of the result.
 ///
 /// # Errors
-/// A dSYM that cannot be copied, or not so often; a folder that cannot be written.
+/// The dSYM cannot be copied, or not so often, or the folder cannot be written.
 pub(super) fn make(size: &Size, from: &Path, folder: &Path) -> Result<String> {
     let file = debug_file(from)?;
     let bytes = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
@@ -67,7 +68,7 @@ pub(super) fn make(size: &Size, from: &Path, folder: &Path) -> Result<String> {
     Ok(format!("{copies} copies, {} bytes: {}\n", made.metadata()?.len(), made.display()))
 }
 
-/// The file in a dSYM, or the file that `from` is.
+/// The debug file of a dSYM, or `from` itself if it is a file.
 fn debug_file(from: &Path) -> Result<PathBuf> {
     let files = WalkDir::new(from).sort_by_file_name().into_iter().filter_map(Result::ok);
     let is_debug_file =
@@ -76,7 +77,7 @@ fn debug_file(from: &Path) -> Result<PathBuf> {
     files.find(is_debug_file).with_context(|| format!("{} has no debug file", from.display()))
 }
 
-/// Writes a file of `copies` copies, one section of one copy after the other, so that no more than that is held.
+/// Writes a file with `copies` copies. It copies one section at a time to limit memory.
 fn write(source: &Source<'_>, copies: u32, out: &mut impl Write) -> Result<()> {
     let layout = Layout::new(source, copies)?;
     let shifts = || (0..copies).map(|copy| Shift { copy, source, spans: &layout.spans });

@@ -1,4 +1,4 @@
-//! Ranges, locations and address ranges of a copy.
+//! Copies `.debug_ranges`, `.debug_loc` and `.debug_aranges`.
 
 use anyhow::{Context, Result, ensure};
 use gimli::{Encoding, EndianSlice, Expression, Format, LittleEndian, Reader};
@@ -7,13 +7,14 @@ use super::entries::patch_expression;
 use super::shift::Shift;
 use super::source::Section;
 
-/// Size of a pair of addresses.
+/// The size of a pair of addresses.
 const PAIR: usize = 16;
 
-/// `.debug_ranges`: distances from a unit's lowest address, but where an entry chooses another.
+/// Copies `.debug_ranges`. Only base address entries change: other entries are relative to the lowest address of a
+/// unit.
 ///
 /// # Errors
-/// A pair that is cut.
+/// A pair is cut.
 pub(super) fn copy_ranges(shift: &Shift<'_>) -> Result<Vec<u8>> {
     let mut bytes = shift.source.bytes(Section::Ranges).to_vec();
     for pair in bytes.chunks_mut(PAIR) {
@@ -24,10 +25,10 @@ pub(super) fn copy_ranges(shift: &Shift<'_>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// `.debug_loc`: as the ranges, each with an expression.
+/// Copies `.debug_loc`: like `.debug_ranges`, with an expression after each pair.
 ///
 /// # Errors
-/// Lists that do not follow one another without a gap.
+/// There are gaps between the lists.
 pub(super) fn copy_locations(shift: &Shift<'_>) -> Result<Vec<u8>> {
     let section = EndianSlice::new(shift.source.bytes(Section::Locations), LittleEndian);
     let mut bytes = section.to_vec();
@@ -47,10 +48,10 @@ pub(super) fn copy_locations(shift: &Shift<'_>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// `.debug_aranges`: for each unit its offset and pairs of an address and a length.
+/// Copies `.debug_aranges`: for each unit its offset, and pairs of an address and a length.
 ///
 /// # Errors
-/// A set that is cut, or of other addresses than those of 64 bits.
+/// A set is cut, or its addresses do not have 64 bits.
 pub(super) fn copy_aranges(shift: &Shift<'_>) -> Result<Vec<u8>> {
     let section = shift.source.bytes(Section::Aranges);
     let mut bytes = section.to_vec();

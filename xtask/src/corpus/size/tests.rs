@@ -1,4 +1,4 @@
-//! Copies answer as their original does, with their own names.
+//! Copies answer as their original, with their own names.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,8 @@ use super::{Size, debug_file, rename, write};
 
 const COPIES: u32 = 3;
 
-/// What has all that a copy changes: ranges, locations, inlining, Objective-C, Swift's and C++'s names, DWARF 2 to 4.
+/// dSYMs with everything that a copy changes: ranges, locations, inlining, names of Objective-C, Swift and C++, DWARF 2
+/// to 4.
 const DSYMS: [&str; 9] = [
     "cold-split",
     "cxx",
@@ -31,7 +32,7 @@ fn dsym(name: &str) -> PathBuf {
     debug_file(&dsyms.join(format!("{name}.dSYM"))).expect("testdata has it")
 }
 
-/// The index of the one image in `bytes`, which says what the debug file says.
+/// The index of the image in `bytes`. An audit has compared it with the debug file.
 fn index(bytes: &[u8]) -> Index<Vec<u8>> {
     let slice = &slices(bytes).expect("a Mach-O file")[0];
     let companions = Companions::default();
@@ -42,7 +43,7 @@ fn index(bytes: &[u8]) -> Index<Vec<u8>> {
     index
 }
 
-/// Where the ranges of an index start.
+/// The starts of the ranges of an index.
 fn starts(index: &Index<Vec<u8>>) -> Vec<u64> {
     let chunks = [Table::Dwarf, Table::SymbolTable].into_iter().flat_map(|table| index.chunks(table));
     chunks.flat_map(|chunk| chunk.expect("intact").1.ranges).map(|range| range.start).collect()
@@ -78,7 +79,7 @@ fn a_copy_answers_as_the_original_with_names_of_its_own() {
                     }
                 }
             }
-            // Each part of a path is renamed by itself.
+            // The folders and the file of a path are renamed separately.
             for (file, renamed) in &files {
                 let is_same = copy == 0 || file.starts_with(b"<");
                 assert_eq!((file == renamed, file.len()), (is_same, renamed.len()), "{name}");
