@@ -72,19 +72,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_program_is_where_cargo_says_that_it_is() {
-        let messages = r#"{"reason":"compiler-artifact","target":{"name":"symdex"},"filenames":["/t/debug/libsymdex.rlib"],"executable":null}
-{"reason":"build-script-executed","package_id":"zstd-sys"}
-{"reason":"compiler-artifact","target":{"name":"other"},"executable":"/elsewhere/debug/other"}
-{"reason":"compiler-artifact","target":{"name":"symdex"},"executable":"/elsewhere/debug/symdex"}
-{"reason":"build-finished","success":true}"#;
-        let program = program_in(messages);
+    fn the_path_of_the_program_comes_from_cargo() {
+        let messages = [
+            r#"{"reason":"compiler-artifact","target":{"name":"symdex"},"executable":null}"#,
+            r#"{"reason":"build-script-executed","package_id":"zstd-sys"}"#,
+            r#"{"reason":"compiler-artifact","target":{"name":"other"},"executable":"/elsewhere/debug/other"}"#,
+            r#"{"reason":"compiler-artifact","target":{"name":"symdex"},"executable":"/elsewhere/debug/symdex"}"#,
+            r#"{"reason":"build-finished","success":true}"#,
+        ];
+        let program = program_in(&messages.join("\n"));
         assert_eq!(program.as_deref(), Some(Path::new("/elsewhere/debug/symdex")));
         assert_eq!(program_in(r#"{"reason":"build-finished","success":true}"#), None);
     }
 
     #[test]
-    fn the_indexes_lie_in_the_target_directory() {
+    fn the_indexes_are_in_the_target_directory() {
         let indexes = |program: &Path| indexes_of(program).expect("a target directory");
         assert_eq!(indexes(Path::new("/elsewhere/debug/symdex")), Path::new("/elsewhere/demo"));
         let inside = workspace().expect("a workspace").join("target/debug/symdex");

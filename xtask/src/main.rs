@@ -60,5 +60,5 @@ fn cargo() -> Command {
 
 /// The root folder of the workspace.
 fn workspace() -> Result<&'static Path> {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace's folder")
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent folder")
 }

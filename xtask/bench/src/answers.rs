@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn agreement_is_counted_part_by_part() {
+    fn agreement_is_counted_for_name_line_and_chain() {
         let own = [summary(&["leaf", "outer"], 5), summary(&["f"], 1), summary(&[], 0)];
         let all = compare(&own, &[summary(&["_leaf", "outer"], 5), summary(&["f"], 1), summary(&[], 0)]);
         assert_eq!((all.answers, all.name, all.line, all.chain), (3, 3, 3, 3));

@@ -69,12 +69,12 @@ fn summaries(text: &str) -> Vec<Summary> {
             summaries.push(std::mem::take(&mut summary));
             continue;
         }
-        let place = lines.next().unwrap_or_default();
-        if name == "??" && place.starts_with("??") {
+        let location = lines.next().unwrap_or_default();
+        if name == "??" && location.starts_with("??") {
             continue;
         }
         if summary.names.is_empty() {
-            summary.line = place.rsplit(':').nth(1).and_then(|line| line.parse().ok()).unwrap_or(0);
+            summary.line = location.rsplit(':').nth(1).and_then(|line| line.parse().ok()).unwrap_or(0);
         }
         summary.names.push(name.to_owned());
     }
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_end_with_an_empty_line_and_may_be_none() {
+    fn answers_end_with_an_empty_line_and_can_be_empty() {
         let text = "leaf\n/a:b.c:5:3\nouter\n/a.c:8:0\n\n??\n??:0:0\n\nlast\n??:0:0\n\n";
         let summary =
             |names: &[&str], line| Summary { names: names.iter().map(|n| (*n).into()).collect(), line };

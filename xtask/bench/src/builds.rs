@@ -94,7 +94,7 @@ pub fn run(tool: Tool, file: &Path, to: &Path) -> Result<()> {
             rayon::ThreadPoolBuilder::new().num_threads(1).build()?.install(|| symdex_index(file, to))
         }
         Tool::Symcache => symcache(file, to),
-        _ => bail!("{} is a program of its own", tool.name()),
+        _ => bail!("{} is a separate program", tool.name()),
     }
 }
 

@@ -41,7 +41,7 @@ fn locate(argument: &str) -> Result<PathBuf> {
     if let Some(path) = candidates.iter().find(|path| path.exists()) {
         return Ok(path.clone());
     }
-    bail!("{argument} is no file, and no corpus in {} (SYMDEX_CORPORA)", corpora.display())
+    bail!("{argument} is neither a file nor a corpus in {} (SYMDEX_CORPORA)", corpora.display())
 }
 
 fn first_slice(file: PathBuf, scratch: &Path) -> Result<PathBuf> {

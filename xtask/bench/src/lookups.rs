@@ -154,7 +154,7 @@ fn two_threads<R: Reader>(file: &Path, questions: &Questions) -> Result<f64> {
         let (mut reader, expected) = ready?;
         let mut wrong = 0;
         let time = expected.pass(&mut reader, &mut wrong)?;
-        ensure!(wrong == 0, "{wrong} answers of one of two threads are not those from before");
+        ensure!(wrong == 0, "{wrong} answers changed in one of two threads");
         Ok(time)
     };
     let times = std::thread::scope(|threads| {

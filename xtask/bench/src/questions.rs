@@ -11,7 +11,7 @@ use symdex::{Index, Table};
 const LOOKUPS: usize = 100_000;
 /// The number of frames of a crash report, and of distinct addresses among them.
 pub const REPORT_FRAMES: usize = 100;
-pub const REPORT_PLACES: usize = 60;
+pub const REPORT_ADDRESSES: usize = 60;
 
 /// The image offsets to look up.
 #[derive(Serialize, Deserialize)]
@@ -54,9 +54,9 @@ impl Questions {
             let function = sums.partition_point(|sum| *sum < at).min(functions.len() - 1);
             byte_of(&functions[function], &mut random)
         });
-        let places = uniform.iter().take(REPORT_PLACES).copied();
-        let again = repeat(REPORT_FRAMES - REPORT_PLACES, || uniform[random.usize(..REPORT_PLACES)]);
-        let mut report: Vec<u64> = places.chain(again).collect();
+        let addresses = uniform.iter().take(REPORT_ADDRESSES).copied();
+        let repeated = repeat(REPORT_FRAMES - REPORT_ADDRESSES, || uniform[random.usize(..REPORT_ADDRESSES)]);
+        let mut report: Vec<u64> = addresses.chain(repeated).collect();
         random.shuffle(&mut report);
         let mut asked: HashSet<u64> = uniform.iter().chain(&zipf).copied().collect();
         let others =
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_of_a_function_are_in_its_ranges_and_all_come_up() {
+    fn drawn_bytes_lie_in_the_ranges_and_cover_all_of_them() {
         let mut random = Rng::with_seed(1);
         let drawn: std::collections::BTreeSet<u64> =
             (0..1000).map(|_| byte_of(&[(10, 12), (20, 23)], &mut random)).collect();

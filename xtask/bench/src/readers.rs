@@ -57,7 +57,7 @@ pub struct SymcacheReader(SymCache<'static>);
 
 impl Reader for SymcacheReader {
     fn open(file: &Path, _base: u64) -> Result<Self> {
-        // The cache borrows from the map. Leaking the map is fine: the process ends soon.
+        // The cache borrows from the map and would have to lie beside it; the process ends soon.
         let bytes: &'static memmap2::Mmap = Box::leak(Box::new(symdex::map_file(file)?));
         Ok(Self(SymCache::parse(bytes)?))
     }
@@ -105,12 +105,12 @@ impl Reader for GsymReader {
     }
 }
 
-fn gsym_frame<'a>(name: &'a str, place: Option<&'a CodeInfo<'_>>) -> Frame<'a> {
+fn gsym_frame<'a>(name: &'a str, location: Option<&'a CodeInfo<'_>>) -> Frame<'a> {
     Frame {
         name: Some(name.as_bytes()),
-        folder: place.and_then(|place| Some(place.dir.as_ref()?.as_os_str().as_encoded_bytes())),
-        file: place.map(|place| place.file.as_encoded_bytes()),
-        line: place.and_then(|place| place.line),
+        folder: location.and_then(|location| Some(location.dir.as_ref()?.as_os_str().as_encoded_bytes())),
+        file: location.map(|location| location.file.as_encoded_bytes()),
+        line: location.and_then(|location| location.line),
     }
 }
 
@@ -132,7 +132,7 @@ impl Reader for Addr2lineReader {
         let mut any = false;
         while let Ok(Some(frame)) = frames.next() {
             let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
-            let (file, line) = frame.location.map_or((None, None), |place| (place.file, place.line));
+            let (file, line) = frame.location.map_or((None, None), |location| (location.file, location.line));
             any |= name.is_some();
             each(&Frame {
                 name: name.as_ref().map(|name| name.as_bytes()),

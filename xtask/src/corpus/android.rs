@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::host::{self, words};
-use super::recipes::{ABIS, Abi, Compiler, PLAIN, RECIPES, Recipe, SHARED_BY_DWZ, Shared, Twins, UNITS};
-use super::twins;
+use super::recipes::{ABIS, Abi, Compiler, PLAIN, RECIPES, Recipe, SHARED_BY_DWZ, Shared, UNITS, Variants};
+use super::variants;
 use crate::tools::Tools;
 
 const LLVM: [&str; 5] = ["clang", "clang++", "ld.lld", "llvm-objcopy", "llvm-dwp"];
@@ -53,18 +53,18 @@ impl Builder<'_> {
     fn image(&self, abi: &Abi, recipe: &Recipe, folder: &Path) -> Result<()> {
         let name = format!("lib{}.so", recipe.name);
         // An image refers to its .dwo files by the folder that the compiler ran in.
-        let objects = match recipe.twins {
-            Twins::Dwo => folder.join("dwo"),
+        let objects = match recipe.variants {
+            Variants::Dwo => folder.join("dwo"),
             _ => self.scratch.join(abi.name).join(recipe.name),
         };
         std::fs::create_dir_all(&objects)?;
         self.link(abi, recipe, &objects, &name)?;
         let image = objects.join(&name);
-        match recipe.twins {
-            Twins::Few => twins::few(self.tools, &image, folder),
-            Twins::All => twins::all(self.tools, &image, folder, abi.name),
-            Twins::Dwo => remove_objects(&objects),
-            Twins::Dwp => twins::packaged(self.tools, &image, folder),
+        match recipe.variants {
+            Variants::Few => variants::few(self.tools, &image, folder),
+            Variants::All => variants::all(self.tools, &image, folder, abi.name),
+            Variants::Dwo => remove_objects(&objects),
+            Variants::Dwp => variants::packaged(self.tools, &image, folder),
         }
     }
 
@@ -72,7 +72,8 @@ impl Builder<'_> {
     fn link(&self, abi: &Abi, recipe: &Recipe, objects: &Path, name: &str) -> Result<()> {
         let mut linked = Vec::new();
         for (number, unit) in UNITS.iter().enumerate() {
-            let object = format!("{}.o", Path::new(unit).file_stem().context("a unit")?.display());
+            let object =
+                format!("{}.o", Path::new(unit).file_stem().context("a unit without a file name")?.display());
             let source = self.sources.join(unit);
             // The build systems of the NDK use these flags. clang omits unwind tables from freestanding code otherwise.
             let mut args = words(&["-funwind-tables", "-fasynchronous-unwind-tables"]);
@@ -133,7 +134,7 @@ fn remove_objects(folder: &Path) -> Result<()> {
 
 /// Runs dwz, which moves the common parts of two images to a third file beside them. Does nothing if the ABI lacks one.
 fn share(shared: &Shared, abi: &Path) -> Result<()> {
-    let unstripped = |name: &&str| abi.join(name).join(twins::UNSTRIPPED).join(format!("lib{name}.so"));
+    let unstripped = |name: &&str| abi.join(name).join(variants::UNSTRIPPED).join(format!("lib{name}.so"));
     let images: Vec<PathBuf> = shared.recipes.iter().map(unstripped).collect();
     if !images.iter().all(|image| image.is_file()) {
         return Ok(());
@@ -143,7 +144,7 @@ fn share(shared: &Shared, abi: &Path) -> Result<()> {
     let mut args = words(shared.flags);
     args.extend(words(&["-m", "common.debug", "-M", "common.debug"]));
     for image in &images {
-        let name = image.file_name().context("an image")?;
+        let name = image.file_name().context("an image without a file name")?;
         std::fs::copy(image, folder.join(name))?;
         args.push(name.display().to_string());
     }

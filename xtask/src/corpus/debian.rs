@@ -62,7 +62,7 @@ fn link_installed(folder: &str, out: &Path) -> Result<usize> {
         let Ok(entry) = entry else { continue };
         if entry.file_type().is_file() && is_image(entry.path()) {
             let target = out.join(entry.path().strip_prefix("/")?);
-            std::fs::create_dir_all(target.parent().context("a folder")?)?;
+            std::fs::create_dir_all(target.parent().context("a path without a parent folder")?)?;
             tools::link(entry.path(), &target).with_context(|| target.display().to_string())?;
             linked += 1;
         }

@@ -14,7 +14,7 @@ mod recipes;
 mod scatter;
 mod size;
 mod summary;
-mod twins;
+mod variants;
 mod wheels;
 
 /// The arguments of `cargo xtask corpus`.
@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let out = arguments.out.canonicalize()?;
     for part in &arguments.parts {
         let folder = out.join(part.name());
-        ensure!(!folder.exists(), "{} is there already: remove it to have it made again", folder.display());
+        ensure!(!folder.exists(), "{} exists already; remove it to make it again", folder.display());
         match part {
             Part::Android => android::make(&root()?.join("testdata/src"), &folder)?,
             Part::Debian => debian::make(&folder)?,
@@ -104,5 +104,5 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 /// The root of the repository that this program was built from.
 fn root() -> Result<&'static Path> {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in no folder")
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent folder")
 }

@@ -27,7 +27,7 @@ pub(crate) enum Compiler {
 
 /// The variants that are made of an image, each in a folder with the variant's name.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Twins {
+pub(crate) enum Variants {
     /// Unstripped, stripped, and stripped with a `.gnu_debuglink`.
     Few,
     /// All variants in `variants.rs`.
@@ -49,7 +49,7 @@ pub(crate) struct Recipe {
     /// Additional flags for every second unit.
     pub(crate) second: &'static [&'static str],
     pub(crate) link: &'static [&'static str],
-    pub(crate) twins: Twins,
+    pub(crate) variants: Variants,
 }
 
 impl Recipe {
@@ -87,7 +87,7 @@ const CLANG: Recipe = Recipe {
     flags: &[],
     second: &[],
     link: SHARED,
-    twins: Twins::Few,
+    variants: Variants::Few,
 };
 
 const GCC: Recipe = Recipe { abis: &[X86_64], compiler: Compiler::Gcc, ..CLANG };
@@ -95,8 +95,8 @@ const GCC: Recipe = Recipe { abis: &[X86_64], compiler: Compiler::Gcc, ..CLANG }
 /// All recipes.
 pub(crate) static RECIPES: &[Recipe] = &[
     // DWARF versions and forms.
-    Recipe { name: "dwarf5", flags: &["-O2", "-gdwarf-5"], twins: Twins::All, ..CLANG },
-    Recipe { name: "dwarf4", flags: &["-O2", "-gdwarf-4"], twins: Twins::All, ..CLANG },
+    Recipe { name: "dwarf5", flags: &["-O2", "-gdwarf-5"], variants: Variants::All, ..CLANG },
+    Recipe { name: "dwarf4", flags: &["-O2", "-gdwarf-4"], variants: Variants::All, ..CLANG },
     Recipe { name: "dwarf2", flags: &["-O2", "-gdwarf-2"], ..CLANG },
     Recipe { name: "mixed-dwarf", flags: &["-O2", "-gdwarf-5"], second: &["-gdwarf-4"], ..CLANG },
     Recipe {
@@ -109,7 +109,7 @@ pub(crate) static RECIPES: &[Recipe] = &[
     Recipe { name: "types5", flags: &["-O2", "-gdwarf-5", "-fdebug-types-section"], ..CLANG },
     Recipe { name: "lines-only", flags: &["-O2", "-gline-tables-only"], ..CLANG },
     Recipe { name: "half-without", flags: &["-O2", "-g"], second: &["-g0"], ..CLANG },
-    Recipe { name: "without", flags: &["-O2"], twins: Twins::All, ..CLANG },
+    Recipe { name: "without", flags: &["-O2"], variants: Variants::All, ..CLANG },
     // C++ keeps the unwind information of its exceptions.
     Recipe {
         name: "without-unwind",
@@ -117,14 +117,14 @@ pub(crate) static RECIPES: &[Recipe] = &[
         ..CLANG
     },
     // Split DWARF.
-    Recipe { name: "dwo5", flags: &["-O2", "-gdwarf-5", "-gsplit-dwarf"], twins: Twins::Dwo, ..CLANG },
-    Recipe { name: "dwo4", flags: &["-O2", "-gdwarf-4", "-gsplit-dwarf"], twins: Twins::Dwo, ..CLANG },
-    Recipe { name: "dwp5", flags: &["-O2", "-gdwarf-5", "-gsplit-dwarf"], twins: Twins::Dwp, ..CLANG },
-    Recipe { name: "dwp4", flags: &["-O2", "-gdwarf-4", "-gsplit-dwarf"], twins: Twins::Dwp, ..CLANG },
+    Recipe { name: "dwo5", flags: &["-O2", "-gdwarf-5", "-gsplit-dwarf"], variants: Variants::Dwo, ..CLANG },
+    Recipe { name: "dwo4", flags: &["-O2", "-gdwarf-4", "-gsplit-dwarf"], variants: Variants::Dwo, ..CLANG },
+    Recipe { name: "dwp5", flags: &["-O2", "-gdwarf-5", "-gsplit-dwarf"], variants: Variants::Dwp, ..CLANG },
+    Recipe { name: "dwp4", flags: &["-O2", "-gdwarf-4", "-gsplit-dwarf"], variants: Variants::Dwp, ..CLANG },
     Recipe {
         name: "dwo-inlining",
         flags: &["-O2", "-g", "-gsplit-dwarf", "-fsplit-dwarf-inlining"],
-        twins: Twins::Dwo,
+        variants: Variants::Dwo,
         ..CLANG
     },
     // Optimisations.
@@ -202,12 +202,12 @@ pub(crate) static RECIPES: &[Recipe] = &[
         ..CLANG
     },
     // The line tables, names (.constprop, .part, .isra, .cold) and linker of another compiler.
-    Recipe { name: "gcc5", flags: &["-O2", "-gdwarf-5"], twins: Twins::All, ..GCC },
+    Recipe { name: "gcc5", flags: &["-O2", "-gdwarf-5"], variants: Variants::All, ..GCC },
     Recipe { name: "gcc4", flags: &["-O2", "-gdwarf-4"], ..GCC },
     Recipe { name: "gcc-unoptimised", flags: &["-O0", "-gdwarf-5"], ..GCC },
     Recipe { name: "gcc-hardest", flags: &["-O3", "-g", "-ffunction-sections"], ..GCC },
-    Recipe { name: "gcc-dwo", flags: &["-O2", "-g", "-gsplit-dwarf"], twins: Twins::Dwo, ..GCC },
-    Recipe { name: "gcc-without", flags: &["-O2"], twins: Twins::All, ..GCC },
+    Recipe { name: "gcc-dwo", flags: &["-O2", "-g", "-gsplit-dwarf"], variants: Variants::Dwo, ..GCC },
+    Recipe { name: "gcc-without", flags: &["-O2"], variants: Variants::All, ..GCC },
 ];
 
 /// Images that dwz processes together. They and the file of their common parts go to one folder with this name. An ABI
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn images_have_names_of_their_own() {
+    fn images_have_distinct_names() {
         let mut seen = HashSet::new();
         let names = RECIPES.iter().map(|recipe| recipe.name);
         let names = names.chain(SHARED_BY_DWZ.iter().map(|shared| shared.name));
@@ -242,7 +242,7 @@ mod tests {
 
     // If no ABI had both images, dwz would never run and nobody would notice.
     #[test]
-    fn what_dwz_shares_is_made_for_one_abi_at_least() {
+    fn images_for_dwz_are_made_for_at_least_one_abi() {
         for shared in &SHARED_BY_DWZ {
             let has = |abi: &Abi, name| RECIPES.iter().any(|made| made.name == name && made.is_for(abi));
             let is_made = |abi| shared.recipes.iter().all(|name| has(abi, *name));
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn recipes_are_for_abis_there_are() {
+    fn recipes_name_existing_abis() {
         for name in RECIPES.iter().flat_map(|recipe| recipe.abis) {
             assert!(ABIS.iter().any(|abi| abi.name == *name), "{name}");
         }

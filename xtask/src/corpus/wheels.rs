@@ -65,7 +65,7 @@ pub(crate) fn make(out: &Path) -> Result<()> {
         host::run("python3", scratch.path(), &words(&args))?;
         let arch = if platform == X86_64 { "-x86_64" } else { "" };
         let kept = keep(&unpacked, &out.join(format!("{}{arch}", release.replace("==", "-"))))?;
-        ensure!(kept > 0, "{wheel} holds no Mach-O file");
+        ensure!(kept > 0, "{wheel} has no Mach-O file");
     }
     Ok(())
 }
@@ -86,7 +86,7 @@ fn keep(unpacked: &Path, target: &Path) -> Result<usize> {
         let entry = entry?;
         if entry.file_type().is_file() && is_mach_o(entry.path())? {
             let target = target.join(entry.path().strip_prefix(unpacked)?);
-            std::fs::create_dir_all(target.parent().context("a folder")?)?;
+            std::fs::create_dir_all(target.parent().context("a path without a parent folder")?)?;
             std::fs::copy(entry.path(), target)?;
             kept += 1;
         }

@@ -136,7 +136,7 @@ fn symbolize(tools: &Tools, dwarf: &Path, address: u64, chain: &[&str]) -> Resul
     let short = ask(tools, dwarf, address, "short")?;
     let names: Vec<String> =
         short.iter().map(|entry| without_arguments(&text(entry, "FunctionName"))).collect();
-    ensure!(names == chain, "{address:#x} is in {names:?}, it was meant to be in {chain:?}");
+    ensure!(names == chain, "{address:#x} is in {names:?}; expected {chain:?}");
     let linkage = ask(tools, dwarf, address, "linkage")?;
     let row = |entry: &Value| {
         let file = text(entry, "FileName");
@@ -148,7 +148,7 @@ fn symbolize(tools: &Tools, dwarf: &Path, address: u64, chain: &[&str]) -> Resul
 }
 
 fn ask(tools: &Tools, dwarf: &Path, address: u64, functions: &str) -> Result<Vec<Value>> {
-    let folder = dwarf.parent().context("a debug file in no folder")?;
+    let folder = dwarf.parent().context("a debug file without a parent folder")?;
     let args = [
         format!("--obj={}", dwarf.display()),
         format!("--functions={functions}"),

@@ -32,7 +32,7 @@ impl Disassembly {
     /// # Errors
     /// llvm-objdump fails, or a line of its output cannot be parsed.
     pub(crate) fn of(tools: &Tools, image: &Path) -> Result<Self> {
-        let folder = image.parent().context("an image in no folder")?;
+        let folder = image.parent().context("an image without a parent folder")?;
         let args = ["--macho", "--disassemble", "--no-show-raw-insn"].map(Path::new);
         Self::parse(&tools.run("llvm-objdump", folder, args.into_iter().chain([image]))?)
     }
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn accesses_name_their_registers() {
+    fn accesses_have_the_registers_of_their_address() {
         let code = Disassembly::parse(TEXT).unwrap();
         assert_eq!(code.access("_baz", "str", 0).unwrap(), (0x4010, vec![9, 11]));
         assert_eq!(code.function_at(0x4013).unwrap(), "baz");

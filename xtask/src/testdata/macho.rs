@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_section_is_counted_out() {
+    fn removing_a_section_updates_counts_and_sizes() {
         let mut bytes = file();
         let len = bytes.len();
         drop_section(&mut bytes, "__one").unwrap();

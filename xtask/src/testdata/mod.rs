@@ -68,7 +68,10 @@ pub(crate) fn check() -> Result<()> {
     }
     if let (Some(here), Some(there)) = (made.get(Path::new(TOOLS)), committed.get(Path::new(TOOLS))) {
         let [here, there] = [here, there].map(|text| String::from_utf8_lossy(text));
-        ensure!(here == there, "cannot compare: testdata was made with\n{there}and here are\n{here}");
+        ensure!(
+            here == there,
+            "cannot compare: testdata was made with\n{there}but the tools here are\n{here}"
+        );
     }
     let mut complaints = Vec::new();
     for (path, bytes) in &made {
@@ -78,13 +81,13 @@ pub(crate) fn check() -> Result<()> {
             Some(_) => {}
         }
     }
-    complaints.extend(committed.keys().map(|path| format!("{} is not made any more", path.display())));
+    complaints.extend(committed.keys().map(|path| format!("{} is no longer generated", path.display())));
     if complaints.is_empty() {
         println!("{} files are as committed", made.len());
         return Ok(());
     }
     let list = complaints.join("\n  ");
-    bail!("testdata is not what its sources make; run `cargo xtask testdata` and commit:\n  {list}")
+    bail!("testdata does not match its sources; run `cargo xtask testdata` and commit:\n  {list}")
 }
 
 /// Makes [`MADE`] in a new folder in `scratch` and returns that folder.
@@ -117,7 +120,7 @@ fn refuse_private_paths(made: &Path, sources: &Path, tools: &Tools) -> Result<()
     for (path, bytes) in files(made)? {
         for folder in &private {
             let found = bytes.windows(folder.len()).any(|window| window == folder.as_bytes());
-            ensure!(!found, "{} holds the path {folder}", path.display());
+            ensure!(!found, "{} contains the path {folder}", path.display());
         }
     }
     Ok(())
@@ -125,7 +128,7 @@ fn refuse_private_paths(made: &Path, sources: &Path, tools: &Tools) -> Result<()
 
 /// The folder `testdata` of the repository that this program was built from.
 fn folder() -> Result<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in no folder")?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent folder")?;
     Ok(root.join("testdata"))
 }
 

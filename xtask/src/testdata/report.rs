@@ -138,7 +138,7 @@ Triggered by Thread:  0
 /// Writes the registers. `pc` and `lr` come from the first two frames. The others are made up, except those in
 /// `null_registers`.
 fn registers(out: &mut String, crashed: &[Line], null_registers: &[usize]) -> Result<()> {
-    let [first, second, ..] = crashed else { anyhow::bail!("a crashed thread of less than two frames") };
+    let [first, second, ..] = crashed else { anyhow::bail!("a crashed thread with fewer than two frames") };
     let stack = 0x1_6b5c_8a00_u64;
     out.push_str("\nThread 0 crashed with ARM Thread State (64-bit):\n");
     for number in 0..29 {

@@ -8,8 +8,8 @@ use gimli::{
     Format, LittleEndian, Operation, UnitType,
 };
 
+use super::original::Section;
 use super::shift::Shift;
-use super::source::Section;
 
 pub(super) type Slice<'d> = EndianSlice<'d, LittleEndian>;
 
@@ -18,8 +18,8 @@ pub(super) type Slice<'d> = EndianSlice<'d, LittleEndian>;
 /// # Errors
 /// DWARF 5, 64-bit DWARF, type units, split units or macros. Output of `dsymutil` for DWARF 2 to 4 has none of these.
 pub(super) fn copy(shift: &Shift<'_>) -> Result<Vec<u8>> {
-    let section = shift.source.bytes(Section::Info);
-    let abbreviations = DebugAbbrev::new(shift.source.bytes(Section::Abbreviations), LittleEndian);
+    let section = shift.original.bytes(Section::Info);
+    let abbreviations = DebugAbbrev::new(shift.original.bytes(Section::Abbreviations), LittleEndian);
     let mut known = HashMap::new();
     let mut bytes = section.to_vec();
     let mut units = DebugInfo::new(section, LittleEndian).units();
@@ -27,8 +27,8 @@ pub(super) fn copy(shift: &Shift<'_>) -> Result<Vec<u8>> {
         let encoding = unit.encoding();
         let is_usual = encoding.format == Format::Dwarf32 && encoding.address_size == 8;
         ensure!(is_usual && encoding.version <= 4, "only 32-bit DWARF 2 to 4 of 64-bit images can be copied");
-        ensure!(unit.type_() == UnitType::Compilation, "there are other units than compile units");
-        let start = unit.debug_info_offset().context("a unit of types")?.0;
+        ensure!(unit.type_() == UnitType::Compilation, "the file has units that are not compile units");
+        let start = unit.debug_info_offset().context("a type unit")?.0;
         let length = unit.length_including_self();
         let abbreviations = match known.entry(unit.debug_abbrev_offset()) {
             std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
@@ -105,7 +105,7 @@ impl Unit<'_> {
 }
 
 fn unsupported(name: DwAt) -> Result<()> {
-    bail!("{name} refers to what cannot be copied")
+    bail!("{name} refers to a section that cannot be copied")
 }
 
 /// Patches the addresses of `expression` in `bytes`, which are its copy.

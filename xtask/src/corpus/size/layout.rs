@@ -9,8 +9,8 @@ use object::read::macho::{Section as _, Segment as _};
 use object::{LittleEndian as LE, U32, U64};
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::original::{Command, Original, Section, Segment};
 use super::shift::Span;
-use super::source::{Command, Section, Segment, Source};
 
 /// The alignment of tables in the file.
 const FILE_PAGE: u64 = 0x1000;
@@ -19,7 +19,7 @@ const FILE_PAGE: u64 = 0x1000;
 const MEMORY_PAGE: u64 = 0x4000;
 
 /// The header, the load commands, and the data that the rest of the file needs.
-pub(super) struct Layout {
+pub(super) struct FileLayout {
     /// The bytes before the symbols, padded with zeros.
     pub(super) head: Vec<u8>,
     /// The number of zeros between the symbol names and the debug information.
@@ -29,7 +29,7 @@ pub(super) struct Layout {
 }
 
 /// File offsets.
-struct Places {
+struct FileOffsets {
     symbols: u64,
     names: u64,
     names_end: u64,
@@ -43,26 +43,26 @@ struct Memory {
     spans: Vec<Span>,
 }
 
-impl Layout {
+impl FileLayout {
     /// The layout of a file with `copies` copies.
     ///
     /// # Errors
     /// The symbols end after 4 GiB of the file, or the image is larger than 4 GiB.
-    pub(super) fn new(source: &Source<'_>, copies: u32) -> Result<Self> {
-        let places = Places::new(source, copies);
-        ensure!(u32::try_from(places.names_end).is_ok(), "the symbols end past 4 GiB of the file");
+    pub(super) fn new(original: &Original<'_>, copies: u32) -> Result<Self> {
+        let offsets = FileOffsets::new(original, copies);
+        ensure!(u32::try_from(offsets.names_end).is_ok(), "the symbols end past 4 GiB of the file");
         let mut memory = Memory { copies, end: 0, spans: Vec::new() };
         let mut commands = Vec::new();
-        for command in &source.commands {
+        for command in &original.commands {
             match command {
                 Command::Uuid(uuid) => commands.extend_from_slice(bytes_of(&uuid_command(uuid, copies))),
                 Command::Other(bytes) => commands.extend_from_slice(bytes),
-                Command::Symtab => commands.extend_from_slice(bytes_of(&places.symtab())),
+                Command::Symtab => commands.extend_from_slice(bytes_of(&offsets.symtab())),
                 Command::Segment(segment) => {
                     let mut segment = segment.as_ref().clone();
                     match segment.0.name() {
-                        b"__DWARF" => memory.place_dwarf(&mut segment, source, places.dwarf),
-                        b"__LINKEDIT" => memory.place(&mut segment.0, places.symbols, places.names_end),
+                        b"__DWARF" => memory.place_dwarf(&mut segment, original, offsets.dwarf),
+                        b"__LINKEDIT" => memory.place(&mut segment.0, offsets.symbols, offsets.names_end),
                         _ => memory.map(&mut segment)?,
                     }
                     commands.extend_from_slice(bytes_of(&segment.0));
@@ -70,22 +70,22 @@ impl Layout {
                 }
             }
         }
-        let mut header = source.header;
+        let mut header = original.header;
         header.sizeofcmds = low_half(commands.len() as u64);
         let mut head = bytes_of(&header).to_vec();
         head.extend(commands);
-        head.resize(usize::try_from(places.symbols)?, 0);
-        Ok(Self { head, gap: places.dwarf - places.names_end, spans: memory.spans })
+        head.resize(usize::try_from(offsets.symbols)?, 0);
+        Ok(Self { head, gap: offsets.dwarf - offsets.names_end, spans: memory.spans })
     }
 }
 
-impl Places {
-    fn new(source: &Source<'_>, copies: u32) -> Self {
-        let commands = u64::from(source.header.sizeofcmds.get(LE));
+impl FileOffsets {
+    fn new(original: &Original<'_>, copies: u32) -> Self {
+        let commands = u64::from(original.header.sizeofcmds.get(LE));
         let symbols = (size_of::<MachHeader64<LE>>() as u64 + commands).next_multiple_of(FILE_PAGE);
-        let symbols_size = (source.symbols.len() * size_of::<Nlist64<LE>>()) as u64;
+        let symbols_size = (original.symbols.len() * size_of::<Nlist64<LE>>()) as u64;
         let names = symbols + symbols_size * u64::from(copies);
-        let names_end = names + source.symbol_names.len() as u64 * u64::from(copies);
+        let names_end = names + original.symbol_names.len() as u64 * u64::from(copies);
         Self { symbols, names, names_end, dwarf: names_end.next_multiple_of(FILE_PAGE) }
     }
 
@@ -138,11 +138,11 @@ impl Memory {
     }
 
     /// Places the debug information, which starts at `file_start`.
-    fn place_dwarf(&mut self, (segment, sections): &mut Segment, source: &Source<'_>, file_start: u64) {
+    fn place_dwarf(&mut self, (segment, sections): &mut Segment, original: &Original<'_>, file_start: u64) {
         let start = self.end;
         let mut cursor = 0;
         let originals = std::mem::take(sections);
-        for (section, bytes) in source.sections() {
+        for (section, bytes) in original.sections() {
             let is_this = |original: &&Section64<LE>| Section::of(original) == Some(section);
             sections.extend(originals.iter().find(is_this).map(|original| {
                 let mut copied = *original;

@@ -4,15 +4,15 @@ use anyhow::{Context, Result, ensure};
 use gimli::{EndianSlice, LittleEndian, Reader, constants};
 
 use super::entries::Slice;
+use super::original::Section;
 use super::shift::Shift;
-use super::source::Section;
 
 /// Copies the line programs.
 ///
 /// # Errors
 /// A program is cut, or is of DWARF 5 or 64-bit DWARF.
 pub(super) fn copy(shift: &Shift<'_>) -> Result<Vec<u8>> {
-    let section = EndianSlice::new(shift.source.bytes(Section::Lines), LittleEndian);
+    let section = EndianSlice::new(shift.original.bytes(Section::Lines), LittleEndian);
     let mut bytes = section.to_vec();
     let mut rest = section;
     while !rest.is_empty() {

@@ -12,16 +12,16 @@ use object::pod::bytes_of;
 use object::{LittleEndian as LE, U32, U64};
 use walkdir::WalkDir;
 
-use self::layout::Layout;
+use self::layout::FileLayout;
+use self::original::{Original, Section};
 use self::shift::Shift;
-use self::source::{Section, Source};
 
 mod entries;
 mod layout;
 mod lines;
+mod original;
 mod rename;
 mod shift;
-mod source;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -56,14 +56,14 @@ impl Size {
 pub(super) fn make(size: &Size, from: &Path, folder: &Path) -> Result<String> {
     let file = debug_file(from)?;
     let bytes = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
-    let source = Source::parse(&bytes).with_context(|| file.display().to_string())?;
-    let copies = source.copies_for(size.bytes)?;
+    let original = Original::parse(&bytes).with_context(|| file.display().to_string())?;
+    let copies = original.copies_for(size.bytes)?;
     let name = file.file_name().context("a debug file without a name")?.to_string_lossy();
     let dwarf = folder.join(format!("{name}.dSYM/Contents/Resources/DWARF"));
     std::fs::create_dir_all(&dwarf)?;
     let made = dwarf.join(&*name);
     let mut out = BufWriter::new(File::create(&made)?);
-    write(&source, copies, &mut out)?;
+    write(&original, copies, &mut out)?;
     out.flush()?;
     Ok(format!("{copies} copies, {} bytes: {}\n", made.metadata()?.len(), made.display()))
 }
@@ -78,18 +78,18 @@ fn debug_file(from: &Path) -> Result<PathBuf> {
 }
 
 /// Writes a file with `copies` copies. It copies one section at a time to limit memory.
-fn write(source: &Source<'_>, copies: u32, out: &mut impl Write) -> Result<()> {
-    let layout = Layout::new(source, copies)?;
-    let shifts = || (0..copies).map(|copy| Shift { copy, source, spans: &layout.spans });
+fn write(original: &Original<'_>, copies: u32, out: &mut impl Write) -> Result<()> {
+    let layout = FileLayout::new(original, copies)?;
+    let shifts = || (0..copies).map(|copy| Shift { copy, original, spans: &layout.spans });
     out.write_all(&layout.head)?;
     for shift in shifts() {
         write_symbols(&shift, out)?;
     }
     for copy in 0..copies {
-        out.write_all(&renamed(source.symbol_names, copy))?;
+        out.write_all(&renamed(original.symbol_names, copy))?;
     }
     std::io::copy(&mut std::io::Read::take(std::io::repeat(0), layout.gap), out)?;
-    for (section, bytes) in source.sections() {
+    for (section, bytes) in original.sections() {
         for shift in shifts().take(section.times(copies) as usize) {
             let copy = copied(section, &shift).with_context(|| format!("{section:?} cannot be copied"))?;
             ensure!(copy.len() == bytes.len(), "{section:?} changed its size");
@@ -106,8 +106,8 @@ fn copied(section: Section, shift: &Shift<'_>) -> Result<Vec<u8>> {
         Section::Ranges => tables::copy_ranges(shift),
         Section::Locations => tables::copy_locations(shift),
         Section::Info => entries::copy(shift),
-        Section::Abbreviations => Ok(shift.source.bytes(section).to_vec()),
-        Section::Strings => Ok(renamed(shift.source.bytes(section), shift.copy)),
+        Section::Abbreviations => Ok(shift.original.bytes(section).to_vec()),
+        Section::Strings => Ok(renamed(shift.original.bytes(section), shift.copy)),
     }
 }
 
@@ -118,8 +118,8 @@ fn renamed(strings: &[u8], copy: u32) -> Vec<u8> {
 }
 
 fn write_symbols(shift: &Shift<'_>, out: &mut impl Write) -> Result<()> {
-    let names = shift.source.symbol_names.len() as u64 * u64::from(shift.copy);
-    for symbol in &shift.source.symbols {
+    let names = shift.original.symbol_names.len() as u64 * u64::from(shift.copy);
+    for symbol in &shift.original.symbols {
         let span = usize::from(symbol.n_sect).checked_sub(1).and_then(|number| shift.spans.get(number));
         let span = span.context("a symbol in no section")?;
         let mut symbol = *symbol;

@@ -99,7 +99,7 @@ mod tests {
     use super::rename;
 
     #[test]
-    fn mangled_names_change_in_an_identifier_and_others_at_their_start() {
+    fn mangled_names_change_in_an_identifier_and_other_names_at_their_start() {
         for (name, renamed) in [
             ("main", "mbjn"),
             ("_main", "_mbjn"),

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result, ensure};
 
+use super::original::{Original, Section};
 use super::rename::rename;
-use super::source::{Section, Source};
 
 /// A mapped section. In the new file it is as long as all copies together.
 pub(super) struct Span {
@@ -18,7 +18,7 @@ pub(super) struct Span {
 /// The conversion from the original to copy number `copy`.
 pub(super) struct Shift<'s> {
     pub(super) copy: u32,
-    pub(super) source: &'s Source<'s>,
+    pub(super) original: &'s Original<'s>,
     pub(super) spans: &'s [Span],
 }
 
@@ -70,7 +70,7 @@ impl Shift<'_> {
     /// Fewer than four bytes are left, or the new offset exceeds 32 bits.
     pub(super) fn patch_offset(&self, bytes: &mut [u8], at: usize, section: Section) -> Result<()> {
         let field = bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut).context("an offset is cut")?;
-        let by = self.source.bytes(section).len() as u64 * u64::from(self.copy);
+        let by = self.original.bytes(section).len() as u64 * u64::from(self.copy);
         let offset = u64::from(u32::from_le_bytes(*field)) + by;
         *field = u32::try_from(offset).context("an offset of over 4 GiB")?.to_le_bytes();
         Ok(())

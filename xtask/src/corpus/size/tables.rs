@@ -4,8 +4,8 @@ use anyhow::{Context, Result, ensure};
 use gimli::{Encoding, EndianSlice, Expression, Format, LittleEndian, Reader};
 
 use super::entries::patch_expression;
+use super::original::Section;
 use super::shift::Shift;
-use super::source::Section;
 
 /// The size of a pair of addresses.
 const PAIR: usize = 16;
@@ -16,7 +16,7 @@ const PAIR: usize = 16;
 /// # Errors
 /// A pair is cut.
 pub(super) fn copy_ranges(shift: &Shift<'_>) -> Result<Vec<u8>> {
-    let mut bytes = shift.source.bytes(Section::Ranges).to_vec();
+    let mut bytes = shift.original.bytes(Section::Ranges).to_vec();
     for pair in bytes.chunks_mut(PAIR) {
         if pair.starts_with(&u64::MAX.to_le_bytes()) {
             shift.patch_address(pair, size_of::<u64>())?;
@@ -30,7 +30,7 @@ pub(super) fn copy_ranges(shift: &Shift<'_>) -> Result<Vec<u8>> {
 /// # Errors
 /// There are gaps between the lists.
 pub(super) fn copy_locations(shift: &Shift<'_>) -> Result<Vec<u8>> {
-    let section = EndianSlice::new(shift.source.bytes(Section::Locations), LittleEndian);
+    let section = EndianSlice::new(shift.original.bytes(Section::Locations), LittleEndian);
     let mut bytes = section.to_vec();
     let mut rest = section;
     let encoding = Encoding { address_size: 8, format: Format::Dwarf32, version: 4 };
@@ -53,7 +53,7 @@ pub(super) fn copy_locations(shift: &Shift<'_>) -> Result<Vec<u8>> {
 /// # Errors
 /// A set is cut, or its addresses do not have 64 bits.
 pub(super) fn copy_aranges(shift: &Shift<'_>) -> Result<Vec<u8>> {
-    let section = shift.source.bytes(Section::Aranges);
+    let section = shift.original.bytes(Section::Aranges);
     let mut bytes = section.to_vec();
     let mut start = 0;
     while start < section.len() {

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use symdex::{Frame, ImageOffset, Index, LinePolicy, Scratch, Table};
 use symdex_build::{Companions, Image, audit, slices};
 
-use super::layout::Layout;
+use super::layout::FileLayout;
+use super::original::Original;
 use super::shift::Shift;
-use super::source::Source;
 use super::{Size, debug_file, rename, write};
 
 const COPIES: u32 = 3;
@@ -50,19 +50,19 @@ fn starts(index: &Index<Vec<u8>>) -> Vec<u64> {
 }
 
 #[test]
-fn a_copy_answers_as_the_original_with_names_of_its_own() {
+fn a_copy_answers_as_the_original_with_its_own_names() {
     for name in DSYMS {
         let bytes = std::fs::read(dsym(name)).expect("readable");
-        let source = Source::parse(&bytes).expect("can be copied");
+        let parsed = Original::parse(&bytes).expect("can be copied");
         let mut made = Vec::new();
-        write(&source, COPIES, &mut made).expect("can be copied");
+        write(&parsed, COPIES, &mut made).expect("can be copied");
         let (original, copies) = (index(&bytes), index(&made));
         let starts = starts(&original);
         assert!(starts.len() > 5, "{name}");
-        let layout = Layout::new(&source, COPIES).expect("has a layout");
+        let layout = FileLayout::new(&parsed, COPIES).expect("has a layout");
         let base = original.metadata().base;
         for copy in 0..COPIES {
-            let shift = Shift { copy, source: &source, spans: &layout.spans };
+            let shift = Shift { copy, original: &parsed, spans: &layout.spans };
             let mut files = BTreeMap::new();
             for start in &starts {
                 let shifted = shift.address(base + start).expect("code") - base;
@@ -104,11 +104,12 @@ fn assert_is_copy(original: &Frame<'_>, copied: &Frame<'_>, shift: &Shift<'_>, b
 }
 
 #[test]
-fn what_cannot_be_copied_is_refused() {
+fn unsupported_dsyms_are_refused() {
     let refusal = |name: &str, size: &str| {
         let bytes = std::fs::read(dsym(name)).expect("readable");
-        let source = Source::parse(&bytes);
-        let copies = source.and_then(|source| source.copies_for(Size::parse(size).expect("a size").bytes));
+        let original = Original::parse(&bytes);
+        let copies =
+            original.and_then(|original| original.copies_for(Size::parse(size).expect("a size").bytes));
         copies.expect_err("cannot be copied").to_string()
     };
     assert!(refusal("inline-dwarf5", "1MB").contains("__debug_"));

@@ -46,7 +46,7 @@ pub(super) enum Command<'d> {
 }
 
 /// A dSYM with one slice.
-pub(super) struct Source<'d> {
+pub(super) struct Original<'d> {
     pub(super) header: macho::MachHeader64<LE>,
     pub(super) commands: Vec<Command<'d>>,
     /// The symbols that are defined in sections.
@@ -80,7 +80,7 @@ impl Section {
     }
 }
 
-impl<'d> Source<'d> {
+impl<'d> Original<'d> {
     /// Reads a Mach-O file.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ impl<'d> Source<'d> {
     pub(super) fn parse(bytes: &'d [u8]) -> Result<Self> {
         let header = macho::MachHeader64::<LE>::parse(bytes, 0).ok();
         let header = header.context("not a 64-bit Mach-O file of one slice")?;
-        let mut source = Self {
+        let mut original = Self {
             header: *header,
             commands: Vec::new(),
             symbols: Vec::new(),
@@ -100,27 +100,27 @@ impl<'d> Source<'d> {
             if let Some((segment, sections)) = command.segment_64()? {
                 let sections = segment.sections(LE, sections)?;
                 if segment.name() == b"__DWARF" {
-                    source.read_dwarf(sections, bytes)?;
+                    original.read_dwarf(sections, bytes)?;
                 }
-                source.commands.push(Command::Segment(Box::new((*segment, sections.to_vec()))));
+                original.commands.push(Command::Segment(Box::new((*segment, sections.to_vec()))));
             } else if let Some(symtab) = command.symtab()? {
                 let symbols = symtab.symbols::<macho::MachHeader64<LE>, _>(LE, bytes)?;
                 let in_sections = |symbol: &&macho::Nlist64<LE>| {
                     !symbol.n_type.is_stab() && symbol.n_type.typ() == macho::N_SECT
                 };
-                source.symbols = symbols.iter().filter(in_sections).copied().collect();
+                original.symbols = symbols.iter().filter(in_sections).copied().collect();
                 let start = symtab.stroff.get(LE) as usize;
                 let names = bytes.get(start..start + symtab.strsize.get(LE) as usize);
-                source.symbol_names = names.context("the symbols' names are cut")?;
-                source.commands.push(Command::Symtab);
+                original.symbol_names = names.context("the symbols' names are cut")?;
+                original.commands.push(Command::Symtab);
             } else if let Some(uuid) = command.uuid()? {
-                source.commands.push(Command::Uuid(uuid.uuid));
+                original.commands.push(Command::Uuid(uuid.uuid));
             } else {
-                source.commands.push(other(command.cmd(), command.raw_data())?);
+                original.commands.push(other(command.cmd(), command.raw_data())?);
             }
         }
-        ensure!(source.sections.contains_key(&Section::Info), "no debug information");
-        Ok(source)
+        ensure!(original.sections.contains_key(&Section::Info), "no debug information");
+        Ok(original)
     }
 
     fn read_dwarf(&mut self, sections: &[macho::Section64<LE>], bytes: &'d [u8]) -> Result<()> {
@@ -163,8 +163,8 @@ impl<'d> Source<'d> {
             (u64::from(u32::MAX) / longest.unwrap_or(1) as u64).min(u64::from(super::rename::MOST_COPIES));
         ensure!(
             copies <= most,
-            "{copies} copies are too many: {most}, {} MB, can be told apart and have no section of over 4 GiB, \
-             which is as far as the offsets of 32-bit DWARF reach",
+            "{copies} copies are too many; at most {most} ({} MB) have distinct names and no section of over 4 GiB, \
+             the limit of the offsets of 32-bit DWARF",
             most * each / 1_000_000
         );
         Ok(u32::try_from(copies)?)

@@ -41,8 +41,8 @@ pub(crate) fn few(tools: &Tools, image: &Path, folder: &Path) -> Result<()> {
 pub(crate) fn all(tools: &Tools, image: &Path, folder: &Path, abi: &str) -> Result<()> {
     few(tools, image, folder)?;
     let unstripped = place(image, &folder.join(UNSTRIPPED))?;
-    for twin in COPIES {
-        copy(tools, &unstripped, folder, twin)?;
+    for variant in COPIES {
+        copy(tools, &unstripped, folder, variant)?;
     }
     by_build_id(tools, &unstripped, &folder.join("build-id"))?;
     mini_debug_info(tools, &unstripped, &folder.join("minidebug"))?;
@@ -69,8 +69,8 @@ pub(crate) fn packaged(tools: &Tools, image: &Path, folder: &Path) -> Result<()>
 }
 
 /// Makes a copy of `image` with one option of llvm-objcopy, in a folder with the variant's name.
-fn copy(tools: &Tools, image: &Path, folder: &Path, (twin, option): (&str, &str)) -> Result<()> {
-    let target = placed(image, &folder.join(twin))?;
+fn copy(tools: &Tools, image: &Path, folder: &Path, (variant, option): (&str, &str)) -> Result<()> {
+    let target = placed(image, &folder.join(variant))?;
     objcopy(tools, folder, &[option, text(image)?, text(&target)?])
 }
 
@@ -91,7 +91,7 @@ fn by_build_id(tools: &Tools, image: &Path, folder: &Path) -> Result<()> {
     let id = object::File::parse(bytes.as_slice())?.build_id()?.context("an image without a build id")?;
     let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
     let debug_file = folder.join(format!(".build-id/{}/{}.debug", &hex[..2], &hex[2..]));
-    std::fs::create_dir_all(debug_file.parent().context("a folder")?)?;
+    std::fs::create_dir_all(debug_file.parent().context("a path without a parent folder")?)?;
     objcopy(tools, folder, &["--only-keep-debug", text(image)?, text(&debug_file)?])
 }
 
@@ -132,7 +132,7 @@ fn place(image: &Path, folder: &Path) -> Result<PathBuf> {
 /// Creates `folder` and returns the path of a file with the name of `image` in it.
 fn placed(image: &Path, folder: &Path) -> Result<PathBuf> {
     std::fs::create_dir_all(folder)?;
-    Ok(folder.join(image.file_name().context("an image has a name")?))
+    Ok(folder.join(image.file_name().context("an image without a file name")?))
 }
 
 fn text(path: &Path) -> Result<&str> {
