@@ -57,6 +57,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Formats
+//!
+//! Apple's `.crash` and `.ips`, the output of `leaks`, `sample` and `spindump`, MetricKit's diagnostics,
+//! PLCrashReporter's text, KSCrash's reports, Sentry's events, Android's tombstones and logcat, HarmonyOS's cppcrash
+//! logs, the output of sanitizers, and lists of `image address load_address`. [`Report::format_name`] names the format
+//! of a report.
+//!
 //! # Beyond the first report
 //!
 //! * [`Options`] choose the line policy, inlined functions, demangling and the handling of return addresses.
