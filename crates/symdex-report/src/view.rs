@@ -112,7 +112,7 @@ struct FunctionView<'s> {
     line: Option<u32>,
     inlined: bool,
     function_offset: Option<u64>,
-    /// `dwarf`, `symbol_table`, another table of the index, or `report`.
+    /// `dwarf`, `symbol_table` or `report`.
     table: &'static str,
 }
 
