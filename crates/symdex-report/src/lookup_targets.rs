@@ -18,7 +18,7 @@ pub(crate) struct LookupTarget {
 pub(crate) enum TargetOffset {
     /// The report has enough detail about the frame already.
     NotNeeded,
-    /// The address lies in no image, or below the image that the report states.
+    /// The address lies in no image.
     NoImage,
     Offset(ImageOffset),
 }
