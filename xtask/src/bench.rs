@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: the peers are compiled and run apart from the workspace, where nobody else has to.
+//! `cargo xtask bench`: compiles and runs the benchmarks. Their crate is outside the workspace, so that other builds do
+//! not compile the peers.
 
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 /// Runs the benchmarks with `words` as their arguments.
 ///
 /// # Errors
-/// Cargo's or theirs, printed before.
+/// Cargo cannot be run, or the benchmarks failed and have printed their error.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     let status = crate::cargo()

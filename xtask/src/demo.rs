@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: the main job from end to end, on the demo app's debug files and its crash.
+//! `cargo xtask demo`: builds indexes of the demo app and symbolicates its crash report.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,16 +13,15 @@ pub(crate) fn run() -> Result<()> {
     let indexes = indexes_of(&symdex)?;
 
     symdex_with(&symdex, &["build".as_ref(), "testdata/demo".as_ref(), "-o".as_ref(), &indexes])?;
-    // A store of its own: indexes that the user has do not hide that one is missing here.
+    // With a separate store, indexes of the user cannot replace a missing index of the demo.
     let report = Path::new("testdata/demo/demo.crash");
-    // Fails if a frame of the demo app is not resolved.
+    // This fails if a frame of the demo app is not resolved.
     symdex_with(&symdex, &["symbolicate".as_ref(), report, "--store".as_ref(), &indexes])
 }
 
-/// Builds the command `symdex` and returns the path of its program, which depends on cargo's configuration.
+/// Builds the command `symdex` and returns the path of the program, which depends on cargo's configuration.
 ///
-/// The profile is `dev`: it compiles in less than half of the time of `release`, and `cargo test` uses the same
-/// crates again.
+/// The profile is `dev`: it compiles in less than half of the time of `release`, and `cargo test` reuses its crates.
 fn build_symdex() -> Result<PathBuf> {
     let arguments = ["build", "--package", "symdex-cli"];
     println!("$ cargo {}", arguments.join(" "));
@@ -38,15 +37,14 @@ fn build_symdex() -> Result<PathBuf> {
     program_in(&messages).context("cargo does not say where it put the program symdex")
 }
 
-/// The program `symdex` that `messages`, lines of JSON that cargo prints, say was built.
+/// Finds the path of the program `symdex` in cargo's JSON messages.
 fn program_in(messages: &str) -> Option<PathBuf> {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let mut programs = messages.filter(|message| message["target"]["name"] == "symdex");
     programs.find_map(|message| message["executable"].as_str().map(PathBuf::from))
 }
 
-/// The folder for the demo's indexes: `demo` in the target directory that has `program` in one of its profiles'
-/// folders.
+/// The folder for the demo's indexes: `demo` in the target directory that contains `program`.
 fn indexes_of(program: &Path) -> Result<PathBuf> {
     let target = program.parent().and_then(Path::parent);
     Ok(shown(
@@ -54,12 +52,12 @@ fn indexes_of(program: &Path) -> Result<PathBuf> {
     ))
 }
 
-/// `path` relative to the workspace if it is inside.
+/// `path` relative to the workspace, if it is inside.
 fn shown(path: &Path) -> PathBuf {
     workspace().ok().and_then(|workspace| path.strip_prefix(workspace).ok()).unwrap_or(path).to_owned()
 }
 
-/// Prints and runs a command of symdex in the workspace; the user sees its output.
+/// Prints and runs a command of symdex in the workspace. Its output goes to the terminal.
 fn symdex_with(program: &Path, arguments: &[&Path]) -> Result<()> {
     let words: Vec<_> = arguments.iter().map(|word| word.display().to_string()).collect();
     println!("$ {} {}", shown(program).display(), words.join(" "));
@@ -74,19 +72,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_program_is_where_cargo_says_that_it_is() {
-        let messages = r#"{"reason":"compiler-artifact","target":{"name":"symdex"},"filenames":["/t/debug/libsymdex.rlib"],"executable":null}
-{"reason":"build-script-executed","package_id":"zstd-sys"}
-{"reason":"compiler-artifact","target":{"name":"other"},"executable":"/elsewhere/debug/other"}
-{"reason":"compiler-artifact","target":{"name":"symdex"},"executable":"/elsewhere/debug/symdex"}
-{"reason":"build-finished","success":true}"#;
-        let program = program_in(messages);
+    fn the_path_of_the_program_comes_from_cargo() {
+        let messages = [
+            r#"{"reason":"compiler-artifact","target":{"name":"symdex"},"executable":null}"#,
+            r#"{"reason":"build-script-executed","package_id":"zstd-sys"}"#,
+            r#"{"reason":"compiler-artifact","target":{"name":"other"},"executable":"/elsewhere/debug/other"}"#,
+            r#"{"reason":"compiler-artifact","target":{"name":"symdex"},"executable":"/elsewhere/debug/symdex"}"#,
+            r#"{"reason":"build-finished","success":true}"#,
+        ];
+        let program = program_in(&messages.join("\n"));
         assert_eq!(program.as_deref(), Some(Path::new("/elsewhere/debug/symdex")));
         assert_eq!(program_in(r#"{"reason":"build-finished","success":true}"#), None);
     }
 
     #[test]
-    fn the_indexes_lie_in_the_target_directory() {
+    fn the_indexes_are_in_the_target_directory() {
         let indexes = |program: &Path| indexes_of(program).expect("a target directory");
         assert_eq!(indexes(Path::new("/elsewhere/debug/symdex")), Path::new("/elsewhere/demo"));
         let inside = workspace().expect("a workspace").join("target/debug/symdex");

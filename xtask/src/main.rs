@@ -1,8 +1,7 @@
-//! `cargo xtask <chore>`: runs the chore.
+//! `cargo xtask <chore>`: runs a chore.
 //!
-//! This program depends on little, so that the first chore of a fresh clone, `demo`, does not wait for code that only
-//! others need. The chores with more dependencies are in the program `xtask-chores`, which is compiled when one of
-//! them is run.
+//! This program has few dependencies, so that `demo`, usually the first chore of a fresh clone, starts soon. Chores
+//! with more dependencies are in the program `xtask-chores`, which is compiled when one of them is run.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -19,7 +18,7 @@ fn main() -> ExitCode {
         ["bench", words @ ..] => bench::run(words),
         ["demo"] => demo::run(),
         ["audit" | "corpus" | "testdata", ..] => match run_chore(&words) {
-            // The chore has printed what is wrong.
+            // The chore has printed its error.
             Ok(code) => return code,
             Err(error) => Err(error),
         },
@@ -59,7 +58,7 @@ fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// The folder of the workspace.
+/// The root folder of the workspace.
 fn workspace() -> Result<&'static Path> {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the workspace's folder")
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent folder")
 }

@@ -1,7 +1,7 @@
-//! The programs that make debug files, and how they are run.
+//! Runs the LLVM programs that make debug files.
 //!
-//! Everything comes from LLVM 19; no SDK is needed, because no source includes a header that is not
-//! ours and the linker leaves undefined symbols to dyld.
+//! All of them are of LLVM 19. No SDK is needed: the sources include no headers of a system, and the linker leaves
+//! undefined symbols to dyld.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -9,26 +9,26 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// Where Debian and Ubuntu put LLVM 19.
+/// The folder of LLVM 19 on Debian and Ubuntu.
 const DEFAULT_BIN: &str = "/usr/lib/llvm-19/bin";
 
-/// The folder below the scratch folder that is the tools' PATH.
+/// The folder in the scratch folder that is the PATH of the tools.
 const PATH: &str = "path";
 
 const HOW_TO_GET: &str = "Debian: `apt-get install clang-19 lld-19 llvm-19`; \
     elsewhere, set LLVM_BIN to the `bin` folder of an LLVM 19";
 
-/// The LLVM programs, all run in one scratch folder with nothing of the caller's environment.
+/// The LLVM programs. They run in a scratch folder, with an empty environment.
 pub(crate) struct Tools {
     bin: PathBuf,
     scratch: PathBuf,
 }
 
 impl Tools {
-    /// The tools of `LLVM_BIN` or of Debian's folder; `scratch` is theirs to write to.
+    /// Finds the tools in `LLVM_BIN` or in Debian's folder. They may write to `scratch`.
     ///
     /// # Errors
-    /// The tools of `needed` that are missing, in that order, and how to get them.
+    /// Tools of `needed` are missing. The error lists them and says how to install them.
     pub(crate) fn find(scratch: &Path, needed: &[&str]) -> Result<Self> {
         let bin = std::env::var_os("LLVM_BIN").map_or_else(|| PathBuf::from(DEFAULT_BIN), PathBuf::from);
         let missing: Vec<&str> = needed.iter().copied().filter(|tool| !bin.join(tool).is_file()).collect();
@@ -37,10 +37,10 @@ impl Tools {
         Ok(Self { bin, scratch: scratch.to_path_buf() })
     }
 
-    /// Lets the tools run `tool` from the PATH as `name`.
+    /// Lets the tools run `tool` as `name` from their PATH.
     ///
     /// # Errors
-    /// A scratch folder that cannot be written.
+    /// The scratch folder cannot be written.
     pub(crate) fn put_on_path(&self, tool: &str, name: &str) -> Result<()> {
         Ok(link(&self.bin.join(tool), &self.scratch.join(PATH).join(name))?)
     }
@@ -53,16 +53,16 @@ impl Tools {
             .env_clear()
             .env("PATH", self.scratch.join(PATH))
             .env("TMPDIR", &self.scratch)
-            // The linker then writes 0 as every object's time, and dsymutil does not compare times.
+            // The linker then writes 0 as the time of each object, and dsymutil does not compare times.
             .env("ZERO_AR_DATE", "1");
         command
     }
 
-    /// What `tool` prints when run in `folder` with `args`.
+    /// Runs `tool` in `folder` and returns its output.
     ///
     /// # Errors
-    /// The command line and the tool's own words, when it fails or has anything to say on standard error:
-    /// dsymutil leaves an object out with no more than a warning.
+    /// The tool fails, or prints anything to standard error: dsymutil omits an object with only a warning. The error
+    /// has the command line and that text.
     pub(crate) fn run<A: AsRef<OsStr>>(
         &self,
         tool: &str,
@@ -78,10 +78,10 @@ impl Tools {
         String::from_utf8(output.stdout).with_context(|| format!("{tool} printed text that is not UTF-8"))
     }
 
-    /// One line per tool whose version shows in the bytes made.
+    /// The versions of the tools that affect the output, one a line.
     ///
     /// # Errors
-    /// A tool that cannot be run.
+    /// A tool cannot be run.
     pub(crate) fn versions(&self) -> Result<String> {
         let mut text = String::new();
         for tool in ["clang", "ld64.lld", "dsymutil"] {
@@ -92,12 +92,12 @@ impl Tools {
         Ok(text)
     }
 
-    /// Folders whose names must not get into anything that is committed.
+    /// Folders whose names must not appear in committed files.
     pub(crate) fn private_folders(&self) -> Vec<String> {
         [&self.bin, &self.scratch].iter().map(|folder| folder.display().to_string()).collect()
     }
 }
-/// Makes `link` stand for `file`: as a copy where links need a privilege.
+/// Makes `link` a symbolic link to `file`, or a copy on systems where links need a privilege.
 pub(crate) fn link(file: &Path, link: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     return std::os::unix::fs::symlink(file, link);

@@ -1,4 +1,4 @@
-//! What can go wrong when a report is read.
+//! The errors of reading a report.
 
 /// Why a report could not be read.
 #[non_exhaustive]
@@ -6,29 +6,29 @@
 pub enum Error {
     /// No format recognises the text.
     #[error(
-        "not a crash report of a known format; expected one of Apple's (.crash, .ips, sample, spindump, MetricKit), of \
-         PLCrashReporter's, KSCrash's, Sentry's (JSON events), Android's (tombstone, logcat), HarmonyOS's (cppcrash) or a \
-         sanitizer's, or a list of `image address load`"
+        "not a crash report of a known format; expected one of Apple's (.crash, .ips, sample, spindump, MetricKit), \
+         of PLCrashReporter's, KSCrash's, Sentry's (JSON events), Android's (tombstone, logcat), HarmonyOS's \
+         (cppcrash) or a sanitizer's, or a list of `image address load`"
     )]
     UnknownFormat,
-    /// A report of this kind has no stacks, or none that are read.
+    /// The format is known, but a report of this kind has no stacks.
     #[error("{what}")]
     Unsupported {
-        /// What it is, and what was expected.
+        /// What was found and what was expected.
         what: String,
     },
-    /// The text is of a known format, and broken or cut.
+    /// The format is known, but the text is broken or cut.
     #[error("malformed report: {what} at byte {at}")]
     Malformed {
         /// What is wrong.
         what: &'static str,
-        /// Where, in bytes from the start.
+        /// The position in bytes from the start of the text.
         at: usize,
     },
-    /// The text is too long.
+    /// The text is longer than 4 GiB.
     #[error("the report has {size} bytes; 4 GiB are the most that is read")]
     TooLarge {
-        /// How long it is, in bytes.
+        /// The length of the text in bytes.
         size: usize,
     },
 }

@@ -1,14 +1,15 @@
-//! What a report itself says about the function of each frame.
+//! The symbols that a report has for its frames, before it is symbolicated.
 
 use std::borrow::Cow;
 
 use crate::apple_text::is_nameless;
 use crate::json::{Json, Value};
-use crate::report::{Frame, Known, Report, Span};
+use crate::report::{Frame, Report, Span, SymbolDetail};
 use crate::symbolicate::Symbolicated;
 use crate::text::lossy;
 
 /// The symbol that a report has for a frame, before it is symbolicated.
+#[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExistingSymbol {
     /// The name of the function.
@@ -17,66 +18,78 @@ pub struct ExistingSymbol {
     pub file: Option<String>,
     /// The line, 1-based.
     pub line: Option<u32>,
-    /// The distance from the start of the function, in bytes.
+    /// The distance in bytes from the start of the function to the frame's address.
     pub offset: Option<u64>,
 }
 
-/// Whether `name` is one as the linker knows it that people read in another form.
+/// Whether `name` is a linkage name that demangling changes.
 pub(crate) fn is_mangled(name: &str) -> bool {
     symdex_demangle::demangle(name.as_bytes()) != name
 }
 
 impl Symbolicated<'_, '_> {
-    /// The name of a function in the report as people read it, or as it is if that was asked for.
+    /// Returns a function name of the report, demangled unless the options turn demangling off.
     pub(crate) fn readable<'n>(&self, name: &'n str) -> Cow<'n, str> {
         if self.demangle { symdex_demangle::demangle(name.as_bytes()) } else { name.into() }
     }
 }
 
 impl Report<'_> {
-    /// What the report itself says about the function of each frame, for each thread.
+    /// Returns the symbol that the report has for each frame, by thread, before symbolication. A frame without a symbol
+    /// has an empty one.
+    ///
+    /// ```
+    /// use symdex_report::Report;
+    ///
+    /// let report = Report::parse(b"Thread 0 Crashed:\n0   App   0x104a343d0 main + 24 (main.c:12)\n")?;
+    /// let symbols = report.existing_symbols();
+    /// assert_eq!(symbols[0][0].function.as_deref(), Some("main"));
+    /// assert_eq!(symbols[0][0].line, Some(12));
+    /// # Ok::<(), symdex_report::Error>(())
+    /// ```
     #[must_use]
     pub fn existing_symbols(&self) -> Vec<Vec<ExistingSymbol>> {
         self.format.existing_symbols(self)
     }
 
-    /// What `read` makes of each frame, for each thread.
+    /// Calls `read` for each frame and returns the results, by thread.
     pub(crate) fn map_frames<T>(&self, read: impl Fn(&Frame) -> T) -> Vec<Vec<T>> {
         self.threads.iter().map(|thread| thread.frames.iter().map(&read).collect()).collect()
     }
 
-    /// The symbol of each frame of a text: what stands behind the name in the line of the frame.
+    /// The symbols of the frames of a text format. File, line and distance stand after the name in the frame's line.
     pub(crate) fn symbols_in_text(&self) -> Vec<Vec<ExistingSymbol>> {
         self.map_frames(|frame| {
             let function = frame.function.as_ref();
             let symbol =
-                function.map(|name| ExistingSymbol::of_line(self.text, name, frame.site.end, frame.known));
+                function.map(|name| ExistingSymbol::of_line(self.text, name, frame.site.end, frame.detail));
             symbol.unwrap_or_default()
         })
     }
 }
 
 impl ExistingSymbol {
-    /// The symbol in a line of `text` that ends at `end`, in which the function is named at `name`.
-    pub(crate) fn of_line(text: &[u8], name: &Span, end: usize, known: Known) -> Self {
+    /// The symbol in a line of `text`. `name` is the span of the function's name and `end` the end of the line.
+    pub(crate) fn of_line(text: &[u8], name: &Span, end: usize, detail: SymbolDetail) -> Self {
         let at = |span: Span| text.get(span).unwrap_or_default();
         let tail = String::from_utf8_lossy(at(name.end..end));
-        let (file, line) = file_and_line(&tail).filter(|_| known == Known::Line).unzip();
+        let (file, line) = file_and_line(&tail).filter(|_| detail == SymbolDetail::Line).unzip();
         Self { function: Some(lossy(at(name.clone()))), file, line, offset: distance(&tail) }
     }
 
-    /// The symbol with a start address where the distance stands, given the address of the frame.
+    /// Converts a symbol whose `offset` is the start address of the function. `address` is the address of the frame.
     pub(crate) fn with_start_as_offset(self, address: u64) -> Self {
         Self { offset: self.offset.and_then(|start| address.checked_sub(start)), ..self }
     }
 
-    /// The symbol that the object at `site` has under these keys.
+    /// Reads the symbol of the JSON object at `site`. The keys are those of function, file, line and offset.
     pub(crate) fn of_object(text: &[u8], site: &Span, keys: [&str; 4]) -> Self {
         let json = Json::parse(text, site.start);
         json.map_or_else(|_| Self::default(), |json| Self::of_members(json.root(), keys))
     }
 
-    /// The symbol that an object has under these keys. Names that stand for none, such as `<redacted>`, are left out.
+    /// Reads the symbol of a JSON object. The keys are those of function, file, line and offset. Placeholders such as
+    /// `<redacted>` are no names.
     pub(crate) fn of_members(object: Value<'_>, [function, file, line, offset]: [&str; 4]) -> Self {
         let text = |key: &str| {
             let text = object.get(key).and_then(Value::text).map(Cow::into_owned);
@@ -85,37 +98,37 @@ impl ExistingSymbol {
         let number = |key: &str| object.get(key).and_then(Value::number);
         let line = number(line).and_then(|line| u32::try_from(line).ok());
         let function = text(function);
-        // A name that stands for none has a distance from nothing of interest.
+        // The distance from a placeholder means nothing.
         let offset = number(offset).filter(|_| function.is_some());
         Self { function, file: text(file), line, offset }
     }
 }
 
-/// The distance from the start of a function in the text behind its name: ` + 24 (A.m:42)`, `  (in App) + 24
-/// [0x1000]`, `+24)`.
+/// Reads the distance from the start of the function in the text after the function's name: ` + 24 (A.m:42)`, `  (in
+/// App) + 24 [0x1000]`, `+24)`.
 fn distance(tail: &str) -> Option<u64> {
-    let behind = tail.strip_prefix(" + ").or_else(|| tail.strip_prefix('+'));
-    let behind = behind.or_else(|| tail.split_once(") + ").map(|(_, behind)| behind))?;
-    let len = behind.bytes().take_while(u8::is_ascii_digit).count();
-    behind[..len].parse().ok()
+    let after = tail.strip_prefix(" + ").or_else(|| tail.strip_prefix('+'));
+    let after = after.or_else(|| tail.split_once(") + ").map(|(_, after)| after))?;
+    let len = after.bytes().take_while(u8::is_ascii_digit).count();
+    after[..len].parse().ok()
 }
 
-/// The last `file:line` in the text behind the name of a function. It stands in parentheses, behind two spaces, or
-/// alone, with or without a column, and `spindump` writes ` in App` behind it.
+/// Reads the last `file:line` in the text after a function's name. It stands in parentheses, after two spaces, or
+/// alone. A column may follow, and in reports of `spindump` ` in App`.
 fn file_and_line(tail: &str) -> Option<(String, u32)> {
     let pieces = tail.split(['(', ')', '[', ']']).flat_map(|piece| piece.split("  "));
-    let place = |piece: &str| {
-        let piece = piece.split_once(" in ").map_or(piece, |(place, _)| place).trim();
+    let location = |piece: &str| {
+        let piece = piece.split_once(" in ").map_or(piece, |(location, _)| location).trim();
         let numbered = |text: &str| {
             let (file, line) = text.rsplit_once(':')?;
             let is_file = !file.is_empty() && !file.ends_with(':');
             Some((file.to_owned(), line.parse().ok()?)).filter(|_| is_file)
         };
         let (file, line) = numbered(piece)?;
-        // The last number is a column where a line stands before it.
+        // The last number is a column if a line number stands before it.
         Some(numbered(&file).unwrap_or((file, line)))
     };
-    pieces.filter_map(place).last()
+    pieces.filter_map(location).last()
 }
 
 #[cfg(test)]
@@ -123,24 +136,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_behind_a_name_tells_file_line_and_distance() {
-        let place = |file: &str, line| Some((file.to_owned(), line));
-        for (tail, expected_place, expected_distance) in [
-            (" + 24 (A.m:42)", place("A.m", 42), Some(24)),
-            (" (in My App) (A.m:42)", place("A.m", 42), None),
-            (" (A.m:42) [inlined]", place("A.m", 42), None),
-            (" + 36  main.m:42", place("main.m", 42), Some(36)),
-            ("  (in App) + 294  [0x10e3817e6]  main.cc:276", place("main.cc", 276), Some(294)),
-            (" + 24 (main.c:12 in App + 3432) [0x101671d68]", place("main.c", 12), Some(24)),
+    fn the_text_after_a_name_has_file_line_and_distance() {
+        let location = |file: &str, line| Some((file.to_owned(), line));
+        for (tail, expected_location, expected_distance) in [
+            (" + 24 (A.m:42)", location("A.m", 42), Some(24)),
+            (" (in My App) (A.m:42)", location("A.m", 42), None),
+            (" (A.m:42) [inlined]", location("A.m", 42), None),
+            (" + 36  main.m:42", location("main.m", 42), Some(36)),
+            ("  (in App) + 294  [0x10e3817e6]  main.cc:276", location("main.cc", 276), Some(294)),
+            (" + 24 (main.c:12 in App + 3432) [0x101671d68]", location("main.c", 12), Some(24)),
             (" (App + 3432) [0x101671d68]", None, None),
             ("+57) (BuildId: 0123456789)", None, Some(57)),
-            (" /src/a b.c:12:3", place("/src/a b.c", 12), None),
+            (" /src/a b.c:12:3", location("/src/a b.c", 12), None),
             (" (app:arm64+0x12d4) (BuildId: 12)", None, None),
             ("", None, None),
         ] {
             assert_eq!(
                 (file_and_line(tail), distance(tail)),
-                (expected_place, expected_distance),
+                (expected_location, expected_distance),
                 "{tail:?}"
             );
         }

@@ -1,72 +1,74 @@
-//! The formats of reports: what one has to do, and which there are.
+//! The trait of a report format, and the list of all formats.
+//!
+//! A new format is a module with a type that implements [`Format`], and an entry in [`FORMATS`].
 
 use std::io::{self, Write};
 
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::report::{Parsed, Report, Span};
-use crate::symbolicate::{Rewrite, Symbolicated};
+use crate::symbolicate::{Resolution, Symbolicated};
 use crate::{apple_text, call_tree, ips, kscrash, list, metrickit, native, sentry};
 
-/// A format of reports: how it is recognised, read and rewritten.
-pub trait Format: Sync {
-    /// What it is called in messages and in JSON.
+/// A format of reports: it recognises, reads and rewrites them.
+pub(crate) trait Format: Sync {
+    /// The name in JSON.
     fn name(&self) -> &'static str;
 
-    /// Whether `text` is of this format; by its content, and in linear time.
+    /// Whether `text` is of this format, judged by its content. Takes linear time.
     fn recognises(&self, text: &[u8]) -> bool;
 
-    /// The images and threads in `text`. What is not understood is passed over.
+    /// Reads the header, images and threads in `text`. It skips lines and members that it does not know.
     ///
     /// # Errors
     ///
-    /// [`Error::Malformed`] where nothing can be made of it, [`Error::Unsupported`] where it is no crash report.
+    /// [`Error::Malformed`] if the text is broken, [`Error::Unsupported`] if this kind of report has no stacks.
     fn parse(&self, text: &[u8]) -> Result<Parsed, Error>;
 
-    /// What the report itself says about the function of each frame, for each thread.
+    /// Returns the symbol that the report has for each frame, by thread.
     fn existing_symbols(&self, report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
         report.symbols_in_text()
     }
 
-    /// Writes the report as text that people read, with its frames symbolicated. A format that is text already is
-    /// written as it is.
+    /// Writes the symbolicated report as text that people read. A text format is written as
+    /// [`Symbolicated::write`] writes it.
     ///
     /// # Errors
     ///
-    /// Those of `out`.
-    fn write_text(&self, symbolicated: &Symbolicated<'_, '_>, mut out: &mut dyn Write) -> io::Result<()> {
-        symbolicated.write(&mut out)
+    /// Errors of `out`.
+    fn write_text(&self, symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
+        symbolicated.write(out)
     }
 
-    /// What is to be rewritten, in any order, none of it overlapping: what `symbolicated` has for each frame, put in the frame's place.
+    /// Returns the edits that put the answers of `symbolicated` into the text: in any order, without overlaps.
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit>;
 }
 
-/// Bytes of a report, and what stands there once it is symbolicated.
+/// A replacement of bytes of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Edit {
-    /// Where it is.
-    pub span: Span,
-    /// What is put there.
-    pub text: Vec<u8>,
+pub(crate) struct Edit {
+    /// The bytes that are replaced; empty for an insertion.
+    pub(crate) span: Span,
+    /// The new bytes.
+    pub(crate) text: Vec<u8>,
 }
 
-/// The edits of a format whose frames are rewritten one by one: what `written` makes of the text and a frame's site in it, for each frame
-/// that is symbolicated.
+/// The edits of a format that replaces each frame by itself. `replacement` returns the new text of a resolved frame; it
+/// takes the report's text, the frame's site and the answer.
 pub(crate) fn frame_edits(
     symbolicated: &Symbolicated<'_, '_>,
-    written: impl Fn(&[u8], &Span, &Rewrite<'_>) -> Option<Vec<u8>>,
+    replacement: impl Fn(&[u8], &Span, &Resolution<'_>) -> Option<Vec<u8>>,
 ) -> Vec<Edit> {
     let report = symbolicated.report;
     let edit = |(thread, number): (usize, usize)| {
         let span = report.threads[thread].frames[number].site.clone();
-        let text = written(report.text, &span, &symbolicated.rewrite(thread, number)?)?;
+        let text = replacement(report.text, &span, &symbolicated.resolution(thread, number)?)?;
         Some(Edit { span, text })
     };
     symbolicated.frames().filter_map(edit).collect()
 }
 
-/// Every format there is; the first that recognises a text has it. A new one is a file and a line here.
+/// All formats. The first that recognises a text reads it.
 const FORMATS: [&dyn Format; 10] = [
     &ips::Ips,
     &sentry::Sentry,
@@ -80,16 +82,26 @@ const FORMATS: [&dyn Format; 10] = [
     &list::List,
 ];
 
-/// The longest text that is read, in bytes: places in it are numbers of 32 bits.
+/// The longest text that is read, in bytes. [`crate::json`] stores positions in 32 bits.
 const MAX_SIZE: usize = u32::MAX as usize - 1;
 
 impl<'t> Report<'t> {
-    /// The report in `text`, of whatever format.
+    /// Reads the report in `text`. The format is recognised by the content.
+    ///
+    /// ```
+    /// use symdex_report::Report;
+    ///
+    /// let report = Report::parse(b"Thread 0 Crashed:\n0   App   0x104a343d0 0x104a34000 + 976\n")?;
+    /// assert_eq!(report.format_name(), "apple-crash");
+    /// assert_eq!(report.threads[0].frames[0].address, 0x104a343d0);
+    /// assert_eq!(report.images[0].name, "App");
+    /// # Ok::<(), symdex_report::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownFormat`] where no format recognises it, [`Error::TooLarge`] for more than 4 GiB; else the format's own:
-    /// [`Error::Malformed`], [`Error::Unsupported`].
+    /// [`Error::UnknownFormat`] if no format recognises the text, [`Error::TooLarge`] for more than 4 GiB. From the
+    /// format: [`Error::Malformed`] if the text is broken, [`Error::Unsupported`] if this kind of report has no stacks.
     pub fn parse(text: &'t [u8]) -> Result<Self, Error> {
         if text.len() > MAX_SIZE {
             return Err(Error::TooLarge { size: text.len() });
@@ -98,7 +110,7 @@ impl<'t> Report<'t> {
         let format = format.ok_or(Error::UnknownFormat)?;
         let Parsed { mut images, threads, info } = format.parse(text)?;
         for image in &mut images {
-            // Zeros stand for an id that the writer of the report did not know.
+            // An id of zeros means that the reporter did not know the id.
             image.id.take_if(|id| id.as_bytes().iter().all(|byte| *byte == 0));
         }
         Ok(Report { text, format, images, threads, info })

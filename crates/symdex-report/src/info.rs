@@ -1,8 +1,9 @@
-//! What a report says about the process, the system and the exception.
+//! The header of a report: process, system and exception.
 
 use serde::Serialize;
 
-/// The header of a report, as far as the report has one. A field is `None` if the report does not state it.
+/// The header of a report. A field is `None` if the report does not state it.
+#[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ReportInfo {
     /// The id of the report itself.
@@ -19,10 +20,10 @@ pub struct ReportInfo {
     pub path: Option<String>,
     /// The identifier of the app: `com.company.App`.
     pub identifier: Option<String>,
-    /// The version of the app, as the report writes it; Apple's reports write `1.0 (42)`, the build number in
+    /// The version of the app, as the report writes it. Apple's reports write `1.0 (42)`, with the build number in
     /// parentheses.
     pub version: Option<String>,
-    /// What the process runs on: `ARM-64`, `arm64-v8a`.
+    /// The architecture of the process: `ARM-64`, `arm64-v8a`.
     pub code_type: Option<String>,
     /// The role of the process: `Foreground`.
     pub role: Option<String>,
@@ -30,58 +31,59 @@ pub struct ReportInfo {
     pub parent_process: Option<String>,
     /// The id of the parent process.
     pub parent_pid: Option<u64>,
-    /// The coalition of the process and its number: `com.company.App [512]`.
+    /// The name and the number of the process's coalition: `com.company.App [512]`.
     pub coalition: Option<String>,
-    /// When the report was taken, as the report writes it.
+    /// The time of the report, as the report writes it.
     pub time: Option<String>,
-    /// When the process began, as the report writes it.
+    /// The time at which the process started, as the report writes it.
     pub launch_time: Option<String>,
-    /// Name, version and build of the system: `iPhone OS 15.5 (19F77)`.
+    /// The name, version and build of the system: `iPhone OS 15.5 (19F77)`.
     pub os: Option<String>,
-    /// `User`, `Internal`, `Beta`.
+    /// The release type of the system: `User`, `Internal`, `Beta`.
     pub release_type: Option<String>,
-    /// The version of the modem's software.
+    /// The version of the modem's firmware.
     pub baseband_version: Option<String>,
     /// The exception or signal that ended the process.
     pub exception: Option<Exception>,
-    /// Why the process was ended: `SIGNAL 11 Segmentation fault: 11`.
+    /// The reason of the termination: `SIGNAL 11 Segmentation fault: 11`.
     pub termination: Option<String>,
-    /// The process that ended it: `exc handler [42]`.
+    /// The process that ended this one: `exc handler [42]`.
     pub terminating_process: Option<String>,
-    /// What the memory around a bad address is.
+    /// The memory regions around the faulting address.
     pub vm_region: Option<String>,
-    /// What libraries of the process left for the report: `abort() called`.
+    /// Messages that libraries of the process left for the report: `abort() called`.
     pub application_information: Option<String>,
-    /// What the kernel left for the report.
+    /// Messages that the kernel left for the report.
     pub kernel_triage: Option<String>,
 }
 
 /// The exception or signal that ended a process.
+#[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Exception {
-    /// `EXC_BAD_ACCESS`, `SIGSEGV`, `AddressSanitizer: heap-use-after-free`.
+    /// The type: `EXC_BAD_ACCESS`, `SIGSEGV`, `AddressSanitizer: heap-use-after-free`.
     #[serde(rename = "type")]
     pub kind: Option<String>,
     /// The signal: `SIGSEGV`.
     pub signal: Option<String>,
-    /// `KERN_INVALID_ADDRESS at 0x0000000000000000`
+    /// The subtype: `KERN_INVALID_ADDRESS at 0x0000000000000000`.
     pub subtype: Option<String>,
     /// The codes, as the report writes them.
     pub codes: Option<String>,
-    /// `EXC_CORPSE_NOTIFY`
+    /// The note: `EXC_CORPSE_NOTIFY`.
     pub note: Option<String>,
-    /// The reason of an exception that was thrown, the message of an abort.
+    /// The reason of a thrown exception, or the message of an abort.
     pub reason: Option<String>,
 }
 
 impl ReportInfo {
-    /// The exception; an empty one at first.
+    /// Returns the exception, and creates an empty one if there is none.
     pub(crate) fn exception(&mut self) -> &mut Exception {
         self.exception.get_or_insert_default()
     }
 }
 
-/// Sets `field` to `value`, unless it is set or the value is empty or stands for none.
+/// Sets `field` to `value`. It does nothing if the field is set, or the value is empty or a placeholder.
 pub(crate) fn set(field: &mut Option<String>, value: impl Into<String>) {
     let value = value.into();
     if field.is_none() && !matches!(value.as_str(), "" | "???") {
@@ -89,14 +91,14 @@ pub(crate) fn set(field: &mut Option<String>, value: impl Into<String>) {
     }
 }
 
-/// `launchd` and `1` of `launchd [1]`.
+/// Splits `launchd [1]` into `launchd` and `1`.
 pub(crate) fn name_and_pid(text: &str) -> (&str, Option<u64>) {
     let split = text.strip_suffix(']').and_then(|text| text.rsplit_once(" ["));
     let split = split.and_then(|(name, pid)| Some((name, pid.parse().ok()?)));
     split.map_or((text, None), |(name, pid)| (name, Some(pid)))
 }
 
-/// What Mach calls the exception of this number.
+/// The name of the Mach exception with this number.
 pub(crate) fn mach_exception(number: u64) -> Option<&'static str> {
     const NAMES: [&str; 13] = [
         "EXC_BAD_ACCESS",
@@ -116,7 +118,7 @@ pub(crate) fn mach_exception(number: u64) -> Option<&'static str> {
     NAMES.get(usize::try_from(number.checked_sub(1)?).ok()?).copied()
 }
 
-/// What Apple's systems call the signal of this number.
+/// The name of the signal with this number on Apple's systems.
 pub(crate) fn signal(number: u64) -> Option<&'static str> {
     const NAMES: [&str; 15] = [
         "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGEMT", "SIGFPE", "SIGKILL",

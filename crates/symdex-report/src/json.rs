@@ -1,22 +1,23 @@
-//! JSON with the place of every value: reports are changed where frames are, and stay as they are everywhere else.
+//! A JSON parser that keeps the position of every value, so that a report can be edited in place.
 //!
-//! A document becomes one flat list of nodes, without recursion: nesting costs nothing but the list. Scalars are told by how they
-//! begin, and only looked at closely when they are asked for. A node takes 12 bytes, and there is at most one for two bytes of text.
+//! A document becomes one flat list of nodes, without recursion. Only brackets, quotes and separators are checked;
+//! numbers and words are parsed when they are read. A node takes 12 bytes, and two bytes of text make at most one node.
 
 use std::borrow::Cow;
 
 use crate::error::Error;
 use crate::report::Span;
 
-/// A document over its text.
+/// A parsed document. It borrows its text.
 pub(crate) struct Json<'t> {
     text: &'t [u8],
     nodes: Vec<Node>,
-    /// Where the document ends.
+    /// The end of the document in the text.
     end: usize,
 }
 
-/// A value: where it lies, and which node comes behind it and what is in it. The members of an object are key, value, key, value.
+/// A value: its span in the text, and the first node after the value and all that it contains. The nodes of an object's
+/// members are key, value, key, value.
 struct Node {
     start: u32,
     end: u32,
@@ -31,14 +32,14 @@ pub(crate) struct Value<'j> {
 }
 
 impl<'t> Json<'t> {
-    /// The first document in `text` that begins at `start` or behind white space there. What lies behind it is not looked at.
+    /// Parses the document at `start`. White space may come first. The text after the document is not read.
     pub(crate) fn parse(text: &'t [u8], start: usize) -> Result<Self, Error> {
         let mut parser = Parser { text, at: start, nodes: Vec::new(), open: Vec::new() };
         parser.run()?;
         Ok(Self { text, nodes: parser.nodes, end: parser.at })
     }
 
-    /// Where it ends, in bytes from the start of the text.
+    /// The end of the document, in bytes from the start of the text.
     pub(crate) fn end(&self) -> usize {
         self.end
     }
@@ -49,35 +50,35 @@ impl<'t> Json<'t> {
 }
 
 impl<'j> Value<'j> {
-    /// Where it lies in the text.
+    /// The span of the value in the text.
     pub(crate) fn span(self) -> Span {
         let node = &self.json.nodes[self.node];
         node.start as usize..node.end as usize
     }
 
-    /// Its bytes.
+    /// The bytes of the value.
     pub(crate) fn bytes(self) -> &'j [u8] {
         self.json.text.get(self.span()).unwrap_or_default()
     }
 
-    /// The members of an object, in its order; nothing for any other value.
+    /// The members of an object, in order. Any other value has none.
     pub(crate) fn members(self) -> impl Iterator<Item = (Value<'j>, Value<'j>)> + use<'j> {
         let mut children = self.children(b'{');
         std::iter::from_fn(move || Some((children.next()?, children.next()?)))
     }
 
-    /// The elements of an array; nothing for any other value.
+    /// The elements of an array. Any other value has none.
     pub(crate) fn elements(self) -> impl Iterator<Item = Value<'j>> + use<'j> {
         self.children(b'[')
     }
 
-    /// The member `key` of an object, the last of several; keys that are spelled with escapes are not found.
+    /// Returns the value of the last member with this key. Keys that contain escapes are not found.
     pub(crate) fn get(self, key: &str) -> Option<Value<'j>> {
         let is_it = |name: &Value<'_>| name.unescaped() == key.as_bytes();
         self.members().filter(|(name, _)| is_it(name)).last().map(|(_, value)| value)
     }
 
-    /// A string's text; `None` for any other value, or one that is not well formed.
+    /// Returns the text of a string. `None` for any other value and for an invalid string.
     pub(crate) fn text(self) -> Option<Cow<'j, str>> {
         if self.bytes().first() != Some(&b'"') {
             return None;
@@ -89,7 +90,7 @@ impl<'j> Value<'j> {
         }
     }
 
-    /// An integer that is not negative, written in decimal; `None` for any other value.
+    /// Returns a non-negative decimal integer. `None` for any other value.
     pub(crate) fn number(self) -> Option<u64> {
         std::str::from_utf8(self.bytes()).ok()?.parse().ok().filter(|_| self.bytes()[0] != b'+')
     }
@@ -98,7 +99,7 @@ impl<'j> Value<'j> {
         self.bytes() == b"true"
     }
 
-    /// What lies between a string's quotes, as it is written.
+    /// The bytes between a string's quotes, with escapes as they are.
     pub(crate) fn unescaped(self) -> &'j [u8] {
         let bytes = self.bytes();
         bytes.get(1..bytes.len().saturating_sub(1)).unwrap_or_default()
@@ -121,25 +122,25 @@ struct Parser<'t> {
     text: &'t [u8],
     at: usize,
     nodes: Vec<Node>,
-    /// The nodes of the objects and arrays that are not closed yet.
+    /// The nodes of open objects and arrays.
     open: Vec<u32>,
 }
 
-/// How deep objects and arrays may lie in each other. Reports have call trees, two levels for each call; what is deeper is none.
+/// The deepest nesting of objects and arrays that is read. A call tree has two levels for each call.
 const MAX_DEPTH: usize = 100_000;
 
-/// Places in a report fit 32 bits: longer ones are not read.
-fn place(at: usize) -> u32 {
+/// Converts a position to 32 bits. Longer texts are refused before they are parsed.
+fn to_u32(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
 impl Parser<'_> {
     fn run(&mut self) -> Result<(), Error> {
         loop {
-            // A value is due: behind an opening bracket, a comma, a colon, or at the start.
+            // A value follows: after an opening bracket, a comma, a colon, or at the start.
             self.skip_space();
-            let node = place(self.nodes.len());
-            let start = place(self.at);
+            let node = to_u32(self.nodes.len());
+            let start = to_u32(self.at);
             match self.peek() {
                 Some(b'{' | b'[') => {
                     if self.open.len() == MAX_DEPTH {
@@ -160,14 +161,14 @@ impl Parser<'_> {
                 Some(b'0'..=b'9' | b'-' | b'a'..=b'z' | b'A'..=b'Z') => self.scalar(),
                 _ => return Err(self.malformed("expected a JSON value")),
             }
-            // A value has ended, or an empty object is to be closed.
+            // A value ended, or an empty object or array must be closed.
             if !self.close()? {
                 return Ok(());
             }
         }
     }
 
-    /// Closes what ends here, up to the comma before the next value. Whether there is a next value.
+    /// Closes the objects and arrays that end here. Returns whether another value follows.
     fn close(&mut self) -> Result<bool, Error> {
         loop {
             let Some(open) = self.open.last().copied() else { return Ok(false) };
@@ -183,7 +184,7 @@ impl Parser<'_> {
                 }
                 Some(byte) if byte == self.closing(open) => {
                     self.at += 1;
-                    let (end, next) = (place(self.at), place(self.nodes.len()));
+                    let (end, next) = (to_u32(self.at), to_u32(self.nodes.len()));
                     let node = &mut self.nodes[open as usize];
                     (node.end, node.next) = (end, next);
                     self.open.pop();
@@ -236,7 +237,7 @@ impl Parser<'_> {
             if rest[found] == b'"' {
                 break;
             }
-            // What is escaped may be a quote.
+            // Skip the escaped character, which may be a quote.
             from += 1;
         }
         self.at = from;
@@ -244,7 +245,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A number or a word, up to what cannot be in one.
+    /// Skips a number or a word.
     fn scalar(&mut self) {
         let start = self.at;
         while matches!(self.peek(), Some(b'0'..=b'9' | b'-' | b'+' | b'.' | b'a'..=b'z' | b'A'..=b'Z')) {
@@ -254,8 +255,8 @@ impl Parser<'_> {
     }
 
     fn leaf(&mut self, start: usize) {
-        let next = place(self.nodes.len() + 1);
-        self.nodes.push(Node { start: place(start), end: place(self.at), next });
+        let next = to_u32(self.nodes.len() + 1);
+        self.nodes.push(Node { start: to_u32(start), end: to_u32(self.at), next });
     }
 
     fn malformed(&self, what: &'static str) -> Error {
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn values_have_places() {
+    fn values_have_spans() {
         let source = br#" {"a" : [1, {"b":"x\"\u00e4"}, []], "c":{}, "d":-1.5e3 , "a\/b": null } tail"#;
         let json = Json::parse(source, 0).expect("JSON");
         let root = json.root();
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_wrong_is_an_error_at_its_place() {
+    fn cut_or_invalid_json_is_an_error_with_its_position() {
         let source = br#"{"a":[1,{"b":"x\"y"},[]],"c":{},"d":true}"#;
         for cut in 0..source.len() {
             assert!(Json::parse(&source[..cut], 0).is_err(), "{cut}");

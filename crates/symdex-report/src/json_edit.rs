@@ -1,20 +1,20 @@
-//! Changing members of a JSON object, in the style it is written in.
+//! Changes members of a JSON object and keeps its white space.
 
 use serde_json::json;
 
 use crate::json::Value;
 use crate::report::Span;
 
-/// A member to set: its key and its value.
+/// The key and the value of a member to set.
 pub(crate) type Member<'m> = (&'m str, serde_json::Value);
 
-/// How an object's members are separated: what stands before each key but the first, comma included, and between key and value.
-struct Style<'t> {
+/// The separators of an object's members: the comma with its white space, and the colon with its white space.
+struct Separators<'t> {
     comma: &'t [u8],
     colon: &'t [u8],
 }
 
-impl<'t> Style<'t> {
+impl<'t> Separators<'t> {
     fn of(text: &'t [u8], object: Value<'_>) -> Self {
         let members: Vec<_> = object.members().take(2).map(|(k, v)| (k.span(), v.span())).collect();
         let between = |from: usize, to: usize| text.get(from..to);
@@ -31,9 +31,9 @@ impl<'t> Style<'t> {
     }
 }
 
-/// The text of `object` with `members` set: in their place where it has them, else behind the others.
+/// Returns the text of `object` with `members` set. A member that exists keeps its position; a new one is appended.
 pub(crate) fn with_members(text: &[u8], object: Value<'_>, members: &[Member<'_>]) -> Vec<u8> {
-    let style = Style::of(text, object);
+    let separators = Separators::of(text, object);
     let mut changes: Vec<(Span, Vec<u8>)> = Vec::new();
     let last = object.members().last();
     let mut added = Vec::new();
@@ -42,8 +42,8 @@ pub(crate) fn with_members(text: &[u8], object: Value<'_>, members: &[Member<'_>
             Some(value) => changes.push((value.span(), member.1.to_string().into_bytes())),
             None => {
                 let is_first = last.is_none() && added.is_empty();
-                added.extend_from_slice(if is_first { b"" } else { style.comma });
-                added.extend(style.member(member));
+                added.extend_from_slice(if is_first { b"" } else { separators.comma });
+                added.extend(separators.member(member));
             }
         }
     }
@@ -61,23 +61,24 @@ pub(crate) fn with_members(text: &[u8], object: Value<'_>, members: &[Member<'_>
     out
 }
 
-/// `members` as they are put behind a member of `object`, a comma before each.
+/// Returns `members` as text to insert after a member of `object`. A comma stands before each.
 pub(crate) fn more_members(text: &[u8], object: Value<'_>, members: &[Member<'_>]) -> Vec<u8> {
-    let style = Style::of(text, object);
-    members.iter().flat_map(|member| [style.comma, &style.member(member)].concat()).collect()
+    let separators = Separators::of(text, object);
+    members.iter().flat_map(|member| [separators.comma, &separators.member(member)].concat()).collect()
 }
 
-/// A new object of `members`, written as `like` is.
+/// Returns the text of a new object with `members`, with the white space of `like`.
 pub(crate) fn object_like(text: &[u8], like: Value<'_>, members: &[Member<'_>]) -> Vec<u8> {
-    let style = Style::of(text, like);
+    let separators = Separators::of(text, like);
     let span = like.span();
     let first = like.members().next().map_or(span.end - 1, |(key, _)| key.span().start);
     let last = like.members().last().map_or(span.end - 1, |(_, value)| value.span().end);
-    let members: Vec<_> = members.iter().map(|member| style.member(member)).collect();
-    [&text[span.start..first], &members.join(style.comma), &text[last..span.end]].concat()
+    let members: Vec<_> = members.iter().map(|member| separators.member(member)).collect();
+    [&text[span.start..first], &members.join(separators.comma), &text[last..span.end]].concat()
 }
 
-/// `object` with `members` set, and before it a new object like it of each of `before`, set off as it is itself.
+/// Returns the text of `object` with `members` set. A new object for each element of `before` stands before it, with
+/// the white space of `object`.
 pub(crate) fn with_objects_before<'m>(
     text: &[u8],
     object: Value<'_>,
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_set_in_the_objects_own_style() {
+    fn members_are_set_with_the_white_space_of_the_object() {
         let members = [("b", json!("é\n")), ("c", json!(3))];
         assert_eq!(set(r#"{"a":1,"b":2.0}"#, &members), r#"{"a":1,"b":"é\n","c":3}"#);
         assert_eq!(
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_object_looks_like_the_one_beside_it() {
+    fn a_new_object_has_the_white_space_of_the_other() {
         let like = "{\n  \"a\" : 1,\n  \"z\" : 0\n}";
         let json = Json::parse(like.as_bytes(), 0).expect("JSON");
         let new = object_like(like.as_bytes(), json.root(), &[("x", json!(true)), ("y", json!("w"))]);

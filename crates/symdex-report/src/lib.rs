@@ -1,18 +1,23 @@
-//! Crash reports in, symbolicated crash reports out.
+//! Symbolicates crash reports: it reads a report in any of ten formats, and writes it back with functions, files and
+//! lines.
 //!
-//! [`Report::parse`] recognises a report by its content and reads its images and stacks; [`symbolicate()`] asks a
-//! [`Source`] for what lies at their addresses; [`Symbolicated::write`] writes the report back with the answers in
-//! their places, and everything else byte for byte as it was. [`Symbolicated::write_text`] writes it as text that
-//! people read, and [`Symbolicated::view`] is the same as JSON.
+//! Start with three calls:
 //!
-//! Where answers come from is the caller's: a [`Source`] is asked once for each image, with every offset that is wanted, and finds the
-//! image by its id. [`answer_from_index`] is all that one with indexes needs to call.
+//! 1. [`Report::parse`] recognises the format by the content, and reads the images and stacks.
+//! 2. [`symbolicate()`] asks a [`Source`] for the functions at the addresses. It asks once for each image, with all
+//!    offsets in it.
+//! 3. [`Symbolicated::write`] writes the report in its own format. Only the frames change. Alternatively,
+//!    [`Symbolicated::write_text`] writes text that people read, and [`Symbolicated::view`] returns the report for
+//!    JSON.
+//!
+//! The crate reads no files. You implement [`Source`] over your own storage: find the index of the image by its id, and
+//! call [`answer_from_index`].
 //!
 //! ```
 //! use symdex::{ImageOffset, Index, LinePolicy, Scratch};
 //! use symdex_report::{Answers, Image, Options, Report, Source, Unanswered, answer_from_index, symbolicate};
 //!
-//! /// A store of one index; one of many would look `image.id` up.
+//! /// A store of one index. A store of many finds the index by `image.id`.
 //! struct OneIndex(Index<Vec<u8>>, Scratch);
 //!
 //! impl Source for OneIndex {
@@ -42,17 +47,37 @@
 //! let text = text.replace("ID", &index.id().to_string());
 //! let report = Report::parse(text.as_bytes())?;
 //! let mut source = OneIndex(index, Scratch::default());
-//! let symbolicated = symbolicate(&report, &mut source, &Options::default());
+//! let symbolicated = symbolicate(&report, &mut source, &Options::new());
 //! let mut out = Vec::new();
 //! symbolicated.write(&mut out)?;
 //! let out = String::from_utf8(out)?;
 //! assert!(out.contains("1   App   0x0000000104a343d0 row (grid.h:16) [inlined]\n"), "{out}");
-//! // The other frame is as it was: nothing is known of its image.
+//! // The other frame stays: the store has no index of its image.
 //! assert!(out.contains("0   libsystem_c.dylib   0x0000000180000010 abort + 8\n"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A format of reports is one file and a line in `format.rs`: see [`Format`].
+//! # Formats
+//!
+//! Apple's `.crash` and `.ips`, the output of `leaks`, `sample` and `spindump`, MetricKit's diagnostics,
+//! PLCrashReporter's text, KSCrash's reports, Sentry's events, Android's tombstones and logcat, HarmonyOS's cppcrash
+//! logs, the output of sanitizers, and lists of `image address load_address`. [`Report::format_name`] names the format
+//! of a report.
+//!
+//! # Beyond the first report
+//!
+//! * [`Options`] choose the line policy, inlined functions, demangling and the handling of return addresses.
+//! * [`Symbolicated::images`] says for each image what answered for it, or why nothing did. [`nearest`] lists known
+//!   images that resemble a missing one.
+//! * Some reports do not state the ids of their images. [`match_by_name`] finds the only image of a name.
+//! * [`Symbolicated::resolution`] and [`Symbolicated::unresolved`] return the outcome of a single frame.
+//!
+//! # Guarantees
+//!
+//! * Every byte of a report that is not a frame's answer stays, in all formats.
+//! * Damaged and hostile reports yield an error or a partial result. There is no panic, and time and memory stay in
+//!   proportion to the length of the text.
+//! * Reports and answers are `Send` and `Sync`.
 
 mod apple_text;
 mod call_tree;
@@ -66,10 +91,12 @@ mod json;
 mod json_edit;
 mod kscrash;
 mod list;
+mod lookup_targets;
 mod metrickit;
 mod native;
 mod near;
-mod places;
+mod options;
+mod outcome;
 mod registers;
 mod render;
 mod report;
@@ -82,15 +109,14 @@ mod write;
 
 pub use error::Error;
 pub use existing::ExistingSymbol;
-pub use format::{Edit, Format};
 pub use info::{Exception, ReportInfo};
-pub use near::{KnownImage, Nearness, match_by_name, near, nearest};
+pub use near::{KnownImage, Nearness, match_by_name, nearest, nearness};
+pub use options::Options;
+pub use outcome::{ImageOutcome, Unresolved, apple_uuid};
 pub use registers::Register;
-pub use report::{AddressKind, Base, Frame, Image, Known, Parsed, Report, Span, Thread};
+pub use report::{AddressKind, Base, Frame, Image, Report, SymbolDetail, Thread};
 pub use source::{
     Answer, AnsweredBy, Answers, Function, MatchedBy, Source, Unanswered, answer_from_index, image_offsets,
 };
-pub use symbolicate::{
-    Called, ImageOutcome, Options, Rewrite, Symbolicated, Unresolved, spelled, symbolicate,
-};
+pub use symbolicate::{Resolution, ResolvedFrame, Symbolicated, symbolicate};
 pub use view::{NearView, ReportView};

@@ -1,7 +1,9 @@
-//! Lists of addresses, for whatever has no format of its own: `image address load` a line, the two numbers in hexadecimal with `0x`.
+//! Lists of addresses: lines of the form `image address load_address`, with both numbers as `0x` and hexadecimal
+//! digits.
 //!
-//! The image is its id, or a name with the id in a column behind; one line of a name and load address with an id is enough for all.
-//! Lines that follow each other are a stack, innermost frame first. Answers are put behind the line. What is not such a line stays as it is.
+//! Use it for stacks that have no format of their own. The image is an id, or a name with the id in a later column. An
+//! id is needed on one line only of each name and load address. Consecutive lines are a stack, innermost frame first.
+//! Answers are appended to the lines. All other lines stay unchanged.
 
 use rustc_hash::FxHashMap;
 use symdex::ImageId;
@@ -9,11 +11,11 @@ use symdex::ImageId;
 use crate::apple_text;
 use crate::error::Error;
 use crate::format::{Edit, Format, frame_edits};
-use crate::report::{AddressKind, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
-use crate::symbolicate::{Rewrite, Symbolicated};
+use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread};
+use crate::symbolicate::{Resolution, Symbolicated};
 use crate::text::{Cursor, line_end, lines, lossy};
 
-/// Lists of addresses.
+/// The format of address lists.
 pub(crate) struct List;
 
 impl Format for List {
@@ -22,7 +24,7 @@ impl Format for List {
     }
 
     fn recognises(&self, text: &[u8]) -> bool {
-        lines(text).any(|(_, line)| Line::of(line).is_some())
+        lines(text).any(|(_, line)| AddressLine::of(line).is_some())
     }
 
     fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
@@ -30,7 +32,7 @@ impl Format for List {
         let mut images = FxHashMap::default();
         let mut follows = false;
         for (span, line) in lines(text) {
-            let line = Line::of(line);
+            let line = AddressLine::of(line);
             if let Some(line) = &line {
                 if !follows {
                     parsed.threads.push(Thread::default());
@@ -46,23 +48,23 @@ impl Format for List {
     }
 
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-        frame_edits(symbolicated, written)
+        frame_edits(symbolicated, replacement)
     }
 }
 
 /// A line with an address.
-struct Line<'l> {
+struct AddressLine<'l> {
     image: &'l [u8],
     address: u64,
     load_address: u64,
     id: Option<ImageId>,
-    known: Known,
+    detail: SymbolDetail,
 }
 
-/// The fewest bytes of an id: shorter ones are ordinary words, such as `added`.
+/// The fewest bytes of an id. Shorter hexadecimal words can be ordinary words, such as `added`.
 const MIN_ID: usize = 8;
 
-impl<'l> Line<'l> {
+impl<'l> AddressLine<'l> {
     fn of(line: &'l [u8]) -> Option<Self> {
         let mut cursor = Cursor::new(line);
         cursor.space();
@@ -77,19 +79,19 @@ impl<'l> Line<'l> {
         while id.is_none() && cursor.space() {
             id = cursor.word().and_then(self::id);
         }
-        let known = if has_line(line) { Known::Line } else { Known::Nothing };
-        Some(Line { image, address, load_address, id, known })
+        let detail = if has_line(line) { SymbolDetail::Line } else { SymbolDetail::AddressOnly };
+        Some(AddressLine { image, address, load_address, id, detail })
     }
 }
 
-/// The id that a word is, in angle brackets or without.
+/// Parses a word as an id, with or without angle brackets.
 fn id(word: &[u8]) -> Option<ImageId> {
     let word = word.strip_prefix(b"<").and_then(|word| word.strip_suffix(b">")).unwrap_or(word);
     let id: ImageId = std::str::from_utf8(word).ok()?.parse().ok()?;
     (id.as_bytes().len() >= MIN_ID).then_some(id)
 }
 
-/// Whether a line ends as an answer does.
+/// Whether a line ends with a file and a line number, as an answer does.
 fn has_line(line: &[u8]) -> bool {
     let line = line.strip_suffix(b" [inlined]").unwrap_or(line);
     let Some(line) = line.strip_suffix(b")") else { return false };
@@ -97,9 +99,10 @@ fn has_line(line: &[u8]) -> bool {
     digits != 0 && line[..line.len() - digits].ends_with(b":")
 }
 
-/// The number of the image of `line`. `known` has those so far by name and load address.
+/// Returns the position of the image of `line` and adds the image if it is new. `known` maps names and load addresses
+/// to positions.
 fn image<'t>(
-    line: &Line<'t>,
+    line: &AddressLine<'t>,
     known: &mut FxHashMap<(&'t [u8], u64), usize>,
     images: &mut Vec<Image>,
 ) -> Option<usize> {
@@ -113,23 +116,23 @@ fn image<'t>(
     Some(number)
 }
 
-fn frame(line: &Line<'_>, image: Option<usize>, site: Span, is_innermost: bool) -> Frame {
+fn frame(line: &AddressLine<'_>, image: Option<usize>, site: Span, is_innermost: bool) -> Frame {
     Frame {
         address: line.address,
         image,
         kind: if is_innermost { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress },
         site,
-        known: line.known,
+        detail: line.detail,
         function: None,
         inlined: false,
     }
 }
 
-/// The line once for each function, its answer behind it.
-fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option<Vec<u8>> {
+/// The line with an answer appended, once for each function.
+fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
     let line = text.get(site.clone())?;
-    let answer = |called| [line, b" ", apple_text::answer(called, b"", rewrite).as_bytes()].concat();
-    let lines: Vec<_> = rewrite.chain.iter().map(answer).collect();
+    let answer = |resolved| [line, b" ", apple_text::answer(resolved, b"", resolution).as_bytes()].concat();
+    let lines: Vec<_> = resolution.frames.iter().map(answer).collect();
     Some(lines.join(line_end(text, site.end)))
 }
 
@@ -138,18 +141,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_a_list() {
+    fn lines_with_an_image_and_two_numbers_are_addresses() {
         let uuid = "6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0";
-        let said = |line: &str| {
-            Line::of(line.as_bytes())
+        let parsed = |line: &str| {
+            AddressLine::of(line.as_bytes())
                 .map(|line| (lossy(line.image), line.address, line.load_address, line.id.is_some()))
         };
         let app = |has_id| Some(("App".to_owned(), 0x1234, 0x1000, has_id));
-        assert_eq!(said("App 0x1234 0x1000"), app(false));
-        assert_eq!(said(&format!("  App\t0x1234  0x1000  main thread <{uuid}>")), app(true));
-        assert_eq!(said(&format!("App 0x1234 0x1000 {uuid} added deadbeef")), app(true));
-        assert_eq!(said("App 0x1234 0x1000 added deadbeef"), app(false));
-        assert_eq!(said(&format!("{uuid} 0x1234 0x1000")), Some((uuid.to_owned(), 0x1234, 0x1000, true)));
+        assert_eq!(parsed("App 0x1234 0x1000"), app(false));
+        assert_eq!(parsed(&format!("  App\t0x1234  0x1000  main thread <{uuid}>")), app(true));
+        assert_eq!(parsed(&format!("App 0x1234 0x1000 {uuid} added deadbeef")), app(true));
+        assert_eq!(parsed("App 0x1234 0x1000 added deadbeef"), app(false));
+        assert_eq!(parsed(&format!("{uuid} 0x1234 0x1000")), Some((uuid.to_owned(), 0x1234, 0x1000, true)));
         for line in [
             "",
             "# 0x1 0x1",
@@ -160,7 +163,7 @@ mod tests {
             "0x1 0x1 0x1",
             "App 0x1 0x11112222333344445",
         ] {
-            assert_eq!(said(line), None, "{line}");
+            assert_eq!(parsed(line), None, "{line}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Images of the name of one that is missing, or nearly the same.
+//! Known images that have the name or the id of a missing image.
 
 use serde::{Serialize, Serializer};
 use symdex::{Arch, ImageId};
@@ -6,10 +6,10 @@ use symdex::{Arch, ImageId};
 use crate::report::Image;
 use crate::source::Unanswered;
 
-/// An image that there is an index or a debug file of.
+/// An image of which a source has an index or a debug file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct KnownImage {
-    /// Its file's own name.
+    /// The name of its file, without folders.
     pub name: String,
     /// Its id.
     #[serde(serialize_with = "id_as_text")]
@@ -19,15 +19,15 @@ pub struct KnownImage {
 }
 
 impl KnownImage {
-    /// Whether it is of the architecture of `image`, or of another of the same family, such as arm64 and arm64e. An image whose
-    /// architecture the report does not state fits every one.
+    /// Whether its architecture is the one of `image` or of the same family, as arm64 and arm64e are. Returns `true` if
+    /// the report does not state the architecture of `image`.
     #[must_use]
     pub fn fits(&self, image: &Image) -> bool {
         let Some(arch) = &image.arch else { return true };
         arch.name == self.arch || Arch::from_name(&self.arch).is_some_and(|own| own.cputype == arch.cputype)
     }
 
-    /// Whether it has the name of `image`. A debug file may have `.debug` or `.dbg` behind that.
+    /// Whether it has the name of `image`. The extensions `.debug` and `.dbg` of debug files do not count.
     #[must_use]
     pub fn has_name_of(&self, image: &Image) -> bool {
         let stem = self.name.strip_suffix(".debug").or_else(|| self.name.strip_suffix(".dbg"));
@@ -37,13 +37,29 @@ impl KnownImage {
     }
 }
 
-/// The one of `known` that has the name of `image` and fits its architecture. Only for an image whose id the report does not state:
-/// where it does, the id alone decides.
+fn id_as_text<S: Serializer>(id: &ImageId, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(id)
+}
+
+/// Returns the only image of `known` that has the name of `image` and fits its architecture.
+///
+/// A [`Source`](crate::Source) uses it for an image whose id the report does not state, if the user asked for such
+/// matches. The answers may be of another build.
+///
+/// ```
+/// use symdex_report::{Image, KnownImage, match_by_name};
+///
+/// let known = KnownImage { name: "App".into(), id: "6dcd4e9d".parse()?, arch: "arm64".into() };
+/// let mut image = Image::default();
+/// image.name = "App".into();
+/// assert_eq!(match_by_name(&image, &[known.clone()])?, &known);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 ///
-/// [`Unanswered::Missing`] if there is none, or if the report states the id; [`Unanswered::Ambiguous`] if there are several, which
-/// are different builds or architectures.
+/// [`Unanswered::Missing`] if no image matches, and if the report states the id of `image`.
+/// [`Unanswered::Ambiguous`] if several builds or architectures match.
 pub fn match_by_name<'k>(image: &Image, known: &'k [KnownImage]) -> Result<&'k KnownImage, Unanswered> {
     if image.id.is_some() {
         return Err(Unanswered::Missing);
@@ -59,27 +75,24 @@ pub fn match_by_name<'k>(image: &Image, known: &'k [KnownImage]) -> Result<&'k K
     }
 }
 
-/// How near a known image is to one that is missing, the nearest first.
+/// How a known image relates to a missing image. The order is from the nearest to the farthest.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Nearness {
-    /// The same id, for another architecture.
+    /// It has the same id, for another architecture.
     OtherArch,
-    /// The same name and architecture, and the report does not state the id.
+    /// It has the same name and architecture. The report does not state the id.
     SameName,
-    /// The same name and architecture, another id: another build of it.
+    /// It has the same name and architecture, and another id: it is another build.
     OtherBuild,
-    /// The same name and another architecture, and the report does not state the id.
+    /// It has the same name, for another architecture. The report does not state the id.
     SameNameOtherArch,
-    /// The same name, another id and architecture.
+    /// It has the same name, another id and another architecture.
     OtherBuildAndArch,
 }
 
-fn id_as_text<S: Serializer>(id: &ImageId, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(id)
-}
-
 impl Nearness {
-    /// The word for it in JSON.
+    /// The word in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -90,24 +103,37 @@ impl Nearness {
             Nearness::SameNameOtherArch => "same_name_other_arch",
         }
     }
+
+    /// The relation as a phrase for people.
+    #[must_use]
+    pub fn description(self) -> &'static str {
+        match self {
+            Nearness::OtherArch => "the same id for another architecture",
+            Nearness::SameName => "same name; the report does not say which build",
+            Nearness::SameNameOtherArch => "same name, for another architecture",
+            Nearness::OtherBuild => "another build of that name",
+            Nearness::OtherBuildAndArch => "another build of that name for another architecture",
+        }
+    }
 }
 
-/// How many of the images near a missing one are named: a store may have every build of it.
+/// How many images near a missing one are listed. A store can have hundreds of builds of one name.
 const NEAREST: usize = 3;
 
-/// The three images of `known` that are nearest to `missing`, the nearest first.
+/// Returns the three images of `known` that are nearest to `missing`, the nearest first.
 #[must_use]
 pub fn nearest<'k>(missing: &Image, known: &'k [KnownImage]) -> Vec<(Nearness, &'k KnownImage)> {
-    let mut near: Vec<_> = known.iter().filter_map(|known| Some((near(missing, known)?, known))).collect();
+    let mut near: Vec<_> =
+        known.iter().filter_map(|known| Some((nearness(missing, known)?, known))).collect();
     near.sort();
     near.dedup();
     near.truncate(NEAREST);
     near
 }
 
-/// How near `known` is to `missing`; `None` where the two have nothing to do with each other.
+/// Returns how `known` relates to `missing`. `None` if they share neither id nor name, or are the same image.
 #[must_use]
-pub fn near(missing: &Image, known: &KnownImage) -> Option<Nearness> {
+pub fn nearness(missing: &Image, known: &KnownImage) -> Option<Nearness> {
     let arch = missing.arch.as_ref().map(|arch| arch.name.as_str());
     let is_arch = arch.is_none_or(|arch| arch == known.arch);
     if missing.id.as_ref() == Some(&known.id) {

@@ -1,20 +1,21 @@
 //! The registers of a thread.
 
-/// A register.
+/// A register and its value.
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Register {
-    /// Its name, as Apple's reports write it: `x0`, `rip`.
+    /// The name, as Apple's reports write it: `x0`, `rip`.
     pub name: String,
-    /// Its value.
+    /// The value.
     pub value: u64,
     /// What the report says about the value; empty if it says nothing.
     pub description: String,
 }
 
-/// The most registers of a thread. Processors have a few dozen.
+/// The most registers that are read of a thread. Processors have a few dozen.
 const MAX_REGISTERS: usize = 128;
 
-/// Names that are not numbered, in Apple's order. Numbered ones stand between the two halves.
+/// Register names in the order of Apple's reports. Numbered registers stand between the two lists.
 const BEFORE_NUMBERED: [&str; 16] = [
     "rax", "rbx", "rcx", "rdx", "rdi", "rsi", "rbp", "rsp", "eax", "ebx", "ecx", "edx", "edi", "esi", "ebp",
     "esp",
@@ -45,7 +46,7 @@ const AFTER_NUMBERED: [&str; 23] = [
     "err",
 ];
 
-/// `registers` in the order in which Apple's reports write them; those of other names come last.
+/// Sorts `registers` into the order of Apple's reports. Registers with other names come last.
 pub(crate) fn in_order(registers: impl Iterator<Item = Register>) -> Vec<Register> {
     let mut registers: Vec<_> = registers.take(MAX_REGISTERS).collect();
     for register in &mut registers {
@@ -59,16 +60,16 @@ pub(crate) fn in_order(registers: impl Iterator<Item = Register>) -> Vec<Registe
     registers
 }
 
-/// The half, and the place in it.
+/// The sort key: the list, and the position in it.
 fn rank(name: &str) -> (usize, usize) {
-    let place = |names: &[&str]| names.iter().position(|known| *known == name);
+    let position = |names: &[&str]| names.iter().position(|known| *known == name);
     let number = || name.strip_prefix(['x', 'r'])?.parse().ok();
-    if let Some(place) = place(&BEFORE_NUMBERED) {
-        (0, place)
+    if let Some(position) = position(&BEFORE_NUMBERED) {
+        (0, position)
     } else if let Some(number) = number() {
         (1, number)
     } else {
-        (2, place(&AFTER_NUMBERED).unwrap_or(AFTER_NUMBERED.len()))
+        (2, position(&AFTER_NUMBERED).unwrap_or(AFTER_NUMBERED.len()))
     }
 }
 

@@ -1,5 +1,6 @@
-//! A report as its format was read: images, and threads of frames, each with its place in the text.
+//! A parsed report: images, and threads of frames, each with its position in the text.
 
+use std::fmt;
 use std::ops::Range;
 
 use symdex::{Arch, ImageId};
@@ -8,137 +9,143 @@ use crate::format::Format;
 use crate::info::ReportInfo;
 use crate::registers::Register;
 
-/// Bytes of a report's text, half-open.
-pub type Span = Range<usize>;
+/// A range of bytes in a report's text, half-open.
+pub(crate) type Span = Range<usize>;
 
-/// A crash report, over its text.
+/// A parsed crash report. It borrows its text.
+///
+/// [`Report::parse`] makes one. [`symbolicate`](crate::symbolicate()) answers its frames.
+#[non_exhaustive]
 pub struct Report<'t> {
-    /// The whole text, of which everything that is not rewritten stays as it is.
+    /// The whole text. Symbolication changes only the frames in it.
     pub text: &'t [u8],
-    /// The format that the text was recognised to be of.
-    pub format: &'static dyn Format,
     /// The images that were loaded, in the report's order.
     pub images: Vec<Image>,
-    /// The stacks, in the report's order: of threads, of exceptions, whatever the report has.
+    /// The stacks of threads and exceptions, in the report's order.
     pub threads: Vec<Thread>,
-    /// What the report says about the process, the system and the exception.
+    /// The header: the process, the system and the exception.
     pub info: ReportInfo,
+    pub(crate) format: &'static dyn Format,
 }
 
-/// The most images that are read of a report. Processes have a few thousand; a hostile report could have millions in little text.
+/// The most images that are read from a report. A process has a few thousand; a hostile report could list millions.
 pub(crate) const MAX_IMAGES: usize = 1 << 20;
 
-/// What format readers yield: a [`Report`] without its text.
+/// What a format's parser returns: a [`Report`] without its text.
 #[derive(Debug, Default)]
-pub struct Parsed {
+pub(crate) struct Parsed {
     /// As [`Report::images`].
-    pub images: Vec<Image>,
+    pub(crate) images: Vec<Image>,
     /// As [`Report::threads`].
-    pub threads: Vec<Thread>,
+    pub(crate) threads: Vec<Thread>,
     /// As [`Report::info`].
-    pub info: ReportInfo,
+    pub(crate) info: ReportInfo,
 }
 
-/// An image as the report has it.
+/// An image as the report describes it.
+#[non_exhaustive]
 #[derive(Clone, Debug, Default)]
 pub struct Image {
-    /// The name that frames have for it: a file's name, or on macOS a bundle's identifier.
+    /// The name by which frames refer to it: a file name, or on macOS a bundle identifier.
     pub name: String,
-    /// Where it lay; empty where the report does not say.
+    /// The path of its file; empty if the report does not state it.
     pub path: String,
-    /// The architecture; `None` where the report does not say.
+    /// The architecture; `None` if the report does not state it.
     pub arch: Option<Arch>,
-    /// `LC_UUID` or the build id; `None` where the report does not say.
+    /// The `LC_UUID` or the build id; `None` if the report does not state it.
     pub id: Option<ImageId>,
-    /// Where the image was loaded. 0 where the report's addresses are offsets from the image's start.
+    /// The address that offsets count from; see [`Base`]. It is 0 if the report's addresses are offsets already.
     pub load_address: u64,
-    /// How many bytes it takes from there; `None` where the report does not say.
+    /// The size in bytes from the load address; `None` if the report does not state it.
     pub size: Option<u64>,
     /// What the load address is the address of.
     pub base: Base,
 }
 
-/// What an image's load address is the address of.
+/// What the load address of an image is the address of.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Base {
-    /// The image's start.
+    /// The start of the image.
     #[default]
     Image,
-    /// Address 0 of its file, whatever address it was linked to: what is counted from there is an address as its debug file has them.
+    /// Address 0 of the image's file. Offsets are then addresses as the debug file has them.
     File,
-    /// The start of its `__TEXT_EXEC` segment, as kernel images have.
+    /// The start of the image's `__TEXT_EXEC` segment. Reports state it for kernel images.
     TextExec,
-    /// Nothing: this stands for no image, and addresses in it are runtime addresses.
+    /// Nothing. The entry stands for addresses in no image, and its frames have runtime addresses.
     Absolute,
 }
 
-/// A stack.
+/// A stack of a thread or an exception.
+#[non_exhaustive]
 #[derive(Clone, Debug, Default)]
 pub struct Thread {
-    /// What the report calls it: `Thread 0 Crashed`, `Last Exception Backtrace`.
+    /// The title in the report, such as `Thread 0 Crashed` or `Last Exception Backtrace`.
     pub name: String,
-    /// Whether the report says that this is what crashed.
+    /// Whether the report marks it as the stack that crashed.
     pub crashed: bool,
-    /// The number that the system knows the thread by; `None` if the report does not state it.
+    /// The system's id of the thread; `None` if the report does not state it.
     pub id: Option<u64>,
     /// The name that the program gave the thread; `None` if the report does not state it.
     pub label: Option<String>,
     /// The dispatch queue that the thread worked on; `None` if the report does not state it.
     pub queue: Option<String>,
-    /// The registers, in the order in which they are written; empty if the report has none.
+    /// The registers, in the order of Apple's reports; empty if the report has none.
     pub registers: Vec<Register>,
-    /// The frames, innermost first, whatever the report's order.
+    /// The frames, innermost first, also if the report has them in another order.
     pub frames: Vec<Frame>,
 }
 
-/// A frame as the report has it.
+/// A frame as the report describes it.
+#[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Frame {
-    /// The runtime address as the report has it, not adjusted; the image offset where the image's load address is 0.
+    /// The runtime address as the report states it, not adjusted. It is an offset if the image's load address is 0.
     pub address: u64,
-    /// The image, a number in [`Report::images`]; `None` where only the address can tell.
+    /// The position of the image in [`Report::images`]; `None` if the report does not name it.
     pub image: Option<usize>,
-    /// What the address is of.
+    /// What the address is the address of.
     pub kind: AddressKind,
-    /// The bytes that are rewritten when the frame is symbolicated.
-    pub site: Span,
-    /// What the report knows of it already.
-    pub known: Known,
-    /// Where the report has the function's name; `None` where it has none.
-    pub function: Option<Span>,
-    /// Whether the report says that this is a function inlined into the next frame.
+    /// How much the report says about the address.
+    pub detail: SymbolDetail,
+    /// Whether the report marks the frame as a function inlined into the next frame.
     pub inlined: bool,
+    /// The bytes that change when the frame is symbolicated.
+    pub(crate) site: Span,
+    /// The bytes of the function's name; `None` if the report has none.
+    pub(crate) function: Option<Span>,
 }
 
-/// What the address of a frame is of.
+/// What the address of a frame is the address of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressKind {
-    /// An instruction, or an address that was adjusted already: looked up as it is.
+    /// An instruction, or an address that the report has adjusted already. It is looked up unchanged.
     ProgramCounter,
-    /// Where execution returns to: looked up one byte before.
+    /// The instruction after a call. It is looked up one byte before.
     ReturnAddress,
 }
 
-/// How much of a frame's answer the report has already.
+/// How much a report says about the address of a frame, before it is symbolicated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Known {
-    /// Nothing but the address, or a name that is none (`<redacted>`).
-    Nothing,
-    /// The function's name.
+pub enum SymbolDetail {
+    /// Only the address, or a placeholder such as `<redacted>` for the name.
+    AddressOnly,
+    /// The name of the function.
     Function,
-    /// The function's name, the file and the line.
+    /// The name of the function, the file and the line.
     Line,
 }
 
 impl Image {
-    /// The last part of the path; the name where there is no path.
+    /// The last component of the path, or the name if there is no path.
     #[must_use]
     pub fn file_name(&self) -> &str {
         let last = self.path.rsplit(['/', '\\']).next().filter(|name| !name.is_empty());
         last.unwrap_or(&self.name)
     }
 
-    /// Whether it is code of the app, as opposed to that of the system it runs on.
+    /// Whether the image belongs to the app, and not to the system.
     #[must_use]
     pub fn is_app(&self) -> bool {
         const ROOTS: [&str; 14] = [
@@ -158,18 +165,18 @@ impl Image {
             "/lib64/",
         ];
         const SHARED_CACHE: u64 = 0x1_8000_0000;
-        // Simulators have the system's folders below folders of their own, and so do the SDKs of older ones.
+        // Simulators, and SDKs of older simulators, have the folders of the system below a folder of their own.
         const BELOW: [&str; 3] = ["/RuntimeRoot/", ".sdk/System/", ".sdk/usr/"];
         let is_system = ROOTS.iter().any(|root| self.path.starts_with(root))
             || BELOW.iter().any(|folder| self.path.contains(folder))
-            // Swift's own libraries, which apps for older systems carry with them.
+            // Apps for older systems contain the libraries of Swift.
             || (self.file_name().starts_with("libswift") && self.path.contains("/Frameworks/"));
-        // Where there is no path, as in MetricKit's diagnostics: the shared cache of 64-bit processes holds nothing else.
+        // MetricKit states no paths. In 64-bit processes the shared cache holds only libraries of the system.
         let is_system = is_system || (self.path.is_empty() && self.load_address >= SHARED_CACHE);
         self.base != Base::Absolute && !is_system
     }
 
-    /// Whether the image takes in this address; never where its size is not known.
+    /// Whether the address lies in the image. Returns `false` if the image's size is unknown.
     #[must_use]
     pub fn contains(&self, address: u64) -> bool {
         let offset = address.checked_sub(self.load_address);
@@ -179,9 +186,24 @@ impl Image {
 }
 
 impl Report<'_> {
-    /// The text at `span`.
+    /// The name of the report's format, as JSON has it: `apple-crash`, `apple-ips`, `apple-call-tree`, `metrickit`,
+    /// `kscrash`, `sentry-event`, `android`, `harmonyos`, `sanitizer` or `address-list`.
     #[must_use]
-    pub fn at(&self, span: &Span) -> &[u8] {
+    pub fn format_name(&self) -> &'static str {
+        self.format.name()
+    }
+
+    /// The text at `span`.
+    pub(crate) fn at(&self, span: &Span) -> &[u8] {
         self.text.get(span.clone()).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (format, images, threads) = (self.format.name(), &self.images, &self.threads);
+        let mut debug = f.debug_struct("Report");
+        debug.field("format", &format).field("info", &self.info);
+        debug.field("images", images).field("threads", threads).finish_non_exhaustive()
     }
 }

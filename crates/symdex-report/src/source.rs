@@ -1,21 +1,26 @@
-//! Where answers come from.
+//! Sources: what answers the offsets of an image.
 
 use symdex::{Frames, ImageOffset, Index, LinePolicy, Metadata, Scratch, Table};
 
 use crate::near::KnownImage;
 use crate::report::{Base, Image};
 
-/// Whatever answers image offsets: a folder of indexes, a store of a service.
+/// Answers image offsets, for example from a folder of indexes or from the storage of a service.
+///
+/// [`answer_from_index`] does the work for a source that has opened the image's index.
 pub trait Source {
-    /// What there is at each of `offsets` in `image`, in their order, which is ascending; asked once for each image of a report.
+    /// Returns an answer for each of `offsets` in `image`, in their order.
     ///
-    /// A source finds an image by its id. It returns [`Unanswered::Missing`] for an image without an id, unless its user asked for a
-    /// match by name ([`match_by_name`](crate::match_by_name)). Where `image.base` is [`Base::TextExec`], the offsets count from the
-    /// start of that segment, and where it is [`Base::File`], from address 0 of the file ([`answer_from_index`] sees to both).
+    /// [`symbolicate`](crate::symbolicate()) calls it at most once for each image of a report. The offsets ascend and
+    /// are distinct. Find the image by its id. For an image without an id return [`Unanswered::Missing`], unless the
+    /// user asked for a match by name; see [`match_by_name`](crate::match_by_name).
+    ///
+    /// The offsets count from what [`Image::base`] says. [`image_offsets`] converts them to offsets from the start of
+    /// the image, and [`answer_from_index`] does so itself.
     ///
     /// # Errors
     ///
-    /// Why there is nothing to answer from: [`Unanswered`].
+    /// [`Unanswered`] if there is nothing to answer from.
     fn answer(
         &mut self,
         image: &Image,
@@ -24,48 +29,60 @@ pub trait Source {
     ) -> Result<Answers, Unanswered>;
 }
 
-/// What a source has for the offsets of an image.
+/// The answers of a source for the offsets of one image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answers {
-    /// An answer for each offset, in their order.
+    /// An answer for each offset, in their order. A missing answer counts as [`Answer::NoFunction`].
     pub answers: Vec<Answer>,
-    /// What they come from.
+    /// Where the answers come from.
     pub by: AnsweredBy,
 }
 
-/// Answers that come from an index of the image's id.
+/// Answers from an index that has the image's id.
 impl From<Vec<Answer>> for Answers {
     fn from(answers: Vec<Answer>) -> Self {
         Self { answers, by: AnsweredBy::default() }
     }
 }
 
-/// What the answers for an image come from.
+/// Where the answers for an image come from.
+#[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnsweredBy {
     /// How the index was chosen.
     pub matched: MatchedBy,
-    /// The index or debug file that answered, in the source's own words; `None` if the source does not say.
+    /// The name of the index or debug file, for messages. `None` if the source does not state it, or if several
+    /// answered.
     pub source: Option<String>,
-    /// Why other indexes of the image, which the source asked first, did not answer, or not all of it: those that are damaged,
-    /// unsupported or cannot be read.
+    /// Why other indexes of the image, which were asked before, did not answer every offset: they are damaged,
+    /// unsupported or unreadable.
     pub passed_over: Vec<Unanswered>,
 }
 
-/// How the index was chosen that answers for an image.
+impl AnsweredBy {
+    /// An index that was chosen by `matched`. Its name and the indexes that failed are set afterwards.
+    #[must_use]
+    pub fn new(matched: MatchedBy) -> Self {
+        Self { matched, ..Self::default() }
+    }
+}
+
+/// How the index that answers for an image was chosen.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MatchedBy {
-    /// It has the image's id.
+    /// The index has the image's id.
     #[default]
     Id,
-    /// The report does not state the image's id. The index is the only one of that name, and may be of another build.
+    /// The report does not state the image's id, and the index is the only one of the image's name. It may be of
+    /// another build.
     Name,
-    /// The user said which index to take.
+    /// The user chose the index.
     Assumed,
 }
 
 impl MatchedBy {
-    /// What it is called in JSON.
+    /// The word in JSON: `id`, `name` or `assumed`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -76,47 +93,111 @@ impl MatchedBy {
     }
 }
 
-/// What one offset yields: the functions there, innermost first; nothing in a gap; or what is damaged.
-pub type Answer = Result<Option<Vec<Function>>, String>;
+/// The answer for one offset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The functions at the offset, innermost first. An empty list counts as [`Answer::NoFunction`].
+    Functions(Vec<Function>),
+    /// There is no function at the offset.
+    NoFunction,
+    /// The index is damaged at the offset. The text says how.
+    Damaged(String),
+}
 
-/// A function at an offset, as an index has it.
+impl Answer {
+    /// Whether the index is damaged at the offset.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        matches!(self, Answer::Damaged(_))
+    }
+}
+
+/// A function at an offset: the concrete function, or one that is inlined into it.
+///
+/// ```
+/// use symdex::Table;
+/// use symdex_report::Function;
+///
+/// let mut function = Function::new(Table::Dwarf);
+/// function.name = Some("_ZN3app4mainEv".into());
+/// function.file = Some("/src/main.cc".into());
+/// function.line = Some(7);
+/// ```
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
     /// The linkage name.
     pub name: Option<Vec<u8>>,
-    /// The file's path.
+    /// The path of the source file.
     pub file: Option<Vec<u8>>,
-    /// The line, 1-based; 0 for code that the compiler made up.
+    /// The line, 1-based; 0 for code that the compiler generated.
     pub line: Option<u32>,
-    /// Where the concrete function that holds the code starts.
+    /// Where the concrete function starts, counted as the offsets that the source was asked for.
     pub start: Option<ImageOffset>,
-    /// The table that it comes from.
+    /// The table that the function comes from.
     pub table: Table,
 }
 
-/// Why no offset of an image could be answered.
+impl Function {
+    /// A function of which only the table is known. The fields are set afterwards.
+    #[must_use]
+    pub fn new(table: Table) -> Self {
+        Self { name: None, file: None, line: None, start: None, table }
+    }
+}
+
+/// A frame of an index's answer, with its strings copied.
+impl From<&symdex::Frame<'_>> for Function {
+    fn from(frame: &symdex::Frame<'_>) -> Self {
+        Self {
+            name: frame.name.map(Vec::from),
+            file: frame.file.map(Vec::from),
+            line: frame.line,
+            start: frame.function_start,
+            table: frame.table,
+        }
+    }
+}
+
+/// Why a source has no answers for an image.
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unanswered {
-    /// There is no index of it.
+    /// There is no index of the image.
     Missing,
-    /// There is an index of this id, for another architecture.
+    /// The only index of this id is for another architecture, which the text names.
     OtherArch(String),
-    /// Its index is damaged, and how.
+    /// The index is damaged. The text says how.
     Damaged(String),
-    /// Its index, or its debug file, is of a kind that is not read.
+    /// The index or debug file is of an unsupported kind. The text says which.
     Unsupported(String),
-    /// Several images have its name, and the report does not state its id.
+    /// The report does not state the image's id, and these images have its name.
     Ambiguous(Vec<KnownImage>),
-    /// Something else has failed, and what.
+    /// Something else failed. The text says what.
     Failed(String),
 }
 
-/// What `index` has at each of `offsets`.
+/// Returns the answers of an opened index for `offsets` of `image`, in their order.
+///
+/// Use it in [`Source::answer`]. `scratch` keeps answers that the index gave before; have one for each thread.
+///
+/// ```
+/// use symdex::{ImageOffset, Index, LinePolicy, Scratch};
+/// use symdex_report::{Answer, Image, answer_from_index};
+///
+/// let index = Index::open(std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?)?;
+/// let offsets = [ImageOffset(0x3cf), ImageOffset(u64::MAX)];
+/// let image = Image::default();
+/// let answers = answer_from_index(&index, &image, &offsets, LinePolicy::Statement, &mut Scratch::default())?;
+/// assert!(matches!(&answers[0], Answer::Functions(functions) if functions.len() == 4));
+/// assert_eq!(answers[1], Answer::NoFunction);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 ///
-/// [`Unanswered::OtherArch`] where the report's image cannot be the index's; [`Unanswered::Unsupported`] where offsets count from
-/// a segment that it does not have.
+/// [`Unanswered::OtherArch`] if the report states an architecture of another family than the index has.
+/// [`Unanswered::Unsupported`] if the offsets count from `__TEXT_EXEC` and the index has no such segment.
 pub fn answer_from_index<B: AsRef<[u8]>>(
     index: &Index<B>,
     image: &Image,
@@ -124,17 +205,32 @@ pub fn answer_from_index<B: AsRef<[u8]>>(
     lines: LinePolicy,
     scratch: &mut Scratch,
 ) -> Result<Vec<Answer>, Unanswered> {
-    let added = added(index.metadata(), image)?;
+    let distance = base_distance(index.metadata(), image)?;
     let offsets = image_offsets(index.metadata(), image, offsets)?;
-    let mut answers = vec![Ok(None); offsets.len()];
-    index.lookup_many(&offsets, lines, scratch, |place, found| {
-        let functions = |frames: Frames<'_>| frames.iter().map(|frame| Function::of(&frame, added)).collect();
-        answers[place] = found.map(|frames| frames.map(functions)).map_err(|error| error.to_string());
+    let mut answers = vec![Answer::NoFunction; offsets.len()];
+    index.lookup_many(&offsets, lines, scratch, |position, found| {
+        answers[position] = match found {
+            Ok(Some(frames)) => Answer::Functions(functions(frames, distance)),
+            Ok(None) => Answer::NoFunction,
+            Err(error) => Answer::Damaged(error.to_string()),
+        };
     });
     Ok(answers)
 }
 
-/// `offsets`, which a [`Source`] is asked for, as offsets from the start of the image that `metadata` describes.
+/// The functions of an answer. Their starts count from what the report's offsets count from, which is `distance` bytes
+/// after the start of the image.
+fn functions(frames: Frames<'_>, distance: u64) -> Vec<Function> {
+    let function = |frame: symdex::Frame<'_>| {
+        let mut function = Function::from(&frame);
+        function.start = function.start.map(|start| ImageOffset(start.0.wrapping_sub(distance)));
+        function
+    };
+    frames.iter().map(function).collect()
+}
+
+/// Converts the offsets that a [`Source`] is asked for to offsets from the start of the image that `metadata`
+/// describes. See [`Base`] for what they count from in the report.
 ///
 /// # Errors
 ///
@@ -144,13 +240,14 @@ pub fn image_offsets(
     image: &Image,
     offsets: &[ImageOffset],
 ) -> Result<Vec<ImageOffset>, Unanswered> {
-    let added = added(metadata, image)?;
-    Ok(offsets.iter().map(|offset| ImageOffset(offset.0.wrapping_add(added))).collect())
+    let distance = base_distance(metadata, image)?;
+    Ok(offsets.iter().map(|offset| ImageOffset(offset.0.wrapping_add(distance))).collect())
 }
 
-/// What is added to an offset in the report's image to make it an offset from the start of the image.
-fn added(metadata: &Metadata, image: &Image) -> Result<u64, Unanswered> {
-    // Which of a family a report names is a matter of who wrote it: arm64 and arm64e, armv7 and armv7s.
+/// The distance from the start of the image to the address that the report's offsets count from. It wraps: the
+/// distance to address 0 of the file is negative.
+fn base_distance(metadata: &Metadata, image: &Image) -> Result<u64, Unanswered> {
+    // Reporters do not agree on the subtype: one image is arm64 or arm64e, armv7 or armv7s.
     let is_other = image.arch.as_ref().is_some_and(|arch| arch.cputype != metadata.arch.cputype);
     if is_other {
         return Err(Unanswered::OtherArch(metadata.arch.name.clone()));
@@ -158,23 +255,10 @@ fn added(metadata: &Metadata, image: &Image) -> Result<u64, Unanswered> {
     match (image.base, metadata.text_exec_base) {
         (Base::TextExec, Some(text_exec)) => Ok(text_exec.wrapping_sub(metadata.base)),
         (Base::TextExec, None) => {
-            let what = "the report has the address of __TEXT_EXEC, and the image no such segment";
+            let what = "the report states the address of __TEXT_EXEC, but the image has no such segment";
             Err(Unanswered::Unsupported(what.to_owned()))
         }
         (Base::File, _) => Ok(metadata.base.wrapping_neg()),
         (Base::Image | Base::Absolute, _) => Ok(0),
-    }
-}
-
-impl Function {
-    /// The frame's function, its start counted from `added` bytes behind the image's own.
-    fn of(frame: &symdex::Frame<'_>, added: u64) -> Self {
-        Self {
-            name: frame.name.map(Vec::from),
-            file: frame.file.map(Vec::from),
-            line: frame.line,
-            start: frame.function_start.map(|start| ImageOffset(start.0.wrapping_sub(added))),
-            table: frame.table,
-        }
     }
 }

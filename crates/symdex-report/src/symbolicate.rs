@@ -1,102 +1,86 @@
 //! From a report to answers for its frames.
 
-use symdex::{ImageId, ImageOffset, LinePolicy, Table};
+use symdex::{ImageOffset, Table};
 
-use crate::places::{Asked, Place, places};
-use crate::report::{Image, Known, Report};
-use crate::source::{Answer, AnsweredBy, Answers, Function, MatchedBy, Source, Unanswered};
+use crate::lookup_targets::{LookupTarget, TargetOffset, lookup_targets};
+use crate::options::Options;
+use crate::outcome::{ImageOutcome, Unresolved};
+use crate::report::{Image, Report, SymbolDetail};
+use crate::source::{Answer, Answers, Function, MatchedBy, Source, Unanswered};
 use crate::text::lossy;
 
-/// How frames are answered.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// Which line rows count.
-    pub lines: LinePolicy,
-    /// Whether return addresses are looked up as they are given, as when they are pasted into atos, instead of one byte before.
-    pub as_given: bool,
-    /// Whether inlined functions get frames of their own; else there is one frame an address, the concrete function.
-    pub inlines: bool,
-    /// Whether names are demangled.
-    pub demangle: bool,
-    /// Whether frames that have a function's name already are left as they are, though file and line are missing.
-    pub only_missing: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            lines: LinePolicy::Statement,
-            as_given: false,
-            inlines: true,
-            demangle: true,
-            only_missing: false,
-        }
-    }
-}
-
-/// A report with what became of each of its frames.
+/// A report together with the answers for its frames. [`symbolicate()`] makes one.
+///
+/// * [`write`](Self::write) writes the report in its own format.
+/// * [`write_text`](Self::write_text) writes it as text that people read.
+/// * [`view`](Self::view) returns it for JSON.
+/// * [`resolution`](Self::resolution) and [`unresolved`](Self::unresolved) return the outcome of one frame, and
+///   [`images`](Self::images) the outcomes of all images.
+///
+/// Methods that take a thread and a frame take their positions in [`Report::threads`] and
+/// [`Thread::frames`](crate::Thread::frames).
 pub struct Symbolicated<'r, 't> {
     /// The report.
     pub report: &'r Report<'t>,
-    /// For each thread, for each frame.
+    /// The outcome of each frame, by thread.
     outcomes: Vec<Vec<Outcome>>,
-    /// For each image.
+    /// The outcome of each image.
     images: Vec<ImageOutcome>,
-    /// What distinct addresses yield.
-    answers: Vec<Resolved>,
-    /// Whether names are demangled.
+    /// The answers, each distinct address of an image once.
+    answers: Vec<LookupResult>,
     pub(crate) demangle: bool,
 }
 
-/// A frame, where it lies and what became of it.
+/// The outcome of a frame.
 struct Outcome {
-    /// The number of its image; `None` where it lies in none.
+    /// The position of its image in the report; `None` if it lies in no image.
     image: Option<usize>,
-    /// The address without signature.
+    /// The address without a pointer authentication code.
     address: u64,
-    answer: AnswerOf,
+    answer: FrameAnswer,
 }
 
-/// What answers a frame.
+/// Where the answer of a frame comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum AnswerOf {
-    /// The report has its function, and keeps it.
+enum FrameAnswer {
+    /// The report has a symbol for the frame and keeps it.
     Report,
-    /// The distinct answer of this number.
+    /// From the source: a position in [`Symbolicated::answers`].
     Source(usize),
-    Nothing(Unresolved),
+    Unresolved(Unresolved),
 }
 
-/// What a distinct address yields: functions, innermost first.
-type Resolved = Result<Vec<Called>, Unresolved>;
+/// The answer for one address: its functions, innermost first, at least one.
+type LookupResult = Result<Vec<ResolvedFrame>, Unresolved>;
 
-/// A function as it is written into a report.
+/// A function at the address of a frame: the concrete function, or one that is inlined into it.
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Called {
-    /// The function's name as a person reads it, or as the linker knows it if that was asked for; `None` where none is known.
+pub struct ResolvedFrame {
+    /// The function's name, demangled unless [`Options::demangle`] is off. `None` if it is unknown.
     pub function: Option<String>,
-    /// The linkage name.
+    /// The linkage name. `None` if it is unknown.
     pub name: Option<String>,
-    /// The file's path.
+    /// The path of the source file. `None` if it is unknown.
     pub file: Option<String>,
-    /// The line, 1-based; 0 for code that the compiler made up.
+    /// The line, 1-based; 0 for code that the compiler generated. `None` if it is unknown.
     pub line: Option<u32>,
-    /// Whether it is inlined into the next one.
+    /// Whether the function is inlined into the next one.
     pub inlined: bool,
-    /// Where the concrete function starts.
+    /// Where the concrete function starts, counted as the offsets that the source was asked for.
     pub start: Option<ImageOffset>,
-    /// The table that it comes from.
+    /// The table that the function comes from.
     pub table: Table,
 }
 
-impl Called {
-    /// The file's path; `<compiler-generated>` where there is none.
+impl ResolvedFrame {
+    /// The path of the source file, or `<compiler-generated>` if it is unknown.
     #[must_use]
     pub fn file_path(&self) -> &str {
         self.file.as_deref().unwrap_or("<compiler-generated>")
     }
 
-    /// The last part of [`Self::file_path`].
+    /// The last component of [`Self::file_path`].
     #[must_use]
     pub fn file_name(&self) -> &str {
         let file = self.file_path();
@@ -104,61 +88,65 @@ impl Called {
     }
 }
 
-/// Why a frame is not symbolicated.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unresolved {
-    /// The address lies in no image of the report.
-    NoImage,
-    /// The report does not say which image it is.
-    NoId,
-    /// Nothing answers for its image; [`ImageOutcome`] says why.
-    NoAnswer,
-    /// The index knows nothing there.
-    Gap,
-    /// The index is damaged there, and how.
-    Damaged(String),
-}
-
-/// What became of an image.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ImageOutcome {
-    /// No frame is in it, or none that needed an answer.
-    Unused,
-    /// There was something to answer from.
-    Found(AnsweredBy),
-    /// The report does not state its id, and nothing answers by its name.
-    NoId,
-    /// There was nothing.
-    Unanswered(Unanswered),
-}
-
-/// What is to be written for a frame.
-pub struct Rewrite<'s> {
+/// The source's answer for one frame of the report.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug)]
+pub struct Resolution<'s> {
     /// The functions, innermost first, at least one.
-    pub chain: &'s [Called],
-    /// How far the frame's address lies behind the start of its image, not adjusted.
+    pub frames: &'s [ResolvedFrame],
+    /// The frame's address minus the load address of its image, not adjusted.
     pub offset: u64,
 }
 
-impl Rewrite<'_> {
-    /// How far the frame's address lies behind the start of its function; `None` for an inlined one, or where that is not known.
+impl Resolution<'_> {
+    /// Returns the distance in bytes from the start of the function to the frame's address. `None` for an inlined
+    /// function, and if the start is unknown.
     #[must_use]
-    pub fn function_offset(&self, called: &Called) -> Option<u64> {
-        let start = called.start.filter(|_| !called.inlined)?;
+    pub fn function_offset(&self, frame: &ResolvedFrame) -> Option<u64> {
+        let start = frame.start.filter(|_| !frame.inlined)?;
         self.offset.checked_sub(start.0)
     }
 }
 
-/// Asks `source` for every frame of `report` that needs an answer.
+/// Asks `source` for the answer of every frame that needs one.
+///
+/// The source is asked at most once for each image of the report. A frame needs an answer unless the report has its
+/// function, file and line already; see [`Options::only_missing`].
+///
+/// ```
+/// # use symdex::{ImageOffset, LinePolicy, Table};
+/// # use symdex_report::{Answer, Answers, Function, Image, Options, Report, Source, Unanswered, symbolicate};
+/// /// A source that knows one function of one app.
+/// struct OneFunction;
+///
+/// impl Source for OneFunction {
+///     fn answer(&mut self, image: &Image, offsets: &[ImageOffset], _: LinePolicy) -> Result<Answers, Unanswered> {
+///         match image.id.as_ref().map(ToString::to_string).as_deref() {
+///             Some("6dcd4e9dd3b13a0e8dff6a5a4be1b1b0") => {
+///                 let mut main = Function::new(Table::Dwarf);
+///                 main.name = Some("main".into());
+///                 Ok(vec![Answer::Functions(vec![main]); offsets.len()].into())
+///             }
+///             _ => Err(Unanswered::Missing),
+///         }
+///     }
+/// }
+///
+/// let report = Report::parse(b"App 0x104a343d0 0x104a34000 6dcd4e9dd3b13a0e8dff6a5a4be1b1b0")?;
+/// let symbolicated = symbolicate(&report, &mut OneFunction, &Options::new());
+/// let resolution = symbolicated.resolution(0, 0).ok_or("not resolved")?;
+/// assert_eq!(resolution.frames[0].function.as_deref(), Some("main"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn symbolicate<'r, 't>(
     report: &'r Report<'t>,
-    source: &mut impl Source,
+    source: &mut (impl Source + ?Sized),
     options: &Options,
 ) -> Symbolicated<'r, 't> {
     let mut asked: Vec<Vec<ImageOffset>> = vec![Vec::new(); report.images.len()];
-    let places = places(report, options);
-    for place in places.iter().flatten() {
-        if let (Some(image), Asked::Offset(offset)) = (place.image, &place.offset) {
+    let targets = lookup_targets(report, options);
+    for target in targets.iter().flatten() {
+        if let (Some(image), TargetOffset::Offset(offset)) = (target.image, &target.offset) {
             asked[image].push(*offset);
         }
     }
@@ -171,42 +159,42 @@ pub fn symbolicate<'r, 't>(
         first.push(answers.len());
         images.push(ask(image, offsets, source, options, &mut answers));
     }
-    let outcome = |place: Place| {
-        let answer = match (place.offset, place.image) {
-            (Asked::NoNeed, _) => AnswerOf::Report,
-            (Asked::Offset(offset), Some(image)) => {
+    let outcome = |target: LookupTarget| {
+        let answer = match (target.offset, target.image) {
+            (TargetOffset::NotNeeded, _) => FrameAnswer::Report,
+            (TargetOffset::Offset(offset), Some(image)) => {
                 match (&images[image], asked[image].binary_search(&offset)) {
-                    (ImageOutcome::Found(_), Ok(position)) => AnswerOf::Source(first[image] + position),
-                    (ImageOutcome::NoId, _) => AnswerOf::Nothing(Unresolved::NoId),
-                    _ => AnswerOf::Nothing(Unresolved::NoAnswer),
+                    (ImageOutcome::Found(_), Ok(position)) => FrameAnswer::Source(first[image] + position),
+                    (ImageOutcome::NoId, _) => FrameAnswer::Unresolved(Unresolved::NoId),
+                    _ => FrameAnswer::Unresolved(Unresolved::NoAnswer),
                 }
             }
-            _ => AnswerOf::Nothing(Unresolved::NoImage),
+            _ => FrameAnswer::Unresolved(Unresolved::NoImage),
         };
-        Outcome { image: place.image, address: place.address, answer }
+        Outcome { image: target.image, address: target.address, answer }
     };
-    let outcomes = places.into_iter().map(|thread| thread.into_iter().map(outcome).collect()).collect();
+    let outcomes = targets.into_iter().map(|thread| thread.into_iter().map(outcome).collect()).collect();
     let mut symbolicated = Symbolicated { report, outcomes, images, answers, demangle: options.demangle };
-    symbolicated.keep_what_is_better();
+    symbolicated.keep_better_symbols();
     symbolicated
 }
 
-/// Appends an answer for each of `offsets`, if there is anything to answer from.
+/// Asks `source` for `offsets` of `image` and appends an answer for each, or none if the source has none.
 fn ask(
     image: &Image,
     offsets: &[ImageOffset],
-    source: &mut impl Source,
+    source: &mut (impl Source + ?Sized),
     options: &Options,
-    answers: &mut Vec<Resolved>,
+    answers: &mut Vec<LookupResult>,
 ) -> ImageOutcome {
     if offsets.is_empty() {
         return ImageOutcome::Unused;
     }
     match source.answer(image, offsets, options.lines) {
         Ok(Answers { answers: mut found, mut by }) => {
-            // A source that answers too little has nothing for the rest.
-            found.resize(offsets.len(), Ok(None));
-            answers.extend(found.into_iter().map(|answer| resolved(answer, options)));
+            // The source may return too few answers. The rest of the offsets then has no function.
+            found.resize(offsets.len(), Answer::NoFunction);
+            answers.extend(found.into_iter().map(|answer| resolve(answer, options)));
             if image.id.is_none() && by.matched == MatchedBy::Id {
                 by.matched = MatchedBy::Name;
             }
@@ -217,17 +205,20 @@ fn ask(
     }
 }
 
-fn resolved(answer: Answer, options: &Options) -> Resolved {
-    let functions = answer.map_err(Unresolved::Damaged)?.filter(|functions| !functions.is_empty());
-    let functions = functions.ok_or(Unresolved::Gap)?;
+fn resolve(answer: Answer, options: &Options) -> LookupResult {
+    let functions = match answer {
+        Answer::Functions(functions) if !functions.is_empty() => functions,
+        Answer::Functions(_) | Answer::NoFunction => return Err(Unresolved::NoFunction),
+        Answer::Damaged(what) => return Err(Unresolved::Damaged(what)),
+    };
     let last = functions.len() - 1;
     let skip = if options.inlines { 0 } else { last };
-    let called = |(depth, function): (usize, Function)| {
+    let frame = |(depth, function): (usize, Function)| {
         let readable = |name: &Vec<u8>| match options.demangle {
             true => symdex_demangle::demangle(name).into_owned(),
             false => lossy(name),
         };
-        Called {
+        ResolvedFrame {
             function: function.name.as_ref().map(readable),
             name: function.name.as_deref().map(lossy),
             file: function.file.as_deref().map(lossy),
@@ -237,91 +228,77 @@ fn resolved(answer: Answer, options: &Options) -> Resolved {
             table: function.table,
         }
     };
-    Ok(functions.into_iter().enumerate().skip(skip).map(called).collect())
+    Ok(functions.into_iter().enumerate().skip(skip).map(frame).collect())
 }
 
 impl<'r> Symbolicated<'r, '_> {
-    /// What is to be written for frame `frame` of thread `thread`; `None` where it stays as it is.
+    /// Returns the source's answer for a frame. `None` if the frame stays as the report has it.
     #[must_use]
-    pub fn rewrite(&self, thread: usize, frame: usize) -> Option<Rewrite<'_>> {
+    pub fn resolution(&self, thread: usize, frame: usize) -> Option<Resolution<'_>> {
         let outcome = self.outcomes.get(thread)?.get(frame)?;
-        let AnswerOf::Source(answer) = outcome.answer else { return None };
-        let chain = self.answers.get(answer)?.as_deref().ok()?;
-        // Inlined functions that the report has already stand before the frame they are inlined into.
+        let FrameAnswer::Source(answer) = outcome.answer else { return None };
+        let resolved = self.answers.get(answer)?.as_deref().ok()?;
+        // A report that was symbolicated before has the inlined functions as frames of their own. They stand before the
+        // frame of the concrete function and have its address.
         let frames = &self.report.threads.get(thread)?.frames;
         let before = frame.checked_sub(1).and_then(|before| frames.get(before));
-        let is_expanded =
+        let has_inlined_frames =
             before.is_some_and(|before| before.inlined && before.address == frames[frame].address);
-        let chain = if is_expanded { chain.get(chain.len() - 1..)? } else { chain };
+        let resolved = if has_inlined_frames { resolved.get(resolved.len() - 1..)? } else { resolved };
         let image = self.report.images.get(outcome.image?)?;
-        Some(Rewrite { chain, offset: outcome.address.checked_sub(image.load_address)? })
+        Some(Resolution { frames: resolved, offset: outcome.address.checked_sub(image.load_address)? })
     }
 
-    /// Why a frame has no answer; `None` where it has one, be it the report's own.
+    /// Returns why a frame has no answer. `None` if the source or the report itself has one.
     #[must_use]
     pub fn unresolved(&self, thread: usize, frame: usize) -> Option<&Unresolved> {
         match &self.outcomes.get(thread)?.get(frame)?.answer {
-            AnswerOf::Report => None,
-            AnswerOf::Source(answer) => self.answers.get(*answer)?.as_ref().err(),
-            AnswerOf::Nothing(why) => Some(why),
+            FrameAnswer::Report => None,
+            FrameAnswer::Source(answer) => self.answers.get(*answer)?.as_ref().err(),
+            FrameAnswer::Unresolved(why) => Some(why),
         }
     }
 
-    /// How the index was chosen that answers a frame; `None` where no index answers it.
+    /// Returns how the index that answers a frame was chosen. `None` if no index answers it.
     #[must_use]
     pub fn matched_by(&self, thread: usize, frame: usize) -> Option<MatchedBy> {
         let outcome = self.outcomes.get(thread)?.get(frame)?;
-        let AnswerOf::Source(answer) = outcome.answer else { return None };
+        let FrameAnswer::Source(answer) = outcome.answer else { return None };
         self.answers.get(answer)?.as_ref().ok()?;
-        match self.images.get(outcome.image?)? {
-            ImageOutcome::Found(by) => Some(by.matched),
-            _ => None,
-        }
+        Some(self.images.get(outcome.image?)?.answered_by()?.matched)
     }
 
-    /// The number of the image that a frame lies in; `None` where it lies in none.
+    /// Returns the position in [`Report::images`] of the image that a frame lies in. `None` if it lies in no image.
     #[must_use]
     pub fn image_of(&self, thread: usize, frame: usize) -> Option<usize> {
         self.outcomes.get(thread)?.get(frame)?.image
     }
 
-    /// What became of each image, in the report's order.
+    /// The outcome of each image, in the order of [`Report::images`].
     #[must_use]
     pub fn images(&self) -> &[ImageOutcome] {
         &self.images
     }
 
-    /// Every frame in the report's order, as the numbers of its thread and of itself in that.
+    /// Every frame in the report's order, as the positions of its thread and of the frame in the thread.
     pub fn frames(&self) -> impl Iterator<Item = (usize, usize)> + use<'r> {
         let threads = self.report.threads.iter().enumerate();
         threads.flat_map(|(thread, frames)| (0..frames.frames.len()).map(move |frame| (thread, frame)))
     }
 
-    /// Leaves frames alone that have a name already, where the answer has no line to add.
-    fn keep_what_is_better(&mut self) {
+    /// Keeps the report's symbol of a frame that has a name if the answer adds no line.
+    fn keep_better_symbols(&mut self) {
         for (thread, outcomes) in self.report.threads.iter().zip(&mut self.outcomes) {
             for (frame, outcome) in thread.frames.iter().zip(outcomes) {
-                let AnswerOf::Source(answer) = outcome.answer else { continue };
-                let adds_none = |chain: &Vec<Called>| chain.iter().all(|called| called.line.is_none());
-                if frame.known == Known::Function && self.answers[answer].as_ref().is_ok_and(adds_none) {
-                    outcome.answer = AnswerOf::Report;
+                let FrameAnswer::Source(answer) = outcome.answer else { continue };
+                let adds_no_line =
+                    |frames: &Vec<ResolvedFrame>| frames.iter().all(|frame| frame.line.is_none());
+                if frame.detail == SymbolDetail::Function
+                    && self.answers[answer].as_ref().is_ok_and(adds_no_line)
+                {
+                    outcome.answer = FrameAnswer::Report;
                 }
             }
         }
-    }
-}
-
-/// The id that people look for, as reports of Apple spell it: upper case, with dashes where it is a UUID.
-#[must_use]
-pub fn spelled(id: &ImageId) -> String {
-    let digits = id.to_string();
-    match digits.len() {
-        32 => {
-            let digits = digits.to_uppercase();
-            let parts =
-                [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| digits.get(part).unwrap_or_default());
-            parts.join("-")
-        }
-        _ => digits,
     }
 }

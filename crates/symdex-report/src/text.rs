@@ -1,8 +1,8 @@
-//! Reading text reports: lines with their places, words, numbers.
+//! Lines, words and numbers of text reports.
 
 use crate::report::Span;
 
-/// The lines of `text`, each with its place, without `\n` or `\r\n` at its end.
+/// The lines of `text` with their spans, without the line endings.
 pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = (Span, &[u8])> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -16,19 +16,19 @@ pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = (Span, &[u8])> {
     })
 }
 
-/// Where JSON begins: behind a byte order mark, which some editors put before it. `None` where the text begins with anything else than an
-/// object.
+/// Returns the position of the JSON object that `text` begins with, after a byte order mark. `None` if the text begins
+/// with anything else.
 pub(crate) fn start_of_object(text: &[u8]) -> Option<usize> {
     let start = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
     text.get(start..)?.trim_ascii_start().starts_with(b"{").then_some(start)
 }
 
-/// What ends the line that ends at `end`.
+/// Returns the line ending at `end`: a line feed, or a carriage return and a line feed.
 pub(crate) fn line_end(text: &[u8], end: usize) -> &'static [u8] {
     if text.get(end) == Some(&b'\r') { b"\r\n" } else { b"\n" }
 }
 
-/// A cursor over one line.
+/// A cursor in a line.
 #[derive(Clone, Copy)]
 pub(crate) struct Cursor<'l> {
     line: &'l [u8],
@@ -45,48 +45,48 @@ impl<'l> Cursor<'l> {
         Self { line, at }
     }
 
-    /// How far into the line it is, in bytes.
+    /// The position in the line in bytes.
     pub(crate) fn at(&self) -> usize {
         self.at
     }
 
-    /// What is left of the line.
+    /// The rest of the line.
     pub(crate) fn rest(&self) -> &'l [u8] {
         self.line.get(self.at..).unwrap_or_default()
     }
 
-    /// Passes over spaces and tabs; whether there were any.
+    /// Skips spaces and tabs. Returns whether there were any.
     pub(crate) fn space(&mut self) -> bool {
         let len = self.rest().iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         self.at += len;
         len != 0
     }
 
-    /// Takes `what` if it stands here.
+    /// Skips `what` if the rest of the line begins with it.
     pub(crate) fn take(&mut self, what: &[u8]) -> Option<()> {
         self.rest().starts_with(what).then(|| self.at += what.len())
     }
 
-    /// Takes a decimal number.
+    /// Reads a decimal number.
     pub(crate) fn decimal(&mut self) -> Option<u64> {
         self.digits(10, u8::is_ascii_digit)
     }
 
-    /// Takes hexadecimal digits behind `0x`.
+    /// Reads `0x` and a hexadecimal number.
     pub(crate) fn hexadecimal(&mut self) -> Option<u64> {
-        let mut behind = *self;
-        behind.take(b"0x")?;
-        let number = behind.hexadecimal_digits()?;
-        *self = behind;
+        let mut after = *self;
+        after.take(b"0x")?;
+        let number = after.hexadecimal_digits()?;
+        *self = after;
         Some(number)
     }
 
-    /// Takes hexadecimal digits that nothing stands before.
+    /// Reads a hexadecimal number without `0x`.
     pub(crate) fn hexadecimal_digits(&mut self) -> Option<u64> {
         self.digits(16, u8::is_ascii_hexdigit)
     }
 
-    /// Takes everything up to the next space or tab.
+    /// Reads up to the next space or tab.
     pub(crate) fn word(&mut self) -> Option<&'l [u8]> {
         let rest = self.rest();
         let len = rest.iter().position(|byte| matches!(byte, b' ' | b'\t')).unwrap_or(rest.len());
@@ -104,7 +104,7 @@ impl<'l> Cursor<'l> {
     }
 }
 
-/// Bytes of any kind as text.
+/// Converts bytes to text. Invalid UTF-8 becomes U+FFFD.
 pub(crate) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_have_places() {
+    fn lines_have_spans() {
         let text = b"a\r\n\nbc";
         let lines: Vec<_> = lines(text).collect();
         assert_eq!(lines, [(0..1, &b"a"[..]), (3..3, b""), (4..6, b"bc")]);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_takes_what_is_there_or_stays() {
+    fn a_cursor_reads_a_match_or_stays() {
         let mut cursor = Cursor::new(b"12  0x1f end");
         assert_eq!((cursor.hexadecimal(), cursor.decimal()), (None, Some(12)));
         assert!(cursor.space());

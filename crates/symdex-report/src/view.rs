@@ -1,4 +1,4 @@
-//! A symbolicated report as JSON: its header, and its images, threads and frames, each with what became of it.
+//! The JSON form of a symbolicated report.
 
 use std::borrow::Cow;
 
@@ -7,11 +7,12 @@ use serde::Serialize;
 use crate::existing::{ExistingSymbol, is_mangled};
 use crate::info::ReportInfo;
 use crate::near::{KnownImage, nearest};
+use crate::outcome::ImageOutcome;
 use crate::report::{Image, Thread};
-use crate::source::{AnsweredBy, MatchedBy, Unanswered};
-use crate::symbolicate::{Called, ImageOutcome, Rewrite, Symbolicated, Unresolved, spelled};
+use crate::source::MatchedBy;
+use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 
-/// The whole report.
+/// The JSON form of a symbolicated report. [`Symbolicated::view`] returns it; serialize it with any serde format.
 #[derive(Serialize)]
 pub struct ReportView<'s> {
     format: &'static str,
@@ -24,7 +25,7 @@ pub struct ReportView<'s> {
 struct HeaderView<'s> {
     #[serde(flatten)]
     info: &'s ReportInfo,
-    /// A number in the threads, 0-based.
+    /// The position of the crashed thread in `threads`, 0-based.
     crashed_thread: Option<usize>,
 }
 
@@ -40,18 +41,18 @@ struct ImageView<'s> {
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<Cow<'static, str>>,
-    /// How the index was chosen that answers for it: `id`, `name` or `assumed`.
+    /// How the index was chosen that answers for the image: `id`, `name` or `assumed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     matched_by: Option<&'static str>,
-    /// The index or debug file that answers for it.
+    /// The index or debug file that answers for the image.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<&'s str>,
-    /// Known images that are nearly this one, the nearest first; only for an image that is missing.
+    /// Known images that are near a missing image, the nearest first.
     #[serde(skip_serializing_if = "Option::is_none")]
     near: Option<Vec<NearView<'s>>>,
 }
 
-/// A known image that is nearly a missing one.
+/// The JSON form of a known image that is near a missing image.
 #[derive(Serialize)]
 pub struct NearView<'s> {
     nearness: &'static str,
@@ -60,7 +61,7 @@ pub struct NearView<'s> {
 }
 
 impl<'s> NearView<'s> {
-    /// The images of `known` that are nearest to `missing`, the nearest first.
+    /// Returns the images of `known` that are nearest to `missing`, the nearest first. See [`nearest`].
     #[must_use]
     pub fn nearest(missing: &Image, known: &'s [KnownImage]) -> Vec<Self> {
         let near = nearest(missing, known).into_iter();
@@ -81,16 +82,16 @@ struct ThreadView<'s> {
 #[derive(Serialize)]
 struct FrameView<'s> {
     address: String,
-    /// A number in the images, 0-based.
+    /// The position of the image in `images`, 0-based.
     image: Option<usize>,
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<Cow<'s, str>>,
-    /// How the index was chosen, unless it was by the image's id.
+    /// How the index was chosen, if not by the image's id.
     #[serde(skip_serializing_if = "Option::is_none")]
     matched_by: Option<&'static str>,
     functions: Vec<FunctionView<'s>>,
-    /// What the report itself says about a frame whose functions come from an index.
+    /// The symbol that the report itself has. Present if the functions come from an index.
     #[serde(skip_serializing_if = "Option::is_none")]
     reported: Option<ReportedView>,
 }
@@ -116,15 +117,34 @@ struct FunctionView<'s> {
 }
 
 impl Symbolicated<'_, '_> {
-    /// The report as JSON has it: `{"format", "header", "images", "threads"}`. `known` are the images that there are
-    /// indexes or debug files of; those of them that are nearly a missing image are listed with it.
+    /// Returns the report for JSON: `{"format", "header", "images", "threads"}`.
+    ///
+    /// A missing image lists the images of `known` that are near it. Pass the images of which the source has indexes or
+    /// debug files, or an empty slice.
+    ///
+    /// ```
+    /// # use symdex::{ImageOffset, LinePolicy};
+    /// # use symdex_report::{Answers, Image, Options, Report, Source, Unanswered, symbolicate};
+    /// # struct Nothing;
+    /// # impl Source for Nothing {
+    /// #     fn answer(&mut self, _: &Image, _: &[ImageOffset], _: LinePolicy) -> Result<Answers, Unanswered> {
+    /// #         Err(Unanswered::Missing)
+    /// #     }
+    /// # }
+    /// let report = Report::parse(b"App 0x104a343d0 0x104a34000 6dcd4e9dd3b13a0e8dff6a5a4be1b1b0")?;
+    /// let symbolicated = symbolicate(&report, &mut Nothing, &Options::new());
+    /// let json = serde_json::to_value(symbolicated.view(&[]))?;
+    /// assert_eq!(json["format"], "address-list");
+    /// assert_eq!(json["threads"][0]["frames"][0]["status"], "missing");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn view<'s>(&'s self, known: &'s [KnownImage]) -> ReportView<'s> {
         let report = self.report;
         let images = report.images.iter().zip(self.images());
         let mut existing = report.existing_symbols().into_iter();
         let mut thread_view = |(number, thread): (usize, &'s Thread)| {
-            // Every format has one for each frame.
+            // Every format returns one symbol for each frame.
             let mut existing = existing.next().unwrap_or_default().into_iter();
             let frames = 0..thread.frames.len();
             ThreadView {
@@ -153,10 +173,13 @@ impl Symbolicated<'_, '_> {
         let image = self.image_of(thread, number);
         let is_empty = existing == ExistingSymbol::default();
         let ExistingSymbol { function, file, line, offset } = existing;
-        let (functions, reported) = match self.rewrite(thread, number) {
-            Some(rewrite) => {
-                let functions =
-                    rewrite.chain.iter().map(|called| FunctionView::of(called, &rewrite)).collect();
+        let (functions, reported) = match self.resolution(thread, number) {
+            Some(resolution) => {
+                let functions = resolution
+                    .frames
+                    .iter()
+                    .map(|resolved| FunctionView::of(resolved, &resolution))
+                    .collect();
                 (functions, Some(ReportedView { function, file, line, function_offset: offset }))
             }
             None => {
@@ -190,15 +213,15 @@ impl Symbolicated<'_, '_> {
 }
 
 impl<'s> FunctionView<'s> {
-    fn of(called: &'s Called, rewrite: &Rewrite<'_>) -> Self {
+    fn of(resolved: &'s ResolvedFrame, resolution: &Resolution<'_>) -> Self {
         Self {
-            function: called.function.as_deref().map(Cow::Borrowed),
-            name: called.name.as_deref().map(Cow::Borrowed),
-            file: called.file.as_deref().map(Cow::Borrowed),
-            line: called.line,
-            inlined: called.inlined,
-            function_offset: rewrite.function_offset(called),
-            table: called.table.name(),
+            function: resolved.function.as_deref().map(Cow::Borrowed),
+            name: resolved.name.as_deref().map(Cow::Borrowed),
+            file: resolved.file.as_deref().map(Cow::Borrowed),
+            line: resolved.line,
+            inlined: resolved.inlined,
+            function_offset: resolution.function_offset(resolved),
+            table: resolved.table.name(),
         }
     }
 }
@@ -218,137 +241,5 @@ fn image_view<'s>(image: &'s Image, outcome: &'s ImageOutcome, known: &'s [Known
         matched_by: by.map(|by| by.matched.name()),
         source: by.and_then(|by| by.source.as_deref()),
         near: outcome.lacks_index_of(image).then(|| NearView::nearest(image, known)),
-    }
-}
-
-impl ImageOutcome {
-    /// What answers for the image; `None` where nothing does.
-    #[must_use]
-    pub fn answered_by(&self) -> Option<&AnsweredBy> {
-        match self {
-            ImageOutcome::Found(by) => Some(by),
-            _ => None,
-        }
-    }
-
-    /// Whether an index of the image is missing that a user is expected to have. Images of the system are not among
-    /// them, as long as nothing is known of them at all.
-    #[must_use]
-    pub fn lacks_index_of(&self, image: &Image) -> bool {
-        match self {
-            ImageOutcome::Unused | ImageOutcome::Found(_) => false,
-            ImageOutcome::NoId | ImageOutcome::Unanswered(Unanswered::Missing) => image.is_app(),
-            ImageOutcome::Unanswered(_) => true,
-        }
-    }
-
-    /// The status word of the image. Where an index of it is damaged it is `malformed`, even if another one answers.
-    #[must_use]
-    pub fn status(&self) -> &'static str {
-        match self {
-            ImageOutcome::Unused => "unused",
-            ImageOutcome::Found(by) => {
-                Unanswered::gravest(&by.passed_over).map_or("found", Unanswered::status)
-            }
-            ImageOutcome::NoId => "missing",
-            ImageOutcome::Unanswered(why) => why.status(),
-        }
-    }
-
-    /// Why there is nothing to answer from, or which indexes do not answer though others do; `None` where there is nothing to
-    /// say, or where nothing was asked.
-    #[must_use]
-    pub fn reason(&self) -> Option<Cow<'static, str>> {
-        match self {
-            ImageOutcome::Unused => None,
-            ImageOutcome::Found(by) if by.passed_over.is_empty() => None,
-            ImageOutcome::Found(by) => {
-                let passed_over: Vec<_> = by.passed_over.iter().map(Unanswered::reason).collect();
-                let mut reason = passed_over.join("; ");
-                if let Some(source) = &by.source {
-                    reason += &format!("; answered from {source}");
-                }
-                Some(reason.into())
-            }
-            ImageOutcome::NoId => Some("the report does not state its id".into()),
-            ImageOutcome::Unanswered(why) => Some(why.reason()),
-        }
-    }
-}
-
-/// How many images of one name are listed: a store may have every build of it.
-const MAX_LISTED: usize = 5;
-
-impl Unanswered {
-    /// The one to tell of first: damage, then what is not supported, then the first.
-    #[must_use]
-    pub fn gravest(all: &[Self]) -> Option<&Self> {
-        let rank = |why: &&Self| match why {
-            Unanswered::Damaged(_) => 0,
-            Unanswered::Unsupported(_) => 1,
-            _ => 2,
-        };
-        all.iter().min_by_key(rank)
-    }
-
-    /// The status word of an image that has no answers because of this.
-    #[must_use]
-    pub fn status(&self) -> &'static str {
-        match self {
-            Unanswered::Missing | Unanswered::OtherArch(_) | Unanswered::Ambiguous(_) => "missing",
-            Unanswered::Damaged(_) => "malformed",
-            Unanswered::Unsupported(_) => "unsupported",
-            Unanswered::Failed(_) => "other",
-        }
-    }
-
-    /// In words.
-    #[must_use]
-    pub fn reason(&self) -> Cow<'static, str> {
-        match self {
-            Unanswered::Missing => "no index of it".into(),
-            Unanswered::OtherArch(arch) => format!("its index is for {arch}").into(),
-            Unanswered::Damaged(what) | Unanswered::Unsupported(what) | Unanswered::Failed(what) => {
-                what.clone().into()
-            }
-            Unanswered::Ambiguous(candidates) => {
-                let listed = candidates.iter().take(MAX_LISTED);
-                let listed =
-                    listed.map(|KnownImage { name, id, arch }| format!("{name} {arch} {}", spelled(id)));
-                let mut listed: Vec<_> = listed.collect();
-                let more = candidates.len().saturating_sub(MAX_LISTED);
-                if more != 0 {
-                    listed.push(format!("{more} more"));
-                }
-                format!("the report does not say which of these it is: {}", listed.join(", ")).into()
-            }
-        }
-    }
-}
-
-impl Unresolved {
-    /// The status word of a frame, in an image that `image` became of.
-    #[must_use]
-    pub fn status(&self, image: Option<&ImageOutcome>) -> &'static str {
-        match self {
-            Unresolved::NoImage | Unresolved::NoId => "unknown_image",
-            Unresolved::NoAnswer if image.is_some_and(|image| image.status() == "malformed") => "malformed",
-            Unresolved::NoAnswer => "missing",
-            Unresolved::Gap => "missing_symbol",
-            Unresolved::Damaged(_) => "malformed",
-        }
-    }
-
-    /// Why there is no answer, in words.
-    #[must_use]
-    pub fn reason(&self, image: Option<&ImageOutcome>) -> Cow<'_, str> {
-        match self {
-            Unresolved::NoImage => "the address lies in no image of the report".into(),
-            Unresolved::NoId | Unresolved::NoAnswer => {
-                image.and_then(ImageOutcome::reason).unwrap_or_else(|| "no index of its image".into())
-            }
-            Unresolved::Gap => "the index knows nothing at this address".into(),
-            Unresolved::Damaged(what) => what.into(),
-        }
     }
 }

@@ -11,44 +11,45 @@ fn lines(frames: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_innermost_frame_is_an_instruction_and_the_others_return() {
+fn the_innermost_frame_is_an_instruction_and_the_others_are_return_addresses() {
     let frames = "0   App  0x0000000100001010 0x100000000 + 4112\n\
                   1   App  0x0000000100001020 0x100000000 + 4128\n\
                   2   App  0x0000000100001031 0x100000000 + 4145\n";
     let text = crash(frames, "arm64");
-    assert_eq!(asked(&text, &Options::default()), [0x1010, 0x101f, 0x1030]);
-    let as_given = Options { as_given: true, ..Options::default() };
+    assert_eq!(asked(&text, &Options::new()), [0x1010, 0x101f, 0x1030]);
+    let as_given = Options::new().as_given(true);
     assert_eq!(asked(&text, &as_given), [0x1010, 0x1020, 0x1031]);
     let threads = text.replace(
         "Thread 0 crashed",
         "\nThread 1:\n0   App  0x100002000 0x100000000 + 8192\n\nThread 0 crashed",
     );
-    assert_eq!(asked(&threads, &Options::default()), [0x1010, 0x101f, 0x1030, 0x2000]);
+    assert_eq!(asked(&threads, &Options::new()), [0x1010, 0x101f, 0x1030, 0x2000]);
 }
 
 #[test]
-fn what_a_signal_interrupted_is_an_instruction() {
+fn the_frame_after_a_signal_trampoline_is_an_instruction() {
     let frames = "0   libsystem_c.dylib  0x0000000180000010 abort + 8\n\
                   1   libsystem_c.dylib  0x0000000180000020 _sigtramp + 56\n\
                   2   App  0x0000000100001020 0x100000000 + 4128\n\
                   3   App  0x0000000100001030 0x100000000 + 4144\n";
-    assert_eq!(asked(&crash(frames, "arm64"), &Options::default()), [0x1020, 0x102f]);
+    assert_eq!(asked(&crash(frames, "arm64"), &Options::new()), [0x1020, 0x102f]);
 }
 
 #[test]
-fn thumb_bits_and_signatures_go_before_the_lookup() {
+fn thumb_bits_and_authentication_codes_are_removed_before_the_lookup() {
     let thumb =
         "0   App  0x0000000100001011 0x100000000 + 4113\n1   App  0x0000000100001021 0x100000000 + 4129\n";
-    assert_eq!(asked(&crash(thumb, "armv7s"), &Options::default()), [0x1010, 0x101f]);
-    assert_eq!(asked(&crash(thumb, "arm64"), &Options::default()), [0x1011, 0x1020]);
+    assert_eq!(asked(&crash(thumb, "armv7s"), &Options::new()), [0x1010, 0x101f]);
+    assert_eq!(asked(&crash(thumb, "arm64"), &Options::new()), [0x1011, 0x1020]);
     let signed = "0   App  0x100001010 f + 16\n1   App  0x8a2e800100001020 f + 32\n";
-    assert_eq!(asked(&crash(signed, "arm64e"), &Options::default()), [0x1010, 0x101f]);
-    assert_eq!(asked(&crash(signed, "x86_64"), &Options::default()), [0x1010]);
+    assert_eq!(asked(&crash(signed, "arm64e"), &Options::new()), [0x1010, 0x101f]);
+    assert_eq!(asked(&crash(signed, "x86_64"), &Options::new()), [0x1010]);
 }
 
 #[test]
-fn answers_stand_behind_the_address_and_inlined_functions_before() {
-    let frames = "0   App             \t       0x100001010 0x100000000 + 4112\n1   App  0x0000000100001021 App + 4129\n";
+fn answers_follow_the_address_and_inlined_functions_come_first() {
+    let frames = "0   App             \t       0x100001010 0x100000000 + 4112\n\
+                  1   App  0x0000000100001021 App + 4129\n";
     let expected = [
         "0   App             \t       0x100001010 outer + 16 (main.c:257)",
         "1   App  0x0000000100001021 app::inner() (main.c:258) [inlined]",
@@ -56,9 +57,9 @@ fn answers_stand_behind_the_address_and_inlined_functions_before() {
     ];
     assert_eq!(lines(frames), expected);
     let before = crash(frames, "arm64");
-    let options = Options { inlines: false, demangle: false, ..Options::default() };
+    let options = Options::new().inlines(false).demangle(false);
     assert_eq!(new_lines(&before, &rewritten_with(&before, &options)), [expected[0], expected[2]]);
-    let raw = Options { demangle: false, ..Options::default() };
+    let raw = Options::new().demangle(false);
     let raw = rewritten_with(&before, &raw);
     assert!(raw.contains("_ZN3app5innerEv (main.c:258) [inlined]"), "{raw}");
 }
@@ -71,7 +72,7 @@ fn symbolicating_twice_changes_nothing() {
 }
 
 #[test]
-fn frames_with_a_name_get_their_line_and_frames_with_a_line_stay() {
+fn frames_with_a_name_get_a_line_and_frames_with_a_line_stay() {
     assert_eq!(lines("0   App  0x100001010 old + 99\n"), ["0   App  0x100001010 outer + 16 (main.c:257)"]);
     assert_eq!(
         lines("0   App  0x100001010 <redacted> + 99\n"),
@@ -80,27 +81,27 @@ fn frames_with_a_name_get_their_line_and_frames_with_a_line_stay() {
     for known in ["old + 99 (a.c:1)", "old (in App) (a.c:1)", "old + 99 (a.c:1) [inlined]"] {
         assert_eq!(lines(&format!("0   App  0x100001010 {known}\n")), Vec::<String>::new(), "{known}");
     }
-    // A name from a symbol table is no better than the one that is there.
+    // A name from a symbol table does not replace the name that the report has.
     assert_eq!(lines("0   App  0x100006010 old + 99\n"), Vec::<String>::new());
     assert_eq!(lines("0   App  0x100006010 0x100000000 + 24592\n"), ["0   App  0x100006010 symbol + 16"]);
     let before = crash("0   App  0x100001010 old + 99\n", "arm64");
-    assert_eq!(rewritten_with(&before, &Options { only_missing: true, ..Options::default() }), before);
+    assert_eq!(rewritten_with(&before, &Options::new().only_missing(true)), before);
 }
 
 #[test]
-fn inlined_frames_that_are_there_are_not_inserted_again() {
+fn existing_inlined_frames_are_not_inserted_again() {
     let frames =
         "0   App  0x100001000 app::inner() + 4 (main.c:1) [inlined]\n0   App  0x100001000 outer + 4\n";
     assert_eq!(lines(frames), ["0   App  0x100001000 outer + 0 (main.c:7)"]);
-    // Both are of the one instruction.
-    assert_eq!(asked(&crash(frames, "arm64"), &Options::default()), [0x1000]);
+    // Both frames have the address of the same instruction.
+    assert_eq!(asked(&crash(frames, "arm64"), &Options::new()), [0x1000]);
 }
 
 #[test]
-fn exceptions_have_return_addresses_on_one_line_or_on_many() {
+fn stacks_of_exceptions_have_return_addresses_on_one_line_or_on_several() {
     let bare = "\nLast Exception Backtrace:\n(0x180000010 0x100001011 0x100001021)\n";
     let text = crash(bare, "arm64");
-    assert_eq!(asked(&text, &Options::default()), [0x1010, 0x1020]);
+    assert_eq!(asked(&text, &Options::new()), [0x1010, 0x1020]);
     let expected = [
         "0   libsystem_c.dylib             \t0x0000000180000010 0x180000000 + 16",
         "1   App                           \t0x0000000100001011 outer + 17 (main.c:257)",
@@ -108,24 +109,25 @@ fn exceptions_have_return_addresses_on_one_line_or_on_many() {
         "2   App                           \t0x0000000100001021 outer + 33 (main.c:7)",
     ];
     assert_eq!(new_lines(&text, &rewritten(&text)), expected);
-    // Where nothing is known it stays one line.
+    // A stack without any answer stays on one line.
     let unknown = crash("\nLast Exception Backtrace:\n(0x180000010 0x180000020)\n", "arm64");
     assert_eq!(rewritten(&unknown), unknown);
     let lines = crash("\nLast Exception Backtrace:\n0   App  0x100001011 0x100000000 + 4113\n", "arm64");
-    assert_eq!(asked(&lines, &Options::default()), [0x1010]);
+    assert_eq!(asked(&lines, &Options::new()), [0x1010]);
 }
 
 #[test]
-fn leaks_count_down_and_have_return_addresses() {
+fn stacks_of_leaks_count_down_and_have_return_addresses() {
     let text = crash(
-        "STACK OF 1 INSTANCE OF 'ROOT LEAK: <X>':\n1   App  0x100001021 0x100000000 + 4129\n0   App  0x100001011 0x100000000 + 4113\n",
+        "STACK OF 1 INSTANCE OF 'ROOT LEAK: <X>':\n1   App  0x100001021 0x100000000 + 4129\n\
+         0   App  0x100001011 0x100000000 + 4113\n",
         "x86_64",
     );
-    assert_eq!(asked(&text, &Options::default()), [0x1010, 0x1020]);
+    assert_eq!(asked(&text, &Options::new()), [0x1010, 0x1020]);
 }
 
 #[test]
-fn lines_end_as_they_did() {
+fn line_endings_are_kept() {
     let text = crash("0   App  0x100001000 0x100000000 + 4096\n", "arm64").replace('\n', "\r\n");
     let after = rewritten(&text);
     assert!(
@@ -136,7 +138,7 @@ fn lines_end_as_they_did() {
 }
 
 #[test]
-fn a_header_in_json_is_no_matter() {
+fn a_json_header_before_the_report_stays() {
     let text = crash("0   App  0x100001010 0x100000000 + 4112\n", "arm64");
     let with_header = format!("{{\"bug_type\":\"109\",\"app_name\":\"App\"}}\n{text}");
     assert_eq!(
@@ -145,7 +147,7 @@ fn a_header_in_json_is_no_matter() {
     );
 }
 
-/// Why frames are not resolved, and the word for it.
+/// The status word and the reason of each frame.
 #[test]
 fn every_frame_without_an_answer_has_a_reason() {
     let frames = "0   App  0x100008010 0x100000000 + 32784\n\
@@ -155,7 +157,7 @@ fn every_frame_without_an_answer_has_a_reason() {
                   4   ???  0x300000010 0x0 + 12884901904\n";
     let text = crash(frames, "arm64");
     let report = Report::parse(text.as_bytes()).expect("a report");
-    let symbolicated = symbolicate(&report, &mut common::App { asked: Vec::new() }, &Options::default());
+    let symbolicated = symbolicate(&report, &mut common::App { asked: Vec::new() }, &Options::new());
     let reasons = symbolicated.frames().map(|(thread, frame)| {
         let image = symbolicated.image_of(thread, frame).map(|image| &symbolicated.images()[image]);
         let why = symbolicated.unresolved(thread, frame).expect("unresolved");

@@ -5,28 +5,32 @@ mod common;
 use common::{APP, asked, crash, new_lines, rewritten, rewritten_with};
 use symdex_report::{Options, Report, symbolicate};
 
-/// What `sample` prints, with these lines in its call graph.
+/// A report of `sample` with these lines in its call graph.
 fn sample(lines: &str) -> String {
     format!(
-        "Analysis of sampling App (pid 7) every 1 millisecond\nCode Type:       ARM64\nAnalysis Tool:   /usr/bin/sample\n----\n\n\
+        "Analysis of sampling App (pid 7) every 1 millisecond\nCode Type:       ARM64\n\
+         Analysis Tool:   /usr/bin/sample\n----\n\n\
          Call graph:\n    9 Thread_12   DispatchQueue_1: com.apple.main-thread  (serial)\n{lines}\n\
          Total number in stack (recursive counted multiple, when >=5):\n        \
          5       ???  (in App)  load address 0x100000000 + 0x1010  [0x100001010]\n\n\
          Sort by top of stack, same collapsed (when >= 5):\n        f  (in App)        5\n\n\
          Binary Images:\n       0x100000000 -        0x10000ffff +App (0) <{APP}> /Users/USER/*/App\n\
-         0x180000000 -        0x18000ffff  libsystem_c.dylib (957) <C4BEB94C-B831-3889-A403-4B7A4AA4DCDF> /usr/lib/system/libsystem_c.dylib\n"
+         0x180000000 -        0x18000ffff  libsystem_c.dylib (957) <C4BEB94C-B831-3889-A403-4B7A4AA4DCDF> \
+         /usr/lib/system/libsystem_c.dylib\n"
     )
 }
 
 const RAW: &str = "???  (in App)  load address 0x100000000 +";
 
-/// What `spindump` prints, with these lines in the threads of the app, and a process behind it that has an image at the same place.
+/// A report of `spindump` with these lines in the app's threads. A second process has an image at the same address.
 fn spindump(lines: &str) -> String {
     format!(
         "OS Version:       macOS 14.0 (Build 23A1)\nArchitecture:     arm64e\nReport Version:   60\n\n\
          Process:          App [7]\nArchitecture:     arm64\n\n{lines}\n  Binary Images:\n           \
-         0x100000000 -                ???  com.company.App 1.0 (1)  <{APP}>  /Applications/App.app/Contents/MacOS/App\n   \
-         *0xfffffe0008860000 - 0xfffffe00091cffff  kernel.release (1)  <B3B9C89A-5728-31D0-8065-3C50623191AE>__TEXT_EXEC  /System/Library/Kernels/k\n\n\n\
+         0x100000000 -                ???  com.company.App 1.0 (1)  <{APP}>  \
+         /Applications/App.app/Contents/MacOS/App\n   \
+         *0xfffffe0008860000 - 0xfffffe00091cffff  kernel.release (1)  \
+         <B3B9C89A-5728-31D0-8065-3C50623191AE>__TEXT_EXEC  /System/Library/Kernels/k\n\n\n\
          Process:          other [8]\n\n  Thread 0x9    9 samples (1-9)\n  9  ??? (other + 4112) [0x100001010]\n    \
          *9  ??? (kernel.release + 16) [0xfffffe0008860010]\n\n  Binary Images:\n           \
          0x100000000 -        0x10000ffff  other (1)  <C4BEB94C-B831-3889-A403-4B7A4AA4DCDF>  /usr/libexec/other\n"
@@ -37,34 +41,36 @@ fn lines(before: &str) -> Vec<String> {
     new_lines(before, &rewritten(before)).into_iter().map(str::to_owned).collect()
 }
 
-/// What is called comes before what calls it, and that holds where the call returns to.
+/// A callee comes before its caller. The caller has a return address.
 #[test]
-fn leaves_are_instructions_and_callers_return() {
+fn leaves_are_instructions_and_callers_are_return_addresses() {
     let text = sample(&format!(
-        "    + 9 {RAW} 0x1031  [0x100001031]\n    +   5 {RAW} 0x1051  [0x100001051]\n    +   ! 5 {RAW} 0x1071  [0x100001071]\n    \
+        "    + 9 {RAW} 0x1031  [0x100001031]\n    +   5 {RAW} 0x1051  [0x100001051]\n    \
+         +   ! 5 {RAW} 0x1071  [0x100001071]\n    \
          +   4 {RAW} 0x1091  [0x100001091]\n"
     ));
-    assert_eq!(asked(&text, &Options::default()), [0x1030, 0x1050, 0x1071, 0x1091]);
+    assert_eq!(asked(&text, &Options::new()), [0x1030, 0x1050, 0x1071, 0x1091]);
     let report = Report::parse(text.as_bytes()).expect("a report");
-    assert_eq!(report.format.name(), "apple-call-tree");
+    assert_eq!(report.format_name(), "apple-call-tree");
     let addresses = report.threads[0].frames.iter().map(|frame| frame.address & 0xffff);
     assert_eq!(addresses.collect::<Vec<_>>(), [0x1091, 0x1071, 0x1051, 0x1031]);
     assert_eq!((report.threads.len(), report.threads[0].name.as_str()), (1, "Thread_12"));
 }
 
 #[test]
-fn what_a_signal_interrupted_is_an_instruction() {
+fn the_caller_of_a_signal_trampoline_is_an_instruction() {
     let text = sample(&format!(
         "      9 {RAW} 0x1031  [0x100001031]\n        9 {RAW} 0x1051  [0x100001051]\n          \
          9 _sigtramp  (in libsystem_c.dylib) + 8  [0x180000010]\n            9 {RAW} 0x1071  [0x100001071]\n"
     ));
-    assert_eq!(asked(&text, &Options::default()), [0x1030, 0x1051, 0x1071]);
+    assert_eq!(asked(&text, &Options::new()), [0x1030, 0x1051, 0x1071]);
 }
 
 #[test]
-fn inlined_functions_lie_between_a_frame_and_what_it_calls() {
+fn inlined_functions_are_inserted_between_a_frame_and_its_callees() {
     let before = sample(&format!(
-        "    + 9 {RAW} 0x1021  [0x100001021]\n    + ! 5 {RAW} 0x1051  [0x100001051]\n    + ! : 5 start  (in dyld) + 3  [0x200000000]\n    \
+        "    + 9 {RAW} 0x1021  [0x100001021]\n    + ! 5 {RAW} 0x1051  [0x100001051]\n    \
+         + ! : 5 start  (in dyld) + 3  [0x200000000]\n    \
          + 4 main  (in App) + 2  [0x100001010,0x100001018,...]\n    4 Thread_13\n      4 {RAW} 0x1040  [0x100001040]\n"
     ));
     let expected = [
@@ -79,8 +85,8 @@ fn inlined_functions_lie_between_a_frame_and_what_it_calls() {
     assert_eq!(lines(&before), expected);
     let after = rewritten(&before);
     assert_eq!(rewritten(&after), after);
-    assert_eq!(asked(&after, &Options::default()), Vec::<u64>::new());
-    let plain = rewritten_with(&before, &Options { inlines: false, ..Options::default() });
+    assert_eq!(asked(&after, &Options::new()), Vec::<u64>::new());
+    let plain = rewritten_with(&before, &Options::new().inlines(false));
     assert_eq!(
         new_lines(&before, &plain),
         [expected[0], &expected[2].replacen("  5", "5", 1), expected[4], expected[5]]
@@ -88,14 +94,14 @@ fn inlined_functions_lie_between_a_frame_and_what_it_calls() {
 }
 
 #[test]
-fn frames_with_a_line_stay_and_frames_with_a_name_get_one() {
+fn frames_with_a_line_stay_and_frames_with_a_name_get_a_line() {
     for known in ["old  (in App) + 3  [0x100001010]  a.c:1", "old (in App) (a.c:1) [0x100001010]"] {
         let text = sample(&format!("      9 {known}\n"));
         assert_eq!(rewritten(&text), text);
     }
     let named = sample("      9 old  (in App) + 3  [0x100001010]\n");
     assert_eq!(lines(&named), ["      9 outer  (in App) + 16  [0x100001010]  main.c:257"]);
-    assert_eq!(rewritten_with(&named, &Options { only_missing: true, ..Options::default() }), named);
+    assert_eq!(rewritten_with(&named, &Options::new().only_missing(true)), named);
     let symbol = sample(&format!("      9 {RAW} 0x6010  [0x100006010]\n"));
     assert_eq!(lines(&symbol), ["      9 symbol  (in App) + 16  [0x100006010]"]);
 }
@@ -103,8 +109,10 @@ fn frames_with_a_line_stay_and_frames_with_a_name_get_one() {
 #[test]
 fn spindump_has_trees_and_images_of_many_processes() {
     let before = spindump(
-        "  Thread 0x1a    DispatchQueue \"com.apple.main-thread\"(1)    9 samples (1-9)\n  9   start + 462 (dyld + 16) [0x1800010]\n    \
-         9   ??? (App + 4129) [0x100001021] (running)\n      8   ??? [0x55]\n      1   <Effective Thread QoS Default>\n    \
+        "  Thread 0x1a    DispatchQueue \"com.apple.main-thread\"(1)    9 samples (1-9)\n  \
+         9   start + 462 (dyld + 16) [0x1800010]\n    \
+         9   ??? (App + 4129) [0x100001021] (running)\n      8   ??? [0x55]\n      \
+         1   <Effective Thread QoS Default>\n    \
          5   ??? (App + 4112) [0x100001010] 1-3\n     *5   ??? (kernel.release + 32) [0xfffffe0008860020]\n",
     );
     let expected = [
@@ -117,7 +125,7 @@ fn spindump_has_trees_and_images_of_many_processes() {
     assert_eq!(lines(&before), expected);
     let after = rewritten(&before);
     assert_eq!(rewritten(&after), after);
-    // The frame is not in the image of that name, which is called otherwise where it is listed; in the kernel it is interrupted.
+    // `dyld` is not in the list of images. The frame of the kernel has the address of an instruction.
     let report = Report::parse(before.as_bytes()).expect("a report");
     let images: Vec<_> = report.images.iter().map(|image| (image.file_name(), image.size)).collect();
     let expected =
@@ -139,13 +147,15 @@ fn the_heaviest_stack_is_a_list() {
         "{{\"bug_type\":\"202\",\"app_name\":\"App\"}}\n{}",
         spindump("").replace(
             "\nProcess:          App",
-            "\nHeaviest stack for the target process:\n  9  ??? (App + 4129) [0x100001021]\n  5  ??? (App + 4161) [0x100001041]\n\n\n\
-             Powerstats for:   App [7]\n  9  ??? (App + 4129) [0x100001021]\n    5  ??? (App + 4112) [0x100001010]\nProcess:          App"
+            "\nHeaviest stack for the target process:\n  9  ??? (App + 4129) [0x100001021]\n  \
+             5  ??? (App + 4161) [0x100001041]\n\n\n\
+             Powerstats for:   App [7]\n  9  ??? (App + 4129) [0x100001021]\n    5  ??? (App + 4112) [0x100001010]\n\
+             Process:          App"
         )
     );
     let report = Report::parse(before.as_bytes()).expect("a report");
     let mut source = common::App { asked: Vec::new() };
-    symbolicate(&report, &mut source, &Options::default());
+    symbolicate(&report, &mut source, &Options::new());
     assert_eq!(source.asked[0], ("com.company.App 1.0".to_owned(), vec![0x1010, 0x1020, 0x1041]));
     let inner = "9  app::inner() (main.c:258 in App + 4129) [0x100001021] [inlined]";
     let expected = [
@@ -163,7 +173,7 @@ fn the_heaviest_stack_is_a_list() {
 }
 
 #[test]
-fn lines_end_as_they_did_and_crash_reports_are_not_call_trees() {
+fn line_endings_are_kept_and_crash_reports_are_not_call_trees() {
     let text = sample(&format!("      9 {RAW} 0x1020  [0x100001020]\n")).replace('\n', "\r\n");
     let after = rewritten(&text);
     assert!(
@@ -174,5 +184,5 @@ fn lines_end_as_they_did_and_crash_reports_are_not_call_trees() {
     );
     assert_eq!(after.matches('\n').count(), after.matches("\r\n").count());
     let crash = crash("0   App  0x100001010 f (in App) (main.m:9)\n", "arm64");
-    assert_eq!(Report::parse(crash.as_bytes()).expect("a report").format.name(), "apple-crash");
+    assert_eq!(Report::parse(crash.as_bytes()).expect("a report").format_name(), "apple-crash");
 }

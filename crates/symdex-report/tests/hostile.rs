@@ -1,4 +1,4 @@
-//! Reports that are cut or damaged: an error or a partial result, and never a panic or a loop.
+//! Cut and damaged reports yield an error or a partial result. They cause no panic and no endless loop.
 
 mod common;
 
@@ -11,15 +11,19 @@ fn reports() -> [String; 11] {
                   Last Exception Backtrace:\n(0x180000010 0x100001011 0x100001021)\n";
     let json =
         r#"{"imageOffset":4112,"imageIndex":0},{ "imageOffset" : 4129, "imageIndex":0,"symbol":"\u00e4\"" }"#;
-    let sentry = "{\"debug_meta\":{\"images\":[{\"cpu_type\":16777228,\"cpu_subtype\":0,\"uuid\":\"ID\",\"image_addr\":\"0x100000000\",\
-                  \"image_size\":65536,\"name\":\"\\/var\\/App\"}]},\"threads\":{\"values\":[{\"crashed\":true,\"stacktrace\":{\
-                  \"registers\":{\"pc\":\"0x100001010\"},\"frames\":[{\"instruction_addr\":\"0x100001021\",\"package\":\"a\"},\
+    let sentry = "{\"debug_meta\":{\"images\":[{\"cpu_type\":16777228,\"cpu_subtype\":0,\"uuid\":\"ID\",\
+                  \"image_addr\":\"0x100000000\",\"image_size\":65536,\"name\":\"\\/var\\/App\"}]},\
+                  \"threads\":{\"values\":[{\"crashed\":true,\"stacktrace\":{\
+                  \"registers\":{\"pc\":\"0x100001010\"},\
+                  \"frames\":[{\"instruction_addr\":\"0x100001021\",\"package\":\"a\"},\
                   {\"instruction_addr\":\"0x100001010\",\"function\":\"<redacted>\"}]}}]}}";
     let android = "ABI: 'arm64'\npid: 1, tid: 2, name: a  >>> b <<<\nF DEBUG :  #00 pc 1010  /x/App (BuildId: ID)\n\
                    F DEBUG :  #01 pc 0000000000001020  /x/b.apk!App (offset 0x1000) (f(int)+4) (BuildId: ID)\n\
                    F DEBUG :      src/a.c:12 (f(int))\n#02 pc 10  [vdso]";
-    let harmony = "Fault thread info:\nTid:1, Name:a\n#00 pc 1010 /x/App(ID)\n#01 pc 1020(551020) /x/App(f(int)+32)(ID)\n";
-    let sanitizer = "==1==ERROR: AddressSanitizer: SEGV on unknown address\n    #0 0x551010  (/x/App:arm64+0x1010) (BuildId: ID)\n    \
+    let harmony = "Fault thread info:\nTid:1, Name:a\n#00 pc 1010 /x/App(ID)\n\
+                   #01 pc 1020(551020) /x/App(f(int)+32)(ID)\n";
+    let sanitizer = "==1==ERROR: AddressSanitizer: SEGV on unknown address\n    \
+                     #0 0x551010  (/x/App:arm64+0x1010) (BuildId: ID)\n    \
                      #1 0x551020 in f(int) (App+0x1020) (BuildId: ID)\n    #2 0x551030 in g() /src/t.c:1:2\n";
     let list = "# list\nApp 0x100001010 0x100000000 ID x\nApp\t0x100001021\t0x100000000\n";
     let with_id = |text: &str| text.replace("ID", common::APP);
@@ -41,29 +45,33 @@ fn reports() -> [String; 11] {
     ]
 }
 
-const KSCRASH: &str = r#"{"binary_images":[{"cpu_type":16777228,"cpu_subtype":0,"image_addr":4294967296,"image_size":65536,"name":"/App","uuid":"%ID"}],
-"crash":{"error":{"type":"mach"},"threads":[{"crashed":true,"registers":{"basic":{"pc":4294971408}},"backtrace":{"contents":[
+const KSCRASH: &str = r#"{"binary_images":[{"cpu_type":16777228,"cpu_subtype":0,"image_addr":4294967296,
+"image_size":65536,"name":"/App","uuid":"%ID"}],"crash":{"error":{"type":"mach"},
+"threads":[{"crashed":true,"registers":{"basic":{"pc":4294971408}},"backtrace":{"contents":[
 {"instruction_addr":4294971408,"symbol_name":"<redacted>"},{ "instruction_addr" : 4294971425 }]}}]},
 "recrash_report":{"crash":{"crashed_thread":{"backtrace":{"contents":[{"instruction_addr":4294971408}]}}}}}"#;
 
-const METRICKIT: &str = r#"{"crashDiagnostics":[{"callStackTree":{"callStackPerThread":true,"callStacks":[{"callStackRootFrames":[
-{"binaryUUID":"%ID","offsetIntoBinaryTextSegment":4129,"subFrames":[{"binaryUUID":"%ID","offsetIntoBinaryTextSegment":4294967296,
-"address":4294971408,"symbol":"\u00e4","subFrames":[]},{"binaryUUID":"%ID","address":4294971456,"offsetIntoBinaryTextSegment":4160}],
+const METRICKIT: &str = r#"{"crashDiagnostics":[{"callStackTree":{"callStackPerThread":true,
+"callStacks":[{"callStackRootFrames":[{"binaryUUID":"%ID","offsetIntoBinaryTextSegment":4129,
+"subFrames":[{"binaryUUID":"%ID","offsetIntoBinaryTextSegment":4294967296,"address":4294971408,"symbol":"\u00e4",
+"subFrames":[]},{"binaryUUID":"%ID","address":4294971456,"offsetIntoBinaryTextSegment":4160}],
 "binaryName":"dyld","address":4294971425}]}]}}]}"#;
 
-const SAMPLE: &str = "Call graph:\n    9 Thread_1\n    + 9 ???  (in App)  load address 0x100000000 + 0x1021  [0x100001021]\n    \
+const SAMPLE: &str = "Call graph:\n    9 Thread_1\n    + 9 ???  (in App)  load address 0x100000000 + 0x1021  \
+                      [0x100001021]\n    \
     + ! 4 old  (in App) + 3  [0x100001010,...]\n    + 3 f (in App) (a.c:1) [0x100001030]\n\nSort by top of stack:\n\n\
     Binary Images:\n 0x100000000 - 0x10000ffff +App (0) <%ID> /A\n";
 
-const SPINDUMP: &str = "Heaviest stack for the target process:\n  9  ??? (App + 4129) [0x100001021]\n\n  Thread 0x1    9 samples\n  \
+const SPINDUMP: &str = "Heaviest stack for the target process:\n  9  ??? (App + 4129) [0x100001021]\n\n  \
+                        Thread 0x1    9 samples\n  \
     9  ??? (App + 4129) [0x100001021] (running)\n    4  old + 3 (App + 4112) [0x100001010]\n      3  <QoS>\n     \
     *3  ??? (k + 1) [0xfffffe0000000001]\n\n  Binary Images:\n  0x100000000 - ???  App 1 (1)  <%ID>  /A\n  \
     *0xfffffe0000000000 - 0xfffffe0000000fff  k  <%ID>__TEXT_EXEC  /k\n";
 
-/// What becomes of `text`; `None` for an error.
+/// The rewritten report; `None` if it is refused.
 fn rewritten(text: &[u8]) -> Option<Vec<u8>> {
     let report = Report::parse(text).ok()?;
-    let symbolicated = symbolicate(&report, &mut App { asked: Vec::new() }, &Options::default());
+    let symbolicated = symbolicate(&report, &mut App { asked: Vec::new() }, &Options::new());
     let mut out = Vec::new();
     symbolicated.write(&mut out).expect("memory");
     symbolicated.write_text(&mut Vec::new()).expect("memory");
@@ -86,14 +94,14 @@ fn every_truncation_is_an_error_or_a_partial_result() {
     for (report, partial) in reports().iter().zip(&mut partial) {
         *partial = (0..report.len()).filter(|len| rewritten(&report.as_bytes()[..*len]).is_some()).count();
     }
-    // Text is read as far as it goes, JSON has no end then; but for the line feed at the end.
+    // Text is read up to the cut. Cut JSON is refused, unless only the last line feed is missing.
     assert!(partial[0] > 400 && partial[1..3].iter().all(|partial| *partial > 200), "{partial:?}");
     assert_eq!(partial[3..7], [1, 0, 0, 0]);
     assert!(partial[7..].iter().all(|partial| *partial > 50), "{partial:?}");
 }
 
 #[test]
-fn every_changed_byte_is_survived() {
+fn changed_bytes_cause_no_panic() {
     for report in reports() {
         let mut text = report.into_bytes();
         for at in 0..text.len() {
@@ -107,7 +115,7 @@ fn every_changed_byte_is_survived() {
     }
 }
 
-/// The text's own places are 32-bit numbers and addresses 64-bit ones: neither may wrap.
+/// Positions in the text have 32 bits and addresses have 64. Neither may wrap.
 #[test]
 fn numbers_at_the_edge_do_not_wrap() {
     let largest = u64::MAX.to_string();
@@ -141,9 +149,9 @@ fn numbers_at_the_edge_do_not_wrap() {
     }
 }
 
-/// Work grows with the text and not with its square: these would take hours otherwise.
+/// The work is linear in the length of the text. If it were quadratic, these reports would take hours.
 #[test]
-fn a_long_report_of_anything_is_read_in_linear_time() {
+fn long_reports_are_read_in_linear_time() {
     let frames: String = (0..10_000)
         .map(|n| format!("{n}   App  {:#x} 0x100000000 + 4112\n", 0x1_0000_1010_u64 + n % 999))
         .collect();
@@ -160,7 +168,7 @@ fn a_long_report_of_anything_is_read_in_linear_time() {
         format!("Last Exception Backtrace:\n({}\nBinary Images:\n", "0x100001010 ".repeat(10_000)),
         format!("{{\"bug_type\":\"309\"}}\n{}", "[{\"a\":".repeat(30_000)),
         format!("{{\"usedImages\":{}", "{".repeat(100_000)),
-        // A tree that is deeper with every line, and functions inlined at every depth.
+        // A tree in which every line is deeper, with inlined functions at every depth.
         format!(
             "Call graph:\n{}",
             (0..1500)

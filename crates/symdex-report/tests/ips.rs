@@ -1,4 +1,4 @@
-//! Apple's JSON reports: what is written, and that nothing else changes.
+//! Apple's JSON reports: what is written. All other bytes stay unchanged.
 
 mod common;
 
@@ -6,26 +6,30 @@ use common::{asked, ips, rewritten, rewritten_with};
 use symdex_report::{Error, Options, Report};
 
 #[test]
-fn answers_are_members_and_inlined_functions_are_frames_before() {
+fn answers_become_members_and_inlined_functions_become_frames() {
     let before = ips(r#"{"imageOffset":4112,"imageIndex":0},{"imageOffset":4129,"imageIndex":0}"#);
-    assert_eq!(asked(&before, &Options::default()), [0x1010, 0x1020]);
+    assert_eq!(asked(&before, &Options::new()), [0x1010, 0x1020]);
     let expected = ips(concat!(
-        r#"{"imageOffset":4112,"imageIndex":0,"symbol":"outer","symbolLocation":16,"sourceFile":"main.c","sourceLine":257},"#,
-        r#"{"inline":true,"imageOffset":4129,"imageIndex":0,"symbol":"app::inner()","sourceFile":"main.c","sourceLine":258},"#,
-        r#"{"imageOffset":4129,"imageIndex":0,"symbol":"outer","symbolLocation":33,"sourceFile":"main.c","sourceLine":7}"#
+        r#"{"imageOffset":4112,"imageIndex":0,"#,
+        r#""symbol":"outer","symbolLocation":16,"sourceFile":"main.c","sourceLine":257},"#,
+        r#"{"inline":true,"imageOffset":4129,"imageIndex":0,"#,
+        r#""symbol":"app::inner()","sourceFile":"main.c","sourceLine":258},"#,
+        r#"{"imageOffset":4129,"imageIndex":0,"#,
+        r#""symbol":"outer","symbolLocation":33,"sourceFile":"main.c","sourceLine":7}"#
     ));
     assert_eq!(rewritten(&before), expected);
     assert_eq!(rewritten(&expected), expected);
 }
 
 #[test]
-fn members_that_are_there_are_replaced_in_their_places() {
+fn existing_members_are_replaced_in_place() {
     let before = ips(r#"{"symbol":"old","symbolLocation":99,"imageIndex":0,"imageOffset":4112,"x":1.0}"#);
-    let expected = ips(
-        r#"{"symbol":"outer","symbolLocation":16,"imageIndex":0,"imageOffset":4112,"x":1.0,"sourceFile":"main.c","sourceLine":257}"#,
-    );
+    let expected = ips(concat!(
+        r#"{"symbol":"outer","symbolLocation":16,"imageIndex":0,"imageOffset":4112,"#,
+        r#""x":1.0,"sourceFile":"main.c","sourceLine":257}"#
+    ));
     assert_eq!(rewritten(&before), expected);
-    let only_missing = Options { only_missing: true, ..Options::default() };
+    let only_missing = Options::new().only_missing(true);
     assert_eq!(rewritten_with(&before, &only_missing), before);
     let known =
         ips(r#"{"symbol":"old","symbolLocation":99,"imageIndex":0,"imageOffset":4112,"sourceFile":"a.c"}"#);
@@ -33,20 +37,23 @@ fn members_that_are_there_are_replaced_in_their_places() {
 }
 
 #[test]
-fn the_style_is_that_of_the_frame() {
+fn new_members_have_the_white_space_of_the_frame() {
     let before = ips("\n    {\n      \"imageOffset\" : 4096,\n      \"imageIndex\" : 0\n    }\n  ");
     let after = rewritten(&before);
-    let expected = "[\n    {\n      \"inline\" : true,\n      \"imageOffset\" : 4096,\n      \"imageIndex\" : 0,\n      \
-                    \"symbol\" : \"app::inner()\",\n      \"sourceFile\" : \"main.c\",\n      \"sourceLine\" : 256\n    },\n    {\n      \
+    let expected = "[\n    \
+                    {\n      \"inline\" : true,\n      \"imageOffset\" : 4096,\n      \"imageIndex\" : 0,\n      \
+                    \"symbol\" : \"app::inner()\",\n      \"sourceFile\" : \"main.c\",\n      \
+                    \"sourceLine\" : 256\n    },\n    \
+                    {\n      \
                     \"imageOffset\" : 4096,\n      \"imageIndex\" : 0,\n      \"symbol\" : \"outer\",\n";
     assert!(after.contains(expected), "{after}");
 }
 
-/// A frame in the image that stands for no image has a runtime address, which may be signed.
+/// A frame of the entry for addresses in no image has a runtime address, with or without a pointer authentication code.
 #[test]
 fn absolute_addresses_find_their_image() {
     let before = ips(r#"{"imageOffset":0,"imageIndex":1},{"imageOffset":4294971425,"imageIndex":1}"#);
-    assert_eq!(asked(&before, &Options::default()), [0x1020]);
+    assert_eq!(asked(&before, &Options::new()), [0x1020]);
     assert!(rewritten(&before).contains(r#"{"imageOffset":4294971425,"imageIndex":1,"symbol":"outer""#));
 }
 
@@ -56,15 +63,15 @@ fn exceptions_and_bodies_without_a_header_are_read() {
         "\"version\"",
         "\"lastExceptionBacktrace\" : [{\"imageOffset\":4113,\"imageIndex\":0}],\n  \"version\"",
     );
-    assert_eq!(asked(&text, &Options::default()), [0x1010]);
+    assert_eq!(asked(&text, &Options::new()), [0x1010]);
     let body = text.split_once('\n').expect("two parts").1;
-    assert_eq!(asked(body, &Options::default()), [0x1010]);
+    assert_eq!(asked(body, &Options::new()), [0x1010]);
     let marked = format!("\u{feff}{text}");
-    assert_eq!(asked(&marked, &Options::default()), [0x1010]);
+    assert_eq!(asked(&marked, &Options::new()), [0x1010]);
     assert_eq!(rewritten(&marked), format!("\u{feff}{}", rewritten(&text)));
 }
 
-/// Lines that are not symbolicated keep their spelling, escapes included.
+/// Unresolved lines stay byte for byte, including their escapes.
 #[test]
 fn backtraces_in_strings_are_rewritten_line_by_line() {
     let backtrace =
@@ -72,14 +79,17 @@ fn backtraces_in_strings_are_rewritten_line_by_line() {
     let with = |backtrace: &str| {
         ips("").replace("\"version\"", &format!("\"asiBacktraces\" : [\"{backtrace}\"],\n  \"version\""))
     };
-    assert_eq!(asked(&with(backtrace), &Options::default()), [0x1020]);
-    let answer = r"1   App   \t0x100001021 app::inner() (main.c:258) [inlined]\n1   App   \t0x100001021 outer + 33 (main.c:7)";
+    assert_eq!(asked(&with(backtrace), &Options::new()), [0x1020]);
+    let answer = concat!(
+        r"1   App   \t0x100001021 app::inner() (main.c:258) [inlined]\n",
+        r"1   App   \t0x100001021 outer + 33 (main.c:7)"
+    );
     let expected = with(&backtrace.replace(r"1   App   \t0x100001021 0x100000000 + 4129", answer));
     assert_eq!(rewritten(&with(backtrace)), expected);
 }
 
 #[test]
-fn other_kinds_of_ips_are_named() {
+fn other_kinds_of_ips_are_refused_by_their_bug_type() {
     let error = Report::parse(b"{\"bug_type\":\"298\"}\n{\"memoryStatus\":{}}\n").err();
     assert!(matches!(&error, Some(Error::Unsupported { what }) if what.contains("298")), "{error:?}");
     assert_eq!(Report::parse(b"{\"a\":1}").err(), Some(Error::UnknownFormat));

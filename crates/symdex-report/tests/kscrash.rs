@@ -5,12 +5,15 @@ mod common;
 use common::{APP, asked, new_lines, rewritten, rewritten_with};
 use symdex_report::{Options, Report};
 
-/// A report with this error, members of the crashed thread, and frames.
+/// A report with this error type, members of the crashed thread, and frames.
 fn report(error: &str, thread: &str, frames: &str) -> String {
     format!(
-        "{{\n  \"report\": {{\"version\": \"3.2.0\"}},\n  \"binary_images\": [{{\"cpu_subtype\": 0, \"cpu_type\": 16777228, \
-         \"image_addr\": 4294967296, \"image_size\": 65536, \"image_vmaddr\": 4294967296, \"name\": \"/var/App.app/App\", \
-         \"uuid\": \"{APP}\"}}],\n  \"crash\": {{\n    \"error\": {{\"type\": \"{error}\"}},\n    \"threads\": [{{\"crashed\": true, \
+        "{{\n  \"report\": {{\"version\": \"3.2.0\"}},\n  \"binary_images\": [{{\"cpu_subtype\": 0, \
+         \"cpu_type\": 16777228, \
+         \"image_addr\": 4294967296, \"image_size\": 65536, \"image_vmaddr\": 4294967296, \
+         \"name\": \"/var/App.app/App\", \
+         \"uuid\": \"{APP}\"}}],\n  \"crash\": {{\n    \"error\": {{\"type\": \"{error}\"}},\n    \
+         \"threads\": [{{\"crashed\": true, \
          \"index\": 0{thread}, \"backtrace\": {{\"contents\": [{frames}], \"skipped\": 0}}}}]\n  }}\n}}\n"
     )
 }
@@ -23,35 +26,39 @@ fn frame(offset: u64, more: &str) -> String {
 }
 
 #[test]
-fn answers_are_members_and_inlined_functions_are_frames_before() {
+fn answers_become_members_and_inlined_functions_become_frames() {
     let header = ", \"symbol_addr\": 4294967296, \"symbol_name\": \"_mh_execute_header\"";
     let before = report("mach", "", &[frame(0x1010, header), frame(0x1021, "")].join(", "));
-    assert_eq!(asked(&before, &Options::default()), [0x1010, 0x1020]);
-    let outer = ", \"symbol_addr\": 4294971392, \"symbol_name\": \"outer\", \"source_file\": \"main.c\", \"source_line\": 257";
-    let inner = ", \"symbol_name\": \"app::inner()\", \"source_file\": \"main.c\", \"source_line\": 258, \"inlined\": true";
+    assert_eq!(asked(&before, &Options::new()), [0x1010, 0x1020]);
+    let outer = ", \"symbol_addr\": 4294971392, \"symbol_name\": \"outer\", \"source_file\": \"main.c\", \
+                 \"source_line\": 257";
+    let inner = ", \"symbol_name\": \"app::inner()\", \"source_file\": \"main.c\", \"source_line\": 258, \
+                 \"inlined\": true";
     let frames =
         [frame(0x1010, outer), frame(0x1021, inner), frame(0x1021, &outer.replace("257", "7"))].join(", ");
     let expected = report("mach", "", &frames);
     assert_eq!(rewritten(&before), expected);
     assert_eq!(rewritten(&expected), expected);
-    let plain = rewritten_with(&before, &Options { inlines: false, ..Options::default() });
+    let plain = rewritten_with(&before, &Options::new().inlines(false));
     assert!(!plain.contains("inlined") && plain.contains("\"source_line\": 7"), "{plain}");
 }
 
 #[test]
-fn frames_with_a_name_get_their_line() {
+fn frames_with_a_name_get_a_line() {
     let before =
         report("mach", "", &frame(0x1010, ", \"symbol_addr\": 1, \"symbol_name\": \"old\", \"x\": 1.0"));
-    let after = ", \"symbol_addr\": 4294971392, \"symbol_name\": \"outer\", \"x\": 1.0, \"source_file\": \"main.c\", \"source_line\": 257";
+    let after = ", \"symbol_addr\": 4294971392, \"symbol_name\": \"outer\", \"x\": 1.0, \"source_file\": \"main.c\", \
+                 \"source_line\": 257";
     assert_eq!(rewritten(&before), report("mach", "", &frame(0x1010, after)));
-    assert_eq!(rewritten_with(&before, &Options { only_missing: true, ..Options::default() }), before);
+    assert_eq!(rewritten_with(&before, &Options::new().only_missing(true)), before);
 }
 
-/// Exceptions are caught before they are reported: what is innermost is where the runtime returns to. Registers tell better.
+/// An exception is caught before it is reported, so that the innermost frame has a return address. Registers override
+/// this.
 #[test]
-fn the_innermost_frame_of_an_exception_returns() {
+fn the_innermost_frame_of_an_exception_is_a_return_address() {
     let frames = [frame(0x1010, ""), frame(0x1021, "")].join(",");
-    let offsets = |error: &str, thread: &str| asked(&report(error, thread, &frames), &Options::default());
+    let offsets = |error: &str, thread: &str| asked(&report(error, thread, &frames), &Options::new());
     for thrown in ["nsexception", "cpp_exception", "user"] {
         assert_eq!(offsets(thrown, ""), [0x100f, 0x1020], "{thrown}");
     }
@@ -61,16 +68,17 @@ fn the_innermost_frame_of_an_exception_returns() {
     assert_eq!(offsets("signal", &registers(0)), [0x100f, 0x1020]);
 }
 
-/// The report that was being written, and the thread that crashed meanwhile; the images are the first one's.
+/// The first report is incomplete. The second one describes the crash of KSCrash itself and uses the first one's
+/// images.
 #[test]
-fn a_crash_while_reporting_has_both_reports() {
+fn a_crash_during_reporting_yields_both_reports() {
     let inner = report("mach", "", &frame(0x1010, ""));
     let outer = format!(
         "{{\"crash\": {{\"error\": {{\"type\": \"signal\"}}, \"crashed_thread\": {{\"index\": 3, \"crashed\": true, \
          \"backtrace\": {{\"contents\": [{}]}}}}}}, \"recrash_report\": {inner}}}",
         frame(0x2010, "")
     );
-    assert_eq!(asked(&outer, &Options::default()), [0x1010, 0x2010]);
+    assert_eq!(asked(&outer, &Options::new()), [0x1010, 0x2010]);
     assert_eq!(new_lines(&outer, &rewritten(&outer)).len(), 2);
     let report = Report::parse(outer.as_bytes()).expect("a report");
     assert_eq!(
@@ -81,7 +89,7 @@ fn a_crash_while_reporting_has_both_reports() {
 }
 
 #[test]
-fn exceptions_that_were_deallocated_have_stacks() {
+fn stacks_of_deallocated_exceptions_are_read() {
     let text = report("mach", "", "").replace(
         "\"report\"",
         &format!(
@@ -89,16 +97,16 @@ fn exceptions_that_were_deallocated_have_stacks() {
             frame(0x1011, "")
         ),
     );
-    assert_eq!(asked(&text, &Options::default()), [0x1010]);
+    assert_eq!(asked(&text, &Options::new()), [0x1010]);
 }
 
-/// Negative numbers are how some versions write a subtype with its top bit set.
+/// Some versions write a CPU subtype with its top bit set as a negative number.
 #[test]
-fn thumb_is_known_by_the_images_numbers() {
+fn the_cpu_type_of_the_image_tells_thumb_code() {
     let arm = report("mach", "", &frame(0x1011, ""))
         .replace("16777228", "12")
         .replace("\"cpu_subtype\": 0", "\"cpu_subtype\": 9");
-    assert_eq!(asked(&arm, &Options::default()), [0x1010]);
+    assert_eq!(asked(&arm, &Options::new()), [0x1010]);
     let arm64e =
         report("mach", "", &frame(0x1011, "")).replace("\"cpu_subtype\": 0", "\"cpu_subtype\": -2147483646");
     let report = Report::parse(arm64e.as_bytes()).expect("a report");

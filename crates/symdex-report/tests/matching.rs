@@ -1,12 +1,12 @@
-//! Images whose ids reports do not state: which formats have them, and how they are matched by name.
+//! Images without ids: which formats have them, and how they are matched by name.
 
 mod common;
 
 use common::APP;
-use symdex::{Arch, ImageOffset, LinePolicy};
+use symdex::{Arch, ImageOffset, LinePolicy, Table};
 use symdex_report::{
-    AnsweredBy, Answers, Image, ImageOutcome, KnownImage, MatchedBy, Nearness, Options, Report, Source,
-    Unanswered, match_by_name, near, symbolicate,
+    Answer, AnsweredBy, Answers, Function, Image, ImageOutcome, KnownImage, MatchedBy, Nearness, Options,
+    Report, Source, Unanswered, match_by_name, nearness, symbolicate,
 };
 
 fn known(name: &str, arch: &str, id: u8) -> KnownImage {
@@ -18,12 +18,16 @@ fn known(name: &str, arch: &str, id: u8) -> KnownImage {
 }
 
 fn image(name: &str, arch: &str) -> Image {
-    Image {
-        name: name.to_owned(),
-        path: format!("/opt/{name}"),
-        arch: Arch::from_name(arch),
-        ..Image::default()
-    }
+    let mut image = Image::default();
+    (image.name, image.path, image.arch) = (name.to_owned(), format!("/opt/{name}"), Arch::from_name(arch));
+    image
+}
+
+/// The image of [`image`], with the id of the app.
+fn image_with_id(name: &str, arch: &str) -> Image {
+    let mut image = image(name, arch);
+    image.id = APP.parse().ok();
+    image
 }
 
 #[test]
@@ -37,7 +41,8 @@ fn the_only_image_of_a_name_is_matched() {
     let debug = [known("libf.so.debug", "arm64", 1), known("", "arm64", 2)];
     assert_eq!(match_by_name(&image("libf.so", "arm64"), &debug), Ok(&debug[0]));
     assert_eq!(match_by_name(&Image::default(), &debug), Err(Unanswered::Missing));
-    let in_package = Image { path: "/data/base.apk!libg.so".to_owned(), ..image("libg.so", "arm64") };
+    let mut in_package = image("libg.so", "arm64");
+    in_package.path = "/data/base.apk!libg.so".to_owned();
     assert_eq!(match_by_name(&in_package, &all), Ok(&all[1]));
 }
 
@@ -48,7 +53,7 @@ fn several_images_of_a_name_are_ambiguous() {
         Err(Unanswered::Ambiguous(builds.iter().map(|build| all[*build].clone()).collect()))
     };
     assert_eq!(match_by_name(&image("libf.so", "arm64"), &all), ambiguous(&[1, 0]));
-    // Without an architecture in the report, every one counts.
+    // If the report does not state the architecture, all images of the name count.
     let of_any = match_by_name(&image("libf.so", "unknown"), &all);
     assert!(matches!(&of_any, Err(Unanswered::Ambiguous(several)) if several.len() == 3), "{of_any:?}");
     let Err(reason) = match_by_name(&image("libf.so", "arm64"), &all) else { panic!("ambiguous") };
@@ -57,7 +62,7 @@ fn several_images_of_a_name_are_ambiguous() {
         "the report does not say which of these it is: libf.so arm64 00000000-0000-0000-0000-000000000001, \
          libf.so arm64 00000000-0000-0000-0000-000000000002"
     );
-    // One build in two places is one.
+    // The same build in two folders is one image.
     let twice = [all[0].clone(), all[0].clone()];
     assert_eq!(match_by_name(&image("libf.so", "arm64"), &twice), Ok(&all[0]));
 }
@@ -65,24 +70,26 @@ fn several_images_of_a_name_are_ambiguous() {
 #[test]
 fn an_image_with_an_id_is_never_matched_by_name() {
     let all = [known("App", "arm64", 1)];
-    let with_id = Image { id: APP.parse().ok(), ..image("App", "arm64") };
+    let with_id = image_with_id("App", "arm64");
     assert_eq!(match_by_name(&with_id, &all), Err(Unanswered::Missing));
-    assert_eq!(near(&with_id, &all[0]), Some(Nearness::OtherBuild));
-    assert_eq!(near(&image("App", "arm64"), &all[0]), Some(Nearness::SameName));
-    assert_eq!(near(&image("App", "x86_64"), &all[0]), Some(Nearness::SameNameOtherArch));
-    assert_eq!(
-        near(&Image { id: APP.parse().ok(), ..image("App", "x86_64") }, &all[0]),
-        Some(Nearness::OtherBuildAndArch)
-    );
+    assert_eq!(nearness(&with_id, &all[0]), Some(Nearness::OtherBuild));
+    assert_eq!(nearness(&image("App", "arm64"), &all[0]), Some(Nearness::SameName));
+    assert_eq!(nearness(&image("App", "x86_64"), &all[0]), Some(Nearness::SameNameOtherArch));
+    assert_eq!(nearness(&image_with_id("App", "x86_64"), &all[0]), Some(Nearness::OtherBuildAndArch));
 }
 
-/// Reports of each format that leaves an id out, with one frame in `App`, at offset 0x10 of it or of its file.
+/// A report of each format that can lack an id. Each has one frame in `App`, at offset 0x10 of the image or of its
+/// file.
 fn without_ids() -> Vec<(&'static str, String)> {
     let ips = r#"{"bug_type":"309"}
-{"threads":[{"frames":[{"imageOffset":16,"imageIndex":0}]}],"usedImages":[{"source":"P","base":4096,"size":4096,"name":"App"UUID}]}
+{"threads":[{"frames":[{"imageOffset":16,"imageIndex":0}]}],
+"usedImages":[{"source":"P","base":4096,"size":4096,"name":"App"UUID}]}
 "#;
     vec![
-        ("crash without images", "Thread 0 Crashed:\n0   App   0x0000000104a34010 0x104a34000 + 16\n".to_owned()),
+        (
+            "crash without images",
+            "Thread 0 Crashed:\n0   App   0x0000000104a34010 0x104a34000 + 16\n".to_owned(),
+        ),
         ("crash, by name", "Thread 0 Crashed:\n0   App   0x0000000104a34010 App + 16\n".to_owned()),
         (
             "crash with an unknown id",
@@ -94,7 +101,9 @@ fn without_ids() -> Vec<(&'static str, String)> {
         ("ips with zeros", ips.replace("UUID", r#","uuid":"00000000-0000-0000-0000-000000000000""#)),
         (
             "sample",
-            "Call graph:\n    12 Thread_1\n      12 ???  (in App)  load address 0x104a34000 + 0x10  [0x104a34010]\n".to_owned(),
+            "Call graph:\n    12 Thread_1\n      12 ???  (in App)  load address 0x104a34000 + 0x10  \
+             [0x104a34010]\n"
+                .to_owned(),
         ),
         (
             "kscrash",
@@ -120,7 +129,7 @@ fn without_ids() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Answers every image by its name.
+/// A source that matches every image by its name.
 struct ByName(Vec<(Image, Vec<u64>)>);
 
 impl Source for ByName {
@@ -132,23 +141,18 @@ impl Source for ByName {
     ) -> Result<Answers, Unanswered> {
         match_by_name(image, &[known("App", "arm64", 1)])?;
         self.0.push((image.clone(), offsets.iter().map(|offset| offset.0).collect()));
-        let function = symdex_report::Function {
-            name: Some("f".into()),
-            file: None,
-            line: None,
-            start: None,
-            table: symdex::Table::SymbolTable,
-        };
-        Ok(vec![Ok(Some(vec![function])); offsets.len()].into())
+        let mut function = Function::new(Table::SymbolTable);
+        function.name = Some("f".into());
+        Ok(vec![Answer::Functions(vec![function]); offsets.len()].into())
     }
 }
 
 #[test]
-fn every_format_tells_of_images_without_ids() {
+fn images_without_ids_are_matched_by_name_in_every_format() {
     for (what, text) in without_ids() {
         let report = Report::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{what}: {error}"));
         let mut source = ByName(Vec::new());
-        let symbolicated = symbolicate(&report, &mut source, &Options::default());
+        let symbolicated = symbolicate(&report, &mut source, &Options::new());
         let [(image, offsets)] = &source.0[..] else { panic!("{what}: {} asked", source.0.len()) };
         assert_eq!((&image.id, image.file_name()), (&None, "App"), "{what}");
         assert!(matches!(offsets[..], [0x10 | 0xf]), "{what}: {offsets:?}");
@@ -159,10 +163,10 @@ fn every_format_tells_of_images_without_ids() {
 }
 
 #[test]
-fn a_source_that_goes_by_ids_has_nothing_for_an_image_without_one() {
+fn a_source_that_matches_by_id_leaves_images_without_ids() {
     for (what, text) in without_ids() {
         let report = Report::parse(text.as_bytes()).expect("a report");
-        let symbolicated = symbolicate(&report, &mut common::App { asked: Vec::new() }, &Options::default());
+        let symbolicated = symbolicate(&report, &mut common::App { asked: Vec::new() }, &Options::new());
         assert!(symbolicated.images().contains(&ImageOutcome::NoId), "{what}");
         assert_eq!(symbolicated.matched_by(0, 0), None, "{what}");
         let mut out = Vec::new();
@@ -172,7 +176,7 @@ fn a_source_that_goes_by_ids_has_nothing_for_an_image_without_one() {
 }
 
 #[test]
-fn tombstones_state_build_ids_in_other_lines() {
+fn build_ids_of_tombstones_are_read_from_other_lines() {
     let id = "53a1a7c9c7d64427afe9baeb4b654b91";
     let ids = |lines: &str| {
         let text = format!("backtrace:\n    #00 pc 00000010  /data/App\n\n{lines}");
@@ -189,41 +193,43 @@ fn tombstones_state_build_ids_in_other_lines() {
 }
 
 #[test]
-fn a_stack_that_was_cut_out_has_its_architecture_from_the_registers() {
+fn the_architecture_of_an_excerpt_comes_from_the_registers() {
     let text = "Thread 0 Crashed:\n0   App   0x0000000104a34010 0x104a34000 + 16\n\n\
                 Thread 0 crashed with X86 Thread State (64-bit):\n  rax: 0xa5ff0907b303003b\n";
     let report = Report::parse(text.as_bytes()).expect("a stack");
     assert_eq!(report.images[0].arch.as_ref().map(|arch| arch.name.as_str()), Some("x86_64"));
 }
 
-/// Frames that have a name already have no load address in their lines.
+/// The line of a frame with a name does not state the load address.
 #[test]
-fn frames_of_a_cut_report_share_the_load_address_of_their_image() {
-    let text = "Thread 0 Crashed:\n0   App   0x0000000104a34010 main + 16\n1   App   0x0000000104a34020 0x104a34000 + 32\n\
+fn frames_of_an_excerpt_share_the_load_address_of_their_image() {
+    let text = "Thread 0 Crashed:\n0   App   0x0000000104a34010 main + 16\n\
+                1   App   0x0000000104a34020 0x104a34000 + 32\n\
                 2   Other   0x0000000204a34020 0x204a34000 + 32\n3   Other   0x0000000304a34020 0x304a34000 + 32\n\
                 4   Other   0x0000000304a34020 f + 32\n";
     let report = Report::parse(text.as_bytes()).expect("a stack");
     let images: Vec<_> = report.threads[0].frames.iter().map(|frame| frame.image).collect();
-    // Two images are called Other.
+    // Two images have the name `Other`.
     assert_eq!(images, [Some(0), Some(0), Some(1), Some(2), None]);
 }
 
-/// A source that has a damaged index and another one.
+/// A source with a damaged index and a second, intact one.
 struct Second;
 
 impl Source for Second {
     fn answer(&mut self, _: &Image, offsets: &[ImageOffset], _: LinePolicy) -> Result<Answers, Unanswered> {
         let passed_over = vec![Unanswered::Damaged("a: checksum".to_owned())];
-        let by = AnsweredBy { source: Some("b".to_owned()), passed_over, ..AnsweredBy::default() };
-        Ok(Answers { answers: vec![Ok(None); offsets.len()], by })
+        let mut by = AnsweredBy::new(MatchedBy::Id);
+        (by.source, by.passed_over) = (Some("b".to_owned()), passed_over);
+        Ok(Answers { answers: vec![Answer::NoFunction; offsets.len()], by })
     }
 }
 
 #[test]
-fn an_image_with_a_damaged_index_is_malformed_though_another_one_answers() {
+fn an_image_with_a_damaged_index_is_malformed_even_if_another_one_answers() {
     let text = common::crash("0   App   0x0000000100001010 0x100000000 + 4112", "arm64");
     let report = Report::parse(text.as_bytes()).expect("a report");
-    let symbolicated = symbolicate(&report, &mut Second, &Options::default());
+    let symbolicated = symbolicate(&report, &mut Second, &Options::new());
     let view = serde_json::to_value(symbolicated.view(&[])).expect("JSON");
     let image = &view["images"][0];
     assert_eq!((&image["status"], &image["source"]), (&"malformed".into(), &"b".into()));

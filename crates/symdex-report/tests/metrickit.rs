@@ -5,13 +5,12 @@ mod common;
 use common::{APP, App, rewritten, rewritten_with};
 use symdex_report::{Options, Report, symbolicate};
 
-/// A frame with these members behind its own, in the order that MetricKit writes them in.
+/// A frame. `more` is appended to its members, which have MetricKit's order.
 fn frame(offset: u64, inner: &str, more: &str) -> String {
     let inner = if inner.is_empty() { String::new() } else { format!(r#","subFrames":[{inner}]"#) };
-    format!(
-        r#"{{"binaryUUID":"{APP}","offsetIntoBinaryTextSegment":{offset},"sampleCount":3{inner},"binaryName":"App","address":{}{more}}}"#,
-        0x1_0000_0000 + offset
-    )
+    let address = 0x1_0000_0000 + offset;
+    let first = format!(r#""binaryUUID":"{APP}","offsetIntoBinaryTextSegment":{offset},"sampleCount":3"#);
+    format!(r#"{{{first}{inner},"binaryName":"App","address":{address}{more}}}"#)
 }
 
 fn system(name: &str, inner: &str) -> String {
@@ -23,23 +22,25 @@ fn system(name: &str, inner: &str) -> String {
 
 fn tree(per_thread: bool, frames: &str) -> String {
     format!(
-        r#"{{"callStackPerThread":{per_thread},"callStacks":[{{"threadAttributed":true,"callStackRootFrames":[{frames}]}}]}}"#
+        r#"{{"callStackPerThread":{per_thread},
+"callStacks":[{{"threadAttributed":true,"callStackRootFrames":[{frames}]}}]}}"#
     )
 }
 
 /// A payload with one diagnostic.
 fn payload(kind: &str, tree: &str) -> String {
     format!(
-        "{{\n  \"timeStampEnd\" : \"2026-01-01\",\n  \"{kind}Diagnostics\" : [{{\"version\":\"1.0.0\",\"callStackTree\":{tree},\
+        "{{\n  \"timeStampEnd\" : \"2026-01-01\",\n  \"{kind}Diagnostics\" : \
+         [{{\"version\":\"1.0.0\",\"callStackTree\":{tree},\
          \"diagnosticMetaData\":{{\"platformArchitecture\":\"arm64e\"}}}}]\n}}\n"
     )
 }
 
 fn asked(text: &str) -> Vec<u64> {
-    common::asked(text, &Options::default())
+    common::asked(text, &Options::new())
 }
 
-/// What an answer adds to a frame.
+/// The members that an answer adds to a frame.
 fn outer(distance: u64, line: u64) -> String {
     format!(r#","symbol":"outer","symbolLocation":{distance},"sourceFile":"main.c","sourceLine":{line}"#)
 }
@@ -48,7 +49,7 @@ fn inner(line: u64) -> String {
     format!(r#","symbol":"app::inner()","sourceFile":"main.c","sourceLine":{line},"inline":true"#)
 }
 
-/// A frame that is inlined: what is in it is its last member.
+/// An inlined frame. Its `subFrames` are the last member.
 fn inlined(offset: u64, line: u64, below: &str) -> String {
     let frame = frame(offset, "", &inner(line));
     if below.is_empty() {
@@ -59,7 +60,7 @@ fn inlined(offset: u64, line: u64, below: &str) -> String {
 }
 
 #[test]
-fn samples_begin_with_what_was_called_first() {
+fn samples_begin_with_the_outermost_frame() {
     let leaves = [frame(0x1041, "", ""), frame(0x1051, "", "")].join(",");
     let before = payload("hang", &tree(true, &frame(0x1021, &leaves, "")));
     assert_eq!(asked(&before), [0x1020, 0x1041, 0x1051]);
@@ -73,12 +74,12 @@ fn samples_begin_with_what_was_called_first() {
     assert_eq!(rewritten(&before), expected);
     assert_eq!(rewritten(&expected), expected);
     assert_eq!(asked(&expected), Vec::<u64>::new());
-    let plain = rewritten_with(&before, &Options { inlines: false, ..Options::default() });
+    let plain = rewritten_with(&before, &Options::new().inlines(false));
     assert!(!plain.contains("inline") && plain.matches("outer").count() == 3, "{plain}");
 }
 
 #[test]
-fn crashes_may_begin_with_what_was_called_last() {
+fn crashes_can_begin_with_the_innermost_frame() {
     let stack = frame(0x1041, &frame(0x1021, &system("libdyld.dylib", ""), ""), "");
     let before = payload("crash", &tree(true, &stack));
     assert_eq!(asked(&before), [0x1020, 0x1041]);
@@ -92,13 +93,14 @@ fn crashes_may_begin_with_what_was_called_last() {
     let thread = &report.threads[0];
     assert_eq!((thread.name.as_str(), thread.crashed), ("crash 0 Thread 0", true));
     assert_eq!(report.images[0].arch.as_ref().map(|arch| arch.name.as_str()), Some("arm64e"));
-    // What has no path is the system's where the shared cache lies.
+    // An image without a path is a library of the system if it lies in the shared cache.
     assert_eq!(report.images.iter().map(symdex_report::Image::is_app).collect::<Vec<_>>(), [true, false]);
 }
 
-/// The binary that threads begin in tells; else a stack for each thread is a crash's of the first versions.
+/// The binary in which threads start is the outermost frame. Without it, a stack for each thread has the innermost
+/// frame first, as the first versions write crashes.
 #[test]
-fn what_is_the_innermost_frame_the_ends_tell() {
+fn the_binaries_at_both_ends_tell_the_innermost_frame() {
     let two = frame(0x1041, &frame(0x1021, "", ""), "");
     let begun = |name: &str| system(name, &two);
     for (per_thread, root, expected) in [
@@ -119,9 +121,9 @@ fn what_is_the_innermost_frame_the_ends_tell() {
     assert_eq!(names, [("crash 0 Thread 0", true), ("hang 0 Thread 0", false)]);
 }
 
-/// On iOS 14, 15 and macOS 12 the offset was the load address.
+/// On iOS 14, iOS 15 and macOS 12 the offset is the load address.
 #[test]
-fn an_offset_that_is_an_address_is_the_load_address() {
+fn a_large_offset_is_the_load_address() {
     let old = frame(0x1041, "", "").replace("Segment\":4161", "Segment\":4294967296");
     let before = payload("crash", &tree(true, &old));
     assert_eq!(asked(&before), [0x1041]);
@@ -129,7 +131,7 @@ fn an_offset_that_is_an_address_is_the_load_address() {
         .replace("Segment\":4161", "Segment\":4294967296")
         .replace('}', &format!("{}}}", outer(65, 7)));
     assert_eq!(
-        rewritten_with(&before, &Options { inlines: false, ..Options::default() }),
+        rewritten_with(&before, &Options::new().inlines(false)),
         payload("crash", &tree(true, &expected))
     );
     let report = Report::parse(before.as_bytes()).expect("a report");
@@ -140,19 +142,24 @@ fn an_offset_that_is_an_address_is_the_load_address() {
 }
 
 #[test]
-fn members_that_are_there_are_replaced_and_the_style_is_kept() {
-    let before = tree(true, "{ \"symbol\" : \"old\",\n  \"binaryUUID\" : \"ID\",\n  \"address\" : 4294971408,\n  \"offsetIntoBinaryTextSegment\" : 4112,\n  \"x\" : [1.0]\n}")
-        .replace("\"ID\"", &format!("\"{APP}\""));
+fn existing_members_are_replaced_and_white_space_is_kept() {
+    let frame = r#"{ "symbol" : "old",
+  "binaryUUID" : "ID",
+  "address" : 4294971408,
+  "offsetIntoBinaryTextSegment" : 4112,
+  "x" : [1.0]
+}"#;
+    let before = tree(true, &frame.replace("\"ID\"", &format!("\"{APP}\"")));
     let after = before.replace("\"old\"", "\"outer\"").replace(
         "4294971408,",
         "4294971408,\n  \"symbolLocation\" : 16,\n  \"sourceFile\" : \"main.c\",\n  \"sourceLine\" : 257,",
     );
     assert_eq!(rewritten(&before), after);
-    assert_eq!(rewritten_with(&before, &Options { only_missing: true, ..Options::default() }), before);
+    assert_eq!(rewritten_with(&before, &Options::new().only_missing(true)), before);
 }
 
 #[test]
-fn a_deep_tree_is_walked_without_recursion() {
+fn a_deep_tree_is_read_without_recursion() {
     let depth = 10_000;
     let open = format!(
         r#"{{"binaryUUID":"{APP}","offsetIntoBinaryTextSegment":4112,"address":4294971408,"subFrames":["#
@@ -161,8 +168,6 @@ fn a_deep_tree_is_walked_without_recursion() {
     let report = Report::parse(text.as_bytes()).expect("a report");
     assert_eq!(report.threads[0].frames.len(), depth + 1);
     let mut out = Vec::new();
-    symbolicate(&report, &mut App { asked: Vec::new() }, &Options::default())
-        .write(&mut out)
-        .expect("memory");
+    symbolicate(&report, &mut App { asked: Vec::new() }, &Options::new()).write(&mut out).expect("memory");
     assert_eq!(String::from_utf8(out).expect("text").matches("\"outer\"").count(), depth + 1);
 }

@@ -1,15 +1,17 @@
-//! PLCrashReporter's text, as its formatter writes it: a `.crash`, but for columns of other widths and words for what is not known.
+//! Text of PLCrashReporter's formatter: a `.crash` with other column widths and other words for unknown values.
 
 mod common;
 
 use common::{APP, asked, new_lines, rewritten};
 use symdex_report::{Options, Report};
 
-/// A report for this architecture. `TODO` is what the formatter itself writes where others have a key.
+/// A report for this architecture. The formatter itself writes `TODO` as the key.
 fn report(arch: &str) -> String {
     format!(
-        "Incident Identifier: 0D7B1E5C-0000-4000-8000-000000000000\nCrashReporter Key:   TODO\nHardware Model:      iPhone9,1\n\
-         Process:         App [107]\nPath:            /var/App.app/App\nIdentifier:      com.company.App\nVersion:         1.0 (3)\n\
+        "Incident Identifier: 0D7B1E5C-0000-4000-8000-000000000000\nCrashReporter Key:   TODO\n\
+         Hardware Model:      iPhone9,1\n\
+         Process:         App [107]\nPath:            /var/App.app/App\nIdentifier:      com.company.App\n\
+         Version:         1.0 (3)\n\
          Code Type:       ARM-64\nParent Process:  ??? [1]\n\nDate/Time:       2026-01-01 14:55:59 +0000\n\
          OS Version:      iPhone OS 13.3.1 (17D50)\nReport Version:  104\n\nException Type:  SIGABRT\n\
          Exception Codes: #0 at 0x180000010\nCrashed Thread:  0\n\nApplication Specific Information:\n\
@@ -32,7 +34,7 @@ fn report(arch: &str) -> String {
 #[test]
 fn frames_are_looked_up_and_written_as_in_a_crash_report() {
     let before = report("arm64");
-    assert_eq!(asked(&before, &Options::default()), [0x1010, 0x1020, 0x1050, 0x2010]);
+    assert_eq!(asked(&before, &Options::new()), [0x1010, 0x1020, 0x1050, 0x2010]);
     let name = "App                                ";
     let expected = [
         format!("1   {name} 0x0000000100001021 app::inner() (main.c:258) [inlined]"),
@@ -47,11 +49,11 @@ fn frames_are_looked_up_and_written_as_in_a_crash_report() {
 }
 
 #[test]
-fn what_is_not_known_of_an_image_is_not_its_name() {
+fn unknown_values_are_not_part_of_the_image_name() {
     for arch in ["arm64", "???", "arm-unknown"] {
         let text = report(arch);
         let report = Report::parse(text.as_bytes()).expect("a report");
-        assert_eq!(report.format.name(), "apple-crash");
+        assert_eq!(report.format_name(), "apple-crash");
         let [app, system] = &report.images[..2] else { panic!("images") };
         assert_eq!((app.name.as_str(), system.name.as_str()), ("App", "libsystem_c.dylib"), "{arch}");
         assert_eq!((system.path.as_str(), &system.id), ("/usr/lib/system/libsystem_c.dylib", &None));

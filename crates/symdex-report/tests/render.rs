@@ -7,10 +7,11 @@ use std::fmt::Write as _;
 use common::{APP, crash, ips, readable, rewritten};
 use symdex_report::{Base, Image, Report, Thread};
 
-/// A header, an exception with all that belongs to it, and the stack it was thrown from.
-const MORE: &str = r#""procName":"My App","pid":42,"procPath":"\/var\/App.app\/App","parentProc":"launchd","parentPid":1,
-"procRole":"Foreground","modelCode":"iPhone14,2","cpuType":"ARM-64","incident":"0D7B1E5C","crashReporterKey":"key",
-"captureTime":"2026-01-02","procLaunch":"2026-01-01","osVersion":{"train":"iPhone OS 15.5","build":"19F77","releaseType":"User"},
+/// Members of an `.ips`: the header, the exception, and the stack that the exception was thrown from.
+const HEADER_MEMBERS: &str = r#""procName":"My App","pid":42,"procPath":"\/var\/App.app\/App",
+"parentProc":"launchd","parentPid":1,"procRole":"Foreground","modelCode":"iPhone14,2","cpuType":"ARM-64",
+"incident":"0D7B1E5C","crashReporterKey":"key","captureTime":"2026-01-02","procLaunch":"2026-01-01",
+"osVersion":{"train":"iPhone OS 15.5","build":"19F77","releaseType":"User"},
 "bundleInfo":{"CFBundleShortVersionString":"1.0","CFBundleVersion":"7","CFBundleIdentifier":"com.app"},"isCorpse":1,
 "exception":{"codes":"0x1, 0x2","type":"EXC_BAD_ACCESS","signal":"SIGSEGV","subtype":"KERN_INVALID_ADDRESS at 0x2"},
 "termination":{"code":11,"namespace":"SIGNAL","indicator":"Segmentation fault: 11","byProc":"exc handler","byPid":42},
@@ -18,22 +19,29 @@ const MORE: &str = r#""procName":"My App","pid":42,"procPath":"\/var\/App.app\/A
 "lastExceptionBacktrace":[{"imageOffset":4128,"imageIndex":0,"symbol":"thrower","symbolLocation":3}],
 "version""#;
 
-const MORE_OF_THREAD: &str = r#""triggered":true,"queue":"com.apple.main-thread","threadState":{"x":[{"value":1},{"value":2},{"value":3},
-{"value":4},{"value":5}],"sp":{"value":6},"pc":{"value":7},"lr":{"value":8},"cpsr":{"value":9},
+const THREAD_MEMBERS: &str = r#""triggered":true,"queue":"com.apple.main-thread",
+"threadState":{"x":[{"value":1},{"value":2},{"value":3},{"value":4},{"value":5}],
+"sp":{"value":6},"pc":{"value":7},"lr":{"value":8},"cpsr":{"value":9},
 "esr":{"value":10,"description":"(Breakpoint) brk 1"},"flavor":"ARM_THREAD_STATE64"}"#;
 
 #[test]
-fn an_ips_is_laid_out_as_a_crash() {
-    let frames = r#"{"imageOffset":4129,"imageIndex":0},{"imageOffset":36864,"imageIndex":0,"symbol":"f","symbolLocation":9,
-        "sourceFile":"f.c","sourceLine":3,"inline":true},{"imageOffset":36864,"imageIndex":0},{"imageOffset":16,"imageIndex":1}"#;
-    let text = ips(frames).replace("\"version\"", MORE).replace("\"triggered\":true", MORE_OF_THREAD);
+fn an_ips_gets_the_layout_of_a_crash() {
+    let frames = r#"{"imageOffset":4129,"imageIndex":0},
+        {"imageOffset":36864,"imageIndex":0,"symbol":"f","symbolLocation":9,
+        "sourceFile":"f.c","sourceLine":3,"inline":true},
+        {"imageOffset":36864,"imageIndex":0},{"imageOffset":16,"imageIndex":1}"#;
+    let text =
+        ips(frames).replace("\"version\"", HEADER_MEMBERS).replace("\"triggered\":true", THREAD_MEMBERS);
     let expected = format!(
-        "Incident Identifier: 0D7B1E5C\nCrashReporter Key:   key\nHardware Model:      iPhone14,2\nProcess:             My App [42]\n\
+        "Incident Identifier: 0D7B1E5C\nCrashReporter Key:   key\nHardware Model:      iPhone14,2\n\
+         Process:             My App [42]\n\
          Path:                /var/App.app/App\nIdentifier:          com.app\nVersion:             1.0 (7)\n\
          Code Type:           ARM-64 (Native)\nRole:                Foreground\nParent Process:      launchd [1]\n\n\
-         Date/Time:           2026-01-02\nLaunch Time:         2026-01-01\nOS Version:          iPhone OS 15.5 (19F77)\n\
+         Date/Time:           2026-01-02\nLaunch Time:         2026-01-01\n\
+         OS Version:          iPhone OS 15.5 (19F77)\n\
          Release Type:        User\nReport Version:      104\n\n\
-         Exception Type:  EXC_BAD_ACCESS (SIGSEGV)\nException Subtype: KERN_INVALID_ADDRESS at 0x2\nException Codes: 0x1, 0x2\n\
+         Exception Type:  EXC_BAD_ACCESS (SIGSEGV)\nException Subtype: KERN_INVALID_ADDRESS at 0x2\n\
+         Exception Codes: 0x1, 0x2\n\
          Exception Note:  EXC_CORPSE_NOTIFY\nTermination Reason: SIGNAL 11 Segmentation fault: 11\n\
          Terminating Process: exc handler [42]\n\nTriggered by Thread:  0\n\n\
          Application Specific Information:\nabort() called\n\nKernel Triage:\nVM - out\n\n\
@@ -54,12 +62,12 @@ fn an_ips_is_laid_out_as_a_crash() {
     assert_eq!(readable(&text), expected);
 }
 
-/// Threads without frames leave no trace but their names.
+/// The threads that have frames. A thread without frames is written as its title only.
 fn with_frames(threads: &[Thread]) -> Vec<&Thread> {
     threads.iter().filter(|thread| !thread.frames.is_empty()).collect()
 }
 
-/// What there is to compare of images that stand for files.
+/// The comparable fields of images, without the entry for addresses in no image.
 fn identities(images: &[Image]) -> Vec<String> {
     let of = |Image { name, path, id, arch, load_address, size, .. }: &Image| {
         let arch = arch.as_ref().map(|arch| arch.name.as_str());
@@ -68,7 +76,7 @@ fn identities(images: &[Image]) -> Vec<String> {
     images.iter().filter(|image| image.base != Base::Absolute).map(of).collect()
 }
 
-/// A report of random images and threads, with names of any kind.
+/// A report with random images and threads, and with names of several kinds.
 fn random_ips(seed: u64) -> String {
     let mut state = seed;
     let mut next = |below: u64| {
@@ -113,20 +121,21 @@ fn random_ips(seed: u64) -> String {
         let _ = write!(threads, "{{\"id\":{id},\"name\":\"worker {n}\",\"frames\":[{frames}]}},");
     }
     format!(
-        "{{\"bug_type\":\"309\"}}\n{{\"procName\":\"App\",\"cpuType\":\"ARM-64\",\"faultingThread\":{faulting},\"threads\":[{}],\
+        "{{\"bug_type\":\"309\"}}\n{{\"procName\":\"App\",\"cpuType\":\"ARM-64\",\"faultingThread\":{faulting},\
+         \"threads\":[{}],\
          \"usedImages\":[{images}{{\"source\":\"A\",\"base\":0,\"size\":0}}]}}",
         threads.trim_end_matches(',')
     )
 }
 
 #[test]
-fn what_is_rendered_is_read_back_with_the_same_threads_addresses_and_images() {
+fn rendered_text_parses_to_the_same_threads_addresses_and_images() {
     for seed in 0..300 {
         let text = random_ips(seed);
         let before = Report::parse(text.as_bytes()).expect("an .ips");
         let rendered = readable(&text);
         let after = Report::parse(rendered.as_bytes()).expect("a report");
-        assert_eq!(after.format.name(), "apple-crash", "{rendered}");
+        assert_eq!(after.format_name(), "apple-crash", "{rendered}");
         assert_eq!(identities(&after.images), identities(&before.images), "{rendered}");
         let (before_threads, after_threads) = (with_frames(&before.threads), with_frames(&after.threads));
         assert_eq!(after_threads.len(), before_threads.len(), "{rendered}");
@@ -137,7 +146,11 @@ fn what_is_rendered_is_read_back_with_the_same_threads_addresses_and_images() {
                 (before_thread.crashed, &before_thread.label)
             );
             let frames = |thread: &Thread| {
-                thread.frames.iter().map(|frame| (frame.address, frame.kind, frame.known)).collect::<Vec<_>>()
+                thread
+                    .frames
+                    .iter()
+                    .map(|frame| (frame.address, frame.kind, frame.detail))
+                    .collect::<Vec<_>>()
             };
             assert_eq!(frames(after_thread), frames(before_thread), "{rendered}");
         }
@@ -146,7 +159,7 @@ fn what_is_rendered_is_read_back_with_the_same_threads_addresses_and_images() {
 }
 
 #[test]
-fn text_is_written_as_it_is_with_its_frames_symbolicated() {
+fn text_formats_are_written_in_their_own_format() {
     let report = crash("0   App  0x100001010 0x100000000 + 4112\n", "arm64");
     assert_eq!(readable(&report), rewritten(&report));
     let android = format!("#00 pc 1010  /x/App (BuildId: {APP})\n");
@@ -154,38 +167,45 @@ fn text_is_written_as_it_is_with_its_frames_symbolicated() {
 }
 
 #[test]
-fn call_trees_of_metrickit_are_trees_with_their_samples() {
+fn call_trees_of_metrickit_are_written_with_sample_counts() {
     let frame = |offset: u64, samples: u64, inner: &str| {
         format!(
-            r#"{{"binaryUUID":"{APP}","offsetIntoBinaryTextSegment":{offset},"sampleCount":{samples},"binaryName":"App","address":{},"subFrames":[{inner}]}}"#,
+            r#"{{"binaryUUID":"{APP}","offsetIntoBinaryTextSegment":{offset},"sampleCount":{samples},
+            "binaryName":"App","address":{},"subFrames":[{inner}]}}"#,
             0x1_0000_0000 + offset
         )
     };
     let tree = frame(0x1021, 9, &[frame(0x9000, 4, ""), frame(0x1010, 5, &frame(0x6000, 5, ""))].join(","));
     let text = format!(
-        r#"{{"timeStampEnd":"2026-01-01","hangDiagnostics":[{{"callStackTree":{{"callStackPerThread":false,"callStacks":[{{"callStackRootFrames":[{tree}]}}]}},
-        "diagnosticMetaData":{{"hangDuration":"20 sec","osVersion":"iOS 17.0","deviceType":"iPhone14,2","platformArchitecture":"arm64"}}}}]}}"#
+        r#"{{"timeStampEnd":"2026-01-01","hangDiagnostics":[{{"callStackTree":{{"callStackPerThread":false,
+        "callStacks":[{{"callStackRootFrames":[{tree}]}}]}},
+        "diagnosticMetaData":{{"hangDuration":"20 sec","osVersion":"iOS 17.0","deviceType":"iPhone14,2",
+        "platformArchitecture":"arm64"}}}}]}}"#
     );
     let expected = format!(
         "Hardware Model:      iPhone14,2\nCode Type:           arm64\n\nDate/Time:           2026-01-01\n\
          OS Version:          iOS 17.0\nReport Version:      104\n\n\
-         Diagnostic:          hang 0\nhangDuration:        20 sec\nosVersion:           iOS 17.0\ndeviceType:          iPhone14,2\n\
+         Diagnostic:          hang 0\nhangDuration:        20 sec\nosVersion:           iOS 17.0\n\
+         deviceType:          iPhone14,2\n\
          platformArchitecture: arm64\n\nCall tree of hang 0 Thread 0, samples before each frame:\n    \
-         9 outer  (in App) + 33  [0x100001021]  main.c:7\n      9 app::inner()  (in App)  [0x100001021]  main.c:258 [inlined]\n        \
+         9 outer  (in App) + 33  [0x100001021]  main.c:7\n      9 app::inner()  (in App)  [0x100001021]  main.c:258 \
+         [inlined]\n        \
          4 ???  (in App)  load address 0x100000000 + 0x9000  [0x100009000]\n        \
          5 outer  (in App) + 16  [0x100001010]  main.c:7\n          \
-         5 app::inner()  (in App)  [0x100001010]  main.c:256 [inlined]\n            5 symbol  (in App) + 0  [0x100006000]\n\n\
+         5 app::inner()  (in App)  [0x100001010]  main.c:256 [inlined]\n            \
+         5 symbol  (in App) + 0  [0x100006000]\n\n\
          Binary Images:\n       0x100000000 -                ??? App arm64  <{APP}> \n\nEOF\n"
     );
     assert_eq!(readable(&text), expected);
 }
 
-/// Deep recursions are indented up to a limit: what is written stays in proportion to what is read.
+/// Indentation has a limit, so that the output of a deep recursion is proportional to the input.
 #[test]
-fn a_deep_tree_is_not_indented_without_end() {
+fn the_indentation_of_a_deep_tree_is_limited() {
     let depth = 20_000;
     let open = format!(
-        r#"{{"binaryUUID":"{APP}","binaryName":"App","address":4294971424,"offsetIntoBinaryTextSegment":4128,"subFrames":["#
+        r#"{{"binaryUUID":"{APP}","binaryName":"App","address":4294971424,
+        "offsetIntoBinaryTextSegment":4128,"subFrames":["#
     );
     let text = format!(
         r#"{{"hangDiagnostics":[{{"callStacks":[{{"callStackRootFrames":[{}1{}]}}]}}]}}"#,
@@ -203,11 +223,13 @@ fn a_deep_tree_is_not_indented_without_end() {
 #[test]
 fn reports_of_kscrash_and_sentry_have_the_same_layout() {
     let kscrash = format!(
-        r#"{{"report":{{"id":"0D7B","process_name":"App","timestamp":"2026"}},"system":{{"machine":"iPhone9,4","system_name":"iOS",
-        "system_version":"10.3","os_version":"14E277","CFBundleShortVersionString":"1.4","CFBundleVersion":"7","process_id":9}},
-        "binary_images":[{{"image_addr":4294967296,"image_size":65536,"name":"/var/App","uuid":"{APP}"}}],"crash":{{"error":{{
-        "mach":{{"exception_name":"EXC_CRASH","code":0,"subcode":0}},"signal":{{"name":"SIGABRT"}},"nsexception":{{"name":"E","reason":"no"}},
-        "type":"nsexception"}},"threads":[{{"index":0,"crashed":true,"dispatch_queue":"main","registers":{{"basic":{{"pc":7,"x0":1}}}},
+        r#"{{"report":{{"id":"0D7B","process_name":"App","timestamp":"2026"}},
+        "system":{{"machine":"iPhone9,4","system_name":"iOS","system_version":"10.3","os_version":"14E277",
+        "CFBundleShortVersionString":"1.4","CFBundleVersion":"7","process_id":9}},
+        "binary_images":[{{"image_addr":4294967296,"image_size":65536,"name":"/var/App","uuid":"{APP}"}}],
+        "crash":{{"error":{{"mach":{{"exception_name":"EXC_CRASH","code":0,"subcode":0}},"signal":{{"name":"SIGABRT"}},
+        "nsexception":{{"name":"E","reason":"no"}},"type":"nsexception"}},
+        "threads":[{{"index":0,"crashed":true,"dispatch_queue":"main","registers":{{"basic":{{"pc":7,"x0":1}}}},
         "backtrace":{{"contents":[{{"instruction_addr":4294971409,"symbol_name":"old","symbol_addr":4294971400}},
         {{"instruction_addr":4295004160,"symbol_name":"kept","symbol_addr":4295004150}}]}}}}]}}}}"#
     );
@@ -227,17 +249,21 @@ fn reports_of_kscrash_and_sentry_have_the_same_layout() {
         assert!(rendered.contains(line), "{line}\n{rendered}");
     }
     let sentry = format!(
-        r#"{{"event_id":"afcb","timestamp":1.5,"contexts":{{"os":{{"name":"iOS","version":"17.0"}},"app":{{"app_version":"1.0"}}}},
-        "exception":{{"values":[{{"type":"EXC_BAD_ACCESS","value":"bad","mechanism":{{"meta":{{"signal":{{"name":"SIGSEGV"}}}}}}}}]}},
-        "threads":[{{"id":3,"name":"worker","crashed":true,"stacktrace":{{"frames":[{{"instruction_addr":"0x100009000","function":"kept",
-        "symbol_addr":"0x100008ff0","filename":"k.c","lineno":4}}]}}}}],
-        "debug_meta":{{"images":[{{"image_addr":"0x100000000","image_size":65536,"code_file":"/App","debug_id":"{APP}"}}]}}}}"#
+        r#"{{"event_id":"afcb","timestamp":1.5,
+        "contexts":{{"os":{{"name":"iOS","version":"17.0"}},"app":{{"app_version":"1.0"}}}},
+        "exception":{{"values":[{{"type":"EXC_BAD_ACCESS","value":"bad",
+        "mechanism":{{"meta":{{"signal":{{"name":"SIGSEGV"}}}}}}}}]}},
+        "threads":[{{"id":3,"name":"worker","crashed":true,"stacktrace":{{"frames":[{{"instruction_addr":"0x100009000",
+        "function":"kept","symbol_addr":"0x100008ff0","filename":"k.c","lineno":4}}]}}}}],
+        "debug_meta":{{"images":[{{"image_addr":"0x100000000","image_size":65536,"code_file":"/App",
+        "debug_id":"{APP}"}}]}}}}"#
     );
     let rendered = readable(&sentry);
     for line in [
         "Date/Time:           1.5\nOS Version:          iOS 17.0\n",
         "\nException Type:  EXC_BAD_ACCESS (SIGSEGV)\n",
-        "\nThread 0 name:  worker\nThread 0 Crashed:\n0   App                           \t       0x100009000 kept + 16 (k.c:4)\n",
+        "\nThread 0 name:  worker\nThread 0 Crashed:\n0   App                           \t       0x100009000 kept + \
+         16 (k.c:4)\n",
     ] {
         assert!(rendered.contains(line), "{line}\n{rendered}");
     }

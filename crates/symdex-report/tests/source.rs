@@ -1,4 +1,4 @@
-//! Answers from an index: which image it is taken for, and where offsets count from.
+//! `answer_from_index`: which images an index answers for, and what offsets count from.
 
 use symdex::{Arch, ImageOffset, Index, LinePolicy, Scratch};
 use symdex_report::{Answer, Base, Image, Unanswered, answer_from_index};
@@ -18,15 +18,17 @@ fn answers(image: &Image, offsets: &[u64]) -> Result<Vec<Answer>, Unanswered> {
 }
 
 fn of_arch(name: &str) -> Image {
-    Image { arch: Arch::from_name(name), ..Image::default() }
+    let mut image = Image::default();
+    image.arch = Arch::from_name(name);
+    image
 }
 
 #[test]
 fn each_offset_has_its_answer_in_order() {
     let answers = answers(&of_arch("arm64"), &[0, 0x3cf, u64::MAX]).expect("answers");
     assert_eq!(answers.len(), 3);
-    assert_eq!((&answers[0], &answers[2]), (&Ok(None), &Ok(None)));
-    let functions = answers[1].as_ref().expect("intact").as_ref().expect("known");
+    assert_eq!((&answers[0], &answers[2]), (&Answer::NoFunction, &Answer::NoFunction));
+    let Answer::Functions(functions) = &answers[1] else { panic!("{:?}", answers[1]) };
     let names =
         functions.iter().map(|function| String::from_utf8_lossy(function.name.as_deref().expect("a name")));
     assert_eq!(names.collect::<Vec<_>>(), ["cell", "row", "mip", "pyramid"]);
@@ -35,7 +37,7 @@ fn each_offset_has_its_answer_in_order() {
 }
 
 #[test]
-fn architectures_of_one_family_are_one_image_and_others_are_not() {
+fn an_index_answers_for_architectures_of_its_family_only() {
     for name in ["arm64", "arm64e", "unknown"] {
         assert!(answers(&of_arch(name), &[0x3cf]).is_ok(), "{name}");
     }
@@ -49,15 +51,16 @@ fn architectures_of_one_family_are_one_image_and_others_are_not() {
 }
 
 #[test]
-fn an_address_of_text_exec_needs_an_image_that_has_it() {
-    let image = Image { base: Base::TextExec, ..of_arch("arm64") };
+fn offsets_from_text_exec_need_an_index_with_that_segment() {
+    let mut image = of_arch("arm64");
+    image.base = Base::TextExec;
     assert!(
         matches!(answers(&image, &[0x3cf]), Err(Unanswered::Unsupported(why)) if why.contains("__TEXT_EXEC"))
     );
 }
 
 #[test]
-fn damage_is_an_answer_of_its_own() {
+fn a_damaged_index_yields_damaged_answers() {
     let mut bytes = bytes();
     let (_, start, _) = index(&bytes).sections()[2];
     let start = usize::try_from(start).expect("small");
@@ -66,5 +69,5 @@ fn damage_is_an_answer_of_its_own() {
     let mut scratch = Scratch::default();
     let answers =
         answer_from_index(&index(&bytes), &of_arch("arm64"), &offsets, LinePolicy::Exact, &mut scratch);
-    assert!(matches!(&answers.expect("opened")[..], [Err(what)] if what.contains("checksum")));
+    assert!(matches!(&answers.expect("opened")[..], [Answer::Damaged(what)] if what.contains("checksum")));
 }

@@ -1,4 +1,5 @@
-//! A report as JSON: its header, its threads, what it says of its frames itself, and what is near its missing images.
+//! The JSON form of a report: the header, the threads, the symbols that the report has, and the images near missing
+//! ones.
 
 mod common;
 
@@ -8,12 +9,12 @@ use symdex_report::{ExistingSymbol, KnownImage, Options, Report, symbolicate};
 
 fn view(text: &str, known: &[KnownImage]) -> Value {
     let report = Report::parse(text.as_bytes()).expect("a report");
-    let symbolicated = symbolicate(&report, &mut App { asked: Vec::new() }, &Options::default());
+    let symbolicated = symbolicate(&report, &mut App { asked: Vec::new() }, &Options::new());
     serde_json::to_value(symbolicated.view(known)).expect("JSON")
 }
 
 #[test]
-fn the_header_and_the_threads_are_told() {
+fn the_header_and_the_threads_are_in_the_json() {
     let frames = "0   App  0x100001010 0x100000000 + 4112\n";
     let text = crash(frames, "arm64").replace(
         "Report Version",
@@ -41,7 +42,7 @@ fn the_header_and_the_threads_are_told() {
 }
 
 #[test]
-fn a_frame_says_what_the_report_knew_of_it() {
+fn a_frame_has_the_symbol_of_the_report() {
     let known = r#""symbol":"old \"x\"","symbolLocation":3,"sourceFile":"a.c","sourceLine":4"#;
     let kept = format!(r#"{{"imageOffset":4112,"imageIndex":0,{known}}}"#);
     let answered = r#"{"imageOffset":4113,"imageIndex":0,"symbol":"old","symbolLocation":3}"#;
@@ -60,16 +61,15 @@ fn a_frame_says_what_the_report_knew_of_it() {
 }
 
 #[test]
-fn text_tells_file_line_and_distance_of_frames_it_has_named() {
+fn existing_symbols_have_file_line_and_distance() {
     let symbol = |text: &str| {
         let report = Report::parse(text.as_bytes()).expect("a report");
-        report.existing_symbols().concat().swap_remove(0)
+        let ExistingSymbol { function, file, line, offset, .. } =
+            report.existing_symbols().concat().swap_remove(0);
+        (function, file, line, offset)
     };
-    let expected = |function: &str, file: Option<&str>, line, offset| ExistingSymbol {
-        function: Some(function.to_owned()),
-        file: file.map(str::to_owned),
-        line,
-        offset,
+    let expected = |function: &str, file: Option<&str>, line, offset| {
+        (Some(function.to_owned()), file.map(str::to_owned), line, offset)
     };
     for (text, expected) in [
         ("0   App  0x100001010 main + 8 (a.c:3)\n", expected("main", Some("a.c"), Some(3), Some(8))),
@@ -94,7 +94,7 @@ fn text_tells_file_line_and_distance_of_frames_it_has_named() {
 }
 
 #[test]
-fn a_missing_image_names_those_near_it() {
+fn a_missing_image_lists_the_images_near_it() {
     let known = |name: &str, id: &str, arch: &str| KnownImage {
         name: name.to_owned(),
         id: id.parse().expect("an id"),

@@ -1,4 +1,4 @@
-//! What is kept of answers: a digest while they are timed, a line of text to compare tools by.
+//! What is stored of an answer: a digest while it is timed, and a summary to compare tools.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::readers::Frame;
 
-/// A digest of an answer that costs little to take: of each name and path its length and its first and last eight bytes, and
-/// the lines. Whoever takes it has to have the strings.
+/// A digest of an answer that is cheap to compute. It covers the lines, and the length and the first and last eight
+/// bytes of each name and path. A tool must produce the strings to compute it.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Digest(u64);
 
 impl Digest {
-    /// Takes one more frame in.
+    /// Adds a frame.
     pub fn add(&mut self, frame: &Frame<'_>) {
         for text in [frame.name, frame.folder, frame.file].into_iter().flatten() {
             let ends = [text.first_chunk::<8>(), text.last_chunk::<8>()];
@@ -28,17 +28,17 @@ impl Digest {
     }
 }
 
-/// What two tools are compared by.
+/// The part of an answer that tools are compared by.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     /// The names, innermost first.
     pub names: Vec<String>,
-    /// The innermost frame's line; 0 for none, as most tools have no way to tell.
+    /// The line of the innermost frame. 0 if there is none, because most tools do not distinguish the two.
     pub line: u32,
 }
 
 impl Summary {
-    /// Takes one more frame in.
+    /// Adds a frame.
     pub fn add(&mut self, frame: &Frame<'_>) {
         if self.names.is_empty() {
             self.line = frame.line.unwrap_or(0);
@@ -50,34 +50,34 @@ impl Summary {
 /// Writes summaries to `path`.
 ///
 /// # Errors
-/// A file that cannot be written.
+/// The file cannot be written.
 pub fn write(path: &Path, summaries: &[Summary]) -> Result<()> {
     Ok(std::fs::write(path, serde_json::to_vec(summaries)?)?)
 }
 
-/// What [`write`] wrote.
+/// Reads summaries that [`write`] wrote.
 ///
 /// # Errors
-/// A file that is not there or damaged.
+/// The file is missing or damaged.
 pub fn read(path: &Path) -> Result<Vec<Summary>> {
     let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
     Ok(serde_json::from_slice(&bytes)?)
 }
 
-/// In how many of the answers two tools agree.
+/// The number of answers in which two tools agree.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Agreement {
-    /// Answers compared.
+    /// The number of compared answers.
     pub answers: u64,
-    /// The innermost function's name is the same.
+    /// Answers with the same name of the innermost function.
     pub name: u64,
-    /// The innermost line is the same.
+    /// Answers with the same innermost line.
     pub line: u64,
-    /// All names of the chain are the same.
+    /// Answers with the same names in the whole chain.
     pub chain: u64,
 }
 
-/// Compares the answers of another tool with symdex's; an answer of one that the other does not have agrees in nothing.
+/// Compares the answers of another tool with symdex's. If only one of them has an answer, nothing agrees.
 pub fn compare(own: &[Summary], other: &[Summary]) -> Agreement {
     let mut agreement = Agreement::default();
     for (own, other) in own.iter().zip(other) {
@@ -92,7 +92,7 @@ pub fn compare(own: &[Summary], other: &[Summary]) -> Agreement {
     agreement
 }
 
-/// Not every tool takes Mach-O's leading `_` off.
+/// Compares two names. Some tools keep Mach-O's leading `_`.
 fn same_name(own: &str, other: &str) -> bool {
     own == other || other.strip_prefix('_') == Some(own)
 }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn agreement_is_counted_part_by_part() {
+    fn agreement_is_counted_for_name_line_and_chain() {
         let own = [summary(&["leaf", "outer"], 5), summary(&["f"], 1), summary(&[], 0)];
         let all = compare(&own, &[summary(&["_leaf", "outer"], 5), summary(&["f"], 1), summary(&[], 0)]);
         assert_eq!((all.answers, all.name, all.line, all.chain), (3, 3, 3, 3));

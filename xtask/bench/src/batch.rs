@@ -1,4 +1,4 @@
-//! llvm-symbolizer: a process that reads the debug file and answers all addresses on its standard input.
+//! Measures llvm-symbolizer: a process that reads the debug file and answers the addresses on its standard input.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,13 +12,13 @@ use crate::questions::Questions;
 use crate::report::BatchFigures;
 use crate::tool::llvm;
 
-/// Addresses of the large batch.
+/// The number of addresses of the large batch.
 const BATCH: usize = 20_000;
 
-/// Asks for one address and for many, `runs` times; the figures, and the answers to the first uniform questions.
+/// Asks for one address and for many, `runs` times. Returns the figures and the answers to the first uniform questions.
 ///
 /// # Errors
-/// A program that is missing or fails.
+/// The program is missing or fails.
 pub fn measure_all(
     input: &Input,
     questions: &Questions,
@@ -58,7 +58,8 @@ fn ask(input: &Input, base: u64, offsets: &[u64], folder: &Path) -> Result<Cost>
     measure(&Streams { stdin: Some(questions), stdout: Some(answers) }, &command)
 }
 
-/// The answers: for each frame a line with its name and one with its place, and an empty line behind the last.
+/// Parses the output: for each frame a line with its name and a line with its source location, and an empty line at the
+/// end.
 fn summaries(text: &str) -> Vec<Summary> {
     let mut summaries = Vec::new();
     let mut summary = Summary::default();
@@ -68,12 +69,12 @@ fn summaries(text: &str) -> Vec<Summary> {
             summaries.push(std::mem::take(&mut summary));
             continue;
         }
-        let place = lines.next().unwrap_or_default();
-        if name == "??" && place.starts_with("??") {
+        let location = lines.next().unwrap_or_default();
+        if name == "??" && location.starts_with("??") {
             continue;
         }
         if summary.names.is_empty() {
-            summary.line = place.rsplit(':').nth(1).and_then(|line| line.parse().ok()).unwrap_or(0);
+            summary.line = location.rsplit(':').nth(1).and_then(|line| line.parse().ok()).unwrap_or(0);
         }
         summary.names.push(name.to_owned());
     }
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_end_with_an_empty_line_and_may_be_none() {
+    fn answers_end_with_an_empty_line_and_can_be_empty() {
         let text = "leaf\n/a:b.c:5:3\nouter\n/a.c:8:0\n\n??\n??:0:0\n\nlast\n??:0:0\n\n";
         let summary =
             |names: &[&str], line| Summary { names: names.iter().map(|n| (*n).into()).collect(), line };

@@ -1,4 +1,4 @@
-//! Making indexes: what a child process does, and what it costs.
+//! Builds indexes in child processes and measures their cost.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -15,7 +15,7 @@ use crate::input::Input;
 use crate::report::BuildFigures;
 use crate::tool::{BUILDERS, Tool, llvm};
 
-/// Where the index that `tool` makes of an input lies in `folder`.
+/// The path in `folder` of the index that `tool` makes.
 pub fn artifact(folder: &Path, tool: Tool) -> PathBuf {
     folder.join(match tool {
         Tool::Symdex => "symdex/index",
@@ -26,8 +26,8 @@ pub fn artifact(folder: &Path, tool: Tool) -> PathBuf {
     })
 }
 
-/// Builds with every tool in turn, `runs` times, so that the machine's moods hit all of them; what cannot be built with is told. The
-/// indexes are compressed, to compare what is in them, if `compress` says so.
+/// Builds with each tool in turn, `runs` times, so that changes of the machine's speed affect all tools alike. A tool
+/// that fails yields its error. `compress` also measures the size of each index after compression.
 pub fn measure_all(input: &Input, folder: &Path, runs: usize, compress: bool) -> Vec<BuildFigures> {
     let mut costs: Vec<(Tool, Result<Vec<Cost>>)> = BUILDERS.map(|tool| (tool, Ok(Vec::new()))).into();
     for _ in 0..runs {
@@ -69,7 +69,7 @@ fn build(tool: Tool, input: &Input, to: &Path) -> Result<Cost> {
     if let Some(folder) = to.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    // An index that is there already spares symdex nothing of one with debug information, but it would be compared.
+    // symdex would compare an existing index with the new one.
     let _ = std::fs::remove_file(to);
     let text = |path: &Path| path.to_str().map(str::to_owned).context("a path that is not UTF-8");
     let (file, to) = (text(&input.file)?, text(to)?);
@@ -83,10 +83,10 @@ fn build(tool: Tool, input: &Input, to: &Path) -> Result<Cost> {
     measure(&Streams::default(), &command)
 }
 
-/// What a child process does: makes the index of `file` at `to`.
+/// The work of a child process: makes the index of `file` at `to`.
 ///
 /// # Errors
-/// What the tool says.
+/// The tool fails.
 pub fn run(tool: Tool, file: &Path, to: &Path) -> Result<()> {
     match tool {
         Tool::Symdex => symdex_index(file, to),
@@ -94,11 +94,11 @@ pub fn run(tool: Tool, file: &Path, to: &Path) -> Result<()> {
             rayon::ThreadPoolBuilder::new().num_threads(1).build()?.install(|| symdex_index(file, to))
         }
         Tool::Symcache => symcache(file, to),
-        _ => bail!("{} is a program of its own", tool.name()),
+        _ => bail!("{} is a separate program", tool.name()),
     }
 }
 
-/// As `symdex build` does, publishing included, and then under the name that is asked for.
+/// Builds and publishes the index as `symdex build` does, then renames it.
 fn symdex_index(file: &Path, to: &Path) -> Result<()> {
     let bytes = symdex::map_file(file)?;
     let slices = symdex_build::slices(&bytes)?;

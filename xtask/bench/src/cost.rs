@@ -1,4 +1,4 @@
-//! What a process costs: time, and memory at its peak.
+//! Measures the cost of a process: time, and peak memory.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,33 +10,33 @@ use anyhow::{Context as _, Result, ensure};
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::{Deserialize, Serialize};
 
-/// How often a process is asked for its memory.
+/// The interval at which the memory of a process is sampled.
 const SAMPLE: Duration = Duration::from_millis(2);
 
-/// What one process, from its start to its end, cost.
+/// The cost of one process, from start to end.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Cost {
-    /// Seconds that passed.
+    /// Wall-clock time in seconds.
     pub wall: f64,
-    /// Seconds of CPU, user and system, of all its threads.
+    /// CPU time of all threads in seconds, user and system.
     pub cpu: f64,
-    /// Bytes of memory at the peak, mapped files included.
+    /// Peak resident memory in bytes, with mapped files.
     pub peak_rss: u64,
-    /// Bytes of anonymous memory at the peak, sampled; `None` where the system does not tell (all but Linux).
+    /// Peak anonymous memory in bytes, sampled. `None` on systems other than Linux.
     pub peak_anonymous: Option<u64>,
 }
 
-/// Where a measured process reads from and writes to; nothing where `None`.
+/// The standard streams of a measured process. `None` stands for an empty stream.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Streams {
     pub stdin: Option<PathBuf>,
     pub stdout: Option<PathBuf>,
 }
 
-/// Runs `command` in a process whose only child it is, so that the figures are its own.
+/// Measures `command`. A separate process runs it as its only child, so that the figures cover nothing else.
 ///
 /// # Errors
-/// A command that fails, with what it says.
+/// The command fails. The error has its error text.
 pub fn measure(streams: &Streams, command: &[String]) -> Result<Cost> {
     let output = Command::new(std::env::current_exe()?)
         .args(["measure", &serde_json::to_string(streams)?])
@@ -47,10 +47,10 @@ pub fn measure(streams: &Streams, command: &[String]) -> Result<Cost> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// The other side of [`measure`]: runs `command` and waits for it.
+/// The work of the separate process of [`measure`]: runs `command` and waits for it.
 ///
 /// # Errors
-/// A command that cannot be run or fails.
+/// The command cannot be run or fails.
 pub fn measured(streams: &Streams, command: &[String]) -> Result<Cost> {
     let (program, arguments) = command.split_first().context("no program to measure")?;
     let stdin = streams.stdin.as_ref().map(File::open).transpose()?;
@@ -75,7 +75,7 @@ pub fn measured(streams: &Streams, command: &[String]) -> Result<Cost> {
     ensure!(exit.success(), "{program} ended with {exit}");
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
-    // Apple counts bytes, the others kilobytes.
+    // The unit is bytes on Apple's systems and kilobytes on others.
     let unit = if cfg!(target_vendor = "apple") { 1 } else { 1024 };
     Ok(Cost {
         wall: wall.as_secs_f64(),
@@ -94,21 +94,21 @@ fn peak_anonymous(status: &Path, done: &AtomicBool) -> Option<u64> {
     peak
 }
 
-/// Bytes that a process's `status` file states as `field`; `None` where there is no such file or field.
+/// Reads `field` of a process's `status` file, in bytes. `None` if the file or the field does not exist.
 pub fn memory(status: &Path, field: &str) -> Option<u64> {
     let text = std::fs::read_to_string(status).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
 }
 
-/// The middle one of the values; the lower of the two middle ones.
+/// The median of the values; of two middle values the lower.
 pub fn median<T: PartialOrd + Copy>(values: impl IntoIterator<Item = T>) -> Option<T> {
     let mut values: Vec<T> = values.into_iter().collect();
     values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
     values.get(values.len().checked_sub(1)? / 2).copied()
 }
 
-/// The medians of several runs, each figure by itself; `None` for no run.
+/// The medians of several runs, for each figure separately. `None` if there are no runs.
 pub fn medians(runs: &[Cost]) -> Option<Cost> {
     Some(Cost {
         wall: median(runs.iter().map(|run| run.wall))?,

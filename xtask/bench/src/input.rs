@@ -1,4 +1,4 @@
-//! The debug files to measure on.
+//! The debug files of a benchmark.
 
 use std::path::{Path, PathBuf};
 
@@ -6,19 +6,19 @@ use anyhow::{Context as _, Result, bail};
 
 /// A debug file with one image.
 pub struct Input {
-    /// What the report calls it.
+    /// The name in the report.
     pub name: String,
-    /// The file, or its first slice as a file of its own: not every peer reads universal ones.
+    /// The file, or its first slice as a separate file, because some peers do not read universal files.
     pub file: PathBuf,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: u64,
 }
 
-/// Every debug file that `argument` stands for: a file, a bundle, a folder of these, or the name of one of them in the folder that
-/// `SYMDEX_CORPORA` names, `target/corpora` otherwise. Slices are written to `scratch`.
+/// Finds the debug files for `argument`: a file, a bundle, a folder of these, or the name of one in the folder
+/// `SYMDEX_CORPORA` (default: `target/corpora`). Slices of universal files are written to `scratch`.
 ///
 /// # Errors
-/// An argument that stands for nothing, a file that cannot be read.
+/// There is no such file, or a file cannot be read.
 pub fn inputs(argument: &str, scratch: &Path) -> Result<Vec<Input>> {
     let path = locate(argument)?;
     let files = symdex_build::find(&path).into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -41,7 +41,7 @@ fn locate(argument: &str) -> Result<PathBuf> {
     if let Some(path) = candidates.iter().find(|path| path.exists()) {
         return Ok(path.clone());
     }
-    bail!("{argument} is no file, and no corpus in {} (SYMDEX_CORPORA)", corpora.display())
+    bail!("{argument} is neither a file nor a corpus in {} (SYMDEX_CORPORA)", corpora.display())
 }
 
 fn first_slice(file: PathBuf, scratch: &Path) -> Result<PathBuf> {

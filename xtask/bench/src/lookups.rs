@@ -1,4 +1,4 @@
-//! Lookups in process: how long they take, checked while they are timed, and the memory they leave behind.
+//! Measures lookups in one process: their time and the memory they take. Every answer is checked while it is timed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
@@ -14,15 +14,15 @@ use crate::report::{LookupFigures, Percentiles};
 
 /// Passes over all questions of one kind.
 const PASSES: usize = 3;
-/// Cold first answers, and cold crash reports.
+/// The number of cold first answers, and of cold crash reports.
 const COLD: usize = 50;
 const REPORTS: usize = 20;
 
-/// What a child process does: asks one tool, whose index or debug file is `file`, and writes its answers to the uniform
-/// questions to `to`.
+/// The work of a child process: asks one tool, whose index or debug file is `file`, and writes its answers to the
+/// uniform questions to `to`. Answers that change between passes are counted.
 ///
 /// # Errors
-/// What the tool says; answers that are not those it gave before are counted.
+/// The tool fails.
 pub fn run<R: Reader>(file: &Path, questions: &Questions, to: &Path) -> Result<LookupFigures> {
     let (mut reader, anonymous, rss) = held(|| {
         let mut reader = R::open(file, questions.base)?;
@@ -57,7 +57,7 @@ pub fn run<R: Reader>(file: &Path, questions: &Questions, to: &Path) -> Result<L
     })
 }
 
-/// What `make` makes, and by how many bytes this process has grown by it: anonymous memory and all of it.
+/// Calls `make`, and returns its result with the growth of this process's memory in bytes: anonymous and resident.
 fn held<T>(make: impl FnOnce() -> Result<T>) -> Result<(T, Option<u64>, Option<u64>)> {
     let status = PathBuf::from("/proc/self/status");
     let now = || ["RssAnon", "VmRSS"].map(|field| memory(&status, field));
@@ -80,7 +80,7 @@ fn summary<R: Reader>(reader: &mut R, offset: u64) -> Result<Summary> {
     Ok(summary)
 }
 
-/// Questions with the answers they had before.
+/// Questions with the answers that the tool gave before.
 struct Expected<'q> {
     offsets: &'q [u64],
     digests: Vec<Digest>,
@@ -96,7 +96,7 @@ impl<'q> Expected<'q> {
         self.offsets.iter().copied().zip(self.digests.iter().copied())
     }
 
-    /// Asks everything, and counts the answers that are not the expected ones; the time all of it took.
+    /// Asks all questions once. Counts changed answers in `wrong` and returns the time of the pass.
     fn pass<R: Reader>(&self, reader: &mut R, wrong: &mut u64) -> Result<Duration> {
         let begun = Instant::now();
         for (offset, expected) in self.pairs() {
@@ -105,7 +105,7 @@ impl<'q> Expected<'q> {
         Ok(begun.elapsed())
     }
 
-    /// Nanoseconds of a lookup: the mean of passes without a clock in between, percentiles of one with it.
+    /// Nanoseconds per lookup: the mean of passes without a clock between lookups, and percentiles of a pass with one.
     fn warm<R: Reader>(&self, reader: &mut R, wrong: &mut u64) -> Result<Percentiles> {
         let passes = (0..PASSES).map(|_| self.pass(reader, wrong)).collect::<Result<Vec<_>>>()?;
         let mut each = Vec::with_capacity(self.offsets.len());
@@ -132,8 +132,8 @@ fn cold<R: Reader>(file: &Path, base: u64, questions: &[(u64, Digest)], wrong: &
     Ok(nanoseconds(begun.elapsed()))
 }
 
-/// Nanoseconds a lookup takes of an address never asked for before, by a reader that has answered all uniform questions: what was
-/// given before helps as far as code has it in common. Another reader says what is expected.
+/// Nanoseconds per lookup of an address that the reader was never asked for. The reader has answered all uniform
+/// questions before, so that its caches can help with related code. A second reader provides the expected answers.
 fn fresh<R: Reader>(file: &Path, questions: &Questions, wrong: &mut u64) -> Result<Option<f64>> {
     let expected = Expected::of(&mut R::open(file, questions.base)?, &questions.fresh)?;
     let mut reader = R::open(file, questions.base)?;
@@ -142,8 +142,8 @@ fn fresh<R: Reader>(file: &Path, questions: &Questions, wrong: &mut u64) -> Resu
     Ok((!questions.fresh.is_empty()).then(|| nanoseconds(time) / questions.fresh.len() as f64))
 }
 
-/// Nanoseconds a lookup takes when two threads with a warm reader each share the uniform questions: until the later one is done,
-/// divided by all lookups.
+/// Nanoseconds per lookup if two threads share the uniform questions, each with a warm reader: the time until both are
+/// done, divided by the number of lookups.
 fn two_threads<R: Reader>(file: &Path, questions: &Questions) -> Result<f64> {
     let halves = questions.uniform.split_at(questions.uniform.len() / 2);
     let together = Barrier::new(2);
@@ -154,7 +154,7 @@ fn two_threads<R: Reader>(file: &Path, questions: &Questions) -> Result<f64> {
         let (mut reader, expected) = ready?;
         let mut wrong = 0;
         let time = expected.pass(&mut reader, &mut wrong)?;
-        ensure!(wrong == 0, "{wrong} answers of one of two threads are not those from before");
+        ensure!(wrong == 0, "{wrong} answers changed in one of two threads");
         Ok(time)
     };
     let times = std::thread::scope(|threads| {

@@ -1,8 +1,8 @@
-//! What a report says of the machine it was made on.
+//! Describes the machine of a run.
 
 use std::process::Command;
 
-/// A line each for the processor, the memory, the load and the compiler, as far as the system tells.
+/// The processor, the memory, the load and the compiler, one a line, as far as the system states them.
 pub fn describe() -> Vec<String> {
     let cores = std::thread::available_parallelism().map_or(0, |cores| cores.get());
     let processor = field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned());

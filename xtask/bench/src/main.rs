@@ -1,6 +1,6 @@
-//! symdex and its peers side by side, on the same debug files and addresses, in one run: `cargo xtask bench`.
+//! `cargo xtask bench`: compares symdex with its peers on the same debug files and addresses, in one run.
 //!
-//! Everything that is measured runs in a process of its own, which is this program with a subcommand of its own.
+//! Each measurement runs in a separate process, which is this program with a subcommand.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -30,11 +30,11 @@ use tool::{READERS, Tool};
 const USAGE: &str = "\
 usage: cargo xtask bench [--corpus NAME|FILE]... [--runs N] [--builds] [-o FOLDER]
 
-    --corpus NAME|FILE   a debug file, bundle or folder of these, or its name in the folder SYMDEX_CORPORA names
-                         (target/corpora); otherwise cbundle, ripgrep and duckdb
-    --runs N             medians are of N runs (5)
-    --builds             builds alone: what files of gigabytes are for
-    -o FOLDER            where the report goes: DATE.md, DATE.json and plots (docs/bench)
+    --corpus NAME|FILE   a debug file, a bundle, a folder of these, or a name in the folder SYMDEX_CORPORA (default:
+                         target/corpora); without this option: cbundle, ripgrep and duckdb
+    --runs N             the number of runs; the report has their medians (default: 5)
+    --builds             measure builds only, for example of files of several gigabytes
+    -o FOLDER            the folder for DATE.md, DATE.json and the plots (default: docs/bench)
 ";
 
 fn main() -> ExitCode {
@@ -179,7 +179,7 @@ fn answers_of(folder: &Path, tool: Tool) -> PathBuf {
     folder.join(format!("answers of {}", tool.name()))
 }
 
-/// Every tool's lookups; the tools take turns.
+/// Measures the lookups of every tool. The tools take turns.
 fn lookups_of(
     input: &Input,
     folder: &Path,

@@ -1,4 +1,4 @@
-//! The report for people.
+//! Writes the report as Markdown.
 
 use std::fmt::{self, Write as _};
 
@@ -6,28 +6,32 @@ use crate::plots::exponent;
 use crate::report::{InputFigures, Report};
 use crate::tool::{BUILDERS, Tool};
 
-/// How everything was measured, in words.
+/// The description of the method in the report.
 const METHOD: &str = "\
-Builds: a process each, from start to exit, with the index on disk at the end; the tools take turns. CPU is user and system time of all
-threads. RSS counts the mapped debug file; anonymous memory does not (RssAnon of /proc/PID/status, every 2 ms; Linux alone has it).
+Builds: each is a process, measured from start to exit, with the index on disk at the end. The tools take turns. CPU is
+the user and system time of all threads. RSS includes the mapped debug file. Anonymous memory does not include it; it is
+read from RssAnon of /proc/PID/status every 2 ms, on Linux only.
 
-Lookups: in process, 100,000 addresses, with the whole inline chain, names, paths and lines as strings; functions are drawn uniformly or by Zipf's
-law, then a byte of theirs. Every tool gets the same addresses. Each answer is compared with the tool's own answer from before while it is timed
-(of each string its length and its first and last eight bytes, and the lines). Means are of passes without a clock between the lookups; p50 and p99
-are of one with it and include reading the clock. All these addresses were asked before, and symdex keeps answers; `never asked before` is the mean of as many
-uniform addresses that never were, after the uniform ones. `2 threads` is the time until both are done divided by all lookups, a warm reader each. Cold means
-that the file is opened anew, in the page cache; a report has 100 frames over 60 places. Held is what the process has grown by after all uniform
-questions. symdex answers under the `exact` line policy, the only one that the peers have; all else is its default.
+Lookups: 100,000 addresses in one process. An answer has the whole inline chain, with names, paths and lines as strings.
+Functions are drawn uniformly or by Zipf's law, then one of their bytes. All tools get the same addresses. While lookups
+are timed, each answer is compared with the tool's first answer: the lines, and the length and the first and last eight
+bytes of each string. Means are of passes without a clock between lookups. p50 and p99 are of a pass with a clock, and
+include reading it. All these addresses were asked before, and symdex caches answers. `never asked before` is the mean
+of as many uniform addresses that were not, after the uniform ones. `2 threads` is the time until both threads are done,
+divided by all lookups, with a warm reader for each thread. `cold` opens the file anew, in the page cache. A report has
+100 frames with 60 distinct addresses. `held` is the growth of the process after all uniform questions. symdex answers
+under the `exact` line policy, the only one that the peers have, and otherwise with its defaults.
 
-Where tools differ: symdex takes the first of several line rows at one address in Mach-O, as atos does, the peers the last; symcache and
-llvm-symbolizer name a function as the symbol table does, which may be an alias or have a suffix (`.llvm.123`), the others as DWARF does; docs/AUDIT.md
-explains every difference to addr2line and llvm-symbolizer. A leading `_` more is no difference.
+Differences: of several line rows at one address in Mach-O, symdex takes the first, as atos does, and the peers the
+last. symcache and llvm-symbolizer take function names from the symbol table, which can have an alias or a suffix
+(`.llvm.123`); the others take them from DWARF. docs/AUDIT.md explains every difference from addr2line and
+llvm-symbolizer. A leading `_` does not count as a difference.
 ";
 
-/// The report's text, with the plots of these names.
+/// Returns the text of the report, with links to the plots.
 ///
 /// # Errors
-/// None that a string gives.
+/// Formatting fails, which it does not for a string.
 pub fn render(report: &Report, plots: &[String]) -> Result<String, fmt::Error> {
     let mut text = String::new();
     let runs = report.runs;
@@ -68,7 +72,7 @@ pub fn render(report: &Report, plots: &[String]) -> Result<String, fmt::Error> {
     Ok(text)
 }
 
-/// How the builds' CPU time grows with the debug file's size.
+/// Writes how the CPU time of builds grows with the size of the debug file.
 fn growth(text: &mut String, inputs: &[InputFigures]) -> fmt::Result {
     let fitted = BUILDERS.iter().filter_map(|tool| Some((tool.name(), exponent(inputs, *tool)?)));
     let fitted: Vec<String> = fitted.map(|(name, exponent)| format!("{name} {exponent:.2}")).collect();
@@ -106,7 +110,8 @@ fn builds(text: &mut String, input: &InputFigures) -> fmt::Result {
 fn lookups(text: &mut String, input: &InputFigures) -> fmt::Result {
     writeln!(
         text,
-        "| lookups | asked before: uniform mean | p50 | p99 | Zipf mean | p50 | p99 | never asked before: uniform mean | 2 threads | cold + first | cold report | held, anonymous | held | wrong |"
+        "| lookups | asked before: uniform mean | p50 | p99 | Zipf mean | p50 | p99 | never asked before: uniform mean \
+         | 2 threads | cold + first | cold report | held, anonymous | held | wrong |"
     )?;
     writeln!(text, "| --- |{}", " ---: |".repeat(13))?;
     for (tool, figures) in &input.lookups {
@@ -152,7 +157,7 @@ fn agreements(text: &mut String, input: &InputFigures) -> fmt::Result {
     writeln!(text)
 }
 
-/// Nanoseconds, in the unit that suits them.
+/// Formats nanoseconds in a suitable unit.
 fn time(nanoseconds: f64) -> String {
     match nanoseconds {
         ns if ns < 1e4 => format!("{ns:.0} ns"),

@@ -1,4 +1,4 @@
-//! The report's pictures: index size, build time against input size, lookups.
+//! Draws the plots of the report: index size, build time by input size, lookups.
 
 use std::ops::Range;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::report::{InputFigures, Report};
 use crate::tool::Tool;
 
 const SIZE: (u32, u32) = (900, 460);
-/// A colour for each tool; the peers' differ in brightness too, for those who see no difference in hue.
+/// The colour of each tool. The peers' colours differ in brightness too, for readers with colour blindness.
 const COLOURS: [(Tool, RGBColor); 6] = [
     (Tool::Symdex, RGBColor(0, 90, 181)),
     (Tool::SymdexOneThread, RGBColor(120, 170, 225)),
@@ -22,17 +22,17 @@ const COLOURS: [(Tool, RGBColor); 6] = [
 ];
 
 type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-/// A figure of an input, for each tool that has it.
+/// A figure of an input and a tool, if the tool has it.
 type Figure<'f> = &'f dyn Fn(&InputFigures, Tool) -> Option<f64>;
 
-/// Draws everything into `folder`, as `DATE-size.svg` and so on; the files' names.
+/// Draws all plots into `folder`, as `DATE-size.svg` and so on. Returns the names of the files.
 ///
 /// # Errors
-/// What cannot be written or drawn.
+/// A file cannot be written or drawn.
 pub fn draw(report: &Report, folder: &Path) -> Result<Vec<String>> {
     let size: Figure<'_> = &|input, tool| built(input, tool, |build| build.size as f64 / 1e6);
     let uniform: Figure<'_> = &|input, tool| looked_up(input, tool, |figures| figures.uniform.mean);
-    // An image can be too small to have addresses that were not asked for.
+    // A small image may have no addresses that were not asked for.
     let fresh: Figure<'_> = &|input, tool| {
         looked_up(input, tool, |figures| figures.fresh.unwrap_or_default()).filter(|time| *time > 0.0)
     };
@@ -78,14 +78,14 @@ fn looked_up(
     figures.as_ref().ok().map(figure)
 }
 
-/// CPU seconds of a build.
+/// The CPU seconds of a build.
 fn cpu(input: &InputFigures, tool: Tool) -> Option<f64> {
     let build = input.builds.iter().find(|build| build.tool == tool)?;
     build.cost.as_ref().map(|cost| cost.cpu)
 }
 
-/// The exponent `k` with which a tool's CPU time grows, time = constant x size^k, fitted over all inputs by least squares of the
-/// logarithms; `None` for fewer than two inputs.
+/// The exponent `k` of a tool's CPU time, time = constant x size^k, fitted over all inputs by least squares of the
+/// logarithms. `None` for fewer than two inputs.
 pub fn exponent(inputs: &[InputFigures], tool: Tool) -> Option<f64> {
     slope(&points(inputs, tool))
 }
@@ -107,7 +107,7 @@ fn slope(points: &[(f64, f64)]) -> Option<f64> {
     (points.len() > 1 && under > 0.0).then_some(over / under)
 }
 
-/// Bars on a logarithmic scale: a group for each input, a bar for each tool.
+/// Draws bars on a logarithmic scale: a group for each input, a bar for each tool.
 fn draw_bars(path: &Path, title: &str, inputs: &[InputFigures], figure: Figure<'_>) -> Result<()> {
     let of = |tool: Tool| inputs.iter().map(move |input| figure(input, tool));
     let tools: Vec<_> =
@@ -120,7 +120,7 @@ fn draw_bars(path: &Path, title: &str, inputs: &[InputFigures], figure: Figure<'
         .x_label_area_size(30)
         .y_label_area_size(64)
         .build_cartesian_2d(0f64..inputs.len() as f64, decades(values).log_scale())?;
-    // In the middle of its group.
+    // The label is in the middle of its group.
     let name = |x: &f64| {
         let mut groups = inputs.iter().zip(0u32..);
         let input = groups.find(|(_, group)| (x - f64::from(*group) - 0.5).abs() < 1e-9);
@@ -145,7 +145,7 @@ fn draw_bars(path: &Path, title: &str, inputs: &[InputFigures], figure: Figure<'
     Ok(canvas.present()?)
 }
 
-/// CPU time of builds against the size of the debug file, both on logarithmic scales.
+/// Draws the CPU time of builds over the size of the debug file, both on logarithmic scales.
 fn draw_growth(path: &Path, inputs: &[InputFigures]) -> Result<()> {
     let tools: Vec<_> = COLOURS
         .into_iter()
@@ -180,7 +180,7 @@ fn draw_growth(path: &Path, inputs: &[InputFigures]) -> Result<()> {
     Ok(canvas.present()?)
 }
 
-/// What the legend has of a colour.
+/// The sample of a colour in the legend.
 fn sample(colour: RGBColor) -> impl Fn((i32, i32)) -> Rectangle<(i32, i32)> {
     move |(x, y)| Rectangle::new([(x, y - 5), (x + 12, y + 5)], colour.filled())
 }
@@ -199,7 +199,7 @@ fn canvas(path: &Path) -> Result<Canvas<'_>> {
     Ok(canvas)
 }
 
-/// The powers of ten around all values.
+/// The smallest range of powers of ten that contains all values.
 fn decades(values: impl Iterator<Item = f64>) -> Range<f64> {
     let (low, high) = values
         .filter(|value| *value > 0.0)

@@ -1,4 +1,4 @@
-//! The addresses that every tool is asked for, the same in every run.
+//! The addresses that all tools are asked for. They are the same in every run.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -7,32 +7,34 @@ use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 use symdex::{Index, Table};
 
-/// Addresses of each kind.
+/// The number of addresses of each kind.
 const LOOKUPS: usize = 100_000;
-/// Frames of a crash report, and the different places among them.
+/// The number of frames of a crash report, and of distinct addresses among them.
 pub const REPORT_FRAMES: usize = 100;
-pub const REPORT_PLACES: usize = 60;
+pub const REPORT_ADDRESSES: usize = 60;
 
-/// Image offsets to look up.
+/// The image offsets to look up.
 #[derive(Serialize, Deserialize)]
 pub struct Questions {
-    /// Each function is as likely as any other, and each byte of it.
+    /// Each function is equally likely, and so is each of its bytes.
     pub uniform: Vec<u64>,
-    /// The nth function of a random order is n times less likely than the first; each byte of it is as likely.
+    /// Functions by Zipf's law: the nth function of a random order is n times less likely than the first. Each byte of
+    /// a function is equally likely.
     pub zipf: Vec<u64>,
-    /// As the uniform ones, and each of them nowhere else: fewer where the image has no more bytes.
+    /// Drawn as the uniform ones, without repetition, and in none of the other lists. There are fewer if the image is
+    /// small.
     pub fresh: Vec<u64>,
     /// The frames of one crash report.
     pub report: Vec<u64>,
-    /// The image's base, which addresses in the debug file count from.
+    /// The image's base. Addresses in the debug file count from it.
     pub base: u64,
 }
 
 impl Questions {
-    /// Questions about the functions of the `dwarf` table, or of the `symbol_table` where the other is empty.
+    /// Draws questions from the functions of the `dwarf` table, or of the `symbol_table` if `dwarf` is empty.
     ///
     /// # Errors
-    /// An index that is damaged or has no functions.
+    /// The index is damaged or has no functions.
     pub fn of<B: AsRef<[u8]>>(index: &Index<B>) -> Result<Self> {
         let mut functions = functions(index, Table::Dwarf)?;
         if functions.is_empty() {
@@ -52,9 +54,9 @@ impl Questions {
             let function = sums.partition_point(|sum| *sum < at).min(functions.len() - 1);
             byte_of(&functions[function], &mut random)
         });
-        let places = uniform.iter().take(REPORT_PLACES).copied();
-        let again = repeat(REPORT_FRAMES - REPORT_PLACES, || uniform[random.usize(..REPORT_PLACES)]);
-        let mut report: Vec<u64> = places.chain(again).collect();
+        let addresses = uniform.iter().take(REPORT_ADDRESSES).copied();
+        let repeated = repeat(REPORT_FRAMES - REPORT_ADDRESSES, || uniform[random.usize(..REPORT_ADDRESSES)]);
+        let mut report: Vec<u64> = addresses.chain(repeated).collect();
         random.shuffle(&mut report);
         let mut asked: HashSet<u64> = uniform.iter().chain(&zipf).copied().collect();
         let others =
@@ -68,7 +70,7 @@ fn repeat(times: usize, make: impl FnMut() -> u64) -> Vec<u64> {
     std::iter::repeat_with(make).take(times).collect()
 }
 
-/// The ranges of each function, functions in address order.
+/// The ranges of each function. The functions are in address order.
 fn functions<B: AsRef<[u8]>>(index: &Index<B>, table: Table) -> Result<Vec<Vec<(u64, u64)>>> {
     let mut functions: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
     for chunk in index.chunks(table) {
@@ -81,7 +83,7 @@ fn functions<B: AsRef<[u8]>>(index: &Index<B>, table: Table) -> Result<Vec<Vec<(
     Ok(functions.into_values().collect())
 }
 
-/// A byte of the ranges, each as likely as any other.
+/// Draws a byte of the ranges. All bytes are equally likely.
 fn byte_of(ranges: &[(u64, u64)], random: &mut Rng) -> u64 {
     let mut at = random.u64(..ranges.iter().map(|(start, end)| end - start).sum::<u64>().max(1));
     for (start, end) in ranges {
@@ -109,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_of_a_function_are_in_its_ranges_and_all_come_up() {
+    fn drawn_bytes_lie_in_the_ranges_and_cover_all_of_them() {
         let mut random = Rng::with_seed(1);
         let drawn: std::collections::BTreeSet<u64> =
             (0..1000).map(|_| byte_of(&[(10, 12), (20, 23)], &mut random)).collect();

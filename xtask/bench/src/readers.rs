@@ -1,4 +1,4 @@
-//! How each tool is asked in process: opened, and one address after the other.
+//! Asks each tool in this process: opens its file and looks up one address after the other.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use blazesym::symbolize::{CodeInfo, Input, Symbolized, Symbolizer};
 use symbolic_symcache::SymCache;
 use symdex::{ImageOffset, Index, LinePolicy, Scratch};
 
-/// One frame of an answer, as its tool has it.
+/// A frame of an answer, as the tool returns it.
 #[derive(Default)]
 pub struct Frame<'a> {
     pub name: Option<&'a [u8]>,
-    /// The folder, where the tool keeps it apart from the file.
+    /// The folder, if the tool stores it separately from the file.
     pub folder: Option<&'a [u8]>,
     pub file: Option<&'a [u8]>,
     pub line: Option<u32>,
@@ -20,16 +20,16 @@ pub struct Frame<'a> {
 
 /// A tool with its file open.
 pub trait Reader: Sized {
-    /// Opens `file`, the tool's index or the debug file, of an image whose offsets count from `base`.
+    /// Opens `file`, which is the tool's index or the debug file. `base` is the base of the image.
     ///
     /// # Errors
-    /// What the tool says.
+    /// The tool fails.
     fn open(file: &Path, base: u64) -> Result<Self>;
 
-    /// Shows `each` the frames at `offset`, innermost first; none where the tool has no answer.
+    /// Calls `each` with the frames at `offset`, innermost first. It is not called if the tool has no answer.
     ///
     /// # Errors
-    /// What the tool says.
+    /// The tool fails.
     fn lookup(&mut self, offset: u64, each: &mut impl FnMut(&Frame<'_>)) -> Result<()>;
 }
 
@@ -43,7 +43,7 @@ impl Reader for SymdexReader {
         Ok(Self { index: Index::open_file(file)?, scratch: Scratch::default() })
     }
 
-    /// Under the `exact` policy, which is the only one that peers have.
+    /// Looks up under the `exact` policy, because the peers have no other.
     fn lookup(&mut self, offset: u64, each: &mut impl FnMut(&Frame<'_>)) -> Result<()> {
         let answer = self.index.lookup(ImageOffset(offset), LinePolicy::Exact, &mut self.scratch)?;
         for frame in answer.iter().flat_map(symdex::Frames::iter) {
@@ -84,7 +84,7 @@ pub struct GsymReader {
 
 impl Reader for GsymReader {
     fn open(file: &Path, base: u64) -> Result<Self> {
-        // Asking the system at each lookup whether the file has changed is not what is measured.
+        // Checking at each lookup whether the file changed is not part of the measurement.
         let symbolizer = Symbolizer::builder()
             .enable_auto_reload(false)
             .enable_code_info(true)
@@ -105,12 +105,12 @@ impl Reader for GsymReader {
     }
 }
 
-fn gsym_frame<'a>(name: &'a str, place: Option<&'a CodeInfo<'_>>) -> Frame<'a> {
+fn gsym_frame<'a>(name: &'a str, location: Option<&'a CodeInfo<'_>>) -> Frame<'a> {
     Frame {
         name: Some(name.as_bytes()),
-        folder: place.and_then(|place| Some(place.dir.as_ref()?.as_os_str().as_encoded_bytes())),
-        file: place.map(|place| place.file.as_encoded_bytes()),
-        line: place.and_then(|place| place.line),
+        folder: location.and_then(|location| Some(location.dir.as_ref()?.as_os_str().as_encoded_bytes())),
+        file: location.map(|location| location.file.as_encoded_bytes()),
+        line: location.and_then(|location| location.line),
     }
 }
 
@@ -125,14 +125,14 @@ impl Reader for Addr2lineReader {
         Ok(Self { loader, base })
     }
 
-    /// An address that it fails at has no answer: it drops whole units over one bad sequence.
+    /// An address at which addr2line fails has no answer. It drops whole units because of one bad sequence.
     fn lookup(&mut self, offset: u64, each: &mut impl FnMut(&Frame<'_>)) -> Result<()> {
         let svma = self.base + offset;
         let Ok(mut frames) = self.loader.find_frames(svma) else { return Ok(()) };
         let mut any = false;
         while let Ok(Some(frame)) = frames.next() {
             let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
-            let (file, line) = frame.location.map_or((None, None), |place| (place.file, place.line));
+            let (file, line) = frame.location.map_or((None, None), |location| (location.file, location.line));
             any |= name.is_some();
             each(&Frame {
                 name: name.as_ref().map(|name| name.as_bytes()),

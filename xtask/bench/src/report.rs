@@ -1,4 +1,4 @@
-//! What a run measures, as the JSON report has it. Seconds, nanoseconds and bytes.
+//! The results of a run, in the form of the JSON report. Figures are in seconds, nanoseconds and bytes.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,18 +6,18 @@ use crate::answers::Agreement;
 use crate::cost::{Cost, median};
 use crate::tool::Tool;
 
-/// Everything one run measured.
+/// The results of one run.
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub date: String,
     pub machine: Vec<String>,
     pub runs: usize,
-    /// Every tool's version, or why it is missing.
+    /// The version of each tool, or why it is missing.
     pub tools: Vec<(Tool, Result<String, String>)>,
     pub inputs: Vec<InputFigures>,
 }
 
-/// What was measured on one debug file.
+/// The results for one debug file.
 #[derive(Debug, Serialize)]
 pub struct InputFigures {
     pub name: String,
@@ -31,39 +31,40 @@ pub struct InputFigures {
     pub agreements: Vec<(Tool, Agreement)>,
 }
 
-/// One tool's build.
+/// The build of one tool.
 #[derive(Debug, Serialize)]
 pub struct BuildFigures {
     pub tool: Tool,
     pub cost: Option<Cost>,
-    /// Bytes of the index, and of the index after zstd -19 where that was asked for.
+    /// The size of the index in bytes, and its size after zstd -19, if that is measured.
     pub size: u64,
     pub compressed_size: Option<u64>,
     /// Why there are no figures.
     pub problem: Option<String>,
 }
 
-/// One tool's lookups, in nanoseconds.
+/// The lookups of one tool, in nanoseconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LookupFigures {
     pub uniform: Percentiles,
     pub zipf: Percentiles,
-    /// The mean for addresses never asked for before, after all uniform questions; `None` where there are no others.
+    /// The mean for addresses that were never asked for, after all uniform questions. `None` if the image has no
+    /// others.
     pub fresh: Option<f64>,
-    /// The mean with two threads at work.
+    /// The mean with two threads.
     pub uniform_two_threads: f64,
-    /// Open and answer one address.
+    /// The time to open the file and answer one address.
     pub cold_first: f64,
-    /// Open and answer the frames of one crash report.
+    /// The time to open the file and answer the frames of one crash report.
     pub cold_report: f64,
-    /// Bytes held after all uniform questions; `None` where the system does not tell.
+    /// Memory in bytes after all uniform questions. `None` if the system does not state it.
     pub held_anonymous: Option<u64>,
     pub held_rss: Option<u64>,
-    /// Answers while timed that were not those from before.
+    /// The number of answers that changed while they were timed.
     pub wrong: u64,
 }
 
-/// Nanoseconds of a lookup.
+/// Nanoseconds per lookup.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Percentiles {
     pub mean: f64,
@@ -71,19 +72,19 @@ pub struct Percentiles {
     pub p99: f64,
 }
 
-/// One process that answers many addresses.
+/// A process that answers many addresses.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BatchFigures {
-    /// Seconds for a process that answers one address.
+    /// Seconds of a process that answers one address.
     pub start: f64,
-    /// Addresses of the large batch.
+    /// The number of addresses of the large batch.
     pub addresses: u64,
-    /// Nanoseconds of each address more.
+    /// Nanoseconds for each further address.
     pub each: f64,
     pub peak_rss: u64,
 }
 
-/// The medians of several runs, each figure by itself, and all wrong answers; `None` for no run.
+/// The medians of several runs, for each figure separately, and the sum of wrong answers. `None` if there are no runs.
 pub fn medians(runs: &[LookupFigures]) -> Option<LookupFigures> {
     let of = |figure: &dyn Fn(&LookupFigures) -> f64| median(runs.iter().map(figure));
     let percentiles = |figure: &dyn Fn(&LookupFigures) -> Percentiles| {

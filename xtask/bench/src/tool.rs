@@ -1,37 +1,37 @@
-//! symdex and its peers, by name.
+//! symdex and its peers.
 
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-/// What is measured.
+/// A measured tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Tool {
-    /// symdex, on as many threads as it takes by itself.
+    /// symdex with its default number of threads.
     Symdex,
-    /// symdex's build on one thread; its index is the same.
+    /// symdex's build on one thread. The index is the same.
     SymdexOneThread,
     /// symbolic-symcache, a crate.
     Symcache,
-    /// llvm-gsymutil, a program, whose files the crate blazesym reads.
+    /// llvm-gsymutil, a program. The crate blazesym reads its files.
     Gsym,
-    /// dump_syms, a program that makes Breakpad symbol files, which nothing here reads.
+    /// dump_syms, a program that makes Breakpad symbol files. They are not read here.
     DumpSyms,
-    /// addr2line, a crate that reads the debug file itself.
+    /// addr2line, a crate that reads the debug file.
     Addr2line,
-    /// llvm-symbolizer, a program that reads the debug file itself.
+    /// llvm-symbolizer, a program that reads the debug file.
     LlvmSymbolizer,
 }
 
-/// The tools that make an index first.
+/// The tools that make an index.
 pub const BUILDERS: [Tool; 5] =
     [Tool::Symdex, Tool::SymdexOneThread, Tool::Symcache, Tool::Gsym, Tool::DumpSyms];
-/// The tools that answer in the process of who asks.
+/// The tools that answer in the same process.
 pub const READERS: [Tool; 4] = [Tool::Symdex, Tool::Symcache, Tool::Gsym, Tool::Addr2line];
 
 impl Tool {
-    /// What reports call it.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Tool::Symdex => "symdex",
@@ -47,16 +47,16 @@ impl Tool {
     /// The tool with this name.
     ///
     /// # Errors
-    /// A name that none has.
+    /// No tool has the name.
     pub fn named(name: &str) -> Result<Self> {
         let all = BUILDERS.into_iter().chain([Tool::Addr2line, Tool::LlvmSymbolizer]);
         all.into_iter().find(|tool| tool.name() == name).with_context(|| format!("no tool is called {name}"))
     }
 
-    /// Its version, and how it is used where that is not plain.
+    /// The version of the tool, and how it is used if that is not obvious.
     ///
     /// # Errors
-    /// Why the program cannot be run, and what it belongs to.
+    /// The program cannot be run. The error says how to install it.
     pub fn version(self) -> Result<String> {
         Ok(match self {
             Tool::Symdex | Tool::SymdexOneThread => format!("symdex {}", locked("symdex")),
@@ -76,10 +76,10 @@ impl Tool {
     }
 }
 
-/// The LLVM program called `name`: the one in the folder that `LLVM_BIN` names, else one on the PATH, of version 19 where there is one.
+/// The LLVM program `name`, in the folder `LLVM_BIN` if that is set, else on the PATH. Version 19 is preferred.
 ///
 /// # Errors
-/// Where it was looked for, and how to get it.
+/// The program is missing. The error says where it was searched and how to install it.
 pub fn llvm(name: &str) -> Result<String> {
     let candidates = match std::env::var("LLVM_BIN") {
         Ok(bin) => vec![format!("{bin}/{name}")],
@@ -100,7 +100,7 @@ fn program_version(name: &str) -> Result<String> {
     Ok(line.trim().to_owned())
 }
 
-/// The version of the crate `name` that this program is made with.
+/// The version of the crate `name` in this program.
 fn locked(name: &str) -> &'static str {
     let lock = include_str!("../Cargo.lock");
     let entry = format!("name = \"{name}\"\nversion = \"");

@@ -1,29 +1,29 @@
-//! `cargo xtask corpus android`: our own sources as shared objects of every Android ABI, each in many twins.
+//! `cargo xtask corpus android`: our sources as shared objects for each Android ABI, each in many variants.
 //!
-//! `ABI/IMAGE/TWIN/libIMAGE.so`; no NDK is needed, because the sources include no header that is not ours.
+//! The files are `ABI/IMAGE/VARIANT/libIMAGE.so`. No NDK is needed, because the sources include no headers of a system.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
 use super::host::{self, words};
-use super::recipes::{ABIS, Abi, Compiler, PLAIN, RECIPES, Recipe, SHARED_BY_DWZ, Shared, Twins, UNITS};
-use super::twins;
+use super::recipes::{ABIS, Abi, Compiler, PLAIN, RECIPES, Recipe, SHARED_BY_DWZ, Shared, UNITS, Variants};
+use super::variants;
 use crate::tools::Tools;
 
 const LLVM: [&str; 5] = ["clang", "clang++", "ld.lld", "llvm-objcopy", "llvm-dwp"];
 const HOST: [host::Program; 5] =
     [("gcc", "gcc"), ("g++", "g++"), ("objcopy", "binutils"), ("xz", "xz-utils"), ("dwz", "dwz")];
 
-/// Where the sources are, as the debug information tells it.
+/// The folder of the sources in the debug information.
 const SOURCE_ROOT: &str = "/src/symdex";
 
-/// Makes every image and twin below the folder `out`.
+/// Makes every image and variant in the folder `out`.
 ///
-/// `out` should be where the files stay: an image names its `.dwo` files by their folder.
+/// The files must stay in `out`: an image refers to its `.dwo` files by their folder.
 ///
 /// # Errors
-/// A missing tool, or a failing one.
+/// A tool is missing or fails.
 pub(crate) fn make(sources: &Path, out: &Path) -> Result<()> {
     host::need(&HOST)?;
     let scratch = tempfile::tempdir()?;
@@ -49,32 +49,33 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Makes the image and its twins in `folder`.
+    /// Makes the image and its variants in `folder`.
     fn image(&self, abi: &Abi, recipe: &Recipe, folder: &Path) -> Result<()> {
         let name = format!("lib{}.so", recipe.name);
-        // An image finds its .dwo files by the folder the compiler ran in.
-        let objects = match recipe.twins {
-            Twins::Dwo => folder.join("dwo"),
+        // An image refers to its .dwo files by the folder that the compiler ran in.
+        let objects = match recipe.variants {
+            Variants::Dwo => folder.join("dwo"),
             _ => self.scratch.join(abi.name).join(recipe.name),
         };
         std::fs::create_dir_all(&objects)?;
         self.link(abi, recipe, &objects, &name)?;
         let image = objects.join(&name);
-        match recipe.twins {
-            Twins::Few => twins::few(self.tools, &image, folder),
-            Twins::All => twins::all(self.tools, &image, folder, abi.name),
-            Twins::Dwo => remove_objects(&objects),
-            Twins::Dwp => twins::packaged(self.tools, &image, folder),
+        match recipe.variants {
+            Variants::Few => variants::few(self.tools, &image, folder),
+            Variants::All => variants::all(self.tools, &image, folder, abi.name),
+            Variants::Dwo => remove_objects(&objects),
+            Variants::Dwp => variants::packaged(self.tools, &image, folder),
         }
     }
 
-    /// Compiles and links in the folder `objects`, where the image comes to lie as `name`.
+    /// Compiles and links in the folder `objects`. The image is `name` there.
     fn link(&self, abi: &Abi, recipe: &Recipe, objects: &Path, name: &str) -> Result<()> {
         let mut linked = Vec::new();
         for (number, unit) in UNITS.iter().enumerate() {
-            let object = format!("{}.o", Path::new(unit).file_stem().context("a unit")?.display());
+            let object =
+                format!("{}.o", Path::new(unit).file_stem().context("a unit without a file name")?.display());
             let source = self.sources.join(unit);
-            // As the NDK's build systems have it; clang leaves them out of freestanding code.
+            // The build systems of the NDK use these flags. clang omits unwind tables from freestanding code otherwise.
             let mut args = words(&["-funwind-tables", "-fasynchronous-unwind-tables"]);
             args.extend(words(recipe.flags));
             if number % 2 == 1 {
@@ -111,7 +112,7 @@ impl Builder<'_> {
                 self.tools.run(if is_cxx { "clang++" } else { "clang" }, folder, args)?;
             }
             Compiler::Gcc => {
-                // Static objects would need a symbol of the C library's start files.
+                // Destructors of static objects need a symbol of the C library's start files otherwise.
                 args.push("-fno-use-cxa-atexit".to_owned());
                 host::run(if is_cxx { "g++" } else { "gcc" }, folder, &args)?;
             }
@@ -120,7 +121,7 @@ impl Builder<'_> {
     }
 }
 
-/// Leaves the `.dwo` files and the image.
+/// Removes the objects and keeps the `.dwo` files and the image.
 fn remove_objects(folder: &Path) -> Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
@@ -131,9 +132,9 @@ fn remove_objects(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Lets dwz move what two images have in common to a third file beside them, where the ABI has both.
+/// Runs dwz, which moves the common parts of two images to a third file beside them. Does nothing if the ABI lacks one.
 fn share(shared: &Shared, abi: &Path) -> Result<()> {
-    let unstripped = |name: &&str| abi.join(name).join(twins::UNSTRIPPED).join(format!("lib{name}.so"));
+    let unstripped = |name: &&str| abi.join(name).join(variants::UNSTRIPPED).join(format!("lib{name}.so"));
     let images: Vec<PathBuf> = shared.recipes.iter().map(unstripped).collect();
     if !images.iter().all(|image| image.is_file()) {
         return Ok(());
@@ -143,7 +144,7 @@ fn share(shared: &Shared, abi: &Path) -> Result<()> {
     let mut args = words(shared.flags);
     args.extend(words(&["-m", "common.debug", "-M", "common.debug"]));
     for image in &images {
-        let name = image.file_name().context("an image")?;
+        let name = image.file_name().context("an image without a file name")?;
         std::fs::copy(image, folder.join(name))?;
         args.push(name.display().to_string());
     }

@@ -12,7 +12,7 @@ use crate::tools;
 
 const HOST: [host::Program; 2] = [("apt-get", "apt"), ("dpkg-deb", "dpkg")];
 
-/// Packages to unpack, in the version that this machine would install, and why.
+/// Packages to unpack, each with its purpose. The version is the one that this machine would install.
 const PACKAGES: [(&str, &str); 4] = [
     ("libc6", "stripped, the other half of libc6-dbg"),
     ("libc6-dbg", "GCC's C and assembler; DWARF 5, compressed; found by build id"),
@@ -20,10 +20,10 @@ const PACKAGES: [(&str, &str); 4] = [
     ("librados2-dbg", "GCC's C++; a debug file of 95 MB, 280 MB when decompressed"),
 ];
 
-/// Links what is installed below `out/machine`, unpacks packages below `out/packages`.
+/// Links installed files in `out/machine` and unpacks packages in `out/packages`.
 ///
 /// # Errors
-/// A missing tool, a failing one, or a folder that cannot be written.
+/// A tool is missing or fails, or a folder cannot be written.
 pub(crate) fn make(out: &Path) -> Result<()> {
     host::need(&HOST)?;
     let scratch = tempfile::tempdir()?;
@@ -50,19 +50,19 @@ fn unpack(package: &str, scratch: &Path, target: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Links every ELF executable and shared object below `/folder` from `out/folder` and counts them. What a
-/// link stands for there comes once, by its own name.
+/// Links every ELF executable and shared object of `/folder` in `out/folder` and returns their number. Symbolic links
+/// are skipped, so that each file is linked once.
 fn link_installed(folder: &str, out: &Path) -> Result<usize> {
     let mut linked = 0;
     let is_wanted = |entry: &DirEntry| entry.path() != Path::new("/usr/lib/debug");
     for entry in
         WalkDir::new(Path::new("/").join(folder)).sort_by_file_name().into_iter().filter_entry(is_wanted)
     {
-        // What this user may not read is none of the corpus.
+        // The corpus skips files that this user cannot read.
         let Ok(entry) = entry else { continue };
         if entry.file_type().is_file() && is_image(entry.path()) {
             let target = out.join(entry.path().strip_prefix("/")?);
-            std::fs::create_dir_all(target.parent().context("a folder")?)?;
+            std::fs::create_dir_all(target.parent().context("a path without a parent folder")?)?;
             tools::link(entry.path(), &target).with_context(|| target.display().to_string())?;
             linked += 1;
         }
@@ -70,8 +70,8 @@ fn link_installed(folder: &str, out: &Path) -> Result<usize> {
     Ok(linked)
 }
 
-/// Whether a file begins as an ELF executable or shared object of this machine's byte order: no object file,
-/// no kernel module, no core.
+/// Whether the file is an ELF executable or shared object in little-endian byte order. Object files, kernel modules and
+/// core dumps are not.
 fn is_image(path: &Path) -> bool {
     let mut head = [0; 18];
     let is_read = File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok();

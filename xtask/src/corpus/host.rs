@@ -1,17 +1,17 @@
-//! Programs of this machine, found on the PATH.
+//! Runs programs of this machine, found on the PATH.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// A program and the Debian package that has it.
+/// A program and the Debian package that contains it.
 pub(crate) type Program = (&'static str, &'static str);
 
-/// Makes sure that all of `programs` are there.
+/// Checks that all of `programs` are installed.
 ///
 /// # Errors
-/// Those that are missing, and what to install.
+/// Programs are missing. The error lists them and the packages to install.
 pub(crate) fn need(programs: &[Program]) -> Result<()> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
@@ -28,10 +28,10 @@ pub(crate) fn need(programs: &[Program]) -> Result<()> {
     Ok(())
 }
 
-/// What `program` prints when run in `folder` with `args`.
+/// Runs `program` in `folder` with `args` and returns its output.
 ///
 /// # Errors
-/// The command line and the program's own words, when it fails.
+/// The program fails. The error has the command line and the program's error text.
 pub(crate) fn run(program: &str, folder: &Path, args: &[String]) -> Result<Vec<u8>> {
     let mut command = Command::new(program);
     command.current_dir(folder).args(args).env("LC_ALL", "C");
@@ -42,7 +42,7 @@ pub(crate) fn run(program: &str, folder: &Path, args: &[String]) -> Result<Vec<u
     Ok(output.stdout)
 }
 
-/// `words` as arguments.
+/// Converts `words` to owned arguments.
 pub(crate) fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }

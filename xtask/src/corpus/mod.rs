@@ -1,4 +1,4 @@
-//! `cargo xtask corpus`: files to audit and measure on that are too large, or not ours, to be committed.
+//! `cargo xtask corpus`: makes files for audits and benchmarks that are too large for the repository, or not ours.
 
 use std::path::{Path, PathBuf};
 
@@ -14,10 +14,10 @@ mod recipes;
 mod scatter;
 mod size;
 mod summary;
-mod twins;
+mod variants;
 mod wheels;
 
-/// What is wanted.
+/// The arguments of `cargo xtask corpus`.
 pub(crate) struct Arguments {
     out: PathBuf,
     parts: Vec<Part>,
@@ -25,12 +25,12 @@ pub(crate) struct Arguments {
     from: Option<PathBuf>,
 }
 
-/// Where the files of a part come from, and how each part is called.
+/// A part of the corpus.
 enum Part {
     Android,
     Debian,
     Wheels,
-    /// Functions in no order of their units.
+    /// A dSYM in which functions of all units are interleaved.
     Scatter,
     /// Copies of a dSYM.
     Size(Size),
@@ -59,7 +59,7 @@ impl Part {
 }
 
 impl Arguments {
-    /// What the words behind `corpus` say; nothing where they make no sense.
+    /// Parses the words after `corpus`. Returns `None` if they are invalid.
     pub(crate) fn parse(words: &[&str]) -> Option<Self> {
         let mut arguments = Self { out: root().ok()?.join("target/corpora"), parts: Vec::new(), from: None };
         let mut words = words.iter();
@@ -76,16 +76,16 @@ impl Arguments {
     }
 }
 
-/// Makes each part in a new folder of its name and prints what it comes to.
+/// Makes each part in a new folder with its name and prints its figures.
 ///
 /// # Errors
-/// A folder that is there already, a missing tool, or a failing one; what was made until then stays.
+/// The folder exists, or a tool is missing or fails. Files made so far stay.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     std::fs::create_dir_all(&arguments.out)?;
     let out = arguments.out.canonicalize()?;
     for part in &arguments.parts {
         let folder = out.join(part.name());
-        ensure!(!folder.exists(), "{} is there already: remove it to have it made again", folder.display());
+        ensure!(!folder.exists(), "{} exists already; remove it to make it again", folder.display());
         match part {
             Part::Android => android::make(&root()?.join("testdata/src"), &folder)?,
             Part::Debian => debian::make(&folder)?,
@@ -102,7 +102,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// The repository that this program was built from.
+/// The root of the repository that this program was built from.
 fn root() -> Result<&'static Path> {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in no folder")
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent folder")
 }

@@ -1,12 +1,12 @@
-//! What the `android` part holds: one [`Recipe`] for each way to compile and link, as data.
+//! The recipes of the `android` part: data that says how to compile and link each image.
 
-/// One of Android's ABIs and what clang calls it.
+/// An ABI of Android and its target triple for clang.
 pub(crate) struct Abi {
     pub(crate) name: &'static str,
     pub(crate) triple: &'static str,
 }
 
-/// All of them; `armeabi-v7a` is Thumb where a recipe does not say ARM.
+/// All ABIs. `armeabi-v7a` is Thumb code unless a recipe says ARM.
 pub(crate) static ABIS: [Abi; 4] = [
     Abi { name: "arm64-v8a", triple: "aarch64-linux-android21" },
     Abi { name: "armeabi-v7a", triple: "armv7a-linux-androideabi21" },
@@ -25,12 +25,12 @@ pub(crate) enum Compiler {
     Gcc,
 }
 
-/// Which files are made of an image; each lies in a folder named after what was done to it.
+/// The variants that are made of an image, each in a folder with the variant's name.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Twins {
+pub(crate) enum Variants {
     /// Unstripped, stripped, and stripped with a `.gnu_debuglink`.
     Few,
-    /// Every one that `twins.rs` knows.
+    /// All variants in `variants.rs`.
     All,
     /// Split DWARF: the image beside its `.dwo` files.
     Dwo,
@@ -40,16 +40,16 @@ pub(crate) enum Twins {
 
 /// A way to compile and link [`UNITS`].
 pub(crate) struct Recipe {
-    /// Also the image's: `libNAME.so`.
+    /// The name of the recipe and of its image, `libNAME.so`.
     pub(crate) name: &'static str,
-    /// Empty: all.
+    /// The ABIs; empty for all.
     pub(crate) abis: &'static [&'static str],
     pub(crate) compiler: Compiler,
     pub(crate) flags: &'static [&'static str],
-    /// Behind `flags`, for every second unit.
+    /// Additional flags for every second unit.
     pub(crate) second: &'static [&'static str],
     pub(crate) link: &'static [&'static str],
-    pub(crate) twins: Twins,
+    pub(crate) variants: Variants,
 }
 
 impl Recipe {
@@ -58,7 +58,7 @@ impl Recipe {
     }
 }
 
-/// What every image is compiled from, named from `testdata/src`.
+/// The sources of every image, as paths in `testdata/src`.
 pub(crate) static UNITS: [&str; 12] = [
     "elf/drain.cpp",
     "elf/fill.cpp",
@@ -71,11 +71,11 @@ pub(crate) static UNITS: [&str; 12] = [
     "layout/fold.c",
     "layout/lines.c",
     "layout/outline.c",
-    // Without -g.
+    // This unit has no debug information.
     PLAIN,
 ];
 
-/// The unit that is compiled without -g always.
+/// The unit that is always compiled without `-g`.
 pub(crate) const PLAIN: &str = "inline/plain.c";
 
 const SHARED: &[&str] = &["-shared", "-Wl,--build-id=sha1"];
@@ -87,16 +87,16 @@ const CLANG: Recipe = Recipe {
     flags: &[],
     second: &[],
     link: SHARED,
-    twins: Twins::Few,
+    variants: Variants::Few,
 };
 
 const GCC: Recipe = Recipe { abis: &[X86_64], compiler: Compiler::Gcc, ..CLANG };
 
-/// Every image.
+/// All recipes.
 pub(crate) static RECIPES: &[Recipe] = &[
     // DWARF versions and forms.
-    Recipe { name: "dwarf5", flags: &["-O2", "-gdwarf-5"], twins: Twins::All, ..CLANG },
-    Recipe { name: "dwarf4", flags: &["-O2", "-gdwarf-4"], twins: Twins::All, ..CLANG },
+    Recipe { name: "dwarf5", flags: &["-O2", "-gdwarf-5"], variants: Variants::All, ..CLANG },
+    Recipe { name: "dwarf4", flags: &["-O2", "-gdwarf-4"], variants: Variants::All, ..CLANG },
     Recipe { name: "dwarf2", flags: &["-O2", "-gdwarf-2"], ..CLANG },
     Recipe { name: "mixed-dwarf", flags: &["-O2", "-gdwarf-5"], second: &["-gdwarf-4"], ..CLANG },
     Recipe {
@@ -109,25 +109,25 @@ pub(crate) static RECIPES: &[Recipe] = &[
     Recipe { name: "types5", flags: &["-O2", "-gdwarf-5", "-fdebug-types-section"], ..CLANG },
     Recipe { name: "lines-only", flags: &["-O2", "-gline-tables-only"], ..CLANG },
     Recipe { name: "half-without", flags: &["-O2", "-g"], second: &["-g0"], ..CLANG },
-    Recipe { name: "without", flags: &["-O2"], twins: Twins::All, ..CLANG },
-    // C++ keeps what unwinds its exceptions.
+    Recipe { name: "without", flags: &["-O2"], variants: Variants::All, ..CLANG },
+    // C++ keeps the unwind information of its exceptions.
     Recipe {
         name: "without-unwind",
         flags: &["-O2", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables"],
         ..CLANG
     },
     // Split DWARF.
-    Recipe { name: "dwo5", flags: &["-O2", "-gdwarf-5", "-gsplit-dwarf"], twins: Twins::Dwo, ..CLANG },
-    Recipe { name: "dwo4", flags: &["-O2", "-gdwarf-4", "-gsplit-dwarf"], twins: Twins::Dwo, ..CLANG },
-    Recipe { name: "dwp5", flags: &["-O2", "-gdwarf-5", "-gsplit-dwarf"], twins: Twins::Dwp, ..CLANG },
-    Recipe { name: "dwp4", flags: &["-O2", "-gdwarf-4", "-gsplit-dwarf"], twins: Twins::Dwp, ..CLANG },
+    Recipe { name: "dwo5", flags: &["-O2", "-gdwarf-5", "-gsplit-dwarf"], variants: Variants::Dwo, ..CLANG },
+    Recipe { name: "dwo4", flags: &["-O2", "-gdwarf-4", "-gsplit-dwarf"], variants: Variants::Dwo, ..CLANG },
+    Recipe { name: "dwp5", flags: &["-O2", "-gdwarf-5", "-gsplit-dwarf"], variants: Variants::Dwp, ..CLANG },
+    Recipe { name: "dwp4", flags: &["-O2", "-gdwarf-4", "-gsplit-dwarf"], variants: Variants::Dwp, ..CLANG },
     Recipe {
         name: "dwo-inlining",
         flags: &["-O2", "-g", "-gsplit-dwarf", "-fsplit-dwarf-inlining"],
-        twins: Twins::Dwo,
+        variants: Variants::Dwo,
         ..CLANG
     },
-    // What optimisers do.
+    // Optimisations.
     Recipe { name: "unoptimised5", flags: &["-O0", "-gdwarf-5"], ..CLANG },
     Recipe { name: "unoptimised4", flags: &["-O0", "-gdwarf-4"], ..CLANG },
     Recipe { name: "small", flags: &["-Oz", "-g"], ..CLANG },
@@ -143,7 +143,7 @@ pub(crate) static RECIPES: &[Recipe] = &[
         flags: &["-O2", "-g", "-mllvm", "-hot-cold-split", "-mllvm", "-hotcoldsplit-threshold=-10"],
         ..CLANG
     },
-    // Functions in pieces: DW_AT_ranges, `NAME.__part.1`.
+    // Functions with several ranges: DW_AT_ranges, `NAME.__part.1`.
     Recipe { name: "blocks", abis: &[X86_64], flags: &["-O2", "-g", "-fbasic-block-sections=all"], ..CLANG },
     Recipe { name: "lto", flags: &["-O2", "-g", "-flto"], ..CLANG },
     Recipe { name: "thin-lto", flags: &["-O2", "-g", "-flto=thin"], ..CLANG },
@@ -155,7 +155,7 @@ pub(crate) static RECIPES: &[Recipe] = &[
         second: &["-marm"],
         ..CLANG
     },
-    // What linkers do.
+    // Linker options.
     Recipe {
         name: "folded",
         flags: &["-O2", "-g", "-ffunction-sections", "-fdata-sections", "-fvisibility=hidden"],
@@ -174,7 +174,7 @@ pub(crate) static RECIPES: &[Recipe] = &[
         link: &["-shared", "-Wl,--build-id=none"],
         ..CLANG
     },
-    // As older NDKs linked: code in the first segment.
+    // Older NDKs link like this: the code is in the first segment.
     Recipe {
         name: "one-segment",
         flags: &["-O2", "-g"],
@@ -187,7 +187,7 @@ pub(crate) static RECIPES: &[Recipe] = &[
         link: &["-shared", "-Wl,--build-id=sha1", "-Wl,-z,max-page-size=65536,-z,separate-loadable-segments"],
         ..CLANG
     },
-    // An executable with a base that is not 0.
+    // An executable whose base is not 0.
     Recipe {
         name: "executable",
         flags: &["-O2", "-g"],
@@ -201,28 +201,28 @@ pub(crate) static RECIPES: &[Recipe] = &[
         ],
         ..CLANG
     },
-    // Another compiler's line tables, names (.constprop, .part, .isra, .cold) and linker.
-    Recipe { name: "gcc5", flags: &["-O2", "-gdwarf-5"], twins: Twins::All, ..GCC },
+    // The line tables, names (.constprop, .part, .isra, .cold) and linker of another compiler.
+    Recipe { name: "gcc5", flags: &["-O2", "-gdwarf-5"], variants: Variants::All, ..GCC },
     Recipe { name: "gcc4", flags: &["-O2", "-gdwarf-4"], ..GCC },
     Recipe { name: "gcc-unoptimised", flags: &["-O0", "-gdwarf-5"], ..GCC },
     Recipe { name: "gcc-hardest", flags: &["-O3", "-g", "-ffunction-sections"], ..GCC },
-    Recipe { name: "gcc-dwo", flags: &["-O2", "-g", "-gsplit-dwarf"], twins: Twins::Dwo, ..GCC },
-    Recipe { name: "gcc-without", flags: &["-O2"], twins: Twins::All, ..GCC },
+    Recipe { name: "gcc-dwo", flags: &["-O2", "-g", "-gsplit-dwarf"], variants: Variants::Dwo, ..GCC },
+    Recipe { name: "gcc-without", flags: &["-O2"], variants: Variants::All, ..GCC },
 ];
 
-/// Which images dwz works on together, in one folder of this name with the file of what they share; the ABI
-/// must have all of them.
+/// Images that dwz processes together. They and the file of their common parts go to one folder with this name. An ABI
+/// that lacks one of the images is skipped.
 pub(crate) struct Shared {
     pub(crate) name: &'static str,
     pub(crate) recipes: [&'static str; 2],
     pub(crate) flags: &'static [&'static str],
 }
 
-/// dwz understands what clang writes up to DWARF 4, and GCC's DWARF 5.
+/// dwz reads clang's output up to DWARF 4, and GCC's DWARF 5.
 pub(crate) static SHARED_BY_DWZ: [Shared; 3] = [
     Shared { name: "dwz4", recipes: ["dwarf4", "unoptimised4"], flags: &[] },
     Shared { name: "dwz-gcc5", recipes: ["gcc5", "gcc-unoptimised"], flags: &[] },
-    // .debug_sup in place of .gnu_debugaltlink.
+    // With .debug_sup instead of .gnu_debugaltlink.
     Shared { name: "dwz-sup", recipes: ["gcc5", "gcc-unoptimised"], flags: &["--dwarf-5"] },
 ];
 
@@ -233,16 +233,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn images_have_names_of_their_own() {
+    fn images_have_distinct_names() {
         let mut seen = HashSet::new();
         let names = RECIPES.iter().map(|recipe| recipe.name);
         let names = names.chain(SHARED_BY_DWZ.iter().map(|shared| shared.name));
         names.for_each(|name| assert!(seen.insert(name), "{name} comes twice"));
     }
 
-    // dwz would be left out silently where an image it wants is not made.
+    // If no ABI had both images, dwz would never run and nobody would notice.
     #[test]
-    fn what_dwz_shares_is_made_for_one_abi_at_least() {
+    fn images_for_dwz_are_made_for_at_least_one_abi() {
         for shared in &SHARED_BY_DWZ {
             let has = |abi: &Abi, name| RECIPES.iter().any(|made| made.name == name && made.is_for(abi));
             let is_made = |abi| shared.recipes.iter().all(|name| has(abi, *name));
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn recipes_are_for_abis_there_are() {
+    fn recipes_name_existing_abis() {
         for name in RECIPES.iter().flat_map(|recipe| recipe.abis) {
             assert!(ABIS.iter().any(|abi| abi.name == *name), "{name}");
         }

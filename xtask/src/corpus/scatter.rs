@@ -1,6 +1,6 @@
-//! `cargo xtask corpus scatter`: a dSYM whose units' functions lie among each other, as an order file leaves them.
+//! `cargo xtask corpus scatter`: a dSYM whose units have interleaved functions, as linking with an order file makes it.
 //!
-//! One unit is compiled; the others are its assembly with another namespace in it, which takes a fraction of the time.
+//! One unit is compiled. The others are its assembly with another namespace, which takes a fraction of the time.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -14,10 +14,10 @@ const FUNCTIONS: u32 = 500;
 const TARGET: &str = "arm64-apple-macos12.0";
 const NAME: &str = "libscatter.dylib";
 
-/// Makes the dSYM below `folder`.
+/// Makes the dSYM in `folder`.
 ///
 /// # Errors
-/// A missing tool, or a failing one.
+/// A tool is missing or fails.
 pub(super) fn make(sources: &Path, folder: &Path) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     let tools = Tools::find(scratch.path(), &["clang++", "ld64.lld", "dsymutil"])?;
@@ -51,7 +51,7 @@ pub(super) fn make(sources: &Path, folder: &Path) -> Result<()> {
     let bundle = folder.join(format!("{NAME}.dSYM"));
     std::fs::create_dir_all(folder)?;
     tools.run("dsymutil", &work, [NAME.as_ref(), "-o".as_ref(), bundle.as_os_str()])?;
-    // What only dsymutil reads.
+    // Only dsymutil reads the relocations.
     let relocations = bundle.join("Contents/Resources/Relocations");
     if relocations.exists() {
         std::fs::remove_dir_all(relocations)?;
@@ -59,12 +59,12 @@ pub(super) fn make(sources: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The namespace of a unit; all are as long.
+/// The namespace of a unit. All have the same length.
 fn unit(number: u32) -> String {
     format!("unit_{number:03}")
 }
 
-/// A line for each function.
+/// One line for each function.
 fn lines(line: impl Fn(u32) -> String) -> String {
     (0..FUNCTIONS).fold(String::new(), |mut lines, function| {
         let _ = writeln!(lines, "{}", line(function));

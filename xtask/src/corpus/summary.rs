@@ -1,4 +1,4 @@
-//! What a part of the corpus comes to: files, bytes, symbols.
+//! The figures of a part of the corpus: files, bytes, symbols.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,23 +8,23 @@ use object::read::macho::{FatArch, MachOFatFile32, MachOFatFile64};
 use object::{FileKind, Object, ObjectSymbol};
 use walkdir::WalkDir;
 
-/// Figures of the ELF and Mach-O files below a folder.
+/// The figures of the ELF and Mach-O files in a folder.
 #[derive(Default)]
 pub(crate) struct Summary {
     files: usize,
     bytes: u64,
     with_dwarf: usize,
-    /// Have local symbols, which is to say that they are not stripped.
+    /// Files with local symbols, which means that they are not stripped.
     unstripped: usize,
-    /// The most defined symbols of one slice, and whose they are.
+    /// The largest number of defined symbols in one slice, and its file.
     largest: (usize, PathBuf),
 }
 
 impl Summary {
-    /// Reads every file below `folder`; links are followed.
+    /// Reads every file in `folder`, and follows links.
     ///
     /// # Errors
-    /// A file that cannot be read.
+    /// A file cannot be read.
     pub(crate) fn of(folder: &Path) -> Result<Self> {
         let mut summary = Self::default();
         for entry in WalkDir::new(folder).follow_links(true).sort_by_file_name() {
@@ -65,7 +65,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// The slices of an ELF or Mach-O file that can be read; none of any other file.
+/// The readable slices of an ELF or Mach-O file. Empty for any other file.
 fn slices(bytes: &[u8]) -> Vec<object::File<'_>> {
     let parts: Vec<&[u8]> = match FileKind::parse(bytes) {
         Ok(FileKind::MachOFat32) => MachOFatFile32::parse(bytes).map(|fat| of_fat(fat.arches(), bytes)),

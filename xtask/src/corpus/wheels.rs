@@ -1,4 +1,4 @@
-//! `cargo xtask corpus wheels`: Mach-O libraries out of Python packages for macOS.
+//! `cargo xtask corpus wheels`: Mach-O libraries from Python packages for macOS.
 
 use std::fs::File;
 use std::io::Read;
@@ -14,7 +14,7 @@ const HOST: [host::Program; 2] = [("python3", "python3"), ("pip", "python3-pip")
 const ARM64: &str = "macosx_12_0_arm64";
 const X86_64: &str = "macosx_12_0_x86_64";
 
-/// Releases, the platform that pip is told, and why. Most have local symbols; without is said.
+/// Releases, the platform for pip, and the purpose of each. Most have local symbols; the others say so.
 const WHEELS: [(&str, &str, &str); 32] = [
     ("aiohttp==3.14.5", ARM64, "C of Cython, small"),
     ("cffi==2.1.1", ARM64, "one small bundle"),
@@ -50,10 +50,10 @@ const WHEELS: [(&str, &str, &str); 32] = [
     ("z3-solver==4.13.2.0", ARM64, "C++, 65,000 symbols"),
 ];
 
-/// Unpacks the Mach-O files of every wheel below `out`, in a folder named after its release and architecture.
+/// Unpacks the Mach-O files of every wheel in `out`, in a folder named after the release and the architecture.
 ///
 /// # Errors
-/// A missing tool, a failing one, or a wheel without any Mach-O file.
+/// A tool is missing or fails, or a wheel has no Mach-O file.
 pub(crate) fn make(out: &Path) -> Result<()> {
     host::need(&HOST)?;
     for (release, platform, why) in WHEELS {
@@ -65,7 +65,7 @@ pub(crate) fn make(out: &Path) -> Result<()> {
         host::run("python3", scratch.path(), &words(&args))?;
         let arch = if platform == X86_64 { "-x86_64" } else { "" };
         let kept = keep(&unpacked, &out.join(format!("{}{arch}", release.replace("==", "-"))))?;
-        ensure!(kept > 0, "{wheel} holds no Mach-O file");
+        ensure!(kept > 0, "{wheel} has no Mach-O file");
     }
     Ok(())
 }
@@ -79,14 +79,14 @@ fn download(release: &str, platform: &str, folder: &Path) -> Result<String> {
     Ok(wheel.file_name().display().to_string())
 }
 
-/// Moves the Mach-O files of the folder `unpacked` to the same places below `target` and counts them.
+/// Copies the Mach-O files of `unpacked` to the same paths in `target` and returns their number.
 fn keep(unpacked: &Path, target: &Path) -> Result<usize> {
     let mut kept = 0;
     for entry in WalkDir::new(unpacked).sort_by_file_name() {
         let entry = entry?;
         if entry.file_type().is_file() && is_mach_o(entry.path())? {
             let target = target.join(entry.path().strip_prefix(unpacked)?);
-            std::fs::create_dir_all(target.parent().context("a folder")?)?;
+            std::fs::create_dir_all(target.parent().context("a path without a parent folder")?)?;
             std::fs::copy(entry.path(), target)?;
             kept += 1;
         }
@@ -94,7 +94,7 @@ fn keep(unpacked: &Path, target: &Path) -> Result<usize> {
     Ok(kept)
 }
 
-/// Whether a file begins as a thin little-endian or a fat Mach-O file.
+/// Whether the file has the magic number of a thin little-endian or a fat Mach-O file.
 fn is_mach_o(path: &Path) -> Result<bool> {
     let mut head = [0; 4];
     let read = File::open(path)?.read(&mut head)?;

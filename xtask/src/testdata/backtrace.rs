@@ -1,7 +1,6 @@
-//! The threads of the demo's crash, as designed: which function of which image calls what.
+//! The threads of the demo's crash: which function of which image calls which.
 //!
-//! Addresses are not here. They come from the linked images, and the chains of inlined functions that are
-//! written here are checked against llvm-symbolizer.
+//! The addresses come from the linked images. The chains of inlined functions are checked against llvm-symbolizer.
 
 use super::disassembly::Callee;
 use super::disassembly::Callee::{Register, Symbol};
@@ -16,13 +15,13 @@ pub(crate) enum Image {
 
 pub(crate) struct Thread {
     pub(crate) name: Option<&'static str>,
-    /// Innermost first.
+    /// The frames, innermost first.
     pub(crate) frames: &'static [Frame],
 }
 
-/// One frame; `chain` holds DWARF's short names, innermost first, the last one being `function`.
+/// A frame. `chain` has the short DWARF names of its functions, innermost first. The last one is the concrete function.
 pub(crate) enum Frame {
-    /// Stopped at the nth instruction called `mnemonic`.
+    /// The thread stopped at the nth instruction with this mnemonic.
     Fault {
         image: Image,
         function: &'static str,
@@ -30,9 +29,9 @@ pub(crate) enum Frame {
         nth: usize,
         chain: &'static [&'static str],
     },
-    /// Has called and waits for the return.
+    /// The function waits for the nth call of `callee` to return.
     Call { image: Image, function: &'static str, callee: Callee, nth: usize, chain: &'static [&'static str] },
-    /// A frame of an operating system image, of which we have no file.
+    /// A frame in an image of the operating system, for which there is no file.
     System { image: &'static str, offset: u64, known_as: Option<&'static str> },
 }
 
@@ -79,8 +78,8 @@ const VISIT_CHILD: Frame = call(Image::App, VISIT, VISIT, 0, &["operator()", "ea
 const EXPAND_NESTED: Frame =
     call(Image::Kit, "_dk_rle_expand", "_dk_rle_expand", 0, &["expand_run", "dk_rle_expand"]);
 
-/// The threads, thread 0 being the one that crashes: a tap draws a scene, a missing tile is decoded, a
-/// checksum is wrong, and the log for that writes through a null pointer.
+/// The threads. Thread 0 crashes: a tap draws a scene, a missing tile is decoded, a checksum is wrong, and logging the
+/// error writes through a null pointer.
 pub(crate) static THREADS: &[Thread] = &[
     Thread { name: Some("Dispatch queue: com.apple.main-thread"), frames: CRASHED },
     Thread { name: Some("Dispatch queue: com.example.demo.prefetch"), frames: PREFETCHING },
@@ -96,8 +95,8 @@ static CRASHED: &[Frame] = &[
         nth: 1,
         chain: &["push", "append", "abort_with"],
     },
-    // Two calls that never return, each the last instruction of its function: the return addresses lie
-    // in the functions that follow.
+    // The next two calls do not return. Each is the last instruction of its function, so that its return address lies
+    // in the next function.
     call(Image::Kit, FAIL, ABORT_WITH, 0, &["fail"]),
     call(Image::Kit, ON_MISMATCH, FAIL, 0, &["on_mismatch"]),
     indirect(Image::Plain, "_fold_bytes", &[]),
@@ -131,7 +130,7 @@ static CRASHED: &[Frame] = &[
         &["__32-[DemoCanvas renderScene:scale:]_block_invoke"],
     ),
     indirect(Image::Plain, "_draw_rows", &[]),
-    // The second half of the rows: the second of two calls of one function.
+    // The second of two calls of the same function, for the second half of the rows.
     call(Image::Plain, "_plain_each_row", "_draw_rows", 1, &[]),
     call(
         Image::App,

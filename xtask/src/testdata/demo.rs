@@ -1,4 +1,4 @@
-//! `testdata/demo`: the debug files of an app, an image that has none, and a crash of that app.
+//! Makes `testdata/demo`: the debug files of an app, an image without debug file, and a crash of the app.
 
 use std::path::{Path, PathBuf};
 
@@ -15,23 +15,23 @@ use crate::tools::Tools;
 
 const COMPILER_GENERATED: &str = "<compiler-generated>";
 
-/// An image of the demo and what is known of it.
+/// An image of the demo.
 struct Module {
     disassembly: Disassembly,
-    /// The debug file; `None` for the image that has none.
+    /// The debug file; `None` for the image without one.
     dwarf: Option<PathBuf>,
     loaded: Loaded,
-    /// `__TEXT.vmaddr`.
+    /// The address of `__TEXT`.
     base: u64,
 }
 
 /// Makes the demo in the folder `out`.
 ///
 /// # Errors
-/// A failing tool, or a stack that the images no longer agree with.
+/// A tool fails, or a stack does not match the images.
 pub(crate) fn build(builder: &Builder<'_>, out: &Path) -> Result<()> {
     std::fs::create_dir_all(out)?;
-    // In this order: each links against those before it.
+    // The order matters: each image links against those before it.
     let plain = builder.link(&DEMO_PLAIN)?;
     let kit = builder.link(&DEMO_KIT)?;
     let app = builder.link(&DEMO_APP)?;
@@ -84,10 +84,10 @@ impl Module {
     }
 }
 
-/// A frame with its numbers.
+/// A frame with its addresses.
 struct Resolved {
     line: Line,
-    /// What llvm-symbolizer says, one row of `demo.expected.tsv` without its first two columns each.
+    /// The answers of llvm-symbolizer: rows of `demo.expected.tsv` without the first two columns.
     answers: Vec<String>,
     null_registers: Vec<usize>,
 }
@@ -127,20 +127,20 @@ fn module(modules: &[Module; 3], image: Image) -> &Module {
     }
 }
 
-/// The linkage name, file and line of each function at `address`, innermost first, tab-separated.
+/// The linkage name, file and line of each function at `address`, innermost first, separated by tabs.
 ///
 /// # Errors
-/// A chain that is not the one designed.
+/// The chain of functions differs from `chain`.
 fn symbolize(tools: &Tools, dwarf: &Path, address: u64, chain: &[&str]) -> Result<Vec<String>> {
     let text = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
     let short = ask(tools, dwarf, address, "short")?;
     let names: Vec<String> =
         short.iter().map(|entry| without_arguments(&text(entry, "FunctionName"))).collect();
-    ensure!(names == chain, "{address:#x} is in {names:?}, it was meant to be in {chain:?}");
+    ensure!(names == chain, "{address:#x} is in {names:?}; expected {chain:?}");
     let linkage = ask(tools, dwarf, address, "linkage")?;
     let row = |entry: &Value| {
         let file = text(entry, "FileName");
-        // llvm-symbolizer puts the compilation folder before a file that is none; symdex does not.
+        // llvm-symbolizer prefixes the compilation folder even if the name is no file; symdex does not.
         let file = if file.ends_with(COMPILER_GENERATED) { COMPILER_GENERATED } else { &file };
         format!("{}\t{file}\t{}", text(entry, "FunctionName"), entry["Line"])
     };
@@ -148,7 +148,7 @@ fn symbolize(tools: &Tools, dwarf: &Path, address: u64, chain: &[&str]) -> Resul
 }
 
 fn ask(tools: &Tools, dwarf: &Path, address: u64, functions: &str) -> Result<Vec<Value>> {
-    let folder = dwarf.parent().context("a debug file in no folder")?;
+    let folder = dwarf.parent().context("a debug file without a parent folder")?;
     let args = [
         format!("--obj={}", dwarf.display()),
         format!("--functions={functions}"),
@@ -160,7 +160,7 @@ fn ask(tools: &Tools, dwarf: &Path, address: u64, functions: &str) -> Result<Vec
     Ok(answer[0]["Symbol"].as_array().cloned().unwrap_or_default())
 }
 
-/// `each_span<(lambda at Decoder.cpp:61:26)>` -> `each_span`; an operator keeps its name.
+/// Removes template arguments: `each_span<(lambda at Decoder.cpp:61:26)>` becomes `each_span`.
 fn without_arguments(name: &str) -> String {
     name.split('<').next().unwrap_or_default().to_owned()
 }

@@ -1,4 +1,4 @@
-//! The instructions of a linked image, to find where a call returns to.
+//! The instructions of a linked image. They tell the return addresses of calls.
 
 use std::path::Path;
 
@@ -6,11 +6,11 @@ use anyhow::{Context, Result};
 
 use crate::tools::Tools;
 
-/// What a call instruction calls.
+/// The target of a call instruction.
 pub(crate) enum Callee {
     /// A symbol, in this image or through a stub.
     Symbol(&'static str),
-    /// Whatever a register holds: a function pointer, a block, a virtual function.
+    /// The address in a register: a function pointer, a block, a virtual function.
     Register,
 }
 
@@ -30,9 +30,9 @@ impl Disassembly {
     /// Disassembles a thin arm64 image.
     ///
     /// # Errors
-    /// llvm-objdump's words, or a line of its output that makes no sense.
+    /// llvm-objdump fails, or a line of its output cannot be parsed.
     pub(crate) fn of(tools: &Tools, image: &Path) -> Result<Self> {
-        let folder = image.parent().context("an image in no folder")?;
+        let folder = image.parent().context("an image without a parent folder")?;
         let args = ["--macho", "--disassemble", "--no-show-raw-insn"].map(Path::new);
         Self::parse(&tools.run("llvm-objdump", folder, args.into_iter().chain([image]))?)
     }
@@ -44,7 +44,7 @@ impl Disassembly {
             let mut fields = line.split('\t');
             let head = fields.next().unwrap_or_default();
             let Some(mnemonic) = fields.next() else {
-                // `_name:` or `-[Class selector:]:` before each function's instructions.
+                // `_name:` or `-[Class selector:]:` precedes the instructions of each function.
                 function = head.strip_suffix(':').unwrap_or(function);
                 continue;
             };
@@ -60,10 +60,10 @@ impl Disassembly {
         Ok(Self { instructions })
     }
 
-    /// The address after the `nth` call of `callee` in `function`: what the callee returns to.
+    /// The return address of the `nth` call of `callee` in `function`.
     ///
     /// # Errors
-    /// No such call. A tail call (`b`) is none: it leaves no frame.
+    /// There is no such call. A tail call (`b`) does not count, because it leaves no frame.
     pub(crate) fn return_address(&self, function: &str, callee: &Callee, nth: usize) -> Result<u64> {
         let is_call = |instruction: &&Instruction| match callee {
             Callee::Register => instruction.mnemonic == "blr",
@@ -77,11 +77,11 @@ impl Disassembly {
         Ok(call.address + 4)
     }
 
-    /// The address of the `nth` instruction called `mnemonic` in `function`, and the registers it gets its
-    /// address from.
+    /// The address of the `nth` instruction with this `mnemonic` in `function`, and the registers that its memory
+    /// operand uses.
     ///
     /// # Errors
-    /// No such instruction.
+    /// There is no such instruction.
     pub(crate) fn access(&self, function: &str, mnemonic: &str, nth: usize) -> Result<(u64, Vec<usize>)> {
         let found =
             self.of_function(function).filter(|instruction| instruction.mnemonic == mnemonic).nth(nth);
@@ -91,10 +91,10 @@ impl Disassembly {
         Ok((found.address, registers))
     }
 
-    /// The symbol whose code holds `address`, without Mach-O's `_`.
+    /// The symbol whose code contains `address`, without Mach-O's `_`.
     ///
     /// # Errors
-    /// An address outside the code.
+    /// The address is outside the code.
     pub(crate) fn function_at(&self, address: u64) -> Result<&str> {
         let found = self.instructions.iter().find(|code| (code.address..code.address + 4).contains(&address));
         let found = found.with_context(|| format!("no code at {address:#x}"))?;
@@ -107,7 +107,7 @@ impl Disassembly {
 }
 
 impl Instruction {
-    /// The symbol that a `bl` goes to: `bl _name`, or `bl 0x4370 ; symbol stub for: _name`.
+    /// The symbol that a `bl` calls: `bl _name`, or `bl 0x4370 ; symbol stub for: _name`.
     fn target(&self) -> &str {
         self.operands.split_once("symbol stub for: ").map_or(self.operands.as_str(), |(_, name)| name)
     }
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn accesses_name_their_registers() {
+    fn accesses_have_the_registers_of_their_address() {
         let code = Disassembly::parse(TEXT).unwrap();
         assert_eq!(code.access("_baz", "str", 0).unwrap(), (0x4010, vec![9, 11]));
         assert_eq!(code.function_at(0x4013).unwrap(), "baz");

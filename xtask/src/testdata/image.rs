@@ -1,4 +1,4 @@
-//! From a [`Recipe`] to an image and its `.dSYM`: compile, link, join, dsymutil.
+//! Makes an image and its `.dSYM` from a [`Recipe`]: compile, link, join slices, run dsymutil.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -10,22 +10,22 @@ use super::recipes::{Arch, Recipe, Unit};
 use super::tinylink;
 use crate::tools::Tools;
 
-/// Where the sources are, as the debug files tell it. The real folder is nobody's business, and differs.
+/// The folder of the sources in debug files. The real folder differs between machines.
 const SOURCE_ROOT: &str = "/src/symdex";
 
-/// Makes images below one folder, each in a folder of its own name.
+/// Makes images in a folder, each in a subfolder with its name.
 pub(crate) struct Builder<'a> {
     pub(crate) tools: &'a Tools,
-    /// `testdata/src`; the compilers run in it, so that file names in debug files are relative.
+    /// `testdata/src`. The compilers run in it, so that file names in debug files are relative.
     pub(crate) sources: &'a Path,
     pub(crate) work: &'a Path,
 }
 
 impl Builder<'_> {
-    /// Links the image of `recipe` and returns its path. Its objects stay beside it, for dsymutil.
+    /// Links the image of `recipe` and returns its path. The objects stay beside it for dsymutil.
     ///
     /// # Errors
-    /// The failing tool's command line and words.
+    /// A tool fails. The error has its command line and its error text.
     pub(crate) fn link(&self, recipe: &Recipe) -> Result<PathBuf> {
         let folder = self.work.join(recipe.name);
         std::fs::create_dir_all(&folder)?;
@@ -47,10 +47,10 @@ impl Builder<'_> {
         Ok(image)
     }
 
-    /// Makes the `.dSYM` of a linked image in the folder `out` and returns the path of the DWARF file in it.
+    /// Makes the `.dSYM` of a linked image in the folder `out` and returns the path of the debug file in it.
     ///
     /// # Errors
-    /// The failing tool's command line and words.
+    /// A tool fails. The error has its command line and its error text.
     pub(crate) fn debug_file(&self, recipe: &Recipe, out: &Path) -> Result<PathBuf> {
         let folder = self.work.join(recipe.name);
         let bundle = out.join(format!("{}.dSYM", recipe.bundle.unwrap_or(recipe.name)));
@@ -59,7 +59,7 @@ impl Builder<'_> {
         args.extend(["--num-threads", "1", "-o", target, recipe.name]);
         self.tools.run("dsymutil", &folder, args)?;
         let resources = bundle.join("Contents/Resources");
-        // A map of relocations that only dsymutil reads, with the path of the image in it.
+        // A map of relocations, which contains the path of the image. Only dsymutil reads it.
         let relocations = resources.join("Relocations");
         if relocations.exists() {
             std::fs::remove_dir_all(relocations)?;
@@ -72,7 +72,7 @@ impl Builder<'_> {
         Ok(dwarf)
     }
 
-    /// The objects of `units`, named relative to `folder`.
+    /// Compiles `units` and returns the objects' paths relative to `folder`.
     fn compile(&self, units: &[Unit], arch: &Arch, folder: &Path) -> Result<Vec<String>> {
         let mut objects = Vec::new();
         for (number, unit) in units.iter().enumerate() {
@@ -112,16 +112,16 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Compiles C whose asm labels are Swift names so that its debug information looks like swiftc's.
+    /// Compiles C with Swift names as asm labels, so that the debug information looks like swiftc's.
     ///
-    /// clang writes an asm label into the linkage name with Mach-O's `_`, swiftc writes the name without
-    /// it, and says that the language is Swift. The optimised LLVM IR, as text, has both in one place.
+    /// clang writes an asm label into the linkage name with Mach-O's `_`. swiftc writes the name without it, and states
+    /// Swift as the language. Both are edited in the text of the optimised LLVM IR.
     fn compile_swift_names(&self, unit: &Unit, arch: &Arch, object: &Path) -> Result<()> {
         let listing = object.with_extension("ll");
         self.clang(unit, arch, &["-S", "-emit-llvm"], &listing)?;
         let text = std::fs::read_to_string(&listing)?;
         std::fs::write(&listing, as_swiftc_would(&text))?;
-        // The optimiser has run; only code is still to be generated.
+        // The optimiser has run already. Only code generation is left.
         let flags = ["-target", arch.triple, "-O2", "-Xclang", "-disable-llvm-passes", "-c"].map(OsStr::new);
         let files = [listing.as_os_str(), OsStr::new("-o"), object.as_os_str()];
         self.tools.run("clang", self.sources, flags.into_iter().chain(files))?;
@@ -140,7 +140,7 @@ impl Builder<'_> {
             return tinylink::link(folder, objects, slice);
         };
         let mut args = vec!["-arch", arch.name, "-platform_version", platform, version, version];
-        // Object paths relative to the folder: the linker hashes them into the UUID.
+        // Object paths are relative to the folder, because the linker hashes them into the UUID.
         args.extend(["-oso_prefix", ".", "-undefined", "dynamic_lookup", "-o", slice]);
         let install_name = match recipe.bundle {
             Some(bundle) => format!("@rpath/{bundle}/{}", recipe.name),

@@ -1,5 +1,5 @@
-//! Small edits of thin 64-bit Mach-O files, by hand: llvm-objcopy 19 destroys debug files, whose `__TEXT`
-//! has file offset 0 and no contents.
+//! Small edits of thin 64-bit Mach-O files. llvm-objcopy 19 destroys debug files, because their `__TEXT` has file
+//! offset 0 and no contents.
 
 use std::path::Path;
 
@@ -11,29 +11,29 @@ const SEGMENT_SIZE: usize = 72;
 const SECTION_SIZE: usize = 80;
 const LC_SEGMENT_64: u32 = 0x19;
 
-/// Rewrites a file through `change`.
+/// Changes the bytes of a file with `change`.
 ///
 /// # Errors
-/// A file that cannot be read or written, or what `change` says.
+/// The file cannot be read or written, or `change` fails.
 pub(crate) fn edit(path: &Path, change: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<()> {
     let mut bytes = std::fs::read(path)?;
     change(&mut bytes).with_context(|| format!("cannot edit {}", path.display()))?;
     Ok(std::fs::write(path, bytes)?)
 }
 
-/// Writes the CPU subtype, which ld64.lld leaves at "all".
+/// Sets the CPU subtype, which ld64.lld sets to "all".
 ///
 /// # Errors
-/// A file that is no thin 64-bit Mach-O.
+/// The file is not a thin 64-bit Mach-O file.
 pub(crate) fn set_subtype(bytes: &mut [u8], subtype: u32) -> Result<()> {
     ensure!(get(bytes, 0)? == MAGIC_64, "not a thin 64-bit Mach-O file");
     put(bytes, 8, subtype)
 }
 
-/// Takes a section's header out; its contents stay where they are, and nothing points to them.
+/// Removes the header of a section. The section's contents stay in the file without a reference.
 ///
 /// # Errors
-/// A file that is no thin 64-bit Mach-O, or has no such section.
+/// The file is not a thin 64-bit Mach-O file, or has no such section.
 pub(crate) fn drop_section(bytes: &mut [u8], name: &str) -> Result<()> {
     ensure!(get(bytes, 0)? == MAGIC_64, "not a thin 64-bit Mach-O file");
     let command_count = get(bytes, 16)?;
@@ -77,7 +77,7 @@ fn put(bytes: &mut [u8], at: usize, word: u32) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// One `LC_SEGMENT_64` with two sections, and a byte after it that must stay.
+    /// A file with one `LC_SEGMENT_64` of two sections, and a byte after it that must stay.
     fn file() -> Vec<u8> {
         let mut bytes = vec![0; HEADER_SIZE + SEGMENT_SIZE + 2 * SECTION_SIZE + 1];
         let size = u32::try_from(SEGMENT_SIZE + 2 * SECTION_SIZE).unwrap();
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_section_is_counted_out() {
+    fn removing_a_section_updates_counts_and_sizes() {
         let mut bytes = file();
         let len = bytes.len();
         drop_section(&mut bytes, "__one").unwrap();

@@ -1,8 +1,7 @@
 //! `cargo xtask testdata`: makes the committed debug files and the demo from `testdata/src`.
 //!
-//! The same sources and the same LLVM give the same bytes, wherever the repository lies: paths are mapped,
-//! times are 0, the UUIDs are hashes. Everything is made in a scratch folder first, so what is committed is
-//! replaced as a whole or not at all.
+//! The same sources and the same LLVM yield the same bytes on every machine: paths are mapped, times are 0, UUIDs are
+//! hashes. Everything is made in a scratch folder first, so that a failure leaves the committed files unchanged.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,20 +20,20 @@ mod recipes;
 mod report;
 mod tinylink;
 
-/// What is made below `testdata`; the rest of that folder is written by hand.
+/// The generated entries of `testdata`. The rest of that folder is written by hand.
 const MADE: [&str; 3] = [TOOLS, "dsyms", "demo"];
 
-/// Tools used, in the order in which a missing one is reported.
+/// The tools, in the order in which missing ones are reported.
 const NEEDED: [&str; 7] =
     ["clang", "clang++", "ld64.lld", "dsymutil", "llvm-lipo", "llvm-objdump", "llvm-symbolizer"];
 
-/// The file that says which LLVM made the others.
+/// The file that states the LLVM version.
 const TOOLS: &str = "TOOLS";
 
-/// Makes everything and puts it in place of what is there.
+/// Makes everything and replaces the committed files.
 ///
 /// # Errors
-/// A missing tool, a failing one, or a path of this machine in what was made.
+/// A tool is missing or fails, or a new file contains a path of this machine.
 pub(crate) fn make() -> Result<()> {
     let testdata = folder()?;
     let scratch = tempfile::tempdir()?;
@@ -52,11 +51,11 @@ pub(crate) fn make() -> Result<()> {
     Ok(())
 }
 
-/// Makes everything elsewhere and compares it with what is committed.
+/// Makes everything in a scratch folder and compares it with the committed files.
 ///
 /// # Errors
-/// The files that differ, are missing or are too many. Another LLVM than the one that made them is told
-/// as that: its own version is among the bytes.
+/// Files differ, are missing or are superfluous. The error lists them. If this LLVM is not the version that made the
+/// committed files, the error says so instead.
 pub(crate) fn check() -> Result<()> {
     let testdata = folder()?;
     let scratch = tempfile::tempdir()?;
@@ -69,7 +68,10 @@ pub(crate) fn check() -> Result<()> {
     }
     if let (Some(here), Some(there)) = (made.get(Path::new(TOOLS)), committed.get(Path::new(TOOLS))) {
         let [here, there] = [here, there].map(|text| String::from_utf8_lossy(text));
-        ensure!(here == there, "cannot compare: testdata was made with\n{there}and here are\n{here}");
+        ensure!(
+            here == there,
+            "cannot compare: testdata was made with\n{there}but the tools here are\n{here}"
+        );
     }
     let mut complaints = Vec::new();
     for (path, bytes) in &made {
@@ -79,20 +81,20 @@ pub(crate) fn check() -> Result<()> {
             Some(_) => {}
         }
     }
-    complaints.extend(committed.keys().map(|path| format!("{} is not made any more", path.display())));
+    complaints.extend(committed.keys().map(|path| format!("{} is no longer generated", path.display())));
     if complaints.is_empty() {
         println!("{} files are as committed", made.len());
         return Ok(());
     }
     let list = complaints.join("\n  ");
-    bail!("testdata is not what its sources make; run `cargo xtask testdata` and commit:\n  {list}")
+    bail!("testdata does not match its sources; run `cargo xtask testdata` and commit:\n  {list}")
 }
 
-/// Makes [`MADE`] in a new folder below `scratch` and returns that folder.
+/// Makes [`MADE`] in a new folder in `scratch` and returns that folder.
 fn build(sources: &Path, scratch: &Path) -> Result<PathBuf> {
     let (work, made) = (scratch.join("work"), scratch.join("made"));
     let tools = Tools::find(scratch, &NEEDED)?;
-    // dsymutil runs it from there to put fat files together.
+    // dsymutil runs `lipo` from the PATH to join slices.
     tools.put_on_path("llvm-lipo", "lipo")?;
     let builder = Builder { tools: &tools, sources, work: &work };
     let dsyms = made.join("dsyms");
@@ -109,7 +111,7 @@ fn build(sources: &Path, scratch: &Path) -> Result<PathBuf> {
     Ok(made)
 }
 
-/// Fails when a path of this machine got into a file: it would differ elsewhere, and tells too much.
+/// Fails if a file contains a path of this machine. Such a file would differ on another machine and disclose names.
 fn refuse_private_paths(made: &Path, sources: &Path, tools: &Tools) -> Result<()> {
     let mut private = tools.private_folders();
     private.push(sources.display().to_string());
@@ -118,19 +120,19 @@ fn refuse_private_paths(made: &Path, sources: &Path, tools: &Tools) -> Result<()
     for (path, bytes) in files(made)? {
         for folder in &private {
             let found = bytes.windows(folder.len()).any(|window| window == folder.as_bytes());
-            ensure!(!found, "{} holds the path {folder}", path.display());
+            ensure!(!found, "{} contains the path {folder}", path.display());
         }
     }
     Ok(())
 }
 
-/// `testdata` of the repository that this program was built from.
+/// The folder `testdata` of the repository that this program was built from.
 fn folder() -> Result<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in no folder")?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent folder")?;
     Ok(root.join("testdata"))
 }
 
-/// Every file below `root`, by its path from there.
+/// All files in `root`, by their relative paths.
 fn files(root: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
     let mut found = BTreeMap::new();
     collect(root, root, &mut found)?;

@@ -1,12 +1,13 @@
-//! What is made: one [`Recipe`] for each debug file under `testdata/dsyms`, as data.
+//! The recipes of `testdata/dsyms`: data that says how to make each debug file.
 
-/// An architecture and how images of it are linked.
+/// An architecture and how its images are linked.
 pub(crate) struct Arch {
     pub(crate) name: &'static str,
     pub(crate) triple: &'static str,
-    /// `None`: ld64.lld refuses this architecture, [`super::tinylink`] stands in.
+    /// The platform and its version. `None` if ld64.lld does not support the architecture; [`super::tinylink`] links it
+    /// then.
     pub(crate) platform: Option<[&'static str; 2]>,
-    /// The CPU subtype to write, where ld64.lld writes "all" instead.
+    /// The CPU subtype to set, if ld64.lld would set it to "all".
     pub(crate) subtype: Option<u32>,
 }
 
@@ -29,27 +30,27 @@ static X86_64: Arch = Arch {
 static ARMV7: Arch = Arch { name: "armv7", triple: "armv7-apple-ios9.0", platform: None, subtype: None };
 static I386: Arch = Arch { name: "i386", triple: "i386-apple-macos10.13", platform: None, subtype: None };
 
-/// One source file, named from the source root, and the flags it is compiled with.
+/// A source file, as a path in the source folder, and its compiler flags.
 ///
-/// The file name says how: `.c`, `.m`, `.cpp`, `.mm`, `.s`; `.swift.c` is C whose functions carry Swift
-/// names (see [`super::image`]).
+/// The extension tells the language: `.c`, `.m`, `.cpp`, `.mm`, `.s`. `.swift.c` is C with Swift names; see
+/// [`super::image`].
 pub(crate) struct Unit {
     pub(crate) source: &'static str,
     pub(crate) flags: &'static [&'static str],
 }
 
-/// An image to link and make a debug file of.
+/// An image to link, and its debug file.
 pub(crate) struct Recipe {
     /// The image's file name.
     pub(crate) name: &'static str,
-    /// The bundle's file name without `.dSYM`; `None`: the image's.
+    /// The file name of the bundle without `.dSYM`; `None` for the name of the image.
     pub(crate) bundle: Option<&'static str>,
     pub(crate) arches: &'static [&'static Arch],
     pub(crate) dylib: bool,
     pub(crate) units: &'static [Unit],
     pub(crate) link: &'static [&'static str],
     pub(crate) dsymutil: &'static [&'static str],
-    /// A section whose header is taken out of the debug file.
+    /// A section whose header is removed from the debug file.
     pub(crate) without_section: Option<&'static str>,
 }
 
@@ -74,7 +75,7 @@ const fn unit(source: &'static str, flags: &'static [&'static str]) -> Unit {
 
 const G: &[&str] = &["-O2", "-g"];
 const PLAIN: Unit = unit("inline/plain.c", &["-O2"]);
-/// The units of `inline` without a `main`, to go with others into a dylib.
+/// The unit of `inline` without a `main`, for dylibs.
 const INLINE: Unit = unit("inline/main.c", &["-O2", "-g", "-DLIBRARY"]);
 const INLINE_UNITS: &[Unit] = &[unit("inline/main.c", G), PLAIN];
 
@@ -84,7 +85,7 @@ const SPLIT: &[&str] = &["-O2", "-g", "-mllvm", "-hot-cold-split", "-mllvm", "-h
 const LTO: &[&str] = &["-O2", "-g", "-flto"];
 const FOLD_UNITS: &[Unit] = &[unit("layout/fold.c", G), INLINE, PLAIN];
 
-/// Every debug file under `testdata/dsyms`.
+/// All debug files in `testdata/dsyms`.
 pub(crate) static RECIPES: &[Recipe] = &[
     // DWARF versions.
     Recipe {
@@ -146,7 +147,7 @@ pub(crate) static RECIPES: &[Recipe] = &[
         units: &[unit("swift/Feed.swift.c", G), unit("swift/Labels.c", G)],
         ..DYLIB
     },
-    // What optimisers and linkers do to code.
+    // Optimisations and linker options.
     Recipe {
         name: "outliner",
         units: &[unit("layout/outline.c", OUTLINE), unit("layout/outline.c", OUTLINE_SECOND), INLINE, PLAIN],
@@ -166,7 +167,7 @@ pub(crate) static RECIPES: &[Recipe] = &[
         ..DYLIB
     },
     Recipe { name: "cold-split", units: &[unit("layout/cold.c", SPLIT), INLINE, PLAIN], ..DYLIB },
-    // Odd contents.
+    // Unusual contents.
     Recipe {
         name: "odd-lines",
         units: &[
@@ -186,11 +187,11 @@ pub(crate) static RECIPES: &[Recipe] = &[
     },
 ];
 
-/// The image of the demo that has no debug file.
+/// The image of the demo without a debug file.
 pub(crate) static DEMO_PLAIN: Recipe =
     Recipe { name: "DemoPlain.dylib", arches: IOS, units: &[unit("demo/Plain/plain.c", BLOCKS)], ..DYLIB };
 
-/// The demo's framework; linked after [`DEMO_PLAIN`], which lies in the folder beside it.
+/// The framework of the demo. It is linked after [`DEMO_PLAIN`], which is in the folder beside it.
 pub(crate) static DEMO_KIT: Recipe = Recipe {
     name: "DemoKit",
     bundle: Some("DemoKit.framework"),
@@ -205,7 +206,7 @@ pub(crate) static DEMO_KIT: Recipe = Recipe {
     ..DYLIB
 };
 
-/// The demo's app; linked last.
+/// The app of the demo. It is linked last.
 pub(crate) static DEMO_APP: Recipe = Recipe {
     name: "DemoApp",
     bundle: Some("DemoApp.app"),

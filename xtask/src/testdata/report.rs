@@ -1,4 +1,4 @@
-//! The demo's crash as Apple's `.crash` text, report version 104, not symbolicated.
+//! Writes the demo's crash as Apple's `.crash` text, report version 104, not symbolicated.
 
 use std::fmt::Write;
 
@@ -8,18 +8,18 @@ use xxhash_rust::xxh3::xxh3_128;
 const BUNDLE: &str =
     "/private/var/containers/Bundle/Application/5A3C1E6F-6C1B-4B57-9C40-7E1D2F0B8A11/DemoApp.app";
 
-/// An image of ours in the process.
+/// An image of the demo in the process.
 pub(crate) struct Loaded {
     pub(crate) name: String,
-    /// Below the app's folder.
+    /// The path in the app's folder.
     pub(crate) path: String,
     pub(crate) address: u64,
-    /// Of `__TEXT`.
+    /// The size of `__TEXT`.
     pub(crate) size: u64,
     pub(crate) uuid: [u8; 16],
 }
 
-/// An image of the operating system. The numbers are plausible and nothing more.
+/// An image of the operating system. The numbers are made up.
 struct System {
     path: &'static str,
     address: u64,
@@ -51,7 +51,7 @@ impl System {
     }
 }
 
-/// One frame's columns after the number.
+/// The columns of a frame's line after its number.
 pub(crate) struct Line {
     image: String,
     address: u64,
@@ -59,17 +59,17 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// `load address + offset`, as the device writes what it cannot name.
+    /// A frame without a symbol: `load address + offset`.
     pub(crate) fn raw(image: &str, load_address: u64, offset: u64) -> Self {
         let text = format!("{load_address:#x} + {offset}");
         Self { image: image.to_owned(), address: load_address + offset, text }
     }
 }
 
-/// A frame of a system image, which the device could name or not.
+/// A frame of a system image, with or without a symbol.
 ///
 /// # Errors
-/// An image that is not in [`SYSTEM`].
+/// [`SYSTEM`] does not contain the image.
 pub(crate) fn system_line(image: &str, offset: u64, known_as: Option<&str>) -> Result<Line> {
     let found = SYSTEM.iter().find(|system| system.name() == image);
     let found = found.with_context(|| format!("no system image {image}"))?;
@@ -77,10 +77,10 @@ pub(crate) fn system_line(image: &str, offset: u64, known_as: Option<&str>) -> R
     Ok(Line { text: known_as.map_or(raw.text, str::to_owned), ..raw })
 }
 
-/// The report; `null_registers` are those that the faulting access found 0 in.
+/// Writes the report. The registers in `null_registers` are 0, because the faulting instruction used them.
 ///
 /// # Errors
-/// A first thread without frames.
+/// The first thread has no frames.
 pub(crate) fn write(
     threads: &[(Option<&str>, Vec<Line>)],
     loaded: &[&Loaded],
@@ -135,9 +135,10 @@ Terminating Process: exc handler [4242]
 Triggered by Thread:  0
 ";
 
-/// `pc` and `lr` are the first two frames; the rest is made up, except what the fault says.
+/// Writes the registers. `pc` and `lr` come from the first two frames. The others are made up, except those in
+/// `null_registers`.
 fn registers(out: &mut String, crashed: &[Line], null_registers: &[usize]) -> Result<()> {
-    let [first, second, ..] = crashed else { anyhow::bail!("a crashed thread of less than two frames") };
+    let [first, second, ..] = crashed else { anyhow::bail!("a crashed thread with fewer than two frames") };
     let stack = 0x1_6b5c_8a00_u64;
     out.push_str("\nThread 0 crashed with ARM Thread State (64-bit):\n");
     for number in 0..29 {
@@ -152,7 +153,7 @@ fn registers(out: &mut String, crashed: &[Line], null_registers: &[usize]) -> Re
     Ok(())
 }
 
-/// Every image, by address; ours have a `+`.
+/// Writes the list of images, by address. Images of the demo have a `+`.
 fn binary_images(out: &mut String, loaded: &[&Loaded]) -> Result<()> {
     let mut images: Vec<(u64, u64, String, [u8; 16], String)> = Vec::new();
     for image in loaded {

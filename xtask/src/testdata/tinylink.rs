@@ -1,7 +1,8 @@
-//! A linker for 32-bit architectures that ld64.lld refuses (armv7, i386), as far as dsymutil needs one.
+//! A linker for the 32-bit architectures that ld64.lld does not support (armv7, i386). It does only what dsymutil
+//! needs.
 //!
-//! The `__text` sections are laid one after another and get their final addresses; no relocation is
-//! applied, because a debug file holds no code. What dsymutil reads is the debug map in the symbol table:
+//! It concatenates the `__text` sections and assigns their final addresses. It applies no relocations, because a debug
+//! file contains no code. dsymutil reads the debug map in the symbol table:
 //!
 //! ```text
 //! N_SO  source folder, N_SO source name, N_OSO object path
@@ -17,7 +18,7 @@ use object::{Endianness, Object, ObjectSection, ObjectSymbol, SymbolFlags, Symbo
 use xxhash_rust::xxh3::xxh3_128;
 
 const BASE: u32 = 0x4000;
-/// Room for the header and the load commands; where `__text` begins, in the file and from [`BASE`].
+/// The start of `__text` in the file and from [`BASE`]. The header and the load commands are before it.
 const TEXT_START: u32 = 0x1000;
 const PAGE: u32 = 0x1000;
 
@@ -28,7 +29,7 @@ const FLAGS: u32 = 0x85;
 const LC_SEGMENT: u32 = 1;
 const LC_SYMTAB: u32 = 2;
 const LC_UUID: u32 = 0x1b;
-/// Holds instructions, and nothing else.
+/// `S_ATTR_PURE_INSTRUCTIONS | S_ATTR_SOME_INSTRUCTIONS`.
 const CODE: u32 = 0x8000_0400;
 const N_FUN: u8 = 0x24;
 const N_BNSYM: u8 = 0x2e;
@@ -37,10 +38,10 @@ const N_SO: u8 = 0x64;
 const N_OSO: u8 = 0x66;
 const N_ARM_THUMB_DEF: u16 = 8;
 
-/// Links `objects` of `folder` into the executable `output` beside them.
+/// Links `objects` of `folder` into the executable `output` in the same folder.
 ///
 /// # Errors
-/// An object that cannot be read, or has no `__text`.
+/// An object cannot be read, or has no `__text`.
 pub(crate) fn link(folder: &Path, objects: &[String], output: &str) -> Result<()> {
     let mut image = Image { strings: b"\0".to_vec(), ..Image::default() };
     for name in objects {
@@ -94,7 +95,7 @@ impl Image {
             let source = [self.string("/src/")?, self.string(path)?, self.string(path)?];
             self.map.push(Entry::stab(source[0], N_SO, 0));
             self.map.push(Entry::stab(source[1], N_SO, 0));
-            // Time 0: dsymutil then does not compare it with the object's.
+            // With time 0, dsymutil does not compare the time of the object.
             self.map.push(Entry { description: 1, ..Entry::stab(source[2], N_OSO, 0) });
         }
         for function in functions(object)? {
@@ -133,7 +134,7 @@ impl Image {
         Ok(at)
     }
 
-    /// Header, commands, text, symbols, strings; the id is a hash of all the rest.
+    /// Writes header, commands, text, symbols and strings. The UUID is a hash of the contents.
     fn finish(mut self) -> Result<Vec<u8>> {
         let text_size = u32::try_from(self.text.len())?;
         let segment_size = (TEXT_START + text_size).next_multiple_of(PAGE);
@@ -181,7 +182,7 @@ impl Entry {
     }
 }
 
-/// The functions of an object in address order; each ends where the next begins.
+/// The functions of an object in address order. Each ends where the next one starts.
 fn functions<'a>(object: &MachOFile32<'a, Endianness>) -> Result<Vec<Function<'a>>> {
     let section = object.section_by_name("__text").context("an object without __text")?;
     let text_end = u32::try_from(section.address() + section.size())?;
@@ -189,14 +190,14 @@ fn functions<'a>(object: &MachOFile32<'a, Endianness>) -> Result<Vec<Function<'a
     for symbol in object.symbols() {
         let name = symbol.name()?;
         let in_text = symbol.section_index() == Some(section.index()) && symbol.kind() == SymbolKind::Text;
-        // `l` and `L` begin the assembler's own labels.
+        // Names with `l` or `L` are local labels of the assembler.
         if !in_text || name.starts_with(['l', 'L']) {
             continue;
         }
         let SymbolFlags::MachO { n_type, n_desc } = symbol.flags() else { continue };
         let kind = n_type.0;
         let start = u32::try_from(symbol.address() - section.address())?;
-        // Of the description, only "this is Thumb code" outlives the link.
+        // The linker keeps only the Thumb flag of the description.
         let description = n_desc.0 & N_ARM_THUMB_DEF;
         found.push(Function { name, start, end: 0, kind, description });
     }
@@ -209,7 +210,8 @@ fn functions<'a>(object: &MachOFile32<'a, Endianness>) -> Result<Vec<Function<'a
     Ok(found)
 }
 
-/// `LC_SEGMENT` with [address, size, file offset, file size], and its `__text` of `text` bytes, if any.
+/// An `LC_SEGMENT` with [address, size, file offset, file size]. If `text` is a size, it has a `__text` section of that
+/// size.
 fn segment(name: &str, place: [u32; 4], protection: u32, text: Option<u32>) -> Vec<u8> {
     let section_count = u32::from(text.is_some());
     let mut command = words(&[LC_SEGMENT, 56 + 68 * section_count]);
@@ -224,7 +226,7 @@ fn segment(name: &str, place: [u32; 4], protection: u32, text: Option<u32>) -> V
     command
 }
 
-/// A name-based id (version 3) from the hash of `contents`.
+/// A UUID of version 3 from a hash of `contents`.
 fn uuid(contents: &[u8]) -> [u8; 16] {
     let mut id = xxh3_128(contents).to_be_bytes();
     id[6] = id[6] & 0x0f | 0x30;

@@ -79,11 +79,14 @@ impl Source for AtHand<'_> {
             Candidate::Index(_) => {
                 let answers = Lookups::new(indexes).ask(candidate, id, image, offsets, lines)?;
                 // Only damage counts: frames that are answered would not be counted as needing the image.
-                Ok(answers.into_iter().map(|answer| answer.map(|_| None)).collect())
+                Ok(answers
+                    .into_iter()
+                    .map(|answer| if answer.is_damaged() { answer } else { Answer::NoFunction })
+                    .collect())
             }
             Candidate::DebugFile(file) => {
                 check_arch(file, image)?;
-                Ok(vec![Ok(None); offsets.len()])
+                Ok(vec![Answer::NoFunction; offsets.len()])
             }
         })
     }
@@ -146,7 +149,7 @@ impl Gathered {
                 return false;
             }
         };
-        let is_whole = new.iter().all(Result::is_ok);
+        let is_whole = !new.iter().any(Answer::is_damaged);
         if !is_whole {
             // The same for every report, whichever pages it needs: frames without another answer say what is wrong there.
             let message =
@@ -155,9 +158,9 @@ impl Gathered {
         }
         match &mut self.answers {
             Some((answers, _)) if !is_whole => {
-                let damaged = answers.iter_mut().zip(new).filter(|(answer, _)| answer.is_err());
+                let damaged = answers.iter_mut().zip(new).filter(|(answer, _)| answer.is_damaged());
                 damaged.for_each(|(answer, new)| *answer = new);
-                answers.iter().all(Result::is_ok)
+                !answers.iter().any(Answer::is_damaged)
             }
             answers => {
                 *answers = Some((new, is_whole.then(|| source.to_owned())));
@@ -169,7 +172,8 @@ impl Gathered {
     fn finish(self, matched: MatchedBy) -> Result<Answers, Unanswered> {
         let Self { answers, passed_over, other_arch } = self;
         if let Some((answers, source)) = answers {
-            let by = AnsweredBy { matched, source, passed_over };
+            let mut by = AnsweredBy::new(matched);
+            (by.source, by.passed_over) = (source, passed_over);
             return Ok(Answers { answers, by });
         }
         let all: Vec<_> = passed_over.iter().map(Unanswered::reason).collect();
@@ -196,20 +200,20 @@ mod tests {
     use super::*;
 
     fn damaged(what: &str) -> Answer {
-        Err(what.to_owned())
+        Answer::Damaged(what.to_owned())
     }
 
     #[test]
     fn what_is_damaged_in_one_source_is_answered_by_another() {
         let mut gathered = Gathered::default();
-        assert!(!gathered.add("a", Ok(vec![Ok(None), damaged("page 1")])));
+        assert!(!gathered.add("a", Ok(vec![Answer::NoFunction, damaged("page 1")])));
         assert!(!gathered.add("b", Err(Unanswered::Damaged("b: cut".to_owned()))));
         assert!(
-            gathered.add("c", Ok(vec![damaged("page 0"), Ok(Some(Vec::new()))])),
+            gathered.add("c", Ok(vec![damaged("page 0"), Answer::Functions(Vec::new())])),
             "nothing is left to ask"
         );
         let Answers { answers, by } = gathered.finish(MatchedBy::Id).expect("answers");
-        assert_eq!(answers, [Ok(None), Ok(Some(Vec::new()))]);
+        assert_eq!(answers, [Answer::NoFunction, Answer::Functions(Vec::new())]);
         let passed_over: Vec<_> = by.passed_over.iter().map(Unanswered::reason).collect();
         assert_eq!((by.source, passed_over.len()), (None, 3));
         assert!(passed_over[0].starts_with("a: parts of it are damaged"), "{}", passed_over[0]);
@@ -219,10 +223,13 @@ mod tests {
     #[test]
     fn a_whole_source_answers_everything() {
         let mut gathered = Gathered::default();
-        assert!(!gathered.add("a", Ok(vec![Ok(None), damaged("page 1")])));
-        assert!(gathered.add("b", Ok(vec![Ok(Some(Vec::new())), Ok(None)])));
+        assert!(!gathered.add("a", Ok(vec![Answer::NoFunction, damaged("page 1")])));
+        assert!(gathered.add("b", Ok(vec![Answer::Functions(Vec::new()), Answer::NoFunction])));
         let Answers { answers, by } = gathered.finish(MatchedBy::Id).expect("answers");
-        assert_eq!((answers, by.source), (vec![Ok(Some(Vec::new())), Ok(None)], Some("b".to_owned())));
+        assert_eq!(
+            (answers, by.source),
+            (vec![Answer::Functions(Vec::new()), Answer::NoFunction], Some("b".to_owned()))
+        );
     }
 
     #[test]

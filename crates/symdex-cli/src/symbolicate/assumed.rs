@@ -125,8 +125,11 @@ mod tests {
 
     #[test]
     fn of_a_file_with_several_images_the_one_that_fits_is_taken() {
-        let image =
-            |arch: &str| Image { name: "App".to_owned(), arch: Arch::from_name(arch), ..Image::default() };
+        let image = |arch: &str| {
+            let mut image = Image::default();
+            (image.name, image.arch) = ("App".to_owned(), Arch::from_name(arch));
+            image
+        };
         let universal = vec![known("App", "arm64", 1), known("App", "arm64e", 2), known("App", "x86_64", 3)];
         let assumed = Assumed::new("App", Target::OneOf(universal.clone()));
         assert!(!assumed.is_used());
@@ -134,7 +137,8 @@ mod tests {
         assert_eq!(assumed.id_for(&image("arm64e")), Ok(&universal[1].id));
         assert_eq!(assumed.id_for(&image("x86_64h")), Ok(&universal[2].id));
         assert_eq!(assumed.id_for(&image("unknown")), Err(Unanswered::Ambiguous(universal.clone())));
-        let with_id = Image { id: Some(universal[0].id.clone()), ..image("unknown") };
+        let mut with_id = image("unknown");
+        with_id.id = Some(universal[0].id.clone());
         assert_eq!(assumed.id_for(&with_id), Ok(&universal[0].id));
         let other = Unanswered::OtherArch("arm64, arm64e, x86_64".to_owned());
         assert_eq!(assumed.id_for(&image("armv7")), Err(other));

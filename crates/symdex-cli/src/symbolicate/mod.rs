@@ -271,13 +271,12 @@ fn default_store() -> Option<PathBuf> {
 
 impl Args {
     fn options(&self) -> Options {
-        Options {
-            lines: LinePolicy::from(self.lines),
-            as_given: matches!(self.addresses, Addresses::AsGiven),
-            inlines: !self.no_inlines,
-            demangle: !self.no_demangle,
-            only_missing: self.only_missing,
-        }
+        Options::new()
+            .lines(LinePolicy::from(self.lines))
+            .as_given(matches!(self.addresses, Addresses::AsGiven))
+            .inlines(!self.no_inlines)
+            .demangle(!self.no_demangle)
+            .only_missing(self.only_missing)
     }
 }
 

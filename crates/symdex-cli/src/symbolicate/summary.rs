@@ -7,8 +7,8 @@ use std::collections::btree_map::Entry;
 use serde::Serialize;
 use symdex::ImageId;
 use symdex_report::{
-    AnsweredBy, Image, ImageOutcome, Known, KnownImage, MatchedBy, Nearness, Symbolicated, Unanswered,
-    nearest, spelled,
+    AnsweredBy, Image, ImageOutcome, KnownImage, MatchedBy, Nearness, SymbolDetail, Symbolicated, Unanswered,
+    apple_uuid, nearest,
 };
 
 use super::indexes::Indexes;
@@ -95,7 +95,7 @@ impl Counted {
             let place = symbolicated.image_of(thread, number);
             let image = place.and_then(|place| report.images.get(place));
             let Some(why) = symbolicated.unresolved(thread, number) else {
-                let is_new = symbolicated.rewrite(thread, number).is_some();
+                let is_new = symbolicated.resolution(thread, number).is_some();
                 *if is_new { &mut counted.symbolicated } else { &mut counted.kept } += 1;
                 if let Some((place, by)) = place.zip(symbolicated.matched_by(thread, number)) {
                     answered[place] += 1;
@@ -116,7 +116,9 @@ impl Counted {
                     }
                 }
                 // Reports come with names for most of the system, and few ask for more.
-                None if report.threads[thread].frames[number].known != Known::Nothing => counted.kept += 1,
+                None if report.threads[thread].frames[number].detail != SymbolDetail::AddressOnly => {
+                    counted.kept += 1
+                }
                 None => counted.system_unresolved += 1,
             }
         }
@@ -287,7 +289,7 @@ fn report_found<'c>(image: &CountedImage, by: &'c AnsweredBy, said: &mut Vec<&'c
     let found = match by.matched {
         MatchedBy::Id => "found",
         MatchedBy::Name => "matched by name",
-        MatchedBy::Assumed => "assumed",
+        other => other.name(),
     };
     let source = by.source.as_deref().map(|source| format!(" from {source}")).unwrap_or_default();
     let answered = match by.matched {
@@ -322,15 +324,9 @@ fn say_each<T>(mut things: impl Iterator<Item = T>, say: impl FnMut(T)) {
 }
 
 fn described_near(nearness: Nearness, known: &KnownImage) -> String {
-    let how = match nearness {
-        Nearness::OtherArch => "the same id for another architecture",
-        Nearness::SameName => "same name; the report does not say which build",
-        Nearness::SameNameOtherArch => "same name, for another architecture",
-        Nearness::OtherBuild => "another build of that name",
-        Nearness::OtherBuildAndArch => "another build of that name for another architecture",
-    };
+    let how = nearness.description();
     let KnownImage { name, arch, id } = known;
-    format!("{} {arch} {}: {how}", text::printable(name.into()), spelled(id))
+    format!("{} {arch} {}: {how}", text::printable(name.into()), apple_uuid(id))
 }
 
 /// How grave it is that an image, or one of its indexes, could not be asked.
@@ -339,7 +335,7 @@ fn kind(outcome: &ImageOutcome) -> Option<Kind> {
         Unanswered::Damaged(_) => Some(Kind::Damaged),
         Unanswered::Unsupported(_) => Some(Kind::Unsupported),
         Unanswered::Failed(_) => Some(Kind::Other),
-        Unanswered::Missing | Unanswered::OtherArch(_) | Unanswered::Ambiguous(_) => None,
+        _ => None,
     };
     match outcome {
         ImageOutcome::Found(by) => by.passed_over.iter().filter_map(of).max(),
@@ -351,7 +347,7 @@ fn kind(outcome: &ImageOutcome) -> Option<Kind> {
 /// `MyApp arm64 6DCD4E9D-D3B1-3A0E-8DFF-6A5A4BE1B1B0 /private/var/.../MyApp`, as far as the report has it.
 pub(super) fn described(image: &Image) -> String {
     let arch = image.arch.as_ref().map_or("?", |arch| arch.name.as_str());
-    let id = image.id.as_ref().map_or_else(|| "without an id".to_owned(), spelled);
+    let id = image.id.as_ref().map_or_else(|| "without an id".to_owned(), apple_uuid);
     let described = format!("{} {arch} {id} {}", image.file_name(), image.path);
     text::printable(described.trim_end().into()).into_owned()
 }

@@ -1,18 +1,18 @@
-//! Stacks that are one line of addresses: `(0x1ca4cd27c 0x1c96a79f8 ...)`, as exceptions have.
+//! Stacks that are one line of addresses: `(0x1ca4cd27c 0x1c96a79f8 ...)`. Exceptions have them.
 
 use crate::format::Edit;
 use crate::symbolicate::Symbolicated;
 use crate::text::line_end;
 
-/// The line as lines of frames, if any of them is symbolicated; nothing to rewrite otherwise.
+/// The edits that make a line for each frame of the stack. Empty if no frame is resolved.
 pub(super) fn edits(symbolicated: &Symbolicated<'_, '_>, thread: usize) -> Vec<Edit> {
     let report = symbolicated.report;
     let frames = &report.threads[thread].frames;
-    if (0..frames.len()).all(|number| symbolicated.rewrite(thread, number).is_none()) {
+    if (0..frames.len()).all(|number| symbolicated.resolution(thread, number).is_none()) {
         return Vec::new();
     }
     let (Some(first), Some(last)) = (frames.first(), frames.last()) else { return Vec::new() };
-    // The parentheses around, then what lies between addresses, then the addresses.
+    // Edit the parentheses, the space between addresses, then the addresses.
     let (open, close) = (first.site.start - 1..first.site.start, last.site.end..last.site.end + 1);
     let end = line_end(report.text, close.end);
     let mut edits: Vec<Edit> = [open, close].map(|span| Edit { span, text: Vec::new() }).into();
@@ -25,10 +25,12 @@ pub(super) fn edits(symbolicated: &Symbolicated<'_, '_>, thread: usize) -> Vec<E
         let raw = format!("{load_address:#x} + {}", frame.address.wrapping_sub(load_address));
         let head =
             format!("{number:<3} {:<30}\t{:#018x} ", symdex_demangle::printable(name.into()), frame.address);
-        let lines = match symbolicated.rewrite(thread, number) {
-            Some(rewrite) => {
-                rewrite.chain.iter().map(|called| super::answer(called, raw.as_bytes(), &rewrite)).collect()
-            }
+        let lines = match symbolicated.resolution(thread, number) {
+            Some(resolution) => resolution
+                .frames
+                .iter()
+                .map(|resolved| super::answer(resolved, raw.as_bytes(), &resolution))
+                .collect(),
             None => vec![raw],
         };
         let lines: Vec<_> = lines.iter().map(|line| [head.as_bytes(), line.as_bytes()].concat()).collect();

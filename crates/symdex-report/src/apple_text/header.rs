@@ -1,4 +1,4 @@
-//! The lines before the stacks of Apple's text reports: `Process:  MyApp [42]` and the like.
+//! Reads the header of Apple's text reports: lines such as `Process:  MyApp [42]`.
 
 use crate::info::{Exception, ReportInfo, name_and_pid, set};
 use crate::text::lossy;
@@ -7,11 +7,11 @@ use crate::text::lossy;
 #[derive(Default)]
 pub(crate) struct HeaderReader {
     info: ReportInfo,
-    /// The section that is being read, if it is one of several lines.
+    /// The section of several lines that is being read.
     section: Option<Section>,
 }
 
-/// A section whose text stands on the lines behind its title.
+/// A section whose text stands on the lines after its title.
 #[derive(Clone, Copy)]
 enum Section {
     ApplicationInformation,
@@ -19,11 +19,11 @@ enum Section {
     VmRegion,
 }
 
-/// The longest text of a section that is kept, in bytes.
+/// The longest text of a section that is read, in bytes.
 const MAX_SECTION: usize = 64 * 1024;
 
 impl HeaderReader {
-    /// Reads a line that holds no frame.
+    /// Reads a line that is not a frame.
     pub(crate) fn line(&mut self, line: &[u8]) {
         if line.trim_ascii().is_empty() {
             self.section = None;
@@ -110,7 +110,7 @@ fn process(value: &str, name: &mut Option<String>, pid: &mut Option<u64>) {
     }
 }
 
-/// A line of the exception: `Exception Type:  EXC_CRASH (SIGABRT)`, behind `Exception `.
+/// Reads a line of the exception. `key` is the text between `Exception ` and the colon.
 fn exception(key: &[u8], value: &str, exception: &mut Exception) {
     match key {
         b"Type" if exception.kind.is_none() => {
@@ -120,7 +120,7 @@ fn exception(key: &[u8], value: &str, exception: &mut Exception) {
             set(&mut exception.signal, signal);
         }
         b"Subtype" => set(&mut exception.subtype, value),
-        // macOS has the subtype as codes, on the first of two such lines.
+        // macOS writes two lines of codes; the first one is the subtype.
         b"Codes" | b"Code" => match exception.codes.take() {
             Some(first) => {
                 set(&mut exception.subtype, first);
@@ -134,7 +134,7 @@ fn exception(key: &[u8], value: &str, exception: &mut Exception) {
     }
 }
 
-/// The name of a thread and its dispatch queue in `main  Dispatch queue: com.apple.main-thread`.
+/// Splits `main  Dispatch queue: com.apple.main-thread` into the thread's name and its dispatch queue.
 pub(crate) fn label_and_queue(text: &str) -> (Option<String>, Option<String>) {
     let (label, queue) = text.split_once("Dispatch queue:").unwrap_or((text, ""));
     let known = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
@@ -160,11 +160,14 @@ mod tests {
             codes: of("0x1, 0x1"),
             ..Exception::default()
         };
-        let mac = "Exception Type:  EXC_BAD_ACCESS (SIGSEGV)\nException Codes: KERN_INVALID_ADDRESS at 0x1\nException Codes: 0x1, 0x1";
-        let ios = "Exception Type: EXC_BAD_ACCESS (SIGSEGV)\nException Subtype: KERN_INVALID_ADDRESS at 0x1\nException Codes: 0x1, 0x1";
+        let mac = "Exception Type:  EXC_BAD_ACCESS (SIGSEGV)\nException Codes: KERN_INVALID_ADDRESS at 0x1\n\
+                   Exception Codes: 0x1, 0x1";
+        let ios = "Exception Type: EXC_BAD_ACCESS (SIGSEGV)\nException Subtype: KERN_INVALID_ADDRESS at 0x1\n\
+                   Exception Codes: 0x1, 0x1";
         assert_eq!(read(mac).exception.as_ref(), Some(&expected));
         assert_eq!(read(ios).exception.as_ref(), Some(&expected));
-        let text = "Process:  A b [7]\nVersion: ???\n\nApplication Specific Information:\nabort() called\nPath: /x\n\nPath: /y";
+        let text = "Process:  A b [7]\nVersion: ???\n\nApplication Specific Information:\nabort() called\n\
+                    Path: /x\n\nPath: /y";
         let info = read(text);
         assert_eq!((info.process, info.pid, info.version, info.path), (of("A b"), Some(7), None, of("/y")));
         assert_eq!(info.application_information, of("abort() called\nPath: /x"));

@@ -1,35 +1,35 @@
-//! The lines of Apple's text reports that mean something, one function for each kind.
+//! The lines of Apple's text reports, a function for each kind.
 
 use symdex::{Arch, ImageId};
 
-use crate::report::{Base, Image, Known, Span};
+use crate::report::{Base, Image, Span, SymbolDetail};
 use crate::text::{Cursor, lossy};
 
-/// `0   MyApp   0x0000000104a3c7d8 0x104a34000 + 34776`, places counted from the start of the report.
+/// A frame: `0   MyApp   0x0000000104a3c7d8 0x104a34000 + 34776`. Spans count from the start of the report.
 pub(crate) struct FrameLine<'l> {
     pub(crate) number: u64,
-    /// The image as the report calls it.
+    /// The image's name in the report.
     pub(crate) image: &'l [u8],
     pub(crate) address: u64,
-    /// Where the image was loaded, if the line says so.
+    /// The load address of the image, if the line states it.
     pub(crate) load_address: Option<u64>,
-    /// What stands behind the address.
+    /// The text after the address.
     pub(crate) answer: Span,
-    pub(crate) known: Known,
+    pub(crate) detail: SymbolDetail,
     pub(crate) function: Option<Span>,
     pub(crate) inlined: bool,
 }
 
-/// Whether `name` stands for none.
+/// Whether `name` is a placeholder.
 pub(crate) fn is_nameless(name: &[u8]) -> bool {
     name.is_empty() || NAMELESS.contains(&name)
 }
 
-/// Names that stand for none.
+/// Placeholders for names.
 const NAMELESS: [&[u8]; 5] =
     [b"<redacted>", b"???", b"(null)", b"_mh_execute_header", b"__mh_execute_header"];
 
-/// The frame in `line`, which begins at `start`; `None` for another kind of line.
+/// Reads the frame in `line`, which starts at byte `start` of the report. `None` for another kind of line.
 pub(super) fn frame(line: &[u8], start: usize) -> Option<FrameLine<'_>> {
     let mut cursor = Cursor::new(line);
     cursor.space();
@@ -39,22 +39,23 @@ pub(super) fn frame(line: &[u8], start: usize) -> Option<FrameLine<'_>> {
     cursor.space().then_some(())?;
     let answer = start + cursor.at()..start + line.len();
     let answer_text = cursor.rest();
-    // `sample` has lines that begin alike: `... load address 0x1000 + 0xd68`. Class methods begin with `+[`.
+    // Lines of `sample` can begin alike: `... load address 0x1000 + 0xd68`. Names of class methods begin with `+[`.
     if answer_text.is_empty() || answer_text.starts_with(b"+ ") {
         return None;
     }
-    let said = Said::of(answer_text, image);
-    let load_address = match said.distance {
-        Origin::LoadAddress(load_address) => Some(load_address),
-        Origin::Image(offset) => address.checked_sub(offset),
-        Origin::Function => None,
+    let frame_text = FrameText::of(answer_text, image);
+    let load_address = match frame_text.distance {
+        DistanceFrom::LoadAddress(load_address) => Some(load_address),
+        DistanceFrom::Image(offset) => address.checked_sub(offset),
+        DistanceFrom::Function => None,
     };
-    let function = said.function_len.map(|len| answer.start..answer.start + len);
-    let Said { known, inlined, .. } = said;
-    Some(FrameLine { number, image, address, load_address, answer, known, function, inlined })
+    let function = frame_text.function_len.map(|len| answer.start..answer.start + len);
+    let FrameText { detail, inlined, .. } = frame_text;
+    Some(FrameLine { number, image, address, load_address, answer, detail, function, inlined })
 }
 
-/// `MyApp   0x0000000104a3c7d8`: the address is the first word after the name that begins with `0x`. Names may have spaces in them.
+/// Reads `MyApp   0x0000000104a3c7d8`. The address is the first word after the name that begins with `0x`. A name may
+/// contain single spaces.
 fn image_and_address<'l>(cursor: &mut Cursor<'l>) -> Option<(&'l [u8], u64)> {
     let from = cursor.rest();
     let mut len = 0;
@@ -65,7 +66,7 @@ fn image_and_address<'l>(cursor: &mut Cursor<'l>) -> Option<(&'l [u8], u64)> {
                 *cursor = word;
                 return Some((&from[..len], address));
             }
-            // Two spaces end a name.
+            // Two spaces end the name.
             _ if len != 0 && !is_one_space(&from[len..], cursor.rest()) => return None,
             _ => {}
         }
@@ -75,70 +76,76 @@ fn image_and_address<'l>(cursor: &mut Cursor<'l>) -> Option<(&'l [u8], u64)> {
     }
 }
 
-/// Whether `from` and `rest`, which is its end, are a single space apart.
+/// Whether exactly one space stands between `from` and its suffix `rest`.
 fn is_one_space(from: &[u8], rest: &[u8]) -> bool {
     from.len() == rest.len() + 1 && from.first() == Some(&b' ')
 }
 
-/// What a frame's line says behind the address.
-struct Said {
-    known: Known,
-    distance: Origin,
-    /// How long the function's name is, with which it begins.
+/// The contents of the text after a frame's address.
+struct FrameText {
+    detail: SymbolDetail,
+    distance: DistanceFrom,
+    /// The length of the function's name, which the text begins with.
     function_len: Option<usize>,
     inlined: bool,
 }
 
-/// What the number behind ` + ` counts from.
-enum Origin {
-    /// The image's load address, which stands before it.
+/// What the number after ` + ` counts from.
+enum DistanceFrom {
+    /// From the image's load address, which stands before it.
     LoadAddress(u64),
-    /// The image, by its name.
+    /// From the start of the image, whose name stands before it.
     Image(u64),
     Function,
 }
 
-impl Said {
+impl FrameText {
     fn of(answer: &[u8], image: &[u8]) -> Self {
-        let raw = |distance| Said { known: Known::Nothing, distance, function_len: None, inlined: false };
+        let raw = |distance| FrameText {
+            detail: SymbolDetail::AddressOnly,
+            distance,
+            function_len: None,
+            inlined: false,
+        };
         let mut cursor = Cursor::new(answer);
         if let Some(load_address) = cursor.hexadecimal().filter(|_| cursor.take(b" + ").is_some())
             && cursor.decimal().is_some()
         {
-            let known = if cursor.rest().is_empty() { Known::Nothing } else { Known::Line };
-            return Said { known, ..raw(Origin::LoadAddress(load_address)) };
+            let detail =
+                if cursor.rest().is_empty() { SymbolDetail::AddressOnly } else { SymbolDetail::Line };
+            return FrameText { detail, ..raw(DistanceFrom::LoadAddress(load_address)) };
         }
         let mut cursor = Cursor::new(answer);
         if cursor.take(image).and_then(|()| cursor.take(b" + ")).is_some()
             && let Some(offset) = cursor.decimal().filter(|_| cursor.rest().is_empty())
         {
-            return raw(Origin::Image(offset));
+            return raw(DistanceFrom::Image(offset));
         }
         let (answer, inlined) = match answer.strip_suffix(b" [inlined]") {
             Some(answer) => (answer, true),
             None => (answer, false),
         };
         let function_len = function_len(answer);
-        let known = match &answer[..function_len] {
-            name if is_nameless(name) => Known::Nothing,
-            _ if has_line(answer) => Known::Line,
-            _ => Known::Function,
+        let detail = match &answer[..function_len] {
+            name if is_nameless(name) => SymbolDetail::AddressOnly,
+            _ if has_line(answer) => SymbolDetail::Line,
+            _ => SymbolDetail::Function,
         };
-        let function_len = (known != Known::Nothing).then_some(function_len);
-        Said { known, distance: Origin::Function, function_len, inlined }
+        let function_len = (detail != SymbolDetail::AddressOnly).then_some(function_len);
+        FrameText { detail, distance: DistanceFrom::Function, function_len, inlined }
     }
 }
 
-/// How much of `main + 36 (main.m:42)` or `main (in App) (main.m:42)` is the function's name.
+/// The length of the function's name in `main + 36 (main.m:42)` or `main (in App) (main.m:42)`.
 fn function_len(answer: &[u8]) -> usize {
     let plus = memchr::memmem::rfind(answer, b" + ");
     let is_distance = |at: &usize| answer.get(at + 3).is_some_and(u8::is_ascii_digit);
     let in_image = || memchr::memmem::rfind(answer, b" (in ");
-    let place = || memchr::memmem::rfind(answer, b" (").filter(|_| has_line(answer));
-    plus.filter(is_distance).or_else(in_image).or_else(place).unwrap_or(answer.len())
+    let location = || memchr::memmem::rfind(answer, b" (").filter(|_| has_line(answer));
+    plus.filter(is_distance).or_else(in_image).or_else(location).unwrap_or(answer.len())
 }
 
-/// Whether there is a line at the end: `(main.m:42)`, or in `leaks` `  main.m:42`.
+/// Whether the text ends with file and line: `(main.m:42)`, or `  main.m:42` as `leaks` writes it.
 fn has_line(answer: &[u8]) -> bool {
     let (answer, is_closed) = match answer.strip_suffix(b")") {
         Some(answer) => (answer, true),
@@ -150,12 +157,12 @@ fn has_line(answer: &[u8]) -> bool {
     digits != 0 && before.ends_with(b":") && memchr::memmem::rfind(before, separator.as_bytes()).is_some()
 }
 
-/// Whether images are listed from here on.
+/// Whether the line is the title of the list of images.
 pub(crate) fn is_images_header(line: &[u8]) -> bool {
     line.trim_ascii() == b"Binary Images:"
 }
 
-/// `0x104a34000 - 0x104a3ffff +MyApp arm64  <6dcd4e9dd3b13a0e8dff6a5a4be1b1b0> /private/var/.../MyApp`
+/// Reads an image: `0x104a34000 - 0x104a3ffff +MyApp arm64  <6dcd4e9dd3b13a0e8dff6a5a4be1b1b0> /private/var/.../MyApp`.
 pub(crate) fn image(line: &[u8]) -> Option<Image> {
     let mut cursor = Cursor::new(line);
     cursor.space();
@@ -163,7 +170,7 @@ pub(crate) fn image(line: &[u8]) -> Option<Image> {
     cursor.space();
     cursor.take(b"-")?;
     cursor.space();
-    // The end is that of the last byte; some reports have none.
+    // The range ends with the last byte. Some reports have no end.
     let last = cursor.hexadecimal();
     let size =
         last.and_then(|last| last.checked_sub(load_address)).map(|distance| distance.saturating_add(1));
@@ -171,13 +178,13 @@ pub(crate) fn image(line: &[u8]) -> Option<Image> {
         cursor.word()?;
     }
     cursor.space().then_some(())?;
-    // Apple marks what is not its own, which on macOS and in simulators is not only the app.
+    // A plus sign marks images that are not Apple's. On macOS and in simulators these are more than the app.
     let _ = cursor.take(b"+");
     let rest = cursor.rest();
     let (named, id, path) = split_at_id(rest).unwrap_or_else(|| split_at_path(rest));
     let (name, arch) = name_and_arch(named.trim_ascii());
     let path = lossy(path.trim_ascii());
-    // Apple lists what stands for addresses in no image too: `0x0 - 0xffffffffffffffff ??? (*) <00000000-...> ???`.
+    // Apple's reports have an entry for addresses in no image: `0x0 - 0xffffffffffffffff ??? (*) <00000000-...> ???`.
     let is_nil = |id: &ImageId| id.as_bytes().iter().all(|byte| *byte == 0);
     let (base, id) = match id {
         Some(id) if load_address == 0 && is_nil(&id) => (Base::Absolute, None),
@@ -186,7 +193,7 @@ pub(crate) fn image(line: &[u8]) -> Option<Image> {
     Some(Image { name: lossy(name), path, arch, id, load_address, size, base })
 }
 
-/// What stands before, in and behind `<6dcd4e9d...>`. A name may have such brackets too.
+/// Splits at `<6dcd4e9d...>` into the text before it, the id, and the text after it. A name may contain angle brackets.
 fn split_at_id(rest: &[u8]) -> Option<(&[u8], Option<ImageId>, &[u8])> {
     memchr::memchr_iter(b'<', rest).find_map(|open| {
         let close = open + memchr::memchr(b'>', rest.get(open..open + 80).unwrap_or(&rest[open..]))?;
@@ -197,11 +204,11 @@ fn split_at_id(rest: &[u8]) -> Option<(&[u8], Option<ImageId>, &[u8])> {
 
 fn split_at_path(rest: &[u8]) -> (&[u8], Option<ImageId>, &[u8]) {
     let (named, path) = rest.split_at(memchr::memmem::find(rest, b" /").unwrap_or(rest.len()));
-    // `<???>` is no id.
+    // `<???>` stands for an unknown id.
     (named.trim_ascii_end().strip_suffix(b"<???>").unwrap_or(named), None, path)
 }
 
-/// `MyApp arm64`, or on macOS `com.company.MyApp (1.0 - 12)`.
+/// Splits `MyApp arm64`, or `com.company.MyApp (1.0 - 12)` as on macOS.
 fn name_and_arch(named: &[u8]) -> (&[u8], Option<Arch>) {
     if named.ends_with(b")")
         && let Some(open) = memchr::memmem::rfind(named, b" (")
@@ -210,7 +217,7 @@ fn name_and_arch(named: &[u8]) -> (&[u8], Option<Arch>) {
     }
     let last = memchr::memrchr(b' ', named).map(|space| (&named[..space], &named[space + 1..]));
     let arch = last.and_then(|(name, arch)| Some((name, Arch::from_name(std::str::from_utf8(arch).ok()?)?)));
-    // What PLCrashReporter writes where it does not know.
+    // PLCrashReporter's words for an unknown architecture.
     let unknown = || named.strip_suffix(b" ???").or_else(|| named.strip_suffix(b" arm-unknown"));
     match arch {
         Some((name, arch)) => (name.trim_ascii(), Some(arch)),
@@ -218,7 +225,7 @@ fn name_and_arch(named: &[u8]) -> (&[u8], Option<Arch>) {
     }
 }
 
-/// The architecture that ` ARM-64 (Native)` stands for.
+/// Returns the architecture of a code type such as ` ARM-64 (Native)`.
 pub(crate) fn code_type(text: &[u8]) -> Option<Arch> {
     let name = match text.trim_ascii().split(|byte| *byte == b' ').next()? {
         b"ARM-64" => "arm64",
@@ -230,8 +237,8 @@ pub(crate) fn code_type(text: &[u8]) -> Option<Arch> {
     Arch::from_name(name)
 }
 
-/// The architecture that `Thread 0 crashed with ARM Thread State (64-bit):` shows, which a stack that was cut out of a report has where
-/// `Code Type:` is missing.
+/// Returns the architecture of `Thread 0 crashed with ARM Thread State (64-bit):`. An excerpt of a report can have this
+/// line and lack `Code Type:`.
 pub(super) fn thread_state(line: &[u8]) -> Option<Arch> {
     const STATES: [(&[u8], &str); 4] = [
         (b" ARM Thread State (64-bit):", "arm64"),
@@ -244,14 +251,14 @@ pub(super) fn thread_state(line: &[u8]) -> Option<Arch> {
     state.filter(|_| line.starts_with(b"Thread ")).and_then(|(_, name)| Arch::from_name(name))
 }
 
-/// What the stack behind `line` is called: `Thread 0 Crashed`, `Last Exception Backtrace`; `None` for another kind of line.
+/// Returns the title of a stack: `Thread 0 Crashed`, `Last Exception Backtrace`. `None` for another kind of line.
 pub(super) fn stack_name(line: &[u8]) -> Option<String> {
     let line = line.trim_ascii();
     let is_thread = line.strip_prefix(b"Thread ").is_some_and(|rest| {
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        // `Thread 0 name:` and `Thread 0 crashed with ARM Thread State` are others.
-        let behind = &rest[digits..];
-        digits != 0 && (behind.starts_with(b":") || behind.starts_with(b" Crashed:"))
+        // `Thread 0 name:` and `Thread 0 crashed with ARM Thread State` are no titles.
+        let after = &rest[digits..];
+        digits != 0 && (after.starts_with(b":") || after.starts_with(b" Crashed:"))
     });
     let is_backtrace = line.ends_with(b":")
         && (memchr::memmem::find(line, b"Backtrace").is_some() || line.starts_with(b"STACK OF "));
@@ -262,15 +269,15 @@ pub(super) fn stack_name(line: &[u8]) -> Option<String> {
     Some(lossy(&line[..end]))
 }
 
-/// What the name of the next thread is: `  Dispatch queue: com.apple.main-thread` of `Thread 0 name:   Dispatch queue:
-/// ...`.
+/// Returns the name of the next thread: `  Dispatch queue: com.apple.main-thread` from `Thread 0 name:   Dispatch
+/// queue: ...`.
 pub(super) fn thread_label(line: &[u8]) -> Option<&[u8]> {
     let rest = line.strip_prefix(b"Thread ")?;
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     rest[digits..].strip_prefix(b" name:")
 }
 
-/// The addresses, with their places, of `(0x1ca4cd27c 0x1c96a79f8 ...)`.
+/// Reads the addresses of `(0x1ca4cd27c 0x1c96a79f8 ...)` with their spans.
 pub(super) fn bare_addresses(line: &[u8], start: usize) -> Option<Vec<(u64, Span)>> {
     let mut cursor = Cursor::new(line);
     cursor.take(b"(0x").map(|()| cursor = Cursor::new(line))?;
@@ -291,9 +298,9 @@ pub(super) fn bare_addresses(line: &[u8], start: usize) -> Option<Vec<(u64, Span
 mod tests {
     use super::*;
 
-    fn said(line: &str) -> (Known, Option<&str>, Option<u64>, bool) {
+    fn frame_text(line: &str) -> (SymbolDetail, Option<&str>, Option<u64>, bool) {
         let frame = frame(line.as_bytes(), 0).unwrap_or_else(|| panic!("no frame: {line}"));
-        (frame.known, frame.function.map(|span| &line[span]), frame.load_address, frame.inlined)
+        (frame.detail, frame.function.map(|span| &line[span]), frame.load_address, frame.inlined)
     }
 
     #[test]
@@ -306,24 +313,24 @@ mod tests {
     }
 
     #[test]
-    fn frames_tell_how_much_is_known() {
+    fn frames_have_the_detail_of_their_symbol() {
         let head = "12  My App  \t0x0000000104a3c7d8 ";
         let cases = [
-            ("0x104a34000 + 34776", (Known::Nothing, None, Some(0x104a34000), false)),
-            ("My App + 34776", (Known::Nothing, None, Some(0x104a34000), false)),
-            ("<redacted> + 12", (Known::Nothing, None, None, false)),
-            ("-[A b:] + 24", (Known::Function, Some("-[A b:]"), None, false)),
-            ("-[A b:] + 24 (A.m:42)", (Known::Line, Some("-[A b:]"), None, false)),
-            ("+[A b:] + 24", (Known::Function, Some("+[A b:]"), None, false)),
-            ("-[A b:] (in My App) (A.m:42)", (Known::Line, Some("-[A b:]"), None, false)),
-            ("-[A b:] (A.m:42) [inlined]", (Known::Line, Some("-[A b:]"), None, true)),
-            ("f(int) + 24 [inlined]", (Known::Function, Some("f(int)"), None, true)),
-            ("main + 36  main.m:42", (Known::Line, Some("main"), None, false)),
-            ("static A.+ infix(_:) + 8", (Known::Function, Some("static A.+ infix(_:)"), None, false)),
-            ("start", (Known::Function, Some("start"), None, false)),
+            ("0x104a34000 + 34776", (SymbolDetail::AddressOnly, None, Some(0x104a34000), false)),
+            ("My App + 34776", (SymbolDetail::AddressOnly, None, Some(0x104a34000), false)),
+            ("<redacted> + 12", (SymbolDetail::AddressOnly, None, None, false)),
+            ("-[A b:] + 24", (SymbolDetail::Function, Some("-[A b:]"), None, false)),
+            ("-[A b:] + 24 (A.m:42)", (SymbolDetail::Line, Some("-[A b:]"), None, false)),
+            ("+[A b:] + 24", (SymbolDetail::Function, Some("+[A b:]"), None, false)),
+            ("-[A b:] (in My App) (A.m:42)", (SymbolDetail::Line, Some("-[A b:]"), None, false)),
+            ("-[A b:] (A.m:42) [inlined]", (SymbolDetail::Line, Some("-[A b:]"), None, true)),
+            ("f(int) + 24 [inlined]", (SymbolDetail::Function, Some("f(int)"), None, true)),
+            ("main + 36  main.m:42", (SymbolDetail::Line, Some("main"), None, false)),
+            ("static A.+ infix(_:) + 8", (SymbolDetail::Function, Some("static A.+ infix(_:)"), None, false)),
+            ("start", (SymbolDetail::Function, Some("start"), None, false)),
         ];
         for (tail, expected) in cases {
-            assert_eq!(said(&format!("{head}{tail}")), expected, "{tail}");
+            assert_eq!(frame_text(&format!("{head}{tail}")), expected, "{tail}");
         }
         let line = format!("{head}start");
         let frame = frame(line.as_bytes(), 100).expect("a frame");
@@ -359,7 +366,8 @@ mod tests {
         assert_eq!((ios.load_address, ios.size), (0x1_04a3_4000, Some(0xc000)));
         assert_eq!(ios.id.map(|id| id.to_string()).as_deref(), Some("6dcd4e9dd3b13a0e8dff6a5a4be1b1b0"));
         let macos = read(
-            "       0x1062c9000 -        0x1062ccfff jp.mahdi.AnotherTarget (1.0) <9a36cf20-3655-3df2-b1e9-466c5cb0c9cc> /Users/*/A",
+            "       0x1062c9000 -        0x1062ccfff jp.mahdi.AnotherTarget (1.0) \
+             <9a36cf20-3655-3df2-b1e9-466c5cb0c9cc> /Users/*/A",
         );
         assert_eq!(
             (macos.name.as_str(), macos.file_name(), &macos.arch),

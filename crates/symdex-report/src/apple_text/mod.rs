@@ -1,7 +1,9 @@
-//! Apple's `.crash` reports, and others that have their frames as these do: `leaks`, and what Xcode and Console print.
+//! Apple's `.crash` reports, and other text with the same frames: reports of `leaks`, and excerpts from Xcode and
+//! Console.
 //!
-//! A frame is a line, `0   MyApp   0x0000000104a3c7d8 0x104a34000 + 34776`; its answer is put behind the address. Lines that follow each
-//! other are a stack. Images are listed behind the stacks. Lines of any other kind, a JSON header included, stay as they are.
+//! A frame is a line, `0   MyApp   0x0000000104a3c7d8 0x104a34000 + 34776`. Its answer replaces the text after the
+//! address. Consecutive frames are a stack. The list of images follows the stacks. All other lines stay unchanged, also
+//! a JSON header.
 
 mod bare;
 mod header;
@@ -11,16 +13,16 @@ mod reader;
 use crate::error::Error;
 use crate::format::{Edit, Format};
 use crate::report::{Frame, Parsed, Span};
-use crate::symbolicate::{Called, Rewrite, Symbolicated};
+use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::{line_end, lines, lossy};
 pub(crate) use header::HeaderReader;
 pub(crate) use lines::{code_type, image, is_images_header, is_nameless};
 use reader::Reader;
 
-/// Apple's text format.
+/// The format of Apple's text reports.
 pub(crate) struct AppleText;
 
-/// The frame in a line by itself; `None` for another kind of line.
+/// Reads the frame in a line that stands alone. `None` for another kind of line.
 pub(crate) fn frame(line: &[u8]) -> Option<lines::FrameLine<'_>> {
     lines::frame(line, 0)
 }
@@ -49,7 +51,7 @@ impl Format for AppleText {
     }
 }
 
-/// What is to be rewritten of one stack.
+/// The edits of one stack.
 fn stack_edits(symbolicated: &Symbolicated<'_, '_>, thread: usize) -> Vec<Edit> {
     let report = symbolicated.report;
     let frames = &report.threads[thread].frames;
@@ -57,37 +59,41 @@ fn stack_edits(symbolicated: &Symbolicated<'_, '_>, thread: usize) -> Vec<Edit> 
         return bare::edits(symbolicated, thread);
     }
     let edit = |(number, frame): (usize, &Frame)| {
-        let rewrite = symbolicated.rewrite(thread, number)?;
-        Some(Edit { span: frame.site.clone(), text: written(report.text, &frame.site, &rewrite)? })
+        let resolution = symbolicated.resolution(thread, number)?;
+        Some(Edit { span: frame.site.clone(), text: replacement(report.text, &frame.site, &resolution)? })
     };
     frames.iter().enumerate().filter_map(edit).collect()
 }
 
-/// The lines for a frame whose line is at `site`: all of them with the number, image and address that the one had.
-pub(crate) fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option<Vec<u8>> {
+/// The lines for the frame whose line is at `site`. Each has the number, image and address of the original line.
+pub(crate) fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
     let line = text.get(site.clone())?;
     let parts = lines::frame(line, 0)?;
     let (head, tail) = line.split_at_checked(parts.answer.start)?;
-    let lines = rewrite.chain.iter().map(|called| [head, answer(called, tail, rewrite).as_bytes()].concat());
+    let lines = resolution
+        .frames
+        .iter()
+        .map(|resolved| [head, answer(resolved, tail, resolution).as_bytes()].concat());
     Some(lines.collect::<Vec<_>>().join(line_end(text, site.end)))
 }
 
-/// `-[A b:] + 24 (A.m:42)`, ` [inlined]` behind it. `tail` is what stands there now, and stands for a function without a name.
-pub(crate) fn answer(called: &Called, tail: &[u8], rewrite: &Rewrite<'_>) -> String {
-    let mut out = match &called.function {
+/// The text for a function: `-[A b:] + 24 (A.m:42)`, with ` [inlined]` at the end if it is inlined. `tail` is the
+/// original text. It replaces an unknown name.
+pub(crate) fn answer(resolved: &ResolvedFrame, tail: &[u8], resolution: &Resolution<'_>) -> String {
+    let mut out = match &resolved.function {
         Some(function) => symdex_demangle::printable(function.into()).into_owned(),
         None => lossy(tail),
     };
-    if let Some(offset) = rewrite.function_offset(called).filter(|_| called.function.is_some()) {
+    if let Some(offset) = resolution.function_offset(resolved).filter(|_| resolved.function.is_some()) {
         out += &format!(" + {offset}");
     }
-    out += &place(called).unwrap_or_default();
-    out += if called.inlined { " [inlined]" } else { "" };
+    out += &location(resolved).unwrap_or_default();
+    out += if resolved.inlined { " [inlined]" } else { "" };
     out
 }
 
-/// ` (A.m:42)`
-fn place(called: &Called) -> Option<String> {
-    let line = called.line?;
-    Some(format!(" ({}:{line})", symdex_demangle::printable(called.file_name().into())))
+/// The file and line as ` (A.m:42)`.
+fn location(resolved: &ResolvedFrame) -> Option<String> {
+    let line = resolved.line?;
+    Some(format!(" ({}:{line})", symdex_demangle::printable(resolved.file_name().into())))
 }

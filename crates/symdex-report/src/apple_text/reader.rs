@@ -1,42 +1,42 @@
-//! From lines to stacks and images.
+//! Reads the lines of a report into stacks and images.
 
 use rustc_hash::FxHashMap;
 use symdex::Arch;
 
 use super::header::{HeaderReader, label_and_queue};
 use super::lines::{self, FrameLine};
-use crate::report::{AddressKind, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
+use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread};
 use crate::text::lossy;
 
-/// What has been read so far.
+/// The state of the parser.
 #[derive(Default)]
 pub(super) struct Reader<'t> {
     parsed: Parsed,
-    /// The frames of lines that follow each other, up to here, and the numbers of the first and the last of them.
+    /// The consecutive frames so far, and the numbers of the first and the last of them.
     stack: Vec<Frame>,
     numbers: (u64, u64),
-    /// What the next stack is called, and what else is known of its thread.
+    /// The title of the next stack, and other data of its thread.
     name: String,
     thread: Thread,
     header: HeaderReader,
     /// The images that frames name, in the order of the frames.
-    loads: Vec<Load<'t>>,
-    /// The architecture that the report as a whole is of, and the one that the registers of a thread show.
+    frame_images: Vec<FrameImage<'t>>,
+    /// The architecture that the report states, and the one of a thread's registers.
     arch: Option<Arch>,
     registers: Option<Arch>,
     is_in_images: bool,
 }
 
-struct Load<'t> {
+struct FrameImage<'t> {
     thread: usize,
     frame: usize,
-    /// Where the frame says that its image was loaded. A frame with a function's name does not say so.
+    /// The load address of the image, if the frame's line states it. Lines with a function's name do not.
     load_address: Option<u64>,
     image: &'t [u8],
 }
 
 impl<'t> Reader<'t> {
-    /// Reads the next line, which lies at `span`.
+    /// Reads the next line, which is at `span`.
     pub(super) fn line(&mut self, line: &'t [u8], span: Span) {
         if let Some(frame) = lines::frame(line, span.start) {
             self.push(frame, span);
@@ -66,10 +66,10 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The images and stacks, frames with their images.
+    /// Returns the images and stacks, with an image for each frame that names one.
     pub(super) fn finish(mut self) -> Parsed {
         self.end_stack();
-        let Self { mut parsed, loads, arch, registers, header, .. } = self;
+        let Self { mut parsed, frame_images, arch, registers, header, .. } = self;
         parsed.info = header.finish();
         let arch = arch.or(registers);
         parsed.images.iter_mut().for_each(|image| image.arch = image.arch.take().or_else(|| arch.clone()));
@@ -77,12 +77,12 @@ impl<'t> Reader<'t> {
         for (number, image) in parsed.images.iter().enumerate() {
             loaded.entry(image.load_address).or_insert(number);
         }
-        // The images that the report does not list, by name; `None` for a name that several have.
+        // Positions of the images that the report does not list, by name. `None` if several images have the name.
         let mut unlisted = FxHashMap::default();
-        for Load { thread, frame, load_address, image } in &loads {
+        for FrameImage { thread, frame, load_address, image } in &frame_images {
             let Some(load_address) = *load_address else { continue };
             let number = *loaded.entry(load_address).or_insert_with(|| {
-                // A report that was cut has frames of images that it does not list.
+                // An excerpt of a report has frames of images that it does not list.
                 let number = parsed.images.len();
                 unlisted.entry(*image).and_modify(|known| *known = None).or_insert(Some(number));
                 parsed.images.push(Image {
@@ -95,25 +95,27 @@ impl<'t> Reader<'t> {
             });
             parsed.threads[*thread].frames[*frame].image = Some(number);
         }
-        for Load { thread, frame, image, .. } in loads.iter().filter(|load| load.load_address.is_none()) {
-            // An image that is listed is found by the address.
+        for FrameImage { thread, frame, image, .. } in
+            frame_images.iter().filter(|frame_image| frame_image.load_address.is_none())
+        {
+            // This is `None` for an image that the report lists. The address tells that image.
             parsed.threads[*thread].frames[*frame].image = unlisted.get(image).copied().flatten();
         }
         parsed
     }
 
     fn push(&mut self, line: FrameLine<'t>, site: Span) {
-        let FrameLine { number, image, address, load_address, known, function, inlined, .. } = line;
+        let FrameLine { number, image, address, load_address, detail, function, inlined, .. } = line;
         self.numbers = (if self.stack.is_empty() { number } else { self.numbers.0 }, number);
         if image != b"???" {
             let (thread, frame) = (self.parsed.threads.len(), self.stack.len());
-            self.loads.push(Load { thread, frame, load_address, image });
+            self.frame_images.push(FrameImage { thread, frame, load_address, image });
         }
         let kind = AddressKind::ReturnAddress;
-        self.stack.push(Frame { address, image: None, kind, site, known, function, inlined });
+        self.stack.push(Frame { address, image: None, kind, site, detail, function, inlined });
     }
 
-    /// Makes a thread of the frames so far.
+    /// Makes a thread from the frames so far.
     fn end_stack(&mut self) {
         let mut frames = std::mem::take(&mut self.stack);
         if frames.is_empty() {
@@ -121,13 +123,14 @@ impl<'t> Reader<'t> {
         }
         let name = std::mem::take(&mut self.name);
         let (first, last) = self.numbers;
-        // `leaks` counts down: from the outermost frame to the one that called malloc.
+        // `leaks` counts down, from the outermost frame to the caller of malloc.
         if first > last {
             frames.reverse();
             let thread = self.parsed.threads.len();
-            let of_stack = self.loads.iter_mut().rev().take_while(|load| load.thread == thread);
-            of_stack.for_each(|load| load.frame = frames.len() - 1 - load.frame);
-        // What an exception was thrown from has return addresses alone.
+            let of_stack =
+                self.frame_images.iter_mut().rev().take_while(|frame_image| frame_image.thread == thread);
+            of_stack.for_each(|frame_image| frame_image.frame = frames.len() - 1 - frame_image.frame);
+        // The stack of an exception has return addresses only.
         } else if first == 0 && !name.contains("Backtrace") {
             frames[0].kind = AddressKind::ProgramCounter;
         }
@@ -135,14 +138,14 @@ impl<'t> Reader<'t> {
         self.parsed.threads.push(Thread { name, crashed, frames, ..std::mem::take(&mut self.thread) });
     }
 
-    /// A stack of nothing but addresses, all of them return addresses: an exception's.
+    /// Adds the stack of an exception that is one line of addresses. All of them are return addresses.
     fn bare_stack(&mut self, addresses: Vec<(u64, Span)>) {
         let frame = |(address, site)| Frame {
             address,
             image: None,
             kind: AddressKind::ReturnAddress,
             site,
-            known: Known::Nothing,
+            detail: SymbolDetail::AddressOnly,
             function: None,
             inlined: false,
         };

@@ -1,7 +1,9 @@
-//! Call trees as text: what `sample` and `spindump` print, and reports of resources used up, which have trees of `spindump`'s.
+//! Call trees as text: what `sample` and `spindump` print, and Apple's reports of excessive resource use, which contain
+//! trees of `spindump`.
 //!
-//! A frame is a line; what it calls lies deeper, below it. A function that is inlined into a frame lies deeper too, and what lies below the
-//! frame is moved below it. So does the way down in front of the lines, which is drawn with `+`, `!`, `:` and `|`.
+//! A frame is a line. The functions that it calls follow with deeper indentation. A function that is inlined into a
+//! frame is inserted below the frame, one level deeper, and the lines below are moved one level deeper too. Their
+//! guides (`+`, `!`, `:` and `|`, which draw the tree) are extended accordingly.
 
 mod lines;
 mod reader;
@@ -9,12 +11,12 @@ mod reader;
 use crate::error::Error;
 use crate::format::{Edit, Format};
 use crate::report::{Parsed, Report, Span};
-use crate::symbolicate::{Called, Rewrite, Symbolicated};
+use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::{line_end, lines, lossy};
-use lines::{Counted, INLINED, Node, Style};
+use lines::{INLINED, Node, SampleLine, Tool};
 use reader::Reader;
 
-/// Apple's call trees.
+/// The format of Apple's call trees.
 pub(crate) struct CallTree;
 
 impl Format for CallTree {
@@ -23,7 +25,8 @@ impl Format for CallTree {
     }
 
     fn recognises(&self, text: &[u8]) -> bool {
-        lines(text).any(|(_, line)| lines::counted(line).is_some_and(|counted| counted.node().is_some()))
+        lines(text)
+            .any(|(_, line)| lines::sample_line(line).is_some_and(|sample_line| sample_line.node().is_some()))
     }
 
     fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
@@ -36,34 +39,34 @@ impl Format for CallTree {
 
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
         let mut edits = Vec::new();
-        let mut shift = Shift::default();
+        let mut indentation = Indentation::default();
         let mut frames = in_text_order(symbolicated.report).peekable();
         let mut lines = lines(symbolicated.report.text).peekable();
         while let Some((span, line)) = lines.next() {
             let next = lines.peek().map_or(&b""[..], |(_, next)| next);
             let frame = frames.next_if(|(start, ..)| *start == span.start);
-            let Some(counted) = lines::counted(line) else {
-                shift.leave(line);
+            let Some(sample_line) = lines::sample_line(line) else {
+                indentation.leave(line);
                 continue;
             };
-            shift.enter(counted.column);
-            if !shift.above.is_empty() {
-                let span = span.start..span.start + counted.guides;
-                edits.push(Edit { text: shift.moved(&line[..counted.guides]), span });
+            indentation.enter(sample_line.column);
+            if !indentation.above.is_empty() {
+                let span = span.start..span.start + sample_line.guides;
+                edits.push(Edit { text: indentation.moved(&line[..sample_line.guides]), span });
             }
-            let rewrite = frame.and_then(|(_, thread, number)| symbolicated.rewrite(thread, number));
-            if let Some((rewrite, node)) = rewrite.zip(counted.node()) {
-                let line = Line { text: line, counted: &counted, node: &node, next };
+            let resolution = frame.and_then(|(_, thread, number)| symbolicated.resolution(thread, number));
+            if let Some((resolution, node)) = resolution.zip(sample_line.node()) {
+                let line = Line { text: line, sample_line: &sample_line, node: &node, next };
                 let end = line_end(symbolicated.report.text, span.end);
-                edits.push(line.edit(&rewrite, &shift, &span, end));
-                shift.push(counted.column, rewrite.chain.len() - 1);
+                edits.push(line.edit(&resolution, &indentation, &span, end));
+                indentation.push(sample_line.column, resolution.frames.len() - 1);
             }
         }
         edits
     }
 }
 
-/// Each frame's place, thread and number, from the first line to the last.
+/// The start of each frame's line, its thread and its number, in the order of the text.
 fn in_text_order<'r>(report: &'r Report<'_>) -> impl Iterator<Item = (usize, usize, usize)> + use<'r> {
     let threads = report.threads.iter().enumerate();
     threads.flat_map(|(thread, frames)| {
@@ -72,22 +75,22 @@ fn in_text_order<'r>(report: &'r Report<'_>) -> impl Iterator<Item = (usize, usi
     })
 }
 
-/// How far lines are moved: by the inlined functions of frames above them.
+/// How far lines are indented, because functions are inlined into the frames above them.
 #[derive(Default)]
-struct Shift {
-    /// The columns of such frames, and how many functions are inlined into each.
+struct Indentation {
+    /// The columns of the frames above, and how many functions are inlined into each.
     above: Vec<(usize, usize)>,
     is_heaviest: bool,
 }
 
-impl Shift {
-    /// A line without a count ends trees.
+impl Indentation {
+    /// Ends the trees at a line without a count.
     fn leave(&mut self, line: &[u8]) {
         self.above.clear();
         self.is_heaviest = lines::is_heaviest(line) || (self.is_heaviest && !line.trim_ascii().is_empty());
     }
 
-    /// A line at `column` is below what lies in columns before.
+    /// Removes the frames that a line at `column` is not below.
     fn enter(&mut self, column: usize) {
         while self.above.last().is_some_and(|(above, _)| *above >= column) {
             self.above.pop();
@@ -100,7 +103,8 @@ impl Shift {
         }
     }
 
-    /// What stands in front of a line, moved; a deep tree has much of it, so this is one piece.
+    /// Returns the guides with the inserted indentation. It is one edit for a line, because a deep tree has long
+    /// guides.
     fn moved(&self, guides: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         let mut at = 0;
@@ -115,36 +119,37 @@ impl Shift {
     }
 }
 
-/// A frame's line, and the one behind it.
+/// A frame's line and the next line.
 struct Line<'l> {
     text: &'l [u8],
-    counted: &'l Counted<'l>,
+    sample_line: &'l SampleLine<'l>,
     node: &'l Node<'l>,
     next: &'l [u8],
 }
 
 impl Line<'_> {
-    /// The frame with its answer, lines for the functions inlined into it below it.
-    fn edit(&self, rewrite: &Rewrite<'_>, shift: &Shift, span: &Span, end: &[u8]) -> Edit {
+    /// The edit that writes the answer of the frame, with a line for each inlined function below it.
+    fn edit(&self, resolution: &Resolution<'_>, indentation: &Indentation, span: &Span, end: &[u8]) -> Edit {
         let mut text = Vec::new();
-        for (depth, called) in rewrite.chain.iter().rev().enumerate() {
+        for (depth, resolved) in resolution.frames.iter().rev().enumerate() {
             if depth != 0 {
                 text.extend_from_slice(end);
-                text.extend(self.guides(shift, depth));
-                text.extend_from_slice(&self.text[self.counted.guides..self.counted.name]);
+                text.extend(self.guides(indentation, depth));
+                text.extend_from_slice(&self.text[self.sample_line.guides..self.sample_line.name]);
             }
-            text.extend(self.answer(called, rewrite));
+            text.extend(self.answer(resolved, resolution));
         }
-        Edit { span: span.start + self.counted.name..span.end, text }
+        Edit { span: span.start + self.sample_line.name..span.end, text }
     }
 
-    /// What stands in front of the count of a function inlined `depth` deep: the line's own guides, moved as they are, and deeper.
-    fn guides(&self, shift: &Shift, depth: usize) -> Vec<u8> {
-        let Counted { guides, column, .. } = *self.counted;
-        let mut out = shift.moved(&self.text[..guides]);
-        if !shift.is_heaviest {
-            // Whether more comes at this depth, the lines below it show.
-            let below = lines::counted(self.next).filter(|next| next.column > column && next.guides > column);
+    /// The guides before the count of a function inlined `depth` levels deep: the guides of the line, extended.
+    fn guides(&self, indentation: &Indentation, depth: usize) -> Vec<u8> {
+        let SampleLine { guides, column, .. } = *self.sample_line;
+        let mut out = indentation.moved(&self.text[..guides]);
+        if !indentation.is_heaviest {
+            // The next line shows whether a guide continues at this depth.
+            let below =
+                lines::sample_line(self.next).filter(|next| next.column > column && next.guides > column);
             out.resize(out.len() + column - guides, b' ');
             out.push(below.map_or(b' ', |_| self.next[column]));
             out.resize(out.len() + 2 * depth - 1 - (column - guides), b' ');
@@ -152,28 +157,30 @@ impl Line<'_> {
         out
     }
 
-    fn answer(&self, called: &Called, rewrite: &Rewrite<'_>) -> Vec<u8> {
-        let Node { style, head, brackets, tail, image, .. } = self.node;
+    fn answer(&self, resolved: &ResolvedFrame, resolution: &Resolution<'_>) -> Vec<u8> {
+        let Node { tool, head, brackets, tail, image, .. } = self.node;
         let [head, brackets, tail] = [head, brackets, tail].map(|span| &self.text[span.clone()]);
         let distance =
-            rewrite.function_offset(called).map(|offset| format!(" + {offset}")).unwrap_or_default();
-        let function =
-            called.function.as_ref().map(|function| symdex_demangle::printable(function.into()).into_owned());
-        let place = called
+            resolution.function_offset(resolved).map(|offset| format!(" + {offset}")).unwrap_or_default();
+        let function = resolved
+            .function
+            .as_ref()
+            .map(|function| symdex_demangle::printable(function.into()).into_owned());
+        let location = resolved
             .line
-            .map(|line| format!("{}:{line}", symdex_demangle::printable(called.file_name().into())));
+            .map(|line| format!("{}:{line}", symdex_demangle::printable(resolved.file_name().into())));
         let (image, head) = (lossy(image), lossy(head));
-        let (before, behind) = match (style, function) {
-            (Style::Sample, Some(name)) => (format!("{name}  (in {image}){distance}  "), place),
-            (Style::Sample, None) => (format!("{head}  "), place),
-            (Style::Spindump, name) => {
-                let place = place.map(|place| format!("{place} in ")).unwrap_or_default();
+        let (before, after) = match (tool, function) {
+            (Tool::Sample, Some(name)) => (format!("{name}  (in {image}){distance}  "), location),
+            (Tool::Sample, None) => (format!("{head}  "), location),
+            (Tool::Spindump, name) => {
+                let location = location.map(|location| format!("{location} in ")).unwrap_or_default();
                 let name = name.map_or_else(|| "???".to_owned(), |name| name + &distance);
-                (format!("{name} ({place}{image} + {}) ", rewrite.offset), None)
+                (format!("{name} ({location}{image} + {}) ", resolution.offset), None)
             }
         };
-        let behind = behind.map(|place| format!("  {place}")).unwrap_or_default();
-        let inlined = if called.inlined { INLINED } else { b"" };
-        [before.as_bytes(), brackets, behind.as_bytes(), tail, inlined].concat()
+        let after = after.map(|location| format!("  {location}")).unwrap_or_default();
+        let inlined = if resolved.inlined { INLINED } else { b"" };
+        [before.as_bytes(), brackets, after.as_bytes(), tail, inlined].concat()
     }
 }

@@ -1,39 +1,40 @@
-//! From lines to trees and images.
+//! Reads the lines of a report into trees and images.
 //!
-//! A tree is a thread whose frames are its lines from the last to the first: what is called comes before what calls it.
+//! A tree becomes a thread whose frames are the lines from the last to the first, so that each function comes before
+//! its caller.
 
 use rustc_hash::FxHashMap;
 use symdex::Arch;
 
-use super::lines::{self, Counted, Node};
+use super::lines::{self, Node, SampleLine};
 use crate::apple_text::{HeaderReader, code_type, image, is_images_header};
-use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
+use crate::report::{AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread};
 use crate::text::lossy;
 
-/// What has been read so far.
+/// The state of the parser.
 #[derive(Default)]
 pub(super) struct Reader<'t> {
     parsed: Parsed,
-    /// The frames of the tree that is being read, in the order of the lines, and what it is called.
+    /// The frames of the tree that is being read, in the order of the lines, and its title.
     tree: Vec<Frame>,
     name: String,
     header: HeaderReader,
-    /// The way from a root to the last frame: columns, numbers in `tree`, and whether they are the kernel's.
+    /// The path from a root to the last frame: columns, positions in `tree`, and whether they are frames of the kernel.
     path: Vec<(usize, usize, bool)>,
-    place: Place,
-    /// `spindump` has processes, each with its images behind its trees. This is how many have ended.
+    section: Section,
+    /// The number of processes that have ended. `spindump` lists the images of a process after its trees.
     process: usize,
     /// The architecture of the process, and those of the processes that have ended.
     arch: Option<Arch>,
     archs: Vec<Option<Arch>>,
     /// The process of each image.
     processes: Vec<usize>,
-    loads: Vec<Load<'t>>,
+    frame_images: Vec<FrameImage<'t>>,
 }
 
-/// Which part of the report is being read.
+/// The section of the report that is being read.
 #[derive(Default, PartialEq, Eq)]
-enum Place {
+enum Section {
     #[default]
     Trees,
     HeaviestStack,
@@ -41,30 +42,31 @@ enum Place {
     Images,
 }
 
-/// Where a frame says that its image was loaded, and how it calls it.
-struct Load<'t> {
+/// The image that a frame names, and its load address.
+struct FrameImage<'t> {
     thread: usize,
-    /// In the order of the lines.
+    /// The position in the order of the lines.
     frame: usize,
     process: usize,
     load_address: u64,
     image: &'t [u8],
 }
 
-/// The kernel's images are listed once, for all processes: as one with this number. What lies from here on is the kernel's.
+/// The process number of the kernel's images, and the lowest address of the kernel. `spindump` lists the kernel's
+/// images once for all processes.
 const KERNEL: (usize, u64) = (usize::MAX, 1 << 63);
 
 impl<'t> Reader<'t> {
-    /// Reads the next line, which lies at `span`.
+    /// Reads the next line, which is at `span`.
     pub(super) fn line(&mut self, line: &'t [u8], span: Span) {
-        if self.place != Place::Statistics
-            && let Some(counted) = lines::counted(line)
+        if self.section != Section::Statistics
+            && let Some(sample_line) = lines::sample_line(line)
         {
             self.leave_images();
-            match counted.node() {
-                Some(node) => self.push(&counted, &node, span),
-                None if counted.rest().starts_with(b"Thread_") => self.begin(counted.rest()),
-                None if counted.is_nowhere() => self.call(&counted),
+            match sample_line.node() {
+                Some(node) => self.push(&sample_line, &node, span),
+                None if sample_line.rest().starts_with(b"Thread_") => self.begin(sample_line.rest()),
+                None if sample_line.is_nowhere() => self.call(&sample_line),
                 None => {}
             }
             return;
@@ -73,62 +75,63 @@ impl<'t> Reader<'t> {
         self.header.line(line);
         if is_images_header(line) {
             self.end_tree();
-            self.place = Place::Images;
-        } else if self.place == Place::Images {
+            self.section = Section::Images;
+        } else if self.section == Section::Images {
             self.image(line);
         } else if lines::is_heaviest(line) {
             self.begin(line);
-            self.place = Place::HeaviestStack;
+            self.section = Section::HeaviestStack;
         } else if text.starts_with(b"Thread 0x") || text.starts_with(b"Powerstats for:") {
             self.begin(text);
         } else if lines::is_statistics(text) {
             self.end_tree();
-            self.place = Place::Statistics;
-        } else if text.is_empty() && self.place == Place::HeaviestStack {
+            self.section = Section::Statistics;
+        } else if text.is_empty() && self.section == Section::HeaviestStack {
             self.end_tree();
         } else if let Some(name) = strip_any(text, [b"Code Type:", b"Architecture:"]) {
             self.arch = code_type(name);
         }
     }
 
-    fn push(&mut self, counted: &Counted<'t>, node: &Node<'t>, site: Span) {
+    fn push(&mut self, sample_line: &SampleLine<'t>, node: &Node<'t>, site: Span) {
         let frame = self.tree.len();
-        self.call(counted);
-        self.path.push((counted.column, frame, counted.is_kernel()));
+        self.call(sample_line);
+        self.path.push((sample_line.column, frame, sample_line.is_kernel()));
         if let Some(load_address) = node.load_address {
             let process = if load_address >= KERNEL.1 { KERNEL.0 } else { self.process };
             let (thread, image) = (self.parsed.threads.len(), node.image);
-            self.loads.push(Load { thread, frame, process, load_address, image });
+            self.frame_images.push(FrameImage { thread, frame, process, load_address, image });
         }
-        let function = site.start + counted.name..site.start + counted.name + node.function_len;
+        let function = site.start + sample_line.name..site.start + sample_line.name + node.function_len;
         self.tree.push(Frame {
             address: node.address,
             image: None,
             kind: AddressKind::ProgramCounter,
             site,
-            known: node.known,
-            function: (node.known != Known::Nothing).then_some(function),
+            detail: node.detail,
+            function: (node.detail != SymbolDetail::AddressOnly).then_some(function),
             inlined: node.inlined,
         });
     }
 
-    /// Goes the way back up to what calls the frame of a line.
-    fn call(&mut self, counted: &Counted<'_>) {
-        // In a stack that is a list every frame calls the next.
-        while self.place != Place::HeaviestStack
-            && self.path.last().is_some_and(|(column, ..)| *column >= counted.column)
+    /// Removes the frames from the path that do not call the frame of a line, and marks the address of the caller as a
+    /// return address.
+    fn call(&mut self, sample_line: &SampleLine<'_>) {
+        // In the heaviest stack, which is a list, every frame calls the next one.
+        while self.section != Section::HeaviestStack
+            && self.path.last().is_some_and(|(column, ..)| *column >= sample_line.column)
         {
             self.path.pop();
         }
-        // What calls something holds where that returns to, unless what it called is the kernel.
+        // A caller has a return address, unless the callee is a frame of the kernel.
         if let Some((_, caller, is_kernel)) = self.path.last()
-            && *is_kernel == counted.is_kernel()
+            && *is_kernel == sample_line.is_kernel()
         {
             self.tree[*caller].kind = AddressKind::ReturnAddress;
         }
     }
 
-    /// Begins a tree whose header begins with what it is called.
+    /// Begins a tree. The header begins with its title.
     fn begin(&mut self, header: &[u8]) {
         self.end_tree();
         self.leave_images();
@@ -147,8 +150,8 @@ impl<'t> Reader<'t> {
             let id = thread_id(&name);
             self.parsed.threads.push(Thread { name, id, frames, ..Thread::default() });
         }
-        if self.place == Place::HeaviestStack {
-            self.place = Place::Trees;
+        if self.section == Section::HeaviestStack {
+            self.section = Section::Trees;
         }
     }
 
@@ -170,28 +173,28 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// What comes behind a list of images is of another process.
+    /// Ends a list of images. The lines after it belong to another process.
     fn leave_images(&mut self) {
-        if self.place == Place::Images {
-            self.place = Place::Trees;
+        if self.section == Section::Images {
+            self.section = Section::Trees;
             self.process += 1;
             self.archs.push(self.arch.clone());
         }
     }
 
-    /// The images and trees, frames with their images.
+    /// Returns the images and trees, with an image for each frame that names one.
     pub(super) fn finish(mut self) -> Parsed {
         self.end_tree();
-        let Self { mut parsed, loads, processes, mut archs, arch, header, .. } = self;
+        let Self { mut parsed, frame_images, processes, mut archs, arch, header, .. } = self;
         parsed.info = header.finish();
         archs.push(arch);
         let mut loaded = FxHashMap::default();
         for (number, image) in parsed.images.iter().enumerate() {
             loaded.entry((processes[number], image.load_address)).or_insert(number);
         }
-        // How far images reach whose end is not known: as far as their frames lie.
+        // An image without an end is as large as its frames require.
         let ends: Vec<bool> = parsed.images.iter().map(|image| image.size.is_some()).collect();
-        for Load { thread, frame, process, load_address, image } in loads {
+        for FrameImage { thread, frame, process, load_address, image } in frame_images {
             let number = *loaded.entry((process, load_address)).or_insert_with(|| {
                 let arch = archs.get(process).cloned().flatten();
                 parsed.images.push(Image { name: lossy(image), load_address, arch, ..Image::default() });
@@ -211,7 +214,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// The number of `Thread_13078` or, in hexadecimal, of `Thread 0x1a2b`.
+/// Returns the number of `Thread_13078`, or of `Thread 0x1a2b`, which is hexadecimal.
 fn thread_id(name: &str) -> Option<u64> {
     let hexadecimal = || u64::from_str_radix(name.strip_prefix("Thread 0x")?, 16).ok();
     name.strip_prefix("Thread_").map_or_else(hexadecimal, |digits| digits.parse().ok())

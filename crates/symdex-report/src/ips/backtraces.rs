@@ -1,22 +1,22 @@
-//! Backtraces that an `.ips` has as text (`asiBacktraces`): strings of lines as a `.crash` has them.
+//! Backtraces that an `.ips` has as strings (`asiBacktraces`), with lines as in a `.crash`.
 
 use crate::apple_text;
 use crate::existing::ExistingSymbol;
 use crate::json::Value;
 use crate::report::{AddressKind, Frame, Span, Thread};
-use crate::symbolicate::Rewrite;
+use crate::symbolicate::Resolution;
 
-/// The stack in `string`. All of its frames hold return addresses: it is of an exception.
+/// Reads the stack in `string`. It belongs to an exception, so that all addresses are return addresses.
 pub(super) fn stack(string: Value<'_>, number: usize) -> Thread {
     let start = string.span().start + 1;
     let frames = escaped_lines(string.unescaped()).filter_map(|span| {
         let site = start + span.start..start + span.end;
         let line = unescape(&string.unescaped()[span])?;
         let frame = apple_text::frame(line.as_bytes())?;
-        // Where the name lies in the text with its escapes is not known, but neither is it asked for.
-        let (address, known, inlined) = (frame.address, frame.known, frame.inlined);
+        // The span of the name in the escaped text is unknown. Nothing reads it.
+        let (address, detail, inlined) = (frame.address, frame.detail, frame.inlined);
         let (kind, function) = (AddressKind::ReturnAddress, None);
-        Some(Frame { address, image: None, kind, site, known, function, inlined })
+        Some(Frame { address, image: None, kind, site, detail, function, inlined })
     });
     Thread {
         name: format!("Application Specific Backtrace {number}"),
@@ -25,27 +25,27 @@ pub(super) fn stack(string: Value<'_>, number: usize) -> Thread {
     }
 }
 
-/// The symbol in the line at `site`.
+/// Returns the symbol in the line at `site`.
 pub(super) fn existing_symbol(text: &[u8], site: &Span) -> Option<ExistingSymbol> {
     let line = unescape(text.get(site.clone())?)?;
     let frame = apple_text::frame(line.as_bytes())?;
-    Some(ExistingSymbol::of_line(line.as_bytes(), &frame.function?, line.len(), frame.known))
+    Some(ExistingSymbol::of_line(line.as_bytes(), &frame.function?, line.len(), frame.detail))
 }
 
-/// The line at `site` with its answer, in a string.
-pub(super) fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option<Vec<u8>> {
+/// Returns the line at `site` with its answer, escaped for a JSON string.
+pub(super) fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
     let line = unescape(text.get(site.clone())?)?;
-    let lines = apple_text::written(line.as_bytes(), &(0..line.len()), rewrite)?;
+    let lines = apple_text::replacement(line.as_bytes(), &(0..line.len()), resolution)?;
     let quoted = serde_json::Value::from(String::from_utf8(lines).ok()?).to_string();
     Some(quoted.as_bytes()[1..quoted.len() - 1].to_vec())
 }
 
-/// The text that `line`, a part of a JSON string, stands for.
+/// Unescapes `line`, which is a part of a JSON string.
 fn unescape(line: &[u8]) -> Option<String> {
     serde_json::from_slice(&[b"\"", line, b"\""].concat()).ok()
 }
 
-/// Where the lines between `\n` lie in a string's escaped text.
+/// The spans of the lines in the escaped text of a string. An escaped line feed ends a line.
 fn escaped_lines(text: &[u8]) -> impl Iterator<Item = Span> {
     let mut at = 0;
     std::iter::from_fn(move || {

@@ -1,10 +1,10 @@
-//! What an `.ips` says about the process and its threads, beside the stacks.
+//! The header and the registers of an `.ips`.
 
 use crate::info::{ReportInfo, set};
 use crate::json::Value;
 use crate::registers::{Register, in_order};
 
-/// What the header of the file, on its first line, and the body say. They are one object if the file has no first line.
+/// Reads the header on the first line and the body. Both are the same object if the file has no first line.
 pub(super) fn info(header: Value<'_>, body: Value<'_>) -> ReportInfo {
     let text =
         |object: Value<'_>, key: &str| object.get(key).and_then(Value::text).unwrap_or_default().into_owned();
@@ -51,7 +51,7 @@ pub(super) fn info(header: Value<'_>, body: Value<'_>) -> ReportInfo {
     info
 }
 
-/// `1.0 (42)` of a version and a build; either may be empty.
+/// Joins a version and a build to `1.0 (42)`. Either may be empty.
 pub(crate) fn version(version: &str, build: &str) -> String {
     match (version, build) {
         (only, "") | ("", only) => only.to_owned(),
@@ -59,20 +59,20 @@ pub(crate) fn version(version: &str, build: &str) -> String {
     }
 }
 
-/// `ARM-64 (Native)`: whether the code is translated is stated since macOS 11.
+/// Returns `ARM-64 (Native)` or `ARM-64 (Translated)`. Reports state it since macOS 11.
 fn code_type(body: Value<'_>) -> Option<String> {
     let cpu = body.get("cpuType")?.text()?;
     let translated = body.get("translated").is_some_and(Value::is_true);
     Some(format!("{cpu} ({})", if translated { "Translated" } else { "Native" }))
 }
 
-/// The text of a string, without empty lines at its end; `None` for any other value.
+/// Returns the text of a string without trailing white space. `None` for any other value.
 fn lines(value: Option<Value<'_>>) -> Option<String> {
     let text = value?.text()?;
     Some(text.trim_end().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// What libraries left, one message a line: `asi` has a list of messages for each library.
+/// Joins the messages of libraries, one a line. `asi` has a list of messages for each library.
 fn application_information(body: Value<'_>) -> Option<String> {
     let lists = body.get("asi").into_iter().flat_map(Value::members);
     let messages: Vec<_> = lists.flat_map(|(_, list)| list.elements()).filter_map(Value::text).collect();
@@ -96,7 +96,8 @@ fn exception(body: Value<'_>, info: &mut ReportInfo) {
     set(&mut exception.reason, reason.unwrap_or_default());
 }
 
-/// `SIGNAL 11 Segmentation fault: 11`, a line for each reason and detail behind it, and who ended the process.
+/// Reads the reason of the termination, `SIGNAL 11 Segmentation fault: 11`, with details on further lines, and the
+/// process that ended this one.
 fn termination(body: Value<'_>, info: &mut ReportInfo) {
     let Some(object) = body.get("termination") else { return };
     let text = |key: &str| object.get(key).and_then(Value::text).unwrap_or_default();
@@ -114,7 +115,7 @@ fn termination(body: Value<'_>, info: &mut ReportInfo) {
     }
 }
 
-/// The registers of a `threadState`.
+/// Reads the registers of a `threadState`.
 pub(super) fn registers(state: Value<'_>) -> Vec<Register> {
     let register = |name: String, object: Value<'_>| {
         let value = object.get("value")?.number()?;
@@ -128,6 +129,6 @@ pub(super) fn registers(state: Value<'_>) -> Vec<Register> {
     };
     let single = state.members().filter_map(|(name, object)| register(name.text()?.into_owned(), object));
     let lists = state.members().flat_map(numbered);
-    // The number of the processor is among them.
+    // `cpu` is the number of the processor.
     in_order(lists.chain(single).filter(|register| register.name != "cpu"))
 }

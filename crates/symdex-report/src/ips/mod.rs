@@ -1,5 +1,7 @@
-//! Apple's `.ips` reports: a header in JSON on the first line, then the report as one JSON object (bug type 309 and its like). With a text
-//! report behind the header (109) they are [`crate::apple_text`]'s.
+//! Apple's `.ips` reports: a JSON header on the first line, then the report as one JSON object (bug type 309 and
+//! similar).
+//!
+//! An `.ips` with a text report after the header (bug type 109) is read by [`crate::apple_text`].
 
 mod backtraces;
 pub(crate) mod info;
@@ -16,11 +18,13 @@ use crate::format::{Edit, Format, frame_edits};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_objects_before};
 use crate::render::write_crash;
-use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Report, Span, Thread};
-use crate::symbolicate::{Called, Rewrite, Symbolicated};
+use crate::report::{
+    AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread,
+};
+use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::start_of_object;
 
-/// Apple's JSON format.
+/// The format of Apple's JSON reports.
 pub(crate) struct Ips;
 
 impl Format for Ips {
@@ -33,7 +37,7 @@ impl Format for Ips {
         let text = text[start..].trim_ascii_start();
         let (first, rest) = text.split_at(memchr::memchr(b'\n', text).unwrap_or(text.len()));
         let has = |bytes: &[u8], key: &str| memchr::memmem::find(bytes, key.as_bytes()).is_some();
-        // The header may be missing, as where the object was copied out of something.
+        // An `.ips` can lack the header, for example if the body was copied from another file.
         has(first, "\"bug_type\"") && start_of_object(rest).is_some() || has(text, "\"usedImages\"")
     }
 
@@ -76,14 +80,14 @@ impl Format for Ips {
     }
 
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-        frame_edits(symbolicated, written)
+        frame_edits(symbolicated, replacement)
     }
 }
 
 /// The keys of a frame's function, file, line and distance from the start of the function.
 pub(crate) const SYMBOL_KEYS: [&str; 4] = ["symbol", "sourceFile", "sourceLine", "symbolLocation"];
 
-/// Fails for what has no stacks: other kinds of report have headers like these.
+/// Fails for a report without stacks. Other kinds of reports have the same header.
 fn check_kind(header: Value<'_>, body: Value<'_>) -> Result<(), Error> {
     if body.get("usedImages").is_some() && body.get("threads").is_some() {
         return Ok(());
@@ -108,7 +112,7 @@ fn image(object: Value<'_>) -> Image {
         "T" => Base::TextExec,
         _ => Base::Image,
     };
-    // What stands for addresses in no image has an id of zeros.
+    // The entry for addresses in no image has an id of zeros.
     let id = text("uuid").parse().ok().filter(|_| base != Base::Absolute);
     let load_address = number("base").unwrap_or_default();
     let arch = Arch::from_name(&text("arch"));
@@ -138,39 +142,47 @@ fn frame(object: Value<'_>, kind: AddressKind, images: &[Image]) -> Option<Frame
     let base = image.and_then(|index| images.get(index)).map_or(0, |image| image.load_address);
     let address = base.wrapping_add(number("imageOffset")?);
     let symbol = object.get("symbol").filter(|symbol| !matches!(symbol.unescaped(), b"" | b"<redacted>"));
-    let known = match symbol {
-        Some(_) if object.get("sourceFile").is_some() || object.get("sourceLine").is_some() => Known::Line,
-        Some(_) => Known::Function,
-        None => Known::Nothing,
+    let detail = match symbol {
+        Some(_) if object.get("sourceFile").is_some() || object.get("sourceLine").is_some() => {
+            SymbolDetail::Line
+        }
+        Some(_) => SymbolDetail::Function,
+        None => SymbolDetail::AddressOnly,
     };
     let function = symbol.map(|symbol| symbol.span().start + 1..symbol.span().end.saturating_sub(1));
     let inlined = object.get("inline").is_some_and(Value::is_true);
-    Some(Frame { address, image, kind, site: object.span(), known, function, inlined })
+    Some(Frame { address, image, kind, site: object.span(), detail, function, inlined })
 }
 
-/// The frame's object with its answer, objects for the functions inlined into it before it; or the line it is.
-fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option<Vec<u8>> {
+/// The frame's object with its answer, after new objects for the functions inlined into it. A frame of a backtrace is a
+/// line in a string.
+fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
     if text.get(site.start) != Some(&b'{') {
-        return backtraces::written(text, site, rewrite);
+        return backtraces::replacement(text, site, resolution);
     }
     let json = Json::parse(text, site.start).ok()?;
     let object = json.root();
-    let (concrete, inlined) = rewrite.chain.split_last()?;
-    let before = inlined.iter().map(|called| {
-        let place = ["imageOffset", "imageIndex"].into_iter();
-        let place = place.filter_map(|key| Some((key, json!(object.get(key)?.number()?))));
-        [("inline", json!(true))].into_iter().chain(place).chain(answer(called, rewrite)).collect()
+    let (concrete, inlined) = resolution.frames.split_last()?;
+    let before = inlined.iter().map(|resolved| {
+        let address_members = ["imageOffset", "imageIndex"].into_iter();
+        let address_members =
+            address_members.filter_map(|key| Some((key, json!(object.get(key)?.number()?))));
+        [("inline", json!(true))]
+            .into_iter()
+            .chain(address_members)
+            .chain(answer(resolved, resolution))
+            .collect()
     });
-    Some(with_objects_before(text, object, before, &answer(concrete, rewrite)))
+    Some(with_objects_before(text, object, before, &answer(concrete, resolution)))
 }
 
-/// What the report says of a function. Code that the compiler made up has a file and no line.
-pub(crate) fn answer(called: &Called, rewrite: &Rewrite<'_>) -> Vec<Member<'static>> {
-    let line = called.line.filter(|line| *line != 0);
+/// The members for a function. Code that the compiler generated has a file and no line.
+pub(crate) fn answer(resolved: &ResolvedFrame, resolution: &Resolution<'_>) -> Vec<Member<'static>> {
+    let line = resolved.line.filter(|line| *line != 0);
     let members = [
-        ("symbol", called.function.as_ref().map(|function| json!(function))),
-        ("symbolLocation", rewrite.function_offset(called).map(|offset| json!(offset))),
-        ("sourceFile", called.line.map(|_| json!(called.file_name()))),
+        ("symbol", resolved.function.as_ref().map(|function| json!(function))),
+        ("symbolLocation", resolution.function_offset(resolved).map(|offset| json!(offset))),
+        ("sourceFile", resolved.line.map(|_| json!(resolved.file_name()))),
         ("sourceLine", line.map(|line| json!(line))),
     ];
     members.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()

@@ -1,11 +1,12 @@
-//! What a KSCrash report says about the process and its threads, beside the stacks.
+//! The header and the registers of a KSCrash report.
 
 use crate::info::{Exception, ReportInfo, set};
 use crate::ips::info::version;
 use crate::json::Value;
 use crate::registers::{Register, in_order};
 
-/// What the report says. A report of a crash while a crash was reported has most of it in that one, `recrash_report`.
+/// Reads the header. If KSCrash itself crashed while it wrote a report, the first report is in `recrash_report` and has
+/// most of the header.
 pub(super) fn info(root: Value<'_>) -> ReportInfo {
     let mut info = ReportInfo::default();
     for report in std::iter::successors(Some(root), |report| report.get("recrash_report")) {
@@ -38,13 +39,13 @@ pub(super) fn info(root: Value<'_>) -> ReportInfo {
     info
 }
 
-/// A string, or a number as it is written.
+/// Returns a string, or a number as it is written.
 fn scalar(value: Value<'_>) -> Option<String> {
     let number = || value.number().map(|number| number.to_string());
     value.text().map(std::borrow::Cow::into_owned).or_else(number)
 }
 
-/// The exception, the signal, and what was thrown.
+/// Reads the exception, the signal, and the thrown object.
 fn exception(error: Value<'_>) -> Exception {
     let member = |section: &str, key: &str| error.get(section).and_then(|section| section.get(key));
     let text = |section: &str, key: &str| member(section, key).and_then(scalar).unwrap_or_default();
@@ -75,7 +76,7 @@ fn exception(error: Value<'_>) -> Exception {
     exception
 }
 
-/// The registers of a thread: those of the program, and those of the exception.
+/// Reads the registers of a thread: the basic ones and those of the exception.
 pub(super) fn registers(sections: Value<'_>) -> Vec<Register> {
     let sections = ["basic", "exception"].into_iter().filter_map(|key| sections.get(key));
     let registers = sections.flat_map(Value::members).filter_map(|(name, value)| {

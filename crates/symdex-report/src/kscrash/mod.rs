@@ -1,7 +1,7 @@
-//! KSCrash's reports: JSON with addresses in decimal, frames with the innermost first.
+//! KSCrash's reports: JSON with decimal addresses, and with the innermost frame first.
 //!
-//! A report of a crash while a crash was reported has the first one, as far as it came, in `recrash_report`. Both are of one process:
-//! the images of either count for both.
+//! If KSCrash itself crashed while it wrote a report, the new report contains the incomplete first one as
+//! `recrash_report`. Both describe one process, so that the images of both are used for both.
 
 mod info;
 
@@ -19,10 +19,12 @@ use crate::format::{Edit, Format, frame_edits};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_objects_before};
 use crate::render::write_crash;
-use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Report, Span, Thread};
-use crate::symbolicate::{Called, Rewrite, Symbolicated};
+use crate::report::{
+    AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread,
+};
+use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 
-/// KSCrash's format.
+/// The format of KSCrash's reports.
 pub(crate) struct KsCrash;
 
 impl Format for KsCrash {
@@ -63,7 +65,7 @@ impl Format for KsCrash {
     }
 
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-        frame_edits(symbolicated, written)
+        frame_edits(symbolicated, replacement)
     }
 }
 
@@ -84,20 +86,20 @@ fn image(object: Value<'_>) -> Image {
     }
 }
 
-/// A number that Mach-O has in 32 bits; with the top bit set it is written as a negative one.
+/// Reads a 32-bit number of Mach-O. Some versions write a number with the top bit set as a negative one.
 fn cpu(value: Option<Value<'_>>) -> Option<u32> {
     let number: i64 = std::str::from_utf8(value?.bytes()).ok()?.parse().ok()?;
     let unsigned = u32::try_from(number).ok();
     unsigned.or_else(|| i32::try_from(number).ok().map(i32::cast_unsigned))
 }
 
-/// The stacks of one report: of its threads, and of the last exception that was deallocated.
+/// The stacks of one report: those of its threads, and of the last exception that was deallocated.
 fn stacks(report: Value<'_>) -> Vec<Thread> {
     let crash = report.get("crash");
     let kind = crash.and_then(|crash| crash.get("error")?.get("type")?.text()).unwrap_or_default();
     let is_thrown = matches!(kind.as_ref(), "nsexception" | "cpp_exception" | "user");
     let threads = crash.and_then(|crash| crash.get("threads")).into_iter().flat_map(Value::elements);
-    // A minimal report has just the one.
+    // A minimal report has only the crashed thread.
     let threads = threads.chain(crash.and_then(|crash| crash.get("crashed_thread")));
     let exception = || report.get("process")?.get("last_dealloced_nsexception")?.get("backtrace");
     let exception = exception().map(|backtrace| Thread {
@@ -108,7 +110,8 @@ fn stacks(report: Value<'_>) -> Vec<Thread> {
     threads.filter_map(|thread| stack(thread, is_thrown)).chain(exception).collect()
 }
 
-/// A thread's stack. `is_thrown` tells whether the crash is an exception's: the crashed thread's stack is then the one it was thrown from.
+/// Reads the stack of a thread. `is_thrown` says whether an exception caused the crash. The stack of the crashed thread
+/// is then the one that the exception was thrown from.
 fn stack(thread: Value<'_>, is_thrown: bool) -> Option<Thread> {
     let crashed = thread.get("crashed").is_some_and(Value::is_true);
     let registers = thread.get("registers").and_then(|registers| registers.get("basic"));
@@ -131,7 +134,8 @@ fn stack(thread: Value<'_>, is_thrown: bool) -> Option<Thread> {
     })
 }
 
-/// The frames of a backtrace. The innermost is of an instruction if `is_instruction` says so of its address.
+/// Reads the frames of a backtrace. The innermost frame has the address of an instruction if `is_instruction` returns
+/// true for it.
 fn frames(backtrace: Value<'_>, is_instruction: impl Fn(u64) -> bool) -> Vec<Frame> {
     let objects = backtrace.get("contents").into_iter().flat_map(Value::elements).enumerate();
     let frame = |(depth, object): (usize, Value<'_>)| {
@@ -142,40 +146,45 @@ fn frames(backtrace: Value<'_>, is_instruction: impl Fn(u64) -> bool) -> Vec<Fra
         };
         let symbol =
             object.get("symbol_name").filter(|name| name.text().is_some() && !is_nameless(name.unescaped()));
-        let known = match symbol {
-            Some(_) if object.get("source_line").is_some() => Known::Line,
-            Some(_) => Known::Function,
-            None => Known::Nothing,
+        let detail = match symbol {
+            Some(_) if object.get("source_line").is_some() => SymbolDetail::Line,
+            Some(_) => SymbolDetail::Function,
+            None => SymbolDetail::AddressOnly,
         };
         let function = symbol.map(|name| name.span().start + 1..name.span().end.saturating_sub(1));
         let inlined = object.get("inlined").is_some_and(Value::is_true);
-        Some(Frame { address, image: None, kind, site: object.span(), known, function, inlined })
+        Some(Frame { address, image: None, kind, site: object.span(), detail, function, inlined })
     };
     objects.filter_map(frame).collect()
 }
 
-/// The frame's object with its answer, objects for the functions inlined into it before it.
-fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option<Vec<u8>> {
+/// The frame's object with its answer, after new objects for the functions inlined into it.
+fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
     let json = Json::parse(text, site.start).ok()?;
     let object = json.root();
-    let (concrete, inlined) = rewrite.chain.split_last()?;
-    let before = inlined.iter().map(|called| {
-        let place = ["instruction_addr", "object_addr"].into_iter();
-        let place = place.filter_map(|key| Some((key, json!(object.get(key)?.number()?))));
+    let (concrete, inlined) = resolution.frames.split_last()?;
+    let before = inlined.iter().map(|resolved| {
+        let address_members = ["instruction_addr", "object_addr"].into_iter();
+        let address_members =
+            address_members.filter_map(|key| Some((key, json!(object.get(key)?.number()?))));
         let name = object.get("object_name").and_then(Value::text).map(|name| ("object_name", json!(name)));
-        place.chain(name).chain(answer(called, object, rewrite)).chain([("inlined", json!(true))]).collect()
+        address_members
+            .chain(name)
+            .chain(answer(resolved, object, resolution))
+            .chain([("inlined", json!(true))])
+            .collect()
     });
-    Some(with_objects_before(text, object, before, &answer(concrete, object, rewrite)))
+    Some(with_objects_before(text, object, before, &answer(concrete, object, resolution)))
 }
 
-fn answer(called: &Called, object: Value<'_>, rewrite: &Rewrite<'_>) -> Vec<Member<'static>> {
+fn answer(resolved: &ResolvedFrame, object: Value<'_>, resolution: &Resolution<'_>) -> Vec<Member<'static>> {
     let address = object.get("instruction_addr").and_then(Value::number);
-    let start = || address?.checked_sub(rewrite.function_offset(called)?);
+    let start = || address?.checked_sub(resolution.function_offset(resolved)?);
     let members = [
-        ("symbol_addr", called.function.as_ref().and_then(|_| start()).map(|start| json!(start))),
-        ("symbol_name", called.function.as_ref().map(|function| json!(function))),
-        ("source_file", called.line.map(|_| json!(called.file_name()))),
-        ("source_line", called.line.map(|line| json!(line))),
+        ("symbol_addr", resolved.function.as_ref().and_then(|_| start()).map(|start| json!(start))),
+        ("symbol_name", resolved.function.as_ref().map(|function| json!(function))),
+        ("source_file", resolved.line.map(|_| json!(resolved.file_name()))),
+        ("source_line", resolved.line.map(|line| json!(line))),
     ];
     members.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }

@@ -1,11 +1,11 @@
-//! What a MetricKit payload says about the app and the system, beside the stacks.
+//! The header of a MetricKit payload.
 
 use super::diagnostics;
 use crate::info::{ReportInfo, mach_exception, set, signal};
 use crate::ips::info::version;
 use crate::json::Value;
 
-/// What the first crash of a payload says; the first diagnostic of any kind if there is no crash.
+/// Reads the metadata of the first crash of a payload, or of the first diagnostic if there is no crash.
 pub(super) fn info(root: Value<'_>) -> ReportInfo {
     let payload =
         std::iter::once(root).chain(root.elements()).find(|payload| payload.get("timeStampEnd").is_some());

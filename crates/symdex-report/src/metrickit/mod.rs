@@ -1,7 +1,8 @@
-//! MetricKit's diagnostics: JSON with trees of frames, each with what it calls, or what calls it, in its `subFrames`.
+//! MetricKit's diagnostics: JSON with trees of frames. The `subFrames` of a frame are its callees, or its callers.
 //!
-//! A tree is walked without recursion, and changed by putting text in between: a frame's answer behind its address, frames for functions
-//! inlined into it around its `subFrames`, or around itself where the innermost frame is the root.
+//! A tree is read without recursion and edited by insertions. A frame's answer is inserted after its address. Frames
+//! for inlined functions are inserted around its `subFrames`, or around the frame itself if the root is the innermost
+//! frame.
 
 mod info;
 mod text;
@@ -19,10 +20,10 @@ use crate::format::{Edit, Format};
 use crate::ips;
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, more_members};
-use crate::report::{AddressKind, Frame, Image, Known, MAX_IMAGES, Parsed, Report, Thread};
-use crate::symbolicate::{Called, Rewrite, Symbolicated};
+use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Report, SymbolDetail, Thread};
+use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 
-/// MetricKit's format.
+/// The format of MetricKit's diagnostics.
 pub(crate) struct MetricKit;
 
 impl Format for MetricKit {
@@ -37,13 +38,13 @@ impl Format for MetricKit {
 
     fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
         let json = Json::parse(text, 0)?;
-        let mut images = Images::default();
+        let mut images = ImageTable::default();
         let threads = stacks(json.root()).map(|stack| stack.thread(&mut images)).collect();
         Ok(Parsed { images: images.images, threads, info: info::info(json.root()) })
     }
 
     fn existing_symbols(&self, report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
-        // It was read before.
+        // The text was parsed before, so that this does not fail.
         let Ok(json) = Json::parse(report.text, 0) else { return Vec::new() };
         let symbol = |node: &Node<'_>| ExistingSymbol::of_members(node.object, ips::SYMBOL_KEYS);
         stacks(json.root()).map(|stack| stack.innermost_first().map(symbol).collect()).collect()
@@ -55,13 +56,13 @@ impl Format for MetricKit {
 
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
         let text = symbolicated.report.text;
-        // It was read before.
+        // The text was parsed before, so that this does not fail.
         let Ok(json) = Json::parse(text, 0) else { return Vec::new() };
         let mut edits = Vec::new();
         for (thread, stack) in stacks(json.root()).enumerate() {
             for (number, node) in stack.innermost_first().enumerate() {
-                if let Some(rewrite) = symbolicated.rewrite(thread, number) {
-                    edits.extend(node.edits(text, &rewrite, stack.is_outermost_first));
+                if let Some(resolution) = symbolicated.resolution(thread, number) {
+                    edits.extend(node.edits(text, &resolution, stack.is_outermost_first));
                 }
             }
         }
@@ -69,18 +70,18 @@ impl Format for MetricKit {
     }
 }
 
-/// A stack, or many in one tree.
+/// A stack, or a tree of many stacks.
 struct Stack<'j> {
     name: String,
-    /// The diagnostic that it is of.
+    /// The diagnostic that contains it.
     diagnostic: Value<'j>,
-    /// Whether it is one of a thread, as crashes have, and no tree of samples.
+    /// Whether it is the stack of one thread, as in crashes, and not a tree of samples.
     is_of_thread: bool,
     crashed: bool,
     arch: Option<Arch>,
-    /// From roots to leaves.
+    /// The frames, from roots to leaves.
     nodes: Vec<Node<'j>>,
-    /// Whether roots are what was called first.
+    /// Whether the roots are the outermost frames.
     is_outermost_first: bool,
 }
 
@@ -89,13 +90,13 @@ struct Stack<'j> {
 struct Node<'j> {
     object: Value<'j>,
     address: u64,
-    /// How many frames lie above it; none above a root.
+    /// The number of frames above it; 0 for a root.
     depth: usize,
     is_leaf: bool,
 }
 
-/// The diagnostics of a payload, of several, or one alone, each with its kind and number: `crash 0 `, nothing for one
-/// alone. What is no diagnostic comes too.
+/// The diagnostics of a payload, of a list of payloads, or a single diagnostic, each with its kind and number: `crash 0
+/// `. A single diagnostic has an empty kind. Other members of a payload are returned too; they have no stacks.
 fn diagnostics<'j>(root: Value<'j>) -> impl Iterator<Item = (String, Value<'j>)> {
     let payloads = std::iter::once(root).chain(root.elements());
     payloads.flat_map(|payload| {
@@ -107,7 +108,7 @@ fn diagnostics<'j>(root: Value<'j>) -> impl Iterator<Item = (String, Value<'j>)>
     })
 }
 
-/// The stacks of a payload, of several, of a diagnostic or of a tree alone, in order.
+/// The stacks of a payload, of a list of payloads, of a diagnostic or of a single tree, in order.
 fn stacks<'j>(root: Value<'j>) -> impl Iterator<Item = Stack<'j>> {
     diagnostics(root).flat_map(|(kind, diagnostic)| {
         let tree = diagnostic.get("callStackTree").unwrap_or(diagnostic);
@@ -128,13 +129,13 @@ fn stacks<'j>(root: Value<'j>) -> impl Iterator<Item = Stack<'j>> {
     })
 }
 
-/// `crash ` of `crashDiagnostics`.
+/// Returns `crash ` for `crashDiagnostics`.
 fn kind_of(key: Value<'_>) -> String {
     let key = key.text().unwrap_or_default();
     format!("{} ", key.strip_suffix("Diagnostics").unwrap_or(&key))
 }
 
-/// The frames of a stack, each before those in it.
+/// The frames of a stack, each before its `subFrames`.
 fn nodes(stack: Value<'_>) -> Vec<Node<'_>> {
     let mut nodes = Vec::new();
     let mut open: Vec<(Value<'_>, usize)> = Vec::new();
@@ -152,9 +153,10 @@ fn nodes(stack: Value<'_>) -> Vec<Node<'_>> {
 
 const OFFSET: &str = "offsetIntoBinaryTextSegment";
 
-/// Whether roots are what was called first; `None` where that cannot be told. Crashes had the innermost frame as their root at first.
+/// Whether the roots are the outermost frames. `None` if it cannot be told. In the first versions the root of a crash's
+/// stack was the innermost frame.
 fn is_outermost_first(nodes: &[Node<'_>]) -> Option<bool> {
-    // What branches are samples, merged from where they begin.
+    // A tree with branches is merged from samples, which begin with the outermost frame.
     let leaves = nodes.iter().filter(|node| node.is_leaf).count();
     if leaves > 1 {
         return Some(true);
@@ -175,7 +177,7 @@ impl<'j> Stack<'j> {
         if self.is_outermost_first { Box::new(self.nodes.iter().rev()) } else { Box::new(self.nodes.iter()) }
     }
 
-    fn thread(&self, images: &mut Images<'j>) -> Thread {
+    fn thread(&self, images: &mut ImageTable<'j>) -> Thread {
         let frame = |node: &Node<'j>| {
             let is_innermost = if self.is_outermost_first { node.is_leaf } else { node.depth == 0 };
             node.frame(is_innermost, images.number(node, self.arch.as_ref()))
@@ -194,25 +196,26 @@ impl<'j> Node<'j> {
         let kind = if is_innermost { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
         let symbol =
             self.object.get("symbol").filter(|name| name.text().is_some() && !is_nameless(name.unescaped()));
-        let known = match symbol {
-            Some(_) if self.object.get("sourceFile").is_some() => Known::Line,
-            Some(_) => Known::Function,
-            None => Known::Nothing,
+        let detail = match symbol {
+            Some(_) if self.object.get("sourceFile").is_some() => SymbolDetail::Line,
+            Some(_) => SymbolDetail::Function,
+            None => SymbolDetail::AddressOnly,
         };
         let start = self.object.span().start;
         Frame {
             address: self.address,
             image,
             kind,
-            // What is in the object is rewritten piece by piece.
+            // The edits insert into the object, so that this span is only its start.
             site: start..start + 1,
-            known,
+            detail,
             function: symbol.map(|name| name.span().start + 1..name.span().end.saturating_sub(1)),
             inlined: self.object.get("inline").is_some_and(Value::is_true),
         }
     }
 
-    /// Where the image was loaded. The offset was that address itself in the first versions; no image is as long as that.
+    /// The load address of the image. In the first versions the offset was the load address itself; no image is that
+    /// long.
     fn load_address(&self) -> u64 {
         match self.object.get(OFFSET).and_then(Value::number) {
             Some(load_address) if load_address >= 1 << 32 => load_address,
@@ -221,32 +224,32 @@ impl<'j> Node<'j> {
         }
     }
 
-    /// The members with the answer, and frames for the functions inlined into it.
-    fn edits(&self, text: &[u8], rewrite: &Rewrite<'_>, is_outermost_first: bool) -> Vec<Edit> {
+    /// The edits that insert the answer, and frames for the functions inlined into it.
+    fn edits(&self, text: &[u8], resolution: &Resolution<'_>, is_outermost_first: bool) -> Vec<Edit> {
         let object = self.object;
-        let Some((concrete, inlined)) = rewrite.chain.split_last() else { return Vec::new() };
+        let Some((concrete, inlined)) = resolution.frames.split_last() else { return Vec::new() };
         let Some(anchor) = object.get("address").or_else(|| object.get(OFFSET)) else { return Vec::new() };
         let insert = |at: usize, text: Vec<u8>| Edit { span: at..at, text };
         let (set, added): (Vec<_>, Vec<_>) =
-            ips::answer(concrete, rewrite).into_iter().partition(|(key, _)| object.get(key).is_some());
+            ips::answer(concrete, resolution).into_iter().partition(|(key, _)| object.get(key).is_some());
         let set = set.into_iter().filter_map(|(key, value)| {
             Some(Edit { span: object.get(key)?.span(), text: value.to_string().into_bytes() })
         });
         let mut edits: Vec<Edit> = set.collect();
         let mut added = more_members(text, object, &added);
         let wrap = Wrap::of(text, object);
-        let inlined = inlined.iter().map(|called| wrap.object(text, object, called, rewrite));
+        let inlined = inlined.iter().map(|resolved| wrap.object(text, object, resolved, resolution));
         match object.get("subFrames").filter(|_| is_outermost_first) {
             Some(sub_frames) => {
-                let (before, behind) = wrap.around(inlined.rev(), true);
+                let (before, after) = wrap.around(inlined.rev(), true);
                 edits.push(insert(sub_frames.span().start, before));
-                edits.push(insert(sub_frames.span().end, behind));
+                edits.push(insert(sub_frames.span().end, after));
             }
             None if is_outermost_first => added.extend(wrap.below(inlined.rev())),
             None => {
-                let (before, behind) = wrap.around(inlined, false);
+                let (before, after) = wrap.around(inlined, false);
                 edits.push(insert(object.span().start, before));
-                edits.push(insert(object.span().end, behind));
+                edits.push(insert(object.span().end, after));
             }
         }
         edits.push(insert(anchor.span().end, added));
@@ -254,11 +257,11 @@ impl<'j> Node<'j> {
     }
 }
 
-/// How frames are written around and into a frame, in its style.
+/// The text for frames that are inserted around a frame and into it, in its white space.
 struct Wrap<'t> {
-    /// What ends an object.
+    /// The end of an object.
     close: &'t [u8],
-    /// `, "subFrames" : `
+    /// The start of the member: `, "subFrames" : `.
     sub_frames: Vec<u8>,
 }
 
@@ -266,65 +269,72 @@ impl<'t> Wrap<'t> {
     fn of(text: &'t [u8], object: Value<'_>) -> Self {
         let end = object.span().end;
         let last = object.members().last().map_or(end - 1, |(_, value)| value.span().end);
-        // A member with nothing as its value.
+        // The member has a dummy value of one byte, which is removed.
         let mut sub_frames = more_members(text, object, &[("subFrames", json!(0))]);
         sub_frames.pop();
         Wrap { close: &text[last..end], sub_frames }
     }
 
-    /// The object of an inlined function, all but its end.
-    fn object(&self, text: &[u8], like: Value<'_>, called: &Called, rewrite: &Rewrite<'_>) -> Vec<u8> {
+    /// The object of an inlined function, without its end.
+    fn object(
+        &self,
+        text: &[u8],
+        like: Value<'_>,
+        resolved: &ResolvedFrame,
+        resolution: &Resolution<'_>,
+    ) -> Vec<u8> {
         let number = |key| Some((key, json!(like.get(key)?.number()?)));
         let string = |key| Some((key, json!(like.get(key)?.text()?)));
-        let place = [
+        let address_members = [
             string("binaryUUID"),
             number(OFFSET),
             number("sampleCount"),
             string("binaryName"),
             number("address"),
         ];
-        let members: Vec<Member<'_>> = place
+        let members: Vec<Member<'_>> = address_members
             .into_iter()
             .flatten()
-            .chain(ips::answer(called, rewrite))
+            .chain(ips::answer(resolved, resolution))
             .chain([("inline", json!(true))])
             .collect();
         let object = crate::json_edit::object_like(text, like, &members);
         object[..object.len() - self.close.len()].to_vec()
     }
 
-    /// What stands before and behind something that lies in `objects`, each of which lies in the one before: a list of frames, or one.
+    /// The text before and after the thing that `objects` are inserted around. Each object contains the next one. The
+    /// thing is a list of frames, or a single frame.
     fn around(&self, objects: impl Iterator<Item = Vec<u8>>, is_list: bool) -> (Vec<u8>, Vec<u8>) {
-        let (mut before, mut behind) = (Vec::new(), Vec::new());
+        let (mut before, mut after) = (Vec::new(), Vec::new());
         for object in objects {
             let (open, list): (&[u8], &[u8]) = if is_list { (b"[", b"") } else { (b"", b"[") };
             before.extend([open, &object, &self.sub_frames, list].concat());
             let ends: [&[u8]; 2] = if is_list { [self.close, b"]"] } else { [b"]", self.close] };
-            behind.extend(ends.concat());
+            after.extend(ends.concat());
         }
-        (before, behind)
+        (before, after)
     }
 
-    /// `objects` as what a frame calls that calls nothing yet.
+    /// `objects` as the callees of a frame that has none. Each object contains the next one.
     fn below(&self, objects: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
-        let (mut before, mut behind) = (Vec::new(), Vec::new());
+        let (mut before, mut after) = (Vec::new(), Vec::new());
         for object in objects {
             before.extend([&self.sub_frames, &b"["[..], &object].concat());
-            behind.extend([self.close, b"]"].concat());
+            after.extend([self.close, b"]"].concat());
         }
-        [before, behind].concat()
+        [before, after].concat()
     }
 }
 
-/// The images that frames say they are in, in the order of the frames.
+/// The images that frames name, in the order of the frames.
 #[derive(Default)]
-struct Images<'j> {
+struct ImageTable<'j> {
     images: Vec<Image>,
-    /// By their ids as they are written, and where they were loaded.
+    /// Positions by id and name, as they are written, and by load address.
     known: FxHashMap<(&'j [u8], &'j [u8], u64), usize>,
 }
 
-impl<'j> Images<'j> {
+impl<'j> ImageTable<'j> {
     fn number(&mut self, node: &Node<'j>, arch: Option<&Arch>) -> Option<usize> {
         let written = |key: &str| node.object.get(key).map_or(&b""[..], Value::unescaped);
         let key = (written("binaryUUID"), written("binaryName"), node.load_address());

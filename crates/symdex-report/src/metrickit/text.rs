@@ -1,4 +1,4 @@
-//! A payload as text: stacks of crashes as a `.crash` has them, other diagnostics as call trees.
+//! Writes a payload as text: the stacks of crashes in the layout of a `.crash`, other diagnostics as call trees.
 
 use std::io::{self, Write};
 
@@ -14,8 +14,8 @@ use crate::symbolicate::Symbolicated;
 pub(super) fn write(symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
     let report = symbolicated.report;
     write_header(report, out)?;
-    let written = Stacks::new(symbolicated);
-    // It was read before.
+    let rendered = Stacks::new(symbolicated);
+    // The text was parsed before, so that this does not fail.
     if let Ok(json) = Json::parse(report.text, 0) {
         let mut before: Option<Span> = None;
         for (thread, stack) in stacks(json.root()).enumerate() {
@@ -23,14 +23,14 @@ pub(super) fn write(symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) ->
                 write_diagnostic(&stack, out)?;
             }
             if stack.is_of_thread {
-                written.write(thread, out)?;
+                rendered.write(thread, out)?;
             } else {
                 writeln!(
                     out,
                     "Call tree of {}, samples before each frame:",
                     printable(stack.name.as_str().into())
                 )?;
-                written.write_tree(thread, &stack.branches(), out)?;
+                rendered.write_tree(thread, &stack.branches(), out)?;
                 writeln!(out)?;
             }
         }
@@ -39,8 +39,8 @@ pub(super) fn write(symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) ->
     writeln!(out, "\nEOF")
 }
 
-/// Writes the kind of a diagnostic and what it says about itself. A diagnostic alone has no kind, and the header has
-/// all it says.
+/// Writes the kind and the metadata of a diagnostic. A single diagnostic has no kind, and the header has its metadata
+/// already.
 fn write_diagnostic(stack: &Stack<'_>, out: &mut dyn Write) -> io::Result<()> {
     let Some((kind, _)) = stack.name.split_once(" Thread ") else { return Ok(()) };
     writeln!(out, "Diagnostic:          {}", printable(kind.into()))?;
@@ -50,7 +50,7 @@ fn write_diagnostic(stack: &Stack<'_>, out: &mut dyn Write) -> io::Result<()> {
         let is_scalar = !matches!(value.bytes().first(), Some(b'{' | b'['));
         let text = value.text().unwrap_or_else(scalar);
         let (Some(key), true, false) = (key.text(), is_scalar, text.trim().is_empty()) else { continue };
-        // Tables, such as that of memory regions, are in the header as they are.
+        // The header has tables, such as the memory regions, in full.
         let first = text.lines().next().unwrap_or_default();
         writeln!(out, "{:<20} {}", printable(format!("{key}:").into()), printable(first.into()))?;
     }
@@ -58,11 +58,11 @@ fn write_diagnostic(stack: &Stack<'_>, out: &mut dyn Write) -> io::Result<()> {
 }
 
 impl Stack<'_> {
-    /// Where each frame of the thread lies in the tree, in the order of the frames.
+    /// The position of each frame in the tree, in the order of the thread's frames.
     fn branches(&self) -> Vec<Branch> {
-        let branch = |(place, node): (usize, &super::Node<'_>)| {
-            // Where the innermost frame is the root, the tree is one chain.
-            let depth = if self.is_outermost_first { node.depth } else { self.nodes.len() - 1 - place };
+        let branch = |(position, node): (usize, &super::Node<'_>)| {
+            // If the root is the innermost frame, the tree has no branches.
+            let depth = if self.is_outermost_first { node.depth } else { self.nodes.len() - 1 - position };
             Branch { depth, samples: node.object.get("sampleCount").and_then(Value::number).unwrap_or(1) }
         };
         self.innermost_first().enumerate().map(branch).collect()

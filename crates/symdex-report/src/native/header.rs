@@ -1,4 +1,4 @@
-//! Lines that say something of the stacks behind them.
+//! Reads the lines before a stack that describe it.
 
 use memchr::memmem::find;
 use symdex::Arch;
@@ -6,65 +6,65 @@ use symdex::Arch;
 use super::info;
 use crate::text::lossy;
 
-/// What a line says. Logs have something before it, which is why it is found anywhere in the line.
+/// The contents of a line. A log can have a prefix, so that the keys are searched in the whole line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Header<'l> {
-    /// What the next stack is called.
+    /// The name of the next stack.
     Name(&'l [u8]),
     /// The next stack is the one that crashed.
     Crash,
-    /// Both: what a sanitizer found.
+    /// The finding of a sanitizer. It names the next stack, which is the one that crashed.
     Error(&'l [u8]),
-    /// What the process runs on; `None` for what has no name here.
+    /// The architecture of the process; `None` if it is unsupported.
     Arch(Option<Arch>),
 }
 
-/// What `line` says; `None` for another kind of line.
+/// Reads `line`. `None` for another kind of line.
 pub(super) fn header(line: &[u8]) -> Option<Header<'_>> {
-    let behind = |what: &[u8]| find(line, what).map(|at| &line[at + what.len()..]);
-    let name = behind(b", name: ").filter(|_| find(line, b"tid: ").is_some());
-    if let Some(name) = name.or_else(|| behind(b", Name:").filter(|_| find(line, b"Tid:").is_some())) {
+    let after = |what: &[u8]| find(line, what).map(|at| &line[at + what.len()..]);
+    let name = after(b", name: ").filter(|_| find(line, b"tid: ").is_some());
+    if let Some(name) = name.or_else(|| after(b", Name:").filter(|_| find(line, b"Tid:").is_some())) {
         return Some(Header::Name(up_to(name, b"  >>> ").trim_ascii()));
     }
-    let is_signal = behind(b"signal ").is_some_and(|rest| rest.first().is_some_and(u8::is_ascii_digit));
-    if is_signal || behind(b"Fault thread ").is_some_and(|rest| rest.eq_ignore_ascii_case(b"info:")) {
+    let is_signal = after(b"signal ").is_some_and(|rest| rest.first().is_some_and(u8::is_ascii_digit));
+    if is_signal || after(b"Fault thread ").is_some_and(|rest| rest.eq_ignore_ascii_case(b"info:")) {
         return Some(Header::Crash);
     }
-    if let Some(what) = behind(b"ERROR: ").filter(|what| find(what, b"Sanitizer: ").is_some()) {
+    if let Some(what) = after(b"ERROR: ").filter(|what| find(what, b"Sanitizer: ").is_some()) {
         return Some(Header::Error(up_to(what, b" on ").trim_ascii()));
     }
     if let Some(at) = find(line, b"llocated by thread ").or_else(|| find(line, b"freed by thread ")) {
         let begin = memchr::memrchr(b' ', &line[..at]).map_or(0, |space| space + 1);
         return Some(Header::Name(up_to(&line[begin..], b":")));
     }
-    let abi = behind(b"ABI: '").map(|rest| up_to(rest, b"'")).or_else(|| behind(b"CpuAbi:"))?;
+    let abi = after(b"ABI: '").map(|rest| up_to(rest, b"'")).or_else(|| after(b"CpuAbi:"))?;
     Some(Header::Arch(arch(abi.trim_ascii())))
 }
 
-/// The path and the digits of the build id in `    /system/lib/libc.so (BuildId: 53a1a7c9...`: a list of files, or a memory map, which
-/// has addresses before the path. `None` for another kind of line.
+/// Returns the path and the digits of the build id in `    /system/lib/libc.so (BuildId: 53a1a7c9...`. Lists of files
+/// have such lines, and memory maps, with addresses before the path. `None` for another kind of line.
 pub(super) fn build_id(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (open, behind) = (find(line, b" (BuildId: ")?, b" (BuildId: ".len());
+    let (open, after) = (find(line, b" (BuildId: ")?, b" (BuildId: ".len());
     let named = &line[..open];
     let path = if named.starts_with(b"/") { named } else { &named[find(named, b" /")? + 1..] };
-    let id = &line[open + behind..];
+    let id = &line[open + after..];
     let digits = id.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let is_whole = matches!(id.get(digits), Some(b')' | b'.' | b' '));
     (digits != 0 && is_whole).then(|| (path, &id[..digits]))
 }
 
-/// The id of the thread of the next stack, which stands in the line that has its name.
+/// Returns the thread id of the next stack. The line with its name states it.
 pub(super) fn thread_id(line: &[u8]) -> Option<u64> {
     let at = find(line, b"tid: ").or_else(|| find(line, b"Tid:"))?;
     info::number(&lossy(line[at + b"Tid:".len()..].trim_ascii_start()))
 }
 
-/// `text` up to the first `end`.
+/// Returns `text` up to the first `end`.
 fn up_to<'l>(text: &'l [u8], end: &[u8]) -> &'l [u8] {
     find(text, end).map_or(text, |at| &text[..at])
 }
 
-/// The architecture that Android and HarmonyOS call so.
+/// Returns the architecture for a name that Android and HarmonyOS use.
 fn arch(abi: &[u8]) -> Option<Arch> {
     let name = match abi {
         b"arm64-v8a" => "arm64",
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_state_build_ids() {
+    fn lines_with_build_ids_are_read() {
         let path = &b"/data/app/a b/libf.so"[..];
         for (line, id) in [
             ("    /data/app/a b/libf.so (BuildId: 0a1b2c. FileSize: 12)", Some(&b"0a1b2c"[..])),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_say_something() {
+    fn header_lines_are_read() {
         let name = |text: &'static str| Some(Header::Name(text.as_bytes()));
         let cases = [
             ("F DEBUG   : pid: 7, tid: 9, name: worker 1  >>> com.app <<<", name("worker 1")),

@@ -1,13 +1,13 @@
-//! The lines before the first stack of a native report that say what crashed and on what.
+//! Reads the header of a native report: the lines before the first stack.
 
 use memchr::memmem::find;
 
 use crate::info::{ReportInfo, set};
 use crate::text::lossy;
 
-/// Reads one line into `info`. A log has something before the line, which is why keys are found anywhere in it.
+/// Reads one line into `info`. A log can have a prefix, so that the keys are searched in the whole line.
 pub(super) fn read(line: &[u8], info: &mut ReportInfo) {
-    let behind = |key: &str| find(line, key.as_bytes()).map(|at| lossy(line[at + key.len()..].trim_ascii()));
+    let after = |key: &str| find(line, key.as_bytes()).map(|at| lossy(line[at + key.len()..].trim_ascii()));
     let unquoted = |text: String| text.trim_matches('\'').to_owned();
     for (keys, field) in [
         (&["Build fingerprint: ", "Build info:", "OS version: "][..], &mut info.os),
@@ -19,53 +19,54 @@ pub(super) fn read(line: &[u8], info: &mut ReportInfo) {
         (&["App version: "], &mut info.version),
         (&["Cmdline: "], &mut info.path),
     ] {
-        if let Some(value) = keys.iter().find_map(|key| behind(key)) {
+        if let Some(value) = keys.iter().find_map(|key| after(key)) {
             set(field, unquoted(value));
         }
     }
-    if let Some((pid, name)) = behind("pid: ").zip(behind("  >>> ")) {
+    if let Some((pid, name)) = after("pid: ").zip(after("  >>> ")) {
         set(&mut info.process, name.trim_end_matches(" <<<"));
         info.pid = info.pid.or_else(|| number(&pid));
     }
-    if let Some(pid) = behind("Pid:").filter(|_| info.pid.is_none()) {
+    if let Some(pid) = after("Pid:").filter(|_| info.pid.is_none()) {
         info.pid = number(&pid);
     }
     exception(line, info);
 }
 
-/// `signal 11 (SIGSEGV), code 1 (SEGV_MAPERR), fault addr 0x1c`, `Reason:Signal:SIGSEGV(SEGV_MAPERR)@0x1c`, `Abort
-/// message: '...'`, `==12==ERROR: AddressSanitizer: heap-use-after-free on address ...`.
+/// Reads the exception: `signal 11 (SIGSEGV), code 1 (SEGV_MAPERR), fault addr 0x1c`,
+/// `Reason:Signal:SIGSEGV(SEGV_MAPERR)@0x1c`, `Abort message: '...'` or `==12==ERROR: AddressSanitizer:
+/// heap-use-after-free on address ...`.
 fn exception(line: &[u8], info: &mut ReportInfo) {
-    let behind = |key: &str| find(line, key.as_bytes()).map(|at| lossy(line[at + key.len()..].trim_ascii()));
+    let after = |key: &str| find(line, key.as_bytes()).map(|at| lossy(line[at + key.len()..].trim_ascii()));
     let is_signal = |rest: &String| rest.starts_with(|first: char| first.is_ascii_digit());
-    if let Some(signal) = behind("signal ").filter(is_signal) {
+    if let Some(signal) = after("signal ").filter(is_signal) {
         let (head, codes) = signal.split_once(", ").unwrap_or((&signal, ""));
         let name = head.split_once('(').map_or("", |(_, name)| name.trim_end_matches(')'));
         set(&mut info.exception().kind, name);
         set(&mut info.exception().signal, name);
         set(&mut info.exception().codes, codes);
     }
-    if let Some(signal) = behind("Reason:Signal:") {
+    if let Some(signal) = after("Reason:Signal:") {
         let end = signal.find(['(', '@', ' ']).unwrap_or(signal.len());
         set(&mut info.exception().kind, &signal[..end]);
         set(&mut info.exception().signal, &signal[..end]);
         set(&mut info.exception().codes, &signal[end..]);
     }
     for key in ["Abort message: ", "Cause: ", "LastFatalMessage:"] {
-        if let Some(reason) = behind(key) {
+        if let Some(reason) = after(key) {
             set(&mut info.exception().reason, reason.trim_matches('\''));
         }
     }
-    if let Some(error) = behind("ERROR: ").filter(|error| error.contains("Sanitizer: ")) {
+    if let Some(error) = after("ERROR: ").filter(|error| error.contains("Sanitizer: ")) {
         let (kind, codes) = error.split_once(" on ").unwrap_or((&error, ""));
         set(&mut info.exception().kind, kind);
         set(&mut info.exception().codes, codes);
-        let pid = behind("==").and_then(|rest| number(&rest));
+        let pid = after("==").and_then(|rest| number(&rest));
         info.pid = info.pid.or(pid);
     }
 }
 
-/// The number that `text` begins with.
+/// Returns the number that `text` begins with.
 pub(super) fn number(text: &str) -> Option<u64> {
     text[..text.bytes().take_while(u8::is_ascii_digit).count()].parse().ok()
 }
@@ -86,8 +87,10 @@ mod tests {
             [process, info.pid.map(|pid| pid.to_string()).unwrap_or_default(), os, kind, codes, reason]
                 .join("|")
         };
-        let android = "E DEBUG : Build fingerprint: 'google/x:14/U'\nE DEBUG : pid: 7, tid: 9, name: worker  >>> com.app <<<\n\
-                       E DEBUG : signal 6 (SIGABRT), code -1 (SI_QUEUE), fault addr --------\nE DEBUG : Abort message: 'no'";
+        let android = "E DEBUG : Build fingerprint: 'google/x:14/U'\n\
+                       E DEBUG : pid: 7, tid: 9, name: worker  >>> com.app <<<\n\
+                       E DEBUG : signal 6 (SIGABRT), code -1 (SI_QUEUE), fault addr --------\n\
+                       E DEBUG : Abort message: 'no'";
         assert_eq!(
             read_all(android),
             "com.app|7|google/x:14/U|SIGABRT|code -1 (SI_QUEUE), fault addr --------|no"

@@ -1,8 +1,9 @@
-//! Reports of native code as text: Android's tombstones and what logcat has of them, HarmonyOS's cppcrash logs, and what sanitizers print,
-//! with whatever a log puts before its lines.
+//! Text reports of native code: Android's tombstones, also from logcat, HarmonyOS's cppcrash logs, and the output of
+//! sanitizers. A log prefix may stand before each line.
 //!
-//! A frame is a line with its number, the image's path, and the address in the image's file, of the call itself; many have the build id.
-//! One report has frames of several writers, a tombstone those of a sanitizer in its message, so all are read and written alike.
+//! A frame is a line with its number, the path of the image, and the address of the call in the image's file. Many have
+//! the build id. One report can have frames of several writers: a tombstone can contain the output of a sanitizer. All
+//! frames are therefore read and written in the same way.
 
 mod frame;
 mod header;
@@ -14,24 +15,24 @@ mod sanitizer;
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Format, frame_edits};
-use crate::report::{Known, Parsed, Report, Span};
-use crate::symbolicate::{Rewrite, Symbolicated};
+use crate::report::{Parsed, Report, Span, SymbolDetail};
+use crate::symbolicate::{Resolution, Symbolicated};
 use crate::text::lines;
-use frame::Style;
+use frame::Writer;
 use reader::Reader;
 
-/// Native stacks, told by their first frame.
+/// A format of native stacks. The first frame tells the format.
 pub(crate) struct Native {
     name: &'static str,
-    is_written_so: fn(Style) -> bool,
+    is_writer: fn(Writer) -> bool,
 }
 
 pub(crate) const ANDROID: Native =
-    Native { name: "android", is_written_so: |style| matches!(style, Style::Android { .. }) };
+    Native { name: "android", is_writer: |writer| matches!(writer, Writer::Android { .. }) };
 pub(crate) const HARMONY_OS: Native =
-    Native { name: "harmonyos", is_written_so: |style| matches!(style, Style::HarmonyOs { .. }) };
+    Native { name: "harmonyos", is_writer: |writer| matches!(writer, Writer::HarmonyOs { .. }) };
 pub(crate) const SANITIZER: Native =
-    Native { name: "sanitizer", is_written_so: |style| matches!(style, Style::Sanitizer { .. }) };
+    Native { name: "sanitizer", is_writer: |writer| matches!(writer, Writer::Sanitizer { .. }) };
 
 impl Format for Native {
     fn name(&self) -> &'static str {
@@ -39,10 +40,10 @@ impl Format for Native {
     }
 
     fn recognises(&self, text: &[u8]) -> bool {
-        // Apple's reports have what a sanitizer found in their message.
+        // Apple's reports can contain the output of a sanitizer.
         let is_apples = || memchr::memmem::find(text, b"\nBinary Images:").is_some();
         let first = lines(text).find_map(|(_, line)| frame::frame(line));
-        first.is_some_and(|frame| (self.is_written_so)(frame.style)) && !is_apples()
+        first.is_some_and(|frame| (self.is_writer)(frame.writer)) && !is_apples()
     }
 
     fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
@@ -61,9 +62,9 @@ impl Format for Native {
             .zip(&mut symbols)
             .flat_map(|(thread, symbols)| thread.frames.iter().zip(symbols));
         for (frame, symbol) in
-            frames.filter(|(frame, symbol)| frame.known == Known::Line && symbol.line.is_none())
+            frames.filter(|(frame, symbol)| frame.detail == SymbolDetail::Line && symbol.line.is_none())
         {
-            if let Some((file, line)) = frame::place_behind(report.text, &frame.site) {
+            if let Some((file, line)) = frame::location_after(report.text, &frame.site) {
                 (symbol.file, symbol.line) = (Some(file), Some(line));
             }
         }
@@ -71,14 +72,14 @@ impl Format for Native {
     }
 
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-        frame_edits(symbolicated, written)
+        frame_edits(symbolicated, replacement)
     }
 }
 
-fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option<Vec<u8>> {
+fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
     let frame = frame::frame(text.get(site.clone())?)?;
-    match frame.style {
-        Style::Android { .. } | Style::HarmonyOs { .. } => pc::written(text, site, &frame, rewrite),
-        Style::Sanitizer { .. } => sanitizer::written(text, site, &frame, rewrite),
+    match frame.writer {
+        Writer::Android { .. } | Writer::HarmonyOs { .. } => pc::replacement(text, site, &frame, resolution),
+        Writer::Sanitizer { .. } => sanitizer::replacement(text, site, &frame, resolution),
     }
 }

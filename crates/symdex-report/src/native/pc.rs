@@ -1,22 +1,22 @@
-//! `#01 pc 00000000000a1b2c  /data/app/x/base.apk!libfoo.so (offset 0x1000) (do_action+764) (BuildId: 0123abcd...)`, as Android writes
-//! frames, and `#01 pc 00000000000a1b2c /data/x/libfoo.so(do_action+764)(0123abcd...)`, as HarmonyOS does.
+//! Frames of Android: `#01 pc 00000000000a1b2c  /data/app/x/base.apk!libfoo.so (offset 0x1000) (do_action+764)
+//! (BuildId: 0123abcd...)`, and of HarmonyOS: `#01 pc 00000000000a1b2c /data/x/libfoo.so(do_action+764)(0123abcd...)`.
 
 use std::ops::Range;
 
-use super::frame::{FrameLine, MORE, Style, log_prefix};
-use crate::report::{Known, Span};
-use crate::symbolicate::{Called, Rewrite};
+use super::frame::{FrameLine, LOCATION_INDENT, Writer, log_prefix};
+use crate::report::{Span, SymbolDetail};
+use crate::symbolicate::{Resolution, ResolvedFrame};
 use crate::text::{Cursor, line_end};
 
-/// The fewest digits of a build id that stands by itself.
+/// The fewest digits of a build id without the word `BuildId`.
 const BARE_ID: usize = 16;
 
-/// The frame behind its number, at `cursor`.
+/// Reads the frame after its number. The cursor is there.
 pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: u64) -> Option<FrameLine<'_>> {
     cursor.take(b"pc")?;
     cursor.space().then_some(())?;
     let address = cursor.hexadecimal().or_else(|| cursor.hexadecimal_digits())?;
-    // HarmonyOS had the runtime address too: `pc 000000000000332c(000000000042d32c)`.
+    // Older versions of HarmonyOS add the runtime address: `pc 000000000000332c(000000000042d32c)`.
     if cursor.take(b"(").is_some() {
         cursor.hexadecimal_digits()?;
         cursor.take(b")")?;
@@ -25,33 +25,41 @@ pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: u64) -> Option<
     let (start, rest) = (cursor.at(), cursor.rest());
     let path = rest[..memchr::memchr(b'(', rest).unwrap_or(rest.len())].trim_ascii_end();
     (!path.is_empty()).then_some(())?;
-    let mut said = Said { at: start + path.len(), is_spaced: true, function: None, id: None };
-    said.read(rest, path.len(), start);
+    let mut frame_text = FrameText { at: start + path.len(), is_spaced: true, function: None, id: None };
+    frame_text.read(rest, path.len(), start);
     Some(FrameLine {
         head,
         number,
         address,
         path: Some(path),
-        id: said.id,
+        id: frame_text.id,
         arch: None,
-        known: if said.function.is_some() { Known::Function } else { Known::Nothing },
-        function: said.function,
-        style: if said.is_spaced { Style::Android { at: said.at } } else { Style::HarmonyOs { at: said.at } },
+        detail: if frame_text.function.is_some() {
+            SymbolDetail::Function
+        } else {
+            SymbolDetail::AddressOnly
+        },
+        function: frame_text.function,
+        writer: if frame_text.is_spaced {
+            Writer::Android { at: frame_text.at }
+        } else {
+            Writer::HarmonyOs { at: frame_text.at }
+        },
     })
 }
 
-/// What the parentheses behind a path say.
-struct Said<'l> {
-    /// Where a function belongs that is not there.
+/// The contents of the parentheses after a path.
+struct FrameText<'l> {
+    /// The position at which a missing function is inserted.
     at: usize,
-    /// Whether there are spaces before the parentheses.
+    /// Whether spaces stand before the parentheses.
     is_spaced: bool,
     function: Option<Range<usize>>,
     id: Option<&'l [u8]>,
 }
 
-impl<'l> Said<'l> {
-    /// Reads what is in parentheses in `rest`, which begins at `start`, from `from` on.
+impl<'l> FrameText<'l> {
+    /// Reads the parentheses in `rest` from `from` on. `rest` begins at `start` of the line.
     fn read(&mut self, rest: &'l [u8], mut from: usize, start: usize) {
         while let Some((inside, is_spaced)) = parentheses(rest, from) {
             let text = &rest[inside.clone()];
@@ -77,11 +85,11 @@ impl<'l> Said<'l> {
     }
 }
 
-/// What is between the parentheses that begin at `from`, spaces before them aside, and whether there are such spaces.
+/// Returns the range between the parentheses that begin at `from`, after any spaces, and whether there are spaces.
 fn parentheses(rest: &[u8], from: usize) -> Option<(Range<usize>, bool)> {
-    let behind = rest.get(from..)?;
-    let spaces = behind.iter().take_while(|byte| **byte == b' ').count();
-    behind[spaces..].starts_with(b"(").then_some(())?;
+    let after = rest.get(from..)?;
+    let spaces = after.iter().take_while(|byte| **byte == b' ').count();
+    after[spaces..].starts_with(b"(").then_some(())?;
     let open = from + spaces;
     let mut depth = 0_usize;
     let len = rest[open..].iter().position(|byte| {
@@ -95,70 +103,72 @@ fn parentheses(rest: &[u8], from: usize) -> Option<(Range<usize>, bool)> {
     Some((open + 1..open + len, spaces != 0))
 }
 
-/// How much of `abort+57` is the name.
+/// The length of the name in `abort+57`.
 fn name_len(text: &[u8]) -> usize {
     let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     let name = text[..text.len() - digits].strip_suffix(b"+").filter(|_| digits != 0);
     name.unwrap_or(text).len()
 }
 
-/// The frame's line with the function that holds the code, and a line for each function that has a file and a line.
-pub(super) fn written(
+/// The frame's line with the concrete function, and a line for each function that has a file and a line.
+pub(super) fn replacement(
     text: &[u8],
     site: &Span,
     frame: &FrameLine<'_>,
-    rewrite: &Rewrite<'_>,
+    resolution: &Resolution<'_>,
 ) -> Option<Vec<u8>> {
     let line = text.get(site.clone())?;
-    let (at, space) = match frame.style {
-        Style::Android { at } => (at, " "),
-        Style::HarmonyOs { at } => (at, ""),
-        Style::Sanitizer { .. } => return None,
+    let (at, space) = match frame.writer {
+        Writer::Android { at } => (at, " "),
+        Writer::HarmonyOs { at } => (at, ""),
+        Writer::Sanitizer { .. } => return None,
     };
-    let (before, behind) = line.split_at_checked(at)?;
-    let function = rewrite.chain.last().filter(|_| frame.function.is_none());
-    let function = function.and_then(|called| name_and_distance(called, rewrite));
+    let (before, after) = line.split_at_checked(at)?;
+    let function = resolution.frames.last().filter(|_| frame.function.is_none());
+    let function = function.and_then(|resolved| name_and_distance(resolved, resolution));
     let function = function.map(|function| format!("{space}({function})")).unwrap_or_default();
-    let mut out = [before, function.as_bytes(), behind].concat();
-    for place in rewrite.chain.iter().filter_map(place) {
+    let mut out = [before, function.as_bytes(), after].concat();
+    for location in resolution.frames.iter().filter_map(location) {
         let prefix = log_prefix(line, frame.head);
-        out.extend([line_end(text, site.end), prefix, MORE.as_bytes(), place.as_bytes()].concat());
+        out.extend(
+            [line_end(text, site.end), prefix, LOCATION_INDENT.as_bytes(), location.as_bytes()].concat(),
+        );
     }
     Some(out)
 }
 
-/// `abort+57`
-fn name_and_distance(called: &Called, rewrite: &Rewrite<'_>) -> Option<String> {
-    let function = symdex_demangle::printable(called.function.as_ref()?.into());
-    let distance = rewrite.function_offset(called).filter(|distance| *distance != 0);
+/// The function and the distance as `abort+57`.
+fn name_and_distance(resolved: &ResolvedFrame, resolution: &Resolution<'_>) -> Option<String> {
+    let function = symdex_demangle::printable(resolved.function.as_ref()?.into());
+    let distance = resolution.function_offset(resolved).filter(|distance| *distance != 0);
     Some(distance.map_or_else(|| function.to_string(), |distance| format!("{function}+{distance}")))
 }
 
-/// `src/file.c:12 (func)`
-fn place(called: &Called) -> Option<String> {
-    let function = called.function.as_deref().unwrap_or("??");
-    let place = format!("{}:{} ({function})", called.file_path(), called.line?);
-    Some(symdex_demangle::printable(place.into()).into_owned())
+/// The source location and the function as `src/file.c:12 (func)`.
+fn location(resolved: &ResolvedFrame) -> Option<String> {
+    let function = resolved.function.as_deref().unwrap_or("??");
+    let location = format!("{}:{} ({function})", resolved.file_path(), resolved.line?);
+    Some(symdex_demangle::printable(location.into()).into_owned())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::frame::{self, Style};
-    use crate::report::Known;
+    use super::super::frame::{self, Writer};
+    use crate::report::SymbolDetail;
 
-    /// The image, its id and the function, and what stands behind the place of a function.
-    fn said(line: &str) -> (&str, Option<&str>, Option<&str>, &str) {
+    /// The image, its id, the function, and the text after the position at which a function is inserted.
+    fn frame_text(line: &str) -> (&str, Option<&str>, Option<&str>, &str) {
         let frame = frame::frame(line.as_bytes()).unwrap_or_else(|| panic!("no frame: {line}"));
         let text = |bytes| std::str::from_utf8(bytes).expect("text");
         assert_eq!(
-            (frame.address, frame.known == Known::Function),
+            (frame.address, frame.detail == SymbolDetail::Function),
             (0xa1b2c, frame.function.is_some()),
             "{line}"
         );
-        let (at, is_spaced) = match frame.style {
-            Style::Android { at } => (at, true),
-            Style::HarmonyOs { at } => (at, false),
-            Style::Sanitizer { .. } => panic!("not a sanitizer's: {line}"),
+        let (at, is_spaced) = match frame.writer {
+            Writer::Android { at } => (at, true),
+            Writer::HarmonyOs { at } => (at, false),
+            Writer::Sanitizer { .. } => panic!("not a sanitizer's: {line}"),
         };
         assert_eq!(is_spaced, line[at..].is_empty() || line[at..].starts_with(' '), "{line}");
         let path = frame.path.map(text).expect("an image");
@@ -166,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_android() {
+    fn frames_of_android_are_read() {
         let cases = [
             ("#01 pc 000a1b2c  /x/libf.so", ("/x/libf.so", None, None, "")),
             ("F/DEBUG ( 12):  #1 pc 0x000a1b2c  libf.so", ("libf.so", None, None, "")),
@@ -188,12 +198,12 @@ mod tests {
             ("#01 pc 000a1b2c  [vdso] (f+12", ("[vdso]", None, None, " (f+12")),
         ];
         for (line, expected) in cases {
-            assert_eq!(said(line), expected, "{line}");
+            assert_eq!(frame_text(line), expected, "{line}");
         }
     }
 
     #[test]
-    fn frames_of_harmony_os() {
+    fn frames_of_harmony_os_are_read() {
         let id = "42521ecd5a913b6984e2ff754dc45cf0";
         let cases = [
             (format!("#01 pc 000a1b2c /x/libf.so(f(int)+32)({id})"), Some(id), Some("f(int)")),
@@ -201,13 +211,13 @@ mod tests {
             ("#01 pc 000a1b2c(004ab32c) /x/libf.so(f+15)".to_owned(), None, Some("f")),
         ];
         for (line, id, function) in cases {
-            let behind = &line[line.find("so(").expect("a parenthesis") + 2..];
-            assert_eq!(said(&line), ("/x/libf.so", id, function, behind), "{line}");
+            let after = &line[line.find("so(").expect("a parenthesis") + 2..];
+            assert_eq!(frame_text(&line), ("/x/libf.so", id, function, after), "{line}");
         }
     }
 
     #[test]
-    fn other_lines_are_none() {
+    fn other_lines_are_no_frames() {
         let lines = [
             "#01 pc",
             "#01 pc ",

@@ -1,52 +1,54 @@
-//! From lines to stacks and images.
+//! Reads the lines of a report into stacks and images.
 
 use rustc_hash::FxHashMap;
 use symdex::{Arch, ImageId};
 
-use super::frame::{self, FrameLine, Style, log_prefix};
+use super::frame::{self, FrameLine, Writer, log_prefix};
 use super::header::{self, Header};
 use super::info;
-use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Span, Thread};
+use crate::report::{AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread};
 use crate::text::lossy;
 
-/// What has been read so far.
+/// The state of the parser.
 #[derive(Default)]
 pub(super) struct Reader<'t> {
     parsed: Parsed,
-    /// The numbers of images.
+    /// The positions of images.
     images: FxHashMap<Key<'t>, usize>,
-    before: Option<Before<'t>>,
-    /// What the next stack is called, the id of its thread, and whether it is of what crashed.
+    previous: Option<PreviousFrame<'t>>,
+    /// The name of the next stack, the id of its thread, and whether it is the one that crashed.
     name: String,
     id: Option<u64>,
     crashed: bool,
-    /// The architecture that the report is of, from here on.
+    /// The architecture of the frames that follow.
     arch: Option<Arch>,
-    /// The build ids that other lines state, by the files' paths: memory maps, and xCrash's lists. `None` where two differ.
+    /// The build ids that other lines state, by the path of the file: memory maps, and the list of xCrash. `None` if
+    /// two lines differ.
     ids: FxHashMap<&'t [u8], Option<&'t [u8]>>,
 }
 
-/// What tells images apart: the path, the digits of the build id, and the numbers of the architecture.
+/// The key of an image: the path, the digits of the build id, and the CPU type and subtype.
 type Key<'t> = (&'t [u8], Option<&'t [u8]>, Option<(u32, u32)>);
 
 /// The frame before a line.
-struct Before<'t> {
+struct PreviousFrame<'t> {
     number: u64,
-    /// What stands before it in its line.
+    /// The log prefix of its line.
     prefix: &'t [u8],
-    /// `#0 0x55d0c0de1234`: where it was written by a sanitizer, functions inlined into one frame have this alike.
+    /// `#0 0x55d0c0de1234` of a sanitizer's line. Functions inlined into one frame have the same text.
     number_and_address: &'t [u8],
 }
 
 impl<'t> Reader<'t> {
-    /// Reads the next line, which lies at `span`.
+    /// Reads the next line, which is at `span`.
     pub(super) fn line(&mut self, line: &'t [u8], span: Span) {
         if let Some(frame) = frame::frame(line) {
             self.push(frame, line, span);
-        } else if self.before.as_ref().is_some_and(|before| frame::says_more(line, before.prefix)) {
+        } else if self.previous.as_ref().is_some_and(|previous| frame::states_location(line, previous.prefix))
+        {
             let last = self.parsed.threads.last_mut().and_then(|thread| thread.frames.last_mut());
             if let Some(frame) = last {
-                frame.known = Known::Line;
+                frame.detail = SymbolDetail::Line;
             }
         } else if let Some((path, id)) = header::build_id(line) {
             let known = self.ids.entry(path).or_insert(Some(id));
@@ -66,7 +68,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The images and stacks. An image whose frames have no build id has the one that another line states for its path.
+    /// Returns the images and stacks. An image whose frames have no build id gets the one that another line states for
+    /// its path.
     pub(super) fn finish(self) -> Parsed {
         let Self { mut parsed, images, ids, .. } = self;
         for ((path, id, _), number) in images {
@@ -80,15 +83,16 @@ impl<'t> Reader<'t> {
     }
 
     fn push(&mut self, line: FrameLine<'t>, text: &'t [u8], site: Span) {
-        let number_and_address = match line.style {
-            Style::Sanitizer { at } => &text[line.head..at],
-            Style::Android { .. } | Style::HarmonyOs { .. } => &[],
+        let number_and_address = match line.writer {
+            Writer::Sanitizer { at } => &text[line.head..at],
+            Writer::Android { .. } | Writer::HarmonyOs { .. } => &[],
         };
-        let before = Before { number: line.number, prefix: log_prefix(text, line.head), number_and_address };
-        if !self.before.replace(before).is_some_and(|before| {
+        let previous =
+            PreviousFrame { number: line.number, prefix: log_prefix(text, line.head), number_and_address };
+        if !self.previous.replace(previous).is_some_and(|previous| {
             let is_inlined =
-                !number_and_address.is_empty() && before.number_and_address == number_and_address;
-            before.number < line.number || is_inlined
+                !number_and_address.is_empty() && previous.number_and_address == number_and_address;
+            previous.number < line.number || is_inlined
         }) {
             let (name, crashed) = (std::mem::take(&mut self.name), std::mem::take(&mut self.crashed));
             let id = self.id.take();
@@ -97,9 +101,9 @@ impl<'t> Reader<'t> {
         let frame = Frame {
             address: line.address,
             image: self.image(&line),
-            // Addresses of either kind are adjusted already.
+            // The writers have adjusted return addresses already.
             kind: AddressKind::ProgramCounter,
-            known: line.known,
+            detail: line.detail,
             function: line.function.map(|name| site.start + name.start..site.start + name.end),
             site,
             inlined: false,
@@ -109,7 +113,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The number of the image that `line` names.
+    /// Returns the position of the image that `line` names, and adds the image if it is new.
     fn image(&mut self, line: &FrameLine<'t>) -> Option<usize> {
         let path = line.path?;
         let arch = line.arch.as_ref().or(self.arch.as_ref());
@@ -126,7 +130,7 @@ impl<'t> Reader<'t> {
 }
 
 fn image(path: &[u8], id: Option<&[u8]>, arch: Option<Arch>) -> Image {
-    // What no file is behind: `[vdso]`, `<anonymous:7f00>`, `Unknown`.
+    // Paths that are no files: `[vdso]`, `<anonymous:7f00>`, `Unknown`.
     let is_file = !matches!(path.first(), Some(b'[' | b'<')) && !path.starts_with(b"anonymous:");
     let name = path.rsplit(|byte| matches!(byte, b'/' | b'!')).next().unwrap_or(path);
     Image {
@@ -140,7 +144,7 @@ fn image(path: &[u8], id: Option<&[u8]>, arch: Option<Arch>) -> Image {
     }
 }
 
-/// The id that these hexadecimal digits are; `None` where they are none, as where a report was cut.
+/// Parses hexadecimal digits as an id. `None` if they are invalid, as in a cut report.
 fn build_id(digits: &[u8]) -> Option<ImageId> {
     let digits = std::str::from_utf8(digits).ok()?;
     digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| digits.parse().ok())?

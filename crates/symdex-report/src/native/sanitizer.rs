@@ -1,54 +1,54 @@
-//! `#1 0x55d0c0de1234 in main (/opt/app+0x1234) (BuildId: 0123abcd...)`, as the sanitizers of LLVM and GCC write frames.
+//! Frames of the sanitizers of LLVM and GCC: `#1 0x55d0c0de1234 in main (/opt/app+0x1234) (BuildId: 0123abcd...)`.
 
 use symdex::Arch;
 
-use super::frame::{FrameLine, Style, log_prefix};
-use crate::report::{Known, Span};
-use crate::symbolicate::Rewrite;
+use super::frame::{FrameLine, Writer, log_prefix};
+use crate::report::{Span, SymbolDetail};
+use crate::symbolicate::Resolution;
 use crate::text::{Cursor, line_end};
 
-/// The frame behind its number, at `cursor`.
+/// Reads the frame after its number. The cursor is there.
 pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: u64) -> Option<FrameLine<'_>> {
     let address = cursor.hexadecimal()?;
     let at = cursor.at();
     cursor.space().then_some(())?;
     let (start, rest) = (cursor.at(), cursor.rest());
-    let place = Place::of(rest);
-    let said = place.as_ref().map_or(rest, |place| &rest[..place.start]);
-    let name = said.trim_ascii_end().strip_prefix(b"in ");
-    let (known, len) = match (name, &place) {
-        (None, Some(_)) => (Known::Nothing, None),
-        (Some(name), Some(_)) => (Known::Function, Some(name.len())),
-        // Without an image there is nothing to look up, and it is a frame only because of its function.
-        (Some(name), None) => (Known::Line, Some(name_len(name))),
+    let reference = ImageReference::of(rest);
+    let name_text = reference.as_ref().map_or(rest, |reference| &rest[..reference.start]);
+    let name = name_text.trim_ascii_end().strip_prefix(b"in ");
+    let (detail, len) = match (name, &reference) {
+        (None, Some(_)) => (SymbolDetail::AddressOnly, None),
+        (Some(name), Some(_)) => (SymbolDetail::Function, Some(name.len())),
+        // Without an image there is nothing to look up. The function alone makes the line a frame.
+        (Some(name), None) => (SymbolDetail::Line, Some(name_len(name))),
         (None, None) => return None,
     };
     let function = len.map(|len| start + 3..start + 3 + len);
-    let style = Style::Sanitizer { at };
-    let no_place = Place { start: 0, path: b"", arch: None, offset: address, id: None };
-    let path = place.as_ref().map(|place| place.path);
-    let Place { arch, offset, id, .. } = place.unwrap_or(no_place);
-    Some(FrameLine { head, number, address: offset, path, id, arch, known, function, style })
+    let writer = Writer::Sanitizer { at };
+    let no_reference = ImageReference { start: 0, path: b"", arch: None, offset: address, id: None };
+    let path = reference.as_ref().map(|reference| reference.path);
+    let ImageReference { arch, offset, id, .. } = reference.unwrap_or(no_reference);
+    Some(FrameLine { head, number, address: offset, path, id, arch, detail, function, writer })
 }
 
-/// `(/opt/app+0x1234) (BuildId: 0123abcd...)` at the end of a line.
-struct Place<'l> {
-    /// Where it begins.
+/// The image and the offset at the end of a line: `(/opt/app+0x1234) (BuildId: 0123abcd...)`.
+struct ImageReference<'l> {
+    /// The start of the first parenthesis.
     start: usize,
     path: &'l [u8],
     arch: Option<Arch>,
-    /// The address in the file.
+    /// The address in the image's file.
     offset: u64,
     id: Option<&'l [u8]>,
 }
 
-/// What begins a build id.
+/// The text before a build id.
 const BUILD_ID: &[u8] = b" (BuildId: ";
 
-/// How many digits of an id are the UUID on Apple's systems; those behind them belong to no id.
+/// The digits of a UUID. On Apple's systems other digits follow it, which are not part of the id.
 const UUID_DIGITS: usize = 32;
 
-impl<'l> Place<'l> {
+impl<'l> ImageReference<'l> {
     fn of(rest: &'l [u8]) -> Option<Self> {
         let (rest, id) = match memchr::memmem::rfind(rest, BUILD_ID) {
             Some(open) => {
@@ -65,11 +65,11 @@ impl<'l> Place<'l> {
         let offset = number.hexadecimal().filter(|_| number.rest().is_empty())?;
         let (path, arch) = path_and_arch(&inside[..plus]);
         let id = id.map(|id| id.get(..UUID_DIGITS).filter(|_| arch.is_some()).unwrap_or(id));
-        Some(Place { start, path, arch, offset, id })
+        Some(ImageReference { start, path, arch, offset, id })
     }
 }
 
-/// Where the parenthesis opens that the end of `rest` closes.
+/// Returns the position of the parenthesis that the last byte of `rest` closes.
 fn opening(rest: &[u8]) -> Option<usize> {
     rest.ends_with(b")").then_some(())?;
     let mut depth = 0_usize;
@@ -83,42 +83,42 @@ fn opening(rest: &[u8]) -> Option<usize> {
     })
 }
 
-/// `/opt/app:arm64`, as on Apple's systems.
+/// Splits `/opt/app:arm64`. Reports of Apple's systems have the architecture.
 fn path_and_arch(image: &[u8]) -> (&[u8], Option<Arch>) {
     let split = memchr::memrchr(b':', image).map(|colon| (&image[..colon], &image[colon + 1..]));
     let arch = split.and_then(|(path, name)| Some((path, Arch::from_name(std::str::from_utf8(name).ok()?)?)));
     arch.map_or((image, None), |(path, arch)| (path, Some(arch)))
 }
 
-/// How much of `f(int) /src/app.c:12:3` is the function's name.
+/// The length of the function's name in `f(int) /src/app.c:12:3`.
 fn name_len(text: &[u8]) -> usize {
     let path = memchr::memmem::find(text, b" /").or_else(|| memchr::memrchr(b' ', text));
     path.unwrap_or(text.len())
 }
 
-/// A line for each function, all of them with the number and address that the one had.
-pub(super) fn written(
+/// A line for each function. Each has the number and the address of the original line.
+pub(super) fn replacement(
     text: &[u8],
     site: &Span,
     frame: &FrameLine<'_>,
-    rewrite: &Rewrite<'_>,
+    resolution: &Resolution<'_>,
 ) -> Option<Vec<u8>> {
     let line = text.get(site.clone())?;
-    let Style::Sanitizer { at } = frame.style else { return None };
+    let Writer::Sanitizer { at } = frame.writer else { return None };
     let (number_and_address, image) = (line.get(frame.head..at)?, line.get(at..)?);
     let begin = frame.function.as_ref().map_or(at, |function| function.end);
     let image = line.get(begin..).unwrap_or(image).trim_ascii_start();
     let mut out = line.get(..frame.head)?.to_vec();
-    for (depth, called) in rewrite.chain.iter().enumerate() {
+    for (depth, resolved) in resolution.frames.iter().enumerate() {
         if depth != 0 {
             out.extend([line_end(text, site.end), log_prefix(line, frame.head)].concat());
         }
-        let function = called.function.as_deref().unwrap_or("<unknown>");
+        let function = resolved.function.as_deref().unwrap_or("<unknown>");
         let function = symdex_demangle::printable(function.into());
         out.extend([number_and_address, b" in ", function.as_bytes(), b" "].concat());
-        match called.line {
+        match resolved.line {
             Some(line) => {
-                let file = symdex_demangle::printable(called.file_path().into());
+                let file = symdex_demangle::printable(resolved.file_path().into());
                 out.extend(format!("{file}:{line}").bytes());
             }
             None => out.extend(image),
@@ -130,10 +130,10 @@ pub(super) fn written(
 #[cfg(test)]
 mod tests {
     use super::super::frame;
-    use crate::report::Known;
+    use crate::report::SymbolDetail;
 
     #[test]
-    fn frames_tell_image_offset_id_and_function() {
+    fn frames_have_image_offset_id_and_function() {
         let uuid = "f0e1d2c3b4a5968778695a4b3c2d1e0f";
         let mach = format!(
             "    #2 0x1000012d4 in main+0x68 (app:arm64+0x12d4) (BuildId: {uuid}32000000200000000100000000000d00)"
@@ -164,7 +164,7 @@ mod tests {
     fn frames_with_a_line_need_no_image() {
         let line = "    #1 0x55d1 in f(int, char) /src dir/t.c:5:3";
         let frame = frame::frame(line.as_bytes()).expect("a frame");
-        assert_eq!((frame.address, frame.path, frame.known), (0x55d1, None, Known::Line));
+        assert_eq!((frame.address, frame.path, frame.detail), (0x55d1, None, SymbolDetail::Line));
         assert_eq!(&line[frame.function.expect("a function")], "f(int, char)");
         for line in [
             "#1 0x55d1",

@@ -1,4 +1,4 @@
-//! The header of a `.crash`, and the exception.
+//! Writes the header and the exception of a `.crash`.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use super::stacks;
 use crate::info::{Exception, ReportInfo};
 use crate::report::Report;
 
-/// Writes what a report says before its stacks, with an empty line at its end.
+/// Writes the header of a report: everything before the stacks, with an empty line at the end.
 pub(crate) fn write_header(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
     let info = &report.info;
     let with_pid = |name: &Option<String>, pid: Option<u64>| match (name, pid) {
@@ -45,14 +45,14 @@ pub(crate) fn write_header(report: &Report<'_>, out: &mut dyn Write) -> io::Resu
     }
     let reason = info.exception.as_ref().and_then(|exception| exception.reason.as_deref());
     let messages = info.application_information.as_deref();
-    // The messages mostly have the reason in them.
+    // The messages usually contain the reason.
     let reason = reason.filter(|reason| messages.is_none_or(|messages| !messages.contains(reason)));
     let information = [reason, messages].into_iter().flatten().collect::<Vec<_>>().join("\n");
     write_section("Application Specific Information", &information, out)?;
     write_section("Kernel Triage", info.kernel_triage.as_deref().unwrap_or_default(), out)
 }
 
-/// Writes the fields that there are, values in the column `width`, and an empty line if there are any.
+/// Writes the fields that are set, with values in column `width`, and an empty line if there are any.
 fn write_fields<const N: usize>(
     fields: [(&str, Option<String>); N],
     width: usize,
@@ -104,7 +104,7 @@ fn write_exception(info: &ReportInfo, out: &mut dyn Write) -> io::Result<()> {
     if is_any { writeln!(out) } else { Ok(()) }
 }
 
-/// Writes a section that has its title on a line of its own, if it has any text.
+/// Writes a section with its title on a line of its own. An empty section is not written.
 fn write_section(title: &str, text: &str, out: &mut dyn Write) -> io::Result<()> {
     if text.is_empty() {
         return Ok(());

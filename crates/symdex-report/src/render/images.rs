@@ -1,4 +1,4 @@
-//! The list of images of a `.crash`.
+//! Writes the list of images of a `.crash`.
 
 use std::io::{self, Write};
 
@@ -15,11 +15,11 @@ pub(crate) fn write_images(report: &Report<'_>, out: &mut dyn Write) -> io::Resu
 /// `       0x104a34000 -        0x104a3ffff MyApp arm64  <6dcd4e9dd3b13a0e8dff6a5a4be1b1b0> /private/var/.../MyApp`
 fn line(image: &Image) -> String {
     if image.base == Base::Absolute {
-        // What Apple lists for addresses in no image.
+        // The line that Apple's reports have for addresses in no image.
         return format!("{:>18} - {:#x} ??? (*)  <{:032}> ???", "0x0", u64::MAX, 0);
     }
     let start = format!("{:#x}", image.load_address);
-    // The end is that of the last byte.
+    // The range ends with the last byte, not after it.
     let last = image.size.and_then(|size| image.load_address.checked_add(size.checked_sub(1)?));
     let last = last.map_or_else(|| "???".to_owned(), |last| format!("{last:#x}"));
     let name = if image.name.is_empty() { "???" } else { image.name.as_str() };

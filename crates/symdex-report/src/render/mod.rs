@@ -1,8 +1,7 @@
-//! Reports as text that people read.
+//! Writes reports as text that people read.
 //!
-//! Reports that are text already come out as [`Symbolicated::write`] writes them. Those in JSON are laid out as Apple
-//! lays out a `.crash`: header, exception, stacks, registers, images, as far as the report has them. Call trees are
-//! laid out as `sample` prints them.
+//! A text format is written as [`Symbolicated::write`] writes it. A JSON format gets the layout of Apple's `.crash`:
+//! header, exception, stacks, registers, images. Call trees get the layout of `sample`.
 
 mod header;
 mod images;
@@ -19,10 +18,11 @@ pub(crate) use stacks::Stacks;
 use crate::symbolicate::Symbolicated;
 
 impl Symbolicated<'_, '_> {
-    /// Writes the report as text that people read, with its frames symbolicated.
+    /// Writes the symbolicated report as text that people read.
     ///
-    /// An `.ips` is laid out as Apple lays out a `.crash`, which [`Report::parse`](crate::Report::parse) reads back
-    /// with the same threads, addresses and images.
+    /// An `.ips` gets the layout of Apple's `.crash`, which [`Report::parse`](crate::Report::parse) reads back with the
+    /// same threads, addresses and images. KSCrash's, Sentry's and MetricKit's JSON get this layout too, as far as they
+    /// have the data. A report that is text already is written as [`write`](Symbolicated::write) writes it.
     ///
     /// ```
     /// # use symdex::{ImageOffset, LinePolicy};
@@ -35,23 +35,25 @@ impl Symbolicated<'_, '_> {
     /// # }
     /// let ips = r#"{"bug_type":"309"}
     /// {"procName":"App","pid":42,"faultingThread":0,"exception":{"type":"EXC_CRASH","signal":"SIGABRT"},
-    /// "threads":[{"triggered":true,"frames":[{"imageOffset":976,"imageIndex":0,"symbol":"main","symbolLocation":16}]}],
+    /// "threads":[{"triggered":true,
+    /// "frames":[{"imageOffset":976,"imageIndex":0,"symbol":"main","symbolLocation":16}]}],
     /// "usedImages":[{"base":4294967296,"size":16384,"arch":"arm64","name":"App","path":"/var/App.app/App",
     /// "uuid":"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0"}]}"#;
     /// let report = Report::parse(ips.as_bytes())?;
     /// let mut out = Vec::new();
-    /// symbolicate(&report, &mut Nothing, &Options::default()).write_text(&mut out)?;
+    /// symbolicate(&report, &mut Nothing, &Options::new()).write_text(&mut out)?;
     /// let out = String::from_utf8(out)?;
     /// assert!(out.starts_with("Process:             App [42]\n"), "{out}");
     /// assert!(out.contains("\nException Type:  EXC_CRASH (SIGABRT)\n"));
-    /// assert!(out.contains("\nThread 0 Crashed:\n0   App                           \t       0x1000003d0 main + 16\n"));
-    /// assert_eq!(Report::parse(out.as_bytes())?.format.name(), "apple-crash");
+    /// assert!(out.contains("\nThread 0 Crashed:\n"));
+    /// assert!(out.contains("\n0   App                           \t       0x1000003d0 main + 16\n"));
+    /// assert_eq!(Report::parse(out.as_bytes())?.format_name(), "apple-crash");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
         self.report.format.write_text(self, out)
     }
@@ -62,7 +64,7 @@ pub(crate) fn write_crash(symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Wri
     let report = symbolicated.report;
     write_header(report, out)?;
     let stacks = Stacks::new(symbolicated);
-    // Apple has the stack of an exception before those of the threads.
+    // Apple writes the stack of an exception before the threads.
     let (exceptions, threads): (Vec<_>, Vec<_>) =
         (0..report.threads.len()).partition(|thread| stacks::is_backtrace(&report.threads[*thread].name));
     for thread in exceptions.into_iter().chain(threads) {

@@ -1,4 +1,4 @@
-//! The registers of the thread that crashed.
+//! Writes the registers of the crashed thread.
 
 use std::io::{self, Write};
 
@@ -8,20 +8,20 @@ use super::stacks;
 use crate::registers::Register;
 use crate::report::Report;
 
-/// How many registers a line has.
+/// The number of registers on a line.
 const IN_A_ROW: usize = 4;
 
-/// Writes the registers of the first thread that crashed, with an empty line at their end; nothing if the report has
-/// none.
+/// Writes the registers of the first crashed thread that has any, with an empty line at the end. It writes nothing if
+/// there is none.
 pub(super) fn write_registers(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut threads = report.threads.iter().enumerate();
     let crashed = threads.find(|(_, thread)| thread.crashed && !thread.registers.is_empty());
-    let Some((place, thread)) = crashed else { return Ok(()) };
+    let Some((position, thread)) = crashed else { return Ok(()) };
     let registers = &thread.registers;
     let has = |name: &str| registers.iter().any(|register| register.name == name);
     let (is_x86, is_wide) = (has("rip") || has("eip"), has("rip") || has("x0"));
     let (processor, bits) = (if is_x86 { "X86" } else { "ARM" }, if is_wide { 64 } else { 32 });
-    let number = stacks::number(&thread.name, place);
+    let number = stacks::number(&thread.name, position);
     write!(out, "\nThread {number} crashed with {processor} Thread State ({bits}-bit):")?;
     let mut column = IN_A_ROW;
     for register in registers {

@@ -1,4 +1,4 @@
-//! Stacks, a line for each function.
+//! Writes stacks, a line for each function.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use crate::existing::ExistingSymbol;
 use crate::report::{Base, Image};
 use crate::symbolicate::Symbolicated;
 
-/// The stacks of a report.
+/// The stacks of a report, with the symbols that the report has.
 pub(crate) struct Stacks<'s> {
     pub(super) symbolicated: &'s Symbolicated<'s, 's>,
     existing: Vec<Vec<ExistingSymbol>>,
@@ -24,7 +24,7 @@ impl<'s> Stacks<'s> {
         Self { symbolicated, existing }
     }
 
-    /// Writes the stack of a thread under its name, with an empty line at its end.
+    /// Writes the stack of a thread with its title, and an empty line at the end.
     pub(crate) fn write(&self, thread: usize, out: &mut dyn Write) -> io::Result<()> {
         let stack = &self.symbolicated.report.threads[thread];
         if is_backtrace(&stack.name) {
@@ -51,13 +51,13 @@ impl<'s> Stacks<'s> {
         writeln!(out)
     }
 
-    /// The image of a frame; `None` if the frame lies in none.
+    /// The image of a frame; `None` if the frame lies in no image.
     pub(super) fn image(&self, thread: usize, frame: usize) -> Option<&Image> {
         let image = self.symbolicated.report.images.get(self.symbolicated.image_of(thread, frame)?)?;
         (image.base != Base::Absolute).then_some(image)
     }
 
-    /// What stands behind the address of a frame, for each of its functions, innermost first: `-[A b:] + 24 (A.m:42)`.
+    /// The text after the address of a frame, for each of its functions, innermost first: `-[A b:] + 24 (A.m:42)`.
     fn answers(&self, thread: usize, frame: usize) -> Vec<String> {
         let address = self.symbolicated.report.threads[thread].frames[frame].address;
         let raw = match self.image(thread, frame) {
@@ -66,22 +66,22 @@ impl<'s> Stacks<'s> {
             }
             _ => "???".to_owned(),
         };
-        if let Some(rewrite) = self.symbolicated.rewrite(thread, frame) {
-            let answer = |called| apple_text::answer(called, raw.as_bytes(), &rewrite);
-            return rewrite.chain.iter().map(answer).collect();
+        if let Some(resolution) = self.symbolicated.resolution(thread, frame) {
+            let answer = |resolved| apple_text::answer(resolved, raw.as_bytes(), &resolution);
+            return resolution.frames.iter().map(answer).collect();
         }
         let inlined = self.symbolicated.report.threads[thread].frames[frame].inlined;
         vec![self.existing(thread, frame).and_then(|symbol| symbol.answer(inlined)).unwrap_or(raw)]
     }
 
-    /// What the report itself says about a frame.
+    /// The symbol that the report has for a frame.
     pub(super) fn existing(&self, thread: usize, frame: usize) -> Option<&ExistingSymbol> {
         self.existing.get(thread)?.get(frame)
     }
 }
 
 impl ExistingSymbol {
-    /// `-[A b:] + 24 (A.m:42)`; `None` without a function.
+    /// The symbol as `-[A b:] + 24 (A.m:42)`; `None` if it has no function.
     fn answer(&self, inlined: bool) -> Option<String> {
         let mut answer = printable(self.function.as_ref()?.into()).into_owned();
         if let Some(offset) = self.offset {
@@ -95,17 +95,17 @@ impl ExistingSymbol {
     }
 }
 
-/// Whether a stack of this name is that of an exception, and not of a thread.
+/// Whether a stack with this title belongs to an exception, and not to a thread.
 pub(super) fn is_backtrace(name: &str) -> bool {
     name.contains("Backtrace")
 }
 
-/// The number of a thread: the one in its name, else its place in the report.
-pub(super) fn number(name: &str, place: usize) -> usize {
-    number_in(name).unwrap_or(place)
+/// The number of a thread: the one in its title, or its position in the report.
+pub(super) fn number(name: &str, position: usize) -> usize {
+    number_in(name).unwrap_or(position)
 }
 
-/// 3 of `Thread 3`, and of `crash 0 Thread 3`.
+/// The number in a title: 3 in `Thread 3` and in `crash 0 Thread 3`.
 fn number_in(name: &str) -> Option<usize> {
     let (before, digits) = name.rsplit_once("Thread ")?;
     digits.parse().ok().filter(|_| before.is_empty() || before.ends_with(' '))

@@ -1,34 +1,35 @@
-//! Call trees, laid out as `sample` prints them: `2761 main  (in App) + 24  [0x101671d68]  main.m:42`.
+//! Writes call trees in the layout of `sample`: `2761 main  (in App) + 24  [0x101671d68]  main.m:42`.
 
 use std::io::{self, Write};
 
 use symdex_demangle::printable;
 
 use super::stacks::Stacks;
-use crate::symbolicate::Called;
+use crate::symbolicate::ResolvedFrame;
 
-/// Where a frame lies in a tree.
+/// The position of a frame in a call tree.
 #[derive(Clone, Copy)]
 pub(crate) struct Branch {
-    /// How many frames lie above it.
+    /// The number of frames above it.
     pub(crate) depth: usize,
     /// How often it was sampled.
     pub(crate) samples: u64,
 }
 
-/// How far lines are indented at most, in levels. The trees of recursions are thousands of levels deep.
+/// The deepest indentation, in levels. Recursion makes trees of thousands of levels.
 const MAX_INDENT: usize = 120;
 
 impl Stacks<'_> {
-    /// Writes the frames of a thread as a tree, the outermost first. `branches` are those of the frames, in their
-    /// order.
+    /// Writes the frames of a thread as a tree, the outermost first. `branches` are their positions, in the order of
+    /// the frames.
     pub(crate) fn write_tree(
         &self,
         thread: usize,
         branches: &[Branch],
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        // The ends of inlined functions: what lies below a frame lies below all of its functions.
+        // The depths of the frames above, with the number of functions inlined into them and into the frames above
+        // them. What a frame calls is indented below all of its inlined functions.
         let mut inlined_above: Vec<(usize, usize)> = Vec::new();
         for (frame, branch) in branches.iter().enumerate().rev() {
             while inlined_above.last().is_some_and(|(depth, _)| *depth >= branch.depth) {
@@ -45,38 +46,39 @@ impl Stacks<'_> {
         Ok(())
     }
 
-    /// The lines of a frame behind their counts, the outermost function first.
+    /// The lines of a frame without their sample counts, the outermost function first.
     fn tree_lines(&self, thread: usize, frame: usize) -> Vec<String> {
         let stated = &self.symbolicated.report.threads[thread].frames[frame];
         let image = self.image(thread, frame);
         let image_name =
             image.map(|image| image.name.as_str()).filter(|name| !name.is_empty()).unwrap_or("???");
-        let line = |function: &str, offset: Option<u64>, place: Option<(&str, u32)>, inlined: bool| {
+        let line = |function: &str, offset: Option<u64>, location: Option<(&str, u32)>, inlined: bool| {
             let offset = offset.map(|offset| format!(" + {offset}")).unwrap_or_default();
-            let place =
-                place.map(|(file, line)| format!("  {}:{line}", printable(file.into()))).unwrap_or_default();
+            let location = location
+                .map(|(file, line)| format!("  {}:{line}", printable(file.into())))
+                .unwrap_or_default();
             let inlined = if inlined { " [inlined]" } else { "" };
             let (function, image) = (printable(function.into()), printable(image_name.into()));
-            format!("{function}  (in {image}){offset}  [{:#x}]{place}{inlined}", stated.address)
+            format!("{function}  (in {image}){offset}  [{:#x}]{location}{inlined}", stated.address)
         };
-        if let Some(rewrite) = self.symbolicated.rewrite(thread, frame) {
-            let of = |called: &Called| {
-                let place = called.line.map(|line| (called.file_name(), line));
+        if let Some(resolution) = self.symbolicated.resolution(thread, frame) {
+            let of = |resolved: &ResolvedFrame| {
+                let location = resolved.line.map(|line| (resolved.file_name(), line));
                 line(
-                    called.function.as_deref().unwrap_or("???"),
-                    rewrite.function_offset(called),
-                    place,
-                    called.inlined,
+                    resolved.function.as_deref().unwrap_or("???"),
+                    resolution.function_offset(resolved),
+                    location,
+                    resolved.inlined,
                 )
             };
-            return rewrite.chain.iter().rev().map(of).collect();
+            return resolution.frames.iter().rev().map(of).collect();
         }
         let symbol =
             self.existing(thread, frame).and_then(|symbol| Some((symbol, symbol.function.as_ref()?)));
         vec![match (symbol, image) {
             (Some((symbol, function)), _) => {
-                let place = symbol.file.as_deref().map(|file| (file, symbol.line.unwrap_or(0)));
-                line(function, symbol.offset, place, stated.inlined)
+                let location = symbol.file.as_deref().map(|file| (file, symbol.line.unwrap_or(0)));
+                line(function, symbol.offset, location, stated.inlined)
             }
             (None, Some(image)) if stated.address >= image.load_address => {
                 let (load_address, offset) = (image.load_address, stated.address - image.load_address);

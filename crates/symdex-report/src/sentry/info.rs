@@ -1,4 +1,4 @@
-//! What a Sentry event says about the process and its threads, beside the stacks.
+//! The header and the registers of a Sentry event.
 
 use super::address;
 use crate::info::{Exception, ReportInfo, set};
@@ -29,7 +29,7 @@ pub(super) fn info(event: Value<'_>) -> ReportInfo {
     set(&mut info.os, name.join(" ").trim());
     let exceptions = event.get("exception");
     let exceptions = exceptions.and_then(|list| list.get("values").or(Some(list)));
-    // The last one is that which was thrown last.
+    // The last exception of the list was thrown last.
     info.exception = exceptions.and_then(|list| list.elements().last()).map(exception);
     info
 }

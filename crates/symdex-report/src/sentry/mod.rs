@@ -1,4 +1,5 @@
-//! Sentry's events, as its clients for Apple's systems send them: JSON with addresses in hexadecimal, frames with the outermost first.
+//! Sentry's events, as its clients for Apple's systems send them: JSON with hexadecimal addresses, and with the
+//! outermost frame first.
 
 mod info;
 
@@ -13,11 +14,13 @@ use crate::format::{Edit, Format, frame_edits};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, object_like, with_members};
 use crate::render::write_crash;
-use crate::report::{AddressKind, Base, Frame, Image, Known, MAX_IMAGES, Parsed, Report, Span, Thread};
-use crate::symbolicate::{Called, Rewrite, Symbolicated};
+use crate::report::{
+    AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread,
+};
+use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::start_of_object;
 
-/// Sentry's format.
+/// The format of Sentry's events.
 pub(crate) struct Sentry;
 
 impl Format for Sentry {
@@ -60,11 +63,11 @@ impl Format for Sentry {
     }
 
     fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-        frame_edits(symbolicated, written)
+        frame_edits(symbolicated, replacement)
     }
 }
 
-/// An address: a string with `0x`, or a number.
+/// Reads an address: a string with `0x`, or a number.
 fn address(value: Value<'_>) -> Option<u64> {
     let digits = value.text();
     match digits.as_deref().and_then(|text| text.strip_prefix("0x")) {
@@ -92,14 +95,14 @@ fn image(object: Value<'_>) -> Image {
     }
 }
 
-/// A thread's or an exception's frames, innermost first.
+/// Reads the frames of a thread or an exception, innermost first.
 fn stack(value: Value<'_>) -> Option<Thread> {
     let stack = value.get("stacktrace")?;
     let objects: Vec<_> = stack.get("frames")?.elements().collect();
     let registers = stack.get("registers");
     let instruction = ["pc", "rip", "eip"].iter().find_map(|name| address(registers?.get(name)?));
     let frame = |(depth, object): (usize, Value<'_>)| {
-        // The innermost frame is one of a return address where execution is in no image.
+        // If execution left all images, the innermost frame has a return address.
         let is_instruction =
             |address: u64| instruction.is_none_or(|instruction| instruction | 1 == address | 1);
         let address = object.get("instruction_addr").and_then(address)?;
@@ -108,13 +111,13 @@ fn stack(value: Value<'_>) -> Option<Thread> {
             false => AddressKind::ReturnAddress,
         };
         let function = object.get("function").filter(|name| !matches!(name.unescaped(), b"" | b"<redacted>"));
-        let known = match function {
-            Some(_) if object.get("lineno").is_some() => Known::Line,
-            Some(_) => Known::Function,
-            None => Known::Nothing,
+        let detail = match function {
+            Some(_) if object.get("lineno").is_some() => SymbolDetail::Line,
+            Some(_) => SymbolDetail::Function,
+            None => SymbolDetail::AddressOnly,
         };
         let function = function.map(|name| name.span().start + 1..name.span().end.saturating_sub(1));
-        Some(Frame { address, image: None, kind, site: object.span(), known, function, inlined: false })
+        Some(Frame { address, image: None, kind, site: object.span(), detail, function, inlined: false })
     };
     let text = |key: &str| value.get(key).and_then(Value::text).unwrap_or_default().into_owned();
     Some(Thread {
@@ -128,29 +131,29 @@ fn stack(value: Value<'_>) -> Option<Thread> {
     })
 }
 
-/// The frame's object with its answer, objects for the functions inlined into it behind it.
-fn written(text: &[u8], site: &Span, rewrite: &Rewrite<'_>) -> Option<Vec<u8>> {
+/// The frame's object with its answer, before new objects for the functions inlined into it.
+fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
     let json = Json::parse(text, site.start).ok()?;
     let object = json.root();
-    let (concrete, inlined) = rewrite.chain.split_last()?;
+    let (concrete, inlined) = resolution.frames.split_last()?;
     let mut out = with_members(text, object, &answer(concrete));
-    for called in inlined.iter().rev() {
-        let place = ["instruction_addr", "image_addr", "package"].into_iter();
-        let place = place.filter_map(|key| Some((key, json!(object.get(key)?.text()?))));
-        let members: Vec<Member<'_>> = place.chain(answer(called)).collect();
+    for resolved in inlined.iter().rev() {
+        let address_members = ["instruction_addr", "image_addr", "package"].into_iter();
+        let address_members = address_members.filter_map(|key| Some((key, json!(object.get(key)?.text()?))));
+        let members: Vec<Member<'_>> = address_members.chain(answer(resolved)).collect();
         out.push(b',');
         out.extend(object_like(text, object, &members));
     }
     Some(out)
 }
 
-fn answer(called: &Called) -> Vec<Member<'static>> {
+fn answer(resolved: &ResolvedFrame) -> Vec<Member<'static>> {
     let members = [
-        ("function", called.function.as_ref().map(|function| json!(function))),
-        ("symbol", called.name.as_ref().map(|name| json!(name))),
-        ("filename", called.line.map(|_| json!(called.file_name()))),
-        ("abs_path", called.file.as_ref().map(|file| json!(file))),
-        ("lineno", called.line.map(|line| json!(line))),
+        ("function", resolved.function.as_ref().map(|function| json!(function))),
+        ("symbol", resolved.name.as_ref().map(|name| json!(name))),
+        ("filename", resolved.line.map(|_| json!(resolved.file_name()))),
+        ("abs_path", resolved.file.as_ref().map(|file| json!(file))),
+        ("lineno", resolved.line.map(|line| json!(line))),
     ];
     members.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }

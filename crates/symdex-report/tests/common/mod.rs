@@ -1,16 +1,16 @@
-//! Reports and answers made for the tests.
+//! Reports and a source for the tests.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 use symdex::{ImageOffset, LinePolicy, Table};
 use symdex_report::{Answer, Answers, Function, Image, Options, Report, Source, Unanswered, symbolicate};
 
-/// The id of the app's image in every report here.
+/// The id of the app's image in all reports of the tests.
 pub(crate) const APP: &str = "6dcd4e9dd3b13a0e8dff6a5a4be1b1b0";
 
-/// Answers for the app alone: at each offset `outer`, with `inner` inlined into it where the offset's line is even. The line is the
-/// offset over 16; function starts are at multiples of 256.
+/// A source that answers for the app only. The function at each offset is `outer`, on line `offset / 16`. If that line
+/// is even, `inner` is inlined into `outer`. Functions start at multiples of 256.
 pub(crate) struct App {
-    /// What was asked for, in the order of asking.
+    /// The images and offsets that were asked for, in order.
     pub(crate) asked: Vec<(String, Vec<u64>)>,
 }
 
@@ -35,28 +35,28 @@ impl Source for App {
 
 fn answer(offset: u64) -> Answer {
     let line = u32::try_from(offset / 16).unwrap_or(u32::MAX);
-    let function = |name: &str, line| Function {
-        name: Some(name.into()),
-        file: Some("/src/app/main.c".into()),
-        line: Some(line),
-        start: Some(ImageOffset(offset & !0xff)),
-        table: Table::Dwarf,
+    let function = |name: &str, line| {
+        let mut function = Function::new(Table::Dwarf);
+        (function.name, function.file) = (Some(name.into()), Some("/src/app/main.c".into()));
+        (function.line, function.start) = (Some(line), Some(ImageOffset(offset & !0xff)));
+        function
     };
     match offset {
-        0x8000.. => Ok(None),
-        0x7000.. => Err("damaged here".to_owned()),
-        0x6000.. => Ok(Some(vec![Function {
-            line: None,
-            file: None,
-            table: Table::SymbolTable,
-            ..function("symbol", 0)
-        }])),
-        _ if line % 2 == 0 => Ok(Some(vec![function("_ZN3app5innerEv", line), function("outer", 7)])),
-        _ => Ok(Some(vec![function("outer", line)])),
+        0x8000.. => Answer::NoFunction,
+        0x7000.. => Answer::Damaged("damaged here".to_owned()),
+        0x6000.. => {
+            let mut symbol = Function::new(Table::SymbolTable);
+            (symbol.name, symbol.start) = (Some("symbol".into()), Some(ImageOffset(offset & !0xff)));
+            Answer::Functions(vec![symbol])
+        }
+        _ if line % 2 == 0 => {
+            Answer::Functions(vec![function("_ZN3app5innerEv", line), function("outer", 7)])
+        }
+        _ => Answer::Functions(vec![function("outer", line)]),
     }
 }
 
-/// What becomes of a report.
+/// The rewritten report.
 pub(crate) fn rewritten_with(text: &str, options: &Options) -> String {
     let report = Report::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
     let mut out = Vec::new();
@@ -68,13 +68,13 @@ pub(crate) fn rewritten_with(text: &str, options: &Options) -> String {
 pub(crate) fn readable(text: &str) -> String {
     let report = Report::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
     let mut out = Vec::new();
-    let symbolicated = symbolicate(&report, &mut App { asked: Vec::new() }, &Options::default());
+    let symbolicated = symbolicate(&report, &mut App { asked: Vec::new() }, &Options::new());
     symbolicated.write_text(&mut out).expect("memory");
     String::from_utf8(out).expect("text")
 }
 
 pub(crate) fn rewritten(text: &str) -> String {
-    rewritten_with(text, &Options::default())
+    rewritten_with(text, &Options::new())
 }
 
 /// The lines of `after` that are not in `before`, in order.
@@ -83,7 +83,7 @@ pub(crate) fn new_lines<'a>(before: &str, after: &'a str) -> Vec<&'a str> {
     after.lines().filter(|line| !known.contains(line)).collect()
 }
 
-/// What is asked for the app's image.
+/// The offsets that the source is asked for in the app's image.
 pub(crate) fn asked(text: &str, options: &Options) -> Vec<u64> {
     let report = Report::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
     let mut source = App { asked: Vec::new() };
@@ -91,24 +91,29 @@ pub(crate) fn asked(text: &str, options: &Options) -> Vec<u64> {
     source.asked.into_iter().filter(|(name, _)| name == "App").flat_map(|(_, offsets)| offsets).collect()
 }
 
-/// A `.crash` report with these frames, which may be lines of any kind.
+/// A `.crash` report with these lines as its frames.
 pub(crate) fn crash(frames: &str, arch: &str) -> String {
     format!(
-        "Incident Identifier: 0D7B1E5C\nReport Version:      104\n\nThread 0 name:  Dispatch queue\nThread 0 Crashed:\n{frames}\n\
+        "Incident Identifier: 0D7B1E5C\nReport Version:      104\n\nThread 0 name:  Dispatch queue\n\
+         Thread 0 Crashed:\n{frames}\n\
          Thread 0 crashed with ARM Thread State (64-bit):\n    x0: 0x0000000000000000   x1: 0x0000000100001010\n\n\
          Binary Images:\n\
          0x100000000 - 0x10000ffff App {arch}  <{APP}> /var/App.app/App\n\
-         0x180000000 - 0x18000ffff libsystem_c.dylib {arch}  <c4beb94cb8313889a4034b7a4aa4dcdf> /usr/lib/system/libsystem_c.dylib\n\nEOF\n"
+         0x180000000 - 0x18000ffff libsystem_c.dylib {arch}  <c4beb94cb8313889a4034b7a4aa4dcdf> \
+         /usr/lib/system/libsystem_c.dylib\n\nEOF\n"
     )
 }
 
-/// An `.ips` report with these frames in its thread, JSON objects with commas between.
+/// An `.ips` report with these frames in its thread: JSON objects, separated by commas.
 pub(crate) fn ips(frames: &str) -> String {
     format!(
-        "{{\"app_name\":\"App\",\"bug_type\":\"309\"}}\n{{\n  \"version\" : 2,\n  \"x\" : 1.50,\n  \"faultingThread\" : 0,\n  \
+        "{{\"app_name\":\"App\",\"bug_type\":\"309\"}}\n{{\n  \"version\" : 2,\n  \"x\" : 1.50,\n  \
+         \"faultingThread\" : 0,\n  \
          \"threads\" : [{{\"triggered\":true,\"id\":7,\"frames\":[{frames}]}}],\n  \"usedImages\" : [\n  \
-         {{\n    \"source\" : \"P\",\n    \"arch\" : \"arm64\",\n    \"base\" : 4294967296,\n    \"size\" : 65536,\n    \
-         \"uuid\" : \"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0\",\n    \"path\" : \"\\/var\\/App.app\\/App\",\n    \"name\" : \"App\"\n  }},\n  \
+         {{\n    \"source\" : \"P\",\n    \"arch\" : \"arm64\",\n    \"base\" : 4294967296,\n    \
+         \"size\" : 65536,\n    \
+         \"uuid\" : \"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0\",\n    \"path\" : \"\\/var\\/App.app\\/App\",\n    \
+         \"name\" : \"App\"\n  }},\n  \
          {{\n    \"size\" : 0,\n    \"source\" : \"A\",\n    \"base\" : 0,\n    \
          \"uuid\" : \"00000000-0000-0000-0000-000000000000\"\n  }}\n]\n}}\n"
     )

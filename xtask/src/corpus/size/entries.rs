@@ -1,4 +1,4 @@
-//! `.debug_info` of a copy.
+//! Copies `.debug_info`.
 
 use std::collections::HashMap;
 
@@ -8,18 +8,18 @@ use gimli::{
     Format, LittleEndian, Operation, UnitType,
 };
 
+use super::original::Section;
 use super::shift::Shift;
-use super::source::Section;
 
 pub(super) type Slice<'d> = EndianSlice<'d, LittleEndian>;
 
-/// The entries of the copy.
+/// Copies the entries.
 ///
 /// # Errors
-/// DWARF 5 or of 64 bits, type units, split units, macros: what `dsymutil` makes of DWARF 2 to 4 has none.
+/// DWARF 5, 64-bit DWARF, type units, split units or macros. Output of `dsymutil` for DWARF 2 to 4 has none of these.
 pub(super) fn copy(shift: &Shift<'_>) -> Result<Vec<u8>> {
-    let section = shift.source.bytes(Section::Info);
-    let abbreviations = DebugAbbrev::new(shift.source.bytes(Section::Abbreviations), LittleEndian);
+    let section = shift.original.bytes(Section::Info);
+    let abbreviations = DebugAbbrev::new(shift.original.bytes(Section::Abbreviations), LittleEndian);
     let mut known = HashMap::new();
     let mut bytes = section.to_vec();
     let mut units = DebugInfo::new(section, LittleEndian).units();
@@ -27,8 +27,8 @@ pub(super) fn copy(shift: &Shift<'_>) -> Result<Vec<u8>> {
         let encoding = unit.encoding();
         let is_usual = encoding.format == Format::Dwarf32 && encoding.address_size == 8;
         ensure!(is_usual && encoding.version <= 4, "only 32-bit DWARF 2 to 4 of 64-bit images can be copied");
-        ensure!(unit.type_() == UnitType::Compilation, "there are other units than compile units");
-        let start = unit.debug_info_offset().context("a unit of types")?.0;
+        ensure!(unit.type_() == UnitType::Compilation, "the file has units that are not compile units");
+        let start = unit.debug_info_offset().context("a type unit")?.0;
         let length = unit.length_including_self();
         let abbreviations = match known.entry(unit.debug_abbrev_offset()) {
             std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
@@ -43,7 +43,7 @@ pub(super) fn copy(shift: &Shift<'_>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// One unit of the copy.
+/// A unit of the copy.
 struct Unit<'u> {
     encoding: Encoding,
     bytes: &'u mut [u8],
@@ -64,12 +64,12 @@ impl Unit<'_> {
                 has_lists |= self.patch_attribute(&attribute, at..entries.next_offset().0)?;
             }
         }
-        // Lists then have addresses and not distances from one, and would have to be patched.
+        // Without DW_AT_low_pc, lists contain addresses instead of offsets, and would have to be patched.
         ensure!(has_address || !has_lists, "it has lists of ranges but no DW_AT_low_pc");
         Ok(())
     }
 
-    /// Returns whether the attribute refers to a list.
+    /// Patches an attribute. Returns whether it refers to a list.
     fn patch_attribute(
         &mut self,
         attribute: &Attribute<Slice<'_>>,
@@ -82,7 +82,7 @@ impl Unit<'_> {
             AttributeValue::DebugLineRef(_) => shift.patch_offset(bytes, at.start, Section::Lines)?,
             AttributeValue::LocationListsRef(_) => shift.patch_offset(bytes, at.start, Section::Locations)?,
             AttributeValue::RangeListsRef(_) => shift.patch_offset(bytes, at.start, Section::Ranges)?,
-            // DWARF 2 has eight bytes there; offsets fill the lower four.
+            // DWARF 2 has eight bytes there. The offset is in the lower four.
             AttributeValue::DebugInfoRef(_) => shift.patch_offset(bytes, at.start, Section::Info)?,
             AttributeValue::String(_) => shift.rename(&mut bytes[at]),
             AttributeValue::Exprloc(expression) => {
@@ -105,13 +105,13 @@ impl Unit<'_> {
 }
 
 fn unsupported(name: DwAt) -> Result<()> {
-    bail!("{name} refers to what cannot be copied")
+    bail!("{name} refers to a section that cannot be copied")
 }
 
-/// Patches the addresses in `bytes`, which are the copy's of `expression`.
+/// Patches the addresses of `expression` in `bytes`, which are its copy.
 ///
 /// # Errors
-/// A reference to an entry of another unit.
+/// The expression refers to an entry of another unit.
 pub(super) fn patch_expression(
     expression: Expression<Slice<'_>>,
     encoding: Encoding,

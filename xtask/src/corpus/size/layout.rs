@@ -1,4 +1,4 @@
-//! Where everything is in the file to be made, and its load commands.
+//! The positions of everything in the new file, and its load commands.
 
 use anyhow::{Result, ensure};
 use object::macho::{
@@ -9,60 +9,60 @@ use object::read::macho::{Section as _, Segment as _};
 use object::{LittleEndian as LE, U32, U64};
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::original::{Command, Original, Section, Segment};
 use super::shift::Span;
-use super::source::{Command, Section, Segment, Source};
 
-/// Tables start on such a boundary of the file.
+/// The alignment of tables in the file.
 const FILE_PAGE: u64 = 0x1000;
 
-/// Segments start on such a boundary of the memory.
+/// The alignment of segments in memory.
 const MEMORY_PAGE: u64 = 0x4000;
 
-/// The header and the load commands, and what was found out for them.
-pub(super) struct Layout {
-    /// Up to the symbols, with zeros at the end.
+/// The header, the load commands, and the data that the rest of the file needs.
+pub(super) struct FileLayout {
+    /// The bytes before the symbols, padded with zeros.
     pub(super) head: Vec<u8>,
-    /// How many zeros there are between the names of symbols and the debug information.
+    /// The number of zeros between the symbol names and the debug information.
     pub(super) gap: u64,
-    /// The sections in the order of the numbers that symbols have, up to the debug information.
+    /// The sections before the debug information, in the order of the section numbers of symbols.
     pub(super) spans: Vec<Span>,
 }
 
-/// Offsets in the file.
-struct Places {
+/// File offsets.
+struct FileOffsets {
     symbols: u64,
     names: u64,
     names_end: u64,
     dwarf: u64,
 }
 
-/// The segments so far.
+/// The segments that are placed so far.
 struct Memory {
     copies: u32,
     end: u64,
     spans: Vec<Span>,
 }
 
-impl Layout {
-    /// The layout of a file of `copies` copies.
+impl FileLayout {
+    /// The layout of a file with `copies` copies.
     ///
     /// # Errors
-    /// Symbols that end past 4 GiB of the file; an image of over 4 GiB.
-    pub(super) fn new(source: &Source<'_>, copies: u32) -> Result<Self> {
-        let places = Places::new(source, copies);
-        ensure!(u32::try_from(places.names_end).is_ok(), "the symbols end past 4 GiB of the file");
+    /// The symbols end after 4 GiB of the file, or the image is larger than 4 GiB.
+    pub(super) fn new(original: &Original<'_>, copies: u32) -> Result<Self> {
+        let offsets = FileOffsets::new(original, copies);
+        ensure!(u32::try_from(offsets.names_end).is_ok(), "the symbols end past 4 GiB of the file");
         let mut memory = Memory { copies, end: 0, spans: Vec::new() };
         let mut commands = Vec::new();
-        for command in &source.commands {
+        for command in &original.commands {
             match command {
                 Command::Uuid(uuid) => commands.extend_from_slice(bytes_of(&uuid_command(uuid, copies))),
                 Command::Other(bytes) => commands.extend_from_slice(bytes),
-                Command::Symtab => commands.extend_from_slice(bytes_of(&places.symtab())),
+                Command::Symtab => commands.extend_from_slice(bytes_of(&offsets.symtab())),
                 Command::Segment(segment) => {
                     let mut segment = segment.as_ref().clone();
                     match segment.0.name() {
-                        b"__DWARF" => memory.place_dwarf(&mut segment, source, places.dwarf),
-                        b"__LINKEDIT" => memory.place(&mut segment.0, places.symbols, places.names_end),
+                        b"__DWARF" => memory.place_dwarf(&mut segment, original, offsets.dwarf),
+                        b"__LINKEDIT" => memory.place(&mut segment.0, offsets.symbols, offsets.names_end),
                         _ => memory.map(&mut segment)?,
                     }
                     commands.extend_from_slice(bytes_of(&segment.0));
@@ -70,22 +70,22 @@ impl Layout {
                 }
             }
         }
-        let mut header = source.header;
+        let mut header = original.header;
         header.sizeofcmds = low_half(commands.len() as u64);
         let mut head = bytes_of(&header).to_vec();
         head.extend(commands);
-        head.resize(usize::try_from(places.symbols)?, 0);
-        Ok(Self { head, gap: places.dwarf - places.names_end, spans: memory.spans })
+        head.resize(usize::try_from(offsets.symbols)?, 0);
+        Ok(Self { head, gap: offsets.dwarf - offsets.names_end, spans: memory.spans })
     }
 }
 
-impl Places {
-    fn new(source: &Source<'_>, copies: u32) -> Self {
-        let commands = u64::from(source.header.sizeofcmds.get(LE));
+impl FileOffsets {
+    fn new(original: &Original<'_>, copies: u32) -> Self {
+        let commands = u64::from(original.header.sizeofcmds.get(LE));
         let symbols = (size_of::<MachHeader64<LE>>() as u64 + commands).next_multiple_of(FILE_PAGE);
-        let symbols_size = (source.symbols.len() * size_of::<Nlist64<LE>>()) as u64;
+        let symbols_size = (original.symbols.len() * size_of::<Nlist64<LE>>()) as u64;
         let names = symbols + symbols_size * u64::from(copies);
-        let names_end = names + source.symbol_names.len() as u64 * u64::from(copies);
+        let names_end = names + original.symbol_names.len() as u64 * u64::from(copies);
         Self { symbols, names, names_end, dwarf: names_end.next_multiple_of(FILE_PAGE) }
     }
 
@@ -102,7 +102,8 @@ impl Places {
 }
 
 impl Memory {
-    /// Places a mapped segment: each of its sections is as long as all copies of it. A dSYM has nothing of them in the file.
+    /// Places a mapped segment. Each of its sections is as long as all copies of it. A dSYM has no contents of these
+    /// sections in the file.
     fn map(&mut self, (segment, sections): &mut Segment) -> Result<()> {
         let old_start = segment.vmaddr.get(LE);
         let start = old_start.max(self.end);
@@ -137,17 +138,17 @@ impl Memory {
     }
 
     /// Places the debug information, which starts at `file_start`.
-    fn place_dwarf(&mut self, (segment, sections): &mut Segment, source: &Source<'_>, file_start: u64) {
+    fn place_dwarf(&mut self, (segment, sections): &mut Segment, original: &Original<'_>, file_start: u64) {
         let start = self.end;
         let mut cursor = 0;
         let originals = std::mem::take(sections);
-        for (section, bytes) in source.sections() {
+        for (section, bytes) in original.sections() {
             let is_this = |original: &&Section64<LE>| Section::of(original) == Some(section);
             sections.extend(originals.iter().find(is_this).map(|original| {
                 let mut copied = *original;
                 copied.addr = U64::new(LE, start + cursor);
                 copied.size = U64::new(LE, bytes.len() as u64 * u64::from(section.times(self.copies)));
-                // Wraps past 4 GiB, as dsymutil's do.
+                // The offset wraps after 4 GiB, as in files of dsymutil.
                 copied.offset = low_half(file_start + cursor);
                 cursor += copied.size.get(LE);
                 copied
@@ -159,7 +160,7 @@ impl Memory {
         segment.cmdsize = low_half(size as u64);
     }
 
-    /// Places a segment that is all in the file.
+    /// Places a segment whose contents are all in the file.
     fn place(&mut self, segment: &mut SegmentCommand64<LE>, file_start: u64, file_end: u64) {
         segment.vmaddr = U64::new(LE, self.end);
         segment.vmsize = U64::new(LE, (file_end - file_start).next_multiple_of(MEMORY_PAGE));
@@ -174,7 +175,7 @@ fn is_code(section: &Section64<LE>) -> bool {
     flags & (object::macho::S_ATTR_PURE_INSTRUCTIONS.0 | object::macho::S_ATTR_SOME_INSTRUCTIONS.0) != 0
 }
 
-/// Another for each number of copies.
+/// A UUID that depends on the original one and on the number of copies.
 fn uuid_command(original: &[u8; 16], copies: u32) -> UuidCommand<LE> {
     let seed = [original.as_slice(), &copies.to_le_bytes()].concat();
     UuidCommand {

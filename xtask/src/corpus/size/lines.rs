@@ -1,18 +1,18 @@
-//! `.debug_line` of a copy.
+//! Copies `.debug_line`.
 
 use anyhow::{Context, Result, ensure};
 use gimli::{EndianSlice, LittleEndian, Reader, constants};
 
 use super::entries::Slice;
+use super::original::Section;
 use super::shift::Shift;
-use super::source::Section;
 
-/// The line programs of the copy.
+/// Copies the line programs.
 ///
 /// # Errors
-/// A program that is cut, of DWARF 5 or of 64 bits.
+/// A program is cut, or is of DWARF 5 or 64-bit DWARF.
 pub(super) fn copy(shift: &Shift<'_>) -> Result<Vec<u8>> {
-    let section = EndianSlice::new(shift.source.bytes(Section::Lines), LittleEndian);
+    let section = EndianSlice::new(shift.original.bytes(Section::Lines), LittleEndian);
     let mut bytes = section.to_vec();
     let mut rest = section;
     while !rest.is_empty() {
@@ -26,7 +26,7 @@ pub(super) fn copy(shift: &Shift<'_>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// One program, and all programs of the original and of the copy.
+/// A line program. `section` is the original section and `bytes` its copy.
 struct Program<'p> {
     section: Slice<'p>,
     bytes: &'p mut [u8],
@@ -41,7 +41,8 @@ impl<'p> Program<'p> {
         let mut header_rest = header;
         let mut header = header_rest.split(header_length as usize)?;
         let instructions = header_rest;
-        // Sizes of instructions, line base and range; version 4 also has operations per instruction.
+        // The header's fields from the instruction length to the line range; version 4 adds the operations per
+        // instruction.
         header.skip(if version == 4 { 5 } else { 4 })?;
         let opcode_base = header.read_u8()?;
         let operands = header.split(usize::from(opcode_base.saturating_sub(1)))?;
@@ -52,7 +53,7 @@ impl<'p> Program<'p> {
         self.patch_instructions(instructions, opcode_base, &operands)
     }
 
-    /// Renames the string that `rest` starts with and returns the original.
+    /// Renames the string at the start of `rest` and returns the original.
     fn rename_string(&mut self, rest: &mut Slice<'p>) -> Result<Slice<'p>> {
         let start = rest.offset_from(self.section);
         let string = rest.read_null_terminated_slice()?;

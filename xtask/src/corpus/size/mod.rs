@@ -1,7 +1,7 @@
-//! `cargo xtask corpus size`: a dSYM of any size, made of copies of a real one.
+//! `cargo xtask corpus size`: makes a dSYM of any size from copies of a real one.
 //!
-//! Each copy has its own code behind that of the copy before, and its own names, so that nothing is there twice. Abbreviations are
-//! shared, as `dsymutil` shares them between units; accelerator tables are left out.
+//! Each copy has its own addresses after those of the copy before, and its own names. Abbreviations are shared, as
+//! `dsymutil` shares them between units. Accelerator tables are omitted.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -12,28 +12,28 @@ use object::pod::bytes_of;
 use object::{LittleEndian as LE, U32, U64};
 use walkdir::WalkDir;
 
-use self::layout::Layout;
+use self::layout::FileLayout;
+use self::original::{Original, Section};
 use self::shift::Shift;
-use self::source::{Section, Source};
 
 mod entries;
 mod layout;
 mod lines;
+mod original;
 mod rename;
 mod shift;
-mod source;
 mod tables;
 #[cfg(test)]
 mod tests;
 
-/// Bytes, and how they were said.
+/// A number of bytes, and the word that it was parsed from.
 pub(crate) struct Size {
     pub(crate) word: String,
     bytes: u64,
 }
 
 impl Size {
-    /// `word` is a number of bytes, or of the kB, MB or GB that it ends with.
+    /// Parses a number of bytes, or of kB, MB or GB.
     pub(crate) fn parse(word: &str) -> Option<Self> {
         let (number, unit) = word.split_at(word.find(|c: char| !c.is_ascii_digit()).unwrap_or(word.len()));
         let unit = match unit {
@@ -48,26 +48,27 @@ impl Size {
     }
 }
 
-/// Makes a dSYM of `size`, as near as whole copies of `from`, a dSYM or its debug file, come to it, and says what was made.
+/// Makes a dSYM from copies of `from`, a dSYM or its debug file. Its size is as near to `size` as whole copies allow.
+/// Returns a description of the result.
 ///
 /// # Errors
-/// A dSYM that cannot be copied, or not so often; a folder that cannot be written.
+/// The dSYM cannot be copied, or not so often, or the folder cannot be written.
 pub(super) fn make(size: &Size, from: &Path, folder: &Path) -> Result<String> {
     let file = debug_file(from)?;
     let bytes = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
-    let source = Source::parse(&bytes).with_context(|| file.display().to_string())?;
-    let copies = source.copies_for(size.bytes)?;
+    let original = Original::parse(&bytes).with_context(|| file.display().to_string())?;
+    let copies = original.copies_for(size.bytes)?;
     let name = file.file_name().context("a debug file without a name")?.to_string_lossy();
     let dwarf = folder.join(format!("{name}.dSYM/Contents/Resources/DWARF"));
     std::fs::create_dir_all(&dwarf)?;
     let made = dwarf.join(&*name);
     let mut out = BufWriter::new(File::create(&made)?);
-    write(&source, copies, &mut out)?;
+    write(&original, copies, &mut out)?;
     out.flush()?;
     Ok(format!("{copies} copies, {} bytes: {}\n", made.metadata()?.len(), made.display()))
 }
 
-/// The file in a dSYM, or the file that `from` is.
+/// The debug file of a dSYM, or `from` itself if it is a file.
 fn debug_file(from: &Path) -> Result<PathBuf> {
     let files = WalkDir::new(from).sort_by_file_name().into_iter().filter_map(Result::ok);
     let is_debug_file =
@@ -76,19 +77,19 @@ fn debug_file(from: &Path) -> Result<PathBuf> {
     files.find(is_debug_file).with_context(|| format!("{} has no debug file", from.display()))
 }
 
-/// Writes a file of `copies` copies, one section of one copy after the other, so that no more than that is held.
-fn write(source: &Source<'_>, copies: u32, out: &mut impl Write) -> Result<()> {
-    let layout = Layout::new(source, copies)?;
-    let shifts = || (0..copies).map(|copy| Shift { copy, source, spans: &layout.spans });
+/// Writes a file with `copies` copies. It copies one section at a time to limit memory.
+fn write(original: &Original<'_>, copies: u32, out: &mut impl Write) -> Result<()> {
+    let layout = FileLayout::new(original, copies)?;
+    let shifts = || (0..copies).map(|copy| Shift { copy, original, spans: &layout.spans });
     out.write_all(&layout.head)?;
     for shift in shifts() {
         write_symbols(&shift, out)?;
     }
     for copy in 0..copies {
-        out.write_all(&renamed(source.symbol_names, copy))?;
+        out.write_all(&renamed(original.symbol_names, copy))?;
     }
     std::io::copy(&mut std::io::Read::take(std::io::repeat(0), layout.gap), out)?;
-    for (section, bytes) in source.sections() {
+    for (section, bytes) in original.sections() {
         for shift in shifts().take(section.times(copies) as usize) {
             let copy = copied(section, &shift).with_context(|| format!("{section:?} cannot be copied"))?;
             ensure!(copy.len() == bytes.len(), "{section:?} changed its size");
@@ -105,8 +106,8 @@ fn copied(section: Section, shift: &Shift<'_>) -> Result<Vec<u8>> {
         Section::Ranges => tables::copy_ranges(shift),
         Section::Locations => tables::copy_locations(shift),
         Section::Info => entries::copy(shift),
-        Section::Abbreviations => Ok(shift.source.bytes(section).to_vec()),
-        Section::Strings => Ok(renamed(shift.source.bytes(section), shift.copy)),
+        Section::Abbreviations => Ok(shift.original.bytes(section).to_vec()),
+        Section::Strings => Ok(renamed(shift.original.bytes(section), shift.copy)),
     }
 }
 
@@ -117,8 +118,8 @@ fn renamed(strings: &[u8], copy: u32) -> Vec<u8> {
 }
 
 fn write_symbols(shift: &Shift<'_>, out: &mut impl Write) -> Result<()> {
-    let names = shift.source.symbol_names.len() as u64 * u64::from(shift.copy);
-    for symbol in &shift.source.symbols {
+    let names = shift.original.symbol_names.len() as u64 * u64::from(shift.copy);
+    for symbol in &shift.original.symbols {
         let span = usize::from(symbol.n_sect).checked_sub(1).and_then(|number| shift.spans.get(number));
         let span = span.context("a symbol in no section")?;
         let mut symbol = *symbol;

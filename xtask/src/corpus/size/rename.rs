@@ -1,23 +1,23 @@
-//! Names of a copy: as long as the original's, with other letters.
+//! Renames the identifiers of a copy. A new name has the length of the original and other letters.
 
 use std::ops::Range;
 
-/// How many copies can be told apart by two letters.
+/// How many copies two letters distinguish.
 pub(super) const MOST_COPIES: u32 = 26 * 26;
 
 const SMALL: &[u8; 26] = b"abcdefghijklmnopqrstuvwxyz";
 const CAPITAL: &[u8; 26] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-/// Renames every string of a section of strings that end with a zero byte.
+/// Renames all strings of a section of zero-terminated strings.
 pub(super) fn rename_all(strings: &mut [u8], copy: u32) {
     strings.split_mut(|&byte| byte == 0).for_each(|string| rename(string, copy));
 }
 
-/// Makes `name` that of copy number `copy`: its second and third letter are moved on in the alphabet or, where the name is mangled,
-/// those of its first identifier, so that it can still be demangled. Copy 0 has the names of the original; names without letters
-/// stay.
+/// Renames `name` for copy number `copy`. The second and the third letter move forward in the alphabet. In a mangled
+/// name these are letters of its first identifier, so that it still demangles. Copy 0 keeps the original names. Names
+/// without letters stay.
 ///
-/// The underscore that a symbol has in front of its linkage name makes no difference.
+/// A symbol with Mach-O's leading underscore and its linkage name get the same letters.
 pub(super) fn rename(name: &mut [u8], copy: u32) {
     let copy = copy as usize;
     let range = renamed_range(name);
@@ -29,7 +29,7 @@ pub(super) fn rename(name: &mut [u8], copy: u32) {
     }
 }
 
-/// Where in `name` letters may change.
+/// The range of `name` whose letters may change.
 fn renamed_range(name: &[u8]) -> Range<usize> {
     let underscores = name.iter().take_while(|&&byte| byte == b'_').count();
     let is_mangled = |prefix: &[u8]| name[underscores..].starts_with(prefix);
@@ -39,7 +39,7 @@ fn renamed_range(name: &[u8]) -> Range<usize> {
         && !is_mangled(b"ZTS")
         && !is_mangled(b"ZTI")
     {
-        // Thunks have numbers in front of the name.
+        // A thunk has numbers before the name.
         let nested = name.iter().position(|&byte| byte == b'N').unwrap_or(name.len());
         return identifier(name, nested);
     }
@@ -47,7 +47,7 @@ fn renamed_range(name: &[u8]) -> Range<usize> {
         && is_mangled(b"R")
         && name[underscores + 1..].first().is_some_and(u8::is_ascii_uppercase)
     {
-        // Numbers of base 62 have digits, too, and end with an underscore. C names such as _RD4 are no mangled ones.
+        // Base-62 numbers contain digits too, and end with an underscore. C names such as _RD4 are not mangled.
         let pairs = name.windows(2).skip(underscores);
         let mut pairs = pairs.zip(underscores + 1..);
         let crate_name = pairs.find(|(pair, _)| pair[0] == b'_' && pair[1].is_ascii_digit());
@@ -59,11 +59,11 @@ fn renamed_range(name: &[u8]) -> Range<usize> {
     if is_swift || underscores > 0 && is_mangled(b"Z") {
         return identifier(name, underscores);
     }
-    // Compilers mark what is no file: <compiler-generated>.
+    // Compilers use angle brackets for names that are no files: <compiler-generated>.
     if name.starts_with(b"<") { 0..0 } else { 0..name.len() }
 }
 
-/// The first identifier behind `start` that is preceded by its length and has letters that may change; empty where there is none.
+/// The first identifier after `start` that has a length before it and letters that may change. Empty if there is none.
 fn identifier(name: &[u8], start: usize) -> Range<usize> {
     let mut at = start;
     while let Some(digits) = name[at..].iter().position(u8::is_ascii_digit).map(|digit| at + digit) {
@@ -80,13 +80,14 @@ fn identifier(name: &[u8], start: usize) -> Range<usize> {
     name.len()..name.len()
 }
 
-/// Whether the number at `digits` is that of a substitution, a template's parameter or a literal.
+/// Whether the number at `digits` belongs to a substitution, a template parameter or a literal.
 fn is_other_number(name: &[u8], digits: usize) -> bool {
     let before = |distance: usize| digits.checked_sub(distance).map(|at| name[at]);
     name[digits] == b'0' || matches!(before(1), Some(b'S' | b'T')) || before(2) == Some(b'L')
 }
 
-/// Demanglers know some identifiers: anonymous namespaces, Rust's hashes and its escaped characters.
+/// Whether an identifier may change. Demanglers recognise anonymous namespaces, and Rust's hashes and escaped
+/// characters.
 fn may_change(identifier: &[u8]) -> bool {
     let is_hash = identifier.len() == 17 && identifier[0] == b'h';
     let is_anonymous = identifier.starts_with(b"_GLOBAL__");
@@ -98,7 +99,7 @@ mod tests {
     use super::rename;
 
     #[test]
-    fn mangled_names_change_in_an_identifier_and_others_at_their_start() {
+    fn mangled_names_change_in_an_identifier_and_other_names_at_their_start() {
         for (name, renamed) in [
             ("main", "mbjn"),
             ("_main", "_mbjn"),

@@ -1,21 +1,22 @@
-//! Ranges, locations and address ranges of a copy.
+//! Copies `.debug_ranges`, `.debug_loc` and `.debug_aranges`.
 
 use anyhow::{Context, Result, ensure};
 use gimli::{Encoding, EndianSlice, Expression, Format, LittleEndian, Reader};
 
 use super::entries::patch_expression;
+use super::original::Section;
 use super::shift::Shift;
-use super::source::Section;
 
-/// Size of a pair of addresses.
+/// The size of a pair of addresses.
 const PAIR: usize = 16;
 
-/// `.debug_ranges`: distances from a unit's lowest address, but where an entry chooses another.
+/// Copies `.debug_ranges`. Only base address entries change: other entries are relative to the lowest address of a
+/// unit.
 ///
 /// # Errors
-/// A pair that is cut.
+/// A pair is cut.
 pub(super) fn copy_ranges(shift: &Shift<'_>) -> Result<Vec<u8>> {
-    let mut bytes = shift.source.bytes(Section::Ranges).to_vec();
+    let mut bytes = shift.original.bytes(Section::Ranges).to_vec();
     for pair in bytes.chunks_mut(PAIR) {
         if pair.starts_with(&u64::MAX.to_le_bytes()) {
             shift.patch_address(pair, size_of::<u64>())?;
@@ -24,12 +25,12 @@ pub(super) fn copy_ranges(shift: &Shift<'_>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// `.debug_loc`: as the ranges, each with an expression.
+/// Copies `.debug_loc`: like `.debug_ranges`, with an expression after each pair.
 ///
 /// # Errors
-/// Lists that do not follow one another without a gap.
+/// There are gaps between the lists.
 pub(super) fn copy_locations(shift: &Shift<'_>) -> Result<Vec<u8>> {
-    let section = EndianSlice::new(shift.source.bytes(Section::Locations), LittleEndian);
+    let section = EndianSlice::new(shift.original.bytes(Section::Locations), LittleEndian);
     let mut bytes = section.to_vec();
     let mut rest = section;
     let encoding = Encoding { address_size: 8, format: Format::Dwarf32, version: 4 };
@@ -47,12 +48,12 @@ pub(super) fn copy_locations(shift: &Shift<'_>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// `.debug_aranges`: for each unit its offset and pairs of an address and a length.
+/// Copies `.debug_aranges`: for each unit its offset, and pairs of an address and a length.
 ///
 /// # Errors
-/// A set that is cut, or of other addresses than those of 64 bits.
+/// A set is cut, or its addresses do not have 64 bits.
 pub(super) fn copy_aranges(shift: &Shift<'_>) -> Result<Vec<u8>> {
-    let section = shift.source.bytes(Section::Aranges);
+    let section = shift.original.bytes(Section::Aranges);
     let mut bytes = section.to_vec();
     let mut start = 0;
     while start < section.len() {

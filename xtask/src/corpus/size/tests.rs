@@ -1,4 +1,4 @@
-//! Copies answer as their original does, with their own names.
+//! Copies answer as their original, with their own names.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,15 @@ use symdex::{Frame, ImageOffset, Index, LinePolicy, Scratch, Table};
 use symdex_audit::audit;
 use symdex_build::{Companions, Image, slices};
 
-use super::layout::Layout;
+use super::layout::FileLayout;
+use super::original::Original;
 use super::shift::Shift;
-use super::source::Source;
 use super::{Size, debug_file, rename, write};
 
 const COPIES: u32 = 3;
 
-/// What has all that a copy changes: ranges, locations, inlining, Objective-C, Swift's and C++'s names, DWARF 2 to 4.
+/// dSYMs with everything that a copy changes: ranges, locations, inlining, names of Objective-C, Swift and C++, DWARF 2
+/// to 4.
 const DSYMS: [&str; 9] = [
     "cold-split",
     "cxx",
@@ -32,7 +33,7 @@ fn dsym(name: &str) -> PathBuf {
     debug_file(&dsyms.join(format!("{name}.dSYM"))).expect("testdata has it")
 }
 
-/// The index of the one image in `bytes`, which says what the debug file says.
+/// The index of the image in `bytes`. An audit has compared it with the debug file.
 fn index(bytes: &[u8]) -> Index<Vec<u8>> {
     let slice = &slices(bytes).expect("a Mach-O file")[0];
     let companions = Companions::default();
@@ -43,26 +44,26 @@ fn index(bytes: &[u8]) -> Index<Vec<u8>> {
     index
 }
 
-/// Where the ranges of an index start.
+/// The starts of the ranges of an index.
 fn starts(index: &Index<Vec<u8>>) -> Vec<u64> {
     let chunks = [Table::Dwarf, Table::SymbolTable].into_iter().flat_map(|table| index.chunks(table));
     chunks.flat_map(|chunk| chunk.expect("intact").1.ranges).map(|range| range.start).collect()
 }
 
 #[test]
-fn a_copy_answers_as_the_original_with_names_of_its_own() {
+fn a_copy_answers_as_the_original_with_its_own_names() {
     for name in DSYMS {
         let bytes = std::fs::read(dsym(name)).expect("readable");
-        let source = Source::parse(&bytes).expect("can be copied");
+        let parsed = Original::parse(&bytes).expect("can be copied");
         let mut made = Vec::new();
-        write(&source, COPIES, &mut made).expect("can be copied");
+        write(&parsed, COPIES, &mut made).expect("can be copied");
         let (original, copies) = (index(&bytes), index(&made));
         let starts = starts(&original);
         assert!(starts.len() > 5, "{name}");
-        let layout = Layout::new(&source, COPIES).expect("has a layout");
+        let layout = FileLayout::new(&parsed, COPIES).expect("has a layout");
         let base = original.metadata().base;
         for copy in 0..COPIES {
-            let shift = Shift { copy, source: &source, spans: &layout.spans };
+            let shift = Shift { copy, original: &parsed, spans: &layout.spans };
             let mut files = BTreeMap::new();
             for start in &starts {
                 let shifted = shift.address(base + start).expect("code") - base;
@@ -79,7 +80,7 @@ fn a_copy_answers_as_the_original_with_names_of_its_own() {
                     }
                 }
             }
-            // Each part of a path is renamed by itself.
+            // The folders and the file of a path are renamed separately.
             for (file, renamed) in &files {
                 let is_same = copy == 0 || file.starts_with(b"<");
                 assert_eq!((file == renamed, file.len()), (is_same, renamed.len()), "{name}");
@@ -104,11 +105,12 @@ fn assert_is_copy(original: &Frame<'_>, copied: &Frame<'_>, shift: &Shift<'_>, b
 }
 
 #[test]
-fn what_cannot_be_copied_is_refused() {
+fn unsupported_dsyms_are_refused() {
     let refusal = |name: &str, size: &str| {
         let bytes = std::fs::read(dsym(name)).expect("readable");
-        let source = Source::parse(&bytes);
-        let copies = source.and_then(|source| source.copies_for(Size::parse(size).expect("a size").bytes));
+        let original = Original::parse(&bytes);
+        let copies =
+            original.and_then(|original| original.copies_for(Size::parse(size).expect("a size").bytes));
         copies.expect_err("cannot be copied").to_string()
     };
     assert!(refusal("inline-dwarf5", "1MB").contains("__debug_"));

@@ -1,4 +1,4 @@
-//! What a dSYM has that is to be copied.
+//! The parts of a dSYM that are copied.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use object::LittleEndian as LE;
 use object::macho;
 use object::read::macho::{MachHeader, Section as _, Segment as _};
 
-/// The sections that are copied, in the order in which `dsymutil` writes them.
+/// The copied sections, in the order of `dsymutil`'s output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Section {
     Lines,
@@ -20,7 +20,7 @@ pub(super) enum Section {
     Strings,
 }
 
-/// Accelerator tables and what no debugger finds code by. Copies have none.
+/// Accelerator tables, and sections that lookups do not need. Copies have none of them.
 const LEFT_OUT: [&str; 9] = [
     "__apple_names",
     "__apple_types",
@@ -41,22 +41,22 @@ pub(super) enum Command<'d> {
     Segment(Box<Segment>),
     Symtab,
     Uuid([u8; 16]),
-    /// Says nothing of offsets or addresses.
+    /// A command without offsets and addresses.
     Other(&'d [u8]),
 }
 
-/// A dSYM of one slice.
-pub(super) struct Source<'d> {
+/// A dSYM with one slice.
+pub(super) struct Original<'d> {
     pub(super) header: macho::MachHeader64<LE>,
     pub(super) commands: Vec<Command<'d>>,
-    /// Those in sections.
+    /// The symbols that are defined in sections.
     pub(super) symbols: Vec<macho::Nlist64<LE>>,
     pub(super) symbol_names: &'d [u8],
     sections: BTreeMap<Section, &'d [u8]>,
 }
 
 impl Section {
-    /// Which one of the copied a section is.
+    /// The kind of a section; `None` if it is not copied.
     pub(super) fn of(section: &macho::Section64<LE>) -> Option<Self> {
         Self::named(&String::from_utf8_lossy(section.name()))
     }
@@ -74,21 +74,21 @@ impl Section {
         })
     }
 
-    /// How often the section is in a file of `copies` copies.
+    /// How often the section is in a file with `copies` copies.
     pub(super) fn times(self, copies: u32) -> u32 {
         if self == Self::Abbreviations { 1 } else { copies }
     }
 }
 
-impl<'d> Source<'d> {
-    /// What is in `bytes`, a Mach-O file.
+impl<'d> Original<'d> {
+    /// Reads a Mach-O file.
     ///
     /// # Errors
-    /// Another file than a 64-bit dSYM of one slice; load commands and sections that cannot be copied.
+    /// The file is not a 64-bit dSYM with one slice, or has load commands or sections that cannot be copied.
     pub(super) fn parse(bytes: &'d [u8]) -> Result<Self> {
         let header = macho::MachHeader64::<LE>::parse(bytes, 0).ok();
         let header = header.context("not a 64-bit Mach-O file of one slice")?;
-        let mut source = Self {
+        let mut original = Self {
             header: *header,
             commands: Vec::new(),
             symbols: Vec::new(),
@@ -100,27 +100,27 @@ impl<'d> Source<'d> {
             if let Some((segment, sections)) = command.segment_64()? {
                 let sections = segment.sections(LE, sections)?;
                 if segment.name() == b"__DWARF" {
-                    source.read_dwarf(sections, bytes)?;
+                    original.read_dwarf(sections, bytes)?;
                 }
-                source.commands.push(Command::Segment(Box::new((*segment, sections.to_vec()))));
+                original.commands.push(Command::Segment(Box::new((*segment, sections.to_vec()))));
             } else if let Some(symtab) = command.symtab()? {
                 let symbols = symtab.symbols::<macho::MachHeader64<LE>, _>(LE, bytes)?;
                 let in_sections = |symbol: &&macho::Nlist64<LE>| {
                     !symbol.n_type.is_stab() && symbol.n_type.typ() == macho::N_SECT
                 };
-                source.symbols = symbols.iter().filter(in_sections).copied().collect();
+                original.symbols = symbols.iter().filter(in_sections).copied().collect();
                 let start = symtab.stroff.get(LE) as usize;
                 let names = bytes.get(start..start + symtab.strsize.get(LE) as usize);
-                source.symbol_names = names.context("the symbols' names are cut")?;
-                source.commands.push(Command::Symtab);
+                original.symbol_names = names.context("the symbols' names are cut")?;
+                original.commands.push(Command::Symtab);
             } else if let Some(uuid) = command.uuid()? {
-                source.commands.push(Command::Uuid(uuid.uuid));
+                original.commands.push(Command::Uuid(uuid.uuid));
             } else {
-                source.commands.push(other(command.cmd(), command.raw_data())?);
+                original.commands.push(other(command.cmd(), command.raw_data())?);
             }
         }
-        ensure!(source.sections.contains_key(&Section::Info), "no debug information");
-        Ok(source)
+        ensure!(original.sections.contains_key(&Section::Info), "no debug information");
+        Ok(original)
     }
 
     fn read_dwarf(&mut self, sections: &[macho::Section64<LE>], bytes: &'d [u8]) -> Result<()> {
@@ -138,20 +138,20 @@ impl<'d> Source<'d> {
         Ok(())
     }
 
-    /// The original's bytes of a section; empty where it has none.
+    /// The bytes of a section of the original; empty if it has none.
     pub(super) fn bytes(&self, section: Section) -> &'d [u8] {
         self.sections.get(&section).copied().unwrap_or_default()
     }
 
-    /// The sections that are copied, in the order they are written in.
+    /// The copied sections, in the order in which they are written.
     pub(super) fn sections(&self) -> impl Iterator<Item = (Section, &'d [u8])> {
         self.sections.iter().map(|(section, bytes)| (*section, *bytes))
     }
 
-    /// How many copies, at least one, make the file whose size is nearest to `size` bytes.
+    /// The number of copies, at least one, whose file is nearest to `size` bytes.
     ///
     /// # Errors
-    /// More than can be told apart or than 32-bit offsets reach.
+    /// Two letters cannot distinguish so many copies, or 32-bit offsets do not reach so far.
     pub(super) fn copies_for(&self, size: u64) -> Result<u32> {
         let once = self.bytes(Section::Abbreviations).len() as u64;
         let copied: u64 = self.sections().map(|(_, bytes)| bytes.len() as u64).sum::<u64>() - once;
@@ -163,8 +163,8 @@ impl<'d> Source<'d> {
             (u64::from(u32::MAX) / longest.unwrap_or(1) as u64).min(u64::from(super::rename::MOST_COPIES));
         ensure!(
             copies <= most,
-            "{copies} copies are too many: {most}, {} MB, can be told apart and have no section of over 4 GiB, \
-             which is as far as the offsets of 32-bit DWARF reach",
+            "{copies} copies are too many; at most {most} ({} MB) have distinct names and no section of over 4 GiB, \
+             the limit of the offsets of 32-bit DWARF",
             most * each / 1_000_000
         );
         Ok(u32::try_from(copies)?)

@@ -1,4 +1,4 @@
-//! The files made of one linked image: stripped, compressed, taken apart.
+//! Makes the variants of a linked image: stripped, compressed, separated from its debug information.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,44 +9,44 @@ use object::{Object, ObjectSymbol, SymbolKind};
 use super::host::{self, words};
 use crate::tools::Tools;
 
-/// The twin that the others are made from.
+/// The variant that the others are made from.
 pub(crate) const UNSTRIPPED: &str = "unstripped";
 
-/// Copies that one run of llvm-objcopy makes, and how. All keep `.dynsym` and the build id.
+/// Variants that one run of llvm-objcopy makes, with its option. All keep `.dynsym` and the build id.
 const COPIES: [(&str, &str); 5] = [
     ("strip-debug", "--strip-debug"),
     ("zlib", "--compress-debug-sections=zlib"),
     ("zstd", "--compress-debug-sections=zstd"),
-    // Neither sections nor their names: what is left is found by program headers alone.
+    // Without section headers, only the program headers describe the file.
     ("without-sections", "--strip-sections"),
     STRIPPED,
 ];
 
 const STRIPPED: (&str, &str) = ("stripped", "--strip-all");
 
-/// Unstripped, stripped, and stripped with a `.gnu_debuglink`, below `folder`.
+/// Makes the unstripped image, a stripped one, and a stripped one with a `.gnu_debuglink` in `folder`.
 ///
 /// # Errors
-/// The failing tool's command line and words.
+/// A tool fails. The error has its command line and its error text.
 pub(crate) fn few(tools: &Tools, image: &Path, folder: &Path) -> Result<()> {
     let unstripped = place(image, &folder.join(UNSTRIPPED))?;
     copy(tools, &unstripped, folder, STRIPPED)?;
     link_debug_file(tools, &unstripped, &folder.join("debuglink"))
 }
 
-/// Every twin that is no matter of the compiler, below `folder`.
+/// Makes every variant that does not depend on the compiler in `folder`.
 ///
 /// # Errors
-/// The failing tool's command line and words.
+/// A tool fails. The error has its command line and its error text.
 pub(crate) fn all(tools: &Tools, image: &Path, folder: &Path, abi: &str) -> Result<()> {
     few(tools, image, folder)?;
     let unstripped = place(image, &folder.join(UNSTRIPPED))?;
-    for twin in COPIES {
-        copy(tools, &unstripped, folder, twin)?;
+    for variant in COPIES {
+        copy(tools, &unstripped, folder, variant)?;
     }
     by_build_id(tools, &unstripped, &folder.join("build-id"))?;
     mini_debug_info(tools, &unstripped, &folder.join("minidebug"))?;
-    // LLVM no longer writes .zdebug sections, and Debian's objcopy knows this machine's formats alone.
+    // LLVM no longer writes .zdebug sections, and Debian's objcopy supports only the formats of this machine.
     if abi.starts_with("x86") {
         let target = placed(&unstripped, &folder.join("zdebug"))?;
         let args = ["--compress-debug-sections=zlib-gnu", text(&unstripped)?, text(&target)?];
@@ -55,11 +55,11 @@ pub(crate) fn all(tools: &Tools, image: &Path, folder: &Path, abi: &str) -> Resu
     Ok(())
 }
 
-/// The image beside a `.dwp` of its `.dwo` files, and the image without; the `.dwo` files lie beside `image`
-/// and do not come along.
+/// Makes the image beside a `.dwp` of its `.dwo` files, and the image alone. The `.dwo` files beside `image` are not
+/// copied.
 ///
 /// # Errors
-/// The failing tool's command line and words.
+/// A tool fails. The error has its command line and its error text.
 pub(crate) fn packaged(tools: &Tools, image: &Path, folder: &Path) -> Result<()> {
     place(image, &folder.join("missing"))?;
     let image = place(image, &folder.join("dwp"))?;
@@ -68,13 +68,13 @@ pub(crate) fn packaged(tools: &Tools, image: &Path, folder: &Path) -> Result<()>
     Ok(())
 }
 
-/// What llvm-objcopy makes of `image` by one option, in a folder of the twin's name.
-fn copy(tools: &Tools, image: &Path, folder: &Path, (twin, option): (&str, &str)) -> Result<()> {
-    let target = placed(image, &folder.join(twin))?;
+/// Makes a copy of `image` with one option of llvm-objcopy, in a folder with the variant's name.
+fn copy(tools: &Tools, image: &Path, folder: &Path, (variant, option): (&str, &str)) -> Result<()> {
+    let target = placed(image, &folder.join(variant))?;
     objcopy(tools, folder, &[option, text(image)?, text(&target)?])
 }
 
-/// The stripped image, and beside it a debug file that it names.
+/// Makes the stripped image beside the debug file that it refers to.
 fn link_debug_file(tools: &Tools, image: &Path, folder: &Path) -> Result<()> {
     let target = placed(image, folder)?;
     let debug_file = format!("{}.debug", text(&target)?);
@@ -83,7 +83,7 @@ fn link_debug_file(tools: &Tools, image: &Path, folder: &Path) -> Result<()> {
     objcopy(tools, folder, &["--strip-all", &link, text(image)?, text(&target)?])
 }
 
-/// The stripped image, and its debug file as `.build-id/XX/REST.debug`, as `--debug-dir` takes it.
+/// Makes the stripped image, and its debug file as `.build-id/XX/REST.debug` for `--debug-dir`.
 fn by_build_id(tools: &Tools, image: &Path, folder: &Path) -> Result<()> {
     let target = placed(image, folder)?;
     objcopy(tools, folder, &["--strip-all", text(image)?, text(&target)?])?;
@@ -91,11 +91,12 @@ fn by_build_id(tools: &Tools, image: &Path, folder: &Path) -> Result<()> {
     let id = object::File::parse(bytes.as_slice())?.build_id()?.context("an image without a build id")?;
     let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
     let debug_file = folder.join(format!(".build-id/{}/{}.debug", &hex[..2], &hex[2..]));
-    std::fs::create_dir_all(debug_file.parent().context("a folder")?)?;
+    std::fs::create_dir_all(debug_file.parent().context("a path without a parent folder")?)?;
     objcopy(tools, folder, &["--only-keep-debug", text(image)?, text(&debug_file)?])
 }
 
-/// The stripped image with a `.gnu_debugdata`: an xz of an ELF file with the functions that `.dynsym` lacks.
+/// Makes the stripped image with a `.gnu_debugdata`: an ELF file, compressed by xz, with the functions that `.dynsym`
+/// lacks.
 fn mini_debug_info(tools: &Tools, image: &Path, folder: &Path) -> Result<()> {
     let target = placed(image, folder)?;
     let bytes = std::fs::read(image)?;
@@ -121,17 +122,17 @@ fn objcopy(tools: &Tools, folder: &Path, args: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// A copy of `image` in `folder`.
+/// Copies `image` to `folder` and returns the path of the copy.
 fn place(image: &Path, folder: &Path) -> Result<PathBuf> {
     let target = placed(image, folder)?;
     std::fs::copy(image, &target)?;
     Ok(target)
 }
 
-/// Where a file of `image`'s name lies in `folder`, which is made.
+/// Creates `folder` and returns the path of a file with the name of `image` in it.
 fn placed(image: &Path, folder: &Path) -> Result<PathBuf> {
     std::fs::create_dir_all(folder)?;
-    Ok(folder.join(image.file_name().context("an image has a name")?))
+    Ok(folder.join(image.file_name().context("an image without a file name")?))
 }
 
 fn text(path: &Path) -> Result<&str> {

@@ -1,0 +1,204 @@
+//! Why images and frames have no answer, as status words and as sentences.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use symdex::ImageId;
+
+use crate::near::KnownImage;
+use crate::report::Image;
+use crate::source::{AnsweredBy, Unanswered};
+
+/// The result of asking the source about one image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ImageOutcome {
+    /// The source was not asked: no frame in the image needs an answer.
+    Unused,
+    /// The source had an index or a debug file of the image.
+    Found(AnsweredBy),
+    /// The report does not state the image's id, and the source has no match for it.
+    NoId,
+    /// The source had nothing to answer from.
+    Unanswered(Unanswered),
+}
+
+impl ImageOutcome {
+    /// Returns what answered for the image, or `None` if nothing did.
+    #[must_use]
+    pub fn answered_by(&self) -> Option<&AnsweredBy> {
+        match self {
+            ImageOutcome::Found(by) => Some(by),
+            _ => None,
+        }
+    }
+
+    /// Whether an index of the image is missing that a user is expected to have. Images of the system do not count,
+    /// unless the source has an index of one and the index is unusable.
+    #[must_use]
+    pub fn lacks_index_of(&self, image: &Image) -> bool {
+        match self {
+            ImageOutcome::Unused | ImageOutcome::Found(_) => false,
+            ImageOutcome::NoId | ImageOutcome::Unanswered(Unanswered::Missing) => image.is_app(),
+            ImageOutcome::Unanswered(_) => true,
+        }
+    }
+
+    /// The status word of the image in JSON. An image with a damaged index is `malformed` even if another index
+    /// answers.
+    #[must_use]
+    pub fn status(&self) -> &'static str {
+        match self {
+            ImageOutcome::Unused => "unused",
+            ImageOutcome::Found(by) => {
+                Unanswered::gravest(&by.passed_over).map_or("found", Unanswered::status)
+            }
+            ImageOutcome::NoId => "missing",
+            ImageOutcome::Unanswered(why) => why.status(),
+        }
+    }
+
+    /// Returns why there is no answer, or which indexes failed before another one answered. `None` if nothing failed
+    /// or the image is unused.
+    #[must_use]
+    pub fn reason(&self) -> Option<Cow<'static, str>> {
+        match self {
+            ImageOutcome::Unused => None,
+            ImageOutcome::Found(by) if by.passed_over.is_empty() => None,
+            ImageOutcome::Found(by) => {
+                let passed_over: Vec<_> = by.passed_over.iter().map(Unanswered::reason).collect();
+                let mut reason = passed_over.join("; ");
+                if let Some(source) = &by.source {
+                    reason += &format!("; answered from {source}");
+                }
+                Some(reason.into())
+            }
+            ImageOutcome::NoId => Some("the report does not state its id".into()),
+            ImageOutcome::Unanswered(why) => Some(why.reason()),
+        }
+    }
+}
+
+/// How many candidates the reason of an ambiguous image names. A store can have hundreds of builds of one name.
+const MAX_LISTED: usize = 5;
+
+impl Unanswered {
+    /// Returns the reason to report first: damage, then unsupported input, then the first in the list. `None` if the
+    /// list is empty.
+    #[must_use]
+    pub fn gravest(all: &[Self]) -> Option<&Self> {
+        let rank = |why: &&Self| match why {
+            Unanswered::Damaged(_) => 0,
+            Unanswered::Unsupported(_) => 1,
+            _ => 2,
+        };
+        all.iter().min_by_key(rank)
+    }
+
+    /// The status word in JSON of an image without answers.
+    #[must_use]
+    pub fn status(&self) -> &'static str {
+        match self {
+            Unanswered::Missing | Unanswered::OtherArch(_) | Unanswered::Ambiguous(_) => "missing",
+            Unanswered::Damaged(_) => "malformed",
+            Unanswered::Unsupported(_) => "unsupported",
+            Unanswered::Failed(_) => "other",
+        }
+    }
+
+    /// The reason as a sentence for people.
+    #[must_use]
+    pub fn reason(&self) -> Cow<'static, str> {
+        match self {
+            Unanswered::Missing => "no index of it".into(),
+            Unanswered::OtherArch(arch) => format!("its index is for {arch}").into(),
+            Unanswered::Damaged(what) | Unanswered::Unsupported(what) | Unanswered::Failed(what) => {
+                what.clone().into()
+            }
+            Unanswered::Ambiguous(candidates) => {
+                let listed = candidates.iter().take(MAX_LISTED);
+                let listed =
+                    listed.map(|KnownImage { name, id, arch }| format!("{name} {arch} {}", apple_uuid(id)));
+                let mut listed: Vec<_> = listed.collect();
+                let more = candidates.len().saturating_sub(MAX_LISTED);
+                if more != 0 {
+                    listed.push(format!("{more} more"));
+                }
+                format!("the report does not say which of these it is: {}", listed.join(", ")).into()
+            }
+        }
+    }
+}
+
+/// The same text as [`Unanswered::reason`].
+impl fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason())
+    }
+}
+
+impl std::error::Error for Unanswered {}
+
+/// Why a frame has no answer.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unresolved {
+    /// The address lies in no image of the report.
+    NoImage,
+    /// The report does not state the id of the frame's image.
+    NoId,
+    /// The source has no answers for the frame's image. [`ImageOutcome`] says why.
+    NoAnswer,
+    /// The index has no function at the address.
+    NoFunction,
+    /// The index is damaged at the address. The text says how.
+    Damaged(String),
+}
+
+impl Unresolved {
+    /// The status word of the frame in JSON. `image` is the outcome of the frame's image.
+    #[must_use]
+    pub fn status(&self, image: Option<&ImageOutcome>) -> &'static str {
+        match self {
+            Unresolved::NoImage | Unresolved::NoId => "unknown_image",
+            Unresolved::NoAnswer if image.is_some_and(|image| image.status() == "malformed") => "malformed",
+            Unresolved::NoAnswer => "missing",
+            Unresolved::NoFunction => "missing_symbol",
+            Unresolved::Damaged(_) => "malformed",
+        }
+    }
+
+    /// The reason as a sentence for people. `image` is the outcome of the frame's image.
+    #[must_use]
+    pub fn reason(&self, image: Option<&ImageOutcome>) -> Cow<'_, str> {
+        match self {
+            Unresolved::NoImage => "the address lies in no image of the report".into(),
+            Unresolved::NoId | Unresolved::NoAnswer => {
+                image.and_then(ImageOutcome::reason).unwrap_or_else(|| "no index of its image".into())
+            }
+            Unresolved::NoFunction => "the index knows nothing at this address".into(),
+            Unresolved::Damaged(what) => what.into(),
+        }
+    }
+}
+
+/// Returns the id in the form that Apple's reports print: a UUID in upper case with dashes. An id of another length
+/// than 16 bytes stays in lower-case digits.
+///
+/// ```
+/// let id = "6dcd4e9dd3b13a0e8dff6a5a4be1b1b0".parse()?;
+/// assert_eq!(symdex_report::apple_uuid(&id), "6DCD4E9D-D3B1-3A0E-8DFF-6A5A4BE1B1B0");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub fn apple_uuid(id: &ImageId) -> String {
+    let digits = id.to_string();
+    match digits.len() {
+        32 => {
+            let digits = digits.to_uppercase();
+            let parts =
+                [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| digits.get(part).unwrap_or_default());
+            parts.join("-")
+        }
+        _ => digits,
+    }
+}
