@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use memmap2::Mmap;
+use symdex::MappedFile;
 use symdex::{ImageId, Index};
 use tempfile::{NamedTempFile, SpooledData, SpooledTempFile, spooled_tempfile};
 use walkdir::WalkDir;
@@ -129,7 +129,7 @@ pub enum Unpublished {
     /// A small one.
     Memory(Vec<u8>),
     /// A larger one, in a temporary file that is gone once it is dropped.
-    File(Mmap),
+    File(MappedFile),
 }
 
 impl Unpublished {
