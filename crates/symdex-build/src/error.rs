@@ -84,14 +84,6 @@ pub enum Error {
         /// What it is instead.
         found: String,
     },
-    /// The index that is to be replaced was made by a newer symdex.
-    #[error("{}: not replaced: {source}", path.display())]
-    NewerIndex {
-        /// The index that is there.
-        path: PathBuf,
-        /// Why it cannot be read.
-        source: symdex::Error,
-    },
     /// The index could not be written.
     #[error(transparent)]
     Index(#[from] symdex::Error),

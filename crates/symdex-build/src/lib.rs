@@ -1,7 +1,8 @@
 //! From a debug file to an index.
 //!
 //! Data flows one way: [`find`] finds debug files, [`slices`] splits one by architecture, [`Image::load`] reads a slice's
-//! headers, [`build()`] makes the index, and [`publish()`](publish::publish) puts it where readers look for it.
+//! headers, and [`build()`] makes the index. The crate `symdex-store` publishes it
+//! where readers look for it.
 
 mod again;
 pub mod audit;
@@ -18,7 +19,6 @@ mod input;
 mod live;
 mod merge;
 mod pools;
-pub mod publish;
 mod queue;
 #[cfg(test)]
 mod random;

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::text;
+
 /// The kinds of failure there are, the least grave first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
@@ -69,7 +71,7 @@ impl Kind {
             Error::NoDebugFile { .. } | Error::CachePart { .. } => Kind::Missing,
             // A folder that cannot be made for want of its parent is no missing input.
             Error::Io { doing: "read", source, .. } => Kind::of_io(source),
-            Error::Index(error) | Error::NewerIndex { source: error, .. } => Kind::of_index(error),
+            Error::Index(error) => Kind::of_index(error),
             error if error.is_damage() => Kind::Damaged,
             error if error.is_unsupported() => Kind::Unsupported,
             _ => Kind::Other,
@@ -105,7 +107,8 @@ impl Failure {
         FailureView { kind: self.kind.name(), message: &self.message }
     }
 
-    fn of_path(self, path: &Path) -> Self {
+    /// The same failure, of the input at `path`.
+    pub(crate) fn of_path(self, path: &Path) -> Self {
         Self { path: Some(path.to_owned()), ..self }
     }
 
@@ -140,11 +143,32 @@ impl Failure {
             Error::Io { .. }
             | Error::NoDebugFile { .. }
             | Error::NotASymbolMap { .. }
-            | Error::CachePart { .. }
-            | Error::NewerIndex { .. } => error.to_string(),
+            | Error::CachePart { .. } => error.to_string(),
             error => format!("{}: {error}", path.display()),
         };
         Self { reason: reason(error), ..Self::new(Kind::of_debug_file(error), message) }.of_path(path)
+    }
+}
+
+/// An index could not be found, opened or published.
+impl From<symdex_store::Error> for Failure {
+    fn from(error: symdex_store::Error) -> Self {
+        use symdex_store::Error;
+        let (kind, path) = match &error {
+            Error::Io { action: "read", path, source } => return Self::unreadable(path, source),
+            Error::AmbiguousId { folder, prefix, ids } => {
+                let (folder, ids) = (folder.display(), text::list(ids));
+                let message = format!("{folder}: several ids begin with {prefix}: {ids}; give more digits");
+                return Self::new(Kind::Usage, message);
+            }
+            Error::Index { path, source } | Error::NewerIndex { path, source } => {
+                (Kind::of_index(source), path)
+            }
+            Error::OtherImage { path, .. } => (Kind::NotFound, path),
+            Error::Io { path, .. } => (Kind::Other, path),
+            _ => return Self::new(Kind::Other, error.to_string()),
+        };
+        Self::new(kind, error.to_string()).of_path(path)
     }
 }
 

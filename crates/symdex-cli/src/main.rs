@@ -16,7 +16,6 @@ mod source;
 mod symbolicate;
 mod text;
 mod verify;
-mod wanted_id;
 
 use std::process::ExitCode;
 

@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use symdex::{ImageId, Index};
-use symdex_build::publish::indexes_below;
 use symdex_build::{Companions, DirectLookup, Error, Identity, Image, Slice};
 
 use crate::answers::Answers;
 use crate::failure::{Failure, Kind, Outcome, complain};
 use crate::joined::{Joined, identities};
-use crate::wanted_id::WantedId;
 use crate::{open, text};
+use symdex_store::{IdPrefix, IndexFolder};
 
 /// What addresses are answered from.
 pub(crate) enum Source<B> {
@@ -40,7 +39,7 @@ struct Found {
 pub(crate) fn open(
     object: &Path,
     arch: Option<&str>,
-    id: Option<&WantedId>,
+    id: Option<&IdPrefix>,
 ) -> Result<Source<impl AsRef<[u8]> + use<>>, Failure> {
     let source = match index_file(object, id)? {
         Some(path) => Source::Index { index: Box::new(open::index(&path, id)?), path },
@@ -110,9 +109,9 @@ impl Found {
 }
 
 /// Returns the path of the index, or `None` if `object` is a debug file or a folder of them.
-fn index_file(object: &Path, id: Option<&WantedId>) -> Result<Option<PathBuf>, Failure> {
+fn index_file(object: &Path, id: Option<&IdPrefix>) -> Result<Option<PathBuf>, Failure> {
     if object.is_dir() {
-        return id.map_or(Ok(None), |id| id.index_in(object));
+        return id.map_or(Ok(None), |id| Ok(IndexFolder::new(object).find_prefix(id)?));
     }
     match Index::open_file(object) {
         Err(symdex::Error::Io(error)) => Err(Failure::unreadable(object, &error)),
@@ -124,7 +123,7 @@ fn index_file(object: &Path, id: Option<&WantedId>) -> Result<Option<PathBuf>, F
 /// The one image in `object` that has this architecture and this id.
 ///
 /// A file that cannot be read is reported only if no image in the other files is the wanted one.
-fn debug_file(object: &Path, arch: Option<&str>, id: Option<&WantedId>) -> Result<DebugFile, Failure> {
+fn debug_file(object: &Path, arch: Option<&str>, id: Option<&IdPrefix>) -> Result<DebugFile, Failure> {
     let mut images: Vec<Found> = Vec::new();
     let mut failures = Vec::new();
     for path in symdex_build::find(object) {
@@ -137,7 +136,7 @@ fn debug_file(object: &Path, arch: Option<&str>, id: Option<&WantedId>) -> Resul
         }
     }
     let is_wanted = |image: &Found| {
-        arch.is_none_or(|arch| image.arch == arch) && id.is_none_or(|id| id.is_start_of(&image.id))
+        arch.is_none_or(|arch| image.arch == arch) && id.is_none_or(|id| id.matches(&image.id))
     };
     let list = |images: &[Found]| text::list(images.iter().map(|image| described(image, object)));
     let all = list(&images);
@@ -191,9 +190,9 @@ fn described(image: &Found, object: &Path) -> String {
 }
 
 /// What is wrong with `object`, a folder without a debug file: it may be meant as a folder of indexes.
-fn no_debug_file(object: &Path, id: Option<&WantedId>, error: &Error) -> Failure {
+fn no_debug_file(object: &Path, id: Option<&IdPrefix>, error: &Error) -> Failure {
     let has_archives = matches!(error, Error::NoDebugFile { archives, .. } if !archives.is_empty());
-    let is_of_indexes = (id.is_some() && !has_archives) || !indexes_below(object).paths.is_empty();
+    let is_of_indexes = (id.is_some() && !has_archives) || !IndexFolder::new(object).list().paths.is_empty();
     match open::index_path(object, id) {
         Err(failure) if is_of_indexes => failure,
         _ => Failure::debug_file(object, error),

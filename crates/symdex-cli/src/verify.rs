@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use symdex::{Index, Metadata, Partial, Verified};
 use symdex_build::audit::{AuditReport, audit};
-use symdex_build::publish::{IndexesBelow, indexes_below};
 use symdex_build::{Companions, Image, SymbolMaps};
 
 use crate::build::{pool, symbol_maps};
@@ -17,7 +16,7 @@ use crate::in_order::in_order;
 use crate::joined::Joined;
 use crate::open;
 use crate::text::count;
-use crate::wanted_id::WantedId;
+use symdex_store::{IdPrefix, IndexFolder, IndexList};
 
 /// Check all of an index: every checksum, and that all of it decodes and makes sense
 ///
@@ -32,7 +31,7 @@ pub(crate) struct Args {
     /// Only this image's index in the folder: its UUID, with or without dashes, or its build id, or the first digits
     /// of one, at least four
     #[arg(long, value_name = "ID")]
-    id: Option<WantedId>,
+    id: Option<IdPrefix>,
     /// Compare every answer with this debug file (a dSYM, an ELF file) or, where the image is in several files, or of
     /// several indexes, with the folder of them
     #[arg(long, value_name = "DEBUGFILE")]
@@ -94,7 +93,7 @@ fn indexes_of(path: &Path, args: &Args) -> Vec<Found> {
         let index = open::index_path(path, args.id.as_ref());
         return vec![index.map_err(|failure| (path.to_owned(), failure))];
     }
-    let IndexesBelow { paths: indexes, is_cut } = indexes_below(path);
+    let IndexList { paths: indexes, is_cut, .. } = IndexFolder::new(path).list();
     if is_cut {
         open::complain_of_cut(path);
     }

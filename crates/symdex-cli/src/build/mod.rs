@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use rayon::ThreadPool;
 use symdex::Index;
 use symdex_build::audit::{AuditReport, audit};
-use symdex_build::publish::{Unpublished, find_index};
 use symdex_build::{Built, Companions, Image, Options, Slice, SymbolMaps};
+use symdex_store::{IndexBuffer, IndexBytes, IndexFolder};
 
 use self::jobs::{Job, Jobs};
 use self::parts::{Parts, join};
@@ -105,7 +105,8 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
     let progress = Progress::new(jobs.iter().map(Job::size).sum());
     let parts = pool.install(|| Parts::of(&inputs));
     let max_memory = args.max_memory / pool.current_num_threads().min(jobs.len()).max(1);
-    let work = Work { args, maps, parts, max_memory, progress: &progress };
+    let output = IndexFolder::new(&args.output);
+    let work = Work { args, output, maps, parts, max_memory, progress: &progress };
     let mut totals = Totals::new(skipped);
     in_order(
         &pool,
@@ -114,7 +115,7 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
         |job| images_of(job, &work),
         |images| {
             for image in images {
-                let published = image.and_then(|image| summary::publish(image, &args.output));
+                let published = image.and_then(|image| summary::publish(image, &work.output));
                 progress.suspend(|| {
                     totals.count(&published);
                     match published {
@@ -152,6 +153,7 @@ pub(crate) fn symbol_maps(paths: &[PathBuf]) -> Result<SymbolMaps, Failure> {
 /// What work on every image needs.
 struct Work<'a> {
     args: &'a Args,
+    output: IndexFolder,
     maps: SymbolMaps,
     parts: Parts,
     /// What each of the images worked on at one time may take of it.
@@ -165,7 +167,7 @@ struct Finished {
     /// Other files of the image, whose symbols are in the index too.
     joined: Vec<PathBuf>,
     debug_size: u64,
-    built: Built<Unpublished>,
+    built: Built<IndexBytes>,
     /// How it compares with the debug file, if that was asked for.
     audit: Option<AuditReport>,
     time: Duration,
@@ -230,17 +232,17 @@ fn finish(
         None => image,
     };
     // With debug information it would not be looked at.
-    let existing = (!image.has_dwarf()).then(|| find_index(&work.args.output, &image.info.id).ok().flatten());
-    let existing = existing.flatten().and_then(|path| Index::open_file(&path).ok());
+    let existing = (!image.has_dwarf()).then(|| work.output.open(&image.info.id).ok().flatten());
+    let existing = existing.flatten();
     let built = {
         let progress = work.progress.of_image(image.debug_size);
         let (existing, max_memory) = (existing.as_ref(), work.max_memory);
         let options = Options { existing, max_memory };
         let progress = |done, all| progress.set(done, all);
-        symdex_build::build_into(&image, &options, &progress, Unpublished::file())
+        symdex_build::build_into(&image, &options, &progress, IndexBuffer::new())
     };
     let Built { bytes, mut warnings, report } = built.map_err(failed)?;
-    let bytes = Unpublished::of(bytes).map_err(|error| failed(symdex::Error::from(error).into()))?;
+    let bytes = bytes.into_bytes().map_err(|error| failed(symdex::Error::from(error).into()))?;
     if map.is_none() && report.hidden_names != 0 {
         let wanted = work.maps.wanted(&image.info.id, file);
         warnings.push(format!("its names are hidden: give {wanted} with --symbol-map"));

@@ -8,7 +8,7 @@ use symdex::ImageId;
 use symdex_report::{Image, KnownImage, Unanswered};
 
 use crate::text;
-use crate::wanted_id::WantedId;
+use symdex_store::IdPrefix;
 
 /// The images of one name, and what answers for them.
 pub(super) struct Assumed {
@@ -37,7 +37,7 @@ pub(super) enum AssumedFrom {
     /// An index, or a debug file.
     File(PathBuf),
     /// The image of this id, or the only one whose id begins so.
-    Id(WantedId),
+    Id(IdPrefix),
 }
 
 impl FromStr for Assumption {

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Once, OnceLock};
 
 use symdex::{ImageId, ImageOffset, Index};
-use symdex_build::{Cache, Companions, DirectLookup, publish};
+use symdex_build::{Cache, Companions, DirectLookup};
 use symdex_report::{Image, KnownImage, Unanswered, image_offsets};
+use symdex_store::IndexFolder;
 
 use super::answers::unanswered;
 
@@ -196,7 +197,7 @@ impl DebugFiles {
         let loaded = image.load(&companions)?;
         let index = index_of(&loaded, &image.file, progress)?;
         let published = match &self.store {
-            Some(store) => publish::publish(store, &index).map_err(|error| error.to_string()),
+            Some(store) => IndexFolder::new(store).publish(&index).map_err(|error| error.to_string()),
             None => Err("there is no cache folder of the user".to_owned()),
         };
         published.map(|published| Built::Stored(published.path)).or_else(|error| {

@@ -5,30 +5,30 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use symdex::ImageId;
-use symdex_build::publish::{file_name, find_indexes, indexes_below};
+use symdex_store::IndexFolder;
 
 use crate::failure::Failure;
 
 /// A folder that indexes are searched in.
 pub(super) struct Folder {
-    path: PathBuf,
+    folder: IndexFolder,
     listed: OnceLock<Listed>,
 }
 
 /// All indexes in a folder and below it.
 struct Listed {
-    /// Sorted by file name. Those of one name are in the order of [`indexes_below`].
+    /// Sorted by file name. Those of one name are in the order of [`IndexFolder::list`].
     by_name: Vec<(OsString, PathBuf)>,
     is_cut: bool,
 }
 
 impl Folder {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, listed: OnceLock::new() }
+        Self { folder: IndexFolder::new(path), listed: OnceLock::new() }
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.path
+        self.folder.path()
     }
 
     /// The indexes of `id`: first those in the folder itself, then those in folders below it, which are listed only if a caller asks
@@ -37,11 +37,11 @@ impl Folder {
         &self,
         id: &ImageId,
     ) -> impl Iterator<Item = Result<PathBuf, Failure>> + use<'_> {
-        let (here, error) = match find_indexes(&self.path, id) {
+        let (here, error) = match self.folder.find_all(id) {
             Ok(here) => (here, None),
-            Err(error) => (Vec::new(), Some(Failure::unreadable(&self.path, &error))),
+            Err(error) => (Vec::new(), Some(Failure::from(error))),
         };
-        let name = OsString::from(file_name(id));
+        let name = OsString::from(IndexFolder::file_name(id));
         let known = here.clone();
         let below = std::iter::once_with(move || {
             let listed = &self.listed().by_name;
@@ -64,7 +64,7 @@ impl Folder {
 
     fn listed(&self) -> &Listed {
         self.listed.get_or_init(|| {
-            let below = indexes_below(&self.path);
+            let below = self.folder.list();
             let named = |path: PathBuf| Some((path.file_name()?.to_owned(), path));
             let mut by_name: Vec<_> = below.paths.into_iter().filter_map(named).collect();
             by_name.sort_by(|(a, _), (b, _)| a.cmp(b));

@@ -14,7 +14,7 @@ use crate::failure::{Failure, Kind, complain};
 use crate::open;
 use crate::progress::Progress;
 use crate::text;
-use crate::wanted_id::WantedId;
+use symdex_store::IdPrefix;
 
 /// Every source of answers there is.
 pub(super) struct Indexes<'a> {
@@ -105,11 +105,11 @@ impl<'a> Indexes<'a> {
     /// # Errors
     ///
     /// No source has such an image, or the ids of several begin so.
-    fn id_of(&self, name: &str, wanted: &WantedId) -> Result<ImageId, Failure> {
-        if let Some(id) = wanted.whole().filter(|id| self.candidates(id).next().is_some()) {
+    fn id_of(&self, name: &str, wanted: &IdPrefix) -> Result<ImageId, Failure> {
+        if let Some(id) = wanted.to_id().filter(|id| self.candidates(id).next().is_some()) {
             return Ok(id);
         }
-        let mut begin: Vec<_> = self.known().iter().filter(|known| wanted.is_start_of(&known.id)).collect();
+        let mut begin: Vec<_> = self.known().iter().filter(|known| wanted.matches(&known.id)).collect();
         begin.sort_by_key(|known| &known.id);
         begin.dedup_by_key(|known| &known.id);
         match begin[..] {
