@@ -2,7 +2,7 @@
 //!
 //! Data flows one way: [`find`] finds debug files, [`slices`] splits one by architecture, [`Image::load`] reads a slice's
 //! headers, and [`build()`] makes the index. The crate `symdex-store` publishes it
-//! where readers look for it.
+//! where readers look for it. [`debug_files`] works on whole files and folders of them.
 
 mod again;
 pub mod audit;
@@ -10,6 +10,7 @@ mod build;
 mod cache;
 mod companions;
 mod cutter;
+pub mod debug_files;
 mod direct;
 mod dwarf;
 mod error;

@@ -4,6 +4,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use symdex_build::debug_files::FileError;
 
 use crate::text;
 
@@ -112,16 +113,6 @@ impl Failure {
         Self { path: Some(path.to_owned()), ..self }
     }
 
-    /// The same failure of this part of the file, which is named behind the file's path.
-    pub(crate) fn of_part(self, part: &str) -> Self {
-        let path = self.path.as_ref().map(|path| format!("{}: ", path.display())).unwrap_or_default();
-        let message = match self.message.strip_prefix(&path) {
-            Some(what) if !path.is_empty() => format!("{} ({part}): {what}", path.trim_end_matches(": ")),
-            _ => format!("{} ({part})", self.message),
-        };
-        Self { message, ..self }
-    }
-
     /// `path` could not be read.
     pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Self {
         let message = format!("{}: cannot read: {error}", path.display());
@@ -138,15 +129,21 @@ impl Failure {
 
     /// The debug file at `path` could not be turned into a published index.
     pub(crate) fn debug_file(path: &Path, error: &symdex_build::Error) -> Self {
-        use symdex_build::Error;
-        let message = match error {
-            Error::Io { .. }
-            | Error::NoDebugFile { .. }
-            | Error::NotASymbolMap { .. }
-            | Error::CachePart { .. } => error.to_string(),
-            error => format!("{}: {error}", path.display()),
-        };
+        let message = error.with_path(path);
         Self { reason: reason(error), ..Self::new(Kind::of_debug_file(error), message) }.of_path(path)
+    }
+}
+
+/// A debug file, or a part of it, could not be read or turned into an index.
+impl From<&FileError> for Failure {
+    fn from(error: &FileError) -> Self {
+        Self { message: error.to_string(), ..Self::debug_file(error.path(), error.error()) }
+    }
+}
+
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Self {
+        Self::from(&error)
     }
 }
 

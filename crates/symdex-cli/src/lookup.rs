@@ -91,7 +91,9 @@ impl From<Lines> for LinePolicy {
 pub(crate) fn run(args: &Args) -> failure::Outcome {
     match source::open(&args.file, args.arch.as_deref(), args.id.as_ref())? {
         Source::Index { index, path } => answer_all(args, &mut Answers::Index { index: &index, path: &path }),
-        Source::DebugFile(file) => file.answers(&args.debug_dir, |answers| answer_all(args, answers)),
+        Source::DebugFiles(files) => {
+            source::answer_directly(&files, &args.debug_dir, |answers| answer_all(args, answers))
+        }
     }
 }
 

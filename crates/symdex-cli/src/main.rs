@@ -7,7 +7,6 @@ mod failure;
 mod ids;
 mod in_order;
 mod inspect;
-mod joined;
 mod lookup;
 mod number;
 mod open;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, Kind, complain};
 use crate::text;
-use symdex::Index;
+use symdex::{Index, MappedFile};
 use symdex_store::{IdPrefix, IndexFolder};
 
 /// The path of the index that `path` and `id` name: the file itself, or the one of the image `id` in a folder.
@@ -54,7 +54,7 @@ fn described(path: &Path) -> String {
 }
 
 /// Opens the index at `path`, which is that of the image `id` where one is given.
-pub(crate) fn index(path: &Path, id: Option<&IdPrefix>) -> Result<Index<impl AsRef<[u8]> + use<>>, Failure> {
+pub(crate) fn index(path: &Path, id: Option<&IdPrefix>) -> Result<Index<MappedFile>, Failure> {
     let index = Index::open_file(path).map_err(|error| Failure::index(path, &error))?;
     match id {
         Some(id) if !id.matches(index.id()) => {

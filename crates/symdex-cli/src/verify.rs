@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use symdex::{Index, Metadata, Partial, Verified};
 use symdex_build::audit::{AuditReport, audit};
+use symdex_build::debug_files::JoinedImage;
 use symdex_build::{Companions, Image, SymbolMaps};
 
 use crate::build::{pool, symbol_maps};
 use crate::failure::{self, Failure, Kind, Stop, complain};
 use crate::in_order::in_order;
-use crate::joined::Joined;
 use crate::open;
 use crate::text::count;
 use symdex_store::{IdPrefix, IndexFolder, IndexList};
@@ -286,7 +286,7 @@ fn audit_against<B: AsRef<[u8]> + Sync>(
 ) -> Result<AuditReport, Failure> {
     let arch = &index.metadata().arch.name;
     // A slice that cannot be read may be another architecture's: it counts only where nothing else is found.
-    let mut joined = Joined::default();
+    let mut joined = JoinedImage::default();
     for found in symdex_build::find(debug_file) {
         let file = found.map_err(|error| Failure::debug_file(debug_file, &error))?;
         match Image::find(&file, index.id(), arch, companions) {
@@ -308,7 +308,7 @@ fn audit_against<B: AsRef<[u8]> + Sync>(
         });
     }
     if let Some(failure) = joined.failures.into_iter().next() {
-        return Err(failure);
+        return Err(failure.into());
     }
     let message = format!("{}: no image {} in it", debug_file.display(), index.id());
     Err(Failure::new(Kind::NotFound, message))
