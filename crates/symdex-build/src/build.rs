@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 use std::io::Write;
 
-use memmap2::Mmap;
 use symdex::write::{ChunkEncoder, EncodedChunk, EncodedStrings, Writer};
-use symdex::{Counts, Index, Partial, Table};
+use symdex::{Counts, Index, MappedFile, Partial, Table};
 use tempfile::{SpooledTempFile, spooled_tempfile};
 
 use crate::again::{Expected, has_contents};
@@ -36,7 +35,7 @@ const SYMBOLS_AT_A_TIME: usize = 1 << 14;
 pub struct Options<'o> {
     /// The index of the image that is there already. Where an image without debug information would become this very index, it
     /// is not made again: most of the time goes into encoding. The result is the same with it and without.
-    pub existing: Option<&'o Index<Mmap>>,
+    pub existing: Option<&'o Index<MappedFile>>,
     /// About how many bytes of memory units may take that wait to be merged: where functions of many units lie among each other, as
     /// order files put them, all of them wait for each other. Beyond it they are put into a temporary file. The result is the same.
     pub max_memory: usize,
@@ -126,7 +125,7 @@ pub(crate) fn build_parts<'d>(
 /// A build under way.
 struct Build<'a, 'd> {
     image: &'a Image<'d>,
-    existing: Option<&'a Index<Mmap>>,
+    existing: Option<&'a Index<MappedFile>>,
     max_memory: usize,
     writer: Writer<SpooledTempFile>,
     pools: Pools<'d>,

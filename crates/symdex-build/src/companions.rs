@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use memmap2::Mmap;
 use symdex::ImageId;
+use symdex::MappedFile;
 use typed_arena::Arena;
 
 /// What images borrow that is not in their own file's bytes: sections that are stored compressed, and files that the image's file
@@ -17,7 +17,7 @@ pub struct Companions {
     /// Folders of debug files, as `/usr/lib/debug` is one: by build id below `.build-id`, or by the path of the file they are of.
     debug_dirs: Vec<PathBuf>,
     buffers: Arena<Vec<u8>>,
-    maps: Arena<Mmap>,
+    maps: Arena<MappedFile>,
 }
 
 impl Companions {

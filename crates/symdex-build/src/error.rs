@@ -84,14 +84,6 @@ pub enum Error {
         /// What it is instead.
         found: String,
     },
-    /// The index that is to be replaced was made by a newer symdex.
-    #[error("{}: not replaced: {source}", path.display())]
-    NewerIndex {
-        /// The index that is there.
-        path: PathBuf,
-        /// Why it cannot be read.
-        source: symdex::Error,
-    },
     /// The index could not be written.
     #[error(transparent)]
     Index(#[from] symdex::Error),
@@ -112,15 +104,35 @@ fn unread(folder: &Path, archives: &[PathBuf]) -> String {
 }
 
 impl Error {
+    /// The message, after `path` and a colon unless the error itself names a file.
+    #[must_use]
+    pub fn with_path(&self, path: &Path) -> String {
+        match self {
+            Self::Io { .. }
+            | Self::NoDebugFile { .. }
+            | Self::NotASymbolMap { .. }
+            | Self::CachePart { .. } => self.to_string(),
+            error => format!("{}: {error}", path.display()),
+        }
+    }
+
     /// Whether the file is of a kind, or lacks a part, that is not supported, as opposed to damaged.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
-        matches!(self, Error::NotADebugFile { .. } | Error::NotASymbolMap { .. } | Error::Unsupported { .. })
+        match self {
+            Error::NotADebugFile { .. } | Error::NotASymbolMap { .. } | Error::Unsupported { .. } => true,
+            Error::Index(error) => error.is_unsupported(),
+            _ => false,
+        }
     }
 
-    /// Whether the file is damaged.
+    /// Whether the file, or the index of it, is damaged.
     #[must_use]
     pub fn is_damage(&self) -> bool {
-        matches!(self, Error::Truncated { .. } | Error::Malformed { .. })
+        match self {
+            Error::Truncated { .. } | Error::Malformed { .. } => true,
+            Error::Index(error) => error.is_damage(),
+            _ => false,
+        }
     }
 }

@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
 
 use crate::error::Error;
-use crate::publish;
 use crate::slice::FIRST_JAVA_VERSION;
+
+/// The extension of index files.
+const INDEX_EXTENSION: &str = "symdex";
 
 /// The debug files that `input` stands for, in the order of their paths; never empty, an error where there is nothing.
 ///
@@ -71,7 +73,7 @@ fn search_below(folder: &Path) -> Found {
         {
             let path = || entry.path().to_owned();
             found.archives.extend(is_archive(entry).then(path));
-            found.indexes.extend(has_extension(entry.path(), publish::EXTENSION).then(path));
+            found.indexes.extend(has_extension(entry.path(), INDEX_EXTENSION).then(path));
         }
         found.debug_files.extend(debug_file(entry).transpose());
     }

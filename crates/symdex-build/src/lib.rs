@@ -1,13 +1,15 @@
 //! From a debug file to an index.
 //!
 //! Data flows one way: [`find`] finds debug files, [`slices`] splits one by architecture, [`Image::load`] reads a slice's
-//! headers, [`build()`] makes the index, and [`publish()`](publish::publish) puts it where readers look for it.
+//! headers, and [`build()`] makes the index. The crate `symdex-store` publishes it
+//! where readers look for it. [`debug_files`] works on whole files and folders of them.
 
 mod again;
 mod build;
 mod cache;
 mod companions;
 mod cutter;
+pub mod debug_files;
 mod direct;
 mod dwarf;
 mod error;
@@ -17,7 +19,6 @@ mod input;
 mod live;
 mod merge;
 mod pools;
-pub mod publish;
 mod queue;
 #[cfg(test)]
 mod random;

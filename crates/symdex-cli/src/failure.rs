@@ -4,6 +4,9 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use symdex_build::debug_files::FileError;
+
+use crate::text;
 
 /// The kinds of failure there are, the least grave first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,7 +72,7 @@ impl Kind {
             Error::NoDebugFile { .. } | Error::CachePart { .. } => Kind::Missing,
             // A folder that cannot be made for want of its parent is no missing input.
             Error::Io { doing: "read", source, .. } => Kind::of_io(source),
-            Error::Index(error) | Error::NewerIndex { source: error, .. } => Kind::of_index(error),
+            Error::Index(error) => Kind::of_index(error),
             error if error.is_damage() => Kind::Damaged,
             error if error.is_unsupported() => Kind::Unsupported,
             _ => Kind::Other,
@@ -105,18 +108,9 @@ impl Failure {
         FailureView { kind: self.kind.name(), message: &self.message }
     }
 
-    fn of_path(self, path: &Path) -> Self {
+    /// The same failure, of the input at `path`.
+    pub(crate) fn of_path(self, path: &Path) -> Self {
         Self { path: Some(path.to_owned()), ..self }
-    }
-
-    /// The same failure of this part of the file, which is named behind the file's path.
-    pub(crate) fn of_part(self, part: &str) -> Self {
-        let path = self.path.as_ref().map(|path| format!("{}: ", path.display())).unwrap_or_default();
-        let message = match self.message.strip_prefix(&path) {
-            Some(what) if !path.is_empty() => format!("{} ({part}): {what}", path.trim_end_matches(": ")),
-            _ => format!("{} ({part})", self.message),
-        };
-        Self { message, ..self }
     }
 
     /// `path` could not be read.
@@ -135,16 +129,43 @@ impl Failure {
 
     /// The debug file at `path` could not be turned into a published index.
     pub(crate) fn debug_file(path: &Path, error: &symdex_build::Error) -> Self {
-        use symdex_build::Error;
-        let message = match error {
-            Error::Io { .. }
-            | Error::NoDebugFile { .. }
-            | Error::NotASymbolMap { .. }
-            | Error::CachePart { .. }
-            | Error::NewerIndex { .. } => error.to_string(),
-            error => format!("{}: {error}", path.display()),
-        };
+        let message = error.with_path(path);
         Self { reason: reason(error), ..Self::new(Kind::of_debug_file(error), message) }.of_path(path)
+    }
+}
+
+/// A debug file, or a part of it, could not be read or turned into an index.
+impl From<&FileError> for Failure {
+    fn from(error: &FileError) -> Self {
+        Self { message: error.to_string(), ..Self::debug_file(error.path(), error.error()) }
+    }
+}
+
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Self {
+        Self::from(&error)
+    }
+}
+
+/// An index could not be found, opened or published.
+impl From<symdex_store::Error> for Failure {
+    fn from(error: symdex_store::Error) -> Self {
+        use symdex_store::Error;
+        let (kind, path) = match &error {
+            Error::Io { action: "read", path, source } => return Self::unreadable(path, source),
+            Error::AmbiguousId { folder, prefix, ids } => {
+                let (folder, ids) = (folder.display(), text::list(ids));
+                let message = format!("{folder}: several ids begin with {prefix}: {ids}; give more digits");
+                return Self::new(Kind::Usage, message);
+            }
+            Error::Index { path, source } | Error::NewerIndex { path, source } => {
+                (Kind::of_index(source), path)
+            }
+            Error::OtherImage { path, .. } => (Kind::NotFound, path),
+            Error::Io { path, .. } => (Kind::Other, path),
+            _ => return Self::new(Kind::Other, error.to_string()),
+        };
+        Self::new(kind, error.to_string()).of_path(path)
     }
 }
 

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use serde::Serialize;
 use symdex::Index;
-use symdex_build::{Cache, Error, Found, Identity};
+use symdex_build::debug_files::{FileError, ListedImage, images_in};
+use symdex_build::{Error, Found};
 
 use crate::failure::{self, Failure, FailureView, Kind, complain};
 use crate::text;
@@ -59,18 +60,18 @@ struct Unread<'a> {
 }
 
 /// The images of one file. Some of them may not be readable.
-type Images = Vec<Result<Row, (PathBuf, Failure)>>;
+type Rows = Vec<Result<Row, (PathBuf, Failure)>>;
 
 pub(crate) fn run(args: &Args) -> failure::Outcome {
     let files: Vec<_> = args.paths.iter().flat_map(|path| files_of(path)).collect();
-    let images: Vec<Images> = files
+    let images: Vec<Rows> = files
         .into_par_iter()
         .map(|file| match file {
-            Ok(path) => images_in(&path).unwrap_or_else(|failure| vec![Err((path, failure))]),
+            Ok(path) => rows_in(&path).unwrap_or_else(|failure| vec![Err((path, failure))]),
             Err(failed) => vec![Err(failed)],
         })
         .collect();
-    let images: Images = images.into_iter().flatten().collect();
+    let images: Rows = images.into_iter().flatten().collect();
     let mut out = BufWriter::new(io::stdout().lock());
     let width =
         |column: fn(&Row) -> &str| images.iter().flatten().map(|row| column(row).len()).max().unwrap_or(0);
@@ -128,30 +129,27 @@ fn place(file: &Result<PathBuf, (PathBuf, Failure)>) -> &Path {
     }
 }
 
-fn images_in(path: &Path) -> Result<Images, Failure> {
+fn rows_in(path: &Path) -> Result<Rows, Failure> {
     match Index::open_file(path) {
         Ok(index) => return Ok(vec![Ok(row_of_index(&index, path))]),
         Err(symdex::Error::NotAnIndex { .. }) => {}
         Err(error) => return Err(Failure::index(path, &error)),
     }
-    let failed = |error| Failure::debug_file(path, &error);
-    if Cache::is_one(path) {
-        let cache = Cache::open(path).map_err(failed)?;
-        return Ok(rows_of_cache(&cache, path));
-    }
-    let bytes = symdex::map_file(path).map_err(|error| Failure::unreadable(path, &error))?;
-    let slices = symdex_build::slices(&bytes).map_err(failed)?;
-    let rows = slices.iter().map(|slice| {
-        let bytes = slice.bytes()?;
-        Ok(row(Identity::of(slice)?, slice.arch.name.clone(), bytes.len() as u64, path))
-    });
-    let of_slice = |error| (path.to_owned(), failed(error));
-    Ok(rows.map(|row: Result<_, Error>| row.map_err(of_slice)).collect())
+    let of_file = |error: FileError| (path.to_owned(), error.into());
+    let rows = images_in(path)?.into_iter().map(|image| image.map(|image| row(image, path)).map_err(of_file));
+    Ok(rows.collect())
 }
 
-fn row(Identity { id, has_dwarf, kind }: Identity, arch: String, size: u64, path: &Path) -> Row {
-    let (id, path) = (id.to_string(), path.display().to_string());
-    Row { id, arch, kind: kind.name(), has_dwarf, size, path, image: None }
+fn row(ListedImage { identity, arch, size, cached_path, .. }: ListedImage, path: &Path) -> Row {
+    Row {
+        id: identity.id.to_string(),
+        arch,
+        kind: identity.kind.name(),
+        has_dwarf: identity.has_dwarf,
+        size,
+        path: path.display().to_string(),
+        image: cached_path,
+    }
 }
 
 fn row_of_index<B: AsRef<[u8]>>(index: &Index<B>, path: &Path) -> Row {
@@ -165,21 +163,4 @@ fn row_of_index<B: AsRef<[u8]>>(index: &Index<B>, path: &Path) -> Row {
         path: path.display().to_string(),
         image: Some(metadata.image_name.clone()),
     }
-}
-
-/// First the parts that the cache lacks, then its images.
-fn rows_of_cache(cache: &Cache, path: &Path) -> Images {
-    let failed = |error| (path.to_owned(), Failure::debug_file(path, &error));
-    let missing = cache.missing().into_iter().map(|error| Err(failed(error)));
-    let images = cache.images();
-    let rows = images.iter().map(|image| {
-        let of_image = |error| {
-            let (path, failure) = failed(error);
-            (path, failure.of_part(&image.path))
-        };
-        let arch = image.arch().map_err(of_image)?.name;
-        let identity = image.identity().map_err(of_image)?;
-        Ok(Row { image: Some(image.path.clone()), ..row(identity, arch, image.size(), path) })
-    });
-    missing.chain(rows).collect()
 }

@@ -10,8 +10,8 @@ use symdex::{Frame, ImageOffset, LinePolicy, Scratch, Table};
 use crate::answers::Answers;
 use crate::failure::{self, Failure, Kind, Stop};
 use crate::source::{self, Source};
-use crate::wanted_id::WantedId;
 use crate::{number, text};
+use symdex_store::IdPrefix;
 
 /// Answer addresses from an index or a debug file: functions, files and lines, innermost inlined function first
 ///
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     /// The image that is wanted, where FILE has several: its UUID, with or without dashes, or its build id,
     /// or the first digits of one, at least four
     #[arg(long, value_name = "ID")]
-    id: Option<WantedId>,
+    id: Option<IdPrefix>,
     /// The architecture that is wanted, where FILE has several
     #[arg(long, value_name = "ARCH")]
     arch: Option<String>,
@@ -91,7 +91,9 @@ impl From<Lines> for LinePolicy {
 pub(crate) fn run(args: &Args) -> failure::Outcome {
     match source::open(&args.file, args.arch.as_deref(), args.id.as_ref())? {
         Source::Index { index, path } => answer_all(args, &mut Answers::Index { index: &index, path: &path }),
-        Source::DebugFile(file) => file.answers(&args.debug_dir, |answers| answer_all(args, answers)),
+        Source::DebugFiles(files) => {
+            source::answer_directly(&files, &args.debug_dir, |answers| answer_all(args, answers))
+        }
     }
 }
 

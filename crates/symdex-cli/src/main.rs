@@ -7,7 +7,6 @@ mod failure;
 mod ids;
 mod in_order;
 mod inspect;
-mod joined;
 mod lookup;
 mod number;
 mod open;
@@ -16,7 +15,6 @@ mod source;
 mod symbolicate;
 mod text;
 mod verify;
-mod wanted_id;
 
 use std::process::ExitCode;
 

@@ -2,20 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use symdex::Index;
-use symdex_build::publish;
-
 use crate::failure::{Failure, Kind, complain};
 use crate::text;
-use crate::wanted_id::WantedId;
+use symdex::{Index, MappedFile};
+use symdex_store::{IdPrefix, IndexFolder};
 
 /// The path of the index that `path` and `id` name: the file itself, or the one of the image `id` in a folder.
-pub(crate) fn index_path(path: &Path, id: Option<&WantedId>) -> Result<PathBuf, Failure> {
+pub(crate) fn index_path(path: &Path, id: Option<&IdPrefix>) -> Result<PathBuf, Failure> {
     if !path.is_dir() {
         return Ok(path.to_owned());
     }
     let Some(id) = id else { return Err(which_index(path)) };
-    id.index_in(path)?.ok_or_else(|| {
+    IndexFolder::new(path).find_prefix(id)?.ok_or_else(|| {
         let message = format!(
             "{}: no index in this folder or below it has an id that begins with {id}",
             path.display()
@@ -34,7 +32,7 @@ pub(crate) fn complain_of_cut(folder: &Path) {
 
 /// Says that `folder` needs `--id`, and which ids there are.
 pub(crate) fn which_index(folder: &Path) -> Failure {
-    let indexes = publish::indexes_below(folder).paths;
+    let indexes = IndexFolder::new(folder).list().paths;
     let what = match indexes.is_empty() {
         true => "it has none (a dSYM needs `symdex build` first)".to_owned(),
         false => format!("it has {}", text::list(indexes.iter().map(|path| described(path)))),
@@ -56,10 +54,10 @@ fn described(path: &Path) -> String {
 }
 
 /// Opens the index at `path`, which is that of the image `id` where one is given.
-pub(crate) fn index(path: &Path, id: Option<&WantedId>) -> Result<Index<impl AsRef<[u8]> + use<>>, Failure> {
+pub(crate) fn index(path: &Path, id: Option<&IdPrefix>) -> Result<Index<MappedFile>, Failure> {
     let index = Index::open_file(path).map_err(|error| Failure::index(path, &error))?;
     match id {
-        Some(id) if !id.is_start_of(index.id()) => {
+        Some(id) if !id.matches(index.id()) => {
             let message = format!("{}: the index of {}, not of {id}", path.display(), index.id());
             Err(Failure::new(Kind::NotFound, message))
         }

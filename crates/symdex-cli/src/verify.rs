@@ -8,16 +8,15 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use symdex::{Index, Metadata, Partial, Verified};
 use symdex_audit::{AuditReport, audit};
-use symdex_build::publish::{IndexesBelow, indexes_below};
+use symdex_build::debug_files::JoinedImage;
 use symdex_build::{Companions, Image, SymbolMaps};
 
 use crate::build::{pool, symbol_maps};
 use crate::failure::{self, Failure, Kind, Stop, complain};
 use crate::in_order::in_order;
-use crate::joined::Joined;
 use crate::open;
 use crate::text::count;
-use crate::wanted_id::WantedId;
+use symdex_store::{IdPrefix, IndexFolder, IndexList};
 
 /// Check all of an index: every checksum, and that all of it decodes and makes sense
 ///
@@ -32,7 +31,7 @@ pub(crate) struct Args {
     /// Only this image's index in the folder: its UUID, with or without dashes, or its build id, or the first digits
     /// of one, at least four
     #[arg(long, value_name = "ID")]
-    id: Option<WantedId>,
+    id: Option<IdPrefix>,
     /// Compare every answer with this debug file (a dSYM, an ELF file) or, where the image is in several files, or of
     /// several indexes, with the folder of them
     #[arg(long, value_name = "DEBUGFILE")]
@@ -94,7 +93,7 @@ fn indexes_of(path: &Path, args: &Args) -> Vec<Found> {
         let index = open::index_path(path, args.id.as_ref());
         return vec![index.map_err(|failure| (path.to_owned(), failure))];
     }
-    let IndexesBelow { paths: indexes, is_cut } = indexes_below(path);
+    let IndexList { paths: indexes, is_cut, .. } = IndexFolder::new(path).list();
     if is_cut {
         open::complain_of_cut(path);
     }
@@ -287,7 +286,7 @@ fn audit_against<B: AsRef<[u8]> + Sync>(
 ) -> Result<AuditReport, Failure> {
     let arch = &index.metadata().arch.name;
     // A slice that cannot be read may be another architecture's: it counts only where nothing else is found.
-    let mut joined = Joined::default();
+    let mut joined = JoinedImage::default();
     for found in symdex_build::find(debug_file) {
         let file = found.map_err(|error| Failure::debug_file(debug_file, &error))?;
         match Image::find(&file, index.id(), arch, companions) {
@@ -309,7 +308,7 @@ fn audit_against<B: AsRef<[u8]> + Sync>(
         });
     }
     if let Some(failure) = joined.failures.into_iter().next() {
-        return Err(failure);
+        return Err(failure.into());
     }
     let message = format!("{}: no image {} in it", debug_file.display(), index.id());
     Err(Failure::new(Kind::NotFound, message))

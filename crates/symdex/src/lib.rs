@@ -66,6 +66,6 @@ pub use format::{Counts, Metadata, Partial, RowRule, SectionKind, Table};
 pub use image::{Arch, ImageId, ParseImageIdError};
 pub use index::Index;
 #[cfg(feature = "mmap")]
-pub use mmap::{map_file, map_open_file};
+pub use mmap::{MappedFile, map_file, map_open_file};
 pub use scratch::Scratch;
 pub use walk::{ChunkContents, StringReader, Verified};

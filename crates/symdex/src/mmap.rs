@@ -1,6 +1,7 @@
 //! The one module with `unsafe`: mapping an index file into memory.
 
 use std::fs::File;
+use std::ops::Deref;
 use std::path::Path;
 
 use memmap2::Mmap;
@@ -8,13 +9,31 @@ use memmap2::Mmap;
 use crate::error::Error;
 use crate::index::Index;
 
+/// The bytes of a file, mapped into memory and read only.
+#[derive(Debug)]
+pub struct MappedFile(Mmap);
+
+impl Deref for MappedFile {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl AsRef<[u8]> for MappedFile {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
 /// Maps the file at `path`.
 ///
 /// # Errors
 ///
-/// [`std::io::Error`] where the file cannot be opened or mapped.
-pub fn map_file(path: &Path) -> std::io::Result<Mmap> {
-    // A directory opens on Unix, and maps as "no such device"; opening a pipe waits for its writer. Say what it is instead.
+/// [`std::io::Error`] if the file cannot be opened or mapped, or is not a regular file.
+pub fn map_file(path: &Path) -> std::io::Result<MappedFile> {
+    // On Unix, a directory can be opened and mapping it fails with "no such device"; opening a pipe waits for its writer.
     let metadata = std::fs::metadata(path)?;
     if metadata.is_dir() {
         return Err(std::io::ErrorKind::IsADirectory.into());
@@ -25,23 +44,23 @@ pub fn map_file(path: &Path) -> std::io::Result<Mmap> {
     map_open_file(&File::open(path)?)
 }
 
-/// Maps an open file, one without a name for example.
+/// Maps an open file, for example one without a name.
 ///
 /// # Errors
 ///
-/// [`std::io::Error`] where the file cannot be mapped.
-pub fn map_open_file(file: &File) -> std::io::Result<Mmap> {
-    // SAFETY: the map is read-only and private to this process. What stays with the caller is that nobody truncates or
-    // rewrites the file meanwhile: symdex publishes its files by rename and never changes one in place.
-    unsafe { Mmap::map(file) }
+/// [`std::io::Error`] if the file cannot be mapped.
+pub fn map_open_file(file: &File) -> std::io::Result<MappedFile> {
+    // SAFETY: the map is read-only and private to this process. The caller ensures that nobody truncates or rewrites the
+    // file while it is mapped: symdex publishes its files by rename and never changes one in place.
+    unsafe { Mmap::map(file) }.map(MappedFile)
 }
 
-impl Index<Mmap> {
+impl Index<MappedFile> {
     /// Opens the index file at `path`, mapped into memory.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] where the file cannot be read, else as [`Index::open`].
+    /// [`Error::Io`] if the file cannot be read; otherwise as [`Index::open`].
     pub fn open_file(path: &Path) -> Result<Self, Error> {
         Self::open(map_file(path)?)
     }

@@ -107,7 +107,7 @@ fn symdex_index(file: &Path, to: &Path) -> Result<()> {
     let image = Image::load(slice, file, &companions)?;
     let built = symdex_build::build(&image, &Options::default(), &|_, _| ())?;
     let folder = to.parent().context("no folder")?;
-    let published = symdex_build::publish::publish(folder, &Index::open(built.bytes)?)?;
+    let published = symdex_store::IndexFolder::new(folder).publish(&Index::open(built.bytes)?)?;
     Ok(std::fs::rename(published.path, to)?)
 }
 

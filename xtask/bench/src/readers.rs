@@ -34,7 +34,7 @@ pub trait Reader: Sized {
 }
 
 pub struct SymdexReader {
-    index: Index<memmap2::Mmap>,
+    index: Index<symdex::MappedFile>,
     scratch: Scratch,
 }
 
@@ -58,7 +58,7 @@ pub struct SymcacheReader(SymCache<'static>);
 impl Reader for SymcacheReader {
     fn open(file: &Path, _base: u64) -> Result<Self> {
         // The cache borrows from the map and would have to lie beside it; the process ends soon.
-        let bytes: &'static memmap2::Mmap = Box::leak(Box::new(symdex::map_file(file)?));
+        let bytes: &'static symdex::MappedFile = Box::leak(Box::new(symdex::map_file(file)?));
         Ok(Self(SymCache::parse(bytes)?))
     }
 

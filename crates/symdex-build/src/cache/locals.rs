@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use std::mem::offset_of;
 use std::path::Path;
 
-use memmap2::Mmap;
 use object::ReadRef;
 use object::endian::U32;
+use symdex::MappedFile;
 
 use super::parts::Part;
 use super::{ENDIAN, Header};
@@ -20,7 +20,7 @@ use crate::symbols::macho::LocalSymbols;
 /// Where the local symbols are.
 pub(super) struct Locals {
     /// The part that has them, where it is not the main file.
-    part: Option<Mmap>,
+    part: Option<MappedFile>,
     /// Offset in the file.
     symbols: usize,
     strings: std::ops::Range<usize>,

@@ -13,10 +13,10 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use memmap2::Mmap;
 use object::Endianness;
 use object::macho::DyldCacheHeader;
 use symdex::Arch;
+use symdex::MappedFile;
 
 use self::locals::Locals;
 use self::parts::{Mapping, Wanted};
@@ -33,7 +33,7 @@ type Header = DyldCacheHeader<Endianness>;
 /// A shared cache: its files, mapped into memory.
 pub struct Cache {
     /// Those that are there, the main one first.
-    files: Vec<Mmap>,
+    files: Vec<MappedFile>,
     /// What they map, by address.
     mappings: Vec<Mapping>,
     /// The parts that are not there, by the address at which each begins.

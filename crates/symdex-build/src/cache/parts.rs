@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use memmap2::Mmap;
 use object::read::macho::{DyldCacheMappingSlice, DyldSubCacheSlice};
+use symdex::MappedFile;
 
 use super::{ENDIAN, Header, MAGIC, malformed};
 use crate::error::Error;
@@ -104,14 +104,14 @@ pub(super) fn mappings(bytes: &[u8], file: usize) -> Result<Vec<Mapping>, Error>
 
 impl Part {
     /// Maps the part of the cache at `main`, as the file with the number `file`, and reads what it maps.
-    pub(super) fn open(&self, main: &Path, file: usize) -> Result<(Mmap, Vec<Mapping>), Wanted> {
+    pub(super) fn open(&self, main: &Path, file: usize) -> Result<(MappedFile, Vec<Mapping>), Wanted> {
         let bytes = self.file(main)?;
         let mappings = mappings(&bytes, file).map_err(|error| self.wanted(main, error.to_string()))?;
         Ok((bytes, mappings))
     }
 
     /// Maps the part of the cache at `main`.
-    pub(super) fn file(&self, main: &Path) -> Result<Mmap, Wanted> {
+    pub(super) fn file(&self, main: &Path) -> Result<MappedFile, Wanted> {
         let bytes = symdex::map_file(&self.path(main));
         let bytes = bytes.map_err(|error| self.wanted(main, format!("cannot read: {error}")))?;
         match Header::parse(&*bytes) {

@@ -11,9 +11,9 @@ use crate::failure::{self, Failure, Stop};
 use crate::lookup::stdin_failed;
 use crate::number;
 use crate::source::{self, Source};
-use crate::wanted_id::WantedId;
 use line::Printer;
 pub(crate) use options::with_double_dashes;
+use symdex_store::IdPrefix;
 
 /// Answer addresses as Apple's atos does, from a debug file or from an index
 ///
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     /// The image that is wanted, where FILE is a folder: its UUID, with or without dashes, or its build id,
     /// or the first digits of one, at least four
     #[arg(long, value_name = "ID")]
-    id: Option<WantedId>,
+    id: Option<IdPrefix>,
     #[command(flatten)]
     basis: Basis,
     /// -fullPath: print whole paths of source files, not only their last part
@@ -98,7 +98,9 @@ struct Basis {
 pub(crate) fn run(args: &Args) -> failure::Outcome {
     match source::open(&args.object, args.arch.as_deref(), args.id.as_ref())? {
         Source::Index { index, path } => answer_all(args, &mut Answers::Index { index: &index, path: &path }),
-        Source::DebugFile(file) => file.answers(&args.debug_dir, |answers| answer_all(args, answers)),
+        Source::DebugFiles(files) => {
+            source::answer_directly(&files, &args.debug_dir, |answers| answer_all(args, answers))
+        }
     }
 }
 

@@ -1,7 +1,5 @@
 //! `symdex build`: indexes from debug files.
 
-mod jobs;
-mod parts;
 mod summary;
 mod totals;
 
@@ -11,17 +9,17 @@ use std::time::{Duration, Instant};
 use rayon::ThreadPool;
 use symdex::Index;
 use symdex_audit::{AuditReport, audit};
-use symdex_build::publish::{Unpublished, find_index};
+use symdex_build::debug_files::{
+    BuildInputs, BuildJob, BuildPlan, FileError, ImageGroups, JoinedImage, UnreadArchives, is_wanted,
+};
 use symdex_build::{Built, Companions, Image, Options, Slice, SymbolMaps};
+use symdex_store::{IndexBuffer, IndexBytes, IndexFolder};
 
-use self::jobs::{Job, Jobs};
-use self::parts::{Parts, join};
 use self::totals::Totals;
-use crate::failure::{self, Failure, Kind, Stop};
+use crate::failure::{self, Failure, Kind, Stop, complain};
 use crate::in_order::in_order;
-use crate::joined::Joined;
-use crate::number;
 use crate::progress::Progress;
+use crate::{number, text};
 
 /// Make an index of every image in debug files
 ///
@@ -98,14 +96,16 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
     let begun = Instant::now();
     let pool = pool(args.jobs)?;
     let maps = symbol_maps(&args.symbol_map)?;
-    let inputs: Vec<_> = args.inputs.iter().flat_map(|input| jobs::inputs(input)).collect();
-    let Jobs { jobs, skipped, .. } = Jobs::new(&inputs, &args.arch);
+    let inputs = BuildInputs::find(&args.inputs);
+    complain_of_archives(&inputs);
+    let BuildPlan { jobs, skipped, .. } = inputs.plan(&args.arch);
     // Where there are so few, each is read.
     let are_many = jobs.len() > 2;
-    let progress = Progress::new(jobs.iter().map(Job::size).sum());
-    let parts = pool.install(|| Parts::of(&inputs));
+    let progress = Progress::new(jobs.iter().map(BuildJob::size).sum());
+    let groups = pool.install(|| ImageGroups::of(&inputs));
     let max_memory = args.max_memory / pool.current_num_threads().min(jobs.len()).max(1);
-    let work = Work { args, maps, parts, max_memory, progress: &progress };
+    let output = IndexFolder::new(&args.output);
+    let work = Work { args, output, maps, groups, max_memory, progress: &progress };
     let mut totals = Totals::new(skipped);
     in_order(
         &pool,
@@ -114,7 +114,7 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
         |job| images_of(job, &work),
         |images| {
             for image in images {
-                let published = image.and_then(|image| summary::publish(image, &args.output));
+                let published = image.and_then(|image| summary::publish(image, &work.output));
                 progress.suspend(|| {
                     totals.count(&published);
                     match published {
@@ -132,6 +132,18 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
         false => {}
     }
     Ok(totals.gravest())
+}
+
+/// Warns of archives in folders of debug files.
+fn complain_of_archives(inputs: &BuildInputs) {
+    for UnreadArchives { folder, archives, .. } in inputs.unread_archives() {
+        let names = archives.iter().map(|path| path.strip_prefix(folder).unwrap_or(path).display());
+        complain(&format!(
+            "warning: {}: holds archives that are not read yet: {}; unpack them first",
+            folder.display(),
+            text::list(names)
+        ));
+    }
 }
 
 /// The threads that do all the work.
@@ -152,8 +164,9 @@ pub(crate) fn symbol_maps(paths: &[PathBuf]) -> Result<SymbolMaps, Failure> {
 /// What work on every image needs.
 struct Work<'a> {
     args: &'a Args,
+    output: IndexFolder,
     maps: SymbolMaps,
-    parts: Parts,
+    groups: ImageGroups,
     /// What each of the images worked on at one time may take of it.
     max_memory: usize,
     progress: &'a Progress,
@@ -165,24 +178,28 @@ struct Finished {
     /// Other files of the image, whose symbols are in the index too.
     joined: Vec<PathBuf>,
     debug_size: u64,
-    built: Built<Unpublished>,
+    built: Built<IndexBytes>,
     /// How it compares with the debug file, if that was asked for.
     audit: Option<AuditReport>,
     time: Duration,
 }
 
 /// The index of every image of the job that is wanted, in file order.
-fn images_of(job: Job<'_>, work: &Work<'_>) -> Vec<Result<Finished, Failure>> {
+fn images_of(job: BuildJob<'_>, work: &Work<'_>) -> Vec<Result<Finished, Failure>> {
     let begun = Instant::now();
     let companions = Companions::new(work.args.debug_dir.clone());
     let file = match job {
-        Job::File(file) => file,
-        Job::Image { cache, image } => {
-            let failed = |error| Failure::debug_file(cache, &error).of_part(&image.path);
+        BuildJob::File(file) => file,
+        BuildJob::CachedImage { cache, image } => {
+            let failed = |error| Failure::from(FileError::new(cache, error).in_part(&image.path));
             let loaded = image.load().map_err(failed);
             return vec![loaded.and_then(|loaded| finish(cache, &image.path, loaded, begun, work))];
         }
-        Job::Failed(failure) => return vec![Err(failure)],
+        BuildJob::Failed(error) => return vec![Err(error.into())],
+        BuildJob::NoSuchArch(error) => {
+            let reason = "without the architecture";
+            return vec![Err(Failure { reason, ..Failure::new(Kind::NotFound, error.to_string()) })];
+        }
     };
     let bytes = match symdex::map_file(file) {
         Ok(bytes) => bytes,
@@ -192,7 +209,7 @@ fn images_of(job: Job<'_>, work: &Work<'_>) -> Vec<Result<Finished, Failure>> {
         Ok(slices) => slices,
         Err(error) => return vec![Err(Failure::debug_file(file, &error))],
     };
-    let wanted = slices.iter().filter(|slice| jobs::is_wanted(&slice.arch.name, &work.args.arch));
+    let wanted = slices.iter().filter(|slice| is_wanted(&slice.arch.name, &work.args.arch));
     wanted.flat_map(|slice| finish_slice(file, slice, &companions, work)).collect()
 }
 
@@ -206,13 +223,13 @@ fn finish_slice(
 ) -> Vec<Result<Finished, Failure>> {
     let begun = Instant::now();
     let part = format!("{} slice", slice.arch.name);
-    let Some(beside) = work.parts.beside(file, slice) else { return Vec::new() };
-    let Joined { image, paths, failures } = join(file, slice, &beside, companions);
+    let Some(joined) = work.groups.join(file, slice, companions) else { return Vec::new() };
+    let JoinedImage { image, paths, failures, .. } = joined;
     let finished = image.zip(paths.split_first()).map(|(image, (file, joined))| {
         let finished = finish(file, &part, image, begun, work)?;
         Ok(Finished { joined: joined.to_vec(), ..finished })
     });
-    failures.into_iter().map(|failure| Err(failure.of_part(&part))).chain(finished).collect()
+    failures.into_iter().map(|error| Err(error.in_part(&part).into())).chain(finished).collect()
 }
 
 /// The index of `image`, which is `part` of the file.
@@ -223,31 +240,31 @@ fn finish(
     begun: Instant,
     work: &Work<'_>,
 ) -> Result<Finished, Failure> {
-    let failed = |error| Failure::debug_file(file, &error).of_part(part);
+    let failed = |error| Failure::from(FileError::new(file, error).in_part(part));
     let map = work.maps.of(&image.info.id, file).map_err(failed)?;
     let image = match &map {
         Some(map) => image.with_symbol_map(map),
         None => image,
     };
     // With debug information it would not be looked at.
-    let existing = (!image.has_dwarf()).then(|| find_index(&work.args.output, &image.info.id).ok().flatten());
-    let existing = existing.flatten().and_then(|path| Index::open_file(&path).ok());
+    let existing = (!image.has_dwarf()).then(|| work.output.open(&image.info.id).ok().flatten());
+    let existing = existing.flatten();
     let built = {
         let progress = work.progress.of_image(image.debug_size);
         let (existing, max_memory) = (existing.as_ref(), work.max_memory);
         let options = Options { existing, max_memory };
         let progress = |done, all| progress.set(done, all);
-        symdex_build::build_into(&image, &options, &progress, Unpublished::file())
+        symdex_build::build_into(&image, &options, &progress, IndexBuffer::new())
     };
     let Built { bytes, mut warnings, report } = built.map_err(failed)?;
-    let bytes = Unpublished::of(bytes).map_err(|error| failed(symdex::Error::from(error).into()))?;
+    let bytes = bytes.into_bytes().map_err(|error| failed(symdex::Error::from(error).into()))?;
     if map.is_none() && report.hidden_names != 0 {
         let wanted = work.maps.wanted(&image.info.id, file);
         warnings.push(format!("its names are hidden: give {wanted} with --symbol-map"));
     }
     let audit = work.args.verify.then(|| verify(&image, bytes.as_ref())).transpose();
     let unverified = format!("{part}; its index cannot be verified and is not published");
-    let audit = audit.map_err(|error| Failure::debug_file(file, &error).of_part(&unverified))?;
+    let audit = audit.map_err(|error| FileError::new(file, error).in_part(unverified))?;
     let debug_size = image.debug_size;
     Ok(Finished {
         file: file.to_owned(),

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
-use std::path::Path;
 
 use serde::Serialize;
 use symdex::{Index, Partial, Table};
 use symdex_audit::{ADDR2LINE, AuditReport};
-use symdex_build::publish::{self, Outcome, Published};
 use symdex_build::{BuildReport, TextCoverage};
+use symdex_store::{IndexFolder, PublishOutcome, Published};
 
 use super::Finished;
 use crate::failure::{Failure, FailureView, Stop, complain};
@@ -120,15 +119,15 @@ pub(super) fn report_failure(failure: &Failure, json: bool) -> Result<(), Stop> 
 }
 
 /// Puts the index into `folder`, unless it was verified and is not right.
-pub(super) fn publish(finished: Finished, folder: &Path) -> Result<Summary, Failure> {
+pub(super) fn publish(finished: Finished, folder: &IndexFolder) -> Result<Summary, Failure> {
     let Finished { file, joined, debug_size, built, audit, time } = finished;
     let index = Index::open(built.bytes).map_err(|error| Failure::index(&file, &error))?;
     let verified = audit.as_ref().map(Verified::new);
     let is_right = verified.as_ref().is_none_or(|verified| verified.wrong.is_empty());
-    let published = is_right.then(|| publish::publish(folder, &index)).transpose();
-    let published = published.map_err(|error| Failure::debug_file(&file, &error))?;
+    let published = is_right.then(|| folder.publish(&index)).transpose();
+    let published = published.map_err(|error| Failure::from(error).of_path(&file))?;
     let mut warnings = built.warnings;
-    if let Some(Published { outcome: Outcome::Repaired { damage }, .. }) = &published {
+    if let Some(Published { outcome: PublishOutcome::Repaired { damage }, .. }) = &published {
         warnings.push(format!("the index that was there is replaced: {damage}"));
     }
     if let Some(unexplained) = verified.as_ref().map(|verified| verified.unexplained).filter(|n| *n != 0) {
@@ -149,7 +148,7 @@ pub(super) fn publish(finished: Finished, folder: &Path) -> Result<Summary, Fail
         arch: metadata.arch.name.clone(),
         file: file.display().to_string(),
         joined: joined.iter().map(|path| path.display().to_string()).collect(),
-        conflict: outcome.is_some_and(Outcome::is_conflict),
+        conflict: outcome.is_some_and(PublishOutcome::is_conflict),
         index: published.map(|published| published.path.display().to_string()),
         index_size: index.as_bytes().len() as u64,
         debug_size,
@@ -173,13 +172,15 @@ pub(super) fn publish(finished: Finished, folder: &Path) -> Result<Summary, Fail
 }
 
 /// What became of the index, in a word and in a sentence; `None` where it was not to be published.
-fn words(outcome: Option<&Outcome>) -> (&'static str, &'static str) {
+fn words(outcome: Option<&PublishOutcome>) -> (&'static str, &'static str) {
     match outcome {
-        Some(Outcome::Written) => ("written", "written"),
-        Some(Outcome::Unchanged) => ("unchanged", "unchanged, the same index was there"),
-        Some(Outcome::Repaired { .. }) => ("repaired", "written in the place of a damaged index"),
-        Some(Outcome::ConflictKept) => ("kept", "conflict: another index of this id was there, and stays"),
-        Some(Outcome::ConflictReplaced) => {
+        Some(PublishOutcome::Written) => ("written", "written"),
+        Some(PublishOutcome::Unchanged) => ("unchanged", "unchanged, the same index was there"),
+        Some(PublishOutcome::Repaired { .. }) => ("repaired", "written in the place of a damaged index"),
+        Some(PublishOutcome::ConflictKept) => {
+            ("kept", "conflict: another index of this id was there, and stays")
+        }
+        Some(PublishOutcome::ConflictReplaced) => {
             ("replaced", "conflict: another index of this id was there, and is replaced")
         }
         None => ("rejected", "not published: its answers are not those of the debug file"),

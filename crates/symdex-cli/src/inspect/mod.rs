@@ -11,8 +11,8 @@ use symdex::write::{Id32, Loc, Range};
 use symdex::{ChunkContents, Index, Metadata, RowRule, StringReader, Table};
 
 use crate::failure::{self, Failure, Kind, Stop};
-use crate::wanted_id::WantedId;
 use crate::{open, text};
+use symdex_store::IdPrefix;
 
 /// Print what an index holds: its metadata, sections, counts and chunks, or the ranges of one chunk
 #[derive(clap::Args)]
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// The image whose index in the folder is wanted: its UUID, with or without dashes, or its build id,
     /// or the first digits of one, at least four
     #[arg(long, value_name = "ID")]
-    id: Option<WantedId>,
+    id: Option<IdPrefix>,
     /// Print the ranges of chunk N and what each answers under both line policies
     #[arg(long, value_name = "N")]
     chunk: Option<u64>,

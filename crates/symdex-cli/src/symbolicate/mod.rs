@@ -1,10 +1,6 @@
 //! `symdex symbolicate`: whole crash reports.
 
-mod answers;
-mod assumed;
-mod debug_files;
-mod folder;
-mod indexes;
+mod events;
 mod needs;
 mod output;
 mod summary;
@@ -14,11 +10,9 @@ use std::path::{Path, PathBuf};
 
 use symdex::LinePolicy;
 use symdex_report::{Options, Report, symbolicate};
+use symdex_store::symbolicator::{Assumption, Event, Symbolicator, SymbolicatorOptions};
 
-use self::answers::{AtHand, Lookups};
-use self::assumed::Assumption;
-use self::debug_files::DebugFiles;
-use self::indexes::{Indexes, SearchPaths};
+use self::events::Events;
 use self::output::Output;
 use self::summary::{Counted, Summary};
 use crate::failure::{self, Failure, Kind, complain};
@@ -163,21 +157,12 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
         [] => vec![PathBuf::from("-")],
         reports => reports.to_vec(),
     };
-    let store = args.store.clone().or_else(default_store);
     let mut summary = Summary::default();
-    let mut debug_files = DebugFiles::new(args.store.clone(), store.clone());
-    for path in &args.dsym {
-        debug_files.add(path, &mut |failure| summary.failure(&failure));
-    }
+    let symbolicator = Symbolicator::open(&args.sources(), &mut |skipped| summary.failure(&skipped.into()))
+        .map_err(Failure::from)?;
     let size = |path: &PathBuf| path.metadata().map_or(0, |file| file.len());
-    let progress = Progress::new(reports.iter().map(size).sum::<u64>() + debug_files.size());
-    let paths = SearchPaths {
-        index: &args.index,
-        store: store.as_deref(),
-        assume: &args.assume,
-        match_by_name: args.match_by_name,
-    };
-    let indexes = Indexes::new(&paths, debug_files, &progress, &mut |failure| summary.failure(&failure))?;
+    let progress = Progress::new(reports.iter().map(size).sum::<u64>() + symbolicator.debug_files_size());
+    let events = Events::new(&progress);
     let is_json = args.format == Format::Json;
     let mut output = Output::open(args.output.as_deref(), &reports, args.format)?;
     let pool = rayon::ThreadPoolBuilder::new()
@@ -189,7 +174,7 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
         &reports,
         |path| {
             let _counts = progress.of_image(size(path));
-            one(args, path, &indexes)
+            one(args, path, &symbolicator, &events)
         },
         |(path, result)| {
             progress.suspend(|| match result {
@@ -209,16 +194,21 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
     )?;
     output.finish()?;
     if args.needs {
-        return progress.suspend(|| needs::report(&summary, &indexes, is_json));
+        return progress.suspend(|| needs::report(&summary, &symbolicator, is_json));
     }
-    progress.suspend(|| summary.report(&indexes));
+    progress.suspend(|| summary.report(&symbolicator));
     Ok(summary.gravest())
 }
 
 /// A report's output, if any is wanted, and what became of it.
 type Done = (Option<Vec<u8>>, Counted);
 
-fn one<'p>(args: &Args, path: &'p Path, indexes: &Indexes<'_>) -> (&'p Path, Result<Done, Failure>) {
+fn one<'p>(
+    args: &Args,
+    path: &'p Path,
+    symbolicator: &Symbolicator,
+    events: &Events<'_>,
+) -> (&'p Path, Result<Done, Failure>) {
     let failed = |error: symdex_report::Error| {
         let kind = match &error {
             symdex_report::Error::Malformed { .. } => Kind::Damaged,
@@ -229,10 +219,11 @@ fn one<'p>(args: &Args, path: &'p Path, indexes: &Indexes<'_>) -> (&'p Path, Res
     let done = read(path).and_then(|text| {
         let report = Report::parse(&text).map_err(failed)?;
         if args.needs {
-            let at_hand = symbolicate(&report, &mut AtHand(indexes), &args.options());
-            return Ok((None, Counted::of(&at_hand)));
+            let available = symbolicate(&report, &mut symbolicator.availability(), &args.options());
+            return Ok((None, Counted::of(&available)));
         }
-        let symbolicated = symbolicate(&report, &mut Lookups::new(indexes), &args.options());
+        let on_event = |event: Event<'_>| events.on(event);
+        let symbolicated = symbolicate(&report, &mut symbolicator.session(&on_event), &args.options());
         let counted = Counted::of(&symbolicated);
         let text = match args.format {
             Format::Native => output::native(&symbolicated),
@@ -240,7 +231,7 @@ fn one<'p>(args: &Args, path: &'p Path, indexes: &Indexes<'_>) -> (&'p Path, Res
             Format::Json => {
                 let mut images = report.images.iter().zip(symbolicated.images());
                 let is_any_missing = images.any(|(image, outcome)| outcome.lacks_index_of(image));
-                let known = if is_any_missing { indexes.known() } else { &[] };
+                let known = if is_any_missing { symbolicator.known() } else { &[] };
                 output::json(path, &symbolicated, &counted, known)
             }
         };
@@ -270,6 +261,25 @@ fn default_store() -> Option<PathBuf> {
 }
 
 impl Args {
+    /// Where answers are searched.
+    fn sources(&self) -> SymbolicatorOptions {
+        let mut sources =
+            SymbolicatorOptions::new().always_store(self.store.is_some()).match_by_name(self.match_by_name);
+        for path in &self.index {
+            sources = sources.index(path);
+        }
+        for path in &self.dsym {
+            sources = sources.debug_files(path);
+        }
+        for assumption in &self.assume {
+            sources = sources.assume(assumption.clone());
+        }
+        match self.store.clone().or_else(default_store) {
+            Some(store) => sources.store(store),
+            None => sources,
+        }
+    }
+
     fn options(&self) -> Options {
         Options::new()
             .lines(LinePolicy::from(self.lines))

@@ -5,8 +5,9 @@ use std::io::{self, BufWriter, Write as _};
 
 use serde::Serialize;
 use symdex_report::{ImageOutcome, KnownImage, NearView, Unanswered};
+use symdex_store::symbolicator::Symbolicator;
 
-use super::indexes::Indexes;
+use super::events::report_notes;
 use super::summary::{CountedImage, Hints, Summary, described};
 use crate::failure::{self, Kind, Stop, complain};
 use crate::text;
@@ -31,13 +32,13 @@ struct Needed<'s> {
 }
 
 /// Prints the images that the reports of `summary` need: those of the app first, then by the number of frames.
-pub(super) fn report(summary: &Summary, indexes: &Indexes<'_>, is_json: bool) -> failure::Outcome {
+pub(super) fn report(summary: &Summary, symbolicator: &Symbolicator, is_json: bool) -> failure::Outcome {
     let (images, reports) = summary.images();
     let mut images: Vec<_> = images.collect();
     images.sort_by_key(|image| Reverse((image.image.is_app(), image.frames)));
     let mut out = BufWriter::new(io::stdout().lock());
     let is_any_missing = images.iter().any(|image| image.outcome.lacks_index_of(&image.image));
-    let known = if is_any_missing { indexes.known() } else { &[] };
+    let known = if is_any_missing { symbolicator.known() } else { &[] };
     let mut hints = Hints::default();
     for image in &images {
         let needed = Needed::of(image, known);
@@ -68,7 +69,7 @@ pub(super) fn report(summary: &Summary, indexes: &Indexes<'_>, is_json: bool) ->
             "{reports} {verb} {images}: {at_hand} at hand; not at hand: {of_app} of the app, {of_system} of the system"
         ));
         hints.report();
-        indexes.report();
+        report_notes(&symbolicator.notes());
     }
     let missing = (of_app != 0).then_some(Kind::NotFound);
     let gravest = summary.gravest().filter(|kind| *kind != Kind::NotFound);

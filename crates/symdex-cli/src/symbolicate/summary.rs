@@ -10,8 +10,9 @@ use symdex_report::{
     AnsweredBy, Image, ImageOutcome, KnownImage, MatchedBy, Nearness, SymbolDetail, Symbolicated, Unanswered,
     apple_uuid, nearest,
 };
+use symdex_store::symbolicator::Symbolicator;
 
-use super::indexes::Indexes;
+use super::events::report_notes;
 use crate::failure::{Kind, complain};
 use crate::text;
 
@@ -188,7 +189,7 @@ impl Summary {
     }
 
     /// Says on standard error how many frames are resolved, which images were found, and which are missing and what is near them.
-    pub(super) fn report(&self, indexes: &Indexes<'_>) {
+    pub(super) fn report(&self, symbolicator: &Symbolicator) {
         if self.reports == 0 {
             return;
         }
@@ -213,17 +214,17 @@ impl Summary {
             let image = text::printable(image.into());
             complain(&format!("not resolved: {frames} in {image}: {}", text::printable(reason.into())));
         });
-        self.report_missing(indexes);
-        indexes.report();
+        self.report_missing(symbolicator);
+        report_notes(&symbolicator.notes());
     }
 
-    fn report_missing(&self, indexes: &Indexes<'_>) {
+    fn report_missing(&self, symbolicator: &Symbolicator) {
         let without = self.total.images.values().filter(|image| image.outcome.answered_by().is_none());
         // Few have indexes of the system they run on; who has some is told what is wrong with them.
         let is_expected = |image: &&CountedImage| !image.outcome.lacks_index_of(&image.image);
         let (of_system, mut missing): (Vec<_>, Vec<_>) = without.partition(is_expected);
         missing.sort_by_key(|image| Reverse(image.frames));
-        let known = if missing.is_empty() { &[] } else { indexes.known() };
+        let known = if missing.is_empty() { &[] } else { symbolicator.known() };
         let mut hints = Hints::default();
         say_each(missing.into_iter(), |CountedImage { image, outcome, frames, .. }| {
             let reason = outcome.reason().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Images for which the user says which index or debug file to take.
+//! Images for which the user says which index or debug file answers.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -7,64 +7,78 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use symdex::ImageId;
 use symdex_report::{Image, KnownImage, Unanswered};
 
-use crate::text;
-use crate::wanted_id::WantedId;
+use crate::id_prefix::IdPrefix;
 
-/// The images of one name, and what answers for them.
-pub(super) struct Assumed {
-    name: String,
-    target: Target,
-    is_used: AtomicBool,
-}
-
-/// What answers.
-pub(super) enum Target {
-    Id(ImageId),
-    /// Whichever fits of these images of one file, at least one.
-    OneOf(Vec<KnownImage>),
-}
-
-/// One `--assume`: an image's name, and what to take for it.
-#[derive(Clone, Debug)]
-pub(super) struct Assumption {
+/// An image's name in reports, and what answers for it.
+///
+/// As text it is `NAME=FILE` or `NAME=ID`. Text that is an id, or the start of one, is read as an id unless a file of that name exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assumption {
     pub(super) name: String,
-    pub(super) from: AssumedFrom,
+    pub(super) target: AssumptionTarget,
 }
 
-/// What is to be taken for an image.
-#[derive(Clone, Debug)]
-pub(super) enum AssumedFrom {
-    /// An index, or a debug file.
-    File(PathBuf),
-    /// The image of this id, or the only one whose id begins so.
-    Id(WantedId),
+/// What answers for the image of an [`Assumption`].
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AssumptionTarget {
+    /// An index, a debug file or a folder of debug files.
+    Path(PathBuf),
+    /// The image of this id, or the only image whose id begins with these digits.
+    Id(IdPrefix),
+}
+
+/// Text that is not an [`Assumption`].
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "expected NAME=FILE or NAME=ID: an image's name, and the index, the debug file or the id to take for it"
+)]
+pub struct ParseAssumptionError;
+
+impl Assumption {
+    /// Answers images of this name from `target`.
+    pub fn new(name: impl Into<String>, target: AssumptionTarget) -> Self {
+        Self { name: name.into(), target }
+    }
 }
 
 impl FromStr for Assumption {
-    type Err = String;
+    type Err = ParseAssumptionError;
 
-    /// Reads `NAME=FILE` or `NAME=ID`. Text that is an id, or the start of one, is an id unless there is a file of that name.
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ParseAssumptionError> {
         match text.split_once('=') {
-            Some((name, from)) if !name.is_empty() && !from.is_empty() => {
-                let path = PathBuf::from(from);
-                let id = from.parse().ok().filter(|_| !path.exists());
-                Ok(Self { name: name.to_owned(), from: id.map_or(AssumedFrom::File(path), AssumedFrom::Id) })
+            Some((name, target)) if !name.is_empty() && !target.is_empty() => {
+                let path = PathBuf::from(target);
+                let id = target.parse().ok().filter(|_| !path.exists());
+                Ok(Self::new(name, id.map_or(AssumptionTarget::Path(path), AssumptionTarget::Id)))
             }
-            _ => {
-                let expected = "expected NAME=FILE or NAME=ID: an image's name, and the index, the debug file or the id to take for it";
-                Err(expected.to_owned())
-            }
+            _ => Err(ParseAssumptionError),
         }
     }
 }
 
-impl Assumed {
-    pub(super) fn new(name: &str, target: Target) -> Self {
+/// An [`Assumption`] whose images are known.
+pub(super) struct ResolvedAssumption {
+    name: String,
+    target: ResolvedTarget,
+    is_used: AtomicBool,
+}
+
+/// What answers for the image of a [`ResolvedAssumption`].
+pub(super) enum ResolvedTarget {
+    Id(ImageId),
+    /// The one that fits of these images of one file. There is at least one.
+    OneOf(Vec<KnownImage>),
+}
+
+impl ResolvedAssumption {
+    pub(super) fn new(name: &str, target: ResolvedTarget) -> Self {
         Self { name: name.to_owned(), target, is_used: AtomicBool::new(false) }
     }
 
-    /// Whether this is for `image`: by the name that frames have for it, or the last part of its path. Takes note that it is used.
+    /// Whether this is for `image`, by the name that frames have for it or by the last part of its path. If so, the assumption counts
+    /// as used.
     pub(super) fn applies_to(&self, image: &Image) -> bool {
         let is_of = [image.name.as_str(), image.file_name()].contains(&self.name.as_str());
         if is_of {
@@ -73,12 +87,12 @@ impl Assumed {
         is_of
     }
 
-    /// The id of the image to take: of several that fit the report's architecture the one with the image's id, or the one of just
-    /// that architecture, or of that name.
+    /// The id of the image that answers for `image`. Of several images that fit its architecture, this is the one with its id, or
+    /// else the one of exactly its architecture, or else the one of its name.
     pub(super) fn id_for(&self, image: &Image) -> Result<&ImageId, Unanswered> {
         let images = match &self.target {
-            Target::Id(id) => return Ok(id),
-            Target::OneOf(images) => images,
+            ResolvedTarget::Id(id) => return Ok(id),
+            ResolvedTarget::OneOf(images) => images,
         };
         let fitting: Vec<_> = images.iter().filter(|known| known.fits(image)).collect();
         if fitting.is_empty() {
@@ -102,9 +116,9 @@ impl Assumed {
         tests.into_iter().find_map(only_one).ok_or_else(ambiguous)
     }
 
-    /// The name as text for people.
-    pub(super) fn name(&self) -> String {
-        text::printable(self.name.as_str().into()).into_owned()
+    /// The name that reports have for the image.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     pub(super) fn is_used(&self) -> bool {
@@ -131,7 +145,7 @@ mod tests {
             image
         };
         let universal = vec![known("App", "arm64", 1), known("App", "arm64e", 2), known("App", "x86_64", 3)];
-        let assumed = Assumed::new("App", Target::OneOf(universal.clone()));
+        let assumed = ResolvedAssumption::new("App", ResolvedTarget::OneOf(universal.clone()));
         assert!(!assumed.is_used());
         assert!(assumed.applies_to(&image("arm64")) && assumed.is_used());
         assert_eq!(assumed.id_for(&image("arm64e")), Ok(&universal[1].id));
@@ -142,16 +156,18 @@ mod tests {
         assert_eq!(assumed.id_for(&with_id), Ok(&universal[0].id));
         let other = Unanswered::OtherArch("arm64, arm64e, x86_64".to_owned());
         assert_eq!(assumed.id_for(&image("armv7")), Err(other));
-        let folder =
-            Assumed::new("App", Target::OneOf(vec![known("Kit", "arm64", 4), known("App", "arm64", 1)]));
+        let folder = ResolvedAssumption::new(
+            "App",
+            ResolvedTarget::OneOf(vec![known("Kit", "arm64", 4), known("App", "arm64", 1)]),
+        );
         assert_eq!(folder.id_for(&image("arm64")), Ok(&universal[0].id));
     }
 
     #[test]
     fn an_assumption_has_a_name_and_a_file_or_an_id() {
         let parsed = |text: &str| {
-            let Assumption { name, from } = text.parse().ok()?;
-            Some((name, matches!(from, AssumedFrom::Id(_))))
+            let assumption: Assumption = text.parse().ok()?;
+            Some((assumption.name, matches!(assumption.target, AssumptionTarget::Id(_))))
         };
         assert_eq!(parsed("App=a/b=c.dSYM"), Some(("App".to_owned(), false)));
         for id in ["0c37c502-aba0-3641-a08f-84c794684f36", "0C37"] {

@@ -1,0 +1,78 @@
+//! Finding one image in a file or a folder of debug files.
+
+use std::path::Path;
+
+use symdex::ImageId;
+
+use super::{FileError, ImageFiles, slices_in};
+use crate::input::find;
+
+/// Why [`find_image`] returns no image.
+#[non_exhaustive]
+#[derive(Debug, thiserror::Error)]
+pub enum FindImageError {
+    /// A file could not be read, and no image in the other files is wanted.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// All files could be read, and none of their images is wanted.
+    #[error("none of the {} images is wanted", images.len())]
+    NotFound {
+        /// The images that were found.
+        images: Vec<ImageFiles>,
+    },
+    /// Several images are wanted.
+    #[error("{} images are wanted; choose one by its architecture or id", images.len())]
+    Ambiguous {
+        /// The wanted images.
+        images: Vec<ImageFiles>,
+    },
+}
+
+/// Finds the one image that has this architecture, if one is named, and an id that `is_wanted` accepts.
+///
+/// `input` is a debug file or a folder of them, as in [`find`]. Files of the same image are put together. A
+/// file that cannot be read is an error only if no image in the other files is wanted.
+///
+/// # Errors
+///
+/// [`FindImageError`] if there is no such image, or more than one.
+pub fn find_image(
+    input: &Path,
+    arch: Option<&str>,
+    is_wanted: impl Fn(&ImageId) -> bool,
+) -> Result<ImageFiles, FindImageError> {
+    let mut images: Vec<ImageFiles> = Vec::new();
+    let mut failures = Vec::new();
+    for path in find(input) {
+        let listed = path.map_err(|error| FileError::new(input, error)).and_then(|path| {
+            let listed = slices_in(&path)?;
+            Ok((path, listed))
+        });
+        match listed {
+            Ok((path, listed)) => {
+                for listed in listed {
+                    match listed {
+                        Ok(listed) => match images.iter_mut().find(|image| image.is_image(&listed)) {
+                            Some(image) => image.add(&path, listed.identity.has_dwarf),
+                            None => images.push(ImageFiles::new(&path, &listed)),
+                        },
+                        Err(failure) => failures.push(failure),
+                    }
+                }
+            }
+            Err(failure) => failures.push(failure),
+        }
+    }
+    let is_wanted =
+        |image: &ImageFiles| arch.is_none_or(|arch| image.arch() == arch) && is_wanted(image.id());
+    let (mut wanted, others): (Vec<_>, Vec<_>) = images.into_iter().partition(is_wanted);
+    match (wanted.pop(), failures.into_iter().next()) {
+        (None, Some(failure)) => Err(failure.into()),
+        (None, None) => Err(FindImageError::NotFound { images: others }),
+        (Some(image), _) if wanted.is_empty() => Ok(image),
+        (Some(image), _) => {
+            wanted.push(image);
+            Err(FindImageError::Ambiguous { images: wanted })
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The files of one image, and the image joined of them.
+
+use std::path::{Path, PathBuf};
+
+use symdex::ImageId;
+
+use super::{FileError, ListedImage, gone};
+use crate::companions::Companions;
+use crate::error::Error;
+use crate::image::Image;
+
+/// The files of one image: a debug file, and files without debug information that may have more symbols.
+#[derive(Clone, Debug)]
+pub struct ImageFiles {
+    id: ImageId,
+    arch: String,
+    has_dwarf: bool,
+    /// The first file that has debug information. If no file has any, the first file.
+    path: PathBuf,
+    /// Other files, without debug information.
+    beside: Vec<PathBuf>,
+}
+
+impl ImageFiles {
+    /// The image `listed` of the file at `path`.
+    #[must_use]
+    pub fn new(path: &Path, listed: &ListedImage) -> Self {
+        Self {
+            id: listed.identity.id.clone(),
+            arch: listed.arch.clone(),
+            has_dwarf: listed.identity.has_dwarf,
+            path: path.to_owned(),
+            beside: Vec::new(),
+        }
+    }
+
+    /// Whether `listed` is the same image: it has the same id and architecture.
+    #[must_use]
+    pub fn is_image(&self, listed: &ListedImage) -> bool {
+        self.id == listed.identity.id && self.arch == listed.arch
+    }
+
+    /// Adds the file at `path`, another file of the image. A second file with debug information is ignored.
+    pub fn add(&mut self, path: &Path, has_dwarf: bool) {
+        match (self.has_dwarf, has_dwarf) {
+            (false, true) => {
+                self.beside.push(std::mem::replace(&mut self.path, path.to_owned()));
+                self.has_dwarf = true;
+            }
+            (_, false) => self.beside.push(path.to_owned()),
+            (true, true) => {}
+        }
+    }
+
+    /// The image's id.
+    #[must_use]
+    pub fn id(&self) -> &ImageId {
+        &self.id
+    }
+
+    /// The name of its architecture.
+    #[must_use]
+    pub fn arch(&self) -> &str {
+        &self.arch
+    }
+
+    /// Whether one of the files has debug information.
+    #[must_use]
+    pub fn has_dwarf(&self) -> bool {
+        self.has_dwarf
+    }
+
+    /// The first file that has debug information; if no file has any, the first file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Joins all files of the image that can be read.
+    #[must_use]
+    pub fn join<'d>(&self, companions: &'d Companions) -> JoinedImage<'d> {
+        let mut joined = JoinedImage::default();
+        for path in std::iter::once(&self.path).chain(&self.beside) {
+            joined.add_image(path, &self.id, &self.arch, companions);
+        }
+        joined
+    }
+
+    /// Loads the image from the file at [`path`](Self::path) and joins the other files with it. Other files that cannot be read
+    /// are left out.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError`] if the file at [`path`](Self::path) cannot be read.
+    pub fn load<'d>(&self, companions: &'d Companions) -> Result<Image<'d>, FileError> {
+        let JoinedImage { image, paths, failures } = self.join(companions);
+        let image = image.filter(|_| paths.first() == Some(&self.path));
+        let failed = || failures.into_iter().next().unwrap_or_else(|| FileError::gone(&self.path));
+        image.ok_or_else(failed)
+    }
+}
+
+/// An image that is joined of several files, as far as these can be read.
+#[non_exhaustive]
+#[derive(Debug, Default)]
+pub struct JoinedImage<'d> {
+    /// The image; `None` if no file could be read.
+    pub image: Option<Image<'d>>,
+    /// The files that are joined in it, in the order in which they were added.
+    pub paths: Vec<PathBuf>,
+    /// Why other files are left out.
+    pub failures: Vec<FileError>,
+}
+
+impl<'d> JoinedImage<'d> {
+    /// Joins the image of this id and architecture in the file at `path` with the files before it.
+    pub fn add_image(&mut self, path: &Path, id: &ImageId, arch: &str, companions: &'d Companions) {
+        let found = Image::find(path, id, arch, companions);
+        self.add(path, found.and_then(|found| found.ok_or_else(gone)));
+    }
+
+    /// Joins `image`, which was loaded from the file at `path`, with the files before it.
+    pub fn add(&mut self, path: &Path, image: Result<Image<'d>, Error>) {
+        let image = match (self.image.take(), image) {
+            (None, Ok(first)) => Ok(first),
+            (Some(image), Ok(other)) if image.goes_with(&other) => Ok(image.with(other)),
+            (image, Ok(_)) => Err((image, other_addresses())),
+            (image, Err(error)) => Err((image, error)),
+        };
+        self.image = match image {
+            Ok(image) => {
+                self.paths.push(path.to_owned());
+                Some(image)
+            }
+            Err((image, error)) => {
+                self.failures.push(FileError::new(path, error));
+                image
+            }
+        };
+    }
+}
+
+fn other_addresses() -> Error {
+    Error::Malformed { what: "the image has other addresses than in the file it belongs to".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::{Identity, ImageKind};
+
+    fn listed(id: u8, has_dwarf: bool) -> ListedImage {
+        let id = ImageId::new(&[id; 16]).expect("16 bytes are an id");
+        let identity = Identity { id, has_dwarf, kind: ImageKind::ElfLibrary };
+        ListedImage { identity, arch: "arm64".to_owned(), size: 0, cached_path: None }
+    }
+
+    #[test]
+    fn the_first_file_with_debug_information_is_read_first() {
+        let mut files = ImageFiles::new("binary".as_ref(), &listed(1, false));
+        assert!(files.is_image(&listed(1, true)) && !files.is_image(&listed(2, true)));
+        for (path, has_dwarf) in [("stripped", false), ("debug", true), ("copy", true), ("other", false)] {
+            files.add(path.as_ref(), has_dwarf);
+        }
+        assert!(files.has_dwarf());
+        assert_eq!(files.path(), Path::new("debug"));
+        assert_eq!(files.beside, ["stripped", "binary", "other"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn an_image_without_a_readable_file_is_not_loaded() {
+        let files = ImageFiles::new("/nowhere/at/all".as_ref(), &listed(1, false));
+        let companions = Companions::default();
+        assert_eq!(files.join(&companions).failures.len(), 1);
+        let error = files.load(&companions).expect_err("no such file");
+        assert!(error.to_string().starts_with("/nowhere/at/all: cannot read: "), "{error}");
+    }
+}

@@ -1,0 +1,62 @@
+//! The images in one file, from its headers alone.
+
+use std::path::Path;
+
+use super::FileError;
+use crate::cache::Cache;
+use crate::error::Error;
+use crate::image::Identity;
+use crate::slice::slices;
+
+/// An image in a debug file.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedImage {
+    /// Its id, the kind of file, and whether the file has debug information of it.
+    pub identity: Identity,
+    /// The name of its architecture.
+    pub arch: String,
+    /// The size of its slice, or its size in a shared cache, in bytes.
+    pub size: u64,
+    /// The path under which an image of a shared cache is installed; `None` for an image in a file of its own.
+    pub cached_path: Option<String>,
+}
+
+/// The images in the file at `path`: one for each slice of a debug file, and all images of a shared cache.
+///
+/// An image that cannot be read is an error in its place. Parts that a shared cache lacks are errors before its images.
+///
+/// # Errors
+///
+/// [`FileError`] if nothing of the file can be read.
+pub fn images_in(path: &Path) -> Result<Vec<Result<ListedImage, FileError>>, FileError> {
+    if !Cache::is_one(path) {
+        return slices_in(path);
+    }
+    let failed = |error| FileError::new(path, error);
+    let cache = Cache::open(path).map_err(failed)?;
+    let missing = cache.missing().into_iter().map(|error| Err(failed(error)));
+    let images = cache.images();
+    let listed = images.iter().map(|image| {
+        let of_image = |error| failed(error).in_part(&image.path);
+        let arch = image.arch().map_err(of_image)?.name;
+        let identity = image.identity().map_err(of_image)?;
+        Ok(ListedImage { identity, arch, size: image.size(), cached_path: Some(image.path.clone()) })
+    });
+    Ok(missing.chain(listed).collect())
+}
+
+/// The images in the debug file at `path`, one for each of its slices. An image that cannot be read is an error in its place.
+///
+/// # Errors
+///
+/// [`FileError`] if nothing of the file can be read, or if it is a shared cache.
+pub fn slices_in(path: &Path) -> Result<Vec<Result<ListedImage, FileError>>, FileError> {
+    let failed = |error| FileError::new(path, error);
+    let bytes = symdex::map_file(path).map_err(|error| FileError::unreadable(path, error))?;
+    let listed = slices(&bytes).map_err(failed)?.into_iter().map(|slice| {
+        let size = slice.bytes()?.len() as u64;
+        Ok(ListedImage { identity: Identity::of(&slice)?, arch: slice.arch.name, size, cached_path: None })
+    });
+    Ok(listed.map(|listed: Result<_, Error>| listed.map_err(failed)).collect())
+}

@@ -1,0 +1,123 @@
+//! Debug files as a whole: which images they hold, which files belong to one image, and what a build of many files has to do.
+//!
+//! * [`images_in`] lists the images of one file, from its headers.
+//! * [`find_image`] finds one image in a file or a folder of debug files. [`ImageFiles`] names all files of that image, and
+//!   [`ImageFiles::load`] joins them.
+//! * [`BuildInputs`] finds the debug files of a build. Its [plan](BuildInputs::plan) lists the jobs that can run at once, and
+//!   [`ImageGroups`] joins the files of one image.
+//!
+//! ```
+//! use symdex_build::debug_files::{find_image, images_in};
+//! use symdex_build::{Companions, DirectLookup};
+//!
+//! let path = "../../testdata/dsyms/inline-dwarf4.dSYM".as_ref();
+//! let files = find_image(path, Some("arm64"), |_| true)?;
+//! assert_eq!(images_in(files.path())?.len(), 1);
+//! let companions = Companions::default();
+//! let image = files.load(&companions)?;
+//! assert!(DirectLookup::new(&image).is_ok());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod find;
+mod groups;
+mod image_files;
+mod list;
+mod plan;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+
+pub use self::find::{FindImageError, find_image};
+pub use self::groups::ImageGroups;
+pub use self::image_files::{ImageFiles, JoinedImage};
+pub use self::list::{ListedImage, images_in, slices_in};
+pub use self::plan::{BuildInputs, BuildJob, BuildPlan, NoSuchArch, UnreadArchives, is_wanted};
+
+/// Why a debug file, or a part of it, could not be read. The message names the file.
+#[derive(Debug)]
+pub struct FileError {
+    path: PathBuf,
+    part: Option<String>,
+    error: Error,
+}
+
+impl FileError {
+    /// `error` occurred in the file at `path`.
+    pub fn new(path: impl Into<PathBuf>, error: Error) -> Self {
+        Self { path: path.into(), part: None, error }
+    }
+
+    /// The same error, in this part of the file: a slice, or an image of a shared cache.
+    #[must_use]
+    pub fn in_part(self, part: impl Into<String>) -> Self {
+        Self { part: Some(part.into()), ..self }
+    }
+
+    /// The file at `path` could not be read.
+    pub(crate) fn unreadable(path: &Path, source: std::io::Error) -> Self {
+        Self::new(path, Error::Io { doing: "read", path: path.to_owned(), source })
+    }
+
+    /// An earlier look at the headers of the file at `path` found the image, and it is no longer there.
+    pub(crate) fn gone(path: &Path) -> Self {
+        Self::new(path, gone())
+    }
+
+    /// The debug file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is wrong.
+    #[must_use]
+    pub fn error(&self) -> &Error {
+        &self.error
+    }
+}
+
+fn gone() -> Error {
+    Error::Malformed { what: "the image is not there any more".to_owned() }
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let message = self.error.with_path(&self.path);
+        let Some(part) = &self.part else { return f.write_str(&message) };
+        let path = self.path.display();
+        match message.strip_prefix(&format!("{path}: ")) {
+            Some(what) => write!(f, "{path} ({part}): {what}"),
+            None => write!(f, "{message} ({part})"),
+        }
+    }
+}
+
+impl std::error::Error for FileError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_name_the_file_once_and_the_part() {
+        let malformed = || FileError::new("a/b", Error::Malformed { what: "x".to_owned() });
+        assert_eq!(malformed().to_string(), "a/b: malformed debug file: x");
+        assert_eq!(
+            malformed().in_part("arm64 slice").to_string(),
+            "a/b (arm64 slice): malformed debug file: x"
+        );
+        let unreadable = || FileError::unreadable("a/b".as_ref(), std::io::Error::other("x"));
+        assert_eq!(unreadable().to_string(), "a/b: cannot read: x");
+        assert_eq!(unreadable().in_part("arm64 slice").to_string(), "a/b (arm64 slice): cannot read: x");
+        let part = Error::CachePart { file: "c".into(), uuid: "0".to_owned(), why: "missing".to_owned() };
+        let message = FileError::new("a/b", part).in_part("/usr/lib/x").to_string();
+        assert_eq!(message, "c: missing; wanted is the part 0 of the shared cache (/usr/lib/x)");
+    }
+}

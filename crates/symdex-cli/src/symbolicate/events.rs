@@ -1,0 +1,90 @@
+//! What is said while reports are answered: progress, and warnings about what happens on the way.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use symdex::ImageId;
+use symdex_report::KnownImage;
+use symdex_store::symbolicator::{Event, Note, SourceError};
+
+use crate::failure::{Failure, Kind, complain};
+use crate::open;
+use crate::progress::{ImageProgress, Progress};
+use crate::text;
+
+/// Shows the events of a symbolicator.
+pub(super) struct Events<'p> {
+    progress: &'p Progress,
+    /// The builds under way.
+    builds: Mutex<HashMap<ImageId, ImageProgress<'p>>>,
+}
+
+impl<'p> Events<'p> {
+    pub(super) fn new(progress: &'p Progress) -> Self {
+        Self { progress, builds: Mutex::default() }
+    }
+
+    pub(super) fn on(&self, event: Event<'_>) {
+        match event {
+            Event::Building { id, size, done, total } => {
+                let mut builds = self.builds.lock().unwrap_or_else(PoisonError::into_inner);
+                let build = builds.entry(id.clone()).or_insert_with(|| self.progress.of_image(size));
+                build.set(done, total);
+            }
+            Event::NotStored { error } => {
+                let no_store = || "there is no cache folder of the user".to_owned();
+                let error = error.map_or_else(no_store, ToString::to_string);
+                let message =
+                    "new indexes are kept in memory, for this run only; choose another folder with --store";
+                self.progress.suspend(|| complain(&format!("warning: {error}; {message}")));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Says what was left out of searches, and which assumptions had no effect.
+pub(super) fn report_notes(notes: &[Note]) {
+    for note in notes {
+        match note {
+            Note::NotAllOpened { opened } => {
+                complain(&format!("only the first {opened} indexes were searched for images of a name"));
+            }
+            Note::FolderCut { folder } => open::complain_of_cut(folder),
+            Note::AssumptionUnused { name } => {
+                let name = text::printable(name.into());
+                complain(&format!(
+                    "--assume {name}: no report has a frame to answer in an image of that name"
+                ));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl From<SourceError> for Failure {
+    fn from(error: SourceError) -> Self {
+        let (kind, message) = match error {
+            SourceError::Index(error) => return error.into(),
+            SourceError::DebugFile(error) => return error.into(),
+            SourceError::SharedCache { path } => {
+                let message = "a dyld shared cache; make indexes of its images with `symdex build`, then give their folder with --index";
+                (Kind::Unsupported, format!("{}: {message}", path.display()))
+            }
+            SourceError::UnknownId { name, id } => {
+                let message = "no file of that name, and no image of that id in --index, --dsym or the store";
+                (Kind::Missing, format!("--assume {name}={id}: {message}"))
+            }
+            SourceError::AmbiguousId { name, id, images } => {
+                let images = images.iter().map(|KnownImage { name, arch, id }| {
+                    format!("{} {arch} {id}", text::printable(name.into()))
+                });
+                let images = text::list(images);
+                let message = format!("several ids begin with {id}: {images}; give more digits");
+                (Kind::Usage, format!("--assume {name}={id}: {message}"))
+            }
+            error => (Kind::Other, error.to_string()),
+        };
+        Self::new(kind, message)
+    }
+}

@@ -1,0 +1,105 @@
+//! The bytes of an index while it is built, before it is published.
+
+use std::io::{self, Write};
+use std::ops::Deref;
+
+use symdex::MappedFile;
+use tempfile::{SpooledData, SpooledTempFile, spooled_tempfile};
+
+/// Indexes up to this size stay in memory.
+const IN_MEMORY: usize = 4 << 20;
+
+/// Where a new index is written to before it is published: memory, or a temporary file for an index of more than 4 MiB.
+///
+/// The temporary file has no name and is gone once the buffer, or the [`IndexBytes`] made from it, is dropped.
+///
+/// ```
+/// use std::io::Write as _;
+/// use symdex_store::IndexBuffer;
+///
+/// let mut buffer = IndexBuffer::new();
+/// buffer.write_all(b"the bytes of an index")?;
+/// assert_eq!(&buffer.into_bytes()?[..3], b"the");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct IndexBuffer(SpooledTempFile);
+
+/// The bytes that were written to an [`IndexBuffer`].
+#[derive(Debug)]
+pub struct IndexBytes(Bytes);
+
+#[derive(Debug)]
+enum Bytes {
+    Memory(Vec<u8>),
+    File(MappedFile),
+}
+
+impl IndexBuffer {
+    /// An empty buffer.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(spooled_tempfile(IN_MEMORY))
+    }
+
+    /// The bytes that were written.
+    ///
+    /// # Errors
+    ///
+    /// [`io::Error`] if the temporary file cannot be mapped.
+    pub fn into_bytes(self) -> io::Result<IndexBytes> {
+        Ok(IndexBytes(match self.0.into_inner() {
+            SpooledData::InMemory(bytes) => Bytes::Memory(bytes.into_inner()),
+            SpooledData::OnDisk(file) => Bytes::File(symdex::map_open_file(&file)?),
+        }))
+    }
+}
+
+impl Default for IndexBuffer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Write for IndexBuffer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Deref for IndexBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Bytes::Memory(bytes) => bytes,
+            Bytes::File(bytes) => bytes,
+        }
+    }
+}
+
+impl AsRef<[u8]> for IndexBytes {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_and_large_indexes_read_as_written() {
+        for size in [0, 1, IN_MEMORY, IN_MEMORY + 1] {
+            let mut buffer = IndexBuffer::new();
+            buffer.write_all(&vec![7; size]).expect("written");
+            let bytes = buffer.into_bytes().expect("mapped");
+            assert!(bytes.len() == size && bytes.iter().all(|byte| *byte == 7), "{size}");
+            assert_eq!(matches!(bytes.0, Bytes::File(_)), size > IN_MEMORY);
+        }
+    }
+}

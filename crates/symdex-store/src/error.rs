@@ -1,0 +1,93 @@
+//! Why an index could not be found, opened or published.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use symdex::ImageId;
+
+use crate::id_prefix::IdPrefix;
+
+/// Why an index could not be found, opened or published.
+#[non_exhaustive]
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file or folder could not be read or written.
+    #[error("{}: cannot {action}: {source}", path.display())]
+    Io {
+        /// What was tried, for example `read`.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// An index could not be opened.
+    #[error("{}: {source}", path.display())]
+    Index {
+        /// The index file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: symdex::Error,
+    },
+    /// An index file has the name of one image and is the index of another.
+    #[error("{}: the index of {found}, not of {wanted}", path.display())]
+    OtherImage {
+        /// The index file.
+        path: PathBuf,
+        /// The id in the file.
+        found: ImageId,
+        /// The id that was asked for.
+        wanted: ImageId,
+    },
+    /// The index that is to be replaced was made by a newer version of symdex.
+    #[error("{}: not replaced: {source}", path.display())]
+    NewerIndex {
+        /// The index that is there.
+        path: PathBuf,
+        /// Why this version cannot read it.
+        source: symdex::Error,
+    },
+    /// Several indexes in a folder have ids that begin with the same digits.
+    #[error("{}: {} ids begin with {prefix}; give more digits", folder.display(), ids.len())]
+    AmbiguousId {
+        /// The folder.
+        folder: PathBuf,
+        /// The digits that were asked for.
+        prefix: IdPrefix,
+        /// The ids that begin with them, as their files are named.
+        ids: Vec<String>,
+    },
+}
+
+impl Error {
+    /// `path` could not be read.
+    pub(crate) fn unreadable(path: &Path, source: io::Error) -> Self {
+        Self::Io { action: "read", path: path.to_owned(), source }
+    }
+
+    /// The index at `path` could not be opened.
+    pub(crate) fn index(path: &Path, source: symdex::Error) -> Self {
+        match source {
+            symdex::Error::Io(source) => Self::unreadable(path, source),
+            source => Self::Index { path: path.to_owned(), source },
+        }
+    }
+
+    /// Whether the index is damaged. Building or copying it again helps.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Index { source, .. } | Self::NewerIndex { source, .. } => source.is_damage(),
+            _ => false,
+        }
+    }
+
+    /// Whether the index is of a version that is not read.
+    #[must_use]
+    pub fn is_unsupported(&self) -> bool {
+        match self {
+            Self::Index { source, .. } | Self::NewerIndex { source, .. } => source.is_unsupported(),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! A folder of indexes: finding, opening and listing them.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use symdex::{ImageId, Index, MappedFile};
+use walkdir::WalkDir;
+
+use crate::error::Error;
+use crate::id_prefix::IdPrefix;
+
+/// The extension of index files.
+const EXTENSION: &str = "symdex";
+
+/// How deep [`IndexFolder::list`] descends, and how many entries of folders it reads.
+const MAX_DEPTH: usize = 16;
+const MAX_ENTRIES: usize = 1_000_000;
+
+/// A folder of indexes, each named by its image's id: `0c37c502aba03641a08f84c794684f36.symdex`.
+///
+/// The folder is flat or fanned out. In a fanned out folder, each index is in a folder below, named by the id's first two
+/// digits. Reading accepts both, also mixed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexFolder {
+    path: PathBuf,
+}
+
+/// The indexes in a folder and in the folders below it.
+#[non_exhaustive]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IndexList {
+    /// The paths of the index files. A folder's own indexes come before those in the folders below it; both are sorted by name.
+    pub paths: Vec<PathBuf>,
+    /// Whether some indexes may be missing, because folders are nested more than 16 deep or have more than 1,000,000 entries.
+    pub is_cut: bool,
+}
+
+impl IndexFolder {
+    /// The folder at `path`. It need not exist: nothing is read or created until another method is called.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// The path of the folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file name of the index of `id`.
+    #[must_use]
+    pub fn file_name(id: &ImageId) -> String {
+        format!("{id}.{EXTENSION}")
+    }
+
+    /// The path of the index of `id`; `None` if there is none. This looks at two paths and does not list the folder.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the folder cannot be searched.
+    pub fn find(&self, id: &ImageId) -> Result<Option<PathBuf>, Error> {
+        Ok(self.find_all(id)?.into_iter().next())
+    }
+
+    /// The paths of the indexes of `id`: the one in the folder itself, then the fanned out one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the folder cannot be searched.
+    pub fn find_all(&self, id: &ImageId) -> Result<Vec<PathBuf>, Error> {
+        self.search(id).map_err(|source| Error::unreadable(&self.path, source))
+    }
+
+    pub(crate) fn search(&self, id: &ImageId) -> io::Result<Vec<PathBuf>> {
+        let (name, digits) = (Self::file_name(id), id.to_string());
+        let fanned_out = self.path.join(digits.get(..2).unwrap_or_default()).join(&name);
+        let mut found = Vec::new();
+        for path in [self.path.join(&name), fanned_out] {
+            match path.try_exists() {
+                Ok(true) => found.push(path),
+                Ok(false) => {}
+                // A file may have the name that the folder for fanned out indexes would have.
+                Err(error) if error.kind() == io::ErrorKind::NotADirectory || !found.is_empty() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found)
+    }
+
+    /// The path of the index whose id begins with `prefix`; `None` if there is none. A whole id is searched first as
+    /// [`find`](Self::find) does; otherwise the folder is listed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AmbiguousId`] if several ids begin with `prefix`, [`Error::Io`] if the folder cannot be searched.
+    pub fn find_prefix(&self, prefix: &IdPrefix) -> Result<Option<PathBuf>, Error> {
+        let whole = prefix.to_id().map(|id| self.find(&id)).transpose()?.flatten();
+        if whole.is_some() {
+            return Ok(whole);
+        }
+        let mut found = self.list().paths;
+        found
+            .retain(|path| path.file_stem().is_some_and(|stem| prefix.matches_text(&stem.to_string_lossy())));
+        // One id may have several files in the folder and below it. The first of them is used everywhere.
+        found.sort_by_key(|path| path.file_stem().map(ToOwned::to_owned));
+        found.dedup_by(|a, b| a.file_stem() == b.file_stem());
+        if found.len() <= 1 {
+            return Ok(found.pop());
+        }
+        let stems = found.iter().filter_map(|path| path.file_stem());
+        let ids = stems.map(|stem| stem.to_string_lossy().into_owned()).collect();
+        Err(Error::AmbiguousId { folder: self.path.clone(), prefix: prefix.clone(), ids })
+    }
+
+    /// Opens the index of `id`, mapped into memory; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Index`] if the index is damaged or of a version that is not read, [`Error::OtherImage`] if it is the index
+    /// of another image, [`Error::Io`] if the folder or the index cannot be read.
+    pub fn open(&self, id: &ImageId) -> Result<Option<Index<MappedFile>>, Error> {
+        self.find(id)?.map(|path| open_index(&path, id)).transpose()
+    }
+
+    /// The indexes in the folder and in the folders below it, found by their extension.
+    ///
+    /// Folders that cannot be read count as empty. Symbolic links to folders are not followed, except for the folder itself.
+    #[must_use]
+    pub fn list(&self) -> IndexList {
+        let mut list = IndexList::default();
+        let walk = WalkDir::new(&self.path).max_depth(MAX_DEPTH);
+        let walk = walk.sort_by_key(|entry| (entry.file_type().is_dir(), entry.file_name().to_owned()));
+        for (count, entry) in walk.into_iter().flatten().enumerate() {
+            let is_dir = entry.file_type().is_dir();
+            if count == MAX_ENTRIES || (is_dir && entry.depth() == MAX_DEPTH) {
+                list.is_cut = true;
+            }
+            if count == MAX_ENTRIES {
+                break;
+            }
+            if !is_dir && entry.path().extension().is_some_and(|extension| extension == EXTENSION) {
+                list.paths.push(entry.into_path());
+            }
+        }
+        list
+    }
+}
+
+/// Opens the index of `id` at `path`, mapped into memory.
+///
+/// # Errors
+///
+/// [`Error::Index`] if the index is damaged or of a version that is not read, [`Error::OtherImage`] if it is the index of another
+/// image, [`Error::Io`] if the file cannot be read.
+pub fn open_index(path: &Path, id: &ImageId) -> Result<Index<MappedFile>, Error> {
+    let index = Index::open_file(path).map_err(|source| Error::index(path, source))?;
+    if index.id() != id {
+        let (found, wanted) = (index.id().clone(), id.clone());
+        return Err(Error::OtherImage { path: path.to_owned(), found, wanted });
+    }
+    Ok(index)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::test_indexes::index;
+
+    #[test]
+    fn an_index_is_opened_by_its_id() {
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = IndexFolder::new(root.path());
+        let (seven, eight) = (index(7, 1, 1, "x"), index(8, 1, 1, "x"));
+        assert!(folder.open(seven.id()).expect("readable").is_none());
+        let path = folder.publish(&seven).expect("published").path;
+        let opened = folder.open(seven.id()).expect("readable").expect("there");
+        assert_eq!(opened.as_bytes(), seven.as_bytes());
+        fs::copy(path, root.path().join(IndexFolder::file_name(eight.id()))).expect("copied");
+        assert!(matches!(folder.open(eight.id()), Err(Error::OtherImage { .. })));
+        fs::write(root.path().join(IndexFolder::file_name(eight.id())), b"symdex").expect("written");
+        assert!(matches!(folder.open(eight.id()), Err(Error::Index { .. })));
+    }
+
+    #[test]
+    fn an_index_is_found_by_the_first_digits_of_its_id() {
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = IndexFolder::new(root.path());
+        for path in ["ab", "ab12"] {
+            fs::create_dir(root.path().join(path)).expect("a folder");
+        }
+        for path in ["ab12cd.symdex", "ab/ab12cd.symdex", "ab12/ab34.symdex"] {
+            fs::write(root.path().join(path), b"").expect("written");
+        }
+        let find = |digits: &str| folder.find_prefix(&digits.parse().expect("digits"));
+        assert_eq!(find("AB12").expect("one id"), Some(root.path().join("ab12cd.symdex")));
+        assert_eq!(find("ab34").expect("one id"), Some(root.path().join("ab12/ab34.symdex")));
+        assert_eq!(find("ffff").expect("none"), None);
+        fs::write(root.path().join("ab1200.symdex"), b"").expect("written");
+        match find("ab12") {
+            Err(Error::AmbiguousId { ids, .. }) => assert_eq!(ids, ["ab1200", "ab12cd"]),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn indexes_are_found_in_folders_of_folders() {
+        let root = tempfile::tempdir().expect("a folder");
+        let put = |path: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
+            fs::write(path, b"").expect("written");
+        };
+        for path in ["b.symdex", "1/2/c.symdex", "1/a.symdex", "07/07.symdex", "1/readme.txt"] {
+            put(path);
+        }
+        let deep = format!("{}d.symdex", "x/".repeat(MAX_DEPTH));
+        let shown = || {
+            let IndexList { paths, is_cut } = IndexFolder::new(root.path()).list();
+            let relative = paths.iter().map(|path| path.strip_prefix(root.path()).expect("below").display());
+            (relative.map(|path| path.to_string()).collect::<Vec<_>>().join(" "), is_cut)
+        };
+        let expected = "b.symdex 07/07.symdex 1/a.symdex 1/2/c.symdex".to_owned();
+        assert_eq!(shown(), (expected.clone(), false));
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(root.path(), root.path().join("1/loop")).expect("linked");
+        assert_eq!(shown(), (expected.clone(), false));
+        put(&deep);
+        assert_eq!(shown(), (expected, true));
+        assert_eq!(IndexFolder::new(root.path().join("none")).list(), IndexList::default());
+    }
+}

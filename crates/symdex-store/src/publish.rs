@@ -1,0 +1,155 @@
+//! Publishing an index in a folder: atomically, and by a rule that decides between two different indexes of one id.
+
+use std::cmp::Reverse;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use symdex::Index;
+use tempfile::NamedTempFile;
+
+use crate::error::Error;
+use crate::folder::IndexFolder;
+
+/// Where an index was published, and what became of the index that was there before.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// The index file.
+    pub path: PathBuf,
+    /// What became of the new index and of the old one.
+    pub outcome: PublishOutcome,
+}
+
+/// What became of a new index and of the index of the same id that was there before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PublishOutcome {
+    /// There was no index of this id. The new one was written.
+    Written,
+    /// The same bytes were there already. Nothing was written.
+    Unchanged,
+    /// A damaged index was there. The new one has replaced it.
+    Repaired {
+        /// What was wrong with the old index.
+        damage: String,
+    },
+    /// A different index was there and was kept, because it has more than the new one.
+    ConflictKept,
+    /// A different index was there and was replaced, because the new one has more.
+    ConflictReplaced,
+}
+
+impl PublishOutcome {
+    /// Whether there were two different indexes of one id.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, PublishOutcome::ConflictKept | PublishOutcome::ConflictReplaced)
+    }
+}
+
+impl IndexFolder {
+    /// Publishes `index` in this folder, which is created if it does not exist.
+    ///
+    /// At any moment, readers find no index of this id, the old one or the new one; never a part of one. The new file replaces
+    /// the old one where that is, in the folder itself or fanned out; a first index is written to the folder itself.
+    ///
+    /// If a different index of this id is there, the one with more functions stays. If these are equal, the one with more ranges
+    /// stays; then, in this order, the one with fewer partial counts, with more symbols, with more names, with the smaller digest.
+    /// The result therefore does not depend on the order in which indexes are published. Processes and threads that publish into
+    /// one folder take turns by locking the folder. On Windows, where a folder cannot be locked, the last of two simultaneous
+    /// publishers wins.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the folder cannot be read or written, [`Error::NewerIndex`] if this version cannot read the index that is
+    /// there. In both cases nothing has changed, and no temporary file is left.
+    pub fn publish<B: AsRef<[u8]>>(&self, index: &Index<B>) -> Result<Published, Error> {
+        let folder = self.path();
+        let failed = |action, path: &Path, source| Error::Io { action, path: path.to_owned(), source };
+        fs::create_dir_all(folder).map_err(|error| failed("create the folder", folder, error))?;
+        let _turn = lock(folder);
+        let existing = self.search(index.id()).map_err(|error| failed("search", folder, error))?;
+        let existing = existing.into_iter().next();
+        let path = existing.clone().unwrap_or_else(|| folder.join(Self::file_name(index.id())));
+        let outcome = match existing {
+            None => PublishOutcome::Written,
+            Some(existing) => {
+                let bytes = fs::read(&existing).map_err(|error| failed("read", &existing, error))?;
+                compare(index, &bytes).map_err(|source| Error::NewerIndex { path: existing, source })?
+            }
+        };
+        if !matches!(outcome, PublishOutcome::Unchanged | PublishOutcome::ConflictKept) {
+            write(&path, index.as_bytes()).map_err(|error| failed("write", &path, error))?;
+        }
+        Ok(Published { path, outcome })
+    }
+}
+
+/// Waits until no other publisher holds the lock of `folder`. Dropping the file releases the lock. Without a lock, indexes are still
+/// written whole; only the rule for conflicts may then compare with an index that is being replaced.
+fn lock(folder: &Path) -> Option<File> {
+    let folder = File::open(folder).ok()?;
+    folder.lock().ok()?;
+    Some(folder)
+}
+
+/// Compares `new` with `existing`, the bytes of the file that has its name.
+fn compare<B: AsRef<[u8]>>(new: &Index<B>, existing: &[u8]) -> Result<PublishOutcome, symdex::Error> {
+    if new.as_bytes() == existing {
+        return Ok(PublishOutcome::Unchanged);
+    }
+    // All of it is verified: a damaged index would win by counts of functions that it can no longer answer.
+    let verified = Index::open(existing).and_then(|index| index.verify().map(|_| index));
+    let existing = match verified {
+        Ok(index) if index.id() == new.id() => index,
+        Ok(index) => {
+            return Ok(PublishOutcome::Repaired { damage: format!("it was the index of {}", index.id()) });
+        }
+        // An index of a development version is replaced, because no version reads it any more.
+        Err(error @ symdex::Error::DevelopmentVersion) => {
+            return Ok(PublishOutcome::Repaired { damage: error.to_string() });
+        }
+        Err(error) if error.is_unsupported() => return Err(error),
+        Err(error) => return Ok(PublishOutcome::Repaired { damage: error.to_string() }),
+    };
+    let new_wins = rank(new) > rank(&existing);
+    Ok(if new_wins { PublishOutcome::ConflictReplaced } else { PublishOutcome::ConflictKept })
+}
+
+/// The key of the conflict rule. The index with the greater key stays.
+fn rank<B: AsRef<[u8]>>(index: &Index<B>) -> (u64, u64, Reverse<u64>, u64, u64, Reverse<u128>) {
+    let counts = index.metadata().counts;
+    let partial =
+        index.metadata().partial.iter().fold(0, |sum: u64, partial| sum.saturating_add(partial.count));
+    let digest = Reverse(u128::from_le_bytes(index.digest()));
+    // A file that is not stripped has more symbols than its stripped twin, or as many symbols with more names.
+    (counts.functions, counts.ranges, Reverse(partial), counts.symbols, counts.names, digest)
+}
+
+/// Writes `bytes` to `path` in one step: to a temporary file beside it, which is synced and then renamed. If a step fails, the
+/// temporary file is deleted.
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = temporary(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    // The rename is durable once the folder is synced. Windows cannot open folders and does not need this.
+    if cfg!(unix) {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(())
+}
+
+/// A temporary file in `folder` whose name is not that of an index.
+fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".symdex-").suffix(".tmp");
+    // By default only the owner can read a temporary file. An index has the permissions of the umask.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.tempfile_in(folder)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,205 @@
+//! Debug files that answer directly, or whose indexes are built when a report needs them.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Once, OnceLock};
+
+use symdex::{ImageId, ImageOffset, Index};
+use symdex_build::debug_files::{FileError, ImageFiles, JoinedImage, slices_in};
+use symdex_build::{Cache, Companions, DirectLookup};
+use symdex_report::{Image, KnownImage, Unanswered, image_offsets};
+
+use super::{Event, SourceError, SymbolicatorOptions, file_name, unanswered};
+use crate::error::Error;
+use crate::folder::IndexFolder;
+
+/// How many addresses of an image are answered from its debug file before its index is built.
+const FEW_ADDRESSES: usize = 200;
+
+/// The images in the debug files of a symbolicator.
+pub(super) struct DebugFiles {
+    images: Vec<DebugImage>,
+    /// Where new indexes are published.
+    store: Option<IndexFolder>,
+    always_store: bool,
+    /// The size of all files, in bytes.
+    size: u64,
+    /// Whether the caller was told that indexes cannot be stored.
+    not_stored: Once,
+}
+
+/// One image of the debug files.
+pub(super) struct DebugImage {
+    files: ImageFiles,
+    /// How many addresses reports have asked for.
+    asked: AtomicUsize,
+    /// The index, once it is built.
+    index: OnceLock<Result<BuiltIndex, Unanswered>>,
+}
+
+/// An index that was built of debug files.
+pub(super) enum BuiltIndex {
+    /// The index the store has of the image, and its path.
+    Stored(std::path::PathBuf),
+    /// The index itself, because it cannot be stored.
+    Memory(Box<Index<Vec<u8>>>),
+}
+
+impl DebugImage {
+    /// The file that is read first.
+    pub(super) fn path(&self) -> &Path {
+        self.files.path()
+    }
+
+    /// Its name, id and architecture.
+    pub(super) fn known(&self) -> KnownImage {
+        let (id, arch) = (self.files.id().clone(), self.files.arch().to_owned());
+        KnownImage { name: file_name(self.path()), id, arch }
+    }
+
+    /// The image, joined of all its files that can be read.
+    fn load<'d>(&self, companions: &'d Companions) -> Result<symdex_build::Image<'d>, Unanswered> {
+        let JoinedImage { image, failures, .. } = self.files.join(companions);
+        image.ok_or_else(|| match failures.into_iter().next() {
+            Some(failure) => unanswered(&failure.into()),
+            None => Unanswered::Failed(format!("{}: no file of it", self.files.id())),
+        })
+    }
+
+    fn failed(&self, error: symdex_build::Error) -> Unanswered {
+        unanswered(&FileError::new(self.path(), error).into())
+    }
+}
+
+impl DebugFiles {
+    /// No debug files yet.
+    pub(super) fn new(options: &SymbolicatorOptions) -> Self {
+        let store = options.store.clone().map(IndexFolder::new);
+        let always_store = options.always_store;
+        Self { images: Vec::new(), store, always_store, size: 0, not_stored: Once::new() }
+    }
+
+    /// Reads the headers of all debug files at or below `path`. Returns the images in them, and calls `skipped` for each file that
+    /// cannot be read.
+    pub(super) fn add(&mut self, path: &Path, skipped: &mut dyn FnMut(SourceError)) -> Vec<KnownImage> {
+        let mut added = Vec::new();
+        for file in symdex_build::find(path) {
+            let file = file.map_err(|error| SourceError::from(FileError::new(path, error)));
+            if let Err(error) = file.and_then(|file| self.add_file(&file, &mut added)) {
+                skipped(error);
+            }
+        }
+        added
+    }
+
+    fn add_file(&mut self, file: &Path, added: &mut Vec<KnownImage>) -> Result<(), SourceError> {
+        if Cache::is_one(file) {
+            return Err(SourceError::SharedCache { path: file.to_owned() });
+        }
+        for listed in slices_in(file)? {
+            let listed = listed?;
+            let (id, arch) = (listed.identity.id.clone(), listed.arch.clone());
+            added.push(KnownImage { name: file_name(file), id, arch });
+            match self.images.iter_mut().find(|image| image.files.is_image(&listed)) {
+                Some(image) => image.files.add(file, listed.identity.has_dwarf),
+                None => {
+                    let files = ImageFiles::new(file, &listed);
+                    self.images.push(DebugImage {
+                        files,
+                        asked: AtomicUsize::new(0),
+                        index: OnceLock::new(),
+                    });
+                }
+            }
+        }
+        self.size += file.metadata().map_or(0, |file| file.len());
+        Ok(())
+    }
+
+    /// The size of all files, in bytes.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The images there are.
+    pub(super) fn known(&self) -> impl Iterator<Item = KnownImage> {
+        self.images.iter().map(DebugImage::known)
+    }
+
+    /// The image of this id; `None` if no file has it.
+    pub(super) fn image(&self, id: &ImageId) -> Option<&DebugImage> {
+        self.images.iter().find(|image| image.files.id() == id)
+    }
+
+    /// Whether there is debug information of `id`.
+    pub(super) fn has_dwarf(&self, id: &ImageId) -> bool {
+        self.images.iter().any(|image| image.files.id() == id && image.files.has_dwarf())
+    }
+
+    /// Counts the next `addresses` of `image`. Returns whether they are few enough for [`Self::answer_directly`].
+    pub(super) fn are_few(&self, image: &DebugImage, addresses: usize) -> bool {
+        let asked = image.asked.fetch_add(addresses, Ordering::Relaxed).saturating_add(addresses);
+        !self.always_store && asked <= FEW_ADDRESSES && image.index.get().is_none()
+    }
+
+    /// Calls `answer` with a small index that answers `offsets` of `image`, which a report describes as `wanted`. Only the units that
+    /// have code there are read.
+    pub(super) fn answer_directly<T: Send>(
+        image: &DebugImage,
+        wanted: &Image,
+        offsets: &[ImageOffset],
+        answer: impl FnOnce(&Index<Vec<u8>>) -> Result<T, Unanswered> + Send,
+    ) -> Result<T, Unanswered> {
+        let work = || {
+            let companions = Companions::default();
+            let loaded = image.load(&companions)?;
+            let mut lookup = DirectLookup::new(&loaded).map_err(|error| image.failed(error))?;
+            let offsets = image_offsets(lookup.index().metadata(), wanted, offsets)?;
+            answer(lookup.answer(&offsets).map_err(|error| image.failed(error))?)
+        };
+        // A thread of a pool that waits here could start on another report. A thread of its own cannot.
+        let answered = std::thread::scope(|scope| scope.spawn(work).join());
+        let panicked = || Unanswered::Failed(format!("{}: reading it failed", image.files.id()));
+        answered.unwrap_or_else(|_| Err(panicked()))
+    }
+
+    /// The index of `image`. The first call builds it.
+    pub(super) fn index<'i>(
+        &self,
+        image: &'i DebugImage,
+        on_event: &(dyn Fn(Event<'_>) + Sync),
+    ) -> Result<&'i BuiltIndex, Unanswered> {
+        let built = image.index.get_or_init(|| {
+            // A thread of a pool that waits here could start on another report, which may wait for this very index.
+            let built = std::thread::scope(|scope| scope.spawn(|| self.build(image, on_event)).join());
+            let panicked = || Unanswered::Failed(format!("{}: building its index failed", image.files.id()));
+            built.unwrap_or_else(|_| Err(panicked()))
+        });
+        built.as_ref().map_err(Unanswered::clone)
+    }
+
+    /// Builds the index of `image` and publishes it in the store.
+    fn build(
+        &self,
+        image: &DebugImage,
+        on_event: &(dyn Fn(Event<'_>) + Sync),
+    ) -> Result<BuiltIndex, Unanswered> {
+        let companions = Companions::default();
+        let loaded = image.load(&companions)?;
+        let (id, size) = (image.files.id(), loaded.debug_size);
+        let progress = |done, total| on_event(Event::Building { id, size, done, total });
+        let built = symdex_build::build(&loaded, &symdex_build::Options::default(), &progress);
+        progress(size, size);
+        let bytes = built.map_err(|error| image.failed(error))?.bytes;
+        let index =
+            Index::open(bytes).map_err(|error| unanswered(&Error::index(image.path(), error).into()))?;
+        let published = self.store.as_ref().map(|store| store.publish(&index));
+        let error = match &published {
+            Some(Ok(published)) => return Ok(BuiltIndex::Stored(published.path.clone())),
+            Some(Err(error)) => Some(error),
+            None => None,
+        };
+        self.not_stored.call_once(|| on_event(Event::NotStored { error }));
+        Ok(BuiltIndex::Memory(Box::new(index)))
+    }
+}

@@ -1,0 +1,121 @@
+//! What the sources of one image have answered, put together.
+
+use symdex_report::{Answer, AnsweredBy, Answers, MatchedBy, Unanswered};
+
+/// The answers for one image from the sources that were asked so far.
+#[derive(Default)]
+pub(super) struct GatheredAnswers {
+    /// The answers so far, and the source that gave all of them; `None` if several sources gave them.
+    answers: Option<(Vec<Answer>, Option<String>)>,
+    passed_over: Vec<Unanswered>,
+    other_arch: Option<Unanswered>,
+}
+
+impl GatheredAnswers {
+    /// Adds what `source` has answered. Returns whether every address is answered.
+    pub(super) fn add(&mut self, source: &str, said: Result<Vec<Answer>, Unanswered>) -> bool {
+        let new = match said {
+            Ok(new) => new,
+            Err(Unanswered::Missing) => return false,
+            Err(why @ Unanswered::OtherArch(_)) => {
+                self.other_arch.get_or_insert(why);
+                return false;
+            }
+            Err(why) => {
+                self.passed_over.push(why);
+                return false;
+            }
+        };
+        let is_whole = !new.iter().any(Answer::is_damaged);
+        if !is_whole {
+            // The message is the same for every report, whichever damaged pages it needs. Frames that stay without an answer state
+            // the damage themselves.
+            let message =
+                format!("{source}: parts of it are damaged (see `symdex verify`); build or copy it again");
+            self.passed_over.push(Unanswered::Damaged(message));
+        }
+        match &mut self.answers {
+            Some((answers, _)) if !is_whole => {
+                let damaged = answers.iter_mut().zip(new).filter(|(answer, _)| answer.is_damaged());
+                damaged.for_each(|(answer, new)| *answer = new);
+                !answers.iter().any(Answer::is_damaged)
+            }
+            answers => {
+                *answers = Some((new, is_whole.then(|| source.to_owned())));
+                is_whole
+            }
+        }
+    }
+
+    pub(super) fn finish(self, matched: MatchedBy) -> Result<Answers, Unanswered> {
+        let Self { answers, passed_over, other_arch } = self;
+        if let Some((answers, source)) = answers {
+            let mut by = AnsweredBy::new(matched);
+            (by.source, by.passed_over) = (source, passed_over);
+            return Ok(Answers { answers, by });
+        }
+        let all: Vec<_> = passed_over.iter().map(Unanswered::reason).collect();
+        let all = all.join("; ");
+        Err(match Unanswered::gravest(&passed_over) {
+            Some(Unanswered::Damaged(_)) => Unanswered::Damaged(all),
+            Some(Unanswered::Unsupported(_)) => Unanswered::Unsupported(all),
+            Some(_) => Unanswered::Failed(all),
+            None => other_arch.unwrap_or(Unanswered::Missing),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn damaged(what: &str) -> Answer {
+        Answer::Damaged(what.to_owned())
+    }
+
+    #[test]
+    fn what_is_damaged_in_one_source_is_answered_by_another() {
+        let mut gathered = GatheredAnswers::default();
+        assert!(!gathered.add("a", Ok(vec![Answer::NoFunction, damaged("page 1")])));
+        assert!(!gathered.add("b", Err(Unanswered::Damaged("b: cut".to_owned()))));
+        assert!(
+            gathered.add("c", Ok(vec![damaged("page 0"), Answer::Functions(Vec::new())])),
+            "nothing is left to ask"
+        );
+        let Answers { answers, by } = gathered.finish(MatchedBy::Id).expect("answers");
+        assert_eq!(answers, [Answer::NoFunction, Answer::Functions(Vec::new())]);
+        let passed_over: Vec<_> = by.passed_over.iter().map(Unanswered::reason).collect();
+        assert_eq!((by.source, passed_over.len()), (None, 3));
+        assert!(passed_over[0].starts_with("a: parts of it are damaged"), "{}", passed_over[0]);
+        assert_eq!(passed_over[1], "b: cut");
+    }
+
+    #[test]
+    fn a_whole_source_answers_everything() {
+        let mut gathered = GatheredAnswers::default();
+        assert!(!gathered.add("a", Ok(vec![Answer::NoFunction, damaged("page 1")])));
+        assert!(gathered.add("b", Ok(vec![Answer::Functions(Vec::new()), Answer::NoFunction])));
+        let Answers { answers, by } = gathered.finish(MatchedBy::Id).expect("answers");
+        assert_eq!(
+            (answers, by.source),
+            (vec![Answer::Functions(Vec::new()), Answer::NoFunction], Some("b".to_owned()))
+        );
+    }
+
+    #[test]
+    fn without_an_answer_the_gravest_reason_counts() {
+        let gathered = |said: Vec<Unanswered>| {
+            let mut gathered = GatheredAnswers::default();
+            said.into_iter().for_each(|why| assert!(!gathered.add("a", Err(why))));
+            gathered.finish(MatchedBy::Id).expect_err("no answers")
+        };
+        let other = Unanswered::OtherArch("arm64".to_owned());
+        assert_eq!(gathered(vec![]), Unanswered::Missing);
+        assert_eq!(gathered(vec![Unanswered::Missing, other.clone()]), other);
+        let [x, y] = ["x", "y"].map(str::to_owned);
+        assert_eq!(
+            gathered(vec![other, Unanswered::Failed(x), Unanswered::Damaged(y)]),
+            Unanswered::Damaged("x; y".to_owned())
+        );
+    }
+}

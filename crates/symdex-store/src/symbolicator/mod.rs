@@ -1,0 +1,157 @@
+//! Answers for crash reports, from folders of indexes and from debug files.
+//!
+//! A [`Symbolicator`] is opened once, from [`SymbolicatorOptions`], and shared by all threads. Each report is answered by a
+//! [`Session`], which is a [`Source`](symdex_report::Source) for [`symdex_report::symbolicate`]:
+//!
+//! ```
+//! use symdex_report::{Options, Report, symbolicate};
+//! use symdex_store::symbolicator::{Symbolicator, SymbolicatorOptions};
+//!
+//! let options = SymbolicatorOptions::new().debug_files("../../testdata/dsyms/inline-dwarf4.dSYM");
+//! let symbolicator = Symbolicator::open(&options, &mut |skipped| eprintln!("skipped: {skipped}"))?;
+//!
+//! let id = &symbolicator.known()[0].id;
+//! let text = format!(
+//!     "Thread 0 Crashed:\n\
+//!      0   App   0x0000000104a343cf 0x104a34000 + 975\n\
+//!      \n\
+//!      Binary Images:\n\
+//!      0x104a34000 - 0x104a37fff App arm64  <{id}> /var/App.app/App\n"
+//! );
+//! let report = Report::parse(text.as_bytes())?;
+//! let mut session = symbolicator.session(&|_event| ());
+//! let mut out = Vec::new();
+//! symbolicate(&report, &mut session, &Options::default()).write(&mut out)?;
+//! assert!(String::from_utf8(out)?.contains("cell (grid.h:9) [inlined]"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Order of sources
+//!
+//! The sources of an image are asked in this order until one answers every address: the single indexes, the folders of indexes, the
+//! store, the debug files. A source that is damaged or cannot be read is reported with the answers of the next one. A
+//! damaged index in the store is replaced by a new index of the debug file. An index that was made of symbols alone is asked last
+//! if there is a debug file with debug information.
+//!
+//! Up to 200 addresses of an image are answered from its debug file directly. For more, its index is built and published in the
+//! store; if the store cannot be written, the index is kept in memory.
+
+mod assumption;
+mod debug_files;
+mod gathered;
+mod listed_folder;
+mod options;
+mod session;
+mod sources;
+
+use std::path::{Path, PathBuf};
+
+use symdex::ImageId;
+use symdex_build::debug_files::FileError;
+use symdex_report::{KnownImage, Unanswered};
+
+use crate::id_prefix::IdPrefix;
+
+pub use self::assumption::{Assumption, AssumptionTarget, ParseAssumptionError};
+pub use self::options::SymbolicatorOptions;
+pub use self::session::{Availability, Session};
+pub use self::sources::Symbolicator;
+
+/// What happens while reports are answered. Events can come from any thread.
+#[non_exhaustive]
+#[derive(Debug)]
+pub enum Event<'e> {
+    /// The index of an image is being built. The last event of each build has `done` equal to `total`, also if the build fails.
+    Building {
+        /// The image.
+        id: &'e ImageId,
+        /// The size of its debug files, in bytes.
+        size: u64,
+        /// How much of the debug information is read.
+        done: u64,
+        /// How much there is, in the unit of `done`.
+        total: u64,
+    },
+    /// A new index cannot be stored. It is kept in memory, as are all others that cannot be stored. There is one event for all of them.
+    NotStored {
+        /// Why the store cannot be written; `None` if there is no store.
+        error: Option<&'e crate::Error>,
+    },
+}
+
+/// What a caller should know after all reports are answered.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// There are more indexes than were opened in search of one with an image's name.
+    NotAllOpened {
+        /// How many were opened.
+        opened: usize,
+    },
+    /// A folder was not searched completely, because it is too large or too deep.
+    FolderCut {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// No report needs the image that an assumption is for.
+    AssumptionUnused {
+        /// The image's name.
+        name: String,
+    },
+}
+
+/// Why a source of answers cannot be used.
+#[non_exhaustive]
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// An index cannot be opened, or a folder cannot be read.
+    #[error(transparent)]
+    Index(#[from] crate::Error),
+    /// A debug file cannot be read.
+    #[error(transparent)]
+    DebugFile(#[from] FileError),
+    /// A shared cache holds too many images to be searched; indexes must be built of it first.
+    #[error("{}: a dyld shared cache; build indexes of its images first", path.display())]
+    SharedCache {
+        /// The cache's main file.
+        path: PathBuf,
+    },
+    /// No source has the image of an [`Assumption`].
+    #[error("no image with the id {id} to assume for {name}")]
+    UnknownId {
+        /// The name that the assumption is for.
+        name: String,
+        /// The id, or its first digits.
+        id: IdPrefix,
+    },
+    /// The digits of an [`Assumption`] are the start of several ids.
+    #[error("{} ids begin with {id}, to be assumed for {name}; give more digits", images.len())]
+    AmbiguousId {
+        /// The name that the assumption is for.
+        name: String,
+        /// The first digits of the id.
+        id: IdPrefix,
+        /// The images whose ids begin with them.
+        images: Vec<KnownImage>,
+    },
+}
+
+/// The error as the reason why an image is not answered.
+fn unanswered(error: &SourceError) -> Unanswered {
+    let (is_damage, is_unsupported) = match error {
+        SourceError::Index(error) => (error.is_damage(), error.is_unsupported()),
+        SourceError::DebugFile(error) => (error.error().is_damage(), error.error().is_unsupported()),
+        _ => (false, false),
+    };
+    let message = error.to_string();
+    match (is_damage, is_unsupported) {
+        (true, _) => Unanswered::Damaged(message),
+        (false, true) => Unanswered::Unsupported(message),
+        (false, false) => Unanswered::Failed(message),
+    }
+}
+
+/// The last part of `path`, for names of images.
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}

@@ -1,0 +1,68 @@
+//! What a symbolicator searches.
+
+use std::path::PathBuf;
+
+use super::Assumption;
+
+/// What a [`Symbolicator`](super::Symbolicator) searches, and how.
+///
+/// ```
+/// use symdex_store::symbolicator::SymbolicatorOptions;
+///
+/// let options = SymbolicatorOptions::new().index("indexes").store("/var/cache/symdex").match_by_name(true);
+/// ```
+#[must_use]
+#[derive(Clone, Debug, Default)]
+pub struct SymbolicatorOptions {
+    pub(super) indexes: Vec<PathBuf>,
+    pub(super) store: Option<PathBuf>,
+    pub(super) always_store: bool,
+    pub(super) debug_files: Vec<PathBuf>,
+    pub(super) assumptions: Vec<Assumption>,
+    pub(super) match_by_name: bool,
+}
+
+impl SymbolicatorOptions {
+    /// No sources: nothing is answered until some are added.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Also searches the index at `path`, or the folder of indexes with the folders below it.
+    pub fn index(mut self, path: impl Into<PathBuf>) -> Self {
+        self.indexes.push(path.into());
+        self
+    }
+
+    /// The folder that is searched after all other indexes, and in which new indexes of debug files are published. It need not exist.
+    pub fn store(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.store = Some(folder.into());
+        self
+    }
+
+    /// Whether the index of a debug file is built and stored even for few addresses. By default, up to 200 addresses of an image are
+    /// answered from its debug file directly.
+    pub fn always_store(mut self, always: bool) -> Self {
+        self.always_store = always;
+        self
+    }
+
+    /// Also answers from the debug file at `path`, or from all debug files below it.
+    pub fn debug_files(mut self, path: impl Into<PathBuf>) -> Self {
+        self.debug_files.push(path.into());
+        self
+    }
+
+    /// Answers the images of one name from another image, whatever id the report states.
+    pub fn assume(mut self, assumption: Assumption) -> Self {
+        self.assumptions.push(assumption);
+        self
+    }
+
+    /// Whether an image without an id is answered from the only index or debug file of its name and architecture. Such an answer may
+    /// be that of another build; [`MatchedBy::Name`](symdex_report::MatchedBy::Name) marks it. By default no image is.
+    pub fn match_by_name(mut self, match_by_name: bool) -> Self {
+        self.match_by_name = match_by_name;
+        self
+    }
+}
