@@ -39,16 +39,57 @@ pub struct Index<B> {
     codes: Codes,
     names: Layout,
     files: Layout,
-    checked: Checked,
+    paged: PagedSections,
     serial: u64,
 }
 
-/// Which pages of each section were found intact.
-struct Checked {
-    codes: PageChecks,
-    chunks: PageChecks,
-    names: PageChecks,
-    files: PageChecks,
+/// A section that is read in pages.
+struct Paged {
+    kind: SectionKind,
+    section: Section,
+    /// Where the checksums of its pages lie.
+    checksums: Section,
+    /// Which of its pages were found intact.
+    checked: PageChecks,
+}
+
+impl Paged {
+    #[inline]
+    fn reader<'s>(&'s self, file: &'s [u8], id: &'s ImageId) -> PageReader<'s> {
+        let [section, checksums] =
+            [self.section, self.checksums].map(|part| part.of(file).unwrap_or_default());
+        PageReader { id, kind: self.kind, section, checksums, checked: &self.checked }
+    }
+}
+
+/// The sections that are read in pages.
+struct PagedSections {
+    codes: Paged,
+    chunks: Paged,
+    names: Paged,
+    files: Paged,
+}
+
+impl PagedSections {
+    fn new(header: &Header) -> Result<Self, Error> {
+        let mut end = header.checksums.offset;
+        let mut paged = |kind, section: Section| {
+            let checksums = Section { offset: end, size: checksums_size(section.size) };
+            end = end.saturating_add(checksums.size);
+            Paged { kind, section, checksums, checked: PageChecks::new(section.size) }
+        };
+        let sections = Self {
+            codes: paged(SectionKind::CodePage, header.codes),
+            chunks: paged(SectionKind::ChunkPage, header.chunks),
+            names: paged(SectionKind::NamePage, header.names),
+            files: paged(SectionKind::FilePage, header.files),
+        };
+        if end != header.checksums.offset + header.checksums.size {
+            let what = "its sections have another number of pages than there are checksums";
+            return Err(Location { id: &header.id, section: SectionKind::Header, index: 0 }.malformed(what));
+        }
+        Ok(sections)
+    }
 }
 
 /// The two string pools.
@@ -71,21 +112,14 @@ impl<B: AsRef<[u8]>> Index<B> {
         let header = Header::decode(file)?;
         let trailer = Trailer::decode(file)?;
         let metadata = Metadata::decode(&header.id, header.metadata.of(file).unwrap_or_default())?;
-        let sizes = header.paged().map(|section| checksums_size(section.size));
-        if sizes.iter().try_fold(0u64, |sum, size| sum.checked_add(*size)) != Some(header.checksums.size) {
-            let what = "its sections have another number of pages than there are checksums";
-            return Err(Location { id: &header.id, section: SectionKind::Header, index: 0 }.malformed(what));
-        }
-        let [codes, chunks, names, files] = header.paged().map(|section| PageChecks::new(section.size));
-        let checked = Checked { codes, chunks, names, files };
-        let pages = |kind| pages(file, &header, &checked, kind);
-        let code_table = Codes::decode(&pages(SectionKind::CodePage), &metadata)?;
-        let names = Layout::decode(&pages(SectionKind::NamePage), metadata.counts.names)?;
-        let files = Layout::decode(&pages(SectionKind::FilePage), metadata.counts.files)?;
+        let paged = PagedSections::new(&header)?;
+        let codes = Codes::decode(&paged.codes.reader(file, &header.id), &metadata)?;
+        let names = Layout::decode(&paged.names.reader(file, &header.id), metadata.counts.names)?;
+        let files = Layout::decode(&paged.files.reader(file, &header.id), metadata.counts.files)?;
         // Not the digest: a forged file can state the digest of another.
         static NEXT_SERIAL: AtomicU64 = AtomicU64::new(0);
         let serial = NEXT_SERIAL.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { bytes, header, metadata, trailer, codes: code_table, names, files, checked, serial })
+        Ok(Self { bytes, header, metadata, trailer, codes, names, files, paged, serial })
     }
 
     /// What the index says of its image and of how it was built.
@@ -159,11 +193,11 @@ impl<B: AsRef<[u8]>> Index<B> {
     /// Reads single strings of `pool`.
     #[inline]
     pub(crate) fn strings_of(&self, pool: Pool) -> NameReader<'_> {
-        let (layout, kind) = match pool {
-            Pool::Names => (&self.names, SectionKind::NamePage),
-            Pool::Files => (&self.files, SectionKind::FilePage),
+        let (layout, paged) = match pool {
+            Pool::Names => (&self.names, &self.paged.names),
+            Pool::Files => (&self.files, &self.paged.files),
         };
-        NameReader { layout, pages: self.pages(kind) }
+        NameReader { layout, pages: self.pages(paged) }
     }
 
     /// Reads chunks.
@@ -172,32 +206,18 @@ impl<B: AsRef<[u8]>> Index<B> {
         ChunkReader {
             metadata: &self.metadata,
             codes: &self.codes,
-            places: self.pages(SectionKind::CodePage),
-            pages: self.pages(SectionKind::ChunkPage),
+            places: self.pages(&self.paged.codes),
+            pages: self.pages(&self.paged.chunks),
             serial: self.serial,
         }
     }
 
-    fn pages(&self, kind: SectionKind) -> PageReader<'_> {
-        pages(self.as_bytes(), &self.header, &self.checked, kind)
+    #[inline]
+    fn pages<'s>(&'s self, paged: &'s Paged) -> PageReader<'s> {
+        paged.reader(self.as_bytes(), &self.header.id)
     }
 
     pub(crate) fn chunk_location(&self, table: Table, index: u64) -> Location<'_> {
         Location { id: &self.header.id, section: table.chunk(), index }
     }
-}
-
-/// Reads the section of `file` that has pages of this kind.
-fn pages<'s>(file: &'s [u8], header: &'s Header, checked: &'s Checked, kind: SectionKind) -> PageReader<'s> {
-    let [codes, chunks, names, files] = header.paged();
-    let (before, section, checked): (&[Section], _, _) = match kind {
-        SectionKind::CodePage => (&[], codes, &checked.codes),
-        SectionKind::ChunkPage => (&[codes], chunks, &checked.chunks),
-        SectionKind::NamePage => (&[codes, chunks], names, &checked.names),
-        _ => (&[codes, chunks, names], files, &checked.files),
-    };
-    let before: u64 = before.iter().map(|section| checksums_size(section.size)).sum();
-    let checksums = Section { offset: header.checksums.offset + before, size: checksums_size(section.size) };
-    let [section, checksums] = [section, checksums].map(|part| part.of(file).unwrap_or_default());
-    PageReader { id: &header.id, kind, section, checksums, checked }
 }

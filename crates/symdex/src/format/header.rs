@@ -72,11 +72,6 @@ impl Header {
         [self.metadata, self.codes, self.chunks, self.names, self.files, self.checksums]
     }
 
-    /// The sections that are read in pages, in file order.
-    pub(crate) fn paged(&self) -> [Section; 4] {
-        [self.codes, self.chunks, self.names, self.files]
-    }
-
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEADER_SIZE);
         out.extend_from_slice(&MAGIC);

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use super::PackedScratch;
+use super::block::BlockState;
 use super::block::{Block, BlockPlace, chain};
 use super::codes::Codes;
 use super::sources::{Source, Sources};
-use super::{SOURCE_GROUP, block::BlockState};
 use crate::error::Error;
 use crate::format::{BitReader, Cursor, MAX_CHUNK_LOCS, Metadata, PageReader, Rows, Table};
 use crate::id32::Id32;
@@ -67,7 +67,7 @@ impl<'a> ChunkReader<'a> {
             (end <= bytes.end).then_some(end)
         };
         let source_rows = after(rows.at, Rows::size(block_widths, blocks)).ok_or_else(malformed)?;
-        let block_bits = after(source_rows, Rows::size(source_widths, len.div_ceil(SOURCE_GROUP)));
+        let block_bits = after(source_rows, Rows::size(source_widths, len.div_ceil(codes.group_len())));
         let block_bits = block_bits.ok_or_else(malformed)?;
         let source_bits = after(block_bits, Some(size)).ok_or_else(malformed)?;
         let sources = Sources {
@@ -136,9 +136,7 @@ impl<'a> Chunk<'a> {
         let number = self.rows.search(&self.pages, self.blocks, at.into())?;
         let (mut block, end_of_bits) = self.block(number, state)?;
         let invalid = || self.malformed("a block is invalid");
-        while block.at <= at {
-            block.next().ok_or_else(invalid)?;
-        }
+        block.read_to(at).ok_or_else(invalid)?;
         if block.reader.position() > end_of_bits {
             return Err(invalid());
         }
@@ -164,14 +162,9 @@ impl<'a> Chunk<'a> {
         if number >= self.blocks {
             return Err(malformed());
         }
-        let [start, at, source] = self.rows.get(&self.pages, number)?;
+        let ([start, at, source], next) = self.rows.get(&self.pages, self.blocks, number)?;
         let size = (self.bits.end - self.bits.start) as u64 * 8;
-        let [end, next] = if number + 1 < self.blocks {
-            let [end, next, _] = self.rows.get(&self.pages, number + 1)?;
-            [end, next]
-        } else {
-            [self.span.into(), size]
-        };
+        let [end, next, _] = next.unwrap_or([self.span.into(), size, 0]);
         if at > next || next > size || start >= end || end > self.span.into() {
             return Err(malformed());
         }

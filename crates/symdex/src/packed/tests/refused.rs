@@ -63,7 +63,7 @@ fn sections(parts: &Parts, change: impl FnOnce(&mut Vec<u8>)) -> Sections {
     let (encoder, codes) = Encoder::new(&counts);
     let mut chunks = encode_chunk(&tokens.0, parts.len, &encoder);
     change(&mut chunks);
-    let codes = encode_codes(&codes, &[[0], [chunks.len() as u64]]);
+    let codes = encode_codes(&codes, 4, &[[0], [chunks.len() as u64]]);
     Sections { metadata, chunks, codes }
 }
 
@@ -284,7 +284,7 @@ fn codes_that_make_no_sense_are_refused() {
         let mut sections = good.clone();
         let mut codes = codes.clone();
         change(&mut codes);
-        sections.codes = encode_codes(&codes, &[[0], [good.chunks.len() as u64]]);
+        sections.codes = encode_codes(&codes, 4, &[[0], [good.chunks.len() as u64]]);
         sections.read(|reader| reader.is_ok())
     };
     assert!(valid(&|_| ()));
