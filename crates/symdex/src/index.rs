@@ -33,14 +33,18 @@ use crate::packed::{ChunkReader, Codes};
 /// ```
 pub struct Index<B> {
     bytes: B,
-    header: Header,
+    pub(crate) header: Header,
     metadata: Metadata,
-    trailer: Trailer,
+    pub(crate) trailer: Trailer,
     codes: Codes,
     names: Layout,
     files: Layout,
-    paged: PagedSections,
-    serial: u64,
+    code_pages: Paged,
+    chunk_pages: Paged,
+    name_pages: Paged,
+    file_pages: Paged,
+    /// A number that no other index opened by this process has. A scratch space knows its index by it.
+    pub(crate) serial: u64,
 }
 
 /// A section that is read in pages.
@@ -54,41 +58,33 @@ struct Paged {
 }
 
 impl Paged {
+    /// The sections of codes, chunks, names and files.
+    fn all(header: &Header) -> Result<[Self; 4], Error> {
+        let [_, codes, chunks, names, files, all_checksums] = header.sections;
+        let mut end = all_checksums.offset;
+        let paged = [
+            (SectionKind::CodePage, codes),
+            (SectionKind::ChunkPage, chunks),
+            (SectionKind::NamePage, names),
+            (SectionKind::FilePage, files),
+        ]
+        .map(|(kind, section)| {
+            let checksums = Section { offset: end, size: checksums_size(section.size) };
+            end = end.saturating_add(checksums.size);
+            Self { kind, section, checksums, checked: PageChecks::new(section.size) }
+        });
+        if end != all_checksums.offset + all_checksums.size {
+            let what = "its sections have another number of pages than there are checksums";
+            return Err(Location { id: &header.id, section: SectionKind::Header, index: 0 }.malformed(what));
+        }
+        Ok(paged)
+    }
+
     #[inline]
     fn reader<'s>(&'s self, file: &'s [u8], id: &'s ImageId) -> PageReader<'s> {
         let [section, checksums] =
             [self.section, self.checksums].map(|part| part.of(file).unwrap_or_default());
         PageReader { id, kind: self.kind, section, checksums, checked: &self.checked }
-    }
-}
-
-/// The sections that are read in pages.
-struct PagedSections {
-    codes: Paged,
-    chunks: Paged,
-    names: Paged,
-    files: Paged,
-}
-
-impl PagedSections {
-    fn new(header: &Header) -> Result<Self, Error> {
-        let mut end = header.checksums.offset;
-        let mut paged = |kind, section: Section| {
-            let checksums = Section { offset: end, size: checksums_size(section.size) };
-            end = end.saturating_add(checksums.size);
-            Paged { kind, section, checksums, checked: PageChecks::new(section.size) }
-        };
-        let sections = Self {
-            codes: paged(SectionKind::CodePage, header.codes),
-            chunks: paged(SectionKind::ChunkPage, header.chunks),
-            names: paged(SectionKind::NamePage, header.names),
-            files: paged(SectionKind::FilePage, header.files),
-        };
-        if end != header.checksums.offset + header.checksums.size {
-            let what = "its sections have another number of pages than there are checksums";
-            return Err(Location { id: &header.id, section: SectionKind::Header, index: 0 }.malformed(what));
-        }
-        Ok(sections)
     }
 }
 
@@ -111,15 +107,28 @@ impl<B: AsRef<[u8]>> Index<B> {
         let file = bytes.as_ref();
         let header = Header::decode(file)?;
         let trailer = Trailer::decode(file)?;
-        let metadata = Metadata::decode(&header.id, header.metadata.of(file).unwrap_or_default())?;
-        let paged = PagedSections::new(&header)?;
-        let codes = Codes::decode(&paged.codes.reader(file, &header.id), &metadata)?;
-        let names = Layout::decode(&paged.names.reader(file, &header.id), metadata.counts.names)?;
-        let files = Layout::decode(&paged.files.reader(file, &header.id), metadata.counts.files)?;
+        let metadata = Metadata::decode(&header.id, header.sections[0].of(file).unwrap_or_default())?;
+        let [code_pages, chunk_pages, name_pages, file_pages] = Paged::all(&header)?;
+        let codes = Codes::decode(&code_pages.reader(file, &header.id), &metadata)?;
+        let names = Layout::decode(&name_pages.reader(file, &header.id), metadata.counts.names)?;
+        let files = Layout::decode(&file_pages.reader(file, &header.id), metadata.counts.files)?;
         // Not the digest: a forged file can state the digest of another.
         static NEXT_SERIAL: AtomicU64 = AtomicU64::new(0);
         let serial = NEXT_SERIAL.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { bytes, header, metadata, trailer, codes, names, files, paged, serial })
+        Ok(Self {
+            bytes,
+            header,
+            metadata,
+            trailer,
+            codes,
+            names,
+            files,
+            code_pages,
+            chunk_pages,
+            name_pages,
+            file_pages,
+            serial,
+        })
     }
 
     /// What the index says of its image and of how it was built.
@@ -143,17 +152,8 @@ impl<B: AsRef<[u8]>> Index<B> {
     /// The index's sections in file order, as (name, offset, size), in bytes.
     #[must_use]
     pub fn sections(&self) -> [(&'static str, u64, u64); 6] {
-        let [metadata, codes, chunks, names, files, checksums] =
-            self.header.sections().map(|section| (section.offset, section.size));
-        let named = |name, (offset, size)| (name, offset, size);
-        [
-            named("metadata", metadata),
-            named("codes", codes),
-            named("chunks", chunks),
-            named("names", names),
-            named("files", files),
-            named("checksums", checksums),
-        ]
+        let mut names = ["metadata", "codes", "chunks", "names", "files", "checksums"].into_iter();
+        self.header.sections.map(|section| (names.next().unwrap_or_default(), section.offset, section.size))
     }
 
     /// The version of the format that the index is written in.
@@ -176,26 +176,12 @@ impl<B: AsRef<[u8]>> Index<B> {
         self.bytes.as_ref()
     }
 
-    /// Whether the header says that functions of the `symbol_table` may have other names.
-    pub(crate) fn has_aliases(&self) -> bool {
-        self.header.aliases
-    }
-
-    pub(crate) fn trailer(&self) -> Trailer {
-        self.trailer
-    }
-
-    /// A number that no other index opened by this process has. A scratch space knows its index by it.
-    pub(crate) fn serial(&self) -> u64 {
-        self.serial
-    }
-
     /// Reads single strings of `pool`.
     #[inline]
     pub(crate) fn strings_of(&self, pool: Pool) -> NameReader<'_> {
         let (layout, paged) = match pool {
-            Pool::Names => (&self.names, &self.paged.names),
-            Pool::Files => (&self.files, &self.paged.files),
+            Pool::Names => (&self.names, &self.name_pages),
+            Pool::Files => (&self.files, &self.file_pages),
         };
         NameReader { layout, pages: self.pages(paged) }
     }
@@ -206,8 +192,8 @@ impl<B: AsRef<[u8]>> Index<B> {
         ChunkReader {
             metadata: &self.metadata,
             codes: &self.codes,
-            places: self.pages(&self.paged.codes),
-            pages: self.pages(&self.paged.chunks),
+            places: self.pages(&self.code_pages),
+            pages: self.pages(&self.chunk_pages),
             serial: self.serial,
         }
     }
@@ -215,9 +201,5 @@ impl<B: AsRef<[u8]>> Index<B> {
     #[inline]
     fn pages<'s>(&'s self, paged: &'s Paged) -> PageReader<'s> {
         paged.reader(self.as_bytes(), &self.header.id)
-    }
-
-    pub(crate) fn chunk_location(&self, table: Table, index: u64) -> Location<'_> {
-        Location { id: &self.header.id, section: table.chunk(), index }
     }
 }

@@ -43,6 +43,7 @@
 mod address;
 mod answer;
 mod answers;
+mod arch;
 #[cfg(feature = "demangle")]
 mod demangle;
 mod error;

@@ -3,56 +3,6 @@
 use super::PageReader;
 use crate::error::Error;
 
-/// Appends numbers of a few bits each.
-#[derive(Default)]
-pub(crate) struct BitWriter {
-    bytes: Vec<u8>,
-    /// The last bits that were put: the lowest `len` of them are not among the bytes yet.
-    rest: u64,
-    len: u32,
-}
-
-impl BitWriter {
-    /// Appends the lowest `count` bits of `number`, which has no others.
-    pub(crate) fn put(&mut self, number: u64, count: u32) {
-        match count.checked_sub(32) {
-            None | Some(0) => self.extend([(number, count)]),
-            Some(high) => self.extend([(number >> 32, high), (number & u64::from(u32::MAX), 32)]),
-        }
-    }
-
-    /// Appends numbers, each with its count of bits, at most 32.
-    #[inline]
-    pub(crate) fn extend(&mut self, numbers: impl IntoIterator<Item = (u64, u32)>) {
-        // As locals they stay in registers.
-        let Self { mut bytes, mut rest, mut len } = std::mem::take(self);
-        for (number, count) in numbers {
-            // At most 31 bits wait, so 32 more fit.
-            rest = rest << count | number;
-            len += count;
-            if len >= 32 {
-                len -= 32;
-                let [_, _, _, _, full @ ..] = (rest >> len).to_be_bytes();
-                bytes.extend_from_slice(&full);
-            }
-        }
-        *self = Self { bytes, rest, len };
-    }
-
-    /// How many bits were put.
-    pub(crate) fn position(&self) -> u64 {
-        self.bytes.len() as u64 * 8 + u64::from(self.len)
-    }
-
-    /// The bytes; the last one is padded with zeros.
-    pub(crate) fn finish(mut self) -> Vec<u8> {
-        let bytes = self.len.div_ceil(8);
-        let [_, _, _, _, full @ ..] = (self.rest << (32 - self.len)).to_be_bytes();
-        self.bytes.extend(full.iter().take(bytes as usize));
-        self.bytes
-    }
-}
-
 /// Reads bits from any position on. Bits behind the end of the bytes read as zeros.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BitReader<'a> {
@@ -197,22 +147,13 @@ fn row_bits<const N: usize>(widths: [u8; N]) -> usize {
     widths.iter().map(|width| usize::from(*width)).sum()
 }
 
-/// The widths that `rows` need, and the rows in them.
-pub(crate) fn encode_rows<const N: usize>(rows: &[[u64; N]]) -> ([u8; N], Vec<u8>) {
-    let mut all = [0u64; N];
-    rows.iter().for_each(|row| all.iter_mut().zip(row).for_each(|(all, number)| *all |= number));
-    let widths = all.map(|all| (64 - all.leading_zeros()).to_le_bytes()[0]);
-    let mut out = BitWriter::default();
-    rows.iter()
-        .for_each(|row| row.iter().zip(widths).for_each(|(number, width)| out.put(*number, width.into())));
-    (widths, out.finish())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{PageChecks, PageSums, SectionKind};
+    use crate::format::{PageChecks, SectionKind};
     use crate::image::ImageId;
+    use crate::write::bits::{BitWriter, encode_rows};
+    use crate::write::page_sums::PageSums;
 
     #[test]
     fn what_was_put_is_read() {

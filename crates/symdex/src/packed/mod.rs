@@ -10,6 +10,7 @@ pub(crate) mod contexts;
 mod sources;
 #[cfg(test)]
 mod tests;
+mod walk;
 
 pub(crate) use block::{BlockState, FLAGS, FUNCTION_CODE, GAP_CODE, HEADS, Link, Statement, frame};
 pub(crate) use chunk::ChunkReader;

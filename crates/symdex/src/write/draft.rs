@@ -2,9 +2,10 @@
 
 use std::hash::{BuildHasher, RandomState};
 
+use super::bits::zigzag;
 use super::sources;
 use super::tokens::{BLOCK, FIRST_SOURCE, Tokens};
-use crate::format::{MAX_FRAMES, zigzag};
+use crate::format::MAX_FRAMES;
 use crate::id32::Id32;
 use crate::packed::contexts::{self, FUNCTION, GAP, MORE_HEAD};
 use crate::packed::{

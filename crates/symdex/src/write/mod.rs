@@ -3,9 +3,11 @@
 //! The caller gives chunks in ascending order, `dwarf` before `symbol_table`, and numbers strings in the order in which the chunks
 //! first need them; [`SealedWriter::finish`] lays the file out. The bytes depend on what is given and on nothing else.
 
+pub(crate) mod bits;
 mod draft;
 mod huffman;
 mod names;
+pub(crate) mod page_sums;
 mod sources;
 mod split;
 mod spool;
@@ -17,6 +19,7 @@ use std::io::{self, Read, Seek, Write};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use self::draft::{Buffers, Draft, PartSizes, draft};
+use self::page_sums::PageSums;
 pub use self::split::{Split, Value, split};
 use self::spool::{Packed, Spool};
 pub use self::strings::EncodedStrings;
@@ -30,8 +33,8 @@ pub(crate) use self::{
 use crate::error::Error;
 pub use crate::format::MAX_STRING;
 use crate::format::{
-    Counts, Header, MAX_CHUNK_LOCS, MAX_CHUNKS, Metadata, PageSums, Partial, RowRule, SectionKind, Table,
-    TableInfo, Trailer,
+    Counts, Header, MAX_CHUNK_LOCS, MAX_CHUNKS, Metadata, Partial, RowRule, SectionKind, Table, TableInfo,
+    Trailer,
 };
 pub use crate::id32::Id32;
 use crate::image::{Arch, ImageId};

@@ -1,7 +1,7 @@
 //! A chunk's source locations as symbols.
 
+use super::bits::zigzag;
 use super::tokens::{SOURCES, Tokens};
-use crate::format::zigzag;
 use crate::packed::contexts::{FILE, ID, LINE, NAME, NEW_LINE, OTHER_FILE, OTHER_LINE};
 
 /// Appends the source locations of a chunk, each a name, a file and a line as they are stored, in groups of 2^`group_bits`. `has_files`

@@ -2,11 +2,13 @@
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
+use super::bits::{BitWriter, encode_rows, put_varint};
 use super::draft::Draft;
 use super::huffman::{Counts, Encoder};
+use super::page_sums::PageSums;
 use super::tokens::{self, BLOCK, FIRST_SOURCE, Token, TokenReader};
 use crate::error::Error;
-use crate::format::{BitWriter, PageSums, SectionKind, encode_rows, put_varint};
+use crate::format::SectionKind;
 use crate::image::ImageId;
 
 /// Keeps the symbols of chunks.

@@ -79,7 +79,7 @@ impl Image {
         let (name_len, file_len) = (names.len() as u64, files.len() as u64);
         let dwarf = dwarf_table(&mut random, name_len, file_len);
         let symbols = symbol_table(&mut random, name_len);
-        let without_code = if seed % 2 == 0 { 0 } else { 8 << 20 };
+        let without_code = if seed.is_multiple_of(2) { 0 } else { 8 << 20 };
         Self { id, chunk_span, names, files, tables: [dwarf, symbols], without_code }
     }
 

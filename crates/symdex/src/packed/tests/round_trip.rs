@@ -23,9 +23,11 @@ fn assert_round_trip(image: &Image) {
                 for (start, end, function_start, chains) in expected.iter().chain(expected.iter().rev()) {
                     for (statement, chain) in [false, true].into_iter().zip(chains) {
                         for offset in [*start, *end - 1] {
-                            let mut locs = Vec::new();
-                            let found = placed.find(offset, statement, usize::MAX, &mut scratch, &mut locs);
-                            assert_eq!(found.expect("as written"), Some(*function_start));
+                            let mut frames = Vec::new();
+                            let found = placed.find(offset, statement, usize::MAX, &mut scratch, &mut frames);
+                            assert!(found.expect("as written"));
+                            let (start, locs) = answer_of(&frames);
+                            assert_eq!(start, *function_start);
                             assert_eq!(locs, *chain, "{table:?}, chunk {index}, offset {offset:#x}");
                         }
                     }
