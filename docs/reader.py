@@ -188,12 +188,13 @@ class Chunk:
         cursor = Cursor(data)
         self.codes, self.data, self.table = index.codes, data, table
         self.start, self.span = number * index.chunk_span, index.chunk_span
+        self.group_bits = index.group_bits
         self.blocks, self.source_count, size = cursor.varint(), cursor.varint(), cursor.varint()
         block_widths, source_widths = cursor.take(3), cursor.take(2)
         self.rows = Rows(data, cursor.at, block_widths)
         cursor.take(self.rows.size(self.blocks))
         self.groups = Rows(data, cursor.at, source_widths)
-        cursor.take(self.groups.size((self.source_count + 15) // 16))
+        cursor.take(self.groups.size(-(-self.source_count >> self.group_bits)))
         self.block_bits, self.source_bits = cursor.at, cursor.at + size
         require(self.source_bits <= len(data), "the blocks lie outside the chunk")
 
@@ -320,8 +321,9 @@ class Chunk:
     def entry(self, wanted):
         """A source location as its group says it."""
         require(wanted < self.source_count, "no such source location")
-        number = wanted // 16 * 16
-        position, expected = self.groups.get(wanted // 16)
+        group = wanted >> self.group_bits
+        number = group << self.group_bits
+        position, expected = self.groups.get(group)
         bits = Bits(self.data, self.source_bits * 8 + position)
         first, again, file, line, last = number, 0, 0, 0, None
         has_files = self.table == 0
@@ -378,7 +380,8 @@ class Index:
         self.metadata(Cursor(sections["metadata"], 8))
         cursor = Cursor(sections["codes"])
         self.codes = Codes(cursor.take(cursor.number(2)))
-        width = cursor.number(1)
+        self.group_bits, width = cursor.number(1), cursor.number(1)
+        require(self.group_bits <= 4, "groups of too many source locations")
         self.places = Rows(sections["codes"], cursor.at, [width])
         self.chunks = sections["chunks"]
         self.names = Strings(sections["names"], self.counts[4])

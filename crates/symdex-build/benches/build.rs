@@ -27,7 +27,7 @@ fn stages_of_a_build(criterion: &mut Criterion) {
     let whole = || one_thread.install(|| build(&image, &Options::default(), &|_, _| ())).expect("an index");
     let index = Index::open(whole().bytes).expect("as written");
     let chunks: Vec<_> = index.chunks(Table::Dwarf).map(|chunk| chunk.expect("intact")).collect();
-    let mut encoder = ChunkEncoder::new(index.metadata().chunk_span);
+    let mut encoder = ChunkEncoder::new(index.metadata().chunk_span, index.metadata().image_size);
 
     criterion.bench_function("load", |bench| bench.iter(|| Image::load(&slice, &path, &companions).is_ok()));
     criterion

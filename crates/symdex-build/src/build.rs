@@ -301,7 +301,7 @@ impl<'a, 'd> Build<'a, 'd> {
             // Before the first step nothing is out of order.
             let _in_order = merge.add(unit, &mut self.pools);
         }
-        let mut encoder = ChunkEncoder::new(CHUNK_SPAN);
+        let mut encoder = ChunkEncoder::new(CHUNK_SPAN, self.image.info.image_size);
         while let Some(jobs) = merge.step(u64::MAX, &mut self.pools).map_err(spill_failed)? {
             for job in jobs {
                 self.writer.push(encoder.encode(table, job.index, &job.ranges)?)?;
@@ -321,11 +321,12 @@ impl<'a, 'd> Build<'a, 'd> {
         'a: 'scope,
         'd: 'scope,
     {
+        let image_size = self.image.info.image_size;
         let mut jobs = jobs.into_iter().peekable();
         while jobs.peek().is_some() {
             let some: Vec<_> = jobs.by_ref().take(CHUNKS_AT_A_TIME).collect();
             chunks.give(move || {
-                let mut encoder = ChunkEncoder::new(CHUNK_SPAN);
+                let mut encoder = ChunkEncoder::new(CHUNK_SPAN, image_size);
                 let encode = |job: ChunkJob| encoder.encode(table, job.index, &job.ranges);
                 some.into_iter().map(encode).collect()
             });

@@ -38,7 +38,7 @@ fn otherwise_written(index: &[u8]) -> Vec<u8> {
     let index = Index::open(index).expect("an index");
     let about = index.metadata();
     let mut writer = Writer::new(image.info.clone(), about.chunk_span, std::io::Cursor::new(Vec::new()));
-    let mut encoder = ChunkEncoder::new(about.chunk_span);
+    let mut encoder = ChunkEncoder::new(about.chunk_span, about.image_size);
     for chunk in index.chunks(Table::SymbolTable) {
         let (number, chunk) = chunk.expect("whole");
         writer.push(encoder.encode(Table::SymbolTable, number, &chunk).expect("encodes")).expect("in order");

@@ -39,6 +39,7 @@ fn image() -> Image {
         names: (0..FUNCTIONS).map(name).collect(),
         files: (0..500).map(|n| format!("/src/project{}/file{n}.cpp", n % 40).into_bytes()).collect(),
         tables: [dwarf, ChunkRanges::default()],
+        without_code: 0,
     }
 }
 

@@ -33,22 +33,59 @@ use crate::packed::{ChunkReader, Codes};
 /// ```
 pub struct Index<B> {
     bytes: B,
-    header: Header,
+    pub(crate) header: Header,
     metadata: Metadata,
-    trailer: Trailer,
+    pub(crate) trailer: Trailer,
     codes: Codes,
     names: Layout,
     files: Layout,
-    checked: Checked,
-    serial: u64,
+    code_pages: Paged,
+    chunk_pages: Paged,
+    name_pages: Paged,
+    file_pages: Paged,
+    /// A number that no other index opened by this process has. A scratch space knows its index by it.
+    pub(crate) serial: u64,
 }
 
-/// Which pages of each section were found intact.
-struct Checked {
-    codes: PageChecks,
-    chunks: PageChecks,
-    names: PageChecks,
-    files: PageChecks,
+/// A section that is read in pages.
+struct Paged {
+    kind: SectionKind,
+    section: Section,
+    /// Where the checksums of its pages lie.
+    checksums: Section,
+    /// Which of its pages were found intact.
+    checked: PageChecks,
+}
+
+impl Paged {
+    /// The sections of codes, chunks, names and files.
+    fn all(header: &Header) -> Result<[Self; 4], Error> {
+        let [_, codes, chunks, names, files, all_checksums] = header.sections;
+        let mut end = all_checksums.offset;
+        let paged = [
+            (SectionKind::CodePage, codes),
+            (SectionKind::ChunkPage, chunks),
+            (SectionKind::NamePage, names),
+            (SectionKind::FilePage, files),
+        ]
+        .map(|(kind, section)| {
+            let checksums = Section { offset: end, size: checksums_size(section.size) };
+            end = end.saturating_add(checksums.size);
+            Self { kind, section, checksums, checked: PageChecks::new(section.size) }
+        });
+        if end != all_checksums.offset + all_checksums.size {
+            let what = "its sections have another number of pages than there are checksums";
+            return Err(Location { id: &header.id, section: SectionKind::Header, index: 0 }.malformed(what));
+        }
+        Ok(paged)
+    }
+
+    #[inline]
+    fn reader<'s>(&'s self, file: &'s [u8], id: &'s ImageId) -> PageReader<'s> {
+        let [section, checksums] =
+            [self.section, self.checksums].map(|part| part.of(file).unwrap_or_default());
+        PageReader { id, kind: self.kind, section, checksums, checked: &self.checked }
+    }
 }
 
 /// The two string pools.
@@ -70,22 +107,28 @@ impl<B: AsRef<[u8]>> Index<B> {
         let file = bytes.as_ref();
         let header = Header::decode(file)?;
         let trailer = Trailer::decode(file)?;
-        let metadata = Metadata::decode(&header.id, header.metadata.of(file).unwrap_or_default())?;
-        let sizes = header.paged().map(|section| checksums_size(section.size));
-        if sizes.iter().try_fold(0u64, |sum, size| sum.checked_add(*size)) != Some(header.checksums.size) {
-            let what = "its sections have another number of pages than there are checksums";
-            return Err(Location { id: &header.id, section: SectionKind::Header, index: 0 }.malformed(what));
-        }
-        let [codes, chunks, names, files] = header.paged().map(|section| PageChecks::new(section.size));
-        let checked = Checked { codes, chunks, names, files };
-        let pages = |kind| pages(file, &header, &checked, kind);
-        let code_table = Codes::decode(&pages(SectionKind::CodePage), &metadata)?;
-        let names = Layout::decode(&pages(SectionKind::NamePage), metadata.counts.names)?;
-        let files = Layout::decode(&pages(SectionKind::FilePage), metadata.counts.files)?;
+        let metadata = Metadata::decode(&header.id, header.sections[0].of(file).unwrap_or_default())?;
+        let [code_pages, chunk_pages, name_pages, file_pages] = Paged::all(&header)?;
+        let codes = Codes::decode(&code_pages.reader(file, &header.id), &metadata)?;
+        let names = Layout::decode(&name_pages.reader(file, &header.id), metadata.counts.names)?;
+        let files = Layout::decode(&file_pages.reader(file, &header.id), metadata.counts.files)?;
         // Not the digest: a forged file can state the digest of another.
         static NEXT_SERIAL: AtomicU64 = AtomicU64::new(0);
         let serial = NEXT_SERIAL.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { bytes, header, metadata, trailer, codes: code_table, names, files, checked, serial })
+        Ok(Self {
+            bytes,
+            header,
+            metadata,
+            trailer,
+            codes,
+            names,
+            files,
+            code_pages,
+            chunk_pages,
+            name_pages,
+            file_pages,
+            serial,
+        })
     }
 
     /// What the index says of its image and of how it was built.
@@ -109,17 +152,8 @@ impl<B: AsRef<[u8]>> Index<B> {
     /// The index's sections in file order, as (name, offset, size), in bytes.
     #[must_use]
     pub fn sections(&self) -> [(&'static str, u64, u64); 6] {
-        let [metadata, codes, chunks, names, files, checksums] =
-            self.header.sections().map(|section| (section.offset, section.size));
-        let named = |name, (offset, size)| (name, offset, size);
-        [
-            named("metadata", metadata),
-            named("codes", codes),
-            named("chunks", chunks),
-            named("names", names),
-            named("files", files),
-            named("checksums", checksums),
-        ]
+        let mut names = ["metadata", "codes", "chunks", "names", "files", "checksums"].into_iter();
+        self.header.sections.map(|section| (names.next().unwrap_or_default(), section.offset, section.size))
     }
 
     /// The version of the format that the index is written in.
@@ -142,28 +176,14 @@ impl<B: AsRef<[u8]>> Index<B> {
         self.bytes.as_ref()
     }
 
-    /// Whether the header says that functions of the `symbol_table` may have other names.
-    pub(crate) fn has_aliases(&self) -> bool {
-        self.header.aliases
-    }
-
-    pub(crate) fn trailer(&self) -> Trailer {
-        self.trailer
-    }
-
-    /// A number that no other index opened by this process has. A scratch space knows its index by it.
-    pub(crate) fn serial(&self) -> u64 {
-        self.serial
-    }
-
     /// Reads single strings of `pool`.
     #[inline]
     pub(crate) fn strings_of(&self, pool: Pool) -> NameReader<'_> {
-        let (layout, kind) = match pool {
-            Pool::Names => (&self.names, SectionKind::NamePage),
-            Pool::Files => (&self.files, SectionKind::FilePage),
+        let (layout, paged) = match pool {
+            Pool::Names => (&self.names, &self.name_pages),
+            Pool::Files => (&self.files, &self.file_pages),
         };
-        NameReader { layout, pages: self.pages(kind) }
+        NameReader { layout, pages: self.pages(paged) }
     }
 
     /// Reads chunks.
@@ -172,32 +192,14 @@ impl<B: AsRef<[u8]>> Index<B> {
         ChunkReader {
             metadata: &self.metadata,
             codes: &self.codes,
-            places: self.pages(SectionKind::CodePage),
-            pages: self.pages(SectionKind::ChunkPage),
+            places: self.pages(&self.code_pages),
+            pages: self.pages(&self.chunk_pages),
             serial: self.serial,
         }
     }
 
-    fn pages(&self, kind: SectionKind) -> PageReader<'_> {
-        pages(self.as_bytes(), &self.header, &self.checked, kind)
+    #[inline]
+    fn pages<'s>(&'s self, paged: &'s Paged) -> PageReader<'s> {
+        paged.reader(self.as_bytes(), &self.header.id)
     }
-
-    pub(crate) fn chunk_location(&self, table: Table, index: u64) -> Location<'_> {
-        Location { id: &self.header.id, section: table.chunk(), index }
-    }
-}
-
-/// Reads the section of `file` that has pages of this kind.
-fn pages<'s>(file: &'s [u8], header: &'s Header, checked: &'s Checked, kind: SectionKind) -> PageReader<'s> {
-    let [codes, chunks, names, files] = header.paged();
-    let (before, section, checked): (&[Section], _, _) = match kind {
-        SectionKind::CodePage => (&[], codes, &checked.codes),
-        SectionKind::ChunkPage => (&[codes], chunks, &checked.chunks),
-        SectionKind::NamePage => (&[codes, chunks], names, &checked.names),
-        _ => (&[codes, chunks, names], files, &checked.files),
-    };
-    let before: u64 = before.iter().map(|section| checksums_size(section.size)).sum();
-    let checksums = Section { offset: header.checksums.offset + before, size: checksums_size(section.size) };
-    let [section, checksums] = [section, checksums].map(|part| part.of(file).unwrap_or_default());
-    PageReader { id: &header.id, kind, section, checksums, checked }
 }

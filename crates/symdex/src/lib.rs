@@ -43,6 +43,7 @@
 mod address;
 mod answer;
 mod answers;
+mod arch;
 mod error;
 mod format;
 mod id32;

@@ -1,13 +1,12 @@
 //! From an image offset to frames.
 
 use crate::address::ImageOffset;
-use crate::answer::{Frames, LinePolicy, Located, Source};
-use crate::answers::{Question, StringSource};
+use crate::answer::{Frames, LinePolicy, Source};
+use crate::answers::Question;
 use crate::error::Error;
 use crate::format::Table;
 use crate::id32::Id32;
 use crate::index::{Index, Pool};
-use crate::ranges::Loc;
 use crate::scratch::Scratch;
 
 impl<B: AsRef<[u8]>> Index<B> {
@@ -26,7 +25,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         policy: LinePolicy,
         scratch: &'s mut Scratch,
     ) -> Result<Option<Frames<'s>>, Error> {
-        let question = Question::new(self.serial(), offset, policy);
+        let question = Question::new(self.serial, offset, policy);
         if let Some(place) = question.and_then(|question| scratch.answers.find(question)) {
             return Ok(scratch.kept(place));
         }
@@ -38,7 +37,8 @@ impl<B: AsRef<[u8]>> Index<B> {
         }
         let Scratch { answers, frames, text, .. } = scratch;
         let kept = match question {
-            Some(question) => answers.put(question, frames, NewStrings { index: self, text })?,
+            Some(question) => answers
+                .put(question, frames, text, |pool, id, text| self.strings_of(pool).append(id.get(), text))?,
             None => None,
         };
         match kept {
@@ -117,7 +117,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         Ok(())
     }
 
-    /// Appends the first `at_most` locs of one table's answer to `scratch.frames`; whether there are any. In the `symbol_table` only
+    /// Appends the first `at_most` frames of one table's answer to `scratch.frames`; whether there are any. In the `symbol_table` only
     /// the first one is a frame, the others are aliases.
     fn find(
         &self,
@@ -129,17 +129,7 @@ impl<B: AsRef<[u8]>> Index<B> {
     ) -> Result<bool, Error> {
         let index = offset.0 / u64::from(self.metadata().chunk_span);
         let Some(chunk) = self.chunk_reader().chunk(table, index)? else { return Ok(false) };
-        let Scratch { packed, found, frames, .. } = scratch;
-        found.clear();
-        let function_start = chunk.find(offset.0, policy.is_statement(), at_most, packed, found)?;
-        let Some(function_start) = function_start.map(|start| start.map(ImageOffset)) else {
-            return Ok(false);
-        };
-        frames.extend(found.iter().map(|loc| {
-            let Loc { name, file, line, .. } = *loc;
-            Located { name, file, line: line.map(Id32::get), function_start, table }
-        }));
-        Ok(true)
+        chunk.find(offset.0, policy.is_statement(), at_most, &mut scratch.packed, &mut scratch.frames)
     }
 
     /// The string with this id, as all of `text`.
@@ -157,7 +147,7 @@ impl<B: AsRef<[u8]>> Index<B> {
             let mut string = |pool, id: Option<Id32>, file| {
                 let Some(id) = id else { return Ok((0, None)) };
                 let start = text.len();
-                let place = match answers.string(self.serial(), pool, id, file) {
+                let place = match answers.string(self.serial, pool, id, file) {
                     Some((place, kept)) => {
                         text.extend_from_slice(kept);
                         place
@@ -174,17 +164,5 @@ impl<B: AsRef<[u8]>> Index<B> {
             strings.push([name, file]);
         }
         Ok(())
-    }
-}
-
-/// Reads strings of an index.
-struct NewStrings<'a, B> {
-    index: &'a Index<B>,
-    text: &'a mut Vec<u8>,
-}
-
-impl<B: AsRef<[u8]>> StringSource for NewStrings<'_, B> {
-    fn get(&mut self, pool: Pool, id: Id32) -> Result<&[u8], Error> {
-        self.index.string(pool, id, self.text)
     }
 }

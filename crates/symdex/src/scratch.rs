@@ -3,7 +3,6 @@
 use crate::answer::{Frames, Located, Source, Strings};
 use crate::answers::AnswerMemo;
 use crate::packed::PackedScratch;
-use crate::ranges::Loc;
 
 /// Bytes that a scratch space keeps at the most, unless told otherwise.
 const CAPACITY: usize = 16 << 20;
@@ -15,8 +14,6 @@ const CAPACITY: usize = 16 << 20;
 pub struct Scratch {
     pub(crate) answers: AnswerMemo,
     pub(crate) packed: PackedScratch,
-    /// The locs of the answer, by string ids.
-    pub(crate) found: Vec<Loc>,
     pub(crate) frames: Vec<Located>,
     /// The strings of the frames, if the answer is not kept, and the text that they lie in.
     pub(crate) strings: Vec<Strings>,
@@ -36,7 +33,6 @@ impl Scratch {
         Self {
             answers: AnswerMemo::with_capacity(capacity),
             packed: PackedScratch::default(),
-            found: Vec::new(),
             frames: Vec::new(),
             strings: Vec::new(),
             text: Vec::new(),

@@ -57,7 +57,7 @@ impl<B: AsRef<[u8]>> Index<B> {
     ///
     /// The first damage found.
     pub fn verify(&self) -> Result<Verified, Error> {
-        self.trailer().verify(self.as_bytes())?;
+        self.trailer.verify(self.as_bytes())?;
         let mut verified = Verified { pages: self.chunk_reader().verify()?, ..Verified::default() };
         for pool in [Pool::Names, Pool::Files] {
             verified.pages += self.strings_of(pool).verify()?;
@@ -66,7 +66,9 @@ impl<B: AsRef<[u8]>> Index<B> {
             for chunk in self.chunks(table) {
                 let (index, contents) = chunk?;
                 let wrong = self.first_wrong(table, index, &contents);
-                wrong.map_or(Ok(()), |what| Err(self.chunk_location(table, index).malformed(what)))?;
+                wrong.map_or(Ok(()), |what| {
+                    Err(self.chunk_reader().pages.location_of(table, index).malformed(what))
+                })?;
                 verified.chunks += 1;
                 verified.ranges += contents.ranges.len() as u64;
             }
@@ -76,7 +78,7 @@ impl<B: AsRef<[u8]>> Index<B> {
 
     /// What is wrong with a chunk that decodes, if anything is.
     fn first_wrong(&self, table: Table, index: u64, contents: &ChunkContents) -> Option<&'static str> {
-        if contents.has_aliases(table) && !self.has_aliases() {
+        if contents.has_aliases(table) && !self.header.aliases {
             return Some("a function has other names, and the header says that none has");
         }
         let span = u64::from(self.metadata().chunk_span);

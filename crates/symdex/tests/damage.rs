@@ -175,7 +175,7 @@ fn an_index_that_passes_itself_off_for_another_gets_its_own_answers_only() {
 #[test]
 fn the_writer_refuses_what_the_format_cannot_hold() {
     use symdex::write::{ChunkEncoder, ChunkRanges, EncodedStrings, Id32, Loc, Range};
-    let mut encoder = ChunkEncoder::new(1000);
+    let mut encoder = ChunkEncoder::new(1000, 0);
     let loc = Loc { parent: None, name: None, file: None, line: None };
     let good = Range { start: 2000, end: 2010, function_start: Some(2000), exact: 0, statement: 0 };
     let mut refusal = |index, ranges: &[Range], locs: &[Loc]| {
@@ -229,7 +229,7 @@ fn code_in_two_places_far_apart_does_not_fill_memory_with_what_lies_between() {
         row_rule: symdex::RowRule::First,
     };
     let mut writer = Writer::new(info, 1000, std::io::Cursor::new(Vec::new()));
-    let mut encoder = ChunkEncoder::new(1000);
+    let mut encoder = ChunkEncoder::new(1000, 0);
     let mut push =
         |index| writer.push(encoder.encode(Table::Dwarf, index, &ChunkRanges::default()).expect("empty"));
     assert!(push(7).is_ok() && push(1_000_000).is_ok());

@@ -53,7 +53,7 @@ fn tiny() -> Vec<u8> {
         row_rule: RowRule::First,
     };
     let mut writer = Writer::new(info, 0x1000, Cursor::new(Vec::new()));
-    let mut encoder = ChunkEncoder::new(0x1000);
+    let mut encoder = ChunkEncoder::new(0x1000, 0x160);
     for (table, chunk) in [(Table::Dwarf, dwarf), (Table::SymbolTable, symbols)] {
         let chunk = encoder.encode(table, 0, &chunk).expect("a chunk");
         writer.push(chunk).expect("in order");
@@ -278,6 +278,7 @@ fn codes_section<'a>(dump: &mut Dump<'a>) -> (Codes<'a>, [usize; 3]) {
             }
         }
     }
+    dump.number(1, "g");
     let width = dump.number(1, "width of a place");
     let bytes = &dump.bytes[dump.at..dump.at + usize::try_from((3 * width).div_ceil(8)).expect("small")];
     let mut bits = Bits { bytes, at: 0 };

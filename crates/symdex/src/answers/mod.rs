@@ -130,12 +130,14 @@ impl AnswerMemo {
         (!frames.is_empty()).then_some(Kept { function_start, flags, frames, arena: &self.arena })
     }
 
-    /// Keeps the answer to `question`, if there is room and it fits; its place. `string` reads a string that is not kept yet.
+    /// Keeps the answer to `question`, if there is room and it fits; its place. `read_string` puts a string that is not
+    /// kept yet into the empty `buffer`.
     pub(crate) fn put(
         &mut self,
         question: Question,
         frames: &[Located],
-        mut string: impl StringSource,
+        buffer: &mut Vec<u8>,
+        read_string: impl Fn(Pool, Id32, &mut Vec<u8>) -> Result<(), Error>,
     ) -> Result<Option<u32>, Error> {
         let Some((distance, flags)) = summary(question, frames) else { return Ok(None) };
         let share = self.capacity / SHARE;
@@ -155,14 +157,14 @@ impl AnswerMemo {
         for frame in frames {
             let file = match frame.file {
                 None => 0,
-                file => match self.text(0, names | 1, file, end, &mut string)? {
+                file => match self.text(0, names | 1, file, end, buffer, &read_string)? {
                     Some(file) => file,
                     None => return Ok(None),
                 },
             };
             let name = match (file, frame.name) {
                 (0, None) => 0,
-                (_, name) => match self.text(file, names, name, end, &mut string)? {
+                (_, name) => match self.text(file, names, name, end, buffer, &read_string)? {
                     Some(name) => name,
                     None => return Ok(None),
                 },
@@ -186,23 +188,24 @@ impl AnswerMemo {
         pool: u32,
         id: Option<Id32>,
         end: usize,
-        string: &mut impl StringSource,
+        buffer: &mut Vec<u8>,
+        read_string: impl Fn(Pool, Id32, &mut Vec<u8>) -> Result<(), Error>,
     ) -> Result<Option<u32>, Error> {
         let (hash, head) = text_key(file, pool, id);
         if let Some(place) = self.slots.find(hash, |place| read(&self.arena, place) == Some(head)) {
             return Ok(Some(place));
         }
-        let text = match id {
-            None => &[],
-            Some(id) => string.get(if pool & 1 == 0 { Pool::Names } else { Pool::Files }, id)?,
-        };
+        buffer.clear();
+        if let Some(id) = id {
+            read_string(if pool & 1 == 0 { Pool::Names } else { Pool::Files }, id, buffer)?;
+        }
         let place = self.arena.len();
-        let len = u16::try_from(text.len()).ok().filter(|len| *len < NO_NAME);
-        let Some(len) = len.filter(|_| place + TEXT_HEAD + text.len() <= end) else { return Ok(None) };
+        let len = u16::try_from(buffer.len()).ok().filter(|len| *len < NO_NAME);
+        let Some(len) = len.filter(|_| place + TEXT_HEAD + buffer.len() <= end) else { return Ok(None) };
         let len = if id.is_some() { len } else { NO_NAME };
         self.arena.extend_from_slice(&head);
         self.arena.extend_from_slice(&len.to_le_bytes());
-        self.arena.extend_from_slice(text);
+        self.arena.extend_from_slice(buffer);
         self.slots.enter(hash, place);
         Ok(u32::try_from(place).ok())
     }
@@ -277,11 +280,6 @@ fn summary(question: Question, frames: &[Located]) -> Option<(u32, u16)> {
         Some(start) => u32::try_from(question.offset.checked_sub(start.0)?).ok()?.checked_add(1)?,
     };
     Some((distance, flags))
-}
-
-/// Reads strings.
-pub(crate) trait StringSource {
-    fn get(&mut self, pool: Pool, id: Id32) -> Result<&[u8], Error>;
 }
 
 /// The hash of a string, and the bytes that its entry in the arena begins with.

@@ -1,26 +1,19 @@
 use super::*;
 use symdex_testimages::Random;
 
-/// Strings of several lengths, the same for an id in every index.
-struct Texts(Vec<u8>);
-
-fn text(id: Id32) -> Vec<u8> {
+/// A string of one of several lengths, the same for an id in every index.
+fn text(pool: Pool, id: Id32) -> Vec<u8> {
     let len = [0, 5, 60, 300, 60_000, 1 << 16][id.index() % 6];
-    vec![id.get().to_le_bytes()[0]; len]
-}
-
-impl StringSource for Texts {
-    fn get(&mut self, pool: Pool, id: Id32) -> Result<&[u8], Error> {
-        self.0 = text(id);
-        if pool == Pool::Files {
-            self.0.iter_mut().for_each(|byte| *byte ^= 0xff);
-        }
-        Ok(&self.0)
-    }
+    vec![id.get().to_le_bytes()[0] ^ if pool == Pool::Files { 0xff } else { 0 }; len]
 }
 
 fn put(memo: &mut AnswerMemo, question: Question, frames: &[Located]) -> Option<u32> {
-    memo.put(question, frames, Texts(Vec::new())).expect("all strings can be read")
+    let read = |pool, id, buffer: &mut Vec<u8>| {
+        assert!(buffer.is_empty());
+        buffer.extend(text(pool, id));
+        Ok(())
+    };
+    memo.put(question, frames, &mut Vec::new(), read).expect("all strings can be read")
 }
 
 /// The only answer there is to a question: a gap, or frames with few names and files.
@@ -50,7 +43,7 @@ fn same(kept: Option<Kept<'_>>, frames: &[Located]) -> bool {
     for frame in frames {
         let mut string = |pool, id: Option<Id32>| {
             let start = all.len();
-            all.extend_from_slice(Texts(Vec::new()).get(pool, id?).expect("there"));
+            all.extend(text(pool, id?));
             Some(start..all.len())
         };
         strings.push([string(Pool::Names, frame.name), string(Pool::Files, frame.file)]);

@@ -3,105 +3,77 @@
 use super::PageReader;
 use crate::error::Error;
 
-/// Appends numbers of a few bits each.
-#[derive(Default)]
-pub(crate) struct BitWriter {
-    bytes: Vec<u8>,
-    /// The last bits that were put: the lowest `len` of them are not among the bytes yet.
-    rest: u64,
-    len: u32,
-}
-
-impl BitWriter {
-    /// Appends the lowest `count` bits of `number`, which has no others.
-    pub(crate) fn put(&mut self, number: u64, count: u32) {
-        match count.checked_sub(32) {
-            None | Some(0) => self.extend([(number, count)]),
-            Some(high) => self.extend([(number >> 32, high), (number & u64::from(u32::MAX), 32)]),
-        }
-    }
-
-    /// Appends numbers, each with its count of bits, at most 32.
-    #[inline]
-    pub(crate) fn extend(&mut self, numbers: impl IntoIterator<Item = (u64, u32)>) {
-        // As locals they stay in registers.
-        let Self { mut bytes, mut rest, mut len } = std::mem::take(self);
-        for (number, count) in numbers {
-            // At most 31 bits wait, so 32 more fit.
-            rest = rest << count | number;
-            len += count;
-            if len >= 32 {
-                len -= 32;
-                let [_, _, _, _, full @ ..] = (rest >> len).to_be_bytes();
-                bytes.extend_from_slice(&full);
-            }
-        }
-        *self = Self { bytes, rest, len };
-    }
-
-    /// How many bits were put.
-    pub(crate) fn position(&self) -> u64 {
-        self.bytes.len() as u64 * 8 + u64::from(self.len)
-    }
-
-    /// The bytes; the last one is padded with zeros.
-    pub(crate) fn finish(mut self) -> Vec<u8> {
-        let bytes = self.len.div_ceil(8);
-        let [_, _, _, _, full @ ..] = (self.rest << (32 - self.len)).to_be_bytes();
-        self.bytes.extend(full.iter().take(bytes as usize));
-        self.bytes
-    }
-}
-
 /// Reads bits from any position on. Bits behind the end of the bytes read as zeros.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BitReader<'a> {
     bytes: &'a [u8],
-    /// In bits.
-    at: usize,
+    /// The next bits, the first one in the highest place.
+    window: u64,
+    /// How many bits the window has.
+    left: u32,
+    /// The position of the first bit behind the window.
+    end: usize,
 }
 
 impl<'a> BitReader<'a> {
     /// Reads `bytes` from bit `at` on.
+    #[inline(always)]
     pub(crate) fn new(bytes: &'a [u8], at: usize) -> Self {
-        Self { bytes, at }
+        Self { bytes, window: 0, left: 0, end: at }
     }
 
     pub(crate) fn position(&self) -> usize {
-        self.at
+        self.end - self.left as usize
     }
 
-    /// The bits from here on, the next one in the highest place. At least 57 of them are valid.
+    /// The bits from here on, the next one in the highest place. At least `count` of them, at most 57, are valid.
     #[inline(always)]
-    pub(crate) fn peek(&self) -> u64 {
-        let word = match self.bytes.get(self.at / 8..).and_then(<[u8]>::first_chunk) {
-            Some(bytes) => u64::from_be_bytes(*bytes),
-            None => self.last_bytes(),
-        };
-        word << (self.at % 8)
+    pub(crate) fn peek(&mut self, count: u32) -> u64 {
+        if self.left < count {
+            let at = self.position();
+            let first = at / 8;
+            let word = match self.bytes.get(first..first + 8).and_then(<[u8]>::first_chunk) {
+                Some(bytes) => u64::from_be_bytes(*bytes),
+                None => last_bytes(self.bytes, first),
+            };
+            let skipped = low_bits(at);
+            self.window = word << skipped;
+            self.left = u64::BITS - skipped;
+            self.end = at + self.left as usize;
+        }
+        self.window
     }
 
-    #[cold]
-    fn last_bytes(&self) -> u64 {
-        let mut word = [0; 8];
-        let rest = self.bytes.get(self.at / 8..).unwrap_or_default();
-        word.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-        u64::from_be_bytes(word)
-    }
-
+    /// Passes over `count` bits that were peeked at.
     #[inline(always)]
     pub(crate) fn skip(&mut self, count: u32) {
-        self.at += count as usize;
+        self.window <<= count;
+        self.left -= count;
     }
 
     /// The next `count` bits, at most 57.
     #[inline(always)]
     pub(crate) fn bits(&mut self, count: u32) -> u64 {
         // In two steps, because a shift by 64 overflows.
-        let bits = self.peek() >> 1 >> (63 - count);
+        let bits = self.peek(count) >> 1 >> (63 - count);
         self.skip(count);
         bits
     }
+}
+
+/// The bytes from `first` on, of which there are fewer than eight, and zeros.
+#[cold]
+fn last_bytes(bytes: &[u8], first: usize) -> u64 {
+    let mut word = [0; 8];
+    let rest = bytes.get(first..).unwrap_or_default();
+    word.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+    u64::from_be_bytes(word)
+}
+
+/// The number of a bit in its byte.
+#[inline(always)]
+fn low_bits(at: usize) -> u32 {
+    u32::from(at.to_le_bytes()[0] % 8)
 }
 
 /// The widest column of rows: one read gives no more bits.
@@ -123,11 +95,26 @@ impl<const N: usize> Rows<N> {
         valid.then(|| Some(rows.checked_mul(row_bits(widths))?.div_ceil(8)))?
     }
 
-    /// Row `index`, which exists.
+    /// Row `index` of `rows`, and the one behind it if there is one.
     #[inline]
-    pub(crate) fn get(&self, pages: &PageReader<'_>, index: usize) -> Result<[u64; N], Error> {
-        let mut reader = self.reader(pages, index, row_bits(self.widths))?;
-        Ok(self.widths.map(|width| reader.bits(width.into())))
+    pub(crate) fn get(
+        &self,
+        pages: &PageReader<'_>,
+        rows: usize,
+        index: usize,
+    ) -> Result<([u64; N], Option<[u64; N]>), Error> {
+        let has_next = index.saturating_add(1) < rows;
+        let bits = row_bits(self.widths);
+        let mut reader = self.reader(pages, index, if has_next { 2 * bits } else { bits })?;
+        let row = self.row(&mut reader);
+        Ok((row, has_next.then(|| self.row(&mut reader))))
+    }
+
+    #[inline(always)]
+    fn row(&self, reader: &mut BitReader<'_>) -> [u64; N] {
+        let mut row = [0; N];
+        row.iter_mut().zip(self.widths).for_each(|(number, width)| *number = reader.bits(width.into()));
+        row
     }
 
     /// The last of `rows` rows whose first number, which grows from row to row, is at most `number`; 0 if none is.
@@ -146,13 +133,6 @@ impl<const N: usize> Rows<N> {
         Ok(low)
     }
 
-    /// The first number of row `index`, which exists.
-    #[inline]
-    pub(crate) fn first(&self, pages: &PageReader<'_>, index: usize) -> Result<u64, Error> {
-        let width = self.widths.first().copied().unwrap_or_default();
-        Ok(self.reader(pages, index, width.into())?.bits(width.into()))
-    }
-
     /// Reads from the start of row `index` on; pages with the next `bits` bits are intact.
     #[inline]
     fn reader<'a>(&self, pages: &PageReader<'a>, index: usize, bits: usize) -> Result<BitReader<'a>, Error> {
@@ -167,22 +147,13 @@ fn row_bits<const N: usize>(widths: [u8; N]) -> usize {
     widths.iter().map(|width| usize::from(*width)).sum()
 }
 
-/// The widths that `rows` need, and the rows in them.
-pub(crate) fn encode_rows<const N: usize>(rows: &[[u64; N]]) -> ([u8; N], Vec<u8>) {
-    let mut all = [0u64; N];
-    rows.iter().for_each(|row| all.iter_mut().zip(row).for_each(|(all, number)| *all |= number));
-    let widths = all.map(|all| (64 - all.leading_zeros()).to_le_bytes()[0]);
-    let mut out = BitWriter::default();
-    rows.iter()
-        .for_each(|row| row.iter().zip(widths).for_each(|(number, width)| out.put(*number, width.into())));
-    (widths, out.finish())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{PageChecks, PageSums, SectionKind};
+    use crate::format::{PageChecks, SectionKind};
     use crate::image::ImageId;
+    use crate::write::bits::{BitWriter, encode_rows};
+    use crate::write::page_sums::PageSums;
 
     #[test]
     fn what_was_put_is_read() {
@@ -217,11 +188,11 @@ mod tests {
         let pages = PageReader { id: &id, kind, section: &section, checksums: &checksums, checked: &checked };
         let read = Rows { at: 6, widths };
         for (index, row) in rows.iter().enumerate().rev() {
-            assert_eq!(read.get(&pages, index).expect("intact"), *row);
-            assert_eq!(read.first(&pages, index).expect("intact"), row[0]);
+            let next = rows.get(index + 1).copied();
+            assert_eq!(read.get(&pages, rows.len(), index).expect("intact"), (*row, next));
             assert_eq!(read.search(&pages, rows.len(), row[0]).expect("intact"), index);
         }
-        assert!(read.get(&pages, 2000).is_err() && read.get(&pages, usize::MAX).is_err());
+        assert!(read.get(&pages, 2001, 2000).is_err() && read.get(&pages, 1, usize::MAX).is_err());
         assert_eq!(Rows::size([58, 0], 1), None);
         assert_eq!(Rows::size([57], usize::MAX), None);
     }

@@ -43,38 +43,22 @@ pub(crate) struct Header {
     /// Whether functions of the `symbol_table` may have aliases.
     pub(crate) aliases: bool,
     pub(crate) file_size: u64,
-    pub(crate) metadata: Section,
-    /// The codes, and where each chunk begins.
-    pub(crate) codes: Section,
-    pub(crate) chunks: Section,
-    pub(crate) names: Section,
-    pub(crate) files: Section,
-    /// The checksums of the pages of the four sections before.
-    pub(crate) checksums: Section,
+    /// Metadata, codes, chunks, names, files, and the checksums of the pages of the four sections before, in file order.
+    pub(crate) sections: [Section; SECTIONS],
 }
 
 impl Header {
-    /// A header for sections of these sizes, which follow each other in the order of the fields; `None` if they are too large together.
+    /// A header for sections of these sizes, which follow each other; `None` if they are too large together.
     pub(crate) fn lay_out(id: ImageId, aliases: bool, sizes: [u64; SECTIONS]) -> Option<Self> {
         let ends = sizes.iter().try_fold(HEADER_SIZE as u64, |end, size| end.checked_add(*size));
         let file_size = ends?.checked_add(TRAILER_SIZE as u64)?;
         let mut offset = HEADER_SIZE as u64;
-        let [metadata, codes, chunks, names, files, checksums] = sizes.map(|size| {
+        let sections = sizes.map(|size| {
             let section = Section { offset, size };
             offset += size;
             section
         });
-        Some(Self { id, aliases, file_size, metadata, codes, chunks, names, files, checksums })
-    }
-
-    /// The sections in file order.
-    pub(crate) fn sections(&self) -> [Section; SECTIONS] {
-        [self.metadata, self.codes, self.chunks, self.names, self.files, self.checksums]
-    }
-
-    /// The sections that are read in pages, in file order.
-    pub(crate) fn paged(&self) -> [Section; 4] {
-        [self.codes, self.chunks, self.names, self.files]
+        Some(Self { id, aliases, file_size, sections })
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -87,7 +71,7 @@ impl Header {
         out.extend_from_slice(&[0; 8]);
         out.extend_from_slice(self.id.padded());
         out.extend_from_slice(&self.file_size.to_le_bytes());
-        self.sections().iter().for_each(|section| out.extend_from_slice(&section.size.to_le_bytes()));
+        self.sections.iter().for_each(|section| out.extend_from_slice(&section.size.to_le_bytes()));
         let checksum = xxh3_64(&out);
         out.extend_from_slice(&checksum.to_le_bytes());
         out
@@ -177,7 +161,7 @@ mod tests {
         assert_eq!(&file[..8], &MAGIC);
         let header = Header::decode(&file).expect("as written");
         assert_eq!(header.encode(), &file[..HEADER_SIZE]);
-        assert_eq!(header.names, Section { offset: 128 + 30, size: 30 });
+        assert_eq!(header.sections[3], Section { offset: 128 + 30, size: 30 });
         let aliases = Header { aliases: true, ..header.clone() }.encode();
         let differ = (0..HEADER_SIZE - 8).filter(|at| aliases[*at] != file[*at]).collect::<Vec<_>>();
         assert_eq!((differ, aliases[16]), (vec![16], 1), "a feature is a bit, and nothing else");

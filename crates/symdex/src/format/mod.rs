@@ -9,16 +9,16 @@ mod pages;
 mod trailer;
 mod varint;
 
-pub(crate) use bits::{BitReader, BitWriter, Rows, encode_rows};
+pub(crate) use bits::{BitReader, Rows};
 pub(crate) use checksum::{CHECKSUM_SIZE, Location};
 pub(crate) use header::{Header, Section, VERSION};
 pub use limits::MAX_STRING;
 pub(crate) use limits::{MAX_CHUNK_LOCS, MAX_CHUNK_SPAN, MAX_CHUNKS, MAX_FRAMES};
 pub(crate) use metadata::TableInfo;
 pub use metadata::{Counts, Metadata, Partial, RowRule};
-pub(crate) use pages::{PageChecks, PageReader, PageSums, checksums_size};
+pub(crate) use pages::{PAGE_SIZE, PageChecks, PageReader, checksums_size, page_checksum};
 pub(crate) use trailer::{TRAILER_SIZE, Trailer};
-pub(crate) use varint::{Cursor, put_varint, unzigzag, zigzag};
+pub(crate) use varint::{Cursor, unzigzag};
 
 use serde::{Deserialize, Serialize};
 

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::image::ImageId;
 
 /// Bytes of a page; the last one may have fewer. The check of a small page is fast, and its checksum takes more of the file.
-const PAGE_SIZE: usize = 1 << 9;
+pub(crate) const PAGE_SIZE: usize = 1 << 9;
 /// Bytes of a page's checksum: the low half of [`Location::checksum`].
 const CHECKSUM_SIZE: usize = 4;
 
@@ -17,56 +17,9 @@ pub(crate) fn checksums_size(size: u64) -> u64 {
     size.div_ceil(PAGE_SIZE as u64) * CHECKSUM_SIZE as u64
 }
 
-fn checksum(location: Location<'_>, page: &[u8]) -> [u8; CHECKSUM_SIZE] {
+pub(crate) fn page_checksum(location: Location<'_>, page: &[u8]) -> [u8; CHECKSUM_SIZE] {
     let [a, b, c, d, ..] = location.checksum(page).to_le_bytes();
     [a, b, c, d]
-}
-
-/// Makes the checksums of the pages of a section of this kind, which comes in parts of any size.
-pub(crate) struct PageSums<'a> {
-    id: &'a ImageId,
-    kind: SectionKind,
-    /// The page that is not full yet.
-    page: Vec<u8>,
-    checksums: Vec<u8>,
-}
-
-impl<'a> PageSums<'a> {
-    pub(crate) fn new(id: &'a ImageId, kind: SectionKind) -> Self {
-        Self { id, kind, page: Vec::with_capacity(PAGE_SIZE), checksums: Vec::new() }
-    }
-
-    /// The checksums of a section that is there as a whole.
-    pub(crate) fn of(id: &'a ImageId, kind: SectionKind, section: &[u8]) -> Vec<u8> {
-        let mut sums = Self::new(id, kind);
-        sums.add(section);
-        sums.finish()
-    }
-
-    pub(crate) fn add(&mut self, mut bytes: &[u8]) {
-        while !bytes.is_empty() {
-            let (now, later) = bytes.split_at(bytes.len().min(PAGE_SIZE - self.page.len()));
-            self.page.extend_from_slice(now);
-            if self.page.len() == PAGE_SIZE {
-                self.close();
-            }
-            bytes = later;
-        }
-    }
-
-    pub(crate) fn finish(mut self) -> Vec<u8> {
-        if !self.page.is_empty() {
-            self.close();
-        }
-        self.checksums
-    }
-
-    fn close(&mut self) {
-        let index = (self.checksums.len() / CHECKSUM_SIZE) as u64;
-        let location = Location { id: self.id, section: self.kind, index };
-        self.checksums.extend(checksum(location, &self.page));
-        self.page.clear();
-    }
 }
 
 /// Which pages were found intact, a bit for each. Two threads that check one page at the same time get the same result.
@@ -187,7 +140,7 @@ impl<'a> PageReader<'a> {
         let location = self.location(page);
         let stored = self.checksums.get(page * CHECKSUM_SIZE..).and_then(<[u8]>::first_chunk);
         let stored = *stored.ok_or_else(|| location.malformed("it has no checksum"))?;
-        if checksum(location, bytes.get(..PAGE_SIZE).unwrap_or(bytes)) != stored {
+        if page_checksum(location, bytes.get(..PAGE_SIZE).unwrap_or(bytes)) != stored {
             return Err(Error::Checksum { place: location.place() });
         }
         if let Some(word) = self.checked.bits.get(page / 64) {

@@ -1,20 +1,6 @@
 //! Numbers of variable size (LEB128) and a cursor that reads them from bytes it does not trust.
 
-/// Appends `value` as unsigned LEB128: seven bits a byte, low bits first, the top bit set on all but the last.
-pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value.to_le_bytes()[0] | 0x80);
-        value >>= 7;
-    }
-    out.push(value.to_le_bytes()[0]);
-}
-
-/// `value` with its sign folded into bit 0: 0, -1, 1, -2 become 0, 1, 2, 3.
-pub(crate) fn zigzag(value: i64) -> u64 {
-    ((value << 1) ^ (value >> 63)).cast_unsigned()
-}
-
-/// The signed number that [`zigzag`] folded.
+/// The signed number that was folded: 0, 1, 2, 3 stand for 0, -1, 1, -2.
 pub(crate) fn unzigzag(value: u64) -> i64 {
     (value >> 1).cast_signed() ^ -(value & 1).cast_signed()
 }
@@ -102,6 +88,7 @@ impl<'a> Cursor<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::write::bits::{put_varint, zigzag};
 
     #[test]
     fn varints_round_trip() {

@@ -18,7 +18,7 @@ pub(crate) struct NameReader<'a> {
 
 impl NameReader<'_> {
     /// The number of the first symbol of name `id`, and how many it has.
-    fn symbols_of(&self, id: u32) -> Result<(u64, u64), Error> {
+    pub(super) fn symbols_of(&self, id: u32) -> Result<(u64, u64), Error> {
         let layout = self.layout;
         if id >= layout.names {
             return Err(self.pages.malformed(0, "no such name"));
@@ -45,7 +45,7 @@ impl NameReader<'_> {
 
     /// The two symbols that rule number `rule` stands for.
     #[inline(always)]
-    fn rule(&self, rule: u32) -> Result<(u32, u32), Error> {
+    pub(super) fn rule(&self, rule: u32) -> Result<(u32, u32), Error> {
         let (layout, width) = (self.layout, self.layout.width);
         let bits = self.pages.bits(layout.rules_at, u64::from(rule) * u64::from(2 * width), 2 * width)?;
         Ok((low_half(bits >> width), low_half(bits) & ((1 << width) - 1)))
@@ -103,33 +103,6 @@ impl NameReader<'_> {
         let (first, start) = len.checked_sub(1).and_then(|len| lengths.get(len)).copied().unwrap_or_default();
         let start = self.layout.texts_at + usize::try_from(start).unwrap_or_default();
         (start + (terminal - first) as usize * len, len)
-    }
-
-    /// Checks all of the section; how many pages it has.
-    pub(crate) fn verify(&self) -> Result<u64, Error> {
-        let pages = self.pages.verify()?;
-        let layout = self.layout;
-        for (symbol, rule) in (layout.terminals..).zip(0..layout.rules) {
-            let (left, right) = self.rule(rule)?;
-            if left >= symbol || right >= symbol {
-                return Err(self.pages.malformed(layout.rules_at, "a rule is invalid"));
-            }
-        }
-        let mut name = Vec::new();
-        let mut next = 0;
-        for id in 0..layout.names {
-            let (first, len) = self.symbols_of(id)?;
-            if first != next {
-                return Err(self.pages.malformed(layout.groups_at, "names do not follow each other"));
-            }
-            next += len;
-            name.clear();
-            self.append(id, &mut name)?;
-        }
-        if next != u64::from(layout.symbols) {
-            return Err(self.pages.malformed(layout.groups_at, "symbols that belong to no name"));
-        }
-        Ok(pages)
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) const MAX_PIECE: usize = 64;
 /// The most bits of a symbol: one read gives the two symbols of a rule.
 pub(crate) const MAX_WIDTH: u32 = 28;
 /// Terminals that share an entry of [`Layout::shortest`].
-pub(super) const NEIGHBOURS: usize = 64;
+pub(super) const NEIGHBOURS: usize = 16;
 /// No head is longer: two numbers of up to ten bytes, two bytes, a number for each length of terminals.
 const MAX_HEAD: usize = 2 * 10 + 2 + MAX_PIECE * 10;
 

@@ -2,6 +2,7 @@
 
 mod expand;
 mod layout;
+mod verify;
 
 pub(crate) use expand::NameReader;
 pub(crate) use layout::{GROUP_BITS, GROUP_LEN, LEN_BITS, Layout, MAX_PIECE, MAX_WIDTH};

@@ -1,11 +1,11 @@
 use super::layout::GROUP_SIZE;
 use super::*;
 use crate::error::Error;
-use crate::format::{
-    BitWriter, MAX_STRING, PageChecks, PageReader, PageSums, SectionKind, checksums_size, put_varint,
-};
+use crate::format::{MAX_STRING, PageChecks, PageReader, SectionKind, checksums_size};
 use crate::image::ImageId;
+use crate::write::bits::{BitWriter, put_varint};
 use crate::write::encode_names;
+use crate::write::page_sums::PageSums;
 use symdex_testimages::Random;
 
 const KIND: SectionKind = SectionKind::NamePage;

@@ -41,8 +41,10 @@ pub(crate) struct InlineFrame {
 #[derive(Debug, Default)]
 pub(crate) struct BlockState {
     pub(crate) frames: Vec<InlineFrame>,
-    /// Inline frames that were defined or an answer, the last one last.
-    pub(crate) recent: Vec<Link>,
+    /// Inline frames that were defined or an answer, the most recent one last. Those that were defined since [`Self::recent`] are missing.
+    recent: Vec<Link>,
+    /// How many inline frames were defined before the last [`Self::recent`].
+    listed: u32,
     pub(crate) last_code: u64,
     pub(crate) last_answer: Link,
     /// The source location of the last inline frame without a caller.
@@ -54,7 +56,7 @@ impl BlockState {
     pub(crate) fn begin(&mut self, source: u32) {
         self.frames.clear();
         self.recent.clear();
-        (self.last_code, self.last_answer, self.last_root) = (0, 0, source);
+        (self.listed, self.last_code, self.last_answer, self.last_root) = (0, 0, 0, source);
     }
 
     /// The context of the source location of an inline frame with this caller, and the source location that its number counts from.
@@ -69,26 +71,30 @@ impl BlockState {
     }
 
     /// Defines an inline frame. Returns its link.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn define(&mut self, caller: Link, source: u32) -> Option<Link> {
         match self.frames.get_mut((caller as usize).wrapping_sub(1)) {
             None => self.last_root = source,
             Some(caller) => caller.callee = source + 1,
         }
         self.frames.push(InlineFrame { caller, source, callee: 0 });
-        let link = u32::try_from(self.frames.len()).ok()?;
-        if self.recent.len() == RECENT {
-            self.recent.remove(0);
-        }
-        self.recent.push(link);
-        Some(link)
+        u32::try_from(self.frames.len()).ok()
+    }
+
+    /// The inline frames that the block remembers, the most recent one last.
+    pub(crate) fn recent(&mut self) -> &mut [Link] {
+        // Most ranges do not ask for them.
+        let defined = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
+        self.recent.extend(self.listed + 1..=defined);
+        self.listed = defined;
+        self.recent.drain(..self.recent.len().saturating_sub(RECENT));
+        &mut self.recent
     }
 
     /// Makes a remembered inline frame the most recent one. Returns `None` for one that is not remembered; the recency list is then stale.
-    #[inline]
     pub(crate) fn used(&mut self, link: Link) -> Option<()> {
         let mut later = link;
-        for recent in self.recent.iter_mut().rev() {
+        for recent in self.recent().iter_mut().rev() {
             std::mem::swap(recent, &mut later);
             if later == link {
                 return Some(());
@@ -148,37 +154,56 @@ impl<'a> Block<'a> {
     }
 
     /// Reads the next range of a block that does not end here; `None` where the bytes are invalid.
-    #[inline]
     pub(super) fn next(&mut self) -> Option<()> {
-        let mut code = self.code()?;
+        self.read_to(self.at)
+    }
+
+    /// Reads ranges until one ends behind `at`, which lies in the block; `None` where the bytes are invalid.
+    pub(super) fn read_to(&mut self, at: u32) -> Option<()> {
+        // As a local it stays in registers.
+        let mut reader = self.reader;
+        while self.at <= at {
+            self.range(&mut reader)?;
+        }
+        self.reader = reader;
+        Some(())
+    }
+
+    #[inline(always)]
+    fn range(&mut self, reader: &mut BitReader<'a>) -> Option<()> {
+        let mut code = self.code(reader)?;
         if code == FUNCTION_CODE {
             let context = FUNCTION + u8::from(self.ranges != 0);
             let at = self.place.chunk_start + u64::from(self.at);
-            self.function_start = match self.number(context)? {
+            self.function_start = match self.codes.number(reader, context)? {
                 0 => Some(at),
                 1 => None,
                 distance => Some(at.checked_sub(distance - 1)?),
             };
-            code = self.code()?;
+            code = self.code(reader)?;
         }
         let length = match code {
             GAP_CODE => {
                 self.answers = [0; 2];
-                self.number(GAP)?
+                self.codes.number(reader, GAP)?
             }
             _ => {
-                let (exact, defines, statement) = self.answer(code)?;
+                let (exact, defines, statement) = self.answer(reader, code)?;
                 let (statement, defines) = match statement {
                     0 => (exact, defines),
                     1 => (self.last_statement, defines),
-                    _ => self.statement()?,
+                    _ => {
+                        let answer;
+                        (answer, *reader) = self.statement(*reader)?;
+                        answer
+                    }
                 };
                 if exact == 0 || statement == 0 {
                     return None;
                 }
                 self.last_statement = statement;
                 self.answers = [exact, statement];
-                self.number(contexts::length(defines))?
+                self.codes.number(reader, contexts::length(defines))?
             }
         };
         self.ranges += 1;
@@ -188,31 +213,26 @@ impl<'a> Block<'a> {
     }
 
     #[inline(always)]
-    fn number(&mut self, context: u8) -> Option<u64> {
-        self.codes.number(&mut self.reader, context)
-    }
-
-    #[inline(always)]
-    fn code(&mut self) -> Option<u64> {
-        let code = self.number(contexts::answer(self.state.last_code))?;
+    fn code(&mut self, reader: &mut BitReader<'a>) -> Option<u64> {
+        let code = self.codes.number(reader, contexts::answer(self.state.last_code))?;
         self.state.last_code = code;
         Some(code)
     }
 
     /// The answer under `statement` where it follows, and how many inline frames it defines.
     #[inline(never)]
-    fn statement(&mut self) -> Option<(Link, u64)> {
-        let code = self.code()?;
-        let (answer, defines, _) = self.answer(code).filter(|(.., flag)| *flag == 0)?;
-        Some((answer, defines))
+    fn statement(&mut self, mut reader: BitReader<'a>) -> Option<((Link, u64), BitReader<'a>)> {
+        let code = self.code(&mut reader)?;
+        let (answer, defines, _) = self.answer(&mut reader, code).filter(|(.., flag)| *flag == 0)?;
+        Some(((answer, defines), reader))
     }
 
     /// The answer with this code, how many inline frames it defines, and the number of its [`Statement`].
     #[inline(always)]
-    fn answer(&mut self, code: u64) -> Option<(Link, u64, u64)> {
+    fn answer(&mut self, reader: &mut BitReader<'a>, code: u64) -> Option<(Link, u64, u64)> {
         let (link, mut head) = (code / HEADS, code % HEADS);
         if head == HEADS - 1 {
-            head = head.checked_add(self.number(MORE_HEAD)?)?;
+            head = head.checked_add(self.codes.number(reader, MORE_HEAD)?)?;
         }
         let (defines, statement) = (head / FLAGS, head % FLAGS);
         let mut answer = match link {
@@ -228,8 +248,9 @@ impl<'a> Block<'a> {
                     return None;
                 }
                 let mut last = None;
-                for _ in 0..defines {
-                    answer = self.define(answer, &mut last)?;
+                answer = self.define(reader, answer, &mut last)?;
+                for _ in 1..defines {
+                    answer = self.define(reader, answer, &mut last)?;
                 }
             }
         }
@@ -249,16 +270,15 @@ impl<'a> Block<'a> {
 
     /// The remembered inline frame that is behind `later` more recent ones.
     #[inline]
-    fn recent(&self, later: u64) -> Option<Link> {
-        let at = self.state.recent.len().checked_sub(1)?.checked_sub(usize::try_from(later).ok()?)?;
-        self.state.recent.get(at).copied()
+    fn recent(&mut self, later: u64) -> Option<Link> {
+        self.state.recent().iter().rev().nth(usize::try_from(later).ok()?).copied()
     }
 
     /// Defines an inline frame.
     #[inline(always)]
-    fn define(&mut self, caller: Link, last: &mut Option<u64>) -> Option<Link> {
+    fn define(&mut self, reader: &mut BitReader<'a>, caller: Link, last: &mut Option<u64>) -> Option<Link> {
         let (context, base) = self.state.expected(caller, *last);
-        let number = self.codes.number(&mut self.reader, context)?;
+        let number = self.codes.number(reader, context)?;
         *last = Some(number);
         let source = match number {
             0 => {

@@ -3,14 +3,15 @@
 use std::ops::Range;
 
 use super::PackedScratch;
+use super::block::BlockState;
 use super::block::{Block, BlockPlace, chain};
 use super::codes::Codes;
-use super::sources::{Source, Sources};
-use super::{SOURCE_GROUP, block::BlockState};
+use super::sources::Sources;
+use crate::address::ImageOffset;
+use crate::answer::Located;
 use crate::error::Error;
 use crate::format::{BitReader, Cursor, MAX_CHUNK_LOCS, Metadata, PageReader, Rows, Table};
 use crate::id32::Id32;
-use crate::ranges::{ChunkRanges, Loc};
 
 /// A head is no longer: three numbers of up to ten bytes, and the widths of five columns.
 const MAX_HEAD: usize = 3 * 10 + 5;
@@ -30,20 +31,20 @@ pub(crate) struct ChunkReader<'a> {
 
 /// A chunk as it lies in the index.
 pub(crate) struct Chunk<'a> {
-    table: Table,
-    index: u64,
-    pages: PageReader<'a>,
-    codes: &'a Codes,
+    pub(super) table: Table,
+    pub(super) index: u64,
+    pub(super) pages: PageReader<'a>,
+    pub(super) codes: &'a Codes,
     /// Where it starts in the image, and how many bytes of the image it covers.
-    start: u64,
-    span: u32,
-    blocks: usize,
+    pub(super) start: u64,
+    pub(super) span: u32,
+    pub(super) blocks: usize,
     /// For each block: where it starts, in bytes from the chunk's start; where its bits begin; the first source location that it is the
     /// first to use.
-    rows: Rows<3>,
+    pub(super) rows: Rows<3>,
     /// Where the blocks' bits lie in the section, in bytes.
-    bits: Range<usize>,
-    sources: Sources<'a>,
+    pub(super) bits: Range<usize>,
+    pub(super) sources: Sources<'a>,
 }
 
 impl<'a> ChunkReader<'a> {
@@ -67,7 +68,7 @@ impl<'a> ChunkReader<'a> {
             (end <= bytes.end).then_some(end)
         };
         let source_rows = after(rows.at, Rows::size(block_widths, blocks)).ok_or_else(malformed)?;
-        let block_bits = after(source_rows, Rows::size(source_widths, len.div_ceil(SOURCE_GROUP)));
+        let block_bits = after(source_rows, Rows::size(source_widths, len.div_ceil(codes.group_len())));
         let block_bits = block_bits.ok_or_else(malformed)?;
         let source_bits = after(block_bits, Some(size)).ok_or_else(malformed)?;
         let sources = Sources {
@@ -99,35 +100,18 @@ impl<'a> ChunkReader<'a> {
         }
         Ok((start != end).then_some(start..end))
     }
-
-    /// Checks the pages of codes and chunks, and that chunks follow each other and fill their section; how many pages there are.
-    pub(crate) fn verify(&self) -> Result<u64, Error> {
-        let pages = self.places.verify()? + self.pages.verify()?;
-        let mut end_of_last = 0;
-        for number in 0..self.codes.chunks() {
-            let [start, end] = self.codes.place(&self.places, number)?;
-            if start != end_of_last {
-                return Err(self.places.malformed(0, "chunks do not follow each other"));
-            }
-            end_of_last = end;
-        }
-        if end_of_last != self.pages.section.len() {
-            return Err(self.places.malformed(0, "chunks do not fill their section"));
-        }
-        Ok(pages)
-    }
 }
 
 impl<'a> Chunk<'a> {
-    /// Appends the first `at_most` locs of the answer at `offset`, innermost first. Returns where the function starts, or `None` for a gap.
+    /// Appends the first `at_most` frames of the answer at `offset`, innermost first. Returns whether there is an answer.
     pub(crate) fn find(
         &self,
         offset: u64,
         statement: bool,
         at_most: usize,
         scratch: &mut PackedScratch,
-        locs: &mut Vec<Loc>,
-    ) -> Result<Option<Option<u64>>, Error> {
+        frames: &mut Vec<Located>,
+    ) -> Result<bool, Error> {
         let PackedScratch { block: state, sources } = scratch;
         let at = offset.checked_sub(self.start).and_then(|at| u32::try_from(at).ok());
         let at =
@@ -136,27 +120,28 @@ impl<'a> Chunk<'a> {
         let number = self.rows.search(&self.pages, self.blocks, at.into())?;
         let (mut block, end_of_bits) = self.block(number, state)?;
         let invalid = || self.malformed("a block is invalid");
-        while block.at <= at {
-            block.next().ok_or_else(invalid)?;
-        }
+        block.read_to(at).ok_or_else(invalid)?;
         if block.reader.position() > end_of_bits {
             return Err(invalid());
         }
-        let (function_start, [exact, answer]) = (block.function_start, block.answers);
+        let (function_start, [exact, answer]) = (block.function_start.map(ImageOffset), block.answers);
         let link = if statement { answer } else { exact };
-        if link == 0 {
-            return Ok(None);
-        }
         for source in chain(&state.frames, link).take(at_most) {
             let source = self.sources.get(source.ok_or_else(invalid)?, sources)?;
-            locs.push(loc(source.ok_or_else(|| self.malformed("a source location is invalid"))?));
+            let source = source.ok_or_else(|| self.malformed("a source location is invalid"))?;
+            let [name, file, line] = [source.name, source.file, source.line].map(Id32::from_stored);
+            frames.push(Located { name, file, line: line.map(Id32::get), function_start, table: self.table });
         }
-        Ok(Some(function_start))
+        Ok(link != 0)
     }
 
     /// Block `number`, and where its bits end in the section.
     #[inline]
-    fn block<'s>(&self, number: usize, state: &'s mut BlockState) -> Result<(Block<'s>, usize), Error>
+    pub(super) fn block<'s>(
+        &self,
+        number: usize,
+        state: &'s mut BlockState,
+    ) -> Result<(Block<'s>, usize), Error>
     where
         'a: 's,
     {
@@ -164,14 +149,9 @@ impl<'a> Chunk<'a> {
         if number >= self.blocks {
             return Err(malformed());
         }
-        let [start, at, source] = self.rows.get(&self.pages, number)?;
+        let ([start, at, source], next) = self.rows.get(&self.pages, self.blocks, number)?;
         let size = (self.bits.end - self.bits.start) as u64 * 8;
-        let [end, next] = if number + 1 < self.blocks {
-            let [end, next, _] = self.rows.get(&self.pages, number + 1)?;
-            [end, next]
-        } else {
-            [self.span.into(), size]
-        };
+        let [end, next, _] = next.unwrap_or([self.span.into(), size, 0]);
         if at > next || next > size || start >= end || end > self.span.into() {
             return Err(malformed());
         }
@@ -190,76 +170,8 @@ impl<'a> Chunk<'a> {
         Ok((Block::new(self.codes, reader, place, state), self.bits.start * 8 + next))
     }
 
-    /// Every range of the chunk, and the locs that they have.
-    pub(crate) fn ranges(&self, scratch: &mut PackedScratch) -> Result<ChunkRanges, Error> {
-        let PackedScratch { block: state, sources } = scratch;
-        let invalid = || self.malformed("a source location is invalid");
-        let all = (0..self.sources.len).map(|number| self.sources.get(number, sources)?.ok_or_else(invalid));
-        let all: Vec<Source> = all.collect::<Result<_, Error>>()?;
-        let mut ranges = ChunkRanges::default();
-        let (mut end_of_last, mut next_source, mut position) = (0, 0, self.bits.start * 8);
-        for number in 0..self.blocks {
-            let (mut block, end_of_bits) = self.block(number, state)?;
-            let follows = (block.at, block.next_source, block.reader.position())
-                == (end_of_last, next_source, position);
-            if !follows {
-                return Err(self.malformed("blocks do not follow each other"));
-            }
-            let end = block.end();
-            while block.at < end {
-                let start = block.at;
-                block.next().ok_or_else(|| self.malformed("a block is invalid"))?;
-                let [start, end] = [start, block.at].map(|at| self.start + u64::from(at));
-                if block.answers != [0; 2] {
-                    let pushed = ranges.push_range(start..end, block.function_start, block.answers);
-                    pushed.ok_or_else(|| self.malformed("it has too many inline frames"))?;
-                }
-            }
-            (end_of_last, next_source, position) = (end, block.next_source, block.reader.position());
-            // The last byte of the last block may have bits that are not used.
-            let unused = if number + 1 == self.blocks { 7 } else { 0 };
-            if !(end_of_bits - unused..=end_of_bits).contains(&position) {
-                return Err(self.malformed("a block has other bits than its ranges"));
-            }
-            let frames = state.frames.iter().map(|frame| {
-                let source = all.get(frame.source as usize)?;
-                Some((frame.caller, loc(*source)))
-            });
-            let pushed = ranges.push_locs(frames).filter(|()| ranges.locs.len() <= MAX_CHUNK_LOCS);
-            pushed.ok_or_else(|| self.malformed("its inline frames are invalid or too many"))?;
-        }
-        if end_of_last != self.span || next_source != self.sources.len {
-            return Err(self.malformed("its blocks do not use all of it"));
-        }
-        Ok(ranges)
-    }
-
-    /// How many inline frames each block defines, and how many ranges it has, gaps included.
-    #[cfg(test)]
-    pub(super) fn block_sizes(&self) -> Result<Vec<(usize, usize)>, Error> {
-        let mut state = BlockState::default();
-        let mut sizes = Vec::new();
-        for number in 0..self.blocks {
-            let (mut block, _) = self.block(number, &mut state)?;
-            let mut ranges = 0;
-            while block.at < block.end() {
-                block.next().ok_or_else(|| self.malformed("a block is invalid"))?;
-                ranges += 1;
-            }
-            sizes.push((state.frames.len(), ranges));
-        }
-        Ok(sizes)
-    }
-
     #[cold]
-    fn malformed(&self, what: &'static str) -> Error {
+    pub(super) fn malformed(&self, what: &'static str) -> Error {
         self.pages.location_of(self.table, self.index).malformed(what)
     }
-}
-
-/// The loc without parent at a source location.
-fn loc(source: Source) -> Loc {
-    let Source { name, file, line } = source;
-    let [name, file, line] = [name, file, line].map(Id32::from_stored);
-    Loc { parent: None, name, file, line }
 }

@@ -3,6 +3,7 @@
 //! A number is a symbol and bits that follow it. A number below 128 is its own symbol. Two symbols stand for the numbers of each larger
 //! count of bits, one for each value of the second highest bit; the rest of the bits follows.
 
+use super::MAX_GROUP_BITS;
 use super::contexts::CONTEXTS;
 use crate::error::Error;
 use crate::format::{BitReader, Cursor, Metadata, PageReader, Rows, Table};
@@ -13,7 +14,8 @@ const LITERAL_BITS: u32 = LITERALS.trailing_zeros();
 /// Numbers have fewer bits than this, so that one read gives a code word and the bits that follow.
 pub(crate) const NUMBER_BITS: u32 = 48;
 /// One more than the largest symbol.
-const SYMBOLS: u32 = LITERALS + 2 * (NUMBER_BITS - LITERAL_BITS);
+const SYMBOLS: u8 = 210;
+const _: () = assert!(SYMBOLS as u32 == LITERALS + 2 * (NUMBER_BITS - LITERAL_BITS));
 /// The longest code word.
 pub(crate) const MAX_LEN: u32 = 9;
 /// The most bytes of the codes of all contexts.
@@ -41,14 +43,19 @@ pub(crate) fn follow(symbol: u8) -> u32 {
 pub(crate) struct Codes {
     /// For each context, for each value of the next [`MAX_LEN`] bits: the symbol whose code word they begin with, times 16, plus the
     /// length of the word.
-    table: Vec<u16>,
+    tables: Box<[Words; CONTEXTS]>,
+    /// A group has 2 to the power of this source locations, at most [`MAX_GROUP_BITS`].
+    pub(super) group_bits: u8,
     /// The rows of [`Self::place`].
     places: Rows<1>,
     chunks: u64,
 }
 
-/// The entry for bits that no code word begins with.
-const UNUSED: u16 = u16::MAX;
+/// The table of a code.
+type Words = [u16; 1 << MAX_LEN];
+
+/// The entry for bits that no code word begins with: a symbol that is none, of no bits.
+const UNUSED: u16 = u16::MAX << 4;
 
 impl Codes {
     /// The codes in the section that `pages` reads.
@@ -58,28 +65,38 @@ impl Codes {
         if size > MAX_SIZE {
             return Err(malformed("its codes are larger than the format allows"));
         }
-        let codes = pages.bytes(2..size + 3)?;
-        let (width, codes) = codes.split_last().ok_or_else(|| malformed("it has no codes"))?;
-        let table = tables(codes).ok_or_else(|| malformed("a code is invalid"))?;
-        let places = Rows { at: size + 3, widths: [*width] };
+        let codes = pages.bytes(2..size + 4)?;
+        let (codes, [group_bits, width]) =
+            codes.split_last_chunk().ok_or_else(|| malformed("it has no codes"))?;
+        if *group_bits > MAX_GROUP_BITS {
+            return Err(malformed("its groups of source locations are larger than the format allows"));
+        }
+        let tables = tables(codes).ok_or_else(|| malformed("a code is invalid"))?;
+        let places = Rows { at: size + 4, widths: [*width] };
         let chunks = Table::ALL.iter().map(|table| metadata.chunk_len(*table)).sum();
         let rows =
             usize::try_from(chunks).ok().and_then(|chunks| Rows::size([*width], chunks.checked_add(1)?));
         if rows.and_then(|rows| rows.checked_add(places.at)) != Some(pages.section.len()) {
             return Err(malformed("it has no place for each chunk"));
         }
-        Ok(Self { table, places, chunks })
+        Ok(Self { tables, group_bits: *group_bits, places, chunks })
     }
 
     /// Where chunk `number` of all chunks of the index begins, and where it ends, in bytes from the start of the section of chunks.
     pub(crate) fn place(&self, pages: &PageReader<'_>, number: u64) -> Result<[usize; 2], Error> {
-        if number >= self.chunks {
+        // There is one more row than chunks, and there are no more rows than bits.
+        let [row, chunks] = [number, self.chunks].map(|row| usize::try_from(row).unwrap_or(usize::MAX));
+        let (true, ([start], Some([end]))) =
+            (row < chunks, self.places.get(pages, chunks.saturating_add(1), row)?)
+        else {
             return Err(pages.malformed(self.places.at, "no such chunk"));
-        }
-        // There are no more rows than bits.
-        let row = usize::try_from(number).unwrap_or(usize::MAX);
-        let ([start], [end]) = (self.places.get(pages, row)?, self.places.get(pages, row + 1)?);
+        };
         Ok([start, end].map(|place| usize::try_from(place).unwrap_or(usize::MAX)))
+    }
+
+    /// How many source locations a group has.
+    pub(super) fn group_len(&self) -> usize {
+        1 << self.group_bits
     }
 
     /// How many chunks have a place.
@@ -90,71 +107,62 @@ impl Codes {
     /// The next number of `context`; `None` for bits that no code word begins with.
     #[inline(always)]
     pub(crate) fn number(&self, reader: &mut BitReader<'_>, context: u8) -> Option<u64> {
-        let bits = reader.peek();
-        let at =
-            usize::from(context) << MAX_LEN | usize::try_from(bits >> (64 - MAX_LEN)).unwrap_or_default();
-        let entry = u32::from(*self.table.get(at)?);
-        let (symbol, len) = (entry >> 4, entry & 0xf);
-        match symbol.checked_sub(LITERALS) {
-            None => {
-                reader.skip(len);
-                Some(symbol.into())
-            }
-            Some(above) => {
-                let follow = above / 2 + LITERAL_BITS - 1;
-                if follow > NUMBER_BITS {
-                    return None;
-                }
-                reader.skip(len + follow);
-                Some(u64::from(2 | above & 1) << follow | bits << len >> (64 - follow))
-            }
+        let table = self.tables.get(usize::from(context))?;
+        let word = reader.peek(MAX_LEN) >> (u64::BITS - MAX_LEN);
+        let entry = u32::from(*table.get(usize::try_from(word).unwrap_or_default())?);
+        reader.skip(entry & 0xf);
+        let symbol = entry >> 4;
+        let Some(above) = symbol.checked_sub(LITERALS) else { return Some(symbol.into()) };
+        let follow = above / 2 + LITERAL_BITS - 1;
+        if follow > NUMBER_BITS {
+            return None;
         }
+        Some(u64::from(2 | above & 1) << follow | reader.bits(follow))
     }
 }
 
 /// The tables of the codes in `bytes`; `None` where one is invalid or bytes are left.
-fn tables(bytes: &[u8]) -> Option<Vec<u16>> {
-    let mut table = vec![UNUSED; CONTEXTS << MAX_LEN];
+fn tables(bytes: &[u8]) -> Option<Box<[Words; CONTEXTS]>> {
+    let mut tables: Box<[Words; CONTEXTS]> = vec![[0; 1 << MAX_LEN]; CONTEXTS].try_into().ok()?;
     let mut cursor = Cursor::new(bytes);
-    for entries in table.chunks_exact_mut(1 << MAX_LEN) {
+    for table in &mut *tables {
         let [symbols] = cursor.array()?;
+        let counts = if symbols > 1 { cursor.array()? } else { [0; MAX_LEN as usize] };
+        let symbols = cursor.bytes(symbols.into())?;
+        // All of them, so that the loop has no branch.
+        if symbols.iter().fold(0, |most, symbol| most.max(*symbol)) >= SYMBOLS {
+            return None;
+        }
         match symbols {
-            0 => {}
-            1 => {
-                let [symbol] = cursor.array().filter(|[symbol]| u32::from(*symbol) < SYMBOLS)?;
-                entries.fill(u16::from(symbol) << 4);
-            }
-            _ => {
-                let counts: [u8; MAX_LEN as usize] = cursor.array()?;
-                let mut symbols = cursor.bytes(symbols.into())?;
-                if symbols.iter().any(|symbol| u32::from(*symbol) >= SYMBOLS) {
-                    return None;
-                }
-                let mut free = entries;
-                for (len, count) in (1u16..).zip(counts) {
-                    let (own, longer) = symbols.split_at_checked(count.into())?;
-                    let size = 1 << (MAX_LEN as usize - usize::from(len));
-                    let (words, rest) = free.split_at_mut_checked(own.len() * size)?;
-                    // Most symbols have long words.
-                    match size {
-                        1 => fill::<1>(words, own, len),
-                        2 => fill::<2>(words, own, len),
-                        4 => fill::<4>(words, own, len),
-                        8 => fill::<8>(words, own, len),
-                        _ => {
-                            let words = words.chunks_exact_mut(size).zip(own);
-                            words.for_each(|(words, symbol)| words.fill(u16::from(*symbol) << 4 | len));
-                        }
-                    }
-                    (free, symbols) = (rest, longer);
-                }
-                if !free.is_empty() || !symbols.is_empty() {
-                    return None;
-                }
-            }
+            [] => table.fill(UNUSED),
+            [symbol] => table.fill(u16::from(*symbol) << 4),
+            _ => fill_table(table, counts, symbols)?,
         }
     }
-    cursor.is_empty().then_some(table)
+    cursor.is_empty().then_some(tables)
+}
+
+/// Makes the table of a code with so many words of each length; `None` if it does not use up all words, or all symbols.
+fn fill_table(table: &mut Words, counts: [u8; MAX_LEN as usize], mut symbols: &[u8]) -> Option<()> {
+    let mut free = table.as_mut_slice();
+    for (len, count) in (1u16..).zip(counts).filter(|(_, count)| *count != 0) {
+        let (own, longer) = symbols.split_at_checked(count.into())?;
+        let size = 1 << (MAX_LEN as usize - usize::from(len));
+        let (words, rest) = free.split_at_mut_checked(own.len() * size)?;
+        // Most symbols have long words.
+        match size {
+            1 => fill::<1>(words, own, len),
+            2 => fill::<2>(words, own, len),
+            4 => fill::<4>(words, own, len),
+            8 => fill::<8>(words, own, len),
+            _ => {
+                let words = words.chunks_exact_mut(size).zip(own);
+                words.for_each(|(words, symbol)| words.fill(u16::from(*symbol) << 4 | len));
+            }
+        }
+        (free, symbols) = (rest, longer);
+    }
+    (free.is_empty() && symbols.is_empty()).then_some(())
 }
 
 /// Fills the entries of symbols whose words have `len` bits, `N` entries each.

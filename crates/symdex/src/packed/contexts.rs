@@ -65,5 +65,5 @@ pub(crate) fn source(last: Option<u64>, caller: Caller) -> u8 {
 
 #[inline]
 fn least(number: u64, most: u8) -> u8 {
-    u8::try_from(number).map_or(most, |number| number.min(most))
+    number.min(most.into()).to_le_bytes()[0]
 }

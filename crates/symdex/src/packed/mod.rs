@@ -10,6 +10,7 @@ pub(crate) mod contexts;
 mod sources;
 #[cfg(test)]
 mod tests;
+mod walk;
 
 pub(crate) use block::{BlockState, FLAGS, FUNCTION_CODE, GAP_CODE, HEADS, Link, Statement, frame};
 pub(crate) use chunk::ChunkReader;
@@ -30,5 +31,5 @@ pub(crate) const MAX_BLOCK_FRAMES: usize = 6144;
 pub(crate) const MAX_STEPS: usize = 255;
 /// Inline frames that a block remembers.
 pub(crate) const RECENT: usize = 255;
-/// Source locations of a group.
-pub(crate) const SOURCE_GROUP: usize = 16;
+/// The most source locations of a group are 2 to the power of this.
+pub(crate) const MAX_GROUP_BITS: u8 = 4;

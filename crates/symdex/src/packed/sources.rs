@@ -1,6 +1,6 @@
 //! The source locations of a chunk: distinct names with a file and a line. They are read from the first of their group on.
 
-use super::SOURCE_GROUP;
+use super::MAX_GROUP_BITS;
 use super::block::moved;
 use super::codes::Codes;
 use super::contexts::{FILE, ID, LINE, NAME, NEW_LINE, OTHER_FILE, OTHER_LINE};
@@ -46,7 +46,7 @@ type Key = (u64, Table, u64, usize);
 #[derive(Default)]
 struct Group {
     key: Option<Key>,
-    entries: [Entry; SOURCE_GROUP],
+    entries: [Entry; 1 << MAX_GROUP_BITS],
     len: usize,
     /// Where the next one begins, in bits from the start of the section of chunks.
     at: usize,
@@ -105,7 +105,8 @@ impl Sources<'_> {
         if number >= self.len {
             return Ok(None);
         }
-        let (group, within) = (number as usize / SOURCE_GROUP, number as usize % SOURCE_GROUP);
+        let bits = self.codes.group_bits;
+        let (group, within) = (number as usize >> bits, number as usize & ((1 << bits) - 1));
         let (serial, table, chunk) = self.key;
         let key = (serial, table, chunk, group);
         let Some(kept) = cache.0.get_mut(group % GROUPS) else { return Ok(None) };
@@ -124,13 +125,10 @@ impl Sources<'_> {
     /// Begins to read a group: checks the pages that its bits lie in.
     fn begin(&self, group: usize, kept: &mut Group) -> Result<(), Error> {
         kept.key = None;
-        let [at, expected] = self.rows.get(&self.pages, group)?;
-        let next = if (group + 1) * SOURCE_GROUP < self.len as usize {
-            self.rows.first(&self.pages, group + 1)?
-        } else {
-            (self.end - self.start) as u64 * 8
-        };
+        let groups = (self.len as usize).div_ceil(self.codes.group_len());
+        let ([at, expected], next) = self.rows.get(&self.pages, groups, group)?;
         let bits = (self.end - self.start) as u64 * 8;
+        let [next, _] = next.unwrap_or([bits, 0]);
         let (Ok(expected), true) = (u32::try_from(expected), at <= next && next <= bits) else {
             return Err(self
                 .pages
@@ -151,7 +149,7 @@ impl Sources<'_> {
         // As locals they stay in registers.
         let Group { at, mut first, mut again, mut expected, mut file, mut line, len: before, .. } = *kept;
         let mut reader = BitReader::new(self.pages.section, at);
-        let mut number = u32::try_from(group * SOURCE_GROUP + before).ok()?;
+        let mut number = u32::try_from((group << self.codes.group_bits) + before).ok()?;
         let mut last = before.checked_sub(1).and_then(|last| kept.entries.get(last)).copied();
         for slot in kept.entries.get_mut(before..len)? {
             let step = codes.number(&mut reader, NAME + u8::from(again))?;

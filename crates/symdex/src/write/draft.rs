@@ -2,23 +2,44 @@
 
 use std::hash::{BuildHasher, RandomState};
 
+use super::bits::zigzag;
 use super::sources;
 use super::tokens::{BLOCK, FIRST_SOURCE, Tokens};
-use crate::format::{MAX_FRAMES, zigzag};
+use crate::format::MAX_FRAMES;
 use crate::id32::Id32;
 use crate::packed::contexts::{self, FUNCTION, GAP, MORE_HEAD};
 use crate::packed::{
-    self, BlockState, FLAGS, FUNCTION_CODE, GAP_CODE, HEADS, Link, MAX_BLOCK_FRAMES, MAX_STEPS, RECENT,
-    Statement,
+    self, BlockState, FLAGS, FUNCTION_CODE, GAP_CODE, HEADS, Link, MAX_BLOCK_FRAMES, MAX_GROUP_BITS,
+    MAX_STEPS, RECENT, Statement,
 };
 use crate::ranges::{ChunkRanges, Loc, Range};
 
-/// The most ranges of a block, gaps included. A lookup decodes half a block on average.
-pub(crate) const BLOCK_LEN: usize = 52;
-/// A block of so many ranges ends where a function does.
-const LEAST_LEN: usize = 26;
+/// Images of at most so many bytes are small: their indexes have shorter blocks and groups, which take more space and less time.
+const SMALL_IMAGE: u64 = 4 << 20;
+/// The most ranges of a block of a small image, and of a larger one, gaps included.
+pub(crate) const BLOCK_LENS: [usize; 2] = [16, 52];
 /// The most inline frames of a block of several ranges. A single range may have two chains.
 pub(crate) const BLOCK_FRAMES: usize = MAX_BLOCK_FRAMES - 2 * MAX_FRAMES as usize;
+
+/// How long blocks and groups are. A lookup decodes half of one on average.
+#[derive(Clone, Copy)]
+pub(super) struct PartSizes {
+    /// The most ranges of a block, gaps included. A block of half as many ends where a function does.
+    block: usize,
+    /// A group has 2 to the power of this source locations.
+    pub(super) group_bits: u8,
+}
+
+impl PartSizes {
+    /// The sizes for an image of so many bytes.
+    pub(super) fn of(image_size: u64) -> Self {
+        let [of_small, of_large] = BLOCK_LENS;
+        match image_size {
+            ..=SMALL_IMAGE => Self { block: of_small, group_bits: MAX_GROUP_BITS - 1 },
+            _ => Self { block: of_large, group_bits: MAX_GROUP_BITS },
+        }
+    }
+}
 
 /// The symbols of a chunk.
 pub(super) struct Draft {
@@ -91,6 +112,7 @@ impl Numbers {
 
 /// The symbols of the chunk that covers the image from `start` to `end`; `depths` are how many locs each chain has.
 pub(super) fn draft(
+    sizes: PartSizes,
     [start, end]: [u64; 2],
     has_files: bool,
     chunk: &ChunkRanges,
@@ -121,7 +143,7 @@ pub(super) fn draft(
         function_start,
     };
     let mut frames = 0;
-    let mut cut = Cut { ranges: BLOCK_LEN, frames: 0 };
+    let mut cut = Cut { most: sizes.block, ranges: sizes.block, frames: 0 };
     let mut at = start;
     for range in &chunk.ranges {
         let gap = range.start - at;
@@ -145,12 +167,14 @@ pub(super) fn draft(
     }
     frames += drafter.block.frames.len();
     let mut tokens = drafter.tokens;
-    sources::append(&mut tokens, sources, has_files);
+    sources::append(&mut tokens, sources, sizes.group_bits, has_files);
     Draft { tokens, sources: sources.len(), frames }
 }
 
 /// What decides where a block ends.
 struct Cut {
+    /// The most ranges of a block.
+    most: usize,
     /// Ranges of the block, gaps included.
     ranges: usize,
     /// Frames of the chains of its ranges: it defines no more.
@@ -161,10 +185,10 @@ impl Cut {
     /// Whether the next range, with so many frames, begins a block.
     fn ends_before(&mut self, is_other_function: bool, frames: usize) -> bool {
         self.frames += frames;
-        let most = if is_other_function { LEAST_LEN } else { BLOCK_LEN };
+        let most = if is_other_function { self.most / 2 } else { self.most };
         let ends = self.ranges >= most || self.frames > BLOCK_FRAMES;
         if ends {
-            *self = Self { ranges: 0, frames };
+            *self = Self { ranges: 0, frames, ..*self };
         }
         ends
     }
@@ -253,7 +277,8 @@ impl Drafter<'_> {
         }
         let defines = self.chain.len() as u64;
         let head = FLAGS * defines + statement as u64;
-        self.code(HEADS * known.map_or(0, |link| self.link(link)) + head.min(HEADS - 1));
+        let link = known.map_or(0, |link| self.link(link));
+        self.code(HEADS * link + head.min(HEADS - 1));
         if let Some(more) = head.checked_sub(HEADS - 1) {
             self.put(MORE_HEAD, more);
         }
@@ -269,15 +294,15 @@ impl Drafter<'_> {
     }
 
     /// The link of `loc`; `None` if the block does not know it, or has forgotten it.
-    fn known(&self, loc: u32) -> Option<Link> {
+    fn known(&mut self, loc: u32) -> Option<Link> {
         let (block, link) = *self.in_block.get(loc as usize)?;
         // A block that remembers fewer has forgotten nothing.
-        let is_remembered = || self.block.recent.len() < RECENT || self.block.recent.contains(&link);
+        let mut is_remembered = || self.block.frames.len() < RECENT || self.block.recent().contains(&link);
         (block == self.blocks && is_remembered()).then_some(link)
     }
 
     /// The number of the known inline frame `link`.
-    fn link(&self, link: Link) -> u64 {
+    fn link(&mut self, link: Link) -> u64 {
         // Callers have smaller links than what is inlined into them.
         let (mut ancestor, mut steps) = (self.block.last_answer, 0);
         while ancestor > link {
@@ -287,7 +312,7 @@ impl Drafter<'_> {
         if ancestor == link && steps <= MAX_STEPS {
             return 2 * steps as u64 + 1;
         }
-        let later = self.block.recent.iter().rev().position(|recent| *recent == link);
+        let later = self.block.recent().iter().rev().position(|recent| *recent == link);
         2 * later.unwrap_or(0) as u64 + 2
     }
 

@@ -3,9 +3,11 @@
 //! The caller gives chunks in ascending order, `dwarf` before `symbol_table`, and numbers strings in the order in which the chunks
 //! first need them; [`SealedWriter::finish`] lays the file out. The bytes depend on what is given and on nothing else.
 
+pub(crate) mod bits;
 mod draft;
 mod huffman;
 mod names;
+pub(crate) mod page_sums;
 mod sources;
 mod split;
 mod spool;
@@ -16,13 +18,14 @@ use std::io::{self, Read, Seek, Write};
 
 use xxhash_rust::xxh3::Xxh3Default;
 
-use self::draft::{Buffers, Draft, draft};
+use self::draft::{Buffers, Draft, PartSizes, draft};
+use self::page_sums::PageSums;
 pub use self::split::{Split, Value, split};
 use self::spool::{Packed, Spool};
 pub use self::strings::EncodedStrings;
 #[cfg(test)]
 pub(crate) use self::{
-    draft::{BLOCK_FRAMES, BLOCK_LEN},
+    draft::{BLOCK_FRAMES, BLOCK_LENS},
     huffman::{Counts as SymbolCounts, Encoder},
     names::encode_names,
     spool::{encode_chunk, encode_codes},
@@ -30,8 +33,8 @@ pub(crate) use self::{
 use crate::error::Error;
 pub use crate::format::MAX_STRING;
 use crate::format::{
-    Counts, Header, MAX_CHUNK_LOCS, MAX_CHUNKS, Metadata, PageSums, Partial, RowRule, SectionKind, Table,
-    TableInfo, Trailer,
+    Counts, Header, MAX_CHUNK_LOCS, MAX_CHUNKS, Metadata, Partial, RowRule, SectionKind, Table, TableInfo,
+    Trailer,
 };
 pub use crate::id32::Id32;
 use crate::image::{Arch, ImageId};
@@ -61,6 +64,7 @@ pub struct ImageInfo {
 /// Encodes chunks; one for each thread, used for many.
 pub struct ChunkEncoder {
     chunk_span: u32,
+    sizes: PartSizes,
     buffers: Buffers,
 }
 
@@ -69,14 +73,16 @@ pub struct EncodedChunk {
     table: Table,
     index: u64,
     has_aliases: bool,
+    group_bits: u8,
     draft: Draft,
 }
 
 impl ChunkEncoder {
-    /// An encoder for chunks of `chunk_span` bytes.
+    /// An encoder for chunks of `chunk_span` bytes of an image of [`ImageInfo::image_size`] bytes. Chunks of small images take more
+    /// space and less time to look up.
     #[must_use]
-    pub fn new(chunk_span: u32) -> Self {
-        Self { chunk_span, buffers: Buffers::default() }
+    pub fn new(chunk_span: u32, image_size: u64) -> Self {
+        Self { chunk_span, sizes: PartSizes::of(image_size), buffers: Buffers::default() }
     }
 
     /// Chunk `index` of `table`.
@@ -89,13 +95,14 @@ impl ChunkEncoder {
         let ends = start.and_then(|start| Some((start, start.checked_add(u64::from(self.chunk_span))?)));
         let (start, end) = ends.ok_or(Error::Unwritable { what: "a chunk beyond the address space" })?;
         let depths = chunk.depths(start, end).map_err(|what| Error::Unwritable { what })?;
-        let draft = draft([start, end], table == Table::Dwarf, chunk, &depths, &mut self.buffers);
+        let draft = draft(self.sizes, [start, end], table == Table::Dwarf, chunk, &depths, &mut self.buffers);
         if draft.frames > MAX_CHUNK_LOCS {
             return Err(Error::Unwritable {
                 what: "a chunk of more inlined functions than the format allows",
             });
         }
-        Ok(EncodedChunk { table, index, has_aliases: chunk.has_aliases(table), draft })
+        let (has_aliases, group_bits) = (chunk.has_aliases(table), self.sizes.group_bits);
+        Ok(EncodedChunk { table, index, has_aliases, group_bits, draft })
     }
 }
 
@@ -113,7 +120,7 @@ impl<S: Read + Write + Seek> Writer<S> {
     /// `Cursor` over bytes, or a temporary file.
     #[must_use]
     pub fn new(image: ImageInfo, chunk_span: u32, chunks: S) -> Self {
-        let chunks = Spool::new(chunks);
+        let chunks = Spool::new(chunks, PartSizes::of(image.image_size).group_bits);
         Self { image, chunk_span, chunks, has_aliases: false, tables: [TableInfo::default(); 2] }
     }
 
@@ -121,10 +128,13 @@ impl<S: Read + Write + Seek> Writer<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Unwritable`] where the chunk is not behind the ones added before it, or too far behind the first, [`Error::Io`] where
-    /// it cannot be kept.
+    /// [`Error::Unwritable`] where the chunk is not behind the ones added before it, too far behind the first, or encoded for an image
+    /// of another size; [`Error::Io`] where it cannot be kept.
     pub fn push(&mut self, chunk: EncodedChunk) -> Result<(), Error> {
-        let EncodedChunk { table, index, has_aliases, draft } = chunk;
+        let EncodedChunk { table, index, has_aliases, group_bits, draft } = chunk;
+        if group_bits != self.chunks.group_bits {
+            return Err(Error::Unwritable { what: "a chunk that was encoded for an image of another size" });
+        }
         let [dwarf, symbols] = &mut self.tables;
         let of_table = match table {
             Table::Dwarf if symbols.chunks == 0 => dwarf,

@@ -1,18 +1,17 @@
 //! A chunk's source locations as symbols.
 
+use super::bits::zigzag;
 use super::tokens::{SOURCES, Tokens};
-use crate::format::zigzag;
-use crate::packed::SOURCE_GROUP;
 use crate::packed::contexts::{FILE, ID, LINE, NAME, NEW_LINE, OTHER_FILE, OTHER_LINE};
 
-/// Appends the source locations of a chunk, each a name, a file and a line as they are stored. `has_files` is false for the
-/// `symbol_table`, where they are names alone.
-pub(super) fn append(tokens: &mut Tokens, sources: &[[u32; 3]], has_files: bool) {
+/// Appends the source locations of a chunk, each a name, a file and a line as they are stored, in groups of 2^`group_bits`. `has_files`
+/// is false for the `symbol_table`, where they are names alone.
+pub(super) fn append(tokens: &mut Tokens, sources: &[[u32; 3]], group_bits: u8, has_files: bool) {
     let mut firsts = Firsts::of(sources);
     let mut expected = 0;
     let mut group = Group::default();
-    for (number, (source, all)) in (0u32..).zip(sources.iter().zip(0..)) {
-        if all % SOURCE_GROUP == 0 {
+    for (number, (source, all)) in (0u32..).zip(sources.iter().zip(0usize..)) {
+        if all % (1 << group_bits) == 0 {
             tokens.number(SOURCES, expected.into());
             group = Group { first: number, ..Group::default() };
         }

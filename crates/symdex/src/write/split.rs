@@ -37,7 +37,7 @@ pub struct Split<'i, B> {
 /// Values are not compressed; a store may compress them.
 pub fn split<B: AsRef<[u8]>>(index: &Index<B>) -> Split<'_, B> {
     let metadata = index.metadata();
-    let encoder = ChunkEncoder::new(metadata.chunk_span);
+    let encoder = ChunkEncoder::new(metadata.chunk_span, metadata.image_size);
     Split { index, strings: index.strings(), numbers: metadata.value_numbers().into(), encoder }
 }
 

@@ -2,11 +2,13 @@
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
+use super::bits::{BitWriter, encode_rows, put_varint};
 use super::draft::Draft;
 use super::huffman::{Counts, Encoder};
+use super::page_sums::PageSums;
 use super::tokens::{self, BLOCK, FIRST_SOURCE, Token, TokenReader};
 use crate::error::Error;
-use crate::format::{BitWriter, PageSums, SectionKind, encode_rows, put_varint};
+use crate::format::SectionKind;
 use crate::image::ImageId;
 
 /// Keeps the symbols of chunks.
@@ -16,6 +18,7 @@ pub(super) struct Spool<S> {
     chunks: Vec<Kept>,
     size: u64,
     counts: Counts,
+    pub(super) group_bits: u8,
 }
 
 /// The symbols of a chunk, and its source locations; no symbols for an empty chunk.
@@ -36,8 +39,9 @@ pub(super) struct Packed<S> {
 }
 
 impl<S: Read + Write + Seek> Spool<S> {
-    pub(super) fn new(spool: S) -> Self {
-        Self { spool, chunks: Vec::new(), size: 0, counts: Counts::default() }
+    /// Keeps chunks whose groups have 2^`group_bits` source locations in `spool`.
+    pub(super) fn new(spool: S, group_bits: u8) -> Self {
+        Self { spool, chunks: Vec::new(), size: 0, counts: Counts::default(), group_bits }
     }
 
     /// Adds `count` empty chunks.
@@ -58,7 +62,7 @@ impl<S: Read + Write + Seek> Spool<S> {
 
     /// Writes all chunks, and the section of codes.
     pub(super) fn finish(self, id: &ImageId) -> Result<Packed<S>, Error> {
-        let Self { mut spool, chunks, size, counts } = self;
+        let Self { mut spool, chunks, size, counts, group_bits } = self;
         let (encoder, codes) = Encoder::new(&counts);
         let mut checksums = PageSums::new(id, SectionKind::ChunkPage);
         let (mut from, mut chunks_size) = (0, 0u64);
@@ -80,16 +84,16 @@ impl<S: Read + Write + Seek> Spool<S> {
             places.push([chunks_size]);
         }
         spool.seek(SeekFrom::Start(size))?;
-        let codes = encode_codes(&codes, &places);
+        let codes = encode_codes(&codes, group_bits, &places);
         Ok(Packed { chunks: spool, chunks_size, checksums: checksums.finish(), codes })
     }
 }
 
-/// The section of codes: the codes, and where each chunk begins and the last one ends.
-pub(crate) fn encode_codes(codes: &[u8], places: &[[u64; 1]]) -> Vec<u8> {
+/// The section of codes: the codes, the size of groups, and where each chunk begins and the last one ends.
+pub(crate) fn encode_codes(codes: &[u8], group_bits: u8, places: &[[u64; 1]]) -> Vec<u8> {
     let ([width], places) = encode_rows(places);
     let [low, high, ..] = codes.len().to_le_bytes();
-    [&[low, high], codes, &[width], &places].concat()
+    [&[low, high], codes, &[group_bits, width], &places].concat()
 }
 
 /// The chunk of `tokens`, which has so many source locations.

@@ -3,8 +3,8 @@
 //! Two bytes are a symbol and its context. The bits that follow its code word stand behind it, in as few pairs of bytes as hold them, the
 //! highest ones first. A mark looks like a symbol, with a number for a context that no context has.
 
+use super::bits::BitWriter;
 use super::huffman::{Counts, Encoder, place};
-use crate::format::BitWriter;
 use crate::packed::codes::{follow, symbol};
 use crate::packed::contexts::CONTEXTS;
 

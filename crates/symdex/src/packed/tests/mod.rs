@@ -7,10 +7,12 @@ mod refused;
 mod round_trip;
 
 use super::{ChunkReader, Codes, MAX_BLOCK_FRAMES, PackedScratch};
+use crate::answer::Located;
 use crate::error::Error;
-use crate::format::{MAX_FRAMES, Metadata, PageChecks, PageReader, PageSums, SectionKind, Table};
+use crate::format::{MAX_FRAMES, Metadata, PageChecks, PageReader, SectionKind, Table};
 use crate::id32::Id32;
 use crate::ranges::{ChunkRanges, Loc};
+use crate::write::page_sums::PageSums;
 use symdex_testimages::Image;
 
 /// The sections of an index that chunks are read from, to be changed at will.
@@ -28,6 +30,16 @@ type Answers = (u64, u64, Option<u64>, [Vec<Loc>; 2]);
 fn chain(locs: &[Loc], loc: u32) -> Vec<Loc> {
     let parent = |loc: &Loc| loc.parent.map(|parent| locs[parent.index()]);
     std::iter::successors(Some(locs[loc as usize]), parent).map(|loc| Loc { parent: None, ..loc }).collect()
+}
+
+/// Where the function of frames that a lookup found starts, and their chain.
+fn answer_of(frames: &[Located]) -> (Option<u64>, Vec<Loc>) {
+    let loc = |frame: &Located| {
+        let line = frame.line.and_then(|line| Id32::new(line.into()));
+        Loc { parent: None, name: frame.name, file: frame.file, line }
+    };
+    let start = frames.first().and_then(|frame| frame.function_start).map(|start| start.0);
+    (start, frames.iter().map(loc).collect())
 }
 
 fn answers(chunk: &ChunkRanges) -> Vec<Answers> {
@@ -98,13 +110,13 @@ impl Sections {
         let span = u64::from(self.metadata.chunk_span);
         let (start, end) = (index * span, (index + 1) * span);
         let mut find = |offset: u64, statement: bool| {
-            let mut locs = Vec::new();
-            let found = chunk.find(offset, statement, usize::MAX, scratch, &mut locs);
+            let mut frames = Vec::new();
+            let found = chunk.find(offset, statement, usize::MAX, scratch, &mut frames);
             assert!(scratch.block.frames.len() <= MAX_BLOCK_FRAMES);
-            if matches!(found, Ok(Some(_))) {
-                assert!((1..=MAX_FRAMES as usize).contains(&locs.len()), "{} frames", locs.len());
+            if matches!(found, Ok(true)) {
+                assert!((1..=MAX_FRAMES as usize).contains(&frames.len()), "{} frames", frames.len());
             }
-            found.ok().map(|function_start| (function_start, locs))
+            found.ok().map(|_| answer_of(&frames))
         };
         for offset in (start..end).step_by((span / 7).max(1) as usize).chain([end - 1]) {
             find(offset, true);
@@ -115,8 +127,8 @@ impl Sections {
         let answers = answers(&ranges);
         for (start, end, function_start, chains) in answers.iter().step_by(1 + answers.len() / 8) {
             for (statement, chain) in [false, true].into_iter().zip(chains) {
-                assert_eq!(find(*start, statement), Some((Some(*function_start), chain.clone())));
-                assert_eq!(find(*end - 1, statement), Some((Some(*function_start), chain.clone())));
+                assert_eq!(find(*start, statement), Some((*function_start, chain.clone())));
+                assert_eq!(find(*end - 1, statement), Some((*function_start, chain.clone())));
             }
         }
         true

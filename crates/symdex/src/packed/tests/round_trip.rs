@@ -4,7 +4,7 @@ use super::super::{MAX_STEPS, RECENT};
 use super::*;
 use crate::format::MAX_CHUNK_LOCS;
 use crate::ranges::Range;
-use crate::write::{BLOCK_FRAMES, BLOCK_LEN};
+use crate::write::{BLOCK_FRAMES, BLOCK_LENS};
 
 /// Every chunk of the image says what it was made of, to whoever walks it and to whoever asks.
 fn assert_round_trip(image: &Image) {
@@ -22,9 +22,11 @@ fn assert_round_trip(image: &Image) {
                 for (start, end, function_start, chains) in expected.iter().chain(expected.iter().rev()) {
                     for (statement, chain) in [false, true].into_iter().zip(chains) {
                         for offset in [*start, *end - 1] {
-                            let mut locs = Vec::new();
-                            let found = placed.find(offset, statement, usize::MAX, &mut scratch, &mut locs);
-                            assert_eq!(found.expect("as written"), Some(*function_start));
+                            let mut frames = Vec::new();
+                            let found = placed.find(offset, statement, usize::MAX, &mut scratch, &mut frames);
+                            assert!(found.expect("as written"));
+                            let (start, locs) = answer_of(&frames);
+                            assert_eq!(start, *function_start);
                             assert_eq!(locs, *chain, "{table:?}, chunk {index}, offset {offset:#x}");
                         }
                     }
@@ -34,10 +36,15 @@ fn assert_round_trip(image: &Image) {
     });
 }
 
-/// How many inline frames each block of a chunk defines, and how many ranges it has, gaps included.
+/// How many inline frames each block of a chunk of a large image defines, and how many ranges it has, gaps included.
 fn blocks(chunk: &ChunkRanges) -> Vec<(usize, usize)> {
-    let sections = Sections::of(&image_of(chunk.clone(), 7));
-    sections.read(|reader| {
+    let mut image = image_of(chunk.clone(), 7);
+    image.without_code = 8 << 20;
+    blocks_of(&image)
+}
+
+fn blocks_of(image: &Image) -> Vec<(usize, usize)> {
+    Sections::of(image).read(|reader| {
         let chunk =
             reader.expect("as written").chunk(Table::Dwarf, 0).expect("as written").expect("not empty");
         chunk.block_sizes().expect("as written")
@@ -79,7 +86,7 @@ fn inline_frames_that_a_block_has_forgotten_are_defined_again() {
     let (chains_of_twenty, last) = (chains(20, 20), |chain: u32| (chain * 20 + 19, chain * 20 + 19));
     // Each once, then from the oldest on, each of which pushes out the next one, then the youngest again.
     let asked: Vec<(u32, u32)> = (0..20).chain(0..10).chain((10..20).rev()).map(last).collect();
-    assert!(asked.len() < BLOCK_LEN && chains_of_twenty.len() > RECENT);
+    assert!(asked.len() < BLOCK_LENS[1] && chains_of_twenty.len() > RECENT);
     let chunk = ChunkRanges { ranges: ranges(0, Some(0), &asked), locs: chains_of_twenty };
     let blocks = blocks(&chunk);
     assert!(
@@ -115,7 +122,7 @@ fn a_chunk_of_too_many_locs_is_not_written() {
     let write = |len: u32| {
         let ranges = (0..len).flat_map(|n| ranges(u64::from(n) * 16, Some(0), &both)).collect();
         let chunk = ChunkRanges { ranges, locs: chains(2, MAX_FRAMES) };
-        crate::write::ChunkEncoder::new(1 << 20).encode(Table::Dwarf, 0, &chunk).map(drop)
+        crate::write::ChunkEncoder::new(1 << 20, 0).encode(Table::Dwarf, 0, &chunk).map(drop)
     };
     // The second range of a block defines what was forgotten again.
     let most = MAX_CHUNK_LOCS as u32 / (2 * MAX_FRAMES);
@@ -139,9 +146,16 @@ fn blocks_end_where_they_would_have_too_many_inline_frames_or_ranges() {
         let function_start = [Some(start), None, Some(0)][n as usize % 3];
         long.ranges.extend(ranges(start, function_start, &asked));
     }
-    let cut = blocks(&long);
-    assert!(cut.len() > 10 && cut.iter().all(|(_, ranges)| *ranges <= BLOCK_LEN + 1), "{cut:?}");
-    assert_round_trip(&image_of(long, 7));
+    // Larger images have longer blocks.
+    for (without_code, most) in [0, 8 << 20].into_iter().zip(BLOCK_LENS) {
+        let mut image = image_of(long.clone(), 7);
+        image.without_code = without_code;
+        let cut = blocks_of(&image);
+        let longest = cut.iter().map(|(_, ranges)| *ranges).max();
+        // A block can end with a gap and the range behind it, or with the gap that ends the chunk.
+        assert!(cut.len() > 10 && longest.is_some_and(|len| (most..=most + 1).contains(&len)), "{cut:?}");
+        assert_round_trip(&image);
+    }
 }
 
 #[test]

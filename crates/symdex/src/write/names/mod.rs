@@ -7,8 +7,8 @@ mod rounds;
 
 use self::grammar::Grammar;
 use crate::error::Error;
-use crate::format::{BitWriter, put_varint};
 use crate::names::{GROUP_BITS, GROUP_LEN, LEN_BITS, MAX_WIDTH};
+use crate::write::bits::{BitWriter, put_varint};
 
 /// The section of `names`.
 pub(crate) fn encode_names<S: AsRef<[u8]>>(names: &[S]) -> Result<Vec<u8>, Error> {

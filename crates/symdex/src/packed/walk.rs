@@ -1,0 +1,98 @@
+//! All of a chunk at once, and checks of all chunks.
+
+use super::PackedScratch;
+use super::chunk::{Chunk, ChunkReader};
+use super::sources::Source;
+use crate::error::Error;
+use crate::format::MAX_CHUNK_LOCS;
+use crate::id32::Id32;
+use crate::ranges::{ChunkRanges, Loc};
+
+impl ChunkReader<'_> {
+    /// Checks the pages of codes and chunks, and that chunks follow each other and fill their section; how many pages there are.
+    pub(crate) fn verify(&self) -> Result<u64, Error> {
+        let pages = self.places.verify()? + self.pages.verify()?;
+        let mut end_of_last = 0;
+        for number in 0..self.codes.chunks() {
+            let [start, end] = self.codes.place(&self.places, number)?;
+            if start != end_of_last {
+                return Err(self.places.malformed(0, "chunks do not follow each other"));
+            }
+            end_of_last = end;
+        }
+        if end_of_last != self.pages.section.len() {
+            return Err(self.places.malformed(0, "chunks do not fill their section"));
+        }
+        Ok(pages)
+    }
+}
+
+impl Chunk<'_> {
+    /// Every range of the chunk, and the locs that they have.
+    pub(crate) fn ranges(&self, scratch: &mut PackedScratch) -> Result<ChunkRanges, Error> {
+        let PackedScratch { block: state, sources } = scratch;
+        let invalid = || self.malformed("a source location is invalid");
+        let all = (0..self.sources.len).map(|number| self.sources.get(number, sources)?.ok_or_else(invalid));
+        let all: Vec<Source> = all.collect::<Result<_, Error>>()?;
+        let mut ranges = ChunkRanges::default();
+        let (mut end_of_last, mut next_source, mut position) = (0, 0, self.bits.start * 8);
+        for number in 0..self.blocks {
+            let (mut block, end_of_bits) = self.block(number, state)?;
+            let follows = (block.at, block.next_source, block.reader.position())
+                == (end_of_last, next_source, position);
+            if !follows {
+                return Err(self.malformed("blocks do not follow each other"));
+            }
+            let end = block.end();
+            while block.at < end {
+                let start = block.at;
+                block.next().ok_or_else(|| self.malformed("a block is invalid"))?;
+                let [start, end] = [start, block.at].map(|at| self.start + u64::from(at));
+                if block.answers != [0; 2] {
+                    let pushed = ranges.push_range(start..end, block.function_start, block.answers);
+                    pushed.ok_or_else(|| self.malformed("it has too many inline frames"))?;
+                }
+            }
+            (end_of_last, next_source, position) = (end, block.next_source, block.reader.position());
+            // The last byte of the last block may have bits that are not used.
+            let unused = if number + 1 == self.blocks { 7 } else { 0 };
+            if !(end_of_bits - unused..=end_of_bits).contains(&position) {
+                return Err(self.malformed("a block has other bits than its ranges"));
+            }
+            let frames = state.frames.iter().map(|frame| {
+                let source = all.get(frame.source as usize)?;
+                Some((frame.caller, loc(*source)))
+            });
+            let pushed = ranges.push_locs(frames).filter(|()| ranges.locs.len() <= MAX_CHUNK_LOCS);
+            pushed.ok_or_else(|| self.malformed("its inline frames are invalid or too many"))?;
+        }
+        if end_of_last != self.span || next_source != self.sources.len {
+            return Err(self.malformed("its blocks do not use all of it"));
+        }
+        Ok(ranges)
+    }
+
+    /// How many inline frames each block defines, and how many ranges it has, gaps included.
+    #[cfg(test)]
+    pub(super) fn block_sizes(&self) -> Result<Vec<(usize, usize)>, Error> {
+        let mut state = super::BlockState::default();
+        let mut sizes = Vec::new();
+        for number in 0..self.blocks {
+            let (mut block, _) = self.block(number, &mut state)?;
+            let mut ranges = 0;
+            while block.at < block.end() {
+                block.next().ok_or_else(|| self.malformed("a block is invalid"))?;
+                ranges += 1;
+            }
+            sizes.push((state.frames.len(), ranges));
+        }
+        Ok(sizes)
+    }
+}
+
+/// The loc without parent at a source location.
+fn loc(source: Source) -> Loc {
+    let Source { name, file, line } = source;
+    let [name, file, line] = [name, file, line].map(Id32::from_stored);
+    Loc { parent: None, name, file, line }
+}

@@ -1,0 +1,53 @@
+//! The checksums of pages, as a section is written.
+
+use crate::format::{Location, PAGE_SIZE, SectionKind, page_checksum};
+use crate::image::ImageId;
+
+/// Makes the checksums of the pages of a section of this kind, which comes in parts of any size.
+pub(crate) struct PageSums<'a> {
+    id: &'a ImageId,
+    kind: SectionKind,
+    /// The page that is not full yet.
+    page: Vec<u8>,
+    /// How many pages are full.
+    pages: u64,
+    checksums: Vec<u8>,
+}
+
+impl<'a> PageSums<'a> {
+    pub(crate) fn new(id: &'a ImageId, kind: SectionKind) -> Self {
+        Self { id, kind, page: Vec::with_capacity(PAGE_SIZE), pages: 0, checksums: Vec::new() }
+    }
+
+    /// The checksums of a section that is there as a whole.
+    pub(crate) fn of(id: &'a ImageId, kind: SectionKind, section: &[u8]) -> Vec<u8> {
+        let mut sums = Self::new(id, kind);
+        sums.add(section);
+        sums.finish()
+    }
+
+    pub(crate) fn add(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let (now, later) = bytes.split_at(bytes.len().min(PAGE_SIZE - self.page.len()));
+            self.page.extend_from_slice(now);
+            if self.page.len() == PAGE_SIZE {
+                self.close();
+            }
+            bytes = later;
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        if !self.page.is_empty() {
+            self.close();
+        }
+        self.checksums
+    }
+
+    fn close(&mut self) {
+        let location = Location { id: self.id, section: self.kind, index: self.pages };
+        self.checksums.extend(page_checksum(location, &self.page));
+        self.page.clear();
+        self.pages += 1;
+    }
+}
