@@ -128,7 +128,7 @@ fn what_cannot_be_read_is_skipped_and_the_rest_is_used() {
     assert_eq!(symbolicator.known().len(), 1);
     let nowhere = SymbolicatorOptions::new().index(Path::new("nowhere/at/all"));
     let failed = Symbolicator::open(&nowhere, &mut |_| ()).err().expect("no such path");
-    assert_eq!(failed.to_string(), "nowhere/at/all: cannot read: No such file or directory (os error 2)");
+    assert!(failed.to_string().starts_with("nowhere/at/all: cannot read: "), "{failed}");
 }
 
 #[test]
