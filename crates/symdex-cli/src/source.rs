@@ -17,7 +17,8 @@ pub(crate) enum AddressSource {
     DebugFiles(ImageFiles),
 }
 
-/// Opens the index that these name. If there is none, finds the image in the debug file or in the folder of debug files.
+/// Opens the index that these name. If there is none, finds the image in the debug file or in the folder of debug
+/// files.
 pub(crate) fn open(
     object: &Path,
     arch: Option<&str>,

@@ -79,8 +79,8 @@ impl DebugFiles {
         Self { images: Vec::new(), store, always_store, size: 0, not_stored: Once::new() }
     }
 
-    /// Reads the headers of all debug files at or below `path`. Returns the images in them, and calls `skipped` for each file that
-    /// cannot be read.
+    /// Reads the headers of all debug files at or below `path`. Returns the images in them, and calls `skipped` for
+    /// each file that cannot be read.
     pub(super) fn add(&mut self, path: &Path, skipped: &mut dyn FnMut(SourceError)) -> Vec<KnownImage> {
         let mut added = Vec::new();
         for file in symdex_build::find(path) {
@@ -142,8 +142,8 @@ impl DebugFiles {
         !self.always_store && asked <= FEW_ADDRESSES && image.index.get().is_none()
     }
 
-    /// Calls `answer` with a small index that answers `offsets` of `image`, which a report describes as `wanted`. Only the units that
-    /// have code there are read.
+    /// Calls `answer` with a small index that answers `offsets` of `image`, which a report describes as `wanted`. Only
+    /// the units that have code there are read.
     pub(super) fn answer_directly<T: Send>(
         image: &DebugImage,
         wanted: &Image,

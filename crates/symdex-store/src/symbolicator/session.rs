@@ -59,8 +59,8 @@ impl Source for Session<'_> {
     }
 }
 
-/// Says of each image which source has it, as [`AnsweredBy::source`](symdex_report::AnsweredBy::source). Every address is answered with
-/// nothing.
+/// Says of each image which source has it, as [`AnsweredBy::source`](symdex_report::AnsweredBy::source). Every address
+/// is answered with nothing.
 ///
 /// Indexes are looked up, so that damage in them is found. Debug files are neither read nor built.
 pub struct Availability<'a> {
@@ -128,8 +128,8 @@ fn check_arch(file: &DebugImage, image: &Image) -> Result<(), Unanswered> {
     if known.fits(image) { Ok(()) } else { Err(Unanswered::OtherArch(known.arch)) }
 }
 
-/// Asks the sources of `image` in order until one answers every address. Addresses that are damaged in one source are answered by
-/// the next one that has them.
+/// Asks the sources of `image` in order until one answers every address. Addresses that are damaged in one source are
+/// answered by the next one that has them.
 fn ask_in_order(
     symbolicator: &Symbolicator,
     image: &Image,
