@@ -150,13 +150,8 @@ impl IndexFolder {
     }
 }
 
-/// Opens the index of `id` at `path`, mapped into memory.
-///
-/// # Errors
-///
-/// [`Error::Index`] if the index is damaged or of a version that is not read, [`Error::OtherImage`] if it is the index
-/// of another image, [`Error::Unreadable`] if the file cannot be read.
-pub fn open_index(path: &Path, id: &ImageId) -> Result<Index<MappedFile>, Error> {
+/// Opens the index at `path`, mapped into memory, and checks that it is the index of `id`.
+pub(crate) fn open_index(path: &Path, id: &ImageId) -> Result<Index<MappedFile>, Error> {
     let index = Index::open_file(path).map_err(|source| Error::index(path, source))?;
     if index.id() != id {
         let (found, wanted) = (index.id().clone(), id.clone());

@@ -1,6 +1,6 @@
 //! Debug files that answer directly, or whose indexes are built when a report needs them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Once, OnceLock};
 
@@ -39,9 +39,9 @@ pub(super) struct DebugImage {
 
 /// An index that was built of debug files.
 pub(super) enum BuiltIndex {
-    /// The index the store has of the image, and its path.
-    Stored(std::path::PathBuf),
-    /// The index itself, because it cannot be stored.
+    /// The store has the index, at this path.
+    Stored(PathBuf),
+    /// The index could not be stored.
     Memory(Box<Index<Vec<u8>>>),
 }
 
