@@ -8,12 +8,12 @@ use symdex_build::DirectLookup;
 use crate::failure::Failure;
 
 /// What addresses are answered from.
-pub(crate) enum Answers<'i, 'd, B> {
+pub(crate) enum ImageAnswers<'i, 'd, B> {
     Index { index: &'i Index<B>, path: &'i Path },
     DebugFile { lookup: Box<DirectLookup<'i, 'd>>, path: &'i Path },
 }
 
-impl<'i, B: AsRef<[u8]>> Answers<'i, '_, B> {
+impl<'i, B: AsRef<[u8]>> ImageAnswers<'i, '_, B> {
     /// The index or debug file, for messages.
     pub(crate) fn path(&self) -> &'i Path {
         match self {

@@ -152,7 +152,7 @@ impl From<symdex_store::Error> for Failure {
     fn from(error: symdex_store::Error) -> Self {
         use symdex_store::Error;
         let (kind, path) = match &error {
-            Error::Io { action: "read", path, source } => return Self::unreadable(path, source),
+            Error::Unreadable { path, source } => return Self::unreadable(path, source),
             Error::AmbiguousId { folder, prefix, ids } => {
                 let (folder, ids) = (folder.display(), text::list(ids));
                 let message = format!("{folder}: several ids begin with {prefix}: {ids}; give more digits");
@@ -162,7 +162,7 @@ impl From<symdex_store::Error> for Failure {
                 (Kind::of_index(source), path)
             }
             Error::OtherImage { path, .. } => (Kind::NotFound, path),
-            Error::Io { path, .. } => (Kind::Other, path),
+            Error::NotPublished { path, .. } => (Kind::Other, path),
             _ => return Self::new(Kind::Other, error.to_string()),
         };
         Self::new(kind, error.to_string()).of_path(path)

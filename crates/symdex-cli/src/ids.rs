@@ -41,7 +41,7 @@ Exit codes: 0 all read, 4 something is damaged, 6 not a debug file or an index, 
 
 /// An image in a file; with `--json` the line for it.
 #[derive(Serialize)]
-struct Row {
+struct ImageRow {
     id: String,
     arch: String,
     kind: &'static str,
@@ -60,21 +60,22 @@ struct Unread<'a> {
 }
 
 /// The images of one file. Some of them may not be readable.
-type Rows = Vec<Result<Row, (PathBuf, Failure)>>;
+type ImageRows = Vec<Result<ImageRow, (PathBuf, Failure)>>;
 
 pub(crate) fn run(args: &Args) -> failure::Outcome {
     let files: Vec<_> = args.paths.iter().flat_map(|path| files_of(path)).collect();
-    let images: Vec<Rows> = files
+    let images: Vec<ImageRows> = files
         .into_par_iter()
         .map(|file| match file {
             Ok(path) => rows_in(&path).unwrap_or_else(|failure| vec![Err((path, failure))]),
             Err(failed) => vec![Err(failed)],
         })
         .collect();
-    let images: Rows = images.into_iter().flatten().collect();
+    let images: ImageRows = images.into_iter().flatten().collect();
     let mut out = BufWriter::new(io::stdout().lock());
-    let width =
-        |column: fn(&Row) -> &str| images.iter().flatten().map(|row| column(row).len()).max().unwrap_or(0);
+    let width = |column: fn(&ImageRow) -> &str| {
+        images.iter().flatten().map(|row| column(row).len()).max().unwrap_or(0)
+    };
     let (id, arch, kind) = (width(|row| &row.id), width(|row| &row.arch), width(|row| row.kind));
     let mut gravest = None;
     for image in &images {
@@ -129,7 +130,7 @@ fn place(file: &Result<PathBuf, (PathBuf, Failure)>) -> &Path {
     }
 }
 
-fn rows_in(path: &Path) -> Result<Rows, Failure> {
+fn rows_in(path: &Path) -> Result<ImageRows, Failure> {
     match Index::open_file(path) {
         Ok(index) => return Ok(vec![Ok(row_of_index(&index, path))]),
         Err(symdex::Error::NotAnIndex { .. }) => {}
@@ -140,8 +141,8 @@ fn rows_in(path: &Path) -> Result<Rows, Failure> {
     Ok(rows.collect())
 }
 
-fn row(ListedImage { identity, arch, size, cached_path, .. }: ListedImage, path: &Path) -> Row {
-    Row {
+fn row(ListedImage { identity, arch, size, cached_path, .. }: ListedImage, path: &Path) -> ImageRow {
+    ImageRow {
         id: identity.id.to_string(),
         arch,
         kind: identity.kind.name(),
@@ -152,9 +153,9 @@ fn row(ListedImage { identity, arch, size, cached_path, .. }: ListedImage, path:
     }
 }
 
-fn row_of_index<B: AsRef<[u8]>>(index: &Index<B>, path: &Path) -> Row {
+fn row_of_index<B: AsRef<[u8]>>(index: &Index<B>, path: &Path) -> ImageRow {
     let metadata = index.metadata();
-    Row {
+    ImageRow {
         id: metadata.id.to_string(),
         arch: metadata.arch.name.clone(),
         kind: "index",

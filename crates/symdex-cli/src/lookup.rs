@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use serde::Serialize;
 use symdex::{Frame, ImageOffset, LinePolicy, Scratch, Table};
 
-use crate::answers::Answers;
+use crate::answers::ImageAnswers;
 use crate::failure::{self, Failure, Kind, Stop};
-use crate::source::{self, Source};
+use crate::source::{self, AddressSource};
 use crate::{number, text};
 use symdex_store::IdPrefix;
 
@@ -90,14 +90,16 @@ impl From<Lines> for LinePolicy {
 
 pub(crate) fn run(args: &Args) -> failure::Outcome {
     match source::open(&args.file, args.arch.as_deref(), args.id.as_ref())? {
-        Source::Index { index, path } => answer_all(args, &mut Answers::Index { index: &index, path: &path }),
-        Source::DebugFiles(files) => {
+        AddressSource::Index { index, path } => {
+            answer_all(args, &mut ImageAnswers::Index { index: &index, path: &path })
+        }
+        AddressSource::DebugFiles(files) => {
             source::answer_directly(&files, &args.debug_dir, |answers| answer_all(args, answers))
         }
     }
 }
 
-fn answer_all<B: AsRef<[u8]>>(args: &Args, answers: &mut Answers<'_, '_, B>) -> failure::Outcome {
+fn answer_all<B: AsRef<[u8]>>(args: &Args, answers: &mut ImageAnswers<'_, '_, B>) -> failure::Outcome {
     let mut lookup = Lookup { args, answers, scratch: Scratch::default(), gravest: None };
     let mut out = BufWriter::new(io::stdout().lock());
     lookup.answer(args.addresses.iter().map(String::as_str), &mut out)?;
@@ -124,7 +126,7 @@ pub(crate) fn stdin_failed(error: &io::Error) -> Failure {
 /// A run of lookups in one image.
 struct Lookup<'a, 'i, 'd, B> {
     args: &'a Args,
-    answers: &'a mut Answers<'i, 'd, B>,
+    answers: &'a mut ImageAnswers<'i, 'd, B>,
     scratch: Scratch,
     gravest: Option<Kind>,
 }

@@ -7,20 +7,25 @@ use symdex_build::debug_files::{FileError, FindImageError, ImageFiles, find_imag
 use symdex_build::{Companions, DirectLookup, Error};
 use symdex_store::{IdPrefix, IndexFolder};
 
-use crate::answers::Answers;
+use crate::answers::ImageAnswers;
 use crate::failure::{Failure, Kind, Outcome, complain};
 use crate::{open, text};
 
 /// What addresses are answered from.
-pub(crate) enum Source {
+pub(crate) enum AddressSource {
     Index { index: Box<Index<MappedFile>>, path: PathBuf },
     DebugFiles(ImageFiles),
 }
 
-/// Opens the index that these name. If there is none, finds the image in the debug file or in the folder of debug files.
-pub(crate) fn open(object: &Path, arch: Option<&str>, id: Option<&IdPrefix>) -> Result<Source, Failure> {
+/// Opens the index that these name. If there is none, finds the image in the debug file or in the folder of debug
+/// files.
+pub(crate) fn open(
+    object: &Path,
+    arch: Option<&str>,
+    id: Option<&IdPrefix>,
+) -> Result<AddressSource, Failure> {
     let Some(path) = index_file(object, id)? else {
-        return debug_files(object, arch, id).map(Source::DebugFiles);
+        return debug_files(object, arch, id).map(AddressSource::DebugFiles);
     };
     let index = Box::new(open::index(&path, id)?);
     let found = &index.metadata().arch.name;
@@ -28,14 +33,14 @@ pub(crate) fn open(object: &Path, arch: Option<&str>, id: Option<&IdPrefix>) -> 
         let message = format!("{}: an index for {found}, not for {arch:?}", path.display());
         return Err(Failure::new(Kind::NotFound, message));
     }
-    Ok(Source::Index { index, path })
+    Ok(AddressSource::Index { index, path })
 }
 
 /// Calls `answer` with the answers of the image of `files`. Files that it refers to are searched in `debug_dirs`, too.
 pub(crate) fn answer_directly(
     files: &ImageFiles,
     debug_dirs: &[PathBuf],
-    answer: impl FnOnce(&mut Answers<'_, '_, Vec<u8>>) -> Outcome,
+    answer: impl FnOnce(&mut ImageAnswers<'_, '_, Vec<u8>>) -> Outcome,
 ) -> Outcome {
     let path = files.path();
     let companions = Companions::new(debug_dirs.to_vec());
@@ -45,7 +50,7 @@ pub(crate) fn answer_directly(
         let partial = text::partial(partial);
         complain(&format!("warning: {}: {}", path.display(), text::printable(partial.into())));
     }
-    answer(&mut Answers::DebugFile { lookup: Box::new(lookup), path })
+    answer(&mut ImageAnswers::DebugFile { lookup: Box::new(lookup), path })
 }
 
 /// Returns the path of the index, or `None` if `object` is a debug file or a folder of them.

@@ -11,10 +11,18 @@ use crate::id_prefix::IdPrefix;
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file or folder could not be read or written.
+    /// A file or folder could not be read.
+    #[error("{}: cannot read: {source}", path.display())]
+    Unreadable {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A file or folder could not be changed to publish an index.
     #[error("{}: cannot {action}: {source}", path.display())]
-    Io {
-        /// What was tried, for example `read`.
+    NotPublished {
+        /// What was tried, for example `write`.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
@@ -62,7 +70,7 @@ pub enum Error {
 impl Error {
     /// `path` could not be read.
     pub(crate) fn unreadable(path: &Path, source: io::Error) -> Self {
-        Self::Io { action: "read", path: path.to_owned(), source }
+        Self::Unreadable { path: path.to_owned(), source }
     }
 
     /// The index at `path` could not be opened.

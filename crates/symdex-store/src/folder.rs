@@ -18,8 +18,8 @@ const MAX_ENTRIES: usize = 1_000_000;
 
 /// A folder of indexes, each named by its image's id: `0c37c502aba03641a08f84c794684f36.symdex`.
 ///
-/// The folder is flat or fanned out. In a fanned out folder, each index is in a folder below, named by the id's first two
-/// digits. Reading accepts both, also mixed.
+/// The folder is flat or fanned out. In a fanned out folder, each index is in a folder below, named by the id's first
+/// two digits. Reading accepts both, also mixed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexFolder {
     path: PathBuf,
@@ -29,9 +29,11 @@ pub struct IndexFolder {
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexList {
-    /// The paths of the index files. A folder's own indexes come before those in the folders below it; both are sorted by name.
+    /// The paths of the index files. A folder's own indexes come before those in the folders below it; both are sorted
+    /// by name.
     pub paths: Vec<PathBuf>,
-    /// Whether some indexes may be missing, because folders are nested more than 16 deep or have more than 1,000,000 entries.
+    /// Whether some indexes may be missing, because folders are nested more than 16 deep or have more than 1,000,000
+    /// entries.
     pub is_cut: bool,
 }
 
@@ -57,7 +59,7 @@ impl IndexFolder {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if the folder cannot be searched.
+    /// [`Error::Unreadable`] if the folder cannot be searched.
     pub fn find(&self, id: &ImageId) -> Result<Option<PathBuf>, Error> {
         Ok(self.find_all(id)?.into_iter().next())
     }
@@ -66,7 +68,7 @@ impl IndexFolder {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if the folder cannot be searched.
+    /// [`Error::Unreadable`] if the folder cannot be searched.
     pub fn find_all(&self, id: &ImageId) -> Result<Vec<PathBuf>, Error> {
         self.search(id).map_err(|source| Error::unreadable(&self.path, source))
     }
@@ -92,7 +94,8 @@ impl IndexFolder {
     ///
     /// # Errors
     ///
-    /// [`Error::AmbiguousId`] if several ids begin with `prefix`, [`Error::Io`] if the folder cannot be searched.
+    /// [`Error::AmbiguousId`] if several ids begin with `prefix`, [`Error::Unreadable`] if the folder cannot be
+    /// searched.
     pub fn find_prefix(&self, prefix: &IdPrefix) -> Result<Option<PathBuf>, Error> {
         let whole = prefix.to_id().map(|id| self.find(&id)).transpose()?.flatten();
         if whole.is_some() {
@@ -116,15 +119,16 @@ impl IndexFolder {
     ///
     /// # Errors
     ///
-    /// [`Error::Index`] if the index is damaged or of a version that is not read, [`Error::OtherImage`] if it is the index
-    /// of another image, [`Error::Io`] if the folder or the index cannot be read.
+    /// [`Error::Index`] if the index is damaged or of a version that is not read, [`Error::OtherImage`] if it is the
+    /// index of another image, [`Error::Unreadable`] if the folder or the index cannot be read.
     pub fn open(&self, id: &ImageId) -> Result<Option<Index<MappedFile>>, Error> {
         self.find(id)?.map(|path| open_index(&path, id)).transpose()
     }
 
     /// The indexes in the folder and in the folders below it, found by their extension.
     ///
-    /// Folders that cannot be read count as empty. Symbolic links to folders are not followed, except for the folder itself.
+    /// Folders that cannot be read count as empty. Symbolic links to folders are not followed, except for the folder
+    /// itself.
     #[must_use]
     pub fn list(&self) -> IndexList {
         let mut list = IndexList::default();
@@ -146,13 +150,8 @@ impl IndexFolder {
     }
 }
 
-/// Opens the index of `id` at `path`, mapped into memory.
-///
-/// # Errors
-///
-/// [`Error::Index`] if the index is damaged or of a version that is not read, [`Error::OtherImage`] if it is the index of another
-/// image, [`Error::Io`] if the file cannot be read.
-pub fn open_index(path: &Path, id: &ImageId) -> Result<Index<MappedFile>, Error> {
+/// Opens the index at `path`, mapped into memory, and checks that it is the index of `id`.
+pub(crate) fn open_index(path: &Path, id: &ImageId) -> Result<Index<MappedFile>, Error> {
     let index = Index::open_file(path).map_err(|source| Error::index(path, source))?;
     if index.id() != id {
         let (found, wanted) = (index.id().clone(), id.clone());

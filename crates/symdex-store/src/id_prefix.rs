@@ -53,12 +53,6 @@ impl IdPrefix {
     }
 }
 
-impl From<&ImageId> for IdPrefix {
-    fn from(id: &ImageId) -> Self {
-        Self { digits: id.to_string() }
-    }
-}
-
 impl FromStr for IdPrefix {
     type Err = ParseIdPrefixError;
 

@@ -1,7 +1,7 @@
 //! Where symdex indexes live: finds, opens, lists and publishes them.
 //!
-//! Begin with an [`IndexFolder`]. It names indexes by the ids of their images, reads flat and fanned out folders, and publishes an
-//! index atomically:
+//! Begin with an [`IndexFolder`]. It names indexes by the ids of their images, reads flat and fanned out folders, and
+//! publishes an index atomically:
 //!
 //! ```
 //! use symdex::{ImageOffset, Index, LinePolicy, Scratch};
@@ -23,16 +23,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! An index that is too large for memory is built into an [`IndexBuffer`]. [`IdPrefix`] is an id as people type it: whole, or
-//! only its first digits.
+//! An index that is too large for memory is built into an [`IndexBuffer`]. [`IdPrefix`] is an id as people type it:
+//! whole, or only its first digits.
 //!
 //! # The feature `symbolicate`
 //!
-//! Without features, this crate depends on no DWARF reader: it is what a service needs to find indexes. The feature `symbolicate` adds
-//! the module `symbolicator`, which answers crash reports from folders of indexes, and from debug files for images that have no
-//! index. It depends on `symdex-report` and `symdex-build`. It is one feature rather than one for each crate, because
-//! falling back to debug files is what the module adds: a service that only reads indexes implements `symdex_report::Source`
-//! with [`IndexFolder::open`] and `symdex_report::answer_from_index`.
+//! Without features, this crate depends on no DWARF reader: it is what a service needs to find indexes. The feature
+//! `symbolicate` adds the module `symbolicator`, which answers crash reports from folders of indexes, and from debug
+//! files for images that have no index. It depends on `symdex-report` and `symdex-build`. It is one feature rather than
+//! one for each crate, because falling back to debug files is what the module adds: a service that only reads indexes
+//! implements `symdex_report::Source` with [`IndexFolder::open`] and `symdex_report::answer_from_index`.
 
 mod buffer;
 mod error;
@@ -46,6 +46,6 @@ mod test_indexes;
 
 pub use buffer::{IndexBuffer, IndexBytes};
 pub use error::Error;
-pub use folder::{IndexFolder, IndexList, open_index};
+pub use folder::{IndexFolder, IndexList};
 pub use id_prefix::{IdPrefix, ParseIdPrefixError};
 pub use publish::{PublishOutcome, Published};

@@ -50,22 +50,25 @@ impl PublishOutcome {
 impl IndexFolder {
     /// Publishes `index` in this folder, which is created if it does not exist.
     ///
-    /// At any moment, readers find no index of this id, the old one or the new one; never a part of one. The new file replaces
-    /// the old one where that is, in the folder itself or fanned out; a first index is written to the folder itself.
+    /// At any moment, readers find no index of this id, the old one or the new one; never a part of one. The new file
+    /// replaces the old one where that is, in the folder itself or fanned out; a first index is written to the folder
+    /// itself.
     ///
-    /// If a different index of this id is there, the one with more functions stays. If these are equal, the one with more ranges
-    /// stays; then, in this order, the one with fewer partial counts, with more symbols, with more names, with the smaller digest.
-    /// The result therefore does not depend on the order in which indexes are published. Processes and threads that publish into
-    /// one folder take turns by locking the folder. On Windows, where a folder cannot be locked, the last of two simultaneous
-    /// publishers wins.
+    /// If a different index of this id is there, the one with more functions stays. If these are equal, the one with
+    /// more ranges stays; then, in this order, the one with fewer partial counts, with more symbols, with more names,
+    /// with the smaller digest. The result therefore does not depend on the order in which indexes are published.
+    /// Processes and threads that publish into one folder take turns by locking the folder. On Windows, where a folder
+    /// cannot be locked, the last of two simultaneous publishers wins.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if the folder cannot be read or written, [`Error::NewerIndex`] if this version cannot read the index that is
-    /// there. In both cases nothing has changed, and no temporary file is left.
+    /// [`Error::NotPublished`] if the folder cannot be created, searched or written, [`Error::Unreadable`] if the index
+    /// that is there cannot be read, [`Error::NewerIndex`] if it is of a newer version. In all cases nothing has
+    /// changed, and no temporary file is left.
     pub fn publish<B: AsRef<[u8]>>(&self, index: &Index<B>) -> Result<Published, Error> {
         let folder = self.path();
-        let failed = |action, path: &Path, source| Error::Io { action, path: path.to_owned(), source };
+        let failed =
+            |action, path: &Path, source| Error::NotPublished { action, path: path.to_owned(), source };
         fs::create_dir_all(folder).map_err(|error| failed("create the folder", folder, error))?;
         let _turn = lock(folder);
         let existing = self.search(index.id()).map_err(|error| failed("search", folder, error))?;
@@ -74,7 +77,7 @@ impl IndexFolder {
         let outcome = match existing {
             None => PublishOutcome::Written,
             Some(existing) => {
-                let bytes = fs::read(&existing).map_err(|error| failed("read", &existing, error))?;
+                let bytes = fs::read(&existing).map_err(|error| Error::unreadable(&existing, error))?;
                 compare(index, &bytes).map_err(|source| Error::NewerIndex { path: existing, source })?
             }
         };
@@ -85,8 +88,8 @@ impl IndexFolder {
     }
 }
 
-/// Waits until no other publisher holds the lock of `folder`. Dropping the file releases the lock. Without a lock, indexes are still
-/// written whole; only the rule for conflicts may then compare with an index that is being replaced.
+/// Waits until no other publisher holds the lock of `folder`. Dropping the file releases the lock. Without a lock,
+/// indexes are still written whole; only the rule for conflicts may then compare with an index that is being replaced.
 fn lock(folder: &Path) -> Option<File> {
     let folder = File::open(folder).ok()?;
     folder.lock().ok()?;
@@ -126,8 +129,8 @@ fn rank<B: AsRef<[u8]>>(index: &Index<B>) -> (u64, u64, Reverse<u64>, u64, u64, 
     (counts.functions, counts.ranges, Reverse(partial), counts.symbols, counts.names, digest)
 }
 
-/// Writes `bytes` to `path` in one step: to a temporary file beside it, which is synced and then renamed. If a step fails, the
-/// temporary file is deleted.
+/// Writes `bytes` to `path` in one step: to a temporary file beside it, which is synced and then renamed. If a step
+/// fails, the temporary file is deleted.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = temporary(folder)?;

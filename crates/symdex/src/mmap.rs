@@ -33,7 +33,8 @@ impl AsRef<[u8]> for MappedFile {
 ///
 /// [`std::io::Error`] if the file cannot be opened or mapped, or is not a regular file.
 pub fn map_file(path: &Path) -> std::io::Result<MappedFile> {
-    // On Unix, a directory can be opened and mapping it fails with "no such device"; opening a pipe waits for its writer.
+    // On Unix, a directory can be opened and mapping it fails with "no such device"; opening a pipe waits for its
+    // writer.
     let metadata = std::fs::metadata(path)?;
     if metadata.is_dir() {
         return Err(std::io::ErrorKind::IsADirectory.into());
@@ -50,8 +51,8 @@ pub fn map_file(path: &Path) -> std::io::Result<MappedFile> {
 ///
 /// [`std::io::Error`] if the file cannot be mapped.
 pub fn map_open_file(file: &File) -> std::io::Result<MappedFile> {
-    // SAFETY: the map is read-only and private to this process. The caller ensures that nobody truncates or rewrites the
-    // file while it is mapped: symdex publishes its files by rename and never changes one in place.
+    // SAFETY: the map is read-only and private to this process. The caller ensures that nobody truncates or rewrites
+    // the file while it is mapped: symdex publishes its files by rename and never changes one in place.
     unsafe { Mmap::map(file) }.map(MappedFile)
 }
 

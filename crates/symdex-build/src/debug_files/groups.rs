@@ -19,8 +19,8 @@ pub struct ImageGroups {
 }
 
 impl ImageGroups {
-    /// Reads the headers of all files of `inputs`, on the threads of the rayon pool it is called in. A file that cannot be read
-    /// is in no group; building it reports the error.
+    /// Reads the headers of all files of `inputs`, on the threads of the rayon pool it is called in. A file that cannot
+    /// be read is in no group; building it reports the error.
     #[must_use]
     pub fn of(inputs: &BuildInputs) -> Self {
         let paths: Vec<&Path> = inputs.files().collect();
@@ -39,11 +39,12 @@ impl ImageGroups {
         groups
     }
 
-    /// The image in `slice` of the file at `path`, joined with the other files of its group. Returns `None` if the image is
-    /// joined into that of another file.
+    /// The image in `slice` of the file at `path`, joined with the other files of its group. Returns `None` if the
+    /// image is joined into that of another file.
     ///
-    /// Files without debug information are joined with each file that has some, and with the first file of the group if no file
-    /// has any. If several files have debug information, each gives an index, and publishing keeps the better one.
+    /// Files without debug information are joined with each file that has some, and with the first file of the group if
+    /// no file has any. If several files have debug information, each gives an index, and publishing keeps the better
+    /// one.
     #[must_use]
     pub fn join<'d>(
         &self,
@@ -63,7 +64,8 @@ impl ImageGroups {
     }
 }
 
-/// The files of the group `files` that are joined with the file at `path`; `None` if that is itself joined with another file.
+/// The files of the group `files` that are joined with the file at `path`; `None` if that is itself joined with another
+/// file.
 fn beside<'f>(path: &Path, files: &'f [(PathBuf, bool)]) -> Option<Vec<&'f Path>> {
     let any_dwarf = files.iter().any(|(_, has_dwarf)| *has_dwarf);
     let is_first = files.first().is_some_and(|(first, _)| first == path);

@@ -86,8 +86,8 @@ impl ImageFiles {
         joined
     }
 
-    /// Loads the image from the file at [`path`](Self::path) and joins the other files with it. Other files that cannot be read
-    /// are left out.
+    /// Loads the image from the file at [`path`](Self::path) and joins the other files with it. Other files that cannot
+    /// be read are left out.
     ///
     /// # Errors
     ///

@@ -46,7 +46,8 @@ pub fn images_in(path: &Path) -> Result<Vec<Result<ListedImage, FileError>>, Fil
     Ok(missing.chain(listed).collect())
 }
 
-/// The images in the debug file at `path`, one for each of its slices. An image that cannot be read is an error in its place.
+/// The images in the debug file at `path`, one for each of its slices. An image that cannot be read is an error in its
+/// place.
 ///
 /// # Errors
 ///

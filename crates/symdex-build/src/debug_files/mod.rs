@@ -1,10 +1,11 @@
-//! Debug files as a whole: which images they hold, which files belong to one image, and what a build of many files has to do.
+//! Debug files as a whole: which images they hold, which files belong to one image, and what a build of many files has
+//! to do.
 //!
 //! * [`images_in`] lists the images of one file, from its headers.
-//! * [`find_image`] finds one image in a file or a folder of debug files. [`ImageFiles`] names all files of that image, and
-//!   [`ImageFiles::load`] joins them.
-//! * [`BuildInputs`] finds the debug files of a build. Its [plan](BuildInputs::plan) lists the jobs that can run at once, and
-//!   [`ImageGroups`] joins the files of one image.
+//! * [`find_image`] finds one image in a file or a folder of debug files. [`ImageFiles`] names all files of that image,
+//!   and [`ImageFiles::load`] joins them.
+//! * [`BuildInputs`] finds the debug files of a build. Its [plan](BuildInputs::plan) lists the jobs that can run at
+//!   once, and [`ImageGroups`] joins the files of one image.
 //!
 //! ```
 //! use symdex_build::debug_files::{find_image, images_in};

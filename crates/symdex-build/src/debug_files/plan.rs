@@ -40,7 +40,8 @@ pub struct UnreadArchives {
 }
 
 impl BuildInputs {
-    /// Finds the debug files that `paths` stand for, as [`find`](crate::find) does, and opens the shared caches among them.
+    /// Finds the debug files that `paths` stand for, as [`find`](crate::find) does, and opens the shared caches among
+    /// them.
     #[must_use]
     pub fn find<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Self {
         let mut inputs = Self::default();
@@ -78,7 +79,8 @@ impl BuildInputs {
 
     /// The jobs of the build, and only those for the architectures `wanted` if any are named.
     ///
-    /// Files that have none of these architectures are skipped. If all files are, [`BuildJob::NoSuchArch`] is the last job.
+    /// Files that have none of these architectures are skipped. If all files are, [`BuildJob::NoSuchArch`] is the last
+    /// job.
     #[must_use]
     pub fn plan(&self, wanted: &[String]) -> BuildPlan<'_> {
         let mut plan = BuildPlan::default();

@@ -5,14 +5,14 @@ use std::io::Write;
 use symdex::{Frame, Frames, ImageOffset, LinePolicy, Scratch};
 
 use super::{Args, Basis};
-use crate::answers::Answers;
+use crate::answers::ImageAnswers;
 use crate::failure::{Failure, Kind, Stop, complain};
 use crate::{number, text};
 
 /// Prints answers for one image.
 pub(super) struct Printer<'a, 'i, 'd, B> {
     args: &'a Args,
-    answers: &'a mut Answers<'i, 'd, B>,
+    answers: &'a mut ImageAnswers<'i, 'd, B>,
     /// What is added to an address to make it an image offset, modulo 2^64.
     to_offset: u64,
     image: String,
@@ -22,7 +22,7 @@ pub(super) struct Printer<'a, 'i, 'd, B> {
 }
 
 impl<'a, 'i, 'd, B: AsRef<[u8]>> Printer<'a, 'i, 'd, B> {
-    pub(super) fn new(args: &'a Args, answers: &'a mut Answers<'i, 'd, B>) -> Result<Self, Failure> {
+    pub(super) fn new(args: &'a Args, answers: &'a mut ImageAnswers<'i, 'd, B>) -> Result<Self, Failure> {
         let metadata = answers.metadata();
         let to_offset = match args.basis {
             Basis { load: Some(load), .. } => load.wrapping_neg(),
@@ -95,7 +95,7 @@ impl<'a, 'i, 'd, B: AsRef<[u8]>> Printer<'a, 'i, 'd, B> {
 
 /// The lines of the address that `line` is of.
 fn found<B: AsRef<[u8]>>(
-    answers: &Answers<'_, '_, B>,
+    answers: &ImageAnswers<'_, '_, B>,
     line: &Line<'_>,
     scratch: &mut Scratch,
     names: &mut Scratch,

@@ -6,11 +6,11 @@ mod options;
 use std::io::{self, BufRead, BufWriter, Write};
 use std::path::PathBuf;
 
-use crate::answers::Answers;
+use crate::answers::ImageAnswers;
 use crate::failure::{self, Failure, Stop};
 use crate::lookup::stdin_failed;
 use crate::number;
-use crate::source::{self, Source};
+use crate::source::{self, AddressSource};
 use line::Printer;
 pub(crate) use options::with_double_dashes;
 use symdex_store::IdPrefix;
@@ -97,14 +97,16 @@ struct Basis {
 
 pub(crate) fn run(args: &Args) -> failure::Outcome {
     match source::open(&args.object, args.arch.as_deref(), args.id.as_ref())? {
-        Source::Index { index, path } => answer_all(args, &mut Answers::Index { index: &index, path: &path }),
-        Source::DebugFiles(files) => {
+        AddressSource::Index { index, path } => {
+            answer_all(args, &mut ImageAnswers::Index { index: &index, path: &path })
+        }
+        AddressSource::DebugFiles(files) => {
             source::answer_directly(&files, &args.debug_dir, |answers| answer_all(args, answers))
         }
     }
 }
 
-fn answer_all<B: AsRef<[u8]>>(args: &Args, answers: &mut Answers<'_, '_, B>) -> failure::Outcome {
+fn answer_all<B: AsRef<[u8]>>(args: &Args, answers: &mut ImageAnswers<'_, '_, B>) -> failure::Outcome {
     let mut printer = Printer::new(args, answers)?;
     let mut out = BufWriter::new(io::stdout().lock());
     printer.answer(args.addresses.iter().map(String::as_str), &mut out)?;
@@ -118,7 +120,7 @@ fn answer_all<B: AsRef<[u8]>>(args: &Args, answers: &mut Answers<'_, '_, B>) -> 
     Ok(printer.gravest())
 }
 
-/// Answers line by line: whoever writes the addresses may wait for each answer before writing the next.
+/// Answers line by line, because the writer of the addresses may wait for each answer before writing the next address.
 fn answer_stdin<B: AsRef<[u8]>>(
     printer: &mut Printer<'_, '_, '_, B>,
     out: &mut impl Write,

@@ -15,7 +15,7 @@ use crate::text;
 
 /// What there is to say of an image; with `--json` the line for it.
 #[derive(Serialize)]
-pub(super) struct Summary {
+pub(super) struct ImageSummary {
     image: String,
     id: String,
     arch: String,
@@ -35,12 +35,12 @@ pub(super) struct Summary {
     ranges: u64,
     symbols: u64,
     chunks: u64,
-    coverage: Coverage,
+    coverage: CoverageView,
     dropped: BTreeMap<&'static str, u64>,
     hidden_names: u64,
     partial: Vec<Partial>,
     warnings: Vec<String>,
-    verified: Option<Verified>,
+    verified: Option<VerifiedView>,
     pub(super) outcome: &'static str,
     /// The outcome in a sentence.
     #[serde(skip)]
@@ -51,7 +51,7 @@ pub(super) struct Summary {
 
 /// Bytes of executable sections, and how many of them each table has answers for.
 #[derive(Serialize)]
-struct Coverage {
+struct CoverageView {
     executable: u64,
     dwarf: u64,
     dwarf_function: u64,
@@ -60,7 +60,7 @@ struct Coverage {
 
 /// How the index compares with the debug file.
 #[derive(Serialize)]
-struct Verified {
+struct VerifiedView {
     addresses: u64,
     agreements: u64,
     /// Addresses at which addr2line answers otherwise, by the reason why.
@@ -71,7 +71,7 @@ struct Verified {
     wrong: Vec<String>,
 }
 
-impl Verified {
+impl VerifiedView {
     fn new(report: &AuditReport) -> Self {
         let AuditReport { addresses, unexplained_len, wrong_len, .. } = *report;
         let unexplained = unexplained_len - wrong_len;
@@ -83,7 +83,7 @@ impl Verified {
     }
 }
 
-impl Summary {
+impl ImageSummary {
     /// Whether the index was not published because it is not right.
     pub(super) fn is_rejected(&self) -> bool {
         self.index.is_none()
@@ -119,10 +119,10 @@ pub(super) fn report_failure(failure: &Failure, json: bool) -> Result<(), Stop> 
 }
 
 /// Puts the index into `folder`, unless it was verified and is not right.
-pub(super) fn publish(finished: Finished, folder: &IndexFolder) -> Result<Summary, Failure> {
+pub(super) fn publish(finished: Finished, folder: &IndexFolder) -> Result<ImageSummary, Failure> {
     let Finished { file, joined, debug_size, built, audit, time } = finished;
     let index = Index::open(built.bytes).map_err(|error| Failure::index(&file, &error))?;
-    let verified = audit.as_ref().map(Verified::new);
+    let verified = audit.as_ref().map(VerifiedView::new);
     let is_right = verified.as_ref().is_none_or(|verified| verified.wrong.is_empty());
     let published = is_right.then(|| folder.publish(&index)).transpose();
     let published = published.map_err(|error| Failure::from(error).of_path(&file))?;
@@ -142,7 +142,7 @@ pub(super) fn publish(finished: Finished, folder: &IndexFolder) -> Result<Summar
     let counts = metadata.counts;
     let BuildReport { has_dwarf, failed_units, dropped, hidden_names, coverage } = built.report;
     let TextCoverage { executable, dwarf, dwarf_function, symbol_table } = coverage;
-    Ok(Summary {
+    Ok(ImageSummary {
         image: metadata.image_name.clone(),
         id: metadata.id.to_string(),
         arch: metadata.arch.name.clone(),
@@ -159,7 +159,7 @@ pub(super) fn publish(finished: Finished, folder: &IndexFolder) -> Result<Summar
         ranges: counts.ranges,
         symbols: counts.symbols,
         chunks: Table::ALL.map(|table| metadata.chunk_len(table)).iter().sum(),
-        coverage: Coverage { executable, dwarf, dwarf_function, symbol_table },
+        coverage: CoverageView { executable, dwarf, dwarf_function, symbol_table },
         dropped,
         hidden_names,
         partial: metadata.partial.clone(),
@@ -188,12 +188,12 @@ fn words(outcome: Option<&PublishOutcome>) -> (&'static str, &'static str) {
 }
 
 /// Prints the summary, and on standard error what may cost answers; but for what the totals say, where there are many images.
-pub(super) fn report(summary: &Summary, json: bool, are_many: bool) -> Result<(), Stop> {
+pub(super) fn report(summary: &ImageSummary, json: bool, are_many: bool) -> Result<(), Stop> {
     match json {
         true => print_line(summary)?,
         false => write!(io::stdout().lock(), "{}", human(summary))?,
     }
-    let Summary { file, arch, partial, warnings, verified, .. } = summary;
+    let ImageSummary { file, arch, partial, warnings, verified, .. } = summary;
     let say = |kind: &str, what: &str| {
         complain(&format!("{kind}: {file} ({arch}): {}", text::printable(what.into())));
     };
@@ -207,9 +207,9 @@ pub(super) fn report(summary: &Summary, json: bool, are_many: bool) -> Result<()
     Ok(())
 }
 
-fn human(summary: &Summary) -> String {
-    let Summary { image, id, arch, index, index_size, debug_size, .. } = summary;
-    let Summary { units, functions, ranges, symbols, seconds, fate, .. } = summary;
+fn human(summary: &ImageSummary) -> String {
+    let ImageSummary { image, id, arch, index, index_size, debug_size, .. } = summary;
+    let ImageSummary { units, functions, ranges, symbols, seconds, fate, .. } = summary;
     let [debug_size, index_size] = [*debug_size, *index_size].map(text::size);
     let counts = [(units, "unit"), (functions, "function"), (ranges, "range"), (symbols, "symbol")];
     let counts = counts.map(|(number, noun)| text::count(*number, noun)).join(", ");

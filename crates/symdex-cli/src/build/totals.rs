@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::summary::{Summary, print_line};
+use super::summary::{ImageSummary, print_line};
 use crate::failure::{Failure, Kind, Stop, complain};
 use crate::text::count;
 
@@ -42,7 +42,7 @@ impl Totals {
         Self { skipped, ..Self::default() }
     }
 
-    pub(super) fn count(&mut self, image: &Result<Summary, Failure>) {
+    pub(super) fn count(&mut self, image: &Result<ImageSummary, Failure>) {
         match image {
             Ok(image) => {
                 self.images += 1;

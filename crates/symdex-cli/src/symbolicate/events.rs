@@ -68,7 +68,8 @@ impl From<SourceError> for Failure {
             SourceError::Index(error) => return error.into(),
             SourceError::DebugFile(error) => return error.into(),
             SourceError::SharedCache { path } => {
-                let message = "a dyld shared cache; make indexes of its images with `symdex build`, then give their folder with --index";
+                let message = "a dyld shared cache; make indexes of its images with `symdex build`, then give their \
+                               folder with --index";
                 (Kind::Unsupported, format!("{}: {message}", path.display()))
             }
             SourceError::UnknownId { name, id } => {

@@ -14,7 +14,7 @@ use symdex_store::symbolicator::{Assumption, Event, Symbolicator, SymbolicatorOp
 
 use self::events::Events;
 use self::output::Output;
-use self::summary::{Counted, Summary};
+use self::summary::{ReportCounts, Summary};
 use crate::failure::{self, Failure, Kind, complain};
 use crate::in_order::in_order;
 use crate::lookup::{Lines, stdin_failed};
@@ -88,7 +88,7 @@ pub(crate) struct Args {
     output: Option<PathBuf>,
     /// What is written
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "native")]
-    format: Format,
+    format: OutputFormat,
     /// Leave frames alone that have a function's name already, though file and line are missing
     #[arg(long)]
     only_missing: bool,
@@ -137,7 +137,7 @@ Exit codes: 0 every frame of the app is resolved (with --needs: every image of t
 or an index is damaged, 5 a file is missing, 6 not a crash report, 1 other errors.";
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum OutputFormat {
     /// The report in the format it came in, as it was but for its frames
     Native,
     /// Text for people: .ips and other JSON as Apple lays out a .crash; what is text already as in native
@@ -163,7 +163,7 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
     let size = |path: &PathBuf| path.metadata().map_or(0, |file| file.len());
     let progress = Progress::new(reports.iter().map(size).sum::<u64>() + symbolicator.debug_files_size());
     let events = Events::new(&progress);
-    let is_json = args.format == Format::Json;
+    let is_json = args.format == OutputFormat::Json;
     let mut output = Output::open(args.output.as_deref(), &reports, args.format)?;
     let pool = rayon::ThreadPoolBuilder::new()
         .build()
@@ -185,8 +185,8 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
                 Err(failure) => {
                     summary.failure(&failure);
                     match args.format {
-                        Format::Json => output.write(path, &output::json_failure(path, &failure)),
-                        Format::Native | Format::Text => Ok(()),
+                        OutputFormat::Json => output.write(path, &output::json_failure(path, &failure)),
+                        OutputFormat::Native | OutputFormat::Text => Ok(()),
                     }
                 }
             })
@@ -201,7 +201,7 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
 }
 
 /// A report's output, if any is wanted, and what became of it.
-type Done = (Option<Vec<u8>>, Counted);
+type Done = (Option<Vec<u8>>, ReportCounts);
 
 fn one<'p>(
     args: &Args,
@@ -220,15 +220,15 @@ fn one<'p>(
         let report = Report::parse(&text).map_err(failed)?;
         if args.needs {
             let available = symbolicate(&report, &mut symbolicator.availability(), &args.options());
-            return Ok((None, Counted::of(&available)));
+            return Ok((None, ReportCounts::of(&available)));
         }
         let on_event = |event: Event<'_>| events.on(event);
         let symbolicated = symbolicate(&report, &mut symbolicator.session(&on_event), &args.options());
-        let counted = Counted::of(&symbolicated);
+        let counted = ReportCounts::of(&symbolicated);
         let text = match args.format {
-            Format::Native => output::native(&symbolicated),
-            Format::Text => output::text(&symbolicated),
-            Format::Json => {
+            OutputFormat::Native => output::native(&symbolicated),
+            OutputFormat::Text => output::text(&symbolicated),
+            OutputFormat::Json => {
                 let mut images = report.images.iter().zip(symbolicated.images());
                 let is_any_missing = images.any(|(image, outcome)| outcome.lacks_index_of(image));
                 let known = if is_any_missing { symbolicator.known() } else { &[] };

@@ -9,8 +9,8 @@ use std::path::{Component, Path, PathBuf};
 use serde::Serialize;
 use symdex_report::{KnownImage, ReportView, Symbolicated};
 
-use super::summary::{Counted, ReportTotals};
-use super::{Format, shown};
+use super::summary::{ReportCounts, ReportTotals};
+use super::{OutputFormat, shown};
 use crate::failure::{Failure, FailureView, Kind, Stop};
 
 /// Standard output, a file, or a folder for many reports.
@@ -38,10 +38,14 @@ impl Output {
     /// # Errors
     ///
     /// An output would overwrite a report or another output, or the folder cannot be made.
-    pub(super) fn open(path: Option<&Path>, reports: &[PathBuf], format: Format) -> Result<Self, Failure> {
+    pub(super) fn open(
+        path: Option<&Path>,
+        reports: &[PathBuf],
+        format: OutputFormat,
+    ) -> Result<Self, Failure> {
         let Some(path) = path else {
             // In JSON each report names itself.
-            let headers = if reports.len() < 2 || format == Format::Json {
+            let headers = if reports.len() < 2 || format == OutputFormat::Json {
                 Headers::None
             } else {
                 Headers::BeforeFirst
@@ -119,7 +123,7 @@ enum Extension {
 
 /// The path of each report in the output's folder: its own name with the extension of `format`. If two reports have the same
 /// name, it is the path below the folder that contains all reports. If these are the same too, the extension is appended.
-fn names(reports: &[PathBuf], format: Format) -> Result<HashMap<PathBuf, PathBuf>, Failure> {
+fn names(reports: &[PathBuf], format: OutputFormat) -> Result<HashMap<PathBuf, PathBuf>, Failure> {
     let written: Vec<_> = reports.iter().map(|report| written_extension(report, format)).collect();
     let named = |extension: Extension| -> Vec<PathBuf> {
         let name = |(report, written): (&PathBuf, &Option<&str>)| {
@@ -167,11 +171,11 @@ fn are_unique(names: &[PathBuf]) -> bool {
 }
 
 /// The extension of a report's output; `None` if the output has the format that the report's own name tells.
-fn written_extension(report: &Path, format: Format) -> Option<&'static str> {
+fn written_extension(report: &Path, format: OutputFormat) -> Option<&'static str> {
     match format {
-        Format::Json => Some("json"),
-        Format::Text if is_json(report) => Some("crash"),
-        Format::Native | Format::Text => None,
+        OutputFormat::Json => Some("json"),
+        OutputFormat::Text if is_json(report) => Some("crash"),
+        OutputFormat::Native | OutputFormat::Text => None,
     }
 }
 
@@ -252,7 +256,7 @@ struct OneReport<'s> {
 pub(super) fn json(
     path: &Path,
     symbolicated: &Symbolicated<'_, '_>,
-    counted: &Counted,
+    counted: &ReportCounts,
     known: &[KnownImage],
 ) -> Vec<u8> {
     line(&OneReport { report: shown(path), view: symbolicated.view(known), totals: counted.totals() })

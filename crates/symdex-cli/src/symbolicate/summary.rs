@@ -18,7 +18,7 @@ use crate::text;
 
 /// What became of one report's frames and images.
 #[derive(Default)]
-pub(super) struct Counted {
+pub(super) struct ReportCounts {
     frames: u64,
     symbolicated: u64,
     /// Those of them whose index was not chosen by the image's id.
@@ -27,13 +27,13 @@ pub(super) struct Counted {
     kept: u64,
     app_unresolved: u64,
     system_unresolved: u64,
-    images: BTreeMap<Key, CountedImage>,
+    images: BTreeMap<ImageKey, CountedImage>,
     /// Frames of the app that have an index and no answer, by image and reason.
     reasons: BTreeMap<(String, String), u64>,
 }
 
 /// What tells images of many reports apart: file name, id and architecture.
-type Key = (String, Option<ImageId>, Option<String>);
+type ImageKey = (String, Option<ImageId>, Option<String>);
 
 #[derive(Clone)]
 pub(super) struct CountedImage {
@@ -74,9 +74,9 @@ pub(super) struct ReportTotals {
     unresolved_system: u64,
 }
 
-impl Counted {
+impl ReportCounts {
     pub(super) fn totals(&self) -> ReportTotals {
-        let Counted { frames, symbolicated, kept, app_unresolved, system_unresolved, .. } = *self;
+        let ReportCounts { frames, symbolicated, kept, app_unresolved, system_unresolved, .. } = *self;
         ReportTotals {
             frames,
             symbolicated,
@@ -150,12 +150,12 @@ impl Counted {
 #[derive(Default)]
 pub(super) struct Summary {
     reports: u64,
-    total: Counted,
+    total: ReportCounts,
     gravest: Option<Kind>,
 }
 
 impl Summary {
-    pub(super) fn count(&mut self, counted: Counted) {
+    pub(super) fn count(&mut self, counted: ReportCounts) {
         self.reports += 1;
         let total = &mut self.total;
         total.frames += counted.frames;
@@ -193,7 +193,7 @@ impl Summary {
         if self.reports == 0 {
             return;
         }
-        let Counted { frames, symbolicated, not_by_id, kept, app_unresolved, system_unresolved, .. } =
+        let ReportCounts { frames, symbolicated, not_by_id, kept, app_unresolved, system_unresolved, .. } =
             &self.total;
         let doubt = match not_by_id {
             0 => String::new(),

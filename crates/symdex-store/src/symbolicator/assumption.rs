@@ -11,7 +11,8 @@ use crate::id_prefix::IdPrefix;
 
 /// An image's name in reports, and what answers for it.
 ///
-/// As text it is `NAME=FILE` or `NAME=ID`. Text that is an id, or the start of one, is read as an id unless a file of that name exists.
+/// As text it is `NAME=FILE` or `NAME=ID`. Text that is an id, or the start of one, is read as an id unless a file of
+/// that name exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assumption {
     pub(super) name: String,
@@ -77,8 +78,8 @@ impl ResolvedAssumption {
         Self { name: name.to_owned(), target, is_used: AtomicBool::new(false) }
     }
 
-    /// Whether this is for `image`, by the name that frames have for it or by the last part of its path. If so, the assumption counts
-    /// as used.
+    /// Whether this is for `image`, by the name that frames have for it or by the last part of its path. If so, the
+    /// assumption counts as used.
     pub(super) fn applies_to(&self, image: &Image) -> bool {
         let is_of = [image.name.as_str(), image.file_name()].contains(&self.name.as_str());
         if is_of {
@@ -87,8 +88,8 @@ impl ResolvedAssumption {
         is_of
     }
 
-    /// The id of the image that answers for `image`. Of several images that fit its architecture, this is the one with its id, or
-    /// else the one of exactly its architecture, or else the one of its name.
+    /// The id of the image that answers for `image`. Of several images that fit its architecture, this is the one with
+    /// its id, or else the one of exactly its architecture, or else the one of its name.
     pub(super) fn id_for(&self, image: &Image) -> Result<&ImageId, Unanswered> {
         let images = match &self.target {
             ResolvedTarget::Id(id) => return Ok(id),

@@ -1,6 +1,6 @@
 //! Debug files that answer directly, or whose indexes are built when a report needs them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Once, OnceLock};
 
@@ -39,9 +39,9 @@ pub(super) struct DebugImage {
 
 /// An index that was built of debug files.
 pub(super) enum BuiltIndex {
-    /// The index the store has of the image, and its path.
-    Stored(std::path::PathBuf),
-    /// The index itself, because it cannot be stored.
+    /// The store has the index, at this path.
+    Stored(PathBuf),
+    /// The index could not be stored.
     Memory(Box<Index<Vec<u8>>>),
 }
 
@@ -79,8 +79,8 @@ impl DebugFiles {
         Self { images: Vec::new(), store, always_store, size: 0, not_stored: Once::new() }
     }
 
-    /// Reads the headers of all debug files at or below `path`. Returns the images in them, and calls `skipped` for each file that
-    /// cannot be read.
+    /// Reads the headers of all debug files at or below `path`. Returns the images in them, and calls `skipped` for
+    /// each file that cannot be read.
     pub(super) fn add(&mut self, path: &Path, skipped: &mut dyn FnMut(SourceError)) -> Vec<KnownImage> {
         let mut added = Vec::new();
         for file in symdex_build::find(path) {
@@ -142,8 +142,8 @@ impl DebugFiles {
         !self.always_store && asked <= FEW_ADDRESSES && image.index.get().is_none()
     }
 
-    /// Calls `answer` with a small index that answers `offsets` of `image`, which a report describes as `wanted`. Only the units that
-    /// have code there are read.
+    /// Calls `answer` with a small index that answers `offsets` of `image`, which a report describes as `wanted`. Only
+    /// the units that have code there are read.
     pub(super) fn answer_directly<T: Send>(
         image: &DebugImage,
         wanted: &Image,

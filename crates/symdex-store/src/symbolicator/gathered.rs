@@ -28,8 +28,8 @@ impl GatheredAnswers {
         };
         let is_whole = !new.iter().any(Answer::is_damaged);
         if !is_whole {
-            // The message is the same for every report, whichever damaged pages it needs. Frames that stay without an answer state
-            // the damage themselves.
+            // The message is the same for every report, whichever damaged pages it needs. Frames that stay without an
+            // answer state the damage themselves.
             let message =
                 format!("{source}: parts of it are damaged (see `symdex verify`); build or copy it again");
             self.passed_over.push(Unanswered::Damaged(message));

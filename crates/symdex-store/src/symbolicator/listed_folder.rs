@@ -31,8 +31,8 @@ impl ListedFolder {
         self.folder.path()
     }
 
-    /// The indexes of `id`: first those in the folder itself, then those in folders below it. The folders below are listed only if
-    /// a caller asks for more than the first index.
+    /// The indexes of `id`: first those in the folder itself, then those in folders below it. The folders below are
+    /// listed only if a caller asks for more than the first index.
     pub(super) fn indexes_of(&self, id: &ImageId) -> impl Iterator<Item = Result<PathBuf, Error>> + use<'_> {
         let (here, error) = match self.folder.find_all(id) {
             Ok(here) => (here, None),

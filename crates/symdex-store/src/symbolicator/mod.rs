@@ -1,7 +1,7 @@
 //! Answers for crash reports, from folders of indexes and from debug files.
 //!
-//! A [`Symbolicator`] is opened once, from [`SymbolicatorOptions`], and shared by all threads. Each report is answered by a
-//! [`Session`], which is a [`Source`](symdex_report::Source) for [`symdex_report::symbolicate`]:
+//! A [`Symbolicator`] is opened once, from [`SymbolicatorOptions`], and shared by all threads. Each report is answered
+//! by a [`Session`], which is a [`Source`](symdex_report::Source) for [`symdex_report::symbolicate`]:
 //!
 //! ```
 //! use symdex_report::{Options, Report, symbolicate};
@@ -28,13 +28,13 @@
 //!
 //! # Order of sources
 //!
-//! The sources of an image are asked in this order until one answers every address: the single indexes, the folders of indexes, the
-//! store, the debug files. A source that is damaged or cannot be read is reported with the answers of the next one. A
-//! damaged index in the store is replaced by a new index of the debug file. An index that was made of symbols alone is asked last
-//! if there is a debug file with debug information.
+//! The sources of an image are asked in this order until one answers every address: the single indexes, the folders of
+//! indexes, the store, the debug files. A source that is damaged or cannot be read is reported with the answers of the
+//! next one. A damaged index in the store is replaced by a new index of the debug file. An index that was made of
+//! symbols alone is asked last if there is a debug file with debug information.
 //!
-//! Up to 200 addresses of an image are answered from its debug file directly. For more, its index is built and published in the
-//! store; if the store cannot be written, the index is kept in memory.
+//! Up to 200 addresses of an image are answered from its debug file directly. For more, its index is built and
+//! published in the store; if the store cannot be written, the index is kept in memory.
 
 mod assumption;
 mod debug_files;
@@ -61,7 +61,8 @@ pub use self::sources::Symbolicator;
 #[non_exhaustive]
 #[derive(Debug)]
 pub enum Event<'e> {
-    /// The index of an image is being built. The last event of each build has `done` equal to `total`, also if the build fails.
+    /// The index of an image is being built. The last event of each build has `done` equal to `total`, also if the
+    /// build fails.
     Building {
         /// The image.
         id: &'e ImageId,
@@ -72,7 +73,8 @@ pub enum Event<'e> {
         /// How much there is, in the unit of `done`.
         total: u64,
     },
-    /// A new index cannot be stored. It is kept in memory, as are all others that cannot be stored. There is one event for all of them.
+    /// A new index cannot be stored. It is kept in memory, as are all others that cannot be stored. There is one event
+    /// for all of them.
     NotStored {
         /// Why the store cannot be written; `None` if there is no store.
         error: Option<&'e crate::Error>,

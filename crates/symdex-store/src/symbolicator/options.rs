@@ -34,14 +34,15 @@ impl SymbolicatorOptions {
         self
     }
 
-    /// The folder that is searched after all other indexes, and in which new indexes of debug files are published. It need not exist.
+    /// The folder that is searched after all other indexes, and in which new indexes of debug files are published. It
+    /// need not exist.
     pub fn store(mut self, folder: impl Into<PathBuf>) -> Self {
         self.store = Some(folder.into());
         self
     }
 
-    /// Whether the index of a debug file is built and stored even for few addresses. By default, up to 200 addresses of an image are
-    /// answered from its debug file directly.
+    /// Whether the index of a debug file is built and stored even for few addresses. By default, up to 200 addresses of
+    /// an image are answered from its debug file directly.
     pub fn always_store(mut self, always: bool) -> Self {
         self.always_store = always;
         self
@@ -59,8 +60,9 @@ impl SymbolicatorOptions {
         self
     }
 
-    /// Whether an image without an id is answered from the only index or debug file of its name and architecture. Such an answer may
-    /// be that of another build; [`MatchedBy::Name`](symdex_report::MatchedBy::Name) marks it. By default no image is.
+    /// Whether an image without an id is answered from the only index or debug file of its name and architecture. Such
+    /// an answer may be that of another build; [`MatchedBy::Name`](symdex_report::MatchedBy::Name) marks it. By default
+    /// no image is.
     pub fn match_by_name(mut self, match_by_name: bool) -> Self {
         self.match_by_name = match_by_name;
         self

@@ -28,21 +28,19 @@ impl<'a> Session<'a> {
         &mut self,
         candidate: &Candidate<'_>,
         id: &ImageId,
-        question: Question<'_>,
+        query: ImageQuery<'_>,
     ) -> Result<Vec<Answer>, Unanswered> {
         let Self { symbolicator, on_event, scratch } = self;
-        let Question { image, offsets, .. } = question;
+        let ImageQuery { image, offsets, .. } = query;
         match candidate {
-            Candidate::Index(path) => {
-                symbolicator.unless_damaged(path, || question.ask_file(path, id, scratch))
-            }
+            Candidate::Index(path) => symbolicator.unless_damaged(path, || query.ask_file(path, id, scratch)),
             Candidate::DebugFile(file) if symbolicator.is_answered_directly(id, file, offsets.len()) => {
-                let answer = |index: &Index<Vec<u8>>| question.ask(index, scratch);
+                let answer = |index: &Index<Vec<u8>>| query.ask(index, scratch);
                 DebugFiles::answer_directly(file, image, offsets, answer)
             }
             Candidate::DebugFile(file) => match symbolicator.debug_files().index(file, *on_event)? {
-                BuiltIndex::Stored(path) => question.ask_file(path, id, scratch),
-                BuiltIndex::Memory(index) => question.ask(index, scratch),
+                BuiltIndex::Stored(path) => query.ask_file(path, id, scratch),
+                BuiltIndex::Memory(index) => query.ask(index, scratch),
             },
         }
     }
@@ -56,13 +54,13 @@ impl Source for Session<'_> {
         lines: LinePolicy,
     ) -> Result<Answers, Unanswered> {
         let symbolicator = self.symbolicator;
-        let question = Question { image, offsets, lines };
-        ask_in_order(symbolicator, image, |candidate, id| self.ask(candidate, id, question))
+        let query = ImageQuery { image, offsets, lines };
+        ask_in_order(symbolicator, image, |candidate, id| self.ask(candidate, id, query))
     }
 }
 
-/// Says of each image which source has it, as [`AnsweredBy::source`](symdex_report::AnsweredBy::source). Every address is answered with
-/// nothing.
+/// Says of each image which source has it, as [`AnsweredBy::source`](symdex_report::AnsweredBy::source). Every address
+/// is answered with nothing.
 ///
 /// Indexes are looked up, so that damage in them is found. Debug files are neither read nor built.
 pub struct Availability<'a> {
@@ -84,10 +82,10 @@ impl Source for Availability<'_> {
         lines: LinePolicy,
     ) -> Result<Answers, Unanswered> {
         let Self { symbolicator, scratch } = self;
-        let question = Question { image, offsets, lines };
+        let query = ImageQuery { image, offsets, lines };
         ask_in_order(symbolicator, image, |candidate, id| match candidate {
             Candidate::Index(path) => {
-                let ask = || question.ask_file(path, id, scratch);
+                let ask = || query.ask_file(path, id, scratch);
                 let answers = symbolicator.unless_damaged(path, ask)?;
                 // Only damage is kept: frames with an answer would not be counted as frames that need the image.
                 let without_functions = |answer: Answer| match answer {
@@ -106,13 +104,13 @@ impl Source for Availability<'_> {
 
 /// What a report asks of one image.
 #[derive(Clone, Copy)]
-struct Question<'q> {
+struct ImageQuery<'q> {
     image: &'q Image,
     offsets: &'q [ImageOffset],
     lines: LinePolicy,
 }
 
-impl Question<'_> {
+impl ImageQuery<'_> {
     /// What `index` answers.
     fn ask<B: AsRef<[u8]>>(
         &self,
@@ -134,8 +132,8 @@ fn check_arch(file: &DebugImage, image: &Image) -> Result<(), Unanswered> {
     if known.fits(image) { Ok(()) } else { Err(Unanswered::OtherArch(known.arch)) }
 }
 
-/// Asks the sources of `image` in order until one answers every address. Addresses that are damaged in one source are answered by
-/// the next one that has them.
+/// Asks the sources of `image` in order until one answers every address. Addresses that are damaged in one source are
+/// answered by the next one that has them.
 fn ask_in_order(
     symbolicator: &Symbolicator,
     image: &Image,

@@ -46,16 +46,16 @@ struct KnownImages {
 }
 
 impl Symbolicator {
-    /// Opens the sources that `options` name. Calls `skipped` for each index and each debug file that cannot be read; the others are
-    /// still used.
+    /// Opens the sources that `options` name. Calls `skipped` for each index and each debug file that cannot be read;
+    /// the others are still used.
     ///
     /// Only headers are read, and folders of indexes are not listed.
     ///
     /// # Errors
     ///
     /// [`SourceError::Index`] if a path that was given as an index or a folder of indexes does not exist,
-    /// [`SourceError::UnknownId`] or [`SourceError::AmbiguousId`] if not exactly one image has the id of an assumption, and
-    /// any [`SourceError`] if the file of an assumption cannot be read.
+    /// [`SourceError::UnknownId`] or [`SourceError::AmbiguousId`] if not exactly one image has the id of an assumption,
+    /// and any [`SourceError`] if the file of an assumption cannot be read.
     pub fn open(
         options: &SymbolicatorOptions,
         skipped: &mut dyn FnMut(SourceError),
@@ -166,15 +166,15 @@ impl Symbolicator {
         Availability::new(self)
     }
 
-    /// The images of which there are indexes or debug files, each once, sorted. The first call lists all folders, and opens up to 20,000
-    /// indexes.
+    /// The images of which there are indexes or debug files, each once, sorted. The first call lists all folders, and
+    /// opens up to 20,000 indexes.
     pub fn known(&self) -> &[KnownImage] {
         let known = self.known.get_or_init(|| {
             let mut paths = self.folders.iter().flat_map(ListedFolder::all);
             let indexes = paths.by_ref().take(MAX_OPENED).filter_map(|path| known_index(path).ok());
             let files = self.files.iter().map(|(known, _)| known.clone());
-            // Indexes of images that debug files have are left out. Otherwise the result would depend on which of them are
-            // built already.
+            // Indexes of images that debug files have are left out. Otherwise the result would depend on which of them
+            // are built already.
             let mut images: Vec<_> = self.debug_files.known().collect();
             let of_debug_files: BTreeSet<_> =
                 images.iter().map(|image| (image.id.clone(), image.arch.clone())).collect();
@@ -225,8 +225,8 @@ impl Symbolicator {
         }
     }
 
-    /// The sources to ask for the image `id`, in this order: single indexes, folders, debug files. An index that was made of symbols
-    /// alone comes last if a debug file has debug information.
+    /// The sources to ask for the image `id`, in this order: single indexes, folders, debug files. An index that was
+    /// made of symbols alone comes last if a debug file has debug information.
     pub(super) fn candidates(&self, id: &ImageId) -> impl Iterator<Item = Result<Candidate<'_>, Error>> {
         let files =
             self.files.iter().filter(move |(known, _)| known.id == *id).map(|(_, path)| Ok(path.clone()));
@@ -253,8 +253,9 @@ impl Symbolicator {
         })
     }
 
-    /// Calls `ask` for the answers of the index at `path`. If another report has found the index to be damaged, returns that damage
-    /// instead: whether a new index has replaced it meanwhile depends on the order in which reports are answered.
+    /// Calls `ask` for the answers of the index at `path`. If another report has found the index to be damaged, returns
+    /// that damage instead: whether a new index has replaced it meanwhile depends on the order in which reports are
+    /// answered.
     pub(super) fn unless_damaged(
         &self,
         path: &Path,
@@ -272,8 +273,8 @@ impl Symbolicator {
         answers
     }
 
-    /// Whether a debug file of the image `id` answers this many more addresses directly: they are few, and there is no index of the
-    /// image, not even a damaged one to replace.
+    /// Whether a debug file of the image `id` answers this many more addresses directly: they are few, and there is no
+    /// index of the image, not even a damaged one to replace.
     pub(super) fn is_answered_directly(&self, id: &ImageId, file: &DebugImage, addresses: usize) -> bool {
         let has_index = self.candidates(id).any(|candidate| matches!(candidate, Ok(Candidate::Index(_))));
         !has_index && self.debug_files.are_few(file, addresses)
@@ -292,8 +293,8 @@ fn known_index(path: &Path) -> Result<KnownImage, Error> {
     Ok(KnownImage { name, id: index.id().clone(), arch })
 }
 
-/// Whether an index was made of symbols alone, for example of a stripped binary. Returns `false` if it cannot be opened; asking it
-/// reports the error.
+/// Whether an index was made of symbols alone, for example of a stripped binary. Returns `false` if it cannot be
+/// opened; asking it reports the error.
 fn is_without_dwarf(path: &Path) -> bool {
     Index::open_file(path).is_ok_and(|index| index.metadata().counts.functions == 0)
 }

@@ -1,0 +1,101 @@
+//! Files of images, and the plan of a build, over the debug files of `testdata`.
+
+use std::fs;
+use std::path::Path;
+
+use symdex_build::Companions;
+use symdex_build::debug_files::{
+    BuildInputs, BuildJob, FindImageError, ImageGroups, NoSuchArch, find_image, images_in,
+};
+
+const FAT: &str = "../../testdata/dsyms/fat.dSYM";
+const THIN: &str = "../../testdata/dsyms/inline-dwarf4.dSYM";
+
+fn file_in(bundle: &str) -> std::path::PathBuf {
+    symdex_build::find(bundle.as_ref()).remove(0).expect("it has a debug file")
+}
+
+fn archs(path: &Path) -> Vec<String> {
+    let images = images_in(path).expect("readable");
+    images.into_iter().map(|image| image.expect("readable").arch).collect()
+}
+
+#[test]
+fn an_image_is_found_by_its_architecture() {
+    let archs = archs(&file_in(FAT));
+    assert!(archs.len() > 1, "{archs:?}");
+    for arch in &archs {
+        let files = find_image(FAT.as_ref(), Some(arch), |_| true).expect("one image");
+        let companions = Companions::default();
+        let image = files.load(&companions).expect("readable");
+        assert_eq!((files.arch(), &image.info.id), (arch.as_str(), files.id()));
+    }
+    match find_image(FAT.as_ref(), None, |_| true) {
+        Err(FindImageError::Ambiguous { images }) => assert_eq!(images.len(), archs.len()),
+        other => panic!("{other:?}"),
+    }
+    match find_image(FAT.as_ref(), Some("none"), |_| true) {
+        Err(FindImageError::NotFound { images }) => assert_eq!(images.len(), archs.len()),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_counts_only_if_no_other_has_the_image() {
+    let root = tempfile::tempdir().expect("a folder");
+    fs::copy(file_in(THIN), root.path().join("whole")).expect("copied");
+    let cut = &fs::read(file_in(FAT)).expect("readable")[..40];
+    fs::write(root.path().join("cut"), cut).expect("written");
+    assert!(find_image(root.path(), None, |_| true).is_ok());
+    let failed = find_image(root.path(), None, |_| false).expect_err("no such image");
+    assert!(matches!(&failed, FindImageError::File(error) if error.path().ends_with("cut")), "{failed}");
+}
+
+#[test]
+fn files_without_a_wanted_architecture_are_skipped_unless_all_are() {
+    let archs = archs(&file_in(FAT));
+    let wanted = [archs.last().expect("it has some").clone()];
+    let inputs = BuildInputs::find([FAT, THIN]);
+    let thin = images_in(&file_in(THIN)).expect("readable").remove(0).expect("readable").arch;
+    assert_ne!(thin, wanted[0]);
+    assert_eq!(inputs.plan(&[]).jobs.len(), 2);
+    let plan = inputs.plan(&wanted);
+    assert!(matches!(plan.jobs[..], [BuildJob::File(path)] if path == file_in(FAT)));
+    assert_eq!(plan.skipped, 1);
+    let inputs = BuildInputs::find([THIN]);
+    match &inputs.plan(&wanted).jobs[..] {
+        [BuildJob::NoSuchArch(NoSuchArch { file: Some(file), available, .. })] => {
+            assert_eq!((file, &available[..]), (&file_in(THIN), &[thin][..]));
+        }
+        _ => panic!("one job is expected"),
+    };
+}
+
+#[test]
+fn files_of_one_image_are_joined_in_one_of_them() {
+    let root = tempfile::tempdir().expect("a folder");
+    for name in ["a", "b"] {
+        fs::copy(file_in(THIN), root.path().join(name)).expect("copied");
+    }
+    let inputs = BuildInputs::find([root.path()]);
+    let groups = ImageGroups::of(&inputs);
+    let companions = Companions::default();
+    for name in ["a", "b"] {
+        let path = root.path().join(name);
+        let bytes = fs::read(&path).expect("readable");
+        let slice = &symdex_build::slices(&bytes).expect("readable")[0];
+        // Both have debug information: neither is a part of the other.
+        let joined = groups.join(&path, slice, &companions).expect("it is no part of the other");
+        assert_eq!((joined.paths, joined.failures.len()), (vec![path], 0));
+    }
+}
+
+#[test]
+fn archives_beside_debug_files_are_named() {
+    let root = tempfile::tempdir().expect("a folder");
+    fs::copy(file_in(THIN), root.path().join("a")).expect("copied");
+    fs::write(root.path().join("b.zip"), b"PK").expect("written");
+    let inputs = BuildInputs::find([root.path()]);
+    let unread = inputs.unread_archives();
+    assert_eq!((unread.len(), &unread[0].archives[..]), (1, &[root.path().join("b.zip")][..]));
+}

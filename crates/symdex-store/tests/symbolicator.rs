@@ -1,0 +1,151 @@
+//! A symbolicator over the debug files and indexes of `testdata`.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+
+use symdex::ImageOffset;
+use symdex::LinePolicy::Statement;
+use symdex_report::{Answers, Image, Source, Unanswered};
+use symdex_store::IndexFolder;
+use symdex_store::symbolicator::{Event, Note, SourceError, Symbolicator, SymbolicatorOptions};
+
+const DSYM: &str = "../../testdata/dsyms/inline-dwarf4.dSYM";
+/// An offset in an inlined function.
+const OFFSET: ImageOffset = ImageOffset(0x3cf);
+
+fn open(options: &SymbolicatorOptions) -> Symbolicator {
+    let skipped = &mut |error| panic!("skipped: {error}");
+    Symbolicator::open(options, skipped).expect("the sources are there")
+}
+
+fn image(symbolicator: &Symbolicator) -> Image {
+    Image { id: Some(symbolicator.known()[0].id.clone()), ..Image::default() }
+}
+
+/// What is answered at [`OFFSET`], and the names of the events on the way.
+fn ask(symbolicator: &Symbolicator, image: &Image) -> (Result<Answers, Unanswered>, Vec<&'static str>) {
+    let events = Mutex::new(Vec::new());
+    let on_event = |event: Event<'_>| {
+        let name = match event {
+            Event::Building { done, total, .. } if done == total => "built",
+            Event::NotStored { error: None } => "no store",
+            Event::NotStored { error: Some(_) } => "not stored",
+            _ => return,
+        };
+        let mut events = events.lock().expect("no thread has panicked");
+        if events.last() != Some(&name) {
+            events.push(name);
+        }
+    };
+    let answers = symbolicator.session(&on_event).answer(image, &[OFFSET], Statement);
+    (answers, events.into_inner().expect("no thread has panicked"))
+}
+
+fn innermost(answers: &Answers) -> String {
+    let functions = answers.answers[0].as_ref().expect("not damaged").as_ref().expect("not a gap");
+    String::from_utf8_lossy(functions[0].name.as_deref().expect("a name")).into_owned()
+}
+
+#[test]
+fn few_addresses_are_answered_without_building_an_index() {
+    let symbolicator = open(&SymbolicatorOptions::new().debug_files(DSYM));
+    let (answers, events) = ask(&symbolicator, &image(&symbolicator));
+    let answers = answers.expect("answers");
+    assert_eq!((innermost(&answers).as_str(), events.len()), ("cell", 0));
+    assert!(answers.by.source.is_some_and(|source| source.ends_with("DWARF/inline-dwarf4")));
+}
+
+#[test]
+fn an_index_is_built_once_and_stored() {
+    let root = tempfile::tempdir().expect("a folder");
+    let store = root.path().join("store");
+    let options = SymbolicatorOptions::new().debug_files(DSYM).store(&store).always_store(true);
+    let symbolicator = open(&options);
+    let image = image(&symbolicator);
+    for expected in [&["built"][..], &[]] {
+        let (answers, events) = ask(&symbolicator, &image);
+        assert_eq!((innermost(&answers.expect("answers")).as_str(), &events[..]), ("cell", expected));
+    }
+    let id = image.id.as_ref().expect("it has one");
+    assert!(IndexFolder::new(&store).open(id).expect("readable").is_some());
+    // Another symbolicator needs no debug file.
+    let stored = open(&SymbolicatorOptions::new().store(&store));
+    let answers = ask(&stored, &image).0.expect("answers");
+    assert_eq!(answers.by.source, Some(store.join(IndexFolder::file_name(id)).display().to_string()));
+}
+
+#[test]
+fn an_index_that_cannot_be_stored_is_kept_in_memory() {
+    let root = tempfile::tempdir().expect("a folder");
+    let file = root.path().join("file");
+    fs::write(&file, b"").expect("written");
+    let options = SymbolicatorOptions::new().debug_files(DSYM).always_store(true);
+    for (options, why) in [(options.clone(), "no store"), (options.store(file.join("below")), "not stored")] {
+        let symbolicator = open(&options);
+        let image = image(&symbolicator);
+        let (answers, events) = ask(&symbolicator, &image);
+        assert_eq!(innermost(&answers.expect("answers")), "cell");
+        assert_eq!(events, ["built", why]);
+        assert!(ask(&symbolicator, &image).1.is_empty(), "it is not built again");
+    }
+}
+
+#[test]
+fn a_damaged_index_is_reported_with_the_answers_of_the_debug_file() {
+    let root = tempfile::tempdir().expect("a folder");
+    let with_store = SymbolicatorOptions::new().debug_files(DSYM).store(root.path());
+    let image = image(&open(&with_store));
+    let path = root.path().join(IndexFolder::file_name(image.id.as_ref().expect("it has one")));
+    fs::write(&path, b"no index").expect("written");
+    let symbolicator = open(&with_store);
+    let available = symbolicator.availability().answer(&image, &[OFFSET], Statement).expect("at hand");
+    assert_eq!((available.answers, available.by.passed_over.len()), (vec![Ok(None)], 1));
+    let (answers, events) = ask(&symbolicator, &image);
+    let answers = answers.expect("answers");
+    assert_eq!((innermost(&answers).as_str(), &events[..]), ("cell", &["built"][..]));
+    let reason = answers.by.passed_over[0].reason().into_owned();
+    assert!(reason.starts_with(&path.display().to_string()), "{reason}");
+    // A new index has replaced the damaged one.
+    assert!(symdex::Index::open_file(&path).is_ok());
+}
+
+#[test]
+fn what_cannot_be_read_is_skipped_and_the_rest_is_used() {
+    let root = tempfile::tempdir().expect("a folder");
+    let cache = root.path().join("dyld_shared_cache_arm64");
+    fs::write(&cache, b"dyld_v1   arm64\0").expect("written");
+    let text = root.path().join("text");
+    fs::write(&text, b"text").expect("written");
+    let options = SymbolicatorOptions::new().debug_files(&cache).debug_files(DSYM).index(&text);
+    let mut skipped = Vec::new();
+    let symbolicator =
+        Symbolicator::open(&options, &mut |error| skipped.push(error)).expect("the others are used");
+    assert!(
+        matches!(&skipped[..], [SourceError::SharedCache { path }, SourceError::Index(_)] if *path == cache),
+        "{skipped:?}"
+    );
+    assert_eq!(symbolicator.known().len(), 1);
+    let nowhere = SymbolicatorOptions::new().index(Path::new("nowhere/at/all"));
+    let failed = Symbolicator::open(&nowhere, &mut |_| ()).err().expect("no such path");
+    assert!(failed.to_string().starts_with("nowhere/at/all: cannot read: "), "{failed}");
+}
+
+#[test]
+fn an_assumption_that_no_report_needs_is_noted() {
+    let assumption = format!("App={DSYM}").parse().expect("a name and a file");
+    let symbolicator = open(&SymbolicatorOptions::new().assume(assumption));
+    assert_eq!(symbolicator.notes(), [Note::AssumptionUnused { name: "App".to_owned() }]);
+    let app = Image { name: "App".to_owned(), ..Image::default() };
+    assert_eq!(innermost(&ask(&symbolicator, &app).0.expect("answers")), "cell");
+    assert!(symbolicator.notes().is_empty());
+    let unknown = SymbolicatorOptions::new().assume("App=0123".parse().expect("a name and an id"));
+    let failed = Symbolicator::open(&unknown, &mut |_| ()).err().expect("no such id");
+    assert!(matches!(failed, SourceError::UnknownId { .. }), "{failed}");
+}
+
+#[test]
+fn a_symbolicator_is_shared_by_threads() {
+    fn is_shared<T: Send + Sync>(_: &T) {}
+    is_shared(&open(&SymbolicatorOptions::new()));
+}
