@@ -14,7 +14,6 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 /// Contexts of numbers.
 const GAP: usize = 0;
 const FIRST_FUNCTION: usize = 1;
-const MORE_OF_HEAD: usize = 3;
 /// The length of a range whose answer defines one inline frame.
 const LENGTH: usize = 5;
 /// The code of an answer: the first one; plus the code of the answer before.
@@ -216,8 +215,8 @@ fn ranges_must_not_be_empty_and_must_end_where_the_block_does() {
 
 #[test]
 fn a_function_must_not_start_below_0_nor_follow_another_without_a_range() {
-    let range = Range { function_start: Some(0), ..range(0, 16, 0) };
-    let function = index(64, vec![range], vec![loc(None, 1, 9)]);
+    let of_function = Range { function_start: Some(0), ..range(0, 16, 0) };
+    let function = index(64, vec![of_function], vec![loc(None, 1, 9)]);
     function.clone().number(FIRST_FUNCTION, 0, 1).is_valid();
     function.clone().number(FIRST_FUNCTION, 0, 2).is_refused(INVALID_BLOCK);
     function.clone().number(FIRST_FUNCTION, 0, HUGE).is_refused(INVALID_BLOCK);
@@ -245,12 +244,16 @@ fn an_answer_must_be_an_inline_frame_that_is_defined() {
 fn an_answer_under_statement_must_be_defined_and_must_not_have_another() {
     // The answer under `statement` of the range before, where there is none.
     one_range().number(ANSWER, DEFINES, DEFINES + 1).is_refused(INVALID_BLOCK);
-    let range = Range { statement: 1, ..range(0, 16, 0) };
-    let two_policies = index(64, vec![range], vec![loc(None, 1, 9), loc(None, 1, 12)]);
+    let both = Range { statement: 1, ..range(0, 16, 0) };
+    let two_policies = index(64, vec![both], vec![loc(None, 1, 9), loc(None, 1, 12)]);
     let follows = ANSWER + usize::from(DEFINES_AND_FOLLOWS);
-    two_policies.clone().number(follows, DEFINES, GAP_CODE).is_refused(INVALID_BLOCK);
-    two_policies.clone().number(follows, DEFINES, DEFINES + 1).is_refused(INVALID_BLOCK);
-    two_policies.number(follows, DEFINES, DEFINES_AND_FOLLOWS).is_refused(INVALID_BLOCK);
+    two_policies.number(follows, DEFINES, GAP_CODE).is_refused(INVALID_BLOCK);
+    // The third most recent inline frame. It must have no answer under `statement`.
+    let third = 3 * RECENT;
+    let ranges = vec![range(0, 16, 0), range(16, 32, 1), Range { statement: 0, ..range(32, 48, 2) }];
+    let old_answer = index(64, ranges, vec![loc(None, 1, 9), loc(None, 1, 12), loc(None, 1, 15)]);
+    old_answer.clone().number(follows, third, third + 1).is_refused(INVALID_BLOCK);
+    old_answer.number(follows, third, third + 2).is_refused(INVALID_BLOCK);
 }
 
 #[test]
@@ -264,10 +267,15 @@ fn a_block_has_at_most_255_ranges_though_they_take_no_bits() {
 
 #[test]
 fn a_chain_has_at_most_1024_frames_though_they_take_no_bits() {
-    let locs: Vec<Loc> = (0..1000u64).map(|n| loc(n.checked_sub(1), 1, n)).collect();
-    let chain = index(64, vec![range(0, 16, 999)], locs);
-    // 2989 more than 11 for 1000 frames: 2 x 1024 and ten bits. 3 x 1024 and these bits are 1341 frames.
-    chain.number(MORE_OF_HEAD, 136, 137).is_refused(INVALID_BLOCK);
+    // Recursion: all frames have one source location.
+    let locs: Vec<Loc> = (0..1024u64).map(|n| loc(n.checked_sub(1), 1, 9)).collect();
+    let chain = index(64, vec![range(0, 16, 1023)], locs);
+    // The head is 3 for each frame. It is 11, and 3061 more: the symbol of 2048, and 1013 in ten bits, the only ones of
+    // the block.
+    let block = chain.section("chunks").0 + 8;
+    assert_eq!(chain.bytes[block..][..2], [0b1111_1101, 0b0100_0000]);
+    // 3064 more are 1025 frames.
+    chain.byte("chunks", 8, 0b1111_1110).byte("chunks", 9, 0).is_refused(INVALID_BLOCK);
 }
 
 #[test]
