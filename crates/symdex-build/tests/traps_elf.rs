@@ -1,4 +1,4 @@
-//! Oddities of ELF files: symbols, ids, rows at one address, compressed sections, files of one image in parts.
+//! The traps of TRAPS.md that ELF has: symbols, ids, rows at one address, compressed sections, files of one image in parts.
 
 #![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
 
@@ -233,7 +233,7 @@ fn frame_at(file: &[u8], offset: u64) -> Option<(String, Option<u32>, Option<u64
     Some((name, frame.line, frame.function_start.map(|start| start.0), frame.table))
 }
 
-/// Other symbolizers answer nothing there, or keep the symbol of another function.
+/// PEERS, where answers differ, 4 and 5.
 #[test]
 fn where_debug_information_ends_the_symbol_table_goes_on() {
     let unit = Unit::new((0x1000, 0x1300)).child(Die::function("f", (0x1000, 0x1080)));

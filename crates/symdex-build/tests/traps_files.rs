@@ -1,4 +1,4 @@
-//! Debug information in several files: partial units and supplementary files. Split DWARF is in `traps_split.rs`.
+//! The traps of TRAPS.md about debug information in several files: partial units, dwz; split DWARF is in `traps_split.rs`.
 
 mod checks;
 

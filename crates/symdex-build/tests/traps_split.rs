@@ -1,4 +1,4 @@
-//! Split DWARF: units whose debug information is in object files and packages.
+//! The traps of TRAPS.md about split DWARF: units whose debug information is in object files and packages.
 
 #![expect(clippy::cast_possible_truncation, reason = "the debug files made here are small")]
 
