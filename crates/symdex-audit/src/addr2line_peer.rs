@@ -63,7 +63,8 @@ pub(crate) fn context<'d>(image: &Image<'d>) -> Result<Context<Reader<'d>>, Erro
     context.map_err(|error| Error::Malformed { what: format!("addr2line says: {error}") })
 }
 
-/// The files that addr2line requests for split units, by the id of the unit. Each has one unit, as addr2line takes the first.
+/// The files that addr2line requests for split units, by the id of the unit. Each has one unit, as addr2line takes the
+/// first.
 pub(crate) fn split_files<'d>(units: &[Unit<'d>]) -> FxHashMap<u64, Arc<Dwarf<Reader<'d>>>> {
     let split = |unit: &Unit<'d>| {
         let split = unit.split.as_ref()?;

@@ -1,7 +1,8 @@
 //! The known reasons why a symbolizer answers otherwise than the rules say.
 
-/// A reason why a symbolizer's answer differs from the one that follows from the rules. Two classes of the same name and reason
-/// are equal. The classes here are those of addr2line and those that several symbolizers share; others define their own.
+/// A reason why a symbolizer's answer differs from the one that follows from the rules. Two classes of the same name
+/// and reason are equal. The classes here are those of addr2line and those that several symbolizers share; others
+/// define their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Class {
     name: &'static str,

@@ -37,9 +37,9 @@ pub(crate) fn compare_batch<B: AsRef<[u8]>>(
     batch: &[u64],
     next: Option<u64>,
 ) -> Result<(AuditReport, InstanceLines), Error> {
-    let svmas = || batch.iter().map(|offset| facts.image.info.base + offset).collect();
+    let svma = |offset: &u64| facts.image.info.base + offset;
     let asked = match options.peer {
-        Some(AskedPeer { peer, ask }) => Some((peer, ask(svmas())?)),
+        Some(AskedPeer { peer, ask }) => Some((peer, ask(batch.iter().map(svma).collect())?)),
         None => None,
     };
     let mut comparison = Comparison {

@@ -96,7 +96,8 @@ struct Walk<'a, 'd> {
     code: Vec<(u64, u64)>,
 }
 
-/// Reads the DIEs of `unit` in order, up to the first error. `base` is the number of the first byte of the file's `.debug_info`.
+/// Reads the DIEs of `unit` in order, up to the first error. `base` is the number of the first byte of the file's
+/// `.debug_info`.
 pub(crate) fn read<'d>(
     unit: UnitRef<'_, Reader<'d>>,
     base: usize,

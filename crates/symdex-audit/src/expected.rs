@@ -67,8 +67,8 @@ pub(crate) struct SearchBuffer {
 }
 
 impl<'d> Facts<'_, 'd> {
-    /// The functions that cover `offset`, the best first. The order is: latest start, shortest, named by the only symbol at that
-    /// start, first in the order of units and their DIEs.
+    /// The functions that cover `offset`, the best first. The order is: latest start, shortest, named by the only
+    /// symbol at that start, first in the order of units and their DIEs.
     pub(crate) fn functions_at(&self, offset: u64, buffer: &mut SearchBuffer) -> Vec<FunctionId> {
         self.functions.covering(offset, &mut buffer.covering);
         let id = |interval: &Interval| self.function_ids[interval.item as usize];
@@ -90,8 +90,8 @@ impl<'d> Facts<'_, 'd> {
         &self.units[id.unit as usize].dies.functions[id.function as usize]
     }
 
-    /// The inlined subroutines of `function` at `offset`, the outermost first. The innermost is the one with the latest start; of
-    /// several the shortest, then the most deeply nested, then the first.
+    /// The inlined subroutines of `function` at `offset`, the outermost first. The innermost is the one with the latest
+    /// start; of several the shortest, then the most deeply nested, then the first.
     pub(crate) fn inlined_at(
         &self,
         function: FunctionId,

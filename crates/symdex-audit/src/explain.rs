@@ -84,8 +84,8 @@ fn finds_nothing(peer: &dyn Peer, question: &Question<'_, '_>, buffer: &mut Sear
     }
 }
 
-/// Whether a binary search for `offset` in the functions of a unit can miss `function`: another one starts behind it and ends
-/// before `offset`.
+/// Whether a binary search for `offset` in the functions of a unit can miss `function`: another one starts behind it
+/// and ends before `offset`.
 fn another_function_hides_it(facts: &Facts<'_, '_>, function: FunctionId, offset: u64) -> bool {
     let Some((start, _)) = range_at(facts, function, offset) else { return false };
     let all = facts.functions.all();

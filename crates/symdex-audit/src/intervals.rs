@@ -8,8 +8,8 @@ pub(crate) struct Interval {
     pub(crate) item: u32,
 }
 
-/// A search finds at most this many intervals. Only hostile files have more over one address, and each costs time at every
-/// address.
+/// A search finds at most this many intervals. Only hostile files have more over one address, and each costs time at
+/// every address.
 const MAX_COVERING: usize = 4096;
 
 /// Intervals sorted by start, and a tree of their greatest ends.

@@ -2,15 +2,15 @@
 //!
 //! Call [`audit`] with a loaded image and its index; [`AuditReport::failures`] says whether the index passes.
 //!
-//! The addresses to compare come from the debug file: every line row, both ends of every range of a function or an inlined
-//! subroutine, the addresses beside them, and random ones. Three answers are compared at each address: the one of symdex, the one of
-//! a peer (addr2line, or another [`Peer`]), and the one that follows from the rules. The rules are those of docs/ARCHITECTURE.md,
-//! "Invariants". They are applied by a naive reading of the debug file, which shares no code with the builder beyond loading
-//! the file.
+//! The addresses to compare come from the debug file: every line row, both ends of every range of a function or an
+//! inlined subroutine, the addresses beside them, and random ones. Three answers are compared at each address: the one
+//! of symdex, the one of a peer (addr2line, or another [`Peer`]), and the one that follows from the rules. The rules
+//! are those of docs/ARCHITECTURE.md, "Invariants". They are applied by a naive reading of the debug file, which shares
+//! no code with the builder beyond loading the file.
 //!
-//! symdex must answer as the rules say. Where a peer does not, a [`Class`] must explain it, which is recognised from the debug file.
-//! One check needs no rule: every file and line that the `statement` policy answers in an inline instance must be one that
-//! `exact` answers in the same instance.
+//! symdex must answer as the rules say. Where a peer does not, a [`Class`] must explain it, which is recognised from
+//! the debug file. One check needs no rule: every file and line that the `statement` policy answers in an inline
+//! instance must be one that `exact` answers in the same instance.
 
 mod addr2line_peer;
 mod addresses;
@@ -71,8 +71,8 @@ impl Default for AuditOptions<'_> {
     }
 }
 
-/// Compares `index` with the debug file `image` and with addr2line at every address that the debug file states, on the threads
-/// of the rayon pool it is called in.
+/// Compares `index` with the debug file `image` and with addr2line at every address that the debug file states, on the
+/// threads of the rayon pool it is called in.
 ///
 /// # Errors
 ///

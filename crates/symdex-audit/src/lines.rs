@@ -16,10 +16,11 @@ pub(crate) struct Lines {
     pub(crate) rows: Vec<Row>,
     /// The answers of the `statement` policy for each part of a row, in address order.
     pub(crate) pieces: Vec<Piece>,
-    /// For each sequence with code in the image, its rows as an index range of `rows`: sorted by address, then in program order.
+    /// For each sequence with code in the image, its rows as an index range of `rows`: sorted by address, then in
+    /// program order.
     pub(crate) sequences: Vec<std::ops::Range<usize>>,
-    /// The sequences in which a set_address decreases the address, and those behind them. addr2line takes it for the mark of dropped
-    /// code and then drops the end of the sequence, too.
+    /// The sequences in which a set_address decreases the address, and those behind them. addr2line takes it for the
+    /// mark of dropped code and then drops the end of the sequence, too.
     pub(crate) backward: Vec<u32>,
     /// Whether addresses decrease in the last sequence that was read.
     last_is_backward: bool,

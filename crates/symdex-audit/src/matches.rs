@@ -7,8 +7,8 @@ use crate::names::Link;
 use crate::peer::{FramePair, Peer, Question};
 use crate::units::Unit;
 
-/// Whether `theirs` is what `peer` makes of the position in `question`. Adds the classes of the differences to `classes`, which has
-/// the class of the position if that is not the one by the rules.
+/// Whether `theirs` is what `peer` makes of the position in `question`. Adds the classes of the differences to
+/// `classes`, which has the class of the position if that is not the one by the rules.
 pub(crate) fn frames_match(
     peer: &dyn Peer,
     question: Question<'_, '_>,
@@ -120,7 +120,8 @@ fn location_matches(
     explained.is_some()
 }
 
-/// Whether `theirs` has the line of a row in a sequence whose addresses decrease or, at an address in such a sequence, no line.
+/// Whether `theirs` has the line of a row in a sequence whose addresses decrease or, at an address in such a sequence,
+/// no line.
 fn is_of_backward_sequence(unit: &Unit<'_>, offset: u64, theirs: &Frame<'_>) -> bool {
     let lines = &unit.lines;
     let has_line = |sequence: &u32| {

@@ -64,8 +64,8 @@ fn inlined_name<'d>(facts: &Facts<'_, 'd>, die: usize) -> Name<'d> {
     without_underscore(stated_name(facts, die, None), None)
 }
 
-/// Removes Mach-O's underscore. The debug information has it in the names of outlined functions, and in Swift names that an
-/// assembler label gave.
+/// Removes Mach-O's underscore. The debug information has it in the names of outlined functions, and in Swift names
+/// that an assembler label gave.
 fn without_underscore<'d>(name: Name<'d>, symbol: Option<&[u8]>) -> Name<'d> {
     match name {
         Name::Stated([b'_', name @ ..])

@@ -10,7 +10,8 @@ use crate::facts::Facts;
 use crate::names::{self, Link};
 use crate::units::Unit;
 
-/// A symbolizer that symdex is compared with: how it answers where it follows the rules, and why it may answer otherwise.
+/// A symbolizer that symdex is compared with: how it answers where it follows the rules, and why it may answer
+/// otherwise.
 pub trait Peer: Sync {
     /// Its name in reports.
     fn name(&self) -> &'static str;
@@ -18,8 +19,8 @@ pub trait Peer: Sync {
     /// Whether it reads the symbol table.
     fn reads_symbol_table(&self) -> bool;
 
-    /// Whether it shows an inlined subroutine that states no code of its own as a caller of those inside it. If not, it does not
-    /// look into it.
+    /// Whether it shows an inlined subroutine that states no code of its own as a caller of those inside it. If not, it
+    /// does not look into it.
     fn shows_empty_inlined(&self) -> bool;
 
     /// The frames that it answers if it follows the rules. `expected` is `None` for an address that nothing covers.
@@ -119,7 +120,8 @@ impl<'q, 'd> Question<'q, 'd> {
         self.facts.symbol(self.offset).map(|symbol| self.facts.image.info.base + symbol.start)
     }
 
-    /// Whether the line row at the address names a file that the line program does not list. Up to DWARF 4, file 0 is not listed.
+    /// Whether the line row at the address names a file that the line program does not list. Up to DWARF 4, file 0 is
+    /// not listed.
     #[must_use]
     pub fn row_file_is_unlisted(&self) -> bool {
         let Some((unit, row)) = self.position.row else { return false };
@@ -136,7 +138,8 @@ impl<'q, 'd> Question<'q, 'd> {
         unit.unit.comp_dir.map(|folder| self.facts.resolve(folder.slice()))
     }
 
-    /// The DIE of the function or inlined subroutine at `depth`, by number; `None` without debug information of a function.
+    /// The DIE of the function or inlined subroutine at `depth`, by number; `None` without debug information of a
+    /// function.
     pub(crate) fn die(&self, depth: usize) -> Option<usize> {
         let function = self.position.function?;
         let inlined = self.position.inlined.iter().rev().nth(depth);
@@ -147,8 +150,8 @@ impl<'q, 'd> Question<'q, 'd> {
         })
     }
 
-    /// The DIEs that can name the function or inlined subroutine at `depth`: its own, and those along its declarations. `None`
-    /// without debug information of a function.
+    /// The DIEs that can name the function or inlined subroutine at `depth`: its own, and those along its declarations.
+    /// `None` without debug information of a function.
     #[must_use]
     pub fn names(&self, depth: usize) -> Option<Vec<Link<'d>>> {
         Some(names::chain(self.facts, self.die(depth)?).collect())

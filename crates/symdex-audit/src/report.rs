@@ -113,7 +113,8 @@ impl AuditReport {
         let Coverage { ours, ours_function, theirs, theirs_function, .. } = self.coverage;
         if ours < theirs || ours_function < theirs_function {
             failures.push(format!(
-                "the index covers {ours} bytes, {ours_function} with a function; addr2line {theirs} and {theirs_function}"
+                "the index covers {ours} bytes, {ours_function} with a function; addr2line {theirs} and \
+                 {theirs_function}"
             ));
         }
         for (class, ClassCount { count, .. }) in self.peers.values().flat_map(|peer| &peer.classes) {

@@ -1,5 +1,5 @@
-//! The raw rows of a line program. gimli decodes the instructions; the state machine (DWARF 5, 6.2.2) is this module's own.
-//! Nothing is sorted or merged.
+//! The raw rows of a line program. gimli decodes the instructions; the state machine (DWARF 5, 6.2.2) is this module's
+//! own. Nothing is sorted or merged.
 
 use gimli::{FileEntry, LineInstruction, LineProgramHeader};
 
@@ -71,8 +71,8 @@ impl Machine {
         }
     }
 
-    /// Executes one instruction. Returns the sequence if the instruction ends it. `is_code` says whether an SVMA lies in an executable
-    /// section.
+    /// Executes one instruction. Returns the sequence if the instruction ends it. `is_code` says whether an SVMA lies
+    /// in an executable section.
     fn step(
         &mut self,
         instruction: &LineInstruction<Reader<'_>>,
@@ -157,8 +157,8 @@ fn clamp(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Calls `each` for every sequence in program order until it returns false. Collects the files that the program defines in
-/// `defined`. Stops at the first error.
+/// Calls `each` for every sequence in program order until it returns false. Collects the files that the program defines
+/// in `defined`. Stops at the first error.
 pub(crate) fn for_each_sequence<'d>(
     header: &LineProgramHeader<Reader<'d>>,
     is_code: impl Fn(u64) -> bool,

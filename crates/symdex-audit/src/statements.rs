@@ -17,12 +17,12 @@ pub(crate) struct Piece {
     pub(crate) line: u32,
 }
 
-/// The parts of all rows of a unit, in address order. `borders` are image offsets at which the inline instance can change.
-/// `instance` returns the instance of an image offset.
+/// The parts of all rows of a unit, in address order. `borders` are image offsets at which the inline instance can
+/// change. `instance` returns the instance of an image offset.
 ///
-/// Each row is cut at every border. A part with is_stmt has the row's own answer. A part without is_stmt has the answer of
-/// the last part with is_stmt in the same sequence and the same instance. It has its own answer if there is no such part, or if
-/// the code is in no function.
+/// Each row is cut at every border. A part with is_stmt has the row's own answer. A part without is_stmt has the answer
+/// of the last part with is_stmt in the same sequence and the same instance. It has its own answer if there is no such
+/// part, or if the code is in no function.
 pub(crate) fn pieces<I: Eq + Hash + Copy>(
     lines: &Lines,
     borders: impl Iterator<Item = u64>,
@@ -56,8 +56,8 @@ type Instance = (FunctionId, Option<u32>);
 
 /// The answers of an index in each inline instance that has line rows, under both policies.
 ///
-/// Every answer of `statement` in an instance must be an answer of `exact` somewhere in the same instance. Files and lines are
-/// kept as hashes.
+/// Every answer of `statement` in an instance must be an answer of `exact` somewhere in the same instance. Files and
+/// lines are kept as hashes.
 #[derive(Default)]
 pub(crate) struct InstanceLines {
     exact: FxHashSet<(Instance, u64)>,
@@ -89,7 +89,8 @@ impl InstanceLines {
         self.statement.extend(other.statement);
     }
 
-    /// The image offsets at which `statement` answers a file and line that `exact` answers nowhere in the same instance.
+    /// The image offsets at which `statement` answers a file and line that `exact` answers nowhere in the same
+    /// instance.
     pub(crate) fn foreign(&self) -> impl Iterator<Item = u64> {
         let foreign =
             self.statement.iter().filter(|(instance, hash, _)| !self.exact.contains(&(*instance, *hash)));

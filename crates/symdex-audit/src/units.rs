@@ -14,7 +14,8 @@ use crate::dies::{self, Dies};
 use crate::image::Reader;
 use crate::lines::Lines;
 
-/// How many more rows and ranges may be read. In a valid file each takes at least a byte; hostile files state many in few bytes.
+/// How many more rows and ranges may be read. In a valid file each takes at least a byte; hostile files state many in
+/// few bytes.
 pub(crate) struct Budget(AtomicI64);
 
 /// The error for a file that states more rows and ranges than it has bytes.
@@ -54,7 +55,8 @@ pub struct Unit<'d> {
 #[derive(Clone)]
 pub(crate) struct DwarfFile<'d> {
     pub(crate) dwarf: Arc<Dwarf<Reader<'d>>>,
-    /// The number of its first byte of `.debug_info`. DIEs are numbered as if the `.debug_info` of all files were joined.
+    /// The number of its first byte of `.debug_info`. DIEs are numbered as if the `.debug_info` of all files were
+    /// joined.
     pub(crate) base: usize,
 }
 
@@ -96,7 +98,8 @@ impl<'d> Unit<'d> {
     }
 }
 
-/// The units in file order, split units at the place of their skeletons, then those of the supplementary file; and that file.
+/// The units in file order, split units at the place of their skeletons, then those of the supplementary file; and that
+/// file.
 pub(crate) fn read<'d>(
     image: &Image<'d>,
     budget: &Budget,
@@ -209,7 +212,8 @@ fn read_supplementary<'d>(
     Ok(Some(Unit { unit, split: None, file: file.clone(), dies, lines: Lines::default() }))
 }
 
-/// The unit of `header`. If the header of its line program is damaged, the unit is read without lines, and the error is returned.
+/// The unit of `header`. If the header of its line program is damaged, the unit is read without lines, and the error is
+/// returned.
 fn gimli_unit<'d>(
     dwarf: &Dwarf<Reader<'d>>,
     header: UnitHeader<Reader<'d>>,

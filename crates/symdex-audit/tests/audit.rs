@@ -366,8 +366,8 @@ fn of_inlined_subroutines_that_overlap_the_one_whose_code_starts_last_counts() {
     assert_eq!(names(&file(wide, wider)), "1020:h 1050:g 1080:f");
 }
 
-/// A file with a function, another one inlined twice, a tail without rows, and rows that begin no statement; `line` is the line of
-/// one row, `end` the end of the inlined code.
+/// A file with a function, another one inlined twice, a tail without rows, and rows that begin no statement; `line` is
+/// the line of one row, `end` the end of the inlined code.
 fn changeable(line: i64, end: u64) -> Vec<u8> {
     let unit = Unit::new(whole())
         .child(

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use symdex::ImageOffset;
 use symdex::LinePolicy::Statement;
-use symdex_report::{Answers, Image, Source, Unanswered};
+use symdex_report::{Answer, Answers, Image, Source, Unanswered};
 use symdex_store::IndexFolder;
 use symdex_store::symbolicator::{Event, Note, SourceError, Symbolicator, SymbolicatorOptions};
 
@@ -20,7 +20,9 @@ fn open(options: &SymbolicatorOptions) -> Symbolicator {
 }
 
 fn image(symbolicator: &Symbolicator) -> Image {
-    Image { id: Some(symbolicator.known()[0].id.clone()), ..Image::default() }
+    let mut image = Image::default();
+    image.id = Some(symbolicator.known()[0].id.clone());
+    image
 }
 
 /// What is answered at [`OFFSET`], and the names of the events on the way.
@@ -43,7 +45,7 @@ fn ask(symbolicator: &Symbolicator, image: &Image) -> (Result<Answers, Unanswere
 }
 
 fn innermost(answers: &Answers) -> String {
-    let functions = answers.answers[0].as_ref().expect("not damaged").as_ref().expect("not a gap");
+    let Answer::Functions(functions) = &answers.answers[0] else { panic!("no functions: {answers:?}") };
     String::from_utf8_lossy(functions[0].name.as_deref().expect("a name")).into_owned()
 }
 
@@ -100,7 +102,7 @@ fn a_damaged_index_is_reported_with_the_answers_of_the_debug_file() {
     fs::write(&path, b"no index").expect("written");
     let symbolicator = open(&with_store);
     let available = symbolicator.availability().answer(&image, &[OFFSET], Statement).expect("at hand");
-    assert_eq!((available.answers, available.by.passed_over.len()), (vec![Ok(None)], 1));
+    assert_eq!((available.answers, available.by.passed_over.len()), (vec![Answer::NoFunction], 1));
     let (answers, events) = ask(&symbolicator, &image);
     let answers = answers.expect("answers");
     assert_eq!((innermost(&answers).as_str(), &events[..]), ("cell", &["built"][..]));
@@ -136,7 +138,8 @@ fn an_assumption_that_no_report_needs_is_noted() {
     let assumption = format!("App={DSYM}").parse().expect("a name and a file");
     let symbolicator = open(&SymbolicatorOptions::new().assume(assumption));
     assert_eq!(symbolicator.notes(), [Note::AssumptionUnused { name: "App".to_owned() }]);
-    let app = Image { name: "App".to_owned(), ..Image::default() };
+    let mut app = Image::default();
+    app.name = "App".to_owned();
     assert_eq!(innermost(&ask(&symbolicator, &app).0.expect("answers")), "cell");
     assert!(symbolicator.notes().is_empty());
     let unknown = SymbolicatorOptions::new().assume("App=0123".parse().expect("a name and an id"));

@@ -65,9 +65,9 @@ impl From<symdex::Frame<'_>> for Answer {
 }
 
 impl Image {
-    /// A random image that depends on `seed` only. It has gaps, functions in several ranges, line rows without a function, long functions,
-    /// deep inline chains, and ranges longer than a chunk. Names, files and lines can be missing, empty, not UTF-8, 0 or of the maximum
-    /// size.
+    /// A random image that depends on `seed` only. It has gaps, functions in several ranges, line rows without a
+    /// function, long functions, deep inline chains, and ranges longer than a chunk. Names, files and lines can be
+    /// missing, empty, not UTF-8, 0 or of the maximum size.
     pub fn random(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let names = strings(&mut random, "_ZN4name");
@@ -169,7 +169,8 @@ impl Image {
         Some(answers)
     }
 
-    /// What a lookup must answer: the `dwarf` table; the symbol table in its gaps, and for the name of a line without a function.
+    /// What a lookup must answer: the `dwarf` table; the symbol table in its gaps, and for the name of a line without a
+    /// function.
     pub fn scan(&self, offset: u64, policy: LinePolicy) -> Option<Vec<Answer>> {
         let symbol = self.scan_table(Table::SymbolTable, offset, policy);
         let Some(mut answers) = self.scan_table(Table::Dwarf, offset, policy) else { return symbol };
@@ -180,7 +181,8 @@ impl Image {
         Some(answers)
     }
 
-    /// Offsets to look up: at and beside both ends of each range, at the boundaries of chunks, and in the middle of each range.
+    /// Offsets to look up: at and beside both ends of each range, at the boundaries of chunks, and in the middle of
+    /// each range.
     pub fn offsets(&self) -> Vec<u64> {
         let ranges = self.tables.iter().flat_map(|table| &table.ranges);
         let around = |range: &Range| {

@@ -20,7 +20,8 @@ pub struct SplitUnit<'d> {
 }
 
 impl<'d> Image<'d> {
-    /// The bytes of the slice, and then those of the other files that the image was joined of. Empty for an image in a shared cache.
+    /// The bytes of the slice, and then those of the other files that the image was joined of. Empty for an image in a
+    /// shared cache.
     #[must_use]
     pub fn files(&self) -> &[&'d [u8]] {
         &self.files

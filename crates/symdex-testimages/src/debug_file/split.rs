@@ -4,7 +4,8 @@ use gimli::constants as dw;
 
 use super::{BASE, Die, Unit, Value, number};
 
-/// A skeleton and its split unit for code from image offset `start` on. Their addresses are at `addresses` in `.debug_addr`.
+/// A skeleton and its split unit for code from image offset `start` on. Their addresses are at `addresses` in
+/// `.debug_addr`.
 pub fn split_unit(version: u16, start: u64, id: [u8; 8], addresses: u64) -> (Unit, Unit) {
     let (end, first) = (start + 0x40, if version == 5 { 0 } else { 1 });
     let skeleton = Unit::new((start, end)).version(version);
@@ -39,7 +40,8 @@ fn without_lines() -> Unit {
     Unit::bare().replace(dw::DW_AT_stmt_list, Value::Number(0))
 }
 
-/// `unit` with three functions whose addresses are indexes in this form: one, another inlined into it, and one with `ranges`.
+/// `unit` with three functions whose addresses are indexes in this form: one, another inlined into it, and one with
+/// `ranges`.
 fn with_functions(unit: Unit, form: dw::DwForm, ranges: Value) -> Unit {
     let at = |die: Die, address, size| {
         let die = die.with(dw::DW_AT_low_pc, Value::Form(form, vec![address]));

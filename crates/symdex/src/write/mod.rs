@@ -12,7 +12,7 @@ mod sources;
 mod split;
 mod spool;
 mod strings;
-pub(crate) mod tokens;
+mod tokens;
 
 use std::io::{self, Read, Seek, Write};
 
@@ -26,9 +26,7 @@ pub use self::strings::EncodedStrings;
 #[cfg(test)]
 pub(crate) use self::{
     draft::{BLOCK_FRAMES, BLOCK_LENS},
-    huffman::{Counts as SymbolCounts, Encoder},
     names::encode_names,
-    spool::{encode_chunk, encode_codes},
 };
 use crate::error::Error;
 pub use crate::format::MAX_STRING;

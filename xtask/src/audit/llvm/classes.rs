@@ -92,8 +92,8 @@ impl<'d> LlvmPeer<'d> {
                 .is_some_and(|start| symbols::is_cut_short(&self.symbols, start, question.svma()))
     }
 
-    /// Whether the symbol table of ELF alone names the function, and it finds nothing: the last symbol before the address ends
-    /// before it.
+    /// Whether the symbol table of ELF alone names the function, and it finds nothing: the last symbol before the
+    /// address ends before it.
     fn misses_symbol(&self, question: &Question<'_, '_>, frame: &FramePair<'_>) -> bool {
         self.is_elf
             && frame.theirs.name.is_none()
@@ -192,8 +192,8 @@ impl Peer for LlvmPeer<'_> {
     }
 }
 
-/// Whether all names of the function are in the supplementary file, and the frame has no name or the string that is at the same
-/// offset in the image's own file.
+/// Whether all names of the function are in the supplementary file, and the frame has no name or the string that is at
+/// the same offset in the image's own file.
 fn lacks_supplementary_file(question: &Question<'_, '_>, frame: &FramePair<'_>) -> bool {
     let theirs = frame.theirs.name.as_deref();
     question.names(frame.depth).is_some_and(|links| {

@@ -30,7 +30,8 @@ pub(crate) struct LlvmSymbolizer {
 }
 
 impl LlvmSymbolizer {
-    /// Finds it in the folder that `LLVM_BIN` names, or else on the PATH. It looks for debug files in `debug_dirs` only.
+    /// Finds it in the folder that `LLVM_BIN` names, or else on the PATH. It looks for debug files in `debug_dirs`
+    /// only.
     ///
     /// # Errors
     /// If it is not found. The message says where it was looked for, and how to install it.

@@ -6,11 +6,11 @@ use object::{File, Object as _, ObjectSection as _, ObjectSymbol as _, SymbolFla
 /// An entry of the symbol table: code or data.
 pub(crate) struct Symbol<'d> {
     pub(crate) svma: u64,
-    /// Its size; 0 for no end. ELF symbols state it. In Mach-O, llvm-symbolizer extends a symbol to the next one in its section, to
-    /// the end of the section, or to the first symbol of the next section.
+    /// Its size; 0 for no end. ELF symbols state it. In Mach-O, llvm-symbolizer extends a symbol to the next one in its
+    /// section, to the end of the section, or to the first symbol of the next section.
     pub(crate) size: u64,
-    /// Whether the size is too small. llvm-symbolizer limits sections to the size of the file, though the code of a dSYM is not in
-    /// it. It also takes the values of stabs for addresses, though they can be sizes.
+    /// Whether the size is too small. llvm-symbolizer limits sections to the size of the file, though the code of a
+    /// dSYM is not in it. It also takes the values of stabs for addresses, though they can be sizes.
     pub(crate) is_cut_short: bool,
     /// Without Mach-O's underscore.
     pub(crate) name: &'d [u8],
@@ -153,7 +153,8 @@ pub(crate) fn symbols_at<'s, 'd>(
     last_symbols(symbols, svma).filter(move |symbol| symbol.size == 0 || ends_behind(symbol))
 }
 
-/// Whether llvm-symbolizer finds no symbol for `svma` because it ends the function that starts at `start` where the file ends.
+/// Whether llvm-symbolizer finds no symbol for `svma` because it ends the function that starts at `start` where the
+/// file ends.
 pub(crate) fn is_cut_short(symbols: &[Symbol<'_>], start: u64, svma: u64) -> bool {
     symbols_at(symbols, svma).next().is_none()
         && last_symbols(symbols, svma).next().is_some()

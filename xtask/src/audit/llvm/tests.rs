@@ -151,7 +151,8 @@ fn llvm_symbolizer_reads_no_zdebug_sections() {
     assert_eq!(classes_with_llvm(&compressed, ("f", "", 0)), Some(vec!["old compression"]));
 }
 
-/// The classes if llvm-symbolizer answers as the index of `without`, a file without its companions, at every address of `path`.
+/// The classes if llvm-symbolizer answers as the index of `without`, a file without its companions, at every address of
+/// `path`.
 fn classes_without_companions(path: &Path, without: &[u8]) -> Vec<&'static str> {
     let companions = Companions::default();
     let nowhere = Path::new("made-up");

@@ -3,7 +3,6 @@
 #![allow(clippy::cast_possible_truncation, reason = "numbers of tests are small")]
 
 mod hostile;
-mod refused;
 mod round_trip;
 
 use super::{ChunkReader, Codes, MAX_BLOCK_FRAMES, PackedScratch};
@@ -79,8 +78,8 @@ impl Sections {
         }
     }
 
-    /// Whether everything decodes. Whatever does has nothing wrong in it, lookups answer what a walk says, and none takes more memory
-    /// than it may.
+    /// Whether everything decodes. Whatever does has nothing wrong in it, lookups answer what a walk says, and none
+    /// takes more memory than it may.
     fn is_whole(&self) -> bool {
         self.read(|reader| {
             let Ok(reader) = reader else { return false };

@@ -1,0 +1,353 @@
+//! Invalid numbers are refused: each test writes a valid index, changes one field, corrects the checksums, and expects
+//! one error.
+//!
+//! The indexes are so small that most contexts have one symbol. Such a symbol takes no bits in a chunk, so that a
+//! change of it in the codes changes the number (docs/FORMAT.md, "Codes").
+
+#![allow(clippy::cast_possible_truncation, reason = "numbers of tests are small")]
+
+use symdex::write::{ChunkRanges, Id32, Loc, Range};
+use symdex::{ImageOffset, Index, LinePolicy, Scratch};
+use symdex_testimages::Image;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+
+/// Contexts of numbers.
+const GAP: usize = 0;
+const FIRST_FUNCTION: usize = 1;
+/// The length of a range whose answer defines one inline frame.
+const LENGTH: usize = 5;
+/// The code of an answer: the first one; plus the code of the answer before.
+const ANSWER: usize = 8;
+const SOURCE: usize = 20;
+const NAME: usize = 25;
+const NAME_ID: usize = 27;
+const FILE: usize = 28;
+const LINE_IN_OTHER_FILE: usize = 30;
+const LINE_AFTER_SAME_NAME: usize = 31;
+const OTHER_FILE: usize = 33;
+
+/// Codes of answers.
+const GAP_CODE: u8 = 0;
+const FUNCTION_CODE: u8 = 1;
+/// An inline frame without a caller, which is the answer under both policies.
+const DEFINES: u8 = 3;
+/// The same, and the answer under `statement` follows.
+const DEFINES_AND_FOLLOWS: u8 = 5;
+/// The answer of the range before.
+const SAME_ANSWER: u8 = 12;
+/// The most recent inline frame.
+const RECENT: u8 = 24;
+
+/// The largest symbol: numbers from 3 x 2^46 on.
+const HUGE: u8 = 209;
+
+const INVALID_BLOCK: &str = "dwarf chunk 0: a block is invalid";
+const INVALID_SOURCE: &str = "dwarf chunk 0: a source location is invalid";
+const INVALID_HEAD: &str = "dwarf chunk 0: its head is invalid";
+const INVALID_CODE: &str = "code page 0: a code is invalid";
+
+fn loc(parent: Option<u64>, name: u64, line: u64) -> Loc {
+    Loc {
+        parent: parent.and_then(Id32::new),
+        name: Id32::new(name),
+        file: Id32::new(0),
+        line: Id32::new(line),
+    }
+}
+
+fn range(start: u64, end: u64, answer: u32) -> Range {
+    Range { start, end, function_start: None, exact: answer, statement: answer }
+}
+
+/// A valid index of one chunk of `span` bytes.
+fn index(span: u32, ranges: Vec<Range>, locs: Vec<Loc>) -> Patched {
+    let mut image = Image::random(0);
+    image.chunk_span = span;
+    image.names = ["a", "b", "c"].map(|name| name.as_bytes().to_vec()).into();
+    image.files = ["/src/a", "/src/b"].map(|path| path.as_bytes().to_vec()).into();
+    image.tables = [ChunkRanges { ranges, locs }, ChunkRanges::default()];
+    let bytes = image.index();
+    let opened = Index::open(&bytes[..]).expect("as written");
+    opened.verify().expect("as written");
+    let sections = opened.sections().map(|(name, start, size)| (name, start as usize, size as usize));
+    let id = opened.id().as_bytes().to_vec();
+    Patched { bytes, sections, id }
+}
+
+/// An index of one range of 16 bytes, line 9 of name 1, and a gap of 48 bytes.
+fn one_range() -> Patched {
+    index(64, vec![range(0, 16, 0)], vec![loc(None, 1, 9)])
+}
+
+/// An index of two ranges with the same name, in lines 9 and 12.
+fn two_lines() -> Patched {
+    index(64, vec![range(0, 16, 0), range(16, 32, 1)], vec![loc(None, 1, 9), loc(None, 1, 12)])
+}
+
+/// An index of 400 ranges in several blocks.
+fn blocks() -> Patched {
+    let ranges = (0..400u64).map(|n| range(10 * n, 10 * n + 10, n as u32)).collect();
+    index(4000, ranges, (0..400u64).map(|n| loc(None, n % 3, 1 + n)).collect())
+}
+
+/// An index, changed.
+#[derive(Clone)]
+struct Patched {
+    bytes: Vec<u8>,
+    /// Names, starts and sizes.
+    sections: [(&'static str, usize, usize); 6],
+    id: Vec<u8>,
+}
+
+impl Patched {
+    fn section(&self, name: &str) -> (usize, usize) {
+        let (_, start, size) = self.sections.iter().find(|section| section.0 == name).expect("a section");
+        (*start, *size)
+    }
+
+    /// Where the code of `context` is: its number of symbols, and behind it how many words have each length if it has
+    /// several.
+    fn code(&self, context: usize) -> usize {
+        let size = |at: usize| match self.bytes[at] {
+            symbols @ 0..=1 => 1 + usize::from(symbols),
+            symbols => 10 + usize::from(symbols),
+        };
+        (0..context).fold(self.section("codes").0 + 2, |at, _| at + size(at))
+    }
+
+    /// With the number `to` in the place of `from` in `context`.
+    fn number(mut self, context: usize, from: u8, to: u8) -> Self {
+        let at = self.code(context);
+        let symbols = usize::from(self.bytes[at]);
+        let first = at + if symbols > 1 { 10 } else { 1 };
+        let own = &mut self.bytes[first..first + symbols];
+        let symbol = own.iter_mut().find(|symbol| **symbol == from);
+        *symbol.unwrap_or_else(|| panic!("context {context} has no {from}")) = to;
+        self
+    }
+
+    /// With another value for the byte at `at` of a section.
+    fn byte(mut self, section: &str, at: usize, value: u8) -> Self {
+        let start = self.section(section).0;
+        assert_ne!(std::mem::replace(&mut self.bytes[start + at], value), value, "nothing changes");
+        self
+    }
+
+    /// With another lowest bit of the column `column` of the second row of the chunk, which is that of the second
+    /// block.
+    fn second_row(mut self, column: usize) -> Self {
+        let mut at = self.section("chunks").0;
+        for _ in 0..3 {
+            at += self.bytes[at..].iter().position(|byte| byte & 0x80 == 0).expect("an end of a varint") + 1;
+        }
+        let widths = self.bytes[at..at + 3].iter().map(|width| usize::from(*width));
+        let bit = widths.clone().sum::<usize>() + widths.take(column + 1).sum::<usize>() - 1;
+        self.bytes[at + 5 + bit / 8] ^= 0x80 >> (bit % 8);
+        self
+    }
+
+    /// The bytes, with the checksums of all pages and the digest corrected.
+    fn sealed(&self) -> Vec<u8> {
+        let mut bytes = self.bytes.clone();
+        let mut checksum = self.section("checksums").0;
+        for (number, name) in (2u32..).zip(["codes", "chunks", "names", "files"]) {
+            let (start, size) = self.section(name);
+            for (page, index) in self.bytes[start..start + size].chunks(512).zip(0u64..) {
+                let mut place = self.id.clone();
+                place.resize(32, 0);
+                place.extend(number.to_le_bytes());
+                place.extend(index.to_le_bytes());
+                let sum = (xxh3_64(page) ^ xxh3_64(&place)) as u32;
+                bytes[checksum..checksum + 4].copy_from_slice(&sum.to_le_bytes());
+                checksum += 4;
+            }
+        }
+        let end = bytes.len() - 32;
+        let digest = xxh3_128(&bytes[..end]).to_le_bytes();
+        bytes[end + 8..end + 24].copy_from_slice(&digest);
+        bytes
+    }
+
+    /// Fails unless the index is refused with the error `expected`. Lookups answer or fail; they do not panic.
+    #[track_caller]
+    fn is_refused(&self, expected: &str) {
+        let bytes = self.sealed();
+        let verified = Index::open(&bytes[..]).and_then(|index| {
+            let mut scratch = Scratch::default();
+            for (offset, policy) in
+                (0..64).flat_map(|at| [LinePolicy::Exact, LinePolicy::Statement].map(|policy| (at, policy)))
+            {
+                if let Err(error) = index.lookup(ImageOffset(offset), policy, &mut scratch) {
+                    assert!(error.is_damage(), "{error}");
+                }
+            }
+            index.verify()
+        });
+        let error = verified.expect_err("invalid");
+        assert_eq!(error.to_string(), format!("damaged index: {expected}; build or copy it again"));
+    }
+
+    /// Fails unless the index is valid.
+    #[track_caller]
+    fn is_valid(&self) {
+        Index::open(&self.sealed()[..]).and_then(|index| index.verify()).expect("valid");
+    }
+}
+
+#[test]
+fn an_index_with_corrected_checksums_is_valid() {
+    for index in [one_range(), two_lines(), blocks()] {
+        assert_eq!(index.sealed(), index.bytes);
+    }
+    // A range of 15 bytes and a gap of 49.
+    one_range().number(LENGTH, 16, 15).number(GAP, 48, 49).is_valid();
+}
+
+#[test]
+fn ranges_must_not_be_empty_and_must_end_where_the_block_does() {
+    one_range().number(LENGTH, 16, 0).is_refused(INVALID_BLOCK);
+    one_range().number(LENGTH, 16, 15).is_refused(INVALID_BLOCK);
+    one_range().number(LENGTH, 16, 17).is_refused(INVALID_BLOCK);
+    one_range().number(LENGTH, 16, HUGE).is_refused(INVALID_BLOCK);
+    one_range().number(GAP, 48, 0).is_refused(INVALID_BLOCK);
+    one_range().number(GAP, 48, 49).is_refused(INVALID_BLOCK);
+}
+
+#[test]
+fn a_function_must_not_start_below_0_nor_follow_another_without_a_range() {
+    let of_function = Range { function_start: Some(0), ..range(0, 16, 0) };
+    let function = index(64, vec![of_function], vec![loc(None, 1, 9)]);
+    function.clone().number(FIRST_FUNCTION, 0, 1).is_valid();
+    function.clone().number(FIRST_FUNCTION, 0, 2).is_refused(INVALID_BLOCK);
+    function.clone().number(FIRST_FUNCTION, 0, HUGE).is_refused(INVALID_BLOCK);
+    let after_function = ANSWER + usize::from(FUNCTION_CODE);
+    function.number(after_function, DEFINES, FUNCTION_CODE).is_refused(INVALID_BLOCK);
+}
+
+#[test]
+fn an_answer_must_be_an_inline_frame_that_is_defined() {
+    let first_answer = |code: u8| one_range().number(ANSWER, DEFINES, code);
+    // A gap in its place moves all that follows.
+    first_answer(GAP_CODE).is_refused(INVALID_BLOCK);
+    // A function, for which there are no codes.
+    first_answer(FUNCTION_CODE).is_refused(INVALID_BLOCK);
+    first_answer(SAME_ANSWER).is_refused(INVALID_BLOCK);
+    first_answer(RECENT).is_refused(INVALID_BLOCK);
+    first_answer(HUGE).is_refused(INVALID_BLOCK);
+    // An inline frame whose caller is not defined.
+    first_answer(RECENT + DEFINES).is_refused(INVALID_BLOCK);
+    // More callers above the answer before than there are.
+    two_lines().number(ANSWER + usize::from(DEFINES), DEFINES, 3 * SAME_ANSWER).is_refused(INVALID_BLOCK);
+}
+
+#[test]
+fn an_answer_under_statement_must_be_defined_and_must_not_have_another() {
+    // The answer under `statement` of the range before, where there is none.
+    one_range().number(ANSWER, DEFINES, DEFINES + 1).is_refused(INVALID_BLOCK);
+    let both = Range { statement: 1, ..range(0, 16, 0) };
+    let two_policies = index(64, vec![both], vec![loc(None, 1, 9), loc(None, 1, 12)]);
+    let follows = ANSWER + usize::from(DEFINES_AND_FOLLOWS);
+    two_policies.number(follows, DEFINES, GAP_CODE).is_refused(INVALID_BLOCK);
+    // The third most recent inline frame. It must have no answer under `statement`.
+    let third = 3 * RECENT;
+    let ranges = vec![range(0, 16, 0), range(16, 32, 1), Range { statement: 0, ..range(32, 48, 2) }];
+    let old_answer = index(64, ranges, vec![loc(None, 1, 9), loc(None, 1, 12), loc(None, 1, 15)]);
+    old_answer.clone().number(follows, third, third + 1).is_refused(INVALID_BLOCK);
+    old_answer.number(follows, third, third + 2).is_refused(INVALID_BLOCK);
+}
+
+#[test]
+fn a_block_has_at_most_255_ranges_though_they_take_no_bits() {
+    let ranges = vec![range(0, 1, 0), range(1, 2, 0)];
+    let same_twice = index(4096, ranges, vec![loc(None, 1, 9)]);
+    // The gap becomes a range of one byte with the same answer, and so does what follows it.
+    let after_same = ANSWER + usize::from(SAME_ANSWER.min(11));
+    same_twice.number(after_same, GAP_CODE, SAME_ANSWER).is_refused(INVALID_BLOCK);
+}
+
+#[test]
+fn a_chain_has_at_most_1024_frames_though_they_take_no_bits() {
+    // Recursion: all frames have one source location.
+    let locs: Vec<Loc> = (0..1024u64).map(|n| loc(n.checked_sub(1), 1, 9)).collect();
+    let chain = index(64, vec![range(0, 16, 1023)], locs);
+    // The head is 3 for each frame. It is 11, and 3061 more: the symbol of 2048, and 1013 in ten bits, the only ones of
+    // the block.
+    let block = chain.section("chunks").0 + 8;
+    assert_eq!(chain.bytes[block..][..2], [0b1111_1101, 0b0100_0000]);
+    // 3064 more are 1025 frames.
+    chain.byte("chunks", 8, 0b1111_1110).byte("chunks", 9, 0).is_refused(INVALID_BLOCK);
+}
+
+#[test]
+fn an_inline_frame_must_have_a_source_location_of_the_chunk() {
+    for step in [1, 2, 3, HUGE] {
+        one_range().number(SOURCE, 0, step).is_refused(INVALID_BLOCK);
+    }
+    // One more than the ranges use, and one less.
+    one_range().byte("chunks", 1, 2).is_refused("dwarf chunk 0: its blocks do not use all of it");
+    two_lines().byte("chunks", 1, 1).is_refused(INVALID_BLOCK);
+}
+
+#[test]
+fn a_source_location_must_have_a_name_a_file_and_a_line_that_numbers_can_have() {
+    one_range().number(NAME, 0, 1).is_refused(INVALID_SOURCE);
+    one_range().number(NAME, 0, 2).is_refused(INVALID_SOURCE);
+    // Folded numbers, which become negative.
+    one_range().number(NAME_ID, 4, 1).is_refused(INVALID_SOURCE);
+    one_range().number(NAME_ID, 4, 3).is_refused(INVALID_SOURCE);
+    one_range().number(FILE, 3, 2).is_refused(INVALID_SOURCE);
+    two_lines().number(LINE_AFTER_SAME_NAME, 7, 22).is_refused(INVALID_SOURCE);
+    two_lines().number(NAME, 1, 3).is_refused(INVALID_SOURCE);
+    // Ids, files and lines have 32 bits.
+    for (context, number) in [(NAME_ID, 4), (FILE, 3), (LINE_IN_OTHER_FILE, 10)] {
+        one_range().number(context, number, HUGE).is_refused(INVALID_SOURCE);
+    }
+    let second = Loc { file: Id32::new(1), ..loc(None, 1, 9) };
+    let two_files = index(64, vec![range(0, 16, 0), range(16, 32, 1)], vec![loc(None, 1, 9), second]);
+    two_files.number(OTHER_FILE, 2, HUGE).is_refused(INVALID_SOURCE);
+    // Another line is as valid as the one that was written.
+    one_range().number(LINE_IN_OTHER_FILE, 10, 11).is_valid();
+}
+
+#[test]
+fn the_head_of_a_chunk_must_fit_the_chunk() {
+    // Numbers of blocks, of source locations, of bytes; the widths of the columns.
+    for (at, value) in
+        [(0, 65), (0, 0xff), (1, 0xff), (2, 100), (3, 58), (4, 64), (5, 255), (6, 58), (7, 255)]
+    {
+        one_range().byte("chunks", at, value).is_refused(INVALID_HEAD);
+    }
+    one_range().byte("chunks", 0, 0).is_refused("dwarf chunk 0: its blocks do not use all of it");
+    one_range().byte("chunks", 0, 2).is_refused("dwarf chunk 0: a block lies outside the chunk");
+}
+
+#[test]
+fn blocks_must_follow_each_other() {
+    let out_of_order = "dwarf chunk 0: blocks do not follow each other";
+    // Another end of the first block, other bits, another source location.
+    for (column, expected) in [(0, INVALID_BLOCK), (1, INVALID_BLOCK), (2, out_of_order)] {
+        blocks().second_row(column).is_refused(expected);
+    }
+    // The answers of the two ranges differ, and take one bit each.
+    let bits = index(64, vec![range(0, 16, 0), range(32, 48, 0)], vec![loc(None, 1, 9)]);
+    bits.byte("chunks", 2, 0).is_refused("dwarf chunk 0: a block has other bits than its ranges");
+}
+
+#[test]
+fn codes_must_have_their_size_valid_symbols_and_complete_words() {
+    let at = |context: usize| one_range().code(context) - one_range().section("codes").0;
+    for (at, value) in [(at(LENGTH) + 1, 210), (at(LENGTH) + 1, 255), (at(LENGTH), 0), (at(LENGTH), 2)] {
+        one_range().byte("codes", at, value).is_refused(INVALID_CODE);
+    }
+    let size = one_range().bytes[one_range().section("codes").0];
+    one_range().byte("codes", 0, size + 1).is_refused(INVALID_CODE);
+    one_range().byte("codes", 0, size - 1).is_refused(INVALID_CODE);
+    one_range().byte("codes", 1, 0xff).is_refused("code page 0: its codes are larger than the format allows");
+    // Two names: one bit each.
+    let names = two_lines();
+    let at = names.code(NAME) - names.section("codes").0;
+    assert_eq!(names.bytes[names.code(NAME)..][..3], [2, 2, 0]);
+    for (at, value) in [(at + 1, 1), (at + 1, 3), (at + 2, 1), (at, 3), (at, 1)] {
+        names.clone().byte("codes", at, value).is_refused(INVALID_CODE);
+    }
+}
