@@ -94,15 +94,14 @@ pub fn build_into<W: Write + Send>(
             (units.not_in_aranges, if units.not_in_aranges == 1 { "unit" } else { "units" });
         warnings.push(format!(".debug_aranges misses {missed} {units} with code"));
     }
-    let mut run =
-        |by_address| Build::new(image, options).run(&units, by_address, problems.clone(), progress, &mut out);
-    let report = match run(true)? {
-        Ok(report) => report,
-        Err(OutOfOrder) => {
-            warnings.push("units have code below the addresses they state".to_owned());
-            run(false)?.unwrap_or_default()
+    let mut run = |order| Build::new(image, options).run(&units, order, problems.clone(), progress, &mut out);
+    let report = match run(UnitOrder::ByAddress) {
+        Err(Stop::OutOfOrder) => {
+            warnings.push(OUT_OF_ORDER.to_owned());
+            run(UnitOrder::AsListed)
         }
-    };
+        report => report,
+    }?;
     Ok(Built { bytes: out, warnings, report })
 }
 
@@ -121,6 +120,45 @@ pub(crate) fn build_parts<'d>(
     let (partial, _) = problems.finish(image.has_dwarf(), build.coverage);
     build.write(&names, &files, counts, partial, &mut out)?;
     Ok(out)
+}
+
+/// The order in which units are merged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum UnitOrder {
+    /// By the lowest address that each unit states. Code is written as soon as all units that state it are merged.
+    ByAddress,
+    /// As the debug information lists them. No code is written until all units are merged.
+    AsListed,
+}
+
+/// Why a build stopped before the index was written.
+enum Stop {
+    /// A unit has code below the address it states, and that code was passed already. Nothing was written.
+    OutOfOrder,
+    Failed(Error),
+}
+
+const OUT_OF_ORDER: &str = "units have code below the addresses they state";
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<OutOfOrder> for Stop {
+    fn from(OutOfOrder: OutOfOrder) -> Self {
+        Self::OutOfOrder
+    }
+}
+
+impl From<Stop> for Error {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Failed(error) => error,
+            Stop::OutOfOrder => Error::Malformed { what: OUT_OF_ORDER.to_owned() },
+        }
+    }
 }
 
 /// A build under way.
@@ -145,38 +183,38 @@ impl<'a, 'd> Build<'a, 'd> {
         Self { image, existing, max_memory, writer, pools, coverage }
     }
 
-    /// Writes the index to `out`; `OutOfOrder`, and nothing written, where `by_address` was asked for and units do not keep to the
-    /// addresses they state.
+    /// Writes the index to `out`.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop::OutOfOrder`] if units are merged by address and have code below the addresses they state.
     fn run(
         mut self,
         units: &Units<'d>,
-        by_address: bool,
+        order: UnitOrder,
         mut problems: Problems,
         progress: &(dyn Fn(u64, u64) + Sync),
         out: &mut impl Write,
-    ) -> Result<Result<BuildReport, OutOfOrder>, Error> {
+    ) -> Result<BuildReport, Stop> {
         let mut counts = Counts { units: units.own as u64, ..Counts::default() };
-        match self.dwarf(units, by_address, &mut problems, &mut counts, progress)? {
-            Ok(()) => {}
-            Err(out_of_order) => return Ok(Err(out_of_order)),
-        }
+        self.dwarf(units, order, &mut problems, &mut counts, progress)?;
         let jobs = self.symbols(&mut counts, &mut problems)?;
         let (names, files) = self.strings(&mut counts, &mut problems);
         let (partial, report) = problems.finish(self.image.has_dwarf(), self.coverage);
         if let Some(index) = self.existing {
             let is_same = Expected { image: self.image, counts, partial: &partial };
             if is_same.is_metadata_of(index) && has_contents(index, &jobs, &names).unwrap_or(false) {
-                out.write_all(index.as_bytes()).map_err(symdex::Error::from)?;
-                return Ok(Ok(report));
+                out.write_all(index.as_bytes()).map_err(symdex::Error::from).map_err(Error::from)?;
+                return Ok(report);
             }
         }
-        rayon::scope_fifo(|scope| {
+        rayon::scope_fifo(|scope| -> Result<(), Stop> {
             let mut chunks = Queue::new(scope);
             self.encode(Table::SymbolTable, jobs, &mut chunks)?;
-            self.finish_chunks(&mut chunks, 0)
+            Ok(self.finish_chunks(&mut chunks, 0)?)
         })?;
         self.write(&names, &files, counts, partial, out)?;
-        Ok(Ok(report))
+        Ok(report)
     }
 
     /// The names and the files that the chunks need.
@@ -208,12 +246,15 @@ impl<'a, 'd> Build<'a, 'd> {
     fn dwarf(
         &mut self,
         units: &Units<'d>,
-        by_address: bool,
+        order: UnitOrder,
         problems: &mut Problems,
         counts: &mut Counts,
         progress: &(dyn Fn(u64, u64) + Sync),
-    ) -> Result<Result<(), OutOfOrder>, Error> {
-        let low = |unit: usize| if by_address { units.low(unit) } else { 0 };
+    ) -> Result<(), Stop> {
+        let low = |unit: usize| match order {
+            UnitOrder::ByAddress => units.low(unit),
+            UnitOrder::AsListed => 0,
+        };
         let size = |unit: usize| units.size(unit);
         let mut order: Vec<usize> = (0..units.own).collect();
         order.sort_by_key(|unit| low(*unit));
@@ -236,9 +277,7 @@ impl<'a, 'd> Build<'a, 'd> {
                 ahead -= order.get(place + 1).filter(|_| place + 1 < next).map_or(0, |unit| size(*unit));
                 range_budget = range_budget.saturating_sub(walked.range_entries);
                 problems.merge(std::mem::take(&mut walked.problems));
-                if let Err(out_of_order) = merge.add(walked, &mut self.pools) {
-                    return Ok(Err(out_of_order));
-                }
+                merge.add(walked, &mut self.pools)?;
                 let watermark = order.get(place + 1).map_or(u64::MAX, |unit| low(*unit));
                 if watermark == u64::MAX || merge.is_time_to_step(self.max_memory) {
                     while let Some(jobs) = merge.step(watermark, &mut self.pools).map_err(spill_failed)? {
@@ -251,8 +290,7 @@ impl<'a, 'd> Build<'a, 'd> {
                 done += size(*unit) as u64;
                 progress(done, total);
             }
-            self.finish_chunks(&mut chunks, 0)?;
-            Ok(Ok(()))
+            Ok(self.finish_chunks(&mut chunks, 0)?)
         });
         (counts.functions, counts.ranges) = (merge.functions, merge.ranges());
         (self.coverage.dwarf, self.coverage.dwarf_function) = merge.covered();
@@ -260,20 +298,18 @@ impl<'a, 'd> Build<'a, 'd> {
     }
 
     /// Merges the symbol table. Its chunks are written, but returned where it may turn out that they are in an index already.
-    fn symbols(&mut self, counts: &mut Counts, problems: &mut Problems) -> Result<Vec<ChunkJob>, Error> {
+    fn symbols(&mut self, counts: &mut Counts, problems: &mut Problems) -> Result<Vec<ChunkJob>, Stop> {
         let image = self.image;
         let mut merge = Merge::new(CHUNK_SPAN);
         let mut kept = Vec::new();
         let mut rest = &image.symbols[..];
-        rayon::scope_fifo(|scope| {
+        rayon::scope_fifo(|scope| -> Result<(), Stop> {
             let mut chunks = Queue::new(scope);
             while !rest.is_empty() {
                 let symbols = symbols_of_chunks(&mut rest);
                 let mut unit = symbol_ranges(symbols);
                 problems.merge(std::mem::take(&mut unit.problems));
-                if merge.add(unit, &mut self.pools).is_err() {
-                    break;
-                }
+                merge.add(unit, &mut self.pools)?;
                 let watermark = rest.first().map_or(u64::MAX, |symbol| symbol.start);
                 while let Some(jobs) = merge.step(watermark, &mut self.pools).map_err(spill_failed)? {
                     match self.existing {
@@ -282,7 +318,7 @@ impl<'a, 'd> Build<'a, 'd> {
                     }
                 }
             }
-            self.finish_chunks(&mut chunks, 0)
+            Ok(self.finish_chunks(&mut chunks, 0)?)
         })?;
         self.coverage.symbol_table = merge.covered().1;
         counts.symbols = merge.ranges();
@@ -299,8 +335,7 @@ impl<'a, 'd> Build<'a, 'd> {
         let mut merge = Merge::new(CHUNK_SPAN);
         for mut unit in units {
             problems.merge(std::mem::take(&mut unit.problems));
-            // Before the first step nothing is out of order.
-            let _in_order = merge.add(unit, &mut self.pools);
+            merge.add(unit, &mut self.pools).map_err(Stop::from)?;
         }
         let mut encoder = ChunkEncoder::new(CHUNK_SPAN);
         while let Some(jobs) = merge.step(u64::MAX, &mut self.pools).map_err(spill_failed)? {
