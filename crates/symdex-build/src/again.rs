@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use symdex::write::{ChunkRanges, Id32, Loc};
 use symdex::{Counts, Error, Index, Partial, Table};
 
-use crate::build::CHUNK_SPAN;
-use crate::cutter::ChunkJob;
+use crate::chunk_job::ChunkJob;
+use crate::chunker::CHUNK_SPAN;
 use crate::image::Image;
 
 /// What the new index would say of itself.

@@ -9,20 +9,20 @@ use symdex::{Counts, Index, Partial, Table};
 use tempfile::{SpooledTempFile, spooled_tempfile};
 
 use crate::again::{Expected, has_contents};
-use crate::cutter::{ChunkJob, Pools};
-use crate::dwarf::{UnitRanges, Units, unit_ranges};
+use crate::chunk_job::ChunkJob;
+use crate::chunker::CHUNK_SPAN;
+use crate::dwarf::{Units, unit_ranges};
 use crate::error::Error;
 use crate::image::Image;
 use crate::merge::{Merge, OutOfOrder};
-use crate::pools::Pool;
+use crate::pools::{Pool, Pools};
 use crate::queue::Queue;
 use crate::report::{BuildReport, Problems, TextCoverage};
 use crate::symbol_map::{SymbolMap, is_hidden};
 use crate::symbol_ranges::symbol_ranges;
 use crate::symbols::FunctionSymbol;
+use crate::unit_ranges::UnitRanges;
 
-/// Bytes of address space a chunk covers. Larger chunks make a smaller index and a slower first answer.
-pub(crate) const CHUNK_SPAN: u32 = 64 << 10;
 /// Bytes of chunks that are kept in memory until the index is put together; with more of them, they are in a temporary file.
 const CHUNKS_IN_MEMORY: usize = 4 << 20;
 /// Bytes of `.debug_info` that are walked ahead of the unit whose ranges are merged next.

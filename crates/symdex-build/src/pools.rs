@@ -49,6 +49,13 @@ fn spread(hash: u32) -> u64 {
     u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
+/// Names and files of an index.
+#[derive(Default)]
+pub(crate) struct Pools<'d> {
+    pub(crate) names: Pool<'d>,
+    pub(crate) files: Pool<'d>,
+}
+
 /// Distinct strings. Each has a place, given when it first comes up, and a number, given when a chunk first needs it. Most borrow
 /// from the debug file, so a string costs these and little more.
 #[derive(Default)]

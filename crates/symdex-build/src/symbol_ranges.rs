@@ -2,11 +2,11 @@
 
 use symdex::write::{Id32, Loc};
 
-use crate::build::CHUNK_SPAN;
-use crate::dwarf::{Piece, UnitRange, UnitRanges};
+use crate::chunker::CHUNK_SPAN;
 use crate::flatten::{Interval, Stretch, flatten};
 use crate::pools::Hashed;
 use crate::symbols::FunctionSymbol;
+use crate::unit_ranges::{FunctionRange, UnitRange, UnitRanges};
 
 /// The most aliases of one function: with its name they make as long a chain as an index may have.
 const MAX_ALIASES: usize = 1023;
@@ -21,17 +21,21 @@ pub(crate) fn symbol_ranges<'d>(symbols: &[FunctionSymbol<'d>]) -> UnitRanges<'d
         let (start, end) = (symbol.start, symbol.end);
         push_name(&mut unit, symbol.name, None);
         let rank = (start, std::cmp::Reverse(end - start), false, std::cmp::Reverse(0));
-        unit.pieces.push(Piece { start, end, function: number, rank, entry: None });
+        unit.function_ranges.push(FunctionRange { start, end, function: number, rank, entry: None });
     }
     push_aliases(&mut unit, symbols);
     unit.functions = u32::try_from(symbols.len()).unwrap_or(u32::MAX);
     // In ELF, symbols may lie in each other.
-    let interval = |piece: &Piece| Interval { start: piece.start, end: piece.end, priority: piece.rank };
-    let intervals: Vec<_> = unit.pieces.iter().map(interval).collect();
+    let interval = |function_range: &FunctionRange| Interval {
+        start: function_range.start,
+        end: function_range.end,
+        priority: function_range.rank,
+    };
+    let intervals: Vec<_> = unit.function_ranges.iter().map(interval).collect();
     for Stretch { start, end, owner } in flatten(&intervals) {
-        let piece = Id32::new(owner as u64);
-        let number = unit.pieces[owner].function;
-        unit.ranges.push(UnitRange { start, end, piece, exact: number, statement: number });
+        let function_range = Id32::new(owner as u64);
+        let number = unit.function_ranges[owner].function;
+        unit.ranges.push(UnitRange { start, end, function_range, exact: number, statement: number });
     }
     unit
 }
@@ -50,7 +54,7 @@ fn push_aliases<'d>(unit: &mut UnitRanges<'d>, symbols: &[FunctionSymbol<'d>]) {
         (room, left_out) = (room - kept.len(), left_out + others.len() as u64);
         let push = |next, alias: &&'d [u8]| push_name(unit, Some(*alias), next);
         if let Some(next) = kept.iter().rev().fold(None, push) {
-            unit.pieces[number].entry = push_name(unit, symbol.name, Some(next));
+            unit.function_ranges[number].entry = push_name(unit, symbol.name, Some(next));
         }
     }
     unit.problems.add("other names of functions left out: too many start in one place", left_out);
@@ -62,6 +66,6 @@ fn push_name<'d>(unit: &mut UnitRanges<'d>, name: Option<&'d [u8]>, next: Option
         unit.names.push(Hashed::new(name.into()));
         Id32::new(unit.names.len() as u64 - 1)
     });
-    unit.locs.push(Loc { parent: next, name, file: None, line: None });
-    Id32::new(unit.locs.len() as u64 - 1)
+    unit.frames.push(Loc { parent: next, name, file: None, line: None });
+    Id32::new(unit.frames.len() as u64 - 1)
 }

@@ -1,4 +1,4 @@
-//! The pieces of a unit's functions, and which inline instance each address of them belongs to.
+//! The function_ranges of a unit's functions, and which inline instance each address of them belongs to.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -6,10 +6,10 @@ use std::ops::Range;
 use symdex::write::Id32;
 
 use super::functions::Functions;
-use super::ranges::Piece;
 use crate::flatten::{Interval, flatten};
 use crate::image::Image;
 use crate::symbols::FunctionSymbol;
+use crate::unit_ranges::FunctionRange;
 
 /// A stretch of code that belongs to one inline instance.
 #[derive(Clone, Copy, Debug)]
@@ -17,38 +17,42 @@ pub(super) struct Instance {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) node: u32,
-    pub(super) piece: Id32,
+    pub(super) function_range: Id32,
 }
 
-/// The pieces of all functions, and the instance at every address that a function covers, in address order.
-pub(super) fn instances(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Piece>, Vec<Instance>) {
-    let (mut pieces, nodes) = pieces(image, functions);
-    pieces.sort_by_key(|piece| piece.start);
+/// The function_ranges of all functions, and the instance at every address that a function covers, in address order.
+pub(super) fn instances(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<FunctionRange>, Vec<Instance>) {
+    let (mut function_ranges, nodes) = function_ranges(image, functions);
+    function_ranges.sort_by_key(|function_range| function_range.start);
     let (inner, of_function) = inner_stretches(functions, &nodes);
-    let interval = |piece: &Piece| Interval { start: piece.start, end: piece.end, priority: piece.rank };
-    let intervals: Vec<_> = pieces.iter().map(interval).collect();
+    let interval = |function_range: &FunctionRange| Interval {
+        start: function_range.start,
+        end: function_range.end,
+        priority: function_range.rank,
+    };
+    let intervals: Vec<_> = function_ranges.iter().map(interval).collect();
     let mut instances = Vec::with_capacity(inner.len());
     for stretch in flatten(&intervals) {
-        let Some(piece) = Id32::new(stretch.owner as u64) else { continue };
-        let inner = &inner[of_function[pieces[stretch.owner].function as usize].clone()];
+        let Some(function_range) = Id32::new(stretch.owner as u64) else { continue };
+        let inner = &inner[of_function[function_ranges[stretch.owner].function as usize].clone()];
         let first = inner.partition_point(|instance| instance.end <= stretch.start);
         let count = inner[first..].partition_point(|instance| instance.start < stretch.end);
         instances.extend(inner[first..][..count].iter().map(|instance| Instance {
             start: instance.start.max(stretch.start),
             end: instance.end.min(stretch.end),
             node: instance.node,
-            piece,
+            function_range,
         }));
     }
-    (pieces, instances)
+    (function_ranges, instances)
 }
 
 /// A node, and before it the function it belongs to.
 type OfFunction = (u32, u32);
 
-/// The pieces of all functions, and the nodes, function by function.
-fn pieces(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Piece>, Vec<OfFunction>) {
-    let mut pieces = Vec::with_capacity(functions.places.len());
+/// The function_ranges of all functions, and the nodes, function by function.
+fn function_ranges(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<FunctionRange>, Vec<OfFunction>) {
+    let mut function_ranges = Vec::with_capacity(functions.places.len());
     let mut nodes: Vec<OfFunction> = Vec::with_capacity(functions.nodes.len());
     let (mut next, mut last_symbol) = (0, 0);
     for (number, node) in (0..).zip(&functions.nodes) {
@@ -62,13 +66,13 @@ fn pieces(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Piece>, Vec<OfFu
             let symbol = image.symbol_at(start, &mut last_symbol).and_then(FunctionSymbol::only_name);
             let named = symbol.is_some() && symbol == name;
             let rank = (start, Reverse(end - start), named, Reverse(functions.places[next as usize]));
-            pieces.push(Piece { start, end, function: next, rank, entry: None });
+            function_ranges.push(FunctionRange { start, end, function: next, rank, entry: None });
         }
         next += 1;
     }
     // A subprogram nested in another stands between the other's nodes.
     nodes.sort_unstable();
-    (pieces, nodes)
+    (function_ranges, nodes)
 }
 
 /// A stretch of one function's code and the innermost node there.

@@ -8,11 +8,12 @@ use gimli::UnitOffset;
 use super::functions::functions_at;
 use super::instances::instances;
 use super::lines::Lines;
-use super::ranges::{UnitRanges, joined};
+use super::ranges::joined;
 use super::units::{UnitEntry, Units, each_in_aranges};
 use super::walk::Walker;
 use crate::image::Image;
 use crate::report::Problems;
+use crate::unit_ranges::UnitRanges;
 
 /// Half-open ranges of image offsets.
 pub(crate) type Code = Vec<(u64, u64)>;
@@ -79,13 +80,13 @@ pub(crate) fn unit_ranges_at<'d>(
     join(&mut decisive);
     let needed: Vec<_> = subprograms.overlapping(&decisive).map(|one| (one.offset, one.depth)).collect();
     let mut functions = functions_at(image, units, unit, image.range_budget(), &needed);
-    let (pieces, instances) = instances(image, &functions);
+    let (function_ranges, instances) = instances(image, &functions);
     let mut lines = Lines::read(image, entry, &mut functions.problems);
     let code = subprograms.code_with(&lines);
     decisive.extend(points);
     join(&mut decisive);
     lines.rows.retain(|row| overlaps(&decisive, (row.start, row.end)));
-    let ranges = joined(image, entry, functions, (pieces, instances), &lines);
+    let ranges = joined(image, entry, functions, (function_ranges, instances), &lines);
     Part { ranges, functions: subprograms.ranges, code }
 }
 
