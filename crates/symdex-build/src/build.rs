@@ -3,12 +3,10 @@
 use std::borrow::Cow;
 use std::io::Write;
 
-use memmap2::Mmap;
 use symdex::write::{ChunkEncoder, EncodedChunk, EncodedStrings, Writer};
-use symdex::{Counts, Index, Partial, Table};
+use symdex::{Counts, Partial, Table};
 use tempfile::{SpooledTempFile, spooled_tempfile};
 
-use crate::again::{Expected, has_contents};
 use crate::chunk_job::ChunkJob;
 use crate::chunker::CHUNK_SPAN;
 use crate::dwarf::{Units, unit_ranges};
@@ -22,6 +20,7 @@ use crate::symbol_map::{SymbolMap, is_hidden};
 use crate::symbol_ranges::symbol_ranges;
 use crate::symbols::FunctionSymbol;
 use crate::unit_ranges::UnitRanges;
+use crate::up_to_date::input_digest;
 
 /// Bytes of chunks that are kept in memory until the index is put together; with more of them, they are in a temporary file.
 const CHUNKS_IN_MEMORY: usize = 4 << 20;
@@ -32,19 +31,17 @@ const CHUNKS_AT_A_TIME: usize = 8;
 const ENCODE_AHEAD: usize = 8;
 /// Symbols that are merged at a time, about.
 const SYMBOLS_AT_A_TIME: usize = 1 << 14;
+
 /// How an index is built.
-pub struct Options<'o> {
-    /// The index of the image that is there already. Where an image without debug information would become this very index, it
-    /// is not made again: most of the time goes into encoding. The result is the same with it and without.
-    pub existing: Option<&'o Index<Mmap>>,
-    /// About how many bytes of memory units may take that wait to be merged: where functions of many units lie among each other, as
-    /// order files put them, all of them wait for each other. Beyond it they are put into a temporary file. The result is the same.
+pub struct Options {
+    /// About how many bytes of memory may hold units that wait to be merged. Units wait for each other where their functions are
+    /// mixed, as order files place them. The rest goes to a temporary file. The index does not depend on it.
     pub max_memory: usize,
 }
 
-impl Default for Options<'_> {
+impl Default for Options {
     fn default() -> Self {
-        Self { existing: None, max_memory: 1 << 30 }
+        Self { max_memory: 1 << 30 }
     }
 }
 
@@ -65,7 +62,7 @@ pub struct Built<B = Vec<u8>> {
 /// As [`build_into`].
 pub fn build(
     image: &Image<'_>,
-    options: &Options<'_>,
+    options: &Options,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Built, Error> {
     build_into(image, options, progress, Vec::new())
@@ -82,7 +79,7 @@ pub fn build(
 /// a function that cannot be read is left out and counted in the metadata.
 pub fn build_into<W: Write + Send>(
     image: &Image<'_>,
-    options: &Options<'_>,
+    options: &Options,
     progress: &(dyn Fn(u64, u64) + Sync),
     mut out: W,
 ) -> Result<Built<W>, Error> {
@@ -164,7 +161,6 @@ impl From<Stop> for Error {
 /// A build under way.
 struct Build<'a, 'd> {
     image: &'a Image<'d>,
-    existing: Option<&'a Index<Mmap>>,
     max_memory: usize,
     writer: Writer<SpooledTempFile>,
     pools: Pools<'d>,
@@ -172,15 +168,12 @@ struct Build<'a, 'd> {
 }
 
 impl<'a, 'd> Build<'a, 'd> {
-    fn new(image: &'a Image<'d>, options: &Options<'a>) -> Self {
-        let existing = options.existing.filter(|_| !image.has_dwarf());
-        let max_memory = options.max_memory;
+    fn new(image: &'a Image<'d>, options: &Options) -> Self {
         let limit = image.debug_size + image.symbol_map.map_or(0, SymbolMap::size) + (1 << 20);
         let pools = Pools { names: Pool::new(limit), files: Pool::new(limit) };
         let writer = Writer::new(image.info.clone(), CHUNK_SPAN, spooled_tempfile(CHUNKS_IN_MEMORY));
-        let executable = image.info.executable.iter().map(|(start, end)| end - start).sum();
-        let coverage = TextCoverage { executable, ..Default::default() };
-        Self { image, existing, max_memory, writer, pools, coverage }
+        let (max_memory, coverage) = (options.max_memory, TextCoverage::of(image));
+        Self { image, max_memory, writer, pools, coverage }
     }
 
     /// Writes the index to `out`.
@@ -197,22 +190,13 @@ impl<'a, 'd> Build<'a, 'd> {
         out: &mut impl Write,
     ) -> Result<BuildReport, Stop> {
         let mut counts = Counts { units: units.own as u64, ..Counts::default() };
+        if let Some(digest) = input_digest(self.image, &problems) {
+            self.writer.set_input_digest(digest);
+        }
         self.dwarf(units, order, &mut problems, &mut counts, progress)?;
-        let jobs = self.symbols(&mut counts, &mut problems)?;
+        self.symbols(&mut counts, &mut problems)?;
         let (names, files) = self.strings(&mut counts, &mut problems);
         let (partial, report) = problems.finish(self.image.has_dwarf(), self.coverage);
-        if let Some(index) = self.existing {
-            let is_same = Expected { image: self.image, counts, partial: &partial };
-            if is_same.is_metadata_of(index) && has_contents(index, &jobs, &names).unwrap_or(false) {
-                out.write_all(index.as_bytes()).map_err(symdex::Error::from).map_err(Error::from)?;
-                return Ok(report);
-            }
-        }
-        rayon::scope_fifo(|scope| -> Result<(), Stop> {
-            let mut chunks = Queue::new(scope);
-            self.encode(Table::SymbolTable, jobs, &mut chunks)?;
-            Ok(self.finish_chunks(&mut chunks, 0)?)
-        })?;
         self.write(&names, &files, counts, partial, out)?;
         Ok(report)
     }
@@ -297,11 +281,10 @@ impl<'a, 'd> Build<'a, 'd> {
         merged
     }
 
-    /// Merges the symbol table. Its chunks are written, but returned where it may turn out that they are in an index already.
-    fn symbols(&mut self, counts: &mut Counts, problems: &mut Problems) -> Result<Vec<ChunkJob>, Stop> {
+    /// Merges the symbol table, and writes its chunks.
+    fn symbols(&mut self, counts: &mut Counts, problems: &mut Problems) -> Result<(), Stop> {
         let image = self.image;
         let mut merge = Merge::new(CHUNK_SPAN);
-        let mut kept = Vec::new();
         let mut rest = &image.symbols[..];
         rayon::scope_fifo(|scope| -> Result<(), Stop> {
             let mut chunks = Queue::new(scope);
@@ -312,17 +295,14 @@ impl<'a, 'd> Build<'a, 'd> {
                 merge.add(unit, &mut self.pools)?;
                 let watermark = rest.first().map_or(u64::MAX, |symbol| symbol.start);
                 while let Some(jobs) = merge.step(watermark, &mut self.pools).map_err(spill_failed)? {
-                    match self.existing {
-                        Some(_) => kept.extend(jobs),
-                        None => self.encode(Table::SymbolTable, jobs, &mut chunks)?,
-                    }
+                    self.encode(Table::SymbolTable, jobs, &mut chunks)?;
                 }
             }
             Ok(self.finish_chunks(&mut chunks, 0)?)
         })?;
         self.coverage.symbol_table = merge.covered().1;
         counts.symbols = merge.ranges();
-        Ok(kept)
+        Ok(())
     }
 
     /// Merges `units`, and writes the chunks of `table` that they make; how many functions and ranges they have.

@@ -3,7 +3,6 @@
 //! Data flows one way: [`find`] finds debug files, [`slices`] splits one by architecture, [`Image::load`] reads a slice's
 //! headers, [`build()`] makes the index, and [`publish()`](publish::publish) puts it where readers look for it.
 
-mod again;
 pub mod audit;
 mod build;
 mod cache;
@@ -33,6 +32,7 @@ mod symbol_map;
 mod symbol_ranges;
 mod symbols;
 mod unit_ranges;
+mod up_to_date;
 
 pub use build::{Built, Options, build, build_into};
 pub use cache::{Cache, CachedImage};
@@ -45,3 +45,4 @@ pub use report::{BuildReport, TextCoverage, meaning_of};
 pub use slice::{Slice, slices, slices_for};
 pub use symbol_map::{SymbolMap, SymbolMaps};
 pub use symbols::FunctionSymbol;
+pub use up_to_date::up_to_date;

@@ -5,6 +5,7 @@ mod parts;
 mod summary;
 mod totals;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -32,8 +33,8 @@ use crate::progress::Progress;
 /// Where one image is in several of the files, its stripped binary and its debug file say, the index has the symbols of all.
 ///
 /// An index is published whole or not at all. Where DIR has another index of that id already, the one with more functions
-/// stays, then the one with more symbols, and the summary says `conflict`. An image without debug information whose very index is
-/// there is not built again.
+/// stays, then the one with more symbols, and the summary says `conflict`. An image without debug information is not built again
+/// if its index in DIR is up to date.
 ///
 /// INPUT may also be the main file of a dyld shared cache (dyld_shared_cache_arm64e): each image in it becomes an index, by its
 /// own id. The cache's other files must lie beside it. Archives (.zip, .tgz, ...) in a folder are not read; standard error names them.
@@ -229,17 +230,18 @@ fn finish(
         Some(map) => image.with_symbol_map(map),
         None => image,
     };
-    // With debug information it would not be looked at.
-    let existing = (!image.has_dwarf()).then(|| find_index(&work.args.output, &image.info.id).ok().flatten());
-    let existing = existing.flatten().and_then(|path| Index::open_file(&path).ok());
     let built = {
         let progress = work.progress.of_image(image.debug_size);
-        let (existing, max_memory) = (existing.as_ref(), work.max_memory);
-        let options = Options { existing, max_memory };
-        let progress = |done, all| progress.set(done, all);
-        symdex_build::build_into(&image, &options, &progress, Unpublished::file())
+        match existing(&image, &work.args.output, Unpublished::file()) {
+            Some(built) => built,
+            None => {
+                let options = Options { max_memory: work.max_memory };
+                let progress = |done, all| progress.set(done, all);
+                symdex_build::build_into(&image, &options, &progress, Unpublished::file()).map_err(failed)?
+            }
+        }
     };
-    let Built { bytes, mut warnings, report } = built.map_err(failed)?;
+    let Built { bytes, mut warnings, report } = built;
     let bytes = Unpublished::of(bytes).map_err(|error| failed(symdex::Error::from(error).into()))?;
     if map.is_none() && report.hidden_names != 0 {
         let wanted = work.maps.wanted(&image.info.id, file);
@@ -257,6 +259,17 @@ fn finish(
         audit,
         time: begun.elapsed(),
     })
+}
+
+/// Writes to `out` the index of `image` that is in `folder`, if a build would make it again. Returns `None` if the image has to be
+/// built.
+fn existing<W: Write>(image: &Image<'_>, folder: &Path, mut out: W) -> Option<Built<W>> {
+    // An image with debug information is always built.
+    let path = (!image.has_dwarf()).then(|| find_index(folder, &image.info.id).ok().flatten()).flatten()?;
+    let index = Index::open_file(&path).ok()?;
+    let report = symdex_build::up_to_date(image, &index)?;
+    out.write_all(index.as_bytes()).ok()?;
+    Some(Built { bytes: out, warnings: Vec::new(), report })
 }
 
 /// Does to a new index what `symdex verify --against` does to a published one.
