@@ -8,7 +8,7 @@ use super::attributes::{Attributes, Slot};
 use super::names::{Called, EntryId, Name, Names};
 use super::units::{UnitEntry, Units};
 use super::walk::Walker;
-use crate::flatten::intersect;
+use crate::flatten::{intersect, join};
 use crate::image::Image;
 use crate::pools::{Hashed, Numbers};
 use crate::report::Problems;
@@ -296,15 +296,8 @@ impl<'a, 'd> Walk<'a, 'd> {
             Ok(passed_over) => problems.dropped("range-list entries that state no code", passed_over),
             Err(_) => self.bad_ranges += 1,
         }
-        if self.stated.len() < 2 {
-            return;
+        if self.stated.len() > 1 {
+            join(&mut self.stated);
         }
-        let ranges = &mut self.stated;
-        ranges.sort_unstable();
-        ranges.dedup_by(|next, last| {
-            let joined = next.0 <= last.1;
-            last.1 = if joined { last.1.max(next.1) } else { last.1 };
-            joined
-        });
     }
 }

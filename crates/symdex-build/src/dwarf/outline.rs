@@ -11,6 +11,7 @@ use super::lines::Lines;
 use super::ranges::joined;
 use super::units::{UnitEntry, Units, each_in_aranges};
 use super::walk::Walker;
+use crate::flatten::join;
 use crate::image::Image;
 use crate::report::Problems;
 use crate::unit_ranges::UnitRanges;
@@ -159,26 +160,4 @@ impl Subprograms {
 fn overlaps(code: &[(u64, u64)], (start, end): (u64, u64)) -> bool {
     let first_behind = code.get(code.partition_point(|range| range.1 <= start));
     first_behind.is_some_and(|range| range.0 < end)
-}
-
-/// Sorts `code`, and joins ranges that touch or overlap.
-fn join(code: &mut Code) {
-    code.sort_unstable();
-    code.dedup_by(|next, last| {
-        let is_joined = next.0 <= last.1;
-        last.1 = if is_joined { last.1.max(next.1) } else { last.1 };
-        is_joined
-    });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_that_touch_or_overlap_become_one() {
-        let mut code = vec![(20, 30), (0, 5), (5, 8), (22, 25), (29, 40), (50, 60)];
-        join(&mut code);
-        assert_eq!(code, [(0, 8), (20, 40), (50, 60)]);
-    }
 }
