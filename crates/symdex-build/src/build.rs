@@ -22,14 +22,15 @@ use crate::symbols::FunctionSymbol;
 use crate::unit_ranges::UnitRanges;
 use crate::up_to_date::input_digest;
 
-/// Bytes of chunks that are kept in memory until the index is put together; with more of them, they are in a temporary file.
+/// How many bytes of chunks are kept in memory until the index is written. If there are more, all are in a temporary file.
 const CHUNKS_IN_MEMORY: usize = 4 << 20;
-/// Bytes of `.debug_info` that are walked ahead of the unit whose ranges are merged next.
+/// How many bytes of `.debug_info` are read ahead of the unit that is merged next.
 pub(crate) const WALK_AHEAD: usize = 8 << 20;
-/// Chunks that one thread encodes at a time, and how many times as many may wait for it.
+/// How many chunks one task encodes.
 const CHUNKS_AT_A_TIME: usize = 8;
+/// How many encoding tasks may be unfinished.
 const ENCODE_AHEAD: usize = 8;
-/// Symbols that are merged at a time, about.
+/// About how many symbols are merged at a time.
 const SYMBOLS_AT_A_TIME: usize = 1 << 14;
 
 /// How an index is built.
@@ -45,17 +46,17 @@ impl Default for Options {
     }
 }
 
-/// An index, and what is worth saying about how it came to be.
+/// An index and the report of its build.
 pub struct Built<B = Vec<u8>> {
-    /// The index file's bytes, or what they were written to.
+    /// The bytes of the index file, or the writer that they were written to.
     pub bytes: B,
-    /// Oddities of the debug file that cost no answers; what did cost answers is in the index's metadata.
+    /// What is odd about the debug file but changes no answer. What answers lack is in the index's metadata.
     pub warnings: Vec<String>,
     /// What was left out, and how much code has answers.
     pub report: BuildReport,
 }
 
-/// The index of `image` in memory: as [`build_into`] does.
+/// Builds the index of `image` in memory. See [`build_into`].
 ///
 /// # Errors
 ///
@@ -68,15 +69,15 @@ pub fn build(
     build_into(image, options, progress, Vec::new())
 }
 
-/// Builds the index of `image`, on the threads of the rayon pool it is called in, and writes it to `out`; the bytes do not depend on
-/// how many there are.
+/// Builds the index of `image` on the threads of the current rayon pool, and writes it to `out`. The bytes do not depend on the
+/// number of threads.
 ///
-/// `progress` is told now and then how many bytes of debug information are done, and how many there are.
+/// `progress` is called from time to time with the number of bytes of debug information that are done, and their total.
 ///
 /// # Errors
 ///
-/// [`Error::Index`] where the index would be too large for the format, or where it, or a temporary file, cannot be written. A unit or
-/// a function that cannot be read is left out and counted in the metadata.
+/// [`Error::Index`] if the index would be too large for the format or cannot be written, and [`Error::Io`] if a temporary file cannot
+/// be written. A unit or a function that cannot be read is left out and counted in the metadata.
 pub fn build_into<W: Write + Send>(
     image: &Image<'_>,
     options: &Options,
@@ -102,7 +103,8 @@ pub fn build_into<W: Write + Send>(
     Ok(Built { bytes: out, warnings, report })
 }
 
-/// The index of parts of an image: of these parts of units, in the order of their lowest addresses, and of this part of the symbol table.
+/// Builds the index of a part of an image: of these parts of units, which are in the order of their lowest addresses, and of this part
+/// of the symbol table.
 pub(crate) fn build_parts<'d>(
     image: &Image<'d>,
     units: Vec<UnitRanges<'d>>,
@@ -158,7 +160,7 @@ impl From<Stop> for Error {
     }
 }
 
-/// A build under way.
+/// The state of a build.
 struct Build<'a, 'd> {
     image: &'a Image<'d>,
     max_memory: usize,
@@ -172,7 +174,7 @@ impl<'a, 'd> Build<'a, 'd> {
         let limit = image.debug_size + image.symbol_map.map_or(0, SymbolMap::size) + (1 << 20);
         let pools = Pools { names: Pool::new(limit), files: Pool::new(limit) };
         let writer = Writer::new(image.info.clone(), CHUNK_SPAN, spooled_tempfile(CHUNKS_IN_MEMORY));
-        let (max_memory, coverage) = (options.max_memory, TextCoverage::of(image));
+        let (max_memory, coverage) = (options.max_memory, TextCoverage::of(&image.info));
         Self { image, max_memory, writer, pools, coverage }
     }
 
@@ -201,7 +203,7 @@ impl<'a, 'd> Build<'a, 'd> {
         Ok(report)
     }
 
-    /// The names and the files that the chunks need.
+    /// Takes the names and the files that the chunks need from the pools.
     fn strings(&mut self, counts: &mut Counts, problems: &mut Problems) -> (Strings<'d>, Strings<'d>) {
         let Pools { names, files } = std::mem::take(&mut self.pools);
         problems.add("names left out: they are too long, or overlap too much", names.refused);
@@ -212,7 +214,7 @@ impl<'a, 'd> Build<'a, 'd> {
         (names, files)
     }
 
-    /// Writes the index, of which all chunks are encoded, to `out`.
+    /// Writes the index to `out`, after all chunks are encoded.
     fn write(
         self,
         names: &[Cow<'_, [u8]>],
@@ -226,7 +228,7 @@ impl<'a, 'd> Build<'a, 'd> {
         Ok(sealed?.finish(&names?, &files?, counts, partial, out)?)
     }
 
-    /// Walks the units, merges them in order, and writes the chunks of the `dwarf` table, all at the same time.
+    /// Reads the units, merges them in order, and writes the chunks of the `dwarf` table, all at the same time.
     fn dwarf(
         &mut self,
         units: &Units<'d>,
@@ -250,10 +252,10 @@ impl<'a, 'd> Build<'a, 'd> {
             let (mut walks, mut chunks) = (Queue::new(scope), Queue::new(scope));
             let (mut next, mut ahead, mut done) = (0, 0, 0);
             for (place, unit) in order.iter().enumerate() {
-                // What is given out depends on the sizes of units alone, and so does the budget that each gets.
+                // Which units are read ahead depends only on their sizes, and so does the budget of each unit.
                 while next < order.len() && (next <= place || ahead < WALK_AHEAD) {
                     let unit = order[next];
-                    walks.give(move || unit_ranges(image, units, unit, range_budget));
+                    walks.add(move || unit_ranges(image, units, unit, range_budget));
                     ahead += if next == place { 0 } else { size(unit) };
                     next += 1;
                 }
@@ -305,7 +307,7 @@ impl<'a, 'd> Build<'a, 'd> {
         Ok(())
     }
 
-    /// Merges `units`, and writes the chunks of `table` that they make; how many functions and ranges they have.
+    /// Merges `units`, and writes the chunks of `table` that they make. Returns how many functions and ranges they have.
     fn merge_parts(
         &mut self,
         table: Table,
@@ -326,7 +328,7 @@ impl<'a, 'd> Build<'a, 'd> {
         Ok((merge.functions, merge.ranges()))
     }
 
-    /// Has `jobs` encoded, and writes what is encoded.
+    /// Adds tasks that encode `jobs`, and writes chunks that are encoded.
     fn encode<'scope>(
         &mut self,
         table: Table,
@@ -340,7 +342,7 @@ impl<'a, 'd> Build<'a, 'd> {
         let mut jobs = jobs.into_iter().peekable();
         while jobs.peek().is_some() {
             let some: Vec<_> = jobs.by_ref().take(CHUNKS_AT_A_TIME).collect();
-            chunks.give(move || {
+            chunks.add(move || {
                 let mut encoder = ChunkEncoder::new(CHUNK_SPAN);
                 let encode = |job: ChunkJob| encoder.encode(table, job.index, &job.ranges);
                 some.into_iter().map(encode).collect()
@@ -350,7 +352,7 @@ impl<'a, 'd> Build<'a, 'd> {
         Ok(())
     }
 
-    /// Writes chunks until `left` pieces of work are left.
+    /// Writes chunks until `left` tasks are left.
     fn finish_chunks(&mut self, chunks: &mut Queue<'_, '_, Encoded>, left: usize) -> Result<(), Error> {
         while chunks.len() > left {
             let encoded = chunks.take().unwrap_or_else(|| Ok(Vec::new()))?;
@@ -366,17 +368,17 @@ impl<'a, 'd> Build<'a, 'd> {
     }
 }
 
-/// Names, or files, in the order of their numbers.
+/// Names or files, in the order of their numbers.
 type Strings<'d> = Vec<Cow<'d, [u8]>>;
 
-/// Chunks that were compressed together.
+/// The chunks of one task.
 type Encoded = Result<Vec<EncodedChunk>, symdex::Error>;
 
 fn spill_failed(source: std::io::Error) -> Error {
     Error::Io { doing: "keep a temporary file in", path: std::env::temp_dir(), source }
 }
 
-/// Takes symbols from the front of `rest`: all that start in some chunks.
+/// Removes from the front of `rest` all symbols that start in a few chunks, and returns them.
 fn symbols_of_chunks<'s, 'd>(rest: &mut &'s [FunctionSymbol<'d>]) -> &'s [FunctionSymbol<'d>] {
     let chunk = |symbol: &FunctionSymbol<'_>| symbol.start / u64::from(CHUNK_SPAN);
     let last = rest.len().min(SYMBOLS_AT_A_TIME).checked_sub(1).map(|last| chunk(&rest[last]));

@@ -20,13 +20,14 @@ pub(crate) struct Stretch {
 }
 
 /// The stretches that `intervals` cover, sorted and disjoint. See [`Flattener::flatten`].
-pub(crate) fn flatten<P: Ord + Copy>(intervals: &[Interval<P>]) -> Vec<Stretch> {
-    let mut stretches = Vec::with_capacity(intervals.len());
+pub(crate) fn flatten<P: Ord + Copy>(intervals: impl IntoIterator<Item = Interval<P>>) -> Vec<Stretch> {
+    let intervals = intervals.into_iter();
+    let mut stretches = Vec::with_capacity(intervals.size_hint().0);
     Flattener::default().flatten(intervals, &mut stretches);
     stretches
 }
 
-/// Flattens many lists of intervals, with one allocation for all.
+/// Flattens many lists of intervals with the same buffers.
 ///
 /// The fields are the intervals that have begun. Most have a greater priority than all before, because what starts later or is
 /// nested deeper is preferred. These are a stack.
@@ -36,8 +37,14 @@ pub(crate) struct Flattener<P> {
     others: BinaryHeap<Begun<P>>,
 }
 
-/// An interval that has begun: its priority, its number and its end. Of equal priorities the smaller number is the greater.
-type Begun<P> = (P, Reverse<usize>, u64);
+/// An interval that has begun.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Begun<P> {
+    priority: P,
+    /// Of equal priorities the smaller number is the greater.
+    number: Reverse<usize>,
+    end: u64,
+}
 
 impl<P: Ord> Default for Flattener<P> {
     fn default() -> Self {
@@ -59,59 +66,73 @@ impl<P: Ord + Copy> Flattener<P> {
     /// apart                                       a [---)              a a . b b
     ///                                             b       [---)
     /// ```
-    pub(crate) fn flatten(&mut self, intervals: &[Interval<P>], stretches: &mut Vec<Stretch>) {
-        debug_assert!(intervals.is_sorted_by_key(|interval| interval.start));
+    pub(crate) fn flatten(
+        &mut self,
+        intervals: impl Iterator<Item = Interval<P>>,
+        stretches: &mut Vec<Stretch>,
+    ) {
         stretches.clear();
         self.nested.clear();
         self.others.clear();
         let mut at = 0;
-        for (number, interval) in intervals.iter().enumerate() {
-            self.advance(&mut at, interval.start, stretches);
-            let new = (interval.priority, Reverse(number), interval.end);
+        for (number, Interval { start, end, priority }) in intervals.enumerate() {
+            debug_assert!(at <= start, "sorted by start");
+            self.advance(at, start, stretches);
+            at = start;
+            let new = Begun { priority, number: Reverse(number), end };
             match self.nested.last() {
-                Some(last) if *last > new => self.others.push(new),
+                Some(last) if last.priority >= priority => self.others.push(new),
                 _ => self.nested.push(new),
             }
         }
-        self.advance(&mut at, u64::MAX, stretches);
+        self.advance(at, u64::MAX, stretches);
     }
 
     /// Appends the stretches from `at` to `until`, where no interval begins.
     #[inline]
-    fn advance(&mut self, at: &mut u64, until: u64, stretches: &mut Vec<Stretch>) {
-        while *at < until {
-            let Some((Reverse(owner), owned_until)) = self.greatest() else { break };
-            if owned_until <= *at {
-                // It ended under a preferred one, or here.
-                self.remove_greatest();
-                continue;
-            }
-            let end = owned_until.min(until);
-            match stretches.last_mut() {
-                Some(last) if last.owner == owner && last.end == *at => last.end = end,
-                _ => stretches.push(Stretch { start: *at, end, owner }),
-            }
-            *at = end;
+    fn advance(&mut self, at: u64, until: u64, stretches: &mut Vec<Stretch>) {
+        if !self.others.is_empty() {
+            return self.advance_with_others(at, until, stretches);
         }
-        *at = until;
-    }
-
-    /// The number and the end of the interval with the greatest priority.
-    #[inline]
-    fn greatest(&self) -> Option<(Reverse<usize>, u64)> {
-        let greatest = match self.others.peek() {
-            None => self.nested.last(),
-            other => self.nested.last().max(other),
-        };
-        greatest.map(|(_, number, end)| (*number, *end))
-    }
-
-    fn remove_greatest(&mut self) {
-        match self.others.peek() {
-            Some(other) if self.nested.last() < Some(other) => drop(self.others.pop()),
-            _ => drop(self.nested.pop()),
+        let mut at = at;
+        while let Some(last) = self.nested.last() {
+            let (owner, end) = (last.number.0, last.end);
+            at = push(stretches, at, end.min(until), owner);
+            if end > until {
+                break;
+            }
+            self.nested.pop();
         }
     }
+
+    #[cold]
+    fn advance_with_others(&mut self, mut at: u64, until: u64, stretches: &mut Vec<Stretch>) {
+        while let Some(Begun { number: Reverse(owner), end, .. }) = self.nested.last().max(self.others.peek())
+        {
+            let (owner, end) = (*owner, *end);
+            at = push(stretches, at, end.min(until), owner);
+            if end > until {
+                break;
+            }
+            match self.nested.last() < self.others.peek() {
+                true => drop(self.others.pop()),
+                false => drop(self.nested.pop()),
+            }
+        }
+    }
+}
+
+/// Appends a stretch unless it is empty, or lengthens the last one. Returns where the next one begins.
+#[inline]
+fn push(stretches: &mut Vec<Stretch>, start: u64, end: u64, owner: usize) -> u64 {
+    if start >= end {
+        return start;
+    }
+    match stretches.last_mut() {
+        Some(last) if last.owner == owner && last.end == start => last.end = end,
+        _ => stretches.push(Stretch { start, end, owner }),
+    }
+    end
 }
 
 /// Sorts `ranges`, and joins those that touch or overlap.
@@ -180,14 +201,14 @@ mod tests {
                 })
                 .collect();
             intervals.sort_by_key(|interval| interval.start);
-            assert_eq!(painted(&flatten(&intervals)), naive(&intervals), "{intervals:?}");
+            assert_eq!(painted(&flatten(intervals.iter().copied())), naive(&intervals), "{intervals:?}");
         }
     }
 
     #[test]
     fn an_owner_that_goes_on_is_one_stretch() {
         let interval = |start, end, priority| Interval { start, end, priority };
-        let stretches = flatten(&[interval(0, 10, 2), interval(3, 5, 1), interval(4, 12, 1)]);
+        let stretches = flatten([interval(0, 10, 2), interval(3, 5, 1), interval(4, 12, 1)]);
         let stretch = |start, end, owner| Stretch { start, end, owner };
         assert_eq!(stretches, [stretch(0, 10, 0), stretch(10, 12, 2)]);
     }
@@ -196,15 +217,15 @@ mod tests {
     fn a_hundred_thousand_nested_intervals_are_no_problem() {
         let intervals: Vec<Interval<u64>> =
             (0..100_000).map(|n| Interval { start: n, end: 300_000 - n, priority: n }).collect();
-        assert_eq!(flatten(&intervals).len(), 199_999);
+        assert_eq!(flatten(intervals.iter().copied()).len(), 199_999);
     }
 
     #[test]
     fn a_flattener_forgets_the_intervals_before() {
         let interval = |start, end, priority| Interval { start, end, priority };
         let (mut flattener, mut stretches) = (Flattener::default(), Vec::new());
-        flattener.flatten(&[interval(0, u64::MAX, 9)], &mut stretches);
-        flattener.flatten(&[interval(20, 30, 1), interval(25, 40, 0)], &mut stretches);
+        flattener.flatten([interval(0, u64::MAX, 9)].into_iter(), &mut stretches);
+        flattener.flatten([interval(20, 30, 1), interval(25, 40, 0)].into_iter(), &mut stretches);
         let stretch = |start, end, owner| Stretch { start, end, owner };
         assert_eq!(stretches, [stretch(20, 30, 0), stretch(30, 40, 1)]);
     }

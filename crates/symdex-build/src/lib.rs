@@ -23,6 +23,7 @@ pub mod publish;
 mod queue;
 #[cfg(test)]
 mod random;
+mod reader;
 mod report;
 mod slice;
 mod spill;

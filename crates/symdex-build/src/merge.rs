@@ -230,8 +230,7 @@ impl Merge {
             end: segment.end.min(end),
             priority: (segment.rank, Reverse(segment.order)),
         };
-        let intervals: Vec<_> = due.iter().map(interval).collect();
-        for stretch in flatten(&intervals) {
+        for stretch in flatten(due.iter().map(interval)) {
             let Segment { unit, order, ranges: (first, behind), .. } = due[stretch.owner];
             let Some(unit) = &mut self.units[unit] else { continue };
             let ranges = std::mem::take(&mut unit.ranges);

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use symdex::Partial;
-
-use crate::image::Image;
+use symdex::write::ImageInfo;
 
 /// What became of the debug information, beside what the index's metadata says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,8 +35,8 @@ pub struct TextCoverage {
 
 impl TextCoverage {
     /// The executable sections of `image`, of which nothing is covered yet.
-    pub(crate) fn of(image: &Image<'_>) -> Self {
-        let executable = image.info.executable.iter().map(|(start, end)| end - start).sum();
+    pub(crate) fn of(image: &ImageInfo) -> Self {
+        let executable = image.executable.iter().map(|(start, end)| end - start).sum();
         Self { executable, ..Self::default() }
     }
 }

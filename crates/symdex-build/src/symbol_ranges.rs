@@ -1,4 +1,4 @@
-//! The symbol table as ranges, which are merged as those of a unit are.
+//! The symbol table as the ranges of a unit.
 
 use symdex::write::{Id32, Loc};
 
@@ -14,7 +14,7 @@ const MAX_ALIASES: usize = 1023;
 /// image.
 const MAX_ALIASES_OF_CHUNK: usize = 1 << 14;
 
-/// The functions of the symbol table, as a unit of their own.
+/// The functions of the symbol table, as one unit.
 pub(crate) fn symbol_ranges<'d>(symbols: &[FunctionSymbol<'d>]) -> UnitRanges<'d> {
     let mut unit = UnitRanges::default();
     for (number, symbol) in (0u32..).zip(symbols) {
@@ -31,8 +31,7 @@ pub(crate) fn symbol_ranges<'d>(symbols: &[FunctionSymbol<'d>]) -> UnitRanges<'d
         end: function_range.end,
         priority: function_range.rank,
     };
-    let intervals: Vec<_> = unit.function_ranges.iter().map(interval).collect();
-    for Stretch { start, end, owner } in flatten(&intervals) {
+    for Stretch { start, end, owner } in flatten(unit.function_ranges.iter().map(interval)) {
         let function_range = Id32::new(owner as u64);
         let number = unit.function_ranges[owner].function;
         unit.ranges.push(UnitRange { start, end, function_range, exact: number, statement: number });
@@ -40,9 +39,8 @@ pub(crate) fn symbol_ranges<'d>(symbols: &[FunctionSymbol<'d>]) -> UnitRanges<'d
     unit
 }
 
-/// Makes the names of functions that have several into chains of locs, which only the range at a function's start
-/// answers: a function may be as long as the image and interrupted by others any number of times, and its names need
-/// not be repeated.
+/// Makes chains of frames for functions with aliases. Only the range at a function's start has the chain. A function may be as
+/// long as the image and interrupted any number of times by others, and its aliases are stored once.
 fn push_aliases<'d>(unit: &mut UnitRanges<'d>, symbols: &[FunctionSymbol<'d>]) {
     let (mut chunk, mut room, mut left_out) = (None, 0, 0);
     for (number, symbol) in symbols.iter().enumerate().filter(|(_, symbol)| !symbol.aliases.is_empty()) {
@@ -60,7 +58,7 @@ fn push_aliases<'d>(unit: &mut UnitRanges<'d>, symbols: &[FunctionSymbol<'d>]) {
     unit.problems.add("other names of functions left out: too many start in one place", left_out);
 }
 
-/// The number of a new loc of `unit`: a name and, where there is one, the next alias.
+/// Adds a frame with a name, and the frame of the next alias if there is one. Returns its number.
 fn push_name<'d>(unit: &mut UnitRanges<'d>, name: Option<&'d [u8]>, next: Option<Id32>) -> Option<Id32> {
     let name = name.and_then(|name| {
         unit.names.push(Hashed::new(name.into()));

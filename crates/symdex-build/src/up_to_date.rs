@@ -32,7 +32,7 @@ pub fn up_to_date<B: AsRef<[u8]>>(image: &Image<'_>, index: &Index<B>) -> Option
     let partial = &index.metadata().partial;
     let hidden = partial.iter().find(|partial| partial.reason == HIDDEN_NAMES);
     problems.hidden(hidden.map_or(0, |hidden| hidden.count));
-    let coverage = TextCoverage { symbol_table: covered(&image.symbols), ..TextCoverage::of(image) };
+    let coverage = TextCoverage { symbol_table: covered(&image.symbols), ..TextCoverage::of(&image.info) };
     Some(problems.finish(false, coverage).1)
 }
 

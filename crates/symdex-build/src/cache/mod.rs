@@ -4,6 +4,7 @@
 //! an image is made of may be in any of them, and is found by its address. The local symbols of all images are a table of
 //! their own, in the main file or in a part that is mapped nowhere (`.symbols`).
 
+mod header;
 mod locals;
 mod parts;
 
@@ -14,21 +15,15 @@ use std::io::Read as _;
 use std::path::Path;
 
 use memmap2::Mmap;
-use object::Endianness;
-use object::macho::DyldCacheHeader;
 use symdex::Arch;
 
+use self::header::{ENDIAN, Header, MAGIC, malformed};
 use self::locals::Locals;
 use self::parts::{Mapping, Wanted};
 use crate::error::Error;
 use crate::image::{Identity, Image, cached_identity, claimed_size, load_cached};
 use crate::slice::arch_of;
 use crate::symbols::macho::LocalSymbols;
-
-const ENDIAN: Endianness = Endianness::Little;
-const MAGIC: &[u8] = b"dyld_v1";
-
-type Header = DyldCacheHeader<Endianness>;
 
 /// A shared cache: its files, mapped into memory.
 pub struct Cache {
@@ -51,10 +46,6 @@ pub struct CachedImage<'c> {
     address: u64,
     /// Whether the images before it claim as many bytes for their tables as the cache has.
     is_too_much: bool,
-}
-
-fn malformed(what: &str) -> impl FnOnce(object::Error) -> Error {
-    move |error| Error::Malformed { what: format!("{what} of the shared cache: {error}") }
 }
 
 impl Cache {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use memmap2::Mmap;
 use object::read::macho::{DyldCacheMappingSlice, DyldSubCacheSlice};
 
-use super::{ENDIAN, Header, MAGIC, malformed};
+use super::header::{ENDIAN, Header, MAGIC, malformed};
 use crate::error::Error;
 
 /// More parts than any cache has: real ones have less than a hundred.

@@ -207,7 +207,7 @@ impl<'d> DirectLookup<'_, 'd> {
                 let priority = (symbol.start, Reverse(symbol.end - symbol.start));
                 Interval { start: symbol.start, end: symbol.end, priority }
             };
-            flatten(&symbols.iter().map(interval).collect::<Vec<_>>())
+            flatten(symbols.iter().map(interval))
         });
         let owner = |offset: u64| {
             let stretch = owners.get(owners.partition_point(|stretch| stretch.end <= offset))?;

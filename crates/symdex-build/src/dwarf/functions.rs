@@ -4,13 +4,14 @@ use gimli::UnitOffset;
 use rustc_hash::FxHashMap;
 use symdex::write::Id32;
 
-use super::attributes::{Attributes, Slot};
+use super::attributes::Attributes;
 use super::names::{Called, EntryId, Name, Names};
+use super::slots::Slot;
 use super::units::{UnitEntry, Units};
 use super::walk::Walker;
 use crate::flatten::{intersect, join};
 use crate::image::Image;
-use crate::pools::{Hashed, Numbers};
+use crate::pools::{Hashed, StringTable};
 use crate::report::Problems;
 
 /// Inlined subroutines deeper than this count as part of the one at this depth. Real chains stay below 200.
@@ -109,8 +110,8 @@ struct Walk<'a, 'd> {
     functions: Functions<'d>,
     /// Names of inlined subroutines by the reference to what they originate from, as [`Attributes::origin_key`] has it.
     by_origin: FxHashMap<u64, Option<Id32>>,
-    /// The numbers of names.
-    numbers: Numbers,
+    /// Finds the numbers of names.
+    numbers: StringTable,
     /// The entries around the current one that are functions: depth, and node if it has code.
     open: Vec<(isize, Option<Id32>)>,
     /// The ranges of the current entry as image offsets: those that lie in executable sections, sorted, none overlapping.
@@ -137,7 +138,7 @@ impl<'a, 'd> Walk<'a, 'd> {
             names: Names::new(image, units, unit),
             functions,
             by_origin: FxHashMap::default(),
-            numbers: Numbers::default(),
+            numbers: StringTable::default(),
             open: Vec::new(),
             stated: Vec::new(),
             within: Vec::new(),

@@ -1,36 +1,15 @@
 //! The line table of a unit: rows with their ends, in address order, and the paths of its files.
 
 use gimli::{AttributeValue, LineProgramHeader};
-use symdex::write::Id32;
 
 use super::attributes::text;
 use super::opcodes::run;
+use super::rows::{Row, SequenceEnd};
 use super::sequences::{SequenceReader, in_address_order};
 use super::units::UnitEntry;
-use crate::image::{Image, Reader};
+use crate::image::Image;
+use crate::reader::Reader;
 use crate::report::Problems;
-
-/// A row and how far it reaches, as image offsets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Row {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    /// Index into the unit's file table, or any number above its length.
-    pub(crate) file: u32,
-    /// The line, 0 included.
-    pub(crate) line: Option<Id32>,
-    pub(crate) is_stmt: bool,
-    /// The number of its sequence among those of the unit.
-    pub(crate) sequence: u32,
-}
-
-/// Where a sequence ends, and the file and line its `end_sequence` row states.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SequenceEnd {
-    pub(crate) at: u64,
-    pub(crate) file: u32,
-    pub(crate) line: Option<Id32>,
-}
 
 /// A unit's line table.
 #[derive(Default)]

@@ -2,7 +2,7 @@
 
 use gimli::{Dwarf, RangeListsOffset, RawRngListEntry, Section as _};
 
-use crate::image::Reader;
+use crate::reader::Reader;
 
 /// The ranges of a list in SVMAs, given to `each` one by one. How many more it has that state no code: empty ones, inverted ones,
 /// and what linkers leave of dropped code.

@@ -4,10 +4,12 @@ use gimli::{AttributeValue, UnitOffset, constants};
 use rustc_hash::FxHashMap;
 use symdex::write::Id32;
 
-use super::attributes::{Attributes, Slot, text};
+use super::attributes::{Attributes, text};
+use super::slots::Slot;
 use super::units::{UnitEntry, Units};
 use super::walk::{Walker, attributes_at};
-use crate::image::{Image, Reader};
+use crate::image::Image;
+use crate::reader::Reader;
 use crate::symbols::FunctionSymbol;
 
 /// How many entries a name may be looked for in: origins and specifications chain, and may form a circle.

@@ -2,19 +2,9 @@
 
 use gimli::{LineProgramHeader, Reader as _, constants};
 
+use super::rows::{Registers, file};
 use super::sequences::SequenceReader;
-use crate::image::Reader;
-
-/// The registers that rows are made of (DWARF 5, 6.2.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Registers {
-    /// An SVMA.
-    pub(crate) address: u64,
-    /// Its index, or `u32::MAX` where that does not fit.
-    pub(crate) file: u32,
-    pub(crate) line: u64,
-    pub(crate) is_stmt: bool,
-}
+use crate::reader::Reader;
 
 /// Runs the program of `header` as gimli's state machine would. `None` where gimli has to, from the start: the program defines files,
 /// packs several operations in one instruction, or is damaged.
@@ -129,11 +119,6 @@ fn special_opcodes(header: &LineProgramHeader<Reader<'_>>) -> [(u16, i16); 256] 
         *advances = (address, i16::from(header.line_base()) + i16::from(adjusted % range));
     }
     table
-}
-
-/// The file of a row as it is kept. No file table is as long as those that do not fit.
-pub(crate) fn file(index: u64) -> u32 {
-    u32::try_from(index).unwrap_or(u32::MAX)
 }
 
 /// A line after an advance. None is below 0.

@@ -3,9 +3,10 @@
 use symdex::write::Id32;
 
 use super::functions::{Functions, functions};
-use super::inline_frames::InlineFrames;
+use super::inline_frames::{Callee, InlineFrames};
 use super::instances::{Instance, instances};
-use super::lines::{Lines, Row};
+use super::lines::Lines;
+use super::rows::Row;
 use super::statements::Statements;
 use super::units::{UnitEntry, Units};
 use crate::image::Image;
@@ -24,7 +25,7 @@ pub(crate) fn unit_ranges<'d>(
     joined(image, &units.all[unit], functions, (function_ranges, instances), &lines)
 }
 
-/// The ranges of a unit that has these functions, whose function_ranges and instances are given too, and these lines.
+/// The ranges of a unit with these functions, their function ranges and inline instances, and these lines.
 pub(super) fn joined<'d>(
     image: &Image<'d>,
     unit: &UnitEntry<'d>,
@@ -40,7 +41,8 @@ pub(super) fn joined<'d>(
         callees: vec![None; functions.nodes.len()],
         chain: Vec::new(),
         statements: Statements::new(functions.nodes.len()),
-        frames: InlineFrames::new(functions.nodes.len(), lines.rows.len()),
+        // Most rows have an inline frame of their own.
+        frames: InlineFrames::with_capacity(functions.nodes.len() + lines.rows.len()),
         file_numbers: vec![None; lines.files()],
         out: UnitRanges {
             ranges: Vec::with_capacity(lines.rows.len() + instances.len()),
@@ -65,10 +67,10 @@ struct Join<'a, 'd> {
     unit: &'a UnitEntry<'d>,
     functions: &'a Functions<'d>,
     lines: &'a Lines<'d>,
-    /// For each node the number of its callee. It is given when an address first needs it, so that callees and inline frames are
-    /// numbered by address, in the order in which chunks use them.
-    callees: Vec<Option<Id32>>,
-    /// A buffer for nodes that have no number.
+    /// For each node its callee. It is made when an address first needs it, so that inline frames are numbered by address, in the
+    /// order in which chunks use them.
+    callees: Vec<Option<Callee>>,
+    /// A buffer for nodes that have no callee yet.
     chain: Vec<u32>,
     statements: Statements,
     frames: InlineFrames,
@@ -108,13 +110,13 @@ impl Join<'_, '_> {
         let (node, function_range) = instance.unzip();
         let file = self.file(row.file);
         let callee = self.callee(node);
-        let exact = self.frames.frame(callee, file, row.line);
+        let exact = self.frames.number(callee, file, row.line);
         let own = (row.file, row.line);
         let statement = match node.map_or(own, |node| self.statements.next(node, row)) {
             statement if statement == own => exact,
             (file, line) => {
                 let file = self.file(file);
-                self.frames.frame(callee, file, line)
+                self.frames.number(callee, file, line)
             }
         };
         self.push(start, end, function_range, exact, statement);
@@ -145,7 +147,7 @@ impl Join<'_, '_> {
         let (file, line) = last.map_or((None, None), |last| (self.file(last.file), last.line));
         let callee = self.callee(Some(instance.node));
         let (exact, statement) =
-            (self.frames.frame(callee, None, None), self.frames.frame(callee, file, line));
+            (self.frames.number(callee, None, None), self.frames.number(callee, file, line));
         self.push(start, end, Some(instance.function_range), exact, statement);
         end
     }
@@ -164,21 +166,21 @@ impl Join<'_, '_> {
 
     /// The callee of a node, or that of line rows outside of any function.
     #[inline]
-    fn callee(&mut self, node: Option<u32>) -> u32 {
+    fn callee(&mut self, node: Option<u32>) -> Callee {
         match node.map(|node| (node, self.callees[node as usize])) {
-            Some((_, Some(callee))) => callee.get(),
+            Some((_, Some(callee))) => callee,
             Some((node, None)) => self.add_callee(node),
-            None => self.frames.callee(None, None),
+            None => Callee::default(),
         }
     }
 
-    /// Adds the callees of a node and of the nodes around it, and the inline frames of their calls. Returns the node's callee.
+    /// Makes the callees of a node and of the nodes around it, and the inline frames of their calls. Returns the node's callee.
     #[inline(never)]
-    fn add_callee(&mut self, node: u32) -> u32 {
-        let (mut next, mut caller) = (Some(node), None);
+    fn add_callee(&mut self, node: u32) -> Callee {
+        let (mut next, mut outer) = (Some(node), None);
         while let Some(node) = next {
-            caller = self.callees[node as usize].map(Id32::get);
-            if caller.is_some() {
+            outer = self.callees[node as usize];
+            if outer.is_some() {
                 break;
             }
             self.chain.push(node);
@@ -186,16 +188,16 @@ impl Join<'_, '_> {
         }
         while let Some(number) = self.chain.pop() {
             let node = &self.functions.nodes[number as usize];
-            let call = caller.and_then(|caller| {
+            let caller = outer.and_then(|outer| {
                 let file = node.call_file.and_then(|file| self.file(file.get()));
-                Id32::new(u64::from(self.frames.frame(caller, file, node.call_line)))
+                Id32::new(u64::from(self.frames.number(outer, file, node.call_line)))
             });
-            let callee = self.frames.callee(call, node.name);
-            self.callees[number as usize] = Id32::new(callee.into());
-            caller = Some(callee);
+            let callee = Callee { caller, name: node.name };
+            self.callees[number as usize] = Some(callee);
+            outer = Some(callee);
         }
-        // The last one is that of `node`.
-        caller.unwrap_or(0)
+        // The last one made is that of `node`.
+        outer.unwrap_or_default()
     }
 
     /// The number of a file of the unit's line table; `None` where the table has no such file.

@@ -8,8 +8,9 @@ use gimli::{
 };
 use rustc_hash::FxHashMap;
 
-use super::attributes::{Attributes, Slot, text};
-use crate::image::Reader;
+use super::attributes::{Attributes, text};
+use super::slots::Slot;
+use crate::reader::Reader;
 use crate::report::Problems;
 
 /// The headers of all units, as far as they can be read: a header with a wrong length costs those behind it. That comes behind

@@ -6,10 +6,10 @@ use gimli::{IncompleteLineProgram, LineInstruction, LineProgramHeader, LineRow};
 use symdex::RowRule;
 use symdex::write::Id32;
 
-use super::lines::{Row, SequenceEnd};
-use super::opcodes::{Registers, file};
+use super::rows::{Registers, Row, SequenceEnd, file};
 use crate::flatten::{Interval, flatten};
-use crate::image::{Image, Reader};
+use crate::image::Image;
+use crate::reader::Reader;
 use crate::report::Problems;
 
 /// One sequence as the program has it, and where its rows are among all.
@@ -234,9 +234,8 @@ pub(super) fn in_address_order(mut sequences: Vec<Sequence>, rows: Vec<Row>) -> 
         end: sequence.end,
         priority: (sequence.start, std::cmp::Reverse(sequence.end)),
     };
-    let intervals: Vec<_> = sequences.iter().map(interval).collect();
     let mut ordered = Vec::new();
-    for stretch in flatten(&intervals) {
+    for stretch in flatten(sequences.iter().map(interval)) {
         let of = &rows[sequences[stretch.owner].rows.clone()];
         let first = of.partition_point(|row| row.end <= stretch.start);
         let clipped = of[first..].iter().take_while(|row| row.start < stretch.end);

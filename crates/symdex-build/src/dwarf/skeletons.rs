@@ -3,7 +3,7 @@
 use gimli::{Dwarf, DwoId, Section as _, UnitHeader, UnitType};
 
 use super::roots::{Root, headers, offset_of, tables};
-use crate::image::Reader;
+use crate::reader::Reader;
 use crate::report::Problems;
 
 /// A unit whose better part is in another file.

@@ -15,7 +15,7 @@
 use rustc_hash::FxHashMap;
 use symdex::write::Id32;
 
-use super::lines::Row;
+use super::rows::Row;
 
 /// A file, as an index into the unit's file table, and a line.
 pub(super) type FileLine = (u32, Option<Id32>);

@@ -11,7 +11,8 @@ use rustc_hash::FxHashMap;
 use super::attributes::Attributes;
 use super::roots::{Root, headers, offset_of, tables};
 use super::shapes::Shapes;
-use crate::image::{Image, Reader, Split};
+use crate::image::{Image, Split};
+use crate::reader::Reader;
 use crate::report::Problems;
 
 /// A unit as everything needs it: without its line program, whose header alone can be large.

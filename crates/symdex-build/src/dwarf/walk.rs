@@ -5,7 +5,7 @@ use gimli::{Abbreviation, EntriesRaw, UnitOffset};
 use super::attributes::Attributes;
 use super::shapes::{Of, Passes, Shape, leb};
 use super::units::UnitEntry;
-use crate::image::Reader;
+use crate::reader::Reader;
 
 /// Goes through a unit's entries by their shapes, and by gimli where there is none or where something is wrong.
 pub(crate) struct Walker<'a, 'd> {

@@ -14,11 +14,10 @@ use symdex::{Arch, ImageId, RowRule};
 
 use super::compressed::{Format, decompress, decompress_xz};
 use super::debug_link::with_debug_file;
-use super::{
-    Identity, Image, ImageKind, MAX_OFFSET, Reader, executable, file_name, hash_id, split, supplementary,
-};
+use super::{Identity, Image, ImageKind, MAX_OFFSET, executable, file_name, hash_id, split, supplementary};
 use crate::companions::{Companions, shown};
 use crate::error::Error;
+use crate::reader::Reader;
 use crate::symbols;
 
 const ENDIAN: Little = Little;

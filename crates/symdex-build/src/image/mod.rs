@@ -11,12 +11,13 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use gimli::{EndianSlice, LittleEndian, Section as _};
+use gimli::Section as _;
 use symdex::write::ImageInfo;
 use symdex::{Arch, ImageId};
 
 use crate::companions::Companions;
 use crate::error::Error;
+pub(crate) use crate::reader::Reader;
 use crate::report::Problems;
 use crate::slice::{self, Slice};
 use crate::symbol_map::SymbolMap;
@@ -25,9 +26,6 @@ use crate::symbols::{self, FunctionSymbol, Start};
 pub(crate) use self::elf::File as ElfFile;
 pub(crate) use self::macho::{cached_identity, claimed_size, load_cached};
 pub(crate) use self::split::{Split, Splits};
-
-/// What gimli reads from: bytes in memory. Every architecture that crash reports come from is little-endian.
-pub(crate) type Reader<'d> = EndianSlice<'d, LittleEndian>;
 
 /// Code beyond this offset is not indexed: no image has 4 GiB of code, and a hostile file must not claim so.
 pub(crate) const MAX_OFFSET: u64 = 1 << 32;

@@ -12,9 +12,10 @@ use object::read::elf::FileHeader;
 use rustc_hash::FxHashMap;
 
 use super::elf::File;
-use super::{Reader, file_name};
+use super::file_name;
 use crate::companions::{Companions, path_of, shown};
 use crate::dwarf::{Root, Skeleton, TableReader, headers, skeletons};
+use crate::reader::Reader;
 
 /// The split units of an image, by the offset of their skeleton's header in `.debug_info`.
 pub(crate) type Splits<'d> = FxHashMap<usize, Split<'d>>;

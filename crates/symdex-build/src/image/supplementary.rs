@@ -8,8 +8,9 @@ use object::read::elf::FileHeader;
 use symdex::ImageId;
 
 use super::elf::File;
-use super::{Reader, file_name};
+use super::file_name;
 use crate::companions::{Companions, path_of, shown};
+use crate::reader::Reader;
 
 /// What a debug file says of its supplementary file.
 struct Link<'d> {

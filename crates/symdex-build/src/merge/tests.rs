@@ -17,8 +17,8 @@ impl Random {
 
 const CHUNK: u32 = 16;
 
-/// A unit whose code begins at `low` or behind and lies anywhere up to address 8192: functions of a few function_ranges each, which
-/// share inline frames. Only where there are `entries` function_ranges have some.
+/// A unit with code anywhere between `low` and address 8192. Its functions have a few function ranges each, which share inline
+/// frames. If `entries` is set, some function ranges have an entry.
 fn unit(random: &mut Random, low: u64, entries: bool) -> UnitRanges<'static> {
     const NAMES: [&[u8]; 6] = [b"a", b"b", b"c", b"d", b"e", b"f"];
     let mut unit = UnitRanges { functions: 5, ..UnitRanges::default() };
@@ -59,8 +59,8 @@ fn unit(random: &mut Random, low: u64, entries: bool) -> UnitRanges<'static> {
     unit
 }
 
-/// All that a merge of `units` comes to, as text. After each unit it is asked whether to merge up to the next unit, and whether
-/// to put units aside.
+/// The result of a merge of `units`, as text, and the most memory the units took. `is_time_to` is asked after each unit whether to
+/// merge up to the next unit, and whether to spill units.
 fn merged(
     units: Vec<UnitRanges<'static>>,
     entries: bool,
@@ -104,7 +104,7 @@ fn merged(
 }
 
 #[test]
-fn the_chunks_are_the_same_whatever_is_put_aside() {
+fn the_chunks_are_the_same_whatever_is_spilled() {
     let mut random = Random(1);
     let mut spilled_less = 0;
     for case in 0..60 {
@@ -124,10 +124,10 @@ fn the_chunks_are_the_same_whatever_is_put_aside() {
         assert!(expected.len() > 3, "there are chunks: {expected:?}");
         assert_eq!(merged(units(), entries, |_| (true, false)).0, expected, "case {case}, merged early");
         let (all_spilled, spilled_peak) = merged(units(), entries, |_| (true, true));
-        assert_eq!(all_spilled, expected, "case {case}, always put aside");
+        assert_eq!(all_spilled, expected, "case {case}, always spilled");
         spilled_less += u32::from(spilled_peak < peak / 2);
         let some = merged(units(), entries, |_| (random.below(2) == 0, random.below(2) == 0)).0;
-        assert_eq!(some, expected, "case {case}, sometimes put aside");
+        assert_eq!(some, expected, "case {case}, sometimes spilled");
     }
     assert!(spilled_less > 20, "in {spilled_less} cases less than half was in memory");
 }

@@ -1,6 +1,7 @@
 //! How a walk passes entries that nothing is wanted of, by the first bytes of each.
 
-use super::{Layout, Shape, Shapes, Step, Then, Varying};
+use super::shape::{Layout, Shape, Step, Then};
+use super::varying::Varying;
 
 /// How a walk passes entries that nothing is wanted of.
 #[derive(Default)]
@@ -36,12 +37,12 @@ pub(crate) struct Pass {
 const STOP: Pass = Pass { is_odd: true, size: 0, up: 1, hides: false, varies: [0; 2], counts: [0; 2] };
 
 impl Passes {
-    pub(super) fn new(shapes: &Shapes, stops: impl Fn(&Shape) -> bool) -> Self {
+    pub(super) fn new(shapes: &[Shape], steps: &[Step], stops: impl Fn(&Shape) -> bool) -> Self {
         let mut passes = Self::default();
         passes.by_byte.push(Pass { is_odd: false, size: 1, up: 2, ..STOP });
         // Nobody has codes of more than two bytes.
-        for (code, shape) in (1..0x4000).zip(&shapes.all) {
-            let pass = if stops(shape) { None } else { Pass::new(shapes, shape, code) };
+        for (code, shape) in (1..0x4000).zip(shapes) {
+            let pass = if stops(shape) { None } else { Pass::new(steps, shape, code) };
             let pass = pass.unwrap_or(STOP);
             passes.longest = passes.longest.max(usize::from(pass.size));
             match code {
@@ -89,13 +90,13 @@ impl Passes {
 
 impl Pass {
     /// How entries of the shape that has this code are passed, if nothing about them is uncommon.
-    fn new(shapes: &Shapes, shape: &Shape, code: usize) -> Option<Self> {
+    fn new(steps: &[Step], shape: &Shape, code: usize) -> Option<Self> {
         let mut size = 1 + u32::from(code >= 0x80);
         let mut pass = Self { up: u8::from(!shape.has_children), hides: shape.hides(), ..STOP };
         let (attributes, behind) = match shape.layout {
             Layout::Fixed(bytes) => (&[][..], bytes),
             Layout::Steps(first, end) => {
-                let (end, attributes) = shapes.steps[first as usize..end as usize].split_last()?;
+                let (end, attributes) = steps[first as usize..end as usize].split_last()?;
                 (attributes, end.skip)
             }
             Layout::Unknown => return None,
