@@ -22,7 +22,8 @@ use crate::symbols::FunctionSymbol;
 use crate::unit_ranges::UnitRanges;
 use crate::up_to_date::input_digest;
 
-/// How many bytes of chunks are kept in memory until the index is written. If there are more, all are in a temporary file.
+/// How many bytes of chunks are kept in memory until the index is written. If there are more, all are in a temporary
+/// file.
 const CHUNKS_IN_MEMORY: usize = 4 << 20;
 /// How many bytes of `.debug_info` are read ahead of the unit that is merged next.
 pub(crate) const WALK_AHEAD: usize = 8 << 20;
@@ -35,8 +36,9 @@ const SYMBOLS_AT_A_TIME: usize = 1 << 14;
 
 /// How an index is built.
 pub struct Options {
-    /// About how many bytes of memory may hold units that wait to be merged. Units wait for each other where their functions are
-    /// mixed, as order files place them. The rest goes to a temporary file. The index does not depend on it.
+    /// About how many bytes of memory may hold units that wait to be merged. Units wait for each other where their
+    /// functions are mixed, as order files place them. The rest goes to a temporary file. The index does not depend on
+    /// it.
     pub max_memory: usize,
 }
 
@@ -69,15 +71,15 @@ pub fn build(
     build_into(image, options, progress, Vec::new())
 }
 
-/// Builds the index of `image` on the threads of the current rayon pool, and writes it to `out`. The bytes do not depend on the
-/// number of threads.
+/// Builds the index of `image` on the threads of the current rayon pool, and writes it to `out`. The bytes do not
+/// depend on the number of threads.
 ///
 /// `progress` is called from time to time with the number of bytes of debug information that are done, and their total.
 ///
 /// # Errors
 ///
-/// [`Error::Index`] if the index would be too large for the format or cannot be written, and [`Error::Io`] if a temporary file cannot
-/// be written. A unit or a function that cannot be read is left out and counted in the metadata.
+/// [`Error::Index`] if the index would be too large for the format or cannot be written, and [`Error::Io`] if a
+/// temporary file cannot be written. A unit or a function that cannot be read is left out and counted in the metadata.
 pub fn build_into<W: Write + Send>(
     image: &Image<'_>,
     options: &Options,
@@ -103,8 +105,8 @@ pub fn build_into<W: Write + Send>(
     Ok(Built { bytes: out, warnings, report })
 }
 
-/// Builds the index of a part of an image: of these parts of units, which are in the order of their lowest addresses, and of this part
-/// of the symbol table.
+/// Builds the index of a part of an image: of these parts of units, which are in the order of their lowest addresses,
+/// and of this part of the symbol table.
 pub(crate) fn build_parts<'d>(
     image: &Image<'d>,
     units: Vec<UnitRanges<'d>>,
@@ -307,7 +309,8 @@ impl<'a, 'd> Build<'a, 'd> {
         Ok(())
     }
 
-    /// Merges `units`, and writes the chunks of `table` that they make. Returns how many functions and ranges they have.
+    /// Merges `units`, and writes the chunks of `table` that they make. Returns how many functions and ranges they
+    /// have.
     fn merge_parts(
         &mut self,
         table: Table,

@@ -34,8 +34,9 @@ impl Chunker {
         Self { chunk_span, ..Self::default() }
     }
 
-    /// Counts the `count` ranges of a unit that [`Chunker::add`] gets next, which cover `start..end`. `unit` is the unit's
-    /// position in the order. `is_rest` says that the first of them is a range of the unit that began before `start`.
+    /// Counts the `count` ranges of a unit that [`Chunker::add`] gets next, which cover `start..end`. `unit` is the
+    /// unit's position in the order. `is_rest` says that the first of them is a range of the unit that began before
+    /// `start`.
     pub(crate) fn count(
         &mut self,
         unit: u32,

@@ -8,13 +8,14 @@ use memmap2::Mmap;
 use symdex::ImageId;
 use typed_arena::Arena;
 
-/// What images borrow that is not in their own file's bytes: sections that are stored compressed, and files that the image's file
-/// refers to.
+/// What images borrow that is not in their own file's bytes: sections that are stored compressed, and files that the
+/// image's file refers to.
 ///
 /// It has to outlive the images that are loaded with it.
 #[derive(Default)]
 pub struct Companions {
-    /// Folders of debug files, as `/usr/lib/debug` is one: by build id below `.build-id`, or by the path of the file they are of.
+    /// Folders of debug files, as `/usr/lib/debug` is one: by build id below `.build-id`, or by the path of the file
+    /// they are of.
     debug_dirs: Vec<PathBuf>,
     buffers: Arena<Vec<u8>>,
     maps: Arena<Mmap>,
@@ -32,8 +33,9 @@ impl Companions {
         self.buffers.alloc(bytes)
     }
 
-    /// Those of `paths`, as the file at `file` names them, that may be opened: they lie in its folder, in a debug folder, or in a
-    /// folder `.dwz` that is beside one above it. Links apart, that is: they are whoever's who keeps the folder.
+    /// Those of `paths`, as the file at `file` names them, that may be opened: they lie in its folder, in a debug
+    /// folder, or in a folder `.dwz` that is beside one above it. Links apart, that is: they are whoever's who keeps
+    /// the folder.
     ///
     /// Debug files are uploads, and theirs could name any other file: of another user, or on another machine.
     pub(crate) fn within(&self, file: &Path, paths: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
@@ -70,8 +72,8 @@ impl Companions {
         self.debug_dirs.iter().filter_map(in_folder)
     }
 
-    /// Where a file called `name` that `file` refers to may be: beside it, in `.debug` beside it, in each debug folder, and below
-    /// each in the same path.
+    /// Where a file called `name` that `file` refers to may be: beside it, in `.debug` beside it, in each debug folder,
+    /// and below each in the same path.
     pub(crate) fn by_name(&self, file: &Path, name: &Path) -> impl Iterator<Item = PathBuf> {
         let folder = file.parent().unwrap_or(Path::new("")).to_owned();
         let absolute = std::path::absolute(&folder).unwrap_or_else(|_| folder.clone());

@@ -29,8 +29,8 @@ pub(crate) fn flatten<P: Ord + Copy>(intervals: impl IntoIterator<Item = Interva
 
 /// Flattens many lists of intervals with the same buffers.
 ///
-/// The fields are the intervals that have begun. Most have a greater priority than all before, because what starts later or is
-/// nested deeper is preferred. These are a stack.
+/// The fields are the intervals that have begun. Most have a greater priority than all before, because what starts
+/// later or is nested deeper is preferred. These are a stack.
 pub(crate) struct Flattener<P> {
     /// Priorities ascend.
     nested: Vec<Begun<P>>,
@@ -53,8 +53,8 @@ impl<P: Ord> Default for Flattener<P> {
 }
 
 impl<P: Ord + Copy> Flattener<P> {
-    /// Sets `stretches` to those that `intervals` cover, sorted and disjoint. The intervals must be sorted by start. Of equal
-    /// priorities the smaller number wins. Takes O(n log n), however the intervals overlap.
+    /// Sets `stretches` to those that `intervals` cover, sorted and disjoint. The intervals must be sorted by start. Of
+    /// equal priorities the smaller number wins. Takes O(n log n), however the intervals overlap.
     ///
     /// ```text
     /// nested, the inner later and so preferred    a [-----------)      a a b b a a
@@ -145,7 +145,8 @@ pub(crate) fn join(ranges: &mut Vec<(u64, u64)>) {
     });
 }
 
-/// Adds to `common` the parts of `a` that lie in `b`; both sorted, none overlapping within itself, and so is what is added.
+/// Adds to `common` the parts of `a` that lie in `b`; both sorted, none overlapping within itself, and so is what is
+/// added.
 pub(crate) fn intersect(mut a: &[(u64, u64)], mut b: &[(u64, u64)], common: &mut Vec<(u64, u64)>) {
     while let ([first, rest_of_a @ ..], [second, rest_of_b @ ..]) = (a, b) {
         let (start, end) = (first.0.max(second.0), first.1.min(second.1));

@@ -13,11 +13,12 @@ use crate::slice::FIRST_JAVA_VERSION;
 
 /// The debug files that `input` stands for, in the order of their paths; never empty, an error where there is nothing.
 ///
-/// A file stands for itself, whatever it holds. A folder stands for every debug file below it, symbolic links followed, each file
-/// once: all that a `.dSYM` bundle keeps in `Contents/Resources/DWARF`, and elsewhere whatever begins as a linked Mach-O
-/// or ELF file does, or the main file of a dyld shared cache, for its other parts too; object files, static libraries and everything else are passed over. Of an `.xcarchive` with a `dSYMs` folder only
-/// that is searched, because the binaries beside it are the same images without debug information. `._*` files and
-/// `__MACOSX` are what archivers leave behind, and are skipped.
+/// A file stands for itself, whatever it holds. A folder stands for every debug file below it, symbolic links followed,
+/// each file once: all that a `.dSYM` bundle keeps in `Contents/Resources/DWARF`, and elsewhere whatever begins as a
+/// linked Mach-O or ELF file does, or the main file of a dyld shared cache, for its other parts too; object files,
+/// static libraries and everything else are passed over. Of an `.xcarchive` with a `dSYMs` folder only that is
+/// searched, because the binaries beside it are the same images without debug information. `._*` files and `__MACOSX`
+/// are what archivers leave behind, and are skipped.
 ///
 /// # Errors
 ///
@@ -120,7 +121,8 @@ fn debug_file(entry: walkdir::Result<DirEntry>) -> Result<Option<PathBuf>, Error
         Ok(entry) => entry.path(),
         Err(error) => error.path().unwrap_or(Path::new("")),
     };
-    // What a bundle keeps there is meant to be a debug file: one that was cut to nothing must be missed, not passed over.
+    // What a bundle keeps there is meant to be a debug file: one that was cut to nothing must be missed, not passed
+    // over.
     let in_bundle = is_in_bundle(path);
     if let Err(error) = &entry {
         let is_loop = error.loop_ancestor().is_some();
@@ -147,8 +149,8 @@ fn is_in_bundle(path: &Path) -> bool {
         && folders.next().is_some_and(|bundle| has_extension(bundle, "dsym"))
 }
 
-/// Whether the file begins as a linked Mach-O or ELF file does, as a universal binary whose first slice does, or as the main
-/// file of a shared cache. At most 48 bytes are read.
+/// Whether the file begins as a linked Mach-O or ELF file does, as a universal binary whose first slice does, or as the
+/// main file of a shared cache. At most 48 bytes are read.
 fn begins_as_linked(path: &Path) -> io::Result<bool> {
     let mut file = File::open(path)?;
     let head = read_at(&mut file, 0)?;
@@ -171,7 +173,8 @@ fn begins_as_linked(path: &Path) -> io::Result<bool> {
     Ok(slice.is_empty() || is_linked(&slice))
 }
 
-/// Whether `path`, a file of a shared cache, is not the main one: that lies beside it, under a name of which this one has more.
+/// Whether `path`, a file of a shared cache, is not the main one: that lies beside it, under a name of which this one
+/// has more.
 fn is_cache_part(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let is_there = |main: &str| main != name && path.with_file_name(main).is_file();
@@ -189,8 +192,8 @@ fn read_at(file: &mut File, offset: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether a thin file that begins with `head` is Mach-O or ELF and no object file: those hold the DWARF of images that are not
-/// linked yet.
+/// Whether a thin file that begins with `head` is Mach-O or ELF and no object file: those hold the DWARF of images that
+/// are not linked yet.
 fn is_linked(head: &[u8]) -> bool {
     const MH_OBJECT: &[u8] = &[1, 0, 0, 0];
     // ET_EXEC and ET_DYN, in the order of a little-endian file and of a big-endian one.

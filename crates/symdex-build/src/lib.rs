@@ -1,7 +1,7 @@
 //! From a debug file to an index.
 //!
-//! Data flows one way: [`find`] finds debug files, [`slices`] splits one by architecture, [`Image::load`] reads a slice's
-//! headers, [`build()`] makes the index, and [`publish()`](publish::publish) puts it where readers look for it.
+//! Data flows one way: [`find`] finds debug files, [`slices`] splits one by architecture, [`Image::load`] reads a
+//! slice's headers, [`build()`] makes the index, and [`publish()`](publish::publish) puts it where readers look for it.
 
 pub mod audit;
 mod build;

@@ -121,8 +121,8 @@ impl Merge {
         Ok(())
     }
 
-    /// Whether a step is worth its time, because as many segments were added as it has to look at again, or whether too much is
-    /// in memory.
+    /// Whether a step is worth its time, because as many segments were added as it has to look at again, or whether too
+    /// much is in memory.
     pub(crate) fn is_time_to_step(&self, max_memory: usize) -> bool {
         self.added >= STEP + self.left || self.is_time_to_spill(max_memory)
     }
@@ -159,8 +159,8 @@ impl Merge {
         segments
     }
 
-    /// Merges more of what lies below `watermark`, where no unit that is added later may have code. Returns the chunks that are
-    /// complete, or `None` once everything is merged.
+    /// Merges more of what lies below `watermark`, where no unit that is added later may have code. Returns the chunks
+    /// that are complete, or `None` once everything is merged.
     pub(crate) fn step(
         &mut self,
         watermark: u64,
@@ -272,8 +272,8 @@ impl Merge {
         self.free.push(index);
     }
 
-    /// Cuts the pending units into parts, and moves to a temporary file those parts that start behind the bucket at hand. The
-    /// chunks do not change.
+    /// Cuts the pending units into parts, and moves to a temporary file those parts that start behind the bucket at
+    /// hand. The chunks do not change.
     pub(crate) fn spill(&mut self) -> io::Result<()> {
         let mut segments = std::mem::take(&mut self.open);
         segments.extend(std::mem::take(&mut self.pending).into_values().flatten());

@@ -20,8 +20,8 @@ pub(crate) struct PendingUnit {
     pub(crate) frames: Vec<Loc>,
     /// How many segments are not merged yet.
     pub(crate) segments: usize,
-    /// For each inline frame its number in the last chunk that has it, plus that chunk's [`ChunkJob::first_frame`]; 0 if no
-    /// chunk has it.
+    /// For each inline frame its number in the last chunk that has it, plus that chunk's [`ChunkJob::first_frame`]; 0
+    /// if no chunk has it.
     numbers: Vec<u64>,
     /// A buffer for the inline frames that a chunk lacks.
     missing: Vec<u32>,
@@ -36,8 +36,8 @@ impl PendingUnit {
         pools: &mut Pools<'d>,
     ) -> Self {
         let UnitRanges { ranges, mut function_ranges, mut frames, names, files, .. } = unit;
-        // All strings of the unit are put into the pools at once. Few of them belong to functions that other functions cover
-        // and are not needed in the end.
+        // All strings of the unit are put into the pools at once. Few of them belong to functions that other functions
+        // cover and are not needed in the end.
         let names: Vec<_> = names.iter().map(|name| pools.names.place(name)).collect();
         let files = files.into_iter().map(|file| pools.files.place(&Hashed::new(file.into())));
         let files: Vec<_> = files.collect();
@@ -71,8 +71,8 @@ impl PendingUnit {
             + size_of_val(&numbers[..])
     }
 
-    /// The number in the chunk of `job` of one of the unit's inline frames. The frame and its callers are added to the chunk if
-    /// it lacks them.
+    /// The number in the chunk of `job` of one of the unit's inline frames. The frame and its callers are added to the
+    /// chunk if it lacks them.
     #[inline]
     pub(crate) fn frame(&mut self, frame: u32, job: &mut ChunkJob, pools: &mut Pools<'_>) -> u32 {
         match job.number_here(self.numbers[frame as usize]) {
@@ -130,8 +130,8 @@ impl PendingUnit {
         in_chunk
     }
 
-    /// The part of the unit that has `ranges`, pairs of a first range and the one behind the last, from the address given with
-    /// each pair on.
+    /// The part of the unit that has `ranges`, pairs of a first range and the one behind the last, from the address
+    /// given with each pair on.
     pub(crate) fn part(&self, segments: impl Iterator<Item = (u64, (usize, usize))>) -> Self {
         let mut excerpt = Excerpt::new(&self.function_ranges, &self.frames);
         let mut ranges = Vec::new();

@@ -20,8 +20,8 @@ impl<'d> Hashed<'d> {
     }
 }
 
-/// Finds the numbers of distinct strings. The table keeps a part of each string's hash, so that it grows without reading the strings,
-/// which are scattered over the debug file.
+/// Finds the numbers of distinct strings. The table keeps a part of each string's hash, so that it grows without
+/// reading the strings, which are scattered over the debug file.
 #[derive(Default)]
 pub(crate) struct StringTable(HashTable<(u32, u32)>);
 
@@ -56,8 +56,8 @@ pub(crate) struct Pools<'d> {
     pub(crate) files: Pool<'d>,
 }
 
-/// Distinct strings. Each gets a place when it is added, and a number when a chunk first needs it. Most strings borrow from the debug
-/// file.
+/// Distinct strings. Each gets a place when it is added, and a number when a chunk first needs it. Most strings borrow
+/// from the debug file.
 #[derive(Default)]
 pub(crate) struct Pool<'d> {
     places: StringTable,
@@ -73,8 +73,8 @@ pub(crate) struct Pool<'d> {
 }
 
 impl<'d> Pool<'d> {
-    /// A pool of at most `limit` bytes. Names may overlap in the debug file, so that a small file can have more names than fit into
-    /// memory. In no real file are the distinct names larger than the file.
+    /// A pool of at most `limit` bytes. Names may overlap in the debug file, so that a small file can have more names
+    /// than fit into memory. In no real file are the distinct names larger than the file.
     pub(crate) fn new(limit: u64) -> Self {
         Self { limit, ..Self::default() }
     }

@@ -32,8 +32,8 @@ impl<'s, 'scope, R: Send + 'scope> Queue<'s, 'scope, R> {
         self.results.push_back(receiver);
     }
 
-    /// Takes the result of the oldest task. This thread runs tasks itself while it waits. Returns `None` if there is no task, or if
-    /// the task has panicked; the scope then panics as well.
+    /// Takes the result of the oldest task. This thread runs tasks itself while it waits. Returns `None` if there is no
+    /// task, or if the task has panicked; the scope then panics as well.
     pub(crate) fn take(&mut self) -> Option<R> {
         let result = self.results.pop_front()?;
         loop {
@@ -45,7 +45,8 @@ impl<'s, 'scope, R: Send + 'scope> Queue<'s, 'scope, R> {
             if rayon::yield_now() == Some(Yield::Executed) {
                 continue;
             }
-            // Another thread runs the task. Meanwhile other tasks may be added, for example by the build of another image.
+            // Another thread runs the task. Meanwhile other tasks may be added, for example by the build of another
+            // image.
             const SHORT: Duration = Duration::from_micros(200);
             if let Ok(result) = result.recv_timeout(SHORT) {
                 return Some(result);

@@ -21,7 +21,8 @@ impl<'d> Slice<'d> {
     ///
     /// # Errors
     ///
-    /// [`Error::Truncated`] where the slice reaches behind the end of the file, [`Error::NotADebugFile`] where it is neither. The other slices of the file are not affected.
+    /// [`Error::Truncated`] where the slice reaches behind the end of the file, [`Error::NotADebugFile`] where it is
+    /// neither. The other slices of the file are not affected.
     pub fn bytes(&self) -> Result<&'d [u8], Error> {
         let cut = |(end, size)| Error::Truncated { what: format!("the {} slice", self.arch.name), end, size };
         let bytes = self.bytes.map_err(cut)?;

@@ -1,8 +1,8 @@
 //! BCSymbolMaps: what the names are that a build from bitcode hides as `__hidden#12_`.
 //!
-//! Where an app was uploaded as bitcode, its symbols were hidden before: `__hidden#12_` stands in the debug file for line 12 of
-//! `<UUID>.bcsymbolmap`. The store compiled it again, into images with other ids, so that the UUID may be the original one: a
-//! dSYM says which that is in `Contents/Resources/<its own UUID>.plist`.
+//! Where an app was uploaded as bitcode, its symbols were hidden before: `__hidden#12_` stands in the debug file for
+//! line 12 of `<UUID>.bcsymbolmap`. The store compiled it again, into images with other ids, so that the UUID may be
+//! the original one: a dSYM says which that is in `Contents/Resources/<its own UUID>.plist`.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -101,8 +101,8 @@ pub struct SymbolMaps {
 }
 
 impl SymbolMaps {
-    /// The symbol maps among `paths`: `<UUID>.bcsymbolmap` files, and folders, of which every such file below is one. The symbol
-    /// maps themselves are not read yet.
+    /// The symbol maps among `paths`: `<UUID>.bcsymbolmap` files, and folders, of which every such file below is one.
+    /// The symbol maps themselves are not read yet.
     ///
     /// # Errors
     ///
@@ -140,7 +140,8 @@ impl SymbolMaps {
         false
     }
 
-    /// The symbol map of the image `id` in `debug_file`, found by that id or by the original one; `None` where there is none.
+    /// The symbol map of the image `id` in `debug_file`, found by that id or by the original one; `None` where there is
+    /// none.
     ///
     /// # Errors
     ///
@@ -164,7 +165,8 @@ impl SymbolMaps {
         format!("{}.bcsymbolmap", uuid(&id))
     }
 
-    /// The UUID that the image `id` in `debug_file` had before it was compiled again; the one it has, where nothing says otherwise.
+    /// The UUID that the image `id` in `debug_file` had before it was compiled again; the one it has, where nothing
+    /// says otherwise.
     fn original(&self, id: &ImageId, debug_file: &Path) -> Result<ImageId, Error> {
         // A bundle has it in Resources, the debug file in Resources/DWARF.
         let folders = debug_file.ancestors().skip(1).take(2);

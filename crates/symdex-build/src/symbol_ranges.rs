@@ -39,8 +39,8 @@ pub(crate) fn symbol_ranges<'d>(symbols: &[FunctionSymbol<'d>]) -> UnitRanges<'d
     unit
 }
 
-/// Makes chains of frames for functions with aliases. Only the range at a function's start has the chain. A function may be as
-/// long as the image and interrupted any number of times by others, and its aliases are stored once.
+/// Makes chains of frames for functions with aliases. Only the range at a function's start has the chain. A function
+/// may be as long as the image and interrupted any number of times by others, and its aliases are stored once.
 fn push_aliases<'d>(unit: &mut UnitRanges<'d>, symbols: &[FunctionSymbol<'d>]) {
     let (mut chunk, mut room, mut left_out) = (None, 0, 0);
     for (number, symbol) in symbols.iter().enumerate().filter(|(_, symbol)| !symbol.aliases.is_empty()) {

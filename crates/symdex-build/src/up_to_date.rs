@@ -10,11 +10,11 @@ use crate::report::{BuildReport, HIDDEN_NAMES, Problems, TextCoverage};
 use crate::symbol_map::SymbolMap;
 use crate::symbols::FunctionSymbol;
 
-/// Compares `index` with what [`build`](crate::build()) would make of `image`, without building it. Returns the report of the
-/// build if both are equal, and `None` if the image has to be built.
+/// Compares `index` with what [`build`](crate::build()) would make of `image`, without building it. Returns the report
+/// of the build if both are equal, and `None` if the image has to be built.
 ///
-/// The comparison uses the digest of the input that is kept in the index's metadata. All bytes of the index are verified.
-/// Returns `None` for:
+/// The comparison uses the digest of the input that is kept in the index's metadata. All bytes of the index are
+/// verified. Returns `None` for:
 ///
 /// * an image with debug information, which is always built;
 /// * an index that has no digest of its input, as that of an image with debug information;
@@ -36,8 +36,8 @@ pub fn up_to_date<B: AsRef<[u8]>>(image: &Image<'_>, index: &Index<B>) -> Option
     Some(problems.finish(false, coverage).1)
 }
 
-/// XXH3-128 of all that decides the index of `image`. `problems` is what could not be read of it, apart from its symbols.
-/// Returns `None` if the image has debug information.
+/// XXH3-128 of all that decides the index of `image`. `problems` is what could not be read of it, apart from its
+/// symbols. Returns `None` if the image has debug information.
 pub(crate) fn input_digest(image: &Image<'_>, problems: &Problems) -> Option<[u8; 16]> {
     if image.has_dwarf() {
         return None;

@@ -1,8 +1,8 @@
 //! dyld shared caches: the system libraries of one OS and architecture, linked together into one file or several.
 //!
-//! The main file lists the images, and the other parts, which lie beside it. Each part maps stretches of itself to addresses; what
-//! an image is made of may be in any of them, and is found by its address. The local symbols of all images are a table of
-//! their own, in the main file or in a part that is mapped nowhere (`.symbols`).
+//! The main file lists the images, and the other parts, which lie beside it. Each part maps stretches of itself to
+//! addresses; what an image is made of may be in any of them, and is found by its address. The local symbols of all
+//! images are a table of their own, in the main file or in a part that is mapped nowhere (`.symbols`).
 
 mod header;
 mod locals;
@@ -61,8 +61,8 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] where the main file cannot be read, [`Error::Malformed`] where it contradicts itself or is cut short,
-    /// [`Error::NotADebugFile`] where it is one of the other parts.
+    /// [`Error::Io`] where the main file cannot be read, [`Error::Malformed`] where it contradicts itself or is cut
+    /// short, [`Error::NotADebugFile`] where it is one of the other parts.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let unreadable = |source| Error::Io { doing: "read", path: path.to_owned(), source };
         let main = symdex::map_file(path).map_err(unreadable)?;
@@ -186,8 +186,8 @@ impl<'c> CachedImage<'c> {
     ///
     /// # Errors
     ///
-    /// [`Error::CachePart`] where it needs a part that is missing, [`Error::Truncated`] where something reaches behind the end of a
-    /// file, [`Error::Malformed`] where headers do not parse or nothing is mapped to an address.
+    /// [`Error::CachePart`] where it needs a part that is missing, [`Error::Truncated`] where something reaches behind
+    /// the end of a file, [`Error::Malformed`] where headers do not parse or nothing is mapped to an address.
     pub fn load(&self) -> Result<Image<'c>, Error> {
         let arch = self.arch()?;
         if self.is_too_much {

@@ -6,8 +6,8 @@ use symdex::write::Id32;
 use crate::excerpt::Excerpt;
 use crate::unit_ranges::{UnitRange, UnitRanges};
 
-/// The ranges of `unit` at `offsets`, which are sorted: one byte at each offset that the unit covers, and only the names,
-/// files, inline frames and function ranges that these use.
+/// The ranges of `unit` at `offsets`, which are sorted: one byte at each offset that the unit covers, and only the
+/// names, files, inline frames and function ranges that these use.
 pub(super) fn cut<'d>(unit: &UnitRanges<'d>, offsets: &[u64]) -> UnitRanges<'d> {
     let mut excerpt = Excerpt::new(&unit.function_ranges, &unit.frames);
     let mut ranges = Vec::new();

@@ -198,8 +198,8 @@ impl<'d> DirectLookup<'_, 'd> {
         }
     }
 
-    /// The symbols at `offsets`, and those at the start of each function there: aliases are looked up by the start of the
-    /// function.
+    /// The symbols at `offsets`, and those at the start of each function there: aliases are looked up by the start of
+    /// the function.
     fn symbols(&mut self, offsets: &[u64], parts: &Parts<'d>) -> UnitRanges<'d> {
         let symbols = &self.image.symbols;
         let owners = self.symbols.get_or_insert_with(|| {

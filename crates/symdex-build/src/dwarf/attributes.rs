@@ -8,19 +8,20 @@ use super::slots::{Class, SLOTS, Slot};
 use crate::reader::Reader;
 use crate::symbols::name_at;
 
-/// What the builder wants to know of a `DW_TAG_subprogram` or a `DW_TAG_inlined_subroutine` (DWARF 5, 3.3).
+/// The attributes that a build needs of a `DW_TAG_subprogram` or a `DW_TAG_inlined_subroutine` (DWARF 5, 3.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Attributes<'d> {
-    /// By slots: what the attributes are, and their numbers.
+    /// The class of each attribute's value, by slot.
     classes: [Class; SLOTS],
+    /// The values, by slot.
     numbers: [u64; SLOTS],
-    /// The name and the linkage name where they stand in the entry itself.
+    /// The name and the linkage name, if the entry itself has the text.
     name: &'d [u8],
     linkage_name: &'d [u8],
 }
 
 impl<'d> Attributes<'d> {
-    /// Reads the attributes that `entries` stands before.
+    /// Reads the attributes of the entry at which `entries` is.
     pub(crate) fn read(
         entries: &mut EntriesRaw<'_, Reader<'d>>,
         specifications: &[AttributeSpecification],
@@ -35,8 +36,8 @@ impl<'d> Attributes<'d> {
         Ok(attributes)
     }
 
-    /// Reads the attributes at `at`, which goes behind them, in place of those that are here; `None` where gimli has to, or knows
-    /// what is wrong.
+    /// Replaces these attributes by those at `at`, and sets `at` to their end. Returns `None` if gimli has to read
+    /// them, as where they are damaged.
     pub(crate) fn read_steps(&mut self, steps: &[Step], bytes: &[u8], at: &mut usize) -> Option<()> {
         *self = Self::default();
         let mut rest = bytes.get(*at..)?;
@@ -53,8 +54,8 @@ impl<'d> Attributes<'d> {
         Some(())
     }
 
-    /// Takes a step that is seldom taken; the bytes that the next one starts from. In a function of its own, for what is mostly done
-    /// to need few registers.
+    /// Takes an uncommon step. Returns the bytes from which the next step starts. It is a function of its own so that
+    /// the common steps need few registers.
     #[inline(never)]
     fn read_odd<'b>(&mut self, step: &Step, rest: &'b [u8]) -> Option<&'b [u8]> {
         let mut behind = step.skip as usize;
@@ -80,7 +81,7 @@ impl<'d> Attributes<'d> {
         self.numbers[slot as usize] = number;
     }
 
-    /// Takes in an attribute as gimli has it.
+    /// Sets an attribute to a value that gimli has read.
     pub(crate) fn set(&mut self, slot: Slot, value: AttributeValue<Reader<'d>>) {
         let (class, number) = match value {
             AttributeValue::String(text) => {
@@ -93,7 +94,7 @@ impl<'d> Attributes<'d> {
         self.put(slot, class, number);
     }
 
-    /// An attribute as gimli has it; one that it has no business to be is a flag.
+    /// An attribute as gimli's value. A value of an unexpected class becomes a flag.
     pub(crate) fn get(&self, slot: Slot) -> Option<AttributeValue<Reader<'d>>> {
         let inline = if slot == Slot::Name { self.name } else { self.linkage_name };
         match self.classes[slot as usize] {
@@ -103,12 +104,12 @@ impl<'d> Attributes<'d> {
         }
     }
 
-    /// Where the rest is said.
+    /// The reference to the abstract origin or the specification, which has the other attributes.
     pub(crate) fn origin(&self) -> Option<AttributeValue<Reader<'d>>> {
         self.get(Slot::Origin).or_else(|| self.get(Slot::Specification))
     }
 
-    /// A number for the reference that [`Self::origin`] gives, which references to other entries do not have.
+    /// A number for the reference of [`Self::origin`]. References to different entries have different numbers.
     #[inline]
     pub(crate) fn origin_key(&self) -> Option<u64> {
         let is_stated = self.classes[Slot::Origin as usize] != Class::None;
@@ -122,7 +123,8 @@ impl<'d> Attributes<'d> {
         Some(self.numbers[slot as usize].checked_mul(4)? + kind)
     }
 
-    /// The range of an entry that states an address and a size and nothing else, as most do: what [`Self::each_range`] gives.
+    /// The range of an entry that states an address and a size and nothing else, as most entries do. It is equal to
+    /// that of [`Self::each_range`].
     #[inline]
     pub(crate) fn plain_range(&self) -> Option<(u64, u64)> {
         let class = |slot| self.classes[slot as usize];
@@ -132,14 +134,14 @@ impl<'d> Attributes<'d> {
         Some((low, low.checked_add(size)?))
     }
 
-    /// A constant, if it is one.
+    /// The value of an attribute, if it is a constant.
     pub(crate) fn constant(&self, slot: Slot) -> Option<u64> {
         let is_constant = self.classes[slot as usize] == Class::Constant;
         is_constant.then_some(self.numbers[slot as usize])
     }
 
-    /// The entry's ranges as the file states them, in SVMAs, given to `each` one by one; what [`each_of_list`] gives beside
-    /// them. `DW_AT_ranges` wins over `DW_AT_low_pc` where an entry has both, as the base of its ranges.
+    /// Calls `each` with the entry's ranges as the file states them, in SVMAs. Returns the same as [`each_of_list`]. If
+    /// an entry has both `DW_AT_ranges` and `DW_AT_low_pc`, the first counts; the second is the base of its ranges.
     pub(crate) fn each_range(
         &self,
         dwarf: &Dwarf<Reader<'d>>,
@@ -153,9 +155,9 @@ impl<'d> Attributes<'d> {
         }
         let address = |slot| self.get(slot).map_or(Ok(None), |value| dwarf.attr_address(unit, value));
         let Some(low) = address(Slot::LowPc)? else { return Ok(0) };
-        // Of class constant it is a size, of class address an address (DWARF 5, 2.17.2).
+        // A constant is a size, an address is an address (DWARF 5, 2.17.2).
         match self.constant(Slot::HighPc) {
-            // One that leaves the address space is given as inverted, for the caller to count.
+            // A range that leaves the address space is given as an inverted one, which the caller counts.
             Some(size) => each(low, low.checked_add(size).unwrap_or(0)),
             None => address(Slot::HighPc)?.into_iter().for_each(|high| each(low, high)),
         }
@@ -163,8 +165,9 @@ impl<'d> Attributes<'d> {
     }
 }
 
-/// The text of an attribute; `None` where it is none, or does not end. One that is longer than an index may hold is cut where that
-/// is plain: in a hostile file every unit and function may be named by the same gigabyte, which `Dwarf::attr_string` reads each time.
+/// The text of an attribute. Returns `None` if it is no text or has no end. Text that is longer than an index may hold
+/// is cut: in a hostile file every function may have the same gigabyte as its name, and `Dwarf::attr_string` would read
+/// it each time.
 pub(super) fn text<'d>(
     dwarf: &Dwarf<Reader<'d>>,
     unit: &gimli::Unit<Reader<'d>>,

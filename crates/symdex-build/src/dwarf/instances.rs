@@ -120,8 +120,8 @@ fn inner_stretches(functions: &Functions<'_>, nodes: &[OfFunction]) -> (Vec<Inne
     (inner, of_function)
 }
 
-/// Sets `order` to keys of the claims, sorted by start and number. In that order priorities ascend where nodes are nested, because
-/// nodes come after those around them.
+/// Sets `order` to keys of the claims, sorted by start and number. In that order priorities ascend where nodes are
+/// nested, because nodes come after those around them.
 fn sort_by_start(claims: &[Claim], order: &mut Vec<u64>) {
     // Image offsets have 32 bits. Sorting one integer for each claim takes half the time of sorting claims.
     order.clear();

@@ -62,8 +62,8 @@ impl<'d> Lines<'d> {
 
     /// The path of file `index` of the unit: comp_dir, directory and name joined as they stand.
     ///
-    /// `..` stays, and `<compiler-generated>`, Swift's file for code that nobody wrote, stands alone. `None` where there is
-    /// no such file.
+    /// `..` stays, and `<compiler-generated>`, Swift's file for code that nobody wrote, stands alone. `None` where
+    /// there is no such file.
     pub(crate) fn path(&self, image: &Image<'d>, unit: &UnitEntry<'d>, index: u64) -> Option<Vec<u8>> {
         let header = self.header.as_ref()?;
         let file = header.file(index)?;

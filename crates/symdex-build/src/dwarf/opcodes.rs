@@ -1,4 +1,5 @@
-//! The opcodes of line programs, executed without a value for each: registers change in place, and special opcodes come from a table.
+//! The opcodes of line programs, executed without a value for each: registers change in place, and special opcodes come
+//! from a table.
 
 use gimli::{LineProgramHeader, Reader as _, constants};
 
@@ -6,8 +7,8 @@ use super::rows::{Registers, file};
 use super::sequences::SequenceReader;
 use crate::reader::Reader;
 
-/// Runs the program of `header` as gimli's state machine would. `None` where gimli has to, from the start: the program defines files,
-/// packs several operations in one instruction, or is damaged.
+/// Runs the program of `header` as gimli's state machine would. `None` where gimli has to, from the start: the program
+/// defines files, packs several operations in one instruction, or is damaged.
 pub(crate) fn run(header: &LineProgramHeader<Reader<'_>>, rows: &mut SequenceReader<'_, '_>) -> Option<()> {
     let address_size = header.address_size();
     if header.maximum_operations_per_instruction() != 1 || !matches!(address_size, 4 | 8) {

@@ -67,8 +67,8 @@ struct Join<'a, 'd> {
     unit: &'a UnitEntry<'d>,
     functions: &'a Functions<'d>,
     lines: &'a Lines<'d>,
-    /// For each node its callee. It is made when an address first needs it, so that inline frames are numbered by address, in the
-    /// order in which chunks use them.
+    /// For each node its callee. It is made when an address first needs it, so that inline frames are numbered by
+    /// address, in the order in which chunks use them.
     callees: Vec<Option<Callee>>,
     /// A buffer for nodes that have no callee yet.
     chain: Vec<u32>,
@@ -174,7 +174,8 @@ impl Join<'_, '_> {
         }
     }
 
-    /// Makes the callees of a node and of the nodes around it, and the inline frames of their calls. Returns the node's callee.
+    /// Makes the callees of a node and of the nodes around it, and the inline frames of their calls. Returns the node's
+    /// callee.
     #[inline(never)]
     fn add_callee(&mut self, node: u32) -> Callee {
         let (mut next, mut outer) = (Some(node), None);

@@ -26,7 +26,8 @@ const BACKWARDS: &str = "line sequences that end before they start";
 /// Collects rows into sequences.
 pub(super) struct SequenceReader<'a, 'd> {
     image: &'a Image<'d>,
-    /// The rows of all sequences, and of the one being read. Of that, each ends where the next begins, the last where it begins.
+    /// The rows of all sequences, and of the one being read. Of that, each ends where the next begins, the last where
+    /// it begins.
     pub(super) rows: Vec<Row>,
     /// How many rows there are before those of the sequence being read.
     finished: usize,
@@ -163,8 +164,8 @@ impl SequenceReader<'_, '_> {
     }
 }
 
-/// A row like `row`, as far as rows are kept, from which any set_address goes forward: gimli takes one that goes backwards for the
-/// mark of dropped code.
+/// A row like `row`, as far as rows are kept, from which any set_address goes forward: gimli takes one that goes
+/// backwards for the mark of dropped code.
 fn at_address_zero<'d>(row: &LineRow, program: &mut IncompleteLineProgram<Reader<'d>>) -> LineRow {
     let mut moved = LineRow::new(program.header());
     let line = row.line().map_or(0, std::num::NonZeroU64::get);
@@ -181,8 +182,8 @@ fn at_address_zero<'d>(row: &LineRow, program: &mut IncompleteLineProgram<Reader
     moved
 }
 
-/// Adds a row to those from number `first` on, unless it lies where the last one does: of one address, the order of the program
-/// decides. Whether it does not lie before the last one.
+/// Adds a row to those from number `first` on, unless it lies where the last one does: of one address, the order of the
+/// program decides. Whether it does not lie before the last one.
 #[inline]
 fn push_row(rows: &mut Vec<Row>, first: usize, new: Row, rule: RowRule) -> bool {
     let mut in_order = true;
@@ -202,8 +203,8 @@ fn push_row(rows: &mut Vec<Row>, first: usize, new: Row, rule: RowRule) -> bool 
     in_order
 }
 
-/// Makes the rows from number `first` on those of a sequence that ends at image offset `end`: in address order, as they are in most
-/// programs, one for each address, each with its end.
+/// Makes the rows from number `first` on those of a sequence that ends at image offset `end`: in address order, as they
+/// are in most programs, one for each address, each with its end.
 fn finish_rows(rows: &mut Vec<Row>, first: usize, in_order: bool, end: u64, rule: RowRule) {
     if let Some(last) = rows.last_mut().filter(|last| in_order && last.start < end) {
         last.end = end;
@@ -220,7 +221,8 @@ fn finish_rows(rows: &mut Vec<Row>, first: usize, in_order: bool, end: u64, rule
     }
 }
 
-/// The rows of all sequences in address order. Where sequences overlap, the one that starts last wins, of those the shortest.
+/// The rows of all sequences in address order. Where sequences overlap, the one that starts last wins, of those the
+/// shortest.
 pub(super) fn in_address_order(mut sequences: Vec<Sequence>, rows: Vec<Row>) -> Vec<Row> {
     if sequences.is_sorted_by(|a, b| a.end <= b.start) {
         return rows;

@@ -1,8 +1,8 @@
-//! Abbreviations, compiled: how many bytes an entry takes, and where in it stands what is wanted of functions.
+//! Compiled abbreviations: how many bytes an entry takes, and where it has the attributes that are needed of functions.
 //!
-//! Most entries describe types and variables, of which nothing is wanted but their end. An abbreviation says where that is: after
-//! a number of bytes that is fixed, or after a few steps that depend on the entry's bytes. What is uncommon, a form that only the
-//! entry itself names, say, has no shape: gimli reads such entries.
+//! Most entries describe types and variables, of which only the end is needed. It follows from the abbreviation: it is
+//! after a fixed number of bytes, or after a few steps that depend on the entry's bytes. Uncommon abbreviations have no
+//! shape, for example those with a form that the entry itself states. gimli reads their entries.
 
 mod passes;
 mod shape;
@@ -11,58 +11,59 @@ mod varying;
 use gimli::{Abbreviations, AttributeSpecification, Encoding, Format, constants};
 
 pub(crate) use self::passes::Passes;
-use self::shape::Layout;
+use self::shape::EntrySize;
 pub(crate) use self::shape::{Of, Shape, Step, Then};
 use self::varying::Varying;
 pub(crate) use self::varying::{Spare, leb, sized};
 use super::slots::{Class, Slot};
 
-/// An abbreviation table, compiled.
+/// A compiled abbreviation table.
 #[derive(Default)]
 pub(crate) struct Shapes {
-    /// Those of the codes from 1 on, as far as the table has them without a gap, as tables do.
+    /// The shapes of the codes from 1 up to the first gap; tables have no gaps.
     all: Vec<Shape>,
     steps: Vec<Step>,
-    /// How a walk that stops at functions passes entries.
+    /// How a walk that stops at functions passes over entries.
     pub(crate) functions: Passes,
-    /// The same of one that stops at scopes and what is in them.
+    /// The same for a walk that stops at scopes and subprograms.
     pub(crate) scopes: Passes,
 }
 
-/// An attribute as a step sees it.
+/// What an attribute adds to the steps.
 enum Part {
     Bytes(u8),
     Then(Then),
 }
 
 impl Shapes {
-    /// The shapes of a table in units of this encoding. Takes memory in proportion to the table's.
+    /// Compiles a table for units of this encoding. The result takes memory in proportion to the table.
     pub(crate) fn new(table: &Abbreviations, encoding: Encoding) -> Self {
         let mut shapes = Self::default();
         for abbreviation in (1..).map_while(|code| table.get(code)) {
             let shape = Shape::unknown(abbreviation);
             let attributes = abbreviation.attributes();
-            let layout = shapes.layout(attributes, encoding).unwrap_or(Layout::Unknown);
+            let entry_size = shapes.entry_size(attributes, encoding).unwrap_or(EntrySize::Unknown);
             let read = (shape.of != Of::Other).then(|| shapes.compile(attributes, encoding, true));
-            shapes.all.push(Shape { layout, read: read.flatten().unwrap_or_default(), ..shape });
+            shapes.all.push(Shape { entry_size, read: read.flatten().unwrap_or_default(), ..shape });
         }
         shapes.functions = Passes::new(&shapes.all, &shapes.steps, |shape| shape.states_code);
         shapes.scopes = Passes::new(&shapes.all, &shapes.steps, Shape::is_scope_or_in_one);
         shapes
     }
 
-    /// The shape of abbreviation `code`; `None` where only gimli may know it.
+    /// The shape of abbreviation `code`. Returns `None` if gimli has to read the entry.
     #[inline]
     pub(crate) fn get(&self, code: u64) -> Option<&Shape> {
         self.all.get(usize::try_from(code.checked_sub(1)?).ok()?)
     }
 
-    /// Where the attributes of an entry end that begin at `at`. `None` where gimli has to go there, or knows what is wrong.
+    /// The end of an entry's attributes, which begin at `at`. Returns `None` if gimli has to find it, as where the
+    /// entry is damaged.
     #[inline]
     pub(crate) fn behind(&self, shape: &Shape, bytes: &[u8], mut at: usize) -> Option<usize> {
-        match shape.layout {
-            Layout::Fixed(size) => at = at.saturating_add(size as usize),
-            Layout::Steps(first, end) => {
+        match shape.entry_size {
+            EntrySize::Fixed(size) => at = at.saturating_add(size as usize),
+            EntrySize::Steps(first, end) => {
                 for step in self.steps.get(first as usize..end as usize)? {
                     at = at.saturating_add(step.skip as usize);
                     if let Then::Skip(varying) = step.then {
@@ -70,12 +71,12 @@ impl Shapes {
                     }
                 }
             }
-            Layout::Unknown => return None,
+            EntrySize::Unknown => return None,
         }
         Some(at).filter(|at| *at <= bytes.len())
     }
 
-    /// What to do to read a function or a scope of this shape; `None` where gimli has to.
+    /// The steps that read a function or a scope of this shape. Returns `None` if gimli has to read it.
     #[inline]
     pub(crate) fn steps(&self, shape: &Shape) -> Option<&[Step]> {
         let (first, end) = shape.read;
@@ -83,15 +84,16 @@ impl Shapes {
     }
 
     /// How entries with these attributes are skipped.
-    fn layout(&mut self, attributes: &[AttributeSpecification], encoding: Encoding) -> Option<Layout> {
+    fn entry_size(&mut self, attributes: &[AttributeSpecification], encoding: Encoding) -> Option<EntrySize> {
         let (first, end) = self.compile(attributes, encoding, false)?;
         if end - first == 1 {
-            return Some(Layout::Fixed(self.steps.pop()?.skip));
+            return Some(EntrySize::Fixed(self.steps.pop()?.skip));
         }
-        Some(Layout::Steps(first, end))
+        Some(EntrySize::Steps(first, end))
     }
 
-    /// Adds the steps behind an entry's attributes, of which those that are wanted of functions are read if `wants`; their numbers.
+    /// Adds the steps over an entry's attributes, and returns their numbers. If `wants` is set, they read the
+    /// attributes that are needed of functions.
     fn compile(
         &mut self,
         attributes: &[AttributeSpecification],
@@ -122,7 +124,8 @@ impl Shapes {
     }
 }
 
-/// What an attribute takes, and what it is to a function if `wants`; `None` where gimli has to read it.
+/// What an attribute adds to the steps, which read it if `wants` is set and it is needed. Returns `None` if gimli has
+/// to read it.
 fn part(specification: &AttributeSpecification, encoding: Encoding, wants: bool) -> Option<Part> {
     if let Some(slot) = Slot::of(specification.name()).filter(|_| wants) {
         return Some(Part::Then(read(specification, slot, encoding)?));
@@ -164,7 +167,7 @@ fn part(specification: &AttributeSpecification, encoding: Encoding, wants: bool)
     })
 }
 
-/// How a wanted attribute is read; `None` where gimli has to.
+/// The step that reads an attribute. Returns `None` if gimli has to read it.
 fn read(specification: &AttributeSpecification, slot: Slot, encoding: Encoding) -> Option<Then> {
     let offset = encoding.format.word_size();
     let (class, size) = match specification.form() {

@@ -8,7 +8,7 @@ use gimli::{
 
 use crate::reader::Reader;
 
-/// The attributes that are wanted of functions.
+/// The attributes that are needed of functions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Slot {
     LowPc,
@@ -41,7 +41,7 @@ impl Slot {
         })
     }
 
-    /// Whether a value of this class is what the attribute has (DWARF 5, table 7.5). What else it may have, gimli reads.
+    /// Whether the attribute may have a value of this class (DWARF 5, table 7.5). Other values are read by gimli.
     pub(crate) fn takes(self, class: Class) -> bool {
         match self {
             Self::LowPc => matches!(class, Class::Address | Class::AddressIndex),
@@ -58,7 +58,7 @@ impl Slot {
     }
 }
 
-/// What the number is that an attribute has.
+/// The class of an attribute's value, which is a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Class {
     /// There is no such attribute.
@@ -76,14 +76,14 @@ pub(crate) enum Class {
     InUnit,
     InFile,
     InSup,
-    /// None: the text stands in the entry.
+    /// The entry has the text itself.
     Inline,
-    /// What the attribute cannot be.
+    /// A class that the attribute cannot have.
     Other,
 }
 
 impl Class {
-    /// What an attribute is, and its number.
+    /// The class of a value, and its number.
     pub(super) fn of(value: &AttributeValue<Reader<'_>>) -> (Self, u64) {
         match *value {
             AttributeValue::Addr(address) => (Self::Address, address),
@@ -102,7 +102,8 @@ impl Class {
         }
     }
 
-    /// `number` as gimli has it, after [`gimli::Attribute::value`]; `None` where it is no offset on this machine.
+    /// The value of this class with `number`, as [`gimli::Attribute::value`] returns it. Returns `None` if it is too
+    /// large for an offset on this machine.
     #[inline]
     pub(super) fn value<'d>(self, number: u64) -> Option<AttributeValue<Reader<'d>>> {
         let offset = || usize::try_from(number).ok();
@@ -124,7 +125,7 @@ impl Class {
     }
 }
 
-/// Whether an entry with these attributes has code: it states where.
+/// Whether an entry with these attributes states where its code is.
 pub(crate) fn states_code(specifications: &[AttributeSpecification]) -> bool {
     let stated = |name| matches!(name, constants::DW_AT_low_pc | constants::DW_AT_ranges);
     specifications.iter().any(|specification| stated(specification.name()))

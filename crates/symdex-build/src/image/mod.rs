@@ -34,12 +34,13 @@ pub(crate) const MAX_OFFSET: u64 = 1 << 32;
 pub struct Image<'d> {
     /// What the index will say of the image.
     pub info: ImageInfo,
-    /// Bytes of the slice, and of the files that its debug information refers to; of an image in a shared cache, those of its load
-    /// commands, symbols and their names.
+    /// Bytes of the slice, and of the files that its debug information refers to; of an image in a shared cache, those
+    /// of its load commands, symbols and their names.
     pub debug_size: u64,
     /// The slice itself, and then the other files that the image was joined of; none for an image in a shared cache.
     pub(crate) files: Vec<&'d [u8]>,
-    /// The debug information, with every section the slice has, and with the supplementary file that it refers to, if any.
+    /// The debug information, with every section the slice has, and with the supplementary file that it refers to, if
+    /// any.
     pub dwarf: Arc<gimli::Dwarf<Reader<'d>>>,
     /// Units whose better part is in other files.
     pub(crate) splits: Splits<'d>,
@@ -121,9 +122,9 @@ impl Identity {
 }
 
 impl<'d> Image<'d> {
-    /// Reads the headers, sections and symbols of `slice`, which is of the file at `path`; of the debug information only what
-    /// refers to other files. These, and what else the image needs beside the slice's own bytes, are kept in `companions`;
-    /// what of them is not found makes no error, but an index that says so.
+    /// Reads the headers, sections and symbols of `slice`, which is of the file at `path`; of the debug information
+    /// only what refers to other files. These, and what else the image needs beside the slice's own bytes, are kept in
+    /// `companions`; what of them is not found makes no error, but an index that says so.
     ///
     /// # Errors
     ///
@@ -149,8 +150,8 @@ impl<'d> Image<'d> {
         own.arch.name == others.arch.name && own.base == others.base && own.row_rule == others.row_rule
     }
 
-    /// The image with what `other`, another file of it, has beside: the symbols of both, and the debug information of the one that
-    /// has more, the name of the one that has none. A symbol map comes after this.
+    /// The image with what `other`, another file of it, has beside: the symbols of both, and the debug information of
+    /// the one that has more, the name of the one that has none. A symbol map comes after this.
     #[must_use]
     pub fn with(mut self, other: Self) -> Self {
         let size = |image: &Self| image.dwarf.debug_info.reader().len();
@@ -209,7 +210,8 @@ impl<'d> Image<'d> {
         self.symbol_map.map_or(text, |map| map.resolve(text))
     }
 
-    /// How many range-list entries may be read: a few times those its sections have room for, as lists are rarely shared.
+    /// How many range-list entries may be read: a few times those its sections have room for, as lists are rarely
+    /// shared.
     pub(crate) fn range_budget(&self) -> u64 {
         self.debug_size / 4 + (1 << 20)
     }
@@ -225,8 +227,8 @@ impl<'d> Image<'d> {
         !self.dwarf.debug_aranges.reader().is_empty()
     }
 
-    /// The function that the symbol table has at image offset `start`. Functions are mostly asked for in order, so the search begins at
-    /// `last`, which the search before has left.
+    /// The function that the symbol table has at image offset `start`. Functions are mostly asked for in order, so the
+    /// search begins at `last`, which the search before has left.
     pub(crate) fn symbol_at(&self, start: u64, last: &mut usize) -> Option<&FunctionSymbol<'d>> {
         let is_up_to = |number: usize| self.symbols.get(number).is_some_and(|symbol| symbol.start <= start);
         let (mut low, mut high) = (0, *last);

@@ -17,8 +17,8 @@ impl Random {
 
 const CHUNK: u32 = 16;
 
-/// A unit with code anywhere between `low` and address 8192. Its functions have a few function ranges each, which share inline
-/// frames. If `entries` is set, some function ranges have an entry.
+/// A unit with code anywhere between `low` and address 8192. Its functions have a few function ranges each, which share
+/// inline frames. If `entries` is set, some function ranges have an entry.
 fn unit(random: &mut Random, low: u64, entries: bool) -> UnitRanges<'static> {
     const NAMES: [&[u8]; 6] = [b"a", b"b", b"c", b"d", b"e", b"f"];
     let mut unit = UnitRanges { functions: 5, ..UnitRanges::default() };
@@ -59,8 +59,8 @@ fn unit(random: &mut Random, low: u64, entries: bool) -> UnitRanges<'static> {
     unit
 }
 
-/// The result of a merge of `units`, as text, and the most memory the units took. `is_time_to` is asked after each unit whether to
-/// merge up to the next unit, and whether to spill units.
+/// The result of a merge of `units`, as text, and the most memory the units took. `is_time_to` is asked after each unit
+/// whether to merge up to the next unit, and whether to spill units.
 fn merged(
     units: Vec<UnitRanges<'static>>,
     entries: bool,

@@ -42,8 +42,9 @@ pub(crate) fn named_starts<'d, Header: FileHeader<Endian = Little>>(
 
 /// Appends the symbols of one table that name code.
 ///
-/// Of several at one address those that state a size come first, then those that are marked as functions, then global before weak
-/// before local ones, then those that do not begin with the two underscores of what is not for users (`write` before `__write`).
+/// Of several at one address those that state a size come first, then those that are marked as functions, then global
+/// before weak before local ones, then those that do not begin with the two underscores of what is not for users
+/// (`write` before `__write`).
 fn in_table<'d, Header: FileHeader<Endian = Little>>(
     file: &ElfFile<'d, Header>,
     kind: elf::SectionType,
@@ -87,8 +88,8 @@ fn in_table<'d, Header: FileHeader<Endian = Little>>(
     Ok(())
 }
 
-/// Whether a symbol of this name says what the bytes behind it are, and names nothing: `$a`, `$d.7`, `$xrv64i` and the like, of ARM
-/// and RISC-V.
+/// Whether a symbol of this name says what the bytes behind it are, and names nothing: `$a`, `$d.7`, `$xrv64i` and the
+/// like, of ARM and RISC-V.
 fn is_mapping(name: &[u8]) -> bool {
     matches!(name, [b'$', b'a' | b't' | b'd' | b'x'] | [b'$', b'a' | b't' | b'd' | b'x', b'.', ..])
         || name.starts_with(b"$xrv")
@@ -120,9 +121,9 @@ fn unwound<Header: FileHeader<Endian = Little>>(
     }
 }
 
-/// Appends the functions of `.ARM.exidx`: its entries are two words, of which the first leads to where a function begins, as a
-/// distance from itself in the low 31 bits (Exception handling ABI for the Arm architecture, 6). The number of the section's type
-/// means `.eh_frame` on x86.
+/// Appends the functions of `.ARM.exidx`: its entries are two words, of which the first leads to where a function
+/// begins, as a distance from itself in the low 31 bits (Exception handling ABI for the Arm architecture, 6). The
+/// number of the section's type means `.eh_frame` on x86.
 fn unwound_on_arm<Header: FileHeader<Endian = Little>>(
     file: &ElfFile<'_, Header>,
     base: u64,

@@ -123,8 +123,8 @@ fn start<'d, Mach: MachHeader<Endian = Endianness>>(
     Some(Start { start, rank, name: Some(bare).filter(|name| !name.is_empty()), end: None })
 }
 
-/// The image offsets in `LC_FUNCTION_STARTS`; none where the list is not in the file, as in dSYMs that keep the command of the
-/// binary and drop what it points at.
+/// The image offsets in `LC_FUNCTION_STARTS`; none where the list is not in the file, as in dSYMs that keep the command
+/// of the binary and drop what it points at.
 fn function_starts(source: &Source<'_, Endianness>) -> Vec<u64> {
     // Offsets count from __TEXT, whose address is the base.
     let starts = source.function_starts.map(|command| command.function_starts(ENDIAN, source.linkedit, 0));

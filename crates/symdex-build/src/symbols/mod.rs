@@ -14,8 +14,8 @@ pub struct FunctionSymbol<'d> {
     pub start: u64,
     /// The image offset behind its last.
     pub end: u64,
-    /// Its name, in Mach-O without the leading `_`; `None` where only `LC_FUNCTION_STARTS` or unwind information knows the
-    /// function.
+    /// Its name, in Mach-O without the leading `_`; `None` where only `LC_FUNCTION_STARTS` or unwind information knows
+    /// the function.
     pub name: Option<&'d [u8]>,
     /// Its other names, each once, the better ones first.
     pub aliases: Vec<&'d [u8]>,
@@ -47,8 +47,8 @@ impl Start<'_> {
     }
 }
 
-/// Takes `name` from the `left` bytes that the names of a table may have together: names may share their ends, and in a hostile file
-/// each is all of the others.
+/// Takes `name` from the `left` bytes that the names of a table may have together: names may share their ends, and in a
+/// hostile file each is all of the others.
 fn take_name(left: &mut usize, name: &[u8]) -> Result<(), Error> {
     let rest = left.checked_sub(name.len());
     let what = || "the symbol table: its names overlap too much".to_owned();
@@ -58,8 +58,8 @@ fn take_name(left: &mut usize, name: &[u8]) -> Result<(), Error> {
 
 /// The functions that begin at `starts`, which are sorted, one for each address; only those in `executable` sections.
 ///
-/// A function without a stated end reaches to the next start, at the latest to the end of its section. Inside of a function whose
-/// end a symbol states, starts without one are labels, and begin no function.
+/// A function without a stated end reaches to the next start, at the latest to the end of its section. Inside of a
+/// function whose end a symbol states, starts without one are labels, and begin no function.
 pub(crate) fn functions<'d>(
     starts: &mut Vec<Start<'d>>,
     executable: &[(u64, u64)],
@@ -102,8 +102,8 @@ pub(crate) fn functions<'d>(
     functions
 }
 
-/// The name at `offset`, `None` where it does not end. One that is longer than an index may hold is cut where that is plain: in
-/// a hostile file every symbol may name the same gigabyte.
+/// The name at `offset`, `None` where it does not end. One that is longer than an index may hold is cut where that is
+/// plain: in a hostile file every symbol may name the same gigabyte.
 pub(crate) fn name_at(strings: &[u8], offset: usize) -> Option<&[u8]> {
     const TOO_LONG: usize = MAX_STRING + 2;
     let rest = strings.get(offset..)?;

@@ -10,14 +10,14 @@ use crate::dwarf::slots::{Class, Slot, states_code};
 pub(crate) struct Shape {
     pub(crate) of: Of,
     pub(crate) has_children: bool,
-    /// Whether its entries state where their code is.
+    /// Whether its entries are functions and state where their code is.
     pub(crate) states_code: bool,
-    pub(super) layout: Layout,
-    /// Of a function or a scope the steps to read it, by their numbers; none where gimli has to.
+    pub(super) entry_size: EntrySize,
+    /// The numbers of the steps that read a function or a scope. Empty if gimli has to read it.
     pub(super) read: (u32, u32),
 }
 
-/// What is to know of a tag.
+/// The kind of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Of {
     Subprogram,
@@ -28,40 +28,40 @@ pub(crate) enum Of {
     Other,
 }
 
-/// How the attributes of an entry are laid out.
+/// How many bytes the attributes of an entry take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layout {
-    /// They take so many bytes.
+pub(super) enum EntrySize {
+    /// They take this many bytes.
     Fixed(u32),
     /// Steps, by their numbers in [`Shapes::steps`].
     Steps(u32, u32),
-    /// Gimli knows.
+    /// gimli has to read them.
     Unknown,
 }
 
-/// An attribute, and where it is.
+/// A step over the attributes of an entry.
 #[derive(Clone, Copy)]
 pub(crate) struct Step {
-    /// How many bytes are before it, from the last attribute on whose size its bytes tell; else from the first one on.
+    /// How many bytes are between the last attribute of varying size, or the first attribute, and this one.
     pub(crate) skip: u32,
     pub(crate) then: Then,
 }
 
-/// What is to do with an attribute.
+/// What a step does with an attribute.
 #[derive(Clone, Copy)]
 pub(crate) enum Then {
     Skip(Varying),
-    /// Read a number, which [`sized`] does with this.
+    /// Read a number by `sized`.
     Sized(Slot, Class, Spare),
     Leb(Slot, Class),
-    /// The abbreviation has the number, a constant.
+    /// The abbreviation has the number, which is a constant.
     Const(Slot, u32),
-    /// There is none: it was the end.
+    /// The end of the attributes.
     End,
 }
 
 impl Shape {
-    /// That of an abbreviation whose entries gimli has to read.
+    /// The shape of an abbreviation whose entries gimli has to read.
     pub(crate) fn unknown(abbreviation: &Abbreviation) -> Self {
         let of = match abbreviation.tag() {
             constants::DW_TAG_subprogram => Of::Subprogram,
@@ -80,25 +80,25 @@ impl Shape {
             of,
             has_children: abbreviation.has_children(),
             states_code,
-            layout: Layout::Unknown,
+            entry_size: EntrySize::Unknown,
             read: (0, 0),
         }
     }
 
-    /// Whether it is one of a subprogram without code that something may be in. An inlined subroutine in it is part of an abstract
-    /// function, and is not inlined into what is around that.
+    /// Whether it is a subprogram with children but without code. An inlined subroutine in it is part of an abstract
+    /// function, and is not inlined into the function around that.
     #[inline]
     pub(crate) fn hides(&self) -> bool {
         self.of == Of::Subprogram && !self.states_code && self.has_children
     }
 
-    /// Whether it is one of a namespace, or of a type.
+    /// Whether it is a namespace or a type.
     #[inline]
     pub(crate) fn is_scope(&self) -> bool {
         matches!(self.of, Of::Namespace | Of::Type)
     }
 
-    /// The same, or whether it is one of a subprogram.
+    /// Whether it is a namespace, a type or a subprogram.
     #[inline]
     pub(crate) fn is_scope_or_in_one(&self) -> bool {
         self.of == Of::Subprogram || self.is_scope()
