@@ -14,15 +14,15 @@ use crate::report::Problems;
 /// A unit's line table.
 #[derive(Default)]
 pub(crate) struct Lines<'d> {
-    /// Sorted, none empty, none overlapping.
+    /// Sorted, not empty, disjoint.
     pub(crate) rows: Vec<Row>,
-    /// Sorted; of several at one address the one that comes first in the program.
+    /// Sorted. Of several at one address, the first of the program.
     pub(crate) ends: Vec<SequenceEnd>,
     header: Option<LineProgramHeader<Reader<'d>>>,
 }
 
 impl<'d> Lines<'d> {
-    /// Runs the unit's line program. What cannot be read of it is counted in `problems`.
+    /// Runs the unit's line program. Errors are counted in `problems`.
     pub(crate) fn read(image: &Image<'d>, unit: &UnitEntry<'d>, problems: &mut Problems) -> Self {
         let Some(offset) = unit.lines else { return Self::default() };
         let line_unit = unit.line_unit();
@@ -60,10 +60,10 @@ impl<'d> Lines<'d> {
         self.header.as_ref().map_or(0, |header| header.file_names().len() + 1)
     }
 
-    /// The path of file `index` of the unit: comp_dir, directory and name joined as they stand.
+    /// The path of file `index` of the unit: comp_dir, directory and name, joined without normalization.
     ///
-    /// `..` stays, and `<compiler-generated>`, Swift's file for code that nobody wrote, stands alone. `None` where
-    /// there is no such file.
+    /// `..` is kept. `<compiler-generated>`, Swift's file for generated code, is not joined with a directory. Returns
+    /// `None` if there is no such file.
     pub(crate) fn path(&self, image: &Image<'d>, unit: &UnitEntry<'d>, index: u64) -> Option<Vec<u8>> {
         let header = self.header.as_ref()?;
         let file = header.file(index)?;
@@ -76,7 +76,7 @@ impl<'d> Lines<'d> {
         }
         let comp_dir = unit.line_unit().comp_dir.map(|comp_dir| image.resolve(comp_dir.slice()));
         let mut path = comp_dir.map(<[u8]>::to_vec).unwrap_or_default();
-        // Directory 0 is comp_dir: implied up to DWARF 4, listed in 5.
+        // Directory 0 is comp_dir. Up to DWARF 4 it is not listed.
         if file.directory_index() != 0
             && let Some(directory) = file.directory(header).and_then(string)
         {
@@ -88,10 +88,10 @@ impl<'d> Lines<'d> {
     }
 }
 
-/// The longest path that is kept, in bytes; what is longer is cut.
+/// How many bytes of a path are kept. Longer paths are cut.
 const MAX_PATH: usize = 64 << 10;
 
-/// Appends `part` to `path`, or replaces it where `part` starts at a root, of Unix or of Windows.
+/// Appends `part` to `path`, or replaces `path` if `part` is absolute, on Unix or on Windows.
 fn push(path: &mut Vec<u8>, part: &[u8]) {
     let drive_root = |path: &[u8], separator| path.get(1..3) == Some(&[b':', separator]);
     let windows = |path: &[u8]| path.starts_with(b"\\") || drive_root(path, b'\\');
