@@ -400,6 +400,8 @@ class Index:
         self.counts = [cursor.number(8) for _ in range(6)]
         self.partial = [(cursor.string(), cursor.number(8)) for _ in range(cursor.number(8))]
         self.builder = cursor.string()
+        if cursor.number(1):
+            cursor.take(16)  # digest of the input
         self.tables = [(cursor.number(8), cursor.number(8)) for _ in TABLES]
 
     def find(self, table, offset, policy):

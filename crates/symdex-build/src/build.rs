@@ -4,84 +4,85 @@ use std::borrow::Cow;
 use std::io::Write;
 
 use symdex::write::{ChunkEncoder, EncodedChunk, EncodedStrings, Writer};
-use symdex::{Counts, Index, MappedFile, Partial, Table};
+use symdex::{Counts, Partial, Table};
 use tempfile::{SpooledTempFile, spooled_tempfile};
 
-use crate::again::{Expected, has_contents};
-use crate::cutter::{ChunkJob, Pools};
-use crate::dwarf::{UnitRanges, Units, unit_ranges};
+use crate::chunk_job::ChunkJob;
+use crate::chunker::CHUNK_SPAN;
+use crate::dwarf::{Units, unit_ranges};
 use crate::error::Error;
 use crate::image::Image;
 use crate::merge::{Merge, OutOfOrder};
-use crate::pools::Pool;
+use crate::pools::{Pool, Pools};
 use crate::queue::Queue;
 use crate::report::{BuildReport, Problems, TextCoverage};
 use crate::symbol_map::{SymbolMap, is_hidden};
 use crate::symbol_ranges::symbol_ranges;
 use crate::symbols::FunctionSymbol;
+use crate::unit_ranges::UnitRanges;
+use crate::up_to_date::input_digest;
 
-/// Bytes of address space a chunk covers. Larger chunks make a smaller index and a slower first answer.
-pub(crate) const CHUNK_SPAN: u32 = 64 << 10;
-/// Bytes of chunks that are kept in memory until the index is put together; with more of them, they are in a temporary file.
+/// How many bytes of chunks are kept in memory until the index is written. If there are more, all are in a temporary
+/// file.
 const CHUNKS_IN_MEMORY: usize = 4 << 20;
-/// Bytes of `.debug_info` that are walked ahead of the unit whose ranges are merged next.
+/// How many bytes of `.debug_info` are read ahead of the unit that is merged next.
 pub(crate) const WALK_AHEAD: usize = 8 << 20;
-/// Chunks that one thread encodes at a time, and how many times as many may wait for it.
+/// How many chunks one task encodes.
 const CHUNKS_AT_A_TIME: usize = 8;
+/// How many encoding tasks may be unfinished.
 const ENCODE_AHEAD: usize = 8;
-/// Symbols that are merged at a time, about.
+/// About how many symbols are merged at a time.
 const SYMBOLS_AT_A_TIME: usize = 1 << 14;
+
 /// How an index is built.
-pub struct Options<'o> {
-    /// The index of the image that is there already. Where an image without debug information would become this very index, it
-    /// is not made again: most of the time goes into encoding. The result is the same with it and without.
-    pub existing: Option<&'o Index<MappedFile>>,
-    /// About how many bytes of memory units may take that wait to be merged: where functions of many units lie among each other, as
-    /// order files put them, all of them wait for each other. Beyond it they are put into a temporary file. The result is the same.
+pub struct Options {
+    /// About how many bytes of memory may hold units that wait to be merged. Units wait for each other where their
+    /// functions are mixed, as order files place them. The rest goes to a temporary file. The index does not depend on
+    /// it.
     pub max_memory: usize,
 }
 
-impl Default for Options<'_> {
+impl Default for Options {
     fn default() -> Self {
-        Self { existing: None, max_memory: 1 << 30 }
+        Self { max_memory: 1 << 30 }
     }
 }
 
-/// An index, and what is worth saying about how it came to be.
+/// An index and the report of its build.
 pub struct Built<B = Vec<u8>> {
-    /// The index file's bytes, or what they were written to.
+    /// The bytes of the index file, or the writer that they were written to.
     pub bytes: B,
-    /// Oddities of the debug file that cost no answers; what did cost answers is in the index's metadata.
+    /// What is odd about the debug file but changes no answer. What answers lack is in the index's metadata.
     pub warnings: Vec<String>,
     /// What was left out, and how much code has answers.
     pub report: BuildReport,
 }
 
-/// The index of `image` in memory: as [`build_into`] does.
+/// Builds the index of `image` in memory. See [`build_into`].
 ///
 /// # Errors
 ///
 /// As [`build_into`].
 pub fn build(
     image: &Image<'_>,
-    options: &Options<'_>,
+    options: &Options,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Built, Error> {
     build_into(image, options, progress, Vec::new())
 }
 
-/// Builds the index of `image`, on the threads of the rayon pool it is called in, and writes it to `out`; the bytes do not depend on
-/// how many there are.
+/// Builds the index of `image` on the threads of the current rayon pool, and writes it to `out`. The bytes do not
+/// depend on the number of threads.
 ///
-/// `progress` is told now and then how many bytes of debug information are done, and how many there are.
+/// `progress` is called from time to time with the number of bytes of debug information that are done, and their total.
 ///
 /// # Errors
 ///
-/// [`Error::Index`] where the index would be too large for the format, or where it, or a temporary file, cannot be written. A unit or
-/// a function that cannot be read is left out and counted in the metadata.
+/// [`Error::Index`] if the index would be too large for the format or cannot be written, and [`Error::Io`] if a
+/// temporary file cannot be written. A unit or a function that cannot be read is left out and counted in the metadata.
 pub fn build_into<W: Write + Send>(
     image: &Image<'_>,
-    options: &Options<'_>,
+    options: &Options,
     progress: &(dyn Fn(u64, u64) + Sync),
     mut out: W,
 ) -> Result<Built<W>, Error> {
@@ -93,19 +94,19 @@ pub fn build_into<W: Write + Send>(
             (units.not_in_aranges, if units.not_in_aranges == 1 { "unit" } else { "units" });
         warnings.push(format!(".debug_aranges misses {missed} {units} with code"));
     }
-    let mut run =
-        |by_address| Build::new(image, options).run(&units, by_address, problems.clone(), progress, &mut out);
-    let report = match run(true)? {
-        Ok(report) => report,
-        Err(OutOfOrder) => {
-            warnings.push("units have code below the addresses they state".to_owned());
-            run(false)?.unwrap_or_default()
+    let mut run = |order| Build::new(image, options).run(&units, order, problems.clone(), progress, &mut out);
+    let report = match run(UnitOrder::ByAddress) {
+        Err(Stop::OutOfOrder) => {
+            warnings.push(OUT_OF_ORDER.to_owned());
+            run(UnitOrder::AsListed)
         }
-    };
+        report => report,
+    }?;
     Ok(Built { bytes: out, warnings, report })
 }
 
-/// The index of parts of an image: of these parts of units, in the order of their lowest addresses, and of this part of the symbol table.
+/// Builds the index of a part of an image: of these parts of units, which are in the order of their lowest addresses,
+/// and of this part of the symbol table.
 pub(crate) fn build_parts<'d>(
     image: &Image<'d>,
     units: Vec<UnitRanges<'d>>,
@@ -122,10 +123,48 @@ pub(crate) fn build_parts<'d>(
     Ok(out)
 }
 
-/// A build under way.
+/// The order in which units are merged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum UnitOrder {
+    /// By the lowest address that each unit states. Code is written as soon as all units that state it are merged.
+    ByAddress,
+    /// As the debug information lists them. No code is written until all units are merged.
+    AsListed,
+}
+
+/// Why a build stopped before the index was written.
+enum Stop {
+    /// A unit has code below the address it states, and that code was passed already. Nothing was written.
+    OutOfOrder,
+    Failed(Error),
+}
+
+const OUT_OF_ORDER: &str = "units have code below the addresses they state";
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<OutOfOrder> for Stop {
+    fn from(OutOfOrder: OutOfOrder) -> Self {
+        Self::OutOfOrder
+    }
+}
+
+impl From<Stop> for Error {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Failed(error) => error,
+            Stop::OutOfOrder => Error::Malformed { what: OUT_OF_ORDER.to_owned() },
+        }
+    }
+}
+
+/// The state of a build.
 struct Build<'a, 'd> {
     image: &'a Image<'d>,
-    existing: Option<&'a Index<MappedFile>>,
     max_memory: usize,
     writer: Writer<SpooledTempFile>,
     pools: Pools<'d>,
@@ -133,52 +172,40 @@ struct Build<'a, 'd> {
 }
 
 impl<'a, 'd> Build<'a, 'd> {
-    fn new(image: &'a Image<'d>, options: &Options<'a>) -> Self {
-        let existing = options.existing.filter(|_| !image.has_dwarf());
-        let max_memory = options.max_memory;
+    fn new(image: &'a Image<'d>, options: &Options) -> Self {
         let limit = image.debug_size + image.symbol_map.map_or(0, SymbolMap::size) + (1 << 20);
         let pools = Pools { names: Pool::new(limit), files: Pool::new(limit) };
         let writer = Writer::new(image.info.clone(), CHUNK_SPAN, spooled_tempfile(CHUNKS_IN_MEMORY));
-        let executable = image.info.executable.iter().map(|(start, end)| end - start).sum();
-        let coverage = TextCoverage { executable, ..Default::default() };
-        Self { image, existing, max_memory, writer, pools, coverage }
+        let (max_memory, coverage) = (options.max_memory, TextCoverage::of(&image.info));
+        Self { image, max_memory, writer, pools, coverage }
     }
 
-    /// Writes the index to `out`; `OutOfOrder`, and nothing written, where `by_address` was asked for and units do not keep to the
-    /// addresses they state.
+    /// Writes the index to `out`.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop::OutOfOrder`] if units are merged by address and have code below the addresses they state.
     fn run(
         mut self,
         units: &Units<'d>,
-        by_address: bool,
+        order: UnitOrder,
         mut problems: Problems,
         progress: &(dyn Fn(u64, u64) + Sync),
         out: &mut impl Write,
-    ) -> Result<Result<BuildReport, OutOfOrder>, Error> {
+    ) -> Result<BuildReport, Stop> {
         let mut counts = Counts { units: units.own as u64, ..Counts::default() };
-        match self.dwarf(units, by_address, &mut problems, &mut counts, progress)? {
-            Ok(()) => {}
-            Err(out_of_order) => return Ok(Err(out_of_order)),
+        if let Some(digest) = input_digest(self.image, &problems) {
+            self.writer.set_input_digest(digest);
         }
-        let jobs = self.symbols(&mut counts, &mut problems)?;
+        self.dwarf(units, order, &mut problems, &mut counts, progress)?;
+        self.symbols(&mut counts, &mut problems)?;
         let (names, files) = self.strings(&mut counts, &mut problems);
         let (partial, report) = problems.finish(self.image.has_dwarf(), self.coverage);
-        if let Some(index) = self.existing {
-            let is_same = Expected { image: self.image, counts, partial: &partial };
-            if is_same.is_metadata_of(index) && has_contents(index, &jobs, &names).unwrap_or(false) {
-                out.write_all(index.as_bytes()).map_err(symdex::Error::from)?;
-                return Ok(Ok(report));
-            }
-        }
-        rayon::scope_fifo(|scope| {
-            let mut chunks = Queue::new(scope);
-            self.encode(Table::SymbolTable, jobs, &mut chunks)?;
-            self.finish_chunks(&mut chunks, 0)
-        })?;
         self.write(&names, &files, counts, partial, out)?;
-        Ok(Ok(report))
+        Ok(report)
     }
 
-    /// The names and the files that the chunks need.
+    /// Takes the names and the files that the chunks need from the pools.
     fn strings(&mut self, counts: &mut Counts, problems: &mut Problems) -> (Strings<'d>, Strings<'d>) {
         let Pools { names, files } = std::mem::take(&mut self.pools);
         problems.add("names left out: they are too long, or overlap too much", names.refused);
@@ -189,7 +216,7 @@ impl<'a, 'd> Build<'a, 'd> {
         (names, files)
     }
 
-    /// Writes the index, of which all chunks are encoded, to `out`.
+    /// Writes the index to `out`, after all chunks are encoded.
     fn write(
         self,
         names: &[Cow<'_, [u8]>],
@@ -203,16 +230,19 @@ impl<'a, 'd> Build<'a, 'd> {
         Ok(sealed?.finish(&names?, &files?, counts, partial, out)?)
     }
 
-    /// Walks the units, merges them in order, and writes the chunks of the `dwarf` table, all at the same time.
+    /// Reads the units, merges them in order, and writes the chunks of the `dwarf` table, all at the same time.
     fn dwarf(
         &mut self,
         units: &Units<'d>,
-        by_address: bool,
+        order: UnitOrder,
         problems: &mut Problems,
         counts: &mut Counts,
         progress: &(dyn Fn(u64, u64) + Sync),
-    ) -> Result<Result<(), OutOfOrder>, Error> {
-        let low = |unit: usize| if by_address { units.low(unit) } else { 0 };
+    ) -> Result<(), Stop> {
+        let low = |unit: usize| match order {
+            UnitOrder::ByAddress => units.low(unit),
+            UnitOrder::AsListed => 0,
+        };
         let size = |unit: usize| units.size(unit);
         let mut order: Vec<usize> = (0..units.own).collect();
         order.sort_by_key(|unit| low(*unit));
@@ -224,10 +254,10 @@ impl<'a, 'd> Build<'a, 'd> {
             let (mut walks, mut chunks) = (Queue::new(scope), Queue::new(scope));
             let (mut next, mut ahead, mut done) = (0, 0, 0);
             for (place, unit) in order.iter().enumerate() {
-                // What is given out depends on the sizes of units alone, and so does the budget that each gets.
+                // Which units are read ahead depends only on their sizes, and so does the budget of each unit.
                 while next < order.len() && (next <= place || ahead < WALK_AHEAD) {
                     let unit = order[next];
-                    walks.give(move || unit_ranges(image, units, unit, range_budget));
+                    walks.add(move || unit_ranges(image, units, unit, range_budget));
                     ahead += if next == place { 0 } else { size(unit) };
                     next += 1;
                 }
@@ -235,9 +265,7 @@ impl<'a, 'd> Build<'a, 'd> {
                 ahead -= order.get(place + 1).filter(|_| place + 1 < next).map_or(0, |unit| size(*unit));
                 range_budget = range_budget.saturating_sub(walked.range_entries);
                 problems.merge(std::mem::take(&mut walked.problems));
-                if let Err(out_of_order) = merge.add(walked, &mut self.pools) {
-                    return Ok(Err(out_of_order));
-                }
+                merge.add(walked, &mut self.pools)?;
                 let watermark = order.get(place + 1).map_or(u64::MAX, |unit| low(*unit));
                 if watermark == u64::MAX || merge.is_time_to_step(self.max_memory) {
                     while let Some(jobs) = merge.step(watermark, &mut self.pools).map_err(spill_failed)? {
@@ -250,45 +278,39 @@ impl<'a, 'd> Build<'a, 'd> {
                 done += size(*unit) as u64;
                 progress(done, total);
             }
-            self.finish_chunks(&mut chunks, 0)?;
-            Ok(Ok(()))
+            Ok(self.finish_chunks(&mut chunks, 0)?)
         });
         (counts.functions, counts.ranges) = (merge.functions, merge.ranges());
         (self.coverage.dwarf, self.coverage.dwarf_function) = merge.covered();
         merged
     }
 
-    /// Merges the symbol table. Its chunks are written, but returned where it may turn out that they are in an index already.
-    fn symbols(&mut self, counts: &mut Counts, problems: &mut Problems) -> Result<Vec<ChunkJob>, Error> {
+    /// Merges the symbol table, and writes its chunks.
+    fn symbols(&mut self, counts: &mut Counts, problems: &mut Problems) -> Result<(), Stop> {
         let image = self.image;
         let mut merge = Merge::new(CHUNK_SPAN);
-        let mut kept = Vec::new();
         let mut rest = &image.symbols[..];
-        rayon::scope_fifo(|scope| {
+        rayon::scope_fifo(|scope| -> Result<(), Stop> {
             let mut chunks = Queue::new(scope);
             while !rest.is_empty() {
                 let symbols = symbols_of_chunks(&mut rest);
                 let mut unit = symbol_ranges(symbols);
                 problems.merge(std::mem::take(&mut unit.problems));
-                if merge.add(unit, &mut self.pools).is_err() {
-                    break;
-                }
+                merge.add(unit, &mut self.pools)?;
                 let watermark = rest.first().map_or(u64::MAX, |symbol| symbol.start);
                 while let Some(jobs) = merge.step(watermark, &mut self.pools).map_err(spill_failed)? {
-                    match self.existing {
-                        Some(_) => kept.extend(jobs),
-                        None => self.encode(Table::SymbolTable, jobs, &mut chunks)?,
-                    }
+                    self.encode(Table::SymbolTable, jobs, &mut chunks)?;
                 }
             }
-            self.finish_chunks(&mut chunks, 0)
+            Ok(self.finish_chunks(&mut chunks, 0)?)
         })?;
         self.coverage.symbol_table = merge.covered().1;
         counts.symbols = merge.ranges();
-        Ok(kept)
+        Ok(())
     }
 
-    /// Merges `units`, and writes the chunks of `table` that they make; how many functions and ranges they have.
+    /// Merges `units`, and writes the chunks of `table` that they make. Returns how many functions and ranges they
+    /// have.
     fn merge_parts(
         &mut self,
         table: Table,
@@ -298,8 +320,7 @@ impl<'a, 'd> Build<'a, 'd> {
         let mut merge = Merge::new(CHUNK_SPAN);
         for mut unit in units {
             problems.merge(std::mem::take(&mut unit.problems));
-            // Before the first step nothing is out of order.
-            let _in_order = merge.add(unit, &mut self.pools);
+            merge.add(unit, &mut self.pools).map_err(Stop::from)?;
         }
         let mut encoder = ChunkEncoder::new(CHUNK_SPAN, self.image.info.image_size);
         while let Some(jobs) = merge.step(u64::MAX, &mut self.pools).map_err(spill_failed)? {
@@ -310,7 +331,7 @@ impl<'a, 'd> Build<'a, 'd> {
         Ok((merge.functions, merge.ranges()))
     }
 
-    /// Has `jobs` encoded, and writes what is encoded.
+    /// Adds tasks that encode `jobs`, and writes chunks that are encoded.
     fn encode<'scope>(
         &mut self,
         table: Table,
@@ -325,7 +346,7 @@ impl<'a, 'd> Build<'a, 'd> {
         let mut jobs = jobs.into_iter().peekable();
         while jobs.peek().is_some() {
             let some: Vec<_> = jobs.by_ref().take(CHUNKS_AT_A_TIME).collect();
-            chunks.give(move || {
+            chunks.add(move || {
                 let mut encoder = ChunkEncoder::new(CHUNK_SPAN, image_size);
                 let encode = |job: ChunkJob| encoder.encode(table, job.index, &job.ranges);
                 some.into_iter().map(encode).collect()
@@ -335,7 +356,7 @@ impl<'a, 'd> Build<'a, 'd> {
         Ok(())
     }
 
-    /// Writes chunks until `left` pieces of work are left.
+    /// Writes chunks until `left` tasks are left.
     fn finish_chunks(&mut self, chunks: &mut Queue<'_, '_, Encoded>, left: usize) -> Result<(), Error> {
         while chunks.len() > left {
             let encoded = chunks.take().unwrap_or_else(|| Ok(Vec::new()))?;
@@ -351,17 +372,17 @@ impl<'a, 'd> Build<'a, 'd> {
     }
 }
 
-/// Names, or files, in the order of their numbers.
+/// Names or files, in the order of their numbers.
 type Strings<'d> = Vec<Cow<'d, [u8]>>;
 
-/// Chunks that were compressed together.
+/// The chunks of one task.
 type Encoded = Result<Vec<EncodedChunk>, symdex::Error>;
 
 fn spill_failed(source: std::io::Error) -> Error {
     Error::Io { doing: "keep a temporary file in", path: std::env::temp_dir(), source }
 }
 
-/// Takes symbols from the front of `rest`: all that start in some chunks.
+/// Removes from the front of `rest` all symbols that start in a few chunks, and returns them.
 fn symbols_of_chunks<'s, 'd>(rest: &mut &'s [FunctionSymbol<'d>]) -> &'s [FunctionSymbol<'d>] {
     let chunk = |symbol: &FunctionSymbol<'_>| symbol.start / u64::from(CHUNK_SPAN);
     let last = rest.len().min(SYMBOLS_AT_A_TIME).checked_sub(1).map(|last| chunk(&rest[last]));

@@ -1,4 +1,4 @@
-//! What images need beside the bytes of their own file, and where it is searched.
+//! Files that debug files refer to, where they are searched, and decompressed sections.
 
 use std::ffi::OsStr;
 use std::io;
@@ -8,20 +8,21 @@ use symdex::ImageId;
 use symdex::MappedFile;
 use typed_arena::Arena;
 
-/// What images borrow that is not in their own file's bytes: sections that are stored compressed, and files that the image's file
-/// refers to.
+/// The owner of bytes that images borrow beside those of their own file: decompressed sections, and files that the
+/// image's file refers to.
 ///
 /// It has to outlive the images that are loaded with it.
 #[derive(Default)]
 pub struct Companions {
-    /// Folders of debug files, as `/usr/lib/debug` is one: by build id below `.build-id`, or by the path of the file they are of.
+    /// Folders of debug files such as `/usr/lib/debug`. They have files by build id below `.build-id`, or by the path
+    /// of the binary.
     debug_dirs: Vec<PathBuf>,
     buffers: Arena<Vec<u8>>,
     maps: Arena<MappedFile>,
 }
 
 impl Companions {
-    /// Files that an image refers to are searched beside it, and in `debug_dirs`.
+    /// An empty owner. Files that an image refers to are searched beside it and in `debug_dirs`.
     #[must_use]
     pub fn new(debug_dirs: Vec<PathBuf>) -> Self {
         Self { debug_dirs, ..Self::default() }
@@ -32,10 +33,10 @@ impl Companions {
         self.buffers.alloc(bytes)
     }
 
-    /// Those of `paths`, as the file at `file` names them, that may be opened: they lie in its folder, in a debug folder, or in a
-    /// folder `.dwz` that is beside one above it. Links apart, that is: they are whoever's who keeps the folder.
+    /// The `paths` that may be opened for the file at `file`: those in its folder, in a debug folder, or in a folder
+    /// `.dwz` above it. Symbolic links are followed; the owner of the folder made them.
     ///
-    /// Debug files are uploads, and theirs could name any other file: of another user, or on another machine.
+    /// Debug files are uploads, and may state the path of any file, such as one of another user or on another machine.
     pub(crate) fn within(&self, file: &Path, paths: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
         let folder = file.parent().and_then(normal);
         let roots: Vec<PathBuf> = self.debug_dirs.iter().filter_map(|folder| normal(folder)).collect();
@@ -55,12 +56,12 @@ impl Companions {
         self.debug_dirs.iter().map(PathBuf::as_path)
     }
 
-    /// The bytes of the file at `path`.
+    /// Maps the file at `path` into memory.
     pub(crate) fn open(&self, path: &Path) -> io::Result<&[u8]> {
         Ok(self.maps.alloc(symdex::map_file(path)?))
     }
 
-    /// Where a file with this build id may be: `.build-id/0c/37c502...debug` in each debug folder.
+    /// The paths of a file with this build id: `.build-id/0c/37c502...debug` in each debug folder.
     pub(crate) fn by_build_id(&self, id: &ImageId) -> impl Iterator<Item = PathBuf> {
         let digits = id.to_string();
         let in_folder = move |folder: &PathBuf| {
@@ -70,13 +71,13 @@ impl Companions {
         self.debug_dirs.iter().filter_map(in_folder)
     }
 
-    /// Where a file called `name` that `file` refers to may be: beside it, in `.debug` beside it, in each debug folder, and below
-    /// each in the same path.
+    /// The paths of a file `name` that `file` refers to: beside it, in `.debug` beside it, in each debug folder, and in
+    /// the same path below each debug folder.
     pub(crate) fn by_name(&self, file: &Path, name: &Path) -> impl Iterator<Item = PathBuf> {
         let folder = file.parent().unwrap_or(Path::new("")).to_owned();
         let absolute = std::path::absolute(&folder).unwrap_or_else(|_| folder.clone());
         let beside = [folder.join(name), folder.join(".debug").join(name)];
-        // The path without what makes it absolute: a root, on Windows a drive.
+        // The path without its root or, on Windows, its drive.
         let below: PathBuf =
             absolute.components().filter(|part| matches!(part, Component::Normal(_))).collect();
         let (below, name) = (below.join(name), name.to_owned());
@@ -85,14 +86,14 @@ impl Companions {
     }
 }
 
-/// A path as debug information has it; `None` where it is longer than any path, as damaged ones may be.
+/// A path from debug information. Returns `None` if it is longer than any path can be.
 pub(crate) fn path_of(name: &[u8]) -> Option<PathBuf> {
-    /// Of Linux; macOS allows a quarter.
+    /// The limit of Linux. That of macOS is a quarter.
     const LONGEST: usize = 4096;
     (name.len() <= LONGEST).then(|| PathBuf::from(String::from_utf8_lossy(name).into_owned()))
 }
 
-/// The beginning of a name from a debug file, as messages show it: the name may be as long as the file.
+/// The beginning of a name from a debug file, for messages. The name may be as long as the file.
 pub(crate) fn shown(name: &[u8]) -> String {
     const LONGEST: usize = 300;
     match name.get(..LONGEST) {
@@ -101,7 +102,7 @@ pub(crate) fn shown(name: &[u8]) -> String {
     }
 }
 
-/// The path from the root on, without `.` and `..`: what it says, whatever is there.
+/// The absolute path without `.` and `..`. Nothing is looked up on disk.
 fn normal(path: &Path) -> Option<PathBuf> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     let mut normal = PathBuf::new();

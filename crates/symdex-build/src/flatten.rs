@@ -1,4 +1,4 @@
-//! Overlapping intervals, flattened.
+//! Overlapping intervals: which of them owns an address, and what they have in common.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,7 +11,7 @@ pub(crate) struct Interval<P> {
     pub(crate) priority: P,
 }
 
-/// A stretch of addresses and the number of the interval that owns it.
+/// A range of addresses and the number of the interval that owns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stretch {
     pub(crate) start: u64,
@@ -19,85 +19,134 @@ pub(crate) struct Stretch {
     pub(crate) owner: usize,
 }
 
-/// The stretches that `intervals` cover, sorted, none overlapping. The intervals must be sorted by start; equal priorities fall
-/// to the smaller number. Takes O(n log n), however they overlap.
+/// The stretches that `intervals` cover, sorted and disjoint. See [`Flattener::flatten`].
+pub(crate) fn flatten<P: Ord + Copy>(intervals: impl IntoIterator<Item = Interval<P>>) -> Vec<Stretch> {
+    let intervals = intervals.into_iter();
+    let mut stretches = Vec::with_capacity(intervals.size_hint().0);
+    Flattener::default().flatten(intervals, &mut stretches);
+    stretches
+}
+
+/// Flattens many lists of intervals with the same buffers.
 ///
-/// ```text
-/// nested, the inner later and so preferred    a [-----------)      a a b b a a
-///                                             b     [---)
-/// crossing                                    a [-------)          a a b b b b
-///                                             b     [-------)
-/// one interval twice, a preferred             a [-------)          a a a a
-///                                             b [-------)
-/// apart                                       a [---)              a a . b b
-///                                             b       [---)
-/// ```
-pub(crate) fn flatten<P: Ord + Copy>(intervals: &[Interval<P>]) -> Vec<Stretch> {
-    debug_assert!(intervals.is_sorted_by_key(|interval| interval.start));
-    let mut stretches: Vec<Stretch> = Vec::with_capacity(intervals.len());
-    let mut open = Open { nested: Vec::new(), others: BinaryHeap::new() };
-    let mut upcoming = 0;
-    let mut at = 0;
-    loop {
-        // An interval that ended under a preferred one stays until it comes up.
-        let owner = loop {
-            match open.greatest() {
-                Some(number) if intervals[number].end <= at => open.remove_greatest(),
-                greatest => break greatest,
+/// The fields are the intervals that have begun. Most have a greater priority than all before, because what starts
+/// later or is nested deeper is preferred. These are a stack.
+pub(crate) struct Flattener<P> {
+    /// Priorities ascend.
+    nested: Vec<Begun<P>>,
+    others: BinaryHeap<Begun<P>>,
+}
+
+/// An interval that has begun.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Begun<P> {
+    priority: P,
+    /// Of equal priorities the smaller number is the greater.
+    number: Reverse<usize>,
+    end: u64,
+}
+
+impl<P: Ord> Default for Flattener<P> {
+    fn default() -> Self {
+        Self { nested: Vec::new(), others: BinaryHeap::new() }
+    }
+}
+
+impl<P: Ord + Copy> Flattener<P> {
+    /// Sets `stretches` to those that `intervals` cover, sorted and disjoint. The intervals must be sorted by start. Of
+    /// equal priorities the smaller number wins. Takes O(n log n), however the intervals overlap.
+    ///
+    /// ```text
+    /// nested, the inner later and so preferred    a [-----------)      a a b b a a
+    ///                                             b     [---)
+    /// crossing                                    a [-------)          a a b b b b
+    ///                                             b     [-------)
+    /// one interval twice, a preferred             a [-------)          a a a a
+    ///                                             b [-------)
+    /// apart                                       a [---)              a a . b b
+    ///                                             b       [---)
+    /// ```
+    pub(crate) fn flatten(
+        &mut self,
+        intervals: impl Iterator<Item = Interval<P>>,
+        stretches: &mut Vec<Stretch>,
+    ) {
+        stretches.clear();
+        self.nested.clear();
+        self.others.clear();
+        let mut at = 0;
+        for (number, Interval { start, end, priority }) in intervals.enumerate() {
+            debug_assert!(at <= start, "sorted by start");
+            self.advance(at, start, stretches);
+            at = start;
+            let new = Begun { priority, number: Reverse(number), end };
+            match self.nested.last() {
+                Some(last) if last.priority >= priority => self.others.push(new),
+                _ => self.nested.push(new),
             }
-        };
-        let next = intervals.get(upcoming);
-        match (owner, next) {
-            (_, Some(interval)) if interval.start <= at => {
-                open.add(interval.priority, upcoming);
-                upcoming += 1;
+        }
+        self.advance(at, u64::MAX, stretches);
+    }
+
+    /// Appends the stretches from `at` to `until`, where no interval begins.
+    #[inline]
+    fn advance(&mut self, at: u64, until: u64, stretches: &mut Vec<Stretch>) {
+        if !self.others.is_empty() {
+            return self.advance_with_others(at, until, stretches);
+        }
+        let mut at = at;
+        while let Some(last) = self.nested.last() {
+            let (owner, end) = (last.number.0, last.end);
+            at = push(stretches, at, end.min(until), owner);
+            if end > until {
+                break;
             }
-            (Some(owner), _) => {
-                let end = intervals[owner].end;
-                let end = next.map_or(end, |next| next.start.min(end));
-                match stretches.last_mut() {
-                    Some(last) if last.owner == owner && last.end == at => last.end = end,
-                    _ => stretches.push(Stretch { start: at, end, owner }),
-                }
-                at = end;
+            self.nested.pop();
+        }
+    }
+
+    #[cold]
+    fn advance_with_others(&mut self, mut at: u64, until: u64, stretches: &mut Vec<Stretch>) {
+        while let Some(Begun { number: Reverse(owner), end, .. }) = self.nested.last().max(self.others.peek())
+        {
+            let (owner, end) = (*owner, *end);
+            at = push(stretches, at, end.min(until), owner);
+            if end > until {
+                break;
             }
-            (None, Some(next)) => at = next.start,
-            (None, None) => return stretches,
+            match self.nested.last() < self.others.peek() {
+                true => drop(self.others.pop()),
+                false => drop(self.nested.pop()),
+            }
         }
     }
 }
 
-/// Intervals that have begun, by number; of equal priorities the smaller number is the greater.
-///
-/// Most come with a greater priority than all before, as what starts later or lies deeper is preferred: these make a stack.
-struct Open<P> {
-    /// Ascending.
-    nested: Vec<(P, Reverse<usize>)>,
-    others: BinaryHeap<(P, Reverse<usize>)>,
+/// Appends a stretch unless it is empty, or lengthens the last one. Returns where the next one begins.
+#[inline]
+fn push(stretches: &mut Vec<Stretch>, start: u64, end: u64, owner: usize) -> u64 {
+    if start >= end {
+        return start;
+    }
+    match stretches.last_mut() {
+        Some(last) if last.owner == owner && last.end == start => last.end = end,
+        _ => stretches.push(Stretch { start, end, owner }),
+    }
+    end
 }
 
-impl<P: Ord> Open<P> {
-    fn add(&mut self, priority: P, number: usize) {
-        let new = (priority, Reverse(number));
-        match self.nested.last() {
-            Some(last) if *last > new => self.others.push(new),
-            _ => self.nested.push(new),
-        }
-    }
-
-    fn greatest(&self) -> Option<usize> {
-        self.nested.last().max(self.others.peek()).map(|(_, number)| number.0)
-    }
-
-    fn remove_greatest(&mut self) {
-        match self.nested.last() < self.others.peek() {
-            true => drop(self.others.pop()),
-            false => drop(self.nested.pop()),
-        }
-    }
+/// Sorts `ranges`, and joins those that touch or overlap.
+pub(crate) fn join(ranges: &mut Vec<(u64, u64)>) {
+    ranges.sort_unstable();
+    ranges.dedup_by(|next, last| {
+        let is_joined = next.0 <= last.1;
+        last.1 = if is_joined { last.1.max(next.1) } else { last.1 };
+        is_joined
+    });
 }
 
-/// Adds to `common` the parts of `a` that lie in `b`; both sorted, none overlapping within itself, and so is what is added.
+/// Adds to `common` the parts of `a` that lie in `b`; both sorted, none overlapping within itself, and so is what is
+/// added.
 pub(crate) fn intersect(mut a: &[(u64, u64)], mut b: &[(u64, u64)], common: &mut Vec<(u64, u64)>) {
     while let ([first, rest_of_a @ ..], [second, rest_of_b @ ..]) = (a, b) {
         let (start, end) = (first.0.max(second.0), first.1.min(second.1));
@@ -153,14 +202,14 @@ mod tests {
                 })
                 .collect();
             intervals.sort_by_key(|interval| interval.start);
-            assert_eq!(painted(&flatten(&intervals)), naive(&intervals), "{intervals:?}");
+            assert_eq!(painted(&flatten(intervals.iter().copied())), naive(&intervals), "{intervals:?}");
         }
     }
 
     #[test]
     fn an_owner_that_goes_on_is_one_stretch() {
         let interval = |start, end, priority| Interval { start, end, priority };
-        let stretches = flatten(&[interval(0, 10, 2), interval(3, 5, 1), interval(4, 12, 1)]);
+        let stretches = flatten([interval(0, 10, 2), interval(3, 5, 1), interval(4, 12, 1)]);
         let stretch = |start, end, owner| Stretch { start, end, owner };
         assert_eq!(stretches, [stretch(0, 10, 0), stretch(10, 12, 2)]);
     }
@@ -169,7 +218,24 @@ mod tests {
     fn a_hundred_thousand_nested_intervals_are_no_problem() {
         let intervals: Vec<Interval<u64>> =
             (0..100_000).map(|n| Interval { start: n, end: 300_000 - n, priority: n }).collect();
-        assert_eq!(flatten(&intervals).len(), 199_999);
+        assert_eq!(flatten(intervals.iter().copied()).len(), 199_999);
+    }
+
+    #[test]
+    fn a_flattener_forgets_the_intervals_before() {
+        let interval = |start, end, priority| Interval { start, end, priority };
+        let (mut flattener, mut stretches) = (Flattener::default(), Vec::new());
+        flattener.flatten([interval(0, u64::MAX, 9)].into_iter(), &mut stretches);
+        flattener.flatten([interval(20, 30, 1), interval(25, 40, 0)].into_iter(), &mut stretches);
+        let stretch = |start, end, owner| Stretch { start, end, owner };
+        assert_eq!(stretches, [stretch(20, 30, 0), stretch(30, 40, 1)]);
+    }
+
+    #[test]
+    fn ranges_that_touch_or_overlap_become_one() {
+        let mut ranges = vec![(20, 30), (0, 5), (5, 8), (22, 25), (29, 40), (50, 60)];
+        join(&mut ranges);
+        assert_eq!(ranges, [(0, 8), (20, 40), (50, 60)]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Finding debug files: in a bundle, an archive or a folder, or the one file that was named.
+//! Finding debug files in a bundle, an `.xcarchive` or a folder.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -13,36 +13,36 @@ use crate::slice::FIRST_JAVA_VERSION;
 /// The extension of index files.
 const INDEX_EXTENSION: &str = "symdex";
 
-/// The debug files that `input` stands for, in the order of their paths; never empty, an error where there is nothing.
+/// The debug files of `input`, in the order of their paths. Never empty: if there is none, it has an error.
 ///
-/// A file stands for itself, whatever it holds. A folder stands for every debug file below it, symbolic links followed, each file
-/// once: all that a `.dSYM` bundle keeps in `Contents/Resources/DWARF`, and elsewhere whatever begins as a linked Mach-O
-/// or ELF file does, or the main file of a dyld shared cache, for its other parts too; object files, static libraries and everything else are passed over. Of an `.xcarchive` with a `dSYMs` folder only
-/// that is searched, because the binaries beside it are the same images without debug information. `._*` files and
-/// `__MACOSX` are what archivers leave behind, and are skipped.
+/// A file is returned whatever it has. Of a folder, every debug file below it is returned once. Symbolic links are
+/// followed. Debug files are all files in `Contents/Resources/DWARF` of a `.dSYM` bundle, linked Mach-O and ELF files,
+/// and the main file of a dyld shared cache. Object files, static libraries and all others are skipped. Of an
+/// `.xcarchive` with a `dSYMs` folder only that is searched, because the binaries beside it are the same images without
+/// debug information. `._*` files and `__MACOSX`, which archivers make, are skipped.
 ///
 /// # Errors
 ///
-/// Each error stands where its path would have stood, so that one unreadable folder does not hide the others:
-/// [`Error::Io`] where something cannot be read, [`Error::NoDebugFile`] where a folder has none.
+/// Errors are in the list, in the order of their paths, so that one unreadable folder does not hide the others.
+/// [`Error::Io`] if something cannot be read, [`Error::NoDebugFile`] if a folder has no debug file.
 #[must_use]
 pub fn find(input: &Path) -> Vec<Result<PathBuf, Error>> {
     search(input).debug_files
 }
 
-/// What a file or folder that was given as input holds.
+/// The debug files, indexes and archives of an input.
 #[derive(Debug, Default)]
 pub struct Found {
     /// What [`find`] returns.
     pub debug_files: Vec<Result<PathBuf, Error>>,
-    /// Index files in a folder, at any depth, by their extension, in the order of their paths.
+    /// Index files in the folder at any depth, by their extension, in the order of their paths.
     pub indexes: Vec<PathBuf>,
     /// Files in a folder that look like archives by their names (`.zip`, `.tgz`, ...), in the order of their paths.
     /// They may hold debug files, but are not read.
     pub archives: Vec<PathBuf>,
 }
 
-/// The debug files that `input` stands for, as [`find`] returns them, and the indexes and archives beside them.
+/// The debug files of `input`, as [`find`] returns them, and the indexes and archives beside them.
 #[must_use]
 pub fn search(input: &Path) -> Found {
     let only = |found| Found { debug_files: vec![found], ..Found::default() };
@@ -50,7 +50,7 @@ pub fn search(input: &Path) -> Found {
         Err(source) => only(Err(unreadable(input, source))),
         Ok(metadata) if metadata.is_dir() => search_below(input),
         Ok(metadata) if metadata.is_file() => only(Ok(input.to_owned())),
-        // Opening a pipe would wait for its writer; nothing but a file can be mapped anyway.
+        // Opening a pipe would wait for its writer, and only files can be mapped.
         Ok(_) => only(Err(unreadable(input, io::Error::other("neither a file nor a folder")))),
     }
 }
@@ -60,7 +60,7 @@ fn unreadable(path: &Path, source: io::Error) -> Error {
 }
 
 fn search_below(folder: &Path) -> Found {
-    // Two links to one folder at each of thirty levels would be a billion paths.
+    // Two links to one folder at each of thirty levels make a billion paths.
     let mut seen = HashSet::new();
     let walk = WalkDir::new(folder).follow_links(true).sort_by_file_name().into_iter();
     let entries = walk.filter_entry(|entry| {
@@ -96,7 +96,7 @@ fn is_archive(file: &DirEntry) -> bool {
     ENDS.iter().any(|end| name.ends_with(end))
 }
 
-/// Whether `path` is not yet in `seen`, whichever links lead to it; it is from now on.
+/// Adds the real path of `path` to `seen`. Returns whether it is new.
 fn is_new(path: &Path, seen: &mut HashSet<PathBuf>) -> bool {
     seen.insert(std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()))
 }
@@ -115,14 +115,14 @@ fn has_extension(path: &Path, wanted: &str) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(wanted))
 }
 
-/// The entry's path where it is a debug file, `None` where it is something else.
+/// The path of the entry, if it is a debug file.
 fn debug_file(entry: walkdir::Result<DirEntry>) -> Result<Option<PathBuf>, Error> {
     let path = match &entry {
         Ok(entry) if !entry.file_type().is_file() => return Ok(None),
         Ok(entry) => entry.path(),
         Err(error) => error.path().unwrap_or(Path::new("")),
     };
-    // What a bundle keeps there is meant to be a debug file: one that was cut to nothing must be missed, not passed over.
+    // Every file there should be a debug file. An empty one must be reported, and not skipped.
     let in_bundle = is_in_bundle(path);
     if let Err(error) = &entry {
         let is_loop = error.loop_ancestor().is_some();
@@ -149,8 +149,8 @@ fn is_in_bundle(path: &Path) -> bool {
         && folders.next().is_some_and(|bundle| has_extension(bundle, "dsym"))
 }
 
-/// Whether the file begins as a linked Mach-O or ELF file does, as a universal binary whose first slice does, or as the main
-/// file of a shared cache. At most 48 bytes are read.
+/// Whether the file begins like a linked Mach-O or ELF file, like a universal binary with such a slice first, or like
+/// the main file of a shared cache. At most 48 bytes are read.
 fn begins_as_linked(path: &Path) -> io::Result<bool> {
     let mut file = File::open(path)?;
     let head = read_at(&mut file, 0)?;
@@ -167,13 +167,14 @@ fn begins_as_linked(path: &Path) -> io::Result<bool> {
         _ if head.starts_with(b"dyld_v1") => return Ok(!is_cache_part(path)),
         _ => return Ok(is_linked(&head)),
     };
-    // One that ends before its first slice is a debug file that was cut: whoever reads it says so.
+    // A file that ends before its first slice is a cut debug file. Reading it reports that.
     let Some(slice) = slice else { return Ok(true) };
     let slice = read_at(&mut file, slice)?;
     Ok(slice.is_empty() || is_linked(&slice))
 }
 
-/// Whether `path`, a file of a shared cache, is not the main one: that lies beside it, under a name of which this one has more.
+/// Whether `path`, a file of a shared cache, is not its main file. The main file is beside it, and its name is a prefix
+/// of this one's.
 fn is_cache_part(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let is_there = |main: &str| main != name && path.with_file_name(main).is_file();
@@ -191,8 +192,7 @@ fn read_at(file: &mut File, offset: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether a thin file that begins with `head` is Mach-O or ELF and no object file: those hold the DWARF of images that are not
-/// linked yet.
+/// Whether a thin file that begins with `head` is Mach-O or ELF, and no object file. Object files are not linked yet.
 fn is_linked(head: &[u8]) -> bool {
     const MH_OBJECT: &[u8] = &[1, 0, 0, 0];
     // ET_EXEC and ET_DYN, in the order of a little-endian file and of a big-endian one.
@@ -200,7 +200,7 @@ fn is_linked(head: &[u8]) -> bool {
     match head.first_chunk::<4>() {
         Some(b"\x7fELF") => head.get(16..18).is_some_and(|kind| LINKED.contains(&kind)),
         Some(b"\xcf\xfa\xed\xfe" | b"\xce\xfa\xed\xfe") => head.get(12..16) != Some(MH_OBJECT),
-        // Big-endian ones are not supported; that must be said, not passed over.
+        // Big-endian files are not supported. That must be reported, so they are not skipped.
         magic => matches!(magic, Some(b"\xfe\xed\xfa\xce" | b"\xfe\xed\xfa\xcf")),
     }
 }

@@ -9,72 +9,78 @@ use std::io;
 
 use symdex::write::Range;
 
-use crate::cutter::{ChunkJob, Cutter, Pools};
-use crate::dwarf::{Rank, UnitRange, UnitRanges};
+use crate::chunk_job::ChunkJob;
+use crate::chunker::Chunker;
 use crate::flatten::{Interval, flatten};
-use crate::live::{LiveUnit, Part};
+use crate::pending::PendingUnit;
+use crate::pools::Pools;
 use crate::spill::Spill;
+use crate::unit_ranges::{Rank, UnitRange, UnitRanges};
 
-/// A unit came up whose code starts below what was merged already.
+/// A unit was added whose code starts below what was merged already.
 pub(crate) struct OutOfOrder;
 
-/// Chunks whose segments are kept, and put aside, together.
-const CHUNKS_PER_STRIPE: u64 = 16;
-/// Segments that are merged in one step, about.
+/// How many chunks a bucket has. Segments are kept and spilled by the bucket they start in.
+const CHUNKS_PER_BUCKET: u64 = 16;
+/// About how many segments one step merges.
 const STEP: usize = if cfg!(test) { 4 } else { 1 << 10 };
 
-/// Merges units that come in the order of their lowest addresses; those whose code is passed are let go.
-pub(crate) struct Merge<'d> {
-    units: Vec<Option<LiveUnit<'d>>>,
-    /// Places among `units` that can be used again.
+/// Merges units, which are added in the order of their lowest addresses, and drops those whose code is merged.
+pub(crate) struct Merge {
+    units: Vec<Option<PendingUnit>>,
+    /// Indexes of `units` that can be used again.
     free: Vec<usize>,
-    /// For each unit which of its functions were counted.
-    counted: Vec<Vec<bool>>,
-    /// Segments that are merged in part, up to `merged`, in no order.
+    /// How many units were added.
+    added_units: u32,
+    /// For each function of the units that were added whether one of its ranges was merged.
+    counted: Vec<bool>,
+    /// Segments that are merged up to `merged` and reach beyond it, in no order.
     open: Vec<Segment>,
-    /// Segments that are not merged yet, by the stripe they start in.
+    /// Segments that are not merged yet, by the bucket they start in.
     pending: BTreeMap<u64, Vec<Segment>>,
-    /// Others, of units that are not kept in memory.
+    /// Units, and parts of units, that are not in memory.
     spilled: Spill,
-    /// Everything below is merged.
+    /// All addresses below it are merged.
     merged: u64,
-    cutter: Cutter,
+    chunker: Chunker,
     pub(crate) functions: u64,
     /// About how many bytes of memory the units take.
     size: usize,
-    /// The same after the last time that units were put aside.
+    /// The same after the last time that units were spilled.
     least_size: usize,
-    /// Segments that came since the last step, and those that were left then.
+    /// How many segments were added since the last step.
     added: usize,
+    /// How many segments the last step left.
     left: usize,
 }
 
-/// Neighbouring ranges of one unit that belong to one piece of a function, or to none.
+/// Neighbouring ranges of one unit that belong to one function range, or to none.
 #[derive(Clone, Copy)]
 struct Segment {
     start: u64,
     end: u64,
     /// Line rows without a function give way to any function.
     rank: Option<Rank>,
-    /// The unit's number.
+    /// The unit's position in the order.
     order: u32,
-    /// Where in `units` it is, or the part of it that has the segment.
-    place: usize,
-    /// Its ranges there: the first one, and the one behind the last.
+    /// Its index in [`Merge::units`].
+    unit: usize,
+    /// The indexes of its first range in the unit, and of the one behind its last.
     ranges: (usize, usize),
 }
 
-impl<'d> Merge<'d> {
+impl Merge {
     pub(crate) fn new(chunk_span: u32) -> Self {
         Self {
             units: Vec::new(),
             free: Vec::new(),
+            added_units: 0,
             counted: Vec::new(),
             open: Vec::new(),
             pending: BTreeMap::new(),
             spilled: Spill::default(),
             merged: 0,
-            cutter: Cutter::new(u64::from(chunk_span)),
+            chunker: Chunker::new(u64::from(chunk_span)),
             functions: 0,
             size: 0,
             least_size: 0,
@@ -85,94 +91,105 @@ impl<'d> Merge<'d> {
 
     /// How many ranges were merged so far.
     pub(crate) fn ranges(&self) -> u64 {
-        self.cutter.ranges
+        self.chunker.ranges
     }
 
     /// How many bytes they cover, and how many of these with a function.
     pub(crate) fn covered(&self) -> (u64, u64) {
-        (self.cutter.covered, self.cutter.covered_function)
+        (self.chunker.covered, self.chunker.covered_function)
     }
 
-    /// Takes in a unit.
-    pub(crate) fn add(&mut self, ranges: UnitRanges<'d>, pools: &mut Pools<'d>) -> Result<(), OutOfOrder> {
+    /// Adds a unit.
+    ///
+    /// # Errors
+    ///
+    /// [`OutOfOrder`] if its code starts below what was merged already.
+    pub(crate) fn add<'d>(
+        &mut self,
+        ranges: UnitRanges<'d>,
+        pools: &mut Pools<'d>,
+    ) -> Result<(), OutOfOrder> {
         let Some(first) = ranges.ranges.first() else { return Ok(()) };
         if first.start < self.merged {
             return Err(OutOfOrder);
         }
-        let order = u32::try_from(self.counted.len()).unwrap_or(u32::MAX);
-        self.counted.push(vec![false; ranges.functions as usize]);
-        self.added += self.keep(LiveUnit::new(order, ranges, pools));
+        let first_function = u32::try_from(self.counted.len()).unwrap_or(u32::MAX);
+        self.counted.resize(self.counted.len() + ranges.functions as usize, false);
+        let unit = PendingUnit::new(self.added_units, first_function, ranges, pools);
+        self.added_units = self.added_units.saturating_add(1);
+        self.added += self.keep(unit);
         Ok(())
     }
 
-    /// Whether so much came that a step pays, which looks again at what was left; or there is too much in memory.
+    /// Whether a step is worth its time, because as many segments were added as it has to look at again, or whether too
+    /// much is in memory.
     pub(crate) fn is_time_to_step(&self, max_memory: usize) -> bool {
         self.added >= STEP + self.left || self.is_time_to_spill(max_memory)
     }
 
-    /// Whether more than `max_memory` is in memory, much of which can be put aside.
+    /// Whether more than `max_memory` is in memory, and much of it can be spilled.
     pub(crate) fn is_time_to_spill(&self, max_memory: usize) -> bool {
         self.size > max_memory.max(2 * self.least_size)
     }
 
-    /// Keeps a unit, or a part of one, until it is merged; how many segments it has.
-    fn keep(&mut self, mut unit: LiveUnit<'d>) -> usize {
-        let place = self.free.pop().unwrap_or(self.units.len());
+    /// Keeps a unit, or a part of one, until it is merged. Returns how many segments it has.
+    fn keep(&mut self, mut unit: PendingUnit) -> usize {
+        let index = self.free.pop().unwrap_or(self.units.len());
         let mut behind = 0;
-        for segment in unit.ranges.ranges.chunk_by(|a, b| a.end == b.start && a.piece == b.piece) {
-            if let [first, .., last] | [first @ last] = segment {
-                let rank = first.piece.map(|piece| unit.ranges.pieces[piece.index()].rank);
+        for ranges in unit.ranges.chunk_by(|a, b| a.end == b.start && a.function_range == b.function_range) {
+            if let [first, .., last] | [first @ last] = ranges {
+                let rank = first.function_range.map(|number| unit.function_ranges[number.index()].rank);
                 let start = first.start.max(self.merged);
-                let ranges = (behind, behind + segment.len());
+                let ranges = (behind, behind + ranges.len());
                 behind = ranges.1;
-                let segment = Segment { start, end: last.end, rank, order: unit.order, place, ranges };
+                let segment = Segment { start, end: last.end, rank, order: unit.order, unit: index, ranges };
                 match first.start < self.merged {
                     true => self.open.push(segment),
-                    false => self.pending.entry(start / self.stripe_span()).or_default().push(segment),
+                    false => self.pending.entry(self.bucket(start)).or_default().push(segment),
                 }
                 unit.segments += 1;
             }
         }
         self.size += unit.size();
         let segments = unit.segments;
-        match self.units.get_mut(place) {
+        match self.units.get_mut(index) {
             Some(free) => *free = Some(unit),
             None => self.units.push(Some(unit)),
         }
         segments
     }
 
-    /// Merges more of what lies below `watermark`, where no unit that comes later may have code; the chunks that are complete. `None`
-    /// once everything is merged.
+    /// Merges more of what lies below `watermark`, where no unit that is added later may have code. Returns the chunks
+    /// that are complete, or `None` once everything is merged.
     pub(crate) fn step(
         &mut self,
         watermark: u64,
-        pools: &mut Pools<'d>,
+        pools: &mut Pools<'_>,
     ) -> io::Result<Option<Vec<ChunkJob>>> {
         let mut due = std::mem::take(&mut self.open);
-        // As many new ones as there are old ones, at the least: so the time is linear, however long segments are.
+        // At least as many new segments as old ones, so that the time is linear however long segments are.
         let enough = due.len() + due.len().max(STEP);
         while due.len() < enough
-            && let Some(stripe) = self.next_stripe(watermark)
+            && let Some(bucket) = self.next_bucket(watermark)
         {
-            for part in self.spilled.read(stripe)? {
-                self.keep(LiveUnit::of_part(part));
+            for unit in self.spilled.take(bucket)? {
+                self.keep(unit);
             }
-            let segments = self.pending.remove(&stripe).unwrap_or_default();
+            let segments = self.pending.remove(&bucket).unwrap_or_default();
             let (now, later): (Vec<_>, Vec<_>) =
                 segments.into_iter().partition(|segment| segment.start < watermark);
             due.extend(now);
             if !later.is_empty() {
-                self.pending.insert(stripe, later);
+                self.pending.insert(bucket, later);
             }
         }
-        let end = self.next_stripe(watermark).map_or(watermark, |stripe| stripe * self.stripe_span());
+        let end = self.next_bucket(watermark).map_or(watermark, |bucket| bucket * self.bucket_span());
         if due.is_empty() || end <= self.merged {
             self.open = due;
             self.merged = self.merged.max(watermark);
             self.added = 0;
             self.left = self.open.len() + self.pending.first_key_value().map_or(0, |(_, first)| first.len());
-            let last = self.cutter.complete(watermark);
+            let last = self.chunker.complete(watermark);
             return Ok(Some(last).filter(|last| !last.is_empty()));
         }
         due.sort_by_key(|segment| (segment.start, segment.order));
@@ -181,114 +198,113 @@ impl<'d> Merge<'d> {
         for segment in due {
             match segment.end > end {
                 true => self.open.push(Segment { start: end, ..segment }),
-                false => self.let_go(segment.place),
+                false => self.finish_segment(segment.unit),
             }
         }
-        Ok(Some(self.cutter.complete(end)))
+        Ok(Some(self.chunker.complete(end)))
     }
 
-    /// The first stripe that has segments, maybe in the temporary file, that start below `watermark`.
-    fn next_stripe(&self, watermark: u64) -> Option<u64> {
-        let is_due = |stripe: &u64| stripe.saturating_mul(self.stripe_span()) < watermark;
+    /// The first bucket that has segments that start below `watermark`, in memory or in the temporary file.
+    fn next_bucket(&self, watermark: u64) -> Option<u64> {
+        let is_due = |bucket: &u64| bucket.saturating_mul(self.bucket_span()) < watermark;
         let spilled = self.spilled.first().filter(is_due);
         let starts_below = |segments: &[Segment]| segments.iter().any(|segment| segment.start < watermark);
         let pending = self.pending.first_key_value();
-        let pending = pending.filter(|(stripe, segments)| is_due(stripe) && starts_below(segments));
-        [spilled, pending.map(|(stripe, _)| *stripe)].into_iter().flatten().min()
+        let pending = pending.filter(|(bucket, segments)| is_due(bucket) && starts_below(segments));
+        [spilled, pending.map(|(bucket, _)| *bucket)].into_iter().flatten().min()
     }
 
-    fn stripe_span(&self) -> u64 {
-        CHUNKS_PER_STRIPE * self.cutter.chunk_span
+    fn bucket_span(&self) -> u64 {
+        CHUNKS_PER_BUCKET * self.chunker.chunk_span
     }
 
-    /// Merges what of the segments, which are sorted by start, lies below `end`.
-    fn merge(&mut self, due: &[Segment], end: u64, pools: &mut Pools<'d>) {
+    /// The bucket of an offset.
+    fn bucket(&self, offset: u64) -> u64 {
+        offset / self.bucket_span()
+    }
+
+    /// Merges the parts below `end` of segments, which are sorted by start.
+    fn merge(&mut self, due: &[Segment], end: u64, pools: &mut Pools<'_>) {
         let interval = |segment: &Segment| Interval {
             start: segment.start,
             end: segment.end.min(end),
             priority: (segment.rank, Reverse(segment.order)),
         };
-        let intervals: Vec<_> = due.iter().map(interval).collect();
-        for stretch in flatten(&intervals) {
-            let Segment { place, order, ranges: (first, behind), .. } = due[stretch.owner];
-            let Some(unit) = &mut self.units[place] else { continue };
-            let ranges = std::mem::take(&mut unit.ranges.ranges);
+        for stretch in flatten(due.iter().map(interval)) {
+            let Segment { unit, order, ranges: (first, behind), .. } = due[stretch.owner];
+            let Some(unit) = &mut self.units[unit] else { continue };
+            let ranges = std::mem::take(&mut unit.ranges);
             let of_segment = &ranges[first..behind];
-            // All of them are of one piece.
-            let piece = of_segment.first().and_then(|range| range.piece);
-            let piece = piece.map(|piece| unit.ranges.pieces[piece.index()]);
-            if let Some(piece) = piece {
-                let counted = &mut self.counted[order as usize][piece.function as usize];
-                self.functions += u64::from(!std::mem::replace(counted, true));
-            }
+            // All of them belong to one function range.
+            let function = of_segment.first().and_then(|range| range.function_range);
+            let function = function.map(|number| unit.function_ranges[number.index()]);
+            let counted = function.and_then(|function| self.counted.get_mut(function.function as usize));
+            self.functions += u64::from(counted.is_some_and(|counted| !std::mem::replace(counted, true)));
             let of_stretch = overlapping(of_segment, stretch.start, stretch.end);
             let is_rest = of_stretch.first().is_some_and(|first| first.start < stretch.start);
-            self.cutter.count(order, stretch.start..stretch.end, of_stretch.len(), is_rest, piece.is_some());
+            let covered = stretch.start..stretch.end;
+            self.chunker.count(order, covered, of_stretch.len(), is_rest, function.is_some());
             for UnitRange { start, end, exact, statement, .. } in of_stretch {
                 let range = Range {
                     start: (*start).max(stretch.start),
                     end: (*end).min(stretch.end),
-                    function_start: piece.map(|piece| piece.start),
+                    function_start: function.map(|function| function.start),
                     exact: *exact,
                     statement: *statement,
                 };
-                let entry = piece.and_then(|piece| piece.entry.filter(|_| piece.start == range.start));
-                self.cutter.add(range, entry, unit, pools);
+                let entry =
+                    function.and_then(|function| function.entry.filter(|_| function.start == range.start));
+                self.chunker.add(range, entry, unit, pools);
             }
-            unit.ranges.ranges = ranges;
+            unit.ranges = ranges;
         }
     }
 
-    /// One of the segments of the unit at `place` is merged.
-    fn let_go(&mut self, place: usize) {
-        let Some(unit) = &mut self.units[place] else { return };
+    /// Counts a segment of a unit as merged, and drops the unit after its last segment.
+    fn finish_segment(&mut self, index: usize) {
+        let Some(unit) = &mut self.units[index] else { return };
         unit.segments -= 1;
         if unit.segments != 0 {
             return;
         }
         self.size -= unit.size();
-        if unit.part.is_none() {
-            self.counted[unit.order as usize] = Vec::new();
-        }
-        self.units[place] = None;
-        self.free.push(place);
+        self.units[index] = None;
+        self.free.push(index);
     }
 
-    /// Moves all units from memory to a temporary file, but for what of them is merged in part. The chunks will be the same.
+    /// Cuts the pending units into parts, and moves to a temporary file those parts that start behind the bucket at
+    /// hand. The chunks do not change.
     pub(crate) fn spill(&mut self) -> io::Result<()> {
-        if let Some(job) = &mut self.cutter.job {
-            self.units.iter().flatten().for_each(|unit| unit.note_locs(job));
+        let mut segments = std::mem::take(&mut self.open);
+        segments.extend(std::mem::take(&mut self.pending).into_values().flatten());
+        segments.sort_unstable_by_key(|segment| (segment.unit, segment.start));
+        let at_hand = self.bucket(self.merged);
+        let mut kept = Vec::new();
+        let mut spilled: BTreeMap<u64, Vec<PendingUnit>> = BTreeMap::new();
+        for segments in segments.chunk_by(|a, b| a.unit == b.unit) {
+            let Some(unit) = self.units[segments[0].unit].take() else { continue };
+            // A bucket belongs to one part, so that no chunk has inline frames of two parts of a unit.
+            for segments in segments.chunk_by(|a, b| self.bucket(a.end - 1) >= self.bucket(b.start)) {
+                let part = unit.part(segments.iter().map(|segment| (segment.start, segment.ranges)));
+                match self.bucket(segments[0].start) {
+                    bucket if bucket <= at_hand => kept.push(part),
+                    bucket => spilled.entry(bucket).or_default().push(part),
+                }
+            }
         }
-        for (stripe, segments) in std::mem::take(&mut self.pending) {
-            let parts = self.parts(segments);
-            self.spilled.write(stripe, &parts)?;
+        for (bucket, parts) in spilled {
+            self.spilled.write(bucket, &parts)?;
         }
-        let open = std::mem::take(&mut self.open);
-        let open = self.parts(open);
         (self.units, self.free, self.size) = Default::default();
-        for part in open {
-            self.keep(LiveUnit::of_part(part));
+        for part in kept {
+            self.keep(part);
         }
         self.least_size = self.size;
         Ok(())
     }
-
-    /// The parts of units that `segments` are.
-    fn parts(&mut self, mut segments: Vec<Segment>) -> Vec<Part> {
-        segments.sort_by_key(|segment| (segment.place, segment.start));
-        let mut parts = Vec::new();
-        for segments in segments.chunk_by(|a, b| a.place == b.place) {
-            if let Some(unit) = &mut self.units[segments[0].place] {
-                let first_loc = self.spilled.reserve_locs(unit.ranges.locs.len());
-                let segments = segments.iter().map(|segment| (segment.start, segment.end));
-                parts.push(unit.part(segments, first_loc));
-            }
-        }
-        parts
-    }
 }
 
-/// Those of `ranges`, which are sorted, that overlap `start..end`; most often all of them do.
+/// The part of `ranges`, which are sorted, that overlaps `start..end`; in most cases all of them.
 fn overlapping(ranges: &[UnitRange], start: u64, end: u64) -> &[UnitRange] {
     let first = match ranges.first() {
         Some(range) if range.start < start => ranges.partition_point(|range| range.end <= start),

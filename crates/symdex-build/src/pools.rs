@@ -1,4 +1,4 @@
-//! Names and file paths, numbered as the chunks first need them.
+//! Names and file paths, numbered in the order in which chunks first need them.
 
 use std::borrow::Cow;
 
@@ -20,17 +20,17 @@ impl<'d> Hashed<'d> {
     }
 }
 
-/// The numbers of distinct strings, each with the part of its string's hash: a table grows without looking at strings, which lie all
-/// over the debug file.
+/// Finds the numbers of distinct strings. The table keeps a part of each string's hash, so that it grows without
+/// reading the strings, which are scattered over the debug file.
 #[derive(Default)]
-pub(crate) struct Numbers(HashTable<(u32, u32)>);
+pub(crate) struct StringTable(HashTable<(u32, u32)>);
 
-impl Numbers {
-    /// The number of `string`, if it has one; `string_of` knows the strings that have.
+impl StringTable {
+    /// The number of `string`, if it has one. `string_of` returns the string of a number.
     pub(crate) fn find<'s>(&self, string: &Hashed<'_>, string_of: impl Fn(u32) -> &'s [u8]) -> Option<u32> {
         let is_it = |(hash, number): &(u32, u32)| {
             *hash == string.hash && {
-                // Linkers keep one copy of a string, which need not be read again.
+                // Linkers keep one copy of a string, so that the bytes are rarely compared.
                 let known = string_of(*number);
                 std::ptr::eq(known, &*string.string) || *known == *string.string
             }
@@ -44,35 +44,42 @@ impl Numbers {
     }
 }
 
-/// A part of a hash as a table wants it, with something in its upper bits.
+/// Spreads a part of a hash over 64 bits, because the table uses the upper bits, too.
 fn spread(hash: u32) -> u64 {
     u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Distinct strings. Each has a place, given when it first comes up, and a number, given when a chunk first needs it. Most borrow
-/// from the debug file, so a string costs these and little more.
+/// Names and files of an index.
+#[derive(Default)]
+pub(crate) struct Pools<'d> {
+    pub(crate) names: Pool<'d>,
+    pub(crate) files: Pool<'d>,
+}
+
+/// Distinct strings. Each gets a place when it is added, and a number when a chunk first needs it. Most strings borrow
+/// from the debug file.
 #[derive(Default)]
 pub(crate) struct Pool<'d> {
-    places: Numbers,
+    places: StringTable,
     strings: Vec<Cow<'d, [u8]>>,
-    /// By place.
+    /// The number of each string, by place.
     numbers: Vec<Option<Id32>>,
     /// The place of each number.
     numbered: Vec<u32>,
     bytes: u64,
-    /// Strings left out because they are longer than an index may hold, or the pool had grown to `limit`.
+    /// How many strings were left out because they are longer than an index may hold, or because the pool was full.
     pub(crate) refused: u64,
     limit: u64,
 }
 
 impl<'d> Pool<'d> {
-    /// A pool of at most `limit` bytes. Names may overlap in the debug file, so that a small one can state more of them than memory
-    /// holds; no real file has more bytes of distinct names than bytes.
+    /// A pool of at most `limit` bytes. Names may overlap in the debug file, so that a small file can have more names
+    /// than fit into memory. In no real file are the distinct names larger than the file.
     pub(crate) fn new(limit: u64) -> Self {
         Self { limit, ..Self::default() }
     }
 
-    /// The place of `string`; `None` where it is too long or the pool is full.
+    /// The place of `string`, which is added if it is new. Returns `None` if it is too long or the pool is full.
     pub(crate) fn place(&mut self, string: &Hashed<'d>) -> Option<Id32> {
         if let Some(place) = self.places.find(string, |place| &self.strings[place as usize]) {
             return Id32::new(place.into());
@@ -90,7 +97,7 @@ impl<'d> Pool<'d> {
         Some(place)
     }
 
-    /// The number of the string at `place`, the next one if it has none yet.
+    /// The number of the string at `place`. A string without a number gets the next one.
     pub(crate) fn number(&mut self, place: Id32) -> Option<Id32> {
         let number = &mut self.numbers[place.index()];
         if number.is_none() {
@@ -100,9 +107,9 @@ impl<'d> Pool<'d> {
         *number
     }
 
-    /// The strings that have numbers, in the order of these.
+    /// The strings that have numbers, in the order of their numbers.
     pub(crate) fn into_strings(mut self) -> Vec<Cow<'d, [u8]>> {
-        self.places = Numbers::default();
+        self.places = StringTable::default();
         if self.numbered.len() == self.strings.len() && self.numbered.is_sorted() {
             return self.strings;
         }

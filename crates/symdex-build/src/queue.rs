@@ -1,4 +1,4 @@
-//! Work that is given out to threads, and whose results come back in order.
+//! A queue of tasks that run on threads. Results are taken in the order in which the tasks were added.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rayon::{ScopeFifo, Yield};
 
-/// Pieces of work on the threads of a scope, oldest first.
+/// Tasks on the threads of a scope, the oldest first.
 pub(crate) struct Queue<'s, 'scope, R> {
     scope: &'s ScopeFifo<'scope>,
     results: VecDeque<Receiver<R>>,
@@ -17,23 +17,23 @@ impl<'s, 'scope, R: Send + 'scope> Queue<'s, 'scope, R> {
         Self { scope, results: VecDeque::new() }
     }
 
-    /// How many results nobody has taken.
+    /// How many results have not been taken.
     pub(crate) fn len(&self) -> usize {
         self.results.len()
     }
 
-    /// Gives out one more piece of work.
-    pub(crate) fn give(&mut self, work: impl FnOnce() -> R + Send + 'scope) {
+    /// Adds a task.
+    pub(crate) fn add(&mut self, work: impl FnOnce() -> R + Send + 'scope) {
         let (result, receiver) = sync_channel(1);
         self.scope.spawn_fifo(move |_| {
-            // Nobody waits for it after a failure.
+            // After a failure the receiver is gone.
             let _ = result.send(work());
         });
         self.results.push_back(receiver);
     }
 
-    /// The result of the oldest piece; this thread works on pieces itself while it waits. `None` where there is none, or where the
-    /// work has panicked: then the scope goes on panicking.
+    /// Takes the result of the oldest task. This thread runs tasks itself while it waits. Returns `None` if there is no
+    /// task, or if the task has panicked; the scope then panics as well.
     pub(crate) fn take(&mut self) -> Option<R> {
         let result = self.results.pop_front()?;
         loop {
@@ -45,7 +45,8 @@ impl<'s, 'scope, R: Send + 'scope> Queue<'s, 'scope, R> {
             if rayon::yield_now() == Some(Yield::Executed) {
                 continue;
             }
-            // Another thread is at it. More work may turn up meanwhile, of another image for example.
+            // Another thread runs the task. Meanwhile other tasks may be added, for example by the build of another
+            // image.
             const SHORT: Duration = Duration::from_micros(200);
             if let Ok(result) = result.recv_timeout(SHORT) {
                 return Some(result);

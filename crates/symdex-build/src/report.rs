@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use symdex::Partial;
+use symdex::write::ImageInfo;
 
 /// What became of the debug information, beside what the index's metadata says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,6 +31,14 @@ pub struct TextCoverage {
     pub dwarf_function: u64,
     /// With a function in the `symbol_table` table.
     pub symbol_table: u64,
+}
+
+impl TextCoverage {
+    /// The executable sections of `image`, of which nothing is covered yet.
+    pub(crate) fn of(image: &ImageInfo) -> Self {
+        let executable = image.executable.iter().map(|(start, end)| end - start).sum();
+        Self { executable, ..Self::default() }
+    }
 }
 
 /// What an answer may lack in an index that is partial for `reason`, one of the reasons in its metadata.
@@ -100,6 +109,9 @@ pub fn meaning_of(reason: &str) -> &'static str {
     known.map_or("some answers may lack a function, a file or a line", |(_, meaning)| meaning)
 }
 
+/// The reason for names that are in the index as they were hidden.
+pub(crate) const HIDDEN_NAMES: &str = "hidden names that no symbol map resolved";
+
 /// Reasons and counts of what an index lacks; the same file gives the same problems, on any number of threads.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Problems {
@@ -110,6 +122,11 @@ pub(crate) struct Problems {
 }
 
 impl Problems {
+    /// Reasons why answers are lost, and how often.
+    pub(crate) fn lost(&self) -> &BTreeMap<String, u64> {
+        &self.lost
+    }
+
     /// Answers that are lost.
     pub(crate) fn add(&mut self, reason: &str, count: u64) {
         if count != 0 {
@@ -127,7 +144,7 @@ impl Problems {
     /// Names that are in the index as they were hidden.
     pub(crate) fn hidden(&mut self, count: u64) {
         self.hidden_names += count;
-        self.add("hidden names that no symbol map resolved", count);
+        self.add(HIDDEN_NAMES, count);
     }
 
     /// A unit, by its offset in `.debug_info`, that could not be read, or not to its end.

@@ -1,4 +1,4 @@
-//! The slices of a debug file: one for each architecture of a universal Mach-O file, else the file itself.
+//! The slices of a debug file: one for each architecture of a universal Mach-O file, or the file itself.
 
 use object::macho;
 use object::read::macho::{FatArch, MachHeader, MachOFatFile32, MachOFatFile64};
@@ -12,7 +12,7 @@ use crate::error::Error;
 pub struct Slice<'d> {
     /// The architecture.
     pub arch: Arch,
-    /// Its bytes; where the slice should end and how long the file is, if it is cut.
+    /// Its bytes, or, if the file is cut, where the slice ends and how long the file is.
     bytes: Result<&'d [u8], (u64, u64)>,
 }
 
@@ -21,7 +21,8 @@ impl<'d> Slice<'d> {
     ///
     /// # Errors
     ///
-    /// [`Error::Truncated`] where the slice reaches behind the end of the file, [`Error::NotADebugFile`] where it is neither. The other slices of the file are not affected.
+    /// [`Error::Truncated`] if the slice ends after the end of the file, [`Error::NotADebugFile`] if it is neither
+    /// Mach-O nor ELF. The other slices of the file are not affected.
     pub fn bytes(&self) -> Result<&'d [u8], Error> {
         let cut = |(end, size)| Error::Truncated { what: format!("the {} slice", self.arch.name), end, size };
         let bytes = self.bytes.map_err(cut)?;
@@ -29,10 +30,10 @@ impl<'d> Slice<'d> {
     }
 }
 
-/// Java class files begin like universal binaries; theirs is a version number where ours is a count, and begins at 45.
+/// Java class files begin like universal binaries. Instead of the number of slices they have a version, at least 45.
 pub(crate) const FIRST_JAVA_VERSION: u32 = 45;
 
-/// Every slice of `file`, in file order; a thin file is its own only slice.
+/// The slices of `file` in file order. A thin file is one slice.
 ///
 /// # Errors
 ///
@@ -49,7 +50,7 @@ pub fn slices(file: &[u8]) -> Result<Vec<Slice<'_>>, Error> {
     }
 }
 
-/// The slices of `file` for the architecture named `arch`, or all of them.
+/// The slices of `file` for the architecture `arch`, or all slices if it is `None`.
 ///
 /// # Errors
 ///
@@ -122,7 +123,7 @@ fn arch_of_elf(file: &[u8]) -> Result<Arch, Error> {
     }
 }
 
-/// What a file that is no debug file looks like, by its first bytes.
+/// The kind of a file that is no debug file, by its first bytes.
 fn describe(file: &[u8]) -> String {
     let kinds: [(&[u8], &str); 9] = [
         (b"dyld_v1", "a dyld shared cache, whose images only `symdex build` takes out"),

@@ -1,8 +1,8 @@
 //! BCSymbolMaps: what the names are that a build from bitcode hides as `__hidden#12_`.
 //!
-//! Where an app was uploaded as bitcode, its symbols were hidden before: `__hidden#12_` stands in the debug file for line 12 of
-//! `<UUID>.bcsymbolmap`. The store compiled it again, into images with other ids, so that the UUID may be the original one: a
-//! dSYM says which that is in `Contents/Resources/<its own UUID>.plist`.
+//! Where an app was uploaded as bitcode, its symbols were hidden before: `__hidden#12_` stands in the debug file for
+//! line 12 of `<UUID>.bcsymbolmap`. The store compiled it again, into images with other ids, so that the UUID may be
+//! the original one: a dSYM says which that is in `Contents/Resources/<its own UUID>.plist`.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -33,7 +33,7 @@ impl SymbolMap {
     ///
     /// # Errors
     ///
-    /// What it is instead: not a symbol map, or one of another version than 2.0.
+    /// What the text is instead, if it is no symbol map of version 2.0.
     pub fn parse(text: Vec<u8>) -> Result<Self, String> {
         let mut lines = text.split_inclusive(|byte| *byte == b'\n');
         let version = lines.next().unwrap_or_default();
@@ -52,13 +52,13 @@ impl SymbolMap {
         Ok(Self { text, borders })
     }
 
-    /// The name that `name` stands for; `name` itself where it is not hidden, or the map has no such line.
+    /// The resolved name, or `name` itself if it is not hidden or the map has no such line.
     #[must_use]
     pub fn resolve<'m>(&'m self, name: &'m [u8]) -> &'m [u8] {
         self.line(name).unwrap_or(name)
     }
 
-    /// As [`Self::resolve`], without Mach-O's underscore: lines that name symbols have it, as the symbol table would.
+    /// The same as [`Self::resolve`], without Mach-O's leading underscore, which the lines of symbols have.
     #[must_use]
     pub fn resolve_symbol<'m>(&'m self, name: &'m [u8]) -> &'m [u8] {
         let symbol = self.line(name).map(|line| line.strip_prefix(b"_").unwrap_or(line));
@@ -76,7 +76,7 @@ impl SymbolMap {
         let number: usize = std::str::from_utf8(digits).ok().filter(|_| is_number)?.parse().ok()?;
         let (start, end) = (*self.borders.get(number)?, *self.borders.get(number.checked_add(1)?)?);
         let line = without_end(&self.text[start..end]);
-        // A 1 before a name tells LLVM to leave it as it is.
+        // LLVM writes a byte 1 before a name that it does not mangle.
         Some(line.strip_prefix(b"\x01").unwrap_or(line)).filter(|line| !line.is_empty())
     }
 }
@@ -93,17 +93,17 @@ impl std::fmt::Debug for SymbolMap {
     }
 }
 
-/// Where symbol maps are, by UUID.
+/// The paths of symbol maps, by UUID.
 #[derive(Debug, Default)]
 pub struct SymbolMaps {
     maps: HashMap<ImageId, PathBuf>,
-    /// What says which UUID an image had before it was compiled again, by the one it has.
+    /// The paths of property lists that state the original UUID, by the UUID of the recompiled image.
     plists: HashMap<ImageId, PathBuf>,
 }
 
 impl SymbolMaps {
-    /// The symbol maps among `paths`: `<UUID>.bcsymbolmap` files, and folders, of which every such file below is one. The symbol
-    /// maps themselves are not read yet.
+    /// Finds the symbol maps in `paths`: `<UUID>.bcsymbolmap` files, and folders with such files at any depth. They are
+    /// not read yet.
     ///
     /// # Errors
     ///
@@ -126,7 +126,7 @@ impl SymbolMaps {
         Ok(found)
     }
 
-    /// Whether `path` is named as a symbol map, or as what leads to one.
+    /// Adds `path` if its name is that of a symbol map or of a property list. Returns whether it is a symbol map.
     fn add(&mut self, path: &Path) -> bool {
         let id = path.file_stem().and_then(|stem| stem.to_str()?.parse::<ImageId>().ok());
         let Some(id) = id.filter(|id| id.as_bytes().len() == 16) else { return false };
@@ -141,7 +141,8 @@ impl SymbolMaps {
         false
     }
 
-    /// The symbol map of the image `id` in `debug_file`, found by that id or by the original one; `None` where there is none.
+    /// Reads the symbol map of the image `id` in `debug_file`, by that id or by the original one. Returns `None` if
+    /// there is none.
     ///
     /// # Errors
     ///
@@ -165,9 +166,10 @@ impl SymbolMaps {
         format!("{}.bcsymbolmap", uuid(&id))
     }
 
-    /// The UUID that the image `id` in `debug_file` had before it was compiled again; the one it has, where nothing says otherwise.
+    /// The UUID that the image `id` in `debug_file` had before it was recompiled, or `id` if no property list states
+    /// another.
     fn original(&self, id: &ImageId, debug_file: &Path) -> Result<ImageId, Error> {
-        // A bundle has it in Resources, the debug file in Resources/DWARF.
+        // In a bundle it is in Resources; the debug file is in Resources/DWARF.
         let folders = debug_file.ancestors().skip(1).take(2);
         let beside = folders.flat_map(|folder| {
             let upper = uuid(id);
@@ -186,21 +188,21 @@ fn unreadable(path: &Path, source: io::Error) -> Error {
     Error::Io { doing: "read", path: path.to_owned(), source }
 }
 
-/// `DBGOriginalUUID` of a property list; `None` where it has none.
+/// `DBGOriginalUUID` of a property list, if it has one.
 fn original_id(path: &Path) -> Result<Option<ImageId>, Error> {
-    /// Real ones have a few hundred bytes. This bounds how deep values nest, too.
+    /// Real files have a few hundred bytes. The limit also bounds how deep values are nested.
     const MAX_SIZE: u64 = 64 << 10;
     let mut bytes = Vec::new();
     let file = File::open(path).and_then(|file| file.take(MAX_SIZE).read_to_end(&mut bytes));
     file.map_err(|source| unreadable(path, source))?;
     let malformed = |error| Error::Malformed { what: format!("{}: {error}", path.display()) };
-    // A binary one could state values that grow without bound, and nobody writes it.
+    // Binary property lists could expand to any size, and no tool writes them here.
     let value = plist::Value::from_reader_xml(io::Cursor::new(bytes)).map_err(malformed)?;
     let original = value.as_dictionary().and_then(|dictionary| dictionary.get("DBGOriginalUUID"));
     Ok(original.and_then(|original| original.as_string()?.parse().ok()))
 }
 
-/// An id as files are named by it: capital digits in groups of 8, 4, 4, 4 and 12.
+/// An id as in file names: upper-case digits in groups of 8, 4, 4, 4 and 12.
 fn uuid(id: &ImageId) -> String {
     let mut text = id.to_string().to_uppercase();
     for at in [20, 16, 12, 8] {

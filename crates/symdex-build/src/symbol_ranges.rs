@@ -1,12 +1,12 @@
-//! The symbol table as ranges, which are merged as those of a unit are.
+//! The symbol table as the ranges of a unit.
 
 use symdex::write::{Id32, Loc};
 
-use crate::build::CHUNK_SPAN;
-use crate::dwarf::{Piece, UnitRange, UnitRanges};
+use crate::chunker::CHUNK_SPAN;
 use crate::flatten::{Interval, Stretch, flatten};
 use crate::pools::Hashed;
 use crate::symbols::FunctionSymbol;
+use crate::unit_ranges::{FunctionRange, UnitRange, UnitRanges};
 
 /// The most aliases of one function: with its name they make as long a chain as an index may have.
 const MAX_ALIASES: usize = 1023;
@@ -14,31 +14,33 @@ const MAX_ALIASES: usize = 1023;
 /// image.
 const MAX_ALIASES_OF_CHUNK: usize = 1 << 14;
 
-/// The functions of the symbol table, as a unit of their own.
+/// The functions of the symbol table, as one unit.
 pub(crate) fn symbol_ranges<'d>(symbols: &[FunctionSymbol<'d>]) -> UnitRanges<'d> {
     let mut unit = UnitRanges::default();
     for (number, symbol) in (0u32..).zip(symbols) {
         let (start, end) = (symbol.start, symbol.end);
         push_name(&mut unit, symbol.name, None);
         let rank = (start, std::cmp::Reverse(end - start), false, std::cmp::Reverse(0));
-        unit.pieces.push(Piece { start, end, function: number, rank, entry: None });
+        unit.function_ranges.push(FunctionRange { start, end, function: number, rank, entry: None });
     }
     push_aliases(&mut unit, symbols);
     unit.functions = u32::try_from(symbols.len()).unwrap_or(u32::MAX);
     // In ELF, symbols may lie in each other.
-    let interval = |piece: &Piece| Interval { start: piece.start, end: piece.end, priority: piece.rank };
-    let intervals: Vec<_> = unit.pieces.iter().map(interval).collect();
-    for Stretch { start, end, owner } in flatten(&intervals) {
-        let piece = Id32::new(owner as u64);
-        let number = unit.pieces[owner].function;
-        unit.ranges.push(UnitRange { start, end, piece, exact: number, statement: number });
+    let interval = |function_range: &FunctionRange| Interval {
+        start: function_range.start,
+        end: function_range.end,
+        priority: function_range.rank,
+    };
+    for Stretch { start, end, owner } in flatten(unit.function_ranges.iter().map(interval)) {
+        let function_range = Id32::new(owner as u64);
+        let number = unit.function_ranges[owner].function;
+        unit.ranges.push(UnitRange { start, end, function_range, exact: number, statement: number });
     }
     unit
 }
 
-/// Makes the names of functions that have several into chains of locs, which only the range at a function's start
-/// answers: a function may be as long as the image and interrupted by others any number of times, and its names need
-/// not be repeated.
+/// Makes chains of frames for functions with aliases. Only the range at a function's start has the chain. A function
+/// may be as long as the image and interrupted any number of times by others, and its aliases are stored once.
 fn push_aliases<'d>(unit: &mut UnitRanges<'d>, symbols: &[FunctionSymbol<'d>]) {
     let (mut chunk, mut room, mut left_out) = (None, 0, 0);
     for (number, symbol) in symbols.iter().enumerate().filter(|(_, symbol)| !symbol.aliases.is_empty()) {
@@ -50,18 +52,18 @@ fn push_aliases<'d>(unit: &mut UnitRanges<'d>, symbols: &[FunctionSymbol<'d>]) {
         (room, left_out) = (room - kept.len(), left_out + others.len() as u64);
         let push = |next, alias: &&'d [u8]| push_name(unit, Some(*alias), next);
         if let Some(next) = kept.iter().rev().fold(None, push) {
-            unit.pieces[number].entry = push_name(unit, symbol.name, Some(next));
+            unit.function_ranges[number].entry = push_name(unit, symbol.name, Some(next));
         }
     }
     unit.problems.add("other names of functions left out: too many start in one place", left_out);
 }
 
-/// The number of a new loc of `unit`: a name and, where there is one, the next alias.
+/// Adds a frame with a name, and the frame of the next alias if there is one. Returns its number.
 fn push_name<'d>(unit: &mut UnitRanges<'d>, name: Option<&'d [u8]>, next: Option<Id32>) -> Option<Id32> {
     let name = name.and_then(|name| {
         unit.names.push(Hashed::new(name.into()));
         Id32::new(unit.names.len() as u64 - 1)
     });
-    unit.locs.push(Loc { parent: next, name, file: None, line: None });
-    Id32::new(unit.locs.len() as u64 - 1)
+    unit.frames.push(Loc { parent: next, name, file: None, line: None });
+    Id32::new(unit.frames.len() as u64 - 1)
 }

@@ -14,17 +14,22 @@ type Make = fn() -> Vec<u8>;
 
 const TESTDATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata");
 /// What golden indexes are made of, by the first part of their names.
-const KINDS: [(&str, Make); 4] = [
+const KINDS: [(&str, Make); 5] = [
     ("inline-dwarf4", || build_dsym("inline-dwarf4")),
     ("swift-names", || build_dsym("swift-names")),
     ("made-up", made_up),
     // Functions of several names.
     ("icf", || build_dsym("icf")),
+    // No debug information, and so a digest of the input.
+    ("plain", || build_file("DemoPlain.dylib", "demo/DemoPlain.dylib")),
 ];
 
 fn build_dsym(name: &str) -> Vec<u8> {
-    let path = Path::new(TESTDATA).join(format!("dsyms/{name}.dSYM/Contents/Resources/DWARF/{name}"));
-    let bytes = std::fs::read(path).expect("testdata has it");
+    build_file(name, &format!("dsyms/{name}.dSYM/Contents/Resources/DWARF/{name}"))
+}
+
+fn build_file(name: &str, path: &str) -> Vec<u8> {
+    let bytes = std::fs::read(Path::new(TESTDATA).join(path)).expect("testdata has it");
     let slice = slices(&bytes).expect("a Mach-O file").remove(0);
     let companions = Companions::default();
     let image = Image::load(&slice, name, &companions).expect("loads");
@@ -114,6 +119,7 @@ fn text(index: &Index<&[u8]>) -> String {
     line(format_args!("chunk span {:#x} row rule {:?}", metadata.chunk_span, metadata.row_rule));
     line(format_args!("{:?}", metadata.counts));
     line(format_args!("partial {:?} builder {:?}", metadata.partial, metadata.builder));
+    line(format_args!("input digest {:02x?}", metadata.input_digest));
     let digest = u128::from_le_bytes(index.digest());
     let (name, _, size) = index.sections()[2];
     line(format_args!("digest {digest:032x} {name} {size} bytes"));

@@ -113,6 +113,7 @@ fn explain(file: &[u8]) -> String {
     }
     dump.number(8, "partial: none");
     string(&mut dump, "builder");
+    dump.field(1, "input_digest: none");
     for table in ["dwarf", "symbol_table"] {
         dump.number(8, &format!("{table}: first chunk"));
         dump.number(8, &format!("{table}: number of chunks"));

@@ -1,9 +1,9 @@
 //! The local symbols of a cache's images.
 //!
-//! The header of the file that has them says at which offset: six numbers of 32 bits follow there, the offsets (counted from these
-//! numbers) and lengths of the symbols, their strings and the entries of images. An entry is the distance of the image from the
-//! first address of the cache, the number of its first symbol, and how many it has; the distance has 64 bits in caches that may
-//! have their symbols in a part of their own, 32 in older ones.
+//! The header of the file that has them says at which offset: six numbers of 32 bits follow there, the offsets (counted
+//! from these numbers) and lengths of the symbols, their strings and the entries of images. An entry is the distance of
+//! the image from the first address of the cache, the number of its first symbol, and how many it has; the distance has
+//! 64 bits in caches that may have their symbols in a part of their own, 32 in older ones.
 
 use std::collections::BTreeMap;
 use std::mem::offset_of;
@@ -13,8 +13,8 @@ use object::ReadRef;
 use object::endian::U32;
 use symdex::MappedFile;
 
+use super::header::{ENDIAN, Header};
 use super::parts::Part;
-use super::{ENDIAN, Header};
 use crate::symbols::macho::LocalSymbols;
 
 /// Where the local symbols are.
@@ -62,7 +62,8 @@ fn has_wide_entries(header: &Header) -> bool {
 /// Bytes of a symbol of an image with addresses of 32 bits.
 const SMALLEST_SYMBOL: usize = 12;
 
-/// What the six numbers at `offset` say; `None` where the file is too short for it, or an image shares the symbols of another.
+/// What the six numbers at `offset` say; `None` where the file is too short for it, or an image shares the symbols of
+/// another.
 fn read(bytes: &[u8], offset: u64, base: u64, wide: bool) -> Option<Locals> {
     let numbers = bytes.read_slice_at::<U32<_>>(offset, 6).ok()?;
     let number = |index: usize| numbers.get(index).map(|number: &U32<_>| u64::from(number.get(ENDIAN)));

@@ -1,9 +1,10 @@
 //! dyld shared caches: the system libraries of one OS and architecture, linked together into one file or several.
 //!
-//! The main file lists the images, and the other parts, which lie beside it. Each part maps stretches of itself to addresses; what
-//! an image is made of may be in any of them, and is found by its address. The local symbols of all images are a table of
-//! their own, in the main file or in a part that is mapped nowhere (`.symbols`).
+//! The main file lists the images, and the other parts, which lie beside it. Each part maps stretches of itself to
+//! addresses; what an image is made of may be in any of them, and is found by its address. The local symbols of all
+//! images are a table of their own, in the main file or in a part that is mapped nowhere (`.symbols`).
 
+mod header;
 mod locals;
 mod parts;
 
@@ -13,22 +14,16 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use object::Endianness;
-use object::macho::DyldCacheHeader;
 use symdex::Arch;
 use symdex::MappedFile;
 
+use self::header::{ENDIAN, Header, MAGIC, malformed};
 use self::locals::Locals;
 use self::parts::{Mapping, Wanted};
 use crate::error::Error;
 use crate::image::{Identity, Image, cached_identity, claimed_size, load_cached};
 use crate::slice::arch_of;
 use crate::symbols::macho::LocalSymbols;
-
-const ENDIAN: Endianness = Endianness::Little;
-const MAGIC: &[u8] = b"dyld_v1";
-
-type Header = DyldCacheHeader<Endianness>;
 
 /// A shared cache: its files, mapped into memory.
 pub struct Cache {
@@ -53,10 +48,6 @@ pub struct CachedImage<'c> {
     is_too_much: bool,
 }
 
-fn malformed(what: &str) -> impl FnOnce(object::Error) -> Error {
-    move |error| Error::Malformed { what: format!("{what} of the shared cache: {error}") }
-}
-
 impl Cache {
     /// Whether the file at `path` begins as a shared cache does, or a part of one; not, where it cannot be read.
     #[must_use]
@@ -70,8 +61,8 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] where the main file cannot be read, [`Error::Malformed`] where it contradicts itself or is cut short,
-    /// [`Error::NotADebugFile`] where it is one of the other parts.
+    /// [`Error::Io`] where the main file cannot be read, [`Error::Malformed`] where it contradicts itself or is cut
+    /// short, [`Error::NotADebugFile`] where it is one of the other parts.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let unreadable = |source| Error::Io { doing: "read", path: path.to_owned(), source };
         let main = symdex::map_file(path).map_err(unreadable)?;
@@ -195,8 +186,8 @@ impl<'c> CachedImage<'c> {
     ///
     /// # Errors
     ///
-    /// [`Error::CachePart`] where it needs a part that is missing, [`Error::Truncated`] where something reaches behind the end of a
-    /// file, [`Error::Malformed`] where headers do not parse or nothing is mapped to an address.
+    /// [`Error::CachePart`] where it needs a part that is missing, [`Error::Truncated`] where something reaches behind
+    /// the end of a file, [`Error::Malformed`] where headers do not parse or nothing is mapped to an address.
     pub fn load(&self) -> Result<Image<'c>, Error> {
         let arch = self.arch()?;
         if self.is_too_much {

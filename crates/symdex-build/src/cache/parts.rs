@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use object::read::macho::{DyldCacheMappingSlice, DyldSubCacheSlice};
 use symdex::MappedFile;
 
-use super::{ENDIAN, Header, MAGIC, malformed};
+use super::header::{ENDIAN, Header, MAGIC, malformed};
 use crate::error::Error;
 
 /// More parts than any cache has: real ones have less than a hundred.
@@ -130,7 +130,8 @@ impl Part {
         Wanted { file: self.path(main), uuid: self.uuid, why }
     }
 
-    /// Where it should lie. Parts of `cache.development` are `cache.01.development` or, like `.symbols`, of all caches beside.
+    /// Where it should lie. Parts of `cache.development` are `cache.01.development` or, like `.symbols`, of all caches
+    /// beside.
     fn path(&self, main: &Path) -> PathBuf {
         let name = main.file_name().unwrap_or_default().to_string_lossy();
         let path = main.with_file_name(format!("{name}{}", self.suffix));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::dwarf::UnitRanges;
+use crate::unit_ranges::UnitRanges;
 
 /// The units that were asked for last, as many as fit into a number of bytes.
 pub(super) struct Kept<'d> {
@@ -62,8 +62,8 @@ mod tests {
 
     #[test]
     fn the_units_that_were_used_last_are_kept() {
-        let loc = Loc { parent: None, name: None, file: None, line: None };
-        let unit = || Arc::new(UnitRanges { locs: vec![loc; 10], ..UnitRanges::default() });
+        let frame = Loc { parent: None, name: None, file: None, line: None };
+        let unit = || Arc::new(UnitRanges { frames: vec![frame; 10], ..UnitRanges::default() });
         let mut kept = Kept::new(2 * unit().size());
         kept.put(1, unit());
         kept.put(2, unit());
@@ -71,7 +71,7 @@ mod tests {
         kept.put(3, unit());
         assert_eq!([1, 2, 3].map(|number| kept.get(number).is_some()), [true, false, true]);
         // A unit above the limit evicts everything, itself included.
-        kept.put(4, Arc::new(UnitRanges { locs: vec![loc; 100], ..UnitRanges::default() }));
+        kept.put(4, Arc::new(UnitRanges { frames: vec![frame; 100], ..UnitRanges::default() }));
         assert_eq!((1..5).filter(|number| kept.get(*number).is_some()).count(), 0);
         assert_eq!(kept.size, 0);
     }

@@ -19,13 +19,14 @@ use self::claims::Claims;
 use self::cut::cut;
 use self::kept::Kept;
 use crate::build::{Options, WALK_AHEAD, build, build_parts};
-use crate::dwarf::{Part, UnitRanges, Units, unit_ranges, unit_ranges_at};
+use crate::dwarf::{Part, Units, unit_ranges, unit_ranges_at};
 use crate::error::Error;
 use crate::flatten::{Interval, Stretch, flatten};
 use crate::image::Image;
 use crate::report::Problems;
 use crate::symbol_ranges::symbol_ranges;
 use crate::symbols::FunctionSymbol;
+use crate::unit_ranges::UnitRanges;
 
 /// Bytes of units that are kept for later questions.
 const KEPT: usize = 64 << 20;
@@ -197,8 +198,8 @@ impl<'d> DirectLookup<'_, 'd> {
         }
     }
 
-    /// The symbols at `offsets`, and those at the start of each function there: aliases are looked up by the start of the
-    /// function.
+    /// The symbols at `offsets`, and those at the start of each function there: aliases are looked up by the start of
+    /// the function.
     fn symbols(&mut self, offsets: &[u64], parts: &Parts<'d>) -> UnitRanges<'d> {
         let symbols = &self.image.symbols;
         let owners = self.symbols.get_or_insert_with(|| {
@@ -206,13 +207,13 @@ impl<'d> DirectLookup<'_, 'd> {
                 let priority = (symbol.start, Reverse(symbol.end - symbol.start));
                 Interval { start: symbol.start, end: symbol.end, priority }
             };
-            flatten(&symbols.iter().map(interval).collect::<Vec<_>>())
+            flatten(symbols.iter().map(interval))
         });
         let owner = |offset: u64| {
             let stretch = owners.get(owners.partition_point(|stretch| stretch.end <= offset))?;
             (stretch.start <= offset).then_some(stretch.owner)
         };
-        let starts = parts.values().flat_map(|part| &part.pieces).map(|piece| piece.start);
+        let starts = parts.values().flat_map(|part| &part.function_ranges).map(|function| function.start);
         let mut wanted: Vec<u64> = starts.chain(offsets.iter().copied()).collect();
         let mut owning: Vec<usize> = wanted.iter().filter_map(|offset| owner(*offset)).collect();
         owning.sort_unstable();
@@ -239,7 +240,7 @@ type Parts<'d> = BTreeMap<(u64, usize), UnitRanges<'d>>;
 fn without_function(offsets: &[u64], parts: &Parts<'_>) -> Vec<u64> {
     let ranges = parts.values().flat_map(|part| &part.ranges);
     let with: FxHashSet<u64> =
-        ranges.filter(|range| range.piece.is_some()).map(|range| range.start).collect();
+        ranges.filter(|range| range.function_range.is_some()).map(|range| range.start).collect();
     offsets.iter().copied().filter(|offset| !with.contains(offset)).collect()
 }
 

@@ -1,29 +1,27 @@
-//! The one place where attributes of functions are matched.
+//! The attributes of one function's entry.
 
-use gimli::{
-    AttributeSpecification, AttributeValue, DebugAddrIndex, DebugInfoOffset, DebugLineStrOffset,
-    DebugRngListsIndex, DebugStrOffset, DebugStrOffsetsIndex, DwAt, Dwarf, EntriesRaw, RawRangeListsOffset,
-    Section as _, UnitOffset, constants,
-};
+use gimli::{AttributeSpecification, AttributeValue, Dwarf, EntriesRaw, Section as _};
 
 use super::lists::each_of_list;
 use super::shapes::{Step, Then, leb, sized};
-use crate::image::Reader;
+use super::slots::{Class, SLOTS, Slot};
+use crate::reader::Reader;
 use crate::symbols::name_at;
 
-/// What the builder wants to know of a `DW_TAG_subprogram` or a `DW_TAG_inlined_subroutine` (DWARF 5, 3.3).
+/// The attributes that a build needs of a `DW_TAG_subprogram` or a `DW_TAG_inlined_subroutine` (DWARF 5, 3.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Attributes<'d> {
-    /// By slots: what the attributes are, and their numbers.
+    /// The class of each attribute's value, by slot.
     classes: [Class; SLOTS],
+    /// The values, by slot.
     numbers: [u64; SLOTS],
-    /// The name and the linkage name where they stand in the entry itself.
+    /// The name and the linkage name, if the entry itself has the text.
     name: &'d [u8],
     linkage_name: &'d [u8],
 }
 
 impl<'d> Attributes<'d> {
-    /// Reads the attributes that `entries` stands before.
+    /// Reads the attributes of the entry at which `entries` is.
     pub(crate) fn read(
         entries: &mut EntriesRaw<'_, Reader<'d>>,
         specifications: &[AttributeSpecification],
@@ -38,8 +36,8 @@ impl<'d> Attributes<'d> {
         Ok(attributes)
     }
 
-    /// Reads the attributes at `at`, which goes behind them, in place of those that are here; `None` where gimli has to, or knows
-    /// what is wrong.
+    /// Replaces these attributes by those at `at`, and sets `at` to their end. Returns `None` if gimli has to read
+    /// them, as where they are damaged.
     pub(crate) fn read_steps(&mut self, steps: &[Step], bytes: &[u8], at: &mut usize) -> Option<()> {
         *self = Self::default();
         let mut rest = bytes.get(*at..)?;
@@ -56,8 +54,8 @@ impl<'d> Attributes<'d> {
         Some(())
     }
 
-    /// Takes a step that is seldom taken; the bytes that the next one starts from. In a function of its own, for what is mostly done
-    /// to need few registers.
+    /// Takes an uncommon step. Returns the bytes from which the next step starts. It is a function of its own so that
+    /// the common steps need few registers.
     #[inline(never)]
     fn read_odd<'b>(&mut self, step: &Step, rest: &'b [u8]) -> Option<&'b [u8]> {
         let mut behind = step.skip as usize;
@@ -83,7 +81,7 @@ impl<'d> Attributes<'d> {
         self.numbers[slot as usize] = number;
     }
 
-    /// Takes in an attribute as gimli has it.
+    /// Sets an attribute to a value that gimli has read.
     pub(crate) fn set(&mut self, slot: Slot, value: AttributeValue<Reader<'d>>) {
         let (class, number) = match value {
             AttributeValue::String(text) => {
@@ -96,7 +94,7 @@ impl<'d> Attributes<'d> {
         self.put(slot, class, number);
     }
 
-    /// An attribute as gimli has it; one that it has no business to be is a flag.
+    /// An attribute as gimli's value. A value of an unexpected class becomes a flag.
     pub(crate) fn get(&self, slot: Slot) -> Option<AttributeValue<Reader<'d>>> {
         let inline = if slot == Slot::Name { self.name } else { self.linkage_name };
         match self.classes[slot as usize] {
@@ -106,12 +104,12 @@ impl<'d> Attributes<'d> {
         }
     }
 
-    /// Where the rest is said.
+    /// The reference to the abstract origin or the specification, which has the other attributes.
     pub(crate) fn origin(&self) -> Option<AttributeValue<Reader<'d>>> {
         self.get(Slot::Origin).or_else(|| self.get(Slot::Specification))
     }
 
-    /// A number for the reference that [`Self::origin`] gives, which references to other entries do not have.
+    /// A number for the reference of [`Self::origin`]. References to different entries have different numbers.
     #[inline]
     pub(crate) fn origin_key(&self) -> Option<u64> {
         let is_stated = self.classes[Slot::Origin as usize] != Class::None;
@@ -125,7 +123,8 @@ impl<'d> Attributes<'d> {
         Some(self.numbers[slot as usize].checked_mul(4)? + kind)
     }
 
-    /// The range of an entry that states an address and a size and nothing else, as most do: what [`Self::each_range`] gives.
+    /// The range of an entry that states an address and a size and nothing else, as most entries do. It is equal to
+    /// that of [`Self::each_range`].
     #[inline]
     pub(crate) fn plain_range(&self) -> Option<(u64, u64)> {
         let class = |slot| self.classes[slot as usize];
@@ -135,14 +134,14 @@ impl<'d> Attributes<'d> {
         Some((low, low.checked_add(size)?))
     }
 
-    /// A constant, if it is one.
+    /// The value of an attribute, if it is a constant.
     pub(crate) fn constant(&self, slot: Slot) -> Option<u64> {
         let is_constant = self.classes[slot as usize] == Class::Constant;
         is_constant.then_some(self.numbers[slot as usize])
     }
 
-    /// The entry's ranges as the file states them, in SVMAs, given to `each` one by one; what [`each_of_list`] gives beside
-    /// them. `DW_AT_ranges` wins over `DW_AT_low_pc` where an entry has both, as the base of its ranges.
+    /// Calls `each` with the entry's ranges as the file states them, in SVMAs. Returns the same as [`each_of_list`]. If
+    /// an entry has both `DW_AT_ranges` and `DW_AT_low_pc`, the first counts; the second is the base of its ranges.
     pub(crate) fn each_range(
         &self,
         dwarf: &Dwarf<Reader<'d>>,
@@ -156,9 +155,9 @@ impl<'d> Attributes<'d> {
         }
         let address = |slot| self.get(slot).map_or(Ok(None), |value| dwarf.attr_address(unit, value));
         let Some(low) = address(Slot::LowPc)? else { return Ok(0) };
-        // Of class constant it is a size, of class address an address (DWARF 5, 2.17.2).
+        // A constant is a size, an address is an address (DWARF 5, 2.17.2).
         match self.constant(Slot::HighPc) {
-            // One that leaves the address space is given as inverted, for the caller to count.
+            // A range that leaves the address space is given as an inverted one, which the caller counts.
             Some(size) => each(low, low.checked_add(size).unwrap_or(0)),
             None => address(Slot::HighPc)?.into_iter().for_each(|high| each(low, high)),
         }
@@ -166,130 +165,9 @@ impl<'d> Attributes<'d> {
     }
 }
 
-/// The attributes that are wanted of functions.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Slot {
-    LowPc,
-    HighPc,
-    Ranges,
-    Name,
-    LinkageName,
-    Origin,
-    Specification,
-    CallFile,
-    CallLine,
-}
-
-/// How many there are.
-const SLOTS: usize = Slot::CallLine as usize + 1;
-
-impl Slot {
-    pub(crate) fn of(name: DwAt) -> Option<Self> {
-        Some(match name {
-            constants::DW_AT_low_pc => Self::LowPc,
-            constants::DW_AT_high_pc => Self::HighPc,
-            constants::DW_AT_ranges => Self::Ranges,
-            constants::DW_AT_name => Self::Name,
-            constants::DW_AT_linkage_name | constants::DW_AT_MIPS_linkage_name => Self::LinkageName,
-            constants::DW_AT_abstract_origin => Self::Origin,
-            constants::DW_AT_specification => Self::Specification,
-            constants::DW_AT_call_file => Self::CallFile,
-            constants::DW_AT_call_line => Self::CallLine,
-            _ => return None,
-        })
-    }
-
-    /// Whether a value of this class is what the attribute has (DWARF 5, table 7.5). What else it may have, gimli reads.
-    pub(crate) fn takes(self, class: Class) -> bool {
-        match self {
-            Self::LowPc => matches!(class, Class::Address | Class::AddressIndex),
-            Self::HighPc => matches!(class, Class::Address | Class::AddressIndex | Class::Constant),
-            Self::Ranges => matches!(class, Class::RangeList | Class::RangeListIndex),
-            Self::Name | Self::LinkageName => {
-                matches!(class, Class::Text | Class::TextIndex | Class::TextSup | Class::LineText)
-            }
-            Self::Origin | Self::Specification => {
-                matches!(class, Class::InUnit | Class::InFile | Class::InSup)
-            }
-            Self::CallFile | Self::CallLine => matches!(class, Class::Constant),
-        }
-    }
-}
-
-/// What the number is that an attribute has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Class {
-    /// There is no such attribute.
-    #[default]
-    None,
-    Address,
-    AddressIndex,
-    Constant,
-    RangeList,
-    RangeListIndex,
-    Text,
-    TextIndex,
-    TextSup,
-    LineText,
-    InUnit,
-    InFile,
-    InSup,
-    /// None: the text stands in the entry.
-    Inline,
-    /// What the attribute cannot be.
-    Other,
-}
-
-impl Class {
-    /// What an attribute is, and its number.
-    fn of(value: &AttributeValue<Reader<'_>>) -> (Self, u64) {
-        match *value {
-            AttributeValue::Addr(address) => (Self::Address, address),
-            AttributeValue::DebugAddrIndex(index) => (Self::AddressIndex, index.0 as u64),
-            AttributeValue::RangeListsRef(offset) => (Self::RangeList, offset.0 as u64),
-            AttributeValue::DebugRngListsIndex(index) => (Self::RangeListIndex, index.0 as u64),
-            AttributeValue::DebugStrRef(offset) => (Self::Text, offset.0 as u64),
-            AttributeValue::DebugStrOffsetsIndex(index) => (Self::TextIndex, index.0 as u64),
-            AttributeValue::DebugStrRefSup(offset) => (Self::TextSup, offset.0 as u64),
-            AttributeValue::DebugLineStrRef(offset) => (Self::LineText, offset.0 as u64),
-            AttributeValue::UnitRef(offset) => (Self::InUnit, offset.0 as u64),
-            AttributeValue::DebugInfoRef(offset) => (Self::InFile, offset.0 as u64),
-            AttributeValue::DebugInfoRefSup(offset) => (Self::InSup, offset.0 as u64),
-            AttributeValue::FileIndex(index) => (Self::Constant, index),
-            ref other => other.udata_value().map_or((Self::Other, 0), |number| (Self::Constant, number)),
-        }
-    }
-
-    /// `number` as gimli has it, after [`gimli::Attribute::value`]; `None` where it is no offset on this machine.
-    #[inline]
-    fn value<'d>(self, number: u64) -> Option<AttributeValue<Reader<'d>>> {
-        let offset = || usize::try_from(number).ok();
-        Some(match self {
-            Self::Address => AttributeValue::Addr(number),
-            Self::AddressIndex => AttributeValue::DebugAddrIndex(DebugAddrIndex(offset()?)),
-            Self::Constant => AttributeValue::Udata(number),
-            Self::RangeList => AttributeValue::RangeListsRef(RawRangeListsOffset(offset()?)),
-            Self::RangeListIndex => AttributeValue::DebugRngListsIndex(DebugRngListsIndex(offset()?)),
-            Self::Text => AttributeValue::DebugStrRef(DebugStrOffset(offset()?)),
-            Self::TextIndex => AttributeValue::DebugStrOffsetsIndex(DebugStrOffsetsIndex(offset()?)),
-            Self::TextSup => AttributeValue::DebugStrRefSup(DebugStrOffset(offset()?)),
-            Self::LineText => AttributeValue::DebugLineStrRef(DebugLineStrOffset(offset()?)),
-            Self::InUnit => AttributeValue::UnitRef(UnitOffset(offset()?)),
-            Self::InFile => AttributeValue::DebugInfoRef(DebugInfoOffset(offset()?)),
-            Self::InSup => AttributeValue::DebugInfoRefSup(DebugInfoOffset(offset()?)),
-            Self::None | Self::Inline | Self::Other => AttributeValue::Flag(true),
-        })
-    }
-}
-
-/// Whether an entry with these attributes has code: it states where.
-pub(crate) fn states_code(specifications: &[AttributeSpecification]) -> bool {
-    let stated = |name| matches!(name, constants::DW_AT_low_pc | constants::DW_AT_ranges);
-    specifications.iter().any(|specification| stated(specification.name()))
-}
-
-/// The text of an attribute; `None` where it is none, or does not end. One that is longer than an index may hold is cut where that
-/// is plain: in a hostile file every unit and function may be named by the same gigabyte, which `Dwarf::attr_string` reads each time.
+/// The text of an attribute. Returns `None` if it is no text or has no end. Text that is longer than an index may hold
+/// is cut: in a hostile file every function may have the same gigabyte as its name, and `Dwarf::attr_string` would read
+/// it each time.
 pub(super) fn text<'d>(
     dwarf: &Dwarf<Reader<'d>>,
     unit: &gimli::Unit<Reader<'d>>,

@@ -4,16 +4,17 @@ use gimli::UnitOffset;
 use rustc_hash::FxHashMap;
 use symdex::write::Id32;
 
-use super::attributes::{Attributes, Slot};
-use super::names::{Called, EntryId, Name, Names};
+use super::attributes::Attributes;
+use super::names::{EntryId, Name, Names};
+use super::slots::Slot;
 use super::units::{UnitEntry, Units};
 use super::walk::Walker;
-use crate::flatten::intersect;
+use crate::flatten::{intersect, join};
 use crate::image::Image;
-use crate::pools::{Hashed, Numbers};
+use crate::pools::{Hashed, StringTable};
 use crate::report::Problems;
 
-/// Inlined subroutines deeper than this count as part of the one at this depth. Real chains stay below 200.
+/// Code of inlined subroutines below this depth belongs to the one at this depth. Real chains are shorter than 200.
 const MAX_DEPTH: u32 = 512;
 
 /// A subprogram or an inlined subroutine with code: one inline instance.
@@ -23,22 +24,23 @@ pub(crate) struct Node {
     pub(crate) parent: Option<Id32>,
     /// 0 for a subprogram.
     pub(crate) depth: u32,
-    /// By number in [`Functions::names`].
+    /// The number of its name in [`Functions::names`].
     pub(crate) name: Option<Id32>,
-    /// Where it was called from: an index into the unit's line table, and a line.
+    /// The file of the call, as an index into the unit's line table.
     pub(crate) call_file: Option<Id32>,
+    /// The line of the call.
     pub(crate) call_line: Option<Id32>,
-    /// Where in [`Functions::ranges`] its ranges are.
+    /// The part of [`Functions::ranges`] with its ranges.
     ranges: std::ops::Range<u32>,
 }
 
 /// The functions of one unit.
 #[derive(Default)]
 pub(crate) struct Functions<'d> {
-    /// Parents come before their children, and all of a subprogram's nodes before the next subprogram's unless one is nested in
-    /// the other.
+    /// Parents come before their children. The nodes of a subprogram come before those of the next one, unless one is
+    /// nested in the other.
     pub(crate) nodes: Vec<Node>,
-    /// For each subprogram among them where its entry comes in the order of all.
+    /// For each subprogram the position of its entry in the debug information of all units.
     pub(crate) places: Vec<usize>,
     /// Image offsets.
     ranges: Vec<(u64, u64)>,
@@ -49,7 +51,7 @@ pub(crate) struct Functions<'d> {
 }
 
 impl Functions<'_> {
-    /// The ranges of a node as image offsets, sorted, none overlapping, within its parent's.
+    /// The ranges of a node as image offsets, sorted, disjoint, and inside those of its parent.
     pub(crate) fn ranges(&self, node: &Node) -> &[(u64, u64)] {
         &self.ranges[node.ranges.start as usize..node.ranges.end as usize]
     }
@@ -60,22 +62,23 @@ impl Functions<'_> {
     }
 }
 
-/// Walks through unit number `unit`. At most `range_budget` entries of range lists are read: lists can be shared by any number of
-/// entries, so that a small file can state more ranges than memory holds.
+/// Reads the functions of unit number `unit`. At most `range_budget` entries of range lists are read, because any
+/// number of functions can share a list.
 pub(crate) fn functions<'d>(
     image: &Image<'d>,
     units: &Units<'d>,
     unit: usize,
     range_budget: u64,
 ) -> Functions<'d> {
-    // Of C++ and Rust there is one in some hundred bytes.
+    // C++ and Rust have one function in about a hundred bytes.
     let about = (units.all[unit].unit.header.length_including_self() / 64).min(1 << 16);
     let mut walk = Walk::new(image, units, unit, range_budget, about);
     let result = Walker::new(walk.entry).and_then(|entries| walk.all(entries, isize::MIN));
     walk.finish(result.map(|_| ()))
 }
 
-/// The functions at these offsets in unit number `unit`, which are sorted, each with the depth of its entry.
+/// Reads the functions of unit number `unit` with entries at these offsets, which are sorted. Each has the depth of its
+/// entry.
 pub(super) fn functions_at<'d>(
     image: &Image<'d>,
     units: &Units<'d>,
@@ -87,7 +90,7 @@ pub(super) fn functions_at<'d>(
     let mut behind = UnitOffset(0);
     let mut each = || {
         for (offset, depth) in functions {
-            // One in another is read with it.
+            // A function inside another one is read with it.
             if *offset >= behind {
                 walk.open.clear();
                 let entries = Walker::at(walk.entry, *offset, *depth)?;
@@ -107,22 +110,22 @@ struct Walk<'a, 'd> {
     range_budget: u64,
     names: Names<'a, 'd>,
     functions: Functions<'d>,
-    /// Names of inlined subroutines by the reference to what they originate from, as [`Attributes::origin_key`] has it.
+    /// Names of inlined subroutines by their abstract origins; see [`Attributes::origin_key`].
     by_origin: FxHashMap<u64, Option<Id32>>,
-    /// The numbers of names.
-    numbers: Numbers,
-    /// The entries around the current one that are functions: depth, and node if it has code.
+    /// Finds the numbers of names.
+    numbers: StringTable,
+    /// The functions around the current entry: the depth of each, and its node if it has code.
     open: Vec<(isize, Option<Id32>)>,
-    /// The ranges of the current entry as image offsets: those that lie in executable sections, sorted, none overlapping.
+    /// The ranges of the current entry in executable sections, as image offsets, sorted and disjoint.
     stated: Vec<(u64, u64)>,
-    /// Those of them that lie within the node around it.
+    /// The parts of these that lie in the node around the entry.
     within: Vec<(u64, u64)>,
     too_deep: u64,
     bad_ranges: u64,
 }
 
 impl<'a, 'd> Walk<'a, 'd> {
-    /// With room for about so many functions.
+    /// Starts to read a unit that has about `about` functions.
     fn new(image: &'a Image<'d>, units: &'a Units<'d>, unit: usize, range_budget: u64, about: usize) -> Self {
         let functions = Functions {
             nodes: Vec::with_capacity(about),
@@ -137,7 +140,7 @@ impl<'a, 'd> Walk<'a, 'd> {
             names: Names::new(image, units, unit),
             functions,
             by_origin: FxHashMap::default(),
-            numbers: Numbers::default(),
+            numbers: StringTable::default(),
             open: Vec::new(),
             stated: Vec::new(),
             within: Vec::new(),
@@ -158,7 +161,7 @@ impl<'a, 'd> Walk<'a, 'd> {
         functions
     }
 
-    /// Reads entries, the first one and then those below `depth`; the offset of the one behind these.
+    /// Reads the first entry and then those below `depth`. Returns the offset of the entry after these.
     fn all(&mut self, mut entries: Walker<'a, 'd>, depth: isize) -> gimli::Result<UnitOffset> {
         let mut is_first = true;
         while let Some(found) = entries.next()? {
@@ -172,7 +175,7 @@ impl<'a, 'd> Walk<'a, 'd> {
                 (false, true) => {
                     let around = self.open.last().filter(|(depth, _)| !found.is_hidden_from(*depth));
                     let around = around.and_then(|(_, node)| *node);
-                    // Without code around it, this is the tree of an abstract function.
+                    // An inlined subroutine without code around it is part of an abstract function.
                     around.and_then(|parent| self.inlined(entry, entries.attributes(), parent))
                 }
                 // A declaration or an abstract function.
@@ -188,8 +191,8 @@ impl<'a, 'd> Walk<'a, 'd> {
     fn subprogram(&mut self, entry: EntryId, attributes: &Attributes<'d>) -> Option<Id32> {
         self.read_ranges(attributes);
         let start = self.stated.first()?.0;
-        let called = self.names.called(entry, attributes);
-        let name = self.names.concrete(called, start);
+        let stated = self.names.stated_name(entry, attributes);
+        let name = self.names.concrete(stated, start);
         let name = self.number(name);
         let first = self.functions.ranges.len();
         self.functions.ranges.extend_from_slice(&self.stated);
@@ -206,7 +209,7 @@ impl<'a, 'd> Walk<'a, 'd> {
         let around = self.functions.ranges(&self.functions.nodes[parent.index()]);
         let lies_in = |one: &(u64, u64)| around.iter().any(|around| around.0 <= one.0 && one.1 <= around.1);
         let plain = attributes.plain_range().and_then(|(start, end)| self.image.offsets(start, end));
-        // What lies in the code around it is code, and of as many sections as that is.
+        // A range inside a range of the parent lies in one executable section, as the parent's does.
         if let Some(one) = plain.filter(lies_in) {
             self.functions.ranges.push(one);
         } else {
@@ -219,7 +222,7 @@ impl<'a, 'd> Walk<'a, 'd> {
             let around = self.functions.ranges(&self.functions.nodes[parent.index()]);
             intersect(&self.stated, around, &mut self.within);
             if self.within.is_empty() {
-                // What lies outside of the function has no children inside.
+                // The children of code outside of the function are outside, too.
                 return None;
             }
             self.functions.ranges.extend_from_slice(&self.within);
@@ -233,8 +236,8 @@ impl<'a, 'd> Walk<'a, 'd> {
         if let Some(known) = origin.and_then(|origin| self.by_origin.get(&origin)) {
             return *known;
         }
-        let called: Option<Called<'d>> = self.names.called(entry, attributes);
-        let name = self.names.inlined(called);
+        let stated = self.names.stated_name(entry, attributes);
+        let name = self.names.inlined(stated);
         let number = self.number(name);
         let is_there = |origin| self.names.entry(self.unit, origin).is_some();
         if let Some(origin) = origin.filter(|_| attributes.origin().is_some_and(is_there)) {
@@ -286,7 +289,7 @@ impl<'a, 'd> Walk<'a, 'd> {
                 Some(part) => ranges.push(part),
                 None if start > end => problems.dropped("inverted ranges of functions", 1),
                 None if start == end => problems.dropped("empty ranges of functions", 1),
-                // Wherever code was dropped, linkers leave 0, 1, -1 or -2.
+                // For dropped code linkers leave 0, 1, -1 or -2.
                 None => problems.dropped("ranges of functions outside of the executable sections", 1),
             }
         });
@@ -296,15 +299,8 @@ impl<'a, 'd> Walk<'a, 'd> {
             Ok(passed_over) => problems.dropped("range-list entries that state no code", passed_over),
             Err(_) => self.bad_ranges += 1,
         }
-        if self.stated.len() < 2 {
-            return;
+        if self.stated.len() > 1 {
+            join(&mut self.stated);
         }
-        let ranges = &mut self.stated;
-        ranges.sort_unstable();
-        ranges.dedup_by(|next, last| {
-            let joined = next.0 <= last.1;
-            last.1 = if joined { last.1.max(next.1) } else { last.1 };
-            joined
-        });
     }
 }

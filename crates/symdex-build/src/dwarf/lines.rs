@@ -1,49 +1,28 @@
 //! The line table of a unit: rows with their ends, in address order, and the paths of its files.
 
 use gimli::{AttributeValue, LineProgramHeader};
-use symdex::write::Id32;
 
 use super::attributes::text;
 use super::opcodes::run;
+use super::rows::{Row, SequenceEnd};
 use super::sequences::{SequenceReader, in_address_order};
 use super::units::UnitEntry;
-use crate::image::{Image, Reader};
+use crate::image::Image;
+use crate::reader::Reader;
 use crate::report::Problems;
-
-/// A row and how far it reaches, as image offsets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Row {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    /// Index into the unit's file table, or any number above its length.
-    pub(crate) file: u32,
-    /// The line, 0 included.
-    pub(crate) line: Option<Id32>,
-    pub(crate) is_stmt: bool,
-    /// The number of its sequence among those of the unit.
-    pub(crate) sequence: u32,
-}
-
-/// Where a sequence ends, and the file and line its `end_sequence` row states.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SequenceEnd {
-    pub(crate) at: u64,
-    pub(crate) file: u32,
-    pub(crate) line: Option<Id32>,
-}
 
 /// A unit's line table.
 #[derive(Default)]
 pub(crate) struct Lines<'d> {
-    /// Sorted, none empty, none overlapping.
+    /// Sorted, not empty, disjoint.
     pub(crate) rows: Vec<Row>,
-    /// Sorted; of several at one address the one that comes first in the program.
+    /// Sorted. Of several at one address, the first of the program.
     pub(crate) ends: Vec<SequenceEnd>,
     header: Option<LineProgramHeader<Reader<'d>>>,
 }
 
 impl<'d> Lines<'d> {
-    /// Runs the unit's line program. What cannot be read of it is counted in `problems`.
+    /// Runs the unit's line program. Errors are counted in `problems`.
     pub(crate) fn read(image: &Image<'d>, unit: &UnitEntry<'d>, problems: &mut Problems) -> Self {
         let Some(offset) = unit.lines else { return Self::default() };
         let line_unit = unit.line_unit();
@@ -81,10 +60,10 @@ impl<'d> Lines<'d> {
         self.header.as_ref().map_or(0, |header| header.file_names().len() + 1)
     }
 
-    /// The path of file `index` of the unit: comp_dir, directory and name joined as they stand.
+    /// The path of file `index` of the unit: comp_dir, directory and name, joined without normalization.
     ///
-    /// `..` stays, and `<compiler-generated>`, Swift's file for code that nobody wrote, stands alone. `None` where there is
-    /// no such file.
+    /// `..` is kept. `<compiler-generated>`, Swift's file for generated code, is not joined with a directory. Returns
+    /// `None` if there is no such file.
     pub(crate) fn path(&self, image: &Image<'d>, unit: &UnitEntry<'d>, index: u64) -> Option<Vec<u8>> {
         let header = self.header.as_ref()?;
         let file = header.file(index)?;
@@ -97,7 +76,7 @@ impl<'d> Lines<'d> {
         }
         let comp_dir = unit.line_unit().comp_dir.map(|comp_dir| image.resolve(comp_dir.slice()));
         let mut path = comp_dir.map(<[u8]>::to_vec).unwrap_or_default();
-        // Directory 0 is comp_dir: implied up to DWARF 4, listed in 5.
+        // Directory 0 is comp_dir. Up to DWARF 4 it is not listed.
         if file.directory_index() != 0
             && let Some(directory) = file.directory(header).and_then(string)
         {
@@ -109,10 +88,10 @@ impl<'d> Lines<'d> {
     }
 }
 
-/// The longest path that is kept, in bytes; what is longer is cut.
+/// How many bytes of a path are kept. Longer paths are cut.
 const MAX_PATH: usize = 64 << 10;
 
-/// Appends `part` to `path`, or replaces it where `part` starts at a root, of Unix or of Windows.
+/// Appends `part` to `path`, or replaces `path` if `part` is absolute, on Unix or on Windows.
 fn push(path: &mut Vec<u8>, part: &[u8]) {
     let drive_root = |path: &[u8], separator| path.get(1..3) == Some(&[b':', separator]);
     let windows = |path: &[u8]| path.starts_with(b"\\") || drive_root(path, b'\\');

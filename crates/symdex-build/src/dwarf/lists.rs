@@ -2,12 +2,13 @@
 
 use gimli::{Dwarf, RangeListsOffset, RawRngListEntry, Section as _};
 
-use crate::image::Reader;
+use crate::reader::Reader;
 
-/// The ranges of a list in SVMAs, given to `each` one by one. How many more it has that state no code: empty ones, inverted ones,
+/// Calls `each` with the ranges of a list, in SVMAs. Returns how many entries state no code: empty and inverted ranges,
 /// and what linkers leave of dropped code.
 ///
-/// An error where the list has more than `left` entries, which is lessened by those that it has: any number of entries may share a list.
+/// Fails if the list has more than `left` entries, and subtracts its entries from `left`. Any number of entries may
+/// share a list.
 pub(crate) fn each_of_list<'d>(
     dwarf: &Dwarf<Reader<'d>>,
     unit: &gimli::Unit<Reader<'d>>,
@@ -15,11 +16,11 @@ pub(crate) fn each_of_list<'d>(
     left: &mut u64,
     mut each: impl FnMut(u64, u64),
 ) -> gimli::Result<u64> {
-    // An entry has a byte at least: most files have no list that is too long for what is left.
+    // An entry has at least one byte, so that most lists need no count.
     let most = dwarf.ranges.debug_ranges().reader().len().max(dwarf.ranges.debug_rnglists().reader().len());
     if most as u64 > *left {
         let mut counted = dwarf.raw_ranges(unit, list)?;
-        // An error comes up again below, behind the ranges before it.
+        // The loop below reports an error after the ranges before it.
         let mut is_next = || matches!(counted.next(), Ok(Some(_)));
         if (0..=*left).all(|_| is_next()) {
             *left = 0;
@@ -44,7 +45,7 @@ pub(crate) fn each_of_list<'d>(
     Ok(passed_over)
 }
 
-/// The same of a list of pairs of addresses, from before DWARF 5; a third of the inlined subroutines of C++ have one.
+/// The same for a list of pairs of addresses, as before DWARF 5. A third of the inlined subroutines of C++ have one.
 fn each_pair(
     section: &[u8],
     list: RangeListsOffset,
@@ -52,7 +53,7 @@ fn each_pair(
     left: &mut u64,
     mut each: impl FnMut(u64, u64),
 ) -> gimli::Result<u64> {
-    /// The first address that gimli takes for none.
+    /// The lowest address that gimli takes for a tombstone.
     const TOMBSTONE: u64 = u64::MAX - 1;
     let cut_short = gimli::Error::OffsetOutOfBounds(list.0 as u64);
     let mut rest = section.get(list.0..).ok_or(cut_short)?;

@@ -2,24 +2,26 @@
 
 mod attributes;
 mod functions;
+mod inline_frames;
 mod instances;
 mod lines;
 mod lists;
-mod locs;
 mod names;
 mod opcodes;
 mod outline;
 mod ranges;
 mod roots;
+mod rows;
 mod sequences;
 mod shapes;
 mod skeletons;
+mod slots;
 mod statements;
 mod units;
 mod walk;
 
 pub(crate) use outline::{Code, Part, outline, stated, unit_ranges_at};
-pub(crate) use ranges::{Piece, Rank, UnitRange, UnitRanges, unit_ranges};
+pub(crate) use ranges::unit_ranges;
 pub(crate) use roots::{Root, TableReader, headers};
 pub(crate) use skeletons::{Skeleton, skeletons};
 pub(crate) use units::Units;

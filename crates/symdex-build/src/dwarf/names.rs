@@ -4,43 +4,46 @@ use gimli::{AttributeValue, UnitOffset, constants};
 use rustc_hash::FxHashMap;
 use symdex::write::Id32;
 
-use super::attributes::{Attributes, Slot, text};
+use super::attributes::{Attributes, text};
+use super::slots::Slot;
 use super::units::{UnitEntry, Units};
 use super::walk::{Walker, attributes_at};
-use crate::image::{Image, Reader};
+use crate::image::Image;
+use crate::reader::Reader;
 use crate::symbols::FunctionSymbol;
 
-/// How many entries a name may be looked for in: origins and specifications chain, and may form a circle.
+/// How many entries are searched for a name. Origins and specifications form chains, and may form a circle.
 const MAX_STEPS: usize = 16;
-/// The longest name that is kept, in bytes; what is longer is cut.
+/// How many bytes of a name are kept. Longer names are cut.
 const MAX_NAME: usize = 64 << 10;
 
-/// A name: most lie in the debug file, those that had to be put together do not.
+/// A name. Most borrow from the debug file; qualified names are built.
 pub(crate) type Name<'d> = std::borrow::Cow<'d, [u8]>;
 
-/// Where an entry stands: its unit's number and its offset in that unit.
+/// An entry: the number of its unit and its offset in that unit.
 pub(crate) type EntryId = (usize, UnitOffset);
 
-/// What the debug information calls a function.
+/// The name that the debug information states for a function.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Called<'d> {
-    /// The mangled name, as the linker knows it.
+pub(crate) enum StatedName<'d> {
+    /// The linkage name, which is mangled.
     Linkage(&'d [u8]),
-    /// `DW_AT_name` alone, and the entry that has it, whose scopes make the qualified name.
+    /// `DW_AT_name`, and the entry that has it. The scopes of that entry make the qualified name.
     Plain(&'d [u8], EntryId),
 }
 
-/// Finds names, and remembers what it found.
+/// Finds the names of functions, and caches scopes.
 pub(crate) struct Names<'a, 'd> {
     image: &'a Image<'d>,
     units: &'a Units<'d>,
-    /// Scopes of the units that were asked for.
+    /// The scopes of units, once needed.
     scopes: FxHashMap<usize, Scopes<'d>>,
-    /// How many bytes of names may still be put together: scopes can nest at will, and each function repeats them.
+    /// How many bytes of qualified names may still be built. Scopes can be nested to any depth, and each function
+    /// repeats them.
     budget: usize,
-    /// Chains that were longer than [`MAX_STEPS`].
+    /// How many chains were longer than [`MAX_STEPS`].
     pub(crate) too_long: u64,
-    /// Where the last symbol was found.
+    /// The index of the last symbol that was found, where the next search begins.
     last_symbol: usize,
 }
 
@@ -51,17 +54,23 @@ impl<'a, 'd> Names<'a, 'd> {
         Self { image, units, scopes: FxHashMap::default(), budget, too_long: 0, last_symbol: 0 }
     }
 
-    /// What the entry with these attributes is called: the linkage name found along its origins, else the plain name found first.
-    pub(crate) fn called(&mut self, entry: EntryId, attributes: &Attributes<'d>) -> Option<Called<'d>> {
+    /// The stated name of the entry with these attributes: the linkage name of the entry or of an origin, else the
+    /// first plain name.
+    pub(crate) fn stated_name(
+        &mut self,
+        entry: EntryId,
+        attributes: &Attributes<'d>,
+    ) -> Option<StatedName<'d>> {
         let (mut entry, mut attributes) = (entry, *attributes);
         let mut plain = None;
         for _ in 0..MAX_STEPS {
             if let Some(linkage) = self.string(entry.0, attributes.get(Slot::LinkageName)) {
-                return Some(Called::Linkage(linkage));
+                return Some(StatedName::Linkage(linkage));
             }
             if plain.is_none() {
-                plain =
-                    self.string(entry.0, attributes.get(Slot::Name)).map(|name| Called::Plain(name, entry));
+                plain = self
+                    .string(entry.0, attributes.get(Slot::Name))
+                    .map(|name| StatedName::Plain(name, entry));
             }
             let Some(origin) = attributes.origin() else { return plain };
             let Some(next) = self.entry(entry.0, origin) else { return plain };
@@ -74,12 +83,13 @@ impl<'a, 'd> Names<'a, 'd> {
 
     /// The name of a concrete function whose code starts at image offset `start`.
     ///
-    /// The linkage name, else the symbol table's name at that very address if it has one only, else the qualified name.
-    pub(crate) fn concrete(&mut self, called: Option<Called<'d>>, start: u64) -> Option<Name<'d>> {
+    /// It is the linkage name, else the symbol table's name at that address if there is only one, else the qualified
+    /// name.
+    pub(crate) fn concrete(&mut self, stated: Option<StatedName<'d>>, start: u64) -> Option<Name<'d>> {
         let symbol = self.image.symbol_at(start, &mut self.last_symbol).and_then(FunctionSymbol::only_name);
-        match called {
-            Some(Called::Linkage(name)) => Some(strip_underscore(name, symbol).into()),
-            Some(Called::Plain(name, entry)) => {
+        match stated {
+            Some(StatedName::Linkage(name)) => Some(strip_underscore(name, symbol).into()),
+            Some(StatedName::Plain(name, entry)) => {
                 Some(symbol.map_or_else(|| self.qualify(name, entry), Into::into))
             }
             None => symbol.map(Into::into),
@@ -87,14 +97,14 @@ impl<'a, 'd> Names<'a, 'd> {
     }
 
     /// The name of an inlined subroutine: the linkage name, else the qualified name.
-    pub(crate) fn inlined(&mut self, called: Option<Called<'d>>) -> Option<Name<'d>> {
-        match called? {
-            Called::Linkage(name) => Some(strip_underscore(name, None).into()),
-            Called::Plain(name, entry) => Some(self.qualify(name, entry)),
+    pub(crate) fn inlined(&mut self, stated: Option<StatedName<'d>>) -> Option<Name<'d>> {
+        match stated? {
+            StatedName::Linkage(name) => Some(strip_underscore(name, None).into()),
+            StatedName::Plain(name, entry) => Some(self.qualify(name, entry)),
         }
     }
 
-    /// The entry that a reference in unit `unit` names.
+    /// The entry to which a reference in unit `unit` leads.
     pub(crate) fn entry(&self, unit: usize, reference: AttributeValue<Reader<'d>>) -> Option<EntryId> {
         match reference {
             AttributeValue::UnitRef(offset) => Some((unit, offset)),
@@ -121,7 +131,7 @@ impl<'a, 'd> Names<'a, 'd> {
             return name.into();
         }
         if !self.scopes.contains_key(&unit) {
-            // A unit that cannot be read to its end gives the scopes before that.
+            // Of a damaged unit the scopes before the damage are used.
             let mut scopes = Scopes::default();
             let _partly = self.read_scopes(unit, &mut scopes);
             self.scopes.insert(unit, scopes);
@@ -145,7 +155,7 @@ impl<'a, 'd> Names<'a, 'd> {
         qualified.into()
     }
 
-    /// The functions of a unit that stand in a namespace or a type, with the scopes they stand in.
+    /// Reads the scopes of a unit, and which functions are in them.
     fn read_scopes(&self, unit: usize, scopes: &mut Scopes<'d>) -> gimli::Result<()> {
         // The scopes around the current entry: depth and number.
         let mut open: Vec<(isize, Id32)> = Vec::new();
@@ -157,7 +167,7 @@ impl<'a, 'd> Names<'a, 'd> {
                 scopes.of.extend(around.map(|around| (found.offset, around)));
                 continue;
             }
-            // As demanglers print them.
+            // Demanglers print the same.
             let anonymous: &[u8] = if found.is_namespace { b"(anonymous namespace)" } else { b"(anonymous)" };
             let name = self.string(unit, entries.attributes().get(Slot::Name)).unwrap_or(anonymous);
             let Some(number) = Id32::new(scopes.all.len() as u64) else { continue };
@@ -171,21 +181,22 @@ impl<'a, 'd> Names<'a, 'd> {
 /// The namespaces and types of a unit.
 #[derive(Default)]
 struct Scopes<'d> {
-    /// Each with the scope around it and its name.
+    /// For each scope the scope around it, and its name.
     all: Vec<(Option<Id32>, &'d [u8])>,
-    /// The scope each function stands in, by the function's offset.
+    /// For each function its offset and its scope, sorted by offset.
     of: Vec<(UnitOffset, Id32)>,
 }
 
 impl<'d> Scopes<'d> {
-    /// The names of a scope and of those around it, innermost first; of scopes nested a thousand deep the inner ones.
+    /// The names of a scope and of those around it, innermost first. Of more than a thousand, the inner ones.
     fn around(&self, scope: Id32) -> Vec<&'d [u8]> {
         let around = |scope: &Id32| self.all[scope.index()].0;
         std::iter::successors(Some(scope), around).take(1000).map(|scope| self.all[scope.index()].1).collect()
     }
 }
 
-/// Whether names of this language have scopes that a plain name leaves out. C's have none, and an ObjC method's name says its class.
+/// Whether a plain name of this language lacks the scopes around it. C has no scopes, and the name of an ObjC method
+/// has its class.
 fn has_scopes(language: Option<gimli::DwLang>) -> bool {
     !matches!(
         language,
@@ -203,8 +214,8 @@ fn has_scopes(language: Option<gimli::DwLang>) -> bool {
 
 /// A linkage name without Mach-O's leading `_`.
 ///
-/// Most linkage names never had one: clang writes `_ZN…` where the symbol is `__ZN…`. It is there in names that came with it from an
-/// `asm` label and in those of outlined functions; the symbol at the function's entry, if given, tells for certain.
+/// Most linkage names have none: clang writes `_ZN…` for the symbol `__ZN…`. Names from an `asm` label and those of
+/// outlined functions have it. The symbol at the function's entry, if given, decides.
 fn strip_underscore<'d>(linkage: &'d [u8], symbol: Option<&[u8]>) -> &'d [u8] {
     match linkage.strip_prefix(b"_") {
         Some(rest) if symbol == Some(rest) => rest,

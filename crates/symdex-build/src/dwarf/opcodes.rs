@@ -1,30 +1,21 @@
-//! The opcodes of line programs, executed without a value for each: registers change in place, and special opcodes come from a table.
+//! An interpreter of line programs. It decodes and executes each opcode at once, and has a table of special opcodes.
+//! gimli's state machine runs the programs that this one does not support.
 
 use gimli::{LineProgramHeader, Reader as _, constants};
 
+use super::rows::{Registers, file};
 use super::sequences::SequenceReader;
-use crate::image::Reader;
+use crate::reader::Reader;
 
-/// The registers that rows are made of (DWARF 5, 6.2.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Registers {
-    /// An SVMA.
-    pub(crate) address: u64,
-    /// Its index, or `u32::MAX` where that does not fit.
-    pub(crate) file: u32,
-    pub(crate) line: u64,
-    pub(crate) is_stmt: bool,
-}
-
-/// Runs the program of `header` as gimli's state machine would. `None` where gimli has to, from the start: the program defines files,
-/// packs several operations in one instruction, or is damaged.
+/// Runs the program of `header` with the result of gimli's state machine. Returns `None` if gimli has to run it from
+/// the start, because it defines files, packs several operations into one instruction, or is damaged.
 pub(crate) fn run(header: &LineProgramHeader<Reader<'_>>, rows: &mut SequenceReader<'_, '_>) -> Option<()> {
     let address_size = header.address_size();
     if header.maximum_operations_per_instruction() != 1 || !matches!(address_size, 4 | 8) {
         return None;
     }
     let mask = if address_size == 8 { u64::MAX } else { u64::from(u32::MAX) };
-    // Opcode 0 starts an extended one, whatever the base.
+    // Opcode 0 begins an extended opcode, whatever the base.
     let first_special = header.opcode_base().max(1);
     let special = special_opcodes(header);
     let new = Registers { address: 0, file: 1, line: 1, is_stmt: header.default_is_stmt() };
@@ -119,7 +110,7 @@ pub(crate) fn run(header: &LineProgramHeader<Reader<'_>>, rows: &mut SequenceRea
     Some(())
 }
 
-/// By how much each opcode advances address and line as a special one (DWARF 5, 6.2.5.1).
+/// For each special opcode the advances of address and line (DWARF 5, 6.2.5.1).
 fn special_opcodes(header: &LineProgramHeader<Reader<'_>>) -> [(u16, i16); 256] {
     let (base, range) = (header.opcode_base(), header.line_range());
     let mut table = [(0, 0); 256];
@@ -131,12 +122,7 @@ fn special_opcodes(header: &LineProgramHeader<Reader<'_>>) -> [(u16, i16); 256] 
     table
 }
 
-/// The file of a row as it is kept. No file table is as long as those that do not fit.
-pub(crate) fn file(index: u64) -> u32 {
-    u32::try_from(index).unwrap_or(u32::MAX)
-}
-
-/// A line after an advance. None is below 0.
+/// A line after an advance, at least 0.
 fn advanced(line: u64, advance: i64) -> u64 {
     match line.overflowing_add_signed(advance) {
         (_, true) if advance < 0 => 0,
@@ -144,7 +130,7 @@ fn advanced(line: u64, advance: i64) -> u64 {
     }
 }
 
-/// A LEB128 number, which most often is one byte.
+/// Reads an unsigned LEB128 number. Most have one byte.
 #[inline]
 fn leb(input: &mut &[u8]) -> Option<u64> {
     let bytes = *input;
@@ -156,7 +142,7 @@ fn leb(input: &mut &[u8]) -> Option<u64> {
     Some(number)
 }
 
-/// The same for a signed one, of one byte or two.
+/// Reads a signed LEB128 number. Most have one byte or two.
 #[inline]
 fn sleb(input: &mut &[u8]) -> Option<i64> {
     let bytes = *input;
@@ -173,7 +159,7 @@ fn sleb(input: &mut &[u8]) -> Option<i64> {
     Some(number)
 }
 
-/// What `read` reads, and the bytes after it.
+/// The result of `read`, and the bytes after what it has read.
 #[inline(never)]
 fn longer<'b, T>(
     bytes: &'b [u8],

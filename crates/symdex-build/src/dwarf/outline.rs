@@ -1,5 +1,5 @@
-//! Where a unit has code: what the debug information states of the whole unit, and what its functions and line rows
-//! come to. And what it has at a few addresses.
+//! Where a unit has code, as the debug information states for the unit and as its functions and line rows state. And
+//! the ranges of a unit at a few addresses.
 
 use std::ops::Range;
 
@@ -8,17 +8,19 @@ use gimli::UnitOffset;
 use super::functions::functions_at;
 use super::instances::instances;
 use super::lines::Lines;
-use super::ranges::{UnitRanges, joined};
+use super::ranges::joined;
 use super::units::{UnitEntry, Units, each_in_aranges};
 use super::walk::Walker;
+use crate::flatten::join;
 use crate::image::Image;
 use crate::report::Problems;
+use crate::unit_ranges::UnitRanges;
 
 /// Half-open ranges of image offsets.
 pub(crate) type Code = Vec<(u64, u64)>;
 
-/// For each unit the code that `.debug_aranges` and its root entry give it together, sorted, none overlapping. `None`
-/// where the root entry states no range, or its ranges cannot be read: `.debug_aranges` alone may be incomplete.
+/// For each unit the code that `.debug_aranges` and its root entry state, sorted and disjoint. It is `None` if the root
+/// entry states no range or cannot be read, because `.debug_aranges` alone may be incomplete.
 pub(crate) fn stated<'d>(image: &Image<'d>, units: &Units<'d>) -> Vec<Option<Code>> {
     let own = &units.all[..units.own];
     let mut stated: Vec<Option<Code>> = own.iter().map(|unit| stated_by_root(image, unit)).collect();
@@ -42,27 +44,28 @@ fn stated_by_root<'d>(image: &Image<'d>, unit: &UnitEntry<'d>) -> Option<Code> {
     result.ok().filter(|_| is_stated).map(|_| code)
 }
 
-/// The addresses that the functions and line rows of unit number `unit` cover. Sorted, disjoint.
+/// The addresses that the functions and line rows of unit number `unit` cover, sorted and disjoint.
 ///
-/// Only the ranges of its subprograms and its line program are read, no names and no inlined subroutines.
+/// It reads the ranges of subprograms and the line program, but no names and no inlined subroutines.
 pub(crate) fn outline<'d>(image: &Image<'d>, units: &Units<'d>, unit: usize) -> Code {
     let entry = &units.all[unit];
     let lines = Lines::read(image, entry, &mut Problems::default());
     Subprograms::read(image, entry).code_with(&lines)
 }
 
-/// What a unit has at some addresses.
+/// The ranges of a unit at some addresses.
 pub(crate) struct Part<'d> {
-    /// Ranges that are right at these addresses, and need not be elsewhere.
+    /// Ranges that are right at these addresses. Elsewhere they may be wrong.
     pub(crate) ranges: UnitRanges<'d>,
     /// The code of all functions of the unit.
     pub(crate) functions: Code,
-    /// As [`outline`].
+    /// The result of [`outline`] for the unit.
     pub(crate) code: Code,
 }
 
-/// What unit number `unit` has at `offsets`, which are sorted: as [`unit_ranges`](super::unit_ranges), but names and
-/// inlined subroutines are read only of functions that decide about these addresses.
+/// The ranges of unit number `unit` at `offsets`, which are sorted. They equal those of
+/// [`unit_ranges`](super::unit_ranges), but names and inlined subroutines are read only for functions that decide about
+/// these addresses.
 pub(crate) fn unit_ranges_at<'d>(
     image: &Image<'d>,
     units: &Units<'d>,
@@ -72,20 +75,20 @@ pub(crate) fn unit_ranges_at<'d>(
     let entry = &units.all[unit];
     let subprograms = Subprograms::read(image, entry);
     let points: Code = offsets.iter().map(|offset| (*offset, offset + 1)).collect();
-    // What `statement` answers for a row depends on earlier rows of its function, and so on every function that
+    // The answer of `statement` for a row depends on earlier rows of its function, and so on every function that
     // overlaps it.
     let mut decisive: Code =
         subprograms.overlapping(&points).flat_map(|one| subprograms.ranges(one)).copied().collect();
     join(&mut decisive);
     let needed: Vec<_> = subprograms.overlapping(&decisive).map(|one| (one.offset, one.depth)).collect();
     let mut functions = functions_at(image, units, unit, image.range_budget(), &needed);
-    let (pieces, instances) = instances(image, &functions);
+    let (function_ranges, instances) = instances(image, &functions);
     let mut lines = Lines::read(image, entry, &mut functions.problems);
     let code = subprograms.code_with(&lines);
     decisive.extend(points);
     join(&mut decisive);
     lines.rows.retain(|row| overlaps(&decisive, (row.start, row.end)));
-    let ranges = joined(image, entry, functions, (pieces, instances), &lines);
+    let ranges = joined(image, entry, functions, (function_ranges, instances), &lines);
     Part { ranges, functions: subprograms.ranges, code }
 }
 
@@ -107,7 +110,7 @@ struct Subprogram {
 impl Subprograms {
     fn read<'d>(image: &Image<'d>, unit: &UnitEntry<'d>) -> Self {
         let mut read = Self::default();
-        // What lies behind damage has no ranges either.
+        // Entries after damage have no ranges in an index either.
         let _damage = read.read_all(image, unit);
         read
     }
@@ -135,12 +138,12 @@ impl Subprograms {
         &self.ranges[one.ranges.clone()]
     }
 
-    /// Those that overlap `code`, which is sorted, none of it overlapping.
+    /// The subprograms that overlap `code`, which is sorted and disjoint.
     fn overlapping(&self, code: &[(u64, u64)]) -> impl Iterator<Item = &Subprogram> {
         self.all.iter().filter(|one| self.ranges(one).iter().any(|range| overlaps(code, *range)))
     }
 
-    /// Their code and that of the rows of `lines`.
+    /// The code of the subprograms and of the rows of `lines`.
     fn code_with(&self, lines: &Lines<'_>) -> Code {
         let mut code = self.ranges.clone();
         // Rows are sorted, and most touch the one before.
@@ -154,30 +157,8 @@ impl Subprograms {
     }
 }
 
-/// Whether a range overlaps `code`, which is sorted, none of it overlapping.
+/// Whether a range overlaps `code`, which is sorted and disjoint.
 fn overlaps(code: &[(u64, u64)], (start, end): (u64, u64)) -> bool {
     let first_behind = code.get(code.partition_point(|range| range.1 <= start));
     first_behind.is_some_and(|range| range.0 < end)
-}
-
-/// Sorts `code`, and joins ranges that touch or overlap.
-fn join(code: &mut Code) {
-    code.sort_unstable();
-    code.dedup_by(|next, last| {
-        let is_joined = next.0 <= last.1;
-        last.1 = if is_joined { last.1.max(next.1) } else { last.1 };
-        is_joined
-    });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_that_touch_or_overlap_become_one() {
-        let mut code = vec![(20, 30), (0, 5), (5, 8), (22, 25), (29, 40), (50, 60)];
-        join(&mut code);
-        assert_eq!(code, [(0, 8), (20, 40), (50, 60)]);
-    }
 }

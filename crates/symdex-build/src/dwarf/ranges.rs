@@ -1,62 +1,16 @@
 //! The ranges of a unit: its inline instances and its line rows, joined.
 
-use std::cmp::Reverse;
-
-use symdex::write::{Id32, Loc};
+use symdex::write::Id32;
 
 use super::functions::{Functions, functions};
+use super::inline_frames::{Callee, InlineFrames};
 use super::instances::{Instance, instances};
-use super::lines::{Lines, Row};
-use super::locs::Locs;
+use super::lines::Lines;
+use super::rows::Row;
 use super::statements::Statements;
 use super::units::{UnitEntry, Units};
 use crate::image::Image;
-use crate::pools::Hashed;
-use crate::report::Problems;
-
-/// A contiguous piece of a function's code. Most functions have one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Piece {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    /// The function, by its number in the unit.
-    pub(crate) function: u32,
-    pub(crate) rank: Rank,
-    /// What the range that begins where the piece does answers, where it is not what its range says: a name with aliases.
-    pub(crate) entry: Option<Id32>,
-}
-
-/// What decides between pieces of functions that claim the same code: the one that starts last, then the shortest, then
-/// the one that the symbol table names, then the first in the debug information. The greater rank wins.
-pub(crate) type Rank = (u64, Reverse<u64>, bool, Reverse<usize>);
-
-/// A range of a unit; strings and locs by the unit's own numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct UnitRange {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    /// The piece it belongs to; `None` for line rows outside of any function.
-    pub(crate) piece: Option<Id32>,
-    pub(crate) exact: u32,
-    pub(crate) statement: u32,
-}
-
-/// All that a unit contributes.
-#[derive(Default)]
-pub(crate) struct UnitRanges<'d> {
-    /// Sorted, none empty, none overlapping; equal neighbours merged.
-    pub(crate) ranges: Vec<UnitRange>,
-    pub(crate) pieces: Vec<Piece>,
-    /// Parents come before their children.
-    pub(crate) locs: Vec<Loc>,
-    pub(crate) names: Vec<Hashed<'d>>,
-    pub(crate) files: Vec<Vec<u8>>,
-    /// How many functions there are.
-    pub(crate) functions: u32,
-    /// How many range-list entries were read.
-    pub(crate) range_entries: u64,
-    pub(crate) problems: Problems,
-}
+use crate::unit_ranges::{FunctionRange, UnitRange, UnitRanges};
 
 /// The ranges of unit number `unit`, reading at most `range_budget` range-list entries.
 pub(crate) fn unit_ranges<'d>(
@@ -66,17 +20,17 @@ pub(crate) fn unit_ranges<'d>(
     range_budget: u64,
 ) -> UnitRanges<'d> {
     let mut functions = functions(image, units, unit, range_budget);
-    let (pieces, instances) = instances(image, &functions);
+    let (function_ranges, instances) = instances(image, &functions);
     let lines = Lines::read(image, &units.all[unit], &mut functions.problems);
-    joined(image, &units.all[unit], functions, (pieces, instances), &lines)
+    joined(image, &units.all[unit], functions, (function_ranges, instances), &lines)
 }
 
-/// The ranges of a unit that has these functions, whose pieces and instances are given too, and these lines.
+/// The ranges of a unit with these functions, their function ranges and inline instances, and these lines.
 pub(super) fn joined<'d>(
     image: &Image<'d>,
     unit: &UnitEntry<'d>,
     functions: Functions<'d>,
-    (pieces, instances): (Vec<Piece>, Vec<Instance>),
+    (function_ranges, instances): (Vec<FunctionRange>, Vec<Instance>),
     lines: &Lines<'d>,
 ) -> UnitRanges<'d> {
     let mut join = Join {
@@ -84,10 +38,11 @@ pub(super) fn joined<'d>(
         unit,
         functions: &functions,
         lines,
-        frames: vec![None; functions.nodes.len()],
+        callees: vec![None; functions.nodes.len()],
         chain: Vec::new(),
         statements: Statements::new(functions.nodes.len()),
-        locs: Locs::new(functions.nodes.len(), lines.rows.len()),
+        // Most rows have an inline frame of their own.
+        frames: InlineFrames::with_capacity(functions.nodes.len() + lines.rows.len()),
         file_numbers: vec![None; lines.files()],
         out: UnitRanges {
             ranges: Vec::with_capacity(lines.rows.len() + instances.len()),
@@ -95,13 +50,13 @@ pub(super) fn joined<'d>(
         },
     };
     join.run(&instances);
-    let Join { locs, out, .. } = join;
+    let Join { frames, out, .. } = join;
     UnitRanges {
-        pieces,
+        function_ranges,
         functions: u32::try_from(functions.places.len()).unwrap_or(u32::MAX),
         range_entries: functions.range_entries,
         problems: functions.problems,
-        locs: locs.locs,
+        frames: frames.frames,
         names: functions.names,
         ..out
     }
@@ -112,12 +67,13 @@ struct Join<'a, 'd> {
     unit: &'a UnitEntry<'d>,
     functions: &'a Functions<'d>,
     lines: &'a Lines<'d>,
-    /// For each node the number of its frame, once needed: so frames and locs are numbered by address, as they are used later.
-    frames: Vec<Option<Id32>>,
-    /// Room for nodes that lack theirs.
+    /// For each node its callee. It is made when an address first needs it, so that inline frames are numbered by
+    /// address, in the order in which chunks use them.
+    callees: Vec<Option<Callee>>,
+    /// A buffer for nodes that have no callee yet.
     chain: Vec<u32>,
     statements: Statements,
-    locs: Locs,
+    frames: InlineFrames,
     /// For each file of the line table its number, once known.
     file_numbers: Vec<Option<Option<Id32>>>,
     out: UnitRanges<'d>,
@@ -137,12 +93,12 @@ impl Join<'_, '_> {
                 {
                     instances = rest;
                 }
-                let (node_piece, end) = match instances.first() {
-                    Some(next) if next.start <= at => (Some((next.node, next.piece)), next.end),
+                let (of_instance, end) = match instances.first() {
+                    Some(next) if next.start <= at => (Some((next.node, next.function_range)), next.end),
                     next => (None, next.map_or(u64::MAX, |next| next.start)),
                 };
                 let end = end.min(row.end);
-                self.covered(at, end, node_piece, row);
+                self.covered(at, end, of_instance, row);
                 at = end;
             }
         }
@@ -151,19 +107,19 @@ impl Join<'_, '_> {
 
     /// Code with a row.
     fn covered(&mut self, start: u64, end: u64, instance: Option<(u32, Id32)>, row: &Row) {
-        let (node, piece) = instance.unzip();
+        let (node, function_range) = instance.unzip();
         let file = self.file(row.file);
-        let frame = self.frame(node);
-        let exact = self.locs.loc(frame, file, row.line);
+        let callee = self.callee(node);
+        let exact = self.frames.number(callee, file, row.line);
         let own = (row.file, row.line);
         let statement = match node.map_or(own, |node| self.statements.next(node, row)) {
             statement if statement == own => exact,
             (file, line) => {
                 let file = self.file(file);
-                self.locs.loc(frame, file, line)
+                self.frames.number(callee, file, line)
             }
         };
-        self.push(start, end, piece, exact, statement);
+        self.push(start, end, function_range, exact, statement);
     }
 
     /// Code from `at` to `until` that no row covers, as far as it is some function's; the instances after that.
@@ -189,40 +145,43 @@ impl Join<'_, '_> {
         let end = self.lines.ends.get(after).map_or(end, |sequence| sequence.at.min(end));
         let last = after.checked_sub(1).map(|index| self.lines.ends[index]);
         let (file, line) = last.map_or((None, None), |last| (self.file(last.file), last.line));
-        let frame = self.frame(Some(instance.node));
-        let (exact, statement) = (self.locs.loc(frame, None, None), self.locs.loc(frame, file, line));
-        self.push(start, end, Some(instance.piece), exact, statement);
+        let callee = self.callee(Some(instance.node));
+        let (exact, statement) =
+            (self.frames.number(callee, None, None), self.frames.number(callee, file, line));
+        self.push(start, end, Some(instance.function_range), exact, statement);
         end
     }
 
-    fn push(&mut self, start: u64, end: u64, piece: Option<Id32>, exact: u32, statement: u32) {
+    fn push(&mut self, start: u64, end: u64, function_range: Option<Id32>, exact: u32, statement: u32) {
         match self.out.ranges.last_mut() {
             Some(last)
-                if (last.exact, last.statement, last.end, last.piece) == (exact, statement, start, piece) =>
+                if (last.exact, last.statement, last.end, last.function_range)
+                    == (exact, statement, start, function_range) =>
             {
                 last.end = end;
             }
-            _ => self.out.ranges.push(UnitRange { start, end, piece, exact, statement }),
+            _ => self.out.ranges.push(UnitRange { start, end, function_range, exact, statement }),
         }
     }
 
-    /// The frame of a node, or of no function.
+    /// The callee of a node, or that of line rows outside of any function.
     #[inline]
-    fn frame(&mut self, node: Option<u32>) -> u32 {
-        match node.map(|node| (node, self.frames[node as usize])) {
-            Some((_, Some(frame))) => frame.get(),
-            Some((node, None)) => self.add_frame(node),
-            None => self.locs.frame(None, None),
+    fn callee(&mut self, node: Option<u32>) -> Callee {
+        match node.map(|node| (node, self.callees[node as usize])) {
+            Some((_, Some(callee))) => callee,
+            Some((node, None)) => self.add_callee(node),
+            None => Callee::default(),
         }
     }
 
-    /// Adds the frames of a node and of those around it that have none, and the locs of their calls; the number of its own.
+    /// Makes the callees of a node and of the nodes around it, and the inline frames of their calls. Returns the node's
+    /// callee.
     #[inline(never)]
-    fn add_frame(&mut self, node: u32) -> u32 {
-        let (mut next, mut caller) = (Some(node), None);
+    fn add_callee(&mut self, node: u32) -> Callee {
+        let (mut next, mut outer) = (Some(node), None);
         while let Some(node) = next {
-            caller = self.frames[node as usize].map(Id32::get);
-            if caller.is_some() {
+            outer = self.callees[node as usize];
+            if outer.is_some() {
                 break;
             }
             self.chain.push(node);
@@ -230,16 +189,16 @@ impl Join<'_, '_> {
         }
         while let Some(number) = self.chain.pop() {
             let node = &self.functions.nodes[number as usize];
-            let call = caller.and_then(|caller| {
+            let caller = outer.and_then(|outer| {
                 let file = node.call_file.and_then(|file| self.file(file.get()));
-                Id32::new(u64::from(self.locs.loc(caller, file, node.call_line)))
+                Id32::new(u64::from(self.frames.number(outer, file, node.call_line)))
             });
-            let frame = self.locs.frame(call, node.name);
-            self.frames[number as usize] = Id32::new(frame.into());
-            caller = Some(frame);
+            let callee = Callee { caller, name: node.name };
+            self.callees[number as usize] = Some(callee);
+            outer = Some(callee);
         }
-        // The last one is that of `node`.
-        caller.unwrap_or(0)
+        // The last one made is that of `node`.
+        outer.unwrap_or_default()
     }
 
     /// The number of a file of the unit's line table; `None` where the table has no such file.

@@ -1,4 +1,4 @@
-//! Unit headers, their abbreviations, and what the root entries say of their units.
+//! Unit headers, abbreviation tables, and root entries.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use gimli::{
 };
 use rustc_hash::FxHashMap;
 
-use super::attributes::{Attributes, Slot, text};
-use crate::image::Reader;
+use super::attributes::{Attributes, text};
+use super::slots::Slot;
+use crate::reader::Reader;
 use crate::report::Problems;
 
-/// The headers of all units, as far as they can be read: a header with a wrong length costs those behind it. That comes behind
-/// them: where it lies, and what is wrong with it.
+/// The unit headers up to the first one that cannot be read, and the offset and the error of that one.
 pub(crate) fn headers<'d>(
     dwarf: &Dwarf<Reader<'d>>,
 ) -> (Vec<UnitHeader<Reader<'d>>>, Option<(usize, gimli::Error)>) {
@@ -32,25 +32,25 @@ pub(crate) fn headers<'d>(
     }
 }
 
-/// Where the header lies in `.debug_info`.
+/// The offset of the header in `.debug_info`.
 pub(crate) fn offset_of(header: &UnitHeader<Reader<'_>>) -> usize {
     header.debug_info_offset().map_or(0, |offset| offset.0)
 }
 
-/// Reads abbreviation tables, each once, however many units share it.
+/// Reads abbreviation tables. A table that units share is read once.
 ///
-/// Tables may overlap, so that a small file can state more of them than memory holds: once they have grown to a few times their
-/// section, the rest is left out, and so are their units.
+/// Tables may overlap, so that a small file could take any amount of memory. Once the tables have a few times the size
+/// of their section, the others are left out, and their units as well.
 pub(crate) struct TableReader {
     /// How many bytes of tables may still be read.
     left: usize,
-    /// By the place of the section, its size, and the table's offset in it: of a package each unit has a section of its own, or
-    /// one that it shares with others.
+    /// By the address and size of the section, and the table's offset in it. In a package, units may have sections of
+    /// their own.
     tables: FxHashMap<(usize, usize, usize), Arc<Abbreviations>>,
 }
 
 impl TableReader {
-    /// For tables in a section, or a file, of `size` bytes.
+    /// A reader for tables in a section or file of `size` bytes.
     pub(crate) fn new(size: usize) -> Self {
         Self { left: size.saturating_mul(4).saturating_add(1 << 20), tables: FxHashMap::default() }
     }
@@ -66,7 +66,7 @@ impl TableReader {
         if let Some(table) = self.tables.get(&place) {
             return Ok(Arc::clone(table));
         }
-        // Damaged tables take time to read, too.
+        // Reading damaged tables takes time as well.
         self.left -= table_size(section.get(offset..).unwrap_or_default(), self.left);
         if self.left == 0 {
             return Err("its abbreviations overlap too many others".to_owned());
@@ -77,7 +77,7 @@ impl TableReader {
     }
 }
 
-/// Every table that one of the units refers to, read once, by its offset.
+/// The abbreviation tables of units with these headers, by their offsets.
 pub(crate) fn tables<'d>(
     dwarf: &Dwarf<Reader<'d>>,
     headers: &[UnitHeader<Reader<'d>>],
@@ -96,7 +96,8 @@ pub(crate) fn tables<'d>(
     tables
 }
 
-/// How many bytes the abbreviation table at the beginning of `bytes` has, or can be read of it (DWARF 5, 7.5.3); at most `limit`.
+/// The size of the abbreviation table at the beginning of `bytes`, or of the part that can be read (DWARF 5, 7.5.3); at
+/// most `limit`.
 fn table_size(bytes: &[u8], limit: usize) -> usize {
     let bytes = &bytes[..bytes.len().min(limit)];
     let mut rest = Reader::new(bytes, gimli::LittleEndian);
@@ -120,21 +121,21 @@ fn skip_table(table: &mut Reader<'_>) -> gimli::Result<()> {
     Ok(())
 }
 
-/// A unit without its line program, whose header alone can be large, and what its root entry says beside.
+/// A unit without its line program, and other attributes of its root entry. The header of a line program can be large.
 pub(crate) struct Root<'d> {
     pub(crate) unit: gimli::Unit<Reader<'d>>,
     /// Where its code is.
     pub(crate) code: Attributes<'d>,
-    /// `DW_AT_stmt_list`; none for units that have no code by their kind, and refer to another's for their declarations.
+    /// `DW_AT_stmt_list`. It is `None` for partial units and type units, which have no code.
     pub(crate) lines: Option<DebugLineOffset>,
     pub(crate) language: Option<DwLang>,
-    /// The name of the file that the rest of a skeleton unit is in.
+    /// For a skeleton unit, the name of the file with its split unit.
     pub(crate) dwo_name: Option<&'d [u8]>,
 }
 
 impl<'d> Root<'d> {
-    /// Reads a unit's root entry; `None` for a unit without any entries. (`gimli::Unit::new` would parse the line program's header
-    /// with it, which any number of units may share and which may take any time.)
+    /// Reads a unit's root entry. Returns `None` for a unit without entries. (`gimli::Unit::new` also parses the header
+    /// of the line program, which can be large and which any number of units may share.)
     pub(crate) fn read(
         dwarf: &Dwarf<Reader<'d>>,
         header: UnitHeader<Reader<'d>>,
@@ -145,7 +146,7 @@ impl<'d> Root<'d> {
         let (mut lines, mut language) = (None, None);
         let table = Arc::clone(&unit.abbreviations);
         if header.root_offset().0 == header.length_including_self() {
-            // Some dSYMs have units without a single entry; there is nothing to lose in them.
+            // Some dSYMs have units without an entry.
             return Ok(None);
         }
         let mut entries = header.entries_raw(&table, None)?;
@@ -171,7 +172,7 @@ impl<'d> Root<'d> {
                 _ => {}
             }
         }
-        // These may need the bases, which may come behind them.
+        // These need the bases, which may come after them.
         let string = |value: Option<_>| value.and_then(|value| text(dwarf, &unit, value));
         let (name, comp_dir, dwo_name) = (string(name), string(comp_dir), string(dwo_name));
         let low = code.get(Slot::LowPc).and_then(|low| dwarf.attr_address(&unit, low).ok().flatten());

@@ -1,4 +1,4 @@
-//! The sequences of a line program, made of its rows.
+//! The sequences of a line program, and their rows.
 
 use std::ops::Range;
 
@@ -6,13 +6,13 @@ use gimli::{IncompleteLineProgram, LineInstruction, LineProgramHeader, LineRow};
 use symdex::RowRule;
 use symdex::write::Id32;
 
-use super::lines::{Row, SequenceEnd};
-use super::opcodes::{Registers, file};
+use super::rows::{Registers, Row, SequenceEnd, file};
 use crate::flatten::{Interval, flatten};
-use crate::image::{Image, Reader};
+use crate::image::Image;
+use crate::reader::Reader;
 use crate::report::Problems;
 
-/// One sequence as the program has it, and where its rows are among all.
+/// A sequence, and the numbers of its rows.
 #[derive(Clone, Debug)]
 pub(super) struct Sequence {
     start: u64,
@@ -20,21 +20,22 @@ pub(super) struct Sequence {
     rows: Range<usize>,
 }
 
-/// Why the rows of a sequence are lost: it leaves the address space, or wraps in it.
+/// The reason for lost rows of a sequence that leaves the address space.
 const BACKWARDS: &str = "line sequences that end before they start";
 
 /// Collects rows into sequences.
 pub(super) struct SequenceReader<'a, 'd> {
     image: &'a Image<'d>,
-    /// The rows of all sequences, and of the one being read. Of that, each ends where the next begins, the last where it begins.
+    /// The rows of all sequences, the current one included. In the current sequence a row ends where the next one
+    /// begins, and the last row is empty.
     pub(super) rows: Vec<Row>,
-    /// How many rows there are before those of the sequence being read.
+    /// How many rows belong to finished sequences.
     finished: usize,
-    /// Whether of these each begins after the one before.
+    /// Whether the rows of the current sequence are in address order.
     in_order: bool,
-    /// Whether it left the address space, so that the rows that follow in it mean nothing.
+    /// Whether the current sequence has left the address space, so that its other rows mean nothing.
     pub(super) overflows: bool,
-    /// Whether the last set_address names no place in the image: what follows was code that the linker dropped.
+    /// Whether the last set_address states a tombstone: the rows after it are of code that the linker dropped.
     pub(super) is_tombstone: bool,
     pub(super) sequences: Vec<Sequence>,
     pub(super) ends: Vec<SequenceEnd>,
@@ -56,7 +57,8 @@ impl<'a, 'd> SequenceReader<'a, 'd> {
         }
     }
 
-    /// Runs `program` by gimli as far as it can be read; its header, with the files that the program itself defines.
+    /// Runs `program` by gimli until its end or an error. Returns its header, with the files that the program itself
+    /// defines.
     pub(super) fn run(
         &mut self,
         mut program: IncompleteLineProgram<Reader<'d>>,
@@ -84,7 +86,7 @@ impl<'a, 'd> SequenceReader<'a, 'd> {
                 *row = at_address_zero(row, program);
             }
             let executed = row.execute(instruction, program);
-            // gimli leaves the address as it was where the new one is -1, -2 or lower.
+            // gimli keeps the old address if the new one is lower, -1 or -2.
             self.is_tombstone = row.address() != address;
             self.overflows |= executed.is_err();
             return;
@@ -107,7 +109,7 @@ impl<'a, 'd> SequenceReader<'a, 'd> {
 }
 
 impl SequenceReader<'_, '_> {
-    /// Takes in a row.
+    /// Adds a row to the current sequence.
     #[inline]
     pub(super) fn row(&mut self, row: Registers) {
         if self.is_tombstone {
@@ -120,14 +122,14 @@ impl SequenceReader<'_, '_> {
         self.in_order &= push_row(&mut self.rows, self.finished, new, self.image.info.row_rule);
     }
 
-    /// Takes in the rows since the last sequence, as one that ends here.
+    /// Ends the current sequence.
     pub(super) fn end_sequence(&mut self, address: u64, file: u32, line: u64) {
         self.finish(address, file, Id32::new(line));
         self.end();
         (self.overflows, self.is_tombstone, self.in_order) = (false, false, true);
     }
 
-    /// Forgets the rows of a sequence that does not end: nothing says how far it reaches, and whether it is of code.
+    /// Drops the rows of a sequence without an end. Nothing states how far it reaches, or whether its code was dropped.
     pub(super) fn end(&mut self) {
         self.rows.truncate(self.finished);
     }
@@ -138,9 +140,9 @@ impl SequenceReader<'_, '_> {
             return self.problems.add(BACKWARDS, 1);
         }
         let base = image.info.base;
-        // SVMAs again, as rows below the base wrapped around.
+        // These are SVMAs, because the offsets of rows below the base are not in order.
         let starts = self.rows[finished..].iter().map(|row| row.start.wrapping_add(base));
-        // Units without code keep a lone end_sequence row.
+        // Units without code have a single end_sequence row.
         let Some(first) = starts.min().filter(|first| *first != address) else {
             return self.problems.dropped("empty line sequences", 1);
         };
@@ -163,12 +165,12 @@ impl SequenceReader<'_, '_> {
     }
 }
 
-/// A row like `row`, as far as rows are kept, from which any set_address goes forward: gimli takes one that goes backwards for the
-/// mark of dropped code.
+/// A row with the file, line and flag of `row`, at address 0. gimli takes a set_address that goes backwards for a
+/// tombstone; from address 0 every one goes forward.
 fn at_address_zero<'d>(row: &LineRow, program: &mut IncompleteLineProgram<Reader<'d>>) -> LineRow {
     let mut moved = LineRow::new(program.header());
     let line = row.line().map_or(0, std::num::NonZeroU64::get);
-    // A line that does not fit is none that a row can have.
+    // No real row has a line that does not fit.
     let advance = i64::try_from(line).map_or(i64::MAX, |line| line - 1);
     let is_stmt_differs = row.is_stmt() != moved.is_stmt();
     let mut execute = |instruction: LineInstruction<Reader<'d>>| moved.execute(instruction, program);
@@ -181,8 +183,8 @@ fn at_address_zero<'d>(row: &LineRow, program: &mut IncompleteLineProgram<Reader
     moved
 }
 
-/// Adds a row to those from number `first` on, unless it lies where the last one does: of one address, the order of the program
-/// decides. Whether it does not lie before the last one.
+/// Adds a row after those from number `first` on. Of several rows at one address, `rule` decides which one is kept.
+/// Returns whether the new row is not below the last one.
 #[inline]
 fn push_row(rows: &mut Vec<Row>, first: usize, new: Row, rule: RowRule) -> bool {
     let mut in_order = true;
@@ -202,14 +204,15 @@ fn push_row(rows: &mut Vec<Row>, first: usize, new: Row, rule: RowRule) -> bool 
     in_order
 }
 
-/// Makes the rows from number `first` on those of a sequence that ends at image offset `end`: in address order, as they are in most
-/// programs, one for each address, each with its end.
+/// Finishes the rows from number `first` on, of a sequence that ends at image offset `end`. Then they are in address
+/// order, one for each address, and have their ends. In most programs they are in order already.
 fn finish_rows(rows: &mut Vec<Row>, first: usize, in_order: bool, end: u64, rule: RowRule) {
     if let Some(last) = rows.last_mut().filter(|last| in_order && last.start < end) {
         last.end = end;
         return;
     }
-    // An advance or a set_address may go backwards; of one address, the order of the program decides.
+    // An advance or a set_address may go backwards. The sort is stable, because of one address the order of the program
+    // decides.
     rows[first..].sort_by_key(|row| row.start);
     let sorted = rows.split_off(first);
     for row in sorted.into_iter().take_while(|row| row.start < end) {
@@ -220,7 +223,8 @@ fn finish_rows(rows: &mut Vec<Row>, first: usize, in_order: bool, end: u64, rule
     }
 }
 
-/// The rows of all sequences in address order. Where sequences overlap, the one that starts last wins, of those the shortest.
+/// The rows of all sequences in address order. Where sequences overlap, the one that starts last wins, then the
+/// shortest.
 pub(super) fn in_address_order(mut sequences: Vec<Sequence>, rows: Vec<Row>) -> Vec<Row> {
     if sequences.is_sorted_by(|a, b| a.end <= b.start) {
         return rows;
@@ -234,9 +238,8 @@ pub(super) fn in_address_order(mut sequences: Vec<Sequence>, rows: Vec<Row>) -> 
         end: sequence.end,
         priority: (sequence.start, std::cmp::Reverse(sequence.end)),
     };
-    let intervals: Vec<_> = sequences.iter().map(interval).collect();
     let mut ordered = Vec::new();
-    for stretch in flatten(&intervals) {
+    for stretch in flatten(sequences.iter().map(interval)) {
         let of = &rows[sequences[stretch.owner].rows.clone()];
         let first = of.partition_point(|row| row.end <= stretch.start);
         let clipped = of[first..].iter().take_while(|row| row.start < stretch.end);

@@ -1,120 +1,69 @@
-//! Abbreviations, compiled: how many bytes an entry takes, and where in it stands what is wanted of functions.
+//! Compiled abbreviations: how many bytes an entry takes, and where it has the attributes that are needed of functions.
 //!
-//! Most entries describe types and variables, of which nothing is wanted but their end. An abbreviation says where that is: after
-//! a number of bytes that is fixed, or after a few steps that depend on the entry's bytes. What is uncommon, a form that only the
-//! entry itself names, say, has no shape: gimli reads such entries.
+//! Most entries describe types and variables, of which only the end is needed. It follows from the abbreviation: it is
+//! after a fixed number of bytes, or after a few steps that depend on the entry's bytes. Uncommon abbreviations have no
+//! shape, for example those with a form that the entry itself states. gimli reads their entries.
 
 mod passes;
+mod shape;
 mod varying;
 
-use gimli::{Abbreviation, Abbreviations, AttributeSpecification, Encoding, Format, constants};
+use gimli::{Abbreviations, AttributeSpecification, Encoding, Format, constants};
 
 pub(crate) use self::passes::Passes;
+use self::shape::EntrySize;
+pub(crate) use self::shape::{Of, Shape, Step, Then};
 use self::varying::Varying;
 pub(crate) use self::varying::{Spare, leb, sized};
-use super::attributes::{Class, Slot, states_code};
+use super::slots::{Class, Slot};
 
-/// An abbreviation table, compiled.
+/// A compiled abbreviation table.
 #[derive(Default)]
 pub(crate) struct Shapes {
-    /// Those of the codes from 1 on, as far as the table has them without a gap, as tables do.
+    /// The shapes of the codes from 1 up to the first gap; tables have no gaps.
     all: Vec<Shape>,
     steps: Vec<Step>,
-    /// How a walk that stops at functions passes entries.
+    /// How a walk that stops at functions passes over entries.
     pub(crate) functions: Passes,
-    /// The same of one that stops at scopes and what is in them.
+    /// The same for a walk that stops at scopes and subprograms.
     pub(crate) scopes: Passes,
 }
 
-/// An abbreviation, compiled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
-    pub(crate) of: Of,
-    pub(crate) has_children: bool,
-    /// Whether its entries state where their code is.
-    pub(crate) states_code: bool,
-    layout: Layout,
-    /// Of a function or a scope the steps to read it, by their numbers; none where gimli has to.
-    read: (u32, u32),
-}
-
-/// What is to know of a tag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Of {
-    Subprogram,
-    Inlined,
-    Namespace,
-    /// A type that functions can be members of.
-    Type,
-    Other,
-}
-
-/// How the attributes of an entry are laid out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Layout {
-    /// They take so many bytes.
-    Fixed(u32),
-    /// Steps, by their numbers in [`Shapes::steps`].
-    Steps(u32, u32),
-    /// Gimli knows.
-    Unknown,
-}
-
-/// An attribute, and where it is.
-#[derive(Clone, Copy)]
-pub(crate) struct Step {
-    /// How many bytes are before it, from the last attribute on whose size its bytes tell; else from the first one on.
-    pub(crate) skip: u32,
-    pub(crate) then: Then,
-}
-
-/// What is to do with an attribute.
-#[derive(Clone, Copy)]
-pub(crate) enum Then {
-    Skip(Varying),
-    /// Read a number, which [`sized`] does with this.
-    Sized(Slot, Class, Spare),
-    Leb(Slot, Class),
-    /// The abbreviation has the number, a constant.
-    Const(Slot, u32),
-    /// There is none: it was the end.
-    End,
-}
-
-/// An attribute as a step sees it.
+/// What an attribute adds to the steps.
 enum Part {
     Bytes(u8),
     Then(Then),
 }
 
 impl Shapes {
-    /// The shapes of a table in units of this encoding. Takes memory in proportion to the table's.
+    /// Compiles a table for units of this encoding. The result takes memory in proportion to the table.
     pub(crate) fn new(table: &Abbreviations, encoding: Encoding) -> Self {
         let mut shapes = Self::default();
         for abbreviation in (1..).map_while(|code| table.get(code)) {
             let shape = Shape::unknown(abbreviation);
             let attributes = abbreviation.attributes();
-            let layout = shapes.layout(attributes, encoding).unwrap_or(Layout::Unknown);
+            let entry_size = shapes.entry_size(attributes, encoding).unwrap_or(EntrySize::Unknown);
             let read = (shape.of != Of::Other).then(|| shapes.compile(attributes, encoding, true));
-            shapes.all.push(Shape { layout, read: read.flatten().unwrap_or_default(), ..shape });
+            shapes.all.push(Shape { entry_size, read: read.flatten().unwrap_or_default(), ..shape });
         }
-        shapes.functions = Passes::new(&shapes, |shape| shape.states_code);
-        shapes.scopes = Passes::new(&shapes, Shape::is_scope_or_in_one);
+        shapes.functions = Passes::new(&shapes.all, &shapes.steps, |shape| shape.states_code);
+        shapes.scopes = Passes::new(&shapes.all, &shapes.steps, Shape::is_scope_or_in_one);
         shapes
     }
 
-    /// The shape of abbreviation `code`; `None` where only gimli may know it.
+    /// The shape of abbreviation `code`. Returns `None` if gimli has to read the entry.
     #[inline]
     pub(crate) fn get(&self, code: u64) -> Option<&Shape> {
         self.all.get(usize::try_from(code.checked_sub(1)?).ok()?)
     }
 
-    /// Where the attributes of an entry end that begin at `at`. `None` where gimli has to go there, or knows what is wrong.
+    /// The end of an entry's attributes, which begin at `at`. Returns `None` if gimli has to find it, as where the
+    /// entry is damaged.
     #[inline]
     pub(crate) fn behind(&self, shape: &Shape, bytes: &[u8], mut at: usize) -> Option<usize> {
-        match shape.layout {
-            Layout::Fixed(size) => at = at.saturating_add(size as usize),
-            Layout::Steps(first, end) => {
+        match shape.entry_size {
+            EntrySize::Fixed(size) => at = at.saturating_add(size as usize),
+            EntrySize::Steps(first, end) => {
                 for step in self.steps.get(first as usize..end as usize)? {
                     at = at.saturating_add(step.skip as usize);
                     if let Then::Skip(varying) = step.then {
@@ -122,12 +71,12 @@ impl Shapes {
                     }
                 }
             }
-            Layout::Unknown => return None,
+            EntrySize::Unknown => return None,
         }
         Some(at).filter(|at| *at <= bytes.len())
     }
 
-    /// What to do to read a function or a scope of this shape; `None` where gimli has to.
+    /// The steps that read a function or a scope of this shape. Returns `None` if gimli has to read it.
     #[inline]
     pub(crate) fn steps(&self, shape: &Shape) -> Option<&[Step]> {
         let (first, end) = shape.read;
@@ -135,15 +84,16 @@ impl Shapes {
     }
 
     /// How entries with these attributes are skipped.
-    fn layout(&mut self, attributes: &[AttributeSpecification], encoding: Encoding) -> Option<Layout> {
+    fn entry_size(&mut self, attributes: &[AttributeSpecification], encoding: Encoding) -> Option<EntrySize> {
         let (first, end) = self.compile(attributes, encoding, false)?;
         if end - first == 1 {
-            return Some(Layout::Fixed(self.steps.pop()?.skip));
+            return Some(EntrySize::Fixed(self.steps.pop()?.skip));
         }
-        Some(Layout::Steps(first, end))
+        Some(EntrySize::Steps(first, end))
     }
 
-    /// Adds the steps behind an entry's attributes, of which those that are wanted of functions are read if `wants`; their numbers.
+    /// Adds the steps over an entry's attributes, and returns their numbers. If `wants` is set, they read the
+    /// attributes that are needed of functions.
     fn compile(
         &mut self,
         attributes: &[AttributeSpecification],
@@ -174,52 +124,8 @@ impl Shapes {
     }
 }
 
-impl Shape {
-    /// That of an abbreviation whose entries gimli has to read.
-    pub(crate) fn unknown(abbreviation: &Abbreviation) -> Self {
-        let of = match abbreviation.tag() {
-            constants::DW_TAG_subprogram => Of::Subprogram,
-            constants::DW_TAG_inlined_subroutine => Of::Inlined,
-            constants::DW_TAG_namespace => Of::Namespace,
-            constants::DW_TAG_class_type
-            | constants::DW_TAG_structure_type
-            | constants::DW_TAG_union_type
-            | constants::DW_TAG_enumeration_type
-            | constants::DW_TAG_interface_type => Of::Type,
-            _ => Of::Other,
-        };
-        let is_function = matches!(of, Of::Subprogram | Of::Inlined);
-        let states_code = is_function && states_code(abbreviation.attributes());
-        Self {
-            of,
-            has_children: abbreviation.has_children(),
-            states_code,
-            layout: Layout::Unknown,
-            read: (0, 0),
-        }
-    }
-
-    /// Whether it is one of a subprogram without code that something may be in. An inlined subroutine in it is part of an abstract
-    /// function, and is not inlined into what is around that.
-    #[inline]
-    pub(crate) fn hides(&self) -> bool {
-        self.of == Of::Subprogram && !self.states_code && self.has_children
-    }
-
-    /// Whether it is one of a namespace, or of a type.
-    #[inline]
-    pub(crate) fn is_scope(&self) -> bool {
-        matches!(self.of, Of::Namespace | Of::Type)
-    }
-
-    /// The same, or whether it is one of a subprogram.
-    #[inline]
-    pub(crate) fn is_scope_or_in_one(&self) -> bool {
-        self.of == Of::Subprogram || self.is_scope()
-    }
-}
-
-/// What an attribute takes, and what it is to a function if `wants`; `None` where gimli has to read it.
+/// What an attribute adds to the steps, which read it if `wants` is set and it is needed. Returns `None` if gimli has
+/// to read it.
 fn part(specification: &AttributeSpecification, encoding: Encoding, wants: bool) -> Option<Part> {
     if let Some(slot) = Slot::of(specification.name()).filter(|_| wants) {
         return Some(Part::Then(read(specification, slot, encoding)?));
@@ -261,7 +167,7 @@ fn part(specification: &AttributeSpecification, encoding: Encoding, wants: bool)
     })
 }
 
-/// How a wanted attribute is read; `None` where gimli has to.
+/// The step that reads an attribute. Returns `None` if gimli has to read it.
 fn read(specification: &AttributeSpecification, slot: Slot, encoding: Encoding) -> Option<Then> {
     let offset = encoding.format.word_size();
     let (class, size) = match specification.form() {

@@ -3,30 +3,30 @@
 use gimli::{Dwarf, DwoId, Section as _, UnitHeader, UnitType};
 
 use super::roots::{Root, headers, offset_of, tables};
-use crate::image::Reader;
+use crate::reader::Reader;
 use crate::report::Problems;
 
-/// A unit whose better part is in another file.
+/// A unit whose functions are in another file.
 pub(crate) struct Skeleton<'d> {
-    /// Where its header lies in `.debug_info`.
+    /// The offset of its header in `.debug_info`.
     pub(crate) offset: usize,
-    /// What its other part has, too.
+    /// The id that the split unit has as well.
     pub(crate) id: DwoId,
-    /// Where the other part was written, relative to `folder`.
+    /// The path of the file with the split unit, relative to `folder`.
     pub(crate) name: &'d [u8],
-    /// `DW_AT_comp_dir`; empty where there is none.
+    /// `DW_AT_comp_dir`, or empty.
     pub(crate) folder: &'d [u8],
 }
 
-/// The skeleton units of `dwarf`. What cannot be read is passed over.
+/// The skeleton units of `dwarf`. Units that cannot be read are left out.
 pub(crate) fn skeletons<'d>(dwarf: &Dwarf<Reader<'d>>) -> Vec<Skeleton<'d>> {
-    // Split units have their addresses there. Few other files have it.
+    // Split units need `.debug_addr`, and few other files have it.
     if dwarf.debug_addr.reader().is_empty() {
         return Vec::new();
     }
     let (mut headers, _) = headers(dwarf);
     headers.retain(may_be_skeleton);
-    // Whoever reads all units says what cannot be read.
+    // `Units::read` counts units that cannot be read.
     let tables = tables(dwarf, &headers, &mut Problems::default());
     let skeleton = |header: UnitHeader<Reader<'d>>| {
         let table = tables.get(&header.debug_abbrev_offset().0)?;
@@ -37,7 +37,7 @@ pub(crate) fn skeletons<'d>(dwarf: &Dwarf<Reader<'d>>) -> Vec<Skeleton<'d>> {
     headers.into_iter().filter_map(skeleton).collect()
 }
 
-/// In DWARF 4, where split units are an extension of GNU's, only the root entry tells.
+/// In DWARF 4, where split units are a GNU extension, only the root entry shows that the unit is a skeleton.
 fn may_be_skeleton(header: &UnitHeader<Reader<'_>>) -> bool {
     match header.type_() {
         UnitType::Skeleton(_) => true,

@@ -1,9 +1,9 @@
 //! The line policy `statement`: which file and line a range answers whose row does not begin a statement.
 //!
-//! A row is cut where the inline instance changes, into pieces that each lie in one instance. A piece of an `is_stmt` row has
-//! its row's file and line. A piece of any other row takes those of the nearest preceding `is_stmt` piece of its sequence in the
-//! same instance. Without such a piece it keeps its own row's file and line. So `statement` never shows the line of another
-//! instance: its answers in an instance are answers of `exact` in that instance.
+//! A row is cut where the inline instance changes, into pieces that each lie in one instance. A piece of an `is_stmt`
+//! row has its row's file and line. A piece of any other row takes those of the nearest preceding `is_stmt` piece of
+//! its sequence in the same instance. Without such a piece it keeps its own row's file and line. So `statement` never
+//! shows the line of another instance: its answers in an instance are answers of `exact` in that instance.
 //!
 //! ```text
 //! rows        |-- 2, is_stmt --|--------- 7 ---------|----- 9, is_stmt -----|---- 0 ----|
@@ -15,7 +15,7 @@
 use rustc_hash::FxHashMap;
 use symdex::write::Id32;
 
-use super::lines::Row;
+use super::rows::Row;
 
 /// A file, as an index into the unit's file table, and a line.
 pub(super) type FileLine = (u32, Option<Id32>);
@@ -24,8 +24,8 @@ pub(super) type FileLine = (u32, Option<Id32>);
 pub(super) struct Statements {
     /// By node: the sequence of its last `is_stmt` piece, and that piece's file and line.
     last: Vec<Option<(u32, FileLine)>>,
-    /// By node and sequence, the pieces that a piece of another sequence has replaced in `last`. The sequence may go on behind
-    /// one that interrupts it.
+    /// By node and sequence, the pieces that a piece of another sequence has replaced in `last`. The sequence may go on
+    /// behind one that interrupts it.
     replaced: FxHashMap<(u32, u32), FileLine>,
 }
 
@@ -35,7 +35,8 @@ impl Statements {
         Self { last: vec![None; nodes], replaced: FxHashMap::default() }
     }
 
-    /// The file and line that the next piece answers under `statement`. It is a piece of `row` in the instance of `node`.
+    /// The file and line that the next piece answers under `statement`. It is a piece of `row` in the instance of
+    /// `node`.
     #[inline]
     pub(super) fn next(&mut self, node: u32, row: &Row) -> FileLine {
         let own = (row.file, row.line);

@@ -1,4 +1,4 @@
-//! The units of an image, and the order they are walked in.
+//! The units of an image, and the order in which they are read.
 
 use std::sync::Arc;
 
@@ -11,28 +11,29 @@ use rustc_hash::FxHashMap;
 use super::attributes::Attributes;
 use super::roots::{Root, headers, offset_of, tables};
 use super::shapes::Shapes;
-use crate::image::{Image, Reader, Split};
+use crate::image::{Image, Split};
+use crate::reader::Reader;
 use crate::report::Problems;
 
-/// A unit as everything needs it: without its line program, whose header alone can be large.
+/// A unit. Its line program is read later, because the header alone can be large.
 pub(crate) struct UnitEntry<'d> {
     pub(crate) unit: gimli::Unit<Reader<'d>>,
-    /// The file that the unit is read from: the image's own, its supplementary file, or one of split units.
+    /// The file that has the unit: the image's own, its supplementary file, or a file of split units.
     pub(crate) dwarf: Arc<Dwarf<Reader<'d>>>,
-    /// That file's number among those of the image, which is 0 itself.
+    /// The number of that file: [`OWN`], [`SUPPLEMENTARY`], or from [`FIRST_SPLIT`] on.
     file: u32,
-    /// Where the unit's header, of a split unit its skeleton's, lies in `.debug_info`.
+    /// The offset of the unit's header in `.debug_info`; for a split unit, that of its skeleton.
     pub(crate) offset: usize,
-    /// How many bytes the units before it have, those of split units included: what orders the entries of all units.
+    /// How many bytes the units before it have, split units included. It orders the entries of all units.
     pub(crate) before: usize,
-    /// What a split unit has left in the image's own file.
+    /// The skeleton of a split unit, in the image's own file.
     skeleton: Option<Box<gimli::Unit<Reader<'d>>>>,
-    /// `DW_AT_stmt_list`, of a split unit its skeleton's.
+    /// `DW_AT_stmt_list`; for a split unit, that of its skeleton.
     pub(crate) lines: Option<DebugLineOffset>,
     pub(crate) language: Option<DwLang>,
-    /// Where its code is, as its root entry states it, of a split unit that of its skeleton.
+    /// Where its code is, as stated by its root entry; for a split unit, by that of its skeleton.
     pub(super) code: Attributes<'d>,
-    /// The lowest image offset its code is said to have; `None` where nothing is said.
+    /// The lowest image offset stated for its code, if any.
     pub(crate) low: Option<u64>,
     /// Its abbreviations, compiled.
     pub(crate) shapes: Arc<Shapes>,
@@ -60,7 +61,7 @@ impl<'d> UnitEntry<'d> {
         }
     }
 
-    /// The unit that the line table is of: it is always in the image's own file.
+    /// The unit that the line table belongs to. It is always in the image's own file.
     pub(crate) fn line_unit(&self) -> &gimli::Unit<Reader<'d>> {
         self.skeleton.as_deref().unwrap_or(&self.unit)
     }
@@ -68,11 +69,11 @@ impl<'d> UnitEntry<'d> {
 
 /// Every unit of an image.
 pub(crate) struct Units<'d> {
-    /// Those of `.debug_info`, in file order, and behind them those of the supplementary file.
+    /// The units of `.debug_info` in file order, then those of the supplementary file.
     pub(crate) all: Vec<UnitEntry<'d>>,
-    /// How many there are in `.debug_info`. The others have no code: they are there for what refers to them.
+    /// How many units `.debug_info` has. The others have no code; entries refer to them.
     pub(crate) own: usize,
-    /// Where each lies, sorted: number of the file, offset of the header, and number in `all`.
+    /// For each unit the number of its file, the offset of its header and its number in `all`, sorted.
     by_offset: Vec<(u32, usize, usize)>,
     /// How many units with code `.debug_aranges` does not list.
     pub(crate) not_in_aranges: u64,
@@ -87,7 +88,7 @@ impl<'d> Units<'d> {
             problems.unit(offset, &error.to_string());
         }
         let in_aranges = lowest_in_aranges(image, &headers);
-        // Any number of units may share a range list: each gets its part, and so does any number of threads.
+        // Any number of units may share a range list, so each unit gets an equal part of the budget.
         let range_budget = image.range_budget() / headers.len().max(1) as u64 + 256;
         let read = |(index, header): (usize, &UnitHeader<Reader<'d>>)| {
             let table = tables.get(&header.debug_abbrev_offset().0)?;
@@ -126,8 +127,8 @@ impl<'d> Units<'d> {
         Self { all, own, by_offset, not_in_aranges }
     }
 
-    /// The lowest image offset that is stated for unit number `unit`, 0 if none is. Units are merged in this order: of
-    /// several line rows without a function at one address, that of the earliest unit counts.
+    /// The lowest image offset that is stated for unit number `unit`, or 0. Units are merged in this order. Of several
+    /// line rows without a function at one address, that of the first unit counts.
     pub(crate) fn low(&self, unit: usize) -> u64 {
         self.all[unit].low.unwrap_or(0)
     }
@@ -137,16 +138,16 @@ impl<'d> Units<'d> {
         self.all[unit].unit.header.length_including_self()
     }
 
-    /// The same of all units in `.debug_info` together.
+    /// How many bytes of debug information all units of `.debug_info` have.
     pub(crate) fn own_size(&self) -> usize {
         (0..self.own).map(|unit| self.size(unit)).sum()
     }
 
-    /// The unit that holds the entry at `offset` in `.debug_info` of the file that unit number `from` is read from, by its number,
-    /// and the entry's offset in it.
+    /// Finds the entry at `offset` in `.debug_info` of the file that has unit number `from`. Returns the number of the
+    /// entry's unit and the entry's offset in it.
     pub(crate) fn containing(&self, from: usize, offset: usize) -> Option<(usize, UnitOffset)> {
         let UnitEntry { unit, file, .. } = &self.all[from];
-        // Most references that could lead to any unit lead to their own.
+        // Most such references lead to the unit they are in.
         match offset.checked_sub(offset_of(&unit.header)) {
             Some(in_unit) if in_unit < unit.header.length_including_self() => {
                 Some((from, UnitOffset(in_unit)))
@@ -155,7 +156,7 @@ impl<'d> Units<'d> {
         }
     }
 
-    /// The same in the supplementary file.
+    /// Finds the entry at `offset` in `.debug_info` of the supplementary file.
     pub(crate) fn in_supplementary(&self, offset: usize) -> Option<(usize, UnitOffset)> {
         self.in_file(SUPPLEMENTARY, offset)
     }
@@ -183,9 +184,10 @@ fn lowest_in_aranges(image: &Image<'_>, headers: &[UnitHeader<Reader<'_>>]) -> V
     lowest
 }
 
-/// Gives `each` the ranges (SVMAs) in `.debug_aranges` of the units with these headers, each with the place of its unit among them.
+/// Calls `each` with the ranges (SVMAs) in `.debug_aranges` of the units with these headers. Its first argument is the
+/// index of the unit's header.
 ///
-/// A set names its unit by the offset of the header; some producers write that of the root entry instead.
+/// A set states the offset of its unit's header; some producers write the offset of the root entry instead.
 pub(super) fn each_in_aranges<'h, 'd: 'h>(
     image: &Image<'d>,
     headers: impl Iterator<Item = &'h UnitHeader<Reader<'d>>>,
@@ -213,11 +215,11 @@ fn note_lowest(lowest: &mut Option<u64>, image: &Image<'_>, start: u64, end: u64
     }
 }
 
-/// Compiles the abbreviations of all units, each table once.
+/// Compiles the abbreviations of all units. A table that units share is compiled once.
 fn compile_abbreviations(units: &mut [UnitEntry<'_>]) {
     let what = |unit: &UnitEntry<'_>| {
         let encoding = unit.unit.header.encoding();
-        // All of an encoding that decides what an attribute takes.
+        // The part of an encoding that decides how many bytes an attribute takes.
         (encoding.address_size, encoding.format, encoding.version == 2)
     };
     let table = |unit: &UnitEntry<'_>| Arc::as_ptr(&unit.unit.abbreviations).addr();
@@ -233,14 +235,16 @@ fn compile_abbreviations(units: &mut [UnitEntry<'_>]) {
         first_of.values().copied().collect::<Vec<_>>().into_par_iter().map(compile).collect();
     for number in 0..units.len() {
         let first = first_of[&table(&units[number])];
-        // Units of several encodings could make a table many times its size: gimli reads those that differ from the first.
+        // Compiling a table for several encodings would take many times its size. Units whose encoding differs from
+        // that of the first are read by gimli.
         if what(&units[number]) == what(&units[first]) {
             units[number].shapes = Arc::clone(&compiled[&first]);
         }
     }
 }
 
-/// Reads a unit's root entry, and that of the split unit it is the skeleton of; `None` for a unit without any entries.
+/// Reads a unit's root entry and, if the unit is a skeleton, that of its split unit. Returns `None` for a unit without
+/// entries.
 fn entry<'d>(
     image: &Image<'d>,
     header: UnitHeader<Reader<'d>>,
@@ -250,7 +254,7 @@ fn entry<'d>(
 ) -> gimli::Result<Option<UnitEntry<'d>>> {
     let Some(root) = Root::read(&image.dwarf, header, abbreviations)? else { return Ok(None) };
     let mut low = in_aranges;
-    // What cannot be read costs order, and so memory, but no answer.
+    // Ranges that cannot be read here cost memory, because the unit is merged later, but no answer.
     let _entries = root.code.each_range(&image.dwarf, &root.unit, &mut range_budget, |start, end| {
         note_lowest(&mut low, image, start, end);
     });
@@ -281,7 +285,7 @@ fn with_split<'d>(skeleton: UnitEntry<'d>, split: &Split<'d>) -> gimli::Result<U
     let Root { mut unit, language, .. } = root.ok_or(gimli::Error::MissingUnitDie)?;
     unit.copy_relocated_attributes(&skeleton.unit);
     let mut line_unit = skeleton.unit;
-    // The line table's file 0 is the one that only the split unit names.
+    // Only the split unit has the name of the line table's file 0.
     line_unit.name = line_unit.name.or(unit.name);
     line_unit.comp_dir = line_unit.comp_dir.or(unit.comp_dir);
     Ok(UnitEntry {
@@ -309,8 +313,8 @@ fn supplementary<'d>(sup: &Arc<Dwarf<Reader<'d>>>, problems: &mut Problems) -> V
     problems.add("units of the supplementary file that cannot be read", unreadable as u64);
     roots.into_iter().filter_map(|root| root.ok().flatten()).map(entry).collect()
 }
-/// Takes the line programs from the units behind the point where programs that units share add up to a few times the section: each
-/// unit reads its own, so that a small file could make it any number of times its size.
+/// Removes the line programs of units once all programs before have a few times the size of the section. Units may
+/// share a program, and each unit reads it, so that a small file could take any amount of time.
 fn limit_line_programs(image: &Image<'_>, units: &mut [UnitEntry<'_>], problems: &mut Problems) {
     let section = image.dwarf.debug_line.reader();
     let mut budget = 4 * section.len() + (1 << 20);

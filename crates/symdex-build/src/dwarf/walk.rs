@@ -1,31 +1,31 @@
-//! A walk through the entries of a unit that stops at functions alone, or at what functions stand in.
+//! A walk through the entries of a unit. It stops at functions, or at the scopes of functions.
 
 use gimli::{Abbreviation, EntriesRaw, UnitOffset};
 
 use super::attributes::Attributes;
 use super::shapes::{Of, Passes, Shape, leb};
 use super::units::UnitEntry;
-use crate::image::Reader;
+use crate::reader::Reader;
 
-/// Goes through a unit's entries by their shapes, and by gimli where there is none or where something is wrong.
+/// Reads a unit's entries by their shapes. gimli reads entries that have no shape or are damaged.
 pub(crate) struct Walker<'a, 'd> {
     unit: &'a UnitEntry<'d>,
-    /// All of the unit from its root entry on.
+    /// The bytes of the unit from its root entry on.
     bytes: &'d [u8],
-    /// Where in it the next entry is.
+    /// The position of the next entry in these bytes.
     at: usize,
     /// The depth of the next entry.
     depth: isize,
     /// The lowest depth since the last stop.
     lowest: isize,
-    /// Of the entries around the next one, whether they hide what they hold: a bit for each, the innermost is the lowest. Those at
-    /// [`MAX_HIDING`] and below it are not among them.
+    /// One bit for each entry around the next one: whether it hides its children. The innermost is the lowest bit.
+    /// Entries at depth [`MAX_HIDING`] and below have no bit.
     hides: u64,
-    /// What the last function that states code says of itself, or the last scope.
+    /// The attributes of the last function that states code, or of the last scope.
     attributes: Attributes<'d>,
 }
 
-/// Where a walk stops.
+/// An entry at which a walk stops.
 pub(crate) struct Found {
     pub(crate) offset: UnitOffset,
     pub(crate) depth: isize,
@@ -39,11 +39,11 @@ pub(crate) struct Found {
     hides: u64,
 }
 
-/// How deep subprograms without code can lie for the walk to pass them.
+/// The greatest depth at which subprograms without code are passed over.
 const MAX_HIDING: isize = 64;
 
 impl Found {
-    /// Whether between this entry and the one at `depth` that is around it there is a subprogram without code.
+    /// Whether a subprogram without code is around this entry and inside the entry around it at `depth`.
     pub(crate) fn is_hidden_from(&self, depth: isize) -> bool {
         let between = self.depth.min(MAX_HIDING) - 1 - depth.max(-1);
         between > 0 && self.hides << (MAX_HIDING - between) != 0
@@ -58,7 +58,8 @@ impl<'a, 'd> Walker<'a, 'd> {
         Ok(Self { unit, bytes, at: 0, depth: 0, lowest: 0, hides: 0, attributes: Attributes::default() })
     }
 
-    /// Before the entry at `offset`, which lies at `depth`. Entries that hide others are recognised only below `offset`.
+    /// Before the entry at `offset`, which lies at `depth`. Entries that hide others are recognised only below
+    /// `offset`.
     pub(crate) fn at(unit: &'a UnitEntry<'d>, offset: UnitOffset, depth: isize) -> gimli::Result<Self> {
         let mut walker = Self::new(unit)?;
         (walker.at, walker.depth, walker.lowest) = (walker.at_of(offset), depth, depth);
@@ -70,8 +71,8 @@ impl<'a, 'd> Walker<'a, 'd> {
         &self.attributes
     }
 
-    /// The next subprogram or inlined subroutine that states code. Below depth [`MAX_HIDING`] subprograms that state none, but have
-    /// children, are among them.
+    /// The next subprogram or inlined subroutine that states code. Below depth [`MAX_HIDING`], subprograms with
+    /// children but without code are returned as well.
     #[inline]
     pub(crate) fn next(&mut self) -> gimli::Result<Option<Found>> {
         let deep = |shape: &Shape, depth| shape.hides() && !(0..MAX_HIDING).contains(&depth);
@@ -85,7 +86,7 @@ impl<'a, 'd> Walker<'a, 'd> {
         self.next_of(&self.unit.shapes.scopes, stops, Shape::is_scope)
     }
 
-    /// The next entry that the walk stops at; all that are read are among them.
+    /// The next entry at which the walk stops. The walk stops at every entry whose attributes are read.
     #[inline]
     fn next_of(
         &mut self,
@@ -140,12 +141,12 @@ impl<'a, 'd> Walker<'a, 'd> {
         }
     }
 
-    /// Passes over the entries that the walk does not stop at, as far as nothing about them is uncommon. Most of a walk is spent
-    /// here: in a function of its own there is a register for all that it needs.
+    /// Passes over common entries at which the walk does not stop. Most of a walk's time is spent here. As a function
+    /// of its own it keeps all its variables in registers.
     #[inline(never)]
     fn pass(&mut self, passes: &Passes) {
         let bytes = self.bytes;
-        // What begins in it, and is passed by its size alone, ends in the unit.
+        // An entry that begins before this and is passed by its size ends in the unit.
         let sure = &bytes[..bytes.len().saturating_sub(passes.longest)];
         let Self { mut at, mut depth, mut lowest, mut hides, .. } = *self;
         while let Some(first) = sure.get(at)
@@ -165,7 +166,7 @@ impl<'a, 'd> Walker<'a, 'd> {
         (self.at, self.depth, self.lowest, self.hides) = (at, depth, lowest, hides);
     }
 
-    /// Goes below the entry before, which `shape` is of.
+    /// Descends to the children of the last entry, whose shape is `shape`.
     fn begin_children(&mut self, shape: &Shape) {
         if (0..MAX_HIDING).contains(&self.depth) {
             self.hides = self.hides << 1 | u64::from(shape.hides());
@@ -216,12 +217,12 @@ impl<'a, 'd> Walker<'a, 'd> {
         Ok((abbreviation, entries))
     }
 
-    /// The offset of what is at `at`.
+    /// The unit offset of position `at`.
     fn offset_of(&self, at: usize) -> UnitOffset {
         UnitOffset(self.unit.unit.header.root_offset().0 + at)
     }
 
-    /// The reverse.
+    /// The position of a unit offset.
     fn at_of(&self, offset: UnitOffset) -> usize {
         offset.0 - self.unit.unit.header.root_offset().0
     }

@@ -25,8 +25,9 @@ impl<'d> DebugLink<'d> {
     }
 }
 
-/// `image`, which is of the file at `path` and has no debug information, with that of its debug file: found by the build id in the
-/// debug folders, or by `.gnu_debuglink`. Where a debug file is referred to and not found, the image says so.
+/// `image`, which is of the file at `path` and has no debug information, with that of its debug file: found by the
+/// build id in the debug folders, or by `.gnu_debuglink`. Where a debug file is referred to and not found, the image
+/// says so.
 pub(super) fn with_debug_file<'d, Header: FileHeader<Endian = Little>>(
     mut image: Image<'d>,
     file: &File<'d, Header>,

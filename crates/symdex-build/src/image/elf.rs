@@ -14,11 +14,10 @@ use symdex::{Arch, ImageId, RowRule};
 
 use super::compressed::{Format, decompress, decompress_xz};
 use super::debug_link::with_debug_file;
-use super::{
-    Identity, Image, ImageKind, MAX_OFFSET, Reader, executable, file_name, hash_id, split, supplementary,
-};
+use super::{Identity, Image, ImageKind, MAX_OFFSET, executable, file_name, hash_id, split, supplementary};
 use crate::companions::{Companions, shown};
 use crate::error::Error;
+use crate::reader::Reader;
 use crate::symbols;
 
 const ENDIAN: Little = Little;
@@ -151,8 +150,8 @@ impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
 
     /// Whether the file holds all of its sections, be they read here or not: a file that was cut is not to be trusted.
     ///
-    /// Sections do not overlap (System V ABI, 4, "Sections"), nor do segments of notes. Where each could be the whole file, reading
-    /// all of them would take time without bound.
+    /// Sections do not overlap (System V ABI, 4, "Sections"), nor do segments of notes. Where each could be the whole
+    /// file, reading all of them would take time without bound.
     fn is_all_there(&self) -> Result<(), Error> {
         let mut left = 2 * self.bytes.len() as u64;
         let mut count = |size: u64| {
@@ -207,16 +206,16 @@ impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
         self.sections.iter().find(|section| self.has_name(section, name))
     }
 
-    /// The bytes of the first section of this name as they are stored; `None` where there is no such section, or the file ends before
-    /// its end.
+    /// The bytes of the first section of this name as they are stored; `None` where there is no such section, or the
+    /// file ends before its end.
     pub(crate) fn contents(&self, name: &str) -> Option<&'d [u8]> {
         self.data(self.section(name)?).ok()
     }
 
     /// The bytes of a debug section, decompressed; empty where there is none.
     ///
-    /// They may be compressed as the ELF specification says (`SHF_COMPRESSED`), or in the older way of GNU: a `.zdebug_` section,
-    /// which begins with `ZLIB` and the size in eight bytes, the high ones first.
+    /// They may be compressed as the ELF specification says (`SHF_COMPRESSED`), or in the older way of GNU: a
+    /// `.zdebug_` section, which begins with `ZLIB` and the size in eight bytes, the high ones first.
     pub(super) fn debug_section(&self, name: &str, companions: &'d Companions) -> Result<&'d [u8], Error> {
         let gnu_name = name.replacen(".debug_", ".zdebug_", 1);
         if let Some(section) = self.section(name) {
@@ -279,10 +278,11 @@ impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
         Self::parse(companions.keep(bytes)).map(Some).map_err(|error| error.to_string())
     }
 
-    /// The address that the image's first page is linked at: that of the lowest `PT_LOAD` segment, rounded down to a page, which is
-    /// where the loader puts the page. 0 where nothing is loaded.
+    /// The address that the image's first page is linked at: that of the lowest `PT_LOAD` segment, rounded down to a
+    /// page, which is where the loader puts the page. 0 where nothing is loaded.
     ///
-    /// A segment from which code is out of reach is passed over: Linux kernels have one at 0, for what each processor has its own of.
+    /// A segment from which code is out of reach is passed over: Linux kernels have one at 0, for what each processor
+    /// has its own of.
     fn base(&self) -> u64 {
         let code_end = self.code().iter().map(|(address, size)| address.saturating_add(*size)).max();
         let lowest_useful = code_end.unwrap_or(0).saturating_sub(MAX_OFFSET);
@@ -292,7 +292,8 @@ impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
         lowest.unwrap_or(0) / PAGE_SIZE * PAGE_SIZE
     }
 
-    /// Address and size of what holds code: executable sections or, where sections were stripped altogether, executable segments.
+    /// Address and size of what holds code: executable sections or, where sections were stripped altogether, executable
+    /// segments.
     fn code(&self) -> Vec<(u64, u64)> {
         let code: Vec<_> = self
             .sections
@@ -343,8 +344,8 @@ impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
         in_sections.chain(in_segments).find_map(build_id_of)
     }
 
-    /// The id of an image that has no build id: a hash of its code and where that lies, which stripping does not change; of the
-    /// whole file, where that does not hold the code.
+    /// The id of an image that has no build id: a hash of its code and where that lies, which stripping does not
+    /// change; of the whole file, where that does not hold the code.
     fn hash_id(&self) -> ImageId {
         let mut code = Vec::new();
         for section in self.sections.iter() {

@@ -195,8 +195,9 @@ fn linkedit<'d, Mach: MachHeader<Endian = Endianness>>(
     linkedit.map_or(Ok(&[]), |linkedit| cached.linkedit(linkedit.vmaddr(ENDIAN).into()))
 }
 
-/// Whether the file holds all of its debug information, be it read here or not (the last sections, the accelerator tables, are
-/// not): a file that was cut is not to be trusted. Other segments of a dSYM state the sizes they have in the binary.
+/// Whether the file holds all of its debug information, be it read here or not (the last sections, the accelerator
+/// tables, are not): a file that was cut is not to be trusted. Other segments of a dSYM state the sizes they have in
+/// the binary.
 fn is_all_there<Mach: MachHeader<Endian = Endianness>>(
     bytes: &[u8],
     commands: &Commands<'_, Mach>,

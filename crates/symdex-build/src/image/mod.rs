@@ -12,12 +12,13 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use gimli::{EndianSlice, LittleEndian, Section as _};
+use gimli::Section as _;
 use symdex::write::ImageInfo;
 use symdex::{Arch, ImageId};
 
 use crate::companions::Companions;
 use crate::error::Error;
+pub(crate) use crate::reader::Reader;
 use crate::report::Problems;
 use crate::slice::{self, Slice};
 use crate::symbol_map::SymbolMap;
@@ -28,36 +29,33 @@ pub(crate) use self::macho::{cached_identity, claimed_size, load_cached};
 pub use self::parts::SplitUnit;
 pub(crate) use self::split::{Split, Splits};
 
-/// What gimli reads from: bytes in memory. Every architecture that crash reports come from is little-endian.
-pub(crate) type Reader<'d> = EndianSlice<'d, LittleEndian>;
-
-/// Code beyond this offset is not indexed: no image has 4 GiB of code, and a hostile file must not claim so.
+/// Code from this offset on is not indexed. No real image has 4 GiB of code.
 pub(crate) const MAX_OFFSET: u64 = 1 << 32;
 
 /// One slice of a debug file, ready to be indexed. It borrows the file's bytes.
 pub struct Image<'d> {
-    /// What the index will say of the image.
+    /// What the index states of the image.
     pub info: ImageInfo,
-    /// Bytes of the slice, and of the files that its debug information refers to; of an image in a shared cache, those of its load
-    /// commands, symbols and their names.
+    /// How many bytes the slice has, and the files that its debug information refers to. For an image in a shared
+    /// cache, how many bytes its load commands, symbols and names have.
     pub debug_size: u64,
-    /// The slice itself, and then the other files that the image was joined of; none for an image in a shared cache.
+    /// The slice, and the other files that the image was joined from. Empty for an image in a shared cache.
     pub(crate) files: Vec<&'d [u8]>,
-    /// The debug information, with every section the slice has, and with the supplementary file that it refers to, if any.
+    /// The debug sections of the slice, and of the supplementary file if there is one.
     pub dwarf: Arc<gimli::Dwarf<Reader<'d>>>,
-    /// Units whose better part is in other files.
+    /// The units that are in other files.
     pub(crate) splits: Splits<'d>,
-    /// What the symbol table and others say of where functions start.
+    /// The starts of functions from the symbol table, function starts and unwind information.
     starts: Vec<Start<'d>>,
-    /// Functions of the symbol table, sorted by address, one for each.
+    /// The functions of the symbol table, sorted by address. No two start at the same address.
     pub symbols: Vec<FunctionSymbol<'d>>,
-    /// What hidden names stand for.
+    /// The symbol map that resolves hidden names.
     pub(crate) symbol_map: Option<&'d SymbolMap>,
-    /// What the file refers to and could not be had, in sentences.
+    /// The files that the image refers to and that were not found or not readable, in sentences.
     pub(crate) missing: Vec<String>,
 }
 
-/// What tells images apart, read from the headers alone.
+/// The identity of an image, which is read from the headers alone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// The image's id.
@@ -110,7 +108,7 @@ impl ImageKind {
 }
 
 impl Identity {
-    /// Which image `slice` is a file of.
+    /// The identity of the image in `slice`.
     ///
     /// # Errors
     ///
@@ -125,9 +123,9 @@ impl Identity {
 }
 
 impl<'d> Image<'d> {
-    /// Reads the headers, sections and symbols of `slice`, which is of the file at `path`; of the debug information only what
-    /// refers to other files. These, and what else the image needs beside the slice's own bytes, are kept in `companions`;
-    /// what of them is not found makes no error, but an index that says so.
+    /// Reads the headers, sections and symbols of `slice`, a part of the file at `path`. Of the debug information it
+    /// reads only references to other files. Those files and decompressed sections are kept in `companions`. A file
+    /// that is not found is no error; the index states what it lacks.
     ///
     /// # Errors
     ///
@@ -145,27 +143,27 @@ impl<'d> Image<'d> {
         }
     }
 
-    /// Whether `other` is a file of the same image, one stripped of what the other has.
+    /// Whether `other` can be a file of the same image, such as the stripped binary of a debug file.
     #[must_use]
     pub fn goes_with(&self, other: &Self) -> bool {
         let (own, others) = (&self.info, &other.info);
-        // By name: a binary's subtype has capability bits (LIB64) that its dSYM's lacks.
+        // Names are compared, because a binary's subtype has capability bits (LIB64) that its dSYM's lacks.
         own.arch.name == others.arch.name && own.base == others.base && own.row_rule == others.row_rule
     }
 
-    /// The image with what `other`, another file of it, has beside: the symbols of both, and the debug information of the one that
-    /// has more, the name of the one that has none. A symbol map comes after this.
+    /// Joins the image with `other`, another file of it. The result has the symbols of both files, the debug
+    /// information of the one that has more, and the name of the one that has none. Add a symbol map after this.
     #[must_use]
     pub fn with(mut self, other: Self) -> Self {
         let size = |image: &Self| image.dwarf.debug_info.reader().len();
         if size(&other) > size(&self) {
             (self.dwarf, self.splits) = (other.dwarf, other.splits);
-            // What the file without debug information missed is found.
+            // The file without debug information missed what `other` has.
             self.missing = other.missing;
         } else if !self.has_dwarf() {
             self.missing.extend(other.missing);
         } else if !other.has_dwarf() {
-            // A debug file may be called otherwise than its binary, which reports name.
+            // Reports have the name of the binary. That of the debug file may differ.
             self.info.image_name = other.info.image_name;
         }
         self.debug_size += other.debug_size;
@@ -175,7 +173,8 @@ impl<'d> Image<'d> {
         self
     }
 
-    /// The image with this id for this architecture in the file at `path`; `None` where the file has none.
+    /// Loads the image with this id and architecture from the file at `path`. Returns `None` if the file has no such
+    /// image.
     ///
     /// # Errors
     ///
@@ -197,7 +196,7 @@ impl<'d> Image<'d> {
         Ok(None)
     }
 
-    /// The image with the names that `map` knows in the place of hidden ones.
+    /// Replaces hidden names by those in `map`.
     #[must_use]
     pub fn with_symbol_map(mut self, map: &'d SymbolMap) -> Self {
         for symbol in &mut self.symbols {
@@ -208,12 +207,13 @@ impl<'d> Image<'d> {
         Self { symbol_map: Some(map), ..self }
     }
 
-    /// What a name, a path or a part of one stands for, if it is hidden; otherwise itself.
+    /// The resolved name or path, or `text` itself if it is not hidden.
     pub(crate) fn resolve(&self, text: &'d [u8]) -> &'d [u8] {
         self.symbol_map.map_or(text, |map| map.resolve(text))
     }
 
-    /// How many range-list entries may be read: a few times those its sections have room for, as lists are rarely shared.
+    /// How many range-list entries may be read: a few times as many as the sections can have, because lists are rarely
+    /// shared.
     pub(crate) fn range_budget(&self) -> u64 {
         self.debug_size / 4 + (1 << 20)
     }
@@ -224,13 +224,13 @@ impl<'d> Image<'d> {
         !self.dwarf.debug_info.reader().is_empty()
     }
 
-    /// Whether the slice has `.debug_aranges`: newer tools leave it out.
+    /// Whether the slice has `.debug_aranges`. Newer tools omit it.
     pub(crate) fn has_aranges(&self) -> bool {
         !self.dwarf.debug_aranges.reader().is_empty()
     }
 
-    /// The function that the symbol table has at image offset `start`. Functions are mostly asked for in order, so the search begins at
-    /// `last`, which the search before has left.
+    /// The function of the symbol table that starts at image offset `start`. The search begins at `last`, the result of
+    /// the search before, because callers mostly go in address order.
     pub(crate) fn symbol_at(&self, start: u64, last: &mut usize) -> Option<&FunctionSymbol<'d>> {
         let is_up_to = |number: usize| self.symbols.get(number).is_some_and(|symbol| symbol.start <= start);
         let (mut low, mut high) = (0, *last);
@@ -246,7 +246,7 @@ impl<'d> Image<'d> {
         among.get(place).filter(|symbol| symbol.start == start)
     }
 
-    /// `start..end` (SVMAs) as image offsets; `None` where it is empty or lies before the image.
+    /// `start..end` (SVMAs) as image offsets. Returns `None` if it is empty or begins below the image.
     pub(crate) fn offsets(&self, start: u64, end: u64) -> Option<(u64, u64)> {
         let range = (start.checked_sub(self.info.base)?, end.checked_sub(self.info.base)?);
         (start < end).then_some(range)
@@ -270,7 +270,7 @@ impl<'d> Image<'d> {
         Some(self.info.executable.get(after.checked_sub(1)?)?.1)
     }
 
-    /// What the index lacks because a file could not be had.
+    /// What the index lacks because of missing files.
     pub(crate) fn problems(&self) -> Problems {
         let mut problems = Problems::default();
         self.missing.iter().for_each(|missing| problems.add(missing, 1));
@@ -285,7 +285,7 @@ impl std::fmt::Debug for Image<'_> {
     }
 }
 
-/// `sections`, as image offsets: sorted, not empty, none overlapping, none beyond [`MAX_OFFSET`].
+/// `sections` as image offsets, sorted, not empty, disjoint, and below [`MAX_OFFSET`].
 fn executable(sections: impl IntoIterator<Item = (u64, u64)>, base: u64) -> Vec<(u64, u64)> {
     let range = |(address, size): (u64, u64)| {
         let start = address.checked_sub(base)?;
@@ -308,7 +308,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().map(OsStr::to_string_lossy).unwrap_or_default().into_owned()
 }
 
-/// The id of an image that has none of its own: a hash of `bytes`.
+/// The id of an image without an id of its own: a hash of `bytes`.
 fn hash_id(bytes: &[u8]) -> ImageId {
     ImageId::of_hash(xxhash_rust::xxh3::xxh3_128(bytes))
 }

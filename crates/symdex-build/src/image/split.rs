@@ -12,9 +12,10 @@ use object::read::elf::FileHeader;
 use rustc_hash::FxHashMap;
 
 use super::elf::File;
-use super::{Reader, file_name};
+use super::file_name;
 use crate::companions::{Companions, path_of, shown};
 use crate::dwarf::{Root, Skeleton, TableReader, headers, skeletons};
+use crate::reader::Reader;
 
 /// The split units of an image, by the offset of their skeleton's header in `.debug_info`.
 pub(crate) type Splits<'d> = FxHashMap<usize, Split<'d>>;
@@ -30,8 +31,8 @@ pub(crate) struct Split<'d> {
     pub(crate) file: u32,
 }
 
-/// Finds the split units of the skeleton units of `dwarf`, that of `file` at `path`; how many bytes their files have beside.
-/// `missing` says what is not found.
+/// Finds the split units of the skeleton units of `dwarf`, that of `file` at `path`; how many bytes their files have
+/// beside. `missing` says what is not found.
 pub(super) fn find<'d, Header: FileHeader<Endian = Little>>(
     dwarf: &Dwarf<Reader<'d>>,
     file: &File<'d, Header>,
@@ -75,7 +76,8 @@ pub(super) fn find<'d, Header: FileHeader<Endian = Little>>(
     (splits, files.size)
 }
 
-/// The split units of one file by their ids. Each is taken once, so that no number of skeletons makes more of a file than it is.
+/// The split units of one file by their ids. Each is taken once, so that no number of skeletons makes more of a file
+/// than it is.
 type Units<'d> = FxHashMap<u64, Split<'d>>;
 
 /// The files that split units are searched in.
@@ -233,8 +235,8 @@ fn split_unit<'d>(
     Some((root.unit.dwo_id?.0, Split { dwarf: Arc::clone(dwarf), header, abbreviations, file }))
 }
 
-/// Where the `.dwo` file of a skeleton unit of the debug file at `path` may be: where it was written, or beside the debug file or in
-/// a debug folder.
+/// Where the `.dwo` file of a skeleton unit of the debug file at `path` may be: where it was written, or beside the
+/// debug file or in a debug folder.
 fn candidates(skeleton: &Skeleton<'_>, path: &Path, companions: &Companions) -> Vec<PathBuf> {
     let (Some(name), Some(written_in)) = (path_of(skeleton.name), path_of(skeleton.folder)) else {
         return Vec::new();

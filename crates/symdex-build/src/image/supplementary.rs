@@ -8,8 +8,9 @@ use object::read::elf::FileHeader;
 use symdex::ImageId;
 
 use super::elf::File;
-use super::{Reader, file_name};
+use super::file_name;
 use crate::companions::{Companions, path_of, shown};
+use crate::reader::Reader;
 
 /// What a debug file says of its supplementary file.
 struct Link<'d> {
@@ -24,8 +25,8 @@ impl<'d> Link<'d> {
         Some(Self { name, id: ImageId::new(section.get(name.len() + 1..)?)? })
     }
 
-    /// `.debug_sup` (DWARF 5, 7.3.6): a version, whether the file is itself supplementary, a path, and a checksum with its size
-    /// before it.
+    /// `.debug_sup` (DWARF 5, 7.3.6): a version, whether the file is itself supplementary, a path, and a checksum with
+    /// its size before it.
     fn debug_sup(section: &'d [u8], is_supplementary: bool) -> Option<Self> {
         let mut reader = Reader::new(section, LittleEndian);
         let (version, kind) = (reader.read_u16().ok()?, reader.read_u8().ok()?);
@@ -58,8 +59,8 @@ impl<'d> Link<'d> {
     }
 }
 
-/// Adds to `dwarf`, that of `file` at `path`, the supplementary file it refers to, if any; how many bytes that has. Where it is not
-/// found, `missing` says so.
+/// Adds to `dwarf`, that of `file` at `path`, the supplementary file it refers to, if any; how many bytes that has.
+/// Where it is not found, `missing` says so.
 pub(super) fn add<'d, Header: FileHeader<Endian = Little>>(
     dwarf: &mut Dwarf<Reader<'d>>,
     file: &File<'d, Header>,

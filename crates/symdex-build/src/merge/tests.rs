@@ -1,9 +1,9 @@
 use symdex::write::{Id32, Loc};
 
 use super::*;
-use crate::dwarf::Piece;
 use crate::pools::{Hashed, Pool};
 use crate::random::Random;
+use crate::unit_ranges::FunctionRange;
 
 impl Random {
     fn number(&mut self, limit: u64) -> u32 {
@@ -17,8 +17,8 @@ impl Random {
 
 const CHUNK: u32 = 16;
 
-/// A unit whose code begins at `low` or behind and lies anywhere up to address 8192: functions of a few pieces each, which
-/// share locs. Only where there are `entries` pieces have some.
+/// A unit with code anywhere between `low` and address 8192. Its functions have a few function ranges each, which share
+/// inline frames. If `entries` is set, some function ranges have an entry.
 fn unit(random: &mut Random, low: u64, entries: bool) -> UnitRanges<'static> {
     const NAMES: [&[u8]; 6] = [b"a", b"b", b"c", b"d", b"e", b"f"];
     let mut unit = UnitRanges { functions: 5, ..UnitRanges::default() };
@@ -29,7 +29,7 @@ fn unit(random: &mut Random, low: u64, entries: bool) -> UnitRanges<'static> {
     for number in 0..12 {
         let parent = if number == 0 { None } else { random.id(number) };
         let (name, file, line) = (random.id(4), random.id(4), random.id(3));
-        unit.locs.push(Loc { parent, name, file, line });
+        unit.frames.push(Loc { parent, name, file, line });
     }
     let mut at = low;
     while at < 8192 && random.below(30) != 0 {
@@ -37,13 +37,20 @@ fn unit(random: &mut Random, low: u64, entries: bool) -> UnitRanges<'static> {
         let (start, size) = (at, 1 + random.below(longest));
         let rank = (start, Reverse(size), random.below(2) == 0, Reverse(random.number(9) as usize));
         let entry = random.id(12).filter(|_| entries && random.below(4) == 0);
-        unit.pieces.push(Piece { start, end: start + size, function: random.number(5), rank, entry });
-        let piece = if random.below(5) == 0 { None } else { Id32::new(unit.pieces.len() as u64 - 1) };
+        unit.function_ranges.push(FunctionRange {
+            start,
+            end: start + size,
+            function: random.number(5),
+            rank,
+            entry,
+        });
+        let function_range =
+            if random.below(5) == 0 { None } else { Id32::new(unit.function_ranges.len() as u64 - 1) };
         while at < start + size {
             let end = (start + size).min(at + 1 + random.below(30));
             if random.below(9) != 0 {
                 let (exact, statement) = (random.number(12), random.number(12));
-                unit.ranges.push(UnitRange { start: at, end, piece, exact, statement });
+                unit.ranges.push(UnitRange { start: at, end, function_range, exact, statement });
             }
             at = end;
         }
@@ -52,8 +59,8 @@ fn unit(random: &mut Random, low: u64, entries: bool) -> UnitRanges<'static> {
     unit
 }
 
-/// All that a merge of `units` comes to, as text. After each unit it is asked whether to merge up to the next unit, and whether
-/// to put units aside.
+/// The result of a merge of `units`, as text, and the most memory the units took. `is_time_to` is asked after each unit
+/// whether to merge up to the next unit, and whether to spill units.
 fn merged(
     units: Vec<UnitRanges<'static>>,
     entries: bool,
@@ -97,7 +104,7 @@ fn merged(
 }
 
 #[test]
-fn the_chunks_are_the_same_whatever_is_put_aside() {
+fn the_chunks_are_the_same_whatever_is_spilled() {
     let mut random = Random(1);
     let mut spilled_less = 0;
     for case in 0..60 {
@@ -117,10 +124,10 @@ fn the_chunks_are_the_same_whatever_is_put_aside() {
         assert!(expected.len() > 3, "there are chunks: {expected:?}");
         assert_eq!(merged(units(), entries, |_| (true, false)).0, expected, "case {case}, merged early");
         let (all_spilled, spilled_peak) = merged(units(), entries, |_| (true, true));
-        assert_eq!(all_spilled, expected, "case {case}, always put aside");
+        assert_eq!(all_spilled, expected, "case {case}, always spilled");
         spilled_less += u32::from(spilled_peak < peak / 2);
         let some = merged(units(), entries, |_| (random.below(2) == 0, random.below(2) == 0)).0;
-        assert_eq!(some, expected, "case {case}, sometimes put aside");
+        assert_eq!(some, expected, "case {case}, sometimes spilled");
     }
     assert!(spilled_less > 20, "in {spilled_less} cases less than half was in memory");
 }

@@ -1,4 +1,4 @@
-//! The symbol tables of an ELF image, and what unwind information knows of its functions.
+//! The symbol tables of an ELF image, and the functions of its unwind information.
 
 use gimli::{BaseAddresses, EhFrame, LittleEndian, UnwindSection as _};
 use object::read::elf::{FileHeader, SectionHeader, Sym};
@@ -13,7 +13,7 @@ const ENDIAN: Little = Little;
 
 /// The functions of the symbol tables, and those of the unwind information, which have no names.
 ///
-/// Most symbols state their size. One that does not ends where unwind information says, or where the next one begins.
+/// Most symbols state their size. Another one ends where unwind information states, or where the next one begins.
 pub(crate) fn starts<'d, Header: FileHeader<Endian = Little>>(
     file: &ElfFile<'d, Header>,
     base: u64,
@@ -42,8 +42,9 @@ pub(crate) fn named_starts<'d, Header: FileHeader<Endian = Little>>(
 
 /// Appends the symbols of one table that name code.
 ///
-/// Of several at one address those that state a size come first, then those that are marked as functions, then global before weak
-/// before local ones, then those that do not begin with the two underscores of what is not for users (`write` before `__write`).
+/// Of several symbols at one address, those with a size come first, then those marked as functions, then global, weak
+/// and local ones in this order, then names without two leading underscores, which mark internal names (`write` before
+/// `__write`).
 fn in_table<'d, Header: FileHeader<Endian = Little>>(
     file: &ElfFile<'d, Header>,
     kind: elf::SectionType,
@@ -87,14 +88,14 @@ fn in_table<'d, Header: FileHeader<Endian = Little>>(
     Ok(())
 }
 
-/// Whether a symbol of this name says what the bytes behind it are, and names nothing: `$a`, `$d.7`, `$xrv64i` and the like, of ARM
-/// and RISC-V.
+/// Whether the name is that of a mapping symbol of ARM or RISC-V, such as `$a`, `$d.7` or `$xrv64i`. These mark code
+/// and data and name no function.
 fn is_mapping(name: &[u8]) -> bool {
     matches!(name, [b'$', b'a' | b't' | b'd' | b'x'] | [b'$', b'a' | b't' | b'd' | b'x', b'.', ..])
         || name.starts_with(b"$xrv")
 }
 
-/// Appends the functions of `.eh_frame`; what of it cannot be read is passed over, and so is what lies behind.
+/// Appends the functions of `.eh_frame` up to the first damage.
 fn unwound<Header: FileHeader<Endian = Little>>(
     file: &ElfFile<'_, Header>,
     base: u64,
@@ -109,7 +110,7 @@ fn unwound<Header: FileHeader<Endian = Little>>(
     let mut commons = FxHashMap::default();
     while let Ok(Some(entry)) = entries.next() {
         let gimli::CieOrFde::Fde(entry) = entry else { continue };
-        // Damaged ones take time to read, too, and many entries may share one.
+        // Many entries may share one CIE, and reading a damaged one takes time as well.
         let common = |frames: &EhFrame<_>, bases: &BaseAddresses, offset| {
             let read = || frames.cie_from_offset(bases, offset);
             commons.entry(offset).or_insert_with(read).clone()
@@ -120,9 +121,9 @@ fn unwound<Header: FileHeader<Endian = Little>>(
     }
 }
 
-/// Appends the functions of `.ARM.exidx`: its entries are two words, of which the first leads to where a function begins, as a
-/// distance from itself in the low 31 bits (Exception handling ABI for the Arm architecture, 6). The number of the section's type
-/// means `.eh_frame` on x86.
+/// Appends the functions of `.ARM.exidx`: its entries are two words, of which the first leads to where a function
+/// begins, as a distance from itself in the low 31 bits (Exception handling ABI for the Arm architecture, 6). The
+/// number of the section's type means `.eh_frame` on x86.
 fn unwound_on_arm<Header: FileHeader<Endian = Little>>(
     file: &ElfFile<'_, Header>,
     base: u64,

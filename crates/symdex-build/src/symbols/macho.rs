@@ -7,7 +7,7 @@ use super::{Start, name_at, take_name};
 use crate::error::Error;
 use crate::symbol_map::is_hidden;
 
-/// Symbols of an image that its own symbol table lacks: shared caches keep local ones apart.
+/// The local symbols of an image in a shared cache, which has them in a table of their own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LocalSymbols<'d> {
     /// The symbols of all images.
@@ -18,14 +18,14 @@ pub(crate) struct LocalSymbols<'d> {
     pub(crate) count: u32,
 }
 
-/// What the symbol table is read from.
+/// What a symbol table is read from.
 pub(crate) struct Source<'d, E: object::Endian> {
-    /// What the offsets in load commands count from: the file that has the image's `__LINKEDIT`.
+    /// The file that has the image's `__LINKEDIT`. Offsets in load commands count from its start.
     pub(crate) linkedit: &'d [u8],
     pub(crate) locals: Option<LocalSymbols<'d>>,
     pub(crate) symtab: Option<&'d macho::SymtabCommand<E>>,
     pub(crate) function_starts: Option<&'d macho::LinkeditDataCommand<E>>,
-    /// For each section, in the order symbols number them from 1, whether it holds code.
+    /// For each section whether it has code. Symbols number sections from 1.
     pub(crate) executable_sections: Vec<bool>,
     pub(crate) base: u64,
     /// Whether bit 0 of a function start is the Thumb flag.
@@ -34,8 +34,8 @@ pub(crate) struct Source<'d, E: object::Endian> {
 
 /// The functions of the symbol table and of `LC_FUNCTION_STARTS`.
 ///
-/// Symbols carry no size: a function ends where the next symbol or the next entry of `LC_FUNCTION_STARTS` begins, at
-/// the latest with its section.
+/// Symbols have no size. A function ends where the next symbol or the next entry of `LC_FUNCTION_STARTS` begins, or
+/// with its section.
 pub(crate) fn starts<'d, Mach: MachHeader<Endian = Endianness>>(
     source: &Source<'d, Endianness>,
 ) -> Result<Vec<Start<'d>>, Error> {
@@ -44,12 +44,11 @@ pub(crate) fn starts<'d, Mach: MachHeader<Endian = Endianness>>(
     Ok(starts)
 }
 
-/// What shared caches call a local symbol whose name they keep elsewhere, or nowhere.
+/// The name in shared caches of a local symbol whose name is elsewhere or was dropped.
 const REDACTED: &[u8] = b"<redacted>";
 const ENDIAN: Endianness = Endianness::Little;
 
-/// Symbols that name code. Of several at one address the external ones come first, assembler temporaries last,
-/// then the smaller name.
+/// The symbols that name code. Of several at one address, external ones come first and assembler temporaries last.
 fn named_starts<'d, Mach: MachHeader<Endian = Endianness>>(
     source: &Source<'d, Endianness>,
 ) -> Result<Vec<Start<'d>>, Error> {
@@ -83,7 +82,7 @@ fn add<'d, Mach: MachHeader<Endian = Endianness>>(
     strings: &'d [u8],
     starts: &mut Vec<Start<'d>>,
 ) -> Result<(), Error> {
-    // Those of a large Swift app have 70 bytes.
+    // Names of a large Swift app have 70 bytes on average.
     let mut left = 512 * table.len() + (16 << 20);
     for start in table.iter().filter_map(|symbol| start::<Mach>(source, symbol, strings)) {
         take_name(&mut left, start.name.unwrap_or_default())?;
@@ -92,7 +91,7 @@ fn add<'d, Mach: MachHeader<Endian = Endianness>>(
     Ok(())
 }
 
-/// The start of the function that `symbol` names; `None` where it names something else.
+/// The start of the function that `symbol` names. Returns `None` if it names no function.
 fn start<'d, Mach: MachHeader<Endian = Endianness>>(
     source: &Source<'d, Endianness>,
     symbol: &Mach::Nlist,
@@ -123,8 +122,8 @@ fn start<'d, Mach: MachHeader<Endian = Endianness>>(
     Some(Start { start, rank, name: Some(bare).filter(|name| !name.is_empty()), end: None })
 }
 
-/// The image offsets in `LC_FUNCTION_STARTS`; none where the list is not in the file, as in dSYMs that keep the command of the
-/// binary and drop what it points at.
+/// The image offsets in `LC_FUNCTION_STARTS`. Empty if the list is not in the file: dSYMs have the binary's command
+/// without its data.
 fn function_starts(source: &Source<'_, Endianness>) -> Vec<u64> {
     // Offsets count from __TEXT, whose address is the base.
     let starts = source.function_starts.map(|command| command.function_starts(ENDIAN, source.linkedit, 0));

@@ -10,30 +10,31 @@ use symdex::write::MAX_STRING;
 /// A function as the symbol table has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionSymbol<'d> {
-    /// Its first image offset.
+    /// The image offset of its first byte.
     pub start: u64,
     /// The image offset behind its last.
     pub end: u64,
-    /// Its name, in Mach-O without the leading `_`; `None` where only `LC_FUNCTION_STARTS` or unwind information knows the
+    /// Its name, in Mach-O without the leading `_`. `None` if only `LC_FUNCTION_STARTS` or unwind information has the
     /// function.
     pub name: Option<&'d [u8]>,
-    /// Its other names, each once, the better ones first.
+    /// Its other names, each once, by rank.
     pub aliases: Vec<&'d [u8]>,
 }
 
 impl<'d> FunctionSymbol<'d> {
-    /// Its name, where it has no other.
+    /// Its name, if it has only one.
     pub(crate) fn only_name(&self) -> Option<&'d [u8]> {
         self.name.filter(|_| self.aliases.is_empty())
     }
 }
 
-/// Where a function starts. The order is total: address, then the better name.
+/// The start of a function. The order is total: by address, then by rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Start<'d> {
     /// As an image offset.
     pub(crate) start: u64,
-    /// Of several names of one function the one with the lowest rank is the better one, then the smaller one.
+    /// The name with the lowest rank becomes the function's name, the others its aliases. Of equal ranks, the smaller
+    /// name.
     pub(crate) rank: u8,
     pub(crate) name: Option<&'d [u8]>,
     /// The image offset behind its end, where that is stated.
@@ -41,14 +42,14 @@ pub(crate) struct Start<'d> {
 }
 
 impl Start<'_> {
-    /// A function that has no name, behind all that have one.
+    /// A start without a name, which ranks last.
     pub(crate) fn nameless(start: u64) -> Self {
         Self { start, rank: u8::MAX, name: None, end: None }
     }
 }
 
-/// Takes `name` from the `left` bytes that the names of a table may have together: names may share their ends, and in a hostile file
-/// each is all of the others.
+/// Subtracts the size of `name` from the `left` bytes that all names of a table may have. Names may overlap, so that a
+/// small hostile file could have any amount of them.
 fn take_name(left: &mut usize, name: &[u8]) -> Result<(), Error> {
     let rest = left.checked_sub(name.len());
     let what = || "the symbol table: its names overlap too much".to_owned();
@@ -56,10 +57,10 @@ fn take_name(left: &mut usize, name: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The functions that begin at `starts`, which are sorted, one for each address; only those in `executable` sections.
+/// The functions that begin at `starts` in `executable` sections, sorted. No two start at the same address.
 ///
-/// A function without a stated end reaches to the next start, at the latest to the end of its section. Inside of a function whose
-/// end a symbol states, starts without one are labels, and begin no function.
+/// A function without a stated end reaches to the next start or to the end of its section. A start without an end,
+/// inside a function whose end a symbol states, is a label and begins no function.
 pub(crate) fn functions<'d>(
     starts: &mut Vec<Start<'d>>,
     executable: &[(u64, u64)],
@@ -67,7 +68,7 @@ pub(crate) fn functions<'d>(
     starts.sort_unstable();
     starts.dedup();
     let mut functions: Vec<FunctionSymbol<'d>> = Vec::new();
-    // The end of what the functions so far, and what unwind information, state to cover.
+    // The greatest end so far that a symbol states, and that unwind information states.
     let (mut named_end, mut unwind_end) = (0, 0);
     let mut groups = starts.chunk_by(|a, b| a.start == b.start).peekable();
     while let Some(group) = groups.next() {
@@ -88,13 +89,13 @@ pub(crate) fn functions<'d>(
                 end
             }
             None if start < named_end => continue,
-            // Behind the end of what can be unwound is padding.
+            // The bytes after the end that unwind information states are padding.
             None if start < unwind_end => unwind_end.min(next),
             None => next,
         };
         let mut names = group.iter().filter_map(|start| start.name);
         let name = names.next();
-        // Most have one name, and need no set.
+        // Most have one name, so that the set stays empty.
         let mut seen = FxHashSet::default();
         let aliases = names.filter(|other| Some(*other) != name && seen.insert(*other)).collect();
         functions.push(FunctionSymbol { start, end: end.min(section_end), name, aliases });
@@ -102,8 +103,8 @@ pub(crate) fn functions<'d>(
     functions
 }
 
-/// The name at `offset`, `None` where it does not end. One that is longer than an index may hold is cut where that is plain: in
-/// a hostile file every symbol may name the same gigabyte.
+/// The name at `offset`. Returns `None` if it has no end. A name that is longer than an index may hold is cut, because
+/// in a hostile file every symbol may have the same gigabyte as its name.
 pub(crate) fn name_at(strings: &[u8], offset: usize) -> Option<&[u8]> {
     const TOO_LONG: usize = MAX_STRING + 2;
     let rest = strings.get(offset..)?;

@@ -3,6 +3,7 @@
 mod summary;
 mod totals;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -30,8 +31,8 @@ use crate::{number, text};
 /// Where one image is in several of the files, its stripped binary and its debug file say, the index has the symbols of all.
 ///
 /// An index is published whole or not at all. Where DIR has another index of that id already, the one with more functions
-/// stays, then the one with more symbols, and the summary says `conflict`. An image without debug information whose very index is
-/// there is not built again.
+/// stays, then the one with more symbols, and the summary says `conflict`. An image without debug information is not built again
+/// if its index in DIR is up to date.
 ///
 /// INPUT may also be the main file of a dyld shared cache (dyld_shared_cache_arm64e): each image in it becomes an index, by its
 /// own id. The cache's other files must lie beside it. Archives (.zip, .tgz, ...) in a folder are not read; standard error names them.
@@ -246,17 +247,18 @@ fn finish(
         Some(map) => image.with_symbol_map(map),
         None => image,
     };
-    // With debug information it would not be looked at.
-    let existing = (!image.has_dwarf()).then(|| work.output.open(&image.info.id).ok().flatten());
-    let existing = existing.flatten();
     let built = {
         let progress = work.progress.of_image(image.debug_size);
-        let (existing, max_memory) = (existing.as_ref(), work.max_memory);
-        let options = Options { existing, max_memory };
-        let progress = |done, all| progress.set(done, all);
-        symdex_build::build_into(&image, &options, &progress, IndexBuffer::new())
+        match existing(&image, &work.output, IndexBuffer::new()) {
+            Some(built) => built,
+            None => {
+                let options = Options { max_memory: work.max_memory };
+                let progress = |done, all| progress.set(done, all);
+                symdex_build::build_into(&image, &options, &progress, IndexBuffer::new()).map_err(failed)?
+            }
+        }
     };
-    let Built { bytes, mut warnings, report } = built.map_err(failed)?;
+    let Built { bytes, mut warnings, report } = built;
     let bytes = bytes.into_bytes().map_err(|error| failed(symdex::Error::from(error).into()))?;
     if map.is_none() && report.hidden_names != 0 {
         let wanted = work.maps.wanted(&image.info.id, file);
@@ -274,6 +276,16 @@ fn finish(
         audit,
         time: begun.elapsed(),
     })
+}
+
+/// Writes to `out` the index of `image` that is in `folder`, if a build would make it again. Returns `None` if the image
+/// has to be built.
+fn existing<W: Write>(image: &Image<'_>, folder: &IndexFolder, mut out: W) -> Option<Built<W>> {
+    // An image with debug information is always built.
+    let index = (!image.has_dwarf()).then(|| folder.open(&image.info.id).ok().flatten()).flatten()?;
+    let report = symdex_build::up_to_date(image, &index)?;
+    out.write_all(index.as_bytes()).ok()?;
+    Some(Built { bytes: out, warnings: Vec::new(), report })
 }
 
 /// Does to a new index what `symdex verify --against` does to a published one.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use symdex::write::Range;
 use symdex::{ChunkContents, Counts, Index, Metadata, Partial, RowRule, Table};
 
-use super::{Location, RangePrinter, aliases};
+use super::{Location, RangePrinter, aliases, digest};
 use crate::failure::{Failure, Stop};
 
 /// Everything about an index but its ranges.
@@ -24,6 +24,7 @@ struct IndexView<'i> {
     row_rule: &'static str,
     chunk_span: u32,
     builder: &'i str,
+    input_digest: Option<String>,
     partial: &'i [Partial],
     format: u16,
     size: u64,
@@ -121,10 +122,11 @@ pub(super) fn index<B: AsRef<[u8]>>(out: &mut impl Write, path: &Path, index: &I
         },
         chunk_span: metadata.chunk_span,
         builder: &metadata.builder,
+        input_digest: metadata.input_digest.map(digest),
         partial: &metadata.partial,
         format: index.format_version(),
         size: index.as_bytes().len() as u64,
-        digest: format!("{:032x}", u128::from_le_bytes(index.digest())),
+        digest: digest(index.digest()),
         sections: sections.collect(),
         counts: CountsView {
             units,

@@ -107,11 +107,19 @@ fn metadata(out: &mut impl Write, metadata: &Metadata) -> io::Result<()> {
     writeln!(out, "row rule      {rule}")?;
     writeln!(out, "chunk span    {:#x}", metadata.chunk_span)?;
     writeln!(out, "builder       symdex {}", text::printable(metadata.builder.as_str().into()))?;
+    if let Some(input) = metadata.input_digest {
+        writeln!(out, "input digest  {}", digest(input))?;
+    }
     for partial in &metadata.partial {
         let reason = text::printable(partial.reason.as_str().into());
         writeln!(out, "partial       {} x {reason}", partial.count)?;
     }
     Ok(())
+}
+
+/// A digest in hexadecimal, the high byte first.
+fn digest(digest: [u8; 16]) -> String {
+    format!("{:032x}", u128::from_le_bytes(digest))
 }
 
 /// The digest, the sections and the counts.
@@ -120,7 +128,7 @@ fn sizes<B: AsRef<[u8]>>(out: &mut impl Write, path: &Path, index: &Index<B>) ->
     let size = index.as_bytes().len() as u64;
     writeln!(out, "format        {}", index.format_version())?;
     writeln!(out, "size          {size} bytes")?;
-    writeln!(out, "digest        {:032x}", u128::from_le_bytes(index.digest()))?;
+    writeln!(out, "digest        {}", digest(index.digest()))?;
     writeln!(out, "\n{:<12} {:>12} {:>12}", "section", "offset", "bytes")?;
     for (name, offset, bytes) in index.sections() {
         writeln!(out, "{name:<12} {offset:>12} {bytes:>12}")?;

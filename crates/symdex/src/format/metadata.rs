@@ -41,6 +41,9 @@ pub struct Metadata {
     pub partial: Vec<Partial>,
     /// The version of symdex that wrote the index.
     pub builder: String,
+    /// XXH3-128 of what the index was built from. A builder compares it to skip an image whose index is up to date. `None` if the
+    /// index does not say; such an index is never up to date.
+    pub input_digest: Option<[u8; 16]>,
     pub(crate) tables: [TableInfo; 2],
 }
 
@@ -227,6 +230,7 @@ pub(crate) mod tests {
             counts: Counts { units: 1, functions: 2, ranges: 3, symbols: 4, names: 5, files: 6 },
             partial: vec![Partial { reason: "x".to_owned(), count: 7 }],
             builder: "0".to_owned(),
+            input_digest: Some([0xd1; 16]),
             tables: [TableInfo { first_chunk: 0, chunks: 1 }, TableInfo::default()],
         }
     }
@@ -238,7 +242,7 @@ pub(crate) mod tests {
             0000000001000000 0040000000000000 0100000000000000 0010000000000000 0040000000000000 00 00000100 \
             00000000 0100000000000000 0200000000000000 0300000000000000 0400000000000000 \
             0500000000000000 0600000000000000 0100000000000000 0100000000000000 78 0700000000000000 \
-            0100000000000000 30 0000000000000000 0100000000000000 0000000000000000 0000000000000000";
+            0100000000000000 30 01 d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1 0000000000000000 0100000000000000 0000000000000000 0000000000000000";
         let block = sample().encode().expect("small");
         let hex: String = block[8..].iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(hex, expected.replace(' ', ""));

@@ -111,6 +111,7 @@ pub struct Writer<S> {
     chunks: Spool<S>,
     has_aliases: bool,
     tables: [TableInfo; 2],
+    input_digest: Option<[u8; 16]>,
 }
 
 impl<S: Read + Write + Seek> Writer<S> {
@@ -119,7 +120,13 @@ impl<S: Read + Write + Seek> Writer<S> {
     #[must_use]
     pub fn new(image: ImageInfo, chunk_span: u32, chunks: S) -> Self {
         let chunks = Spool::new(chunks, PartSizes::of(image.image_size).group_bits);
-        Self { image, chunk_span, chunks, has_aliases: false, tables: [TableInfo::default(); 2] }
+        let tables = [TableInfo::default(); 2];
+        Self { image, chunk_span, chunks, has_aliases: false, tables, input_digest: None }
+    }
+
+    /// States what the index is built from; see [`Metadata::input_digest`].
+    pub fn set_input_digest(&mut self, digest: [u8; 16]) {
+        self.input_digest = Some(digest);
     }
 
     /// Adds the next chunk.
@@ -163,9 +170,9 @@ impl<S: Read + Write + Seek> Writer<S> {
     ///
     /// [`Error::Unwritable`] where something would be too large for the format, [`Error::Io`] where what the chunks are kept in fails.
     pub fn seal(self) -> Result<SealedWriter<S>, Error> {
-        let Self { image, chunk_span, chunks, has_aliases, tables } = self;
+        let Self { image, chunk_span, chunks, has_aliases, tables, input_digest } = self;
         let chunks = chunks.finish(&image.id)?;
-        Ok(SealedWriter { image, chunk_span, chunks, has_aliases, tables })
+        Ok(SealedWriter { image, chunk_span, chunks, has_aliases, tables, input_digest })
     }
 }
 
@@ -176,6 +183,7 @@ pub struct SealedWriter<S> {
     chunks: Packed<S>,
     has_aliases: bool,
     tables: [TableInfo; 2],
+    input_digest: Option<[u8; 16]>,
 }
 
 impl<S: Read> SealedWriter<S> {
@@ -193,7 +201,7 @@ impl<S: Read> SealedWriter<S> {
         partial: Vec<Partial>,
         out: impl Write,
     ) -> Result<(), Error> {
-        let Self { image, chunk_span, chunks, has_aliases, tables } = self;
+        let Self { image, chunk_span, chunks, has_aliases, tables, input_digest } = self;
         let id = image.id.clone();
         let metadata = Metadata {
             id: image.id,
@@ -208,6 +216,7 @@ impl<S: Read> SealedWriter<S> {
             counts: Counts { names: names.len, files: files.len, ..counts },
             partial,
             builder: env!("CARGO_PKG_VERSION").to_owned(),
+            input_digest,
             tables,
         }
         .encode()?;

@@ -1,47 +1,50 @@
-//! How a walk passes entries that nothing is wanted of, by the first bytes of each.
+//! How a walk passes over entries, by the first bytes of each.
 
-use super::{Layout, Shape, Shapes, Step, Then, Varying};
+use super::shape::{EntrySize, Shape, Step, Then};
+use super::varying::Varying;
 
 /// How a walk passes entries that nothing is wanted of.
 #[derive(Default)]
 pub(crate) struct Passes {
-    /// By their first byte, which most often is the code of the abbreviation; 0 is the end of children.
+    /// By the first byte of the entry, which is the code of the abbreviation in most cases. 0 is the end of a list of
+    /// children.
     by_byte: Vec<Pass>,
-    /// By the codes of two bytes, from 0x80 on. What needs only one byte has no business to have two.
+    /// By codes of two bytes, from 0x80 on. A code below 0x80 that is written in two bytes is left to gimli.
     by_long_code: Vec<Pass>,
     /// The size of the longest entry that is passed by its size alone.
     pub(crate) longest: usize,
 }
 
-/// How an entry is passed. Most of a walk is spent with these: they are small, and there is no branch for what most differ in.
+/// How an entry is passed. Most of a walk's time is spent with these, so they are small, and need few branches.
 #[derive(Clone, Copy)]
 #[repr(align(8))]
 pub(crate) struct Pass {
-    /// Whether there is more to know than its size.
+    /// Whether the size alone does not suffice.
     pub(crate) is_odd: bool,
-    /// How many bytes the entry takes, its code with it, and of attributes that vary in size the first byte each; 0 where the walk
-    /// stops.
+    /// How many bytes the entry takes: its code, the attributes of fixed size, and the first byte of each other
+    /// attribute. 0 if the walk stops.
     pub(crate) size: u8,
-    /// From the depth below it how far up the next entry is: 0 for children, 2 behind the last one.
+    /// How many levels the next entry is above the entry's children: 0 if it is a child, 1 for a sibling, 2 after the
+    /// end of a list of children.
     pub(crate) up: u8,
     /// Whether it is as [`Shape::hides`] says.
     pub(crate) hides: bool,
-    /// Where in those bytes the first ones of the attributes are that vary in size; 0 where there is none.
+    /// The positions in those bytes of the first bytes of attributes that vary in size, or 0.
     varies: [u8; 2],
-    /// The bits of each that are the size of what follows: all, or none of a number.
+    /// The bits of these bytes that state the size of the rest: all, or none if the attribute is a LEB128 number.
     counts: [u8; 2],
 }
 
-/// The walk stops, or something is uncommon.
+/// The walk stops, or gimli has to read the entry.
 const STOP: Pass = Pass { is_odd: true, size: 0, up: 1, hides: false, varies: [0; 2], counts: [0; 2] };
 
 impl Passes {
-    pub(super) fn new(shapes: &Shapes, stops: impl Fn(&Shape) -> bool) -> Self {
+    pub(super) fn new(shapes: &[Shape], steps: &[Step], stops: impl Fn(&Shape) -> bool) -> Self {
         let mut passes = Self::default();
         passes.by_byte.push(Pass { is_odd: false, size: 1, up: 2, ..STOP });
-        // Nobody has codes of more than two bytes.
-        for (code, shape) in (1..0x4000).zip(&shapes.all) {
-            let pass = if stops(shape) { None } else { Pass::new(shapes, shape, code) };
+        // No real table has codes of more than two bytes.
+        for (code, shape) in (1..0x4000).zip(shapes) {
+            let pass = if stops(shape) { None } else { Pass::new(steps, shape, code) };
             let pass = pass.unwrap_or(STOP);
             passes.longest = passes.longest.max(usize::from(pass.size));
             match code {
@@ -58,8 +61,8 @@ impl Passes {
         self.by_byte.get(usize::from(first)).unwrap_or(&STOP)
     }
 
-    /// How the entry at `at` is passed, and how many bytes it takes, if its first byte does not say. `None` where the walk stops,
-    /// or something is uncommon.
+    /// How the entry at `at` is passed, and how many bytes it takes, if its first byte does not suffice. Returns `None`
+    /// if the walk stops or gimli has to read it.
     #[inline]
     pub(crate) fn odd(&self, bytes: &[u8], at: usize) -> Option<(&Pass, usize)> {
         let first = *bytes.get(at)?;
@@ -88,17 +91,17 @@ impl Passes {
 }
 
 impl Pass {
-    /// How entries of the shape that has this code are passed, if nothing about them is uncommon.
-    fn new(shapes: &Shapes, shape: &Shape, code: usize) -> Option<Self> {
+    /// How entries of the shape with this code are passed. Returns `None` if they are uncommon.
+    fn new(steps: &[Step], shape: &Shape, code: usize) -> Option<Self> {
         let mut size = 1 + u32::from(code >= 0x80);
         let mut pass = Self { up: u8::from(!shape.has_children), hides: shape.hides(), ..STOP };
-        let (attributes, behind) = match shape.layout {
-            Layout::Fixed(bytes) => (&[][..], bytes),
-            Layout::Steps(first, end) => {
-                let (end, attributes) = shapes.steps[first as usize..end as usize].split_last()?;
+        let (attributes, behind) = match shape.entry_size {
+            EntrySize::Fixed(bytes) => (&[][..], bytes),
+            EntrySize::Steps(first, end) => {
+                let (end, attributes) = steps[first as usize..end as usize].split_last()?;
                 (attributes, end.skip)
             }
-            Layout::Unknown => return None,
+            EntrySize::Unknown => return None,
         };
         if attributes.len() > pass.varies.len() {
             return None;
@@ -108,7 +111,7 @@ impl Pass {
             pass.varies[number] = u8::try_from(size).ok()?;
             pass.counts[number] = match then {
                 Then::Skip(Varying::Leb) => 0,
-                // Most often it is where a variable lies, in a few bytes.
+                // In most cases it is the location of a variable, of a few bytes.
                 Then::Skip(Varying::Block | Varying::Block1) => u8::MAX,
                 _ => return None,
             };

@@ -2,7 +2,7 @@
 
 use gimli::{DwForm, Reader as _, constants};
 
-use crate::image::Reader;
+use crate::reader::Reader;
 
 /// Attributes whose size their bytes tell.
 #[derive(Clone, Copy)]

@@ -12,8 +12,8 @@ use crate::random::Random;
 use crate::report::Problems;
 use crate::{Companions, Image};
 
-/// A function that states code: its offset, depth, the function around it if that does too, whether it is a subprogram, and its
-/// attributes.
+/// A function that states code: its offset, depth, the function around it if that does too, whether it is a subprogram,
+/// and its attributes.
 type Seen<'d> = (usize, isize, Option<usize>, bool, Option<Attributes<'d>>);
 /// What a walk comes upon, and how it ends.
 type Walked<'d> = (Vec<Seen<'d>>, Option<String>);

@@ -1,55 +1,42 @@
 //! Merged ranges, cut at the boundaries of chunks.
 
-use rustc_hash::FxHashMap;
 use symdex::write::{ChunkRanges, Id32, Range};
 
-use crate::live::LiveUnit;
-use crate::pools::Pool;
+use crate::chunk_job::ChunkJob;
+use crate::pending::PendingUnit;
+use crate::pools::Pools;
 
-/// A chunk's ranges, and how many names and files the chunks before it used.
-pub(crate) struct ChunkJob {
-    pub(crate) index: u64,
-    /// The image offset behind the chunk.
-    end: u64,
-    pub(crate) ranges: ChunkRanges,
-    /// How many locs the chunks before have, plus one.
-    pub(crate) first_loc: u64,
-    /// Of units that come in parts, each loc that the chunk has: the unit, its number there, and its number here.
-    pub(crate) of_parts: FxHashMap<(u32, u32), u32>,
-}
-
-/// Names and files of an index.
-#[derive(Default)]
-pub(crate) struct Pools<'d> {
-    pub(crate) names: Pool<'d>,
-    pub(crate) files: Pool<'d>,
-}
+/// Bytes of address space a chunk covers. Larger chunks make a smaller index and a slower first answer.
+pub(crate) const CHUNK_SPAN: u32 = 64 << 10;
 
 /// Cuts ranges at the boundaries of chunks.
 #[derive(Default)]
-pub(crate) struct Cutter {
+pub(crate) struct Chunker {
     pub(crate) chunk_span: u64,
-    /// The chunk at hand.
-    pub(crate) job: Option<ChunkJob>,
+    /// The chunk that is being filled.
+    job: Option<ChunkJob>,
     done: Vec<ChunkJob>,
-    /// How many locs the chunks before it have; how many ranges and locs the last one has, for which the next gets room.
-    locs: u64,
+    /// How many inline frames the finished chunks have.
+    frames: u64,
+    /// How many ranges and inline frames the last finished chunk has: the capacity of the next one.
     last_len: (usize, usize),
-    /// The unit of the last range, and where that ends.
+    /// The unit of the last range, and where that range ends.
     last: Option<(u32, u64)>,
     pub(crate) ranges: u64,
-    /// Bytes that ranges cover, and how many of these with a function.
+    /// How many bytes ranges cover.
     pub(crate) covered: u64,
+    /// How many bytes ranges with a function cover.
     pub(crate) covered_function: u64,
 }
 
-impl Cutter {
+impl Chunker {
     pub(crate) fn new(chunk_span: u64) -> Self {
         Self { chunk_span, ..Self::default() }
     }
 
-    /// Counts the `count` ranges of unit number `unit` that [`Cutter::add`] gets next, which cover `start..end`; the first one is a
-    /// unit's own from its start on or, where `is_rest`, from further on.
+    /// Counts the `count` ranges of a unit that [`Chunker::add`] gets next, which cover `start..end`. `unit` is the
+    /// unit's position in the order. `is_rest` says that the first of them is a range of the unit that began before
+    /// `start`.
     pub(crate) fn count(
         &mut self,
         unit: u32,
@@ -65,14 +52,14 @@ impl Cutter {
         self.covered_function += if has_function { end - start } else { 0 };
     }
 
-    /// Adds a range; in its first chunk it answers `entry`, if that is given.
+    /// Adds a range of `unit`. If `entry` is given, it is the answer in the first chunk of the range.
     #[inline]
-    pub(crate) fn add<'d>(
+    pub(crate) fn add(
         &mut self,
         range: Range,
         mut entry: Option<Id32>,
-        unit: &mut LiveUnit<'d>,
-        pools: &mut Pools<'d>,
+        unit: &mut PendingUnit,
+        pools: &mut Pools<'_>,
     ) {
         let mut start = range.start;
         while start < range.end {
@@ -82,8 +69,8 @@ impl Cutter {
                 Some(entry) => (entry.get(), entry.get()),
                 None => (range.exact, range.statement),
             };
-            let of_exact = unit.loc(exact, job, pools);
-            let of_statement = if statement == exact { of_exact } else { unit.loc(statement, job, pools) };
+            let of_exact = unit.frame(exact, job, pools);
+            let of_statement = if statement == exact { of_exact } else { unit.frame(statement, job, pools) };
             let part = Range { start, end, exact: of_exact, statement: of_statement, ..range };
             match job.ranges.ranges.last_mut() {
                 Some(last) if *last == (Range { start: last.start, end: start, ..part }) => last.end = end,
@@ -93,7 +80,7 @@ impl Cutter {
         }
     }
 
-    /// The chunk that an offset lies in, begun if it is not the one at hand; offsets only grow.
+    /// The chunk that has `offset`. Offsets only grow, so that the chunk before it is finished.
     #[inline]
     fn job(&mut self, offset: u64) -> &mut ChunkJob {
         if self.job.as_ref().is_some_and(|job| job.end <= offset) {
@@ -101,17 +88,17 @@ impl Cutter {
         }
         self.job.get_or_insert_with(|| {
             let index = offset / self.chunk_span;
-            let (ranges, locs) = self.last_len;
-            let ranges = ChunkRanges { ranges: Vec::with_capacity(ranges), locs: Vec::with_capacity(locs) };
+            let (ranges, frames) = self.last_len;
+            let ranges = ChunkRanges { ranges: Vec::with_capacity(ranges), locs: Vec::with_capacity(frames) };
             let end = index.saturating_add(1).saturating_mul(self.chunk_span);
-            ChunkJob { index, end, ranges, first_loc: self.locs + 1, of_parts: FxHashMap::default() }
+            ChunkJob { index, end, ranges, first_frame: self.frames + 1 }
         })
     }
 
     fn finish_job(&mut self) {
         if let Some(job) = self.job.take() {
             let ChunkRanges { ranges, locs } = &job.ranges;
-            self.locs += locs.len() as u64;
+            self.frames += locs.len() as u64;
             self.last_len = (ranges.len(), locs.len());
             self.done.push(job);
         }

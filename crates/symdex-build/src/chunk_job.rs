@@ -1,0 +1,23 @@
+//! A chunk that is being filled.
+
+use symdex::write::ChunkRanges;
+
+/// A chunk's ranges, until they are encoded.
+pub(crate) struct ChunkJob {
+    pub(crate) index: u64,
+    /// The image offset behind the chunk.
+    pub(crate) end: u64,
+    pub(crate) ranges: ChunkRanges,
+    /// One more than the number of inline frames in all chunks before this one. An inline frame's number in the chunk,
+    /// plus this, is unique in the build; see [`ChunkJob::number_here`].
+    pub(crate) first_frame: u64,
+}
+
+impl ChunkJob {
+    /// The number in this chunk of an inline frame whose number in the build is `number`. Returns `None` if it is of a
+    /// chunk before this one.
+    #[inline]
+    pub(crate) fn number_here(&self, number: u64) -> Option<u32> {
+        number.checked_sub(self.first_frame).and_then(|number| u32::try_from(number).ok())
+    }
+}

@@ -1,0 +1,41 @@
+//! Line rows, and the registers of a line program that they are made of.
+
+use symdex::write::Id32;
+
+/// A row and how far it reaches, as image offsets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// Index into the unit's file table, or any number above its length.
+    pub(crate) file: u32,
+    /// The line, 0 included.
+    pub(crate) line: Option<Id32>,
+    pub(crate) is_stmt: bool,
+    /// The number of its sequence among those of the unit.
+    pub(crate) sequence: u32,
+}
+
+/// Where a sequence ends, and the file and line its `end_sequence` row states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SequenceEnd {
+    pub(crate) at: u64,
+    pub(crate) file: u32,
+    pub(crate) line: Option<Id32>,
+}
+
+/// The registers that rows are made of (DWARF 5, 6.2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Registers {
+    /// An SVMA.
+    pub(crate) address: u64,
+    /// Its index, or `u32::MAX` where that does not fit.
+    pub(crate) file: u32,
+    pub(crate) line: u64,
+    pub(crate) is_stmt: bool,
+}
+
+/// A file index as rows have it. An index that does not fit becomes `u32::MAX`; no file table is that long.
+pub(crate) fn file(index: u64) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}

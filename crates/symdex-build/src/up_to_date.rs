@@ -1,0 +1,111 @@
+//! Whether an index is what a build would make again of an image without debug information.
+
+use symdex::{Index, RowRule};
+use xxhash_rust::xxh3::Xxh3Default;
+
+use crate::chunker::CHUNK_SPAN;
+use crate::dwarf::Units;
+use crate::image::Image;
+use crate::report::{BuildReport, HIDDEN_NAMES, Problems, TextCoverage};
+use crate::symbol_map::SymbolMap;
+use crate::symbols::FunctionSymbol;
+
+/// Compares `index` with what [`build`](crate::build()) would make of `image`, without building it. Returns the report
+/// of the build if both are equal, and `None` if the image has to be built.
+///
+/// The comparison uses the digest of the input that is kept in the index's metadata. All bytes of the index are
+/// verified. Returns `None` for:
+///
+/// * an image with debug information, which is always built;
+/// * an index that has no digest of its input, as that of an image with debug information;
+/// * an index of other input, or by another version of symdex;
+/// * a damaged index.
+#[must_use]
+pub fn up_to_date<B: AsRef<[u8]>>(image: &Image<'_>, index: &Index<B>) -> Option<BuildReport> {
+    let stated = index.metadata().input_digest?;
+    let mut problems = image.problems();
+    Units::read(image, &mut problems);
+    if input_digest(image, &problems)? != stated {
+        return None;
+    }
+    index.verify().ok()?;
+    let partial = &index.metadata().partial;
+    let hidden = partial.iter().find(|partial| partial.reason == HIDDEN_NAMES);
+    problems.hidden(hidden.map_or(0, |hidden| hidden.count));
+    let coverage = TextCoverage { symbol_table: covered(&image.symbols), ..TextCoverage::of(&image.info) };
+    Some(problems.finish(false, coverage).1)
+}
+
+/// XXH3-128 of all that decides the index of `image`. `problems` is what could not be read of it, apart from its
+/// symbols. Returns `None` if the image has debug information.
+pub(crate) fn input_digest(image: &Image<'_>, problems: &Problems) -> Option<[u8; 16]> {
+    if image.has_dwarf() {
+        return None;
+    }
+    let info = &image.info;
+    let mut input = Input(Xxh3Default::new());
+    input.bytes(env!("CARGO_PKG_VERSION").as_bytes());
+    input.number(u64::from(CHUNK_SPAN));
+    input.bytes(info.id.to_string().as_bytes());
+    input.bytes(info.image_name.as_bytes());
+    input.bytes(info.arch.name.as_bytes());
+    input.number(u64::from(info.arch.cputype));
+    input.number(u64::from(info.arch.cpusubtype));
+    input.number(info.base);
+    input.number(info.image_size);
+    input.number(info.executable.len() as u64);
+    for (start, end) in &info.executable {
+        input.number(*start);
+        input.number(*end);
+    }
+    input.number(u64::from(info.text_exec_base.is_some()));
+    input.number(info.text_exec_base.unwrap_or(0));
+    input.number(u64::from(info.row_rule == RowRule::First));
+    // These limit how many bytes of names the index may have.
+    input.number(image.debug_size);
+    input.number(image.symbol_map.map_or(0, SymbolMap::size));
+    let lost = problems.lost();
+    input.number(lost.len() as u64);
+    for (reason, count) in lost {
+        input.bytes(reason.as_bytes());
+        input.number(*count);
+    }
+    // A symbol map has resolved their names already.
+    input.number(image.symbols.len() as u64);
+    image.symbols.iter().for_each(|symbol| input.symbol(symbol));
+    Some(input.0.digest128().to_le_bytes())
+}
+
+/// Digests values so that different lists of values are different bytes.
+struct Input(Xxh3Default);
+
+impl Input {
+    fn number(&mut self, number: u64) {
+        self.0.update(&number.to_le_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.0.update(bytes);
+    }
+
+    fn symbol(&mut self, symbol: &FunctionSymbol<'_>) {
+        let FunctionSymbol { start, end, name, aliases } = symbol;
+        self.number(*start);
+        self.number(*end);
+        self.number(u64::from(name.is_some()));
+        self.bytes(name.unwrap_or_default());
+        self.number(aliases.len() as u64);
+        aliases.iter().for_each(|alias| self.bytes(alias));
+    }
+}
+
+/// How many bytes `symbols` cover, which are sorted by start and may overlap.
+fn covered(symbols: &[FunctionSymbol<'_>]) -> u64 {
+    let (mut covered, mut behind) = (0, 0);
+    for symbol in symbols {
+        covered += symbol.end.saturating_sub(symbol.start.max(behind));
+        behind = behind.max(symbol.end);
+    }
+    covered
+}
