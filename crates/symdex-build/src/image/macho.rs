@@ -115,7 +115,7 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
         gimli::Dwarf::load(|id| debug_section(id).map(|bytes| EndianSlice::new(bytes, LittleEndian)))?;
     let (dwarf, splits) = (Arc::new(dwarf), Splits::default());
     let locals = cached.and_then(CachedImage::local_symbols);
-    let mut starts = symbols::macho::starts::<Mach>(&symbols::macho::Source {
+    let mut starts = symbols::macho::starts::<Mach>(&symbols::macho::SymbolSource {
         linkedit: cached.map_or(Ok(bytes), |cached| linkedit::<Mach>(&commands, cached))?,
         locals,
         symtab: commands.symtab,
