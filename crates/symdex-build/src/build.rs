@@ -397,3 +397,40 @@ fn hidden_len(names: &[Cow<'_, [u8]>], files: &[Cow<'_, [u8]>]) -> u64 {
     let files = files.iter().filter(|file| file.split(|byte| *byte == b'/').any(is_hidden));
     (names.count() + files.count()) as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::{Companions, slices};
+
+    /// The index of the first image in the file at `path`. No chunk is written until all units are merged, so that all
+    /// of them wait.
+    fn merged_as_listed(path: &Path, max_memory: usize) -> (usize, Vec<u8>) {
+        let bytes = std::fs::read(path).expect("readable");
+        let companions = Companions::default();
+        let slice = slices(&bytes).expect("a debug file").remove(0);
+        let image = Image::load(&slice, path, &companions).expect("loads");
+        let mut problems = image.problems();
+        let units = Units::read(&image, &mut problems);
+        let build = Build::new(&image, &Options { max_memory });
+        let mut out = Vec::new();
+        let report = build.run(&units, UnitOrder::AsListed, problems, &|_, _| {}, &mut out);
+        assert!(report.is_ok(), "{}", path.display());
+        (units.own, out)
+    }
+
+    #[test]
+    fn an_index_is_the_same_if_its_units_are_spilled() {
+        let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
+        let mut most_units = 0;
+        for path in crate::find(&testdata) {
+            let path = path.expect("testdata is readable");
+            let (units, expected) = merged_as_listed(&path, usize::MAX);
+            most_units = units.max(most_units);
+            assert!(merged_as_listed(&path, 0).1 == expected, "{}", path.display());
+        }
+        assert!(most_units > 2, "a debug file of testdata has several units");
+    }
+}

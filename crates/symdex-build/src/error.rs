@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file is no debug file of a kind that is read.
+    /// The file is no debug file of a supported kind.
     #[error(
         "not a debug file: {found}; expected a Mach-O file (a dSYM, the DWARF file inside one, a binary) or an ELF file"
     )]
@@ -14,14 +14,14 @@ pub enum Error {
         /// What it looks like instead.
         found: String,
     },
-    /// The file ends before something it promises.
+    /// The file ends before something that its headers state.
     #[error("the file is cut short: {what} reaches to byte {end}, the file has {size}; copy it again")]
     Truncated {
-        /// What lies, at least in part, behind the end.
+        /// What is not in the file, or not completely.
         what: String,
-        /// Where that ends, in bytes.
+        /// The offset of its end, in bytes.
         end: u64,
-        /// How many bytes there are.
+        /// The size of the file in bytes.
         size: u64,
     },
     /// The file contradicts itself.
@@ -30,10 +30,10 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
-    /// The file is of a kind that is not supported.
+    /// Files of this kind are not supported.
     #[error("unsupported debug file: {what}")]
     Unsupported {
-        /// Of which kind it is.
+        /// The kind of the file.
         what: String,
     },
     /// The file has no slice of the architecture asked for.
@@ -44,7 +44,7 @@ pub enum Error {
         /// The architectures there are.
         available: Vec<String>,
     },
-    /// A folder that was to hold debug files holds none.
+    /// A folder without debug files.
     #[error(
         "{}: no debug file in this folder; expected a .dSYM bundle or a linked Mach-O or ELF file inside{}",
         folder.display(),
@@ -56,7 +56,7 @@ pub enum Error {
         /// The files in it that look like archives. They may hold debug files, but are not read.
         archives: Vec<PathBuf>,
     },
-    /// A part of a shared cache is not there, or not the right one.
+    /// A part of a shared cache is missing, or belongs to another cache.
     #[error("{}: {why}; wanted is the part {uuid} of the shared cache", file.display())]
     CachePart {
         /// Where it should be.
@@ -69,14 +69,14 @@ pub enum Error {
     /// A file or folder could not be read or written.
     #[error("{}: cannot {doing}: {source}", path.display())]
     Io {
-        /// What was tried, as in "cannot read".
+        /// The operation that failed, as in "cannot read".
         doing: &'static str,
-        /// With which file or folder.
+        /// The file or folder.
         path: PathBuf,
         /// Why it failed.
         source: std::io::Error,
     },
-    /// A file that was given as a symbol map is none.
+    /// A file that was given as a symbol map is no symbol map.
     #[error("{}: not a symbol map: {found}", path.display())]
     NotASymbolMap {
         /// The file.

@@ -1,16 +1,16 @@
-//! What a build could not do, and what it left out, by reason.
+//! What a build could not read and what it left out, by reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use symdex::Partial;
 use symdex::write::ImageInfo;
 
-/// What became of the debug information, beside what the index's metadata says.
+/// The report of a build: what the index's metadata does not state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BuildReport {
     /// Whether there was debug information; without it only the symbol table is indexed.
     pub has_dwarf: bool,
-    /// Units that could not be read, or not to their end. Why is among the metadata's partial answers.
+    /// How many units could not be read to their end. The metadata's `partial` has the reasons.
     pub failed_units: u64,
     /// Address ranges and line sequences that were left out because they state no code of the image, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
@@ -23,7 +23,7 @@ pub struct BuildReport {
 /// Bytes of the executable sections, and how many of them each table of an index covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TextCoverage {
-    /// All there are.
+    /// All bytes of the executable sections.
     pub executable: u64,
     /// With a function or a line in the `dwarf` table.
     pub dwarf: u64,
@@ -112,7 +112,7 @@ pub fn meaning_of(reason: &str) -> &'static str {
 /// The reason for names that are in the index as they were hidden.
 pub(crate) const HIDDEN_NAMES: &str = "hidden names that no symbol map resolved";
 
-/// Reasons and counts of what an index lacks; the same file gives the same problems, on any number of threads.
+/// Reasons and counts of what an index lacks. They do not depend on the number of threads.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Problems {
     lost: BTreeMap<String, u64>,
@@ -127,14 +127,14 @@ impl Problems {
         &self.lost
     }
 
-    /// Answers that are lost.
+    /// Counts answers that are lost.
     pub(crate) fn add(&mut self, reason: &str, count: u64) {
         if count != 0 {
             *self.lost.entry(reason.to_owned()).or_default() += count;
         }
     }
 
-    /// What was left out because it states no code of the image: no answer is lost.
+    /// Counts what was left out because it states no code of the image. No answer is lost.
     pub(crate) fn dropped(&mut self, reason: &'static str, count: u64) {
         if count != 0 {
             *self.dropped.entry(reason).or_default() += count;
@@ -147,11 +147,11 @@ impl Problems {
         self.add(HIDDEN_NAMES, count);
     }
 
-    /// A unit, by its offset in `.debug_info`, that could not be read, or not to its end.
+    /// Counts a unit that could not be read to its end, by its offset in `.debug_info`.
     pub(crate) fn unit(&mut self, offset: usize, error: &str) {
         const LISTED: usize = 20;
         self.failed_units.insert(offset);
-        // A hostile file has any number of bad units, and each its own text; the first ones say enough.
+        // A hostile file can have any number of bad units with different errors. The first ones suffice.
         if self.lost.len() < LISTED {
             self.add(&format!("unit at {offset:#x}: {error}"), 1);
         } else {
@@ -169,7 +169,7 @@ impl Problems {
         self.hidden_names += other.hidden_names;
     }
 
-    /// What the metadata says is lost, and what the build reports.
+    /// What the metadata states as lost, and the report of the build.
     pub(crate) fn finish(self, has_dwarf: bool, coverage: TextCoverage) -> (Vec<Partial>, BuildReport) {
         let partial = self.lost.into_iter().map(|(reason, count)| Partial { reason, count }).collect();
         let failed_units = self.failed_units.len() as u64;

@@ -1,9 +1,9 @@
 //! The local symbols of a cache's images.
 //!
-//! The header of the file that has them says at which offset: six numbers of 32 bits follow there, the offsets (counted
-//! from these numbers) and lengths of the symbols, their strings and the entries of images. An entry is the distance of
-//! the image from the first address of the cache, the number of its first symbol, and how many it has; the distance has
-//! 64 bits in caches that may have their symbols in a part of their own, 32 in older ones.
+//! The header of their file states the offset of six numbers of 32 bits. These are the offsets (from the numbers) and
+//! lengths of the symbols, their strings and the entries of images. An entry is the distance of the image from the
+//! first address of the cache, the number of its first symbol, and how many symbols it has. The distance has 64 bits in
+//! caches that may have their symbols in a part of their own, and 32 bits in older ones.
 
 use std::collections::BTreeMap;
 use std::mem::offset_of;
@@ -19,7 +19,7 @@ use crate::symbols::macho::LocalSymbols;
 
 /// Where the local symbols are.
 pub(super) struct Locals {
-    /// The part that has them, where it is not the main file.
+    /// The part that has them, if it is not the main file.
     part: Option<MappedFile>,
     /// Offset in the file.
     symbols: usize,
@@ -28,11 +28,11 @@ pub(super) struct Locals {
     images: BTreeMap<u64, (u32, u32)>,
 }
 
-/// The local symbols of the cache at `path`, whose first address is `base`; nothing where it has none.
+/// The local symbols of the cache at `path`, whose first address is `base`, if it has any.
 ///
 /// # Errors
 ///
-/// Why they cannot be had; the text names no folder.
+/// The error says why they cannot be read, without the folder's path.
 pub(super) fn find(path: &Path, main: &[u8], base: u64) -> Result<Option<Locals>, String> {
     let cannot = |why: &str| format!("local symbols: {why}");
     let header = Header::parse(main).map_err(|_| cannot("the header is cut short"))?;
@@ -54,7 +54,7 @@ pub(super) fn find(path: &Path, main: &[u8], base: u64) -> Result<Option<Locals>
     Ok(found.map(|locals| Locals { part, ..locals }))
 }
 
-/// Headers state their own size as the offset of what follows them.
+/// The size of a header is the offset of the mappings that follow it.
 fn has_wide_entries(header: &Header) -> bool {
     header.mapping_offset.get(ENDIAN) as usize >= offset_of!(Header, symbol_file_uuid)
 }
@@ -62,8 +62,8 @@ fn has_wide_entries(header: &Header) -> bool {
 /// Bytes of a symbol of an image with addresses of 32 bits.
 const SMALLEST_SYMBOL: usize = 12;
 
-/// What the six numbers at `offset` say; `None` where the file is too short for it, or an image shares the symbols of
-/// another.
+/// Reads the six numbers at `offset`. Returns `None` if the file is too short, or if an image shares the symbols of
+/// another one.
 fn read(bytes: &[u8], offset: u64, base: u64, wide: bool) -> Option<Locals> {
     let numbers = bytes.read_slice_at::<U32<_>>(offset, 6).ok()?;
     let number = |index: usize| numbers.get(index).map(|number: &U32<_>| u64::from(number.get(ENDIAN)));
@@ -89,7 +89,7 @@ fn read(bytes: &[u8], offset: u64, base: u64, wide: bool) -> Option<Locals> {
 }
 
 impl Locals {
-    /// Those of the image at `address`, in the cache with the main file `main`.
+    /// The local symbols of the image at `address`, in the cache with the main file `main`.
     pub(super) fn of_image<'c>(&'c self, main: &'c [u8], address: u64) -> Option<LocalSymbols<'c>> {
         let (first, count) = *self.images.get(&address)?;
         let bytes = self.part.as_deref().unwrap_or(main);

@@ -1,8 +1,8 @@
 //! dyld shared caches: the system libraries of one OS and architecture, linked together into one file or several.
 //!
-//! The main file lists the images, and the other parts, which lie beside it. Each part maps stretches of itself to
-//! addresses; what an image is made of may be in any of them, and is found by its address. The local symbols of all
-//! images are a table of their own, in the main file or in a part that is mapped nowhere (`.symbols`).
+//! The main file lists the images and the other parts, which are files beside it. Each part maps ranges of itself to
+//! addresses. An image may use several parts; its bytes are found by their addresses. The local symbols of all images
+//! are in one table, in the main file or in a part without addresses (`.symbols`).
 
 mod header;
 mod locals;
@@ -27,13 +27,13 @@ use crate::symbols::macho::LocalSymbols;
 
 /// A shared cache: its files, mapped into memory.
 pub struct Cache {
-    /// Those that are there, the main one first.
+    /// The files that were found, the main file first.
     files: Vec<MappedFile>,
-    /// What they map, by address.
+    /// The ranges of addresses that they map, sorted by address.
     mappings: Vec<Mapping>,
-    /// The parts that are not there, by the address at which each begins.
+    /// The missing parts, by the address at which each begins.
     missing: BTreeMap<u64, Wanted>,
-    /// The local symbols; why there are none, where there should be.
+    /// The local symbols, or the reason why they are missing.
     locals: Result<Option<Locals>, String>,
 }
 
@@ -42,14 +42,14 @@ pub struct CachedImage<'c> {
     cache: &'c Cache,
     /// The path under which it is installed.
     pub path: String,
-    /// Where its header is.
+    /// The address of its header.
     address: u64,
     /// Whether the images before it claim as many bytes for their tables as the cache has.
     is_too_much: bool,
 }
 
 impl Cache {
-    /// Whether the file at `path` begins as a shared cache does, or a part of one; not, where it cannot be read.
+    /// Whether the file at `path` begins like a shared cache or a part of one. False if it cannot be read.
     #[must_use]
     pub fn is_one(path: &Path) -> bool {
         let mut magic = Vec::new();
@@ -57,7 +57,7 @@ impl Cache {
         read.is_ok() && magic == MAGIC
     }
 
-    /// The cache whose main file is at `path`; the other parts are looked for beside it, see [`Self::missing`].
+    /// Opens the cache with the main file at `path`. The other parts are searched beside it; see [`Self::missing`].
     ///
     /// # Errors
     ///
@@ -92,13 +92,13 @@ impl Cache {
         Ok(Self { files, mappings, missing, locals })
     }
 
-    /// The parts that are not there, each an [`Error::CachePart`]. Images that need none of them are whole.
+    /// The missing parts, each as an [`Error::CachePart`]. Images that need none of them can be loaded.
     #[must_use]
     pub fn missing(&self) -> Vec<Error> {
         self.missing.values().map(Wanted::error).collect()
     }
 
-    /// Every image once, in the order of the cache's list, which may name one by several paths.
+    /// Every image once, in the order of the cache's list. The list may have several paths of one image.
     #[must_use]
     pub fn images(&self) -> Vec<CachedImage<'_>> {
         let main = self.main();
@@ -137,7 +137,7 @@ impl Cache {
             Some((&**self.files.get(mapping.file)?, mapping.offset.checked_add(inside)?))
         });
         found.ok_or_else(|| {
-            // Whatever begins last below the address should have it, a part that is there or one that is not.
+            // The part that begins last at or below the address has it, whether that part is there or missing.
             let there = mapping.map_or(0, |mapping| mapping.address);
             match self.missing.range(..=address).next_back().filter(|(start, _)| **start >= there) {
                 Some((_, wanted)) => wanted.error(),
@@ -147,7 +147,7 @@ impl Cache {
     }
 }
 
-/// The text that begins at `offset`, as far as it goes.
+/// The text at `offset`, up to its end or the end of the file.
 fn text_at(bytes: &[u8], offset: u32) -> String {
     const LONGEST_PATH: usize = 1024;
     let text = bytes.get(offset as usize..).unwrap_or_default();
@@ -166,7 +166,7 @@ impl<'c> CachedImage<'c> {
         arch_of(self.commands()?).map_err(|_| Error::Malformed { what })
     }
 
-    /// Which image it is, from its header and load commands.
+    /// The identity of the image, from its header and load commands.
     ///
     /// # Errors
     ///
@@ -175,14 +175,13 @@ impl<'c> CachedImage<'c> {
         cached_identity(self.commands()?)
     }
 
-    /// How many bytes its load commands and symbol tables have, by what the load commands say; 0 if they cannot be
-    /// read.
+    /// How many bytes its load commands and symbol tables have, as the load commands state. 0 if they cannot be read.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.commands().map_or(0, claimed_size)
     }
 
-    /// The image: its headers and symbols; images of a cache have no debug information.
+    /// Loads the headers and symbols of the image. Images of a cache have no debug information.
     ///
     /// # Errors
     ///
@@ -201,7 +200,7 @@ impl<'c> CachedImage<'c> {
 
     /// The image's header and load commands.
     fn commands(&self) -> Result<&'c [u8], Error> {
-        // Of the largest header; the number of bytes of the commands is at the same place in both.
+        // The size of the larger header. Both state the size of the commands at the same offset.
         const HEADER_SIZE: u64 = 32;
         let (file, offset) = self.cache.file_at(self.address)?;
         let bytes = usize::try_from(offset).ok().and_then(|offset| file.get(offset..));
@@ -220,7 +219,7 @@ impl<'c> CachedImage<'c> {
         self.cache.file_at(address).map(|(file, _)| file)
     }
 
-    /// The image's local symbols; none where the cache has none for it.
+    /// The image's local symbols, if the cache has any.
     pub(crate) fn local_symbols(&self) -> Option<LocalSymbols<'c>> {
         let locals = self.cache.locals.as_ref().ok()?.as_ref()?;
         locals.of_image(self.cache.main(), self.address)

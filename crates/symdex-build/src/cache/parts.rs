@@ -1,4 +1,4 @@
-//! The files of a shared cache beside its main one, and what each maps to which addresses.
+//! The files of a shared cache beside its main file, and the addresses that they map.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use symdex::MappedFile;
 use super::header::{ENDIAN, Header, MAGIC, malformed};
 use crate::error::Error;
 
-/// More parts than any cache has: real ones have less than a hundred.
+/// The most parts of a cache. Real ones have less than a hundred.
 const MAX_PARTS: usize = 1000;
 
 /// Bytes of a file that have addresses.
@@ -24,14 +24,14 @@ pub(super) struct Mapping {
 
 /// A part as the main file lists it.
 pub(super) struct Part {
-    /// What its file name has behind that of the main file.
+    /// What is appended to the name of the main file.
     pub(super) suffix: String,
     pub(super) uuid: [u8; 16],
     /// The distance of its first address from the first one of the cache.
     pub(super) vm_offset: u64,
 }
 
-/// A part that is not there.
+/// A missing part.
 pub(super) struct Wanted {
     file: PathBuf,
     uuid: [u8; 16],
@@ -43,7 +43,7 @@ impl Wanted {
         Error::CachePart { file: self.file.clone(), uuid: hex(&self.uuid), why: self.why.clone() }
     }
 
-    /// The same without the folder: what goes into an index must not depend on where the cache lies.
+    /// The same without the folder, because an index must not depend on the cache's folder.
     pub(super) fn without_folder(self) -> Self {
         Self { file: self.file.file_name().map(PathBuf::from).unwrap_or_default(), ..self }
     }
@@ -74,7 +74,7 @@ pub(super) fn listed(header: &Header, main: &[u8]) -> Result<Vec<Part>, Error> {
         _ => Vec::new(),
     };
     let is_name = |part: &Part| part.suffix.starts_with('.') && !part.suffix.contains(['/', '\\']);
-    // One file that is listed many times would be mapped, and its mappings kept, as often.
+    // Without this, a file that is listed many times would be mapped as often.
     let mut seen = HashSet::new();
     let mut is_new = |part: &Part| seen.insert(part.suffix.clone());
     if parts.len() > MAX_PARTS || !parts.iter().all(is_name) || !parts.iter().all(&mut is_new) {
@@ -85,7 +85,7 @@ pub(super) fn listed(header: &Header, main: &[u8]) -> Result<Vec<Part>, Error> {
     Ok(parts)
 }
 
-/// What the file with the number `file` maps, in its order.
+/// The mappings of file number `file`, in its order.
 pub(super) fn mappings(bytes: &[u8], file: usize) -> Result<Vec<Mapping>, Error> {
     let header = Header::parse(bytes).map_err(malformed("the header"))?;
     let mapping = |address, size, offset| Mapping { address, size, file, offset };
@@ -130,8 +130,8 @@ impl Part {
         Wanted { file: self.path(main), uuid: self.uuid, why }
     }
 
-    /// Where it should lie. Parts of `cache.development` are `cache.01.development` or, like `.symbols`, of all caches
-    /// beside.
+    /// The path of the part. A part of `cache.development` is `cache.01.development`, or belongs to all caches in the
+    /// folder, as `.symbols` does.
     fn path(&self, main: &Path) -> PathBuf {
         let name = main.file_name().unwrap_or_default().to_string_lossy();
         let path = main.with_file_name(format!("{name}{}", self.suffix));

@@ -12,15 +12,14 @@ pub(super) struct Claims {
     is_wrong: bool,
 }
 
-/// The code of a unit: what the debug information states of the whole unit or, once that was read, all that it has
-/// ranges for.
+/// The code of a unit: what the debug information states for the unit or, once the unit was read, all its ranges.
 struct Claim {
     code: Code,
     is_read: bool,
 }
 
 impl Claims {
-    /// What is stated. A unit that does not state all of its code is read in outline.
+    /// The stated code. A unit that does not state all of its code is read in outline.
     pub(super) fn new<'d>(image: &Image<'d>, units: &Units<'d>) -> Self {
         let claim = |(unit, stated): (usize, Option<Code>)| {
             let is_read = stated.is_none();
@@ -41,7 +40,7 @@ impl Claims {
         self.units.iter().enumerate().filter(|(_, claim)| claims(claim)).map(|(unit, _)| unit).collect()
     }
 
-    /// Takes note of all the code of unit number `unit`, and of that of its functions.
+    /// Adds what was read of unit number `unit`: all of its code, and the code of its functions.
     pub(super) fn learn(&mut self, unit: usize, code: Code, functions: &[(u64, u64)]) {
         let claim = &mut self.units[unit];
         if !claim.is_read {
@@ -50,8 +49,8 @@ impl Claims {
         }
     }
 
-    /// Reads all units in outline that were not read yet, if `is_needed` or the code that units state has turned out
-    /// to be wrong. Whether that changed anything.
+    /// Reads in outline all units that were not read yet, if `is_needed` is set or the stated code of a unit was wrong.
+    /// Returns whether that changed anything.
     pub(super) fn outline<'d>(&mut self, image: &Image<'d>, units: &Units<'d>, is_needed: bool) -> bool {
         if !(is_needed || self.is_wrong) || self.units.iter().all(|claim| claim.is_read) {
             return false;

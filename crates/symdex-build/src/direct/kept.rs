@@ -1,4 +1,4 @@
-//! Units that were walked, kept for later questions.
+//! A cache of units that were read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use rustc_hash::FxHashMap;
 
 use crate::unit_ranges::UnitRanges;
 
-/// The units that were asked for last, as many as fit into a number of bytes.
+/// The most recently used units, as many as fit into a number of bytes.
 pub(super) struct Kept<'d> {
     units: FxHashMap<usize, Unit<'d>>,
-    /// The unit of each time, the least recent one first.
+    /// Units by the time of their last use.
     by_time: BTreeMap<u64, usize>,
     time: u64,
     size: usize,
@@ -29,7 +29,7 @@ impl<'d> Kept<'d> {
         Self { units, by_time, time: 0, size: 0, max_size }
     }
 
-    /// The ranges of unit number `unit`, if they are kept.
+    /// The ranges of unit number `unit`, if they are cached.
     pub(super) fn get(&mut self, unit: usize) -> Option<Arc<UnitRanges<'d>>> {
         let kept = self.units.get_mut(&unit)?;
         self.time += 1;
@@ -39,7 +39,7 @@ impl<'d> Kept<'d> {
         Some(Arc::clone(&kept.ranges))
     }
 
-    /// Keeps the ranges of a unit that is not kept.
+    /// Adds the ranges of a unit that is not cached.
     pub(super) fn put(&mut self, unit: usize, ranges: Arc<UnitRanges<'d>>) {
         self.time += 1;
         self.size += ranges.size();

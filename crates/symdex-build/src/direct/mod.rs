@@ -28,9 +28,9 @@ use crate::symbol_ranges::symbol_ranges;
 use crate::symbols::FunctionSymbol;
 use crate::unit_ranges::UnitRanges;
 
-/// Bytes of units that are kept for later questions.
+/// How many bytes of units are cached for later questions.
 const KEPT: usize = 64 << 20;
-/// Once the bytes that were walked exceed those of the debug information this many times, the whole index is built.
+/// If more than this many times the bytes of the debug information were read, the whole index is built.
 const WALKS: usize = 2;
 
 /// Answers image offsets from a debug file without making its index: only the units that have code there are read.
@@ -79,14 +79,14 @@ pub struct DirectLookup<'i, 'd> {
     units: Units<'d>,
     problems: Problems,
     claims: Claims,
-    /// For each unit whether it was walked. The next time it is walked whole, and kept.
+    /// For each unit whether it was read. The next time it is read as a whole and cached.
     was_walked: Vec<bool>,
     kept: Kept<'d>,
-    /// Bytes of debug information that were walked.
+    /// How many bytes of debug information were read.
     walked: usize,
-    /// Which symbol owns which addresses; made when it is first needed.
+    /// The symbol that owns each address. It is made when it is first needed.
     symbols: Option<Vec<Stretch>>,
-    /// What the last question was answered with.
+    /// The index that answered the last question.
     index: Index<Vec<u8>>,
     is_whole: bool,
 }
@@ -124,7 +124,7 @@ impl<'i, 'd> DirectLookup<'i, 'd> {
         let mut offsets: Vec<u64> = offsets.iter().map(|offset| offset.0).collect();
         offsets.sort_unstable();
         offsets.dedup();
-        // Beyond the executable sections there is no answer.
+        // Outside of the executable sections there is no answer.
         offsets.retain(|offset| self.image.is_executable(*offset));
         let mut parts = BTreeMap::new();
         self.walk(&offsets, &mut parts);
@@ -153,13 +153,13 @@ impl<'d> DirectLookup<'_, 'd> {
         &self.index
     }
 
-    /// Walks the units that claim one of `offsets` and that `parts` lacks, and adds what they have at the offsets.
+    /// Reads the units that claim one of `offsets` and that `parts` lacks, and adds their ranges at the offsets.
     fn walk(&mut self, offsets: &[u64], parts: &mut Parts<'d>) {
         let mut missing = self.claims.units_at(offsets);
         missing.retain(|unit| !parts.contains_key(&(self.units.low(*unit), *unit)));
         let (image, units) = (self.image, &self.units);
         while !missing.is_empty() {
-            // As many at a time as a build walks ahead: what is kept of them is small.
+            // As many bytes at a time as a build reads ahead. What is kept of them is small.
             let mut size = 0;
             let fits = |unit: &usize| {
                 let fits = size < WALK_AHEAD;
@@ -198,8 +198,8 @@ impl<'d> DirectLookup<'_, 'd> {
         }
     }
 
-    /// The symbols at `offsets`, and those at the start of each function there: aliases are looked up by the start of
-    /// the function.
+    /// The symbols at `offsets`, and those at the start of each function there, because aliases are looked up by the
+    /// start of the function.
     fn symbols(&mut self, offsets: &[u64], parts: &Parts<'d>) -> UnitRanges<'d> {
         let symbols = &self.image.symbols;
         let owners = self.symbols.get_or_insert_with(|| {
@@ -226,17 +226,17 @@ impl<'d> DirectLookup<'_, 'd> {
     }
 }
 
-/// A unit that was walked.
+/// A unit that was read.
 enum Walked<'d> {
     Kept(Arc<UnitRanges<'d>>),
     Whole(Arc<UnitRanges<'d>>),
     Part(Box<Part<'d>>),
 }
 
-/// What units have at the offsets that are asked for, in the order that units are merged in.
+/// The ranges of units at the offsets of a question, in the order in which units are merged.
 type Parts<'d> = BTreeMap<(u64, usize), UnitRanges<'d>>;
 
-/// Those of `offsets` at which none of `parts` has a function.
+/// The `offsets` at which none of `parts` has a function.
 fn without_function(offsets: &[u64], parts: &Parts<'_>) -> Vec<u64> {
     let ranges = parts.values().flat_map(|part| &part.ranges);
     let with: FxHashSet<u64> =

@@ -12,7 +12,7 @@ use super::units::{UnitEntry, Units};
 use crate::image::Image;
 use crate::unit_ranges::{FunctionRange, UnitRange, UnitRanges};
 
-/// The ranges of unit number `unit`, reading at most `range_budget` range-list entries.
+/// The ranges of unit number `unit`. At most `range_budget` range-list entries are read.
 pub(crate) fn unit_ranges<'d>(
     image: &Image<'d>,
     units: &Units<'d>,
@@ -105,7 +105,7 @@ impl Join<'_, '_> {
         self.uncovered(instances, at, u64::MAX);
     }
 
-    /// Code with a row.
+    /// Adds code that `row` covers.
     fn covered(&mut self, start: u64, end: u64, instance: Option<(u32, Id32)>, row: &Row) {
         let (node, function_range) = instance.unzip();
         let file = self.file(row.file);
@@ -122,7 +122,7 @@ impl Join<'_, '_> {
         self.push(start, end, function_range, exact, statement);
     }
 
-    /// Code from `at` to `until` that no row covers, as far as it is some function's; the instances after that.
+    /// Adds the code of functions from `at` to `until`, which no row covers. Returns the instances after that.
     fn uncovered<'i>(&mut self, mut instances: &'i [Instance], mut at: u64, until: u64) -> &'i [Instance] {
         while let [instance, rest @ ..] = instances
             && instance.start < until
@@ -139,7 +139,7 @@ impl Join<'_, '_> {
         instances
     }
 
-    /// Code of a function that no row covers; how far the answer holds.
+    /// Adds code of a function that no row covers, as far as it has one answer. Returns the end of that.
     fn without_row(&mut self, start: u64, end: u64, instance: Instance) -> u64 {
         let after = self.lines.ends.partition_point(|sequence| sequence.at <= start);
         let end = self.lines.ends.get(after).map_or(end, |sequence| sequence.at.min(end));
@@ -201,7 +201,7 @@ impl Join<'_, '_> {
         outer.unwrap_or_default()
     }
 
-    /// The number of a file of the unit's line table; `None` where the table has no such file.
+    /// The number of a file of the unit's line table. Returns `None` if the table has no such file.
     #[inline]
     fn file(&mut self, index: u32) -> Option<Id32> {
         match *self.file_numbers.get(index as usize)? {

@@ -1,4 +1,4 @@
-//! Sections that are stored compressed.
+//! Compressed sections.
 
 use std::io::{self, Read};
 
@@ -9,11 +9,11 @@ pub(super) enum Format {
     Zstd,
 }
 
-/// The `size` bytes that `bytes` stand for.
+/// Decompresses `bytes` to `size` bytes.
 ///
 /// # Errors
 ///
-/// What is wrong: the size is above `limit`, the bytes do not decompress, or to another size.
+/// The error says what is wrong: the size is above `limit`, or the bytes do not decompress to that size.
 pub(super) fn decompress(format: Format, bytes: &[u8], size: u64, limit: u64) -> Result<Vec<u8>, String> {
     if size > limit {
         return Err(format!("{size} bytes once decompressed, {limit} are the most that is believed"));
@@ -29,13 +29,13 @@ pub(super) fn decompress(format: Format, bytes: &[u8], size: u64, limit: u64) ->
     Ok(decompressed)
 }
 
-/// The bytes that `bytes`, an xz stream, stand for.
+/// Decompresses `bytes`, an xz stream.
 ///
 /// # Errors
 ///
-/// What is wrong: they are more than `limit`, or do not decompress.
+/// The error says what is wrong: there are more than `limit` bytes, or they do not decompress.
 pub(super) fn decompress_xz(bytes: &[u8], limit: u64) -> Result<Vec<u8>, String> {
-    /// xz's highest level has a dictionary of 64 MiB; in KiB, with what the decoder itself needs.
+    /// In KiB. xz's highest level has a dictionary of 64 MiB; the decoder needs some more.
     const MEMORY: u32 = 65 << 10;
     let mut decompressed = Vec::new();
     let reader = lzma_rust2::XzReader::new_mem_limit(bytes, true, MEMORY);
@@ -51,10 +51,10 @@ pub(super) fn decompress_xz(bytes: &[u8], limit: u64) -> Result<Vec<u8>, String>
     Ok(decompressed)
 }
 
-/// At most `size` bytes.
+/// Reads at most `size` bytes.
 fn read(from: impl Read, size: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // Pages that are reserved and not written take no memory, so a false size costs nothing.
+    // Pages that are reserved and not written take no memory, so that a wrong size costs nothing.
     bytes.try_reserve_exact(usize::try_from(size).unwrap_or(usize::MAX))?;
     from.take(size).read_to_end(&mut bytes)?;
     Ok(bytes)

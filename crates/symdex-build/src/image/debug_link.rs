@@ -1,4 +1,4 @@
-//! The debug file that a stripped ELF file was parted from.
+//! The debug file of a stripped ELF file.
 
 use std::path::Path;
 
@@ -10,14 +10,14 @@ use super::Image;
 use super::elf::{self, File};
 use crate::companions::{Companions, path_of, shown};
 
-/// What `.gnu_debuglink` says: a file's name, and the CRC-32 of its bytes.
+/// The contents of `.gnu_debuglink`: the name of a file, and the CRC-32 of its bytes.
 struct DebugLink<'d> {
     name: &'d [u8],
     crc: u32,
 }
 
 impl<'d> DebugLink<'d> {
-    /// The name ends with a zero byte and is filled up to a multiple of four bytes; the checksum is behind it.
+    /// The name ends with a zero byte and is padded to a multiple of four bytes. The checksum follows.
     fn parse(section: &'d [u8]) -> Option<Self> {
         let (text, crc) = section.split_last_chunk::<4>()?;
         let name = text.split(|byte| *byte == 0).next().filter(|name| !name.is_empty())?;
@@ -25,9 +25,9 @@ impl<'d> DebugLink<'d> {
     }
 }
 
-/// `image`, which is of the file at `path` and has no debug information, with that of its debug file: found by the
-/// build id in the debug folders, or by `.gnu_debuglink`. Where a debug file is referred to and not found, the image
-/// says so.
+/// Adds to `image`, which is that of the file at `path` and has no debug information, that of its debug file. The file
+/// is found in the debug folders by the build id, or by `.gnu_debuglink`. If a debug file is referred to and not found,
+/// the image lists it as missing.
 pub(super) fn with_debug_file<'d, Header: FileHeader<Endian = Little>>(
     mut image: Image<'d>,
     file: &File<'d, Header>,
@@ -47,7 +47,7 @@ pub(super) fn with_debug_file<'d, Header: FileHeader<Endian = Little>>(
     }
     let Some(link) = link else { return image };
     let named = path_of(link.name).unwrap_or_default();
-    // Only a name: a path could lead anywhere.
+    // A path could lead anywhere, so only a name is accepted.
     let by_name = named.file_name().map(|name| companions.by_name(path, Path::new(name)));
     for candidate in by_name.into_iter().flatten().filter(|candidate| candidate != path) {
         let Some((other, bytes)) = debug_file::<Header>(&candidate, arch, companions) else { continue };
@@ -70,7 +70,7 @@ pub(super) fn with_debug_file<'d, Header: FileHeader<Endian = Little>>(
     image
 }
 
-/// The image in the file at `path`, and the file; `None` where there is none or it cannot be read.
+/// The image in the file at `path`, and the file. Returns `None` if there is no such file or it cannot be read.
 fn debug_file<'d, Header: FileHeader<Endian = Little>>(
     path: &Path,
     arch: &Arch,

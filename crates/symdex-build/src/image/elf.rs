@@ -1,4 +1,4 @@
-//! ELF: what its headers say of an image.
+//! Images in ELF files.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::reader::Reader;
 use crate::symbols;
 
 const ENDIAN: Little = Little;
-/// The smallest page there is: images are mapped at multiples of it.
+/// The smallest page size. Images are mapped at multiples of it.
 const PAGE_SIZE: u64 = 0x1000;
 
 /// The image in `bytes`, an ELF file.
@@ -51,7 +51,7 @@ fn load_class<'d, Header: FileHeader<Endian = Little>>(
     Ok(with_debug_file(image, &file, arch, path, companions))
 }
 
-/// What the headers in `bytes`, an ELF file, say.
+/// The identity of the image in `bytes`, an ELF file.
 pub(super) fn identity(bytes: &[u8]) -> Result<Identity, Error> {
     match bytes.get(4) {
         Some(1) => Ok(File::<elf::FileHeader32<Little>>::parse(bytes)?.identity()),
@@ -108,7 +108,7 @@ pub(crate) struct File<'d, Header: FileHeader<Endian = Little>> {
     segments: &'d [Header::ProgramHeader],
     /// The names of its sections.
     names: &'d [u8],
-    /// How many bytes its sections may still take once they are decompressed.
+    /// How many bytes of sections may still be decompressed.
     pub(super) budget: Cell<u64>,
 }
 
@@ -148,10 +148,10 @@ impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
         Ok(file)
     }
 
-    /// Whether the file holds all of its sections, be they read here or not: a file that was cut is not to be trusted.
+    /// Checks that the file has all of its sections, even those that are not read, because a cut file is not trusted.
     ///
-    /// Sections do not overlap (System V ABI, 4, "Sections"), nor do segments of notes. Where each could be the whole
-    /// file, reading all of them would take time without bound.
+    /// Sections must not overlap (System V ABI, 4, "Sections"), and segments of notes must not either. If each could be
+    /// the whole file, reading all of them could take any amount of time.
     fn is_all_there(&self) -> Result<(), Error> {
         let mut left = 2 * self.bytes.len() as u64;
         let mut count = |size: u64| {
@@ -166,7 +166,7 @@ impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
         notes.map(|notes| notes.p_filesz(ENDIAN).into()).try_for_each(count)
     }
 
-    /// The section's bytes as they are stored; none where the file does not hold them (`SHT_NOBITS`).
+    /// The stored bytes of a section. Empty if the file does not have them (`SHT_NOBITS`).
     ///
     /// # Errors
     ///
@@ -183,13 +183,13 @@ impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
     }
 
     fn has_name(&self, section: &Header::SectionHeader, name: &str) -> bool {
-        // No name is read to its end: that of each section may be as long as the file.
+        // Names are not read to their end, because each may be as long as the file.
         let rest = self.names.get(section.sh_name(ENDIAN) as usize..);
         let rest = rest.and_then(|rest| rest.strip_prefix(name.as_bytes()));
         rest.is_some_and(|rest| rest.first() == Some(&0))
     }
 
-    /// The DWARF in the sections that `name` gives.
+    /// The DWARF in the sections named by `name`.
     pub(super) fn dwarf(
         &self,
         name: impl Fn(SectionId) -> Option<&'static str>,
@@ -206,16 +206,16 @@ impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
         self.sections.iter().find(|section| self.has_name(section, name))
     }
 
-    /// The bytes of the first section of this name as they are stored; `None` where there is no such section, or the
-    /// file ends before its end.
+    /// The stored bytes of the first section of this name. Returns `None` if there is no such section or the file does
+    /// not have all of it.
     pub(crate) fn contents(&self, name: &str) -> Option<&'d [u8]> {
         self.data(self.section(name)?).ok()
     }
 
-    /// The bytes of a debug section, decompressed; empty where there is none.
+    /// The decompressed bytes of a debug section. Empty if there is no such section.
     ///
-    /// They may be compressed as the ELF specification says (`SHF_COMPRESSED`), or in the older way of GNU: a
-    /// `.zdebug_` section, which begins with `ZLIB` and the size in eight bytes, the high ones first.
+    /// A section may be compressed as specified by ELF (`SHF_COMPRESSED`) or in the older way of GNU: a `.zdebug_`
+    /// section begins with `ZLIB` and the size in eight bytes, big-endian.
     pub(super) fn debug_section(&self, name: &str, companions: &'d Companions) -> Result<&'d [u8], Error> {
         let gnu_name = name.replacen(".debug_", ".zdebug_", 1);
         if let Some(section) = self.section(name) {
@@ -249,7 +249,7 @@ impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
                 return Err(Error::Unsupported { what });
             }
         };
-        // What is compressed lies behind the header, up to the section's end.
+        // The compressed bytes follow the header up to the section's end.
         let header_size = data.len().saturating_sub(usize::try_from(stored).unwrap_or(usize::MAX));
         self.keep(name, format, &data[header_size..], header.ch_size(ENDIAN).into(), companions)
     }
@@ -278,11 +278,10 @@ impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
         Self::parse(companions.keep(bytes)).map(Some).map_err(|error| error.to_string())
     }
 
-    /// The address that the image's first page is linked at: that of the lowest `PT_LOAD` segment, rounded down to a
-    /// page, which is where the loader puts the page. 0 where nothing is loaded.
+    /// The address of the image's first page: that of the lowest `PT_LOAD` segment, rounded down to a page as loaders
+    /// do. 0 if there is no such segment.
     ///
-    /// A segment from which code is out of reach is passed over: Linux kernels have one at 0, for what each processor
-    /// has its own of.
+    /// A segment that is too far below the code is skipped. Linux kernels have one at 0, for per-CPU data.
     fn base(&self) -> u64 {
         let code_end = self.code().iter().map(|(address, size)| address.saturating_add(*size)).max();
         let lowest_useful = code_end.unwrap_or(0).saturating_sub(MAX_OFFSET);
@@ -292,8 +291,7 @@ impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
         lowest.unwrap_or(0) / PAGE_SIZE * PAGE_SIZE
     }
 
-    /// Address and size of what holds code: executable sections or, where sections were stripped altogether, executable
-    /// segments.
+    /// Addresses and sizes of executable sections or, if all section headers were stripped, of executable segments.
     fn code(&self) -> Vec<(u64, u64)> {
         let code: Vec<_> = self
             .sections
@@ -335,7 +333,7 @@ impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
         }
     }
 
-    /// The build id: the descriptor of the note `NT_GNU_BUILD_ID`, in whatever section or segment of notes.
+    /// The build id: the descriptor of the note `NT_GNU_BUILD_ID` in any section or segment of notes.
     pub(super) fn build_id(&self) -> Option<ImageId> {
         let in_sections =
             self.sections.iter().filter_map(|section| section.notes(ENDIAN, self.bytes).ok()?);
@@ -344,8 +342,8 @@ impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
         in_sections.chain(in_segments).find_map(build_id_of)
     }
 
-    /// The id of an image that has no build id: a hash of its code and where that lies, which stripping does not
-    /// change; of the whole file, where that does not hold the code.
+    /// The id of an image without a build id: a hash of its code and the addresses of the code, which stripping does
+    /// not change. If the file does not have the code, a hash of the file.
     fn hash_id(&self) -> ImageId {
         let mut code = Vec::new();
         for section in self.sections.iter() {

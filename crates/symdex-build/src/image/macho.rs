@@ -1,4 +1,4 @@
-//! Mach-O: what its load commands say of an image.
+//! Images in Mach-O files.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::cache::CachedImage;
 use crate::error::Error;
 use crate::symbols::{self, FunctionSymbol};
 
-/// What the load commands say.
+/// What the load commands state.
 struct Commands<'d, Mach: MachHeader> {
     uuid: Option<[u8; 16]>,
     segments: Vec<(&'d Mach::Segment, &'d [Mach::Section])>,
@@ -72,7 +72,7 @@ pub(super) fn load<'d>(arch: &Arch, bytes: &'d [u8], name: &str) -> Result<Image
     by_class!(bytes, load_class(arch, bytes, name, None))
 }
 
-/// The image of a shared cache with the header and load commands in `bytes`; what they refer to is asked of `cached`.
+/// The image of a shared cache with the header and load commands in `bytes`. `cached` has the bytes that they refer to.
 pub(crate) fn load_cached<'d>(
     arch: &Arch,
     bytes: &'d [u8],
@@ -82,7 +82,7 @@ pub(crate) fn load_cached<'d>(
     by_class!(bytes, load_class(arch, bytes, name, Some(cached)))
 }
 
-/// How many bytes the load commands in `bytes` take, and say that the symbol table and the function starts take.
+/// How many bytes the load commands in `bytes` take, and the symbol table and the function starts as they state.
 pub(crate) fn claimed_size(bytes: &[u8]) -> u64 {
     by_class!(bytes, claimed_size_of_class(bytes))
 }
@@ -115,7 +115,7 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
         gimli::Dwarf::load(|id| debug_section(id).map(|bytes| EndianSlice::new(bytes, LittleEndian)))?;
     let (dwarf, splits) = (Arc::new(dwarf), Splits::default());
     let locals = cached.and_then(CachedImage::local_symbols);
-    let mut starts = symbols::macho::starts::<Mach>(&symbols::macho::Source {
+    let mut starts = symbols::macho::starts::<Mach>(&symbols::macho::SymbolSource {
         linkedit: cached.map_or(Ok(bytes), |cached| linkedit::<Mach>(&commands, cached))?,
         locals,
         symtab: commands.symtab,
@@ -146,7 +146,7 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
     Ok(Image { info, debug_size, files, dwarf, splits, starts, symbols, symbol_map: None, missing })
 }
 
-/// What the load commands in `bytes`, a Mach-O file, say.
+/// The identity of the image in `bytes`, a Mach-O file.
 pub(super) fn identity(bytes: &[u8]) -> Result<Identity, Error> {
     by_class!(bytes, identity_of_class(bytes))
 }
@@ -165,7 +165,7 @@ fn identity_of_class<Mach: MachHeader<Endian = Endianness>>(bytes: &[u8]) -> Res
     Ok(Identity { id: id::<Mach>(&commands, bytes), has_dwarf, kind })
 }
 
-/// What tells an image of a shared cache apart, from its header and load commands in `bytes`.
+/// The identity of an image of a shared cache, from its header and load commands in `bytes`.
 pub(crate) fn cached_identity(bytes: &[u8]) -> Result<Identity, Error> {
     by_class!(bytes, cached_identity_of_class(bytes))
 }
@@ -175,7 +175,7 @@ fn cached_identity_of_class<Mach: MachHeader<Endian = Endianness>>(bytes: &[u8])
     Ok(Identity { id: id::<Mach>(&commands, bytes), has_dwarf: false, kind: ImageKind::Cached })
 }
 
-/// `LC_UUID`, else a hash of the slice.
+/// The id: `LC_UUID`, else a hash of the slice.
 fn id<Mach: MachHeader>(commands: &Commands<'_, Mach>, bytes: &[u8]) -> ImageId {
     commands.uuid.and_then(|uuid| ImageId::new(&uuid)).unwrap_or_else(|| hash_id(bytes))
 }
@@ -186,7 +186,7 @@ fn names_size(symbols: &[FunctionSymbol<'_>]) -> u64 {
     names.map(|name| name.len() as u64 + 1).sum()
 }
 
-/// The file of the cache that has the image's `__LINKEDIT`; nothing where the image has none.
+/// The file of the cache that has the image's `__LINKEDIT`. Empty if the image has none.
 fn linkedit<'d, Mach: MachHeader<Endian = Endianness>>(
     commands: &Commands<'d, Mach>,
     cached: &CachedImage<'d>,
@@ -195,9 +195,8 @@ fn linkedit<'d, Mach: MachHeader<Endian = Endianness>>(
     linkedit.map_or(Ok(&[]), |linkedit| cached.linkedit(linkedit.vmaddr(ENDIAN).into()))
 }
 
-/// Whether the file holds all of its debug information, be it read here or not (the last sections, the accelerator
-/// tables, are not): a file that was cut is not to be trusted. Other segments of a dSYM state the sizes they have in
-/// the binary.
+/// Checks that the file has all of its debug information, even the accelerator tables at its end, which are not read,
+/// because a cut file is not trusted. Other segments of a dSYM state the sizes that they have in the binary.
 fn is_all_there<Mach: MachHeader<Endian = Endianness>>(
     bytes: &[u8],
     commands: &Commands<'_, Mach>,
@@ -216,7 +215,7 @@ fn segment<'d, Mach: MachHeader<Endian = Endianness>>(
     commands.segments.iter().map(|(segment, _)| *segment).find(|segment| segment.name() == name)
 }
 
-/// The address of `__TEXT`; without one, of the lowest segment that is mapped at all.
+/// The address of `__TEXT`, else of the lowest mapped segment.
 fn base<Mach: MachHeader<Endian = Endianness>>(commands: &Commands<'_, Mach>) -> u64 {
     let mapped =
         |segment: &&Mach::Segment| !matches!(segment.name(), b"__PAGEZERO" | b"__DWARF" | b"__LINKEDIT");
@@ -232,7 +231,7 @@ fn is_code<S: Section<Endian = Endianness>>(section: &S) -> bool {
     flags & (macho::S_ATTR_PURE_INSTRUCTIONS.0 | macho::S_ATTR_SOME_INSTRUCTIONS.0) != 0
 }
 
-/// The bytes of the section that gimli calls `name`; empty where there is none.
+/// The bytes of the section with gimli's name `name`. Empty if there is none.
 ///
 /// Mach-O spells `.debug_info` as `__debug_info` and cuts names to 16 bytes (`__debug_str_offs`).
 fn debug_section<'d, Mach: MachHeader<Endian = Endianness>>(

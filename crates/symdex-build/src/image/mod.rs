@@ -18,7 +18,7 @@ use symdex::{Arch, ImageId};
 
 use crate::companions::Companions;
 use crate::error::Error;
-pub(crate) use crate::reader::Reader;
+use crate::reader::Reader;
 use crate::report::Problems;
 use crate::slice::{self, Slice};
 use crate::symbol_map::SymbolMap;

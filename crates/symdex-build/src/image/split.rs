@@ -1,4 +1,4 @@
-//! Split DWARF: units whose better part is in `.dwo` files, or together with others in a `.dwp` file.
+//! Split DWARF: units in `.dwo` files, or in a `.dwp` file with others.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -20,19 +20,19 @@ use crate::reader::Reader;
 /// The split units of an image, by the offset of their skeleton's header in `.debug_info`.
 pub(crate) type Splits<'d> = FxHashMap<usize, Split<'d>>;
 
-/// A unit in a file of its own.
+/// A split unit.
 pub(crate) struct Split<'d> {
-    /// The file's sections, of a package those that are the unit's.
+    /// The sections of the file; in a package, the unit's contributions.
     pub(crate) dwarf: Arc<Dwarf<Reader<'d>>>,
     // (Without the second parameter, `Image` would be invariant in `'d`.)
     pub(crate) header: UnitHeader<Reader<'d>, usize>,
     pub(crate) abbreviations: Arc<Abbreviations>,
-    /// Number of the file, of a package that of the unit in it, among those of the image.
+    /// The number of the file among those of the image. Each unit of a package has a number of its own.
     pub(crate) file: u32,
 }
 
-/// Finds the split units of the skeleton units of `dwarf`, that of `file` at `path`; how many bytes their files have
-/// beside. `missing` says what is not found.
+/// Finds the split units of the skeleton units of `dwarf`, which is that of `file` at `path`. Returns also how many
+/// bytes their files have. Adds to `missing` what is not found.
 pub(super) fn find<'d, Header: FileHeader<Endian = Little>>(
     dwarf: &Dwarf<Reader<'d>>,
     file: &File<'d, Header>,
@@ -40,7 +40,7 @@ pub(super) fn find<'d, Header: FileHeader<Endian = Little>>(
     companions: &'d Companions,
     missing: &mut Vec<String>,
 ) -> (Splits<'d>, u64) {
-    /// As many are named; what more there are is likely missing for the same reason.
+    /// How many missing units are named. The others are likely missing for the same reason.
     const NAMED: usize = 20;
     let skeletons = skeletons(dwarf);
     let mut splits = Splits::default();
@@ -76,15 +76,14 @@ pub(super) fn find<'d, Header: FileHeader<Endian = Little>>(
     (splits, files.size)
 }
 
-/// The split units of one file by their ids. Each is taken once, so that no number of skeletons makes more of a file
-/// than it is.
+/// The split units of one file by their ids. Each is used once, however many skeletons refer to it.
 type Units<'d> = FxHashMap<u64, Split<'d>>;
 
 /// The files that split units are searched in.
 struct SplitFiles<'a, 'd> {
     parent: &'a Dwarf<Reader<'d>>,
     companions: &'d Companions,
-    /// `.dwo` files, each read once, and what is wrong with those that cannot be read.
+    /// The `.dwo` files that were read, or the reasons why they cannot be read.
     objects: FxHashMap<PathBuf, Result<Units<'d>, String>>,
     /// How many there are, each unit of a package counted as one.
     files: u32,
@@ -95,7 +94,7 @@ struct SplitFiles<'a, 'd> {
 }
 
 impl<'d> SplitFiles<'_, 'd> {
-    /// The packages that may belong to `file`, which is at `path`: itself, `FILE.dwp`, and for `FILE.debug` also that.
+    /// The packages that may belong to `file` at `path`: the file itself, and `FILE.dwp`, also for `FILE.debug`.
     fn packages<Header: FileHeader<Endian = Little>>(
         &mut self,
         file: &File<'d, Header>,
@@ -112,7 +111,7 @@ impl<'d> SplitFiles<'_, 'd> {
             candidates.push(path.with_extension("dwp"));
         }
         for candidate in candidates {
-            // One that cannot be read lacks every unit, which is said of each.
+            // Every unit of an unreadable package is reported as missing.
             let Ok(file) = self.open::<Header>(&candidate) else { continue };
             packages.extend(self.package(&file).ok());
             self.budget = file.budget.get();
@@ -120,7 +119,7 @@ impl<'d> SplitFiles<'_, 'd> {
         packages
     }
 
-    /// The skeleton's split unit in a `.dwo` file; where none is found, why.
+    /// The skeleton's split unit in a `.dwo` file, or the reason why there is none.
     fn in_objects<Header: FileHeader<Endian = Little>>(
         &mut self,
         skeleton: &Skeleton<'d>,
@@ -131,7 +130,7 @@ impl<'d> SplitFiles<'_, 'd> {
                        --debug-dir"
                 .to_owned();
         for candidate in candidates(skeleton, path, self.companions) {
-            // One file may be named in any number of ways.
+            // A file may be referred to by any number of paths.
             let Ok(candidate) = std::fs::canonicalize(candidate) else { continue };
             if !self.objects.contains_key(&candidate) {
                 let units = self.open::<Header>(&candidate).and_then(|file| {
@@ -159,7 +158,7 @@ impl<'d> SplitFiles<'_, 'd> {
         let file = File::<Header>::parse_any(bytes).map_err(|error| error.to_string())?;
         self.size += bytes.len() as u64;
         self.budget = self.budget.saturating_add(32 * bytes.len() as u64);
-        // All files share one budget, whatever their number.
+        // All files share one budget.
         file.budget.set(self.budget);
         Ok(file)
     }
@@ -194,12 +193,12 @@ impl<'d> SplitFiles<'_, 'd> {
         };
         let package = DwarfPackage::load(section, Reader::default())?;
         let mut tables = TableReader::new(package.debug_abbrev.reader().len());
-        // Units do not overlap: a package whose index says they do is not believed to have more than fits.
+        // Units must not overlap. If the index of a package states more units than fit into it, the rest is ignored.
         let mut left = package.debug_info.reader().len();
         let mut units = Units::default();
         for row in 1..=package.cu_index.unit_count() {
             let Ok(dwarf) = package.cu_sections(row, self.parent) else { continue };
-            // What the index says its id is may be wrong; the unit itself knows.
+            // The id in the index may be wrong, so the unit's own id is used.
             let Ok(Some(header)) = dwarf.units().next() else { continue };
             let Some(rest) = left.checked_sub(header.length_including_self()) else { break };
             left = rest;
@@ -226,7 +225,7 @@ fn split_unit<'d>(
 ) -> Option<(u64, Split<'d>)> {
     let abbreviations = match header.type_() {
         gimli::UnitType::SplitCompilation(_) => tables.read(dwarf, &header),
-        // As DWARF 4 has it, in GNU's extension.
+        // The id of DWARF 4, in the GNU extension.
         gimli::UnitType::Compilation if header.version() < 5 => tables.read(dwarf, &header),
         _ => return None,
     };
@@ -235,8 +234,8 @@ fn split_unit<'d>(
     Some((root.unit.dwo_id?.0, Split { dwarf: Arc::clone(dwarf), header, abbreviations, file }))
 }
 
-/// Where the `.dwo` file of a skeleton unit of the debug file at `path` may be: where it was written, or beside the
-/// debug file or in a debug folder.
+/// The possible paths of the `.dwo` file of a skeleton unit of the debug file at `path`: the stated path, beside the
+/// debug file, and in the debug folders.
 fn candidates(skeleton: &Skeleton<'_>, path: &Path, companions: &Companions) -> Vec<PathBuf> {
     let (Some(name), Some(written_in)) = (path_of(skeleton.name), path_of(skeleton.folder)) else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! The supplementary file: what dwz moved out of several debug files into one that they share.
+//! The supplementary file, into which dwz moves what several debug files share.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use super::file_name;
 use crate::companions::{Companions, path_of, shown};
 use crate::reader::Reader;
 
-/// What a debug file says of its supplementary file.
+/// The reference of a debug file to its supplementary file.
 struct Link<'d> {
     name: &'d [u8],
     id: ImageId,
@@ -25,8 +25,8 @@ impl<'d> Link<'d> {
         Some(Self { name, id: ImageId::new(section.get(name.len() + 1..)?)? })
     }
 
-    /// `.debug_sup` (DWARF 5, 7.3.6): a version, whether the file is itself supplementary, a path, and a checksum with
-    /// its size before it.
+    /// `.debug_sup` (DWARF 5, 7.3.6): a version, whether the file is itself supplementary, a path, the size of a
+    /// checksum, and the checksum.
     fn debug_sup(section: &'d [u8], is_supplementary: bool) -> Option<Self> {
         let mut reader = Reader::new(section, LittleEndian);
         let (version, kind) = (reader.read_u16().ok()?, reader.read_u8().ok()?);
@@ -41,7 +41,7 @@ impl<'d> Link<'d> {
         standard.or_else(|| file.contents(".gnu_debugaltlink").and_then(Self::gnu))
     }
 
-    /// Where the file may be, for one that is referred to by the file at `path`.
+    /// The possible paths of the supplementary file of the file at `path`.
     fn candidates(&self, path: &Path, companions: &Companions) -> Vec<PathBuf> {
         let name = path_of(self.name).unwrap_or_default();
         let folder = path.parent().unwrap_or(Path::new(""));
@@ -50,7 +50,7 @@ impl<'d> Link<'d> {
         if let Some(name) = name.file_name() {
             candidates.extend(companions.by_name(path, Path::new(name)));
         }
-        // Distributions keep them together, in `/usr/lib/debug/.dwz`.
+        // Distributions have them in `/usr/lib/debug/.dwz`.
         let in_dwz: PathBuf = name.components().skip_while(|part| part.as_os_str() != ".dwz").collect();
         if in_dwz.file_name().is_some() {
             candidates.extend(companions.within(path, companions.debug_dirs().map(|dir| dir.join(&in_dwz))));
@@ -59,8 +59,8 @@ impl<'d> Link<'d> {
     }
 }
 
-/// Adds to `dwarf`, that of `file` at `path`, the supplementary file it refers to, if any; how many bytes that has.
-/// Where it is not found, `missing` says so.
+/// Adds to `dwarf`, which is that of `file` at `path`, its supplementary file, if it refers to one. Returns how many
+/// bytes that has. A file that is not found is added to `missing`.
 pub(super) fn add<'d, Header: FileHeader<Endian = Little>>(
     dwarf: &mut Dwarf<Reader<'d>>,
     file: &File<'d, Header>,
@@ -68,7 +68,7 @@ pub(super) fn add<'d, Header: FileHeader<Endian = Little>>(
     companions: &'d Companions,
     missing: &mut Vec<String>,
 ) -> u64 {
-    // Stripped files keep the link that their debug file has, too.
+    // Stripped files keep the link of their debug file.
     let link = Link::of(file).filter(|_| !dwarf.debug_info.reader().is_empty());
     let Some(link) = link else { return 0 };
     let mut why = "is not found: give its folder with --debug-dir".to_owned();
@@ -87,7 +87,7 @@ pub(super) fn add<'d, Header: FileHeader<Endian = Little>>(
     0
 }
 
-/// The DWARF in `bytes`, which must be the supplementary file with this id; what is wrong, if anything is.
+/// The DWARF in `bytes`, which must be the supplementary file with this id. The error says what is wrong.
 fn supplementary<'d, Header: FileHeader<Endian = Little>>(
     bytes: &'d [u8],
     wanted: &ImageId,

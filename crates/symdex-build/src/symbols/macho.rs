@@ -19,7 +19,7 @@ pub(crate) struct LocalSymbols<'d> {
 }
 
 /// What a symbol table is read from.
-pub(crate) struct Source<'d, E: object::Endian> {
+pub(crate) struct SymbolSource<'d, E: object::Endian> {
     /// The file that has the image's `__LINKEDIT`. Offsets in load commands count from its start.
     pub(crate) linkedit: &'d [u8],
     pub(crate) locals: Option<LocalSymbols<'d>>,
@@ -37,7 +37,7 @@ pub(crate) struct Source<'d, E: object::Endian> {
 /// Symbols have no size. A function ends where the next symbol or the next entry of `LC_FUNCTION_STARTS` begins, or
 /// with its section.
 pub(crate) fn starts<'d, Mach: MachHeader<Endian = Endianness>>(
-    source: &Source<'d, Endianness>,
+    source: &SymbolSource<'d, Endianness>,
 ) -> Result<Vec<Start<'d>>, Error> {
     let mut starts = named_starts::<Mach>(source)?;
     starts.extend(function_starts(source).into_iter().map(Start::nameless));
@@ -50,7 +50,7 @@ const ENDIAN: Endianness = Endianness::Little;
 
 /// The symbols that name code. Of several at one address, external ones come first and assembler temporaries last.
 fn named_starts<'d, Mach: MachHeader<Endian = Endianness>>(
-    source: &Source<'d, Endianness>,
+    source: &SymbolSource<'d, Endianness>,
 ) -> Result<Vec<Start<'d>>, Error> {
     let mut starts = Vec::new();
     if let Some(symtab) = source.symtab {
@@ -77,7 +77,7 @@ fn named_starts<'d, Mach: MachHeader<Endian = Endianness>>(
 
 /// Appends the functions that the symbols of `table` name.
 fn add<'d, Mach: MachHeader<Endian = Endianness>>(
-    source: &Source<'d, Endianness>,
+    source: &SymbolSource<'d, Endianness>,
     table: &[Mach::Nlist],
     strings: &'d [u8],
     starts: &mut Vec<Start<'d>>,
@@ -93,7 +93,7 @@ fn add<'d, Mach: MachHeader<Endian = Endianness>>(
 
 /// The start of the function that `symbol` names. Returns `None` if it names no function.
 fn start<'d, Mach: MachHeader<Endian = Endianness>>(
-    source: &Source<'d, Endianness>,
+    source: &SymbolSource<'d, Endianness>,
     symbol: &Mach::Nlist,
     strings: &'d [u8],
 ) -> Option<Start<'d>> {
@@ -124,7 +124,7 @@ fn start<'d, Mach: MachHeader<Endian = Endianness>>(
 
 /// The image offsets in `LC_FUNCTION_STARTS`. Empty if the list is not in the file: dSYMs have the binary's command
 /// without its data.
-fn function_starts(source: &Source<'_, Endianness>) -> Vec<u64> {
+fn function_starts(source: &SymbolSource<'_, Endianness>) -> Vec<u64> {
     // Offsets count from __TEXT, whose address is the base.
     let starts = source.function_starts.map(|command| command.function_starts(ENDIAN, source.linkedit, 0));
     let Some(Ok(starts)) = starts else { return Vec::new() };
