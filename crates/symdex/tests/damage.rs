@@ -236,6 +236,10 @@ fn code_in_two_places_far_apart_does_not_fill_memory_with_what_lies_between() {
     for index in [1_000_000, 7 + (1 << 22), u64::MAX / 1000 - 1] {
         assert!(matches!(push(index), Err(Error::Unwritable { .. })), "{index}");
     }
+    // The writer's image is small.
+    let mut of_large_image = ChunkEncoder::new(1000, 8 << 20);
+    let chunk = of_large_image.encode(Table::Dwarf, 1_000_001, &ChunkRanges::default()).expect("empty");
+    assert!(matches!(writer.push(chunk), Err(Error::Unwritable { .. })), "groups of another size");
 }
 
 /// The golden indexes, each with its path.

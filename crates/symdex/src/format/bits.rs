@@ -30,18 +30,24 @@ impl<'a> BitReader<'a> {
     #[inline(always)]
     pub(crate) fn peek(&mut self, count: u32) -> u64 {
         if self.left < count {
-            let at = self.position();
-            let first = at / 8;
-            let word = match self.bytes.get(first..first + 8).and_then(<[u8]>::first_chunk) {
-                Some(bytes) => u64::from_be_bytes(*bytes),
-                None => last_bytes(self.bytes, first),
-            };
-            let skipped = low_bits(at);
-            self.window = word << skipped;
-            self.left = u64::BITS - skipped;
-            self.end = at + self.left as usize;
+            self.fill();
         }
         self.window
+    }
+
+    /// Makes the next 57 bits valid, so that no peek at fewer has to, which the processor could not predict.
+    #[inline(always)]
+    pub(crate) fn fill(&mut self) {
+        let at = self.position();
+        let first = at / 8;
+        let word = match self.bytes.get(first..first + 8).and_then(<[u8]>::first_chunk) {
+            Some(bytes) => u64::from_be_bytes(*bytes),
+            None => last_bytes(self.bytes, first),
+        };
+        let skipped = low_bits(at);
+        self.window = word << skipped;
+        self.left = u64::BITS - skipped;
+        self.end = at + self.left as usize;
     }
 
     /// Passes over `count` bits that were peeked at.

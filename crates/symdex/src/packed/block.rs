@@ -171,6 +171,7 @@ impl<'a> Block<'a> {
 
     #[inline(always)]
     fn range(&mut self, reader: &mut BitReader<'a>) -> Option<()> {
+        reader.fill();
         let mut code = self.code(reader)?;
         if code == FUNCTION_CODE {
             let context = FUNCTION + u8::from(self.ranges != 0);

@@ -152,6 +152,7 @@ impl Sources<'_> {
         let mut number = u32::try_from((group << self.codes.group_bits) + before).ok()?;
         let mut last = before.checked_sub(1).and_then(|last| kept.entries.get(last)).copied();
         for slot in kept.entries.get_mut(before..len)? {
+            reader.fill();
             let step = codes.number(&mut reader, NAME + u8::from(again))?;
             again = step != 0;
             let entry = if step == 0 {

@@ -204,3 +204,15 @@ fn both_policies_answer_the_same_the_last_or_another() {
     assert_eq!(blocks(&chunk), [(7, 10)]);
     assert_round_trip(&image_of(chunk, 7));
 }
+
+#[test]
+fn groups_of_more_source_locations_than_the_format_allows_are_refused() {
+    let sections = Sections::of(&Image::random(3));
+    let size = usize::from(u16::from_le_bytes([sections.codes[0], sections.codes[1]]));
+    let opens = |group_bits| {
+        let mut sections = sections.clone();
+        sections.codes[2 + size] = group_bits;
+        sections.read(|reader| reader.is_ok())
+    };
+    assert!(opens(0) && opens(4) && !opens(5) && !opens(64));
+}
