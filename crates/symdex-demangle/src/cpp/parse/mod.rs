@@ -23,6 +23,14 @@ pub(super) fn parse(name: &str) -> Option<(Arena<'_>, Id)> {
     Some((parser.arena, root))
 }
 
+/// How many productions are begun until `name` is read or given up.
+#[cfg(test)]
+pub(super) fn productions(name: &str) -> usize {
+    let mut parser = Parser::new(name);
+    _ = parser.mangled_name();
+    parser.productions
+}
+
 struct Parser<'a> {
     name: &'a str,
     at: usize,
@@ -31,6 +39,8 @@ struct Parser<'a> {
     pending: Vec<Id>,
     substitutions: Vec<Id>,
     depth: usize,
+    #[cfg(test)]
+    productions: usize,
     /// The lists of template parameters that names `T_` refer to, outermost first.
     levels: Vec<Level>,
     /// The arguments of the innermost template that the encoding names: [`Level::Outer`].
@@ -78,6 +88,8 @@ impl<'a> Parser<'a> {
             pending: Vec::new(),
             substitutions: Vec::new(),
             depth: 0,
+            #[cfg(test)]
+            productions: 0,
             levels: Vec::new(),
             outer: Vec::new(),
             forward: Vec::new(),
@@ -215,6 +227,10 @@ impl<'a> Parser<'a> {
     /// One level deeper. On an error the whole name is given up, so that only success must call [`Self::leave`].
     fn enter(&mut self) -> Option<()> {
         self.depth += 1;
+        #[cfg(test)]
+        {
+            self.productions += 1;
+        }
         (self.depth <= MAX_DEPTH).then_some(())
     }
 

@@ -34,8 +34,8 @@ pub(super) fn print(arena: &Arena<'_>, root: Id) -> Printed {
 pub(super) struct Printed {
     pub(super) text: String,
     pub(super) is_cut: bool,
-    /// How many tasks were done.
-    #[cfg_attr(not(test), expect(dead_code, reason = "tests hold it to its bound"))]
+    /// How many steps it took.
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests compare it with the limit"))]
     pub(super) steps: usize,
 }
 
@@ -127,10 +127,7 @@ impl<'a> Printer<'_, 'a> {
     fn perform(&mut self, task: Task<'a>) {
         match task {
             Task::Text(text) => self.out.push_str(text),
-            Task::Print(id) => {
-                self.tasks.push(Task::Right(id));
-                self.left(id);
-            }
+            Task::Print(id) => self.print(id),
             Task::Left(id) => self.left(id),
             Task::Right(id) => self.right(id),
             Task::Operand(id, precedence, is_strict) => self.operand(id, precedence, is_strict),
@@ -211,8 +208,16 @@ impl<'a> Printer<'_, 'a> {
         if own > precedence || (own == precedence && !is_strict) {
             self.then([Task::Open("("), Task::Print(id), Task::Close(")")]);
         } else {
-            self.tasks.push(Task::Print(id));
+            self.print(id);
         }
+    }
+
+    /// Both parts of a node.
+    fn print(&mut self, id: Id) {
+        if types::may_have_right(&self.arena.node(id)) {
+            self.tasks.push(Task::Right(id));
+        }
+        self.left(id);
     }
 
     /// The child once for each element of the first pack in it.
