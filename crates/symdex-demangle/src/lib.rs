@@ -5,10 +5,10 @@ mod limits;
 #[cfg(test)]
 mod lists;
 mod old_swift;
+mod rust;
 mod swift;
 
 use std::borrow::Cow;
-use std::fmt::{self, Write as _};
 
 use limits::MAX_TEXT;
 
@@ -31,7 +31,7 @@ pub fn demangle(name: &[u8]) -> Cow<'_, str> {
     let raw = String::from_utf8_lossy(name);
     if raw.len() > MAX_TEXT {
         let mut text = raw.into_owned();
-        shorten(&mut text);
+        mark_as_cut(&mut text);
         return Cow::Owned(text);
     }
     // By prefix: the language of a unit says little about its names once LTO has merged units.
@@ -39,8 +39,8 @@ pub fn demangle(name: &[u8]) -> Cow<'_, str> {
         [b'$', b's' | b'S' | b'e', ..] | [b'_', b'$', b's' | b'S' | b'e', ..] | [b'_', b'T', ..] => {
             swift::simplified(&raw)
         }
-        [b'_', b'R', ..] => rust(&raw),
-        [b'_', b'Z', ..] if is_legacy_rust(&raw) => rust(&raw),
+        [b'_', b'R', ..] => rust::demangled(&raw),
+        [b'_', b'Z', ..] if rust::is_legacy(&raw) => rust::demangled(&raw),
         [b'_', b'Z', ..] | [b'_', b'_', b'Z', ..] | [b'_', b'_', b'_', b'Z', ..] => cpp::demangled(&raw),
         _ => None,
     };
@@ -57,63 +57,10 @@ pub fn printable(text: Cow<'_, str>) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(escape).collect())
 }
 
-/// Whether a name that begins as C++ names do is one of Rust's: it has a hash at its end, `17h` and 16 digits. The compiler may have
-/// put a suffix behind it.
-fn is_legacy_rust(name: &str) -> bool {
-    let name = name.split_once('.').map_or(name, |(name, _)| name);
-    let hash = name.strip_suffix('E').and_then(|name| name.get(name.len().checked_sub(19)?..));
-    hash.and_then(|hash| hash.strip_prefix("17h"))
-        .is_some_and(|hash| hash.bytes().all(|digit| digit.is_ascii_hexdigit()))
-}
-
-/// Legacy names are C++ names but for the hash at their end: `17h`, 16 digits, `E`.
-fn rust(name: &str) -> Option<String> {
-    let demangled = rustc_demangle::try_demangle(name).ok()?;
-    let mut text = Bounded::default();
-    let written = write!(text, "{demangled:#}");
-    text.finish(written)
-}
-
-/// A text that takes [`MAX_TEXT`] bytes, is cut there, and stops whoever writes more.
-#[derive(Default)]
-struct Bounded {
-    text: String,
-    is_cut: bool,
-}
-
-impl Bounded {
-    /// The text, whole or cut; `None` where writing it failed otherwise.
-    fn finish(self, written: fmt::Result) -> Option<String> {
-        (written.is_ok() || self.is_cut).then_some(self.text)
-    }
-}
-
-impl fmt::Write for Bounded {
-    fn write_str(&mut self, piece: &str) -> fmt::Result {
-        if self.is_cut {
-            return Err(fmt::Error);
-        }
-        self.text.push_str(piece);
-        if self.text.len() <= MAX_TEXT {
-            return Ok(());
-        }
-        shorten(&mut self.text);
-        self.is_cut = true;
-        Err(fmt::Error)
-    }
-}
-
 /// Ends `text` with the sign for a cut, within [`MAX_TEXT`] bytes.
 fn mark_as_cut(text: &mut String) {
     text.truncate(text.floor_char_boundary(MAX_TEXT - CUT.len()));
     text.push_str(CUT);
-}
-
-/// Cuts a text that is longer than [`MAX_TEXT`].
-fn shorten(text: &mut String) {
-    if text.len() > MAX_TEXT {
-        mark_as_cut(text);
-    }
 }
 
 #[cfg(test)]
