@@ -1,7 +1,20 @@
-//! From a mangled name to what a person reads, with bounds: names come from uploads, and demanglers are written for compilers.
+//! Mangled names as people read them, with bounded cost: names may come from strangers' files.
+//!
+//! | language | names begin with | text |
+//! | --- | --- | --- |
+//! | C++ | `_Z`, `__Z`, `___Z`, `____Z` | as LLVM's demangler and Apple's atos print it: `ns::Widget::draw(int) const` |
+//! | Swift | `$s`, `$S`, `$e`, `_$s`, `_T` | as atos prints it, simplified: labels without modules and types: `Widget.draw(at:)` |
+//! | Rust | `_R`, or `_Z` with a hash at the end | without hashes: `core::fmt::write` |
+//! | others | | the name itself: C, Objective-C, assembler |
+//!
+//! The demangler for C++ is written for this crate: it reads a name once from left to right and counts what it does. Swift and Rust
+//! names are demangled by symbolic-demangle and rustc-demangle within limits. All limits are in [`limits`].
+//!
+//! The text of C++ names is compared with llvm-cxxfilt 19. These names it does not read and this crate does: `operator->*`, calls in
+//! parentheses (`cp`), `std::bfloat16_t`, and template parameters in the signatures of functions with a local name.
 
 mod cpp;
-mod limits;
+pub mod limits;
 #[cfg(test)]
 mod lists;
 mod old_swift;
@@ -15,11 +28,10 @@ use limits::MAX_TEXT;
 /// What a text that was cut ends with.
 const CUT: &str = "…";
 
-/// The name as a person reads it: C++, Rust and Swift demangled, everything else as it is.
+/// The text of a mangled name.
 ///
-/// Swift names are simplified, as Apple's atos prints them: with labels for parameters, without modules, types and suffixes. C++ names
-/// have their parameters. A name that no demangler takes comes back as it is; bytes that are no UTF-8 are replaced. A text of
-/// more than 64 KiB is cut and ends with `…`.
+/// A name that no demangler reads is returned as it is. Bytes that are not UTF-8 are replaced. A text that exceeds one of the
+/// [`limits`] is cut and ends with `…`.
 ///
 /// ```
 /// assert_eq!(symdex_demangle::demangle(b"_ZN3foo3barEi"), "foo::bar(int)");
@@ -41,10 +53,16 @@ pub fn demangle(name: &[u8]) -> Cow<'_, str> {
         }
         [b'_', b'R', ..] => rust::demangled(&raw),
         [b'_', b'Z', ..] if rust::is_legacy(&raw) => rust::demangled(&raw),
-        [b'_', b'Z', ..] | [b'_', b'_', b'Z', ..] | [b'_', b'_', b'_', b'Z', ..] => cpp::demangled(&raw),
+        [b'_', ..] if is_cpp(name) => cpp::demangled(&raw),
         _ => None,
     };
     demangled.map_or(raw, Cow::Owned)
+}
+
+/// Whether `name` begins as C++ names and Objective-C blocks in C++ functions do, with Mach-O's underscore or without it.
+fn is_cpp(name: &[u8]) -> bool {
+    let underscores = name.iter().take_while(|byte| **byte == b'_').count();
+    (1..=4).contains(&underscores) && name.get(underscores) == Some(&b'Z')
 }
 
 /// `text` on one line: control characters, which names from an upload may hold, are written as escapes.

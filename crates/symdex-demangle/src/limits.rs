@@ -16,36 +16,36 @@
 //! of 256 kB.
 
 /// The longest name that is demangled and the longest text, in bytes. (215 bytes of C++ can stand for 69 MB.)
-pub(crate) const MAX_TEXT: usize = 64 << 10;
+pub const MAX_TEXT: usize = 64 << 10;
 
 /// How deep productions of a C++ name may be nested. The deepest of 650,000 names of real programs needs less than 48. A level takes
 /// up to 1,100 bytes of stack in a debug build.
-pub(crate) const MAX_DEPTH: usize = 160;
+pub const MAX_DEPTH: usize = 160;
 
 /// The most nodes in the tree of a C++ name. A node has 32 bytes.
-pub(crate) const MAX_NODES: usize = 1 << 13;
+pub const MAX_NODES: usize = 1 << 13;
 
 /// The most children in all lists of a C++ name together. A child has 4 bytes.
-pub(crate) const MAX_CHILDREN: usize = 1 << 14;
+pub const MAX_CHILDREN: usize = 1 << 14;
 
 /// How many steps the text of a C++ name may take. A step writes at most one part of the name.
-pub(crate) const MAX_STEPS: usize = 3 << 16;
+pub const MAX_STEPS: usize = 1 << 17;
 
-/// How many parts of the text of a C++ name may wait for others to be printed. A part has 48 bytes.
-pub(crate) const MAX_TASKS: usize = 1 << 12;
+/// How many parts of the text of a C++ name may wait for others to be printed. A part has 32 bytes.
+pub const MAX_TASKS: usize = 1 << 12;
 
 /// How many steps the text of a Rust name may take. Between two writes, rustc-demangle does at most as many as the name has bytes.
-pub(crate) const MAX_RUST_STEPS: usize = 1 << 21;
+pub const MAX_RUST_STEPS: usize = 1 << 21;
 
 /// The longest Swift name that is demangled, in bytes. 16 KiB take up to 4 ms. Not all of
 /// the demangler keeps to its limit of nesting: behind `$sS`, each of many `m` is a level of some 400 bytes, and 60,000 of them end the
 /// process. Names of real code stay below 2 KiB for the most part.
-pub(crate) const MAX_SWIFT_NAME: usize = 16 << 10;
+pub const MAX_SWIFT_NAME: usize = 16 << 10;
 
 /// The stack that a Rust name may need, in bytes: a level of the 500 that rustc-demangle allows takes 2 KiB in a debug build. If the
 /// thread has less left, the name gets a stack of its own.
-pub(crate) const RUST_STACK: usize = 5 << 18;
+pub const RUST_STACK: usize = 5 << 18;
 
 /// The stack that a Swift name may need, in bytes: a level of the 768 that the demangler allows takes 12 KiB if the C++ compiler
 /// does not optimise, half a KiB if it does. If the thread has less left, the name gets a stack of its own.
-pub(crate) const SWIFT_STACK: usize = 16 << 20;
+pub const SWIFT_STACK: usize = 16 << 20;

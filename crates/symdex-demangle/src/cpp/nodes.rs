@@ -301,13 +301,18 @@ pub(super) enum Node<'a> {
 }
 
 /// All nodes of a name.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Arena<'a> {
     nodes: Vec<Node<'a>>,
     lists: Vec<Id>,
 }
 
 impl<'a> Arena<'a> {
+    /// An empty tree with space for this many nodes.
+    pub(super) fn with_capacity(nodes: usize) -> Self {
+        Self { nodes: Vec::with_capacity(nodes.min(MAX_NODES)), lists: Vec::with_capacity(16) }
+    }
+
     /// Adds a node. Returns `None` if the name has too many nodes.
     pub(super) fn add(&mut self, node: Node<'a>) -> Option<Id> {
         if self.nodes.len() >= MAX_NODES {

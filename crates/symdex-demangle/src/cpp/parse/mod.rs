@@ -12,6 +12,7 @@ mod names;
 mod special;
 mod templates;
 mod types;
+mod unnamed;
 
 use super::nodes::{Arena, Id, List, Node, Qualifiers, Reference};
 use crate::limits::MAX_DEPTH;
@@ -84,9 +85,9 @@ impl<'a> Parser<'a> {
         Self {
             name,
             at: 0,
-            arena: Arena::default(),
-            pending: Vec::new(),
-            substitutions: Vec::new(),
+            arena: Arena::with_capacity(name.len() / 2),
+            pending: Vec::with_capacity(16),
+            substitutions: Vec::with_capacity(16),
             depth: 0,
             #[cfg(test)]
             productions: 0,
