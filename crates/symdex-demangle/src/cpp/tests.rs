@@ -310,9 +310,3 @@ fn mutated_names_stay_within_the_limits() {
         assert!(read > 500, "{read} names are valid");
     });
 }
-
-/// The bound of the printer's memory, with the maximum number of tasks.
-#[test]
-fn a_task_takes_at_most_32_bytes() {
-    assert!(print::TASK_SIZE <= 32, "{}", print::TASK_SIZE);
-}

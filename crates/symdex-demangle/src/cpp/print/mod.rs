@@ -89,8 +89,8 @@ enum Task<'a> {
     EndForward,
 }
 
-#[cfg(test)]
-pub(super) const TASK_SIZE: usize = size_of::<Task<'_>>();
+// What the documentation of MAX_TASKS promises.
+const _: () = assert!(size_of::<Task<'_>>() <= 32);
 
 struct Printer<'t, 'a> {
     arena: &'t Arena<'a>,
