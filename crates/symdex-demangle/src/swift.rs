@@ -111,7 +111,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nesting_without_end_overflows_no_stack() {
+    fn nesting_without_end_overflows_no_stack_of_256_kb() {
+        let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(nested_names).expect("a thread");
+        thread.join().expect("no overflow");
+    }
+
+    fn nested_names() {
         for depth in [4000, MAX_SWIFT_NAME - 20, 60_000] {
             let name = format!("$s$SsxSSSSSS{}imxhhx", "m".repeat(depth));
             let simple = simplified(&name);
