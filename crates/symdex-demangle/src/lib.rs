@@ -1,25 +1,37 @@
-//! From a mangled name to what a person reads, with bounds: names come from uploads, and demanglers are written for compilers.
+//! Mangled names as people read them, with bounded cost: names may come from strangers' files.
+//!
+//! | language | names begin with | text |
+//! | --- | --- | --- |
+//! | C++ | `_Z`, `__Z`, `___Z`, `____Z` | as LLVM's demangler and Apple's atos print it: `ns::Widget::draw(int) const` |
+//! | Swift | `$s`, `$S`, `$e`, `_$s`, `_T` | as atos prints it, simplified: labels without modules and types: `Widget.draw(at:)` |
+//! | Rust | `_R`, or `_Z` with a hash at the end | without hashes: `core::fmt::write` |
+//! | others | | the name itself: C, Objective-C, assembler |
+//!
+//! The demangler for C++ is written for this crate: it reads a name once from left to right and counts what it does. Swift and Rust
+//! names are demangled by symbolic-demangle and rustc-demangle within limits. All limits are in [`limits`].
+//!
+//! The text of C++ names is compared with llvm-cxxfilt 19. These names it does not read and this crate does: `operator->*`, calls in
+//! parentheses (`cp`), `std::bfloat16_t`, and template parameters in the signatures of functions with a local name.
 
 mod cpp;
-mod limits;
+pub mod limits;
 #[cfg(test)]
 mod lists;
 mod old_swift;
+mod rust;
 mod swift;
 
 use std::borrow::Cow;
-use std::fmt::{self, Write as _};
 
 use limits::MAX_TEXT;
 
 /// What a text that was cut ends with.
 const CUT: &str = "…";
 
-/// The name as a person reads it: C++, Rust and Swift demangled, everything else as it is.
+/// The text of a mangled name.
 ///
-/// Swift names are simplified, as Apple's atos prints them: with labels for parameters, without modules, types and suffixes. C++ names
-/// have their parameters. A name that no demangler takes comes back as it is; bytes that are no UTF-8 are replaced. A text of
-/// more than 64 KiB is cut and ends with `…`.
+/// A name that no demangler reads is returned as it is. Bytes that are not UTF-8 are replaced. A text that exceeds one of the
+/// [`limits`] is cut and ends with `…`.
 ///
 /// ```
 /// assert_eq!(symdex_demangle::demangle(b"_ZN3foo3barEi"), "foo::bar(int)");
@@ -31,7 +43,7 @@ pub fn demangle(name: &[u8]) -> Cow<'_, str> {
     let raw = String::from_utf8_lossy(name);
     if raw.len() > MAX_TEXT {
         let mut text = raw.into_owned();
-        shorten(&mut text);
+        mark_as_cut(&mut text);
         return Cow::Owned(text);
     }
     // By prefix: the language of a unit says little about its names once LTO has merged units.
@@ -39,12 +51,18 @@ pub fn demangle(name: &[u8]) -> Cow<'_, str> {
         [b'$', b's' | b'S' | b'e', ..] | [b'_', b'$', b's' | b'S' | b'e', ..] | [b'_', b'T', ..] => {
             swift::simplified(&raw)
         }
-        [b'_', b'R', ..] => rust(&raw),
-        [b'_', b'Z', ..] if is_legacy_rust(&raw) => rust(&raw),
-        [b'_', b'Z', ..] | [b'_', b'_', b'Z', ..] | [b'_', b'_', b'_', b'Z', ..] => cpp::demangled(&raw),
+        [b'_', b'R', ..] => rust::demangled(&raw),
+        [b'_', b'Z', ..] if rust::is_legacy(&raw) => rust::demangled(&raw),
+        [b'_', ..] if is_cpp(name) => cpp::demangled(&raw),
         _ => None,
     };
     demangled.map_or(raw, Cow::Owned)
+}
+
+/// Whether `name` begins as C++ names and Objective-C blocks in C++ functions do, with Mach-O's underscore or without it.
+fn is_cpp(name: &[u8]) -> bool {
+    let underscores = name.iter().take_while(|byte| **byte == b'_').count();
+    (1..=4).contains(&underscores) && name.get(underscores) == Some(&b'Z')
 }
 
 /// `text` on one line: control characters, which names from an upload may hold, are written as escapes.
@@ -57,63 +75,10 @@ pub fn printable(text: Cow<'_, str>) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(escape).collect())
 }
 
-/// Whether a name that begins as C++ names do is one of Rust's: it has a hash at its end, `17h` and 16 digits. The compiler may have
-/// put a suffix behind it.
-fn is_legacy_rust(name: &str) -> bool {
-    let name = name.split_once('.').map_or(name, |(name, _)| name);
-    let hash = name.strip_suffix('E').and_then(|name| name.get(name.len().checked_sub(19)?..));
-    hash.and_then(|hash| hash.strip_prefix("17h"))
-        .is_some_and(|hash| hash.bytes().all(|digit| digit.is_ascii_hexdigit()))
-}
-
-/// Legacy names are C++ names but for the hash at their end: `17h`, 16 digits, `E`.
-fn rust(name: &str) -> Option<String> {
-    let demangled = rustc_demangle::try_demangle(name).ok()?;
-    let mut text = Bounded::default();
-    let written = write!(text, "{demangled:#}");
-    text.finish(written)
-}
-
-/// A text that takes [`MAX_TEXT`] bytes, is cut there, and stops whoever writes more.
-#[derive(Default)]
-struct Bounded {
-    text: String,
-    is_cut: bool,
-}
-
-impl Bounded {
-    /// The text, whole or cut; `None` where writing it failed otherwise.
-    fn finish(self, written: fmt::Result) -> Option<String> {
-        (written.is_ok() || self.is_cut).then_some(self.text)
-    }
-}
-
-impl fmt::Write for Bounded {
-    fn write_str(&mut self, piece: &str) -> fmt::Result {
-        if self.is_cut {
-            return Err(fmt::Error);
-        }
-        self.text.push_str(piece);
-        if self.text.len() <= MAX_TEXT {
-            return Ok(());
-        }
-        shorten(&mut self.text);
-        self.is_cut = true;
-        Err(fmt::Error)
-    }
-}
-
 /// Ends `text` with the sign for a cut, within [`MAX_TEXT`] bytes.
 fn mark_as_cut(text: &mut String) {
     text.truncate(text.floor_char_boundary(MAX_TEXT - CUT.len()));
     text.push_str(CUT);
-}
-
-/// Cuts a text that is longer than [`MAX_TEXT`].
-fn shorten(text: &mut String) {
-    if text.len() > MAX_TEXT {
-        mark_as_cut(text);
-    }
 }
 
 #[cfg(test)]

@@ -11,18 +11,11 @@ use symbolic_common::{Language, Name, NameMangling};
 use symbolic_demangle::{Demangle, DemangleOptions};
 
 use super::{CUT, old_swift};
-
-/// The stack a name may need, in bytes. The demangler gives up at a nesting of 768, each level of which takes 12 KiB where the
-/// C++ compiler does not optimise (half a KiB where it does), which is more than a thread has.
-const STACK_SIZE: usize = 16 << 20;
-
-/// The longest Swift name that is demangled, in bytes. Not all of the demangler keeps to its limit: behind `$sS`, each of many `m` is
-/// a level of some 400 bytes, and 60,000 of them end the process. Names of real code stay below 2 KiB for the most part.
-const MAX_NAME: usize = 16 << 10;
+use crate::limits::{MAX_SWIFT_NAME, SWIFT_STACK};
 
 /// The simplified form of the Swift name `name`, or `None` where it is none.
 pub(super) fn simplified(name: &str) -> Option<String> {
-    if name.len() > MAX_NAME {
+    if name.len() > MAX_SWIFT_NAME {
         return None;
     }
     let simple = DemangleOptions::name_only();
@@ -41,7 +34,7 @@ pub(super) fn printed(name: &str, options: DemangleOptions) -> Option<String> {
     let is_old = name.starts_with("_T") && !name.starts_with("_T0");
     let modern = if is_old { Cow::Owned(old_swift::modernize(name)?) } else { Cow::Borrowed(name) };
     let symbol = Name::new(modern.as_ref(), NameMangling::Mangled, Language::Swift);
-    stacker::maybe_grow(STACK_SIZE, STACK_SIZE, || symbol.demangle(options)).filter(|text| *text != modern)
+    stacker::maybe_grow(SWIFT_STACK, SWIFT_STACK, || symbol.demangle(options)).filter(|text| *text != modern)
 }
 
 /// `typed` with labels for parameters, where `bare` is the same name without any; `None` where it is not.
@@ -118,11 +111,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nesting_without_end_overflows_no_stack() {
-        for depth in [4000, MAX_NAME - 20, 60_000] {
+    fn nesting_without_end_overflows_no_stack_of_256_kb() {
+        let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(nested_names).expect("a thread");
+        thread.join().expect("no overflow");
+    }
+
+    fn nested_names() {
+        for depth in [4000, MAX_SWIFT_NAME - 20, 60_000] {
             let name = format!("$s$SsxSSSSSS{}imxhhx", "m".repeat(depth));
             let simple = simplified(&name);
-            assert_eq!(simple.is_some(), name.len() <= MAX_NAME, "{depth}: {simple:?}");
+            assert_eq!(simple.is_some(), name.len() <= MAX_SWIFT_NAME, "{depth}: {simple:?}");
         }
     }
 }

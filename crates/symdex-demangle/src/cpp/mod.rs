@@ -7,6 +7,8 @@ mod nodes;
 mod operators;
 mod parse;
 mod print;
+#[cfg(test)]
+mod tests;
 
 use crate::mark_as_cut;
 

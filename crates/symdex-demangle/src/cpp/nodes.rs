@@ -6,6 +6,7 @@
 use std::num::NonZeroU32;
 
 use super::operators::{Operator, Precedence};
+use crate::limits::{MAX_CHILDREN, MAX_NODES};
 
 /// The number of a node in its [`Arena`], plus one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -300,20 +301,21 @@ pub(super) enum Node<'a> {
 }
 
 /// All nodes of a name.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Arena<'a> {
     nodes: Vec<Node<'a>>,
     lists: Vec<Id>,
 }
 
 impl<'a> Arena<'a> {
-    /// The most nodes and the most children in lists of a name. Both vectors together take less than 1 MB.
-    const MAX_NODES: usize = 1 << 14;
-    const MAX_CHILDREN: usize = 1 << 15;
+    /// An empty tree with space for this many nodes.
+    pub(super) fn with_capacity(nodes: usize) -> Self {
+        Self { nodes: Vec::with_capacity(nodes.min(MAX_NODES)), lists: Vec::with_capacity(16) }
+    }
 
     /// Adds a node. Returns `None` if the name has too many nodes.
     pub(super) fn add(&mut self, node: Node<'a>) -> Option<Id> {
-        if self.nodes.len() >= Self::MAX_NODES {
+        if self.nodes.len() >= MAX_NODES {
             return None;
         }
         self.nodes.push(node);
@@ -326,7 +328,7 @@ impl<'a> Arena<'a> {
         self.lists.extend(children);
         let len = self.lists.len() - start;
         let list = List { start: u32::try_from(start).ok()?, len: u32::try_from(len).ok()? };
-        (self.lists.len() <= Self::MAX_CHILDREN).then_some(list)
+        (self.lists.len() <= MAX_CHILDREN).then_some(list)
     }
 
     pub(super) fn node(&self, id: Id) -> Node<'a> {
@@ -356,10 +358,9 @@ impl Id {
 mod tests {
     use super::*;
 
-    /// Bounds the memory of an [`Arena`], together with its maximum counts.
     #[test]
-    fn a_node_takes_at_most_32_bytes() {
-        assert!(size_of::<Node<'_>>() <= 32, "{}", size_of::<Node<'_>>());
-        assert_eq!(size_of::<Option<Id>>(), 4);
+    fn the_tree_of_a_name_takes_less_than_half_a_megabyte() {
+        let size = MAX_NODES * size_of::<Node<'_>>() + MAX_CHILDREN * size_of::<Id>();
+        assert!(size < 1 << 19, "{size} bytes");
     }
 }

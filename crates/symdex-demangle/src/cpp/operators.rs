@@ -83,14 +83,12 @@ impl Operator {
 
     /// Whether a function can have this name. A conversion function's name has a type, too.
     pub(super) fn is_name(&self) -> bool {
-        !matches!(
-            self.kind,
-            Kind::NamedCast
-                | Kind::OfType
-                | Kind::OfExpression
-                | Kind::Conversion
-                | Kind::Member { is_name: false }
-        )
+        match self.kind {
+            Kind::Member { is_name } => is_name,
+            Kind::Call { has_parentheses } => !has_parentheses,
+            Kind::NamedCast | Kind::OfType | Kind::OfExpression | Kind::Conversion => false,
+            _ => true,
+        }
     }
 }
 

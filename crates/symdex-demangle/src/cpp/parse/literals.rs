@@ -31,12 +31,11 @@ impl Parser<'_> {
                 self.eat(b'0');
                 self.text("nullptr")?
             }
-            b'T' => return None,
             b'U' if self.look_at(1) == b'l' => {
                 let closure = self.unnamed_type(false)?;
                 self.add(Node::Lambda(closure))?
             }
-            b'U' => return None,
+            b'D' | b'T' | b'U' => return None,
             _ => {
                 let of = self.a_type()?;
                 let number = self.signed_number()?;

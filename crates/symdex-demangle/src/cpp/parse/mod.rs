@@ -12,6 +12,7 @@ mod names;
 mod special;
 mod templates;
 mod types;
+mod unnamed;
 
 use super::nodes::{Arena, Id, List, Node, Qualifiers, Reference};
 use crate::limits::MAX_DEPTH;
@@ -23,6 +24,14 @@ pub(super) fn parse(name: &str) -> Option<(Arena<'_>, Id)> {
     Some((parser.arena, root))
 }
 
+/// How many productions are begun until `name` is read or given up.
+#[cfg(test)]
+pub(super) fn productions(name: &str) -> usize {
+    let mut parser = Parser::new(name);
+    _ = parser.mangled_name();
+    parser.productions
+}
+
 struct Parser<'a> {
     name: &'a str,
     at: usize,
@@ -31,6 +40,8 @@ struct Parser<'a> {
     pending: Vec<Id>,
     substitutions: Vec<Id>,
     depth: usize,
+    #[cfg(test)]
+    productions: usize,
     /// The lists of template parameters that names `T_` refer to, outermost first.
     levels: Vec<Level>,
     /// The arguments of the innermost template that the encoding names: [`Level::Outer`].
@@ -74,10 +85,12 @@ impl<'a> Parser<'a> {
         Self {
             name,
             at: 0,
-            arena: Arena::default(),
-            pending: Vec::new(),
-            substitutions: Vec::new(),
+            arena: Arena::with_capacity(name.len() / 2),
+            pending: Vec::with_capacity(16),
+            substitutions: Vec::with_capacity(16),
             depth: 0,
+            #[cfg(test)]
+            productions: 0,
             levels: Vec::new(),
             outer: Vec::new(),
             forward: Vec::new(),
@@ -215,6 +228,10 @@ impl<'a> Parser<'a> {
     /// One level deeper. On an error the whole name is given up, so that only success must call [`Self::leave`].
     fn enter(&mut self) -> Option<()> {
         self.depth += 1;
+        #[cfg(test)]
+        {
+            self.productions += 1;
+        }
         (self.depth <= MAX_DEPTH).then_some(())
     }
 

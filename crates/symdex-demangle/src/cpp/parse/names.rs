@@ -1,8 +1,8 @@
-//! Names: nested, local and unqualified ones, constructors, operators, lambdas, substitutions.
+//! Names: nested, local and unqualified ones, constructors, operators, substitutions.
 
 use super::super::nodes::{Id, Node, Reference, Standard};
 use super::super::operators::{Kind, Operator};
-use super::{Level, Named, Parser};
+use super::{Named, Parser};
 
 impl<'a> Parser<'a> {
     /// A name. `named` is given for the name of an encoding.
@@ -146,11 +146,12 @@ impl<'a> Parser<'a> {
         self.add(Node::Local(encoding, entity))
     }
 
-    /// `_ <digit>`, `__ <number> _`, or a number at the end of the name, which GCC wrote.
+    /// `_ <digit>`, `__ [number] _`, or a number at the end of the name, which GCC wrote.
     fn discriminator(&mut self) {
         let start = self.at;
         let is_valid = if self.eat_text("__") {
-            self.number().is_some() && self.eat(b'_')
+            self.digits();
+            self.eat(b'_')
         } else if self.eat(b'_') {
             let is_digit = self.look().is_ascii_digit();
             self.at += usize::from(is_digit);
@@ -233,19 +234,6 @@ impl<'a> Parser<'a> {
         Some(name)
     }
 
-    fn structured_binding(&mut self) -> Option<Id> {
-        self.at += 2;
-        let start = self.pending.len();
-        loop {
-            let name = self.source_name()?;
-            self.pending.push(name);
-            if self.eat(b'E') {
-                let names = self.finish_list(start)?;
-                return self.add(Node::StructuredBinding(names));
-            }
-        }
-    }
-
     /// The class whose constructor or destructor follows. An abbreviated class of the standard library is written in full.
     fn constructed_class(&mut self, scope: Id) -> Option<Id> {
         match self.arena.node(scope) {
@@ -310,64 +298,6 @@ impl<'a> Parser<'a> {
             named.has_no_result = true;
         }
         self.add(Node::Prefixed("operator ", to))
-    }
-
-    /// A type without a name, a lambda, or a block.
-    pub(super) fn unnamed_type(&mut self, is_of_encoding: bool) -> Option<Id> {
-        if is_of_encoding {
-            self.levels.clear();
-        }
-        let kind = [self.look(), self.look_at(1)];
-        self.at += 2;
-        match &kind {
-            b"Ut" => {
-                let number = self.digits();
-                self.expect(b'_')?;
-                self.add(Node::Unnamed(number))
-            }
-            b"Ul" => self.closure(),
-            b"Ub" => {
-                self.digits();
-                self.expect(b'_')?;
-                self.text("'block-literal'")
-            }
-            _ => None,
-        }
-    }
-
-    /// A lambda, after its `Ul`.
-    fn closure(&mut self) -> Option<Id> {
-        let level = self.levels.len();
-        let outer_level = self.lambda_level.replace(level);
-        self.levels.push(Level::Own(Vec::new()));
-        let start = self.pending.len();
-        while self.is_parameter_declaration() {
-            let declaration = self.parameter_declaration(Some(level))?;
-            self.pending.push(declaration);
-        }
-        let template_parameters = self.finish_list(start)?;
-        if template_parameters.len == 0 {
-            self.levels.truncate(level);
-        }
-        let template_constraint = if self.eat(b'Q') { Some(self.constraint()?) } else { None };
-        if !self.eat(b'v') {
-            loop {
-                let parameter = self.a_type()?;
-                self.pending.push(parameter);
-                if matches!(self.look(), b'E' | b'Q') {
-                    break;
-                }
-            }
-        }
-        let parameters = self.finish_list(start)?;
-        let constraint = if self.eat(b'Q') { Some(self.constraint()?) } else { None };
-        self.expect(b'E')?;
-        let number = self.digits();
-        self.expect(b'_')?;
-        self.levels.truncate(level);
-        self.lambda_level = outer_level;
-        let number = self.text(number)?;
-        self.add(Node::Closure { template_parameters, template_constraint, parameters, constraint, number })
     }
 
     /// What was named before, or a class of the standard library.

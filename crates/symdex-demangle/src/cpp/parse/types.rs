@@ -118,6 +118,7 @@ impl Parser<'_> {
         match letter {
             b'F' => self.binary_float(),
             b'B' | b'U' => self.bit_int(),
+            b'k' | b'K' => self.constrained_auto(),
             _ => {
                 let id = self.extended_compound(letter)?;
                 self.substitutable(id)
@@ -127,12 +128,6 @@ impl Parser<'_> {
 
     fn extended_compound(&mut self, letter: u8) -> Option<Id> {
         match letter {
-            b'k' | b'K' => {
-                self.at += 2;
-                let constraint = self.a_name(None)?;
-                let text = if letter == b'k' { " auto" } else { " decltype(auto)" };
-                self.add(Node::Postfixed(constraint, text))
-            }
             b't' | b'T' => self.decltype(),
             b'v' => self.vector_type(),
             b'p' => {
@@ -141,12 +136,23 @@ impl Parser<'_> {
                 self.add(Node::Expansion(of))
             }
             b'o' | b'O' | b'w' | b'x' => self.function_type(),
-            _ => self.class_type(),
+            _ => None,
         }
+    }
+
+    /// `Dk constraint` or `DK constraint`.
+    fn constrained_auto(&mut self) -> Option<Id> {
+        let text = if self.look_at(1) == b'k' { " auto" } else { " decltype(auto)" };
+        self.at += 2;
+        let constraint = self.a_name(None)?;
+        self.add(Node::Postfixed(constraint, text))
     }
 
     fn binary_float(&mut self) -> Option<Id> {
         self.at += 2;
+        if self.eat_text("16b") {
+            return self.text("std::bfloat16_t");
+        }
         let bits = self.number()?;
         self.expect(b'_')?;
         self.add(Node::BinaryFloat(bits))

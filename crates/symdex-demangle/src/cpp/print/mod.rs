@@ -19,14 +19,15 @@ use crate::limits::{MAX_STEPS, MAX_TASKS, MAX_TEXT};
 pub(super) fn print(arena: &Arena<'_>, root: Id) -> Printed {
     let mut printer = Printer {
         arena,
-        out: String::new(),
-        tasks: vec![Task::Print(root)],
+        out: String::with_capacity(256),
+        tasks: Vec::with_capacity(64),
         steps: 0,
         open_brackets: 1,
         pack_len: None,
         pack_index: 0,
         active: Vec::new(),
     };
+    printer.tasks.push(Task::Print(root));
     let is_cut = !printer.run();
     Printed { text: printer.out, is_cut, steps: printer.steps }
 }
@@ -34,8 +35,8 @@ pub(super) fn print(arena: &Arena<'_>, root: Id) -> Printed {
 pub(super) struct Printed {
     pub(super) text: String,
     pub(super) is_cut: bool,
-    /// How many tasks were done.
-    #[cfg_attr(not(test), expect(dead_code, reason = "tests hold it to its bound"))]
+    /// How many steps it took.
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests compare it with the limit"))]
     pub(super) steps: usize,
 }
 
@@ -59,8 +60,8 @@ enum Task<'a> {
         list: List,
         next: u32,
         is_first: bool,
-        before: usize,
-        after: usize,
+        before: u32,
+        after: u32,
     },
     /// The child, once for each element of the packs in it.
     Expand(Id),
@@ -70,7 +71,7 @@ enum Task<'a> {
     Expanded {
         child: Id,
         index: u32,
-        start: usize,
+        start: u32,
         outer_len: Option<u32>,
         outer_index: u32,
     },
@@ -87,6 +88,9 @@ enum Task<'a> {
     /// The innermost active forward reference ends.
     EndForward,
 }
+
+// What the documentation of MAX_TASKS promises.
+const _: () = assert!(size_of::<Task<'_>>() <= 32);
 
 struct Printer<'t, 'a> {
     arena: &'t Arena<'a>,
@@ -127,10 +131,7 @@ impl<'a> Printer<'_, 'a> {
     fn perform(&mut self, task: Task<'a>) {
         match task {
             Task::Text(text) => self.out.push_str(text),
-            Task::Print(id) => {
-                self.tasks.push(Task::Right(id));
-                self.left(id);
-            }
+            Task::Print(id) => self.print(id),
             Task::Left(id) => self.left(id),
             Task::Right(id) => self.right(id),
             Task::Operand(id, precedence, is_strict) => self.operand(id, precedence, is_strict),
@@ -173,6 +174,16 @@ impl<'a> Printer<'_, 'a> {
         }
     }
 
+    /// How many bytes are written.
+    fn position(&self) -> u32 {
+        u32::try_from(self.out.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Removes what was written since `position`.
+    fn go_back(&mut self, position: u32) {
+        self.out.truncate(usize::try_from(position).unwrap_or(usize::MAX));
+    }
+
     /// Does these tasks next, in their order.
     fn then<const COUNT: usize>(&mut self, tasks: [Task<'a>; COUNT]) {
         self.tasks.extend(tasks.into_iter().rev());
@@ -185,21 +196,21 @@ impl<'a> Printer<'_, 'a> {
 
     /// The elements of a list, from the first.
     fn elements(list: List) -> Task<'a> {
-        Task::List { list, next: 0, is_first: true, before: 0, after: usize::MAX }
+        Task::List { list, next: 0, is_first: true, before: 0, after: u32::MAX }
     }
 
-    fn list(&mut self, list: List, next: u32, is_first: bool, before: usize, after: usize) {
-        let printed_nothing = next > 0 && after == self.out.len();
+    fn list(&mut self, list: List, next: u32, is_first: bool, before: u32, after: u32) {
+        let printed_nothing = next > 0 && after == self.position();
         if printed_nothing {
-            self.out.truncate(before);
+            self.go_back(before);
         }
         let is_first = is_first && (next == 0 || printed_nothing);
         let Some(element) = self.arena.child(list, next) else { return };
-        let before = self.out.len();
+        let before = self.position();
         if !is_first {
             self.out.push_str(", ");
         }
-        let after = self.out.len();
+        let after = self.position();
         self.then([
             Task::Operand(element, Precedence::Comma, false),
             Task::List { list, next: next + 1, is_first, before, after },
@@ -211,14 +222,22 @@ impl<'a> Printer<'_, 'a> {
         if own > precedence || (own == precedence && !is_strict) {
             self.then([Task::Open("("), Task::Print(id), Task::Close(")")]);
         } else {
-            self.tasks.push(Task::Print(id));
+            self.print(id);
         }
+    }
+
+    /// Both parts of a node.
+    fn print(&mut self, id: Id) {
+        if types::may_have_right(&self.arena.node(id)) {
+            self.tasks.push(Task::Right(id));
+        }
+        self.left(id);
     }
 
     /// The child once for each element of the first pack in it.
     fn expand(&mut self, child: Id) {
         let (outer_len, outer_index) = (self.pack_len.take(), self.pack_index);
-        let start = self.out.len();
+        let start = self.position();
         self.then([Task::Print(child), Task::Expanded { child, index: 0, start, outer_len, outer_index }]);
     }
 
@@ -227,7 +246,7 @@ impl<'a> Printer<'_, 'a> {
         match self.pack_len {
             // A pack of function parameters, whose number is not known.
             None => self.out.push_str("..."),
-            Some(0) => self.out.truncate(start),
+            Some(0) => self.go_back(start),
             Some(len) if index + 1 < len => {
                 self.pack_index = index + 1;
                 self.out.push_str(", ");

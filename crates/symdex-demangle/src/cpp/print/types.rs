@@ -213,3 +213,24 @@ fn reference_word(reference: Option<Reference>) -> &'static str {
 pub(super) fn requires_word<'a>(constraint: Option<Id>) -> Task<'a> {
     Task::Text(if constraint.is_some() { " requires " } else { "" })
 }
+
+/// Whether [`Printer::right`] may print something of the node.
+pub(super) fn may_have_right(node: &Node<'_>) -> bool {
+    matches!(
+        node,
+        Node::Pointer(_)
+            | Node::Reference(..)
+            | Node::MemberPointer { .. }
+            | Node::Qualified(..)
+            | Node::Array(..)
+            | Node::Function { .. }
+            | Node::Encoding { .. }
+            | Node::Forward { .. }
+            | Node::ParameterPack(_)
+            | Node::ParameterPackDeclaration(_)
+            | Node::TypeParameter(_)
+            | Node::ConstrainedParameter { .. }
+            | Node::NonTypeParameter { .. }
+            | Node::TemplateParameter { .. }
+    )
+}
