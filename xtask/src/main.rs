@@ -8,6 +8,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result};
 
+mod api;
 mod bench;
 mod demo;
 
@@ -15,6 +16,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
+        ["api", words @ ..] => api::run(words),
         ["bench", words @ ..] => bench::run(words),
         ["demo"] => demo::run(),
         ["audit" | "corpus" | "testdata", ..] => match run_chore(&words) {
