@@ -15,6 +15,17 @@
 //! `operator->*`, calls in parentheses (`cp`), `std::bfloat16_t`, and template parameters in the signatures of
 //! functions with a local name.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::cast_possible_truncation
+    )
+)]
+
 mod cpp;
 pub mod limits;
 #[cfg(test)]

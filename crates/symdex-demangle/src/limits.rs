@@ -20,7 +20,7 @@ pub const MAX_TEXT: usize = 64 << 10;
 
 /// How deep productions of a C++ name may be nested. The deepest of 650,000 names of real programs needs less than 48.
 /// A level takes up to 1.3 kB of stack in a debug build.
-pub const MAX_DEPTH: usize = 160;
+pub const MAX_DEPTH: usize = 128;
 
 /// The most nodes in the tree of a C++ name. A node has 32 bytes.
 pub const MAX_NODES: usize = 1 << 13;
