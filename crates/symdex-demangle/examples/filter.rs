@@ -1,4 +1,5 @@
-//! Demangles each line of standard input, as `c++filt` does: `cargo run --package symdex-demangle --example filter < names`.
+//! Demangles each line of standard input, as `c++filt` does: `cargo run --package symdex-demangle --example filter <
+//! names`.
 
 use std::io::{BufRead, BufWriter, Write, stdin, stdout};
 

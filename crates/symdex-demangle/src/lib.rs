@@ -2,16 +2,29 @@
 //!
 //! | language | names begin with | text |
 //! | --- | --- | --- |
-//! | C++ | `_Z`, `__Z`, `___Z`, `____Z` | as LLVM's demangler and Apple's atos print it: `ns::Widget::draw(int) const` |
-//! | Swift | `$s`, `$S`, `$e`, `_$s`, `_T` | as atos prints it, simplified: labels without modules and types: `Widget.draw(at:)` |
+//! | C++ | `_Z`, `__Z`, `___Z`, `____Z` | as LLVM and atos print it: `ns::Widget::draw(int) const` |
+//! | Swift | `$s`, `$S`, `$e`, `_$s`, `_T` | as atos prints it, without modules and types: `Widget.draw(at:)` |
 //! | Rust | `_R`, or `_Z` with a hash at the end | without hashes: `core::fmt::write` |
 //! | others | | the name itself: C, Objective-C, assembler |
 //!
-//! The demangler for C++ is written for this crate: it reads a name once from left to right and counts what it does. Swift and Rust
-//! names are demangled by symbolic-demangle and rustc-demangle within limits. All limits are in [`limits`].
+//! The demangler for C++ is written for this crate: it reads a name once from left to right and counts what it does.
+//! Swift and Rust names are demangled by symbolic-demangle and rustc-demangle within limits. All limits are in
+//! [`limits`].
 //!
-//! The text of C++ names is compared with llvm-cxxfilt 19. These names it does not read and this crate does: `operator->*`, calls in
-//! parentheses (`cp`), `std::bfloat16_t`, and template parameters in the signatures of functions with a local name.
+//! The text of C++ names is compared with llvm-cxxfilt 19. These names it does not read and this crate does:
+//! `operator->*`, calls in parentheses (`cp`), `std::bfloat16_t`, and template parameters in the signatures of
+//! functions with a local name.
+
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::cast_possible_truncation
+    )
+)]
 
 mod cpp;
 pub mod limits;
@@ -30,8 +43,8 @@ const CUT: &str = "…";
 
 /// The text of a mangled name.
 ///
-/// A name that no demangler reads is returned as it is. Bytes that are not UTF-8 are replaced. A text that exceeds one of the
-/// [`limits`] is cut and ends with `…`.
+/// A name that no demangler reads is returned as it is. Bytes that are not UTF-8 are replaced. A text that exceeds one
+/// of the [`limits`] is cut and ends with `…`.
 ///
 /// ```
 /// assert_eq!(symdex_demangle::demangle(b"_ZN3foo3barEi"), "foo::bar(int)");
@@ -59,7 +72,8 @@ pub fn demangle(name: &[u8]) -> Cow<'_, str> {
     demangled.map_or(raw, Cow::Owned)
 }
 
-/// Whether `name` begins as C++ names and Objective-C blocks in C++ functions do, with Mach-O's underscore or without it.
+/// Whether `name` begins as C++ names and Objective-C blocks in C++ functions do, with Mach-O's underscore or without
+/// it.
 fn is_cpp(name: &[u8]) -> bool {
     let underscores = name.iter().take_while(|byte| **byte == b'_').count();
     (1..=4).contains(&underscores) && name.get(underscores) == Some(&b'Z')

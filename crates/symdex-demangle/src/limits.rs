@@ -11,16 +11,16 @@
 //! | Swift | bytes of a name | [`MAX_SWIFT_NAME`] | the name is not demangled |
 //! | Swift | bytes of a text | 4 KiB, by symbolic-demangle | the text has no types, or the name is not demangled |
 //!
-//! A text that is cut ends with `…`. A C++ name takes less than 1 MB of memory and 256 kB of stack, in debug builds, too. Rust and Swift
-//! names that may need more get a stack of their own ([`RUST_STACK`], [`SWIFT_STACK`]), so that all names can be demangled in a thread
-//! of 256 kB.
+//! A text that is cut ends with `…`. A C++ name takes less than 1 MB of memory and 256 kB of stack, in debug builds,
+//! too. Rust and Swift names that may need more get a stack of their own ([`RUST_STACK`], [`SWIFT_STACK`]), so that all
+//! names can be demangled in a thread of 256 kB.
 
 /// The longest name that is demangled and the longest text, in bytes. (215 bytes of C++ can stand for 69 MB.)
 pub const MAX_TEXT: usize = 64 << 10;
 
-/// How deep productions of a C++ name may be nested. The deepest of 650,000 names of real programs needs less than 48. A level takes
-/// up to 1,100 bytes of stack in a debug build.
-pub const MAX_DEPTH: usize = 160;
+/// How deep productions of a C++ name may be nested. The deepest of 650,000 names of real programs needs less than 48.
+/// A level takes up to 1.3 kB of stack in a debug build.
+pub const MAX_DEPTH: usize = 128;
 
 /// The most nodes in the tree of a C++ name. A node has 32 bytes.
 pub const MAX_NODES: usize = 1 << 13;
@@ -34,18 +34,19 @@ pub const MAX_STEPS: usize = 1 << 17;
 /// How many parts of the text of a C++ name may wait for others to be printed. A part has 32 bytes.
 pub const MAX_TASKS: usize = 1 << 12;
 
-/// How many steps the text of a Rust name may take. Between two writes, rustc-demangle does at most as many as the name has bytes.
+/// How many steps the text of a Rust name may take. Between two writes, rustc-demangle does at most as many as the name
+/// has bytes.
 pub const MAX_RUST_STEPS: usize = 1 << 21;
 
-/// The longest Swift name that is demangled, in bytes. 16 KiB take up to 4 ms. Not all of
-/// the demangler keeps to its limit of nesting: behind `$sS`, each of many `m` is a level of some 400 bytes, and 60,000 of them end the
-/// process. Names of real code stay below 2 KiB for the most part.
+/// The longest Swift name that is demangled, in bytes. 16 KiB take up to 4 ms. The demangler does not always keep to
+/// its limit of nesting: behind `$sS`, each of many `m` is a level of some 400 bytes, and 60,000 of them end the
+/// process. Most names of real code are shorter than 2 KiB.
 pub const MAX_SWIFT_NAME: usize = 16 << 10;
 
-/// The stack that a Rust name may need, in bytes: a level of the 500 that rustc-demangle allows takes 2 KiB in a debug build. If the
-/// thread has less left, the name gets a stack of its own.
+/// The stack that a Rust name may need, in bytes: a level of the 500 that rustc-demangle allows takes 2 KiB in a debug
+/// build. If the thread has less left, the name gets a stack of its own.
 pub const RUST_STACK: usize = 5 << 18;
 
-/// The stack that a Swift name may need, in bytes: a level of the 768 that the demangler allows takes 12 KiB if the C++ compiler
-/// does not optimise, half a KiB if it does. If the thread has less left, the name gets a stack of its own.
+/// The stack that a Swift name may need, in bytes: a level of the 768 that the demangler allows takes 12 KiB if the C++
+/// compiler does not optimise, half a KiB if it does. If the thread has less left, the name gets a stack of its own.
 pub const SWIFT_STACK: usize = 16 << 20;

@@ -1,15 +1,15 @@
 //! Rust names of both manglings, without hashes.
 //!
-//! rustc-demangle bounds its recursion, but not its steps: a name can refer back to a part of itself that takes hundreds of steps and
-//! prints one character. So the number of writes is limited by the length of the name.
+//! rustc-demangle bounds its recursion, but not its steps: a name can refer back to a part of itself that takes
+//! hundreds of steps and prints one character. So the number of writes is limited by the length of the name.
 
 use std::fmt::{self, Write as _};
 
 use crate::limits::{MAX_RUST_STEPS, MAX_TEXT, RUST_STACK};
 use crate::mark_as_cut;
 
-/// Whether a name that begins as C++ names do is one of Rust's: it has a hash at its end, `17h` and 16 digits. The compiler may have
-/// put a suffix behind it.
+/// Whether a name that begins as C++ names do is one of Rust's: it has a hash at its end, `17h` and 16 digits. The
+/// compiler may have put a suffix behind it.
 pub(super) fn is_legacy(name: &str) -> bool {
     let name = name.split_once('.').map_or(name, |(name, _)| name);
     let hash = name.strip_suffix('E').and_then(|name| name.get(name.len().checked_sub(19)?..));
@@ -28,7 +28,8 @@ pub(super) fn demangled(name: &str) -> Option<String> {
     })
 }
 
-/// A text of at most [`MAX_TEXT`] bytes and a number of writes. It is cut where it exceeds one of them, and the writer is stopped.
+/// A text of at most [`MAX_TEXT`] bytes and a number of writes. It is cut where it exceeds one of them, and the writer
+/// is stopped.
 struct Bounded {
     text: String,
     writes: usize,

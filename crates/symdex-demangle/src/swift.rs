@@ -1,9 +1,9 @@
 //! Swift names as Apple's atos prints them, from what symbolic-demangle prints.
 //!
-//! atos prints the Swift demangler's simplified form, which names a function's parameters by their labels: `install(_:)`,
-//! `closure #1 in open(path:)`. The demangler in symbolic-demangle is changed and prints either the parameters' types or nothing
-//! in their place: `install(Int)`, `install`. Both texts are the same but for the parameter lists; where they part, there is
-//! one, and its labels are all that is taken from it.
+//! atos prints the Swift demangler's simplified form, which names a function's parameters by their labels:
+//! `install(_:)`, `closure #1 in open(path:)`. The demangler in symbolic-demangle is changed and prints either the
+//! parameters' types or nothing in their place: `install(Int)`, `install`. Both texts are the same but for the
+//! parameter lists; where they part, there is one, and its labels are all that is taken from it.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
 //! C++ names of the Itanium ABI as LLVM's demangler prints them, which Apple's atos uses.
 //!
-//! A name is [parsed](parse) into a [tree](nodes), which is then [printed](print). Both steps have limits by construction, see
-//! [`crate::limits`].
+//! A name is [parsed](parse) into a [tree](nodes), which is then [printed](print). Both steps have limits by
+//! construction, see [`crate::limits`].
 
 mod nodes;
 mod operators;

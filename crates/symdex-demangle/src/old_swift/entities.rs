@@ -61,7 +61,8 @@ impl Old<'_> {
         }
     }
 
-    /// A variable's or subscript's accessor, or itself (`p`), after the letter that says which. What is called `subscript` is one.
+    /// A variable's or subscript's accessor, or itself (`p`), after the letter that says which. What is called
+    /// `subscript` is one.
     fn accessor(&mut self, context: &str, accessor: &str) -> Option<String> {
         let name = self.declared_name()?;
         let of = self.a_type()?;

@@ -1,11 +1,12 @@
 //! Swift names of before Swift 4 (`_TF...`), rewritten as Swift 4.0 mangled them (`_T0...F`).
 //!
-//! The Swift demangler at hand reads the manglings since Swift 4.0 only. The older one says the same things in prefix order: a
-//! letter, then what it applies to. So a name is read once, from the left, and written in postfix order, and how it is printed
-//! is left to the demangler. Both grammars are in the Swift sources, `docs/ABI/OldMangling.rst` and `docs/ABI/Mangling.rst`.
+//! The Swift demangler at hand reads the manglings since Swift 4.0 only. The older one says the same things in prefix
+//! order: a letter, then what it applies to. So a name is read once, from the left, and written in postfix order, and
+//! how it is printed is left to the demangler. Both grammars are in the Swift sources, `docs/ABI/OldMangling.rst` and
+//! `docs/ABI/Mangling.rst`.
 //!
-//! What the rewriting leaves out, because the simplified form does not print it: what a specialization did to each argument,
-//! what the types of a specialization conform to, and what follows a name without being part of it.
+//! What the rewriting leaves out, because the simplified form does not print it: what a specialization did to each
+//! argument, what the types of a specialization conform to, and what follows a name without being part of it.
 
 mod cursor;
 mod entities;
@@ -17,8 +18,8 @@ pub(super) fn modernize(name: &str) -> Option<String> {
     Some(format!("_T0{}", old.name()?))
 }
 
-/// The rest of an old name, and what its substitutions refer to. Each method reads one production of the grammar and gives it
-/// in the new mangling; `None` is a name that is not one.
+/// The rest of an old name, and what its substitutions refer to. Each method reads one production of the grammar and
+/// gives it in the new mangling; `None` is a name that is not one.
 struct Old<'a> {
     rest: &'a str,
     substitutions: Vec<Substitution>,

@@ -24,8 +24,8 @@ const FUNCTIONS: &[(&str, &str)] =
     &[("F", "c"), ("f", "XU"), ("b", "XB"), ("c", "XC"), ("K", "XK"), ("Xf", "Xf")];
 const METATYPES: &[(&str, &str)] = &[("XM", "XM"), ("XPM", "Xm")];
 
-/// How a generic signature constrains a parameter, an associated type of one, or one of those: by a protocol, a base class, a
-/// type that is the same, a layout.
+/// How a generic signature constrains a parameter, an associated type of one, or one of those: by a protocol, a base
+/// class, a type that is the same, a layout.
 const BY_PROTOCOL: [&str; 3] = ["R", "Rp", "RP"];
 const BY_CLASS: [&str; 3] = ["Rb", "Rc", "RC"];
 const BY_TYPE: [&str; 3] = ["Rs", "Rt", "RT"];
@@ -129,7 +129,8 @@ impl Old<'_> {
         })
     }
 
-    /// An archetype of the outermost depth, which is counted from 0 where generic parameters are counted from the second.
+    /// An archetype of the outermost depth, which is counted from 0 where generic parameters are counted from the
+    /// second.
     fn primary_archetype(&mut self) -> Option<String> {
         match self.index()?.trim_end_matches('_') {
             "" => Some("x".to_owned()),
@@ -159,8 +160,8 @@ impl Old<'_> {
         Some(self.a_type()? + &parameters + throws)
     }
 
-    /// The type of a function declaration, which is written without the operator that would make it a type; `Some(None)` where
-    /// the type is none of a function.
+    /// The type of a function declaration, which is written without the operator that would make it a type;
+    /// `Some(None)` where the type is none of a function.
     pub(super) fn function_signature(&mut self) -> Option<Option<String>> {
         let (start, substitutions) = (self.rest, self.substitutions.len());
         let signature = if self.eat("u") { self.generic_signature()? } else { String::new() };

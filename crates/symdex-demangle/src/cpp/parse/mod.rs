@@ -1,8 +1,8 @@
 //! Reads a mangled name of the Itanium C++ ABI into an [`Arena`].
 //!
-//! The parser goes forward only: each production is decided by the next one to three characters, and an error anywhere is an error
-//! of the whole name. So the steps are proportional to the length of the name. Each method reads one production and returns
-//! `None` if the name is not valid.
+//! The parser goes forward only: each production is decided by the next one to three characters, and an error anywhere
+//! is an error of the whole name. So the steps are proportional to the length of the name. Each method reads one
+//! production and returns `None` if the name is not valid.
 //!
 //! Recursion is bounded: every production that can contain itself counts towards [`MAX_DEPTH`].
 

@@ -234,7 +234,8 @@ impl<'a> Parser<'a> {
         Some(name)
     }
 
-    /// The class whose constructor or destructor follows. An abbreviated class of the standard library is written in full.
+    /// The class whose constructor or destructor follows. An abbreviated class of the standard library is written in
+    /// full.
     fn constructed_class(&mut self, scope: Id) -> Option<Id> {
         match self.arena.node(scope) {
             Node::Standard(class) => self.add(Node::Expanded(class)),

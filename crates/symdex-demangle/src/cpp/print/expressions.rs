@@ -294,7 +294,8 @@ fn signed(number: &str) -> (&'static str, &str) {
     number.strip_prefix('n').map_or(("", number), |digits| ("-", digits))
 }
 
-/// What LLVM writes with an integer literal of the type with this letter: its type in front, or a suffix of up to three letters.
+/// What LLVM writes with an integer literal of the type with this letter: its type in front, or a suffix of up to three
+/// letters.
 fn integer_type(letter: u8) -> &'static str {
     match letter {
         b'w' => "wchar_t",

@@ -72,7 +72,8 @@ fn write_value(out: &mut String, is_negative: bool, parts: Parts, fraction_bits:
     }
 }
 
-/// The 80 bits of x86: sign, 15 bits of exponent, 64 bits of significand. C prints the first four bits of it before the point.
+/// The 80 bits of x86: sign, 15 bits of exponent, 64 bits of significand. C prints the first four bits of it before the
+/// point.
 fn write_extended(out: &mut String, bits: u128) {
     let significand = bits & u128::from(u64::MAX);
     let biased = i32::try_from(bits >> 64 & 0x7fff).unwrap_or_default();

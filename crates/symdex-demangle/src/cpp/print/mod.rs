@@ -1,10 +1,11 @@
 //! Writes the tree of a C++ name as LLVM's demangler does.
 //!
-//! The printer does not recurse: what is still to print is a stack of tasks. It counts the tasks that it does, the bytes that it
-//! writes and the tasks that wait, and stops at the limits in [`crate::limits`]. A task takes constant time.
+//! The printer does not recurse: what is still to print is a stack of tasks. It counts the tasks that it does, the
+//! bytes that it writes and the tasks that wait, and stops at the limits in [`crate::limits`]. A task takes constant
+//! time.
 //!
-//! C++ types are written around what they declare: `int (*)(char)` is a left part `int (*` and a right part `)(char)`. So types
-//! have tasks for both parts.
+//! C++ types are written around what they declare: `int (*)(char)` is a left part `int (*` and a right part `)(char)`.
+//! So types have tasks for both parts.
 
 mod expressions;
 mod float;
@@ -54,8 +55,8 @@ enum Task<'a> {
     Close(&'static str),
     /// Sets [`Printer::open_brackets`].
     OpenBrackets(u32),
-    /// The elements from `next` on, with commas between. What printed nothing gets no comma: its end is `after`, and the text goes
-    /// back to `before`.
+    /// The elements from `next` on, with commas between. What printed nothing gets no comma: its end is `after`, and
+    /// the text goes back to `before`.
     List {
         list: List,
         next: u32,
@@ -270,7 +271,9 @@ impl<'a> Printer<'_, 'a> {
     }
 
     /// What a forward reference refers to, unless it is being printed already.
-    fn forward_target(&self, id: Id, target: Option<Id>) -> Option<Id> {
+    fn forward_target(&mut self, id: Id, target: Option<Id>) -> Option<Id> {
+        // The search below takes longer, the more references are nested.
+        self.steps += self.active.len() / 8;
         target.filter(|_| !self.active.contains(&id))
     }
 

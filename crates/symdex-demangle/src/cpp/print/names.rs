@@ -3,6 +3,7 @@
 use super::super::nodes::{Id, Node, ParameterKind, Standard};
 use super::types::requires_word;
 use super::{Printer, Task};
+use crate::limits::MAX_STEPS;
 
 impl<'a> Printer<'_, 'a> {
     /// A name. Returns whether `node` is one.
@@ -138,6 +139,9 @@ impl<'a> Printer<'_, 'a> {
                 Node::Standard(class) => return short_name(class),
                 Node::Expanded(class) => return template_name(class),
                 _ => return "",
+            };
+            if self.steps > MAX_STEPS {
+                return "";
             }
         }
     }
