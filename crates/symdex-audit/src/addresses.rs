@@ -10,7 +10,7 @@ const RUN_LEN: usize = 1 << 10;
 /// The image offsets to compare, sorted: every line row, both ends of every range of a function, an inlined subroutine,
 /// a unit or a function of the symbol table, the addresses beside them, and the starts of the executable sections.
 pub(crate) fn stated(facts: &Facts<'_, '_>) -> Vec<u64> {
-    let info = &facts.image.info;
+    let info = facts.image.info();
     let in_code = |svma: u64| {
         let offset = svma.checked_sub(info.base)?;
         let section = info.executable.partition_point(|section| section.0 <= offset).checked_sub(1)?;
@@ -44,7 +44,7 @@ pub(crate) fn with_random(
     count: u64,
     mut seed: u64,
 ) -> Vec<u64> {
-    let executable = &facts.image.info.executable;
+    let executable = &facts.image.info().executable;
     let size: u64 = executable.iter().map(|(start, end)| end - start).sum();
     for _ in 0..if size == 0 { 0 } else { count } {
         let mut at = random(&mut seed) % size;

@@ -37,7 +37,7 @@ pub(crate) fn compare_batch<B: AsRef<[u8]>>(
     batch: &[u64],
     next: Option<u64>,
 ) -> Result<(AuditReport, InstanceLines), Error> {
-    let svma = |offset: &u64| facts.image.info.base + offset;
+    let svma = |offset: &u64| facts.image.info().base + offset;
     let asked = match options.peer {
         Some(AskedPeer { peer, ask }) => Some((peer, ask(batch.iter().map(svma).collect())?)),
         None => None,
@@ -53,7 +53,7 @@ pub(crate) fn compare_batch<B: AsRef<[u8]>>(
         report: AuditReport::default(),
         lines: InstanceLines::default(),
     };
-    let executable = &facts.image.info.executable;
+    let executable = &facts.image.info().executable;
     for (number, &offset) in batch.iter().enumerate() {
         // Answers change at compared addresses only, so one holds up to the next address.
         let section = executable.partition_point(|section| section.0 <= offset);

@@ -47,7 +47,7 @@ pub(crate) struct Facts<'a, 'd> {
 impl<'a, 'd> Facts<'a, 'd> {
     /// Reads `image`, on the threads of the rayon pool it is called in.
     pub(crate) fn read(image: &'a Image<'d>) -> Result<Self, Error> {
-        let budget = Budget::new(image.debug_size);
+        let budget = Budget::new(image.debug_size());
         let (units, supplementary) = units::read(image, &budget)?;
         let mut by_die: Vec<(usize, u32)> = units.iter().map(Unit::number).zip(0..).collect();
         by_die.sort_unstable();
@@ -97,7 +97,7 @@ impl<'a, 'd> Facts<'a, 'd> {
     /// Finds out what each piece of a line row answers under the `statement` policy.
     fn resolve_statements(&mut self) {
         let facts = &*self;
-        let (base, rule) = (facts.image.info.base, facts.image.info.row_rule);
+        let (base, rule) = (facts.image.info().base, facts.image.info().row_rule);
         let of_unit = |(number, unit): (u32, &Unit<'d>)| {
             let mut buffer = Default::default();
             let instance = |offset| facts.instance(number, offset, &mut buffer);

@@ -82,7 +82,7 @@ impl Lines {
             return None;
         }
         let (start, covered_end) = executable_part(image, lowest, end.address)?;
-        let offset = |row: &Row| Row { address: row.address - image.info.base, ..*row };
+        let offset = |row: &Row| Row { address: row.address - image.info().base, ..*row };
         let first = self.rows.len();
         self.rows.extend(rows.iter().map(offset));
         self.ends.push(offset(&end));

@@ -23,6 +23,8 @@ pub(crate) enum Name<'d> {
 }
 
 /// One DIE along the declarations of a function: what it says of the name.
+#[non_exhaustive]
+#[derive(Clone, Debug)]
 pub struct Link<'d> {
     /// The linkage name.
     pub linkage: Option<&'d [u8]>,

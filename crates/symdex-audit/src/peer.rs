@@ -63,8 +63,14 @@ pub struct AskedPeer<'a> {
     pub ask: &'a Ask<'a>,
 }
 
+impl fmt::Debug for AskedPeer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AskedPeer({})", self.peer.name())
+    }
+}
+
 /// A frame of a peer, and the one by the rules at the same depth.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct FramePair<'p> {
     /// 0 for the innermost frame.
     pub depth: usize,
@@ -86,11 +92,20 @@ pub struct Question<'q, 'd> {
     pub position: &'q Position,
 }
 
+impl fmt::Debug for Question<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Question")
+            .field("offset", &self.offset)
+            .field("position", &self.position)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<'q, 'd> Question<'q, 'd> {
     /// The address in the debug file.
     #[must_use]
     pub fn svma(&self) -> u64 {
-        self.facts.image.info.base + self.offset
+        self.facts.image.info().base + self.offset
     }
 
     /// The unit that has the code.
@@ -111,13 +126,13 @@ impl<'q, 'd> Question<'q, 'd> {
     #[must_use]
     pub fn function_start(&self) -> Option<u64> {
         let expected = self.facts.expected(self.position, self.offset)?;
-        expected.function_start.map(|start| self.facts.image.info.base + start)
+        expected.function_start.map(|start| self.facts.image.info().base + start)
     }
 
     /// The SVMA at which the function of the symbol table starts that covers the address.
     #[must_use]
     pub fn symbol_start(&self) -> Option<u64> {
-        self.facts.symbol(self.offset).map(|symbol| self.facts.image.info.base + symbol.start)
+        self.facts.symbol(self.offset).map(|symbol| self.facts.image.info().base + symbol.start)
     }
 
     /// Whether the line row at the address names a file that the line program does not list. Up to DWARF 4, file 0 is

@@ -2,7 +2,7 @@
 
 use gimli::constants as dw;
 use symdex::{ImageOffset, Index, LinePolicy};
-use symdex_audit::{ADDR2LINE, AuditOptions, AuditReport, Class, Coverage, audit, audit_with};
+use symdex_audit::{ADDR2LINE, AuditOptions, AuditReport, Class, Coverage, audit};
 use symdex_build::{Companions, Image, slices};
 use symdex_testimages::debug_file::{BASE, Die, Unit, debug_file, whole};
 
@@ -12,7 +12,7 @@ fn audited(built: &[u8], against: &[u8]) -> AuditReport {
         let slice = &slices(file).expect("a Mach-O file")[0];
         let companions = Companions::default();
         let image = Image::load(slice, "made-up", &companions).expect("loads");
-        symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds").bytes
+        symdex_build::build(&image).expect("builds").bytes
     };
     let index = Index::open(image(built)).expect("just written");
     let slice = &slices(against).expect("a Mach-O file")[0];
@@ -271,7 +271,7 @@ fn each_range(
     let slice = &slices(file).expect("a Mach-O file")[0];
     let companions = Companions::default();
     let image = Image::load(slice, "made-up", &companions).expect("loads");
-    let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
+    let built = symdex_build::build(&image).expect("builds");
     let index = Index::open(built.bytes).expect("just written");
     let mut scratch = symdex::Scratch::default();
     let mut ranges = Vec::new();
@@ -428,11 +428,10 @@ fn samples_are_the_same_every_time_and_lie_in_code() {
     let slice = &slices(&file).expect("a Mach-O file")[0];
     let companions = Companions::default();
     let image = Image::load(slice, "made-up", &companions).expect("loads");
-    let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
+    let built = symdex_build::build(&image).expect("builds");
     let index = Index::open(built.bytes).expect("just written");
     let report = |random, seed, every| {
-        let options = AuditOptions { random, seed, every, peer: None };
-        audit_with(&image, &index, &options).expect("is read")
+        AuditOptions::new().random(random, seed).every(every).audit(&image, &index).expect("is read")
     };
     let (none, some) = (report(0, 1, 1), report(500, 1, 1));
     assert!(some.addresses > none.addresses + 400);
@@ -470,7 +469,7 @@ fn unnamed_scopes_are_written_as_demanglers_write_them() {
     let slice = &slices(&file).expect("a Mach-O file")[0];
     let companions = Companions::default();
     let image = Image::load(slice, "made-up", &companions).expect("loads");
-    let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
+    let built = symdex_build::build(&image).expect("builds");
     let index = Index::open(built.bytes).expect("just written");
     let mut scratch = symdex::Scratch::default();
     let frames = index.lookup(symdex::ImageOffset(0x1050), symdex::LinePolicy::Exact, &mut scratch);

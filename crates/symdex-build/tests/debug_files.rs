@@ -28,7 +28,7 @@ fn an_image_is_found_by_its_architecture() {
         let files = find_image(FAT.as_ref(), Some(arch), |_| true).expect("one image");
         let companions = Companions::default();
         let image = files.load(&companions).expect("readable");
-        assert_eq!((files.arch(), &image.info.id), (arch.as_str(), files.id()));
+        assert_eq!((files.arch(), &image.info().id), (arch.as_str(), files.id()));
     }
     match find_image(FAT.as_ref(), None, |_| true) {
         Err(FindImageError::Ambiguous { images }) => assert_eq!(images.len(), archs.len()),

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use symdex::{Frame, ImageOffset, Index, LinePolicy, Scratch, Table};
-use symdex_build::{Companions, Image, Options, build, slices};
+use symdex_build::{Companions, Image, build, slices};
 
 /// Makes the bytes of an index.
 type Make = fn() -> Vec<u8>;
@@ -33,7 +33,7 @@ fn build_file(name: &str, path: &str) -> Vec<u8> {
     let slice = slices(&bytes).expect("a Mach-O file").remove(0);
     let companions = Companions::default();
     let image = Image::load(&slice, name, &companions).expect("loads");
-    build(&image, &Options::default(), &|_, _| {}).expect("builds").bytes
+    build(&image).expect("builds").bytes
 }
 
 /// A made-up image, whose names are of any bytes.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use symdex::{Index, LinePolicy, Scratch, Table};
 use symdex_audit::audit;
-use symdex_build::{Companions, Image, Options, build, find, slices};
+use symdex_build::{Companions, Image, build, find, slices};
 
 /// The Mach-O files below `testdata`, sorted.
 fn debug_files() -> Vec<PathBuf> {
@@ -28,7 +28,7 @@ fn each_image(each: impl Fn(&Path, &Image<'_>)) {
 
 fn built_on(threads: usize, image: &Image<'_>) -> Vec<u8> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool of threads");
-    pool.install(|| build(image, &Options::default(), &|_, _| {})).expect("builds").bytes
+    pool.install(|| build(image)).expect("builds").bytes
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn function(name: &'static str, start: u64, size: u64) -> ElfSymbol {
 fn id(file: &[u8]) -> String {
     let companions = Companions::default();
     let image = Image::load(&slices(file).expect("an ELF file")[0], "made-up", &companions).expect("loads");
-    image.info.id.to_string()
+    image.info().id.to_string()
 }
 
 /// A file at [`BASE`] with a function, lines and their debug information.
@@ -124,7 +124,7 @@ fn trap_05_of_names_at_one_address_the_same_one_counts_in_any_order() {
         let file = of(&all).bytes();
         let companions = Companions::default();
         let image = Image::load(&slices(&file).expect("an ELF file")[0], "x", &companions).expect("loads");
-        let [symbol] = &image.symbols[..] else { panic!("one function: {:?}", image.symbols) };
+        let [symbol] = image.symbols() else { panic!("one function: {:?}", image.symbols()) };
         assert_eq!((symbol.start, symbol.end, symbol.name), (0x1000, 0x1010, Some(&b"global_a"[..])));
         assert_eq!(symbol.aliases, [&b"global_b"[..], b"__global", b"weak", b"local", b"a_label"]);
     }
@@ -224,7 +224,7 @@ fn trap_20_of_rows_at_one_address_the_last_counts() {
 fn frame_at(file: &[u8], offset: u64) -> Option<(String, Option<u32>, Option<u64>, Table)> {
     let companions = Companions::default();
     let image = Image::load(&slices(file).expect("an ELF file")[0], "made-up", &companions).expect("loads");
-    let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
+    let built = symdex_build::build(&image).expect("builds");
     let index = Index::open(built.bytes).expect("just written");
     let mut scratch = Scratch::default();
     let frames = index.lookup(ImageOffset(offset), LinePolicy::Exact, &mut scratch).expect("whole")?;
@@ -448,8 +448,8 @@ fn two_files_of_one_image_make_one() {
     };
     for (one, other) in [(&debug, &stripped), (&stripped, &debug)] {
         let (one, other) = (image(one), image(other));
-        assert!(one.goes_with(&other));
-        let both = one.with(other);
+        assert!(one.can_join(&other));
+        let both = one.join(other);
         assert_eq!(image_answers(&both, Dwarf), LINES);
         assert_eq!(
             image_answers(&both, SymbolTable),

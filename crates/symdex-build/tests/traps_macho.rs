@@ -156,7 +156,7 @@ fn trap_27_slices_come_in_any_order_each_with_an_id_and_debug_information_of_its
                 .map(|slice| {
                     let companions = Companions::default();
                     let image = Image::load(slice, "made-up", &companions).expect("loads");
-                    let id = image.info.id.as_bytes()[0];
+                    let id = image.info().id.as_bytes()[0];
                     (id, slice.arch.name.clone(), image_answers(&image, Table::Dwarf).concat())
                 })
                 .collect();

@@ -10,6 +10,7 @@ mod parts;
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::CStr;
+use std::fmt;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
@@ -26,6 +27,22 @@ use crate::slice::arch_of;
 use crate::symbols::macho::LocalSymbols;
 
 /// A shared cache: its files, mapped into memory.
+///
+/// ```no_run
+/// use symdex_build::{Cache, build};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let cache = Cache::open("dyld_shared_cache_arm64e".as_ref())?;
+/// for missing in cache.missing() {
+///     eprintln!("{missing}");
+/// }
+/// for image in cache.images() {
+///     let built = build(&image.load()?)?;
+///     println!("{}: {} bytes", image.path, built.bytes.len());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct Cache {
     /// The files that were found, the main file first.
     files: Vec<MappedFile>,
@@ -51,7 +68,7 @@ pub struct CachedImage<'c> {
 impl Cache {
     /// Whether the file at `path` begins like a shared cache or a part of one. False if it cannot be read.
     #[must_use]
-    pub fn is_one(path: &Path) -> bool {
+    pub fn is_cache(path: &Path) -> bool {
         let mut magic = Vec::new();
         let read = File::open(path).and_then(|file| file.take(MAGIC.len() as u64).read_to_end(&mut magic));
         read.is_ok() && magic == MAGIC
@@ -144,6 +161,18 @@ impl Cache {
                 None => Error::Malformed { what: format!("the shared cache maps nothing to {address:#x}") },
             }
         })
+    }
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cache({} files, {} missing)", self.files.len(), self.missing.len())
+    }
+}
+
+impl fmt::Debug for CachedImage<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CachedImage({})", self.path)
     }
 }
 

@@ -9,6 +9,7 @@ mod kept;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -18,11 +19,12 @@ use symdex::{ImageOffset, Index};
 use self::claims::Claims;
 use self::cut::cut;
 use self::kept::Kept;
-use crate::build::{Options, WALK_AHEAD, build, build_parts};
+use crate::build::{WALK_AHEAD, build_parts};
 use crate::dwarf::{Part, Units, unit_ranges, unit_ranges_at};
 use crate::error::Error;
 use crate::flatten::{Interval, Stretch, flatten};
 use crate::image::Image;
+use crate::options::build;
 use crate::report::Problems;
 use crate::symbol_ranges::symbol_ranges;
 use crate::symbols::FunctionSymbol;
@@ -134,7 +136,7 @@ impl<'i, 'd> DirectLookup<'i, 'd> {
         }
         if self.walked > WALKS * self.units.own_size() {
             self.kept = Kept::new(0);
-            self.index = Index::open(build(self.image, &Options::default(), &|_, _| {})?.bytes)?;
+            self.index = Index::open(build(self.image)?.bytes)?;
             self.is_whole = true;
             return Ok(&self.index);
         }
@@ -223,6 +225,12 @@ impl<'d> DirectLookup<'_, 'd> {
         wanted.dedup();
         let owning: Vec<_> = owning.into_iter().map(|symbol| symbols[symbol].clone()).collect();
         cut(&symbol_ranges(&owning), &wanted)
+    }
+}
+
+impl fmt::Debug for DirectLookup<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DirectLookup({:?}, {} bytes read)", self.image, self.walked)
     }
 }
 

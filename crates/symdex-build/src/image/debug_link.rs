@@ -39,8 +39,8 @@ pub(super) fn with_debug_file<'d, Header: FileHeader<Endian = Little>>(
     let link = file.contents(".gnu_debuglink").and_then(DebugLink::parse);
     for candidate in id.iter().flat_map(|id| companions.by_build_id(id)) {
         match debug_file::<Header>(&candidate, arch, companions) {
-            Some((other, bytes)) if bytes.build_id() == id && image.goes_with(&other) => {
-                return image.with(other);
+            Some((other, bytes)) if bytes.build_id() == id && image.can_join(&other) => {
+                return image.join(other);
             }
             _ => {}
         }
@@ -55,8 +55,8 @@ pub(super) fn with_debug_file<'d, Header: FileHeader<Endian = Little>>(
             (Some(id), Some(other)) => *id == other,
             _ => crc32fast::hash(bytes.bytes) == link.crc,
         };
-        if is_it && image.goes_with(&other) {
-            return image.with(other);
+        if is_it && image.can_join(&other) {
+            return image.join(other);
         }
     }
     let wanted = match id {

@@ -4,7 +4,6 @@ mod compressed;
 mod debug_link;
 mod elf;
 mod macho;
-mod parts;
 mod split;
 mod supplementary;
 
@@ -26,36 +25,50 @@ use crate::symbols::{self, FunctionSymbol, Start};
 
 pub(crate) use self::elf::File as ElfFile;
 pub(crate) use self::macho::{cached_identity, claimed_size, load_cached};
-pub use self::parts::SplitUnit;
 pub(crate) use self::split::{Split, Splits};
 
 /// Code from this offset on is not indexed. No real image has 4 GiB of code.
 pub(crate) const MAX_OFFSET: u64 = 1 << 32;
 
-/// One slice of a debug file, ready to be indexed. It borrows the file's bytes.
+/// One slice of a debug file, ready to be indexed.
+///
+/// It borrows the bytes of the file, and those of other files from a [`Companions`].
+///
+/// ```
+/// # use std::path::Path;
+/// use symdex_build::{Companions, Image, slices};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = "../../testdata/dsyms/inline-dwarf4.dSYM/Contents/Resources/DWARF/inline-dwarf4";
+/// # let path = &Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+/// let bytes = symdex::map_file(path)?;
+/// let companions = Companions::default();
+/// for slice in slices(&bytes)? {
+///     let image = Image::load(&slice, path, &companions)?;
+///     println!("{} {}: {} symbols", image.info().id, slice.arch.name, image.symbols().len());
+///     assert!(image.has_dwarf());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct Image<'d> {
-    /// What the index states of the image.
-    pub info: ImageInfo,
-    /// How many bytes the slice has, and the files that its debug information refers to. For an image in a shared
-    /// cache, how many bytes its load commands, symbols and names have.
-    pub debug_size: u64,
-    /// The slice, and the other files that the image was joined from. Empty for an image in a shared cache.
+    pub(crate) info: ImageInfo,
+    pub(crate) debug_size: u64,
     pub(crate) files: Vec<&'d [u8]>,
     /// The debug sections of the slice, and of the supplementary file if there is one.
-    pub dwarf: Arc<gimli::Dwarf<Reader<'d>>>,
+    pub(crate) dwarf: Arc<gimli::Dwarf<Reader<'d>>>,
     /// The units that are in other files.
     pub(crate) splits: Splits<'d>,
     /// The starts of functions from the symbol table, function starts and unwind information.
     starts: Vec<Start<'d>>,
-    /// The functions of the symbol table, sorted by address. No two start at the same address.
-    pub symbols: Vec<FunctionSymbol<'d>>,
-    /// The symbol map that resolves hidden names.
+    pub(crate) symbols: Vec<FunctionSymbol<'d>>,
     pub(crate) symbol_map: Option<&'d SymbolMap>,
     /// The files that the image refers to and that were not found or not readable, in sentences.
     pub(crate) missing: Vec<String>,
 }
 
 /// The identity of an image, which is read from the headers alone.
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// The image's id.
@@ -67,6 +80,7 @@ pub struct Identity {
 }
 
 /// A kind of file that holds images.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ImageKind {
     /// The Mach-O file inside a dSYM bundle.
@@ -143,9 +157,41 @@ impl<'d> Image<'d> {
         }
     }
 
+    /// What the index states of the image: its id, name, architecture and addresses.
+    #[must_use]
+    pub fn info(&self) -> &ImageInfo {
+        &self.info
+    }
+
+    /// The functions of the symbol table, sorted by address. No two start at the same address.
+    #[must_use]
+    pub fn symbols(&self) -> &[FunctionSymbol<'d>] {
+        &self.symbols
+    }
+
+    /// How many bytes the slice has, and the files that its debug information refers to. For an image in a shared
+    /// cache, how many bytes its load commands, symbols and names have.
+    #[must_use]
+    pub fn debug_size(&self) -> u64 {
+        self.debug_size
+    }
+
+    /// The bytes of the slice, and then those of the other files that the image was joined from. Empty for an image in
+    /// a shared cache.
+    #[must_use]
+    pub fn files(&self) -> &[&'d [u8]] {
+        &self.files
+    }
+
+    /// The symbol map that resolves hidden names, if there is one.
+    #[must_use]
+    pub fn symbol_map(&self) -> Option<&'d SymbolMap> {
+        self.symbol_map
+    }
+
     /// Whether `other` can be a file of the same image, such as the stripped binary of a debug file.
     #[must_use]
-    pub fn goes_with(&self, other: &Self) -> bool {
+    pub fn can_join(&self, other: &Self) -> bool {
         let (own, others) = (&self.info, &other.info);
         // Names are compared, because a binary's subtype has capability bits (LIB64) that its dSYM's lacks.
         own.arch.name == others.arch.name && own.base == others.base && own.row_rule == others.row_rule
@@ -154,7 +200,7 @@ impl<'d> Image<'d> {
     /// Joins the image with `other`, another file of it. The result has the symbols of both files, the debug
     /// information of the one that has more, and the name of the one that has none. Add a symbol map after this.
     #[must_use]
-    pub fn with(mut self, other: Self) -> Self {
+    pub fn join(mut self, other: Self) -> Self {
         let size = |image: &Self| image.dwarf.debug_info.reader().len();
         if size(&other) > size(&self) {
             (self.dwarf, self.splits) = (other.dwarf, other.splits);

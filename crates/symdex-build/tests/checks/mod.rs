@@ -4,7 +4,10 @@
 mod on_disk;
 pub(crate) mod same_answers;
 
+use std::sync::Arc;
+
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
+use symdex_build::audit_access::dwarf;
 use symdex_build::{Companions, Image, Slice, slices};
 
 pub(crate) use self::on_disk::all;
@@ -19,7 +22,7 @@ fn slice(file: &[u8]) -> Slice<'_> {
 pub(crate) fn built(file: &[u8]) -> symdex_build::Built {
     let companions = Companions::default();
     let image = Image::load(&slice(file), "made-up", &companions).expect("loads");
-    symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds")
+    symdex_build::build(&image).expect("builds")
 }
 
 /// What the index of a debug file's first slice answers: a line for each range of `table`.
@@ -34,7 +37,7 @@ pub(crate) fn answers(file: &[u8], table: Table) -> Vec<String> {
 }
 
 pub(crate) fn image_answers(image: &Image<'_>, table: Table) -> Vec<String> {
-    let built = symdex_build::build(image, &Default::default(), &|_, _| {}).expect("builds");
+    let built = symdex_build::build(image).expect("builds");
     let index = Index::open(built.bytes).expect("just written");
     index.verify().expect("whole");
     assert_same_everywhere(image, &index);
@@ -61,7 +64,7 @@ pub(crate) fn image_answers(image: &Image<'_>, table: Table) -> Vec<String> {
 pub(crate) fn found(path: &std::path::Path, companions: &Companions) -> (Vec<String>, Vec<String>) {
     let file = std::fs::read(path).expect("readable");
     let image = Image::load(&slices(&file).expect("an ELF file")[0], path, companions).expect("loads");
-    let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
+    let built = symdex_build::build(&image).expect("builds");
     let partial = Index::open(built.bytes).expect("just written").metadata().partial.clone();
     (image_answers(&image, Table::Dwarf), partial.iter().map(|partial| partial.reason.clone()).collect())
 }
@@ -99,9 +102,9 @@ fn text(bytes: &[u8]) -> String {
 pub(crate) fn peer(file: &[u8], offset: u64) -> String {
     let companions = Companions::default();
     let image = Image::load(&slice(file), "made-up", &companions).expect("loads");
-    let svma = image.info.base + offset;
+    let svma = image.info().base + offset;
     let names = || -> gimli::Result<Vec<String>> {
-        let context = addr2line::Context::from_arc_dwarf(image.dwarf)?;
+        let context = addr2line::Context::from_arc_dwarf(Arc::clone(dwarf(&image)))?;
         let mut frames = context.find_frames(svma).skip_all_loads()?;
         let mut names = Vec::new();
         while let Some(frame) = frames.next()? {

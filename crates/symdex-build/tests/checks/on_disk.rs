@@ -15,7 +15,7 @@ pub(crate) fn all(path: &Path) -> Vec<String> {
     assert_eq!(missing, [""; 0]);
     let (file, companions) = (fs::read(path).expect("there"), Companions::default());
     let image = Image::load(&slices(&file).expect("an ELF file")[0], path, &companions).expect("loads");
-    let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
+    let built = symdex_build::build(&image).expect("builds");
     let report = audit(&image, &Index::open(built.bytes).expect("just written")).expect("is read");
     assert_eq!(report.failures(), [""; 0], "{report}");
     assert!(report.peers[ADDR2LINE].agreements > 0);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use symdex::{Frame, ImageOffset, Index, LinePolicy, Scratch, Table};
-use symdex_build::{DirectLookup, Image, Options, build};
+use symdex_build::{DirectLookup, Image, build};
 
 /// All that there is to ask at an offset: the frames under both policies, and every name of the function.
 pub(crate) type Answer = [Vec<String>; 3];
@@ -25,7 +25,7 @@ pub(crate) fn answer<B: AsRef<[u8]>>(index: &Index<B>, offset: u64, scratch: &mu
 /// the limits of a build are passed over: these count for all units together. So are larger files.
 pub(crate) fn assert_same_everywhere(image: &Image<'_>, whole: &Index<Vec<u8>>) {
     let exceeds = whole.metadata().partial.iter().any(|partial| partial.reason.contains("left out"));
-    if exceeds || image.debug_size > 64 << 10 {
+    if exceeds || image.debug_size() > 64 << 10 {
         return;
     }
     let offsets = boundaries(whole);
@@ -37,7 +37,7 @@ pub(crate) fn assert_same_everywhere(image: &Image<'_>, whole: &Index<Vec<u8>>) 
 
 /// The index of the whole image.
 pub(crate) fn whole(image: &Image<'_>) -> Index<Vec<u8>> {
-    Index::open(build(image, &Options::default(), &|_, _| {}).expect("builds").bytes).expect("opens")
+    Index::open(build(image).expect("builds").bytes).expect("opens")
 }
 
 /// Where the ranges of the index begin and end, and the offsets before and behind.
@@ -55,7 +55,7 @@ pub(crate) fn boundaries(index: &Index<Vec<u8>>) -> Vec<u64> {
 
 /// Random offsets in the executable sections, and a little beyond.
 pub(crate) fn random(image: &Image<'_>, count: u64, seed: u64) -> Vec<u64> {
-    let sections = &image.info.executable;
+    let sections = &image.info().executable;
     let size: u64 = sections.iter().map(|(start, end)| end - start + 1).sum();
     let mut state = seed;
     let mut next = || {
