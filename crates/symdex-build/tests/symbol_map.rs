@@ -101,7 +101,7 @@ fn build(image: &Image<'_>) -> Built {
 }
 
 #[test]
-fn trap_29_hidden_names_become_what_they_would_be_in_the_clear() {
+fn hidden_names_become_what_they_would_be_in_the_clear() {
     let (hidden, map) = (hidden(), map(MAP));
     let companions = Companions::default();
     let resolved = image(&hidden, &companions).with_symbol_map(&map);
