@@ -1,4 +1,13 @@
 //! From an image to the bytes of its index.
+//!
+//! Threads read units, one thread merges them in address order, and threads encode the chunks, all at the same time.
+//!
+//! Memory does not grow with the file, except for a small record of each distinct name and each symbol:
+//!
+//! * Units are read ahead of the unit that is merged next by a fixed number of bytes, [`WALK_AHEAD`]. A unit is dropped
+//!   once its code is merged. [`crate::merge`] describes units that have to wait for others.
+//! * Chunks are encoded as symbol streams, which go to a temporary file once they are large. They cannot be written to
+//!   the index at once: the index begins with sizes, metadata and prefix codes, which are known after the last chunk.
 
 use std::borrow::Cow;
 use std::io::Write;

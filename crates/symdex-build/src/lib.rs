@@ -8,7 +8,7 @@
 //! | the bytes of a debug file | [`slices`], then [`Image::load`] for each architecture |
 //! | an image | [`build()`]; [`BuildOptions`] limits memory, shows progress, and writes to a file |
 //! | an image, and a few addresses | [`DirectLookup`]: no index is made |
-//! | an image without debug information, and its old index | [`up_to_date`] |
+//! | an image without debug information, and its old index | [`up_to_date()`] |
 //! | a dyld shared cache | [`Cache::open`], then [`CachedImage::load`] |
 //! | names such as `__hidden#12_` | [`SymbolMaps`] |
 //! | images whose symbols are in several files | [`debug_files::find_image`] |

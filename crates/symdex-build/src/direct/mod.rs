@@ -49,10 +49,12 @@ const WALKS: usize = 2;
 /// read in outline, once, where an address turns out to have no function in the units that claim it, or where a unit
 /// that was read has functions outside of what it states.
 ///
-/// Two kinds of answers can then still differ from the index's:
-/// * Two units have a function at the address, and the one that starts later is in a unit that was not read and whose
-///   stated ranges leave that code out.
+/// An answer can still differ from the index's in three cases:
+/// * Two units have a function at the address. The function that starts later is in a unit that was not read, and the
+///   stated ranges of that unit leave the code out.
 /// * The address has line rows of several units and no function, and the units are not in address order.
+/// * The file exceeds the limits of a build, which bound its work in proportion to the size of the file. In a build,
+///   all units share these limits, so that it may leave out what a direct lookup still reads.
 ///
 /// ```
 /// # use std::path::Path;
