@@ -22,7 +22,7 @@ use self::header::{ENDIAN, Header, MAGIC, malformed};
 use self::locals::Locals;
 use self::parts::{Mapping, Wanted};
 use crate::error::Error;
-use crate::image::{Identity, Image, cached_identity, claimed_size, load_cached};
+use crate::image::{CachedParts, Identity, Image, cached_identity, claimed_size, load_cached};
 use crate::slice::arch_of;
 use crate::symbols::macho::LocalSymbols;
 
@@ -224,7 +224,10 @@ impl<'c> CachedImage<'c> {
             });
         }
         let name = self.path.rsplit('/').next().unwrap_or_default();
-        load_cached(&arch, self.commands()?, name, self)
+        let linkedit = |address| self.cache.file_at(address).map(|(file, _)| file);
+        let missing = self.cache.locals.as_ref().err().cloned().into_iter().collect();
+        let parts = CachedParts { linkedit: &linkedit, locals: self.local_symbols(), missing };
+        load_cached(&arch, self.commands()?, name, parts)
     }
 
     /// The image's header and load commands.
@@ -243,19 +246,9 @@ impl<'c> CachedImage<'c> {
         })
     }
 
-    /// The file that `address` is mapped from.
-    pub(crate) fn linkedit(&self, address: u64) -> Result<&'c [u8], Error> {
-        self.cache.file_at(address).map(|(file, _)| file)
-    }
-
     /// The image's local symbols, if the cache has any.
-    pub(crate) fn local_symbols(&self) -> Option<LocalSymbols<'c>> {
+    fn local_symbols(&self) -> Option<LocalSymbols<'c>> {
         let locals = self.cache.locals.as_ref().ok()?.as_ref()?;
         locals.of_image(self.cache.main(), self.address)
-    }
-
-    /// What is missing for every image of the cache.
-    pub(crate) fn missing(&self) -> Vec<String> {
-        self.cache.locals.as_ref().err().cloned().into_iter().collect()
     }
 }

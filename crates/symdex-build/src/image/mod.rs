@@ -1,38 +1,33 @@
 //! An image: one slice with its id, its addresses, its debug sections and its symbols.
 
+mod code;
 mod compressed;
 mod debug_link;
 mod elf;
+mod elf_file;
+mod load;
 mod macho;
 mod split;
 mod supplementary;
 
-use std::ffi::OsStr;
-use std::path::Path;
 use std::sync::Arc;
 
 use gimli::Section as _;
 use symdex::write::ImageInfo;
 use symdex::{Arch, ImageId};
 
-use crate::companions::Companions;
-use crate::error::Error;
 use crate::reader::Reader;
 use crate::report::Problems;
-use crate::slice::{self, Slice};
 use crate::symbol_map::SymbolMap;
 use crate::symbols::{self, FunctionSymbol, Start};
 
-pub(crate) use self::elf::File as ElfFile;
-pub(crate) use self::macho::{cached_identity, claimed_size, load_cached};
+pub(crate) use self::elf_file::ElfFile;
+pub(crate) use self::macho::{CachedParts, cached_identity, claimed_size, load_cached};
 pub(crate) use self::split::{Split, Splits};
-
-/// Code from this offset on is not indexed. No real image has 4 GiB of code.
-pub(crate) const MAX_OFFSET: u64 = 1 << 32;
 
 /// One slice of a debug file, ready to be indexed.
 ///
-/// It borrows the bytes of the file, and those of other files from a [`Companions`].
+/// It borrows the bytes of the file, and those of other files from a [`Companions`](crate::Companions).
 ///
 /// ```
 /// # use std::path::Path;
@@ -121,42 +116,7 @@ impl ImageKind {
     }
 }
 
-impl Identity {
-    /// The identity of the image in `slice`.
-    ///
-    /// # Errors
-    ///
-    /// As [`Image::load`].
-    pub fn of(slice: &Slice<'_>) -> Result<Self, Error> {
-        let bytes = slice.bytes()?;
-        match bytes.first() {
-            Some(0x7f) => elf::identity(bytes),
-            _ => macho::identity(bytes),
-        }
-    }
-}
-
 impl<'d> Image<'d> {
-    /// Reads the headers, sections and symbols of `slice`, a part of the file at `path`. Of the debug information it
-    /// reads only references to other files. Those files and decompressed sections are kept in `companions`. A file
-    /// that is not found is no error; the index states what it lacks.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Truncated`] where a section or the symbol table reaches behind the end of the slice,
-    /// [`Error::Malformed`] where headers do not parse, [`Error::Unsupported`] for files that are not linked yet.
-    pub fn load(
-        slice: &Slice<'d>,
-        path: impl AsRef<Path>,
-        companions: &'d Companions,
-    ) -> Result<Self, Error> {
-        let bytes = slice.bytes()?;
-        match bytes.first() {
-            Some(0x7f) => elf::load(&slice.arch, bytes, path.as_ref(), companions),
-            _ => macho::load(&slice.arch, bytes, &file_name(path.as_ref())),
-        }
-    }
-
     /// What the index states of the image: its id, name, architecture and addresses.
     #[must_use]
     pub fn info(&self) -> &ImageInfo {
@@ -217,29 +177,6 @@ impl<'d> Image<'d> {
         self.starts.extend(other.starts);
         self.symbols = symbols::functions(&mut self.starts, &self.info.executable);
         self
-    }
-
-    /// Loads the image with this id and architecture from the file at `path`. Returns `None` if the file has no such
-    /// image.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::load`] and [`crate::slices`], [`Error::Io`] where the file cannot be read.
-    pub fn find(
-        path: &Path,
-        id: &ImageId,
-        arch: &str,
-        companions: &'d Companions,
-    ) -> Result<Option<Self>, Error> {
-        let failed = |source| Error::Io { doing: "read", path: path.to_owned(), source };
-        let bytes = companions.open(path).map_err(failed)?;
-        for slice in slice::slices_for(bytes, Some(arch))? {
-            let image = Self::load(&slice, path, companions)?;
-            if image.info.id == *id {
-                return Ok(Some(image));
-            }
-        }
-        Ok(None)
     }
 
     /// Replaces hidden names by those in `map`.
@@ -329,32 +266,4 @@ impl std::fmt::Debug for Image<'_> {
         let Arch { name, .. } = &self.info.arch;
         write!(f, "Image({} {name} {})", self.info.image_name, self.info.id)
     }
-}
-
-/// `sections` as image offsets, sorted, not empty, disjoint, and below [`MAX_OFFSET`].
-fn executable(sections: impl IntoIterator<Item = (u64, u64)>, base: u64) -> Vec<(u64, u64)> {
-    let range = |(address, size): (u64, u64)| {
-        let start = address.checked_sub(base)?;
-        let end = start.checked_add(size)?.min(MAX_OFFSET);
-        (start < end).then_some((start, end))
-    };
-    let mut ranges: Vec<(u64, u64)> = sections.into_iter().filter_map(range).collect();
-    ranges.sort_unstable();
-    let mut covered = 0;
-    ranges.iter_mut().for_each(|range| {
-        range.0 = range.0.max(covered);
-        covered = covered.max(range.1);
-    });
-    ranges.retain(|range| range.0 < range.1);
-    ranges
-}
-
-/// The last part of `path`.
-fn file_name(path: &Path) -> String {
-    path.file_name().map(OsStr::to_string_lossy).unwrap_or_default().into_owned()
-}
-
-/// The id of an image without an id of its own: a hash of `bytes`.
-fn hash_id(bytes: &[u8]) -> ImageId {
-    ImageId::of_hash(xxhash_rust::xxh3::xxh3_128(bytes))
 }
