@@ -4,8 +4,8 @@ use rayon::prelude::*;
 
 use crate::facts::Facts;
 
-/// The length of a run of addresses. A sample consists of whole runs.
-const RUN_LEN: usize = 1 << 10;
+/// How many addresses a block of a sample has.
+const BLOCK_LEN: usize = 1 << 10;
 
 /// The image offsets to compare, sorted: every line row, both ends of every range of a function, an inlined subroutine,
 /// a unit or a function of the symbol table, the addresses beside them, and the starts of the executable sections.
@@ -59,9 +59,9 @@ pub(crate) fn with_random(
     sorted(addresses)
 }
 
-/// One of `every` runs of `addresses`.
+/// The first of each `every` blocks of `addresses`.
 pub(crate) fn sampled(addresses: &[u64], every: usize) -> Vec<u64> {
-    addresses.chunks(RUN_LEN).step_by(every.max(1)).flatten().copied().collect()
+    addresses.chunks(BLOCK_LEN).step_by(every.max(1)).flatten().copied().collect()
 }
 
 fn sorted(mut addresses: Vec<u64>) -> Vec<u64> {

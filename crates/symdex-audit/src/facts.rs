@@ -23,9 +23,9 @@ pub(crate) struct FunctionId {
 /// All that a debug file states, as far as the audit needs it.
 pub(crate) struct Facts<'a, 'd> {
     pub(crate) image: &'a Image<'d>,
-    /// In file order, split units where their skeletons are, and behind them those of the supplementary file.
+    /// In file order. Split units take the places of their skeletons. The units of the supplementary file come last.
     pub(crate) units: Vec<Unit<'d>>,
-    /// By [`Unit::number`], which they are sorted by: the units' numbers here.
+    /// [`Unit::number`] of each unit and its index in `units`, sorted.
     by_die: Vec<(usize, u32)>,
     /// The supplementary file.
     pub(crate) supplementary: Option<DwarfFile<'d>>,
@@ -34,7 +34,7 @@ pub(crate) struct Facts<'a, 'd> {
     pub(crate) function_ids: Vec<FunctionId>,
     /// The sequences of every unit, by number of the unit.
     pub(crate) sequences: Intervals,
-    /// Those that units name that are parts of others.
+    /// The sequences that partial units name.
     pub(crate) sequences_of_parts: Intervals,
     /// The files that addr2line requests for split units, by the id of the unit.
     pub(crate) split_files: FxHashMap<u64, Arc<Dwarf<Reader<'d>>>>,

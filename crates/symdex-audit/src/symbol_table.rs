@@ -1,5 +1,5 @@
-//! The functions of the symbol table by the rules, read independently of the builder: with object's readers of any
-//! format, one address after the other.
+//! The functions of the symbol table by the rules. They are read independently of the builder, with the readers of the
+//! crate object.
 
 use object::{File, Object as _, ObjectSection as _, ObjectSymbol as _, SymbolFlags, SymbolSection};
 use object::{elf, macho};

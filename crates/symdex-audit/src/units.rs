@@ -106,8 +106,8 @@ impl<'d> Unit<'d> {
     }
 }
 
-/// The units in file order, split units at the place of their skeletons, then those of the supplementary file; and that
-/// file.
+/// The units of `image`, and its supplementary file. The units are in file order. Split units take the places of their
+/// skeletons, and the units of the supplementary file come last.
 pub(crate) fn read<'d>(
     image: &Image<'d>,
     budget: &Budget,
@@ -232,7 +232,7 @@ fn gimli_unit<'d>(
     }
 }
 
-/// Gives `skeleton`, and its line program, the name and the folder that `split` alone has.
+/// Copies the name and the folder of `split` to `skeleton` and to its line program, if the skeleton has none.
 fn name_as<'d>(
     skeleton: &mut gimli::Unit<Reader<'d>>,
     split: &gimli::Unit<Reader<'d>>,

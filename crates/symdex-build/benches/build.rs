@@ -1,5 +1,5 @@
-//! The stages of a build: `cargo bench -p symdex-build`. The debug file is the one that `SYMDEX_BENCH_INPUT` names, otherwise a small
-//! one of testdata.
+//! The stages of a build: `cargo bench -p symdex-build`. `SYMDEX_BENCH_INPUT` names the debug file. The default is a
+//! small one of testdata.
 
 #![allow(missing_docs, reason = "criterion's macros make public functions")]
 

@@ -117,7 +117,7 @@ fn more_names_than_a_chain_may_have_are_left_out_and_counted() {
     assert_eq!((lost.count, lost.reason.contains("other names")), (977, true));
 }
 
-/// Each function is within its own limit here, but the functions of the chunk together are above theirs.
+/// Each function is within the limit of a function, but all functions of the chunk exceed the limit of a chunk.
 #[test]
 fn so_are_more_names_than_a_chunk_is_to_have() {
     let names_at = |offset: u64| (0..=1000).map(move |n| (format!("f{n:04}_{offset:x}"), offset));

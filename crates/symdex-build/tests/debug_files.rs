@@ -84,7 +84,7 @@ fn files_of_one_image_are_joined_in_one_of_them() {
         let path = root.path().join(name);
         let bytes = fs::read(&path).expect("readable");
         let slice = &symdex_build::slices(&bytes).expect("readable")[0];
-        // Both have debug information: neither is a part of the other.
+        // Both have debug information, so neither is joined into the other.
         let joined = groups.join(&path, slice, &companions).expect("it is no part of the other");
         assert_eq!((joined.paths, joined.failures.len()), (vec![path], 0));
     }

@@ -190,7 +190,7 @@ fn rows_of_a_sequence_that_does_not_end_are_none() {
     }
 }
 
-/// Under `statement`, a line is only taken from rows in the same inline instance.
+/// The policy `statement` takes lines only from rows in the same inline instance.
 #[test]
 fn and_statements_stay_in_their_inline_instance() {
     let unit = Unit::new((CODE.start, CODE.end))

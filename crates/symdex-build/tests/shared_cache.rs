@@ -1,5 +1,5 @@
-//! dyld shared caches: each image becomes an index, in whichever files of the cache its parts are (docs/DEBUG-INFO.md,
-//! "Shared caches").
+//! dyld shared caches: each image becomes an index, even if its parts are in several files of the cache
+//! (docs/DEBUG-INFO.md, "Shared caches").
 
 #![expect(clippy::cast_possible_truncation, reason = "the caches made here are small")]
 

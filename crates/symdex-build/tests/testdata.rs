@@ -1,4 +1,4 @@
-//! Every debug file of `testdata`, built and held to what must be true of any index.
+//! What must be true of the index of every debug file of `testdata`.
 
 use std::path::{Path, PathBuf};
 
@@ -64,7 +64,7 @@ fn every_answer_is_the_one_the_debug_file_gives() {
     });
 }
 
-/// Under both policies the functions of a chain are the same, and so are the files and lines of all frames but the innermost.
+/// Both policies give the same functions, and the same files and lines of all frames but the innermost.
 #[test]
 fn the_policies_differ_in_the_innermost_line_alone() {
     each_image(|path, image| {

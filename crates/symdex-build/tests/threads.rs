@@ -1,4 +1,4 @@
-//! What threads may share. Each function compiles only if it holds.
+//! Which types threads may share. The tests compile only if this is true.
 
 use symdex_build::debug_files::{
     BuildInputs, BuildJob, BuildPlan, FileError, FindImageError, ImageFiles, ImageGroups, JoinedImage,

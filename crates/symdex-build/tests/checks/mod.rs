@@ -1,4 +1,4 @@
-//! What an index answers, as text, and whether direct lookups and the audit agree.
+//! The answers of an index as text. Direct lookups must give the same answers.
 #![allow(dead_code, unused_imports, reason = "each test file uses some of it")]
 
 mod on_disk;
@@ -18,19 +18,18 @@ fn slice(file: &[u8]) -> Slice<'_> {
     slices(file).expect("a Mach-O file").remove(0)
 }
 
-/// The index of a debug file's first slice, and what was said of it.
+/// The index of a debug file's first slice, with the report of its build.
 pub(crate) fn built(file: &[u8]) -> symdex_build::Built {
     let companions = Companions::default();
     let image = Image::load(&slice(file), "made-up", &companions).expect("loads");
     symdex_build::build(&image).expect("builds")
 }
 
-/// What the index of a debug file's first slice answers: a line for each range of `table`.
+/// The answers of the index of a debug file's first slice: one line of text for each range of `table`. Checks that
+/// direct lookups give the same answers.
 ///
-/// Lookups straight from the debug file must give the same answers.
-///
-/// A line is `START..END FRAME < CALLER`, in image offsets; a frame is `name file:line`, with paths from `/src` on, `-` for what
-/// there is not, and ` [statement file:line]` behind it where that policy has another line.
+/// A line is `START..END FRAME < CALLER`, with image offsets. A frame is `name file:line`. Paths in `/src` are relative
+/// to it. A part that is missing is `-`. If the policy `statement` has another line, ` [statement file:line]` follows.
 pub(crate) fn answers(file: &[u8], table: Table) -> Vec<String> {
     let companions = Companions::default();
     image_answers(&Image::load(&slice(file), "made-up", &companions).expect("loads"), table)
@@ -60,7 +59,7 @@ pub(crate) fn image_answers(image: &Image<'_>, table: Table) -> Vec<String> {
     lines
 }
 
-/// What the file at `path` answers from its debug information, and what its index says is missing.
+/// The answers of the debug information in the file at `path`, and the reasons why its index is partial.
 pub(crate) fn found(path: &std::path::Path, companions: &Companions) -> (Vec<String>, Vec<String>) {
     let file = std::fs::read(path).expect("readable");
     let image = Image::load(&slices(&file).expect("an ELF file")[0], path, companions).expect("loads");
@@ -98,7 +97,8 @@ fn text(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string()
 }
 
-/// What addr2line answers at an image offset of a debug file's first slice: the names of its frames; `nothing`, or its error.
+/// addr2line's answer at an image offset of a debug file's first slice: the frames as `name:line`, `nothing`, or its
+/// error.
 pub(crate) fn peer(file: &[u8], offset: u64) -> String {
     let companions = Companions::default();
     let image = Image::load(&slice(file), "made-up", &companions).expect("loads");

@@ -1,4 +1,4 @@
-//! Debug files on disk, which refer to others beside them.
+//! Debug files on disk that refer to other files beside them.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use symdex_build::{Companions, Image, slices};
 
 use super::found;
 
-/// What the file answers, where nothing may be missing; addr2line and the rules answer the same.
+/// The answers of the file. Checks that its index is not partial, and that the audit passes.
 pub(crate) fn all(path: &Path) -> Vec<String> {
     let (answers, missing) = found(path, &Companions::default());
     assert_eq!(missing, [""; 0]);
