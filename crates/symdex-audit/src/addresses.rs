@@ -4,13 +4,13 @@ use rayon::prelude::*;
 
 use crate::facts::Facts;
 
-/// The length of a run of addresses. A sample consists of whole runs.
-const RUN_LEN: usize = 1 << 10;
+/// How many addresses a block of a sample has.
+const BLOCK_LEN: usize = 1 << 10;
 
 /// The image offsets to compare, sorted: every line row, both ends of every range of a function, an inlined subroutine,
 /// a unit or a function of the symbol table, the addresses beside them, and the starts of the executable sections.
 pub(crate) fn stated(facts: &Facts<'_, '_>) -> Vec<u64> {
-    let info = &facts.image.info;
+    let info = facts.image.info();
     let in_code = |svma: u64| {
         let offset = svma.checked_sub(info.base)?;
         let section = info.executable.partition_point(|section| section.0 <= offset).checked_sub(1)?;
@@ -44,7 +44,7 @@ pub(crate) fn with_random(
     count: u64,
     mut seed: u64,
 ) -> Vec<u64> {
-    let executable = &facts.image.info.executable;
+    let executable = &facts.image.info().executable;
     let size: u64 = executable.iter().map(|(start, end)| end - start).sum();
     for _ in 0..if size == 0 { 0 } else { count } {
         let mut at = random(&mut seed) % size;
@@ -59,9 +59,9 @@ pub(crate) fn with_random(
     sorted(addresses)
 }
 
-/// One of `every` runs of `addresses`.
+/// The first of each `every` blocks of `addresses`.
 pub(crate) fn sampled(addresses: &[u64], every: usize) -> Vec<u64> {
-    addresses.chunks(RUN_LEN).step_by(every.max(1)).flatten().copied().collect()
+    addresses.chunks(BLOCK_LEN).step_by(every.max(1)).flatten().copied().collect()
 }
 
 fn sorted(mut addresses: Vec<u64>) -> Vec<u64> {

@@ -1,8 +1,9 @@
 //! The known reasons why a symbolizer answers otherwise than the rules say.
 
-/// A reason why a symbolizer's answer differs from the one that follows from the rules. Two classes of the same name
-/// and reason are equal. The classes here are those of addr2line and those that several symbolizers share; others
-/// define their own.
+/// A reason why a symbolizer's answer differs from the one by the rules.
+///
+/// Two classes with the same name and reason are equal. The constants are the classes of addr2line, and those that
+/// several symbolizers share. A [`Peer`](crate::Peer) may define more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Class {
     name: &'static str,
@@ -112,7 +113,7 @@ impl Class {
         "other unit",
         "the peers take the first unit that declares the code, whether or not it has the function",
     );
-    /// Code that a partial unit names the line program of.
+    /// Code of a line program that a partial unit names.
     pub const PARTIAL_UNIT: Self = Self::new(
         "partial unit",
         "addr2line uses the line program of a partial unit, which only lists files there, for the unit itself",

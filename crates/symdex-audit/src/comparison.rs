@@ -37,7 +37,7 @@ pub(crate) fn compare_batch<B: AsRef<[u8]>>(
     batch: &[u64],
     next: Option<u64>,
 ) -> Result<(AuditReport, InstanceLines), Error> {
-    let svma = |offset: &u64| facts.image.info.base + offset;
+    let svma = |offset: &u64| facts.image.info().base + offset;
     let asked = match options.peer {
         Some(AskedPeer { peer, ask }) => Some((peer, ask(batch.iter().map(svma).collect())?)),
         None => None,
@@ -53,9 +53,9 @@ pub(crate) fn compare_batch<B: AsRef<[u8]>>(
         report: AuditReport::default(),
         lines: InstanceLines::default(),
     };
-    let executable = &facts.image.info.executable;
+    let executable = &facts.image.info().executable;
     for (number, &offset) in batch.iter().enumerate() {
-        // Answers change at compared addresses only, so one holds up to the next address.
+        // Answers change only at compared addresses, so each answer holds up to the next address.
         let section = executable.partition_point(|section| section.0 <= offset);
         let end = section.checked_sub(1).map_or(offset, |section| executable[section].1);
         let next = batch.get(number + 1).copied().or(next).unwrap_or(end);
@@ -100,7 +100,7 @@ impl<B: AsRef<[u8]>> Comparison<'_, '_, B> {
     }
 }
 
-/// Compares the answer of `peer` with the one by the rules, which is symdex's, too.
+/// Compares the answer of `peer` with the one by the rules, which is also symdex's.
 fn compare_peer(
     peer: &dyn Peer,
     question: Question<'_, '_>,

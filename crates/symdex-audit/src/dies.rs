@@ -24,7 +24,7 @@ pub(crate) struct Inlined<'d> {
     pub(crate) function: u32,
     /// The number of the inlined subroutine around it, smaller than its own; `None` if only the function is around it.
     pub(crate) parent: Option<u32>,
-    /// The same, with those that have no code.
+    /// The same, but it may be one without code.
     pub(crate) stated_parent: Option<u32>,
     /// Whether it has no code of its own.
     pub(crate) is_empty: bool,
@@ -47,7 +47,7 @@ pub(crate) struct Dies<'d> {
     pub(crate) scopes: Vec<(Option<u32>, &'d [u8])>,
     /// The scope of each subprogram that has one, by the number of the subprogram's DIE.
     pub(crate) scope_of: rustc_hash::FxHashMap<usize, u32>,
-    /// The unit's own ranges (SVMAs) as its root DIE states them, and whether that is a list of ranges.
+    /// The unit's own ranges (SVMAs) as its root DIE states them. `root_has_list` says whether it states a list.
     pub(crate) in_root: Vec<(u64, u64)>,
     pub(crate) root_has_list: bool,
     /// Whether the unit's folder is named in the supplementary file.
@@ -127,7 +127,7 @@ impl Dies<'_> {
         self
     }
 
-    /// Without functions and inlined subroutines: only what DIEs of other units can refer to.
+    /// Removes functions and inlined subroutines. What is left are the DIEs that DIEs of other units can refer to.
     pub(crate) fn without_code(self) -> Self {
         Self { scopes: self.scopes, scope_of: self.scope_of, ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! Which classes explain an answer of a peer that is not the one the rules give.
+//! Which classes explain an answer of a peer that differs from the one by the rules.
 
 use crate::classes::Class;
 use crate::expected::{Position, SearchBuffer};
@@ -9,7 +9,8 @@ use crate::names;
 use crate::peer::{Peer, PeerAnswer, Question};
 use crate::units::Unit;
 
-/// The classes that explain why `theirs` is not what the rules say; `None` if something stays unexplained.
+/// The classes that explain why `theirs` differs from the answer by the rules. `None` if a part of the difference is
+/// not explained.
 pub(crate) fn explain(
     peer: &dyn Peer,
     question: Question<'_, '_>,
@@ -30,7 +31,7 @@ pub(crate) fn explain(
         classes.dedup();
         matches.then_some(classes)
     };
-    // Most differences are in how the same position is written.
+    // In most cases both answers are for the same position, and only written differently.
     if let Some(classes) = explained(question.position, None) {
         return Some(classes);
     }
@@ -97,7 +98,8 @@ fn another_function_hides_it(facts: &Facts<'_, '_>, function: FunctionId, offset
     })
 }
 
-/// The same for sequences: whether one starts behind the outermost that covers `offset` and ends before `offset`.
+/// Whether a binary search for `offset` in the sequences can miss the outermost one that covers it: another one starts
+/// behind it and ends before `offset`.
 pub(crate) fn another_sequence_hides_it(unit: &Unit<'_>, offset: u64, buffer: &mut SearchBuffer) -> bool {
     unit.lines.by_address.covering(offset, &mut buffer.covering);
     let Some(start) = buffer.covering.last().map(|outermost| outermost.start) else { return false };
@@ -120,7 +122,7 @@ fn range_at(facts: &Facts<'_, '_>, function: FunctionId, offset: u64) -> Option<
     ranges.filter(|(start, end)| *start <= offset && offset < *end).max()
 }
 
-/// The positions that `peer` may have taken the address for, each with the reason.
+/// Other positions that `peer` may have found for the address, each with the reason.
 fn other_positions(peer: &dyn Peer, question: &Question<'_, '_>) -> Vec<(Position, Class)> {
     let Question { facts, offset, position } = *question;
     let buffer = &mut SearchBuffer::default();
@@ -160,7 +162,7 @@ fn other_positions(peer: &dyn Peer, question: &Question<'_, '_>) -> Vec<(Positio
     positions
 }
 
-/// Inlined subroutines of `function` that `peer` may have taken for those at the address.
+/// Inlined subroutines of `function` that `peer` may have found for the address instead.
 fn other_inline_chains(
     peer: &dyn Peer,
     question: &Question<'_, '_>,

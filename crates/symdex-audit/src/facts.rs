@@ -23,9 +23,9 @@ pub(crate) struct FunctionId {
 /// All that a debug file states, as far as the audit needs it.
 pub(crate) struct Facts<'a, 'd> {
     pub(crate) image: &'a Image<'d>,
-    /// In file order, split units where their skeletons are, and behind them those of the supplementary file.
+    /// In file order. Split units take the places of their skeletons. The units of the supplementary file come last.
     pub(crate) units: Vec<Unit<'d>>,
-    /// By [`Unit::number`], which they are sorted by: the units' numbers here.
+    /// [`Unit::number`] of each unit and its index in `units`, sorted.
     by_die: Vec<(usize, u32)>,
     /// The supplementary file.
     pub(crate) supplementary: Option<DwarfFile<'d>>,
@@ -34,7 +34,7 @@ pub(crate) struct Facts<'a, 'd> {
     pub(crate) function_ids: Vec<FunctionId>,
     /// The sequences of every unit, by number of the unit.
     pub(crate) sequences: Intervals,
-    /// Those that units name that are parts of others.
+    /// The sequences that partial units name.
     pub(crate) sequences_of_parts: Intervals,
     /// The files that addr2line requests for split units, by the id of the unit.
     pub(crate) split_files: FxHashMap<u64, Arc<Dwarf<Reader<'d>>>>,
@@ -47,7 +47,7 @@ pub(crate) struct Facts<'a, 'd> {
 impl<'a, 'd> Facts<'a, 'd> {
     /// Reads `image`, on the threads of the rayon pool it is called in.
     pub(crate) fn read(image: &'a Image<'d>) -> Result<Self, Error> {
-        let budget = Budget::new(image.debug_size);
+        let budget = Budget::new(image.debug_size());
         let (units, supplementary) = units::read(image, &budget)?;
         let mut by_die: Vec<(usize, u32)> = units.iter().map(Unit::number).zip(0..).collect();
         by_die.sort_unstable();
@@ -97,7 +97,7 @@ impl<'a, 'd> Facts<'a, 'd> {
     /// Finds out what each piece of a line row answers under the `statement` policy.
     fn resolve_statements(&mut self) {
         let facts = &*self;
-        let (base, rule) = (facts.image.info.base, facts.image.info.row_rule);
+        let (base, rule) = (facts.image.info().base, facts.image.info().row_rule);
         let of_unit = |(number, unit): (u32, &Unit<'d>)| {
             let mut buffer = Default::default();
             let instance = |offset| facts.instance(number, offset, &mut buffer);

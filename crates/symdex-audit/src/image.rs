@@ -13,14 +13,14 @@ pub(crate) fn resolve<'d>(image: &Image<'d>, text: &'d [u8]) -> &'d [u8] {
 
 /// The part of `start..end` (SVMAs) in the executable section that holds `start`, as image offsets.
 pub(crate) fn executable_part(image: &Image<'_>, start: u64, end: u64) -> Option<(u64, u64)> {
-    let (start, end) = (start.checked_sub(image.info.base)?, end.checked_sub(image.info.base)?);
+    let (start, end) = (start.checked_sub(image.info().base)?, end.checked_sub(image.info().base)?);
     let end = end.min(section_end(image, start)?);
     (start < end).then_some((start, end))
 }
 
 /// The end of the executable section that holds `offset`.
 pub(crate) fn section_end(image: &Image<'_>, offset: u64) -> Option<u64> {
-    let behind = image.info.executable.partition_point(|section| section.0 <= offset);
-    let section = image.info.executable[..behind].last()?;
+    let behind = image.info().executable.partition_point(|section| section.0 <= offset);
+    let section = image.info().executable[..behind].last()?;
     (offset < section.1).then_some(section.1)
 }

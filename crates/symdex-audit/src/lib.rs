@@ -1,16 +1,25 @@
-//! Checks an index against the debug file it was built from.
+//! Checks an index against the debug file that it was built from.
 //!
-//! Call [`audit`] with a loaded image and its index; [`AuditReport::failures`] says whether the index passes.
+//! # What to call first
 //!
-//! The addresses to compare come from the debug file: every line row, both ends of every range of a function or an
-//! inlined subroutine, the addresses beside them, and random ones. Three answers are compared at each address: the one
-//! of symdex, the one of a peer (addr2line, or another [`Peer`]), and the one that follows from the rules. The rules
-//! are those of docs/ARCHITECTURE.md, "Invariants". They are applied by a naive reading of the debug file, which shares
-//! no code with the builder beyond loading the file.
+//! * [`audit`] compares an index with a loaded image. [`AuditReport::failures`] says why the index does not pass, and
+//!   [`AuditReport::wrong`] only why its own answers are wrong.
+//! * [`AuditOptions`] adds random addresses, takes a sample, or adds a symbolizer to compare with.
+//! * To compare with another symbolizer, implement [`Peer`] for it, and give it as an [`AskedPeer`].
 //!
-//! symdex must answer as the rules say. Where a peer does not, a [`Class`] must explain it, which is recognised from
-//! the debug file. One check needs no rule: every file and line that the `statement` policy answers in an inline
-//! instance must be one that `exact` answers in the same instance.
+//! # What is compared
+//!
+//! The addresses come from the debug file: every line row, both ends of every range of a function or an inlined
+//! subroutine, the addresses beside them, and random ones. Three answers are compared at each address: the one of
+//! symdex, the one of a peer (addr2line, or another [`Peer`]), and the one that follows from the rules. The rules are
+//! those of docs/DEBUG-INFO.md. They are applied by a naive reading of the debug file, which shares no code with the
+//! builder but the loading of the file.
+//!
+//! symdex must answer as the rules say. Where a peer answers otherwise, a [`Class`] must explain it, which is
+//! recognised in the debug file. One check needs no rule: every file and line that the `statement` policy answers in an
+//! inline instance must be one that `exact` answers in the same instance.
+
+#![warn(missing_debug_implementations)]
 
 mod addr2line_peer;
 mod addresses;
@@ -53,70 +62,136 @@ pub use self::units::Unit;
 /// Addresses that one thread compares at a time. Each batch has its own peers, which parse the units they look into.
 const BATCH_LEN: usize = 1 << 18;
 
-/// What is compared.
+/// What an audit compares.
+///
+/// [`audit`] uses the default options: all addresses that the debug file states, and addr2line as the only peer.
+///
+/// ```
+/// # use std::path::Path;
+/// use symdex::Index;
+/// use symdex_audit::AuditOptions;
+/// use symdex_build::{Companions, Image, build, slices};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = "../../testdata/dsyms/inline-dwarf4.dSYM/Contents/Resources/DWARF/inline-dwarf4";
+/// # let path = &Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+/// let bytes = symdex::map_file(path)?;
+/// let companions = Companions::default();
+/// let image = Image::load(&slices(&bytes)?[0], path, &companions)?;
+/// let index = Index::open(build(&image)?.bytes)?;
+///
+/// let report = AuditOptions::new().random(100, 1).audit(&image, &index)?;
+/// assert_eq!(report.failures(), Vec::<String>::new());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug)]
 pub struct AuditOptions<'a> {
-    /// How many random addresses are added to those that the debug file states.
-    pub random: u64,
-    /// The seed of the random addresses.
-    pub seed: u64,
-    /// One run of addresses is compared of this many; 1 compares all. Coverage is measured only if all are compared.
-    pub every: usize,
-    /// A peer beside addr2line.
-    pub peer: Option<AskedPeer<'a>>,
+    random: u64,
+    seed: u64,
+    pub(crate) every: usize,
+    pub(crate) peer: Option<AskedPeer<'a>>,
+}
+
+impl<'a> AuditOptions<'a> {
+    /// The default options.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { random: 0, seed: 0, every: 1, peer: None }
+    }
+
+    /// Adds `count` random addresses to those that the debug file states. The same seed gives the same addresses.
+    #[must_use]
+    pub fn random(self, count: u64, seed: u64) -> Self {
+        Self { random: count, seed, ..self }
+    }
+
+    /// Compares one block of addresses of each `every` blocks; 1, the default, compares all. Coverage is measured only
+    /// if all are compared.
+    #[must_use]
+    pub fn every(self, every: usize) -> Self {
+        Self { every, ..self }
+    }
+
+    /// Compares with this peer too, beside addr2line.
+    #[must_use]
+    pub fn peer(self, peer: AskedPeer<'a>) -> Self {
+        Self { peer: Some(peer), ..self }
+    }
+
+    /// Compares `index` with the debug file `image`, on the threads of the current rayon pool.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Malformed`] if the debug file cannot be read at all, [`Error::Index`] if the index is damaged, and the
+    /// error of the peer.
+    pub fn audit<B: AsRef<[u8]> + Sync>(
+        &self,
+        image: &Image<'_>,
+        index: &Index<B>,
+    ) -> Result<AuditReport, Error> {
+        let facts = Facts::read(image)?;
+        let mut addresses = addresses::stated(&facts);
+        if self.every > 1 {
+            addresses = addresses::sampled(&addresses, self.every);
+        }
+        let addresses = addresses::with_random(&facts, addresses, self.random, self.seed);
+        let batches: Vec<&[u64]> = addresses.chunks(BATCH_LEN).collect();
+        let next = |batch: usize| batches.get(batch + 1).and_then(|next| next.first()).copied();
+        let compare =
+            |(number, batch): (usize, &&[u64])| compare_batch(&facts, index, self, batch, next(number));
+        let compared: Vec<_> = batches.par_iter().enumerate().map(compare).collect();
+        let mut report = AuditReport { coverage: own_coverage(image, index)?, ..AuditReport::default() };
+        report.wrong_symbols.extend(symbol_table::difference(image, &facts.table));
+        let mut instance_lines = InstanceLines::default();
+        for batch in compared {
+            let (of_batch, lines) = batch?;
+            report.add(of_batch);
+            instance_lines.merge(lines);
+        }
+        if self.every > 1 {
+            // An instance may have more addresses than were compared.
+            report.coverage = Coverage::default();
+        } else {
+            add_foreign(&mut report, &facts, index, &instance_lines)?;
+        }
+        Ok(report)
+    }
 }
 
 impl Default for AuditOptions<'_> {
     fn default() -> Self {
-        Self { random: 0, seed: 0, every: 1, peer: None }
+        Self::new()
     }
 }
 
-/// Compares `index` with the debug file `image` and with addr2line at every address that the debug file states, on the
-/// threads of the rayon pool it is called in.
+/// Compares `index` with the debug file `image` and with addr2line, with the default [`AuditOptions`].
+///
+/// ```
+/// # use std::path::Path;
+/// use symdex::Index;
+/// use symdex_audit::audit;
+/// use symdex_build::{Companions, Image, build, slices};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = "../../testdata/dsyms/inline-dwarf4.dSYM/Contents/Resources/DWARF/inline-dwarf4";
+/// # let path = &Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+/// let bytes = symdex::map_file(path)?;
+/// let companions = Companions::default();
+/// let image = Image::load(&slices(&bytes)?[0], path, &companions)?;
+/// let index = Index::open(build(&image)?.bytes)?;
+///
+/// let report = audit(&image, &index)?;
+/// assert!(report.failures().is_empty(), "{report}");
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 ///
-/// [`Error::Malformed`] if the debug file cannot be read at all, [`Error::Index`] if the index is damaged.
+/// As [`AuditOptions::audit`].
 pub fn audit<B: AsRef<[u8]> + Sync>(image: &Image<'_>, index: &Index<B>) -> Result<AuditReport, Error> {
-    audit_with(image, index, &AuditOptions::default())
-}
-
-/// As [`audit`], with `options`.
-///
-/// # Errors
-///
-/// As [`audit`], and the error of a peer.
-pub fn audit_with<B: AsRef<[u8]> + Sync>(
-    image: &Image<'_>,
-    index: &Index<B>,
-    options: &AuditOptions<'_>,
-) -> Result<AuditReport, Error> {
-    let facts = Facts::read(image)?;
-    let mut addresses = addresses::stated(&facts);
-    if options.every > 1 {
-        addresses = addresses::sampled(&addresses, options.every);
-    }
-    let addresses = addresses::with_random(&facts, addresses, options.random, options.seed);
-    let batches: Vec<&[u64]> = addresses.chunks(BATCH_LEN).collect();
-    let next = |batch: usize| batches.get(batch + 1).and_then(|next| next.first()).copied();
-    let compare =
-        |(number, batch): (usize, &&[u64])| compare_batch(&facts, index, options, batch, next(number));
-    let compared: Vec<_> = batches.par_iter().enumerate().map(compare).collect();
-    let mut report = AuditReport { coverage: own_coverage(image, index)?, ..AuditReport::default() };
-    report.wrong_symbols.extend(symbol_table::difference(image, &facts.table));
-    let mut instance_lines = InstanceLines::default();
-    for batch in compared {
-        let (of_batch, lines) = batch?;
-        report.add(of_batch);
-        instance_lines.merge(lines);
-    }
-    if options.every > 1 {
-        // An instance may have more addresses than were compared.
-        report.coverage = Coverage::default();
-    } else {
-        add_foreign(&mut report, &facts, index, &instance_lines)?;
-    }
-    Ok(report)
+    AuditOptions::new().audit(image, index)
 }
 
 /// Counts the answers of `statement` that `exact` gives nowhere in the same inline instance as wrong.
@@ -147,7 +222,7 @@ fn add_foreign<B: AsRef<[u8]>>(
 
 /// Bytes that the index's own ranges cover.
 fn own_coverage<B: AsRef<[u8]>>(image: &Image<'_>, index: &Index<B>) -> Result<Coverage, Error> {
-    let executable = image.info.executable.iter().map(|(start, end)| end - start).sum();
+    let executable = image.info().executable.iter().map(|(start, end)| end - start).sum();
     let mut coverage = Coverage { executable, ..Coverage::default() };
     for chunk in index.chunks(Table::Dwarf) {
         for range in chunk?.1.ranges {

@@ -19,8 +19,8 @@ pub(crate) struct Lines {
     /// For each sequence with code in the image, its rows as an index range of `rows`: sorted by address, then in
     /// program order.
     pub(crate) sequences: Vec<std::ops::Range<usize>>,
-    /// The sequences in which a set_address decreases the address, and those behind them. addr2line takes it for the
-    /// mark of dropped code and then drops the end of the sequence, too.
+    /// The sequences in which a set_address decreases the address, and those that follow them. addr2line takes such an
+    /// address for dropped code, and then drops the end of the sequence too.
     pub(crate) backward: Vec<u32>,
     /// Whether addresses decrease in the last sequence that was read.
     last_is_backward: bool,
@@ -82,7 +82,7 @@ impl Lines {
             return None;
         }
         let (start, covered_end) = executable_part(image, lowest, end.address)?;
-        let offset = |row: &Row| Row { address: row.address - image.info.base, ..*row };
+        let offset = |row: &Row| Row { address: row.address - image.info().base, ..*row };
         let first = self.rows.len();
         self.rows.extend(rows.iter().map(offset));
         self.ends.push(offset(&end));
@@ -128,7 +128,7 @@ impl Lines {
     }
 }
 
-/// The row that counts of several at one address.
+/// Which of several rows at one address is used.
 fn pick(mut rows: std::ops::Range<usize>, rule: RowRule) -> Option<usize> {
     match rule {
         RowRule::First => rows.next(),

@@ -1,4 +1,4 @@
-//! Whether frames are those of a position, apart from how a peer writes them, names them, and finds their lines.
+//! Whether a peer's frames are those of a position, apart from known differences in spelling, names and lines.
 
 use crate::classes::Class;
 use crate::expected::{Frame, Position, SearchBuffer};
@@ -7,8 +7,8 @@ use crate::names::Link;
 use crate::peer::{FramePair, Peer, Question};
 use crate::units::Unit;
 
-/// Whether `theirs` is what `peer` makes of the position in `question`. Adds the classes of the differences to
-/// `classes`, which has the class of the position if that is not the one by the rules.
+/// Whether `theirs` are the frames of the position in `question`, apart from differences that `peer` explains. Adds the
+/// classes of the differences to `classes`. If the position is not the one by the rules, `classes` has its class.
 pub(crate) fn frames_match(
     peer: &dyn Peer,
     question: Question<'_, '_>,
@@ -41,7 +41,7 @@ pub(crate) fn frames_match(
     })
 }
 
-/// Whether the name is the same, or one that `peer` takes instead.
+/// Whether the name is the same, or another one for a known reason.
 fn name_matches(
     peer: &dyn Peer,
     question: &Question<'_, '_>,
@@ -67,7 +67,7 @@ fn name_matches(
     class.is_some()
 }
 
-/// Why `theirs` is the plain name of the function, or none as it has no plain name, and `ours` is another one.
+/// The class if `ours` is a linkage name and `theirs` is the plain name, or is missing because there is no plain name.
 fn class_of_plain_name(links: &[Link<'_>], ours: &[u8], theirs: Option<&[u8]>) -> Option<Class> {
     let mut plain_names = links.iter().filter_map(|link| link.name);
     let is_plain = match theirs {
@@ -135,7 +135,7 @@ fn is_of_backward_sequence(unit: &Unit<'_>, offset: u64, theirs: &Frame<'_>) -> 
     }
 }
 
-/// Whether the innermost line is that of a row which the peer takes instead of the one that counts.
+/// Whether the innermost line is that of another row at the same address.
 fn other_row_matches(
     peer: &dyn Peer,
     question: &Question<'_, '_>,

@@ -1,4 +1,4 @@
-//! Names of functions: what the DIEs along their chain of declarations state, and the one that counts.
+//! Names of functions: those that the DIEs along the chain of declarations state, and which of them is used.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::image::Reader;
 /// Longer chains of declarations are taken for cycles.
 const MAX_CHAIN: usize = 16;
 
-/// The name that counts.
+/// The name that is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name<'d> {
     /// As an attribute or the symbol table states it.
@@ -22,7 +22,9 @@ pub(crate) enum Name<'d> {
     None,
 }
 
-/// One DIE along the declarations of a function: what it says of the name.
+/// What one DIE in the chain of declarations of a function states about the name.
+#[non_exhaustive]
+#[derive(Clone, Debug)]
 pub struct Link<'d> {
     /// The linkage name.
     pub linkage: Option<&'d [u8]>,

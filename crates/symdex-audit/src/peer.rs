@@ -10,8 +10,8 @@ use crate::facts::Facts;
 use crate::names::{self, Link};
 use crate::units::Unit;
 
-/// A symbolizer that symdex is compared with: how it answers where it follows the rules, and why it may answer
-/// otherwise.
+/// A symbolizer that symdex is compared with. It says what the symbolizer answers by the rules, and why its answers may
+/// differ.
 pub trait Peer: Sync {
     /// Its name in reports.
     fn name(&self) -> &'static str;
@@ -23,13 +23,13 @@ pub trait Peer: Sync {
     /// does not look into it.
     fn shows_empty_inlined(&self) -> bool;
 
-    /// The frames that it answers if it follows the rules. `expected` is `None` for an address that nothing covers.
+    /// Its frames for an address whose answer by the rules is `expected`; `None` for an address that nothing covers.
     fn frames<'f>(&self, expected: Option<Expected<'f>>) -> Vec<Frame<'f>>;
 
     /// Whether it looks into `unit` for the code at the address.
     fn looks_into(&self, question: &Question<'_, '_>, unit: &Unit<'_>) -> bool;
 
-    /// The positions that it alone may take the address for, and the reason for each.
+    /// Positions that this peer, and no other, may find for the address, and the reason for each.
     fn positions(&self, _question: &Question<'_, '_>) -> Vec<(Position, Class)> {
         Vec::new()
     }
@@ -42,7 +42,8 @@ pub trait Peer: Sync {
     /// Why it has `theirs` where the line by the rules is `ours`.
     fn explain_line(&self, ours: Option<u32>, theirs: Option<u32>) -> Option<Class>;
 
-    /// Why file and line of a frame differ from those by the rules, where [`Self::explain_line`] does not say it.
+    /// Why file and line of a frame differ from those by the rules. It is called if [`Self::explain_line`] returns no
+    /// class.
     fn explain_location(&self, _question: &Question<'_, '_>, _frame: &FramePair<'_>) -> Option<Vec<Class>> {
         None
     }
@@ -51,7 +52,8 @@ pub trait Peer: Sync {
 /// The answers of a symbolizer in the order of the questions: the frames of each, innermost first.
 pub type Answers<'a> = Box<dyn Iterator<Item = Result<Vec<Frame<'static>>, Error>> + 'a>;
 
-/// Asks a symbolizer about sorted SVMAs. It has to give names as they are in the debug file, and whole inline chains.
+/// Asks a symbolizer about sorted SVMAs. Its answers must have names as they are in the debug file, and all inlined
+/// functions.
 pub type Ask<'a> = dyn Fn(Vec<u64>) -> Result<Answers<'a>, Error> + Sync + 'a;
 
 /// A peer that the caller of the audit asks.
@@ -63,8 +65,14 @@ pub struct AskedPeer<'a> {
     pub ask: &'a Ask<'a>,
 }
 
+impl fmt::Debug for AskedPeer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AskedPeer({})", self.peer.name())
+    }
+}
+
 /// A frame of a peer, and the one by the rules at the same depth.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct FramePair<'p> {
     /// 0 for the innermost frame.
     pub depth: usize,
@@ -82,15 +90,24 @@ pub struct Question<'q, 'd> {
     pub(crate) facts: &'q Facts<'q, 'd>,
     /// The image offset.
     pub offset: u64,
-    /// The position by the rules, or one that a peer may take the address for.
+    /// The position by the rules, or another one that a peer may find.
     pub position: &'q Position,
+}
+
+impl fmt::Debug for Question<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Question")
+            .field("offset", &self.offset)
+            .field("position", &self.position)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'q, 'd> Question<'q, 'd> {
     /// The address in the debug file.
     #[must_use]
     pub fn svma(&self) -> u64 {
-        self.facts.image.info.base + self.offset
+        self.facts.image.info().base + self.offset
     }
 
     /// The unit that has the code.
@@ -111,13 +128,13 @@ impl<'q, 'd> Question<'q, 'd> {
     #[must_use]
     pub fn function_start(&self) -> Option<u64> {
         let expected = self.facts.expected(self.position, self.offset)?;
-        expected.function_start.map(|start| self.facts.image.info.base + start)
+        expected.function_start.map(|start| self.facts.image.info().base + start)
     }
 
     /// The SVMA at which the function of the symbol table starts that covers the address.
     #[must_use]
     pub fn symbol_start(&self) -> Option<u64> {
-        self.facts.symbol(self.offset).map(|symbol| self.facts.image.info.base + symbol.start)
+        self.facts.symbol(self.offset).map(|symbol| self.facts.image.info().base + symbol.start)
     }
 
     /// Whether the line row at the address names a file that the line program does not list. Up to DWARF 4, file 0 is

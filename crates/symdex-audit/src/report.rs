@@ -14,6 +14,7 @@ pub(crate) const MAX_SHOWN: usize = 20;
 const MAX_SHARE: f64 = 0.005;
 
 /// What an audit found.
+#[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AuditReport {
     /// Addresses that were compared, each under both line policies.
@@ -37,6 +38,7 @@ pub struct AuditReport {
 }
 
 /// How the answers of one peer compare with those of symdex.
+#[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PeerReport {
     /// Addresses at which they are equal.
@@ -46,6 +48,7 @@ pub struct PeerReport {
 }
 
 /// How often a class was found.
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassCount {
     /// Addresses.
@@ -55,6 +58,7 @@ pub struct ClassCount {
 }
 
 /// An address at which answers differ.
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The image offset.
@@ -74,6 +78,7 @@ pub struct Difference {
 }
 
 /// Bytes of the executable sections that have answers.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// All.

@@ -1,5 +1,5 @@
-//! The functions of the symbol table by the rules, read independently of the builder: with object's readers of any
-//! format, one address after the other.
+//! The functions of the symbol table by the rules. They are read independently of the builder, with the readers of the
+//! crate object.
 
 use object::{File, Object as _, ObjectSection as _, ObjectSymbol as _, SymbolFlags, SymbolSection};
 use object::{elf, macho};
@@ -40,8 +40,9 @@ pub(crate) fn read<'d>(image: &Image<'d>) -> Vec<TableFunction<'d>> {
     }
     let files: Vec<File<'d>> = image.files().iter().filter_map(|bytes| File::parse(*bytes).ok()).collect();
     let mut entries: Vec<Entry<'d>> = files.iter().flat_map(|file| symbols(image, file)).collect();
-    let nameless = image.files().iter().flat_map(|bytes| function_starts(bytes, image.info.arch.is_arm32()));
-    let unwound = files.iter().flat_map(|file| unwound(file, image.info.base));
+    let nameless =
+        image.files().iter().flat_map(|bytes| function_starts(bytes, image.info().arch.is_arm32()));
+    let unwound = files.iter().flat_map(|file| unwound(file, image.info().base));
     let nameless = nameless.map(|start| (start, None)).chain(unwound);
     entries.extend(nameless.map(|(start, end)| Entry {
         start,
@@ -94,7 +95,7 @@ fn builders<'d>(image: &Image<'d>) -> Vec<TableFunction<'d>> {
         name: symbol.name,
         is_only_name: symbol.name.is_some() && symbol.aliases.is_empty(),
     };
-    image.symbols.iter().map(function).collect()
+    image.symbols().iter().map(function).collect()
 }
 
 /// The first difference between the builder's functions and `table`, as text.
@@ -147,7 +148,7 @@ fn symbols<'d>(image: &Image<'d>, file: &File<'d>) -> Vec<Entry<'d>> {
             _ => None,
         };
         let Some(mut entry) = entry else { continue };
-        let Some(start) = entry.start.checked_sub(image.info.base) else { continue };
+        let Some(start) = entry.start.checked_sub(image.info().base) else { continue };
         entry.start = start;
         entry.end = Some(symbol.size()).filter(|size| *size != 0).map(|size| start.saturating_add(size));
         entries.push(entry);
@@ -173,7 +174,7 @@ fn elf_symbol<'d>(
     if name.is_empty() || !is_function && kind != elf::STT_NOTYPE || is_mapping_symbol(name) {
         return None;
     }
-    let thumb = image.info.arch.is_arm32() && is_function && symbol.address() % 2 == 1;
+    let thumb = image.info().arch.is_arm32() && is_function && symbol.address() % 2 == 1;
     let binding = [elf::STB_WEAK, elf::STB_LOCAL].iter().position(|of| *of == binding).map_or(0, |at| at + 1);
     Some(Entry {
         start: symbol.address() - u64::from(thumb),

@@ -1,5 +1,6 @@
 //! The units of a debug file, each with its DIEs and its lines.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -8,7 +9,8 @@ use gimli::{
 };
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use symdex_build::{Error, Image, SplitUnit};
+use symdex_build::audit_access::{SplitUnit, dwarf, split_units};
+use symdex_build::{Error, Image};
 
 use crate::dies::{self, Dies};
 use crate::image::Reader;
@@ -67,6 +69,12 @@ impl DwarfFile<'_> {
     }
 }
 
+impl fmt::Debug for Unit<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Unit({:#x})", self.number())
+    }
+}
+
 impl<'d> Unit<'d> {
     /// The unit's ranges (SVMAs) as its root DIE states them.
     #[must_use]
@@ -98,8 +106,8 @@ impl<'d> Unit<'d> {
     }
 }
 
-/// The units in file order, split units at the place of their skeletons, then those of the supplementary file; and that
-/// file.
+/// The units of `image`, and its supplementary file. The units are in file order. Split units take the places of their
+/// skeletons, and the units of the supplementary file come last.
 pub(crate) fn read<'d>(
     image: &Image<'d>,
     budget: &Budget,
@@ -108,7 +116,7 @@ pub(crate) fn read<'d>(
     let files = Files::of(image);
     let read = |header| read_unit(image, &files, &aranges, header, budget).transpose();
     let units: Result<Vec<Unit<'d>>, TooMuch> =
-        headers(&image.dwarf).into_par_iter().filter_map(read).collect();
+        headers(dwarf(image)).into_par_iter().filter_map(read).collect();
     let mut units = units?;
     if let Some(file) = &files.supplementary {
         let read = |header| read_supplementary(image, file, header, budget).transpose();
@@ -134,7 +142,7 @@ fn headers<'d>(dwarf: &Dwarf<Reader<'d>>) -> Vec<UnitHeader<Reader<'d>>> {
 /// Ranges (SVMAs) of `.debug_aranges`, by the offset of the unit.
 fn aranges(image: &Image<'_>) -> FxHashMap<usize, Vec<(u64, u64)>> {
     let mut aranges = FxHashMap::<usize, Vec<(u64, u64)>>::default();
-    let mut headers = image.dwarf.debug_aranges.headers();
+    let mut headers = dwarf(image).debug_aranges.headers();
     while let Ok(Some(header)) = headers.next() {
         let mut entries = header.entries();
         let ranges = aranges.entry(header.debug_info_offset().0).or_default();
@@ -155,14 +163,14 @@ struct Files<'d> {
 
 impl<'d> Files<'d> {
     fn of(image: &Image<'d>) -> Self {
-        let mut end = image.dwarf.debug_info.reader().len();
+        let mut end = dwarf(image).debug_info.reader().len();
         let mut behind = |dwarf: &Arc<Dwarf<Reader<'d>>>| {
             let file = DwarfFile { dwarf: Arc::clone(dwarf), base: end };
             end += dwarf.debug_info.reader().len();
             file
         };
-        let supplementary = image.dwarf.sup.as_ref().map(&mut behind);
-        let mut splits: Vec<SplitUnit<'d>> = image.split_units().collect();
+        let supplementary = dwarf(image).sup.as_ref().map(&mut behind);
+        let mut splits: Vec<SplitUnit<'d>> = split_units(image).collect();
         splits.sort_unstable_by_key(|split| (split.file, split.skeleton));
         let mut split = FxHashMap::default();
         for of_file in splits.chunk_by(|a, b| a.file == b.file) {
@@ -181,21 +189,21 @@ fn read_unit<'d>(
     budget: &Budget,
 ) -> Result<Option<Unit<'d>>, TooMuch> {
     let Some(offset) = header.debug_info_offset() else { return Ok(None) };
-    let Some((mut unit, error)) = gimli_unit(&image.dwarf, header) else { return Ok(None) };
-    let own = DwarfFile { dwarf: Arc::clone(&image.dwarf), base: 0 };
+    let Some((mut unit, error)) = gimli_unit(dwarf(image), header) else { return Ok(None) };
+    let own = DwarfFile { dwarf: Arc::clone(dwarf(image)), base: 0 };
     let mut dies = dies::read(unit.unit_ref(&own.dwarf), own.base, image, budget)?;
     let (mut split, mut file) = (None, own);
     if let Some((split_file, header)) = files.split.get(&offset.0)
         && let Some((mut other, _)) = gimli_unit(&split_file.dwarf, *header)
     {
         other.copy_relocated_attributes(&unit);
-        name_as(&mut unit, &other, &image.dwarf);
+        name_as(&mut unit, &other, dwarf(image));
         file = split_file.clone();
         dies = dies::read(other.unit_ref(&file.dwarf), file.base, image, budget)?.behind(dies);
         split = Some(Box::new(other));
     }
     dies.in_aranges = aranges.get(&offset.0).map_or_else(Vec::new, Vec::clone);
-    let mut lines = Lines::read(unit.unit_ref(&image.dwarf), image, budget)?;
+    let mut lines = Lines::read(unit.unit_ref(dwarf(image)), image, budget)?;
     lines.error = lines.error.or(error);
     Ok(Some(Unit { unit, split, file, dies, lines }))
 }
@@ -224,7 +232,7 @@ fn gimli_unit<'d>(
     }
 }
 
-/// Gives `skeleton`, and its line program, the name and the folder that `split` alone has.
+/// Copies the name and the folder of `split` to `skeleton` and to its line program, if the skeleton has none.
 fn name_as<'d>(
     skeleton: &mut gimli::Unit<Reader<'d>>,
     split: &gimli::Unit<Reader<'d>>,

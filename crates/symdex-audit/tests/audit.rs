@@ -1,18 +1,19 @@
-//! The audit passes what is right whatever addr2line makes of it, names why they differ, and fails what is wrong.
+//! The audit passes correct answers even if addr2line has others, names the reasons for differences, and fails wrong
+//! answers.
 
 use gimli::constants as dw;
 use symdex::{ImageOffset, Index, LinePolicy};
-use symdex_audit::{ADDR2LINE, AuditOptions, AuditReport, Class, Coverage, audit, audit_with};
+use symdex_audit::{ADDR2LINE, AuditOptions, AuditReport, Class, Coverage, audit};
 use symdex_build::{Companions, Image, slices};
 use symdex_testimages::debug_file::{BASE, Die, Unit, debug_file, whole};
 
-/// The index of `built`, audited against the debug file `against`.
+/// The report of an audit of the index of `built` against the debug file `against`.
 fn audited(built: &[u8], against: &[u8]) -> AuditReport {
     let image = |file: &'_ [u8]| -> Vec<u8> {
         let slice = &slices(file).expect("a Mach-O file")[0];
         let companions = Companions::default();
         let image = Image::load(slice, "made-up", &companions).expect("loads");
-        symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds").bytes
+        symdex_build::build(&image).expect("builds").bytes
     };
     let index = Index::open(image(built)).expect("just written");
     let slice = &slices(against).expect("a Mach-O file")[0];
@@ -20,7 +21,7 @@ fn audited(built: &[u8], against: &[u8]) -> AuditReport {
     audit(&Image::load(slice, "made-up", &companions).expect("loads"), &index).expect("is read")
 }
 
-/// The index of `file` is right, and addr2line differs for these reasons and no other.
+/// Checks that the index of `file` is correct, and that addr2line differs for exactly these reasons.
 fn assert_classes(file: &[u8], classes: &[Class]) {
     let report = audited(file, file);
     // A class that is rare in real files takes much of a small one.
@@ -170,7 +171,7 @@ fn a_unit_with_lines_alone_does_not_hide_the_function_of_another() {
 
 #[test]
 fn dead_code_has_no_answers() {
-    // Both begin at SVMA 0, where the linker left them, and are long enough to reach the code of the image.
+    // The linker left both at SVMA 0. They are long enough to reach the code of the image.
     let dead = Die::new(dw::DW_TAG_subprogram).name("dead").svma_and_size(0, BASE + 0x2000);
     let unit = Unit::new(whole())
         .child(dead)
@@ -221,7 +222,8 @@ fn of_inlined_subroutines_that_overlap_the_innermost_counts() {
         .sequence(&[(0x1000, 1, 2, true), (0x1040, 2, 5, true), (0x1080, 1, 7, true)], 0x1100);
     let file = debug_file(&[unit], &[("f", 0x1000)]);
     let report = audited(&file, &file);
-    // addr2line may lose the outer one behind the inner one, which is no known class: compilers do not write this.
+    // Behind the inner one, addr2line may not find the outer one. No class explains this, because compilers do not
+    // write it.
     assert!(report.unexplained.iter().all(|difference| difference.what.starts_with("addr2line")), "{report}");
     assert_eq!(report.coverage.ours_function, report.coverage.expected_function);
 }
@@ -247,7 +249,7 @@ fn of_sequences_that_overlap_the_innermost_counts() {
     assert_classes(&debug_file(&[unit], &[("f", 0x1000)]), &[Class::OVERLAPPING_SEQUENCES]);
 }
 
-/// The ranges of the index of `file`: start, end and the innermost frame's line, under the policy.
+/// The ranges of the index of `file`: start, end, and the line of the innermost frame under `policy`.
 fn ranges(file: &[u8], policy: LinePolicy) -> String {
     let line = |start, end, frame: symdex::Frame<'_>| {
         format!("{start:x}-{end:x}:{}", frame.line.map_or("-".to_owned(), |line| line.to_string()))
@@ -255,7 +257,7 @@ fn ranges(file: &[u8], policy: LinePolicy) -> String {
     each_range(file, policy, line).join(" ")
 }
 
-/// Where the innermost function changes in the index of `file`, and which it is.
+/// The offsets at which the innermost function changes in the index of `file`, with its name.
 fn innermost_names(file: &[u8]) -> String {
     let name = |start, _, frame: symdex::Frame<'_>| {
         format!("{start:x}:{}", String::from_utf8_lossy(frame.name.expect("has a name")))
@@ -271,7 +273,7 @@ fn each_range(
     let slice = &slices(file).expect("a Mach-O file")[0];
     let companions = Companions::default();
     let image = Image::load(slice, "made-up", &companions).expect("loads");
-    let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
+    let built = symdex_build::build(&image).expect("builds");
     let index = Index::open(built.bytes).expect("just written");
     let mut scratch = symdex::Scratch::default();
     let mut ranges = Vec::new();
@@ -315,7 +317,7 @@ fn code_without_a_function_behind_rows_that_go_backwards_is_covered() {
     let unit = Unit::new(whole())
         .child(Die::function("f", (0x1000, 0x1100)))
         .sequence(&[(0x1100, 1, 9, true)], 0x1180)
-        // addr2line makes one sequence of this one and the next, and passes it by in its search.
+        // addr2line joins this sequence and the next one, and skips both in its search.
         .sequence(&[(0x1000, 1, 2, true), (0x1100, 1, 4, true)], 0)
         .sequence(&[(0x1180, 1, 7, true)], 0x1200);
     let file = debug_file(&[unit], &[("f", 0x1000)]);
@@ -355,19 +357,19 @@ fn of_inlined_subroutines_that_overlap_the_one_whose_code_starts_last_counts() {
         assert!(!report.unexplained.iter().any(differs), "{report}");
         innermost_names(file)
     };
-    // h starts behind both g and i, though i lies deeper.
+    // h starts behind both g and i, although i is nested deeper.
     let deep =
         Die::inlined("g", 3).range((0x1030, 0x10f0)).child(Die::inlined("i", 5).range((0x1030, 0x10f0)));
     let late = Die::inlined("h", 4).range((0x1040, 0x1050));
     assert_eq!(names(&file(deep, late)), "1020:f 1030:i 1040:h 1050:i 10f0:f");
-    // What g and h state outside of f is no code of theirs: both start with f, and h is shorter.
+    // Code that g and h state outside of f is ignored. So both start with f, and h is shorter.
     let wide = Die::inlined("g", 3).range((0x1018, 0x1080));
     let wider = Die::inlined("h", 4).range((0x1010, 0x1050));
     assert_eq!(names(&file(wide, wider)), "1020:h 1050:g 1080:f");
 }
 
-/// A file with a function, another one inlined twice, a tail without rows, and rows that begin no statement; `line` is
-/// the line of one row, `end` the end of the inlined code.
+/// A file with a function into which another one is inlined twice. It has rows that begin no statement, and code
+/// without rows at its end. `line` is the line of one row, and `end` is the end of the inlined code.
 fn changeable(line: i64, end: u64) -> Vec<u8> {
     let unit = Unit::new(whole())
         .child(
@@ -404,7 +406,7 @@ fn another_line_another_range_and_another_file_fail() {
     );
     assert_eq!(line.failures().len(), 1);
     let range = audited(&changeable(7, 0x1081), &right);
-    // The first byte of the row at 0x1080 lies in the inlined subroutine then; the others are a piece of their own.
+    // Now only the first byte of the row at 0x1080 is in the inlined subroutine. The other bytes are a separate part.
     assert_eq!(range.unexplained.iter().map(|d| d.offset).collect::<Vec<_>>(), [0x1080]);
     let empty = audited(&debug_file(&[], &[("f", 0x1000), ("tail", 0x1100)]), &right);
     assert_eq!(empty.failures().len(), 3, "{empty}");
@@ -428,18 +430,17 @@ fn samples_are_the_same_every_time_and_lie_in_code() {
     let slice = &slices(&file).expect("a Mach-O file")[0];
     let companions = Companions::default();
     let image = Image::load(slice, "made-up", &companions).expect("loads");
-    let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
+    let built = symdex_build::build(&image).expect("builds");
     let index = Index::open(built.bytes).expect("just written");
     let report = |random, seed, every| {
-        let options = AuditOptions { random, seed, every, peer: None };
-        audit_with(&image, &index, &options).expect("is read")
+        AuditOptions::new().random(random, seed).every(every).audit(&image, &index).expect("is read")
     };
     let (none, some) = (report(0, 1, 1), report(500, 1, 1));
     assert!(some.addresses > none.addresses + 400);
     assert_eq!(some, report(500, 1, 1));
     assert_ne!(some.addresses, report(500, 2, 1).addresses);
     assert_eq!(some.failures(), Vec::<String>::new());
-    // One run of addresses out of two is the first, which holds all.
+    // The sample is the first of two blocks, and the first block has all addresses.
     assert_eq!(report(0, 1, 2).addresses, none.addresses);
     assert_eq!(report(0, 1, 2).coverage, Coverage::default());
 }
@@ -470,7 +471,7 @@ fn unnamed_scopes_are_written_as_demanglers_write_them() {
     let slice = &slices(&file).expect("a Mach-O file")[0];
     let companions = Companions::default();
     let image = Image::load(slice, "made-up", &companions).expect("loads");
-    let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
+    let built = symdex_build::build(&image).expect("builds");
     let index = Index::open(built.bytes).expect("just written");
     let mut scratch = symdex::Scratch::default();
     let frames = index.lookup(symdex::ImageOffset(0x1050), symdex::LinePolicy::Exact, &mut scratch);

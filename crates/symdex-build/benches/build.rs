@@ -1,5 +1,5 @@
-//! The stages of a build: `cargo bench -p symdex-build`. The debug file is the one that `SYMDEX_BENCH_INPUT` names, otherwise a small
-//! one of testdata.
+//! The stages of a build: `cargo bench -p symdex-build`. `SYMDEX_BENCH_INPUT` names the debug file. The default is a
+//! small one of testdata.
 
 #![allow(missing_docs, reason = "criterion's macros make public functions")]
 
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use criterion::{Criterion, criterion_group, criterion_main};
 use symdex::write::ChunkEncoder;
 use symdex::{Index, Table};
-use symdex_build::{Companions, Image, Options, build, find, slices, stages};
+use symdex_build::{Companions, Image, build, find, slices, stages};
 
 fn input() -> PathBuf {
     let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/dsyms/inline-dwarf4.dSYM");
@@ -24,7 +24,7 @@ fn stages_of_a_build(criterion: &mut Criterion) {
     let companions = Companions::new(Vec::new());
     let image = Image::load(&slice, &path, &companions).expect("a debug file");
     let one_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
-    let whole = || one_thread.install(|| build(&image, &Options::default(), &|_, _| ())).expect("an index");
+    let whole = || one_thread.install(|| build(&image)).expect("an index");
     let index = Index::open(whole().bytes).expect("as written");
     let chunks: Vec<_> = index.chunks(Table::Dwarf).map(|chunk| chunk.expect("intact")).collect();
     let mut encoder = ChunkEncoder::new(index.metadata().chunk_span, index.metadata().image_size);

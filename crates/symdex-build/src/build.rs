@@ -1,4 +1,13 @@
 //! From an image to the bytes of its index.
+//!
+//! Threads read units, one thread merges them in address order, and threads encode the chunks, all at the same time.
+//!
+//! Memory does not grow with the file, except for a small record of each distinct name and each symbol:
+//!
+//! * Units are read ahead of the unit that is merged next by a fixed number of bytes, [`WALK_AHEAD`]. A unit is dropped
+//!   once its code is merged. [`crate::merge`] describes units that have to wait for others.
+//! * Chunks are encoded as symbol streams, which go to a temporary file once they are large. They cannot be written to
+//!   the index at once: the index begins with sizes, metadata and prefix codes, which are known after the last chunk.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -13,6 +22,7 @@ use crate::dwarf::{Units, unit_ranges};
 use crate::error::Error;
 use crate::image::Image;
 use crate::merge::{Merge, OutOfOrder};
+use crate::options::BuildOptions;
 use crate::pools::{Pool, Pools};
 use crate::queue::Queue;
 use crate::report::{BuildReport, Problems, TextCoverage};
@@ -34,58 +44,16 @@ const ENCODE_AHEAD: usize = 8;
 /// About how many symbols are merged at a time.
 const SYMBOLS_AT_A_TIME: usize = 1 << 14;
 
-/// How an index is built.
-pub struct Options {
-    /// About how many bytes of memory may hold units that wait to be merged. Units wait for each other where their
-    /// functions are mixed, as order files place them. The rest goes to a temporary file. The index does not depend on
-    /// it.
-    pub max_memory: usize,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { max_memory: 1 << 30 }
-    }
-}
-
-/// An index and the report of its build.
-pub struct Built<B = Vec<u8>> {
-    /// The bytes of the index file, or the writer that they were written to.
-    pub bytes: B,
-    /// What is odd about the debug file but changes no answer. What answers lack is in the index's metadata.
-    pub warnings: Vec<String>,
-    /// What was left out, and how much code has answers.
-    pub report: BuildReport,
-}
-
-/// Builds the index of `image` in memory. See [`build_into`].
+/// Builds the index of `image`, and writes it to `out`. Returns the report of the build, and warnings.
 ///
 /// # Errors
 ///
-/// As [`build_into`].
-pub fn build(
+/// As [`BuildOptions::build_into`].
+pub(crate) fn build_image(
     image: &Image<'_>,
-    options: &Options,
-    progress: &(dyn Fn(u64, u64) + Sync),
-) -> Result<Built, Error> {
-    build_into(image, options, progress, Vec::new())
-}
-
-/// Builds the index of `image` on the threads of the current rayon pool, and writes it to `out`. The bytes do not
-/// depend on the number of threads.
-///
-/// `progress` is called from time to time with the number of bytes of debug information that are done, and their total.
-///
-/// # Errors
-///
-/// [`Error::Index`] if the index would be too large for the format or cannot be written, and [`Error::Io`] if a
-/// temporary file cannot be written. A unit or a function that cannot be read is left out and counted in the metadata.
-pub fn build_into<W: Write + Send>(
-    image: &Image<'_>,
-    options: &Options,
-    progress: &(dyn Fn(u64, u64) + Sync),
-    mut out: W,
-) -> Result<Built<W>, Error> {
+    options: &BuildOptions<'_>,
+    out: &mut (impl Write + Send),
+) -> Result<(BuildReport, Vec<String>), Error> {
     let mut problems = image.problems();
     let units = Units::read(image, &mut problems);
     let mut warnings = Vec::new();
@@ -94,7 +62,9 @@ pub fn build_into<W: Write + Send>(
             (units.not_in_aranges, if units.not_in_aranges == 1 { "unit" } else { "units" });
         warnings.push(format!(".debug_aranges misses {missed} {units} with code"));
     }
-    let mut run = |order| Build::new(image, options).run(&units, order, problems.clone(), progress, &mut out);
+    let mut run = |order| {
+        Build::new(image, options.max_memory).run(&units, order, problems.clone(), options.progress, out)
+    };
     let report = match run(UnitOrder::ByAddress) {
         Err(Stop::OutOfOrder) => {
             warnings.push(OUT_OF_ORDER.to_owned());
@@ -102,7 +72,7 @@ pub fn build_into<W: Write + Send>(
         }
         report => report,
     }?;
-    Ok(Built { bytes: out, warnings, report })
+    Ok((report, warnings))
 }
 
 /// Builds the index of a part of an image: of these parts of units, which are in the order of their lowest addresses,
@@ -113,7 +83,7 @@ pub(crate) fn build_parts<'d>(
     symbols: UnitRanges<'d>,
     mut problems: Problems,
 ) -> Result<Vec<u8>, Error> {
-    let mut build = Build::new(image, &Options::default());
+    let mut build = Build::new(image, BuildOptions::new().max_memory);
     let (mut counts, mut out) = (Counts::default(), Vec::new());
     (counts.functions, counts.ranges) = build.merge_parts(Table::Dwarf, units, &mut problems)?;
     (_, counts.symbols) = build.merge_parts(Table::SymbolTable, vec![symbols], &mut problems)?;
@@ -172,11 +142,11 @@ struct Build<'a, 'd> {
 }
 
 impl<'a, 'd> Build<'a, 'd> {
-    fn new(image: &'a Image<'d>, options: &Options) -> Self {
+    fn new(image: &'a Image<'d>, max_memory: usize) -> Self {
         let limit = image.debug_size + image.symbol_map.map_or(0, SymbolMap::size) + (1 << 20);
         let pools = Pools { names: Pool::new(limit), files: Pool::new(limit) };
         let writer = Writer::new(image.info.clone(), CHUNK_SPAN, spooled_tempfile(CHUNKS_IN_MEMORY));
-        let (max_memory, coverage) = (options.max_memory, TextCoverage::of(&image.info));
+        let coverage = TextCoverage::of(&image.info);
         Self { image, max_memory, writer, pools, coverage }
     }
 
@@ -414,7 +384,7 @@ mod tests {
         let image = Image::load(&slice, path, &companions).expect("loads");
         let mut problems = image.problems();
         let units = Units::read(&image, &mut problems);
-        let build = Build::new(&image, &Options { max_memory });
+        let build = Build::new(&image, max_memory);
         let mut out = Vec::new();
         let report = build.run(&units, UnitOrder::AsListed, problems, &|_, _| {}, &mut out);
         assert!(report.is_ok(), "{}", path.display());

@@ -86,6 +86,11 @@ impl Companions {
     }
 }
 
+/// The last part of `path`.
+pub(crate) fn file_name(path: &Path) -> String {
+    path.file_name().map(OsStr::to_string_lossy).unwrap_or_default().into_owned()
+}
+
 /// A path from debug information. Returns `None` if it is longer than any path can be.
 pub(crate) fn path_of(name: &[u8]) -> Option<PathBuf> {
     /// The limit of Linux. That of macOS is a quarter.

@@ -21,6 +21,17 @@ const INDEX_EXTENSION: &str = "symdex";
 /// `.xcarchive` with a `dSYMs` folder only that is searched, because the binaries beside it are the same images without
 /// debug information. `._*` files and `__MACOSX`, which archivers make, are skipped.
 ///
+/// ```
+/// # use std::path::Path;
+/// use symdex_build::find;
+///
+/// # let folder = &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/demo");
+/// for debug_file in find(folder) {
+///     println!("{}", debug_file?.display());
+/// }
+/// # Ok::<(), symdex_build::Error>(())
+/// ```
+///
 /// # Errors
 ///
 /// Errors are in the list, in the order of their paths, so that one unreadable folder does not hide the others.
@@ -30,7 +41,8 @@ pub fn find(input: &Path) -> Vec<Result<PathBuf, Error>> {
     search(input).debug_files
 }
 
-/// The debug files, indexes and archives of an input.
+/// The debug files, indexes and archives of an input, as [`search`] finds them.
+#[non_exhaustive]
 #[derive(Debug, Default)]
 pub struct Found {
     /// What [`find`] returns.
@@ -43,6 +55,16 @@ pub struct Found {
 }
 
 /// The debug files of `input`, as [`find`] returns them, and the indexes and archives beside them.
+///
+/// ```
+/// # use std::path::Path;
+/// use symdex_build::search;
+///
+/// # let folder = &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/demo");
+/// let found = search(folder);
+/// println!("{} debug files, {} archives are not read", found.debug_files.len(), found.archives.len());
+/// # assert!(found.archives.is_empty() && found.debug_files.iter().all(Result::is_ok));
+/// ```
 #[must_use]
 pub fn search(input: &Path) -> Found {
     let only = |found| Found { debug_files: vec![found], ..Found::default() };

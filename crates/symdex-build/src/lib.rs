@@ -1,9 +1,53 @@
-//! From a debug file to an index.
+//! Builds symdex indexes from debug files, and answers addresses straight from a debug file.
 //!
-//! Data flows one way: [`find`] finds debug files, [`slices`] splits one by architecture, [`Image::load`] reads a
-//! slice's headers, and [`build()`] makes the index. The crate `symdex-store` publishes it where readers look for it.
-//! [`debug_files`] works on whole files and folders of them.
+//! # What to call first
+//!
+//! | you have | call |
+//! | --- | --- |
+//! | a file or a folder that may hold debug files | [`find`]; [`search`] also returns indexes and archives |
+//! | the bytes of a debug file | [`slices`], then [`Image::load`] for each architecture |
+//! | an image | [`build()`]; [`BuildOptions`] limits memory, shows progress, and writes to a file |
+//! | an image, and a few addresses | [`DirectLookup`]: no index is made |
+//! | an image without debug information, and its old index | [`up_to_date()`] |
+//! | a dyld shared cache | [`Cache::open`], then [`CachedImage::load`] |
+//! | names such as `__hidden#12_` | [`SymbolMaps`] |
+//! | images whose symbols are in several files | [`debug_files::find_image`] |
+//! | an upload: many files at once | [`debug_files::BuildInputs`] |
+//!
+//! [`Companions`] owns what an image borrows beside its own file: decompressed sections, and files that the debug file
+//! refers to. It also says in which folders such files are searched.
+//!
+//! The crate `symdex` reads indexes, and `symdex-store` publishes them where readers look for them.
+//!
+//! # Example
+//!
+//! ```
+//! # use std::path::Path;
+//! use symdex_build::{Companions, Image, build, find, slices};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let input = &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/demo");
+//! # let temporary = tempfile::tempdir()?;
+//! # let indexes = temporary.path();
+//! for debug_file in find(input) {
+//!     let path = debug_file?;
+//!     let bytes = symdex::map_file(&path)?;
+//!     let companions = Companions::default();
+//!     for slice in slices(&bytes)? {
+//!         let image = Image::load(&slice, &path, &companions)?;
+//!         let built = build(&image)?;
+//!         std::fs::write(indexes.join(format!("{}.symdex", image.info().id)), built.bytes)?;
+//!     }
+//! }
+//! # assert_eq!(indexes.read_dir()?.count(), 3);
+//! # Ok(())
+//! # }
+//! ```
 
+#![warn(missing_debug_implementations)]
+
+#[doc(hidden)]
+pub mod audit_access;
 mod build;
 mod cache;
 mod chunk_job;
@@ -18,6 +62,7 @@ mod flatten;
 mod image;
 mod input;
 mod merge;
+mod options;
 mod pending;
 mod pools;
 mod queue;
@@ -35,15 +80,15 @@ mod symbols;
 mod unit_ranges;
 mod up_to_date;
 
-pub use build::{Built, Options, build, build_into};
 pub use cache::{Cache, CachedImage};
 pub use companions::Companions;
 pub use direct::DirectLookup;
 pub use error::Error;
-pub use image::{Identity, Image, ImageKind, SplitUnit};
+pub use image::{Identity, Image, ImageKind};
 pub use input::{Found, find, search};
+pub use options::{BuildOptions, Built, build};
 pub use report::{BuildReport, TextCoverage, meaning_of};
 pub use slice::{Slice, slices, slices_for};
-pub use symbol_map::{SymbolMap, SymbolMaps};
+pub use symbol_map::{NotASymbolMap, SymbolMap, SymbolMaps};
 pub use symbols::FunctionSymbol;
 pub use up_to_date::up_to_date;

@@ -1,4 +1,22 @@
 //! The ranges of all units, merged in address order.
+//!
+//! # Why units wait
+//!
+//! Units are added in the order of their lowest addresses. Up to the lowest address of the next unit, the *watermark*,
+//! all code is known and can be merged. If the linker has placed the units one after the other, each unit is merged and
+//! dropped when the next one is added. An order file scatters the functions of all units over the image. Nearly every
+//! unit then has code up to the end of the image, and waits until the merge gets there.
+//!
+//! If the waiting units take more than the memory limit, they are cut into parts by buckets of 16 chunks, and the
+//! parts go to a temporary file ([`Spill`]). A part is read again when the merge reaches its bucket. It keeps the order
+//! of its unit and the numbers of its strings, so that the index does not depend on the limit.
+//!
+//! # Why time is linear
+//!
+//! A step merges the segments of some buckets. Segments that reach beyond these buckets are carried over to the next
+//! step, which has to look at them again. Long segments can be carried over many times. So a step takes at least as
+//! many new segments as it carries over, and waits until as many are added. The time of all steps together is then in
+//! proportion to the number of segments.
 
 #[cfg(test)]
 mod tests;

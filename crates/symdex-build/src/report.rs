@@ -6,6 +6,7 @@ use symdex::Partial;
 use symdex::write::ImageInfo;
 
 /// The report of a build: what the index's metadata does not state.
+#[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BuildReport {
     /// Whether there was debug information; without it only the symbol table is indexed.
@@ -21,6 +22,7 @@ pub struct BuildReport {
 }
 
 /// Bytes of the executable sections, and how many of them each table of an index covers.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TextCoverage {
     /// All bytes of the executable sections.
@@ -41,7 +43,9 @@ impl TextCoverage {
     }
 }
 
-/// What an answer may lack in an index that is partial for `reason`, one of the reasons in its metadata.
+/// What an answer may lack in an index that is partial for `reason`, in words.
+///
+/// `reason` is [`symdex::Partial::reason`] of the index's metadata.
 #[must_use]
 pub fn meaning_of(reason: &str) -> &'static str {
     const MEANINGS: [(&str, &str); 18] = [

@@ -35,6 +35,20 @@ pub(crate) const FIRST_JAVA_VERSION: u32 = 45;
 
 /// The slices of `file` in file order. A thin file is one slice.
 ///
+/// ```
+/// # use std::path::Path;
+/// use symdex_build::slices;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = "../../testdata/dsyms/fat.dSYM/Contents/Resources/DWARF/fat";
+/// # let path = &Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+/// let bytes = symdex::map_file(path)?;
+/// let archs: Vec<_> = slices(&bytes)?.into_iter().map(|slice| slice.arch.name).collect();
+/// assert_eq!(archs, ["x86_64", "arm64", "arm64e"]);
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Errors
 ///
 /// [`Error::NotADebugFile`] for other kinds of file, [`Error::Truncated`] where the header is cut.

@@ -1,4 +1,8 @@
 //! Pending units in a temporary file, by the bucket of addresses that they start in.
+//!
+//! [`crate::merge`] describes which units wait, and when they are moved here. Units of one bucket may be written at
+//! several times; each time adds an extent at the end of the file. All extents of a bucket are read at once, when it is
+//! merged. Nothing in the file is overwritten.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -21,7 +21,27 @@ pub(crate) fn is_hidden(name: &[u8]) -> bool {
     name.starts_with(HIDDEN)
 }
 
+/// A text is no symbol map.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a symbol map: {found}")]
+pub struct NotASymbolMap {
+    /// What the text is instead.
+    pub found: String,
+}
+
 /// The names of one symbol map.
+///
+/// [`SymbolMaps`] finds the map of an image. [`Image::with_symbol_map`](crate::Image::with_symbol_map) uses it.
+///
+/// ```
+/// use symdex_build::SymbolMap;
+///
+/// let map = SymbolMap::parse(b"BCSymbolMap Version: 2.0\n_main\n-[Cart add:]\n".to_vec())?;
+/// assert_eq!(map.resolve_symbol(b"__hidden#0_"), b"main");
+/// assert_eq!(map.resolve(b"__hidden#1_"), b"-[Cart add:]");
+/// assert_eq!(map.resolve(b"open"), b"open");
+/// # Ok::<(), symdex_build::NotASymbolMap>(())
+/// ```
 pub struct SymbolMap {
     text: Vec<u8>,
     /// Where each name begins, and where the last one ends.
@@ -33,16 +53,17 @@ impl SymbolMap {
     ///
     /// # Errors
     ///
-    /// What the text is instead, if it is no symbol map of version 2.0.
-    pub fn parse(text: Vec<u8>) -> Result<Self, String> {
+    /// [`NotASymbolMap`] if the text is no symbol map of version 2.0.
+    pub fn parse(text: Vec<u8>) -> Result<Self, NotASymbolMap> {
+        let failed = |found: String| Err(NotASymbolMap { found });
         let mut lines = text.split_inclusive(|byte| *byte == b'\n');
         let version = lines.next().unwrap_or_default();
         match without_end(version).strip_prefix(b"BCSymbolMap Version: ") {
             Some(b"2.0") => {}
             Some(version) => {
-                return Err(format!("a BCSymbolMap of version {}", String::from_utf8_lossy(version)));
+                return failed(format!("a BCSymbolMap of version {}", String::from_utf8_lossy(version)));
             }
-            None => return Err("a file without the line \"BCSymbolMap Version: 2.0\"".to_owned()),
+            None => return failed("a file without the line \"BCSymbolMap Version: 2.0\"".to_owned()),
         }
         let mut borders = vec![version.len()];
         borders.extend(lines.scan(version.len(), |at, line| {
@@ -94,6 +115,27 @@ impl std::fmt::Debug for SymbolMap {
 }
 
 /// The paths of symbol maps, by UUID.
+///
+/// ```no_run
+/// # use std::path::Path;
+/// use symdex_build::{Companions, Image, SymbolMaps, build, slices};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let maps = SymbolMaps::find(&["MyApp.xcarchive/BCSymbolMaps".into()])?;
+/// let path = Path::new("MyApp.app.dSYM/Contents/Resources/DWARF/MyApp");
+/// let bytes = symdex::map_file(path)?;
+/// let companions = Companions::default();
+/// for slice in slices(&bytes)? {
+///     let image = Image::load(&slice, path, &companions)?;
+///     let built = match maps.load(&image.info().id, path)? {
+///         Some(map) => build(&image.with_symbol_map(&map))?,
+///         None => build(&image)?,
+///     };
+///     println!("{} hidden names are left", built.report.hidden_names);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Default)]
 pub struct SymbolMaps {
     maps: HashMap<ImageId, PathBuf>,
@@ -147,7 +189,7 @@ impl SymbolMaps {
     /// # Errors
     ///
     /// [`Error::Io`] where it cannot be read, [`Error::NotASymbolMap`] where it is something else.
-    pub fn of(&self, id: &ImageId, debug_file: &Path) -> Result<Option<SymbolMap>, Error> {
+    pub fn load(&self, id: &ImageId, debug_file: &Path) -> Result<Option<SymbolMap>, Error> {
         let path = match self.maps.get(id) {
             Some(path) => Some(path),
             None if self.maps.is_empty() => None,
@@ -156,12 +198,12 @@ impl SymbolMaps {
         let Some(path) = path else { return Ok(None) };
         let text = std::fs::read(path).map_err(|source| unreadable(path, source))?;
         let map = SymbolMap::parse(text);
-        map.map(Some).map_err(|found| Error::NotASymbolMap { path: path.clone(), found })
+        map.map(Some).map_err(|error| Error::NotASymbolMap { path: path.clone(), found: error.found })
     }
 
-    /// The file name of the symbol map of the image `id` in `debug_file`.
+    /// The file name that the symbol map of the image `id` in `debug_file` has: `<UUID>.bcsymbolmap`.
     #[must_use]
-    pub fn wanted(&self, id: &ImageId, debug_file: &Path) -> String {
+    pub fn file_name(&self, id: &ImageId, debug_file: &Path) -> String {
         let id = self.original(id, debug_file).unwrap_or_else(|_| id.clone());
         format!("{}.bcsymbolmap", uuid(&id))
     }

@@ -20,6 +20,23 @@ use crate::symbols::FunctionSymbol;
 /// * an index that has no digest of its input, as that of an image with debug information;
 /// * an index of other input, or by another version of symdex;
 /// * a damaged index.
+///
+/// ```
+/// # use std::path::Path;
+/// use symdex::Index;
+/// use symdex_build::{Companions, Image, build, slices, up_to_date};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/demo/DemoPlain.dylib");
+/// let bytes = symdex::map_file(path)?;
+/// let companions = Companions::default();
+/// let image = Image::load(&slices(&bytes)?[0], path, &companions)?;
+/// let built = build(&image)?;
+/// let index = Index::open(built.bytes)?;
+/// assert_eq!(up_to_date(&image, &index), Some(built.report));
+/// # Ok(())
+/// # }
+/// ```
 #[must_use]
 pub fn up_to_date<B: AsRef<[u8]>>(image: &Image<'_>, index: &Index<B>) -> Option<BuildReport> {
     let stated = index.metadata().input_digest?;

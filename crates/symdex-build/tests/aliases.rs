@@ -39,7 +39,7 @@ fn has_feature(index: &Index<Vec<u8>>) -> bool {
 }
 
 #[test]
-fn trap_05_every_name_at_one_address_is_kept_the_better_ones_first() {
+fn every_name_at_one_address_is_kept_the_better_ones_first() {
     let local = |name, offset| Symbol { kind: LOCAL, ..Symbol::function(name, BASE + offset) };
     let mut symbols = vec![
         local("a_local", 0x1000),
@@ -70,14 +70,14 @@ fn trap_05_every_name_at_one_address_is_kept_the_better_ones_first() {
 }
 
 #[test]
-fn trap_05_without_aliases_an_index_needs_no_new_reader() {
+fn without_aliases_an_index_needs_no_new_reader() {
     let index = index(&debug_file(&[], &[("f", 0x1000), ("g", 0x1100)]));
     assert!(!has_feature(&index));
     assert_eq!(names(&index, 0x1000), ["f"]);
 }
 
 #[test]
-fn trap_05_functions_of_the_debug_information_and_lines_without_one_have_aliases_too() {
+fn functions_of_the_debug_information_and_lines_without_one_have_aliases_too() {
     let unit = Unit::new((0x1000, 0x3000))
         .child(Die::function("second", (0x1000, 0x1100)).linkage_name("second"))
         .sequence(&[(0x1000, 1, 2, true)], 0x1300);
@@ -97,7 +97,7 @@ fn long_function(aliases: usize) -> Vec<u8> {
 }
 
 #[test]
-fn trap_05_a_function_in_many_chunks_states_its_aliases_in_the_first() {
+fn a_function_in_many_chunks_states_its_aliases_in_the_first() {
     let index = index(&long_function(100));
     assert_eq!(names(&index, 0x1000).len(), 101);
     let locs = |chunk| index.chunk(Table::SymbolTable, chunk).expect("whole").locs.len();
@@ -107,7 +107,7 @@ fn trap_05_a_function_in_many_chunks_states_its_aliases_in_the_first() {
 }
 
 #[test]
-fn trap_05_more_names_than_a_chain_may_have_are_left_out_and_counted() {
+fn more_names_than_a_chain_may_have_are_left_out_and_counted() {
     let whole = index(&long_function(1023));
     assert_eq!((names(&whole, 0x1000).len(), whole.metadata().partial.len()), (1024, 0));
     let partial = index(&long_function(2000));
@@ -117,9 +117,9 @@ fn trap_05_more_names_than_a_chain_may_have_are_left_out_and_counted() {
     assert_eq!((lost.count, lost.reason.contains("other names")), (977, true));
 }
 
-/// Each function is within its own limit here, but the functions of the chunk together are above theirs.
+/// Each function is within the limit of a function, but all functions of the chunk exceed the limit of a chunk.
 #[test]
-fn trap_05_so_are_more_names_than_a_chunk_is_to_have() {
+fn so_are_more_names_than_a_chunk_is_to_have() {
     let names_at = |offset: u64| (0..=1000).map(move |n| (format!("f{n:04}_{offset:x}"), offset));
     let symbols = (0..40).flat_map(|function| names_at(0x1000 + 16 * function));
     let symbols: Vec<Symbol> = symbols.map(|(name, offset)| Symbol::function(&name, BASE + offset)).collect();

@@ -28,7 +28,7 @@ fn an_image_is_found_by_its_architecture() {
         let files = find_image(FAT.as_ref(), Some(arch), |_| true).expect("one image");
         let companions = Companions::default();
         let image = files.load(&companions).expect("readable");
-        assert_eq!((files.arch(), &image.info.id), (arch.as_str(), files.id()));
+        assert_eq!((files.arch(), &image.info().id), (arch.as_str(), files.id()));
     }
     match find_image(FAT.as_ref(), None, |_| true) {
         Err(FindImageError::Ambiguous { images }) => assert_eq!(images.len(), archs.len()),
@@ -84,7 +84,7 @@ fn files_of_one_image_are_joined_in_one_of_them() {
         let path = root.path().join(name);
         let bytes = fs::read(&path).expect("readable");
         let slice = &symdex_build::slices(&bytes).expect("readable")[0];
-        // Both have debug information: neither is a part of the other.
+        // Both have debug information, so neither is joined into the other.
         let joined = groups.join(&path, slice, &companions).expect("it is no part of the other");
         assert_eq!((joined.paths, joined.failures.len()), (vec![path], 0));
     }

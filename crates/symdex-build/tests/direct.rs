@@ -1,4 +1,4 @@
-//! Direct lookups in every debug file there is: the answers are those of the index.
+//! Direct lookups in every debug file of testdata give the answers of the index.
 
 mod checks;
 
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use checks::same_answers::{assert_same, boundaries, random, whole};
 use symdex_build::{Companions, DirectLookup, Image, find, slices};
 
-/// Calls `each` with every image of the debug files below `path`; how many there are.
+/// Calls `each` with every image of the debug files below `path`. Returns the number of images.
 fn each_image(path: &Path, each: impl Fn(&Path, &Image<'_>)) -> usize {
     let mut count = 0;
     for path in find(path).into_iter().map(|file| file.expect("a debug file")) {
@@ -21,8 +21,8 @@ fn each_image(path: &Path, each: impl Fn(&Path, &Image<'_>)) -> usize {
     count
 }
 
-/// Compares all range boundaries and some random offsets, in one question each, and some of them each with a lookup
-/// of its own.
+/// Compares the answers at all boundaries of ranges and at some random offsets. One lookup answers all of them at once,
+/// one answers random offsets one by one, and a new lookup for each answers some of them.
 fn compare(path: &Path, image: &Image<'_>) {
     let index = whole(image);
     let mut offsets = boundaries(&index);

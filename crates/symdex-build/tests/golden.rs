@@ -1,19 +1,20 @@
-//! Indexes under `testdata/golden`: each opens and gives the same answers for ever.
+//! The indexes in `testdata/golden`. Every later version of symdex must open them and give the same answers.
 //!
-//! Today's symdex writes the ones with the highest number, byte for byte. When the bytes change on purpose, `SYMDEX_BLESS=1 cargo test
-//! -p symdex-build --test golden` adds files with the next number. The old ones stay from the first release on.
+//! The build writes the index with the highest number of each kind, byte for byte. After an intended change of the
+//! bytes, `SYMDEX_BLESS=1 cargo test -p symdex-build --test golden` adds files with the next number. From the first
+//! release on, the old files stay.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use symdex::{Frame, ImageOffset, Index, LinePolicy, Scratch, Table};
-use symdex_build::{Companions, Image, Options, build, slices};
+use symdex_build::{Companions, Image, build, slices};
 
 /// Makes the bytes of an index.
 type Make = fn() -> Vec<u8>;
 
 const TESTDATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata");
-/// What golden indexes are made of, by the first part of their names.
+/// The kinds of golden indexes: the first part of the file name, and how the index is made.
 const KINDS: [(&str, Make); 5] = [
     ("inline-dwarf4", || build_dsym("inline-dwarf4")),
     ("swift-names", || build_dsym("swift-names")),
@@ -33,10 +34,10 @@ fn build_file(name: &str, path: &str) -> Vec<u8> {
     let slice = slices(&bytes).expect("a Mach-O file").remove(0);
     let companions = Companions::default();
     let image = Image::load(&slice, name, &companions).expect("loads");
-    build(&image, &Options::default(), &|_, _| {}).expect("builds").bytes
+    build(&image).expect("builds").bytes
 }
 
-/// A made-up image, whose names are of any bytes.
+/// The index of a made-up image whose names consist of any bytes.
 fn made_up() -> Vec<u8> {
     let mut image = symdex_testimages::Image::random(11);
     image.tables.iter_mut().for_each(|table| table.ranges.truncate(25));
@@ -81,8 +82,8 @@ fn todays_bytes_are_the_newest_golden_ones() {
         assert!(
             blessing(),
             "the index of {kind} is no longer {golden:?}, byte for byte. If the encoder was meant to change, run \
-             `SYMDEX_BLESS=1 cargo test -p symdex-build --test golden`, which adds {path}, and commit that too; the old \
-             ones stay as they are, because there are indexes like them out there"
+             `SYMDEX_BLESS=1 cargo test -p symdex-build --test golden`, which adds {path}, and commit that file too. \
+             Keep the old files: published indexes are like them"
         );
         let index = Index::open(&bytes[..]).expect("as written");
         std::fs::create_dir_all(Path::new(&path).parent().expect("a folder")).expect("made");
@@ -108,7 +109,7 @@ fn every_golden_index_opens_and_says_what_it_always_said() {
     assert!(read >= KINDS.len(), "only {read} golden indexes were found");
 }
 
-/// All that an index says.
+/// The contents of an index as text: metadata, ranges, and answers.
 fn text(index: &Index<&[u8]>) -> String {
     let metadata = index.metadata();
     let mut out = String::new();

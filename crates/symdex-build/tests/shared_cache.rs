@@ -1,5 +1,5 @@
-//! dyld shared caches: each image becomes an index, in whichever files of the cache its parts are (docs/DEBUG-INFO.md,
-//! "Shared caches").
+//! dyld shared caches: each image becomes an index, even if its parts are in several files of the cache
+//! (docs/DEBUG-INFO.md, "Shared caches").
 
 #![expect(clippy::cast_possible_truncation, reason = "the caches made here are small")]
 
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use symdex::{Index, Table};
-use symdex_build::{Cache, Error, Options, build};
+use symdex_build::{Cache, Error, build};
 use symdex_testimages::shared_cache::{BASE, CacheFile, CacheImage, Layout, address, cache, put, write};
 
 fn images() -> Vec<CacheImage> {
@@ -60,7 +60,7 @@ fn symbols(index: &Index<Vec<u8>>) -> Vec<String> {
 fn indexes(path: &Path) -> Vec<Result<Index<Vec<u8>>, Error>> {
     let cache = Cache::open(path).expect("opens");
     let index = |image: symdex_build::Image<'_>| {
-        let built = build(&image, &Options::default(), &|_, _| {}).expect("built");
+        let built = build(&image).expect("built");
         Index::open(built.bytes).expect("as written")
     };
     cache.images().iter().map(|image| image.load().map(index)).collect()
@@ -171,7 +171,7 @@ fn a_part_alone_is_no_cache() {
     let folder = tempfile::tempdir().expect("a folder");
     write(&cache(&images(), Layout::Split), folder.path());
     let part = folder.path().join("dyld_shared_cache_arm64e.01");
-    assert!(Cache::is_one(&part));
+    assert!(Cache::is_cache(&part));
     let error = Cache::open(&part).map(|_| ()).expect_err("not the main file");
     assert!(error.is_unsupported() && error.to_string().contains("its main file"), "{error}");
 }

@@ -1,10 +1,10 @@
-//! Every debug file of `testdata`, built and held to what must be true of any index.
+//! What must be true of the index of every debug file of `testdata`.
 
 use std::path::{Path, PathBuf};
 
 use symdex::{Index, LinePolicy, Scratch, Table};
 use symdex_audit::audit;
-use symdex_build::{Companions, Image, Options, build, find, slices};
+use symdex_build::{Companions, Image, build, find, slices};
 
 /// The Mach-O files below `testdata`, sorted.
 fn debug_files() -> Vec<PathBuf> {
@@ -28,7 +28,7 @@ fn each_image(each: impl Fn(&Path, &Image<'_>)) {
 
 fn built_on(threads: usize, image: &Image<'_>) -> Vec<u8> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool of threads");
-    pool.install(|| build(image, &Options::default(), &|_, _| {})).expect("builds").bytes
+    pool.install(|| build(image)).expect("builds").bytes
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn every_answer_is_the_one_the_debug_file_gives() {
     });
 }
 
-/// Under both policies the functions of a chain are the same, and so are the files and lines of all frames but the innermost.
+/// Both policies give the same functions, and the same files and lines of all frames but the innermost.
 #[test]
 fn the_policies_differ_in_the_innermost_line_alone() {
     each_image(|path, image| {

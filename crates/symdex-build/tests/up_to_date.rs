@@ -4,7 +4,7 @@ use std::path::Path;
 
 use symdex::Index;
 use symdex::write::split;
-use symdex_build::{BuildReport, Built, Companions, Image, Options, SymbolMap, build, slices, up_to_date};
+use symdex_build::{BuildReport, Built, Companions, Image, SymbolMap, build, slices, up_to_date};
 use symdex_testimages::debug_file::{BASE, Elf, ElfSymbol, MachO, Symbol};
 
 fn file(symbols: &[(&str, u64)]) -> Vec<u8> {
@@ -22,7 +22,7 @@ fn with_image<T>(file: &[u8], name: &str, f: impl FnOnce(Image<'_>) -> T) -> T {
 }
 
 fn built(image: &Image<'_>) -> Built {
-    build(image, &Options::default(), &|_, _| {}).expect("builds")
+    build(image).expect("builds")
 }
 
 fn compare(image: &Image<'_>, index: &[u8]) -> Option<BuildReport> {

@@ -297,7 +297,7 @@ fn audit_against<B: AsRef<[u8]> + Sync>(
     }
     if let (Some(image), Some(file)) = (joined.image, joined.paths.first()) {
         let of_file = |error| Failure::debug_file(file, &error);
-        let map = maps.of(&image.info.id, file).map_err(of_file)?;
+        let map = maps.load(&image.info().id, file).map_err(of_file)?;
         let image = match &map {
             Some(map) => image.with_symbol_map(map),
             None => image,

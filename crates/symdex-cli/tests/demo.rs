@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use symdex::{ImageOffset, Index, LinePolicy, Scratch};
-use symdex_build::{Companions, Image, Options, build, find, slices};
+use symdex_build::{Companions, Image, build, find, slices};
 
 /// The demo's indexes, by image name.
 fn indexes() -> HashMap<String, Index<Vec<u8>>> {
@@ -18,7 +18,7 @@ fn indexes() -> HashMap<String, Index<Vec<u8>>> {
         for slice in slices(&bytes).expect("a Mach-O file") {
             let companions = Companions::default();
             let image = Image::load(&slice, &name, &companions).expect("loads");
-            let built = build(&image, &Options::default(), &|_, _| {}).expect("builds");
+            let built = build(&image).expect("builds");
             indexes.insert(name.clone(), Index::open(built.bytes).expect("opens"));
         }
     }

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn trap_32_parts_and_copies_of_swift_functions_have_their_names() {
+    fn parts_and_copies_of_swift_functions_have_their_names() {
         assert_demangled(&[
             // The simplified form says nothing of being resumed, or merged with others.
             ("$s4Demo4loadyyYaFTQ0_", "load()"),
@@ -146,7 +146,7 @@ mod tests {
 
     /// Each parameter is a pair of the one before, so that the text doubles with each few bytes of the name.
     #[test]
-    fn trap_33_names_that_stand_for_too_much_text_are_cut_where_it_shows() {
+    fn names_that_stand_for_too_much_text_are_cut_where_it_shows() {
         let pairs = (0..40).map(|number| {
             let digits = |n: u32| char::from_digit(n, 36).map(|digit| digit.to_ascii_uppercase());
             let last = [number / 36, number % 36].map(|n| digits(n).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Images with random contents, and what a linear scan answers for them.
+//! Images with random contents, and the answers of a linear scan of them.
 
 use std::io::Cursor;
 
@@ -146,7 +146,7 @@ impl Image {
         index
     }
 
-    /// What a linear scan of one table answers.
+    /// The answer of a linear scan of one table.
     pub fn scan_table(&self, table: Table, offset: u64, policy: LinePolicy) -> Option<Vec<Answer>> {
         let ChunkRanges { ranges, locs } = self.table(table);
         let range = ranges.iter().find(|range| range.start <= offset && offset < range.end)?;
@@ -197,7 +197,7 @@ impl Image {
     }
 }
 
-/// A table in chunks of `span` bytes, each with the locs it needs.
+/// A table in chunks of `span` bytes. Each chunk has the inline frames that its ranges use.
 pub fn cut(table: &ChunkRanges, span: u32) -> Vec<(u64, ChunkRanges)> {
     let span = u64::from(span);
     let mut chunks: Vec<(u64, ChunkRanges)> = Vec::new();
@@ -221,7 +221,7 @@ pub fn cut(table: &ChunkRanges, span: u32) -> Vec<(u64, ChunkRanges)> {
     chunks
 }
 
-/// The number in `to` of `loc`, which is copied there with its callers where it is not there yet.
+/// The number of the copy in `to` of inline frame `loc`. Copies the frame and its callers if they are not there yet.
 fn copy_loc(from: &[Loc], loc: u32, to: &mut Vec<Loc>, numbers: &mut [Option<u32>]) -> u32 {
     let parent = |loc: &u32| from[*loc as usize].parent.map(Id32::get);
     let chain: Vec<u32> = std::iter::successors(Some(loc), parent).collect();
@@ -296,7 +296,7 @@ fn function(
     at
 }
 
-/// A loc of the function whose locs begin at `first`: one there is, or a new one somewhere below the root.
+/// An inline frame of the function whose frames begin at `first`: an existing frame or a new one.
 fn loc(random: &mut Random, table: &mut ChunkRanges, first: u64, names: u64, files: u64) -> u32 {
     let known = table.locs.len() as u64 - first;
     if random.one_in(3) {

@@ -1,7 +1,7 @@
 //! Made-up images, debug files and shared caches for the tests and benchmarks of the workspace.
 //!
-//! * [`Image`]: the tables of an index, with random contents, and what a linear scan of them answers.
-//! * [`debug_file`]: Mach-O and ELF files with DWARF, written byte by byte.
+//! * [`Image`]: the tables of an index with random contents, and the answers of a linear scan of them.
+//! * [`debug_file`]: Mach-O and ELF files with DWARF, valid or not.
 //! * [`shared_cache`]: dyld shared caches.
 
 #![allow(missing_docs, reason = "the names of test helpers say what they make")]

@@ -22,11 +22,11 @@ pub struct CacheImage {
 /// How the cache is laid out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layout {
-    /// One file, with the header of iOS 13 and the like.
+    /// One file, with a header as in iOS 13.
     Old,
     /// One file, with a newer header.
     One,
-    /// Images in several parts, tables in one of their own, and local symbols in another.
+    /// Several files: images, a file with the tables, and a file with the local symbols.
     Split,
 }
 
@@ -73,7 +73,7 @@ pub fn cache(images: &[CacheImage], layout: Layout) -> Vec<CacheFile> {
     files
 }
 
-/// Writes the files into `folder`; the path of the main one.
+/// Writes the files into `folder`. Returns the path of the main file.
 pub fn write(files: &[CacheFile], folder: &Path) -> PathBuf {
     let path = |suffix: &str| folder.join(format!("dyld_shared_cache_arm64e{suffix}"));
     for CacheFile { suffix, bytes } in files {
@@ -131,7 +131,7 @@ fn list_parts(main: &mut [u8]) {
     }
 }
 
-/// The list of images, and at its end the first one again under another path, as older caches have it.
+/// The list of images. The first image is listed again at the end, under another path, as in older caches.
 fn list_images(main: &mut [u8], images: &[CacheImage], is_old: bool) {
     const AT: usize = 0x900;
     let paths = images.iter().map(|image| image.path).chain(["/usr/lib/another.name.dylib"]);
@@ -145,7 +145,7 @@ fn list_images(main: &mut [u8], images: &[CacheImage], is_old: bool) {
     put(main, if is_old { 0x18 } else { 0x1c0 }, &words(&[AT as u64, images.len() as u64 + 1]));
 }
 
-/// Symbols as a symbol table has them, the names appended to `strings`.
+/// The entries of a symbol table. Appends the names to `strings`.
 fn symbols(symbols: &[(&str, u64)], base: u64, kind: u8, strings: &mut Vec<u8>) -> Vec<u8> {
     let symbol = |(name, offset): &(&str, u64)| {
         let at = strings.len() as u64;
@@ -155,7 +155,7 @@ fn symbols(symbols: &[(&str, u64)], base: u64, kind: u8, strings: &mut Vec<u8>) 
     symbols.iter().flat_map(symbol).collect()
 }
 
-/// The tables of all images, and for each where its symbols and function starts begin, as offsets in the file.
+/// The tables of all images, and for each image the offsets of its symbols and function starts in the file.
 fn linkedit(images: &[CacheImage]) -> (Vec<u8>, Vec<[u64; 2]>) {
     let (mut bytes, mut strings, mut tables) = (Vec::new(), vec![0], Vec::new());
     for (at, image) in images.iter().enumerate() {

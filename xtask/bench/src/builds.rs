@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use symbolic_debuginfo::Object;
 use symbolic_symcache::SymCacheConverter;
 use symdex::Index;
-use symdex_build::{Companions, Image, Options};
+use symdex_build::{Companions, Image};
 
 use crate::cost::{Cost, Streams, measure, medians};
 use crate::input::Input;
@@ -105,7 +105,7 @@ fn symdex_index(file: &Path, to: &Path) -> Result<()> {
     let slice = slices.first().context("no slice")?;
     let companions = Companions::new(Vec::new());
     let image = Image::load(slice, file, &companions)?;
-    let built = symdex_build::build(&image, &Options::default(), &|_, _| ())?;
+    let built = symdex_build::build(&image)?;
     let folder = to.parent().context("no folder")?;
     let published = symdex_store::IndexFolder::new(folder).publish(&Index::open(built.bytes)?)?;
     Ok(std::fs::rename(published.path, to)?)

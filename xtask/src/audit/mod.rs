@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail, ensure};
 use symdex::Index;
-use symdex_audit::{AskedPeer, AuditOptions, AuditReport, audit_with};
+use symdex_audit::{AskedPeer, AuditOptions, AuditReport};
 use symdex_build::{Companions, Image};
 
 use self::llvm::{LlvmPeer, LlvmSymbolizer};
@@ -132,21 +132,19 @@ fn audited(
     let arch = slice.arch.name.clone();
     let companions = Companions::new(arguments.debug_dirs.clone());
     let image = Image::load(slice, file, &companions)?;
-    let built = symdex_build::build(&image, &symdex_build::Options::default(), &|_, _| {})?;
+    let built = symdex_build::build(&image)?;
     let index = Index::open(built.bytes)?;
     let ask = |svmas: Vec<u64>| match llvm {
         Some(llvm) => llvm.ask(file, &arch, svmas),
         None => Ok(Box::new(std::iter::empty()) as _),
     };
     let peer = LlvmPeer::of(&image);
-    let options = AuditOptions {
-        random: arguments.sample,
-        seed: SEED,
-        every: arguments.every,
-        peer: llvm.is_some().then_some(AskedPeer { peer: &peer, ask: &ask }),
-    };
-    let report = audit_with(&image, &index, &options)?;
-    Ok(Audited { file: file.to_owned(), arch, id: image.info.id.to_string(), report })
+    let mut options = AuditOptions::new().random(arguments.sample, SEED).every(arguments.every);
+    if llvm.is_some() {
+        options = options.peer(AskedPeer { peer: &peer, ask: &ask });
+    }
+    let report = options.audit(&image, &index)?;
+    Ok(Audited { file: file.to_owned(), arch, id: image.info().id.to_string(), report })
 }
 
 /// Why a corpus does not pass.

@@ -10,6 +10,7 @@ mod parts;
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::CStr;
+use std::fmt;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
@@ -21,11 +22,27 @@ use self::header::{ENDIAN, Header, MAGIC, malformed};
 use self::locals::Locals;
 use self::parts::{Mapping, Wanted};
 use crate::error::Error;
-use crate::image::{Identity, Image, cached_identity, claimed_size, load_cached};
+use crate::image::{CachedParts, Identity, Image, cached_identity, claimed_size, load_cached};
 use crate::slice::arch_of;
 use crate::symbols::macho::LocalSymbols;
 
 /// A shared cache: its files, mapped into memory.
+///
+/// ```no_run
+/// use symdex_build::{Cache, build};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let cache = Cache::open("dyld_shared_cache_arm64e".as_ref())?;
+/// for missing in cache.missing() {
+///     eprintln!("{missing}");
+/// }
+/// for image in cache.images() {
+///     let built = build(&image.load()?)?;
+///     println!("{}: {} bytes", image.path, built.bytes.len());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct Cache {
     /// The files that were found, the main file first.
     files: Vec<MappedFile>,
@@ -51,7 +68,7 @@ pub struct CachedImage<'c> {
 impl Cache {
     /// Whether the file at `path` begins like a shared cache or a part of one. False if it cannot be read.
     #[must_use]
-    pub fn is_one(path: &Path) -> bool {
+    pub fn is_cache(path: &Path) -> bool {
         let mut magic = Vec::new();
         let read = File::open(path).and_then(|file| file.take(MAGIC.len() as u64).read_to_end(&mut magic));
         read.is_ok() && magic == MAGIC
@@ -147,6 +164,18 @@ impl Cache {
     }
 }
 
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cache({} files, {} missing)", self.files.len(), self.missing.len())
+    }
+}
+
+impl fmt::Debug for CachedImage<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CachedImage({})", self.path)
+    }
+}
+
 /// The text at `offset`, up to its end or the end of the file.
 fn text_at(bytes: &[u8], offset: u32) -> String {
     const LONGEST_PATH: usize = 1024;
@@ -195,7 +224,10 @@ impl<'c> CachedImage<'c> {
             });
         }
         let name = self.path.rsplit('/').next().unwrap_or_default();
-        load_cached(&arch, self.commands()?, name, self)
+        let linkedit = |address| self.cache.file_at(address).map(|(file, _)| file);
+        let missing = self.cache.locals.as_ref().err().cloned().into_iter().collect();
+        let parts = CachedParts { linkedit: &linkedit, locals: self.local_symbols(), missing };
+        load_cached(&arch, self.commands()?, name, parts)
     }
 
     /// The image's header and load commands.
@@ -214,19 +246,9 @@ impl<'c> CachedImage<'c> {
         })
     }
 
-    /// The file that `address` is mapped from.
-    pub(crate) fn linkedit(&self, address: u64) -> Result<&'c [u8], Error> {
-        self.cache.file_at(address).map(|(file, _)| file)
-    }
-
     /// The image's local symbols, if the cache has any.
-    pub(crate) fn local_symbols(&self) -> Option<LocalSymbols<'c>> {
+    fn local_symbols(&self) -> Option<LocalSymbols<'c>> {
         let locals = self.cache.locals.as_ref().ok()?.as_ref()?;
         locals.of_image(self.cache.main(), self.address)
-    }
-
-    /// What is missing for every image of the cache.
-    pub(crate) fn missing(&self) -> Vec<String> {
-        self.cache.locals.as_ref().err().cloned().into_iter().collect()
     }
 }

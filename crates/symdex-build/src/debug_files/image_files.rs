@@ -123,7 +123,7 @@ impl<'d> JoinedImage<'d> {
     pub fn add(&mut self, path: &Path, image: Result<Image<'d>, Error>) {
         let image = match (self.image.take(), image) {
             (None, Ok(first)) => Ok(first),
-            (Some(image), Ok(other)) if image.goes_with(&other) => Ok(image.with(other)),
+            (Some(image), Ok(other)) if image.can_join(&other) => Ok(image.join(other)),
             (image, Ok(_)) => Err((image, other_addresses())),
             (image, Err(error)) => Err((image, error)),
         };

@@ -30,7 +30,7 @@ pub struct ListedImage {
 ///
 /// [`FileError`] if nothing of the file can be read.
 pub fn images_in(path: &Path) -> Result<Vec<Result<ListedImage, FileError>>, FileError> {
-    if !Cache::is_one(path) {
+    if !Cache::is_cache(path) {
         return slices_in(path);
     }
     let failed = |error| FileError::new(path, error);

@@ -10,13 +10,14 @@ use crate::input::{Found, search};
 use crate::slice::slices;
 
 /// The debug files of a build, in order.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct BuildInputs {
     inputs: Vec<BuildInput>,
     archives: Vec<UnreadArchives>,
 }
 
 /// A debug file of a build.
+#[derive(Debug)]
 enum BuildInput {
     File(PathBuf),
     Cache {
@@ -57,7 +58,7 @@ impl BuildInputs {
             self.archives.push(UnreadArchives { folder: path.to_owned(), archives });
         }
         self.inputs.extend(debug_files.into_iter().map(|found| match found {
-            Ok(file) if Cache::is_one(&file) => BuildInput::cache(file),
+            Ok(file) if Cache::is_cache(&file) => BuildInput::cache(file),
             Ok(file) => BuildInput::File(file),
             Err(error) => BuildInput::Failed(FileError::new(path, error)),
         }));
@@ -122,7 +123,7 @@ impl BuildInput {
 
 /// The jobs of a build. Each can run on its own.
 #[non_exhaustive]
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct BuildPlan<'i> {
     /// The jobs, in the order of the inputs.
     pub jobs: Vec<BuildJob<'i>>,
@@ -131,6 +132,7 @@ pub struct BuildPlan<'i> {
 }
 
 /// One job of a build.
+#[derive(Debug)]
 pub enum BuildJob<'i> {
     /// Build every wanted image of a file.
     File(&'i Path),

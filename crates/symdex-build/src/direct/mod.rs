@@ -9,6 +9,7 @@ mod kept;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -18,11 +19,12 @@ use symdex::{ImageOffset, Index};
 use self::claims::Claims;
 use self::cut::cut;
 use self::kept::Kept;
-use crate::build::{Options, WALK_AHEAD, build, build_parts};
+use crate::build::{WALK_AHEAD, build_parts};
 use crate::dwarf::{Part, Units, unit_ranges, unit_ranges_at};
 use crate::error::Error;
 use crate::flatten::{Interval, Stretch, flatten};
 use crate::image::Image;
+use crate::options::build;
 use crate::report::Problems;
 use crate::symbol_ranges::symbol_ranges;
 use crate::symbols::FunctionSymbol;
@@ -47,10 +49,12 @@ const WALKS: usize = 2;
 /// read in outline, once, where an address turns out to have no function in the units that claim it, or where a unit
 /// that was read has functions outside of what it states.
 ///
-/// Two kinds of answers can then still differ from the index's:
-/// * Two units have a function at the address, and the one that starts later is in a unit that was not read and whose
-///   stated ranges leave that code out.
+/// An answer can still differ from the index's in three cases:
+/// * Two units have a function at the address. The function that starts later is in a unit that was not read, and the
+///   stated ranges of that unit leave the code out.
 /// * The address has line rows of several units and no function, and the units are not in address order.
+/// * The file exceeds the limits of a build, which bound its work in proportion to the size of the file. In a build,
+///   all units share these limits, so that it may leave out what a direct lookup still reads.
 ///
 /// ```
 /// # use std::path::Path;
@@ -134,7 +138,7 @@ impl<'i, 'd> DirectLookup<'i, 'd> {
         }
         if self.walked > WALKS * self.units.own_size() {
             self.kept = Kept::new(0);
-            self.index = Index::open(build(self.image, &Options::default(), &|_, _| {})?.bytes)?;
+            self.index = Index::open(build(self.image)?.bytes)?;
             self.is_whole = true;
             return Ok(&self.index);
         }
@@ -223,6 +227,12 @@ impl<'d> DirectLookup<'_, 'd> {
         wanted.dedup();
         let owning: Vec<_> = owning.into_iter().map(|symbol| symbols[symbol].clone()).collect();
         cut(&symbol_ranges(&owning), &wanted)
+    }
+}
+
+impl fmt::Debug for DirectLookup<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DirectLookup({:?}, {} bytes read)", self.image, self.walked)
     }
 }
 

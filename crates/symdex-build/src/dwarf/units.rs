@@ -1,4 +1,9 @@
 //! The units of an image, and the order in which they are read.
+//!
+//! Each unit knows the file that it is read from ([`UnitEntry::dwarf`]). A split unit takes the place of its skeleton
+//! in the order of `.debug_info`. The units of the supplementary file come behind all others, because they have no
+//! code; they are there for the entries that refer to them. References out of split units and supplementary files into
+//! further files are not followed, so that no file can lead in circles.
 
 use std::sync::Arc;
 

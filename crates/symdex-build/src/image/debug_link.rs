@@ -6,8 +6,8 @@ use object::LittleEndian as Little;
 use object::read::elf::FileHeader;
 use symdex::Arch;
 
-use super::Image;
-use super::elf::{self, File};
+use super::elf_file::ElfFile;
+use super::{Image, elf};
 use crate::companions::{Companions, path_of, shown};
 
 /// The contents of `.gnu_debuglink`: the name of a file, and the CRC-32 of its bytes.
@@ -30,7 +30,7 @@ impl<'d> DebugLink<'d> {
 /// the image lists it as missing.
 pub(super) fn with_debug_file<'d, Header: FileHeader<Endian = Little>>(
     mut image: Image<'d>,
-    file: &File<'d, Header>,
+    file: &ElfFile<'d, Header>,
     arch: &Arch,
     path: &Path,
     companions: &'d Companions,
@@ -39,8 +39,8 @@ pub(super) fn with_debug_file<'d, Header: FileHeader<Endian = Little>>(
     let link = file.contents(".gnu_debuglink").and_then(DebugLink::parse);
     for candidate in id.iter().flat_map(|id| companions.by_build_id(id)) {
         match debug_file::<Header>(&candidate, arch, companions) {
-            Some((other, bytes)) if bytes.build_id() == id && image.goes_with(&other) => {
-                return image.with(other);
+            Some((other, bytes)) if bytes.build_id() == id && image.can_join(&other) => {
+                return image.join(other);
             }
             _ => {}
         }
@@ -55,8 +55,8 @@ pub(super) fn with_debug_file<'d, Header: FileHeader<Endian = Little>>(
             (Some(id), Some(other)) => *id == other,
             _ => crc32fast::hash(bytes.bytes) == link.crc,
         };
-        if is_it && image.goes_with(&other) {
-            return image.with(other);
+        if is_it && image.can_join(&other) {
+            return image.join(other);
         }
     }
     let wanted = match id {
@@ -75,8 +75,8 @@ fn debug_file<'d, Header: FileHeader<Endian = Little>>(
     path: &Path,
     arch: &Arch,
     companions: &'d Companions,
-) -> Option<(Image<'d>, File<'d, Header>)> {
-    let file = File::<Header>::parse(companions.open(path).ok()?).ok()?;
+) -> Option<(Image<'d>, ElfFile<'d, Header>)> {
+    let file = ElfFile::<Header>::parse(companions.open(path).ok()?).ok()?;
     let image = elf::image(&file, arch, path, companions).ok()?;
     Some((image, file))
 }

@@ -1,67 +1,23 @@
 //! Images in ELF files.
 
-use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 
-use gimli::{EndianSlice, LittleEndian, SectionId};
-use object::read::elf::{
-    CompressionHeader as _, FileHeader, NoteIterator, ProgramHeader, SectionHeader, SectionTable,
-};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use object::{LittleEndian as Little, elf};
 use symdex::write::ImageInfo;
-use symdex::{Arch, ImageId, RowRule};
+use symdex::{Arch, RowRule};
 
-use super::compressed::{Format, decompress, decompress_xz};
-use super::debug_link::with_debug_file;
-use super::{Identity, Image, ImageKind, MAX_OFFSET, executable, file_name, hash_id, split, supplementary};
-use crate::companions::{Companions, shown};
+use super::code::executable;
+use super::elf_file::{ENDIAN, ElfFile};
+use super::{Identity, Image, ImageKind, split, supplementary};
+use crate::companions::{Companions, file_name};
 use crate::error::Error;
-use crate::reader::Reader;
 use crate::symbols;
-
-const ENDIAN: Little = Little;
-/// The smallest page size. Images are mapped at multiples of it.
-const PAGE_SIZE: u64 = 0x1000;
-
-/// The image in `bytes`, an ELF file.
-pub(super) fn load<'d>(
-    arch: &Arch,
-    bytes: &'d [u8],
-    path: &Path,
-    companions: &'d Companions,
-) -> Result<Image<'d>, Error> {
-    match bytes.get(4) {
-        Some(1) => load_class::<elf::FileHeader32<Little>>(arch, bytes, path, companions),
-        _ => load_class::<elf::FileHeader64<Little>>(arch, bytes, path, companions),
-    }
-}
-
-fn load_class<'d, Header: FileHeader<Endian = Little>>(
-    arch: &Arch,
-    bytes: &'d [u8],
-    path: &Path,
-    companions: &'d Companions,
-) -> Result<Image<'d>, Error> {
-    let file = File::<Header>::parse(bytes)?;
-    let image = image(&file, arch, path, companions)?;
-    if image.has_dwarf() {
-        return Ok(image);
-    }
-    Ok(with_debug_file(image, &file, arch, path, companions))
-}
-
-/// The identity of the image in `bytes`, an ELF file.
-pub(super) fn identity(bytes: &[u8]) -> Result<Identity, Error> {
-    match bytes.get(4) {
-        Some(1) => Ok(File::<elf::FileHeader32<Little>>::parse(bytes)?.identity()),
-        _ => Ok(File::<elf::FileHeader64<Little>>::parse(bytes)?.identity()),
-    }
-}
 
 /// The image in `file`, which is at `path`, with the parts of its debug information that are in other files.
 pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
-    file: &File<'d, Header>,
+    file: &ElfFile<'d, Header>,
     arch: &Arch,
     path: &Path,
     companions: &'d Companions,
@@ -80,7 +36,7 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
         Err(why) => missing.push(format!("the symbols in .gnu_debugdata cannot be read: {why}")),
     }
     let info = ImageInfo {
-        id: file.identity().id,
+        id: identity_of(file).id,
         image_name: file_name(path),
         arch: arch.clone(),
         base,
@@ -97,274 +53,37 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
     Ok(Image { info, debug_size, files, dwarf, splits, starts, symbols, symbol_map: None, missing })
 }
 
-fn malformed<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> Error {
-    move |error| Error::Malformed { what: format!("{what}: {error}") }
-}
-
-/// An ELF file.
-pub(crate) struct File<'d, Header: FileHeader<Endian = Little>> {
-    pub(crate) bytes: &'d [u8],
-    pub(crate) sections: SectionTable<'d, Header>,
-    segments: &'d [Header::ProgramHeader],
-    /// The names of its sections.
-    names: &'d [u8],
-    /// How many bytes of sections may still be decompressed.
-    pub(super) budget: Cell<u64>,
-}
-
-impl<'d, Header: FileHeader<Endian = Little>> File<'d, Header> {
-    pub(super) fn parse(bytes: &'d [u8]) -> Result<Self, Error> {
-        let header = Header::parse(bytes).map_err(malformed("ELF header"))?;
-        let unsupported = |what: &str| Err(Error::Unsupported { what: what.to_owned() });
-        match header.e_type(ENDIAN) {
-            elf::ET_REL => unsupported("an object file; give the executable or library linked of it"),
-            elf::ET_CORE => unsupported("a core dump; give the executables and libraries in it"),
-            _ => Self::parse_any(bytes),
-        }
-    }
-
-    /// The same for files that need not be linked: those that debug information refers to.
-    pub(super) fn parse_any(bytes: &'d [u8]) -> Result<Self, Error> {
-        let header = Header::parse(bytes).map_err(malformed("ELF header"))?;
-        let size = bytes.len() as u64;
-        let table =
-            |start: u64, len: u16, entry: u16| start.saturating_add(u64::from(len) * u64::from(entry));
-        let (programs, sections) = (header.e_phoff(ENDIAN).into(), header.e_shoff(ENDIAN).into());
-        let end = table(programs, header.e_phnum(ENDIAN), header.e_phentsize(ENDIAN)).max(table(
-            sections,
-            header.e_shnum(ENDIAN),
-            header.e_shentsize(ENDIAN),
-        ));
-        if end > size {
-            return Err(Error::Truncated { what: "the table of its sections".to_owned(), end, size });
-        }
-        let segments = header.program_headers(ENDIAN, bytes).map_err(malformed("program headers"))?;
-        let sections = header.sections(ENDIAN, bytes).map_err(malformed("section headers"))?;
-        let names = header.section_strings_index(ENDIAN, bytes).and_then(|index| sections.section(index));
-        let names = names.and_then(|names| names.data(ENDIAN, bytes)).unwrap_or_default();
-        let budget = Cell::new(32 * size + (16 << 20));
-        let file = Self { bytes, sections, segments, names, budget };
-        file.is_all_there()?;
-        Ok(file)
-    }
-
-    /// Checks that the file has all of its sections, even those that are not read, because a cut file is not trusted.
-    ///
-    /// Sections must not overlap (System V ABI, 4, "Sections"), and segments of notes must not either. If each could be
-    /// the whole file, reading all of them could take any amount of time.
-    fn is_all_there(&self) -> Result<(), Error> {
-        let mut left = 2 * self.bytes.len() as u64;
-        let mut count = |size: u64| {
-            let what = || "its sections overlap".to_owned();
-            left = left.checked_sub(size).ok_or_else(|| Error::Malformed { what: what() })?;
-            Ok(())
-        };
-        for section in self.sections.iter() {
-            count(self.data(section)?.len() as u64)?;
-        }
-        let notes = self.segments.iter().filter(|segment| segment.p_type(ENDIAN) == elf::PT_NOTE);
-        notes.map(|notes| notes.p_filesz(ENDIAN).into()).try_for_each(count)
-    }
-
-    /// The stored bytes of a section. Empty if the file does not have them (`SHT_NOBITS`).
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Truncated`] where they reach behind the end of the file.
-    pub(crate) fn data(&self, section: &Header::SectionHeader) -> Result<&'d [u8], Error> {
-        section.data(ENDIAN, self.bytes).map_err(|_| Error::Truncated {
-            what: format!(
-                "the section {}",
-                shown(symbols::name_at(self.names, section.sh_name(ENDIAN) as usize).unwrap_or_default())
-            ),
-            end: section.sh_offset(ENDIAN).into().saturating_add(section.sh_size(ENDIAN).into()),
-            size: self.bytes.len() as u64,
-        })
-    }
-
-    fn has_name(&self, section: &Header::SectionHeader, name: &str) -> bool {
-        // Names are not read to their end, because each may be as long as the file.
-        let rest = self.names.get(section.sh_name(ENDIAN) as usize..);
-        let rest = rest.and_then(|rest| rest.strip_prefix(name.as_bytes()));
-        rest.is_some_and(|rest| rest.first() == Some(&0))
-    }
-
-    /// The DWARF in the sections named by `name`.
-    pub(super) fn dwarf(
-        &self,
-        name: impl Fn(SectionId) -> Option<&'static str>,
-        companions: &'d Companions,
-    ) -> Result<gimli::Dwarf<Reader<'d>>, Error> {
-        gimli::Dwarf::load(|id| {
-            let bytes = name(id).map_or(Ok(&[][..]), |name| self.debug_section(name, companions))?;
-            Ok(EndianSlice::new(bytes, LittleEndian))
-        })
-    }
-
-    /// The first section of this name.
-    pub(crate) fn section(&self, name: &str) -> Option<&'d Header::SectionHeader> {
-        self.sections.iter().find(|section| self.has_name(section, name))
-    }
-
-    /// The stored bytes of the first section of this name. Returns `None` if there is no such section or the file does
-    /// not have all of it.
-    pub(crate) fn contents(&self, name: &str) -> Option<&'d [u8]> {
-        self.data(self.section(name)?).ok()
-    }
-
-    /// The decompressed bytes of a debug section. Empty if there is no such section.
-    ///
-    /// A section may be compressed as specified by ELF (`SHF_COMPRESSED`) or in the older way of GNU: a `.zdebug_`
-    /// section begins with `ZLIB` and the size in eight bytes, big-endian.
-    pub(super) fn debug_section(&self, name: &str, companions: &'d Companions) -> Result<&'d [u8], Error> {
-        let gnu_name = name.replacen(".debug_", ".zdebug_", 1);
-        if let Some(section) = self.section(name) {
-            return self.decompressed(name, section, companions);
-        }
-        let Some(section) = self.section(&gnu_name) else { return Ok(&[]) };
-        let data = self.data(section)?;
-        let Some((magic, rest)) = data.split_first_chunk::<12>() else { return Ok(data) };
-        let (b"ZLIB", size) = magic.split_at(4) else { return Ok(data) };
-        let size = size.iter().fold(0, |size, byte| size << 8 | u64::from(*byte));
-        self.keep(&gnu_name, Format::Zlib, rest, size, companions)
-    }
-
-    fn decompressed(
-        &self,
-        name: &str,
-        section: &Header::SectionHeader,
-        companions: &'d Companions,
-    ) -> Result<&'d [u8], Error> {
-        let data = self.data(section)?;
-        let header = section.compression(ENDIAN, self.bytes);
-        let header =
-            header.map_err(|error| Error::Malformed { what: format!("the section {name}: {error}") })?;
-        let Some((header, _, stored)) = header else { return Ok(data) };
-        let format = match header.ch_type(ENDIAN) {
-            elf::ELFCOMPRESS_ZLIB => Format::Zlib,
-            elf::ELFCOMPRESS_ZSTD => Format::Zstd,
-            other => {
-                let what =
-                    format!("the section {name} is compressed by method {}, not zlib or zstd", other.0);
-                return Err(Error::Unsupported { what });
-            }
-        };
-        // The compressed bytes follow the header up to the section's end.
-        let header_size = data.len().saturating_sub(usize::try_from(stored).unwrap_or(usize::MAX));
-        self.keep(name, format, &data[header_size..], header.ch_size(ENDIAN).into(), companions)
-    }
-
-    fn keep(
-        &self,
-        name: &str,
-        format: Format,
-        bytes: &[u8],
-        size: u64,
-        companions: &'d Companions,
-    ) -> Result<&'d [u8], Error> {
-        let decompressed = decompress(format, bytes, size, self.budget.get());
-        let malformed = |why| Error::Malformed { what: format!("the section {name}: {why}") };
-        let decompressed = decompressed.map_err(malformed)?;
-        self.budget.set(self.budget.get() - decompressed.len() as u64);
-        Ok(companions.keep(decompressed))
-    }
-
-    /// The ELF file in `.gnu_debugdata`, compressed by xz, that holds the symbols that were stripped from `.symtab`
-    /// ("MiniDebugInfo").
-    fn mini_debug_info(&self, companions: &'d Companions) -> Result<Option<Self>, String> {
-        let Some(section) = self.section(".gnu_debugdata") else { return Ok(None) };
-        let bytes = self.data(section).map_err(|error| error.to_string())?;
-        let bytes = decompress_xz(bytes, self.budget.get())?;
-        Self::parse(companions.keep(bytes)).map(Some).map_err(|error| error.to_string())
-    }
-
-    /// The address of the image's first page: that of the lowest `PT_LOAD` segment, rounded down to a page as loaders
-    /// do. 0 if there is no such segment.
-    ///
-    /// A segment that is too far below the code is skipped. Linux kernels have one at 0, for per-CPU data.
-    fn base(&self) -> u64 {
-        let code_end = self.code().iter().map(|(address, size)| address.saturating_add(*size)).max();
-        let lowest_useful = code_end.unwrap_or(0).saturating_sub(MAX_OFFSET);
-        let loaded = self.segments.iter().filter(|segment| segment.p_type(ENDIAN) == elf::PT_LOAD);
-        let addresses = loaded.map(|segment| segment.p_vaddr(ENDIAN).into());
-        let lowest = addresses.filter(|address| *address >= lowest_useful).min();
-        lowest.unwrap_or(0) / PAGE_SIZE * PAGE_SIZE
-    }
-
-    /// Addresses and sizes of executable sections or, if all section headers were stripped, of executable segments.
-    fn code(&self) -> Vec<(u64, u64)> {
-        let code: Vec<_> = self
-            .sections
-            .iter()
-            .filter(|section| section.sh_flags(ENDIAN).contains(elf::SHF_ALLOC | elf::SHF_EXECINSTR))
-            .map(|section| (section.sh_addr(ENDIAN).into(), section.sh_size(ENDIAN).into()))
-            .collect();
-        if !code.is_empty() {
-            return code;
-        }
-        let segments = self.segments.iter().filter(|segment| {
-            segment.p_type(ENDIAN) == elf::PT_LOAD && segment.p_flags(ENDIAN).contains(elf::PF_X)
-        });
-        segments.map(|segment| (segment.p_vaddr(ENDIAN).into(), segment.p_memsz(ENDIAN).into())).collect()
-    }
-
-    fn identity(&self) -> Identity {
-        let size = |section: &Header::SectionHeader| section.file_range(ENDIAN).map_or(0, |(_, size)| size);
-        let has_dwarf = [".debug_info", ".zdebug_info"]
-            .iter()
-            .any(|name| self.section(name).is_some_and(|section| size(section) != 0));
-        let id = self.build_id().unwrap_or_else(|| self.hash_id());
-        Identity { id, has_dwarf, kind: self.kind() }
-    }
-
-    fn kind(&self) -> ImageKind {
-        let is_code = |section: &&Header::SectionHeader| {
-            section.sh_flags(ENDIAN).contains(elf::SHF_ALLOC | elf::SHF_EXECINSTR)
-        };
-        let mut code = self.sections.iter().filter(is_code).peekable();
-        let is_stripped_of_code =
-            code.peek().is_some() && code.all(|section| section.sh_type(ENDIAN) == elf::SHT_NOBITS);
-        let has_interpreter = self.segments.iter().any(|segment| segment.p_type(ENDIAN) == elf::PT_INTERP);
-        let is_fixed = Header::parse(self.bytes).is_ok_and(|header| header.e_type(ENDIAN) == elf::ET_EXEC);
-        match (is_stripped_of_code, has_interpreter || is_fixed) {
-            (true, _) => ImageKind::ElfDebugFile,
-            (false, true) => ImageKind::ElfExecutable,
-            (false, false) => ImageKind::ElfLibrary,
-        }
-    }
-
-    /// The build id: the descriptor of the note `NT_GNU_BUILD_ID` in any section or segment of notes.
-    pub(super) fn build_id(&self) -> Option<ImageId> {
-        let in_sections =
-            self.sections.iter().filter_map(|section| section.notes(ENDIAN, self.bytes).ok()?);
-        let in_segments =
-            self.segments.iter().filter_map(|segment| segment.notes(ENDIAN, self.bytes).ok()?);
-        in_sections.chain(in_segments).find_map(build_id_of)
-    }
-
-    /// The id of an image without a build id: a hash of its code and the addresses of the code, which stripping does
-    /// not change. If the file does not have the code, a hash of the file.
-    fn hash_id(&self) -> ImageId {
-        let mut code = Vec::new();
-        for section in self.sections.iter() {
-            if section.sh_flags(ENDIAN).contains(elf::SHF_ALLOC | elf::SHF_EXECINSTR) {
-                let data = section.data(ENDIAN, self.bytes).unwrap_or_default();
-                if data.is_empty() {
-                    continue;
-                }
-                code.extend_from_slice(&section.sh_addr(ENDIAN).into().to_le_bytes());
-                code.extend_from_slice(data);
-            }
-        }
-        hash_id(if code.is_empty() { self.bytes } else { &code })
+/// The identity of the image in `bytes`, an ELF file.
+pub(super) fn identity(bytes: &[u8]) -> Result<Identity, Error> {
+    match bytes.get(4) {
+        Some(1) => Ok(identity_of(&ElfFile::<elf::FileHeader32<Little>>::parse(bytes)?)),
+        _ => Ok(identity_of(&ElfFile::<elf::FileHeader64<Little>>::parse(bytes)?)),
     }
 }
 
-fn build_id_of<Header: FileHeader<Endian = Little>>(mut notes: NoteIterator<'_, Header>) -> Option<ImageId> {
-    while let Ok(Some(note)) = notes.next() {
-        if note.name() == elf::ELF_NOTE_GNU && note.n_type(ENDIAN) == elf::NT_GNU_BUILD_ID {
-            return ImageId::new(note.desc());
-        }
+/// The identity of the image in `file`.
+fn identity_of<Header: FileHeader<Endian = Little>>(file: &ElfFile<'_, Header>) -> Identity {
+    let size = |section: &Header::SectionHeader| section.file_range(ENDIAN).map_or(0, |(_, size)| size);
+    let has_dwarf = [".debug_info", ".zdebug_info"]
+        .iter()
+        .any(|name| file.section(name).is_some_and(|section| size(section) != 0));
+    let id = file.build_id().unwrap_or_else(|| file.hash_id());
+    Identity { id, has_dwarf, kind: kind(file) }
+}
+
+/// The kind of `file`.
+fn kind<Header: FileHeader<Endian = Little>>(file: &ElfFile<'_, Header>) -> ImageKind {
+    let is_code = |section: &&Header::SectionHeader| {
+        section.sh_flags(ENDIAN).contains(elf::SHF_ALLOC | elf::SHF_EXECINSTR)
+    };
+    let mut code = file.sections.iter().filter(is_code).peekable();
+    let is_stripped_of_code =
+        code.peek().is_some() && code.all(|section| section.sh_type(ENDIAN) == elf::SHT_NOBITS);
+    let has_interpreter = file.segments.iter().any(|segment| segment.p_type(ENDIAN) == elf::PT_INTERP);
+    let is_fixed = Header::parse(file.bytes).is_ok_and(|header| header.e_type(ENDIAN) == elf::ET_EXEC);
+    match (is_stripped_of_code, has_interpreter || is_fixed) {
+        (true, _) => ImageKind::ElfDebugFile,
+        (false, true) => ImageKind::ElfExecutable,
+        (false, false) => ImageKind::ElfLibrary,
     }
-    None
 }

@@ -7,11 +7,23 @@ use object::read::macho::{LoadCommandData, MachHeader, Section, Segment};
 use object::{Endianness, macho};
 use symdex::write::ImageInfo;
 use symdex::{Arch, ImageId, RowRule};
+use xxhash_rust::xxh3::xxh3_128;
 
-use super::{Identity, Image, ImageKind, Splits, executable, hash_id};
-use crate::cache::CachedImage;
+use super::code::executable;
+use super::{Identity, Image, ImageKind, Splits};
 use crate::error::Error;
+use crate::symbols::macho::LocalSymbols;
 use crate::symbols::{self, FunctionSymbol};
+
+/// The parts of an image of a shared cache that are not at its header.
+pub(crate) struct CachedParts<'a, 'd> {
+    /// Returns the file that an address of `__LINKEDIT` is mapped from.
+    pub(crate) linkedit: &'a dyn Fn(u64) -> Result<&'d [u8], Error>,
+    /// The image's local symbols, if the cache has any.
+    pub(crate) locals: Option<LocalSymbols<'d>>,
+    /// The files of the cache that are missing for every image, in sentences.
+    pub(crate) missing: Vec<String>,
+}
 
 /// What the load commands state.
 struct Commands<'d, Mach: MachHeader> {
@@ -72,12 +84,13 @@ pub(super) fn load<'d>(arch: &Arch, bytes: &'d [u8], name: &str) -> Result<Image
     by_class!(bytes, load_class(arch, bytes, name, None))
 }
 
-/// The image of a shared cache with the header and load commands in `bytes`. `cached` has the bytes that they refer to.
+/// The image of a shared cache with the header and load commands in `bytes`. `cached` is the
+/// rest of the image.
 pub(crate) fn load_cached<'d>(
     arch: &Arch,
     bytes: &'d [u8],
     name: &str,
-    cached: &CachedImage<'d>,
+    cached: CachedParts<'_, 'd>,
 ) -> Result<Image<'d>, Error> {
     by_class!(bytes, load_class(arch, bytes, name, Some(cached)))
 }
@@ -102,7 +115,7 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
     arch: &Arch,
     bytes: &'d [u8],
     name: &str,
-    cached: Option<&CachedImage<'d>>,
+    cached: Option<CachedParts<'_, 'd>>,
 ) -> Result<Image<'d>, Error> {
     let commands = commands::<Mach>(bytes)?;
     is_all_there::<Mach>(bytes, &commands)?;
@@ -114,9 +127,9 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
     let dwarf =
         gimli::Dwarf::load(|id| debug_section(id).map(|bytes| EndianSlice::new(bytes, LittleEndian)))?;
     let (dwarf, splits) = (Arc::new(dwarf), Splits::default());
-    let locals = cached.and_then(CachedImage::local_symbols);
+    let locals = cached.as_ref().and_then(|cached| cached.locals);
     let mut starts = symbols::macho::starts::<Mach>(&symbols::macho::SymbolSource {
-        linkedit: cached.map_or(Ok(bytes), |cached| linkedit::<Mach>(&commands, cached))?,
+        linkedit: cached.as_ref().map_or(Ok(bytes), |cached| linkedit::<Mach>(&commands, cached))?,
         locals,
         symtab: commands.symtab,
         function_starts: commands.function_starts,
@@ -141,8 +154,10 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
         let tables = tables_size::<Mach>(&commands) + locals;
         debug_size += tables + names_size(&symbols).min(tables * 64);
     }
-    let missing = cached.map(CachedImage::missing).unwrap_or_default();
-    let files = if cached.is_some() { Vec::new() } else { vec![bytes] };
+    let (files, missing) = match cached {
+        Some(cached) => (Vec::new(), cached.missing),
+        None => (vec![bytes], Vec::new()),
+    };
     Ok(Image { info, debug_size, files, dwarf, splits, starts, symbols, symbol_map: None, missing })
 }
 
@@ -177,7 +192,7 @@ fn cached_identity_of_class<Mach: MachHeader<Endian = Endianness>>(bytes: &[u8])
 
 /// The id: `LC_UUID`, else a hash of the slice.
 fn id<Mach: MachHeader>(commands: &Commands<'_, Mach>, bytes: &[u8]) -> ImageId {
-    commands.uuid.and_then(|uuid| ImageId::new(&uuid)).unwrap_or_else(|| hash_id(bytes))
+    commands.uuid.and_then(|uuid| ImageId::new(&uuid)).unwrap_or_else(|| ImageId::of_hash(xxh3_128(bytes)))
 }
 
 /// Bytes of all names together.
@@ -189,10 +204,10 @@ fn names_size(symbols: &[FunctionSymbol<'_>]) -> u64 {
 /// The file of the cache that has the image's `__LINKEDIT`. Empty if the image has none.
 fn linkedit<'d, Mach: MachHeader<Endian = Endianness>>(
     commands: &Commands<'d, Mach>,
-    cached: &CachedImage<'d>,
+    cached: &CachedParts<'_, 'd>,
 ) -> Result<&'d [u8], Error> {
     let linkedit = segment::<Mach>(commands, b"__LINKEDIT");
-    linkedit.map_or(Ok(&[]), |linkedit| cached.linkedit(linkedit.vmaddr(ENDIAN).into()))
+    linkedit.map_or(Ok(&[]), |linkedit| (cached.linkedit)(linkedit.vmaddr(ENDIAN).into()))
 }
 
 /// Checks that the file has all of its debug information, even the accelerator tables at its end, which are not read,

@@ -1,61 +1,69 @@
 //! An image: one slice with its id, its addresses, its debug sections and its symbols.
 
+mod code;
 mod compressed;
 mod debug_link;
 mod elf;
+mod elf_file;
+mod load;
 mod macho;
-mod parts;
 mod split;
 mod supplementary;
 
-use std::ffi::OsStr;
-use std::path::Path;
 use std::sync::Arc;
 
 use gimli::Section as _;
 use symdex::write::ImageInfo;
 use symdex::{Arch, ImageId};
 
-use crate::companions::Companions;
-use crate::error::Error;
 use crate::reader::Reader;
 use crate::report::Problems;
-use crate::slice::{self, Slice};
 use crate::symbol_map::SymbolMap;
 use crate::symbols::{self, FunctionSymbol, Start};
 
-pub(crate) use self::elf::File as ElfFile;
-pub(crate) use self::macho::{cached_identity, claimed_size, load_cached};
-pub use self::parts::SplitUnit;
+pub(crate) use self::elf_file::ElfFile;
+pub(crate) use self::macho::{CachedParts, cached_identity, claimed_size, load_cached};
 pub(crate) use self::split::{Split, Splits};
 
-/// Code from this offset on is not indexed. No real image has 4 GiB of code.
-pub(crate) const MAX_OFFSET: u64 = 1 << 32;
-
-/// One slice of a debug file, ready to be indexed. It borrows the file's bytes.
+/// One slice of a debug file, ready to be indexed.
+///
+/// It borrows the bytes of the file, and those of other files from a [`Companions`](crate::Companions).
+///
+/// ```
+/// # use std::path::Path;
+/// use symdex_build::{Companions, Image, slices};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = "../../testdata/dsyms/inline-dwarf4.dSYM/Contents/Resources/DWARF/inline-dwarf4";
+/// # let path = &Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+/// let bytes = symdex::map_file(path)?;
+/// let companions = Companions::default();
+/// for slice in slices(&bytes)? {
+///     let image = Image::load(&slice, path, &companions)?;
+///     println!("{} {}: {} symbols", image.info().id, slice.arch.name, image.symbols().len());
+///     assert!(image.has_dwarf());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct Image<'d> {
-    /// What the index states of the image.
-    pub info: ImageInfo,
-    /// How many bytes the slice has, and the files that its debug information refers to. For an image in a shared
-    /// cache, how many bytes its load commands, symbols and names have.
-    pub debug_size: u64,
-    /// The slice, and the other files that the image was joined from. Empty for an image in a shared cache.
+    pub(crate) info: ImageInfo,
+    pub(crate) debug_size: u64,
     pub(crate) files: Vec<&'d [u8]>,
     /// The debug sections of the slice, and of the supplementary file if there is one.
-    pub dwarf: Arc<gimli::Dwarf<Reader<'d>>>,
+    pub(crate) dwarf: Arc<gimli::Dwarf<Reader<'d>>>,
     /// The units that are in other files.
     pub(crate) splits: Splits<'d>,
     /// The starts of functions from the symbol table, function starts and unwind information.
     starts: Vec<Start<'d>>,
-    /// The functions of the symbol table, sorted by address. No two start at the same address.
-    pub symbols: Vec<FunctionSymbol<'d>>,
-    /// The symbol map that resolves hidden names.
+    pub(crate) symbols: Vec<FunctionSymbol<'d>>,
     pub(crate) symbol_map: Option<&'d SymbolMap>,
     /// The files that the image refers to and that were not found or not readable, in sentences.
     pub(crate) missing: Vec<String>,
 }
 
 /// The identity of an image, which is read from the headers alone.
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// The image's id.
@@ -67,6 +75,7 @@ pub struct Identity {
 }
 
 /// A kind of file that holds images.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ImageKind {
     /// The Mach-O file inside a dSYM bundle.
@@ -107,45 +116,42 @@ impl ImageKind {
     }
 }
 
-impl Identity {
-    /// The identity of the image in `slice`.
-    ///
-    /// # Errors
-    ///
-    /// As [`Image::load`].
-    pub fn of(slice: &Slice<'_>) -> Result<Self, Error> {
-        let bytes = slice.bytes()?;
-        match bytes.first() {
-            Some(0x7f) => elf::identity(bytes),
-            _ => macho::identity(bytes),
-        }
-    }
-}
-
 impl<'d> Image<'d> {
-    /// Reads the headers, sections and symbols of `slice`, a part of the file at `path`. Of the debug information it
-    /// reads only references to other files. Those files and decompressed sections are kept in `companions`. A file
-    /// that is not found is no error; the index states what it lacks.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Truncated`] where a section or the symbol table reaches behind the end of the slice,
-    /// [`Error::Malformed`] where headers do not parse, [`Error::Unsupported`] for files that are not linked yet.
-    pub fn load(
-        slice: &Slice<'d>,
-        path: impl AsRef<Path>,
-        companions: &'d Companions,
-    ) -> Result<Self, Error> {
-        let bytes = slice.bytes()?;
-        match bytes.first() {
-            Some(0x7f) => elf::load(&slice.arch, bytes, path.as_ref(), companions),
-            _ => macho::load(&slice.arch, bytes, &file_name(path.as_ref())),
-        }
+    /// What the index states of the image: its id, name, architecture and addresses.
+    #[must_use]
+    pub fn info(&self) -> &ImageInfo {
+        &self.info
+    }
+
+    /// The functions of the symbol table, sorted by address. No two start at the same address.
+    #[must_use]
+    pub fn symbols(&self) -> &[FunctionSymbol<'d>] {
+        &self.symbols
+    }
+
+    /// How many bytes the slice has, and the files that its debug information refers to. For an image in a shared
+    /// cache, how many bytes its load commands, symbols and names have.
+    #[must_use]
+    pub fn debug_size(&self) -> u64 {
+        self.debug_size
+    }
+
+    /// The bytes of the slice, and then those of the other files that the image was joined from. Empty for an image in
+    /// a shared cache.
+    #[must_use]
+    pub fn files(&self) -> &[&'d [u8]] {
+        &self.files
+    }
+
+    /// The symbol map that resolves hidden names, if there is one.
+    #[must_use]
+    pub fn symbol_map(&self) -> Option<&'d SymbolMap> {
+        self.symbol_map
     }
 
     /// Whether `other` can be a file of the same image, such as the stripped binary of a debug file.
     #[must_use]
-    pub fn goes_with(&self, other: &Self) -> bool {
+    pub fn can_join(&self, other: &Self) -> bool {
         let (own, others) = (&self.info, &other.info);
         // Names are compared, because a binary's subtype has capability bits (LIB64) that its dSYM's lacks.
         own.arch.name == others.arch.name && own.base == others.base && own.row_rule == others.row_rule
@@ -154,7 +160,7 @@ impl<'d> Image<'d> {
     /// Joins the image with `other`, another file of it. The result has the symbols of both files, the debug
     /// information of the one that has more, and the name of the one that has none. Add a symbol map after this.
     #[must_use]
-    pub fn with(mut self, other: Self) -> Self {
+    pub fn join(mut self, other: Self) -> Self {
         let size = |image: &Self| image.dwarf.debug_info.reader().len();
         if size(&other) > size(&self) {
             (self.dwarf, self.splits) = (other.dwarf, other.splits);
@@ -171,29 +177,6 @@ impl<'d> Image<'d> {
         self.starts.extend(other.starts);
         self.symbols = symbols::functions(&mut self.starts, &self.info.executable);
         self
-    }
-
-    /// Loads the image with this id and architecture from the file at `path`. Returns `None` if the file has no such
-    /// image.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::load`] and [`crate::slices`], [`Error::Io`] where the file cannot be read.
-    pub fn find(
-        path: &Path,
-        id: &ImageId,
-        arch: &str,
-        companions: &'d Companions,
-    ) -> Result<Option<Self>, Error> {
-        let failed = |source| Error::Io { doing: "read", path: path.to_owned(), source };
-        let bytes = companions.open(path).map_err(failed)?;
-        for slice in slice::slices_for(bytes, Some(arch))? {
-            let image = Self::load(&slice, path, companions)?;
-            if image.info.id == *id {
-                return Ok(Some(image));
-            }
-        }
-        Ok(None)
     }
 
     /// Replaces hidden names by those in `map`.
@@ -283,32 +266,4 @@ impl std::fmt::Debug for Image<'_> {
         let Arch { name, .. } = &self.info.arch;
         write!(f, "Image({} {name} {})", self.info.image_name, self.info.id)
     }
-}
-
-/// `sections` as image offsets, sorted, not empty, disjoint, and below [`MAX_OFFSET`].
-fn executable(sections: impl IntoIterator<Item = (u64, u64)>, base: u64) -> Vec<(u64, u64)> {
-    let range = |(address, size): (u64, u64)| {
-        let start = address.checked_sub(base)?;
-        let end = start.checked_add(size)?.min(MAX_OFFSET);
-        (start < end).then_some((start, end))
-    };
-    let mut ranges: Vec<(u64, u64)> = sections.into_iter().filter_map(range).collect();
-    ranges.sort_unstable();
-    let mut covered = 0;
-    ranges.iter_mut().for_each(|range| {
-        range.0 = range.0.max(covered);
-        covered = covered.max(range.1);
-    });
-    ranges.retain(|range| range.0 < range.1);
-    ranges
-}
-
-/// The last part of `path`.
-fn file_name(path: &Path) -> String {
-    path.file_name().map(OsStr::to_string_lossy).unwrap_or_default().into_owned()
-}
-
-/// The id of an image without an id of its own: a hash of `bytes`.
-fn hash_id(bytes: &[u8]) -> ImageId {
-    ImageId::of_hash(xxhash_rust::xxh3::xxh3_128(bytes))
 }

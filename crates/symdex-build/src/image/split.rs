@@ -11,9 +11,8 @@ use object::LittleEndian as Little;
 use object::read::elf::FileHeader;
 use rustc_hash::FxHashMap;
 
-use super::elf::File;
-use super::file_name;
-use crate::companions::{Companions, path_of, shown};
+use super::elf_file::ElfFile;
+use crate::companions::{Companions, file_name, path_of, shown};
 use crate::dwarf::{Root, Skeleton, TableReader, headers, skeletons};
 use crate::reader::Reader;
 
@@ -35,7 +34,7 @@ pub(crate) struct Split<'d> {
 /// bytes their files have. Adds to `missing` what is not found.
 pub(super) fn find<'d, Header: FileHeader<Endian = Little>>(
     dwarf: &Dwarf<Reader<'d>>,
-    file: &File<'d, Header>,
+    file: &ElfFile<'d, Header>,
     path: &Path,
     companions: &'d Companions,
     missing: &mut Vec<String>,
@@ -97,7 +96,7 @@ impl<'d> SplitFiles<'_, 'd> {
     /// The packages that may belong to `file` at `path`: the file itself, and `FILE.dwp`, also for `FILE.debug`.
     fn packages<Header: FileHeader<Endian = Little>>(
         &mut self,
-        file: &File<'d, Header>,
+        file: &ElfFile<'d, Header>,
         path: &Path,
     ) -> Vec<Units<'d>> {
         let mut packages = Vec::new();
@@ -153,9 +152,12 @@ impl<'d> SplitFiles<'_, 'd> {
     }
 
     /// The ELF file at `path`.
-    fn open<Header: FileHeader<Endian = Little>>(&mut self, path: &Path) -> Result<File<'d, Header>, String> {
+    fn open<Header: FileHeader<Endian = Little>>(
+        &mut self,
+        path: &Path,
+    ) -> Result<ElfFile<'d, Header>, String> {
         let bytes = self.companions.open(path).map_err(|error| error.to_string())?;
-        let file = File::<Header>::parse_any(bytes).map_err(|error| error.to_string())?;
+        let file = ElfFile::<Header>::parse_any(bytes).map_err(|error| error.to_string())?;
         self.size += bytes.len() as u64;
         self.budget = self.budget.saturating_add(32 * bytes.len() as u64);
         // All files share one budget.
@@ -166,7 +168,7 @@ impl<'d> SplitFiles<'_, 'd> {
     /// The units of a `.dwo` file.
     fn object<Header: FileHeader<Endian = Little>>(
         &mut self,
-        file: &File<'d, Header>,
+        file: &ElfFile<'d, Header>,
     ) -> Result<Units<'d>, String> {
         let dwarf = file.dwarf(SectionId::dwo_name, self.companions);
         let mut dwarf = dwarf.map_err(|error| error.to_string())?;
@@ -185,7 +187,7 @@ impl<'d> SplitFiles<'_, 'd> {
     /// The units of a `.dwp` file.
     fn package<Header: FileHeader<Endian = Little>>(
         &mut self,
-        file: &File<'d, Header>,
+        file: &ElfFile<'d, Header>,
     ) -> Result<Units<'d>, Box<dyn std::error::Error>> {
         let section = |id: SectionId| -> Result<Reader<'d>, Box<dyn std::error::Error>> {
             let Some(name) = id.dwo_name() else { return Ok(Reader::default()) };

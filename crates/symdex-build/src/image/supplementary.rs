@@ -7,9 +7,8 @@ use object::LittleEndian as Little;
 use object::read::elf::FileHeader;
 use symdex::ImageId;
 
-use super::elf::File;
-use super::file_name;
-use crate::companions::{Companions, path_of, shown};
+use super::elf_file::ElfFile;
+use crate::companions::{Companions, file_name, path_of, shown};
 use crate::reader::Reader;
 
 /// The reference of a debug file to its supplementary file.
@@ -36,7 +35,7 @@ impl<'d> Link<'d> {
         (version == 5 && (kind != 0) == is_supplementary).then_some(Self { name, id })
     }
 
-    fn of<Header: FileHeader<Endian = Little>>(file: &File<'d, Header>) -> Option<Self> {
+    fn of<Header: FileHeader<Endian = Little>>(file: &ElfFile<'d, Header>) -> Option<Self> {
         let standard = file.contents(".debug_sup").and_then(|section| Self::debug_sup(section, false));
         standard.or_else(|| file.contents(".gnu_debugaltlink").and_then(Self::gnu))
     }
@@ -63,7 +62,7 @@ impl<'d> Link<'d> {
 /// bytes that has. A file that is not found is added to `missing`.
 pub(super) fn add<'d, Header: FileHeader<Endian = Little>>(
     dwarf: &mut Dwarf<Reader<'d>>,
-    file: &File<'d, Header>,
+    file: &ElfFile<'d, Header>,
     path: &Path,
     companions: &'d Companions,
     missing: &mut Vec<String>,
@@ -93,7 +92,7 @@ fn supplementary<'d, Header: FileHeader<Endian = Little>>(
     wanted: &ImageId,
     companions: &'d Companions,
 ) -> Result<Dwarf<Reader<'d>>, String> {
-    let file = File::<Header>::parse_any(bytes).map_err(|error| format!("cannot be read: {error}"))?;
+    let file = ElfFile::<Header>::parse_any(bytes).map_err(|error| format!("cannot be read: {error}"))?;
     let own =
         file.contents(".debug_sup").and_then(|section| Link::debug_sup(section, true)).map(|link| link.id);
     let ids: Vec<ImageId> = own.into_iter().chain(file.build_id()).collect();

@@ -8,6 +8,7 @@ use crate::error::Error;
 use symdex::write::MAX_STRING;
 
 /// A function as the symbol table has it.
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionSymbol<'d> {
     /// The image offset of its first byte.

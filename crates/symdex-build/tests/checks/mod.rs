@@ -1,10 +1,13 @@
-//! What an index answers, as text, and whether direct lookups and the audit agree.
+//! The answers of an index as text. Direct lookups must give the same answers.
 #![allow(dead_code, unused_imports, reason = "each test file uses some of it")]
 
 mod on_disk;
 pub(crate) mod same_answers;
 
+use std::sync::Arc;
+
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
+use symdex_build::audit_access::dwarf;
 use symdex_build::{Companions, Image, Slice, slices};
 
 pub(crate) use self::on_disk::all;
@@ -15,26 +18,25 @@ fn slice(file: &[u8]) -> Slice<'_> {
     slices(file).expect("a Mach-O file").remove(0)
 }
 
-/// The index of a debug file's first slice, and what was said of it.
+/// The index of a debug file's first slice, with the report of its build.
 pub(crate) fn built(file: &[u8]) -> symdex_build::Built {
     let companions = Companions::default();
     let image = Image::load(&slice(file), "made-up", &companions).expect("loads");
-    symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds")
+    symdex_build::build(&image).expect("builds")
 }
 
-/// What the index of a debug file's first slice answers: a line for each range of `table`.
+/// The answers of the index of a debug file's first slice: one line of text for each range of `table`. Checks that
+/// direct lookups give the same answers.
 ///
-/// Lookups straight from the debug file must give the same answers.
-///
-/// A line is `START..END FRAME < CALLER`, in image offsets; a frame is `name file:line`, with paths from `/src` on, `-` for what
-/// there is not, and ` [statement file:line]` behind it where that policy has another line.
+/// A line is `START..END FRAME < CALLER`, with image offsets. A frame is `name file:line`. Paths in `/src` are relative
+/// to it. A part that is missing is `-`. If the policy `statement` has another line, ` [statement file:line]` follows.
 pub(crate) fn answers(file: &[u8], table: Table) -> Vec<String> {
     let companions = Companions::default();
     image_answers(&Image::load(&slice(file), "made-up", &companions).expect("loads"), table)
 }
 
 pub(crate) fn image_answers(image: &Image<'_>, table: Table) -> Vec<String> {
-    let built = symdex_build::build(image, &Default::default(), &|_, _| {}).expect("builds");
+    let built = symdex_build::build(image).expect("builds");
     let index = Index::open(built.bytes).expect("just written");
     index.verify().expect("whole");
     assert_same_everywhere(image, &index);
@@ -57,11 +59,11 @@ pub(crate) fn image_answers(image: &Image<'_>, table: Table) -> Vec<String> {
     lines
 }
 
-/// What the file at `path` answers from its debug information, and what its index says is missing.
+/// The answers of the debug information in the file at `path`, and the reasons why its index is partial.
 pub(crate) fn found(path: &std::path::Path, companions: &Companions) -> (Vec<String>, Vec<String>) {
     let file = std::fs::read(path).expect("readable");
     let image = Image::load(&slices(&file).expect("an ELF file")[0], path, companions).expect("loads");
-    let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
+    let built = symdex_build::build(&image).expect("builds");
     let partial = Index::open(built.bytes).expect("just written").metadata().partial.clone();
     (image_answers(&image, Table::Dwarf), partial.iter().map(|partial| partial.reason.clone()).collect())
 }
@@ -95,13 +97,14 @@ fn text(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string()
 }
 
-/// What addr2line answers at an image offset of a debug file's first slice: the names of its frames; `nothing`, or its error.
+/// addr2line's answer at an image offset of a debug file's first slice: the frames as `name:line`, `nothing`, or its
+/// error.
 pub(crate) fn peer(file: &[u8], offset: u64) -> String {
     let companions = Companions::default();
     let image = Image::load(&slice(file), "made-up", &companions).expect("loads");
-    let svma = image.info.base + offset;
+    let svma = image.info().base + offset;
     let names = || -> gimli::Result<Vec<String>> {
-        let context = addr2line::Context::from_arc_dwarf(image.dwarf)?;
+        let context = addr2line::Context::from_arc_dwarf(Arc::clone(dwarf(&image)))?;
         let mut frames = context.find_frames(svma).skip_all_loads()?;
         let mut names = Vec::new();
         while let Some(frame) = frames.next()? {

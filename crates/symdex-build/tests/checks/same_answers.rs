@@ -1,11 +1,11 @@
-//! Direct answers, held to those of the index of the whole image.
+//! Checks that direct lookups give the answers of the index of the whole image.
 
 use std::collections::BTreeSet;
 
 use symdex::{Frame, ImageOffset, Index, LinePolicy, Scratch, Table};
-use symdex_build::{DirectLookup, Image, Options, build};
+use symdex_build::{DirectLookup, Image, build};
 
-/// All that there is to ask at an offset: the frames under both policies, and every name of the function.
+/// Everything that an index answers at an offset: the frames under both policies, and every name of the function.
 pub(crate) type Answer = [Vec<String>; 3];
 
 pub(crate) fn answer<B: AsRef<[u8]>>(index: &Index<B>, offset: u64, scratch: &mut Scratch) -> Answer {
@@ -21,11 +21,11 @@ pub(crate) fn answer<B: AsRef<[u8]>>(index: &Index<B>, offset: u64, scratch: &mu
     [exact, statement, names]
 }
 
-/// Asks for every place where an answer changes, and for some of them with a lookup of their own. Files that exceed
-/// the limits of a build are passed over: these count for all units together. So are larger files.
+/// Compares the answers at every offset at which an answer changes, and at some of them with a new lookup for each.
+/// Large files are skipped, and so are files that exceed the limits of a build, which all units share.
 pub(crate) fn assert_same_everywhere(image: &Image<'_>, whole: &Index<Vec<u8>>) {
     let exceeds = whole.metadata().partial.iter().any(|partial| partial.reason.contains("left out"));
-    if exceeds || image.debug_size > 64 << 10 {
+    if exceeds || image.debug_size() > 64 << 10 {
         return;
     }
     let offsets = boundaries(whole);
@@ -37,10 +37,10 @@ pub(crate) fn assert_same_everywhere(image: &Image<'_>, whole: &Index<Vec<u8>>) 
 
 /// The index of the whole image.
 pub(crate) fn whole(image: &Image<'_>) -> Index<Vec<u8>> {
-    Index::open(build(image, &Options::default(), &|_, _| {}).expect("builds").bytes).expect("opens")
+    Index::open(build(image).expect("builds").bytes).expect("opens")
 }
 
-/// Where the ranges of the index begin and end, and the offsets before and behind.
+/// The starts and ends of the index's ranges, and the offsets beside them.
 pub(crate) fn boundaries(index: &Index<Vec<u8>>) -> Vec<u64> {
     let mut offsets = BTreeSet::new();
     for table in [Table::Dwarf, Table::SymbolTable] {
@@ -53,9 +53,9 @@ pub(crate) fn boundaries(index: &Index<Vec<u8>>) -> Vec<u64> {
     offsets.into_iter().collect()
 }
 
-/// Random offsets in the executable sections, and a little beyond.
+/// Random offsets in the executable sections, and a little outside of them.
 pub(crate) fn random(image: &Image<'_>, count: u64, seed: u64) -> Vec<u64> {
-    let sections = &image.info.executable;
+    let sections = &image.info().executable;
     let size: u64 = sections.iter().map(|(start, end)| end - start + 1).sum();
     let mut state = seed;
     let mut next = || {
@@ -75,7 +75,7 @@ pub(crate) fn random(image: &Image<'_>, count: u64, seed: u64) -> Vec<u64> {
     (0..count).map(|_| next()).collect()
 }
 
-/// Asks `lookup` for `offsets`, `at_a_time` in each question.
+/// Compares the answers of `lookup` and of `index` at `offsets`. Each question has `at_a_time` of them.
 pub(crate) fn assert_same(
     lookup: &mut DirectLookup<'_, '_>,
     whole: &Index<Vec<u8>>,

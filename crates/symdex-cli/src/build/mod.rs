@@ -13,7 +13,7 @@ use symdex_audit::{AuditReport, audit};
 use symdex_build::debug_files::{
     BuildInputs, BuildJob, BuildPlan, FileError, ImageGroups, JoinedImage, UnreadArchives, is_wanted,
 };
-use symdex_build::{Built, Companions, Image, Options, Slice, SymbolMaps};
+use symdex_build::{BuildOptions, BuildReport, Companions, Image, Slice, SymbolMaps};
 use symdex_store::{IndexBuffer, IndexBytes, IndexFolder};
 
 use self::totals::Totals;
@@ -179,7 +179,9 @@ struct Finished {
     /// Other files of the image, whose symbols are in the index too.
     joined: Vec<PathBuf>,
     debug_size: u64,
-    built: Built<IndexBytes>,
+    bytes: IndexBytes,
+    warnings: Vec<String>,
+    report: BuildReport,
     /// How it compares with the debug file, if that was asked for.
     audit: Option<AuditReport>,
     time: Duration,
@@ -242,37 +244,39 @@ fn finish(
     work: &Work<'_>,
 ) -> Result<Finished, Failure> {
     let failed = |error| Failure::from(FileError::new(file, error).in_part(part));
-    let map = work.maps.of(&image.info.id, file).map_err(failed)?;
+    let map = work.maps.load(&image.info().id, file).map_err(failed)?;
     let image = match &map {
         Some(map) => image.with_symbol_map(map),
         None => image,
     };
-    let built = {
-        let progress = work.progress.of_image(image.debug_size);
+    let (bytes, mut warnings, report) = {
+        let progress = work.progress.of_image(image.debug_size());
         match existing(&image, &work.output, IndexBuffer::new()) {
-            Some(built) => built,
+            Some((bytes, report)) => (bytes, Vec::new(), report),
             None => {
-                let options = Options { max_memory: work.max_memory };
                 let progress = |done, all| progress.set(done, all);
-                symdex_build::build_into(&image, &options, &progress, IndexBuffer::new()).map_err(failed)?
+                let options = BuildOptions::new().max_memory(work.max_memory).progress(&progress);
+                let built = options.build_into(&image, IndexBuffer::new()).map_err(failed)?;
+                (built.bytes, built.warnings, built.report)
             }
         }
     };
-    let Built { bytes, mut warnings, report } = built;
     let bytes = bytes.into_bytes().map_err(|error| failed(symdex::Error::from(error).into()))?;
     if map.is_none() && report.hidden_names != 0 {
-        let wanted = work.maps.wanted(&image.info.id, file);
+        let wanted = work.maps.file_name(&image.info().id, file);
         warnings.push(format!("its names are hidden: give {wanted} with --symbol-map"));
     }
     let audit = work.args.verify.then(|| verify(&image, bytes.as_ref())).transpose();
     let unverified = format!("{part}; its index cannot be verified and is not published");
     let audit = audit.map_err(|error| FileError::new(file, error).in_part(unverified))?;
-    let debug_size = image.debug_size;
+    let debug_size = image.debug_size();
     Ok(Finished {
         file: file.to_owned(),
         joined: Vec::new(),
         debug_size,
-        built: Built { bytes, warnings, report },
+        bytes,
+        warnings,
+        report,
         audit,
         time: begun.elapsed(),
     })
@@ -280,12 +284,12 @@ fn finish(
 
 /// Writes to `out` the index of `image` that is in `folder`, if a build would make it again. Returns `None` if the image
 /// has to be built.
-fn existing<W: Write>(image: &Image<'_>, folder: &IndexFolder, mut out: W) -> Option<Built<W>> {
+fn existing<W: Write>(image: &Image<'_>, folder: &IndexFolder, mut out: W) -> Option<(W, BuildReport)> {
     // An image with debug information is always built.
-    let index = (!image.has_dwarf()).then(|| folder.open(&image.info.id).ok().flatten()).flatten()?;
+    let index = (!image.has_dwarf()).then(|| folder.open(&image.info().id).ok().flatten()).flatten()?;
     let report = symdex_build::up_to_date(image, &index)?;
     out.write_all(index.as_bytes()).ok()?;
-    Some(Built { bytes: out, warnings: Vec::new(), report })
+    Some((out, report))
 }
 
 /// Does to a new index what `symdex verify --against` does to a published one.

@@ -120,13 +120,12 @@ pub(super) fn report_failure(failure: &Failure, json: bool) -> Result<(), Stop> 
 
 /// Puts the index into `folder`, unless it was verified and is not right.
 pub(super) fn publish(finished: Finished, folder: &IndexFolder) -> Result<ImageSummary, Failure> {
-    let Finished { file, joined, debug_size, built, audit, time } = finished;
-    let index = Index::open(built.bytes).map_err(|error| Failure::index(&file, &error))?;
+    let Finished { file, joined, debug_size, bytes, mut warnings, report, audit, time } = finished;
+    let index = Index::open(bytes).map_err(|error| Failure::index(&file, &error))?;
     let verified = audit.as_ref().map(VerifiedView::new);
     let is_right = verified.as_ref().is_none_or(|verified| verified.wrong.is_empty());
     let published = is_right.then(|| folder.publish(&index)).transpose();
     let published = published.map_err(|error| Failure::from(error).of_path(&file))?;
-    let mut warnings = built.warnings;
     if let Some(Published { outcome: PublishOutcome::Repaired { damage }, .. }) = &published {
         warnings.push(format!("the index that was there is replaced: {damage}"));
     }
@@ -140,8 +139,8 @@ pub(super) fn publish(finished: Finished, folder: &IndexFolder) -> Result<ImageS
     let (word, fate) = words(outcome);
     let metadata = index.metadata();
     let counts = metadata.counts;
-    let BuildReport { has_dwarf, failed_units, dropped, hidden_names, coverage } = built.report;
-    let TextCoverage { executable, dwarf, dwarf_function, symbol_table } = coverage;
+    let BuildReport { has_dwarf, failed_units, dropped, hidden_names, coverage, .. } = report;
+    let TextCoverage { executable, dwarf, dwarf_function, symbol_table, .. } = coverage;
     Ok(ImageSummary {
         image: metadata.image_name.clone(),
         id: metadata.id.to_string(),

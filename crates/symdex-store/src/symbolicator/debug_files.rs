@@ -6,7 +6,7 @@ use std::sync::{Once, OnceLock};
 
 use symdex::{ImageId, ImageOffset, Index};
 use symdex_build::debug_files::{FileError, ImageFiles, JoinedImage, slices_in};
-use symdex_build::{Cache, Companions, DirectLookup};
+use symdex_build::{BuildOptions, Cache, Companions, DirectLookup};
 use symdex_report::{Image, KnownImage, Unanswered, image_offsets};
 
 use super::{Event, SourceError, SymbolicatorOptions, file_name, unanswered};
@@ -93,7 +93,7 @@ impl DebugFiles {
     }
 
     fn add_file(&mut self, file: &Path, added: &mut Vec<KnownImage>) -> Result<(), SourceError> {
-        if Cache::is_one(file) {
+        if Cache::is_cache(file) {
             return Err(SourceError::SharedCache { path: file.to_owned() });
         }
         for listed in slices_in(file)? {
@@ -186,9 +186,9 @@ impl DebugFiles {
     ) -> Result<BuiltIndex, Unanswered> {
         let companions = Companions::default();
         let loaded = image.load(&companions)?;
-        let (id, size) = (image.files.id(), loaded.debug_size);
+        let (id, size) = (image.files.id(), loaded.debug_size());
         let progress = |done, total| on_event(Event::Building { id, size, done, total });
-        let built = symdex_build::build(&loaded, &symdex_build::Options::default(), &progress);
+        let built = BuildOptions::new().progress(&progress).build(&loaded);
         progress(size, size);
         let bytes = built.map_err(|error| image.failed(error))?.bytes;
         let index =

@@ -6,7 +6,7 @@ use std::path::Path;
 use gimli::constants as dw;
 use object::elf;
 use symdex::{ImageOffset, Index, LinePolicy, Scratch};
-use symdex_audit::{ADDR2LINE, Answers, AskedPeer, AuditOptions, AuditReport, Frame, PeerReport, audit_with};
+use symdex_audit::{ADDR2LINE, Answers, AskedPeer, AuditOptions, AuditReport, Frame, PeerReport};
 use symdex_build::{Companions, Image, slices};
 use symdex_testimages::debug_file::{
     BASE, CODE, Die, Elf, ElfSymbol, ID, MachO, Unit, debug_addr, debug_sections, image, macho, object,
@@ -24,12 +24,11 @@ fn audited(file: &[u8], path: &Path, answer: impl Fn(u64) -> Vec<Frame<'static>>
         Ok(Box::new(answers.into_iter()) as Answers<'_>)
     };
     let asked = AskedPeer { peer: &LlvmPeer::of(&image), ask: &ask };
-    let options = AuditOptions { peer: Some(asked), ..AuditOptions::default() };
-    audit_with(&image, &index(&image), &options).expect("is read")
+    AuditOptions::new().peer(asked).audit(&image, &index(&image)).expect("is read")
 }
 
 fn index(image: &Image<'_>) -> Index<Vec<u8>> {
-    let built = symdex_build::build(image, &Default::default(), &|_, _| {}).expect("builds");
+    let built = symdex_build::build(image).expect("builds");
     Index::open(built.bytes).expect("just written")
 }
 

@@ -38,7 +38,7 @@ fn index(bytes: &[u8]) -> Index<Vec<u8>> {
     let slice = &slices(bytes).expect("a Mach-O file")[0];
     let companions = Companions::default();
     let image = Image::load(slice, "copied", &companions).expect("loads");
-    let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
+    let built = symdex_build::build(&image).expect("builds");
     let index = Index::open(built.bytes).expect("just written");
     assert_eq!(audit(&image, &index).expect("is read").failures(), [] as [String; 0]);
     index

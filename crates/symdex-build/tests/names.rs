@@ -30,7 +30,7 @@ fn caller(inlined: Die) -> Die {
 }
 
 #[test]
-fn trap_13_names_are_found_through_origins_and_specifications_in_every_version() {
+fn names_are_found_through_origins_and_specifications_in_every_version() {
     for version in 2..=5 {
         let file = debug_file(
             &[
@@ -57,7 +57,7 @@ fn trap_13_names_are_found_through_origins_and_specifications_in_every_version()
 
 /// In DWARF 2 a reference across units is as wide as an address.
 #[test]
-fn trap_13_references_of_dwarf_2_are_as_wide_as_addresses() {
+fn references_of_dwarf_2_are_as_wide_as_addresses() {
     for (address_size, cpu, base) in [(4, (12, 9), 0), (8, (0x0100_000c, 0), BASE)] {
         let unit = whole()
             .version(2)
@@ -70,7 +70,7 @@ fn trap_13_references_of_dwarf_2_are_as_wide_as_addresses() {
 }
 
 #[test]
-fn trap_13_circles_and_long_chains_of_origins_end() {
+fn circles_and_long_chains_of_origins_end() {
     let lost = |file: &[u8]| {
         let index = Index::open(built(file).bytes).expect("just written");
         index.metadata().partial.iter().map(|p| format!("{}: {}", p.reason, p.count)).collect::<Vec<_>>()
@@ -113,7 +113,7 @@ fn trap_13_circles_and_long_chains_of_origins_end() {
 }
 
 #[test]
-fn trap_13_references_to_nowhere_cost_the_name_alone() {
+fn references_to_nowhere_cost_the_name_alone() {
     for nowhere in [0, 0x0b, 3, 0xffff_fff0] {
         let f = subprogram().range((0x1000, 0x1100)).with(dw::DW_AT_abstract_origin, Value::DieAt(nowhere));
         let unit = whole().child(f).child(Die::function("g", (0x1100, 0x1200)));
@@ -129,7 +129,7 @@ fn trap_13_references_to_nowhere_cost_the_name_alone() {
 }
 
 #[test]
-fn trap_14_a_concrete_function_has_its_linkage_name_then_its_symbol_then_its_qualified_name() {
+fn a_concrete_function_has_its_linkage_name_then_its_symbol_then_its_qualified_name() {
     let named = |die: Die, with_scope: bool| {
         let unit = whole().language(dw::DW_LANG_C_plus_plus_14).child(concrete("m"));
         let scope = |tag, name, child| Die::new(tag).name(name).child(child);
@@ -154,7 +154,7 @@ fn trap_14_a_concrete_function_has_its_linkage_name_then_its_symbol_then_its_qua
 }
 
 #[test]
-fn trap_14_a_linkage_name_behind_a_plain_one_counts() {
+fn a_linkage_name_behind_a_plain_one_counts() {
     let unit = whole()
         .child(concrete("near"))
         .child(subprogram().label("near").name("m").refers(dw::DW_AT_specification, "far"))
@@ -166,7 +166,7 @@ fn trap_14_a_linkage_name_behind_a_plain_one_counts() {
 }
 
 #[test]
-fn trap_14_inlined_functions_have_their_linkage_name_then_their_qualified_name() {
+fn inlined_functions_have_their_linkage_name_then_their_qualified_name() {
     let file = |origin: Die| {
         let scope = Die::new(dw::DW_TAG_namespace).name("ns").child(origin.label("g"));
         // The symbol at the first address of the inlined code does not name the inlined function.
@@ -182,7 +182,7 @@ fn trap_14_inlined_functions_have_their_linkage_name_then_their_qualified_name()
 }
 
 #[test]
-fn trap_14_objc_methods_have_a_plain_name_that_says_their_class() {
+fn objc_methods_have_a_plain_name_that_says_their_class() {
     for language in [dw::DW_LANG_ObjC, dw::DW_LANG_ObjC_plus_plus] {
         let method = Die::function("-[Car drive:]", (0x1000, 0x1100));
         let unit =
@@ -192,7 +192,7 @@ fn trap_14_objc_methods_have_a_plain_name_that_says_their_class() {
 }
 
 #[test]
-fn trap_15_call_files_are_of_the_unit_that_holds_the_call() {
+fn call_files_are_of_the_unit_that_holds_the_call() {
     let inlining = whole()
         .files(&["caller.c", "caller.h"])
         .child(caller(Die::inlined("g", 0)))
@@ -205,7 +205,7 @@ fn trap_15_call_files_are_of_the_unit_that_holds_the_call() {
 }
 
 #[test]
-fn trap_16_the_language_of_a_unit_does_not_touch_mangled_names() {
+fn the_language_of_a_unit_does_not_touch_mangled_names() {
     for language in [dw::DW_LANG_Swift, dw::DW_LANG_C99, dw::DW_LANG_Rust, dw::DW_LANG_C_plus_plus] {
         let names = ["_ZN2ns1fEv", "$s4main1fyyF", "_RNvC4main1f", "-[Car drive]"];
         let unit = names.iter().zip(0x10..).fold(whole().language(language), |unit, (name, at)| {
@@ -224,7 +224,7 @@ fn trap_16_the_language_of_a_unit_does_not_touch_mangled_names() {
 }
 
 #[test]
-fn trap_31_names_are_bytes_with_spaces_and_without_an_encoding() {
+fn names_are_bytes_with_spaces_and_without_an_encoding() {
     let name: &[u8] = b"operator new \xff\xfe \xc3\xbcber \x01";
     let unit = whole().child(
         subprogram()
@@ -238,7 +238,7 @@ fn trap_31_names_are_bytes_with_spaces_and_without_an_encoding() {
 }
 
 #[test]
-fn trap_31_paths_are_bytes_too() {
+fn paths_are_bytes_too() {
     let unit = whole().files(&["my file \u{fc}ber.c"]).directory("/Users/J\u{f6}rg/my app");
     let unit = unit.child(Die::function("f", (0x1000, 0x1100))).sequence(&[(0x1000, 1, 2, true)], 0x1100);
     let mut file = debug_file(&[unit], &[]);

@@ -15,7 +15,7 @@ use symdex_testimages::debug_file::{
 };
 
 #[test]
-fn trap_17_split_units_are_found_in_object_files() {
+fn split_units_are_found_in_object_files() {
     for version in [4, 5] {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("liba.so");
@@ -68,7 +68,7 @@ fn package(version: u16, files: &[Elf]) -> Elf {
 }
 
 #[test]
-fn trap_17_split_units_are_found_in_packages() {
+fn split_units_are_found_in_packages() {
     for version in [4, 5] {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("liba.debug");

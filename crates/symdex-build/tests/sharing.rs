@@ -22,7 +22,7 @@ fn with_function() -> Unit {
 }
 
 #[test]
-fn trap_23_a_line_program_that_units_share_is_read_a_bounded_number_of_times() {
+fn a_line_program_that_units_share_is_read_a_bounded_number_of_times() {
     const UNITS: usize = 200;
     let rows: Vec<_> = (0..20_000).map(|row| (0x1000 + row % 0x100, 1, row as i64 + 1, true)).collect();
     let first = with_function().sequence(&rows, 0x1100);
@@ -52,7 +52,7 @@ fn sharing_ranges(entries: &[(u64, u64)], functions: usize) -> Unit {
 }
 
 #[test]
-fn trap_23_range_lists_that_functions_share_are_read_a_bounded_number_of_times() {
+fn range_lists_that_functions_share_are_read_a_bounded_number_of_times() {
     let in_code: Vec<_> =
         (0..20_000).map(|n| BASE + 0x1000 + n % 0x100 * 2).map(|svma| (svma, svma + 1)).collect();
     // Entries that state no code take as long to read.
@@ -72,7 +72,7 @@ fn trap_23_range_lists_that_functions_share_are_read_a_bounded_number_of_times()
 
 /// The ranges of units decide about the order in which they are walked. The answers do not depend on that order.
 #[test]
-fn trap_23_range_lists_that_units_share_cost_no_answers() {
+fn range_lists_that_units_share_cost_no_answers() {
     let entries = vec![(BASE + 0x1000, BASE + 0x1000); 100_000];
     let units = (0..500u64).map(|number| {
         let list = if number == 0 { Value::Ranges(entries.clone()) } else { Value::RangesAt(0) };
@@ -85,7 +85,7 @@ fn trap_23_range_lists_that_units_share_cost_no_answers() {
 }
 
 #[test]
-fn trap_23_names_that_are_ends_of_one_string_are_kept_up_to_the_files_own_size() {
+fn names_that_are_ends_of_one_string_are_kept_up_to_the_files_own_size() {
     let functions = (0..500u32).map(|number| {
         let start = 0x1000 + 4 * u64::from(number);
         let die = Die::new(dw::DW_TAG_subprogram).range((start, start + 4));
@@ -105,7 +105,7 @@ fn trap_23_names_that_are_ends_of_one_string_are_kept_up_to_the_files_own_size()
 }
 
 #[test]
-fn trap_23_paths_that_repeat_a_long_directory_are_kept_up_to_the_files_own_size() {
+fn paths_that_repeat_a_long_directory_are_kept_up_to_the_files_own_size() {
     const NAMES: [&str; 16] =
         ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "a", "b", "c", "d", "e", "f"];
     let directory: &'static str = "/x".repeat(30_000).leak();
@@ -122,7 +122,7 @@ fn trap_23_paths_that_repeat_a_long_directory_are_kept_up_to_the_files_own_size(
 }
 
 #[test]
-fn trap_23_abbreviations_that_overlap_at_every_offset_are_read_a_bounded_number_of_times() {
+fn abbreviations_that_overlap_at_every_offset_are_read_a_bounded_number_of_times() {
     const SIZE: usize = 1 << 16;
     let mut file: MachO = macho(&[with_function()], &[]);
     let section = |name: &str| -> usize {

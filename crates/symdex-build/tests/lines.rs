@@ -20,7 +20,7 @@ fn dwarf(file: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn trap_18_files_count_from_1_up_to_dwarf_4_and_from_0_in_dwarf_5() {
+fn files_count_from_1_up_to_dwarf_4_and_from_0_in_dwarf_5() {
     for (version, expected) in [
         (2, ["a.c:2", "a.c:3", "b.h:4", "-"]),
         (3, ["a.c:2", "a.c:3", "b.h:4", "-"]),
@@ -45,7 +45,7 @@ fn trap_18_files_count_from_1_up_to_dwarf_4_and_from_0_in_dwarf_5() {
 
 /// The same sources, compiled with each version of DWARF, have the same answers.
 #[test]
-fn trap_18_every_version_of_dwarf_gives_the_same_answers() {
+fn every_version_of_dwarf_gives_the_same_answers() {
     let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/dsyms");
     let of_version = |version: u16| {
         let name = format!("inline-dwarf{version}");
@@ -63,7 +63,7 @@ fn trap_18_every_version_of_dwarf_gives_the_same_answers() {
 }
 
 #[test]
-fn trap_18_counts_of_files_that_the_table_has_no_room_for_cost_the_units_lines() {
+fn counts_of_files_that_the_table_has_no_room_for_cost_the_units_lines() {
     let unit = || with_function().version(5).sequence(&[(0x1000, 0, 2, true)], 0x1100);
     let other = Unit::new((0x2000, 0x2100))
         .child(Die::function("g", (0x2000, 0x2100)))
@@ -81,7 +81,7 @@ fn trap_18_counts_of_files_that_the_table_has_no_room_for_cost_the_units_lines()
 }
 
 #[test]
-fn trap_18_files_that_the_program_itself_defines_come_behind_those_of_the_table() {
+fn files_that_the_program_itself_defines_come_behind_those_of_the_table() {
     let define = [&[0, 8, dw::DW_LNE_define_file.0][..], b"d.c\0", &[0, 0, 0]].concat();
     let use_it = [dw::DW_LNS_set_file.0, 3, dw::DW_LNS_advance_pc.0, 0x40, dw::DW_LNS_copy.0];
     let program = [&define[..], &use_it, &[dw::DW_LNS_advance_pc.0, 0x40]].concat();
@@ -90,7 +90,7 @@ fn trap_18_files_that_the_program_itself_defines_come_behind_those_of_the_table(
 }
 
 #[test]
-fn trap_19_sequences_come_in_any_order_and_addresses_may_go_backwards() {
+fn sequences_come_in_any_order_and_addresses_may_go_backwards() {
     let first = [(0x1000, 1, 2, true), (0x1020, 1, 3, true)];
     let second = [(0x1080, 1, 5, true)];
     let forwards = with_function().sequence(&first, 0x1080).sequence(&second, 0x1100);
@@ -112,7 +112,7 @@ fn trap_19_sequences_come_in_any_order_and_addresses_may_go_backwards() {
 }
 
 #[test]
-fn trap_20_of_rows_at_one_address_the_first_counts() {
+fn of_rows_at_one_address_the_first_counts() {
     let rows = [(0x1000, 1, 2, true), (0x1040, 1, 5, true), (0x1040, 2, 6, true), (0x1040, 1, 7, false)];
     let file = debug_file(&[with_function().sequence(&rows, 0x1100)], &[]);
     assert_eq!(dwarf(&file), ["1000..1040 f a.c:2", "1040..1100 f a.c:5"]);
@@ -132,7 +132,7 @@ fn trap_20_of_rows_at_one_address_the_first_counts() {
 }
 
 #[test]
-fn trap_21_line_0_is_a_line_and_compiler_generated_is_no_file_of_a_folder() {
+fn line_0_is_a_line_and_compiler_generated_is_no_file_of_a_folder() {
     let rows = [(0x1000, 1, 2, true), (0x1020, 2, 0, true), (0x1040, 1, 3, true), (0x1060, 1, 0, false)];
     let unit = with_function().files(&["main.swift", "<compiler-generated>"]).sequence(&rows, 0x1080);
     let file = debug_file(&[unit], &[]);
@@ -151,7 +151,7 @@ fn trap_21_line_0_is_a_line_and_compiler_generated_is_no_file_of_a_folder() {
 }
 
 #[test]
-fn trap_22_behind_the_end_of_a_sequence_there_is_no_line() {
+fn behind_the_end_of_a_sequence_there_is_no_line() {
     let rows = [(0x1000, 1, 2, true), (0x1040, 1, 3, true)];
     let unit = with_function()
         .child(Die::function("g", (0x1100, 0x1200)))
@@ -173,7 +173,7 @@ fn trap_22_behind_the_end_of_a_sequence_there_is_no_line() {
 }
 
 #[test]
-fn trap_22_rows_of_a_sequence_that_does_not_end_are_none() {
+fn rows_of_a_sequence_that_does_not_end_are_none() {
     let whole = || with_function().sequence(&[(0x1000, 1, 2, true), (0x1040, 1, 3, true)], 0x1100);
     let expected = dwarf(&debug_file(&[whole()], &[]));
     assert_eq!(expected, ["1000..1040 f a.c:2", "1040..1100 f a.c:3"]);
@@ -190,9 +190,9 @@ fn trap_22_rows_of_a_sequence_that_does_not_end_are_none() {
     }
 }
 
-/// Under `statement`, a line is only taken from rows in the same inline instance.
+/// The policy `statement` takes lines only from rows in the same inline instance.
 #[test]
-fn trap_22_and_statements_stay_in_their_inline_instance() {
+fn and_statements_stay_in_their_inline_instance() {
     let unit = Unit::new((CODE.start, CODE.end))
         .child(Die::function("f", (0x1000, 0x1100)).child(Die::inlined("g", 9).range((0x1040, 0x1080))))
         .child(Die::new(dw::DW_TAG_subprogram).name("g").label("g"));
@@ -247,7 +247,7 @@ fn a_row_is_cut_where_the_inline_instance_changes() {
 }
 
 #[test]
-fn trap_24_advances_count_in_instructions() {
+fn advances_count_in_instructions() {
     let (advance, line, copy) = (dw::DW_LNS_advance_pc.0, dw::DW_LNS_advance_line.0, dw::DW_LNS_copy.0);
     // Advance by 16, a row, advance by 48.
     let program = [advance, 16, line, 4, copy, advance, 48];
@@ -268,7 +268,7 @@ fn trap_24_advances_count_in_instructions() {
 }
 
 #[test]
-fn trap_17_the_lines_that_a_partial_unit_names_are_of_another() {
+fn the_lines_that_a_partial_unit_names_are_of_another() {
     let rows = [(0x1000, 1, 5, true), (0x1070, 1, 0, false)];
     let partial = Unit::bare().partial().sequence(&rows, 0x1100);
     let unit = Unit::new((0x1000, 0x1080)).child(Die::function("f", (0x1000, 0x1080))).lines_of(0);

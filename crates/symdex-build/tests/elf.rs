@@ -30,7 +30,7 @@ fn function(name: &'static str, start: u64, size: u64) -> ElfSymbol {
 fn id(file: &[u8]) -> String {
     let companions = Companions::default();
     let image = Image::load(&slices(file).expect("an ELF file")[0], "made-up", &companions).expect("loads");
-    image.info.id.to_string()
+    image.info().id.to_string()
 }
 
 /// A file at [`BASE`] with a function, lines and their debug information.
@@ -44,26 +44,26 @@ fn with_dwarf() -> Elf {
 const LINES: [&str; 2] = ["1000..1010 f a.c:5", "1010..1100 f a.c:6"];
 
 #[test]
-fn trap_28_a_symbol_reaches_as_far_as_it_says() {
+fn a_symbol_reaches_as_far_as_it_says() {
     let elf =
         of(&[function("f", 0x1000, 0x40), function("g", 0x1100, 0x10), function("last", 0x2ff0, 0x100)]);
     assert_eq!(symbols(&elf), ["1000..1040 f", "1100..1110 g", "2ff0..3000 last"]);
 }
 
 #[test]
-fn trap_28_a_symbol_without_a_size_reaches_to_the_next_one() {
+fn a_symbol_without_a_size_reaches_to_the_next_one() {
     let elf = of(&[function("f", 0x1000, 0), function("g", 0x1100, 0), function("h", 0x1200, 0x10)]);
     assert_eq!(symbols(&elf), ["1000..1100 f", "1100..1200 g", "1200..1210 h"]);
 }
 
 #[test]
-fn trap_04_symbols_in_symbols_hide_them_and_no_more() {
+fn symbols_in_symbols_hide_them_and_no_more() {
     let elf = of(&[function("outer", 0x1000, 0x100), function("inner", 0x1040, 0x10)]);
     assert_eq!(symbols(&elf), ["1000..1040 outer", "1040..1050 inner", "1050..1100 outer"]);
 }
 
 #[test]
-fn trap_28_labels_in_functions_begin_none() {
+fn labels_in_functions_begin_none() {
     let label = function("loop", 0x1040, 0).kind(elf::STT_NOTYPE);
     let entry = function("_start", 0x1200, 0).kind(elf::STT_NOTYPE);
     assert_eq!(
@@ -73,7 +73,7 @@ fn trap_28_labels_in_functions_begin_none() {
 }
 
 #[test]
-fn trap_28_what_is_no_code_of_the_image_is_no_function() {
+fn what_is_no_code_of_the_image_is_no_function() {
     let elf = of(&[
         function("f", 0x1000, 0x10),
         function("data", 0x1100, 0x10).kind(elf::STT_OBJECT),
@@ -87,7 +87,7 @@ fn trap_28_what_is_no_code_of_the_image_is_no_function() {
 }
 
 #[test]
-fn trap_28_thumb_functions_begin_at_even_addresses_and_mapping_symbols_name_nothing() {
+fn thumb_functions_begin_at_even_addresses_and_mapping_symbols_name_nothing() {
     let mapping = |name, at| function(name, at, 0).kind(elf::STT_NOTYPE).binding(elf::STB_LOCAL);
     let all = [
         function("thumb", 0x1001, 0x10),
@@ -100,7 +100,7 @@ fn trap_28_thumb_functions_begin_at_even_addresses_and_mapping_symbols_name_noth
 }
 
 #[test]
-fn trap_08_parts_of_functions_keep_their_own_names() {
+fn parts_of_functions_keep_their_own_names() {
     let elf = of(&[
         function("f", 0x1000, 0x10),
         function("f.cold", 0x1100, 0x10),
@@ -110,7 +110,7 @@ fn trap_08_parts_of_functions_keep_their_own_names() {
 }
 
 #[test]
-fn trap_05_of_names_at_one_address_the_same_one_counts_in_any_order() {
+fn of_names_at_one_address_the_same_one_counts_in_any_order() {
     let mut all = vec![
         function("local", 0x1000, 0x10).binding(elf::STB_LOCAL),
         function("weak", 0x1000, 0x10).binding(elf::STB_WEAK),
@@ -124,7 +124,7 @@ fn trap_05_of_names_at_one_address_the_same_one_counts_in_any_order() {
         let file = of(&all).bytes();
         let companions = Companions::default();
         let image = Image::load(&slices(&file).expect("an ELF file")[0], "x", &companions).expect("loads");
-        let [symbol] = &image.symbols[..] else { panic!("one function: {:?}", image.symbols) };
+        let [symbol] = image.symbols() else { panic!("one function: {:?}", image.symbols()) };
         assert_eq!((symbol.start, symbol.end, symbol.name), (0x1000, 0x1010, Some(&b"global_a"[..])));
         assert_eq!(symbol.aliases, [&b"global_b"[..], b"__global", b"weak", b"local", b"a_label"]);
     }
@@ -213,7 +213,7 @@ fn an_image_without_a_build_id_has_the_id_of_its_code() {
 }
 
 #[test]
-fn trap_20_of_rows_at_one_address_the_last_counts() {
+fn of_rows_at_one_address_the_last_counts() {
     let unit = Unit::new((0x1000, 0x1100)).child(Die::function("f", (0x1000, 0x1100)));
     let unit = unit.sequence(&[(0x1000, 1, 5, true), (0x1000, 1, 6, true), (0x1010, 1, 7, true)], 0x1100);
     let elf = Elf { base: BASE, ..Elf::default() }.debug(debug_sections(&[unit]));
@@ -224,7 +224,7 @@ fn trap_20_of_rows_at_one_address_the_last_counts() {
 fn frame_at(file: &[u8], offset: u64) -> Option<(String, Option<u32>, Option<u64>, Table)> {
     let companions = Companions::default();
     let image = Image::load(&slices(file).expect("an ELF file")[0], "made-up", &companions).expect("loads");
-    let built = symdex_build::build(&image, &Default::default(), &|_, _| {}).expect("builds");
+    let built = symdex_build::build(&image).expect("builds");
     let index = Index::open(built.bytes).expect("just written");
     let mut scratch = Scratch::default();
     let frames = index.lookup(ImageOffset(offset), LinePolicy::Exact, &mut scratch).expect("whole")?;
@@ -270,7 +270,7 @@ fn compressed(elf: &Elf, method: u32, compress: impl Fn(&[u8]) -> Vec<u8>) -> El
 }
 
 #[test]
-fn trap_17_compressed_sections_answer_alike() {
+fn compressed_sections_answer_alike() {
     let elf = with_dwarf();
     assert_eq!(answers(&elf.bytes(), Dwarf), LINES);
     let zstd = |bytes: &[u8]| zstd::stream::encode_all(bytes, 3).expect("compresses");
@@ -368,7 +368,7 @@ fn debug_link(name: &str, of: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn trap_17_a_stripped_file_finds_its_debug_file() {
+fn a_stripped_file_finds_its_debug_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let debug = Elf { code: None, ..with_dwarf() };
     let stripped = Elf { sections: Vec::new(), symbols: Vec::new(), ..with_dwarf() };
@@ -411,7 +411,7 @@ fn a_stripped_file_finds_its_debug_file_by_build_id() {
 }
 
 #[test]
-fn trap_17_mini_debug_info_has_the_symbols_that_were_stripped() {
+fn mini_debug_info_has_the_symbols_that_were_stripped() {
     let mini = of(&[function("hidden", 0x1000, 0x20)]).bytes();
     let mut packed =
         lzma_rust2::XzWriter::new(Vec::new(), lzma_rust2::XzOptions::with_preset(1)).expect("options");
@@ -448,8 +448,8 @@ fn two_files_of_one_image_make_one() {
     };
     for (one, other) in [(&debug, &stripped), (&stripped, &debug)] {
         let (one, other) = (image(one), image(other));
-        assert!(one.goes_with(&other));
-        let both = one.with(other);
+        assert!(one.can_join(&other));
+        let both = one.join(other);
         assert_eq!(image_answers(&both, Dwarf), LINES);
         assert_eq!(
             image_answers(&both, SymbolTable),

@@ -1,5 +1,5 @@
 //! Partial units and supplementary files of dwz (docs/DEBUG-INFO.md, "Split and companion files"). The tests of split
-//! units are in `traps_split.rs`.
+//! units are in `split.rs`.
 
 mod checks;
 
@@ -22,7 +22,7 @@ fn aranges_set(unit: u64, start: u64, size: u64) -> Vec<u8> {
 }
 
 #[test]
-fn trap_12_aranges_may_name_the_root_entry_of_any_kind_of_unit() {
+fn aranges_may_name_the_root_entry_of_any_kind_of_unit() {
     let skeleton =
         Unit::new((0x1000, 0x1100)).version(5).kind(dw::DW_TAG_skeleton_unit, dw::DW_UT_skeleton, &ID);
     let type_id = [&ID[..], &[0; 4]].concat();
@@ -42,7 +42,7 @@ fn trap_12_aranges_may_name_the_root_entry_of_any_kind_of_unit() {
 }
 
 #[test]
-fn trap_17_partial_units_name_functions_and_have_no_lines_of_their_own() {
+fn partial_units_name_functions_and_have_no_lines_of_their_own() {
     let function =
         Die::new(dw::DW_TAG_subprogram).refers(dw::DW_AT_abstract_origin, "f").range((0x1000, 0x1020));
     let inlined = Die::inlined("g", 7).range((0x1010, 0x1020));
@@ -58,7 +58,7 @@ fn trap_17_partial_units_name_functions_and_have_no_lines_of_their_own() {
 }
 
 #[test]
-fn trap_17_lines_of_partial_units_are_not_read_again() {
+fn lines_of_partial_units_are_not_read_again() {
     let unit = |start| {
         let unit = Unit::new((start, start + 0x20)).child(Die::function("f", (start, start + 0x20)));
         unit.sequence(&[(start, 1, 5, true)], start + 0x20)
@@ -74,7 +74,7 @@ const WITH_SUPPLEMENTARY: [&str; 3] =
     ["1000..1010 ns::f a.c:5", "1010..1020 ns::g b.h:6 < ns::f a.c:7", "1020..1030 strung b.h:6"];
 
 #[test]
-fn trap_17_what_dwz_moved_to_a_supplementary_file_is_found() {
+fn what_dwz_moved_to_a_supplementary_file_is_found() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("lib/liba.so");
     let id = vec![9; 20];
@@ -111,7 +111,7 @@ fn trap_17_what_dwz_moved_to_a_supplementary_file_is_found() {
 }
 
 #[test]
-fn trap_17_supplementary_files_of_dwarf_5_are_found() {
+fn supplementary_files_of_dwarf_5_are_found() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("liba.so");
     let sup = Elf { build_id: None, code: None, ..Elf::default() }

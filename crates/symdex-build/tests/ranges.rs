@@ -39,7 +39,7 @@ fn with_dead_code(svma: u64) -> Unit {
 }
 
 #[test]
-fn trap_01_dead_stripped_code_at_0_1_or_below_0_is_no_code() {
+fn dead_stripped_code_at_0_1_or_below_0_is_no_code() {
     for svma in [0, 1, u64::MAX - 1, u64::MAX] {
         let file = debug_file(&[with_dead_code(svma)], &[("f", 0x1000)]);
         assert_eq!(dwarf(&file), ["1000..1100 f a.c:2"], "{svma:#x}");
@@ -55,7 +55,7 @@ fn trap_01_dead_stripped_code_at_0_1_or_below_0_is_no_code() {
 
 /// The addresses of a dylib count from 0, where the Mach-O header is.
 #[test]
-fn trap_01_dead_stripped_code_of_32_bits_is_no_code_in_a_dylib() {
+fn dead_stripped_code_of_32_bits_is_no_code_in_a_dylib() {
     for svma in [0, 1, 0xffff_fffe, 0xffff_ffff] {
         let unit = with_dead_code(svma).address_size(4);
         let armv7 = MachO { cpu: (12, 9), base: 0, ..macho(&[unit], &[]) };
@@ -64,7 +64,7 @@ fn trap_01_dead_stripped_code_of_32_bits_is_no_code_in_a_dylib() {
 }
 
 #[test]
-fn trap_02_a_lone_end_sequence_at_0_is_dropped() {
+fn a_lone_end_sequence_at_0_is_dropped() {
     let code = whole().child(Die::function("f", (0x1000, 0x1100))).sequence(&[(0x1000, 1, 2, true)], 0x1100);
     let file = debug_file(&[Unit::bare().sequence(&[], 0), code, Unit::bare().sequence(&[], 0)], &[]);
     assert_eq!(dwarf(&file), ["1000..1100 f a.c:2"]);
@@ -75,7 +75,7 @@ fn trap_02_a_lone_end_sequence_at_0_is_dropped() {
 }
 
 #[test]
-fn trap_02_units_without_a_single_entry_are_no_loss() {
+fn units_without_a_single_entry_are_no_loss() {
     let code = whole().child(Die::function("f", (0x1000, 0x1100))).sequence(&[(0x1000, 1, 2, true)], 0x1100);
     let mut file = macho(&[code], &[]);
     let info = file.debug.iter_mut().find(|(name, _)| *name == "__debug_info").expect("the section");
@@ -87,7 +87,7 @@ fn trap_02_units_without_a_single_entry_are_no_loss() {
 }
 
 #[test]
-fn trap_03_empty_inverted_and_wrapping_ranges_are_dropped_and_their_children_visited() {
+fn empty_inverted_and_wrapping_ranges_are_dropped_and_their_children_visited() {
     let with_child = |die: Die, at: u64| die.child(Die::function("inner", (at, at + 0x10)));
     let function = || Die::new(dw::DW_TAG_subprogram).name("none");
     let unit = whole()
@@ -118,7 +118,7 @@ fn trap_03_empty_inverted_and_wrapping_ranges_are_dropped_and_their_children_vis
 }
 
 #[test]
-fn trap_04_an_outer_function_resumes_behind_an_inner_one() {
+fn an_outer_function_resumes_behind_an_inner_one() {
     let rows = [(0x1000, 1, 2, true), (0x1040, 1, 5, true), (0x1050, 1, 7, true)];
     let unit = whole()
         .child(Die::function("outer", (0x1000, 0x1100)))
@@ -146,7 +146,7 @@ fn trap_04_an_outer_function_resumes_behind_an_inner_one() {
 }
 
 #[test]
-fn trap_05_of_folded_functions_the_symbol_decides_and_else_the_first_die() {
+fn of_folded_functions_the_symbol_decides_and_else_the_first_die() {
     let file = |symbols: &[(&str, u64)], units: usize| {
         let names = ["b", "c", "a"];
         let function = |name: &&'static str| Die::function(name, (0x1000, 0x1100)).linkage_name(name);
@@ -167,7 +167,7 @@ fn trap_05_of_folded_functions_the_symbol_decides_and_else_the_first_die() {
 }
 
 #[test]
-fn trap_06_range_lists_count_from_the_low_pc_of_a_unit_with_gaps() {
+fn range_lists_count_from_the_low_pc_of_a_unit_with_gaps() {
     let relative = |die: Die, ranges: &[(u64, u64)]| {
         let ranges = ranges.iter().map(|(start, end)| (start - 0x1000, end - 0x1000)).collect();
         die.with(dw::DW_AT_ranges, Value::RelativeRanges(ranges))
@@ -196,7 +196,7 @@ fn trap_06_range_lists_count_from_the_low_pc_of_a_unit_with_gaps() {
 }
 
 #[test]
-fn trap_07_outlined_functions_have_no_rows_and_names_that_repeat() {
+fn outlined_functions_have_no_rows_and_names_that_repeat() {
     let unit = |start: u64, line| {
         let outlined = Die::function("OUTLINED_FUNCTION_0", (start + 0x100, start + 0x110));
         Unit::new((start, start + 0x110))
@@ -216,7 +216,7 @@ fn trap_07_outlined_functions_have_no_rows_and_names_that_repeat() {
 }
 
 #[test]
-fn trap_08_split_off_parts_are_functions_with_names_of_their_own() {
+fn split_off_parts_are_functions_with_names_of_their_own() {
     let names = ["_Z3hotv", "_Z3hotv.cold.1", "coroutine.resume.0", "local.llvm.123"];
     let parts = names.iter().zip([0x1000, 0x2000, 0x1100, 0x1200]);
     let unit = parts.fold(whole(), |unit, (name, at)| {
@@ -234,7 +234,7 @@ fn trap_08_split_off_parts_are_functions_with_names_of_their_own() {
 }
 
 #[test]
-fn trap_09_labels_of_assembler_units_are_no_functions_and_symbols_name_them() {
+fn labels_of_assembler_units_are_no_functions_and_symbols_name_them() {
     let label = |svma| {
         let label = Die::new(dw::DW_TAG_label).name("label");
         label.with(dw::DW_AT_low_pc, Value::Address(svma))
@@ -246,7 +246,7 @@ fn trap_09_labels_of_assembler_units_are_no_functions_and_symbols_name_them() {
 }
 
 #[test]
-fn trap_10_functions_without_debug_information_inside_a_unit_come_from_the_symbol_table() {
+fn functions_without_debug_information_inside_a_unit_come_from_the_symbol_table() {
     let unit = whole()
         .child(Die::function("f", (0x1000, 0x1100)))
         .child(Die::function("g", (0x1200, 0x1300)))
@@ -284,7 +284,7 @@ fn with_aranges(units: &[Unit], sets: &[AddressSet<'_>]) -> Vec<u8> {
 const THREE: [&str; 3] = ["1000..1100 f a.c:2", "1100..1200 g a.c:2", "1200..1300 h a.c:2"];
 
 #[test]
-fn trap_11_units_that_aranges_miss_or_misplace_keep_their_answers() {
+fn units_that_aranges_miss_or_misplace_keep_their_answers() {
     let [f, g, h] = unit_offsets(&three())[..] else { panic!("three units") };
     let misses: [(&[AddressSet<'_>], &[&str]); 5] = [
         (&[(f, &[(0x1000, 0x1100)]), (g, &[(0x1100, 0x1200)]), (h, &[(0x1200, 0x1300)])], &[]),
@@ -309,7 +309,7 @@ fn trap_11_units_that_aranges_miss_or_misplace_keep_their_answers() {
 }
 
 #[test]
-fn trap_12_aranges_may_name_a_unit_by_its_root_entry() {
+fn aranges_may_name_a_unit_by_its_root_entry() {
     let bare = |version: u16, dwarf64: bool| {
         three().map(|unit| {
             // DWARF 5 counts files from 0.

@@ -41,7 +41,7 @@ fn with_sections() -> MachO {
 }
 
 #[test]
-fn trap_25_sections_that_only_the_binary_holds_are_not_missing() {
+fn sections_that_only_the_binary_holds_are_not_missing() {
     let file = MachO { symbols: vec![Symbol::function("f", BASE + 0x1000)], ..with_sections() };
     // The function is as long as its section states, and longer than the file.
     assert!(file.bytes().len() < 0x1000);
@@ -57,7 +57,7 @@ fn trap_25_sections_that_only_the_binary_holds_are_not_missing() {
 
 /// Section names of Mach-O have at most 16 bytes, so `.debug_str_offsets` is `__debug_str_offs`.
 #[test]
-fn trap_25_section_names_are_cut_to_16_bytes() {
+fn section_names_are_cut_to_16_bytes() {
     let attributes = |list: &[(gimli::DwAt, gimli::DwForm)]| {
         list.iter().flat_map(|(at, form)| [at.0 as u8, form.0 as u8]).chain([0, 0]).collect::<Vec<u8>>()
     };
@@ -92,7 +92,7 @@ fn trap_25_section_names_are_cut_to_16_bytes() {
 
 /// A section states its offset in 32 bits. The file here has a hole of more than 4 GiB before its debug information.
 #[test]
-fn trap_26_debug_information_behind_4_gib_is_found() {
+fn debug_information_behind_4_gib_is_found() {
     for debug_offset in [(1 << 32) - 0x40, (1 << 32) + 0x1000, 5 << 32] {
         let uuid = Some([7; 16]);
         let large = MachO { debug_offset, uuid, ..macho(&[with_function()], &[("f", 0x1000)]) };
@@ -145,7 +145,7 @@ fn of(cpu: (u32, u32), name: &'static str, uuid: u8) -> MachO {
 }
 
 #[test]
-fn trap_27_slices_come_in_any_order_each_with_an_id_and_debug_information_of_its_own() {
+fn slices_come_in_any_order_each_with_an_id_and_debug_information_of_its_own() {
     let [arm64, arm64e, armv7] = [of(ARM64, "a", 1), of(ARM64E, "e", 2), of(ARMV7, "v", 3)];
     for is_64_bit in [false, true] {
         for order in [[&arm64, &arm64e, &armv7], [&armv7, &arm64e, &arm64]] {
@@ -156,7 +156,7 @@ fn trap_27_slices_come_in_any_order_each_with_an_id_and_debug_information_of_its
                 .map(|slice| {
                     let companions = Companions::default();
                     let image = Image::load(slice, "made-up", &companions).expect("loads");
-                    let id = image.info.id.as_bytes()[0];
+                    let id = image.info().id.as_bytes()[0];
                     (id, slice.arch.name.clone(), image_answers(&image, Table::Dwarf).concat())
                 })
                 .collect();
@@ -177,7 +177,7 @@ fn trap_27_slices_come_in_any_order_each_with_an_id_and_debug_information_of_its
 }
 
 #[test]
-fn trap_27_java_classes_begin_like_universal_binaries_and_are_none() {
+fn java_classes_begin_like_universal_binaries_and_are_none() {
     // cafebabe, minor and major version, and the number of constants.
     for major in [45, 52, 65, 99] {
         let class = [0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, major, 0, 16, 10, 0, 4, 0, 13];
@@ -195,7 +195,7 @@ const LOCAL: u8 = 0x0e;
 const PRIVATE_EXTERNAL: u8 = 0x1f;
 
 #[test]
-fn trap_28_only_symbols_that_are_defined_in_code_are_functions() {
+fn only_symbols_that_are_defined_in_code_are_functions() {
     let file = MachO {
         symbols: vec![
             symbol("f", 0x1000, EXTERNAL, 1, 0),
@@ -227,7 +227,7 @@ fn trap_28_only_symbols_that_are_defined_in_code_are_functions() {
 }
 
 #[test]
-fn trap_28_the_header_symbols_are_no_functions() {
+fn the_header_symbols_are_no_functions() {
     let headers = ["_mh_execute_header", "_mh_dylib_header", "_mh_bundle_header", "_mh_dylinker_header"];
     let symbols_at =
         |offset| headers.iter().map(|name| symbol(name, offset, EXTERNAL, 1, 0)).collect::<Vec<_>>();
@@ -241,7 +241,7 @@ fn trap_28_the_header_symbols_are_no_functions() {
 }
 
 #[test]
-fn trap_28_a_symbol_ends_at_the_next_one_a_function_start_or_the_sections_end() {
+fn a_symbol_ends_at_the_next_one_a_function_start_or_the_sections_end() {
     let file = MachO {
         symbols: vec![symbol("f", 0x1000, EXTERNAL, 1, 0), symbol("g", 0x1800, EXTERNAL, 1, 0)],
         function_starts: vec![0x1000, 0x1200, 0x1800, 0x2810],
@@ -252,7 +252,7 @@ fn trap_28_a_symbol_ends_at_the_next_one_a_function_start_or_the_sections_end() 
 }
 
 #[test]
-fn trap_28_alternative_entries_start_no_function() {
+fn alternative_entries_start_no_function() {
     /// `N_ALT_ENTRY`.
     const ALTERNATIVE: u16 = 0x0200;
     let file = MachO {
@@ -267,7 +267,7 @@ fn trap_28_alternative_entries_start_no_function() {
 }
 
 #[test]
-fn trap_28_of_several_names_at_one_address_external_ones_come_first_then_the_smaller() {
+fn of_several_names_at_one_address_external_ones_come_first_then_the_smaller() {
     let at = |names: &[(&str, u8)]| {
         let symbols = names.iter().map(|(name, kind)| symbol(name, 0x1000, *kind, 1, 0)).collect();
         answers(&MachO { symbols, ..with_sections() }.bytes(), Table::SymbolTable).concat()
@@ -281,7 +281,7 @@ fn trap_28_of_several_names_at_one_address_external_ones_come_first_then_the_sma
 
 /// In `LC_FUNCTION_STARTS` bit 0 marks a function as Thumb code. Symbols do not have this bit.
 #[test]
-fn trap_28_the_thumb_bit_of_function_starts_is_no_part_of_an_address() {
+fn the_thumb_bit_of_function_starts_is_no_part_of_an_address() {
     let symbol = |name, offset| Symbol { desc: 8, ..Symbol::function(name, offset) };
     let armv7 = MachO {
         cpu: ARMV7,
@@ -298,7 +298,7 @@ fn trap_28_the_thumb_bit_of_function_starts_is_no_part_of_an_address() {
 
 /// A symbol table that reaches behind the end of the file is damage. Function starts that do are in the binary.
 #[test]
-fn trap_28_function_starts_that_only_the_binary_holds_are_not_missing() {
+fn function_starts_that_only_the_binary_holds_are_not_missing() {
     let with = |starts: &[u64]| {
         let symbols = vec![symbol("f", 0x1000, EXTERNAL, 1, 0)];
         MachO { symbols, function_starts: starts.to_vec(), ..with_sections() }.bytes()

@@ -1,0 +1,41 @@
+//! The debug sections of an image, for `symdex-audit`.
+//!
+//! The audit reads the debug information a second time, with code of its own, and needs the sections that the builder
+//! found. The types are those of gimli. They are here, and not in [`Image`], so that a new version of gimli is no
+//! breaking change of this crate. Nothing but the audit and tests should use this module.
+
+use std::sync::Arc;
+
+use gimli::{Dwarf, UnitHeader};
+
+use crate::image::Image;
+use crate::reader::Reader;
+
+/// A unit whose debug information is in a file of its own, or in a package of such files.
+#[derive(Debug)]
+pub struct SplitUnit<'d> {
+    /// The offset in the image's `.debug_info` of the header of its skeleton.
+    pub skeleton: usize,
+    /// The sections of its file; if that is a package, those of the unit.
+    pub dwarf: Arc<Dwarf<Reader<'d>>>,
+    /// Its header.
+    pub header: UnitHeader<Reader<'d>, usize>,
+    /// The number of its file. Units with the same number share `dwarf`.
+    pub file: u32,
+}
+
+/// The debug sections of the slice, and those of the supplementary file if there is one.
+#[must_use]
+pub fn dwarf<'i, 'd>(image: &'i Image<'d>) -> &'i Arc<Dwarf<Reader<'d>>> {
+    &image.dwarf
+}
+
+/// The split units that were found, in no particular order.
+pub fn split_units<'d>(image: &Image<'d>) -> impl Iterator<Item = SplitUnit<'d>> {
+    image.splits.iter().map(|(skeleton, split)| SplitUnit {
+        skeleton: *skeleton,
+        dwarf: Arc::clone(&split.dwarf),
+        header: split.header,
+        file: split.file,
+    })
+}

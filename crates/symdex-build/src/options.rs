@@ -1,0 +1,137 @@
+//! The options of a build, and what a build returns.
+
+use std::fmt;
+use std::io::Write;
+
+use crate::build::build_image;
+use crate::error::Error;
+use crate::image::Image;
+use crate::report::BuildReport;
+
+/// How an index is built: the memory limit, and who is told of the progress.
+///
+/// [`build`] builds with the default options.
+///
+/// ```
+/// # use std::path::Path;
+/// use symdex_build::{BuildOptions, Companions, Image, slices};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = "../../testdata/dsyms/inline-dwarf4.dSYM/Contents/Resources/DWARF/inline-dwarf4";
+/// # let path = &Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+/// # let out = tempfile::tempfile()?;
+/// let bytes = symdex::map_file(path)?;
+/// let companions = Companions::default();
+/// let image = Image::load(&slices(&bytes)?[0], path, &companions)?;
+///
+/// let progress = |done: u64, total: u64| eprintln!("{done} of {total} bytes");
+/// let options = BuildOptions::new().max_memory(256 << 20).progress(&progress);
+/// let built = options.build_into(&image, out)?;
+/// assert_eq!(built.report.failed_units, 0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy)]
+pub struct BuildOptions<'p> {
+    pub(crate) max_memory: usize,
+    pub(crate) progress: &'p (dyn Fn(u64, u64) + Sync),
+}
+
+impl<'p> BuildOptions<'p> {
+    /// The default options: 1 GiB for waiting units, and no progress.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { max_memory: 1 << 30, progress: &|_, _| {} }
+    }
+
+    /// About how many bytes of memory may hold units that wait to be merged. Units wait for each other where their
+    /// functions are mixed, as order files place them. The rest goes to a temporary file. The index does not depend on
+    /// this limit.
+    #[must_use]
+    pub fn max_memory(self, bytes: usize) -> Self {
+        Self { max_memory: bytes, ..self }
+    }
+
+    /// Calls `progress` after each unit, with the number of bytes of debug information that are done, and their total.
+    #[must_use]
+    pub fn progress(self, progress: &'p (dyn Fn(u64, u64) + Sync)) -> Self {
+        Self { progress, ..self }
+    }
+
+    /// Builds the index of `image` in memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::build_into`].
+    pub fn build(&self, image: &Image<'_>) -> Result<Built, Error> {
+        self.build_into(image, Vec::new())
+    }
+
+    /// Builds the index of `image` and writes it to `out`.
+    ///
+    /// The build uses the threads of the current rayon pool. The index does not depend on their number. Until the
+    /// index is written, its chunks are in memory or, beyond a few megabytes, in a temporary file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Index`] if the index is too large for the format or `out` cannot be written, and [`Error::Io`] if a
+    /// temporary file cannot be written. A unit or a function that cannot be read is no error: it is left out and
+    /// counted in the index's metadata.
+    pub fn build_into<W: Write + Send>(&self, image: &Image<'_>, mut out: W) -> Result<Built<W>, Error> {
+        let (report, warnings) = build_image(image, self, &mut out)?;
+        Ok(Built { bytes: out, warnings, report })
+    }
+}
+
+impl Default for BuildOptions<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for BuildOptions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BuildOptions").field("max_memory", &self.max_memory).finish_non_exhaustive()
+    }
+}
+
+/// An index and the report of its build.
+#[non_exhaustive]
+#[derive(Clone, Debug)]
+pub struct Built<B = Vec<u8>> {
+    /// The bytes of the index file, or the writer that they were written to.
+    pub bytes: B,
+    /// What is odd about the debug file but changes no answer. What answers lack is in the index's metadata.
+    pub warnings: Vec<String>,
+    /// What was left out, and how much code has answers.
+    pub report: BuildReport,
+}
+
+/// Builds the index of `image` in memory, with the default [`BuildOptions`].
+///
+/// ```
+/// # use std::path::Path;
+/// use symdex::{ImageOffset, Index, LinePolicy, Scratch};
+/// use symdex_build::{Companions, Image, build, slices};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = "../../testdata/dsyms/inline-dwarf4.dSYM/Contents/Resources/DWARF/inline-dwarf4";
+/// # let path = &Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+/// let bytes = symdex::map_file(path)?;
+/// let companions = Companions::default();
+/// let image = Image::load(&slices(&bytes)?[0], path, &companions)?;
+/// let index = Index::open(build(&image)?.bytes)?;
+///
+/// let mut scratch = Scratch::default();
+/// let frames = index.lookup(ImageOffset(0x400), LinePolicy::Statement, &mut scratch)?.ok_or("nothing there")?;
+/// assert_eq!(frames.iter().next().and_then(|frame| frame.name), Some(&b"row"[..]));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// As [`BuildOptions::build_into`].
+pub fn build(image: &Image<'_>) -> Result<Built, Error> {
+    BuildOptions::new().build(image)
+}

@@ -1,0 +1,49 @@
+//! Which types threads may share. The tests compile only if this is true.
+
+use symdex_build::debug_files::{
+    BuildInputs, BuildJob, BuildPlan, FileError, FindImageError, ImageFiles, ImageGroups, JoinedImage,
+    ListedImage,
+};
+use symdex_build::{
+    BuildOptions, BuildReport, Built, Cache, CachedImage, Companions, DirectLookup, Error, Found, Identity,
+    Image, Slice, SymbolMap, SymbolMaps,
+};
+
+fn is_send<T: Send>() {}
+fn is_shared<T: Send + Sync>() {}
+
+#[test]
+fn images_and_what_they_are_made_of_can_be_shared() {
+    is_shared::<Image<'_>>();
+    is_shared::<Slice<'_>>();
+    is_shared::<Identity>();
+    is_shared::<Cache>();
+    is_shared::<CachedImage<'_>>();
+    is_shared::<SymbolMap>();
+    is_shared::<SymbolMaps>();
+    is_shared::<Found>();
+    is_shared::<Error>();
+}
+
+#[test]
+fn builds_and_their_plans_can_be_shared() {
+    is_shared::<BuildInputs>();
+    is_shared::<BuildPlan<'_>>();
+    is_shared::<BuildJob<'_>>();
+    is_shared::<ImageFiles>();
+    is_shared::<ImageGroups>();
+    is_shared::<JoinedImage<'_>>();
+    is_shared::<ListedImage>();
+    is_shared::<FileError>();
+    is_shared::<FindImageError>();
+    is_shared::<Built>();
+    is_shared::<BuildReport>();
+}
+
+#[test]
+fn options_companions_and_lookups_can_be_given_to_a_thread() {
+    is_shared::<BuildOptions<'_>>();
+    // Only one thread at a time may load images with the same companions.
+    is_send::<Companions>();
+    is_shared::<DirectLookup<'_, '_>>();
+}
