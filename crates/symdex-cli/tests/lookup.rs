@@ -6,7 +6,10 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
-use common::{Finished, command, corpus, debug_file, dsym, folder, index_of, symdex, symdex_on};
+use common::{
+    Finished, command, corpus, debug_file, dsym, folder, index_of, symdex, symdex_on,
+    without_debug_information,
+};
 use serde_json::json;
 
 /// inline-dwarf4, base 0x100000000: at 0x400 `row` is inlined into `mip`, that into `pyramid`, which starts at 0x3a0. Lines as
@@ -57,21 +60,12 @@ fn a_debug_file_answers_as_its_index_does() {
     assert_eq!(other.code, Some(3), "{}", other.err);
 }
 
-/// A copy of the debug file whose debug sections have other names, so that only its symbols are left.
-fn without_debug_information(name: &str) -> Vec<u8> {
-    let mut bytes = fs::read(debug_file(name)).expect("a debug file");
-    let sections: Vec<_> =
-        (0..bytes.len().min(4096)).filter(|&at| bytes[at..].starts_with(b"__debug_")).collect();
-    assert!(!sections.is_empty(), "{name} has debug sections");
-    sections.into_iter().for_each(|at| bytes[at..at + 8].copy_from_slice(b"__gone__"));
-    bytes
-}
-
 #[test]
 fn a_binary_beside_its_dsym_is_one_image() {
     for binary in ["a-binary", "z-binary"] {
         let root = folder();
-        fs::write(root.path().join(binary), without_debug_information("inline-dwarf4")).expect("written");
+        fs::write(root.path().join(binary), without_debug_information(&debug_file("inline-dwarf4")))
+            .expect("written");
         let inside = root.path().join("m.dSYM/Contents/Resources/DWARF");
         fs::create_dir_all(&inside).expect("a folder");
         fs::copy(debug_file("inline-dwarf4"), inside.join("m")).expect("copied");

@@ -6,7 +6,7 @@ use super::FileError;
 use crate::cache::Cache;
 use crate::error::Error;
 use crate::image::Identity;
-use crate::slice::slices;
+use crate::slice::{Slice, slices};
 
 /// An image in a debug file.
 #[non_exhaustive]
@@ -47,7 +47,7 @@ pub fn images_in(path: &Path) -> Result<Vec<Result<ListedImage, FileError>>, Fil
 }
 
 /// The images in the debug file at `path`, one for each of its slices. An image that cannot be read is an error in its
-/// place.
+/// place. The error names the slice if the file has several.
 ///
 /// # Errors
 ///
@@ -55,9 +55,19 @@ pub fn images_in(path: &Path) -> Result<Vec<Result<ListedImage, FileError>>, Fil
 pub fn slices_in(path: &Path) -> Result<Vec<Result<ListedImage, FileError>>, FileError> {
     let failed = |error| FileError::new(path, error);
     let bytes = symdex::map_file(path).map_err(|error| FileError::unreadable(path, error))?;
-    let listed = slices(&bytes).map_err(failed)?.into_iter().map(|slice| {
-        let size = slice.bytes()?.len() as u64;
-        Ok(ListedImage { identity: Identity::of(&slice)?, arch: slice.arch.name, size, cached_path: None })
+    let slices = slices(&bytes).map_err(failed)?;
+    let is_universal = slices.len() > 1;
+    let listed = slices.into_iter().map(|slice| {
+        let part = format!("{} slice", slice.arch.name);
+        listed_slice(slice).map_err(|error| match is_universal {
+            true => failed(error).in_part(part),
+            false => failed(error),
+        })
     });
-    Ok(listed.map(|listed: Result<_, Error>| listed.map_err(failed)).collect())
+    Ok(listed.collect())
+}
+
+fn listed_slice(slice: Slice<'_>) -> Result<ListedImage, Error> {
+    let size = slice.bytes()?.len() as u64;
+    Ok(ListedImage { identity: Identity::of(&slice)?, arch: slice.arch.name, size, cached_path: None })
 }

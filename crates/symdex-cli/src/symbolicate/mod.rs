@@ -68,6 +68,9 @@ pub(crate) struct Args {
     /// Debug files to answer from where an index is missing: a dSYM bundle, a folder of them, an .xcarchive, a library; may be repeated
     #[arg(long, value_name = "PATH")]
     dsym: Vec<PathBuf>,
+    /// A folder with files that a debug file refers to, such as /usr/lib/debug; may be repeated
+    #[arg(long, value_name = "DIR")]
+    debug_dir: Vec<PathBuf>,
     /// The local store, where indexes of --dsym are put, also those for few addresses; the user's cache folder unless given
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
@@ -270,6 +273,9 @@ impl Args {
         }
         for path in &self.dsym {
             sources = sources.debug_files(path);
+        }
+        for folder in &self.debug_dir {
+            sources = sources.debug_dir(folder);
         }
         for assumption in &self.assume {
             sources = sources.assume(assumption.clone());

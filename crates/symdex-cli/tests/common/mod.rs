@@ -65,6 +65,25 @@ pub(crate) fn debug_file(name: &str) -> PathBuf {
     dsym(name).join("Contents/Resources/DWARF").join(name)
 }
 
+/// A copy of a debug file whose debug sections have other names, as if it were a stripped binary.
+pub(crate) fn without_debug_information(debug_file: &Path) -> Vec<u8> {
+    let mut bytes = std::fs::read(debug_file).expect("a debug file");
+    let sections: Vec<_> =
+        (0..bytes.len().min(4096)).filter(|&at| bytes[at..].starts_with(b"__debug_")).collect();
+    assert!(!sections.is_empty(), "{} has debug sections", debug_file.display());
+    sections.into_iter().for_each(|at| bytes[at..at + 8].copy_from_slice(b"__gone__"));
+    bytes
+}
+
+/// A copy of a debug file whose headers can be read and whose symbol table cannot: it is outside of the file.
+pub(crate) fn with_damaged_symbols(debug_file: &Path) -> Vec<u8> {
+    let mut bytes = std::fs::read(debug_file).expect("a debug file");
+    let command =
+        bytes.windows(8).position(|command| command == [2, 0, 0, 0, 24, 0, 0, 0]).expect("LC_SYMTAB");
+    bytes[command + 8..command + 12].fill(0xff);
+    bytes
+}
+
 pub(crate) fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Once, OnceLock};
 
 use symdex::{ImageId, ImageOffset, Index};
-use symdex_build::debug_files::{FileError, ImageFiles, JoinedImage, slices_in};
+use symdex_build::debug_files::{FileError, ImageFiles, JoinedImage, ListedImage, slices_in};
 use symdex_build::{BuildOptions, Cache, Companions, DirectLookup};
 use symdex_report::{Image, KnownImage, Unanswered, image_offsets};
 
@@ -19,6 +19,8 @@ const FEW_ADDRESSES: usize = 200;
 /// The images in the debug files of a symbolicator.
 pub(super) struct DebugFiles {
     images: Vec<DebugImage>,
+    /// Folders that are searched for the files that debug files refer to.
+    debug_dirs: Vec<PathBuf>,
     /// Where new indexes are published.
     store: Option<IndexFolder>,
     always_store: bool,
@@ -37,16 +39,31 @@ pub(super) struct DebugImage {
     index: OnceLock<Result<BuiltIndex, Unanswered>>,
 }
 
-/// An index that was built of debug files.
-pub(super) enum BuiltIndex {
+/// An index that was built from debug files.
+pub(super) struct BuiltIndex {
+    pub(super) location: IndexLocation,
+    pub(super) read: FilesRead,
+}
+
+/// Where a new index is.
+pub(super) enum IndexLocation {
     /// The store has the index, at this path.
     Stored(PathBuf),
     /// The index could not be stored.
     Memory(Box<Index<Vec<u8>>>),
 }
 
+/// The files of an image that answers come from.
+#[derive(Clone, Debug)]
+pub(super) struct FilesRead {
+    /// The main file, for messages.
+    pub(super) path: PathBuf,
+    /// Why other files of the image could not be read.
+    pub(super) failures: Vec<Unanswered>,
+}
+
 impl DebugImage {
-    /// The file that is read first.
+    /// The main file, which is read first.
     pub(super) fn path(&self) -> &Path {
         self.files.path()
     }
@@ -57,17 +74,21 @@ impl DebugImage {
         KnownImage { name: file_name(self.path()), id, arch }
     }
 
-    /// The image, joined of all its files that can be read.
-    fn load<'d>(&self, companions: &'d Companions) -> Result<symdex_build::Image<'d>, Unanswered> {
-        let JoinedImage { image, failures, .. } = self.files.join(companions);
-        image.ok_or_else(|| match failures.into_iter().next() {
-            Some(failure) => unanswered(&failure.into()),
-            None => Unanswered::Failed(format!("{}: no file of it", self.files.id())),
-        })
-    }
-
-    fn failed(&self, error: symdex_build::Error) -> Unanswered {
-        unanswered(&FileError::new(self.path(), error).into())
+    /// The image, joined from all its files that can be read.
+    ///
+    /// # Errors
+    ///
+    /// The error of the main file, if no file can be read.
+    fn load<'d>(
+        &self,
+        companions: &'d Companions,
+    ) -> Result<(symdex_build::Image<'d>, FilesRead), Unanswered> {
+        let JoinedImage { image, paths, failures, .. } = self.files.join(companions);
+        let mut failures = failures.into_iter().map(|failure| unanswered(&failure.into()));
+        match image.zip(paths.into_iter().next()) {
+            Some((image, path)) => Ok((image, FilesRead { path, failures: failures.collect() })),
+            None => Err(failures.next().unwrap_or(Unanswered::Missing)),
+        }
     }
 }
 
@@ -75,45 +96,52 @@ impl DebugFiles {
     /// No debug files yet.
     pub(super) fn new(options: &SymbolicatorOptions) -> Self {
         let store = options.store.clone().map(IndexFolder::new);
-        let always_store = options.always_store;
-        Self { images: Vec::new(), store, always_store, size: 0, not_stored: Once::new() }
+        Self {
+            images: Vec::new(),
+            debug_dirs: options.debug_dirs.clone(),
+            store,
+            always_store: options.always_store,
+            size: 0,
+            not_stored: Once::new(),
+        }
     }
 
     /// Reads the headers of all debug files at or below `path`. Returns the images in them, and calls `skipped` for
-    /// each file that cannot be read.
+    /// each file, and each slice of a universal file, that cannot be read.
     pub(super) fn add(&mut self, path: &Path, skipped: &mut dyn FnMut(SourceError)) -> Vec<KnownImage> {
         let mut added = Vec::new();
         for file in symdex_build::find(path) {
-            let file = file.map_err(|error| SourceError::from(FileError::new(path, error)));
-            if let Err(error) = file.and_then(|file| self.add_file(&file, &mut added)) {
-                skipped(error);
+            let listed = file.map_err(|error| FileError::new(path, error).into()).and_then(|file| {
+                let slices = slices_of(&file)?;
+                Ok((file, slices))
+            });
+            match listed {
+                Err(error) => skipped(error),
+                Ok((file, slices)) => {
+                    self.size += file.metadata().map_or(0, |file| file.len());
+                    for slice in slices {
+                        match slice {
+                            Ok(image) => added.push(self.add_image(&file, &image)),
+                            Err(error) => skipped(error.into()),
+                        }
+                    }
+                }
             }
         }
         added
     }
 
-    fn add_file(&mut self, file: &Path, added: &mut Vec<KnownImage>) -> Result<(), SourceError> {
-        if Cache::is_cache(file) {
-            return Err(SourceError::SharedCache { path: file.to_owned() });
-        }
-        for listed in slices_in(file)? {
-            let listed = listed?;
-            let (id, arch) = (listed.identity.id.clone(), listed.arch.clone());
-            added.push(KnownImage { name: file_name(file), id, arch });
-            match self.images.iter_mut().find(|image| image.files.is_image(&listed)) {
-                Some(image) => image.files.add(file, listed.identity.has_dwarf),
-                None => {
-                    let files = ImageFiles::new(file, &listed);
-                    self.images.push(DebugImage {
-                        files,
-                        asked: AtomicUsize::new(0),
-                        index: OnceLock::new(),
-                    });
-                }
+    /// Adds the image `listed` of `file`. If another file has the same image, both are files of one image.
+    fn add_image(&mut self, file: &Path, listed: &ListedImage) -> KnownImage {
+        match self.images.iter_mut().find(|image| image.files.is_image(listed)) {
+            Some(image) => image.files.add(file, listed.identity.has_dwarf),
+            None => {
+                let files = ImageFiles::new(file, listed);
+                self.images.push(DebugImage { files, asked: AtomicUsize::new(0), index: OnceLock::new() });
             }
         }
-        self.size += file.metadata().map_or(0, |file| file.len());
-        Ok(())
+        let (id, arch) = (listed.identity.id.clone(), listed.arch.clone());
+        KnownImage { name: file_name(file), id, arch }
     }
 
     /// The size of all files, in bytes.
@@ -136,7 +164,8 @@ impl DebugFiles {
         self.images.iter().any(|image| image.files.id() == id && image.files.has_dwarf())
     }
 
-    /// Counts the next `addresses` of `image`. Returns whether they are few enough for [`Self::answer_directly`].
+    /// Adds `addresses` to those that reports have asked of `image`. Returns whether [`Self::answer_directly`] should
+    /// answer them: all together they are few, and no index is built yet.
     pub(super) fn are_few(&self, image: &DebugImage, addresses: usize) -> bool {
         let asked = image.asked.fetch_add(addresses, Ordering::Relaxed).saturating_add(addresses);
         !self.always_store && asked <= FEW_ADDRESSES && image.index.get().is_none()
@@ -145,17 +174,20 @@ impl DebugFiles {
     /// Calls `answer` with a small index that answers `offsets` of `image`, which a report describes as `wanted`. Only
     /// the units that have code there are read.
     pub(super) fn answer_directly<T: Send>(
+        &self,
         image: &DebugImage,
         wanted: &Image,
         offsets: &[ImageOffset],
         answer: impl FnOnce(&Index<Vec<u8>>) -> Result<T, Unanswered> + Send,
-    ) -> Result<T, Unanswered> {
+    ) -> Result<(T, FilesRead), Unanswered> {
         let work = || {
-            let companions = Companions::default();
-            let loaded = image.load(&companions)?;
-            let mut lookup = DirectLookup::new(&loaded).map_err(|error| image.failed(error))?;
+            let companions = Companions::new(self.debug_dirs.clone());
+            let (loaded, read) = image.load(&companions)?;
+            let failed = |error| unanswered(&FileError::new(&read.path, error).into());
+            let mut lookup = DirectLookup::new(&loaded).map_err(failed)?;
             let offsets = image_offsets(lookup.index().metadata(), wanted, offsets)?;
-            answer(lookup.answer(&offsets).map_err(|error| image.failed(error))?)
+            let answers = answer(lookup.answer(&offsets).map_err(failed)?)?;
+            Ok((answers, read))
         };
         // A thread of a pool that waits here could start on another report. A thread of its own cannot.
         let answered = std::thread::scope(|scope| scope.spawn(work).join());
@@ -184,22 +216,32 @@ impl DebugFiles {
         image: &DebugImage,
         on_event: &(dyn Fn(Event<'_>) + Sync),
     ) -> Result<BuiltIndex, Unanswered> {
-        let companions = Companions::default();
-        let loaded = image.load(&companions)?;
+        let companions = Companions::new(self.debug_dirs.clone());
+        let (loaded, read) = image.load(&companions)?;
         let (id, size) = (image.files.id(), loaded.debug_size());
         let progress = |done, total| on_event(Event::Building { id, size, done, total });
         let built = BuildOptions::new().progress(&progress).build(&loaded);
         progress(size, size);
-        let bytes = built.map_err(|error| image.failed(error))?.bytes;
+        let built = built.map_err(|error| unanswered(&FileError::new(&read.path, error).into()))?;
         let index =
-            Index::open(bytes).map_err(|error| unanswered(&Error::index(image.path(), error).into()))?;
+            Index::open(built.bytes).map_err(|error| unanswered(&Error::index(&read.path, error).into()))?;
         let published = self.store.as_ref().map(|store| store.publish(&index));
-        let error = match &published {
-            Some(Ok(published)) => return Ok(BuiltIndex::Stored(published.path.clone())),
+        let error = match published {
+            Some(Ok(published)) => {
+                return Ok(BuiltIndex { location: IndexLocation::Stored(published.path), read });
+            }
             Some(Err(error)) => Some(error),
             None => None,
         };
-        self.not_stored.call_once(|| on_event(Event::NotStored { error }));
-        Ok(BuiltIndex::Memory(Box::new(index)))
+        self.not_stored.call_once(|| on_event(Event::NotStored { error: error.as_ref() }));
+        Ok(BuiltIndex { location: IndexLocation::Memory(Box::new(index)), read })
+    }
+}
+
+/// The images in the debug file at `path`, each read or with the reason why it cannot be.
+fn slices_of(path: &Path) -> Result<Vec<Result<ListedImage, FileError>>, SourceError> {
+    match Cache::is_cache(path) {
+        true => Err(SourceError::SharedCache { path: path.to_owned() }),
+        false => Ok(slices_in(path)?),
     }
 }

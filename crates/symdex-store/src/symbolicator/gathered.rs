@@ -1,6 +1,15 @@
-//! What the sources of one image have answered, put together.
+//! The answers of several sources for one image, combined.
 
 use symdex_report::{Answer, AnsweredBy, Answers, MatchedBy, Unanswered};
+
+/// What one source has answered.
+pub(super) struct SourceAnswers {
+    pub(super) answers: Vec<Answer>,
+    /// The path of the source.
+    pub(super) source: String,
+    /// Why files that belong to the source could not be read.
+    pub(super) failures: Vec<Unanswered>,
+}
 
 /// The answers for one image from the sources that were asked so far.
 #[derive(Default)]
@@ -12,9 +21,9 @@ pub(super) struct GatheredAnswers {
 }
 
 impl GatheredAnswers {
-    /// Adds what `source` has answered. Returns whether every address is answered.
-    pub(super) fn add(&mut self, source: &str, said: Result<Vec<Answer>, Unanswered>) -> bool {
-        let new = match said {
+    /// Adds what one source has answered. Returns whether every address is answered.
+    pub(super) fn add(&mut self, answered: Result<SourceAnswers, Unanswered>) -> bool {
+        let SourceAnswers { answers: new, source, failures } = match answered {
             Ok(new) => new,
             Err(Unanswered::Missing) => return false,
             Err(why @ Unanswered::OtherArch(_)) => {
@@ -26,6 +35,7 @@ impl GatheredAnswers {
                 return false;
             }
         };
+        self.passed_over.extend(failures);
         let is_whole = !new.iter().any(Answer::is_damaged);
         if !is_whole {
             // The message is the same for every report, whichever damaged pages it needs. Frames that stay without an
@@ -41,7 +51,7 @@ impl GatheredAnswers {
                 !answers.iter().any(Answer::is_damaged)
             }
             answers => {
-                *answers = Some((new, is_whole.then(|| source.to_owned())));
+                *answers = Some((new, is_whole.then_some(source)));
                 is_whole
             }
         }
@@ -73,13 +83,17 @@ mod tests {
         Answer::Damaged(what.to_owned())
     }
 
+    fn from(source: &str, answers: Vec<Answer>) -> Result<SourceAnswers, Unanswered> {
+        Ok(SourceAnswers { answers, source: source.to_owned(), failures: Vec::new() })
+    }
+
     #[test]
     fn what_is_damaged_in_one_source_is_answered_by_another() {
         let mut gathered = GatheredAnswers::default();
-        assert!(!gathered.add("a", Ok(vec![Answer::NoFunction, damaged("page 1")])));
-        assert!(!gathered.add("b", Err(Unanswered::Damaged("b: cut".to_owned()))));
+        assert!(!gathered.add(from("a", vec![Answer::NoFunction, damaged("page 1")])));
+        assert!(!gathered.add(Err(Unanswered::Damaged("b: cut".to_owned()))));
         assert!(
-            gathered.add("c", Ok(vec![damaged("page 0"), Answer::Functions(Vec::new())])),
+            gathered.add(from("c", vec![damaged("page 0"), Answer::Functions(Vec::new())])),
             "nothing is left to ask"
         );
         let Answers { answers, by } = gathered.finish(MatchedBy::Id).expect("answers");
@@ -93,8 +107,8 @@ mod tests {
     #[test]
     fn a_whole_source_answers_everything() {
         let mut gathered = GatheredAnswers::default();
-        assert!(!gathered.add("a", Ok(vec![Answer::NoFunction, damaged("page 1")])));
-        assert!(gathered.add("b", Ok(vec![Answer::Functions(Vec::new()), Answer::NoFunction])));
+        assert!(!gathered.add(from("a", vec![Answer::NoFunction, damaged("page 1")])));
+        assert!(gathered.add(from("b", vec![Answer::Functions(Vec::new()), Answer::NoFunction])));
         let Answers { answers, by } = gathered.finish(MatchedBy::Id).expect("answers");
         assert_eq!(
             (answers, by.source),
@@ -103,10 +117,24 @@ mod tests {
     }
 
     #[test]
+    fn files_that_a_source_could_not_read_are_reported_with_its_answers() {
+        let mut gathered = GatheredAnswers::default();
+        let failures = vec![Unanswered::Damaged("a: cut".to_owned())];
+        let answers = vec![Answer::NoFunction];
+        assert!(gathered.add(Ok(SourceAnswers {
+            answers,
+            source: "b".to_owned(),
+            failures: failures.clone()
+        })));
+        let by = gathered.finish(MatchedBy::Id).expect("answers").by;
+        assert_eq!((by.source, by.passed_over), (Some("b".to_owned()), failures));
+    }
+
+    #[test]
     fn without_an_answer_the_gravest_reason_counts() {
         let gathered = |said: Vec<Unanswered>| {
             let mut gathered = GatheredAnswers::default();
-            said.into_iter().for_each(|why| assert!(!gathered.add("a", Err(why))));
+            said.into_iter().for_each(|why| assert!(!gathered.add(Err(why))));
             gathered.finish(MatchedBy::Id).expect_err("no answers")
         };
         let other = Unanswered::OtherArch("arm64".to_owned());

@@ -18,6 +18,7 @@ pub struct SymbolicatorOptions {
     pub(super) store: Option<PathBuf>,
     pub(super) always_store: bool,
     pub(super) debug_files: Vec<PathBuf>,
+    pub(super) debug_dirs: Vec<PathBuf>,
     pub(super) assumptions: Vec<Assumption>,
     pub(super) match_by_name: bool,
 }
@@ -51,6 +52,12 @@ impl SymbolicatorOptions {
     /// Also answers from the debug file at `path`, or from all debug files below it.
     pub fn debug_files(mut self, path: impl Into<PathBuf>) -> Self {
         self.debug_files.push(path.into());
+        self
+    }
+
+    /// Also searches the folder at `path`, such as `/usr/lib/debug`, for files that the debug files refer to.
+    pub fn debug_dir(mut self, path: impl Into<PathBuf>) -> Self {
+        self.debug_dirs.push(path.into());
         self
     }
 

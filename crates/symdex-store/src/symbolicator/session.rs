@@ -1,12 +1,13 @@
 //! The answers for one report: the sources of each image are asked in order, until one answers every address.
 
+use std::fmt;
 use std::path::Path;
 
 use symdex::{ImageId, ImageOffset, Index, LinePolicy, Scratch};
 use symdex_report::{Answer, Answers, Image, Source, Unanswered, answer_from_index};
 
-use super::debug_files::{BuiltIndex, DebugFiles, DebugImage};
-use super::gathered::GatheredAnswers;
+use super::debug_files::{BuiltIndex, DebugImage, FilesRead, IndexLocation};
+use super::gathered::{GatheredAnswers, SourceAnswers};
 use super::sources::Candidate;
 use super::{Event, Symbolicator, unanswered};
 use crate::folder::open_index;
@@ -18,31 +19,53 @@ pub struct Session<'a> {
     scratch: Scratch,
 }
 
+impl fmt::Debug for Session<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("symbolicator", self.symbolicator).finish_non_exhaustive()
+    }
+}
+
 impl<'a> Session<'a> {
     pub(super) fn new(symbolicator: &'a Symbolicator, on_event: &'a (dyn Fn(Event<'_>) + Sync)) -> Self {
         Self { symbolicator, on_event, scratch: Scratch::default() }
     }
 
-    /// What `candidate` answers at `offsets` of the image with this id.
+    /// The answers of `candidate` to `query`, for the image with this id.
     fn ask(
         &mut self,
         candidate: &Candidate<'_>,
         id: &ImageId,
         query: ImageQuery<'_>,
-    ) -> Result<Vec<Answer>, Unanswered> {
+    ) -> Result<SourceAnswers, Unanswered> {
         let Self { symbolicator, on_event, scratch } = self;
-        let ImageQuery { image, offsets, .. } = query;
-        match candidate {
-            Candidate::Index(path) => symbolicator.unless_damaged(path, || query.ask_file(path, id, scratch)),
-            Candidate::DebugFile(file) if symbolicator.is_answered_directly(id, file, offsets.len()) => {
-                let answer = |index: &Index<Vec<u8>>| query.ask(index, scratch);
-                DebugFiles::answer_directly(file, image, offsets, answer)
+        let file = match candidate {
+            Candidate::Index(path) => {
+                let answers = symbolicator.unless_damaged(path, || query.ask_file(path, id, scratch))?;
+                return Ok(SourceAnswers::from_file(path, answers));
             }
-            Candidate::DebugFile(file) => match symbolicator.debug_files().index(file, *on_event)? {
-                BuiltIndex::Stored(path) => query.ask_file(path, id, scratch),
-                BuiltIndex::Memory(index) => query.ask(index, scratch),
-            },
-        }
+            Candidate::DebugFile(file) => file,
+        };
+        let debug_files = symbolicator.debug_files();
+        let (answers, FilesRead { path, failures }) =
+            if symbolicator.is_answered_directly(id, file, query.offsets.len()) {
+                let answer = |index: &Index<Vec<u8>>| query.ask(index, scratch);
+                debug_files.answer_directly(file, query.image, query.offsets, answer)?
+            } else {
+                let BuiltIndex { location, read } = debug_files.index(file, *on_event)?;
+                let answers = match location {
+                    IndexLocation::Stored(path) => query.ask_file(path, id, scratch)?,
+                    IndexLocation::Memory(index) => query.ask(index, scratch)?,
+                };
+                (answers, read.clone())
+            };
+        Ok(SourceAnswers { failures, ..SourceAnswers::from_file(&path, answers) })
+    }
+}
+
+impl SourceAnswers {
+    /// The answers of the file at `path`.
+    fn from_file(path: &Path, answers: Vec<Answer>) -> Self {
+        Self { answers, source: path.display().to_string(), failures: Vec::new() }
     }
 }
 
@@ -66,6 +89,12 @@ impl Source for Session<'_> {
 pub struct Availability<'a> {
     symbolicator: &'a Symbolicator,
     scratch: Scratch,
+}
+
+impl fmt::Debug for Availability<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Availability").field("symbolicator", self.symbolicator).finish_non_exhaustive()
+    }
 }
 
 impl<'a> Availability<'a> {
@@ -92,11 +121,12 @@ impl Source for Availability<'_> {
                     Answer::Damaged(what) => Answer::Damaged(what),
                     _ => Answer::NoFunction,
                 };
-                Ok(answers.into_iter().map(without_functions).collect())
+                let answers = answers.into_iter().map(without_functions).collect();
+                Ok(SourceAnswers::from_file(path, answers))
             }
             Candidate::DebugFile(file) => {
                 check_arch(file, image)?;
-                Ok(vec![Answer::NoFunction; offsets.len()])
+                Ok(SourceAnswers::from_file(file.path(), vec![Answer::NoFunction; offsets.len()]))
             }
         })
     }
@@ -137,26 +167,18 @@ fn check_arch(file: &DebugImage, image: &Image) -> Result<(), Unanswered> {
 fn ask_in_order(
     symbolicator: &Symbolicator,
     image: &Image,
-    mut ask: impl FnMut(&Candidate<'_>, &ImageId) -> Result<Vec<Answer>, Unanswered>,
+    mut ask: impl FnMut(&Candidate<'_>, &ImageId) -> Result<SourceAnswers, Unanswered>,
 ) -> Result<Answers, Unanswered> {
     let (id, matched) = symbolicator.wanted(image)?;
     let mut gathered = GatheredAnswers::default();
     for candidate in symbolicator.candidates(&id) {
-        let is_complete = match candidate {
-            Ok(candidate) => gathered.add(&name(&candidate), ask(&candidate, &id)),
-            Err(error) => gathered.add("", Err(unanswered(&error.into()))),
+        let answered = match candidate {
+            Ok(candidate) => ask(&candidate, &id),
+            Err(error) => Err(unanswered(&error.into())),
         };
-        if is_complete {
+        if gathered.add(answered) {
             break;
         }
     }
     gathered.finish(matched)
-}
-
-/// What a source is called in answers: its path.
-fn name(candidate: &Candidate<'_>) -> String {
-    match candidate {
-        Candidate::Index(path) => path.display().to_string(),
-        Candidate::DebugFile(image) => image.path().display().to_string(),
-    }
 }

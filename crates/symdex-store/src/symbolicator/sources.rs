@@ -1,6 +1,7 @@
 //! The sources of a symbolicator: which of them may have an image, and in which order they are asked.
 
 use std::collections::{BTreeSet, HashMap};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -282,6 +283,19 @@ impl Symbolicator {
 
     pub(super) fn debug_files(&self) -> &DebugFiles {
         &self.debug_files
+    }
+}
+
+impl fmt::Debug for Symbolicator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let indexes: Vec<_> = self.files.iter().map(|(_, path)| path).collect();
+        let folders: Vec<_> = self.folders.iter().map(ListedFolder::path).collect();
+        let debug_files: Vec<_> = self.debug_files.known().collect();
+        f.debug_struct("Symbolicator")
+            .field("indexes", &indexes)
+            .field("folders", &folders)
+            .field("debug_files", &debug_files)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,0 +1,93 @@
+//! `symdex symbolicate --dsym` with debug files of which a part cannot be read, and with files that they refer to.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::{
+    Finished, command, corpus, debug_file, folder, symbolicate, symdex_on, testdata, with_damaged_symbols,
+    without_debug_information,
+};
+
+fn app() -> PathBuf {
+    testdata().join("demo/DemoApp.app.dSYM/Contents/Resources/DWARF/DemoApp")
+}
+
+/// The demo's crash, symbolicated from the debug files below `dsym` with these options.
+fn crash(root: &Path, dsym: &Path, options: &[&str]) -> Finished {
+    symbolicate(root, dsym, options, [testdata().join("demo/demo.crash")])
+}
+
+#[test]
+fn a_damaged_debug_file_is_reported_although_the_binary_answers() {
+    let root = folder();
+    let (binary, debug) = (root.path().join("both/DemoApp"), root.path().join("both/DemoApp.debug"));
+    fs::create_dir(root.path().join("both")).expect("a folder");
+    fs::write(&binary, without_debug_information(&app())).expect("written");
+    let alone = crash(&root.path().join("a"), &binary, &[]);
+    fs::write(&debug, with_damaged_symbols(&app())).expect("written");
+    // Once from the index that is built for the store, once directly.
+    let from_index = crash(&root.path().join("b"), &root.path().join("both"), &[]);
+    let mut direct = command();
+    direct.arg("symbolicate").arg(testdata().join("demo/demo.crash"));
+    direct.arg("--dsym").arg(root.path().join("both")).env("XDG_CACHE_HOME", root.path().join("cache"));
+    for done in [from_index, direct.output().expect("the command starts").into()] {
+        assert_eq!((done.code, &done.out), (Some(4), &alone.out), "{}", done.err);
+        let said: Vec<_> = done.err.lines().filter(|line| line.contains("malformed")).collect();
+        assert_eq!(said.len(), 1, "{}", done.err);
+        assert!(said[0].starts_with(&format!("symdex:   malformed: {}: ", debug.display())), "{}", said[0]);
+        assert!(said[0].ends_with(&format!("; answered from {}", binary.display())), "{}", said[0]);
+    }
+    assert!(!root.path().join("cache").exists());
+    // The other commands refuse to answer.
+    let lookup = symdex_on(&root.path().join("both"), "lookup {} 0x400");
+    assert_eq!(lookup.code, Some(4), "{}", lookup.err);
+}
+
+#[test]
+fn a_damaged_slice_is_reported_and_the_other_slices_are_used() {
+    let root = folder();
+    let fat = root.path().join("fat");
+    let mut bytes = fs::read(debug_file("fat")).expect("a debug file");
+    // The first entry of the header states offset 0x1000 for x86_64. Its load commands become nonsense.
+    let start =
+        usize::try_from(u32::from_be_bytes(bytes[16..20].try_into().expect("4 bytes"))).expect("small");
+    bytes[start + 20..start + 24].fill(0xff);
+    fs::write(&fat, bytes).expect("written");
+    let listed = symdex_on(&fat, "ids {} --json");
+    let id = |arch: &str| {
+        let images = listed.json();
+        let image = images.iter().find(|image| image["arch"] == arch)?;
+        Some(image["id"].as_str().expect("an id").to_owned())
+    };
+    assert_eq!((listed.code, id("x86_64")), (Some(4), None), "{}", listed.out);
+    let report = root.path().join("list");
+    fs::write(&report, format!("{} 0x100000400 0x100000000\n", id("arm64e").expect("listed")))
+        .expect("written");
+    let done = symbolicate(root.path(), &fat, &[], [&report]);
+    assert_eq!(done.code, Some(4), "{}", done.err);
+    assert!(done.out.contains("mip.h:11"), "{}", done.out);
+    let damage = format!("symdex: {} (x86_64 slice): ", fat.display());
+    assert_eq!(done.err.lines().filter(|line| line.starts_with(&damage)).count(), 1, "{}", done.err);
+}
+
+#[test]
+fn files_that_a_debug_file_refers_to_are_found_in_a_debug_dir() {
+    let root = folder();
+    let Some(corpus) = corpus("samply-fixtures", root.path()) else { return };
+    let original = corpus.join("samply/fixtures/other/simple-example/out/regular-debuglink");
+    let (main, report) = (root.path().join("main"), root.path().join("list"));
+    fs::copy(original.join("main"), &main).expect("copied");
+    let ids = symdex_on(&main, "ids {} --json").json();
+    fs::write(&report, format!("{} 0x8a0 0x0\n", ids[0]["id"].as_str().expect("an id"))).expect("written");
+    for (name, options) in [("a", &[][..]), ("b", &["--debug-dir", original.to_str().expect("UTF-8")])] {
+        let done = symbolicate(&root.path().join(name), &main, options, [&report]);
+        assert_eq!(
+            (done.code, done.out.contains("main.cpp:5")),
+            (Some(0), !options.is_empty()),
+            "{}",
+            done.out
+        );
+    }
+}
