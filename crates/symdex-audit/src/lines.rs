@@ -168,12 +168,12 @@ fn path<'d>(
         _ => file.directory(header).and_then(string),
     };
     let mut path = Vec::new();
-    for part in [unit.comp_dir.map(|dir| resolve(image, dir.slice())), directory, Some(name)] {
-        let part = part.unwrap_or_default();
+    let parts = [unit.comp_dir.map(|dir| resolve(image, dir.slice())), directory, Some(name)];
+    for part in parts.into_iter().flatten() {
         let separator = if is_windows_root(&path) { b'\\' } else { b'/' };
         if part.starts_with(b"/") || is_windows_root(part) || part.get(1..3) == Some(b":/") {
             path.clear();
-        } else if !part.is_empty() && path.last().is_some_and(|last| *last != separator) {
+        } else if path.last().is_some_and(|last| *last != separator) {
             path.push(separator);
         }
         path.extend_from_slice(part);

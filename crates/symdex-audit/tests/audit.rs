@@ -478,3 +478,10 @@ fn unnamed_scopes_are_written_as_demanglers_write_them() {
     let innermost = frames.expect("whole").expect("code").iter().next().and_then(|frame| frame.name);
     assert_eq!(innermost, Some(&b"(anonymous namespace)::(anonymous)::g"[..]));
 }
+
+#[test]
+fn an_empty_part_of_a_path_adds_a_separator() {
+    let unit = Unit::new(whole()).version(5).files(&["a.c", ""]).child(Die::function("f", (0x1000, 0x1100)));
+    let file = debug_file(&[unit.sequence(&[(0x1000, 1, 2, true)], 0x1100)], &[]);
+    assert_classes(&file, &[]);
+}

@@ -90,6 +90,7 @@ mod ips;
 mod json;
 mod json_edit;
 mod kscrash;
+mod limits;
 mod list;
 mod lookup_targets;
 mod metrickit;

@@ -152,6 +152,8 @@ pub enum Unresolved {
     NoFunction,
     /// The index is damaged at the address. The text says how.
     Damaged(String),
+    /// The answer is left out, because the answers of the report have too much text.
+    TooLarge,
 }
 
 impl Unresolved {
@@ -164,6 +166,7 @@ impl Unresolved {
             Unresolved::NoAnswer => "missing",
             Unresolved::NoFunction => "missing_symbol",
             Unresolved::Damaged(_) => "malformed",
+            Unresolved::TooLarge => "too_large",
         }
     }
 
@@ -177,6 +180,10 @@ impl Unresolved {
             }
             Unresolved::NoFunction => "the index knows nothing at this address".into(),
             Unresolved::Damaged(what) => what.into(),
+            Unresolved::TooLarge => {
+                "the answers of one report may have 32 MiB and 4 KiB for each frame; this one exceeds that"
+                    .into()
+            }
         }
     }
 }

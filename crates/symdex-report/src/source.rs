@@ -2,6 +2,7 @@
 
 use symdex::{Frames, ImageOffset, Index, LinePolicy, Metadata, Scratch, Table};
 
+use crate::limits::{AnswerBytes, size_of_copy};
 use crate::near::KnownImage;
 use crate::report::{Base, Image};
 
@@ -100,6 +101,8 @@ pub enum Answer {
     Functions(Vec<Function>),
     /// There is no function at the offset.
     NoFunction,
+    /// The functions at the offset are left out, because the answers of the report have too much text.
+    TooLarge,
     /// The index is damaged at the offset. The text says how.
     Damaged(String),
 }
@@ -179,6 +182,8 @@ pub enum Unanswered {
 
 /// Returns the answers of an opened index for `offsets` of `image`, in their order.
 ///
+/// All answers together have at most 32 MiB and 4 KiB for each offset. Those past this are [`Answer::TooLarge`].
+///
 /// Use it in [`Source::answer`]. `scratch` keeps answers that the index gave before; have one for each thread.
 ///
 /// ```
@@ -208,8 +213,12 @@ pub fn answer_from_index<B: AsRef<[u8]>>(
     let distance = base_distance(index.metadata(), image)?;
     let offsets = image_offsets(index.metadata(), image, offsets)?;
     let mut answers = vec![Answer::NoFunction; offsets.len()];
+    let mut left = AnswerBytes::of(offsets.len());
     index.lookup_many(&offsets, lines, scratch, |position, found| {
         answers[position] = match found {
+            Ok(Some(frames)) if !left.take(frames.iter().map(|frame| size_of_copy(&frame)).sum()) => {
+                Answer::TooLarge
+            }
             Ok(Some(frames)) => Answer::Functions(functions(frames, distance)),
             Ok(None) => Answer::NoFunction,
             Err(error) => Answer::Damaged(error.to_string()),

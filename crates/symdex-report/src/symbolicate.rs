@@ -2,6 +2,7 @@
 
 use symdex::{ImageOffset, Table};
 
+use crate::limits::{AnswerBytes, size_of_answer};
 use crate::lookup_targets::{LookupTarget, TargetOffset, lookup_targets};
 use crate::options::Options;
 use crate::outcome::{ImageOutcome, Unresolved};
@@ -150,6 +151,8 @@ pub fn symbolicate<'r, 't>(
             asked[image].push(*offset);
         }
     }
+    let frames = targets.iter().map(Vec::len).sum();
+    let mut left = AnswerBytes::of(frames);
     let mut answers = Vec::new();
     let mut images = Vec::with_capacity(asked.len());
     let mut first = Vec::with_capacity(asked.len());
@@ -157,14 +160,20 @@ pub fn symbolicate<'r, 't>(
         offsets.sort_unstable();
         offsets.dedup();
         first.push(answers.len());
-        images.push(ask(image, offsets, source, options, &mut answers));
+        images.push(ask(image, offsets, source, options, (&mut answers, &mut left)));
     }
-    let outcome = |target: LookupTarget| {
+    let sizes: Vec<_> = answers.iter().map(|answer| answer.as_deref().map_or(0, size_of_answer)).collect();
+    // Any number of frames may repeat an answer.
+    let mut left = AnswerBytes::of(frames);
+    let mut outcome = |target: LookupTarget| {
         let answer = match (target.offset, target.image) {
             (TargetOffset::NotNeeded, _) => FrameAnswer::Report,
             (TargetOffset::Offset(offset), Some(image)) => {
                 match (&images[image], asked[image].binary_search(&offset)) {
-                    (ImageOutcome::Found(_), Ok(position)) => FrameAnswer::Source(first[image] + position),
+                    (ImageOutcome::Found(_), Ok(position)) => match first[image] + position {
+                        answer if left.take(sizes[answer]) => FrameAnswer::Source(answer),
+                        _ => FrameAnswer::Unresolved(Unresolved::TooLarge),
+                    },
                     (ImageOutcome::NoId, _) => FrameAnswer::Unresolved(Unresolved::NoId),
                     _ => FrameAnswer::Unresolved(Unresolved::NoAnswer),
                 }
@@ -173,19 +182,20 @@ pub fn symbolicate<'r, 't>(
         };
         Outcome { image: target.image, address: target.address, answer }
     };
-    let outcomes = targets.into_iter().map(|thread| thread.into_iter().map(outcome).collect()).collect();
+    let outcomes = targets.into_iter().map(|thread| thread.into_iter().map(&mut outcome).collect()).collect();
     let mut symbolicated = Symbolicated { report, outcomes, images, answers, demangle: options.demangle };
     symbolicated.keep_better_symbols();
     symbolicated
 }
 
-/// Asks `source` for `offsets` of `image` and appends an answer for each, or none if the source has none.
+/// Asks `source` for `offsets` of `image` and appends an answer for each, or none if the source has none. Answers with
+/// more bytes than are left become [`Unresolved::TooLarge`].
 fn ask(
     image: &Image,
     offsets: &[ImageOffset],
     source: &mut (impl Source + ?Sized),
     options: &Options,
-    answers: &mut Vec<LookupResult>,
+    (answers, left): (&mut Vec<LookupResult>, &mut AnswerBytes),
 ) -> ImageOutcome {
     if offsets.is_empty() {
         return ImageOutcome::Unused;
@@ -194,7 +204,11 @@ fn ask(
         Ok(Answers { answers: mut found, mut by }) => {
             // The source may return too few answers. The rest of the offsets then has no function.
             found.resize(offsets.len(), Answer::NoFunction);
-            answers.extend(found.into_iter().map(|answer| resolve(answer, options)));
+            let mut within = |frames: Vec<_>| match left.take(size_of_answer(&frames)) {
+                true => Ok(frames),
+                false => Err(Unresolved::TooLarge),
+            };
+            answers.extend(found.into_iter().map(|answer| resolve(answer, options).and_then(&mut within)));
             if image.id.is_none() && by.matched == MatchedBy::Id {
                 by.matched = MatchedBy::Name;
             }
@@ -209,6 +223,7 @@ fn resolve(answer: Answer, options: &Options) -> LookupResult {
     let functions = match answer {
         Answer::Functions(functions) if !functions.is_empty() => functions,
         Answer::Functions(_) | Answer::NoFunction => return Err(Unresolved::NoFunction),
+        Answer::TooLarge => return Err(Unresolved::TooLarge),
         Answer::Damaged(what) => return Err(Unresolved::Damaged(what)),
     };
     let last = functions.len() - 1;

@@ -129,8 +129,8 @@ JSON, one object a line for each report:
      \"matched_by\", \"functions\": [{\"function\", \"name\", \"file\", \"line\", \"inlined\", \"function_offset\", \"table\"}]}]}],
    \"totals\"}
 A report that cannot be read is {\"report\", \"error\": {\"kind\", \"message\"}}. A frame's image is its
-place in the list, from 0. Frames are symbolicated, missing_symbol, unknown_image, missing or
-malformed; images are found, unused, missing, malformed, unsupported or other. An image is malformed if
+place in the list, from 0. Frames are symbolicated, missing_symbol, unknown_image, missing, malformed or
+too_large (the answers of one report may have 32 MiB and 4 KiB for each frame); images are found, unused, missing, malformed, unsupported or other. An image is malformed if
 one of its indexes is damaged, even if another source answers its frames. matched_by is id, name or
 assumed; frames have it only if it is not id. docs/schema/symbolicate.schema.json describes every member.
 JSON of --needs, an object for each image: {\"name\", \"path\", \"arch\", \"id\", \"is_app\", \"frames\", \"reports\",

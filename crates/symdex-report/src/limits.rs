@@ -1,0 +1,44 @@
+//! How much text the answers for one report may have. A small index can have names of megabytes at each address, and a
+//! report can have any number of frames there.
+
+use crate::source::Function;
+use crate::symbolicate::ResolvedFrame;
+
+/// How many bytes the answers for one report may have, beside [`ANSWER_BYTES_PER_FRAME`].
+pub(crate) const ANSWER_BYTES: usize = 32 << 20;
+/// How many further bytes for each frame of the report. Real answers have a few hundred.
+pub(crate) const ANSWER_BYTES_PER_FRAME: usize = 4 << 10;
+
+/// What is left of the bytes that answers may have.
+pub(crate) struct AnswerBytes {
+    left: usize,
+}
+
+impl AnswerBytes {
+    /// The limit for answers of `frames` frames.
+    pub(crate) fn of(frames: usize) -> Self {
+        Self { left: ANSWER_BYTES.saturating_add(frames.saturating_mul(ANSWER_BYTES_PER_FRAME)) }
+    }
+
+    /// Takes `size` bytes. Returns whether the limit allows them.
+    pub(crate) fn take(&mut self, size: usize) -> bool {
+        let left = self.left.checked_sub(size);
+        self.left = left.unwrap_or(self.left);
+        left.is_some()
+    }
+}
+
+/// How many bytes a function of an index takes once its strings are copied.
+pub(crate) fn size_of_copy(frame: &symdex::Frame<'_>) -> usize {
+    size_of::<Function>() + frame.name.map_or(0, <[u8]>::len) + frame.file.map_or(0, <[u8]>::len)
+}
+
+/// How many bytes an answer has.
+pub(crate) fn size_of_answer(frames: &[ResolvedFrame]) -> usize {
+    let size = |frame: &ResolvedFrame| {
+        let texts = [&frame.function, &frame.name, &frame.file];
+        let texts = texts.into_iter().flatten().map(String::len).sum::<usize>();
+        size_of::<ResolvedFrame>() + texts
+    };
+    frames.iter().map(size).sum()
+}
