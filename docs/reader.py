@@ -3,492 +3,498 @@
 
     reader.py [--exact] FILE [OFFSET ...]    the frames at image offsets; without offsets, at each address of the code
     reader.py --names FILE OFFSET            all names of the function that starts at OFFSET
+    reader.py --info FILE                    the metadata
 
-It does not verify checksums, because the standard library has no XXH3. Each line of output is a frame: offset, name, file, line, "inlined"
-or "", start of the function, table; "-" stands for what is absent. A gap is a line with the offset alone.
+A line of the first is a frame: offset, name, file, line, "inlined" or "", start of the function, table; "-" stands for
+what is absent. Names and files are in hexadecimal there. A gap is a line with the offset alone. Checksums are verified
+if the package xxhash is installed.
 """
-
+import json
 import struct
 import sys
+from bisect import bisect_right
+from collections import namedtuple
+from dataclasses import dataclass
+from typing import List, Optional, Tuple
 
-MAGIC, END = b"\x89SYMDEX\n", b"XEDMYS\n\x89"
+try:
+    import xxhash
+except ImportError:
+    xxhash = None
+
+MAGIC, TRAILER_MAGIC = b"\x89SYMDEX\n", b"XEDMYS\n\x89"
 SECTIONS = ("metadata", "codes", "chunks", "names", "files", "checksums")
 TABLES = ("dwarf", "symbol_table")
-
-# Contexts.
+COUNTS = ("units", "functions", "ranges", "symbols", "names", "files")
+# The first context of each kind of number.
 GAP, FUNCTION, MORE_HEAD, LENGTH, ANSWER, SOURCE = 0, 1, 3, 4, 8, 20
-NAME, ID, FILE, NEW_LINE, LINE, OTHER_FILE, OTHER_LINE = 25, 27, 28, 29, 31, 33, 34
+NAME, ID, FILE, LINE_OF_NEW, LINE_OF_KNOWN, OTHER_FILE, OTHER_LINE = 25, 27, 28, 29, 31, 33, 34
 CONTEXTS = 35
+# A frame of an answer, or in `symbol_table` a name of a function.
+Frame = namedtuple("Frame", "name file line inlined function_start table")
+# A range of a table with its answers, which are inline frames, or a gap, which has none.
+Range = namedtuple("Range", "start end function_start exact statement", defaults=(None, None, None))
+# A source location; name, file and line are stored plus one. `first` is the number of the first one with this name,
+# and only that has `name`. A relative one has the file of the first, and `line` is what is added to the line of that.
+Location = namedtuple("Location", "first name file line relative", defaults=(False,))
 
 
 class Damaged(Exception):
-    """The index is damaged, or is none."""
+    """The file is damaged, is no index, or has a version or feature that this reader does not know."""
 
 
-def require(condition, what):
+def require(condition, what: str) -> None:
+    """Fails with this message unless the condition holds."""
     if not condition:
         raise Damaged(what)
 
 
-def unfold(number):
-    return number >> 1 if number % 2 == 0 else -(number >> 1) - 1
+def unfold(number: int) -> int:
+    """The signed number that was written as 0, 1, 2, 3, 4 for 0, -1, 1, -2, 2."""
+    return -(number // 2) - 1 if number % 2 else number // 2
+
+
+def checksum(data: bytes, padded_id: bytes, section: int, index: int) -> int:
+    """XXH3-64 of some bytes, xored with that of their place."""
+    place = padded_id + struct.pack("<IQ", section, index)
+    return xxhash.xxh3_64_intdigest(data) ^ xxhash.xxh3_64_intdigest(place)
 
 
 class Cursor:
-    """Reads whole bytes."""
+    """Reads whole bytes, one thing behind the other."""
+    def __init__(self, data: bytes, what: str):
+        self.data, self.what, self.at = data, what, 0
 
-    def __init__(self, data, at=0):
-        self.data, self.at = data, at
-
-    def take(self, count):
-        require(0 <= count <= len(self.data) - self.at, "it ends too early")
+    def take(self, count: int) -> bytes:
+        """The next bytes."""
+        require(count <= len(self.data) - self.at, f"{self.what}: ends too early")
         self.at += count
-        return self.data[self.at - count : self.at]
+        return self.data[self.at - count:self.at]
 
-    def number(self, size):
+    def number(self, size: int) -> int:
+        """A little-endian number of so many bytes."""
         return int.from_bytes(self.take(size), "little")
 
-    def varint(self):
-        number = shift = 0
+    def varint(self) -> int:
+        """A LEB128 number of at most ten bytes and 64 bits."""
+        value = shift = 0
         while True:
             byte = self.number(1)
-            number |= (byte & 0x7F) << shift
+            value |= (byte & 127) << shift
             shift += 7
-            if byte < 0x80:
-                require(number < 1 << 64, "a varint of more than 64 bits")
-                return number
-            require(shift < 70, "a varint of more than ten bytes")
+            require(value < 1 << 64 and shift <= 70, f"{self.what}: a varint is too long")
+            if byte < 128:
+                return value
 
-    def string(self):
-        return self.take(self.number(8)).decode()
+    def text(self) -> str:
+        """A string: its length and UTF-8."""
+        return self.take(self.number(8)).decode("utf-8", "backslashreplace")
+
+    def flag(self) -> bool:
+        """Whether a value follows that can be absent."""
+        flag = self.number(1)
+        require(flag <= 1, f"{self.what}: an option is neither 0 nor 1")
+        return flag == 1
 
 
 class Bits:
-    """Reads bits, the highest of each byte first. Behind the end are zeros."""
+    """Reads bits from the highest of each byte on."""
+    def __init__(self, data: bytes, at: int, what: str):
+        self.data, self.at, self.what = data, at, what
 
-    def __init__(self, data, at):
-        self.data, self.at = data, at
-
-    def take(self, count):
+    def peek(self, count: int) -> int:
+        """The next bits without going on; zeros behind the last byte."""
         first, last = self.at // 8, (self.at + count + 7) // 8
-        bits = int.from_bytes(self.data[first:last].ljust(last - first, b"\0"), "big")
-        bits >>= last * 8 - self.at - count
-        self.at += count
-        return bits & ((1 << count) - 1)
+        word = int.from_bytes(self.data[first:last].ljust(last - first, b"\0"), "big")
+        return word >> (8 * last - self.at - count) & ((1 << count) - 1)
+
+    def take(self, count: int) -> int:
+        """A number of so many bits."""
+        number, self.at = self.peek(count), self.at + count
+        require(self.at <= 8 * len(self.data), f"{self.what}: ends too early")
+        return number
 
 
 class Rows:
-    """Rows of numbers; each column has a width of its own."""
+    """A table of numbers whose columns have fixed widths in bits."""
+    def __init__(self, cursor: Cursor, widths: bytes, count: int):
+        require(max(widths) <= 57, f"{cursor.what}: a column is too wide")
+        self.widths, self.count, self.what = widths, count, cursor.what
+        self.data = cursor.take((count * sum(widths) + 7) // 8)
 
-    def __init__(self, data, at, widths):
-        require(all(width <= 57 for width in widths), "a column is too wide")
-        self.data, self.at, self.widths = data, at, widths
-
-    def size(self, rows):
-        return (sum(self.widths) * rows + 7) // 8
-
-    def get(self, row):
-        bits = Bits(self.data, self.at * 8 + row * sum(self.widths))
+    def __getitem__(self, index: int) -> List[int]:
+        """The numbers of one row."""
+        bits = Bits(self.data, index * sum(self.widths), self.what)
         return [bits.take(width) for width in self.widths]
 
 
-class Codes:
-    """The code of each context."""
+class Code:
+    """The prefix code of one context."""
+    def __init__(self, cursor: Cursor):
+        count = cursor.number(1)
+        words = enumerate(cursor.take(9), 1) if count > 1 else [(0, count)]
+        lengths = [length for length, number in words for _ in range(number)]
+        symbols = cursor.take(count)
+        require(len(lengths) == count and max(symbols, default=0) <= 209, "codes: a code has impossible symbols")
+        require(count == 0 or sum(512 >> length for length in lengths) == 512, "codes: a code is not complete")
+        # The symbol that each 9 bits begin with, and how many of them are its.
+        self.table = [pair for pair in zip(symbols, lengths) for _ in range(512 >> pair[1])]
 
-    def __init__(self, data):
-        cursor = Cursor(data)
-        self.words = [self.code(cursor) for _ in range(CONTEXTS)]
-        require(cursor.at == len(data), "the codes have another size")
-
-    @staticmethod
-    def code(cursor):
-        """The symbols of one context by length and bits of their code words."""
-        symbols = cursor.number(1)
-        if symbols < 2:
-            return {(0, 0): symbol for symbol in cursor.take(symbols)}
-        counts = cursor.take(9)
-        require(sum(counts) == symbols, "a code has other symbols than words")
-        words, word = {}, 0
-        for length, count in enumerate(counts, 1):
-            word <<= 1
-            for symbol in cursor.take(count):
-                words[length, word] = symbol
-                word += 1
-        require(word == 1 << 9, "a code does not use up all words")
-        return words
-
-    def number(self, bits, context):
-        words, word = self.words[context], 0
-        for length in range(10):
-            if length:
-                word = word << 1 | bits.take(1)
-            if (length, word) in words:
-                break
-        else:
-            raise Damaged("bits that no code word begins with")
-        symbol = words[length, word]
-        require(symbol < 210, "no such symbol")
+    def number(self, bits: Bits) -> int:
+        """The next number."""
+        require(self.table, f"{bits.what}: a number has a context without a code")
+        symbol, length = self.table[bits.peek(9)]
+        bits.take(length)
         if symbol < 128:
             return symbol
         follow = (symbol - 128) // 2 + 6
-        return (2 + symbol % 2) << follow | bits.take(follow)
+        return ((2 + symbol % 2) << follow) + bits.take(follow)
 
 
 class Strings:
-    """The names or the files of an index."""
-
-    def __init__(self, data, count):
-        cursor = Cursor(data)
-        self.data, self.count = data, count
-        rules, symbols = cursor.varint(), cursor.varint()
+    """The section of names or of files."""
+    def __init__(self, data: bytes, count: int, what: str):
+        self.data, self.count, self.what = data, count, what
+        cursor = Cursor(data, what)
+        self.rules, self.symbols = cursor.varint(), cursor.varint()
         self.width, longest = cursor.number(1), cursor.number(1)
-        require(1 <= self.width <= 28 and longest <= 64, "a section of strings has an invalid head")
-        counts = [cursor.varint() for _ in range(longest)]
-        self.groups = cursor.at
-        self.rules = self.groups + 12 * ((count + 15) // 16)
-        self.symbols = self.rules + (rules * 2 * self.width + 7) // 8
-        at = self.symbols + (symbols * self.width + 7) // 8
-        self.texts = []  # (where it begins, its length)
-        for length, of_length in enumerate(counts, 1):
-            self.texts += [(at + length * n, length) for n in range(of_length)]
-            at += length * of_length
-        require(at == len(data), "a section of strings has another size")
-        self.rule_count, self.symbol_count = rules, symbols
+        require(1 <= self.width <= 28 and longest <= 64, f"{what}: symbols or terminals are too long")
+        terminals = [cursor.varint() for _ in range(longest)]
+        self.groups_at = cursor.at
+        self.rules_at = self.groups_at + (count + 15) // 16 * 12
+        self.symbols_at = self.rules_at + (self.rules * 2 * self.width + 7) // 8
+        at = self.symbols_at + (self.symbols * self.width + 7) // 8
+        end = at + sum(length * number for length, number in enumerate(terminals, 1))
+        require(end == len(data), f"{what}: the parts do not add up to the section")
+        self.terminals = []  # where they are
+        for length, number in enumerate(terminals, 1):
+            self.terminals += [slice(at + length * index, at + length * (index + 1)) for index in range(number)]
+            at += length * number
 
-    def get(self, number):
-        require(number < self.count, "no such string")
-        bits = Bits(self.data, (self.groups + number // 16 * 12) * 8)
-        first = bits.take(32)
-        lengths = [bits.take(4) for _ in range(16)]
-        first += sum(lengths[: number % 16])
-        require(first + lengths[number % 16] <= self.symbol_count, "symbols that are not there")
-        bits = Bits(self.data, self.symbols * 8 + first * self.width)
-        out = bytearray()
-        behind = [bits.take(self.width) for _ in range(lengths[number % 16])][::-1]
-        while behind:
-            symbol = behind.pop()
-            if symbol < len(self.texts):
-                start, length = self.texts[symbol]
-                out += self.data[start : start + length]
-                require(len(out) <= 65536, "a string is too long")
+    def get(self, index: int) -> bytes:
+        """The string with this id."""
+        require(index < self.count, f"{self.what}: there is no string {index}")
+        bits = Bits(self.data, 8 * (self.groups_at + index // 16 * 12), self.what)
+        first, sizes = bits.take(32), [bits.take(4) for _ in range(16)]
+        first += sum(sizes[:index % 16])
+        require(first + sizes[index % 16] <= self.symbols, f"{self.what}: string {index} lies outside")
+        bits = Bits(self.data, 8 * self.symbols_at + first * self.width, self.what)
+        # Symbols that are still to be read, the next one last, and how many rules each is in.
+        stack, text = [(bits.take(self.width), 0) for _ in range(sizes[index % 16])][::-1], bytearray()
+        while stack:
+            symbol, depth = stack.pop()
+            if symbol < len(self.terminals):
+                text += self.data[self.terminals[symbol]]
+                require(len(text) <= 65536, f"{self.what}: a string is too long")
                 continue
-            rule = symbol - len(self.texts)
-            require(rule < self.rule_count, "no such rule")
-            bits_of_rule = Bits(self.data, self.rules * 8 + rule * 2 * self.width)
-            left, right = bits_of_rule.take(self.width), bits_of_rule.take(self.width)
-            require(max(left, right) < symbol and len(behind) < 80, "a rule is invalid")
-            behind += [right, left]
-        return bytes(out)
+            rule = symbol - len(self.terminals)
+            require(rule < self.rules and depth < 64, f"{self.what}: rules are too deep, or one is not there")
+            bits = Bits(self.data, 8 * self.rules_at + 2 * rule * self.width, self.what)
+            left, right = bits.take(self.width), bits.take(self.width)
+            require(max(left, right) < symbol, f"{self.what}: a rule refers to one that is not there already")
+            stack += [(right, depth + 1), (left, depth + 1)]
+        return bytes(text)
+
+
+@dataclass(eq=False)
+class InlineFrame:
+    """A source location and what it is inlined into."""
+    location: int
+    caller: Optional["InlineFrame"]
+    last_child: Optional[int] = None  # source location of the last inline frame with this caller
+
+
+class Block:
+    """A block while it is decoded."""
+    def __init__(self, codes: List[Code], bits: Bits, first_new: int, locations: int):
+        self.codes, self.bits, self.locations = codes, bits, locations
+        self.next_location = self.last_concrete = first_new
+        self.last_code, self.defined, self.last_answer, self.recent = 0, 0, None, []  # the most recent last
+        self.last = Range(0, 0)  # the last range that was no gap
+
+    def number(self, context: int) -> int:
+        """The next number."""
+        return self.codes[context].number(self.bits)
+
+    def range(self, start: int, is_first: bool) -> Range:
+        """The next range or gap."""
+        code, function_start = self.code(), self.last.function_start
+        if code == 1:
+            distance = self.number(FUNCTION if is_first else FUNCTION + 1)
+            function_start = None if distance == 1 else start - max(distance - 1, 0)
+            require(distance <= 1 << 47 and (function_start or 0) >= 0, "a function start is not possible")
+            code = self.code()
+            require(code > 1, "a function changes without a range")
+        if code == 0:
+            return Range(start, start + self.number(GAP))
+        exact, head = self.answer(code)
+        statement = self.last.statement if head % 3 == 1 else exact
+        require(statement, "there is no answer before")
+        if head % 3 == 2:
+            statement, head = self.answer(self.code())
+            require(head % 3 == 0, "an answer under statement has another")
+        end = start + self.number(LENGTH + min(head // 3, 3))
+        self.last = Range(start, end, function_start, exact, statement)
+        return self.last
+
+    def code(self) -> int:
+        """The code of an answer, a gap or a change of function."""
+        self.last_code = self.number(ANSWER + min(self.last_code, 11))
+        return self.last_code
+
+    def answer(self, code: int) -> Tuple[InlineFrame, int]:
+        """The answer with this code, and its head."""
+        head = code % 12 + (self.number(MORE_HEAD) if code % 12 == 11 else 0)
+        frame = self.linked(code // 12)
+        if head < 3:
+            require(frame in self.recent, "an answer is not one that the block remembers")
+            self.recent.remove(frame)
+            self.recent.append(frame)
+        context = SOURCE if frame is None else SOURCE + 2 if frame.last_child is None else SOURCE + 1
+        for _ in range(head // 3):
+            number = self.number(context)
+            frame = self.define(frame, number)
+            context = SOURCE + 4 if number else SOURCE + 3
+        self.last_answer = frame
+        return frame, head
+
+    def linked(self, link: int) -> Optional[InlineFrame]:
+        """The inline frame that a link means, or none."""
+        if link == 0:
+            return None
+        if link % 2 == 0:
+            require(link // 2 <= len(self.recent), "a link goes to no inline frame")
+            return self.recent[-(link // 2)]
+        callers = [self.last_answer]
+        while callers[-1] and len(callers) <= min(link // 2, 255):
+            callers.append(callers[-1].caller)
+        require(self.last_answer and link // 2 < len(callers), "a link goes to no inline frame")
+        return callers[-1]
+
+    def define(self, caller: Optional[InlineFrame], number: int) -> InlineFrame:
+        """Defines an inline frame with the source location that a number means."""
+        base = self.last_concrete
+        if caller:
+            base = caller.location if caller.last_child is None else caller.last_child
+        location = base + 1 + unfold(number - 1) if number else self.next_location
+        self.next_location += number == 0
+        require(0 <= location < min(self.next_location, self.locations), "there is no such source location")
+        if caller:
+            caller.last_child = location
+        else:
+            self.last_concrete = location
+        self.defined += 1
+        require(self.defined <= 6144, "a block defines too many inline frames")
+        self.recent = (self.recent + [InlineFrame(location, caller)])[-255:]
+        return self.recent[-1]
 
 
 class Chunk:
-    """A chunk: blocks of ranges, and source locations."""
+    """A chunk of a table."""
+    def __init__(self, data: bytes, start: int, span: int, names_only: bool, codes: List[Code], group_bits: int):
+        self.start, self.span, self.names_only, self.codes = start, span, names_only, codes
+        self.group_size, self.what = 1 << group_bits, f"chunk at {start:#x}"
+        cursor = Cursor(data, self.what)
+        blocks, self.location_count, block_bytes = cursor.varint(), cursor.varint(), cursor.varint()
+        require(1 <= blocks <= span and self.location_count <= 4194304, f"{self.what}: the head is not possible")
+        widths = cursor.take(5)
+        self.blocks = Rows(cursor, widths[:3], blocks)
+        self.groups = Rows(cursor, widths[3:], (self.location_count + self.group_size - 1) >> group_bits)
+        self.block_data, self.location_data = cursor.take(block_bytes), data[cursor.at:]
 
-    def __init__(self, index, table, number, data):
-        cursor = Cursor(data)
-        self.codes, self.data, self.table = index.codes, data, table
-        self.start, self.span = number * index.chunk_span, index.chunk_span
-        self.group_bits = index.group_bits
-        self.blocks, self.source_count, size = cursor.varint(), cursor.varint(), cursor.varint()
-        block_widths, source_widths = cursor.take(3), cursor.take(2)
-        self.rows = Rows(data, cursor.at, block_widths)
-        cursor.take(self.rows.size(self.blocks))
-        self.groups = Rows(data, cursor.at, source_widths)
-        cursor.take(self.groups.size(-(-self.source_count >> self.group_bits)))
-        self.block_bits, self.source_bits = cursor.at, cursor.at + size
-        require(self.source_bits <= len(data), "the blocks lie outside the chunk")
+    def find(self, offset: int) -> Range:
+        """The range or gap that has this image offset."""
+        index = bisect_right(self.blocks, [offset - self.start, float("inf")], 0, self.blocks.count) - 1
+        require(index >= 0, f"{self.what}: the first block does not start with it")
+        at, position, first_new = self.blocks[index]
+        end = self.blocks[index + 1][0] if index + 1 < self.blocks.count else self.span
+        block = Block(self.codes, Bits(self.block_data, position, self.what), first_new, self.location_count)
+        item = Range(self.start + at, self.start + at)
+        for count in range(255):
+            item = block.range(item.end, count == 0)
+            require(item.start < item.end <= self.start + end, f"{self.what}: a range does not end in its block")
+            if offset < item.end:
+                return item
+        raise Damaged(f"{self.what}: a block has too many ranges")
 
-    def find(self, offset, policy):
-        """The start of the function and the source locations at an offset, innermost first; None for a gap."""
-        at = offset - self.start
-        low, high = 0, self.blocks
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self.rows.get(middle)[0] <= at:
-                low = middle
-            else:
-                high = middle
-        for end, function, frames, answers in self.ranges(low):
-            if at < end:
-                break
-        else:
-            raise Damaged("a block ends too early")
-        if answers is None:
-            return None
-        chain, link = [], answers[policy]
-        while link:
-            link, source = frames[link - 1]
-            chain.append(self.source(source))
-            require(len(chain) <= 1024, "a chain is too long")
-        return function, chain
+    def location(self, index: int) -> Tuple[int, int, int]:
+        """Name, file and line of a source location, each stored plus one."""
+        item = self.group(index // self.group_size)[index % self.group_size]
+        first = self.group(item.first // self.group_size)[item.first % self.group_size]
+        require(first.first == item.first, f"{self.what}: a name is that of a source location whose name is not new")
+        file, line = (first.file, first.line + item.line) if item.relative else (item.file, item.line)
+        require(min(first.name, file) >= 0 and 0 <= line < 1 << 32, f"{self.what}: a source location is not possible")
+        return first.name, file, line
 
-    def ranges(self, block):
-        """The ranges of a block: end, function, inline frames as (caller, source location), answers under both policies."""
-        at, position, new_source = self.rows.get(block)
-        end = self.rows.get(block + 1)[0] if block + 1 < self.blocks else self.span
-        require(block < self.blocks and at < end, "no such block")
-        bits = Bits(self.data, self.block_bits * 8 + position)
-        frames, callees, recent = [], {}, []
-        state = {"code": 0, "answer": 0, "root": new_source, "source": new_source}
-        function, last_statement, first = None, 0, True
+    def group(self, number: int) -> List[Location]:
+        """The source locations of a group."""
+        position, expected = self.groups[number]
+        bits = Bits(self.location_data, position, self.what)
+        start, group, name, file, line = number * self.group_size, [], expected - 1, 0, 0
+        for index in range(start, min(start + self.group_size, self.location_count)):
+            before = group[-1] if group else None
+            step = self.codes[NAME + 1 if before and before.first != index - 1 else NAME].number(bits)
+            if step:
+                first = unfold(step - 1) + (before.first if before else index)
+                require(0 <= first < index, f"{self.what}: a name is not there already")
+                group.append(self.known_name(bits, first, before) if not self.names_only else Location(first, 0, 0, 0))
+                continue
+            name += 1 + unfold(self.codes[ID].number(bits))
+            step = 0 if self.names_only else self.codes[FILE].number(bits)
+            if step:
+                file, line = file + unfold(step - 1), self.codes[LINE_OF_NEW + 1].number(bits)
+            elif not self.names_only:
+                line += unfold(self.codes[LINE_OF_NEW].number(bits))
+            group.append(Location(index, name, file, line))
+        return group
 
-        def code():
-            state["code"] = self.codes.number(bits, ANSWER + min(state["code"], 11))
-            return state["code"]
-
-        def answer(code):
-            link, head = divmod(code, 12)
-            if head == 11:
-                head += self.codes.number(bits, MORE_HEAD)
-            defines, flag = divmod(head, 3)
-            if link == 0:
-                loc = 0
-            elif link % 2:
-                loc = state["answer"]
-                for _ in range(link // 2):
-                    require(loc, "no caller")
-                    loc = frames[loc - 1][0]
-            else:
-                require(link // 2 <= len(recent), "an inline frame that is not remembered")
-                loc = recent[-(link // 2)]
-            require(defines <= 1024 and len(frames) + defines <= 6144, "too many inline frames")
-            if not defines:
-                require(loc in recent, "an inline frame that is not remembered")
-                recent.remove(loc)
-                recent.append(loc)
-            number = None
-            for _ in range(defines):
-                if number is not None:
-                    context = 3 if number == 0 else 4
-                else:
-                    context = 0 if not loc else 1 if loc in callees else 2
-                number = self.codes.number(bits, SOURCE + context)
-                if number == 0:
-                    source = state["source"]
-                    state["source"] += 1
-                else:
-                    base = state["root"] if not loc else callees.get(loc, frames[loc - 1][1])
-                    source = base + 1 + unfold(number - 1)
-                require(0 <= source < min(state["source"], self.source_count), "no such source location")
-                if loc:
-                    callees[loc] = source
-                else:
-                    state["root"] = source
-                frames.append((loc, source))
-                loc = len(frames)
-                recent.append(loc)
-                del recent[:-255]
-            state["answer"] = loc
-            return loc, min(defines, 3), flag
-
-        count = 0
-        while at < end:
-            number = code()
-            if number == 1:
-                distance = self.codes.number(bits, FUNCTION + (not first))
-                start = self.start + at
-                function = start if distance == 0 else None if distance == 1 else start - (distance - 1)
-                number = code()
-            first = False
-            if number == 0:
-                answers = None
-                at += self.codes.number(bits, GAP)
-            else:
-                exact, defines, flag = answer(number)
-                if flag == 0:
-                    last_statement = exact
-                elif flag == 2:
-                    last_statement, defines, flag = answer(code())
-                    require(flag == 0, "a third answer")
-                require(exact and last_statement, "an answer without an inline frame")
-                answers = exact, last_statement
-                at += self.codes.number(bits, LENGTH + defines)
-            count += 1
-            require(at <= end and count <= 255, "a block has too many ranges")
-            yield at, function, frames, answers
-
-    def source(self, number):
-        """Name, file and line of a source location, as they are stored."""
-        entry = self.entry(number)
-        if entry[0] == "first":
-            return entry[1:]
-        first = self.entry(entry[1])
-        require(first[0] == "first", "not the first source location of its name")
-        if entry[0] == "near":
-            return first[1], first[2], first[3] + entry[2]
-        return first[1], entry[2], entry[3]
-
-    def entry(self, wanted):
-        """A source location as its group says it."""
-        require(wanted < self.source_count, "no such source location")
-        group = wanted >> self.group_bits
-        number = group << self.group_bits
-        position, expected = self.groups.get(group)
-        bits = Bits(self.data, self.source_bits * 8 + position)
-        first, again, file, line, last = number, 0, 0, 0, None
-        has_files = self.table == 0
-        while True:
-            step = self.codes.number(bits, NAME + again)
-            again = int(step != 0)
-            if step == 0:
-                first = number
-                name = expected + unfold(self.codes.number(bits, ID))
-                expected = name + 1
-                if has_files:
-                    step = self.codes.number(bits, FILE)
-                    if step == 0:
-                        line += unfold(self.codes.number(bits, NEW_LINE))
-                    else:
-                        file += unfold(step - 1)
-                        line = self.codes.number(bits, NEW_LINE + 1)
-                entry = "first", name, file, line
-            else:
-                before, first = (first, last), (first if last else number) + unfold(step - 1)
-                require(0 <= first < number, "a name that is not there")
-                before = before[1] if last and first == before[0] else None
-                entry = "near", first, 0
-                if has_files:
-                    step = self.codes.number(bits, LINE + (before is None))
-                    if step == 0:
-                        other = self.codes.number(bits, OTHER_FILE)
-                        entry = "far", first, other, self.codes.number(bits, OTHER_LINE)
-                    elif before and before[0] == "far":
-                        entry = "far", first, before[2], before[3] + unfold(step - 1)
-                    else:
-                        lines = before[2] if before and before[0] == "near" else 0
-                        entry = "near", first, lines + unfold(step - 1)
-            if number == wanted:
-                return entry
-            number, last = number + 1, entry
+    def known_name(self, bits: Bits, first: int, before: Optional[Location]) -> Location:
+        """A source location with the name of the source location `first`."""
+        has_same_name = before is not None and before.first == first
+        line = self.codes[LINE_OF_KNOWN if has_same_name else LINE_OF_KNOWN + 1].number(bits)
+        if line == 0:
+            return Location(first, 0, self.codes[OTHER_FILE].number(bits), self.codes[OTHER_LINE].number(bits))
+        if has_same_name:
+            return Location(first, 0, before.file, before.line + unfold(line - 1), before.relative)
+        return Location(first, 0, 0, unfold(line - 1), True)
 
 
 class Index:
     """An index file, or a value of a store."""
+    def __init__(self, data: bytes):
+        parts = self.read_header(data)
+        self.metadata = self.read_metadata(Cursor(parts[0], "metadata"))
+        self.span, counts = self.metadata["chunk_span"], self.metadata["counts"]
+        self.check_pages(parts)
+        self.chunks, cursor = parts[2], Cursor(parts[1], "codes")
+        end = cursor.number(2) + 2
+        self.codes = [Code(cursor) for _ in range(CONTEXTS)]
+        require(cursor.at == end, "codes: they have another size")
+        self.group_bits = cursor.number(1)
+        require(self.group_bits <= 4, "codes: groups are too large")
+        self.places = Rows(cursor, cursor.take(1), sum(self.metadata[table][1] for table in TABLES) + 1)
+        self.names, self.files = (Strings(part, counts[what], what) for part, what in zip(parts[3:5], SECTIONS[3:5]))
 
-    def __init__(self, data):
-        require(data[:8] == MAGIC, "not a symdex index")
-        header = struct.unpack_from("<8sHHBBHQQ32s7Q", data)
-        require(header[1:3] == (1, 128), "an index of another version")
-        require(header[6] & ~1 == 0, "an index with a feature that this reader does not know")
-        require(header[9] == len(data), "the file was cut")
-        self.id = header[8][: header[3]]
-        sections, at = {}, 128
-        for name, size in zip(SECTIONS, header[10:]):
-            sections[name] = data[at : at + size]
-            at += size
-        require(at + 32 == len(data) and data[-8:] == END, "the sections do not fill the file")
-        self.metadata(Cursor(sections["metadata"], 8))
-        cursor = Cursor(sections["codes"])
-        self.codes = Codes(cursor.take(cursor.number(2)))
-        self.group_bits, width = cursor.number(1), cursor.number(1)
-        require(self.group_bits <= 4, "groups of too many source locations")
-        self.places = Rows(sections["codes"], cursor.at, [width])
-        self.chunks = sections["chunks"]
-        self.names = Strings(sections["names"], self.counts[4])
-        self.files = Strings(sections["files"], self.counts[5])
+    def read_header(self, data: bytes) -> List[bytes]:
+        """Checks header and trailer, and returns the parts between them."""
+        require(data[:8] == MAGIC and len(data) >= 160, "not a symdex index, or the file was cut")
+        version, size = struct.unpack_from("<HH", data, 8)
+        stored = data[max(size - 8, 0):size]
+        found = struct.pack("<Q", xxhash.xxh3_64_intdigest(data[:max(size - 8, 0)])) if xxhash else stored
+        require(found == stored, "header: wrong checksum")
+        require(version == 1 and size == 128, f"an index of version {version}, which this reader does not know")
+        length, kind, zero, incompatible, _, self.padded_id = struct.unpack_from("<BBHQQ32s", data, 12)
+        file_size, *sizes = struct.unpack_from("<7Q", data, 64)
+        require(incompatible & ~1 == 0, "an index with a feature that this reader does not know")
+        self.id = kind, self.padded_id[:length]
+        require(1 <= length <= 32 and kind <= 1 and zero == 0, "header: the image id is not possible")
+        require(file_size == len(data), f"header: the file has {len(data)} bytes instead of {file_size}")
+        require(128 + sum(sizes) + 32 == file_size, "header: the sections do not fill the file")
+        require(data[-32:-24] == data[64:72] and data[-8:] == TRAILER_MAGIC, "trailer: wrong size or magic")
+        cursor = Cursor(data[128:], "file")
+        return [cursor.take(size) for size in sizes]
 
-    def metadata(self, cursor):
-        cursor.number(1)  # kind of id
-        cursor.take(cursor.number(8))  # id
-        self.image_name, self.arch = cursor.string(), cursor.string()
-        cursor.take(8)  # cputype, cpusubtype
-        self.base, self.image_size = cursor.number(8), cursor.number(8)
-        self.executable = [(cursor.number(8), cursor.number(8)) for _ in range(cursor.number(8))]
-        if cursor.number(1):
-            cursor.number(8)  # base of __TEXT_EXEC
-        self.chunk_span, self.row_rule = cursor.number(4), cursor.number(4)
-        self.counts = [cursor.number(8) for _ in range(6)]
-        self.partial = [(cursor.string(), cursor.number(8)) for _ in range(cursor.number(8))]
-        self.builder = cursor.string()
-        if cursor.number(1):
-            cursor.take(16)  # digest of the input
-        self.tables = [(cursor.number(8), cursor.number(8)) for _ in TABLES]
+    def check_pages(self, parts: List[bytes]) -> None:
+        """Checks all pages of all sections."""
+        checksums = Cursor(parts[5], "checksums")
+        for section, data in enumerate(parts[1:5], 2):
+            for page in range((len(data) + 511) // 512):
+                stored, page_data = checksums.number(4), data[512 * page:512 * page + 512]
+                found = xxhash and checksum(page_data, self.padded_id, section, page) & 0xffffffff
+                require(found in (None, stored), f"{SECTIONS[section - 1]}: the checksum of page {page} is wrong")
+        require(checksums.at == len(parts[5]), "checksums: there are more than pages")
 
-    def find(self, table, offset, policy):
-        first, count = self.tables[table]
-        number = offset // self.chunk_span
+    def read_metadata(self, cursor: Cursor) -> dict:
+        """The fields of the metadata."""
+        stored, found = cursor.number(8), xxhash and checksum(cursor.data[8:], self.padded_id, 1, 0)
+        require(found in (None, stored), "metadata: wrong checksum")
+        fields = {"id": (cursor.number(1), cursor.take(cursor.number(8))), "image_name": cursor.text()}
+        require(fields["id"] == self.id, "metadata: the image id is not that of the header")
+        fields["arch"] = (cursor.text(), cursor.number(4), cursor.number(4))
+        fields["base"], fields["image_size"] = cursor.number(8), cursor.number(8)
+        fields["executable"] = [(cursor.number(8), cursor.number(8)) for _ in range(cursor.number(8))]
+        fields["text_exec_base"] = cursor.number(8) if cursor.flag() else None
+        span = fields["chunk_span"] = cursor.number(4)
+        fields["row_rule"] = cursor.number(4)
+        require(1 <= span <= 1 << 20, "metadata: impossible chunk_span")
+        fields["counts"] = {name: cursor.number(8) for name in COUNTS}
+        fields["partial"] = [(cursor.text(), cursor.number(8)) for _ in range(cursor.number(8))]
+        fields["builder"], fields["input_digest"] = cursor.text(), cursor.take(16) if cursor.flag() else None
+        for table in TABLES:
+            first, count = fields[table] = cursor.number(8), cursor.number(8)
+            require(count <= 4194304 and (first + count) * span < 1 << 64, f"metadata: impossible chunks of {table}")
+        require(cursor.at == len(cursor.data), "metadata: there are bytes behind the fields")
+        return fields
+
+    def find(self, table: str, offset: int, policy: str) -> List[Frame]:
+        """The chain that a table has at an image offset, the innermost frame or the best name first; empty in a gap."""
+        (first, count), number = self.metadata[table], offset // self.span
         if not first <= number < first + count:
-            return None
-        place = number - first + (self.tables[0][1] if table else 0)
-        start, end = self.places.get(place)[0], self.places.get(place + 1)[0]
-        require(start <= end <= len(self.chunks), "a chunk lies outside the section of chunks")
-        if start == end:
-            return None
-        return Chunk(self, table, number, self.chunks[start:end]).find(offset, policy)
-
-    def lookup(self, offset, policy=1):
-        """The frames at an offset, innermost first: name, file, line, whether inlined, start of the function, table. Policy 0 is exact,
-        1 is statement."""
-        found, table = self.find(0, offset, policy), 0
-        if found is None:
-            found, table = self.find(1, offset, policy), 1
-            if found is None:
-                return []
-        function, chain = found
-        name = chain[-1][0]
-        last_function = function
-        if table == 1:
-            chain = chain[:1]
-            name = chain[0][0]
-        elif function is None:
-            symbol = self.find(1, offset, policy)
-            if symbol is not None:
-                last_function, name = symbol[0], symbol[1][0][0]
-        frames = []
-        for depth, (own, file, line) in enumerate(chain):
-            inlined = depth + 1 < len(chain)
-            stored = own if inlined else name
-            frames.append((
-                self.names.get(stored - 1) if stored else None,
-                self.files.get(file - 1) if file else None,
-                line - 1 if line else None,
-                inlined,
-                function if inlined else last_function,
-                TABLES[table],
-            ))
+            return []
+        at = number - first + (self.metadata["dwarf"][1] if table == "symbol_table" else 0)
+        [begin], [end] = self.places[at], self.places[at + 1]
+        require(begin <= end <= len(self.chunks), "codes: a chunk lies outside of its section")
+        data, names_only = self.chunks[begin:end], table == "symbol_table"
+        if not data:
+            return []
+        chunk = Chunk(data, number * self.span, self.span, names_only, self.codes, self.group_bits)
+        item, frames = chunk.find(offset), []
+        frame = getattr(item, policy)
+        while frame:
+            name, file, line = chunk.location(frame.location)
+            name = self.names.get(name - 1) if name else None
+            file = self.files.get(file - 1) if file else None
+            inlined = "inlined" if frame.caller and table == "dwarf" else ""
+            frames.append(Frame(name, file, line - 1 if line else None, inlined, item.function_start, table))
+            frame = frame.caller
+            require(len(frames) <= 1024, "an answer has too many frames")
         return frames
 
-    def function_names(self, start):
-        found = self.find(1, start, 0)
-        if found is None or found[0] != start:
-            return []
-        return [self.names.get(name - 1) for name, _, _ in found[1] if name]
+    def lookup(self, offset: int, policy: str) -> List[Frame]:
+        """The frames at an image offset, innermost first; empty if the index does not know the address."""
+        frames = self.find("dwarf", offset, policy)
+        if frames and frames[-1].function_start is not None:
+            return frames
+        symbols = self.find("symbol_table", offset, policy)[:1]
+        if frames and symbols:
+            frames[-1] = frames[-1]._replace(name=symbols[0].name, function_start=symbols[0].function_start)
+        return frames or symbols
 
 
-def text(value):
-    if value is None:
-        return "-"
-    return str(value) if isinstance(value, int) else value.hex() or "''"
+def text(value) -> str:
+    """A field of a line; names and files are bytes of any kind, so they are in hexadecimal."""
+    present = (value.hex() or "''") if isinstance(value, bytes) else str(value)
+    return "-" if value is None else present
 
 
-def main(arguments):
-    options = {argument for argument in arguments if argument.startswith("--")}
-    arguments = [argument for argument in arguments if argument not in options]
-    if not arguments or options - {"--exact", "--names"}:
+def main(arguments: List[str]) -> None:
+    """Runs the command line."""
+    options = [argument for argument in arguments if argument.startswith("--")]
+    path, *offsets = [argument for argument in arguments if argument not in options] or [None]
+    known = options in ([], ["--exact"], ["--info"]) or options == ["--names"] and len(offsets) == 1
+    try:
+        offsets = [int(offset, 0) for offset in offsets]
+    except ValueError:
+        known = False
+    if path is None or not known:
         sys.exit(__doc__)
-    with open(arguments[0], "rb") as file:
+    with open(path, "rb") as file:
         index = Index(file.read())
-    offsets = [int(argument, 0) for argument in arguments[1:]]
-    if "--names" in options:
-        for name in index.function_names(offsets[0]):
-            print(text(name))
-        return
-    if not offsets:
-        offsets = (offset for start, end in index.executable for offset in range(start, end))
-    for offset in offsets:
-        frames = index.lookup(offset, 0 if "--exact" in options else 1)
-        if not frames:
-            print(offset)
-        for name, file, line, inlined, function, table in frames:
-            # Names and files are bytes of any kind, so they are printed in hexadecimal.
-            fields = text(name), text(file), text(line), "inlined" if inlined else "", text(function), table
-            print(offset, *fields, sep="\t")
+    if options == ["--names"]:
+        for frame in index.find("symbol_table", offsets[0], "exact"):
+            if frame.function_start == offsets[0] and frame.name is not None:
+                print(text(frame.name))
+    elif options == ["--info"]:
+        print(json.dumps(index.metadata, indent=1, default=text))
+    else:
+        code = (offset for start, end in index.metadata["executable"] for offset in range(start, end))
+        for offset in offsets or code:
+            for frame in index.lookup(offset, "exact" if options else "statement") or [()]:
+                print(offset, *(text(field) for field in frame), sep="\t")
 
 
 if __name__ == "__main__":
     try:
         main(sys.argv[1:])
-    except Damaged as error:
-        sys.exit(f"{sys.argv[-1]}: {error}")
-    except BrokenPipeError:
-        pass
+    except (Damaged, OSError) as error:
+        sys.exit(f"{' '.join(sys.argv[1:])}: {error}")
