@@ -1,25 +1,25 @@
-//! What goes wrong, in words and as an exit code.
+//! Failures: messages and exit codes.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use symdex_build::debug_files::FileError;
+use symdex_build::debug_files::{FileError, JobError};
 
 use crate::text;
 
-/// The kinds of failure there are, the least grave first.
+/// The kinds of failure, the least grave first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
-    /// Everything could be read, and what was asked for is not there: an address in a gap, an architecture.
+    /// All files could be read, and they do not have what was asked for, such as an address or an architecture.
     NotFound,
-    /// The command line, or an address, is not as it should be.
+    /// The command line or an address is wrong.
     Usage,
-    /// None of the others: a folder that cannot be written, say.
+    /// Any other failure, for example a folder that cannot be written.
     Other,
     /// A file is missing.
     Missing,
-    /// A file is of a kind, or a version, that is not read.
+    /// A file is of a kind or version that is not read.
     Unsupported,
     /// A file is damaged.
     Damaged,
@@ -37,7 +37,7 @@ impl Kind {
         }
     }
 
-    /// As JSON answers name it.
+    /// The name in JSON.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Other => "other",
@@ -70,7 +70,7 @@ impl Kind {
         match error {
             Error::NoSuchArch { .. } => Kind::NotFound,
             Error::NoDebugFile { .. } | Error::CachePart { .. } => Kind::Missing,
-            // A folder that cannot be made for want of its parent is no missing input.
+            // Only a file that cannot be read is a missing input. A folder that cannot be created is not.
             Error::Io { doing: "read", source, .. } => Kind::of_io(source),
             Error::Index(error) => Kind::of_index(error),
             error if error.is_damage() => Kind::Damaged,
@@ -80,18 +80,18 @@ impl Kind {
     }
 }
 
-/// A failure and what to say about it: which file, what is wrong, what was expected or what to do.
+/// A failure with its message: which file, what is wrong, what was expected, what to do.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub(crate) kind: Kind,
     pub(crate) message: String,
-    /// What failures of many files are counted by.
+    /// A short reason, by which failures of many files are counted.
     pub(crate) reason: &'static str,
     /// The input that failed; `None` if the failure concerns no single file.
     pub(crate) path: Option<PathBuf>,
 }
 
-/// A failure as JSON output has it.
+/// A failure in JSON output.
 #[derive(Serialize)]
 pub(crate) struct FailureView<'f> {
     kind: &'static str,
@@ -103,12 +103,12 @@ impl Failure {
         Self { kind, message: message.into(), reason: kind.name(), path: None }
     }
 
-    /// The failure as JSON output has it: `{"kind", "message"}`.
+    /// The failure in JSON output: `{"kind", "message"}`.
     pub(crate) fn view(&self) -> FailureView<'_> {
         FailureView { kind: self.kind.name(), message: &self.message }
     }
 
-    /// The same failure, of the input at `path`.
+    /// The same failure, for the input at `path`.
     pub(crate) fn of_path(self, path: &Path) -> Self {
         Self { path: Some(path.to_owned()), ..self }
     }
@@ -127,14 +127,14 @@ impl Failure {
         }
     }
 
-    /// The debug file at `path` could not be turned into a published index.
+    /// The debug file at `path` could not be read, or its index could not be built.
     pub(crate) fn debug_file(path: &Path, error: &symdex_build::Error) -> Self {
         let message = error.with_path(path);
         Self { reason: reason(error), ..Self::new(Kind::of_debug_file(error), message) }.of_path(path)
     }
 }
 
-/// A debug file, or a part of it, could not be read or turned into an index.
+/// A debug file, or a part of it, could not be read, or its index could not be built.
 impl From<&FileError> for Failure {
     fn from(error: &FileError) -> Self {
         Self { message: error.to_string(), ..Self::debug_file(error.path(), error.error()) }
@@ -144,6 +144,18 @@ impl From<&FileError> for Failure {
 impl From<FileError> for Failure {
     fn from(error: FileError) -> Self {
         Self::from(&error)
+    }
+}
+
+impl From<JobError<'_>> for Failure {
+    fn from(error: JobError<'_>) -> Self {
+        match error {
+            JobError::File(error) => error.into(),
+            error => {
+                let reason = "without the architecture";
+                Self { reason, ..Self::new(Kind::NotFound, error.to_string()) }
+            }
+        }
     }
 }
 
@@ -169,7 +181,7 @@ impl From<symdex_store::Error> for Failure {
     }
 }
 
-/// What is wrong with a debug file, without which one it is.
+/// The short reason of an error of a debug file.
 fn reason(error: &symdex_build::Error) -> &'static str {
     use symdex_build::Error;
     match error {
@@ -189,7 +201,7 @@ fn reason(error: &symdex_build::Error) -> &'static str {
 #[derive(Debug)]
 pub(crate) enum Stop {
     Failure(Failure),
-    /// Standard output is a pipe that nobody reads any more.
+    /// Standard output is a pipe whose reader has closed it.
     ReaderLeft,
 }
 
@@ -199,7 +211,7 @@ impl From<Failure> for Stop {
     }
 }
 
-/// Writing to standard output failed. (Other input and output is turned into a [`Failure`] that names its file.)
+/// Writing to standard output failed. Errors of other files become a [`Failure`] that names the file.
 impl From<io::Error> for Stop {
     fn from(error: io::Error) -> Self {
         match error.kind() {
@@ -209,10 +221,10 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// What a command's work ends with: the gravest of the failures it told of on the way.
+/// The result of a command: the gravest failure that it has reported, if any.
 pub(crate) type Outcome = Result<Option<Kind>, Stop>;
 
-/// Tells of a failure on standard error. There is nobody to tell where that is closed.
+/// Prints a message on standard error. It is lost if standard error is closed.
 pub(crate) fn complain(message: &str) {
     let _ = writeln!(io::stderr(), "symdex: {message}");
 }

@@ -1,4 +1,4 @@
-//! `symdex symbolicate --needs`: which images reports need, and which are at hand.
+//! `symdex symbolicate --needs`: the images that reports need, and where they are found.
 
 use std::cmp::Reverse;
 use std::io::{self, BufWriter, Write as _};
@@ -8,11 +8,11 @@ use symdex_report::{ImageOutcome, KnownImage, NearView, Unanswered};
 use symdex_store::symbolicator::Symbolicator;
 
 use super::events::report_notes;
-use super::summary::{CountedImage, Hints, Summary, described};
+use super::summary::{CountedImage, Hints, RunSummary, described};
 use crate::failure::{self, Kind, Stop, complain};
 use crate::text;
 
-/// An image as JSON has it.
+/// An image that reports need, as JSON.
 #[derive(Serialize)]
 struct Needed<'s> {
     name: &'s str,
@@ -26,13 +26,13 @@ struct Needed<'s> {
     reason: Option<String>,
     matched_by: Option<&'static str>,
     source: Option<&'s str>,
-    /// Known images that are nearly this one, as in the JSON of a report.
+    /// Known images that are near this one, as in the JSON of a report.
     #[serde(skip_serializing_if = "Option::is_none")]
     near: Option<Vec<NearView<'s>>>,
 }
 
-/// Prints the images that the reports of `summary` need: those of the app first, then by the number of frames.
-pub(super) fn report(summary: &Summary, symbolicator: &Symbolicator, is_json: bool) -> failure::Outcome {
+/// Prints the images that the reports of `summary` need: the images of the app first, each group by number of frames.
+pub(super) fn report(summary: &RunSummary, symbolicator: &Symbolicator, is_json: bool) -> failure::Outcome {
     let (images, reports) = summary.images();
     let mut images: Vec<_> = images.collect();
     images.sort_by_key(|image| Reverse((image.image.is_app(), image.frames)));
@@ -96,7 +96,7 @@ impl<'s> Needed<'s> {
         }
     }
 
-    /// A line for the image, and one for what is to be said of it, which is indented.
+    /// Writes a line for the image, and indented lines for its source and the reason of its status.
     fn write(&self, image: &CountedImage, out: &mut impl io::Write) -> io::Result<()> {
         let of = if self.is_app { "app" } else { "system" };
         let frames = text::count(self.frames, "frame");
