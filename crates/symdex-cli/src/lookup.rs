@@ -50,7 +50,7 @@ pub(crate) struct Args {
     /// as atos does
     #[arg(long, value_enum, value_name = "POLICY", default_value = "statement")]
     lines: LineRows,
-    /// Print only the concrete function, with the line of the call that is inlined into it
+    /// Print only the concrete function, with the line at which it calls the inlined function
     #[arg(long)]
     no_inlines: bool,
     /// Print names as they are in the symbol table, not demangled
@@ -81,7 +81,8 @@ Exit codes:
   2  an argument is not an address
   4  the index or debug file is damaged
   5  it is missing
-  6  it is of a kind or version that symdex does not read";
+  6  it is of a kind or version that symdex does not read
+If several apply, the first of 4, 6, 5, 2, 3 counts.";
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub(crate) enum LineRows {

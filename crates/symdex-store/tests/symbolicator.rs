@@ -129,7 +129,7 @@ fn unreadable_sources_are_skipped_and_the_rest_is_used() {
     );
     assert_eq!(symbolicator.known().len(), 1);
     let nowhere = SymbolicatorOptions::new().index(Path::new("nowhere/at/all"));
-    let failed = Symbolicator::open(&nowhere, &mut |_| ()).err().expect("no such path");
+    let failed = Symbolicator::open(&nowhere, &mut |_| ()).expect_err("no such path");
     assert!(failed.to_string().starts_with("nowhere/at/all: cannot read: "), "{failed}");
 }
 
@@ -143,7 +143,7 @@ fn an_assumption_that_no_report_needs_is_noted() {
     assert_eq!(innermost(&ask(&symbolicator, &app).0.expect("answers")), "cell");
     assert!(symbolicator.notes().is_empty());
     let unknown = SymbolicatorOptions::new().assume("App=0123".parse().expect("a name and an id"));
-    let failed = Symbolicator::open(&unknown, &mut |_| ()).err().expect("no such id");
+    let failed = Symbolicator::open(&unknown, &mut |_| ()).expect_err("no such id");
     assert!(matches!(failed, SourceError::UnknownId { .. }), "{failed}");
 }
 

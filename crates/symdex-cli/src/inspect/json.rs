@@ -91,19 +91,6 @@ pub(super) fn index<B: AsRef<[u8]>>(out: &mut impl Write, path: &Path, index: &I
     let Metadata { image_name, arch, base, image_size, executable, .. } = index.metadata();
     let metadata = index.metadata();
     let Counts { units, functions, ranges, symbols, names, files, .. } = metadata.counts;
-    let mut chunks = Vec::new();
-    for table in Table::ALL {
-        for chunk in index.chunks(table) {
-            let (number, contents) = chunk.map_err(failed)?;
-            chunks.push(ChunkView {
-                table: table.name(),
-                chunk: number,
-                from: hexadecimal(number.saturating_mul(u64::from(metadata.chunk_span))),
-                bytes: index.chunk_size(table, number).map_err(failed)?.unwrap_or_default(),
-                ranges: contents.ranges.len(),
-            });
-        }
-    }
     let sections = index.sections();
     let sections =
         sections.iter().map(|(name, offset, bytes)| SectionView { name, offset: *offset, bytes: *bytes });
@@ -137,9 +124,28 @@ pub(super) fn index<B: AsRef<[u8]>>(out: &mut impl Write, path: &Path, index: &I
             names,
             files,
         },
-        chunks,
+        chunks: chunks(index).map_err(failed)?,
     };
     Ok(line(out, &view)?)
+}
+
+/// The chunks of both tables.
+fn chunks<B: AsRef<[u8]>>(index: &Index<B>) -> Result<Vec<ChunkView>, symdex::Error> {
+    let span = u64::from(index.metadata().chunk_span);
+    let mut chunks = Vec::new();
+    for table in Table::ALL {
+        for chunk in index.chunks(table) {
+            let (number, contents) = chunk?;
+            chunks.push(ChunkView {
+                table: table.name(),
+                chunk: number,
+                from: hexadecimal(number.saturating_mul(span)),
+                bytes: index.chunk_size(table, number)?.unwrap_or_default(),
+                ranges: contents.ranges.len(),
+            });
+        }
+    }
+    Ok(chunks)
 }
 
 /// Prints the ranges of a chunk, one object a line.

@@ -104,8 +104,8 @@ pub(crate) struct Args {
     /// Do not change frames that have a function's name, even if they have no file and line
     #[arg(long)]
     only_missing: bool,
-    /// Write one frame for each address, as atos does: the concrete function, with the line of the call that is inlined
-    /// into it
+    /// Write one frame for each address, as atos does: the concrete function, with the line at which it calls the
+    /// inlined function
     #[arg(long)]
     no_inlines: bool,
     /// Write names as they are in the symbol table, not demangled
@@ -158,7 +158,8 @@ Exit codes:
   4  a report, an index or a debug file is damaged
   5  a file is missing
   6  a file is not a crash report
-  1  another error";
+  1  another error
+If several apply, the first of 4, 6, 5, 1, 3 counts.";
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum OutputFormat {

@@ -60,13 +60,13 @@ pub(super) fn report(summary: &RunSummary, symbolicator: &Symbolicator, is_json:
         missing.filter(|image| image.image.is_app() == is_app).count()
     };
     let (of_app, of_system) = (missing(true), missing(false));
-    let at_hand = images.len() - of_app - of_system;
+    let found = images.len() - of_app - of_system;
     if reports != 0 {
         let images = text::count(images.len() as u64, "image");
         let verb = if reports == 1 { "needs" } else { "need" };
         let reports = text::count(reports, "report");
         complain(&format!(
-            "{reports} {verb} {images}: {at_hand} at hand; not at hand: {of_app} of the app, {of_system} of the system"
+            "{reports} {verb} {images}: {found} found; not found: {of_app} of the app, {of_system} of the system"
         ));
         hints.report();
         report_notes(&symbolicator.notes());
