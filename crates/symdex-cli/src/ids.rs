@@ -9,7 +9,7 @@ use symdex::Index;
 use symdex_build::debug_files::{FileError, ListedImage, images_in};
 use symdex_build::{Error, Found};
 
-use crate::failure::{self, Failure, FailureView, Kind, complain};
+use crate::failure::{self, Failure, FailureKind, FailureView, complain};
 use crate::text;
 
 /// List the images in debug files, binaries and indexes: id, architecture, kind, size and path
@@ -70,7 +70,7 @@ struct UnreadFile<'a> {
 /// The images of one file. Some of them may not be readable.
 type ImageRows = Vec<Result<ImageRow, (PathBuf, Failure)>>;
 
-pub(crate) fn run(args: &Args) -> failure::Outcome {
+pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let files: Vec<_> = args.paths.iter().flat_map(|path| files_of(path)).collect();
     let images: Vec<ImageRows> = files
         .into_par_iter()
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
 }
 
 /// Prints the images, and reports the failures. Returns the gravest failure.
-fn print(images: &[Result<ImageRow, (PathBuf, Failure)>], is_json: bool) -> failure::Outcome {
+fn print(images: &[Result<ImageRow, (PathBuf, Failure)>], is_json: bool) -> failure::CommandResult {
     let mut out = BufWriter::new(io::stdout().lock());
     let width = |column: fn(&ImageRow) -> &str| {
         images.iter().flatten().map(|row| column(row).len()).max().unwrap_or(0)
@@ -129,7 +129,7 @@ fn files_of(path: &Path) -> Vec<Result<PathBuf, (PathBuf, Failure)>> {
     let failed = |error: Error| match error {
         Error::NoDebugFile { archives, .. } if archives.is_empty() => {
             let message = format!("{}: no debug file and no index in this folder", path.display());
-            (path.to_owned(), Failure::new(Kind::Missing, message))
+            (path.to_owned(), Failure::new(FailureKind::Missing, message))
         }
         error => (path.to_owned(), Failure::debug_file(path, &error)),
     };

@@ -8,7 +8,7 @@ use serde::Serialize;
 use symdex::{Frame, ImageOffset, LinePolicy, Scratch, Table};
 
 use crate::answers::ImageAnswers;
-use crate::failure::{self, Failure, Kind, Stop};
+use crate::failure::{self, CommandError, Failure, FailureKind};
 use crate::source::{self, AddressSource};
 use crate::{number, text};
 use symdex_store::IdPrefix;
@@ -99,7 +99,7 @@ impl From<LineRows> for LinePolicy {
     }
 }
 
-pub(crate) fn run(args: &Args) -> failure::Outcome {
+pub(crate) fn run(args: &Args) -> failure::CommandResult {
     match source::open(&args.file, args.arch.as_deref(), args.id.as_ref())? {
         AddressSource::Index { index, path } => {
             answer_all(args, &mut ImageAnswers::Index { index: &index, path: &path })
@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
     }
 }
 
-fn answer_all<B: AsRef<[u8]>>(args: &Args, answers: &mut ImageAnswers<'_, '_, B>) -> failure::Outcome {
+fn answer_all<B: AsRef<[u8]>>(args: &Args, answers: &mut ImageAnswers<'_, '_, B>) -> failure::CommandResult {
     let mut lookup = Lookup { args, answers, scratch: Scratch::default(), gravest: None };
     let mut out = BufWriter::new(io::stdout().lock());
     lookup.answer(args.addresses.iter().map(String::as_str), &mut out)?;
@@ -131,7 +131,7 @@ fn answer_all<B: AsRef<[u8]>>(args: &Args, answers: &mut ImageAnswers<'_, '_, B>
 }
 
 pub(crate) fn stdin_failed(error: &io::Error) -> Failure {
-    Failure::new(Kind::Other, format!("cannot read standard input: {error}"))
+    Failure::new(FailureKind::Other, format!("cannot read standard input: {error}"))
 }
 
 /// The lookups in one image.
@@ -139,7 +139,7 @@ struct Lookup<'a, 'i, 'd, B> {
     args: &'a Args,
     answers: &'a mut ImageAnswers<'i, 'd, B>,
     scratch: Scratch,
-    gravest: Option<Kind>,
+    gravest: Option<FailureKind>,
 }
 
 /// The answer for one address. With `--json`, it is one line.
@@ -177,19 +177,19 @@ impl<B: AsRef<[u8]>> Lookup<'_, '_, '_, B> {
         &mut self,
         typed: impl Iterator<Item = &'t str> + Clone,
         out: &mut impl Write,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), CommandError> {
         let offsets: Vec<_> = typed.clone().filter_map(|typed| self.offset(typed).ok()).collect();
         self.answers.prepare(&offsets)?;
         typed.into_iter().try_for_each(|typed| self.answer_one(typed, out))
     }
 
-    fn answer_one(&mut self, typed: &str, out: &mut impl Write) -> Result<(), Stop> {
+    fn answer_one(&mut self, typed: &str, out: &mut impl Write) -> Result<(), CommandError> {
         let (address, result) = match self.offset(typed) {
             Ok(offset) => (offset.to_string(), self.frames(offset)),
             Err(failure) => (typed.to_owned(), Err(failure)),
         };
         let kind = match &result {
-            Ok(frames) => frames.is_empty().then_some(Kind::NotFound),
+            Ok(frames) => frames.is_empty().then_some(FailureKind::NotFound),
             Err((kind, _)) => Some(*kind),
         };
         self.gravest = self.gravest.max(kind);
@@ -206,19 +206,19 @@ impl<B: AsRef<[u8]>> Lookup<'_, '_, '_, B> {
     }
 
     /// The image offset of an address.
-    fn offset(&self, typed: &str) -> Result<ImageOffset, (Kind, String)> {
+    fn offset(&self, typed: &str) -> Result<ImageOffset, (FailureKind, String)> {
         let address = number::address(typed)
-            .ok_or_else(|| (Kind::Usage, format!("not an address: {}", number::EXPECTED)))?;
+            .ok_or_else(|| (FailureKind::Usage, format!("not an address: {}", number::EXPECTED)))?;
         let base = match (self.args.load, self.args.svma) {
             (Some(load), _) => load,
             (None, true) => self.answers.metadata().base,
             (None, false) => 0,
         };
-        let below = || (Kind::NotFound, format!("below the image, which starts at {base:#x}"));
+        let below = || (FailureKind::NotFound, format!("below the image, which starts at {base:#x}"));
         address.checked_sub(base).map(ImageOffset).ok_or_else(below)
     }
 
-    fn frames(&mut self, offset: ImageOffset) -> Result<Vec<AnsweredFrame>, (Kind, String)> {
+    fn frames(&mut self, offset: ImageOffset) -> Result<Vec<AnsweredFrame>, (FailureKind, String)> {
         let path = self.answers.path();
         let failed = |error| {
             let failure = Failure::index(path, &error);

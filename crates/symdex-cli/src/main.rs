@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::failure::{Stop, complain};
+use crate::failure::{CommandError, complain};
 
 /// Makes small indexes from debug files, and answers crash addresses from them.
 ///
@@ -73,12 +73,12 @@ fn main() -> ExitCode {
         Command::Verify(args) => verify::run(&args),
     };
     match result {
-        Ok(gravest) => gravest.map_or(0, failure::Kind::exit_code).into(),
-        Err(Stop::Failure(failure)) => {
+        Ok(gravest) => gravest.map_or(0, failure::FailureKind::exit_code).into(),
+        Err(CommandError::Failure(failure)) => {
             complain(&failure.message);
             failure.kind.exit_code().into()
         }
         // `symdex ... | head` closes the pipe early. That is no failure.
-        Err(Stop::ReaderLeft) => ExitCode::SUCCESS,
+        Err(CommandError::PipeClosed) => ExitCode::SUCCESS,
     }
 }

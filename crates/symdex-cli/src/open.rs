@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::failure::{Failure, Kind, complain};
+use crate::failure::{Failure, FailureKind, complain};
 use crate::text;
 use symdex::{Index, MappedFile};
 use symdex_store::{IdPrefix, IndexFolder};
@@ -18,7 +18,7 @@ pub(crate) fn index_path(path: &Path, id: Option<&IdPrefix>) -> Result<PathBuf, 
             "{}: no index in this folder or below it has an id that begins with {id}",
             path.display()
         );
-        Failure::new(Kind::NotFound, message)
+        Failure::new(FailureKind::NotFound, message)
     })
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn which_index(folder: &Path) -> Failure {
         false => format!("it has {}", text::list(indexes.iter().map(|path| described(path)))),
     };
     let message = format!("{}: a folder of indexes; choose one with --id; {what}", folder.display());
-    Failure::new(Kind::Usage, message)
+    Failure::new(FailureKind::Usage, message)
 }
 
 /// Describes an index by its id and, if it can be read, by name and architecture.
@@ -59,7 +59,7 @@ pub(crate) fn index(path: &Path, id: Option<&IdPrefix>) -> Result<Index<MappedFi
     match id {
         Some(id) if !id.matches(index.id()) => {
             let message = format!("{}: the index of {}, not of {id}", path.display(), index.id());
-            Err(Failure::new(Kind::NotFound, message))
+            Err(Failure::new(FailureKind::NotFound, message))
         }
         _ => Ok(index),
     }

@@ -8,7 +8,7 @@ use symdex_build::{Companions, DirectLookup, Error};
 use symdex_store::{IdPrefix, IndexFolder};
 
 use crate::answers::ImageAnswers;
-use crate::failure::{Failure, Kind, Outcome, complain};
+use crate::failure::{CommandResult, Failure, FailureKind, complain};
 use crate::{open, text};
 
 /// The source of answers.
@@ -31,7 +31,7 @@ pub(crate) fn open(
     let found = &index.metadata().arch.name;
     if let Some(arch) = arch.filter(|arch| found != arch) {
         let message = format!("{}: an index for {found}, not for {arch:?}", path.display());
-        return Err(Failure::new(Kind::NotFound, message));
+        return Err(Failure::new(FailureKind::NotFound, message));
     }
     Ok(AddressSource::Index { index, path })
 }
@@ -40,8 +40,8 @@ pub(crate) fn open(
 pub(crate) fn answer_directly(
     files: &ImageFiles,
     debug_dirs: &[PathBuf],
-    answer: impl FnOnce(&mut ImageAnswers<'_, '_, Vec<u8>>) -> Outcome,
-) -> Outcome {
+    answer: impl FnOnce(&mut ImageAnswers<'_, '_, Vec<u8>>) -> CommandResult,
+) -> CommandResult {
     let path = files.path();
     let companions = Companions::new(debug_dirs.to_vec());
     let image = files.load(&companions).map_err(Failure::from)?;
@@ -77,14 +77,14 @@ fn debug_files(object: &Path, arch: Option<&str>, id: Option<&IdPrefix>) -> Resu
             let (object, all) = (object.display(), list(&images));
             let message =
                 format!("{object}: no image in it has the architecture and id that were given; it has {all}");
-            Failure::new(Kind::NotFound, message)
+            Failure::new(FailureKind::NotFound, message)
         }
         FindImageError::Ambiguous { images } => {
             let (object, images) = (object.display(), list(&images));
             let message = format!("{object}: choose one of its images with --arch or --id; it has {images}");
-            Failure::new(Kind::Usage, message)
+            Failure::new(FailureKind::Usage, message)
         }
-        error => Failure::new(Kind::Other, format!("{}: {error}", object.display())),
+        error => Failure::new(FailureKind::Other, format!("{}: {error}", object.display())),
     })
 }
 

@@ -12,7 +12,7 @@ use symdex_build::debug_files::JoinedImage;
 use symdex_build::{Companions, SymbolMaps};
 
 use crate::build::{pool, symbol_maps};
-use crate::failure::{self, Failure, Kind, Stop, complain};
+use crate::failure::{self, CommandError, Failure, FailureKind, complain};
 use crate::in_order::in_order;
 use crate::open;
 use crate::text::count;
@@ -71,13 +71,13 @@ Exit codes:
 If several apply, the first of these after 0 counts.";
 
 /// An index, or the failure for a path without one.
-type Found = Result<PathBuf, (PathBuf, Failure)>;
+type FoundIndex = Result<PathBuf, (PathBuf, Failure)>;
 
-pub(crate) fn run(args: &Args) -> failure::Outcome {
+pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let begun = Instant::now();
     let pool = pool(None)?;
     let maps = symbol_maps(&args.symbol_map)?;
-    let indexes: Vec<Found> = args.indexes.iter().flat_map(|path| indexes_of(path, args)).collect();
+    let indexes: Vec<FoundIndex> = args.indexes.iter().flat_map(|path| indexes_of(path, args)).collect();
     let are_many = indexes.len() > 1;
     let mut totals = VerifyTotals::default();
     in_order(
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
 }
 
 /// The indexes at `path`: the index itself, or those of the folder.
-fn indexes_of(path: &Path, args: &Args) -> Vec<Found> {
+fn indexes_of(path: &Path, args: &Args) -> Vec<FoundIndex> {
     if args.id.is_some() || !path.is_dir() {
         let index = open::index_path(path, args.id.as_ref());
         return vec![index.map_err(|failure| (path.to_owned(), failure))];
@@ -109,20 +109,20 @@ fn indexes_of(path: &Path, args: &Args) -> Vec<Found> {
     if indexes.is_empty() {
         let message =
             format!("{}: no index in this folder (a dSYM needs `symdex build` first)", path.display());
-        return vec![Err((path.to_owned(), Failure::new(Kind::Missing, message)))];
+        return vec![Err((path.to_owned(), Failure::new(FailureKind::Missing, message)))];
     }
     indexes.into_iter().map(Ok).collect()
 }
 
 /// The result for one index. With `--json`, it is one line.
 #[derive(Serialize)]
-struct Checked {
+struct CheckedIndex {
     index: String,
     /// `None` if the index is not whole.
     #[serde(flatten)]
-    whole: Option<Whole>,
+    whole: Option<IndexContents>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    against: Option<Against>,
+    against: Option<Comparison>,
     /// Why the index is not whole, or could not be compared.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
     error: Option<Failure>,
@@ -134,7 +134,7 @@ fn as_text<S: serde::Serializer>(failure: &Option<Failure>, serializer: S) -> Re
 
 /// The contents of a whole index.
 #[derive(Serialize)]
-struct Whole {
+struct IndexContents {
     id: String,
     arch: String,
     image: String,
@@ -146,7 +146,7 @@ struct Whole {
 
 /// The comparison of an index with a debug file.
 #[derive(Serialize)]
-struct Against {
+struct Comparison {
     equal: bool,
     addresses: u64,
     different: u64,
@@ -158,7 +158,7 @@ struct Against {
 }
 
 /// Checks an index and compares it with the debug file, if one is given.
-fn check(found: Found, args: &Args, maps: &SymbolMaps) -> Checked {
+fn check(found: FoundIndex, args: &Args, maps: &SymbolMaps) -> CheckedIndex {
     let (path, index) = match found {
         Ok(path) => {
             let index = open::index(&path, args.id.as_ref());
@@ -166,20 +166,21 @@ fn check(found: Found, args: &Args, maps: &SymbolMaps) -> Checked {
         }
         Err((path, failure)) => (path, Err(failure)),
     };
-    let mut checked = Checked { index: path.display().to_string(), whole: None, against: None, error: None };
+    let mut checked =
+        CheckedIndex { index: path.display().to_string(), whole: None, against: None, error: None };
     let verified = index.and_then(|index| {
         let verified = index.verify().map_err(|error| Failure::index(&path, &error))?;
-        checked.whole = Some(Whole::new(index.metadata(), verified));
+        checked.whole = Some(IndexContents::new(index.metadata(), verified));
         let Some(debug_file) = &args.against else { return Ok(()) };
         let companions = Companions::new(args.debug_dir.clone());
-        checked.against = Some(Against::new(audit_against(&path, &index, debug_file, maps, &companions)?));
+        checked.against = Some(Comparison::new(audit_against(&path, &index, debug_file, maps, &companions)?));
         Ok(())
     });
     checked.error = verified.err();
     checked
 }
 
-impl Whole {
+impl IndexContents {
     fn new(metadata: &Metadata, Verified { chunks, ranges, pages }: Verified) -> Self {
         let Metadata { id, arch, image_name, partial, .. } = metadata;
         let (id, arch, image) = (id.to_string(), arch.name.clone(), image_name.clone());
@@ -187,7 +188,7 @@ impl Whole {
     }
 }
 
-impl Against {
+impl Comparison {
     fn new(report: AuditReport) -> Self {
         let AuditReport { addresses, wrong_len: different, unexplained_len, .. } = report;
         let failures = report.failures();
@@ -213,8 +214,8 @@ impl Against {
     }
 }
 
-impl Checked {
-    fn report(&self, json: bool) -> Result<(), Stop> {
+impl CheckedIndex {
+    fn report(&self, json: bool) -> Result<(), CommandError> {
         let mut out = io::stdout().lock();
         let Self { index, whole, against, error } = self;
         if json {
@@ -223,7 +224,7 @@ impl Checked {
             if let Some(against) = against {
                 writeln!(out, "{index}: {}", against.verdict())?;
             }
-            if let Some(Whole { chunks, ranges, pages, .. }) = whole {
+            if let Some(IndexContents { chunks, ranges, pages, .. }) = whole {
                 let [chunks, ranges, pages] = [(chunks, "chunk"), (ranges, "range"), (pages, "page")]
                     .map(|(number, noun)| count(*number, noun));
                 writeln!(out, "{index}: whole: {chunks}, {ranges}, {pages}")?;
@@ -250,18 +251,18 @@ struct VerifyTotals {
     failures: BTreeMap<&'static str, u64>,
     seconds: f64,
     #[serde(skip)]
-    gravest: Option<Kind>,
+    gravest: Option<FailureKind>,
 }
 
 impl VerifyTotals {
-    fn count(&mut self, Checked { whole, against, error, .. }: &Checked) {
+    fn count(&mut self, CheckedIndex { whole, against, error, .. }: &CheckedIndex) {
         self.indexes += 1;
         self.whole += u64::from(whole.is_some());
-        if let Some(Against { failures, .. }) = against {
+        if let Some(Comparison { failures, .. }) = against {
             let is_equal = failures.is_empty();
             self.equal += u64::from(is_equal);
             self.different += u64::from(!is_equal);
-            self.gravest = self.gravest.max((!is_equal).then_some(Kind::Other));
+            self.gravest = self.gravest.max((!is_equal).then_some(FailureKind::Other));
         }
         if let Some(failure) = error {
             *self.failures.entry(failure.kind.name()).or_default() += 1;
@@ -269,7 +270,7 @@ impl VerifyTotals {
         }
     }
 
-    fn report(&mut self, json: bool, time: Duration) -> Result<(), Stop> {
+    fn report(&mut self, json: bool, time: Duration) -> Result<(), CommandError> {
         self.seconds = time.as_secs_f64();
         if json {
             let totals = serde_json::to_string(self).map_err(io::Error::from)?;
@@ -301,7 +302,7 @@ fn audit_against<B: AsRef<[u8]> + Sync>(
     let Some((image, file)) = image.zip(paths.first()) else {
         let not_found = || {
             let message = format!("{}: no image {} in it", debug_file.display(), index.id());
-            Failure::new(Kind::NotFound, message)
+            Failure::new(FailureKind::NotFound, message)
         };
         return Err(failures.into_iter().next().map_or_else(not_found, Failure::from));
     };

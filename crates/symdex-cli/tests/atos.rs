@@ -239,7 +239,7 @@ fn addresses_come_from_files_too() {
     let output =
         command().arg("atos").arg("-o").arg(dsym("inline-dwarf4")).arg("-f").arg(&addresses).output();
     let expected = format!("{PLAIN}0x1\nplain_hidden (in inline-dwarf4) + 4\n");
-    assert_eq!(common::CommandResult::from(output.expect("ran")).ok(), expected);
+    assert_eq!(common::CommandOutput::from(output.expect("ran")).ok(), expected);
     let missing = symdex_on(&dsym("inline-dwarf4"), "atos -o {} -f /nowhere/addresses");
     assert_eq!(missing.code, Some(5));
     assert!(missing.err.contains("/nowhere/addresses: cannot read"), "{}", missing.err);

@@ -6,10 +6,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-use common::{CommandResult, command, debug_file, dsym, folder, names_in, symdex, testdata};
+use common::{CommandOutput, command, debug_file, dsym, folder, names_in, symdex, testdata};
 use serde_json::Value;
 
-fn build(inputs: &[&Path], out: &Path, more: &[&str]) -> CommandResult {
+fn build(inputs: &[&Path], out: &Path, more: &[&str]) -> CommandOutput {
     let inputs = inputs.iter().map(|input| input.as_os_str());
     let out = ["-o".as_ref(), out.as_os_str()];
     symdex(["build".as_ref()].into_iter().chain(inputs).chain(out).chain(more.iter().map(AsRef::as_ref)))
@@ -369,7 +369,7 @@ fn a_closed_pipe_is_not_a_failure() {
         .spawn()
         .expect("started");
     drop(child.stdout.take());
-    let finished = CommandResult::from(child.wait_with_output().expect("ended"));
+    let finished = CommandOutput::from(child.wait_with_output().expect("ended"));
     assert_eq!(finished.code, Some(0));
     assert!(!finished.err.contains("panicked"), "{}", finished.err);
 }

@@ -5,10 +5,10 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{CommandResult, debug_file, dsym, folder, names_in, symdex, testdata};
+use common::{CommandOutput, debug_file, dsym, folder, names_in, symdex, testdata};
 use serde_json::Value;
 
-fn build(input: &Path, out: &Path, more: &[&str]) -> CommandResult {
+fn build(input: &Path, out: &Path, more: &[&str]) -> CommandOutput {
     let paths = ["build".as_ref(), input.as_os_str(), "-o".as_ref(), out.as_os_str(), "--json".as_ref()];
     symdex(paths.into_iter().chain(more.iter().map(AsRef::as_ref)))
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::{
-    CommandResult, command, corpus, debug_file, folder, symbolicate, symdex_on, testdata,
+    CommandOutput, command, corpus, debug_file, folder, symbolicate, symdex_on, testdata,
     with_damaged_symbols, without_debug_information,
 };
 
@@ -15,7 +15,7 @@ fn app() -> PathBuf {
 }
 
 /// The demo's crash, symbolicated from the debug files below `dsym` with these options.
-fn crash(root: &Path, dsym: &Path, options: &[&str]) -> CommandResult {
+fn crash(root: &Path, dsym: &Path, options: &[&str]) -> CommandOutput {
     symbolicate(root, dsym, options, [testdata().join("demo/demo.crash")])
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use common::{debug_file, dsym, folder, index_of, names_in, symdex, symdex_on};
 
-fn build(input: &Path, out: &Path, more: &[&str]) -> common::CommandResult {
+fn build(input: &Path, out: &Path, more: &[&str]) -> common::CommandOutput {
     let arguments = ["build".as_ref(), input.as_os_str(), "-o".as_ref(), out.as_os_str()];
     symdex(arguments.into_iter().chain(more.iter().map(AsRef::as_ref)))
 }

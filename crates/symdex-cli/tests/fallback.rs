@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{CommandResult, command, folder, names_in, symbolicate, symdex, testdata};
+use common::{CommandOutput, command, folder, names_in, symbolicate, symdex, testdata};
 
 const KIT: &str = "4c4c442755553144a19dbd913be790e0.symdex";
 
@@ -14,7 +14,7 @@ fn crash() -> PathBuf {
 }
 
 /// The demo's indexes in `folder`, and its crash symbolicated from them.
-fn indexes(folder: &Path) -> CommandResult {
+fn indexes(folder: &Path) -> CommandOutput {
     let built =
         symdex(["build".as_ref(), testdata().join("demo").as_os_str(), "-o".as_ref(), folder.as_os_str()]);
     assert_eq!(built.code, Some(0), "{}", built.err);
@@ -22,13 +22,13 @@ fn indexes(folder: &Path) -> CommandResult {
 }
 
 /// The demo's crash, symbolicated from the indexes in these folders, without a store.
-fn from(folders: &[&Path], options: &[&str]) -> CommandResult {
+fn from(folders: &[&Path], options: &[&str]) -> CommandOutput {
     let mut run = command();
     run.arg("symbolicate").arg(crash()).args(options).arg("--store").arg(crash().join("none"));
     folders.iter().for_each(|folder| {
         run.arg("--index").arg(folder);
     });
-    CommandResult::from(run.output().expect("the command starts"))
+    CommandOutput::from(run.output().expect("the command starts"))
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -56,7 +56,7 @@ fn flip(index: &Path) {
 }
 
 /// The JSON of the image DemoKit, and of the crash's first frame, which is in it.
-fn kit(done: &CommandResult) -> (serde_json::Value, serde_json::Value) {
+fn kit(done: &CommandOutput) -> (serde_json::Value, serde_json::Value) {
     let [report] = &done.json()[..] else { panic!("{}", done.out) };
     let images = report["images"].as_array().expect("images");
     let image = images.iter().find(|image| image["name"] == "DemoKit").expect("it is listed");
@@ -160,7 +160,7 @@ fn a_store_that_cannot_be_written_is_a_warning_and_indexes_are_built_in_memory()
     fs::write(&file, "").expect("written");
     let mut run = command();
     run.arg("symbolicate").arg(crash()).arg("--dsym").arg(&dsym).arg("--store").arg(file.join("store"));
-    let done = CommandResult::from(run.output().expect("the command starts"));
+    let done = CommandOutput::from(run.output().expect("the command starts"));
     assert_eq!((done.code, &done.out), (Some(0), &whole.out), "{}", done.err);
     let (warning, summary) = done.err.split_once('\n').expect("lines");
     assert!(warning.starts_with("symdex: warning: ") && warning.contains("--store"), "{warning}");
@@ -177,7 +177,7 @@ fn few_addresses_are_answered_from_the_debug_file_and_for_many_its_index_is_stor
         let mut run = command();
         run.arg("symbolicate").args(vec![crash(); reports]).arg("--dsym").arg(&dsym).args(options);
         run.env("HOME", home).env("XDG_CACHE_HOME", home.join("cache"));
-        CommandResult::from(run.output().expect("the command starts"))
+        CommandOutput::from(run.output().expect("the command starts"))
     };
     let done = run(1, root.path(), &[]);
     assert_eq!((done.code, &done.out, &done.err), (Some(0), &whole.out, &whole.err));

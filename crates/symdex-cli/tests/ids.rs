@@ -5,10 +5,10 @@ mod common;
 use std::ffi::OsStr;
 use std::fs;
 
-use common::{CommandResult, debug_file, dsym, folder, index_of, symdex, testdata};
+use common::{CommandOutput, debug_file, dsym, folder, index_of, symdex, testdata};
 use serde_json::{Value, json};
 
-fn ids<A: AsRef<OsStr>>(paths: impl IntoIterator<Item = A>, more: &[&str]) -> CommandResult {
+fn ids<A: AsRef<OsStr>>(paths: impl IntoIterator<Item = A>, more: &[&str]) -> CommandOutput {
     let paths: Vec<_> = paths.into_iter().map(|path| path.as_ref().to_owned()).collect();
     let words = ["ids".as_ref()].into_iter().chain(paths.iter().map(|path| path.as_os_str()));
     symdex(words.chain(more.iter().map(|word| OsStr::new(*word))))

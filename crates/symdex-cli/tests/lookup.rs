@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
 use common::{
-    CommandResult, command, corpus, debug_file, dsym, folder, index_of, symdex, symdex_on,
+    CommandOutput, command, corpus, debug_file, dsym, folder, index_of, symdex, symdex_on,
     without_debug_information,
 };
 use serde_json::json;
@@ -114,7 +114,7 @@ fn a_file_that_a_debug_file_refers_to_is_found_in_a_debug_dir() {
     let lookup = |more: &[&str]| {
         let mut run = command();
         run.arg("lookup").arg(&main).args(["--svma", "0x8a0"]).args(more);
-        CommandResult::from(run.output().expect("ran"))
+        CommandOutput::from(run.output().expect("ran"))
     };
     let alone = lookup(&[]);
     assert!(alone.out.ends_with("main + 0x0 (symbol table)\n"), "{}", alone.out);
@@ -358,7 +358,7 @@ fn a_closed_pipe_is_not_a_failure() {
             .spawn()
             .expect("started");
         drop(child.stdout.take());
-        let finished = common::CommandResult::from(child.wait_with_output().expect("ended"));
+        let finished = common::CommandOutput::from(child.wait_with_output().expect("ended"));
         assert_eq!((finished.code, finished.err.as_str()), (Some(0), ""));
     }
 }

@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{CommandResult, command, debug_file, dsym, folder, names_in, symbolicate, testdata};
+use common::{CommandOutput, command, debug_file, dsym, folder, names_in, symbolicate, testdata};
 use serde_json::Value;
 
 /// The threads of the demo's crash, without the header and the list of images.
@@ -27,14 +27,14 @@ fn asan(root: &Path) -> PathBuf {
 }
 
 /// `symdex symbolicate` on one report. `{}` in options stands for the folder `root`.
-fn run(root: &Path, report: &Path, options: &[&str]) -> CommandResult {
+fn run(root: &Path, report: &Path, options: &[&str]) -> CommandOutput {
     let root_text = root.to_str().expect("UTF-8");
     let mut run = command();
     run.arg("symbolicate").arg(report).args(options.iter().map(|option| option.replace("{}", root_text)));
-    CommandResult::from(run.arg("--store").arg(root.join("store")).output().expect("the command starts"))
+    CommandOutput::from(run.arg("--store").arg(root.join("store")).output().expect("the command starts"))
 }
 
-fn first_frame(done: &CommandResult) -> Value {
+fn first_frame(done: &CommandOutput) -> Value {
     done.json()[0]["threads"][0]["frames"][0].clone()
 }
 

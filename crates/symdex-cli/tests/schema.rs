@@ -81,7 +81,7 @@ fn images_failures_and_totals_of_a_build_conform() {
     let build = |more: &[&str]| {
         let mut run = command();
         run.arg("build").args(inputs).arg("-o").arg(root.path()).arg("--json").args(more);
-        common::CommandResult::from(run.output().expect("ran"))
+        common::CommandOutput::from(run.output().expect("ran"))
     };
     let built = build(&["--verify"]);
     assert_eq!(built.code, Some(5), "{}", built.err);

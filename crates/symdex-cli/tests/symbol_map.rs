@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{CommandResult, folder, names_in, symdex, testdata};
+use common::{CommandOutput, folder, names_in, symdex, testdata};
 
 /// A library whose first function's symbol is hidden, and the folder of its symbol map.
 fn hidden(root: &Path) -> (PathBuf, PathBuf, String) {
@@ -23,7 +23,7 @@ fn hidden(root: &Path) -> (PathBuf, PathBuf, String) {
     (input, root.join("maps"), uuid)
 }
 
-fn build(input: &Path, out: &Path, more: &[&Path]) -> CommandResult {
+fn build(input: &Path, out: &Path, more: &[&Path]) -> CommandOutput {
     let paths = ["build".as_ref(), input, "-o".as_ref(), out, "--verify".as_ref()];
     let maps = more.iter().flat_map(|map| ["--symbol-map".as_ref(), *map]);
     symdex(paths.into_iter().chain(maps))

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use common::{CommandResult, command, debug_file, folder, names_in, symbolicate, symdex, testdata};
+use common::{CommandOutput, command, debug_file, folder, names_in, symbolicate, symdex, testdata};
 
 fn crash() -> PathBuf {
     testdata().join("demo/demo.crash")
@@ -18,7 +18,7 @@ fn text(path: &Path) -> String {
 }
 
 /// The demo's crash, symbolicated with all of its debug files.
-fn demo(root: &Path, options: &[&str]) -> CommandResult {
+fn demo(root: &Path, options: &[&str]) -> CommandOutput {
     symbolicate(root, &testdata().join("demo"), options, [crash()])
 }
 
@@ -71,14 +71,14 @@ fn a_second_run_needs_no_debug_files() {
         if option == "--index" {
             run.arg("--store").arg(root.path().join("none"));
         }
-        let again = CommandResult::from(run.output().expect("ran"));
+        let again = CommandOutput::from(run.output().expect("ran"));
         assert_eq!((again.code, &again.out, &again.err), (Some(0), &first.out, &first.err));
     }
     assert!(!root.path().join("none").exists());
     let mut run = command();
     run.arg("symbolicate").arg(crash()).arg("--store").arg(root.path().join("none"));
     run.arg("--index").arg(store.join("4c4c444e55553144a1e5129c2dc95135.symdex"));
-    let one = CommandResult::from(run.output().expect("ran"));
+    let one = CommandOutput::from(run.output().expect("ran"));
     assert_eq!(one.code, Some(3), "{}", one.err);
     assert!(
         one.err.contains("found: DemoPlain.dylib") && one.err.contains("missing: DemoKit"),
@@ -120,7 +120,7 @@ fn a_debug_file_is_preferred_to_an_index_of_symbols_alone() {
     fs::write(&binary, stripped).expect("written");
     let before = symbolicate(root.path(), &binary, &[], [crash()]);
     let frame =
-        |done: &CommandResult| done.out.lines().rfind(|line| line.starts_with("14 ")).map(str::to_owned);
+        |done: &CommandOutput| done.out.lines().rfind(|line| line.starts_with("14 ")).map(str::to_owned);
     let line = "14  DemoApp                       \t0x0000000104838230 \
                 engine::Renderer::visit(engine::Node const&, engine::Visitor&) + 116";
     assert_eq!((before.code, frame(&before).as_deref()), (Some(3), Some(line)));
@@ -309,7 +309,7 @@ fn standard_input_is_a_report() {
         let mut child =
             run.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
         child.stdin.take().expect("a pipe").write_all(text(&crash()).as_bytes()).expect("read");
-        let done = CommandResult::from(child.wait_with_output().expect("ran"));
+        let done = CommandOutput::from(child.wait_with_output().expect("ran"));
         assert_eq!((done.code, done.out, done.err), (Some(0), expected.out.clone(), expected.err.clone()));
     }
 }

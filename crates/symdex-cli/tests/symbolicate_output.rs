@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{CommandResult, folder, names_in, symbolicate, testdata};
+use common::{CommandOutput, folder, names_in, symbolicate, testdata};
 
 const IPS: &str = r#"{"bug_type":"309"}
 {"procName":"App","pid":1,"exception":{"type":"EXC_CRASH"},"threads":[{"id":7,"triggered":true,"frames":[
@@ -20,7 +20,7 @@ fn ips(root: &Path, name: &str) -> PathBuf {
     path
 }
 
-fn run(root: &Path, format: &str, output: &Path, reports: &[&Path]) -> CommandResult {
+fn run(root: &Path, format: &str, output: &Path, reports: &[&Path]) -> CommandOutput {
     let options = ["--format", format, "-o", output.to_str().expect("UTF-8")];
     symbolicate(root, &testdata().join("demo"), &options, reports)
 }

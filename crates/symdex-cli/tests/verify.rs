@@ -4,10 +4,10 @@ mod common;
 
 use std::fs;
 
-use common::{CommandResult, dsym, folder, index_of, names_in, symdex, symdex_on};
+use common::{CommandOutput, dsym, folder, index_of, names_in, symdex, symdex_on};
 use serde_json::{Value, json};
 
-fn totals(finished: &CommandResult) -> Value {
+fn totals(finished: &CommandOutput) -> Value {
     finished.json().last().expect("a line")["totals"].clone()
 }
 

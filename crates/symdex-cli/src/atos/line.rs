@@ -6,7 +6,7 @@ use symdex::{Frame, Frames, ImageOffset, LinePolicy, Scratch};
 
 use super::{Args, Basis};
 use crate::answers::ImageAnswers;
-use crate::failure::{Failure, Kind, Stop, complain};
+use crate::failure::{CommandError, Failure, FailureKind, complain};
 use crate::{number, text};
 
 /// Prints answers for one image.
@@ -18,7 +18,7 @@ pub(super) struct AtosPrinter<'a, 'i, 'd, B> {
     image: String,
     scratch: Scratch,
     names: Scratch,
-    gravest: Option<Kind>,
+    gravest: Option<FailureKind>,
 }
 
 impl<'a, 'i, 'd, B: AsRef<[u8]>> AtosPrinter<'a, 'i, 'd, B> {
@@ -34,7 +34,7 @@ impl<'a, 'i, 'd, B: AsRef<[u8]>> AtosPrinter<'a, 'i, 'd, B> {
                         "{}: this image has no __TEXT_EXEC segment; use -l with its load address",
                         args.object.display()
                     );
-                    Failure::new(Kind::Usage, message)
+                    Failure::new(FailureKind::Usage, message)
                 })?;
                 text_exec.wrapping_sub(metadata.base).wrapping_sub(loaded)
             }
@@ -46,7 +46,7 @@ impl<'a, 'i, 'd, B: AsRef<[u8]>> AtosPrinter<'a, 'i, 'd, B> {
     }
 
     /// The gravest failure. An address without an answer is not a failure.
-    pub(super) fn gravest(&self) -> Option<Kind> {
+    pub(super) fn gravest(&self) -> Option<FailureKind> {
         self.gravest
     }
 
@@ -55,13 +55,13 @@ impl<'a, 'i, 'd, B: AsRef<[u8]>> AtosPrinter<'a, 'i, 'd, B> {
         &mut self,
         typed: impl Iterator<Item = &'t str> + Clone,
         out: &mut impl Write,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), CommandError> {
         let offsets: Vec<_> = typed.clone().filter_map(|typed| Some(self.offset(typed)?.1)).collect();
         self.answers.prepare(&offsets)?;
         typed.into_iter().try_for_each(|typed| self.answer_one(typed, out))
     }
 
-    fn answer_one(&mut self, typed: &str, out: &mut impl Write) -> Result<(), Stop> {
+    fn answer_one(&mut self, typed: &str, out: &mut impl Write) -> Result<(), CommandError> {
         let lines = self.lines(typed);
         let delimiter = if self.args.inline_frames { self.args.delimiter.as_str() } else { "\n" };
         writeln!(out, "{}", lines.join(delimiter))?;

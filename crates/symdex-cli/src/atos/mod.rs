@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufWriter, Write};
 use std::path::PathBuf;
 
 use crate::answers::ImageAnswers;
-use crate::failure::{self, Failure, Stop};
+use crate::failure::{self, CommandError, Failure};
 use crate::lookup::stdin_failed;
 use crate::number;
 use crate::source::{self, AddressSource};
@@ -97,7 +97,7 @@ struct Basis {
     text_exec_address: Option<u64>,
 }
 
-pub(crate) fn run(args: &Args) -> failure::Outcome {
+pub(crate) fn run(args: &Args) -> failure::CommandResult {
     match source::open(&args.object, args.arch.as_deref(), args.id.as_ref())? {
         AddressSource::Index { index, path } => {
             answer_all(args, &mut ImageAnswers::Index { index: &index, path: &path })
@@ -108,7 +108,7 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
     }
 }
 
-fn answer_all<B: AsRef<[u8]>>(args: &Args, answers: &mut ImageAnswers<'_, '_, B>) -> failure::Outcome {
+fn answer_all<B: AsRef<[u8]>>(args: &Args, answers: &mut ImageAnswers<'_, '_, B>) -> failure::CommandResult {
     let mut printer = AtosPrinter::new(args, answers)?;
     let mut out = BufWriter::new(io::stdout().lock());
     printer.answer(args.addresses.iter().map(String::as_str), &mut out)?;
@@ -126,7 +126,7 @@ fn answer_all<B: AsRef<[u8]>>(args: &Args, answers: &mut ImageAnswers<'_, '_, B>
 fn answer_stdin<B: AsRef<[u8]>>(
     printer: &mut AtosPrinter<'_, '_, '_, B>,
     out: &mut impl Write,
-) -> Result<(), Stop> {
+) -> Result<(), CommandError> {
     let mut input = io::stdin().lock();
     let mut line = Vec::new();
     while input.read_until(b'\n', &mut line).map_err(|error| stdin_failed(&error))? != 0 {

@@ -17,7 +17,7 @@ use symdex_build::{Built, Companions, Image, Options, SymbolMaps};
 use symdex_store::{IndexBuffer, IndexBytes, IndexFolder};
 
 use self::totals::BuildTotals;
-use crate::failure::{self, Failure, Kind, Stop, complain};
+use crate::failure::{self, CommandError, Failure, FailureKind, complain};
 use crate::in_order::in_order;
 use crate::progress::Progress;
 use crate::{number, text};
@@ -108,7 +108,7 @@ Exit codes:
   3  no image has the architecture
 If several apply, the first of these after 0 counts.";
 
-pub(crate) fn run(args: &Args) -> failure::Outcome {
+pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let begun = Instant::now();
     let pool = pool(args.jobs)?;
     let maps = symbol_maps(&args.symbol_map)?;
@@ -139,7 +139,7 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
                     }
                 })?;
             }
-            Ok::<(), Stop>(())
+            Ok::<(), CommandError>(())
         },
     )?;
     match args.json {
@@ -169,7 +169,7 @@ pub(crate) fn pool(jobs: Option<u16>) -> Result<ThreadPool, Failure> {
     rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()
-        .map_err(|error| Failure::new(Kind::Other, format!("cannot start {threads} threads: {error}")))
+        .map_err(|error| Failure::new(FailureKind::Other, format!("cannot start {threads} threads: {error}")))
 }
 
 /// The symbol maps at `paths` and in the folders there.

@@ -10,7 +10,7 @@ use symdex_build::{BuildReport, TextCoverage};
 use symdex_store::{IndexFolder, PublishOutcome, Published};
 
 use super::FinishedIndex;
-use crate::failure::{Failure, FailureView, Stop, complain};
+use crate::failure::{CommandError, Failure, FailureView, complain};
 use crate::text;
 
 /// The result for one image. With `--json`, it is one line.
@@ -109,7 +109,7 @@ struct FailedInput<'f> {
 }
 
 /// Reports a failure on standard error, and with `json` on standard output, too.
-pub(super) fn report_failure(failure: &Failure, json: bool) -> Result<(), Stop> {
+pub(super) fn report_failure(failure: &Failure, json: bool) -> Result<(), CommandError> {
     complain(&failure.message);
     if json {
         let input = failure.path.as_ref().map(|path| path.display().to_string());
@@ -189,7 +189,7 @@ fn words(outcome: Option<&PublishOutcome>) -> (&'static str, &'static str) {
 
 /// Prints the summary, and warnings on standard error. If `are_many`, the totals say
 /// how many images have no debug information.
-pub(super) fn report(summary: &ImageSummary, json: bool, are_many: bool) -> Result<(), Stop> {
+pub(super) fn report(summary: &ImageSummary, json: bool, are_many: bool) -> Result<(), CommandError> {
     match json {
         true => print_line(summary)?,
         false => write!(io::stdout().lock(), "{}", human(summary))?,

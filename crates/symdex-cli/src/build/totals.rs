@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::summary::{ImageSummary, print_line};
-use crate::failure::{Failure, Kind, Stop, complain};
+use crate::failure::{CommandError, Failure, FailureKind, complain};
 use crate::text::count;
 
 /// Counts of images by outcome, and of failures by reason.
@@ -33,7 +33,7 @@ pub(super) struct BuildTotals {
     skipped: u64,
     failures: BTreeMap<&'static str, u64>,
     #[serde(skip)]
-    gravest: Option<Kind>,
+    gravest: Option<FailureKind>,
 }
 
 impl BuildTotals {
@@ -53,7 +53,7 @@ impl BuildTotals {
                 *self.outcomes.entry(image.outcome).or_default() += 1;
                 self.conflicts += u64::from(image.conflict);
                 self.without_dwarf += u64::from(!image.has_dwarf);
-                self.gravest = self.gravest.max(image.is_rejected().then_some(Kind::Other));
+                self.gravest = self.gravest.max(image.is_rejected().then_some(FailureKind::Other));
             }
             Err(failure) => {
                 self.failed += 1;
@@ -64,12 +64,12 @@ impl BuildTotals {
     }
 
     /// The gravest failure. It decides the exit code.
-    pub(super) fn gravest(&self) -> Option<Kind> {
+    pub(super) fn gravest(&self) -> Option<FailureKind> {
         self.gravest
     }
 
     /// Prints `{"totals": {...}}` on standard output.
-    pub(super) fn print_json(&mut self, time: Duration) -> Result<(), Stop> {
+    pub(super) fn print_json(&mut self, time: Duration) -> Result<(), CommandError> {
         #[derive(Serialize)]
         struct Last<'t> {
             totals: &'t BuildTotals,

@@ -8,7 +8,7 @@ use symdex::write::Range;
 use symdex::{ChunkContents, Counts, Index, Metadata, Partial, RowRule, Table};
 
 use super::{RangePrinter, StoredFrame, aliases, digest};
-use crate::failure::{Failure, Stop};
+use crate::failure::{CommandError, Failure};
 
 /// All of an index except its ranges.
 #[derive(Serialize)]
@@ -86,7 +86,11 @@ struct RangeView {
 }
 
 /// Prints all of the index except its ranges, as one object.
-pub(super) fn index<B: AsRef<[u8]>>(out: &mut impl Write, path: &Path, index: &Index<B>) -> Result<(), Stop> {
+pub(super) fn index<B: AsRef<[u8]>>(
+    out: &mut impl Write,
+    path: &Path,
+    index: &Index<B>,
+) -> Result<(), CommandError> {
     let failed = |error| Failure::index(path, &error);
     let Metadata { image_name, arch, base, image_size, executable, .. } = index.metadata();
     let metadata = index.metadata();
@@ -155,7 +159,7 @@ pub(super) fn ranges<B: AsRef<[u8]>>(
     index: &Index<B>,
     table: Table,
     contents: &ChunkContents,
-) -> Result<(), Stop> {
+) -> Result<(), CommandError> {
     let mut printer = RangePrinter { table, contents, strings: index.strings() };
     for range in &contents.ranges {
         let view = range_view(&mut printer, range).map_err(|error| Failure::index(path, &error))?;

@@ -10,7 +10,7 @@ use serde::Serialize;
 use symdex::write::{Id32, Loc, Range};
 use symdex::{ChunkContents, Index, Metadata, RowRule, StringReader, Table};
 
-use crate::failure::{self, Failure, Kind, Stop};
+use crate::failure::{self, CommandError, Failure, FailureKind};
 use crate::{open, text};
 use symdex_store::IdPrefix;
 
@@ -53,7 +53,7 @@ enum WhichTable {
     SymbolTable,
 }
 
-pub(crate) fn run(args: &Args) -> failure::Outcome {
+pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let path = open::index_path(&args.index, args.id.as_ref())?;
     let index = open::index(&path, args.id.as_ref())?;
     let mut out = BufWriter::new(io::stdout().lock());
@@ -122,7 +122,7 @@ fn digest(digest: [u8; 16]) -> String {
 }
 
 /// The digest, the sections and the counts.
-fn sizes<B: AsRef<[u8]>>(out: &mut impl Write, path: &Path, index: &Index<B>) -> Result<(), Stop> {
+fn sizes<B: AsRef<[u8]>>(out: &mut impl Write, path: &Path, index: &Index<B>) -> Result<(), CommandError> {
     let counts = index.metadata().counts;
     let size = index.as_bytes().len() as u64;
     writeln!(out, "format        {}", index.format_version())?;
@@ -167,7 +167,7 @@ fn chunks<B: AsRef<[u8]>>(
     path: &Path,
     index: &Index<B>,
     table: Table,
-) -> Result<(), Stop> {
+) -> Result<(), CommandError> {
     let failed = |error| Failure::index(path, &error);
     let span = u64::from(index.metadata().chunk_span);
     let stored = index.metadata().chunks(table);
@@ -188,7 +188,7 @@ fn chunk<B: AsRef<[u8]>>(
     index: &Index<B>,
     table: Table,
     number: u64,
-) -> Result<ChunkContents, Stop> {
+) -> Result<ChunkContents, CommandError> {
     let stored = index.metadata().chunks(table);
     if !stored.contains(&number) {
         let (path, table) = (path.display(), table.name());
@@ -202,7 +202,7 @@ fn chunk<B: AsRef<[u8]>>(
                 )
             }
         };
-        return Err(Failure::new(Kind::NotFound, message).into());
+        return Err(Failure::new(FailureKind::NotFound, message).into());
     }
     Ok(index.chunk(table, number).map_err(|error| Failure::index(path, &error))?)
 }
@@ -214,7 +214,7 @@ fn one_chunk<B: AsRef<[u8]>>(
     table: Table,
     number: u64,
     contents: &ChunkContents,
-) -> Result<(), Stop> {
+) -> Result<(), CommandError> {
     let span = u64::from(index.metadata().chunk_span);
     let (from, ranges) = (number.saturating_mul(span), contents.ranges.len());
     writeln!(

@@ -7,7 +7,7 @@ use symdex::ImageId;
 use symdex_report::KnownImage;
 use symdex_store::symbolicator::{Event, Note, SourceError};
 
-use crate::failure::{Failure, Kind, complain};
+use crate::failure::{Failure, FailureKind, complain};
 use crate::open;
 use crate::progress::{ImageProgress, Progress};
 use crate::text;
@@ -70,12 +70,12 @@ impl From<SourceError> for Failure {
             SourceError::SharedCache { path } => {
                 let message = "a dyld shared cache; build indexes of its images with `symdex build`, then give \
                                their folder with --index";
-                (Kind::Unsupported, format!("{}: {message}", path.display()))
+                (FailureKind::Unsupported, format!("{}: {message}", path.display()))
             }
             SourceError::UnknownId { name, id } => {
                 let message =
                     "there is no file of that name, and no image of that id in --index, --dsym or the store";
-                (Kind::Missing, format!("--assume {name}={id}: {message}"))
+                (FailureKind::Missing, format!("--assume {name}={id}: {message}"))
             }
             SourceError::AmbiguousId { name, id, images } => {
                 let images = images.iter().map(|KnownImage { name, arch, id }| {
@@ -83,9 +83,9 @@ impl From<SourceError> for Failure {
                 });
                 let images = text::list(images);
                 let message = format!("several ids begin with {id}: {images}; give more digits");
-                (Kind::Usage, format!("--assume {name}={id}: {message}"))
+                (FailureKind::Usage, format!("--assume {name}={id}: {message}"))
             }
-            error => (Kind::Other, error.to_string()),
+            error => (FailureKind::Other, error.to_string()),
         };
         Self::new(kind, message)
     }

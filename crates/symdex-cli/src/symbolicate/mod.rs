@@ -15,7 +15,7 @@ use symdex_store::symbolicator::{Assumption, Event, Symbolicator, SymbolicatorOp
 use self::events::Events;
 use self::output::Output;
 use self::summary::{ReportCounts, RunSummary};
-use crate::failure::{self, Failure, Kind, complain};
+use crate::failure::{self, Failure, FailureKind, complain};
 use crate::in_order::in_order;
 use crate::lookup::{LineRows, stdin_failed};
 use crate::progress::Progress;
@@ -177,7 +177,7 @@ enum Addresses {
     AsGiven,
 }
 
-pub(crate) fn run(args: &Args) -> failure::Outcome {
+pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let reports = match &args.reports[..] {
         [] => vec![PathBuf::from("-")],
         reports => reports.to_vec(),
@@ -192,7 +192,7 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
     let mut output = Output::open(args.output.as_deref(), &reports, args.format)?;
     let pool = rayon::ThreadPoolBuilder::new()
         .build()
-        .map_err(|error| Failure::new(Kind::Other, format!("cannot start threads: {error}")))?;
+        .map_err(|error| Failure::new(FailureKind::Other, format!("cannot start threads: {error}")))?;
     in_order(
         &pool,
         pool.current_num_threads(),
@@ -236,8 +236,8 @@ fn one<'p>(
 ) -> (&'p Path, Result<Done, Failure>) {
     let failed = |error: symdex_report::Error| {
         let kind = match &error {
-            symdex_report::Error::Malformed { .. } => Kind::Damaged,
-            _ => Kind::Unsupported,
+            symdex_report::Error::Malformed { .. } => FailureKind::Damaged,
+            _ => FailureKind::Unsupported,
         };
         Failure::new(kind, format!("{}: {error}", shown(path)))
     };

@@ -9,12 +9,12 @@ use symdex_store::symbolicator::Symbolicator;
 
 use super::events::report_notes;
 use super::summary::{CountedImage, Hints, RunSummary, described};
-use crate::failure::{self, Kind, Stop, complain};
+use crate::failure::{self, CommandError, FailureKind, complain};
 use crate::text;
 
 /// An image that reports need, as JSON.
 #[derive(Serialize)]
-struct Needed<'s> {
+struct NeededImage<'s> {
     name: &'s str,
     path: &'s str,
     arch: Option<&'s str>,
@@ -32,7 +32,11 @@ struct Needed<'s> {
 }
 
 /// Prints the images that the reports of `summary` need: the images of the app first, each group by number of frames.
-pub(super) fn report(summary: &RunSummary, symbolicator: &Symbolicator, is_json: bool) -> failure::Outcome {
+pub(super) fn report(
+    summary: &RunSummary,
+    symbolicator: &Symbolicator,
+    is_json: bool,
+) -> failure::CommandResult {
     let (images, reports) = summary.images();
     let mut images: Vec<_> = images.collect();
     images.sort_by_key(|image| Reverse((image.image.is_app(), image.frames)));
@@ -41,9 +45,11 @@ pub(super) fn report(summary: &RunSummary, symbolicator: &Symbolicator, is_json:
     let known = if is_any_missing { symbolicator.known() } else { &[] };
     let mut hints = Hints::default();
     for image in &images {
-        let needed = Needed::of(image, known);
+        let needed = NeededImage::of(image, known);
         match is_json {
-            true => serde_json::to_writer(&mut out, &needed).map_err(io::Error::from).map_err(Stop::from)?,
+            true => serde_json::to_writer(&mut out, &needed)
+                .map_err(io::Error::from)
+                .map_err(CommandError::from)?,
             false => needed.write(image, &mut out)?,
         }
         if image.outcome.lacks_index_of(&image.image) {
@@ -71,12 +77,12 @@ pub(super) fn report(summary: &RunSummary, symbolicator: &Symbolicator, is_json:
         hints.report();
         report_notes(&symbolicator.notes());
     }
-    let missing = (of_app != 0).then_some(Kind::NotFound);
-    let gravest = summary.gravest().filter(|kind| *kind != Kind::NotFound);
+    let missing = (of_app != 0).then_some(FailureKind::NotFound);
+    let gravest = summary.gravest().filter(|kind| *kind != FailureKind::NotFound);
     Ok(gravest.max(missing))
 }
 
-impl<'s> Needed<'s> {
+impl<'s> NeededImage<'s> {
     fn of(image: &'s CountedImage, known: &'s [KnownImage]) -> Self {
         let CountedImage { image, outcome, frames, reports, .. } = image;
         let by = outcome.answered_by();

@@ -11,7 +11,7 @@ use symdex_report::{KnownImage, ReportView, Symbolicated};
 
 use super::summary::{ReportCounts, ReportTotals};
 use super::{OutputFormat, shown};
-use crate::failure::{Failure, FailureView, Kind, Stop};
+use crate::failure::{CommandError, Failure, FailureKind, FailureView};
 
 /// Standard output, a file, or a folder for many reports.
 pub(super) enum Output {
@@ -63,7 +63,7 @@ impl Output {
     }
 
     /// Writes `text`, the output of the report at `report`.
-    pub(super) fn write(&mut self, report: &Path, text: &[u8]) -> Result<(), Stop> {
+    pub(super) fn write(&mut self, report: &Path, text: &[u8]) -> Result<(), CommandError> {
         let path = match self {
             Output::Stdout { out, headers } => {
                 match headers {
@@ -87,7 +87,7 @@ impl Output {
         Ok(fs::write(&path, text).map_err(|error| unwritable(&path, &error))?)
     }
 
-    pub(super) fn finish(self) -> Result<(), Stop> {
+    pub(super) fn finish(self) -> Result<(), CommandError> {
         match self {
             Output::Stdout { mut out, .. } => Ok(out.flush()?),
             Output::File(_) | Output::Folder(..) => Ok(()),
@@ -109,7 +109,7 @@ fn keep_reports(reports: &[PathBuf], outputs: impl IntoIterator<Item = PathBuf>)
         let report = shown(report);
         let message =
             format!("the output would overwrite the report {report}; choose another folder with -o");
-        Err(Failure::new(Kind::Usage, message))
+        Err(Failure::new(FailureKind::Usage, message))
     })
 }
 
@@ -164,7 +164,7 @@ fn names(reports: &[PathBuf], format: OutputFormat) -> Result<HashMap<PathBuf, P
         }
         None => "two reports would have the same output; symbolicate them one by one".to_owned(),
     };
-    Err(Failure::new(Kind::Usage, message))
+    Err(Failure::new(FailureKind::Usage, message))
 }
 
 fn are_unique(names: &[PathBuf]) -> bool {
@@ -228,7 +228,7 @@ fn name_of(report: &Path) -> OsString {
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(Kind::Other, format!("{}: cannot write: {error}", path.display()))
+    Failure::new(FailureKind::Other, format!("{}: cannot write: {error}", path.display()))
 }
 
 /// The symbolicated report in its own format.

@@ -13,7 +13,7 @@ use symdex_report::{
 use symdex_store::symbolicator::Symbolicator;
 
 use super::events::report_notes;
-use crate::failure::{Kind, complain};
+use crate::failure::{FailureKind, complain};
 use crate::text;
 
 /// Counts of the frames and images of one report, or of all reports.
@@ -151,7 +151,7 @@ impl ReportCounts {
 pub(super) struct RunSummary {
     reports: u64,
     total: ReportCounts,
-    gravest: Option<Kind>,
+    gravest: Option<FailureKind>,
 }
 
 impl RunSummary {
@@ -171,11 +171,11 @@ impl RunSummary {
         let damaged = total.images.values().filter_map(|image| kind(&image.outcome)).max();
         self.gravest = self.gravest.max(damaged);
         if counted.app_unresolved != 0 {
-            self.graver(Kind::NotFound);
+            self.graver(FailureKind::NotFound);
         }
     }
 
-    pub(super) fn graver(&mut self, kind: Kind) {
+    pub(super) fn graver(&mut self, kind: FailureKind) {
         self.gravest = self.gravest.max(Some(kind));
     }
 
@@ -184,7 +184,7 @@ impl RunSummary {
         (self.total.images.values(), self.reports)
     }
 
-    pub(super) fn gravest(&self) -> Option<Kind> {
+    pub(super) fn gravest(&self) -> Option<FailureKind> {
         self.gravest
     }
 
@@ -332,11 +332,11 @@ fn described_near(nearness: Nearness, known: &KnownImage) -> String {
 }
 
 /// The kind of failure of an image or of one of its sources; `None` if nothing failed.
-fn kind(outcome: &ImageOutcome) -> Option<Kind> {
+fn kind(outcome: &ImageOutcome) -> Option<FailureKind> {
     let of = |why: &Unanswered| match why {
-        Unanswered::Damaged(_) => Some(Kind::Damaged),
-        Unanswered::Unsupported(_) => Some(Kind::Unsupported),
-        Unanswered::Failed(_) => Some(Kind::Other),
+        Unanswered::Damaged(_) => Some(FailureKind::Damaged),
+        Unanswered::Unsupported(_) => Some(FailureKind::Unsupported),
+        Unanswered::Failed(_) => Some(FailureKind::Other),
         _ => None,
     };
     match outcome {

@@ -9,30 +9,30 @@ pub(crate) fn command() -> Command {
 }
 
 /// Runs `symdex ARGS`.
-pub(crate) fn symdex<A: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = A>) -> CommandResult {
-    CommandResult::from(command().args(args).output().expect("the command starts"))
+pub(crate) fn symdex<A: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = A>) -> CommandOutput {
+    CommandOutput::from(command().args(args).output().expect("the command starts"))
 }
 
 /// Runs `symdex` with the arguments in `line`, separated by spaces. `{}` stands for `path`.
-pub(crate) fn symdex_on(path: &Path, line: &str) -> CommandResult {
+pub(crate) fn symdex_on(path: &Path, line: &str) -> CommandOutput {
     symdex(line.split(' ').map(|word| if word == "{}" { path.as_os_str().to_owned() } else { word.into() }))
 }
 
 #[derive(Debug)]
-pub(crate) struct CommandResult {
+pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-impl From<Output> for CommandResult {
+impl From<Output> for CommandOutput {
     fn from(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("text");
         Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
 }
 
-impl CommandResult {
+impl CommandOutput {
     /// The output of a command. Panics unless it succeeded without messages.
     #[track_caller]
     pub(crate) fn ok(self) -> String {
@@ -134,8 +134,8 @@ pub(crate) fn symbolicate<R: AsRef<std::ffi::OsStr>>(
     dsym: &Path,
     options: &[&str],
     reports: impl IntoIterator<Item = R>,
-) -> CommandResult {
+) -> CommandOutput {
     let mut run = command();
     run.arg("symbolicate").args(options).arg("--dsym").arg(dsym).arg("--store").arg(root.join("store"));
-    CommandResult::from(run.args(reports).output().expect("the command starts"))
+    CommandOutput::from(run.args(reports).output().expect("the command starts"))
 }
