@@ -5,7 +5,7 @@ use std::path::Path;
 
 use symdex_build::Companions;
 use symdex_build::debug_files::{
-    BuildInputs, BuildJob, FindImageError, ImageGroups, NoSuchArch, find_image, images_in,
+    BuildInputs, BuildJob, FindImageError, ImageGroups, JoinedImage, NoSuchArch, find_image, images_in,
 };
 
 const FAT: &str = "../../testdata/dsyms/fat.dSYM";
@@ -88,6 +88,51 @@ fn files_of_one_image_are_joined_in_one_of_them() {
         let joined = groups.join(&path, slice, &companions).expect("it is no part of the other");
         assert_eq!((joined.paths, joined.failures.len()), (vec![path], 0));
     }
+}
+
+#[test]
+fn a_job_loads_the_wanted_images_of_its_file() {
+    let root = tempfile::tempdir().expect("a folder");
+    let (file, all) = (file_in(FAT), archs(&file_in(FAT)));
+    let companions = Companions::default();
+    let loaded = |wanted: &[String], paths: &[&Path]| {
+        let inputs = BuildInputs::find(paths);
+        let mut loaded = Vec::new();
+        for job in inputs.plan(wanted).jobs {
+            job.for_each_image(wanted, &ImageGroups::of(&inputs), &companions, |image| {
+                loaded.push(
+                    image
+                        .map(|image| image.image.info().arch.name.clone())
+                        .map_err(|error| error.to_string()),
+                );
+            });
+        }
+        loaded
+    };
+    assert_eq!(loaded(&[], &[&file]).into_iter().collect::<Result<Vec<_>, _>>(), Ok(all.clone()));
+    assert_eq!(loaded(&all[1..2], &[&file]), [Ok(all[1].clone())]);
+    let (cut, gone) = (root.path().join("cut"), root.path().join("gone"));
+    fs::write(&cut, &fs::read(&file).expect("readable")[..40]).expect("written");
+    let failed = loaded(&[], &[&cut, &gone]);
+    assert_eq!(failed.iter().filter(|image| image.is_err()).count(), 2, "{failed:?}");
+    let none = loaded(&["none".to_owned()], &[&file]);
+    assert!(matches!(&none[..], [Err(error)] if error.contains("no slice for \"none\"")), "{none:?}");
+}
+
+#[test]
+fn the_files_of_one_image_are_found_and_joined() {
+    let root = tempfile::tempdir().expect("a folder");
+    let (debug, cut) = (root.path().join("debug"), root.path().join("cut"));
+    fs::copy(file_in(THIN), &debug).expect("copied");
+    fs::write(&cut, &fs::read(&debug).expect("readable")[..40]).expect("written");
+    let files = find_image(&debug, None, |_| true).expect("one image");
+    let companions = Companions::default();
+    let find = |arch| JoinedImage::find(root.path(), files.id(), arch, &companions).expect("it has files");
+    let joined = find(files.arch());
+    assert!(joined.image.is_some_and(|image| image.has_dwarf()));
+    assert_eq!((joined.paths, joined.failures.len()), (vec![debug], 1));
+    assert!(find("none").image.is_none());
+    assert!(JoinedImage::find("/nowhere/at/all".as_ref(), files.id(), "arm64", &companions).is_err());
 }
 
 #[test]

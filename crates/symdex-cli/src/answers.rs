@@ -1,4 +1,4 @@
-//! Answers of an index, or of a debug file that has none.
+//! Answers from an index or from a debug file.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use symdex_build::DirectLookup;
 
 use crate::failure::Failure;
 
-/// What addresses are answered from.
+/// The index or debug file that answers.
 pub(crate) enum ImageAnswers<'i, 'd, B> {
     Index { index: &'i Index<B>, path: &'i Path },
     DebugFile { lookup: Box<DirectLookup<'i, 'd>>, path: &'i Path },
@@ -21,7 +21,7 @@ impl<'i, B: AsRef<[u8]>> ImageAnswers<'i, '_, B> {
         }
     }
 
-    /// What there is to know of the image.
+    /// The metadata of the image.
     pub(crate) fn metadata(&self) -> &Metadata {
         match self {
             Self::Index { index, .. } => index.metadata(),
@@ -29,8 +29,8 @@ impl<'i, B: AsRef<[u8]>> ImageAnswers<'i, '_, B> {
         }
     }
 
-    /// Reads from a debug file what [`Self::lookup`] needs to answer `offsets`. Other offsets need not be answered
-    /// after that.
+    /// Prepares [`Self::lookup`] of `offsets`. From a debug file, this reads the units that have code there;
+    /// afterwards, other offsets may have no answer.
     pub(crate) fn prepare(&mut self, offsets: &[ImageOffset]) -> Result<(), Failure> {
         match self {
             Self::Index { .. } => Ok(()),
@@ -54,7 +54,7 @@ impl<'i, B: AsRef<[u8]>> ImageAnswers<'i, '_, B> {
         }
     }
 
-    /// The names beside `name` of the function that starts at `start`, where several symbols name it; else none.
+    /// The names other than `name` of the function that starts at `start`. Empty unless several symbols name it.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl<'i, B: AsRef<[u8]>> ImageAnswers<'i, '_, B> {
                 lookup.index().function_names(start, scratch)?.map(owned).collect()
             }
         };
-        // A single symbol that is spelled otherwise than in the debug information is no alias.
+        // A single symbol is not an alias, even if its name differs from the one in the debug information.
         let several = names.len() > 1;
         Ok(names.into_iter().filter(|other| several && Some(&other[..]) != name).collect())
     }

@@ -1,97 +1,97 @@
-//! What goes wrong, in words and as an exit code.
+//! Failures: messages and exit codes.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use symdex_build::debug_files::FileError;
+use symdex_build::debug_files::{FileError, JobError};
 
 use crate::text;
 
-/// The kinds of failure there are, the least grave first.
+/// The kinds of failure, the least grave first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
-    /// Everything could be read, and what was asked for is not there: an address in a gap, an architecture.
+pub(crate) enum FailureKind {
+    /// All files could be read, and they do not have what was asked for, such as an address or an architecture.
     NotFound,
-    /// The command line, or an address, is not as it should be.
+    /// The command line or an address is wrong.
     Usage,
-    /// None of the others: a folder that cannot be written, say.
+    /// Any other failure, for example a folder that cannot be written.
     Other,
     /// A file is missing.
     Missing,
-    /// A file is of a kind, or a version, that is not read.
+    /// A file is of a kind or version that is not read.
     Unsupported,
     /// A file is damaged.
     Damaged,
 }
 
-impl Kind {
+impl FailureKind {
     pub(crate) fn exit_code(self) -> u8 {
         match self {
-            Kind::Other => 1,
-            Kind::Usage => 2,
-            Kind::NotFound => 3,
-            Kind::Damaged => 4,
-            Kind::Missing => 5,
-            Kind::Unsupported => 6,
+            FailureKind::Other => 1,
+            FailureKind::Usage => 2,
+            FailureKind::NotFound => 3,
+            FailureKind::Damaged => 4,
+            FailureKind::Missing => 5,
+            FailureKind::Unsupported => 6,
         }
     }
 
-    /// As JSON answers name it.
+    /// The name in JSON.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Kind::Other => "other",
-            Kind::Usage => "usage",
-            Kind::NotFound => "not_found",
-            Kind::Damaged => "damaged",
-            Kind::Missing => "missing",
-            Kind::Unsupported => "unsupported",
+            FailureKind::Other => "other",
+            FailureKind::Usage => "usage",
+            FailureKind::NotFound => "not_found",
+            FailureKind::Damaged => "damaged",
+            FailureKind::Missing => "missing",
+            FailureKind::Unsupported => "unsupported",
         }
     }
 
     pub(crate) fn of_io(error: &io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::NotFound => Kind::Missing,
-            _ => Kind::Other,
+            io::ErrorKind::NotFound => FailureKind::Missing,
+            _ => FailureKind::Other,
         }
     }
 
     pub(crate) fn of_index(error: &symdex::Error) -> Self {
         match error {
-            symdex::Error::Io(error) => Kind::of_io(error),
-            error if error.is_damage() => Kind::Damaged,
-            error if error.is_unsupported() => Kind::Unsupported,
-            _ => Kind::Other,
+            symdex::Error::Io(error) => FailureKind::of_io(error),
+            error if error.is_damage() => FailureKind::Damaged,
+            error if error.is_unsupported() => FailureKind::Unsupported,
+            _ => FailureKind::Other,
         }
     }
 
     fn of_debug_file(error: &symdex_build::Error) -> Self {
         use symdex_build::Error;
         match error {
-            Error::NoSuchArch { .. } => Kind::NotFound,
-            Error::NoDebugFile { .. } | Error::CachePart { .. } => Kind::Missing,
-            // A folder that cannot be made for want of its parent is no missing input.
-            Error::Io { doing: "read", source, .. } => Kind::of_io(source),
-            Error::Index(error) => Kind::of_index(error),
-            error if error.is_damage() => Kind::Damaged,
-            error if error.is_unsupported() => Kind::Unsupported,
-            _ => Kind::Other,
+            Error::NoSuchArch { .. } => FailureKind::NotFound,
+            Error::NoDebugFile { .. } | Error::CachePart { .. } => FailureKind::Missing,
+            // Only a file that cannot be read is a missing input. A folder that cannot be created is not.
+            Error::Io { doing: "read", source, .. } => FailureKind::of_io(source),
+            Error::Index(error) => FailureKind::of_index(error),
+            error if error.is_damage() => FailureKind::Damaged,
+            error if error.is_unsupported() => FailureKind::Unsupported,
+            _ => FailureKind::Other,
         }
     }
 }
 
-/// A failure and what to say about it: which file, what is wrong, what was expected or what to do.
+/// A failure with its message: which file, what is wrong, what was expected, what to do.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
-    pub(crate) kind: Kind,
+    pub(crate) kind: FailureKind,
     pub(crate) message: String,
-    /// What failures of many files are counted by.
+    /// A short reason, by which failures of many files are counted.
     pub(crate) reason: &'static str,
     /// The input that failed; `None` if the failure concerns no single file.
     pub(crate) path: Option<PathBuf>,
 }
 
-/// A failure as JSON output has it.
+/// A failure in JSON output.
 #[derive(Serialize)]
 pub(crate) struct FailureView<'f> {
     kind: &'static str,
@@ -99,16 +99,16 @@ pub(crate) struct FailureView<'f> {
 }
 
 impl Failure {
-    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), reason: kind.name(), path: None }
     }
 
-    /// The failure as JSON output has it: `{"kind", "message"}`.
+    /// The failure in JSON output: `{"kind", "message"}`.
     pub(crate) fn view(&self) -> FailureView<'_> {
         FailureView { kind: self.kind.name(), message: &self.message }
     }
 
-    /// The same failure, of the input at `path`.
+    /// The same failure, for the input at `path`.
     pub(crate) fn of_path(self, path: &Path) -> Self {
         Self { path: Some(path.to_owned()), ..self }
     }
@@ -116,25 +116,27 @@ impl Failure {
     /// `path` could not be read.
     pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Self {
         let message = format!("{}: cannot read: {error}", path.display());
-        Self { reason: "not readable", ..Self::new(Kind::of_io(error), message) }.of_path(path)
+        Self { reason: "not readable", ..Self::new(FailureKind::of_io(error), message) }.of_path(path)
     }
 
     /// The index at `path` could not be opened or read.
     pub(crate) fn index(path: &Path, error: &symdex::Error) -> Self {
         match error {
             symdex::Error::Io(error) => Self::unreadable(path, error),
-            error => Self::new(Kind::of_index(error), format!("{}: {error}", path.display())).of_path(path),
+            error => {
+                Self::new(FailureKind::of_index(error), format!("{}: {error}", path.display())).of_path(path)
+            }
         }
     }
 
-    /// The debug file at `path` could not be turned into a published index.
+    /// The debug file at `path` could not be read, or its index could not be built.
     pub(crate) fn debug_file(path: &Path, error: &symdex_build::Error) -> Self {
         let message = error.with_path(path);
-        Self { reason: reason(error), ..Self::new(Kind::of_debug_file(error), message) }.of_path(path)
+        Self { reason: reason(error), ..Self::new(FailureKind::of_debug_file(error), message) }.of_path(path)
     }
 }
 
-/// A debug file, or a part of it, could not be read or turned into an index.
+/// A debug file, or a part of it, could not be read, or its index could not be built.
 impl From<&FileError> for Failure {
     fn from(error: &FileError) -> Self {
         Self { message: error.to_string(), ..Self::debug_file(error.path(), error.error()) }
@@ -147,6 +149,18 @@ impl From<FileError> for Failure {
     }
 }
 
+impl From<JobError<'_>> for Failure {
+    fn from(error: JobError<'_>) -> Self {
+        match error {
+            JobError::File(error) => error.into(),
+            error => {
+                let reason = "without the architecture";
+                Self { reason, ..Self::new(FailureKind::NotFound, error.to_string()) }
+            }
+        }
+    }
+}
+
 /// An index could not be found, opened or published.
 impl From<symdex_store::Error> for Failure {
     fn from(error: symdex_store::Error) -> Self {
@@ -156,20 +170,20 @@ impl From<symdex_store::Error> for Failure {
             Error::AmbiguousId { folder, prefix, ids } => {
                 let (folder, ids) = (folder.display(), text::list(ids));
                 let message = format!("{folder}: several ids begin with {prefix}: {ids}; give more digits");
-                return Self::new(Kind::Usage, message);
+                return Self::new(FailureKind::Usage, message);
             }
             Error::Index { path, source } | Error::NewerIndex { path, source } => {
-                (Kind::of_index(source), path)
+                (FailureKind::of_index(source), path)
             }
-            Error::OtherImage { path, .. } => (Kind::NotFound, path),
-            Error::NotPublished { path, .. } => (Kind::Other, path),
-            _ => return Self::new(Kind::Other, error.to_string()),
+            Error::OtherImage { path, .. } => (FailureKind::NotFound, path),
+            Error::NotPublished { path, .. } => (FailureKind::Other, path),
+            _ => return Self::new(FailureKind::Other, error.to_string()),
         };
         Self::new(kind, error.to_string()).of_path(path)
     }
 }
 
-/// What is wrong with a debug file, without which one it is.
+/// The short reason of an error of a debug file.
 fn reason(error: &symdex_build::Error) -> &'static str {
     use symdex_build::Error;
     match error {
@@ -181,38 +195,38 @@ fn reason(error: &symdex_build::Error) -> &'static str {
         Error::NoDebugFile { .. } => "folder without debug files",
         Error::CachePart { .. } => "in need of a missing part of a shared cache",
         Error::Io { doing: "read", .. } => "not readable",
-        error => Kind::of_debug_file(error).name(),
+        error => FailureKind::of_debug_file(error).name(),
     }
 }
 
 /// Why a command ends before its work is done.
 #[derive(Debug)]
-pub(crate) enum Stop {
+pub(crate) enum CommandError {
     Failure(Failure),
-    /// Standard output is a pipe that nobody reads any more.
-    ReaderLeft,
+    /// Standard output is a pipe whose reader has closed it.
+    PipeClosed,
 }
 
-impl From<Failure> for Stop {
+impl From<Failure> for CommandError {
     fn from(failure: Failure) -> Self {
-        Stop::Failure(failure)
+        CommandError::Failure(failure)
     }
 }
 
-/// Writing to standard output failed. (Other input and output is turned into a [`Failure`] that names its file.)
-impl From<io::Error> for Stop {
+/// Writing to standard output failed. Errors of other files become a [`Failure`] that names the file.
+impl From<io::Error> for CommandError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::BrokenPipe => Stop::ReaderLeft,
-            _ => Failure::new(Kind::Other, format!("cannot write to standard output: {error}")).into(),
+            io::ErrorKind::BrokenPipe => CommandError::PipeClosed,
+            _ => Failure::new(FailureKind::Other, format!("cannot write to standard output: {error}")).into(),
         }
     }
 }
 
-/// What a command's work ends with: the gravest of the failures it told of on the way.
-pub(crate) type Outcome = Result<Option<Kind>, Stop>;
+/// The result of a command: the gravest failure that it has reported, if any.
+pub(crate) type CommandResult = Result<Option<FailureKind>, CommandError>;
 
-/// Tells of a failure on standard error. There is nobody to tell where that is closed.
+/// Prints a message on standard error. It is lost if standard error is closed.
 pub(crate) fn complain(message: &str) {
     let _ = writeln!(io::stderr(), "symdex: {message}");
 }
@@ -223,10 +237,16 @@ mod tests {
 
     #[test]
     fn the_gravest_failure_decides() {
-        let mut kinds =
-            [Kind::Usage, Kind::Damaged, Kind::NotFound, Kind::Other, Kind::Unsupported, Kind::Missing];
+        let mut kinds = [
+            FailureKind::Usage,
+            FailureKind::Damaged,
+            FailureKind::NotFound,
+            FailureKind::Other,
+            FailureKind::Unsupported,
+            FailureKind::Missing,
+        ];
         kinds.sort_unstable_by(|a, b| b.cmp(a));
-        assert_eq!(kinds.map(Kind::exit_code), [4, 6, 5, 1, 2, 3]);
-        assert!(None < Some(Kind::NotFound));
+        assert_eq!(kinds.map(FailureKind::exit_code), [4, 6, 5, 1, 2, 3]);
+        assert!(None < Some(FailureKind::NotFound));
     }
 }

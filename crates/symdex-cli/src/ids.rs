@@ -1,4 +1,4 @@
-//! `symdex ids`: which images files hold.
+//! `symdex ids`: the images in files.
 
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -9,21 +9,21 @@ use symdex::Index;
 use symdex_build::debug_files::{FileError, ListedImage, images_in};
 use symdex_build::{Error, Found};
 
-use crate::failure::{self, Failure, FailureView, Kind, complain};
+use crate::failure::{self, Failure, FailureKind, FailureView, complain};
 use crate::text;
 
 /// List the images in debug files, binaries and indexes: id, architecture, kind, size and path
 ///
-/// PATH is a dSYM, another Mach-O file, an ELF file, the main file of a dyld shared cache, an index, or a folder,
-/// which is searched for all of these. Only headers are read. The id is the one that crash reports state: the
-/// LC_UUID, in ELF the build id; an image that has neither is named by a hash, with h- before it.
+/// A PATH is a dSYM, another Mach-O file, an ELF file, the main file of a dyld shared cache, an index, or a folder,
+/// which is searched for all of these. Only headers are read. The id is the one that crash reports state: the LC_UUID,
+/// in ELF the build id. If an image states no id, its id is h- and a hash of its code.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Files or folders
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Print one JSON object per image and line
+    /// Print JSON, one object a line for each image
     #[arg(long)]
     json: bool,
 }
@@ -34,12 +34,20 @@ Examples:
   symdex ids indexes | grep -i 0c37c502
   symdex ids MyApp.xcarchive --json | jq -r .id
 
-JSON: {\"id\", \"arch\", \"kind\", \"has_dwarf\", \"size\", \"path\", \"image\"}; for a file that cannot be read
-{\"path\", \"error\": {\"kind\", \"message\"}}. The size is in bytes. The image is its path inside a shared cache, or
-the name that an index has for it; otherwise it is left out.
-Exit codes: 0 all read, 4 something is damaged, 6 not a debug file or an index, 5 missing, 1 not readable.";
+JSON:
+  {\"id\", \"arch\", \"kind\", \"has_dwarf\", \"size\", \"path\", \"image\"} for an image
+  {\"path\", \"error\": {\"kind\", \"message\"}} for a file that cannot be read
+The size is in bytes. Images of a shared cache have their path in the cache as image, and indexes
+have the name of their image.
 
-/// An image in a file; with `--json` the line for it.
+Exit codes:
+  0  every file was read
+  4  a file is damaged
+  6  a file is not a debug file or an index
+  5  a file is missing
+  1  a file cannot be read";
+
+/// An image in a file. With `--json`, it is one line.
 #[derive(Serialize)]
 struct ImageRow {
     id: String,
@@ -54,7 +62,7 @@ struct ImageRow {
 
 /// A file that cannot be read, as a line of JSON.
 #[derive(Serialize)]
-struct Unread<'a> {
+struct UnreadFile<'a> {
     path: String,
     error: FailureView<'a>,
 }
@@ -62,7 +70,7 @@ struct Unread<'a> {
 /// The images of one file. Some of them may not be readable.
 type ImageRows = Vec<Result<ImageRow, (PathBuf, Failure)>>;
 
-pub(crate) fn run(args: &Args) -> failure::Outcome {
+pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let files: Vec<_> = args.paths.iter().flat_map(|path| files_of(path)).collect();
     let images: Vec<ImageRows> = files
         .into_par_iter()
@@ -72,25 +80,25 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
         })
         .collect();
     let images: ImageRows = images.into_iter().flatten().collect();
+    print(&images, args.json)
+}
+
+/// Prints the images, and reports the failures. Returns the gravest failure.
+fn print(images: &[Result<ImageRow, (PathBuf, Failure)>], is_json: bool) -> failure::CommandResult {
     let mut out = BufWriter::new(io::stdout().lock());
     let width = |column: fn(&ImageRow) -> &str| {
         images.iter().flatten().map(|row| column(row).len()).max().unwrap_or(0)
     };
-    let (id, arch, kind) = (width(|row| &row.id), width(|row| &row.arch), width(|row| row.kind));
+    let widths = [width(|row| &row.id), width(|row| &row.arch), width(|row| row.kind)];
     let mut gravest = None;
-    for image in &images {
+    for image in images {
         match image {
-            Ok(row) if args.json => writeln!(out, "{}", json(row)?)?,
-            Ok(row) => {
-                let inside = row.image.as_ref().map(|image| format!(": {image}")).unwrap_or_default();
-                let path = text::printable(format!("{}{inside}", row.path).into()).into_owned();
-                let size = text::size(row.size);
-                writeln!(out, "{:id$}  {:arch$}  {:kind$}  {size:>10}  {path}", row.id, row.arch, row.kind)?;
-            }
+            Ok(row) if is_json => writeln!(out, "{}", json(row)?)?,
+            Ok(row) => writeln!(out, "{}", row.text(widths))?,
             Err((path, failure)) => {
-                if args.json {
+                if is_json {
                     let error = failure.view();
-                    writeln!(out, "{}", json(&Unread { path: path.display().to_string(), error })?)?;
+                    writeln!(out, "{}", json(&UnreadFile { path: path.display().to_string(), error })?)?;
                 }
                 complain(&failure.message);
                 gravest = gravest.max(Some(failure.kind));
@@ -101,17 +109,27 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
     Ok(gravest)
 }
 
+impl ImageRow {
+    /// The row with columns of these widths for id, architecture and kind.
+    fn text(&self, [id, arch, kind]: [usize; 3]) -> String {
+        let inside = self.image.as_ref().map(|image| format!(": {image}")).unwrap_or_default();
+        let path = text::printable(format!("{}{inside}", self.path).into()).into_owned();
+        let size = text::size(self.size);
+        format!("{:id$}  {:arch$}  {:kind$}  {size:>10}  {path}", self.id, self.arch, self.kind)
+    }
+}
+
 fn json(line: &impl Serialize) -> io::Result<String> {
     serde_json::to_string(line).map_err(io::Error::from)
 }
 
-/// The debug files and indexes that `path` stands for, in the order of their paths.
+/// The debug files and indexes at or below `path`, sorted by path.
 fn files_of(path: &Path) -> Vec<Result<PathBuf, (PathBuf, Failure)>> {
     let Found { debug_files, indexes, .. } = symdex_build::search(path);
     let failed = |error: Error| match error {
         Error::NoDebugFile { archives, .. } if archives.is_empty() => {
             let message = format!("{}: no debug file and no index in this folder", path.display());
-            (path.to_owned(), Failure::new(Kind::Missing, message))
+            (path.to_owned(), Failure::new(FailureKind::Missing, message))
         }
         error => (path.to_owned(), Failure::debug_file(path, &error)),
     };
@@ -119,17 +137,18 @@ fn files_of(path: &Path) -> Vec<Result<PathBuf, (PathBuf, Failure)>> {
     let debug_files = debug_files.into_iter().filter(|found| indexes.is_empty() || !is_empty(found));
     let mut files: Vec<_> = debug_files.map(|found| found.map_err(failed)).collect();
     files.extend(indexes.iter().cloned().map(Ok));
-    files.sort_by(|a, b| place(a).cmp(place(b)));
+    files.sort_by(|a, b| path_of(a).cmp(path_of(b)));
     files
 }
 
-/// Where a file stands among others.
-fn place(file: &Result<PathBuf, (PathBuf, Failure)>) -> &Path {
+/// The path of a file, for sorting.
+fn path_of(file: &Result<PathBuf, (PathBuf, Failure)>) -> &Path {
     match file {
         Ok(path) | Err((path, _)) => path,
     }
 }
 
+/// The images in the debug file or index at `path`.
 fn rows_in(path: &Path) -> Result<ImageRows, Failure> {
     match Index::open_file(path) {
         Ok(index) => return Ok(vec![Ok(row_of_index(&index, path))]),

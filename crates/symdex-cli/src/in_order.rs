@@ -1,4 +1,4 @@
-//! Work on many things at once, with results in order and few of them in memory.
+//! Parallel work with results in order, and few of them in memory.
 
 use std::collections::VecDeque;
 use std::sync::mpsc;
@@ -6,8 +6,8 @@ use std::sync::mpsc;
 use rayon::ThreadPool;
 
 /// Calls `work` on each item, on the threads of `pool`, and `done` with each result on this thread, in the order of the
-/// items. At most `in_flight` items are worked on or waiting for `done` at any time. Work is not taken up any more
-/// once `done` fails.
+/// items. At most `in_flight` items are in work or waiting for `done` at any time. After `done` fails, no more work is
+/// started.
 pub(crate) fn in_order<T: Send, R: Send, E>(
     pool: &ThreadPool,
     in_flight: usize,
@@ -25,13 +25,13 @@ pub(crate) fn in_order<T: Send, R: Send, E>(
             {
                 let (result, receiver) = mpsc::sync_channel(1);
                 scope.spawn(move |_| {
-                    // Nobody waits for the result after a failure.
+                    // Fails if `done` has failed: the receiver is gone.
                     let _ = result.send(work(item));
                 });
                 waiting.push_back(receiver);
             }
             let Some(receiver) = waiting.pop_front() else { return Ok(()) };
-            // Without a result the work has panicked, and the scope will go on panicking.
+            // Without a result, the work has panicked. The scope propagates the panic.
             let Ok(result) = receiver.recv() else { return Ok(()) };
             done(result)?;
         }

@@ -8,54 +8,55 @@ use serde::Serialize;
 use symdex::{Frame, ImageOffset, LinePolicy, Scratch, Table};
 
 use crate::answers::ImageAnswers;
-use crate::failure::{self, Failure, Kind, Stop};
+use crate::failure::{self, CommandError, Failure, FailureKind};
 use crate::source::{self, AddressSource};
 use crate::{number, text};
 use symdex_store::IdPrefix;
 
 /// Answer addresses from an index or a debug file: functions, files and lines, innermost inlined function first
 ///
-/// Addresses are image offsets, that is counted from the start of the image, unless --load or --svma says otherwise: 0x for
-/// hexadecimal, or a digit from a to f, else decimal. They are looked up as they are; of a return address, give the address
-/// minus one. Without addresses, standard input is answered line by line.
+/// An address is hexadecimal if it begins with 0x or has a digit from a to f; otherwise it is decimal. Addresses are
+/// offsets from the start of the image unless --load or --svma is given. They are looked up as they are: of a return
+/// address, give the address minus one. Without addresses, standard input is answered line by line.
 ///
-/// From a debug file, only the compile units that have code at the addresses are read, and no index is made. The answers are those of
-/// its index; for many addresses, `symdex build` makes one once.
+/// From a debug file, only the compile units that have code at the addresses are read, and no index is made. The
+/// answers are those of its index. For many addresses, build the index once with `symdex build`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// An index, a folder of indexes together with --id, or a debug file: a dSYM bundle, the file inside, a binary
+    /// An index, a folder of indexes (with --id), or a debug file: a dSYM bundle, the file in it, a binary
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Addresses; none: standard input, one per line
+    /// Addresses. Without any, they are read from standard input, one per line
     #[arg(value_name = "ADDR")]
     addresses: Vec<String>,
-    /// The image that is wanted, where FILE has several: its UUID, with or without dashes, or its build id,
-    /// or the first digits of one, at least four
+    /// The image to use, if FILE has several: its UUID, with or without dashes, its build id, or the first digits of
+    /// one, at least four
     #[arg(long, value_name = "ID")]
     id: Option<IdPrefix>,
-    /// The architecture that is wanted, where FILE has several
+    /// The architecture to use, if FILE has several
     #[arg(long, value_name = "ARCH")]
     arch: Option<String>,
-    /// A folder with files that a debug file refers to, such as /usr/lib/debug; may be repeated
+    /// A folder that is searched for files that a debug file refers to, such as /usr/lib/debug. May be repeated
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
-    /// Addresses are those of a process that had loaded the image at ADDR
+    /// Addresses are those of a process that loaded the image at ADDR
     #[arg(long, value_name = "ADDR", value_parser = number::parse_address, conflicts_with = "svma")]
     load: Option<u64>,
-    /// Addresses are those in the debug file, before any slide
+    /// Addresses are those that the debug file states, without a slide
     #[arg(long)]
     svma: bool,
-    /// Which line rows count: those that begin a statement, which reads better, or every one, as in atos
+    /// The line rows to use: `statement` uses rows that begin a statement, which reads better; `exact` uses all rows,
+    /// as atos does
     #[arg(long, value_enum, value_name = "POLICY", default_value = "statement")]
-    lines: Lines,
-    /// Only the concrete function, at the line it calls what is inlined, not what is inlined
+    lines: LineRows,
+    /// Print only the concrete function, with the line at which it calls the inlined function
     #[arg(long)]
     no_inlines: bool,
-    /// Print names as the linker knows them
+    /// Print names as they are in the symbol table, not demangled
     #[arg(long)]
     no_demangle: bool,
-    /// Print one JSON object per address and line
+    /// Print JSON, one object a line for each address
     #[arg(long)]
     json: bool,
 }
@@ -67,28 +68,38 @@ Examples:
   symdex lookup indexes --id 0C37C502-ABA0-3641-A08F-84C794684F36 --load 0x102bc4000 0x102bc9ed8
   echo 0x5ed8 | symdex lookup 0c37c502aba03641a08f84c794684f36.symdex --json
 
-JSON: {\"address\", \"frames\": [{\"function\", \"name\", \"file\", \"line\", \"inlined\", \"function_start\", \"function_offset\",
-\"table\", \"aliases\"}], \"error\": {\"kind\", \"message\"}}. The address is the image offset; no frames and no error: nothing is
-known there. Aliases are the linker's other names of a function that has several; left out where there are none.
-Exit codes: 0 all answered, 3 some address is not known or there is no such image, 2 some is no address,
-4 the index or debug file is damaged, 5 it is missing, 6 it is of a kind that is not read.";
+JSON:
+  {\"address\", \"frames\": [{\"function\", \"name\", \"file\", \"line\", \"inlined\",
+    \"function_start\", \"function_offset\", \"table\", \"aliases\"}],
+   \"error\": {\"kind\", \"message\"}}
+The address is the offset in the image. If nothing is known there, frames is empty and there is
+no error. A function that the linker folded with others has their names as aliases.
+
+Exit codes:
+  0  every address was answered
+  3  an address has no answer, or FILE has no such image
+  2  an argument is not an address
+  4  the index or debug file is damaged
+  5  it is missing
+  6  it is of a kind or version that symdex does not read
+If several apply, the first of 4, 6, 5, 2, 3 counts.";
 
 #[derive(Clone, Copy, clap::ValueEnum)]
-pub(crate) enum Lines {
+pub(crate) enum LineRows {
     Statement,
     Exact,
 }
 
-impl From<Lines> for LinePolicy {
-    fn from(lines: Lines) -> Self {
+impl From<LineRows> for LinePolicy {
+    fn from(lines: LineRows) -> Self {
         match lines {
-            Lines::Statement => LinePolicy::Statement,
-            Lines::Exact => LinePolicy::Exact,
+            LineRows::Statement => LinePolicy::Statement,
+            LineRows::Exact => LinePolicy::Exact,
         }
     }
 }
 
-pub(crate) fn run(args: &Args) -> failure::Outcome {
+pub(crate) fn run(args: &Args) -> failure::CommandResult {
     match source::open(&args.file, args.arch.as_deref(), args.id.as_ref())? {
         AddressSource::Index { index, path } => {
             answer_all(args, &mut ImageAnswers::Index { index: &index, path: &path })
@@ -99,7 +110,7 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
     }
 }
 
-fn answer_all<B: AsRef<[u8]>>(args: &Args, answers: &mut ImageAnswers<'_, '_, B>) -> failure::Outcome {
+fn answer_all<B: AsRef<[u8]>>(args: &Args, answers: &mut ImageAnswers<'_, '_, B>) -> failure::CommandResult {
     let mut lookup = Lookup { args, answers, scratch: Scratch::default(), gravest: None };
     let mut out = BufWriter::new(io::stdout().lock());
     lookup.answer(args.addresses.iter().map(String::as_str), &mut out)?;
@@ -120,28 +131,28 @@ fn answer_all<B: AsRef<[u8]>>(args: &Args, answers: &mut ImageAnswers<'_, '_, B>
 }
 
 pub(crate) fn stdin_failed(error: &io::Error) -> Failure {
-    Failure::new(Kind::Other, format!("cannot read standard input: {error}"))
+    Failure::new(FailureKind::Other, format!("cannot read standard input: {error}"))
 }
 
-/// A run of lookups in one image.
+/// The lookups in one image.
 struct Lookup<'a, 'i, 'd, B> {
     args: &'a Args,
     answers: &'a mut ImageAnswers<'i, 'd, B>,
     scratch: Scratch,
-    gravest: Option<Kind>,
+    gravest: Option<FailureKind>,
 }
 
-/// What one address yields; with `--json` the line for it.
+/// The answer for one address. With `--json`, it is one line.
 #[derive(Serialize)]
-struct Answer {
+struct AddressAnswer {
     address: String,
-    frames: Vec<FrameText>,
+    frames: Vec<AnsweredFrame>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorText>,
 }
 
 #[derive(Serialize)]
-struct FrameText {
+struct AnsweredFrame {
     function: Option<String>,
     name: Option<String>,
     file: Option<String>,
@@ -166,19 +177,19 @@ impl<B: AsRef<[u8]>> Lookup<'_, '_, '_, B> {
         &mut self,
         typed: impl Iterator<Item = &'t str> + Clone,
         out: &mut impl Write,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), CommandError> {
         let offsets: Vec<_> = typed.clone().filter_map(|typed| self.offset(typed).ok()).collect();
         self.answers.prepare(&offsets)?;
         typed.into_iter().try_for_each(|typed| self.answer_one(typed, out))
     }
 
-    fn answer_one(&mut self, typed: &str, out: &mut impl Write) -> Result<(), Stop> {
+    fn answer_one(&mut self, typed: &str, out: &mut impl Write) -> Result<(), CommandError> {
         let (address, result) = match self.offset(typed) {
             Ok(offset) => (offset.to_string(), self.frames(offset)),
             Err(failure) => (typed.to_owned(), Err(failure)),
         };
         let kind = match &result {
-            Ok(frames) => frames.is_empty().then_some(Kind::NotFound),
+            Ok(frames) => frames.is_empty().then_some(FailureKind::NotFound),
             Err((kind, _)) => Some(*kind),
         };
         self.gravest = self.gravest.max(kind);
@@ -186,7 +197,7 @@ impl<B: AsRef<[u8]>> Lookup<'_, '_, '_, B> {
             Ok(frames) => (frames, None),
             Err((kind, message)) => (Vec::new(), Some(ErrorText { kind: kind.name(), message })),
         };
-        let answer = Answer { address, frames, error };
+        let answer = AddressAnswer { address, frames, error };
         match self.args.json {
             true => writeln!(out, "{}", serde_json::to_string(&answer).map_err(io::Error::from)?)?,
             false => write!(out, "{}", human(typed, &answer))?,
@@ -194,20 +205,20 @@ impl<B: AsRef<[u8]>> Lookup<'_, '_, '_, B> {
         Ok(())
     }
 
-    /// The image offset that the address stands for.
-    fn offset(&self, typed: &str) -> Result<ImageOffset, (Kind, String)> {
+    /// The image offset of an address.
+    fn offset(&self, typed: &str) -> Result<ImageOffset, (FailureKind, String)> {
         let address = number::address(typed)
-            .ok_or_else(|| (Kind::Usage, format!("not an address: {}", number::EXPECTED)))?;
+            .ok_or_else(|| (FailureKind::Usage, format!("not an address: {}", number::EXPECTED)))?;
         let base = match (self.args.load, self.args.svma) {
             (Some(load), _) => load,
             (None, true) => self.answers.metadata().base,
             (None, false) => 0,
         };
-        let below = || (Kind::NotFound, format!("below the image, which starts at {base:#x}"));
+        let below = || (FailureKind::NotFound, format!("below the image, which starts at {base:#x}"));
         address.checked_sub(base).map(ImageOffset).ok_or_else(below)
     }
 
-    fn frames(&mut self, offset: ImageOffset) -> Result<Vec<FrameText>, (Kind, String)> {
+    fn frames(&mut self, offset: ImageOffset) -> Result<Vec<AnsweredFrame>, (FailureKind, String)> {
         let path = self.answers.path();
         let failed = |error| {
             let failure = Failure::index(path, &error);
@@ -220,7 +231,7 @@ impl<B: AsRef<[u8]>> Lookup<'_, '_, '_, B> {
         let skip = if self.args.no_inlines { frames.len() - 1 } else { 0 };
         let mut texts: Vec<_> =
             frames.iter().skip(skip).map(|frame| self.args.frame(offset, &frame)).collect();
-        // What is inlined has no start of its own.
+        // Only the concrete function, the last frame, has a start and other names.
         let concrete = frames.iter().last().map(|frame| (frame.name.map(Vec::from), frame.function_start));
         if let (Some(text), Some((name, Some(start)))) = (texts.last_mut(), concrete) {
             let others = self.answers.aliases(name.as_deref(), start, &mut self.scratch);
@@ -235,14 +246,14 @@ impl<B: AsRef<[u8]>> Lookup<'_, '_, '_, B> {
 }
 
 impl Args {
-    fn frame(&self, offset: ImageOffset, frame: &Frame<'_>) -> FrameText {
+    fn frame(&self, offset: ImageOffset, frame: &Frame<'_>) -> AnsweredFrame {
         let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let function = |name: &[u8]| match self.no_demangle {
             true => lossy(name),
             false => symdex_demangle::demangle(name).into_owned(),
         };
         let distance = |start: ImageOffset| offset.0.checked_sub(start.0).map(|bytes| format!("{bytes:#x}"));
-        FrameText {
+        AnsweredFrame {
             function: frame.name.map(function),
             name: frame.name.map(lossy),
             file: frame.file.map(lossy),
@@ -256,8 +267,8 @@ impl Args {
     }
 }
 
-/// The answer as a person reads it: the address, and a line per frame beside it.
-fn human(typed: &str, answer: &Answer) -> String {
+/// The answer as text: the address, and beside it one line for each frame.
+fn human(typed: &str, answer: &AddressAnswer) -> String {
     let typed = text::printable(typed.into());
     let mut out = String::new();
     let mut first = typed.as_ref();
@@ -274,9 +285,9 @@ fn human(typed: &str, answer: &Answer) -> String {
     out
 }
 
-fn one_frame(frame: &FrameText) -> String {
+fn one_frame(frame: &AnsweredFrame) -> String {
     let mut out = text::printable(frame.function.as_deref().unwrap_or("??").into()).into_owned();
-    // The distance is that from the concrete function's start, so it says nothing of an inlined one.
+    // The offset counts from the start of the concrete function, so only the concrete function shows it.
     if let Some(distance) = frame.function_offset.as_deref().filter(|_| !frame.inlined) {
         out += " + ";
         out += distance;

@@ -20,12 +20,13 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::failure::{Stop, complain};
+use crate::failure::{CommandError, complain};
 
-/// Turns debug files into small indexes once, and answers crash addresses from them.
+/// Makes small indexes from debug files, and answers crash addresses from them.
 ///
-/// `build` makes an index when a debug file arrives; `symbolicate` puts names, files and lines into whole crash reports from it, `lookup`
-/// and `atos` answer addresses, all without the debug file and within milliseconds.
+/// `build` makes an index for each image of a debug file, once. `symbolicate` puts functions, files and lines into
+/// crash reports, and `lookup` and `atos` answer single addresses. They read the index, without the debug file, and
+/// answer within milliseconds.
 #[derive(Parser)]
 #[command(name = "symdex", version, max_term_width = 110, after_help = EXAMPLES)]
 struct Cli {
@@ -35,13 +36,20 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  symdex build MyApp.app.dSYM -o indexes            one index for each architecture in it
-  symdex symbolicate MyApp.ips --index indexes      the report with its frames named
+  symdex build MyApp.app.dSYM -o indexes            one index for each architecture
+  symdex symbolicate MyApp.ips --index indexes      the report with functions, files and lines
   symdex lookup indexes --id 0c37c502-aba0-3641-a08f-84c794684f36 0x5ed8
   symdex atos -o MyApp.app.dSYM -arch arm64 -l 0x102bc4000 0x102bc9ed8
 
-Exit codes: 0 all answered, 1 other errors, 2 wrong usage, 3 something was not found, 4 something is damaged,
-5 a file is missing, 6 unsupported input. Where several apply, the first of 4, 6, 5, 1, 2, 3.";
+Exit codes:
+  0  everything was answered
+  1  another error
+  2  wrong usage
+  3  something was not found
+  4  a file is damaged
+  5  a file is missing
+  6  a file is of a kind or version that symdex does not read
+If several apply, the first of 4, 6, 5, 1, 2, 3 counts.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -65,12 +73,12 @@ fn main() -> ExitCode {
         Command::Verify(args) => verify::run(&args),
     };
     match result {
-        Ok(gravest) => gravest.map_or(0, failure::Kind::exit_code).into(),
-        Err(Stop::Failure(failure)) => {
+        Ok(gravest) => gravest.map_or(0, failure::FailureKind::exit_code).into(),
+        Err(CommandError::Failure(failure)) => {
             complain(&failure.message);
             failure.kind.exit_code().into()
         }
-        // As `symdex ... | head` ends: whoever read the answers has enough of them.
-        Err(Stop::ReaderLeft) => ExitCode::SUCCESS,
+        // `symdex ... | head` closes the pipe early. That is no failure.
+        Err(CommandError::PipeClosed) => ExitCode::SUCCESS,
     }
 }

@@ -1,6 +1,6 @@
-//! Numbers as people type addresses.
+//! Numbers on command lines: addresses and sizes.
 
-/// An address: hexadecimal after `0x` or if one of its digits is a letter, else decimal.
+/// Parses an address: hexadecimal if it begins with `0x` or has a letter among its digits, otherwise decimal.
 pub(crate) fn address(text: &str) -> Option<u64> {
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => digits_of(digits, 16),
@@ -8,18 +8,18 @@ pub(crate) fn address(text: &str) -> Option<u64> {
     }
 }
 
-/// Whether all of `text` are decimal digits: too many of them are no hexadecimal number.
+/// Whether `text` has only decimal digits. A decimal number that is too large is not read as hexadecimal.
 fn are_decimal(text: &str) -> bool {
     text.bytes().all(|digit| digit.is_ascii_digit())
 }
 
-/// A number that is hexadecimal whether or not it begins with `0x`.
+/// Parses a hexadecimal number with or without `0x`.
 pub(crate) fn hexadecimal(text: &str) -> Option<u64> {
     digits_of(text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text), 16)
 }
 
 fn digits_of(text: &str, radix: u32) -> Option<u64> {
-    // The standard library would take a sign.
+    // The standard library accepts a sign.
     let only_digits = text.chars().all(|c| c.is_digit(radix));
     u64::from_str_radix(text, radix).ok().filter(|_| only_digits)
 }
@@ -37,7 +37,7 @@ pub(crate) fn parse_hexadecimal(text: &str) -> Result<u64, String> {
     hexadecimal(text).ok_or_else(|| "expected hexadecimal digits, with or without 0x".to_owned())
 }
 
-/// A number of bytes for command line options, or of the kB, MB or GB that it ends with, as [`crate::text::size`] prints them.
+/// Parses a size for command line options: a number of bytes, or of kB, MB or GB if the text ends so.
 pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
     let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     let units = [("", 1), ("kB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000)];

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::failure::{Failure, Kind, complain};
+use crate::failure::{Failure, FailureKind, complain};
 use crate::text;
 use symdex::{Index, MappedFile};
 use symdex_store::{IdPrefix, IndexFolder};
 
-/// The path of the index that `path` and `id` name: the file itself, or the one of the image `id` in a folder.
+/// The path of an index: `path` itself, or the index of the image `id` in the folder `path`.
 pub(crate) fn index_path(path: &Path, id: Option<&IdPrefix>) -> Result<PathBuf, Failure> {
     if !path.is_dir() {
         return Ok(path.to_owned());
@@ -18,30 +18,30 @@ pub(crate) fn index_path(path: &Path, id: Option<&IdPrefix>) -> Result<PathBuf, 
             "{}: no index in this folder or below it has an id that begins with {id}",
             path.display()
         );
-        Failure::new(Kind::NotFound, message)
+        Failure::new(FailureKind::NotFound, message)
     })
 }
 
-/// Says that the search of `folder` for indexes ended early.
-pub(crate) fn complain_of_cut(folder: &Path) {
+/// Reports that the search of `folder` for indexes was not complete.
+pub(crate) fn report_incomplete_search(folder: &Path) {
     let folder = folder.display();
     complain(&format!(
-        "{folder}: not all of it was searched for indexes, because it is too large or too deep"
+        "{folder}: only a part of it was searched for indexes, because it is too large or too deep"
     ));
 }
 
-/// Says that `folder` needs `--id`, and which ids there are.
+/// The failure for a folder without `--id`. The message lists the ids of its indexes.
 pub(crate) fn which_index(folder: &Path) -> Failure {
     let indexes = IndexFolder::new(folder).list().paths;
     let what = match indexes.is_empty() {
         true => "it has none (a dSYM needs `symdex build` first)".to_owned(),
         false => format!("it has {}", text::list(indexes.iter().map(|path| described(path)))),
     };
-    let message = format!("{}: a folder; say which image's index in it with --id; {what}", folder.display());
-    Failure::new(Kind::Usage, message)
+    let message = format!("{}: a folder of indexes; choose one with --id; {what}", folder.display());
+    Failure::new(FailureKind::Usage, message)
 }
 
-/// An index by its id, and by architecture and name if it can be read.
+/// Describes an index by its id and, if it can be read, by name and architecture.
 fn described(path: &Path) -> String {
     let id = path.file_stem().unwrap_or_default().display();
     match Index::open_file(path) {
@@ -53,13 +53,13 @@ fn described(path: &Path) -> String {
     }
 }
 
-/// Opens the index at `path`, which is that of the image `id` where one is given.
+/// Opens the index at `path`, and checks that it is the index of `id` if one is given.
 pub(crate) fn index(path: &Path, id: Option<&IdPrefix>) -> Result<Index<MappedFile>, Failure> {
     let index = Index::open_file(path).map_err(|error| Failure::index(path, &error))?;
     match id {
         Some(id) if !id.matches(index.id()) => {
             let message = format!("{}: the index of {}, not of {id}", path.display(), index.id());
-            Err(Failure::new(Kind::NotFound, message))
+            Err(Failure::new(FailureKind::NotFound, message))
         }
         _ => Ok(index),
     }

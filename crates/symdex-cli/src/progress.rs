@@ -10,20 +10,20 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 /// Work shorter than this shows no bar.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often the bar moves while no work is reported: a compile unit may take long.
+/// How often the bar moves while no progress is reported. One compile unit may take long.
 const TICK: Duration = Duration::from_millis(200);
 
-/// How far the work on all images together has come, in bytes of debug files.
+/// The progress of the work on all images, in bytes of debug files.
 pub(crate) struct Progress {
     bar: ProgressBar,
-    /// Shows the bar, unless it is told first that the work is done.
+    /// The thread that shows the bar, and the channel that tells it that the work is done.
     shows: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl Progress {
-    /// Progress of work on debug files of `size` bytes together.
+    /// The progress of work on `size` bytes of debug files.
     pub(crate) fn new(size: u64) -> Self {
-        // Draws only where standard error is a terminal.
+        // Draws only if standard error is a terminal.
         Self::drawn_on(size, ProgressDrawTarget::stderr, PATIENCE)
     }
 
@@ -49,27 +49,27 @@ impl Progress {
                 shown.enable_steady_tick(TICK);
             }
         };
-        // Without a thread there is no bar, and that is all.
+        // Without a thread, the work goes on and there is no bar.
         let thread = thread::Builder::new().spawn(show).ok();
         Self { bar, shows: thread.map(|thread| (done, thread)) }
     }
 
-    /// Progress of one image, whose debug file counts for `size` bytes.
+    /// The progress of one image, whose debug file counts for `size` bytes.
     pub(crate) fn of_image(&self, size: u64) -> ImageProgress<'_> {
         ImageProgress { all: self, size, counted: AtomicU64::new(0) }
     }
 
-    /// Lets `print` write to the terminal without the bar in its way.
+    /// Hides the bar while `print` writes to the terminal.
     pub(crate) fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
         self.bar.suspend(print)
     }
 }
 
-/// What is left to do, in words.
+/// The remaining work, as text.
 fn left(done: u64, all: u64, time: Duration) -> String {
     match done {
         0 => "starting".to_owned(),
-        // Names are compressed when all units are read.
+        // After all units are read, names are compressed.
         _ if done >= all => "finishing".to_owned(),
         _ => format!("{} s left", time.as_secs()),
     }
@@ -94,7 +94,7 @@ pub(crate) struct ImageProgress<'p> {
 }
 
 impl ImageProgress<'_> {
-    /// Takes note that `done` of `total` is done; from any thread, in any order.
+    /// Sets the progress to `done` of `total`. Calls may come from any thread, in any order.
     pub(crate) fn set(&self, done: u64, total: u64) {
         let part = u128::from(self.size) * u128::from(done.min(total)) / u128::from(total.max(1));
         let bytes = u64::try_from(part).unwrap_or(self.size);
@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    /// A terminal that passes on what is written to it.
+    /// A terminal that sends its output to a channel.
     #[derive(Debug)]
     struct Terminal(Sender<String>);
 
@@ -141,7 +141,7 @@ mod tests {
             self.write_str(text)
         }
         fn write_str(&self, text: &str) -> io::Result<()> {
-            // The test may be over.
+            // Fails after the end of the test.
             let _ = self.0.send(text.to_owned());
             Ok(())
         }
@@ -158,7 +158,7 @@ mod tests {
         let (written, texts) = mpsc::channel();
         let terminal = || ProgressDrawTarget::term_like(Box::new(Terminal(written)));
         let progress = Progress::drawn_on(1000, terminal, Duration::ZERO);
-        // The first character turns as time passes, with nothing done.
+        // The first character changes with time, although no work is done.
         let mut frames = texts.iter().filter(|text| text.contains("0 % of 1.00 kB, starting"));
         let first = frames.next().expect("drawn");
         assert!(frames.any(|frame| frame != first));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bar_tells_beginning_and_end_from_what_lies_between() {
+    fn the_bar_shows_the_start_the_end_and_the_time_between() {
         let time = Duration::from_millis(4700);
         assert_eq!([0, 1, 10].map(|done| left(done, 10, time)), ["starting", "4 s left", "finishing"]);
     }

@@ -1,4 +1,4 @@
-//! What a command line names to answer addresses from: an index, or an image in debug files.
+//! The source of answers that a command line names: an index, or an image in debug files.
 
 use std::path::{Path, PathBuf};
 
@@ -8,17 +8,17 @@ use symdex_build::{Companions, DirectLookup, Error};
 use symdex_store::{IdPrefix, IndexFolder};
 
 use crate::answers::ImageAnswers;
-use crate::failure::{Failure, Kind, Outcome, complain};
+use crate::failure::{CommandResult, Failure, FailureKind, complain};
 use crate::{open, text};
 
-/// What addresses are answered from.
+/// The source of answers.
 pub(crate) enum AddressSource {
     Index { index: Box<Index<MappedFile>>, path: PathBuf },
     DebugFiles(ImageFiles),
 }
 
-/// Opens the index that these name. If there is none, finds the image in the debug file or in the folder of debug
-/// files.
+/// Opens the index at `object`, or the index of `id` in the folder `object`. If there is none, finds the image in the
+/// debug file or in the folder of debug files.
 pub(crate) fn open(
     object: &Path,
     arch: Option<&str>,
@@ -31,17 +31,17 @@ pub(crate) fn open(
     let found = &index.metadata().arch.name;
     if let Some(arch) = arch.filter(|arch| found != arch) {
         let message = format!("{}: an index for {found}, not for {arch:?}", path.display());
-        return Err(Failure::new(Kind::NotFound, message));
+        return Err(Failure::new(FailureKind::NotFound, message));
     }
     Ok(AddressSource::Index { index, path })
 }
 
-/// Calls `answer` with the answers of the image of `files`. Files that it refers to are searched in `debug_dirs`, too.
+/// Calls `answer` with answers from the image of `files`. Files that it refers to are searched in `debug_dirs`, too.
 pub(crate) fn answer_directly(
     files: &ImageFiles,
     debug_dirs: &[PathBuf],
-    answer: impl FnOnce(&mut ImageAnswers<'_, '_, Vec<u8>>) -> Outcome,
-) -> Outcome {
+    answer: impl FnOnce(&mut ImageAnswers<'_, '_, Vec<u8>>) -> CommandResult,
+) -> CommandResult {
     let path = files.path();
     let companions = Companions::new(debug_dirs.to_vec());
     let image = files.load(&companions).map_err(Failure::from)?;
@@ -53,7 +53,7 @@ pub(crate) fn answer_directly(
     answer(&mut ImageAnswers::DebugFile { lookup: Box::new(lookup), path })
 }
 
-/// Returns the path of the index, or `None` if `object` is a debug file or a folder of them.
+/// Returns the path of the index, or `None` if `object` is a debug file or a folder of debug files.
 fn index_file(object: &Path, id: Option<&IdPrefix>) -> Result<Option<PathBuf>, Failure> {
     if object.is_dir() {
         return id.map_or(Ok(None), |id| Ok(IndexFolder::new(object).find_prefix(id)?));
@@ -65,7 +65,7 @@ fn index_file(object: &Path, id: Option<&IdPrefix>) -> Result<Option<PathBuf>, F
     }
 }
 
-/// The files of the one image in `object` that has this architecture and this id.
+/// Finds the files of the one image in `object` that has this architecture and this id.
 fn debug_files(object: &Path, arch: Option<&str>, id: Option<&IdPrefix>) -> Result<ImageFiles, Failure> {
     let list = |images: &[ImageFiles]| text::list(images.iter().map(|image| described(image, object)));
     find_image(object, arch, |found| id.is_none_or(|id| id.matches(found))).map_err(|error| match error {
@@ -75,15 +75,16 @@ fn debug_files(object: &Path, arch: Option<&str>, id: Option<&IdPrefix>) -> Resu
         FindImageError::File(error) => error.into(),
         FindImageError::NotFound { images } => {
             let (object, all) = (object.display(), list(&images));
-            let message = format!("{object}: none of the images in it is wanted; it has {all}");
-            Failure::new(Kind::NotFound, message)
+            let message =
+                format!("{object}: no image in it has the architecture and id that were given; it has {all}");
+            Failure::new(FailureKind::NotFound, message)
         }
         FindImageError::Ambiguous { images } => {
             let (object, images) = (object.display(), list(&images));
             let message = format!("{object}: choose one of its images with --arch or --id; it has {images}");
-            Failure::new(Kind::Usage, message)
+            Failure::new(FailureKind::Usage, message)
         }
-        error => Failure::new(Kind::Other, format!("{}: {error}", object.display())),
+        error => Failure::new(FailureKind::Other, format!("{}: {error}", object.display())),
     })
 }
 
@@ -97,7 +98,8 @@ fn described(image: &ImageFiles, object: &Path) -> String {
     format!("{} ({}, {})", text::printable(name), image.arch(), image.id())
 }
 
-/// What is wrong with `object`, a folder without a debug file: it may be meant as a folder of indexes.
+/// The failure for `object`, a folder without a debug file. If it may be a folder of indexes, the message says what is
+/// wrong with it as such.
 fn no_debug_file(object: &Path, id: Option<&IdPrefix>, error: &FileError) -> Failure {
     let has_archives = matches!(error.error(), Error::NoDebugFile { archives, .. } if !archives.is_empty());
     let is_of_indexes = (id.is_some() && !has_archives) || !IndexFolder::new(object).list().paths.is_empty();

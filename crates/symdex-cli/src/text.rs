@@ -8,12 +8,12 @@ use symdex_build::meaning_of;
 
 pub(crate) use symdex_demangle::printable;
 
-/// Bytes of any kind as [`printable`] text.
+/// Bytes as [`printable`] text. Invalid UTF-8 is replaced.
 pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
     printable(String::from_utf8_lossy(bytes))
 }
 
-/// The function's name as a person reads it.
+/// The demangled name of a function.
 pub(crate) fn demangled(name: &[u8]) -> Cow<'_, str> {
     printable(symdex_demangle::demangle(name))
 }
@@ -23,7 +23,7 @@ pub(crate) fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// `count` and `noun`, in the plural unless there is one.
+/// `count` and `noun`, in the plural unless the count is 1.
 pub(crate) fn count(count: u64, noun: &str) -> String {
     let ending = match count {
         1 => "",
@@ -33,12 +33,12 @@ pub(crate) fn count(count: u64, noun: &str) -> String {
     format!("{count} {noun}{ending}")
 }
 
-/// What an index, or the answers of a debug file, lack for one reason, and what that means for answers.
+/// The number of losses for one reason in an index or debug file, and their effect on answers.
 pub(crate) fn partial(Partial { count, reason }: &Partial) -> String {
     format!("partial: {count} x {reason}; {}", meaning_of(reason))
 }
 
-/// The first few of `items`, separated by commas, and how many more there are.
+/// The first ten of `items`, separated by commas, and how many more there are.
 pub(crate) fn list<T: std::fmt::Display>(items: impl IntoIterator<Item = T>) -> String {
     const SHOWN: usize = 10;
     let mut items = items.into_iter();
@@ -50,7 +50,7 @@ pub(crate) fn list<T: std::fmt::Display>(items: impl IntoIterator<Item = T>) -> 
     text
 }
 
-/// A size in bytes, in the unit that suits it.
+/// A size in bytes, kB, MB or GB.
 pub(crate) fn size(bytes: u64) -> String {
     let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
     #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]

@@ -1,4 +1,4 @@
-//! `symdex verify`: whether indexes are whole, and whether their answers are those of a debug file.
+//! `symdex verify`: checks indexes, and compares their answers with debug files.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -9,40 +9,41 @@ use serde::Serialize;
 use symdex::{Index, Metadata, Partial, Verified};
 use symdex_audit::{AuditReport, audit};
 use symdex_build::debug_files::JoinedImage;
-use symdex_build::{Companions, Image, SymbolMaps};
+use symdex_build::{Companions, SymbolMaps};
 
 use crate::build::{pool, symbol_maps};
-use crate::failure::{self, Failure, Kind, Stop, complain};
+use crate::failure::{self, CommandError, Failure, FailureKind, complain};
 use crate::in_order::in_order;
 use crate::open;
 use crate::text::count;
 use symdex_store::{IdPrefix, IndexFolder, IndexList};
 
-/// Check all of an index: every checksum, and that all of it decodes and makes sense
+/// Check that indexes are whole: every checksum, and that all of it decodes
 ///
-/// Of a folder, every index in it and in the folders below it is checked. Of more than one index, the last line on standard error says how many are whole; with --json
-/// it is the last line on standard output, an object named `totals`.
+/// In a folder, every index in it and in the folders below it is checked. With --against, every answer is compared with
+/// a debug file. For several indexes, the last line on standard error has totals. With --json, the last line on
+/// standard output is an object with `totals`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Index files, or folders of indexes
     #[arg(required = true, value_name = "INDEX")]
     indexes: Vec<PathBuf>,
-    /// Only this image's index in the folder: its UUID, with or without dashes, or its build id, or the first digits
-    /// of one, at least four
+    /// Check only the index of this image in the folder: its UUID, with or without dashes, its build id, or the first
+    /// digits of one, at least four
     #[arg(long, value_name = "ID")]
     id: Option<IdPrefix>,
-    /// Compare every answer with this debug file (a dSYM, an ELF file) or, where the image is in several files, or of
-    /// several indexes, with the folder of them
+    /// Compare every answer with this debug file: a dSYM, an ELF file. Give a folder of debug files for several
+    /// indexes, or if several files have the image
     #[arg(long, value_name = "DEBUGFILE")]
     against: Option<PathBuf>,
-    /// The symbol maps the index was built with: <UUID>.bcsymbolmap, or a folder of them; may be repeated
+    /// A symbol map with which the index was built, <UUID>.bcsymbolmap, or a folder of them. May be repeated
     #[arg(long, value_name = "FILE|DIR", requires = "against")]
     symbol_map: Vec<PathBuf>,
-    /// The folders of debug files the index was built with; may be repeated
+    /// A folder that was given with --debug-dir when the index was built. May be repeated
     #[arg(long, value_name = "DIR", requires = "against")]
     debug_dir: Vec<PathBuf>,
-    /// Print one JSON object per index and line, and one with totals
+    /// Print JSON, one object a line: each index, and the totals
     #[arg(long)]
     json: bool,
 }
@@ -53,24 +54,32 @@ Examples:
   symdex verify indexes
   symdex verify 0c37c502aba03641a08f84c794684f36.symdex --against App.dSYM
 
-JSON, for an index that is whole: {\"index\", \"id\", \"arch\", \"image\", \"chunks\", \"ranges\", \"pages\", \"partial\",
-\"against\": {\"equal\", \"addresses\", \"different\", \"unexplained\", \"failures\"}}; for one that is not:
-{\"index\", \"error\": {\"kind\", \"message\"}}; all of these if only the comparison failed. The last line is
-{\"totals\": {\"indexes\", \"whole\", \"equal\", \"different\", \"failures\", \"seconds\"}}.
-Exit codes: 0 all are whole, 1 answers are not those of the debug file, 3 the debug file or the folder has no
-such image, 4 an index is damaged, 5 one is missing, 6 one was made for a newer symdex. If several apply, the first
-of 4, 6, 5, 1, 3.";
+JSON:
+  {\"index\", \"id\", \"arch\", \"image\", \"chunks\", \"ranges\", \"pages\", \"partial\",
+   \"against\": {\"equal\", \"addresses\", \"different\", \"unexplained\", \"failures\"}} for a whole index
+  {\"index\", \"error\": {\"kind\", \"message\"}} for an index that is not whole
+  {\"totals\": {\"indexes\", \"whole\", \"equal\", \"different\", \"failures\", \"seconds\"}} as the last line
+If only the comparison failed, an object has the members of a whole index and an error.
 
-/// An index, or why there is none.
-type Found = Result<PathBuf, (PathBuf, Failure)>;
+Exit codes:
+  0  every index is whole
+  4  an index or debug file is damaged
+  6  an index was made by a newer symdex
+  5  an index or debug file is missing
+  1  answers differ from the debug file
+  3  the debug file or the folder has no such image
+If several apply, the first of these after 0 counts.";
 
-pub(crate) fn run(args: &Args) -> failure::Outcome {
+/// An index, or the failure for a path without one.
+type FoundIndex = Result<PathBuf, (PathBuf, Failure)>;
+
+pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let begun = Instant::now();
     let pool = pool(None)?;
     let maps = symbol_maps(&args.symbol_map)?;
-    let indexes: Vec<Found> = args.indexes.iter().flat_map(|path| indexes_of(path, args)).collect();
+    let indexes: Vec<FoundIndex> = args.indexes.iter().flat_map(|path| indexes_of(path, args)).collect();
     let are_many = indexes.len() > 1;
-    let mut totals = Totals::default();
+    let mut totals = VerifyTotals::default();
     in_order(
         &pool,
         pool.current_num_threads(),
@@ -87,34 +96,34 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
     Ok(totals.gravest)
 }
 
-/// The indexes that `path` stands for.
-fn indexes_of(path: &Path, args: &Args) -> Vec<Found> {
+/// The indexes at `path`: the index itself, or those of the folder.
+fn indexes_of(path: &Path, args: &Args) -> Vec<FoundIndex> {
     if args.id.is_some() || !path.is_dir() {
         let index = open::index_path(path, args.id.as_ref());
         return vec![index.map_err(|failure| (path.to_owned(), failure))];
     }
     let IndexList { paths: indexes, is_cut, .. } = IndexFolder::new(path).list();
     if is_cut {
-        open::complain_of_cut(path);
+        open::report_incomplete_search(path);
     }
     if indexes.is_empty() {
         let message =
             format!("{}: no index in this folder (a dSYM needs `symdex build` first)", path.display());
-        return vec![Err((path.to_owned(), Failure::new(Kind::Missing, message)))];
+        return vec![Err((path.to_owned(), Failure::new(FailureKind::Missing, message)))];
     }
     indexes.into_iter().map(Ok).collect()
 }
 
-/// What there is to say of an index; with `--json` the line for it.
+/// The result for one index. With `--json`, it is one line.
 #[derive(Serialize)]
-struct Checked {
+struct CheckedIndex {
     index: String,
-    /// Nothing if the index is not whole.
+    /// `None` if the index is not whole.
     #[serde(flatten)]
-    whole: Option<Whole>,
+    whole: Option<IndexContents>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    against: Option<Against>,
-    /// Why it is not whole, or could not be compared.
+    against: Option<Comparison>,
+    /// Why the index is not whole, or could not be compared.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text")]
     error: Option<Failure>,
 }
@@ -123,9 +132,9 @@ fn as_text<S: serde::Serializer>(failure: &Option<Failure>, serializer: S) -> Re
     failure.as_ref().map(Failure::view).serialize(serializer)
 }
 
-/// An index that is whole.
+/// The contents of a whole index.
 #[derive(Serialize)]
-struct Whole {
+struct IndexContents {
     id: String,
     arch: String,
     image: String,
@@ -135,13 +144,13 @@ struct Whole {
     partial: Vec<Partial>,
 }
 
-/// How an index compares with a debug file.
+/// The comparison of an index with a debug file.
 #[derive(Serialize)]
-struct Against {
+struct Comparison {
     equal: bool,
     addresses: u64,
     different: u64,
-    /// Addresses at which only addr2line answers otherwise, for no known reason.
+    /// The number of addresses at which only addr2line differs, for no known reason.
     unexplained: u64,
     failures: Vec<String>,
     #[serde(skip)]
@@ -149,7 +158,7 @@ struct Against {
 }
 
 /// Checks an index and compares it with the debug file, if one is given.
-fn check(found: Found, args: &Args, maps: &SymbolMaps) -> Checked {
+fn check(found: FoundIndex, args: &Args, maps: &SymbolMaps) -> CheckedIndex {
     let (path, index) = match found {
         Ok(path) => {
             let index = open::index(&path, args.id.as_ref());
@@ -157,20 +166,21 @@ fn check(found: Found, args: &Args, maps: &SymbolMaps) -> Checked {
         }
         Err((path, failure)) => (path, Err(failure)),
     };
-    let mut checked = Checked { index: path.display().to_string(), whole: None, against: None, error: None };
+    let mut checked =
+        CheckedIndex { index: path.display().to_string(), whole: None, against: None, error: None };
     let verified = index.and_then(|index| {
         let verified = index.verify().map_err(|error| Failure::index(&path, &error))?;
-        checked.whole = Some(Whole::new(index.metadata(), verified));
+        checked.whole = Some(IndexContents::new(index.metadata(), verified));
         let Some(debug_file) = &args.against else { return Ok(()) };
         let companions = Companions::new(args.debug_dir.clone());
-        checked.against = Some(Against::new(audit_against(&path, &index, debug_file, maps, &companions)?));
+        checked.against = Some(Comparison::new(audit_against(&path, &index, debug_file, maps, &companions)?));
         Ok(())
     });
     checked.error = verified.err();
     checked
 }
 
-impl Whole {
+impl IndexContents {
     fn new(metadata: &Metadata, Verified { chunks, ranges, pages }: Verified) -> Self {
         let Metadata { id, arch, image_name, partial, .. } = metadata;
         let (id, arch, image) = (id.to_string(), arch.name.clone(), image_name.clone());
@@ -178,7 +188,7 @@ impl Whole {
     }
 }
 
-impl Against {
+impl Comparison {
     fn new(report: AuditReport) -> Self {
         let AuditReport { addresses, wrong_len: different, unexplained_len, .. } = report;
         let failures = report.failures();
@@ -186,7 +196,7 @@ impl Against {
         Self { equal: report.wrong().is_empty(), addresses, different, unexplained, failures, report }
     }
 
-    /// How the index compares, in a sentence.
+    /// The result of the comparison, as text.
     fn verdict(&self) -> String {
         let Self { equal, addresses, different, unexplained, .. } = self;
         let all = count(*addresses, "address");
@@ -196,7 +206,7 @@ impl Against {
             ),
             (true, ..) => format!(
                 "every answer of the index equals what the debug file says ({all}, both line policies), but addr2line \
-                 answers otherwise at {unexplained} of them, for no known reason"
+                 differs at {unexplained} of them for no known reason"
             ),
             (false, 0, _) => "the index does not hold what the debug file says".to_owned(),
             (false, ..) => format!("{different} of {addresses} answers differ from what the debug file says"),
@@ -204,8 +214,8 @@ impl Against {
     }
 }
 
-impl Checked {
-    fn report(&self, json: bool) -> Result<(), Stop> {
+impl CheckedIndex {
+    fn report(&self, json: bool) -> Result<(), CommandError> {
         let mut out = io::stdout().lock();
         let Self { index, whole, against, error } = self;
         if json {
@@ -214,7 +224,7 @@ impl Checked {
             if let Some(against) = against {
                 writeln!(out, "{index}: {}", against.verdict())?;
             }
-            if let Some(Whole { chunks, ranges, pages, .. }) = whole {
+            if let Some(IndexContents { chunks, ranges, pages, .. }) = whole {
                 let [chunks, ranges, pages] = [(chunks, "chunk"), (ranges, "range"), (pages, "page")]
                     .map(|(number, noun)| count(*number, noun));
                 writeln!(out, "{index}: whole: {chunks}, {ranges}, {pages}")?;
@@ -230,9 +240,9 @@ impl Checked {
     }
 }
 
-/// What became of all indexes together.
+/// The totals of all indexes.
 #[derive(Default, Serialize)]
-struct Totals {
+struct VerifyTotals {
     indexes: u64,
     whole: u64,
     equal: u64,
@@ -241,18 +251,18 @@ struct Totals {
     failures: BTreeMap<&'static str, u64>,
     seconds: f64,
     #[serde(skip)]
-    gravest: Option<Kind>,
+    gravest: Option<FailureKind>,
 }
 
-impl Totals {
-    fn count(&mut self, Checked { whole, against, error, .. }: &Checked) {
+impl VerifyTotals {
+    fn count(&mut self, CheckedIndex { whole, against, error, .. }: &CheckedIndex) {
         self.indexes += 1;
         self.whole += u64::from(whole.is_some());
-        if let Some(Against { failures, .. }) = against {
+        if let Some(Comparison { failures, .. }) = against {
             let is_equal = failures.is_empty();
             self.equal += u64::from(is_equal);
             self.different += u64::from(!is_equal);
-            self.gravest = self.gravest.max((!is_equal).then_some(Kind::Other));
+            self.gravest = self.gravest.max((!is_equal).then_some(FailureKind::Other));
         }
         if let Some(failure) = error {
             *self.failures.entry(failure.kind.name()).or_default() += 1;
@@ -260,7 +270,7 @@ impl Totals {
         }
     }
 
-    fn report(&mut self, json: bool, time: Duration) -> Result<(), Stop> {
+    fn report(&mut self, json: bool, time: Duration) -> Result<(), CommandError> {
         self.seconds = time.as_secs_f64();
         if json {
             let totals = serde_json::to_string(self).map_err(io::Error::from)?;
@@ -277,6 +287,7 @@ impl Totals {
     }
 }
 
+/// Compares `index` with the debug files at or below `debug_file`.
 fn audit_against<B: AsRef<[u8]> + Sync>(
     path: &Path,
     index: &Index<B>,
@@ -285,31 +296,24 @@ fn audit_against<B: AsRef<[u8]> + Sync>(
     companions: &Companions,
 ) -> Result<AuditReport, Failure> {
     let arch = &index.metadata().arch.name;
-    // A slice that cannot be read may be another architecture's: it counts only where nothing else is found.
-    let mut joined = JoinedImage::default();
-    for found in symdex_build::find(debug_file) {
-        let file = found.map_err(|error| Failure::debug_file(debug_file, &error))?;
-        match Image::find(&file, index.id(), arch, companions) {
-            Ok(None) | Err(symdex_build::Error::NoSuchArch { .. }) => {}
-            Ok(Some(image)) => joined.add(&file, Ok(image)),
-            Err(error) => joined.add(&file, Err(error)),
-        }
-    }
-    if let (Some(image), Some(file)) = (joined.image, joined.paths.first()) {
-        let of_file = |error| Failure::debug_file(file, &error);
-        let map = maps.load(&image.info().id, file).map_err(of_file)?;
-        let image = match &map {
-            Some(map) => image.with_symbol_map(map),
-            None => image,
+    let JoinedImage { image, paths, failures, .. } =
+        JoinedImage::find(debug_file, index.id(), arch, companions)?;
+    // A slice that cannot be read may be of another image. It is reported only if no file has the image.
+    let Some((image, file)) = image.zip(paths.first()) else {
+        let not_found = || {
+            let message = format!("{}: no image {} in it", debug_file.display(), index.id());
+            Failure::new(FailureKind::NotFound, message)
         };
-        return audit(&image, index).map_err(|error| match error {
-            symdex_build::Error::Index(error) => Failure::index(path, &error),
-            error => of_file(error),
-        });
-    }
-    if let Some(failure) = joined.failures.into_iter().next() {
-        return Err(failure.into());
-    }
-    let message = format!("{}: no image {} in it", debug_file.display(), index.id());
-    Err(Failure::new(Kind::NotFound, message))
+        return Err(failures.into_iter().next().map_or_else(not_found, Failure::from));
+    };
+    let failed = |error| Failure::debug_file(file, &error);
+    let map = maps.load(&image.info().id, file).map_err(failed)?;
+    let image = match &map {
+        Some(map) => image.with_symbol_map(map),
+        None => image,
+    };
+    audit(&image, index).map_err(|error| match error {
+        symdex_build::Error::Index(error) => Failure::index(path, &error),
+        error => failed(error),
+    })
 }

@@ -36,7 +36,7 @@ fn bundles_debug_files_and_indexes_answer_alike() {
 }
 
 #[test]
-fn an_id_may_be_cut_as_long_as_one_image_begins_with_it() {
+fn the_first_digits_of_an_id_are_enough_if_one_image_has_them() {
     let root = folder();
     let index = index_of("inline-dwarf4", root.path());
     let id = index.file_stem().expect("a name").to_string_lossy().into_owned();
@@ -59,13 +59,13 @@ fn an_id_may_be_cut_as_long_as_one_image_begins_with_it() {
         "{}",
         several.err
     );
-    // In a debug file the slices are the candidates.
+    // In a debug file, the message lists the slices.
     let slices = atos(&dsym("fat"), "4c4c");
     assert!(slices.code == Some(2) && slices.err.contains("fat (arm64e, 4c4c"), "{}", slices.err);
 }
 
 #[test]
-fn a_folder_of_indexes_needs_an_id_and_says_which_there_are() {
+fn a_folder_of_indexes_without_an_id_lists_the_ids() {
     let root = folder();
     let index = index_of("inline-dwarf4", root.path());
     let which = symdex_on(root.path(), "atos -o {} 0x100000400");
@@ -84,7 +84,7 @@ fn a_letter_among_the_digits_makes_an_address_hexadecimal() {
 }
 
 #[test]
-fn addresses_count_from_what_is_said() {
+fn options_set_the_origin_of_addresses() {
     let object = dsym("inline-dwarf4");
     for line in [
         "-l 0x5000000 0x5000400",
@@ -108,9 +108,9 @@ fn addresses_count_from_what_is_said() {
 }
 
 #[test]
-fn the_text_exec_address_is_where_that_segment_lies() {
+fn addresses_are_converted_from_the_load_address_of_text_exec() {
     let root = folder();
-    // The image's one code segment under the kernel's name, at the address it has.
+    // The only code segment gets the name of the kernel's. Its address stays.
     let mut bytes = fs::read(debug_file("inline-dwarf4")).expect("there");
     let at = bytes
         .windows(16)
@@ -120,7 +120,7 @@ fn the_text_exec_address_is_where_that_segment_lies() {
     let address = u64::from_le_bytes(bytes[at + 16..at + 24].try_into().expect("eight bytes"));
     let object = root.path().join("kernel");
     fs::write(&object, bytes).expect("written");
-    // Loaded 0x7000 higher than it is linked.
+    // The image is loaded 0x7000 above the address that it states.
     let line =
         format!("atos -o {{}} -textExecAddress {:x} {:#x}", address + 0x7000, 0x1_0000_0400_u64 + 0x7000);
     assert_eq!(symdex_on(&object, &line).ok(), PLAIN.replace("inline-dwarf4", "kernel"));
@@ -137,7 +137,7 @@ fn lines_without_a_name_or_a_line() {
     assert_eq!(line("4096"), "4096\n");
     assert_eq!(line("main"), "main\n");
     assert_eq!(line("-l 0x5000 0x4fff"), "0x4fff\n");
-    // Outlined code has a function in the debug information, and no line.
+    // Outlined code has a function in the debug information and no line.
     assert_eq!(
         symdex_on(&dsym("outliner"), "atos -o {} 0x654").ok(),
         "OUTLINED_FUNCTION_0 (in outliner) + 4\n"
@@ -152,7 +152,7 @@ fn dedup_prints_every_name_of_a_function_that_was_folded() {
     let lines: Vec<_> = all.lines().collect();
     let [first, second, third] = lines[..] else { panic!("{all}") };
     assert_eq!(atos("0x374"), format!("{first}\n"));
-    // The same file and line behind each.
+    // Each name has the same file and line.
     let place = first.split_once(' ').expect("a name and a place").1;
     let mut names: Vec<_> = [first, second, third].map(|line| line.split_once(' ').expect("both")).into();
     assert!(names.iter().all(|(_, at)| *at == place), "{all}");
@@ -163,9 +163,9 @@ fn dedup_prints_every_name_of_a_function_that_was_folded() {
 }
 
 #[test]
-fn a_function_that_nothing_names_is_known_by_its_start() {
+fn a_function_without_a_name_is_answered_by_its_start() {
     let root = folder();
-    // Every symbol becomes a stab, and those name nothing: what is left is where functions start.
+    // Every symbol becomes a stab. Stabs name no functions, so only function starts are left.
     let mut bytes = fs::read(testdata().join("demo/DemoPlain.dylib")).expect("there");
     let symtab =
         bytes.windows(8).position(|window| window == [2, 0, 0, 0, 24, 0, 0, 0]).expect("an LC_SYMTAB");
@@ -192,7 +192,8 @@ fn inlined_functions_paths_and_delimiters() {
         assert_eq!(atos(&format!("{flag} 0x100000400")), INLINED, "{flag}");
     }
     assert_eq!(atos("-i 0x1 0x100000730"), "0x1\n\nplain_hidden (in inline-dwarf4) + 4\n\n");
-    let joined = "row (in inline-dwarf4) (grid.h:15);mip (in inline-dwarf4) (mip.h:7);pyramid (in inline-dwarf4) (mip.h:11)\n\n";
+    let joined = "row (in inline-dwarf4) (grid.h:15);mip (in inline-dwarf4) (mip.h:7);\
+                  pyramid (in inline-dwarf4) (mip.h:11)\n\n";
     assert_eq!(atos("-i -d ; 0x100000400"), joined);
     assert_eq!(atos("-i --delimiter ; 0x100000400"), joined);
     assert_eq!(atos("-d ; 0x100000400"), PLAIN);
@@ -201,7 +202,7 @@ fn inlined_functions_paths_and_delimiters() {
         assert_eq!(atos(&format!("{flag} 0x100000400")), full);
     }
     assert_eq!(atos("-printHeader -dedup --dedup 0x100000400"), PLAIN, "a function of one name");
-    // Every row counts: the row at line 0 is not merged into the statement before it.
+    // atos uses every row: the row of line 0 is not merged into the statement before it.
     assert!(atos("-i 0x100000408").starts_with("row (in inline-dwarf4) (grid.h:0)\n"));
 }
 
@@ -238,7 +239,7 @@ fn addresses_come_from_files_too() {
     let output =
         command().arg("atos").arg("-o").arg(dsym("inline-dwarf4")).arg("-f").arg(&addresses).output();
     let expected = format!("{PLAIN}0x1\nplain_hidden (in inline-dwarf4) + 4\n");
-    assert_eq!(common::Finished::from(output.expect("ran")).ok(), expected);
+    assert_eq!(common::CommandOutput::from(output.expect("ran")).ok(), expected);
     let missing = symdex_on(&dsym("inline-dwarf4"), "atos -o {} -f /nowhere/addresses");
     assert_eq!(missing.code, Some(5));
     assert!(missing.err.contains("/nowhere/addresses: cannot read"), "{}", missing.err);

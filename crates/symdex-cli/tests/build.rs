@@ -1,4 +1,4 @@
-//! `symdex build`: what it finds, writes and says.
+//! `symdex build`: inputs, indexes and output.
 
 mod common;
 
@@ -6,10 +6,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-use common::{Finished, command, debug_file, dsym, folder, names_in, symdex, testdata};
+use common::{CommandOutput, command, debug_file, dsym, folder, names_in, symdex, testdata};
 use serde_json::Value;
 
-fn build(inputs: &[&Path], out: &Path, more: &[&str]) -> Finished {
+fn build(inputs: &[&Path], out: &Path, more: &[&str]) -> CommandOutput {
     let inputs = inputs.iter().map(|input| input.as_os_str());
     let out = ["-o".as_ref(), out.as_os_str()];
     symdex(["build".as_ref()].into_iter().chain(inputs).chain(out).chain(more.iter().map(AsRef::as_ref)))
@@ -53,7 +53,7 @@ fn every_image_becomes_an_index_named_by_its_id() {
 }
 
 #[test]
-fn people_read_what_was_made_of_what_in_how_long() {
+fn the_summary_has_the_image_the_index_and_the_time() {
     let out = folder();
     let built = build(&[&dsym("inline-dwarf4")], out.path(), &[]).ok();
     for part in
@@ -84,7 +84,7 @@ fn any_number_of_jobs_and_any_memory_make_the_same_bytes() {
 }
 
 #[test]
-fn one_architecture_can_be_asked_for() {
+fn only_images_of_the_given_architecture_are_built() {
     let out = folder();
     let built = build(&[&dsym("fat")], out.path(), &["--json", "--arch", "arm64e"]);
     let [image] = &built.images()[..] else { panic!("{}", built.out) };
@@ -102,7 +102,7 @@ fn files_without_the_architecture_are_skipped_and_counted() {
     let built = arch(&["armv7"]);
     assert_eq!((built.code, names_in(out.path()).len()), (Some(0), 1), "{}", built.err);
     let files = fs::read_dir(testdata().join("dsyms")).expect("the folder").count();
-    let skipped = format!("symdex: {} files skipped: no image of the architecture asked for", files - 1);
+    let skipped = format!("symdex: {} files skipped: no image of the wanted architecture", files - 1);
     assert_eq!(built.err.lines().last(), Some(&*skipped));
     let built = arch(&["armv7", "i386"]);
     assert_eq!((built.code, names_in(out.path()).len()), (Some(0), 2), "{}", built.err);
@@ -274,7 +274,7 @@ fn with_id_of(name: &str, other: &str) -> Vec<u8> {
 }
 
 #[test]
-fn of_two_debug_files_of_one_id_the_one_that_knows_more_stays() {
+fn of_two_debug_files_of_one_id_the_one_with_more_functions_is_kept() {
     let root = folder();
     // cxx has 36 functions, dead-strip 8.
     let [more, less] = ["more", "less"].map(|name| root.path().join(name));
@@ -286,7 +286,7 @@ fn of_two_debug_files_of_one_id_the_one_that_knows_more_stays() {
         ("a", [&more, &less], [("written", false), ("kept", true)]),
         ("b", [&less, &more], [("written", false), ("replaced", true)]),
     ] {
-        // In one run on several threads, and in one run for each.
+        // Both in one run on several threads, and each in its own run.
         let (together, apart) = (root.path().join(name), root.path().join(format!("{name}-apart")));
         let built = build(&[inputs[0], inputs[1]], &together, &["--json", "--jobs", "4"]);
         let mut apart_json = build(&[inputs[0]], &apart, &["--json"]).images();
@@ -306,7 +306,7 @@ fn of_two_debug_files_of_one_id_the_one_that_knows_more_stays() {
     }
     assert!(contents.windows(2).all(|pair| pair[0] == pair[1]));
     let people = build(&[&less, &more], &root.path().join("c"), &[]).ok();
-    assert!(people.contains("conflict: another index of this id was there, and is replaced"), "{people}");
+    assert!(people.contains("conflict: a different index of this id existed and is replaced"), "{people}");
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn a_binary_and_its_debug_file_make_one_index() {
     let whole = fs::read(debug_file("cxx")).expect("there");
     let debug = root.path().join("cxx.dSYM");
     fs::write(&debug, &whole).expect("written");
-    // The same image, as if it had been stripped: without that section there is no debug information.
+    // The same image as a stripped binary: without that section there is no debug information.
     let mut stripped = whole;
     let section = stripped.windows(12).position(|name| name == b"__debug_info").expect("DWARF");
     stripped[section..section + 12].copy_from_slice(b"__other_info");
@@ -336,7 +336,7 @@ fn a_binary_and_its_debug_file_make_one_index() {
     let people = build(&[&binary, &debug], &root.path().join("c"), &[]).ok();
     assert!(people.contains(&format!("with the symbols of {}", binary.display())), "{people}");
 
-    // One that cannot be read costs what it would have added.
+    // If one file cannot be read, the index has the contents of the other.
     let symbols =
         stripped.windows(8).position(|command| command == [2, 0, 0, 0, 24, 0, 0, 0]).expect("symbols");
     stripped[symbols + 8..symbols + 12].fill(0xff);
@@ -348,19 +348,19 @@ fn a_binary_and_its_debug_file_make_one_index() {
 }
 
 #[test]
-fn a_damaged_index_is_replaced_and_that_is_said() {
+fn a_damaged_index_is_replaced_with_a_warning() {
     let out = folder();
     let index = common::index_of("cxx", out.path());
     let whole = fs::read(&index).expect("there");
     fs::write(&index, &whole[..whole.len() / 2]).expect("written");
     let built = build(&[&dsym("cxx")], out.path(), &["--json"]);
     assert_eq!((built.code, text(&built.images()[0], "outcome")), (Some(0), "repaired"));
-    assert!(built.err.contains("the index that was there is replaced: "), "{}", built.err);
+    assert!(built.err.contains("the old index is replaced: "), "{}", built.err);
     assert_eq!(fs::read(&index).expect("there"), whole);
 }
 
 #[test]
-fn a_reader_that_leaves_is_no_failure() {
+fn a_closed_pipe_is_not_a_failure() {
     let out = folder();
     let mut child = command()
         .args(["build".as_ref(), testdata().join("dsyms").as_os_str(), "-o".as_ref(), out.path().as_os_str()])
@@ -369,7 +369,7 @@ fn a_reader_that_leaves_is_no_failure() {
         .spawn()
         .expect("started");
     drop(child.stdout.take());
-    let finished = Finished::from(child.wait_with_output().expect("ended"));
+    let finished = CommandOutput::from(child.wait_with_output().expect("ended"));
     assert_eq!(finished.code, Some(0));
     assert!(!finished.err.contains("panicked"), "{}", finished.err);
 }

@@ -1,14 +1,14 @@
-//! `symdex build --verify`, and what `--json` reports of a build.
+//! `symdex build --verify`, and the JSON of a build.
 
 mod common;
 
 use std::fs;
 use std::path::Path;
 
-use common::{Finished, debug_file, dsym, folder, names_in, symdex, testdata};
+use common::{CommandOutput, debug_file, dsym, folder, names_in, symdex, testdata};
 use serde_json::Value;
 
-fn build(input: &Path, out: &Path, more: &[&str]) -> Finished {
+fn build(input: &Path, out: &Path, more: &[&str]) -> CommandOutput {
     let paths = ["build".as_ref(), input.as_os_str(), "-o".as_ref(), out.as_os_str(), "--json".as_ref()];
     symdex(paths.into_iter().chain(more.iter().map(AsRef::as_ref)))
 }
@@ -19,7 +19,7 @@ fn number(value: &Value, keys: &[&str]) -> u64 {
 }
 
 #[test]
-fn what_is_right_is_published_as_it_would_be_without() {
+fn a_verified_index_equals_the_one_without_verify() {
     let (verified, plain) = (folder(), folder());
     let built = build(&testdata(), verified.path(), &["--verify"]);
     assert_eq!(built.code, Some(0), "{}", built.err);
@@ -37,7 +37,7 @@ fn what_is_right_is_published_as_it_would_be_without() {
 }
 
 #[test]
-fn people_read_how_many_answers_were_compared() {
+fn the_summary_has_the_number_of_compared_answers() {
     let out = folder();
     let input = dsym("inline-dwarf4");
     let args = ["build".as_ref(), input.as_os_str(), "-o".as_ref(), out.path().as_os_str()];
@@ -46,13 +46,13 @@ fn people_read_how_many_answers_were_compared() {
 }
 
 #[test]
-fn the_report_says_how_much_code_each_table_covers_and_what_was_dropped() {
+fn json_has_the_coverage_of_each_table_and_the_dropped_units() {
     let out = folder();
     let lto = &build(&dsym("lto"), out.path(), &[]).images()[0];
     let coverage = |table| number(lto, &["coverage", table]);
     let tables = ["executable", "dwarf", "dwarf_function", "symbol_table"];
     assert_eq!(tables.map(coverage), [428; 4]);
-    // Two units that LTO has emptied.
+    // LTO has emptied two units.
     assert_eq!(lto["dropped"], serde_json::json!({ "empty line sequences": 2 }));
     assert_eq!((number(lto, &["failed_units"]), &lto["partial"]), (0, &Value::Array(Vec::new())));
     let plain = &build(&testdata().join("demo/DemoPlain.dylib"), out.path(), &[]).images()[0];
@@ -64,7 +64,7 @@ fn u32_at(bytes: &[u8], at: usize) -> usize {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes")) as usize
 }
 
-/// The only symbol table of a thin file gets one name that is longer than an index may hold.
+/// The symbol table of a thin file gets a name that is longer than an index allows.
 fn with_endless_name(mut bytes: Vec<u8>) -> Vec<u8> {
     // LC_SYMTAB, 24 bytes long.
     let command = bytes.windows(8).position(|window| window == [2, 0, 0, 0, 24, 0, 0, 0]).expect("LC_SYMTAB");
@@ -81,7 +81,7 @@ fn with_endless_name(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_not_right_is_not_published() {
+fn a_wrong_index_is_not_published() {
     let root = folder();
     let (input, out) = (root.path().join("endless"), root.path().join("out"));
     let plain = fs::read(testdata().join("demo/DemoPlain.dylib")).expect("there");
@@ -96,7 +96,7 @@ fn what_is_not_right_is_not_published() {
     assert_eq!(*answers, "20 of 22 answers are not those of the debug file");
     assert!(symbols.starts_with("the symbol table is read otherwise: ") && symbols.len() < 1000, "{symbols}");
     assert!(built.err.contains("symdex: not published: "), "{}", built.err);
-    // Without --verify it is published, and says what it lacks.
+    // Without --verify, the index is published with a warning.
     let built = build(&input, &out, &[]);
     assert_eq!((built.code, names_in(&out).len()), (Some(0), 1));
     let partial = "(arm64): partial: 5 x names left out: they are too long, or overlap too much; ";
@@ -105,7 +105,7 @@ fn what_is_not_right_is_not_published() {
 }
 
 #[test]
-fn what_cannot_be_verified_is_not_published() {
+fn an_index_that_cannot_be_verified_is_not_published() {
     let root = folder();
     let (input, out) = (root.path().join("damaged"), root.path().join("out"));
     let mut bytes = fs::read(debug_file("cxx")).expect("there");

@@ -1,4 +1,4 @@
-//! What is known of the crashes in the corpora's crashprobe-ios, against what `symdex symbolicate` makes of the reports.
+//! The known frames of the crashes in the corpora's crashprobe-ios, compared with the output of `symdex symbolicate`.
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use common::{corpora, corpus, folder, symbolicate};
 use serde_json::Value;
 
-/// Rows that no report bears out (report, frame, what, expected), and why the expectation is wrong.
+/// Expected rows that no report confirms (report, frame, property, value), and why the expectation is wrong.
 const WRONG: [(&str, &[[&str; 3]], &str); 5] = [
     (
         "Execute a privileged instruction.json",
@@ -15,7 +15,7 @@ const WRONG: [(&str, &[[&str; 3]], &str); 5] = [
             ["0", "line", "42"],
             ["-", "crashprobe.com-expected", "ARMv7: -[CRLCrashPrivInst crash] (CRLCrashPrivInst.m:42)"],
         ],
-        "the ARMv7 report of the debug build has no frame in that file, and that of the release build crashed in line 35",
+        "the ARMv7 report of the debug build has no frame in that file; the release build crashed in line 35",
     ),
     (
         "Jump into an NX page.json",
@@ -24,7 +24,8 @@ const WRONG: [(&str, &[[&str; 3]], &str); 5] = [
             ["0", "file", "CRLCrashNXPage.m"],
             ["-", "crashprobe.com-expected", "-[CRLCrashNXPage crash] (CRLCrashNXPage.m:37)"],
         ],
-        "the release builds have no debug information for -[CRLCrashNXPage crash], the debug reports no frame of the app",
+        "the release builds have no debug information for -[CRLCrashNXPage crash]; the debug reports have no frame \
+         of the app",
     ),
     (
         "Stack overflow.json",
@@ -62,27 +63,27 @@ const WRONG: [(&str, &[[&str; 3]], &str); 5] = [
 #[derive(Clone, Debug, PartialEq)]
 struct Frame {
     function: String,
-    /// The file's own name.
+    /// The file name.
     file: String,
     line: String,
 }
 
-/// A report, with the functions of its crashed thread in the app's images, innermost first.
+/// A report, with the functions of the app's images in its crashed thread, innermost first.
 struct Report {
     name: String,
     arch: String,
     chain: Vec<Frame>,
 }
 
-/// Every row of crashprobe-expected.tsv holds in a report of its name, or is known not to.
+/// Every row of crashprobe-expected.tsv holds in a report of its name, or is in the list of wrong expectations.
 #[test]
-fn frames_are_those_that_the_crashes_are_known_to_have() {
+fn crashes_have_their_known_frames() {
     let root = folder();
     let Some(crashes) = corpus("crashprobe-ios", root.path()) else { return };
     let expected = std::fs::read_to_string(corpora().join("crashprobe-expected.tsv")).expect("there");
     let paths = paths(&crashes);
     let symbolicated = symbolicate(root.path(), &crashes, &["--format", "json", "--lines", "exact"], &paths);
-    // Of the system, and of some builds of the app, there are no debug files.
+    // There are no debug files of the system, and of some builds of the app.
     assert_eq!(symbolicated.code, Some(3), "{}", symbolicated.err);
     let reports: Vec<Report> = symbolicated.json().iter().zip(&paths).map(report).collect();
     assert_eq!(reports.len(), 128);
@@ -136,7 +137,7 @@ fn report((json, path): (&Value, &PathBuf)) -> Report {
         path.ends_with("/CrashLibiOS") || path.ends_with("/CrashProbeiOS")
     };
     let frames = crashed["frames"].as_array().expect("frames").iter().filter(is_app);
-    // Reports have names of their own for frames of builds that there is no debug file of.
+    // For builds without a debug file, frames keep the names that the report states.
     let frames = frames.filter(|frame| frame["status"] == "symbolicated");
     let functions = frames.flat_map(|frame| frame["functions"].as_array().expect("functions"));
     let name = |path: &Path| path.file_name().expect("a name").to_string_lossy().into_owned();
@@ -157,8 +158,8 @@ fn frame(json: &Value) -> Frame {
     }
 }
 
-/// Whether a row holds in a report: `frame` is a number of a frame, inlined ones counted, or `-` for any; `what` is what of it is
-/// `expected`.
+/// Whether a row holds in a report. `frame` is the number of a frame, counting inlined ones, or `-` for any frame.
+/// `what` is the property that must be `expected`.
 fn holds(report: &Report, frame: &str, what: &str, expected: &str) -> bool {
     let Ok(number) = frame.parse::<usize>() else {
         let (arch, expected) = match expected.split_once(": ") {

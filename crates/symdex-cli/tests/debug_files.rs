@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::{
-    Finished, command, corpus, debug_file, folder, symbolicate, symdex_on, testdata, with_damaged_symbols,
-    without_debug_information,
+    CommandOutput, command, corpus, debug_file, folder, symbolicate, symdex_on, testdata,
+    with_damaged_symbols, without_debug_information,
 };
 
 fn app() -> PathBuf {
@@ -15,7 +15,7 @@ fn app() -> PathBuf {
 }
 
 /// The demo's crash, symbolicated from the debug files below `dsym` with these options.
-fn crash(root: &Path, dsym: &Path, options: &[&str]) -> Finished {
+fn crash(root: &Path, dsym: &Path, options: &[&str]) -> CommandOutput {
     symbolicate(root, dsym, options, [testdata().join("demo/demo.crash")])
 }
 

@@ -1,5 +1,5 @@
-//! The demo's crash, answered, against the chains its sources were written to give and llvm-symbolizer confirmed when the demo was
-//! made (`testdata/demo/demo.expected.tsv`).
+//! The frames of the demo's crash, compared with the chains that follow from its sources. llvm-symbolizer confirmed
+//! them when the demo was made (`testdata/demo/demo.expected.tsv`).
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -26,7 +26,7 @@ fn indexes() -> HashMap<String, Index<Vec<u8>>> {
 }
 
 #[test]
-fn every_frame_of_the_demo_has_the_chain_its_sources_give() {
+fn every_frame_of_the_demo_has_the_chain_of_its_sources() {
     let expected = include_str!("../../../testdata/demo/demo.expected.tsv");
     let indexes = indexes();
     let mut scratch = Scratch::default();
@@ -41,7 +41,7 @@ fn every_frame_of_the_demo_has_the_chain_its_sources_give() {
         let frame = frames.iter().nth(depth.parse().expect("a number")).expect(row);
         let text = |bytes: Option<&[u8]>| String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned();
         assert_eq!(text(frame.name), function, "{row}");
-        // llvm-symbolizer puts a directory before <compiler-generated>.
+        // llvm-symbolizer prints a directory before <compiler-generated>.
         assert!(file.ends_with(&text(frame.file)), "{row}: {frame:?}");
         assert_eq!(frame.line.map_or("-".to_owned(), |line| line.to_string()), line, "{row}");
         compared += 1;

@@ -1,4 +1,4 @@
-//! What goes wrong is said, with the file's name and an exit code of its own, and leaves nothing behind.
+//! Failures name the file, have their own exit codes, and leave no files behind.
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use common::{debug_file, dsym, folder, index_of, names_in, symdex, symdex_on};
 
-fn build(input: &Path, out: &Path, more: &[&str]) -> common::Finished {
+fn build(input: &Path, out: &Path, more: &[&str]) -> common::CommandOutput {
     let arguments = ["build".as_ref(), input.as_os_str(), "-o".as_ref(), out.as_os_str()];
     symdex(arguments.into_iter().chain(more.iter().map(AsRef::as_ref)))
 }
@@ -32,7 +32,7 @@ fn fails(input: &Path, more: &[&str], code: i32, parts: &[&str]) {
 }
 
 #[test]
-fn what_is_no_debug_file_is_named() {
+fn inputs_that_are_not_debug_files_are_named() {
     let root = folder();
     let write = |name: &str, bytes: &[u8]| {
         let path = root.path().join(name);
@@ -64,7 +64,7 @@ fn an_unknown_architecture_lists_those_there_are() {
 }
 
 #[test]
-fn a_debug_file_that_was_cut_is_damaged_wherever_it_was() {
+fn a_truncated_debug_file_is_damaged_wherever_it_ends() {
     let root = folder();
     let whole = fs::read(debug_file("cxx")).expect("there");
     for part in 1..24 {
@@ -79,7 +79,7 @@ fn a_debug_file_that_was_cut_is_damaged_wherever_it_was() {
 }
 
 #[test]
-fn a_cut_universal_file_loses_the_slices_that_were_cut_and_no_others() {
+fn a_truncated_universal_file_loses_only_the_slices_that_are_cut() {
     let root = folder();
     let whole = fs::read(debug_file("fat")).expect("there");
     let mut built_slices = Vec::new();
@@ -102,7 +102,7 @@ fn a_folder_that_cannot_be_written_is_named() {
     let root = folder();
     let file = root.path().join("file");
     fs::write(&file, "not a folder").expect("written");
-    // The last one has a parent that is not there and cannot be made.
+    // The parent of the last one does not exist and cannot be created.
     for out in [file.clone(), file.join("below"), file.join("further/below")] {
         let built = build(&dsym("cxx"), &out, &[]);
         assert_eq!((built.code, built.out.as_str()), (Some(1), ""), "{}", built.err);
@@ -135,7 +135,7 @@ fn a_missing_or_foreign_index_is_named() {
             finished.err
         );
     }
-    // These take debug files, too, so they say what they would take.
+    // These commands also read debug files, so their message says what they accept.
     for reader in [lookup, atos] {
         let finished = symdex_on(&other, reader);
         assert_eq!(finished.code, Some(6), "{}", finished.err);
@@ -145,7 +145,7 @@ fn a_missing_or_foreign_index_is_named() {
 
 #[cfg(unix)]
 #[test]
-fn a_pipe_is_refused_not_waited_for() {
+fn a_pipe_is_refused_without_waiting() {
     let root = folder();
     let pipe = root.path().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
@@ -158,11 +158,11 @@ fn a_pipe_is_refused_not_waited_for() {
 }
 
 #[test]
-fn an_index_that_was_cut_or_changed_is_damaged() {
+fn a_truncated_or_changed_index_is_damaged() {
     let root = folder();
     let whole = fs::read(index_of("inline-dwarf4", root.path())).expect("there");
     let damaged = root.path().join("damaged.symdex");
-    // Lengths from 8 on, where the file still begins as an index does.
+    // From 8 bytes on, the file still begins as an index does.
     for len in (8..whole.len()).step_by(97) {
         fs::write(&damaged, &whole[..len]).expect("written");
         for reader in READERS {
@@ -181,7 +181,7 @@ fn an_index_that_was_cut_or_changed_is_damaged() {
     }
     let mut newer = whole;
     newer[8] = 99;
-    // The header ends with its own checksum: without it this would be damage.
+    // The header ends with its checksum. With a wrong checksum, the index would be damaged instead.
     let checksum = xxhash_rust::xxh3::xxh3_64(&newer[..120]);
     newer[120..128].copy_from_slice(&checksum.to_le_bytes());
     fs::write(&damaged, &newer).expect("written");
@@ -193,11 +193,11 @@ fn an_index_that_was_cut_or_changed_is_damaged() {
 }
 
 #[test]
-fn damage_that_is_met_in_a_lookup_is_told_for_its_address() {
+fn damage_found_by_a_lookup_is_reported_for_the_address() {
     let root = folder();
     let index = index_of("inline-dwarf4", root.path());
     let mut bytes = fs::read(&index).expect("there");
-    // Chunks are behind the header, the metadata and the codes; the header says how large these are.
+    // Chunks come after the header, the metadata and the codes, whose sizes are in the header.
     let size = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
     let chunks = 128 + usize::try_from(size(72) + size(80)).expect("small");
     bytes[chunks + 20] ^= 1;
@@ -223,7 +223,7 @@ fn damage_that_is_met_in_a_lookup_is_told_for_its_address() {
 }
 
 #[test]
-fn wrong_usage_is_told_apart() {
+fn wrong_usage_has_its_own_exit_code() {
     let root = folder();
     index_of("cxx", root.path());
     for line in
@@ -233,7 +233,7 @@ fn wrong_usage_is_told_apart() {
     }
     let finished = symdex_on(root.path(), "lookup {} 0x400");
     assert_eq!(finished.code, Some(2), "{}", finished.err);
-    assert!(finished.err.contains("a folder; say which image's index in it with --id"), "{}", finished.err);
+    assert!(finished.err.contains("a folder of indexes; choose one with --id"), "{}", finished.err);
     let finished = symdex_on(root.path(), "verify {} --id 00112233445566778899aabbccddeeff");
     assert_eq!(finished.code, Some(3), "{}", finished.err);
     let message =

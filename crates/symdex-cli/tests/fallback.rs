@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Finished, command, folder, names_in, symbolicate, symdex, testdata};
+use common::{CommandOutput, command, folder, names_in, symbolicate, symdex, testdata};
 
 const KIT: &str = "4c4c442755553144a19dbd913be790e0.symdex";
 
@@ -14,7 +14,7 @@ fn crash() -> PathBuf {
 }
 
 /// The demo's indexes in `folder`, and its crash symbolicated from them.
-fn indexes(folder: &Path) -> Finished {
+fn indexes(folder: &Path) -> CommandOutput {
     let built =
         symdex(["build".as_ref(), testdata().join("demo").as_os_str(), "-o".as_ref(), folder.as_os_str()]);
     assert_eq!(built.code, Some(0), "{}", built.err);
@@ -22,13 +22,13 @@ fn indexes(folder: &Path) -> Finished {
 }
 
 /// The demo's crash, symbolicated from the indexes in these folders, without a store.
-fn from(folders: &[&Path], options: &[&str]) -> Finished {
+fn from(folders: &[&Path], options: &[&str]) -> CommandOutput {
     let mut run = command();
     run.arg("symbolicate").arg(crash()).args(options).arg("--store").arg(crash().join("none"));
     folders.iter().for_each(|folder| {
         run.arg("--index").arg(folder);
     });
-    Finished::from(run.output().expect("the command starts"))
+    CommandOutput::from(run.output().expect("the command starts"))
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -45,7 +45,7 @@ fn cut(index: &Path) {
     fs::write(index, bytes).expect("written");
 }
 
-/// Damages pages that only a lookup reads.
+/// Damages a page that only a lookup reads.
 fn flip(index: &Path) {
     let mut bytes = fs::read(index).expect("there");
     let parts = symdex::Index::open(&bytes[..]).expect("an index").sections();
@@ -55,8 +55,8 @@ fn flip(index: &Path) {
     fs::write(index, bytes).expect("written");
 }
 
-/// The image DemoKit and the crash's first frame, which is in it, as JSON has them.
-fn kit(done: &Finished) -> (serde_json::Value, serde_json::Value) {
+/// The JSON of the image DemoKit, and of the crash's first frame, which is in it.
+fn kit(done: &CommandOutput) -> (serde_json::Value, serde_json::Value) {
     let [report] = &done.json()[..] else { panic!("{}", done.out) };
     let images = report["images"].as_array().expect("images");
     let image = images.iter().find(|image| image["name"] == "DemoKit").expect("it is listed");
@@ -85,7 +85,7 @@ fn a_damaged_index_is_reported_and_the_next_folder_answers() {
         );
         assert!(image["reason"].as_str().is_some_and(|reason| reason.starts_with(&path)), "{image}");
         assert_eq!(image["source"].as_str(), good.join(KIT).to_str());
-        // The other order never asks the damaged one.
+        // In the other order, the damaged index is not asked.
         assert_eq!(from(&[&good, &bad], &[]).code, Some(0));
     }
 }
@@ -135,7 +135,7 @@ fn a_damaged_index_in_the_store_is_built_again_from_its_debug_file() {
     }
 }
 
-/// Every report of a run says the same of the index, though one of them replaces it.
+/// Every report of a run has the same status for the index, although one of them replaces it.
 #[test]
 fn reports_that_need_a_damaged_index_agree() {
     let root = folder();
@@ -160,14 +160,14 @@ fn a_store_that_cannot_be_written_is_a_warning_and_indexes_are_built_in_memory()
     fs::write(&file, "").expect("written");
     let mut run = command();
     run.arg("symbolicate").arg(crash()).arg("--dsym").arg(&dsym).arg("--store").arg(file.join("store"));
-    let done = Finished::from(run.output().expect("the command starts"));
+    let done = CommandOutput::from(run.output().expect("the command starts"));
     assert_eq!((done.code, &done.out), (Some(0), &whole.out), "{}", done.err);
     let (warning, summary) = done.err.split_once('\n').expect("lines");
     assert!(warning.starts_with("symdex: warning: ") && warning.contains("--store"), "{warning}");
     assert_eq!(summary, whole.err, "it is said once");
 }
 
-/// The user's cache folder gets an index only of an image that many addresses are asked of.
+/// An index is stored in the user's cache folder only if the reports ask for many addresses of its image.
 #[test]
 fn few_addresses_are_answered_from_the_debug_file_and_for_many_its_index_is_stored() {
     let root = folder();
@@ -177,7 +177,7 @@ fn few_addresses_are_answered_from_the_debug_file_and_for_many_its_index_is_stor
         let mut run = command();
         run.arg("symbolicate").args(vec![crash(); reports]).arg("--dsym").arg(&dsym).args(options);
         run.env("HOME", home).env("XDG_CACHE_HOME", home.join("cache"));
-        Finished::from(run.output().expect("the command starts"))
+        CommandOutput::from(run.output().expect("the command starts"))
     };
     let done = run(1, root.path(), &[]);
     assert_eq!((done.code, &done.out, &done.err), (Some(0), &whole.out, &whole.err));
@@ -187,7 +187,7 @@ fn few_addresses_are_answered_from_the_debug_file_and_for_many_its_index_is_stor
     let [first, others @ ..] = &many.json()[..] else { panic!("{}", many.out) };
     assert!(others.iter().all(|report| report["threads"] == first["threads"]));
     assert!(names_in(&root.path().join("cache/symdex")).contains(&KIT.to_owned()));
-    // No cache folder is needed for few addresses, and a warning says that there is none for many.
+    // Few addresses need no cache folder. For many addresses, a warning says that there is none.
     let file = root.path().join("file");
     fs::write(&file, "").expect("written");
     let done = run(1, &file, &[]);

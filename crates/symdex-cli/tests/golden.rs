@@ -1,14 +1,14 @@
-//! Real answers of Apple's atos.
+//! Recorded answers of Apple's atos.
 
 mod common;
 
 use std::path::Path;
 use std::process::Command;
 
-use common::{Finished, command, folder};
+use common::{CommandOutput, command, folder};
 
-/// Every row of the corpora's atos-golden.tsv, byte for byte. The corpora are not part of the repository; without them this
-/// says so, and the lines atos prints are tested on testdata alone.
+/// Compares every row of the corpora's atos-golden.tsv, byte for byte. The corpora are not in the repository; without
+/// them, this test says so, and the output of atos is tested on testdata only.
 #[test]
 fn answers_equal_those_of_apples_atos() {
     let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpora");
@@ -29,7 +29,7 @@ fn answers_equal_those_of_apples_atos() {
             continue;
         }
         let answer = command().args(["atos", "-arch", arch, "-l", load, "-o"]).arg(&dsym).arg(pc).output();
-        assert_eq!(Finished::from(answer.expect("ran")).ok(), format!("{expected}\n"), "{row}");
+        assert_eq!(CommandOutput::from(answer.expect("ran")).ok(), format!("{expected}\n"), "{row}");
         rows += 1;
     }
     assert!(rows >= 20, "only {rows} rows have their dSYM");

@@ -1,5 +1,5 @@
-//! The hostile files of the corpora, which abort or hang most other tools: they are part of the corpora, not of the repository;
-//! without them these tests say so.
+//! The hostile files of the corpora, which abort or hang most other tools. The corpora are not in the repository;
+//! without them, these tests say so.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use common::folder;
 
-/// The folder `malformed` of the corpora, unpacked into `root`; `None` where there are no corpora.
+/// The folder `malformed` of the corpora, unpacked into `root`; `None` without the corpora.
 fn malformed(root: &Path) -> Option<PathBuf> {
     let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpora");
     if !corpora.join("unpack").exists() {
@@ -27,7 +27,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// `symdex` with at most 512 MB of memory and two minutes of one core: what takes more is killed, and so fails the test.
+/// Runs `symdex` with at most 512 MB of memory and two minutes of one core. If it needs more, it is killed and the test
+/// fails.
 #[cfg(target_os = "linux")]
 fn limited(arguments: &[&str]) -> std::process::Output {
     let symdex = env!("CARGO_BIN_EXE_symdex");
@@ -62,7 +63,7 @@ fn hostile_files_become_whole_indexes_or_errors() {
 }
 
 #[test]
-fn hostile_names_come_out_bounded() {
+fn the_output_of_hostile_names_is_bounded() {
     let root = folder();
     let Some(malformed) = malformed(root.path()) else { return };
     let crashers = malformed.join("swift-demangle-crashers");

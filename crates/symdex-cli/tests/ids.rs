@@ -5,10 +5,10 @@ mod common;
 use std::ffi::OsStr;
 use std::fs;
 
-use common::{Finished, debug_file, dsym, folder, index_of, symdex, testdata};
+use common::{CommandOutput, debug_file, dsym, folder, index_of, symdex, testdata};
 use serde_json::{Value, json};
 
-fn ids<A: AsRef<OsStr>>(paths: impl IntoIterator<Item = A>, more: &[&str]) -> Finished {
+fn ids<A: AsRef<OsStr>>(paths: impl IntoIterator<Item = A>, more: &[&str]) -> CommandOutput {
     let paths: Vec<_> = paths.into_iter().map(|path| path.as_ref().to_owned()).collect();
     let words = ["ids".as_ref()].into_iter().chain(paths.iter().map(|path| path.as_os_str()));
     symdex(words.chain(more.iter().map(|word| OsStr::new(*word))))
@@ -40,8 +40,8 @@ fn every_slice_and_index_is_listed_with_id_arch_kind_and_size() {
 }
 
 #[test]
-fn elf_files_are_told_apart_by_their_headers() {
-    // The test program itself, and what is left of it without code.
+fn the_kind_of_an_elf_file_follows_from_its_headers() {
+    // The test program, and a copy without code.
     let program = std::env::current_exe().expect("a program");
     let Ok(bytes) = fs::read(&program) else { panic!("unreadable") };
     if !bytes.starts_with(b"\x7fELF") {
@@ -60,7 +60,7 @@ fn elf_files_are_told_apart_by_their_headers() {
     assert_eq!(debug_file.json()[0]["kind"], "ELF debug file", "{}", debug_file.err);
 }
 
-/// The ELF file of 64 bits with its sections of code as `objcopy --only-keep-debug` leaves them.
+/// A 64-bit ELF file with its code sections as `objcopy --only-keep-debug` leaves them.
 fn without_code(mut bytes: Vec<u8>) -> Vec<u8> {
     let number = |bytes: &[u8], at: usize, size: usize| {
         let mut number = [0; 8];
@@ -100,7 +100,7 @@ fn images_of_a_shared_cache_are_listed_by_their_paths() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_and_the_rest_is_listed() {
+fn unreadable_files_are_reported_and_the_rest_is_listed() {
     let root = folder();
     let write = |name: &str, bytes: &[u8]| {
         let path = root.path().join(name);
@@ -116,7 +116,7 @@ fn what_cannot_be_read_is_told_and_the_rest_is_listed() {
 
     assert_eq!(ids([&missing], &[]).code, Some(5));
     assert_eq!(ids([&missing, &notes], &[]).code, Some(6), "unsupported is graver than missing");
-    // In a folder, text is passed over.
+    // In a folder, text files are ignored.
     let listed = ids([root.path()], &["--json"]);
     assert_eq!((listed.code, listed.err.lines().count()), (Some(4), 2), "{}", listed.err);
     let rows = listed.json();

@@ -1,4 +1,4 @@
-//! `symdex inspect` and `symdex verify`: an index as text, compared with what is committed.
+//! `symdex inspect` and `symdex verify`, compared with the committed snapshots.
 
 mod common;
 
@@ -7,7 +7,8 @@ use std::path::Path;
 
 use common::{debug_file, dsym, folder, index_of, symdex, symdex_on};
 
-/// Compares with `tests/snapshots/NAME`; with `SYMDEX_SNAPSHOTS=write` in the environment, writes it instead.
+/// Compares `text` with `tests/snapshots/NAME`. With `SYMDEX_SNAPSHOTS=write` in the environment, writes the file
+/// instead.
 #[track_caller]
 fn assert_snapshot(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots").join(name);
@@ -22,7 +23,7 @@ fn assert_snapshot(name: &str, text: &str) {
 }
 
 #[test]
-fn a_chunks_ranges_are_as_committed() {
+fn the_ranges_of_a_chunk_equal_the_snapshot() {
     let root = folder();
     for name in ["inline-dwarf4", "outliner", "swift-names", "icf"] {
         let index = index_of(name, root.path());
@@ -55,7 +56,8 @@ fn the_overview_adds_up() {
         lines.take_while(|line| !line.is_empty()).map(|line| line.split_whitespace().collect::<Vec<_>>())
     };
     let number = |text: &str| text.parse::<u64>().expect("a number");
-    // Sections follow each other; the chunks of both tables fill theirs; ranges are those that were counted.
+    // Sections follow each other without gaps, the chunks fill their section, and the number of ranges is the stated
+    // one.
     let mut end = 128;
     for section in rows("section") {
         assert_eq!(number(section[1]), end, "{section:?}");
@@ -77,7 +79,7 @@ fn the_overview_adds_up() {
 }
 
 #[test]
-fn a_chunk_that_is_not_there_names_those_that_are() {
+fn a_missing_chunk_names_the_existing_chunks() {
     let root = folder();
     let index = index_of("inline-dwarf4", root.path());
     let finished = symdex_on(&index, "inspect {} --chunk 7");
@@ -105,7 +107,7 @@ fn verify_compares_with_a_debug_file() {
     assert_eq!(other.code, Some(3), "{}", other.err);
     assert!(other.err.contains("no image"), "{}", other.err);
 
-    // Another program under the same id.
+    // Another program with the same id.
     let id = |path: &Path| fs::read(path).map(|bytes| uuid_at(&bytes)).expect("readable");
     let (from, to) = (id(&debug_file("cxx")), id(&debug_file("inline-dwarf4")));
     let mut bytes = fs::read(debug_file("cxx")).expect("readable");
@@ -121,7 +123,7 @@ fn verify_compares_with_a_debug_file() {
     assert!(verdict.ends_with(" answers differ from what the debug file says"), "{verdict}");
 }
 
-/// Where the UUID of a thin 64-bit Mach-O file stands.
+/// The offset of the UUID in a thin 64-bit Mach-O file.
 fn uuid_at(file: &[u8]) -> usize {
     let word = |at: usize| u32::from_le_bytes(*file[at..].first_chunk().expect("4 bytes")) as usize;
     let mut command = 32;

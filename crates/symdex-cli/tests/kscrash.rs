@@ -1,12 +1,12 @@
-//! Real reports of KSCrash's, with the debug files of what crashed.
+//! Real reports of KSCrash, with the debug files of the apps that crashed.
 
 mod common;
 
 use common::{corpus, folder, symbolicate};
 use serde_json::Value;
 
-/// What llvm-symbolizer says of the frames in the app, by the number of thread and frame; libraries' frames keep what they have. Names
-/// that have no line are a symbol table's.
+/// The answers of llvm-symbolizer for frames of the app, by the numbers of thread and frame. Frames of libraries keep
+/// their names. Names without a line are from a symbol table.
 const CRASH_TESTER: [(usize, usize, &str, &str); 7] = [
     (0, 5, "-[Crasher throwUncaughtNSException]", "Crasher.mm:96"),
     (0, 6, "__32-[AppDelegate(UI) crashCommands]_block_invoke", "AppDelegate+UI.m:358"),
@@ -17,7 +17,8 @@ const CRASH_TESTER: [(usize, usize, &str, &str); 7] = [
     (4, 2, "ksmachexc_i_handleExceptions", ""),
 ];
 
-/// The second frame's address is in a function inlined into the button's, whose line is one that the compiler made up.
+/// The address of the second frame is in a function that is inlined into the button's. Its line is made up by the
+/// compiler.
 const SWIFT_TESTER: [(usize, usize, &str, &str); 5] = [
     (
         0,

@@ -7,13 +7,13 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
 use common::{
-    Finished, command, corpus, debug_file, dsym, folder, index_of, symdex, symdex_on,
+    CommandOutput, command, corpus, debug_file, dsym, folder, index_of, symdex, symdex_on,
     without_debug_information,
 };
 use serde_json::json;
 
-/// inline-dwarf4, base 0x100000000: at 0x400 `row` is inlined into `mip`, that into `pyramid`, which starts at 0x3a0. Lines as
-/// llvm-symbolizer has them.
+/// The answer at 0x400 of inline-dwarf4, whose base is 0x100000000: `row` is inlined into `mip`, and `mip` into
+/// `pyramid`, which starts at 0x3a0. The lines are those of llvm-symbolizer.
 const CHAIN: &str = "\
 0x400         row at /src/symdex/inline/level/../grid.h:15 (inlined)
               mip at /src/symdex/inline/level/mip.h:7 (inlined)
@@ -25,7 +25,7 @@ fn a_chain_reads_innermost_first() {
     let root = folder();
     let index = index_of("inline-dwarf4", root.path());
     assert_eq!(symdex_on(&index, "lookup {} 0x400").ok(), CHAIN);
-    // The same address in decimal, in the debug file and in a process.
+    // The same address in decimal, as the debug file states it, and in a process.
     let frames = |text: &str| text.lines().map(|line| line[14..].to_owned()).collect::<Vec<_>>();
     let others = ["lookup {} 1024", "lookup {} --svma 0x100000400", "lookup {} --load 0x7000 0x7400"];
     for other in others {
@@ -35,7 +35,7 @@ fn a_chain_reads_innermost_first() {
     assert_eq!(outer, "0x400         pyramid + 0x60 at /src/symdex/inline/level/mip.h:11\n");
 }
 
-/// The answers of a dSYM, of the file inside and of one slice of several are those of the index.
+/// A dSYM, the file in it, and one slice of a universal file have the answers of the index.
 #[test]
 fn a_debug_file_answers_as_its_index_does() {
     let root = folder();
@@ -70,7 +70,7 @@ fn a_binary_beside_its_dsym_is_one_image() {
         fs::create_dir_all(&inside).expect("a folder");
         fs::copy(debug_file("inline-dwarf4"), inside.join("m")).expect("copied");
         assert_eq!(symdex_on(root.path(), "lookup {} 0x400").ok(), CHAIN, "{binary}");
-        // A second file with the same debug information changes nothing.
+        // A second file with the same debug information does not change the answer.
         fs::copy(debug_file("inline-dwarf4"), root.path().join("again")).expect("copied");
         assert_eq!(symdex_on(root.path(), "lookup {} 0x400").ok(), CHAIN, "{binary}");
         let atos = symdex_on(root.path(), "atos -o {} -offset 0x400").ok();
@@ -93,7 +93,7 @@ fn images_to_choose_from_are_named_by_their_paths_in_the_folder() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_told_only_if_no_other_has_the_image() {
+fn an_unreadable_file_is_reported_only_if_no_other_has_the_image() {
     let root = folder();
     let whole = fs::read(debug_file("cxx")).expect("a debug file");
     fs::write(root.path().join("a-damaged"), &whole[..100]).expect("written");
@@ -105,7 +105,7 @@ fn a_file_that_cannot_be_read_is_told_only_if_no_other_has_the_image() {
 }
 
 #[test]
-fn a_debug_file_that_lacks_another_one_says_so_and_finds_it_in_a_debug_dir() {
+fn a_file_that_a_debug_file_refers_to_is_found_in_a_debug_dir() {
     let root = folder();
     let Some(corpus) = corpus("samply-fixtures", root.path()) else { return };
     let original = corpus.join("samply/fixtures/other/simple-example/out/regular-debuglink");
@@ -114,7 +114,7 @@ fn a_debug_file_that_lacks_another_one_says_so_and_finds_it_in_a_debug_dir() {
     let lookup = |more: &[&str]| {
         let mut run = command();
         run.arg("lookup").arg(&main).args(["--svma", "0x8a0"]).args(more);
-        Finished::from(run.output().expect("ran"))
+        CommandOutput::from(run.output().expect("ran"))
     };
     let alone = lookup(&[]);
     assert!(alone.out.ends_with("main + 0x0 (symbol table)\n"), "{}", alone.out);
@@ -125,7 +125,7 @@ fn a_debug_file_that_lacks_another_one_says_so_and_finds_it_in_a_debug_dir() {
 }
 
 #[test]
-fn a_folder_of_archives_alone_is_told_to_be_unpacked() {
+fn a_folder_with_only_archives_says_to_unpack_them() {
     let root = folder();
     fs::write(root.path().join("a.zip"), "PK").expect("written");
     let report = root.path().join("report.ips");
@@ -174,7 +174,7 @@ fn json_has_every_field() {
 fn line_policies_and_the_symbol_table() {
     let root = folder();
     let index = index_of("inline-dwarf4", root.path());
-    // A row at line 0 that begins no statement, behind one that does at line 15.
+    // The row of line 0 is not is_stmt. It comes after an is_stmt row of line 15.
     assert!(
         symdex_on(&index, "lookup {} 0x408")
             .ok()
@@ -203,7 +203,7 @@ fn line_policies_and_the_symbol_table() {
 }
 
 #[test]
-fn other_names_of_a_function_are_told() {
+fn other_names_of_a_function_are_counted() {
     let root = folder();
     let index = index_of("icf", root.path());
     let json = symdex_on(&index, "lookup {} --json 0x374").json();
@@ -254,7 +254,7 @@ fn an_image_in_a_folder_is_found_flat_or_fanned_out() {
     std::fs::create_dir(&fanned).expect("a folder");
     std::fs::rename(&index, fanned.join(index.file_name().expect("a name"))).expect("moved");
     assert_eq!(lookup().ok(), CHAIN);
-    // A file that is the index of another image is not what was asked for.
+    // The file has the name of this image and is the index of another.
     let other = index_of("cxx", root.path());
     let wrong =
         symdex(["lookup".as_ref(), other.as_os_str(), "--id".as_ref(), dashed.as_ref(), "0x400".as_ref()]);
@@ -298,7 +298,7 @@ fn a_letter_among_the_digits_makes_an_address_hexadecimal() {
 }
 
 #[test]
-fn gaps_and_what_is_no_address_are_told_and_the_rest_is_answered() {
+fn gaps_and_wrong_addresses_are_reported_and_the_rest_is_answered() {
     let root = folder();
     let index = index_of("inline-dwarf4", root.path());
     let gap = symdex_on(&index, "lookup {} 0x1 0x400");
@@ -328,7 +328,7 @@ fn is_answered_line_by_line(index: &std::path::Path) {
         .expect("started");
     let mut input = child.stdin.take().expect("piped");
     let mut output = BufReader::new(child.stdout.take().expect("piped"));
-    // Each question is asked when the answer before it has come; without a flush this would wait for ever.
+    // Each address is written after the answer to the one before. Without a flush, this would block.
     let mut ask = |line: &[u8]| {
         input.write_all(line).expect("taken");
         let mut answer = String::new();
@@ -344,7 +344,7 @@ fn is_answered_line_by_line(index: &std::path::Path) {
 }
 
 #[test]
-fn a_reader_that_leaves_is_no_failure() {
+fn a_closed_pipe_is_not_a_failure() {
     let root = folder();
     let index = index_of("inline-dwarf4", root.path());
     let addresses = vec!["0x400"; 10_000];
@@ -358,7 +358,7 @@ fn a_reader_that_leaves_is_no_failure() {
             .spawn()
             .expect("started");
         drop(child.stdout.take());
-        let finished = common::Finished::from(child.wait_with_output().expect("ended"));
+        let finished = common::CommandOutput::from(child.wait_with_output().expect("ended"));
         assert_eq!((finished.code, finished.err.as_str()), (Some(0), ""));
     }
 }

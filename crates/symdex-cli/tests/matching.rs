@@ -5,10 +5,10 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Finished, command, debug_file, dsym, folder, names_in, symbolicate, testdata};
+use common::{CommandOutput, command, debug_file, dsym, folder, names_in, symbolicate, testdata};
 use serde_json::Value;
 
-/// What the demo's crash has from the first thread on, up to its list of images.
+/// The threads of the demo's crash, without the header and the list of images.
 fn cut_crash(root: &Path) -> PathBuf {
     let crash = fs::read_to_string(testdata().join("demo/demo.crash")).expect("readable");
     let (stacks, _) = crash.split_once("Binary Images:").expect("a list of images");
@@ -20,20 +20,21 @@ fn cut_crash(root: &Path) -> PathBuf {
 /// A stack of one frame in a program, as GCC's sanitizers print it: without a build id.
 fn asan(root: &Path) -> PathBuf {
     let path = root.join("asan.txt");
-    let text = "==7==ERROR: AddressSanitizer: SEGV on unknown address\n    #0 0x55d1003b8  (/opt/inline-dwarf4+0x1000003b8)\n";
+    let text = "==7==ERROR: AddressSanitizer: SEGV on unknown address\n    \
+                #0 0x55d1003b8  (/opt/inline-dwarf4+0x1000003b8)\n";
     fs::write(&path, text).expect("written");
     path
 }
 
-/// `symdex symbolicate` on one report, with `{}` in options standing for the folder `root`.
-fn run(root: &Path, report: &Path, options: &[&str]) -> Finished {
+/// `symdex symbolicate` on one report. `{}` in options stands for the folder `root`.
+fn run(root: &Path, report: &Path, options: &[&str]) -> CommandOutput {
     let root_text = root.to_str().expect("UTF-8");
     let mut run = command();
     run.arg("symbolicate").arg(report).args(options.iter().map(|option| option.replace("{}", root_text)));
-    Finished::from(run.arg("--store").arg(root.join("store")).output().expect("the command starts"))
+    CommandOutput::from(run.arg("--store").arg(root.join("store")).output().expect("the command starts"))
 }
 
-fn first_frame(done: &Finished) -> Value {
+fn first_frame(done: &CommandOutput) -> Value {
     done.json()[0]["threads"][0]["frames"][0].clone()
 }
 
@@ -48,12 +49,13 @@ fn images_without_ids_are_not_matched_by_name_unless_asked() {
         "{}",
         done.err
     );
-    let near = "  near: DemoKit arm64 4C4C4427-5555-3144-A19D-BD913BE790E0: same name; the report does not say which build\n";
+    let near = "  near: DemoKit arm64 4C4C4427-5555-3144-A19D-BD913BE790E0: same name; \
+                the report does not say which build\n";
     assert!(done.err.contains(near) && done.err.contains("--match-by-name"), "{}", done.err);
     assert!(!done.err.contains("another build"), "{}", done.err);
 }
 
-/// Where images were loaded, the frames of a report without a list of images say themselves.
+/// Without a list of images, the load addresses come from the frames.
 #[test]
 fn frames_matched_by_name_are_answered_and_marked() {
     let root = folder();
@@ -74,7 +76,7 @@ fn frames_matched_by_name_are_answered_and_marked() {
     assert_eq!(first_frame(&json)["matched_by"], "name");
     let image = &json.json()[0]["images"][0];
     assert_eq!((&image["matched_by"], &image["id"]), (&"name".into(), &Value::Null));
-    // What is matched by its id is not marked.
+    // An image that is matched by its id is not marked.
     let json = symbolicate(
         root.path(),
         &dsym,
@@ -129,7 +131,7 @@ fn an_assumed_index_or_debug_file_answers() {
 }
 
 #[test]
-fn an_order_for_an_image_goes_before_its_id() {
+fn an_assumption_overrides_the_id_in_the_report() {
     let root = folder();
     let crash = testdata().join("demo/demo.crash");
     let of_other = format!("DemoKit={}", dsym("inline-dwarf4").display());
@@ -139,14 +141,14 @@ fn an_order_for_an_image_goes_before_its_id() {
         "{}",
         done.err
     );
-    // An order for what the report states is no assumption.
+    // An image that is named with the id of the report is not marked as assumed.
     let of_same = format!("DemoKit={}", testdata().join("demo/DemoKit.framework.dSYM").display());
     let done = run(root.path(), &crash, &["--assume", &of_same]);
     assert!(done.err.contains("symdex: found: DemoKit arm64"), "{}", done.err);
 }
 
 #[test]
-fn an_order_that_cannot_be_followed_says_why() {
+fn an_assumption_that_cannot_be_used_says_why() {
     let root = folder();
     let report = asan(root.path());
     fs::write(root.path().join("text"), "text").expect("written");
@@ -171,7 +173,7 @@ fn an_order_that_cannot_be_followed_says_why() {
 }
 
 #[test]
-fn needs_says_what_a_report_needs_and_where_it_is() {
+fn needs_lists_the_images_of_a_report_and_their_sources() {
     let root = folder();
     let demo = testdata().join("demo");
     let crash = demo.join("demo.crash");
@@ -188,7 +190,7 @@ fn needs_says_what_a_report_needs_and_where_it_is() {
         done.out
     );
     assert!(done.out.contains("\nmissing   system   5 frames  UIKitCore arm64 "), "{}", done.out);
-    let totals = "symdex: 1 report needs 11 images: 1 at hand; not at hand: 2 of the app, 8 of the system\n";
+    let totals = "symdex: 1 report needs 11 images: 1 found; not found: 2 of the app, 8 of the system\n";
     assert_eq!(done.err, totals);
     assert!(!root.path().join("store").exists(), "nothing is built");
     let all = symbolicate(root.path(), &demo, &[], [&crash]);
@@ -207,7 +209,7 @@ fn needs_says_what_a_report_needs_and_where_it_is() {
 }
 
 #[test]
-fn needs_tells_of_damage_and_of_images_without_ids() {
+fn needs_reports_damage_and_images_without_ids() {
     let root = folder();
     let demo = testdata().join("demo");
     symbolicate(root.path(), &demo, &[], [demo.join("demo.crash")]);
@@ -233,7 +235,7 @@ fn needs_tells_of_damage_and_of_images_without_ids() {
     );
 }
 
-/// The digits that decide which image is meant need not be all of them.
+/// A part of an id is enough if only one image begins with it.
 #[test]
 fn an_assumed_id_may_be_the_start_of_one() {
     let root = folder();
@@ -256,9 +258,9 @@ fn an_assumed_id_may_be_the_start_of_one() {
     );
 }
 
-/// A page that is damaged is found by the addresses in it alone.
+/// A damaged page is found only by the addresses in it.
 #[test]
-fn needs_finds_the_damage_that_symbolicating_finds() {
+fn needs_finds_the_damage_that_symbolicate_finds() {
     let root = folder();
     let report = asan(root.path());
     let id = "4c4c447055553144a1a22a1f1f7676f4";
@@ -296,7 +298,8 @@ fn needs_names_what_is_near_and_how_to_take_it() {
     let root = folder();
     let report = cut_crash(root.path());
     let done = symbolicate(root.path(), &testdata().join("demo"), &["--needs"], [&report]);
-    let near = "\n    near: DemoKit arm64 4C4C4427-5555-3144-A19D-BD913BE790E0: same name; the report does not say which build\n";
+    let near = "\n    near: DemoKit arm64 4C4C4427-5555-3144-A19D-BD913BE790E0: same name; \
+                the report does not say which build\n";
     assert!(done.out.contains(near), "{}", done.out);
     assert!(done.err.contains("--match-by-name") && done.err.contains("--assume NAME=FILE"), "{}", done.err);
     let json =

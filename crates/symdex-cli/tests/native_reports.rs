@@ -18,7 +18,8 @@ fn files(root: &Path) -> Option<PathBuf> {
     Some(corpus("ndk-stack", root)?.join("android-ndk-tests/tests/pytest/ndkstack/files"))
 }
 
-/// `text` with a build id for each frame in one of the libraries that has none: ndk-stack goes by names, which is what symdex never does.
+/// `text` with a build id for each frame of the libraries that states none. ndk-stack matches libraries by name, symdex
+/// by build id.
 fn with_ids(text: &str) -> String {
     let with_id = |line: &str| {
         let library = LIBRARIES.iter().find(|(name, _)| line.contains(&format!("!{name}")));
@@ -40,12 +41,12 @@ fn expected(text: &str) -> Vec<(String, String)> {
             && !lines[1].starts_with('#')
             && !lines[1].starts_with("WARNING")
     });
-    // Columns, which are 0 there, are not ours to know.
+    // symdex has no columns. In the expected output they are 0.
     let place = |place: &str| place.strip_suffix(":0").expect("a column").to_owned();
     frames.map(|lines| (lines[1].to_owned(), place(lines[2]))).collect()
 }
 
-/// The same of what symdex wrote.
+/// The same for the output of symdex.
 fn found(text: &str) -> Vec<(String, String)> {
     let more = text.lines().filter_map(|line| line.strip_prefix("      "));
     let split = |line: &str| {
@@ -64,7 +65,7 @@ fn frames_have_the_answers_of_ndk_stack() {
     fs::write(&report, &text).expect("a folder of the test's own");
     let after = symbolicate(root.path(), &files, &[], [&report]);
     assert_eq!(after.code, Some(3), "not every library is there: {}", after.err);
-    // ndk-stack finds libraries in packages by their offset, the report names some of them only so; each is there twice.
+    // The report names some libraries only by their offset in a package. ndk-stack finds them so; each occurs twice.
     let mut expected = expected(&fs::read_to_string(files.join("expected.txt")).expect("the corpus has it"));
     let mut found = found(&after.out);
     expected.sort();
@@ -73,7 +74,7 @@ fn frames_have_the_answers_of_ndk_stack() {
     assert_eq!(found.len(), 5, "{}", after.out);
     found.dedup();
     assert_eq!((found.len(), found), (3, expected));
-    // Whatever has no answer is as it was.
+    // Lines without an answer are unchanged.
     let unanswered = text.lines().filter(|line| LIBRARIES.iter().all(|(_, id)| !line.contains(id)));
     assert!(unanswered.clone().count() > 10);
     for line in unanswered {
@@ -89,7 +90,7 @@ fn a_build_id_that_is_missing_has_a_reason_and_what_is_near() {
     let missing = "missing: test.apk!libziparchive.so ? bad01245 test.apk!libziparchive.so: 1 frame: no index of it\n\
                    symdex:   near: libziparchive.so arm 786581CF-8457-E7DF-2BD3-0179C821D754: another build of that name";
     assert!(after.err.contains(missing), "{}", after.err);
-    // Of the frames without an id none is answered.
+    // No frame without an id is answered.
     assert_eq!(found(&after.out).len(), 2, "{}", after.out);
 }
 
@@ -105,7 +106,8 @@ fn without_debug_files_reports_come_back_as_they_were() {
     }
 }
 
-/// Of an executable that is linked to an address of its own, sanitizers and Android count from address 0, and not from its start.
+/// For an executable that is linked to a fixed address, sanitizers and Android count from address 0, not from its
+/// start.
 #[test]
 fn addresses_are_those_of_the_file() {
     let id = "4c4c447055553144a1a22a1f1f7676f4";

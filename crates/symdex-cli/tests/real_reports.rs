@@ -1,4 +1,4 @@
-//! Real reports of Apple's, with what Apple's atos answered for their frames.
+//! Real reports of Apple's systems, compared with the answers of Apple's atos for their frames.
 
 mod common;
 
@@ -8,19 +8,19 @@ use std::path::{Path, PathBuf};
 use common::{corpus, folder, symbolicate};
 use serde_json::Value;
 
-/// How atos was asked.
+/// The options that answer as atos does.
 const AS_ATOS: [&str; 5] = ["--lines", "exact", "--no-inlines", "--addresses", "as-given"];
 
-/// Lines of twins that atos touched and symbolicate leaves alone, and why.
+/// Lines of the expected reports that atos changed and symbolicate does not, and why.
 const LEFT_ALONE: [(&str, &str, &str); 1] = [(
     "report_symbolicated.crash",
     "  rip: 0x00000001003dade1 -[MyClass crashingMethod] (in CrashingAndHangingTest) (main.m:50)",
     "a register, the rest of whose line atos's caller has overwritten; registers stay as they are",
 )];
 
-/// Every answer of atos in a twin is ours for that address.
+/// Every answer of atos in an expected report is the answer of symdex for that address.
 #[test]
-fn twins_have_the_answers_of_atos() {
+fn frames_have_the_answers_of_atos() {
     let root = folder();
     let Some(corpus) = corpus("atos-reports", root.path()) else { return };
     let history = corpus.join("MacSymbolicator-history");
@@ -46,9 +46,11 @@ fn twins_have_the_answers_of_atos() {
                 symbolicate(root.path(), &history, &[&AS_ATOS[..], &["--format", "json"]].concat(), [&path]);
             assert_eq!(done.code, Some(0), "{}", done.err);
             let [report] = &done.json()[..] else { panic!("{}", done.out) };
-            let twin = twin(&path);
-            for line in twin.1.lines().filter(|line| line.contains(" (in ")) {
-                if let Some(known) = LEFT_ALONE.iter().find(|known| twin.0 == known.0 && line == known.1) {
+            let atos_report = atos_report(&path);
+            for line in atos_report.1.lines().filter(|line| line.contains(" (in ")) {
+                if let Some(known) =
+                    LEFT_ALONE.iter().find(|known| atos_report.0 == known.0 && line == known.1)
+                {
                     left_alone.push(known);
                     continue;
                 }
@@ -61,16 +63,16 @@ fn twins_have_the_answers_of_atos() {
     assert_eq!((compared, left_alone.len()), (19, LEFT_ALONE.len()));
 }
 
-/// The name and the text of what atos made of the report at `path`.
-fn twin(path: &Path) -> (String, String) {
+/// The name and the text of the report that atos made from the report at `path`.
+fn atos_report(path: &Path) -> (String, String) {
     let stem = path.file_stem().expect("a name").to_string_lossy();
     let extension = path.extension().expect("an extension").to_string_lossy();
     let name = format!("{stem}_symbolicated.{extension}");
-    let text = fs::read_to_string(path.with_file_name(&name)).expect("a twin");
+    let text = fs::read_to_string(path.with_file_name(&name)).expect("the report of atos");
     (name, text)
 }
 
-/// `... 0x1007da4bc main (in App) (main.m:9)`: the address, and the function and place.
+/// The address, and the function with its file and line, in `... 0x1007da4bc main (in App) (main.m:9)`.
 fn atos(line: &str) -> (u64, String) {
     let (head, place) = line.split_once(" (in ").expect("an image");
     let place = place.split_once(") ").expect("a place").1;
@@ -89,10 +91,10 @@ fn ours(report: &Value, address: u64) -> String {
     format!("{name} ({file}:{})", function["line"])
 }
 
-/// The `.ips` files and text reports come back byte for byte where there is no index, and with the frames of the app changed alone where
-/// there is one.
+/// Without an index, `.ips` files and text reports come back byte for byte. With one, only the frames of the app
+/// change.
 #[test]
-fn what_is_not_symbolicated_stays_byte_for_byte() {
+fn everything_that_is_not_symbolicated_stays_byte_for_byte() {
     let root = folder();
     let (Some(atos), Some(leaking)) =
         (corpus("atos-reports", root.path()), corpus("memory-leaking-app", root.path()))
@@ -107,7 +109,7 @@ fn what_is_not_symbolicated_stays_byte_for_byte() {
         .retain(|path| path.extension().is_some_and(|extension| extension == "ips" || extension == "crash"));
     assert_eq!(reports.len(), 19);
     for path in reports {
-        // What is called .ips of the twins is text; what it is, the content tells.
+        // The expected reports with the extension .ips are text. The content decides the format.
         let before = fs::read(&path).expect("readable");
         let empty = root.path().join("empty");
         fs::create_dir_all(&empty).expect("a folder");
@@ -167,9 +169,9 @@ fn json_keeps_everything_but_the_frames_of_the_app() {
     );
 }
 
-/// One of the reports is of the build that the dSYM is of. Another is not, and says which one it wants.
+/// One of the reports is of the build of the dSYM. The other is of another build, which the summary names.
 #[test]
-fn a_report_of_another_build_names_what_is_missing_and_what_is_near() {
+fn a_report_of_another_build_names_the_missing_image_and_the_near_one() {
     let root = folder();
     let Some(corpus) = corpus("memory-leaking-app", root.path()) else { return };
     let folder = corpus.join("mobile-dev-inc-Symbolicator/Tests/SymbolicatorTests/Resources");
@@ -193,7 +195,7 @@ fn a_report_of_another_build_names_what_is_missing_and_what_is_near() {
     }
 }
 
-/// Each frame of the app in what `sample` printed has the function and the line that atos had for it.
+/// Each frame of the app in the output of `sample` has the function and the line of atos.
 #[test]
 fn samples_have_the_answers_of_atos() {
     let root = folder();
@@ -209,12 +211,15 @@ fn samples_have_the_answers_of_atos() {
             let done = symbolicate(root.path(), &history, &AS_ATOS, [&path]);
             assert_eq!(done.code, Some(0), "{}", done.err);
             let before = fs::read_to_string(&path).expect("readable");
-            for (line, (ours, theirs)) in before.lines().zip(done.out.lines().zip(twin(&path).1.lines())) {
+            for (line, (ours, theirs)) in
+                before.lines().zip(done.out.lines().zip(atos_report(&path).1.lines()))
+            {
                 if line == theirs {
                     assert_eq!(ours, line, "{}", path.display());
                     continue;
                 }
-                // `main (in App) (main.m:57) [0x101671e30]` is `main  (in App) + 16  [0x101671e30]  main.m:57` of sample's own.
+                // sample itself writes `main (in App) (main.m:57) [0x101671e30]` as
+                // `main  (in App) + 16  [0x101671e30]  main.m:57`.
                 let (head, place) = theirs.split_once(") (").expect("a place");
                 let (place, address) = place.split_once(") ").expect("an address");
                 let head = head.replace(" (in ", "  (in ");

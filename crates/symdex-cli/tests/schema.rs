@@ -1,4 +1,4 @@
-//! The JSON that the command prints is what docs/schema describes, member for member.
+//! The JSON output conforms to docs/schema, which describes every member.
 
 mod common;
 
@@ -31,7 +31,7 @@ impl Schema {
         self.schemas.validate(value, self.index).is_ok()
     }
 
-    /// Asserts that each of `lines` is described.
+    /// Asserts that each of `lines` conforms to the schema, and that no further member does.
     #[track_caller]
     fn check(&self, lines: &[Value]) {
         for line in lines {
@@ -42,7 +42,7 @@ impl Schema {
     }
 }
 
-/// `value` once for each object in it, each time with a member more in that object.
+/// Copies of `value`, one for each object in it, with an additional member in that object.
 fn with_a_member_more(value: &Value) -> Vec<Value> {
     let children: Vec<(String, &Value)> = match value {
         Value::Object(members) => members.iter().map(|(key, value)| (key.clone(), value)).collect(),
@@ -71,7 +71,7 @@ fn with_a_member_more(value: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn images_failures_and_totals_of_a_build_are_described() {
+fn images_failures_and_totals_of_a_build_conform() {
     let schema = Schema::new("build");
     let root = folder();
     let demo = testdata().join("demo");
@@ -81,7 +81,7 @@ fn images_failures_and_totals_of_a_build_are_described() {
     let build = |more: &[&str]| {
         let mut run = command();
         run.arg("build").args(inputs).arg("-o").arg(root.path()).arg("--json").args(more);
-        common::Finished::from(run.output().expect("ran"))
+        common::CommandOutput::from(run.output().expect("ran"))
     };
     let built = build(&["--verify"]);
     assert_eq!(built.code, Some(5), "{}", built.err);
@@ -100,9 +100,9 @@ fn images_failures_and_totals_of_a_build_are_described() {
     assert!(!schema.is_valid(&without), "every member is required");
 }
 
-/// An image without `LC_UUID` and build id has a hash of its code for an id, with `h-` before it.
+/// The id of an image without `LC_UUID` and build id is `h-` and a hash of its code.
 #[test]
-fn the_id_of_an_image_that_states_none_is_described() {
+fn the_id_of_an_image_without_a_stated_id_conforms() {
     for name in ["build", "inspect", "symbolicate"] {
         let path =
             Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/schema/{name}.schema.json"));
@@ -117,7 +117,7 @@ fn the_id_of_an_image_that_states_none_is_described() {
     }
 }
 
-/// Reports of the formats that are in the repository or are written here, and some that cannot be read.
+/// Reports of several formats, and some that cannot be read.
 fn reports(root: &Path) -> Vec<PathBuf> {
     let crash = fs::read_to_string(testdata().join("demo/demo.crash")).expect("there");
     let ips = r#"{"bug_type":"309"}
@@ -145,7 +145,7 @@ fn reports(root: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn reports_and_those_that_cannot_be_read_are_described() {
+fn reports_and_failures_conform() {
     let schema = Schema::new("symbolicate");
     let root = folder();
     let done =
@@ -166,7 +166,7 @@ fn reports_and_those_that_cannot_be_read_are_described() {
 }
 
 #[test]
-fn images_that_reports_need_and_answers_matched_by_name_are_described() {
+fn needed_images_and_answers_matched_by_name_conform() {
     let schema = Schema::new("symbolicate");
     let root = folder();
     let demo = testdata().join("demo");
@@ -202,9 +202,9 @@ fn a_report_that_failed_has_its_object_in_its_own_file() {
     Schema::new("symbolicate").check(&[failed]);
 }
 
-/// The reports of the corpora: every format as programs really write it.
+/// The reports of the corpora: real output of programs, in every format.
 #[test]
-fn real_reports_are_described() {
+fn real_reports_conform() {
     let schema = Schema::new("symbolicate");
     let root = folder();
     let mut paths = Vec::new();
@@ -239,7 +239,7 @@ fn files_in(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn an_index_and_its_ranges_are_described() {
+fn an_index_and_its_ranges_conform() {
     let schema = Schema::new("inspect");
     let root = folder();
     for name in ["inline-dwarf4", "cxx", "lto"] {

@@ -1,11 +1,11 @@
-//! `--symbol-map`: names that a build from bitcode has hidden.
+//! `--symbol-map` resolves the hidden names of a bitcode build.
 
 mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Finished, folder, names_in, symdex, testdata};
+use common::{CommandOutput, folder, names_in, symdex, testdata};
 
 /// A library whose first function's symbol is hidden, and the folder of its symbol map.
 fn hidden(root: &Path) -> (PathBuf, PathBuf, String) {
@@ -23,14 +23,14 @@ fn hidden(root: &Path) -> (PathBuf, PathBuf, String) {
     (input, root.join("maps"), uuid)
 }
 
-fn build(input: &Path, out: &Path, more: &[&Path]) -> Finished {
+fn build(input: &Path, out: &Path, more: &[&Path]) -> CommandOutput {
     let paths = ["build".as_ref(), input, "-o".as_ref(), out, "--verify".as_ref()];
     let maps = more.iter().flat_map(|map| ["--symbol-map".as_ref(), *map]);
     symdex(paths.into_iter().chain(maps))
 }
 
 #[test]
-fn a_missing_map_is_asked_for_and_one_given_later_wins() {
+fn a_missing_map_is_named_and_an_index_with_one_replaces_the_index_without() {
     let root = folder();
     let (input, maps, uuid) = hidden(root.path());
     let (out, other) = (root.path().join("out"), root.path().join("other"));
@@ -46,9 +46,9 @@ fn a_missing_map_is_asked_for_and_one_given_later_wins() {
     let with = build(&input, &out, &[&maps]);
     assert!(with.code == Some(0) && !with.err.contains("hidden"), "{}", with.err);
     assert!(with.out.contains("is replaced"), "{}", with.out);
-    // In the other order the one that knows the names stays, too.
+    // In the other order, the index with the names is kept, too.
     assert_eq!(build(&input, &other, &[&map]).code, Some(0));
-    assert!(build(&input, &other, &[]).out.contains("and stays"));
+    assert!(build(&input, &other, &[]).out.contains("and is kept"));
 
     let [index] = &names_in(&out)[..] else { panic!("one index") };
     let contents = [&out, &other].map(|folder| fs::read(folder.join(index)).expect("there"));
@@ -61,7 +61,7 @@ fn a_missing_map_is_asked_for_and_one_given_later_wins() {
 }
 
 #[test]
-fn what_is_no_symbol_map_stops_the_build() {
+fn a_file_that_is_not_a_symbol_map_stops_the_build() {
     let root = folder();
     let (input, maps, uuid) = hidden(root.path());
     let out = root.path().join("out");

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use common::{Finished, command, debug_file, folder, names_in, symbolicate, symdex, testdata};
+use common::{CommandOutput, command, debug_file, folder, names_in, symbolicate, symdex, testdata};
 
 fn crash() -> PathBuf {
     testdata().join("demo/demo.crash")
@@ -18,12 +18,12 @@ fn text(path: &Path) -> String {
 }
 
 /// The demo's crash, symbolicated with all of its debug files.
-fn demo(root: &Path, options: &[&str]) -> Finished {
+fn demo(root: &Path, options: &[&str]) -> CommandOutput {
     symbolicate(root, &testdata().join("demo"), options, [crash()])
 }
 
 #[test]
-fn the_demos_crash_has_all_its_functions_and_all_else_as_it_was() {
+fn the_frames_of_the_demos_crash_are_answered_and_the_rest_is_unchanged() {
     let root = folder();
     let done = demo(root.path(), &["--lines", "exact"]);
     assert_eq!(done.code, Some(0), "{}", done.err);
@@ -42,7 +42,7 @@ fn the_demos_crash_has_all_its_functions_and_all_else_as_it_was() {
         compared += 1;
     }
     assert!(compared > 40, "only {compared} functions");
-    // What is no frame, or one of the system, is there as it was.
+    // All other lines, and frames of the system, are unchanged.
     let before = text(&crash());
     let others = before.lines().filter(|line| !(line.contains("\t0x") && line.contains("Demo")));
     let mut after = done.out.lines();
@@ -60,7 +60,7 @@ fn stack<'a>(report: &'a str, thread: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn a_second_time_the_debug_files_are_not_needed() {
+fn a_second_run_needs_no_debug_files() {
     let root = folder();
     let first = demo(root.path(), &[]);
     assert_eq!(names_in(&root.path().join("store")).len(), 3, "{}", first.err);
@@ -71,14 +71,14 @@ fn a_second_time_the_debug_files_are_not_needed() {
         if option == "--index" {
             run.arg("--store").arg(root.path().join("none"));
         }
-        let again = Finished::from(run.output().expect("ran"));
+        let again = CommandOutput::from(run.output().expect("ran"));
         assert_eq!((again.code, &again.out, &again.err), (Some(0), &first.out, &first.err));
     }
     assert!(!root.path().join("none").exists());
     let mut run = command();
     run.arg("symbolicate").arg(crash()).arg("--store").arg(root.path().join("none"));
     run.arg("--index").arg(store.join("4c4c444e55553144a1e5129c2dc95135.symdex"));
-    let one = Finished::from(run.output().expect("ran"));
+    let one = CommandOutput::from(run.output().expect("ran"));
     assert_eq!(one.code, Some(3), "{}", one.err);
     assert!(
         one.err.contains("found: DemoPlain.dylib") && one.err.contains("missing: DemoKit"),
@@ -105,22 +105,24 @@ fn only_what_a_report_needs_is_built() {
     );
 }
 
-/// A binary's index knows functions alone; once its debug file is given, there are lines.
+/// The index of a binary has functions only. With the debug file, the frames have lines.
 #[test]
-fn an_index_of_symbols_alone_gives_way_to_debug_information() {
+fn a_debug_file_is_preferred_to_an_index_of_symbols_alone() {
     let root = folder();
     let debug =
         fs::read(testdata().join("demo/DemoApp.app.dSYM/Contents/Resources/DWARF/DemoApp")).expect("there");
     let mut stripped = debug;
     let section = stripped.windows(12).position(|name| name == b"__debug_info").expect("DWARF");
     stripped[section..section + 12].copy_from_slice(b"__other_info");
-    // Binaries have a bit in their subtype that debug files lack.
+    // Binaries have a bit in their subtype that debug files do not have.
     stripped[11] |= 0x80;
     let binary = root.path().join("DemoApp");
     fs::write(&binary, stripped).expect("written");
     let before = symbolicate(root.path(), &binary, &[], [crash()]);
-    let frame = |done: &Finished| done.out.lines().rfind(|line| line.starts_with("14 ")).map(str::to_owned);
-    let line = "14  DemoApp                       \t0x0000000104838230 engine::Renderer::visit(engine::Node const&, engine::Visitor&) + 116";
+    let frame =
+        |done: &CommandOutput| done.out.lines().rfind(|line| line.starts_with("14 ")).map(str::to_owned);
+    let line = "14  DemoApp                       \t0x0000000104838230 \
+                engine::Renderer::visit(engine::Node const&, engine::Visitor&) + 116";
     assert_eq!((before.code, frame(&before).as_deref()), (Some(3), Some(line)));
     let both = root.path().join("both");
     fs::create_dir_all(&both).expect("a folder");
@@ -132,7 +134,7 @@ fn an_index_of_symbols_alone_gives_way_to_debug_information() {
 }
 
 #[test]
-fn what_is_near_a_missing_image_is_named() {
+fn images_near_a_missing_image_are_named() {
     let root = folder();
     let other =
         text(&crash()).replace("4c4c442755553144a19dbd913be790e0", "00000000111122223333444444444444");
@@ -152,12 +154,12 @@ fn what_is_near_a_missing_image_is_named() {
     }
 }
 
-/// The report's base is where the kernel's code was loaded, not its header.
+/// The report states the load address of the kernel's code, not of its header.
 #[test]
 fn offsets_from_text_exec_are_those_of_the_image() {
     let root = folder();
     let mut bytes = fs::read(debug_file("inline-dwarf4")).expect("there");
-    // A segment under the kernel's name, moved to 0x20 behind the header.
+    // The segment gets the name of the kernel's, and starts 0x20 after the header.
     let segment = bytes.windows(16).position(|name| name == b"__LINKEDIT\0\0\0\0\0\0").expect("a segment");
     bytes[segment..segment + 16].copy_from_slice(b"__TEXT_EXEC\0\0\0\0\0");
     bytes[segment + 16..segment + 24].copy_from_slice(&0x1_0000_0020_u64.to_le_bytes());
@@ -201,7 +203,7 @@ fn offsets_from_text_exec_are_those_of_the_image() {
 }
 
 #[test]
-fn json_says_what_became_of_each_frame_and_image() {
+fn json_has_the_status_of_each_frame_and_image() {
     let root = folder();
     let done = demo(root.path(), &["--format", "json"]);
     let [report] = &done.json()[..] else { panic!("{}", done.out) };
@@ -252,7 +254,7 @@ fn several_reports_come_out_in_order_and_each_in_its_file() {
     assert_eq!((single_text.code, text(&single)), (Some(0), one));
 }
 
-/// The folders below the one that all reports are in.
+/// The folders below the common folder of all reports.
 #[test]
 fn reports_of_one_name_keep_their_folders() {
     let root = folder();
@@ -275,7 +277,7 @@ fn reports_of_one_name_keep_their_folders() {
     assert!(twice.err.contains("would be overwritten; give each report once"), "{}", twice.err);
 }
 
-/// What is missing is told by how many frames miss it, and not without end.
+/// Missing images are sorted by the number of their frames, and at most 100 are listed.
 #[test]
 fn a_long_list_of_missing_images_is_cut() {
     let root = folder();
@@ -307,13 +309,13 @@ fn standard_input_is_a_report() {
         let mut child =
             run.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
         child.stdin.take().expect("a pipe").write_all(text(&crash()).as_bytes()).expect("read");
-        let done = Finished::from(child.wait_with_output().expect("ran"));
+        let done = CommandOutput::from(child.wait_with_output().expect("ran"));
         assert_eq!((done.code, done.out, done.err), (Some(0), expected.out.clone(), expected.err.clone()));
     }
 }
 
 #[test]
-fn what_cannot_be_read_is_told_and_the_others_are_done() {
+fn unreadable_inputs_are_reported_and_the_others_are_used() {
     let root = folder();
     let expected = demo(root.path(), &[]);
     let path = |name: &str, text: &str| {
@@ -338,10 +340,10 @@ fn what_cannot_be_read_is_told_and_the_others_are_done() {
         assert_eq!((done.code, &done.out), (Some(code), &expected), "{}", done.err);
         assert!(done.err.contains(message), "{}", done.err);
     }
-    // A debug file that cannot be read is no reason to stop either.
+    // An unreadable debug file does not end the run.
     let cache = path("dyld_shared_cache_arm64", "dyld_v1   arm64\0");
     for (dsym, code, message) in [
-        (&cache, 6, "a dyld shared cache; make indexes of its images with `symdex build`"),
+        (&cache, 6, "a dyld shared cache; build indexes of its images with `symdex build`"),
         (&path("notes.txt", "nothing"), 6, "not a debug file"),
         (&root.path().join("gone.dSYM"), 5, "gone.dSYM"),
     ] {

@@ -1,11 +1,11 @@
-//! `symdex symbolicate -o`: no report is overwritten, and the extensions of outputs tell their format.
+//! `symdex symbolicate -o`: no report is overwritten, and outputs have the extension of their format.
 
 mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Finished, folder, names_in, symbolicate, testdata};
+use common::{CommandOutput, folder, names_in, symbolicate, testdata};
 
 const IPS: &str = r#"{"bug_type":"309"}
 {"procName":"App","pid":1,"exception":{"type":"EXC_CRASH"},"threads":[{"id":7,"triggered":true,"frames":[
@@ -20,7 +20,7 @@ fn ips(root: &Path, name: &str) -> PathBuf {
     path
 }
 
-fn run(root: &Path, format: &str, output: &Path, reports: &[&Path]) -> Finished {
+fn run(root: &Path, format: &str, output: &Path, reports: &[&Path]) -> CommandOutput {
     let options = ["--format", format, "-o", output.to_str().expect("UTF-8")];
     symbolicate(root, &testdata().join("demo"), &options, reports)
 }
@@ -50,7 +50,7 @@ fn a_report_is_not_overwritten_by_its_own_output() {
         assert_eq!(fs::read_to_string(&report).expect("there"), IPS);
         assert_eq!(names_in(&root.path().join("in")), ["a.crash", "r.json"]);
     }
-    // Its text has another name.
+    // The text output has another name.
     let done = run(root.path(), "text", &detour, &[&report]);
     assert_eq!(done.code, Some(0), "{}", done.err);
     assert_eq!(names_in(&root.path().join("in")), ["a.crash", "r.crash", "r.json"]);
@@ -78,7 +78,7 @@ fn names_of_outputs_have_the_extension_of_their_format_and_are_unique() {
 }
 
 #[test]
-fn names_that_a_report_has_already_are_demangled_in_text_and_json_only() {
+fn names_in_a_report_are_demangled_in_text_and_json_only() {
     let root = folder();
     let report = ips(root.path(), "named.ips");
     let text = IPS

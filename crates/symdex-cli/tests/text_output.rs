@@ -1,4 +1,4 @@
-//! `symdex symbolicate --format text`: real `.ips` reports beside the text that Apple's own translation made of them.
+//! `symdex symbolicate --format text`: real `.ips` reports, compared with Apple's own translation to text.
 
 mod common;
 
@@ -18,26 +18,26 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).expect("readable")
 }
 
-/// The report as text; no image of it has an index.
+/// The report as text, without any index.
 fn text_of(report: &Path, root: &Path) -> String {
     symbolicate(root, &testdata().join("demo"), &["--format", "text"], [report]).out
 }
 
 #[test]
-fn an_ips_of_ios_is_what_apple_makes_of_it() {
+fn an_ips_of_ios_equals_apples_translation() {
     let root = folder();
     let Some(resources) = resources(root.path()) else { return };
     let lines =
         |text: &str| text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect::<Vec<_>>();
     let ours = text_of(&resources.join("Crashes/ios-crash.ips"), root.path());
     let apples = read(&resources.join("Crashes/ios-crash.crash"));
-    // What Apple's tool leaves empty lines between differs from version to version.
+    // The empty lines differ between versions of Apple's tool.
     assert_eq!(lines(&ours), lines(&apples));
 }
 
 /// Apple lays out a report of macOS with other columns and without architectures. Stacks and registers are the same.
 #[test]
-fn an_ips_of_macos_has_the_stacks_and_registers_that_apple_has() {
+fn an_ips_of_macos_has_the_stacks_and_registers_of_apples_translation() {
     let root = folder();
     let Some(resources) = resources(root.path()) else { return };
     for name in ["single-target-crash", "multi-target-crash"] {
@@ -46,7 +46,7 @@ fn an_ips_of_macos_has_the_stacks_and_registers_that_apple_has() {
         let is_same = |line: &&str| {
             let is_frame = line.split_once(' ').is_some_and(|(number, _)| number.parse::<u32>().is_ok());
             let words = ["rax: ", "rdi: ", "r8: ", "r12: ", "rip: ", "crashed with", "Exception Note"];
-            // The stream of instructions is not rendered.
+            // The instruction stream is not written.
             is_frame && line.contains('\t') || words.iter().any(|word| line.contains(word))
         };
         let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -56,7 +56,7 @@ fn an_ips_of_macos_has_the_stacks_and_registers_that_apple_has() {
     }
 }
 
-/// What there is to compare of a report in JSON: the address and functions of each frame, and the images.
+/// The compared parts of a report in JSON: the address and functions of each frame, and the images.
 fn content(report: &Value) -> Value {
     let threads = report["threads"].as_array().expect("threads").iter();
     let frames = threads.flat_map(|thread| thread["frames"].as_array().expect("frames"));
@@ -69,7 +69,7 @@ fn content(report: &Value) -> Value {
     let images = report["images"].as_array().expect("images").iter();
     let images = images
         .map(|image| ["id", "name", "path", "arch", "load_address", "size"].map(|key| image[key].clone()));
-    // What stands for no image has no id.
+    // An entry without an id is not an image.
     let images = images.filter(|image| !image[0].is_null());
     serde_json::json!([frames.collect::<Vec<_>>(), images.collect::<Vec<_>>()])
 }
@@ -103,7 +103,7 @@ fn text_of_a_real_ips_is_symbolicated_as_the_ips_is() {
 }
 
 #[test]
-fn text_is_written_as_it_came_but_for_its_frames() {
+fn a_text_report_changes_only_in_its_frames() {
     let root = folder();
     let crash = testdata().join("demo/demo.crash");
     let [text, native] = ["text", "native"]

@@ -1,13 +1,13 @@
-//! `symdex verify` on several indexes. What it says of one is in `inspect.rs` and `errors.rs`.
+//! `symdex verify` on several indexes. `inspect.rs` and `errors.rs` test it on one.
 
 mod common;
 
 use std::fs;
 
-use common::{Finished, dsym, folder, index_of, names_in, symdex, symdex_on};
+use common::{CommandOutput, dsym, folder, index_of, names_in, symdex, symdex_on};
 use serde_json::{Value, json};
 
-fn totals(finished: &Finished) -> Value {
+fn totals(finished: &CommandOutput) -> Value {
     finished.json().last().expect("a line")["totals"].clone()
 }
 
@@ -26,7 +26,7 @@ fn all_indexes_of_a_folder_are_checked_flat_or_fanned_out() {
     let last = verified.err.lines().last().expect("totals");
     assert!(last.starts_with("symdex: 2 indexes in ") && last.ends_with(" s: 2 whole"), "{last}");
 
-    // One that was cut makes the exit code, and the others are checked all the same.
+    // A truncated index decides the exit code, and the others are still checked.
     let whole = fs::read(&flat).expect("there");
     fs::write(&flat, &whole[..whole.len() - 1]).expect("written");
     let missing = root.path().join("missing.symdex");
@@ -89,7 +89,7 @@ fn each_index_is_compared_with_its_image_in_a_folder_of_debug_files() {
     assert_eq!((&compared["equal"], &compared["different"]), (&json!(true), &json!(0)));
     assert!(compared["addresses"].as_u64().is_some_and(|addresses| addresses > 0), "{compared}");
 
-    // One has no debug file there: it is whole all the same.
+    // One index has no debug file there. It is still reported as whole.
     let verified = against(&dsym("inline-dwarf4"));
     assert_eq!(verified.code, Some(3), "{}", verified.err);
     let index = other.to_string_lossy().into_owned();

@@ -1,4 +1,4 @@
-//! The bytes of an index while it is built, before it is published.
+//! A buffer for an index that is built and not yet published.
 
 use std::io::{self, Write};
 use std::ops::Deref;
@@ -9,17 +9,23 @@ use tempfile::{SpooledData, SpooledTempFile, spooled_tempfile};
 /// Indexes up to this size stay in memory.
 const IN_MEMORY: usize = 4 << 20;
 
-/// Where a new index is written to before it is published: memory, or a temporary file for an index of more than 4 MiB.
+/// A buffer for a new index: memory, or a temporary file if the index has more than 4 MiB.
 ///
-/// The temporary file has no name and is gone once the buffer, or the [`IndexBytes`] made from it, is dropped.
+/// The temporary file has no name. It is deleted when the buffer, or the [`IndexBytes`] made from it, is dropped.
 ///
 /// ```
 /// use std::io::Write as _;
-/// use symdex_store::IndexBuffer;
+/// use symdex::Index;
+/// use symdex_store::{IndexBuffer, IndexFolder, PublishOutcome};
 ///
 /// let mut buffer = IndexBuffer::new();
-/// buffer.write_all(b"the bytes of an index")?;
-/// assert_eq!(&buffer.into_bytes()?[..3], b"the");
+/// // A builder writes the index, for example `symdex_build::build_into`.
+/// buffer.write_all(&std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?)?;
+///
+/// let index = Index::open(buffer.into_bytes()?)?;
+/// # let root = tempfile::tempdir()?;
+/// # let path = root.path();
+/// assert_eq!(IndexFolder::new(path).publish(&index)?.outcome, PublishOutcome::Written);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]

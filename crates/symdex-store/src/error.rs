@@ -22,7 +22,7 @@ pub enum Error {
     /// A file or folder could not be changed to publish an index.
     #[error("{}: cannot {action}: {source}", path.display())]
     NotPublished {
-        /// What was tried, for example `write`.
+        /// What failed, for example `write`.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
@@ -37,8 +37,8 @@ pub enum Error {
         /// What is wrong with it.
         source: symdex::Error,
     },
-    /// An index file has the name of one image and is the index of another.
-    #[error("{}: the index of {found}, not of {wanted}", path.display())]
+    /// An index file has the name of one image but is the index of another.
+    #[error("{}: this is the index of {found}, not of {wanted}", path.display())]
     OtherImage {
         /// The index file.
         path: PathBuf,
@@ -47,10 +47,10 @@ pub enum Error {
         /// The id that was asked for.
         wanted: ImageId,
     },
-    /// The index that is to be replaced was made by a newer version of symdex.
-    #[error("{}: not replaced: {source}", path.display())]
+    /// The existing index was made by a newer version of symdex. It is not replaced.
+    #[error("{}: this index is not replaced: {source}", path.display())]
     NewerIndex {
-        /// The index that is there.
+        /// The existing index.
         path: PathBuf,
         /// Why this version cannot read it.
         source: symdex::Error,
@@ -62,7 +62,7 @@ pub enum Error {
         folder: PathBuf,
         /// The digits that were asked for.
         prefix: IdPrefix,
-        /// The ids that begin with them, as their files are named.
+        /// The ids that begin with them, as in the names of the files.
         ids: Vec<String>,
     },
 }
@@ -90,7 +90,7 @@ impl Error {
         }
     }
 
-    /// Whether the index is of a version that is not read.
+    /// Whether the index is of an unsupported version.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
         match self {

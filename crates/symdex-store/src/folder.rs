@@ -12,14 +12,26 @@ use crate::id_prefix::IdPrefix;
 /// The extension of index files.
 const EXTENSION: &str = "symdex";
 
-/// How deep [`IndexFolder::list`] descends, and how many entries of folders it reads.
+/// The depth to which [`IndexFolder::list`] descends, and the number of entries that it reads.
 const MAX_DEPTH: usize = 16;
 const MAX_ENTRIES: usize = 1_000_000;
 
 /// A folder of indexes, each named by its image's id: `0c37c502aba03641a08f84c794684f36.symdex`.
 ///
-/// The folder is flat or fanned out. In a fanned out folder, each index is in a folder below, named by the id's first
-/// two digits. Reading accepts both, also mixed.
+/// The folder is flat or fanned out. In a fanned out folder, each index is in a subfolder named by the first two digits
+/// of its id. Both are found, even in one folder. No method deletes an index; the owner of the folder does.
+///
+/// ```
+/// use symdex_store::IndexFolder;
+///
+/// let folder = IndexFolder::new("/var/lib/symdex");
+/// let id = "0c37c502aba03641a08f84c794684f36".parse()?;
+/// match folder.open(&id)? {
+///     Some(index) => println!("{}", index.metadata().image_name),
+///     None => println!("no index of {id}"),
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexFolder {
     path: PathBuf,
@@ -29,8 +41,8 @@ pub struct IndexFolder {
 #[non_exhaustive]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexList {
-    /// The paths of the index files. A folder's own indexes come before those in the folders below it; both are sorted
-    /// by name.
+    /// The paths of the index files. The indexes in a folder come before those in its subfolders. Both are sorted by
+    /// name.
     pub paths: Vec<PathBuf>,
     /// Whether some indexes may be missing, because folders are nested more than 16 deep or have more than 1,000,000
     /// entries.
@@ -38,7 +50,7 @@ pub struct IndexList {
 }
 
 impl IndexFolder {
-    /// The folder at `path`. It need not exist: nothing is read or created until another method is called.
+    /// The folder at `path`. Nothing is read or created until another method is called, so the folder need not exist.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
@@ -55,7 +67,7 @@ impl IndexFolder {
         format!("{id}.{EXTENSION}")
     }
 
-    /// The path of the index of `id`; `None` if there is none. This looks at two paths and does not list the folder.
+    /// The path of the index of `id`; `None` if there is none. This checks two paths and does not list the folder.
     ///
     /// # Errors
     ///
@@ -64,7 +76,7 @@ impl IndexFolder {
         Ok(self.find_all(id)?.into_iter().next())
     }
 
-    /// The paths of the indexes of `id`: the one in the folder itself, then the fanned out one.
+    /// The paths of the indexes of `id`: first the one in the folder itself, then the fanned out one.
     ///
     /// # Errors
     ///
@@ -81,7 +93,7 @@ impl IndexFolder {
             match path.try_exists() {
                 Ok(true) => found.push(path),
                 Ok(false) => {}
-                // A file may have the name that the folder for fanned out indexes would have.
+                // A file may have the name of the subfolder.
                 Err(error) if error.kind() == io::ErrorKind::NotADirectory || !found.is_empty() => {}
                 Err(error) => return Err(error),
             }
@@ -89,8 +101,8 @@ impl IndexFolder {
         Ok(found)
     }
 
-    /// The path of the index whose id begins with `prefix`; `None` if there is none. A whole id is searched first as
-    /// [`find`](Self::find) does; otherwise the folder is listed.
+    /// The path of the index whose id begins with `prefix`; `None` if there is none. The folder is listed, unless
+    /// `prefix` is a whole id that [`find`](Self::find) finds.
     ///
     /// # Errors
     ///
@@ -104,7 +116,7 @@ impl IndexFolder {
         let mut found = self.list().paths;
         found
             .retain(|path| path.file_stem().is_some_and(|stem| prefix.matches_text(&stem.to_string_lossy())));
-        // One id may have several files in the folder and below it. The first of them is used everywhere.
+        // One id may have several files in the folder and below it. All methods use the first of them.
         found.sort_by_key(|path| path.file_stem().map(ToOwned::to_owned));
         found.dedup_by(|a, b| a.file_stem() == b.file_stem());
         if found.len() <= 1 {
@@ -119,8 +131,8 @@ impl IndexFolder {
     ///
     /// # Errors
     ///
-    /// [`Error::Index`] if the index is damaged or of a version that is not read, [`Error::OtherImage`] if it is the
-    /// index of another image, [`Error::Unreadable`] if the folder or the index cannot be read.
+    /// [`Error::Index`] if the index is damaged or of an unsupported version, [`Error::OtherImage`] if it is the index
+    /// of another image, [`Error::Unreadable`] if the folder or the index cannot be read.
     pub fn open(&self, id: &ImageId) -> Result<Option<Index<MappedFile>>, Error> {
         self.find(id)?.map(|path| open_index(&path, id)).transpose()
     }

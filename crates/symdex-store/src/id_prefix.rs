@@ -1,11 +1,11 @@
-//! Image ids as people type them: whole, or only the first digits.
+//! Whole image ids, or their first digits, as people type them.
 
 use std::fmt;
 use std::str::FromStr;
 
 use symdex::ImageId;
 
-/// With fewer digits, a mistyped id would often name an image.
+/// With fewer digits, a mistyped id would often match an image.
 const MIN_DIGITS: usize = 4;
 
 /// An image id or its first digits, at least four.
@@ -20,7 +20,7 @@ const MIN_DIGITS: usize = 4;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdPrefix {
-    /// In the form in which ids are printed: lower-case digits without dashes, after `h-` for the id of a hash.
+    /// Lower-case digits without dashes, as ids are printed. The id of a hash begins with `h-`.
     digits: String,
 }
 

@@ -1,7 +1,11 @@
-//! Where symdex indexes live: finds, opens, lists and publishes them.
+//! Finds, opens, lists and publishes symdex indexes in folders.
 //!
-//! Begin with an [`IndexFolder`]. It names indexes by the ids of their images, reads flat and fanned out folders, and
-//! publishes an index atomically:
+//! Call [`IndexFolder::new`] first, with the path of the folder. Then call:
+//!
+//! * [`IndexFolder::open`] to open the index of an image by the id that a crash report states;
+//! * [`IndexFolder::publish`] to add a new index, atomically;
+//! * [`IndexFolder::list`] to get the paths of all indexes;
+//! * [`IndexFolder::find_prefix`] to find an index by the first digits of its id.
 //!
 //! ```
 //! use symdex::{ImageOffset, Index, LinePolicy, Scratch};
@@ -15,7 +19,7 @@
 //! // The same index again changes nothing.
 //! assert_eq!(folder.publish(&new)?.outcome, PublishOutcome::Unchanged);
 //!
-//! // Elsewhere: the index of the id that a crash report states, mapped into memory.
+//! // The index is opened by the id of its image. It is mapped into memory.
 //! let index = folder.open(new.id())?.ok_or("no index of this image")?;
 //! let mut scratch = Scratch::default();
 //! let frames = index.lookup(ImageOffset(0x3cf), LinePolicy::Statement, &mut scratch)?.ok_or("a gap")?;
@@ -23,16 +27,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! An index that is too large for memory is built into an [`IndexBuffer`]. [`IdPrefix`] is an id as people type it:
-//! whole, or only its first digits.
+//! To build an index that may be too large for memory, write it to an [`IndexBuffer`] and publish the resulting
+//! [`IndexBytes`].
 //!
 //! # The feature `symbolicate`
 //!
-//! Without features, this crate depends on no DWARF reader: it is what a service needs to find indexes. The feature
-//! `symbolicate` adds the module `symbolicator`, which answers crash reports from folders of indexes, and from debug
-//! files for images that have no index. It depends on `symdex-report` and `symdex-build`. It is one feature rather than
-//! one for each crate, because falling back to debug files is what the module adds: a service that only reads indexes
-//! implements `symdex_report::Source` with [`IndexFolder::open`] and `symdex_report::answer_from_index`.
+//! Without features, this crate compiles no DWARF reader. The feature `symbolicate` adds the module
+#![cfg_attr(feature = "symbolicate", doc = "[`symbolicator`],")]
+#![cfg_attr(not(feature = "symbolicate"), doc = "`symbolicator`,")]
+//! which answers whole crash reports from folders of indexes, and from debug files for images that have no index. The
+//! feature adds `symdex-report` and `symdex-build`, and with them a DWARF reader.
+//!
+//! A service that answers reports from indexes only does not need the feature. It implements `symdex_report::Source`
+//! with [`IndexFolder::open`] and `symdex_report::answer_from_index`.
 
 mod buffer;
 mod error;
@@ -49,3 +56,37 @@ pub use error::Error;
 pub use folder::{IndexFolder, IndexList};
 pub use id_prefix::{IdPrefix, ParseIdPrefixError};
 pub use publish::{PublishOutcome, Published};
+
+/// The public types can be shared and sent between threads.
+#[cfg(test)]
+mod threads {
+    use super::*;
+
+    const fn are_shared<T: Send + Sync>() {}
+
+    const _: () = {
+        are_shared::<Error>();
+        are_shared::<IdPrefix>();
+        are_shared::<IndexFolder>();
+        are_shared::<IndexList>();
+        are_shared::<IndexBytes>();
+        are_shared::<ParseIdPrefixError>();
+        are_shared::<Published>();
+    };
+    // A buffer is written by one thread at a time.
+    const fn is_sent<T: Send>() {}
+    const _: () = is_sent::<IndexBuffer>();
+
+    #[cfg(feature = "symbolicate")]
+    const _: () = {
+        use symbolicator::{Assumption, Event, Note, SourceError, Symbolicator, SymbolicatorOptions};
+        are_shared::<Assumption>();
+        are_shared::<Event<'_>>();
+        are_shared::<Note>();
+        are_shared::<SourceError>();
+        are_shared::<Symbolicator>();
+        are_shared::<SymbolicatorOptions>();
+        is_sent::<symbolicator::Session<'_>>();
+        is_sent::<symbolicator::Availability<'_>>();
+    };
+}

@@ -11,36 +11,36 @@ use tempfile::NamedTempFile;
 use crate::error::Error;
 use crate::folder::IndexFolder;
 
-/// Where an index was published, and what became of the index that was there before.
+/// The result of [`IndexFolder::publish`].
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Published {
     /// The index file.
     pub path: PathBuf,
-    /// What became of the new index and of the old one.
+    /// Whether the new index was written.
     pub outcome: PublishOutcome,
 }
 
-/// What became of a new index and of the index of the same id that was there before.
+/// Whether a new index was written, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PublishOutcome {
     /// There was no index of this id. The new one was written.
     Written,
-    /// The same bytes were there already. Nothing was written.
+    /// The folder had the same bytes. Nothing was written.
     Unchanged,
-    /// A damaged index was there. The new one has replaced it.
+    /// The new index has replaced a damaged one.
     Repaired {
         /// What was wrong with the old index.
         damage: String,
     },
-    /// A different index was there and was kept, because it has more than the new one.
+    /// A different index was kept, because the rule of [`IndexFolder::publish`] prefers it.
     ConflictKept,
-    /// A different index was there and was replaced, because the new one has more.
+    /// A different index was replaced, because the rule of [`IndexFolder::publish`] prefers the new one.
     ConflictReplaced,
 }
 
 impl PublishOutcome {
-    /// Whether there were two different indexes of one id.
+    /// Whether a different index of the same id existed.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         matches!(self, PublishOutcome::ConflictKept | PublishOutcome::ConflictReplaced)
@@ -50,21 +50,22 @@ impl PublishOutcome {
 impl IndexFolder {
     /// Publishes `index` in this folder, which is created if it does not exist.
     ///
-    /// At any moment, readers find no index of this id, the old one or the new one; never a part of one. The new file
-    /// replaces the old one where that is, in the folder itself or fanned out; a first index is written to the folder
+    /// At any moment, readers find no index of this id, the whole old one, or the whole new one. An existing index is
+    /// replaced at its path, in the folder itself or fanned out. The first index of an id is written to the folder
     /// itself.
     ///
-    /// If a different index of this id is there, the one with more functions stays. If these are equal, the one with
-    /// more ranges stays; then, in this order, the one with fewer partial counts, with more symbols, with more names,
-    /// with the smaller digest. The result therefore does not depend on the order in which indexes are published.
+    /// If a different index of this id exists, the one with more functions stays. If they have equally many, the one
+    /// with more ranges stays; then, in this order, the one with fewer partial counts, more symbols, more names, the
+    /// smaller digest. The result does not depend on the order in which indexes are published.
+    ///
     /// Processes and threads that publish into one folder take turns by locking the folder. On Windows, where a folder
     /// cannot be locked, the last of two simultaneous publishers wins.
     ///
     /// # Errors
     ///
     /// [`Error::NotPublished`] if the folder cannot be created, searched or written, [`Error::Unreadable`] if the index
-    /// that is there cannot be read, [`Error::NewerIndex`] if it is of a newer version. In all cases nothing has
-    /// changed, and no temporary file is left.
+    /// that exists cannot be read, [`Error::NewerIndex`] if it is of a newer version. In all cases the folder has the
+    /// same indexes as before, and no temporary file is left.
     pub fn publish<B: AsRef<[u8]>>(&self, index: &Index<B>) -> Result<Published, Error> {
         let folder = self.path();
         let failed =
@@ -96,19 +97,19 @@ fn lock(folder: &Path) -> Option<File> {
     Some(folder)
 }
 
-/// Compares `new` with `existing`, the bytes of the file that has its name.
+/// Compares `new` with `existing`, the bytes of the file at its path.
 fn compare<B: AsRef<[u8]>>(new: &Index<B>, existing: &[u8]) -> Result<PublishOutcome, symdex::Error> {
     if new.as_bytes() == existing {
         return Ok(PublishOutcome::Unchanged);
     }
-    // All of it is verified: a damaged index would win by counts of functions that it can no longer answer.
+    // The whole index is verified. Otherwise a damaged index could win by functions that it cannot answer.
     let verified = Index::open(existing).and_then(|index| index.verify().map(|_| index));
     let existing = match verified {
         Ok(index) if index.id() == new.id() => index,
         Ok(index) => {
             return Ok(PublishOutcome::Repaired { damage: format!("it was the index of {}", index.id()) });
         }
-        // An index of a development version is replaced, because no version reads it any more.
+        // An index of a development version is replaced, because no release reads it.
         Err(error @ symdex::Error::DevelopmentVersion) => {
             return Ok(PublishOutcome::Repaired { damage: error.to_string() });
         }

@@ -3,7 +3,7 @@
 use symdex::write::{EncodedStrings, ImageInfo, Writer};
 use symdex::{Arch, Counts, ImageId, Index, RowRule};
 
-/// An index without chunks that says these things of itself.
+/// An index without chunks, with this id and these counts.
 pub(crate) fn index(id: u8, functions: u64, ranges: u64, builder_name: &str) -> Index<Vec<u8>> {
     with_counts(id, Counts { functions, ranges, ..Counts::default() }, builder_name)
 }

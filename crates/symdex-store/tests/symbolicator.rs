@@ -11,7 +11,7 @@ use symdex_store::IndexFolder;
 use symdex_store::symbolicator::{Event, Note, SourceError, Symbolicator, SymbolicatorOptions};
 
 const DSYM: &str = "../../testdata/dsyms/inline-dwarf4.dSYM";
-/// An offset in an inlined function.
+/// The offset of an inlined function.
 const OFFSET: ImageOffset = ImageOffset(0x3cf);
 
 fn open(options: &SymbolicatorOptions) -> Symbolicator {
@@ -25,7 +25,7 @@ fn image(symbolicator: &Symbolicator) -> Image {
     image
 }
 
-/// What is answered at [`OFFSET`], and the names of the events on the way.
+/// The answers at [`OFFSET`], and the names of the events while they are found.
 fn ask(symbolicator: &Symbolicator, image: &Image) -> (Result<Answers, Unanswered>, Vec<&'static str>) {
     let events = Mutex::new(Vec::new());
     let on_event = |event: Event<'_>| {
@@ -113,7 +113,7 @@ fn a_damaged_index_is_reported_with_the_answers_of_the_debug_file() {
 }
 
 #[test]
-fn what_cannot_be_read_is_skipped_and_the_rest_is_used() {
+fn unreadable_sources_are_skipped_and_the_rest_is_used() {
     let root = tempfile::tempdir().expect("a folder");
     let cache = root.path().join("dyld_shared_cache_arm64");
     fs::write(&cache, b"dyld_v1   arm64\0").expect("written");
@@ -129,7 +129,7 @@ fn what_cannot_be_read_is_skipped_and_the_rest_is_used() {
     );
     assert_eq!(symbolicator.known().len(), 1);
     let nowhere = SymbolicatorOptions::new().index(Path::new("nowhere/at/all"));
-    let failed = Symbolicator::open(&nowhere, &mut |_| ()).err().expect("no such path");
+    let failed = Symbolicator::open(&nowhere, &mut |_| ()).expect_err("no such path");
     assert!(failed.to_string().starts_with("nowhere/at/all: cannot read: "), "{failed}");
 }
 
@@ -143,7 +143,7 @@ fn an_assumption_that_no_report_needs_is_noted() {
     assert_eq!(innermost(&ask(&symbolicator, &app).0.expect("answers")), "cell");
     assert!(symbolicator.notes().is_empty());
     let unknown = SymbolicatorOptions::new().assume("App=0123".parse().expect("a name and an id"));
-    let failed = Symbolicator::open(&unknown, &mut |_| ()).err().expect("no such id");
+    let failed = Symbolicator::open(&unknown, &mut |_| ()).expect_err("no such id");
     assert!(matches!(failed, SourceError::UnknownId { .. }), "{failed}");
 }
 

@@ -8,6 +8,7 @@ use super::{FileError, ListedImage, gone};
 use crate::companions::Companions;
 use crate::error::Error;
 use crate::image::Image;
+use crate::input::find;
 
 /// The files of one image: a debug file, and files without debug information that may have more symbols.
 #[derive(Clone, Debug)]
@@ -113,6 +114,29 @@ pub struct JoinedImage<'d> {
 }
 
 impl<'d> JoinedImage<'d> {
+    /// Joins the image of this id and architecture in all debug files at or below `input`.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError`] if `input` is not a debug file or a folder that has some.
+    pub fn find(
+        input: &Path,
+        id: &ImageId,
+        arch: &str,
+        companions: &'d Companions,
+    ) -> Result<Self, FileError> {
+        let mut joined = Self::default();
+        for found in find(input) {
+            let path = found.map_err(|error| FileError::new(input, error))?;
+            match Image::find(&path, id, arch, companions) {
+                Ok(None) | Err(Error::NoSuchArch { .. }) => {}
+                Ok(Some(image)) => joined.add(&path, Ok(image)),
+                Err(error) => joined.add(&path, Err(error)),
+            }
+        }
+        Ok(joined)
+    }
+
     /// Joins the image of this id and architecture in the file at `path` with the files before it.
     pub fn add_image(&mut self, path: &Path, id: &ImageId, arch: &str, companions: &'d Companions) {
         let found = Image::find(path, id, arch, companions);

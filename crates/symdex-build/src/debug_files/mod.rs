@@ -5,7 +5,7 @@
 //! * [`find_image`] finds one image in a file or a folder of debug files. [`ImageFiles`] names all files of that image,
 //!   and [`ImageFiles::load`] joins them.
 //! * [`BuildInputs`] finds the debug files of a build. Its [plan](BuildInputs::plan) lists the jobs that can run at
-//!   once, and [`ImageGroups`] joins the files of one image.
+//!   once. [`BuildJob::for_each_image`] loads the images of a job, and [`ImageGroups`] joins the files of one image.
 //!
 //! ```
 //! use symdex_build::debug_files::{find_image, images_in};
@@ -23,6 +23,7 @@
 mod find;
 mod groups;
 mod image_files;
+mod job;
 mod list;
 mod plan;
 
@@ -34,6 +35,7 @@ use crate::error::Error;
 pub use self::find::{FindImageError, find_image};
 pub use self::groups::ImageGroups;
 pub use self::image_files::{ImageFiles, JoinedImage};
+pub use self::job::{JobError, JobImage};
 pub use self::list::{ListedImage, images_in, slices_in};
 pub use self::plan::{BuildInputs, BuildJob, BuildPlan, NoSuchArch, UnreadArchives, is_wanted};
 

@@ -1,4 +1,4 @@
-//! The lines atos prints.
+//! The lines that atos prints.
 
 use std::io::Write;
 
@@ -6,22 +6,22 @@ use symdex::{Frame, Frames, ImageOffset, LinePolicy, Scratch};
 
 use super::{Args, Basis};
 use crate::answers::ImageAnswers;
-use crate::failure::{Failure, Kind, Stop, complain};
+use crate::failure::{CommandError, Failure, FailureKind, complain};
 use crate::{number, text};
 
 /// Prints answers for one image.
-pub(super) struct Printer<'a, 'i, 'd, B> {
+pub(super) struct AtosPrinter<'a, 'i, 'd, B> {
     args: &'a Args,
     answers: &'a mut ImageAnswers<'i, 'd, B>,
-    /// What is added to an address to make it an image offset, modulo 2^64.
+    /// The number to add to an address to get the image offset, modulo 2^64.
     to_offset: u64,
     image: String,
     scratch: Scratch,
     names: Scratch,
-    gravest: Option<Kind>,
+    gravest: Option<FailureKind>,
 }
 
-impl<'a, 'i, 'd, B: AsRef<[u8]>> Printer<'a, 'i, 'd, B> {
+impl<'a, 'i, 'd, B: AsRef<[u8]>> AtosPrinter<'a, 'i, 'd, B> {
     pub(super) fn new(args: &'a Args, answers: &'a mut ImageAnswers<'i, 'd, B>) -> Result<Self, Failure> {
         let metadata = answers.metadata();
         let to_offset = match args.basis {
@@ -34,7 +34,7 @@ impl<'a, 'i, 'd, B: AsRef<[u8]>> Printer<'a, 'i, 'd, B> {
                         "{}: this image has no __TEXT_EXEC segment; use -l with its load address",
                         args.object.display()
                     );
-                    Failure::new(Kind::Usage, message)
+                    Failure::new(FailureKind::Usage, message)
                 })?;
                 text_exec.wrapping_sub(metadata.base).wrapping_sub(loaded)
             }
@@ -45,23 +45,23 @@ impl<'a, 'i, 'd, B: AsRef<[u8]>> Printer<'a, 'i, 'd, B> {
         Ok(Self { args, answers, to_offset, image, scratch, names, gravest: None })
     }
 
-    /// The gravest failure there was. Addresses without an answer are none.
-    pub(super) fn gravest(&self) -> Option<Kind> {
+    /// The gravest failure. An address without an answer is not a failure.
+    pub(super) fn gravest(&self) -> Option<FailureKind> {
         self.gravest
     }
 
-    /// Prints what there is to say of each of these addresses.
+    /// Prints the lines of each of these addresses.
     pub(super) fn answer<'t>(
         &mut self,
         typed: impl Iterator<Item = &'t str> + Clone,
         out: &mut impl Write,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), CommandError> {
         let offsets: Vec<_> = typed.clone().filter_map(|typed| Some(self.offset(typed)?.1)).collect();
         self.answers.prepare(&offsets)?;
         typed.into_iter().try_for_each(|typed| self.answer_one(typed, out))
     }
 
-    fn answer_one(&mut self, typed: &str, out: &mut impl Write) -> Result<(), Stop> {
+    fn answer_one(&mut self, typed: &str, out: &mut impl Write) -> Result<(), CommandError> {
         let lines = self.lines(typed);
         let delimiter = if self.args.inline_frames { self.args.delimiter.as_str() } else { "\n" };
         writeln!(out, "{}", lines.join(delimiter))?;
@@ -71,7 +71,7 @@ impl<'a, 'i, 'd, B: AsRef<[u8]>> Printer<'a, 'i, 'd, B> {
         Ok(())
     }
 
-    /// The address, and the offset in the image that it stands for; `None` where it is outside of the image, or no address.
+    /// The address and its image offset; `None` if the text is not an address or the address is outside of the image.
     fn offset(&self, typed: &str) -> Option<(u64, ImageOffset)> {
         let address = number::address(typed)?;
         let offset = ImageOffset(address.wrapping_add(self.to_offset));
@@ -80,7 +80,7 @@ impl<'a, 'i, 'd, B: AsRef<[u8]>> Printer<'a, 'i, 'd, B> {
 
     fn lines(&mut self, typed: &str) -> Vec<String> {
         let Some((address, offset)) = self.offset(typed) else { return vec![typed.to_owned()] };
-        let line = Line { args: self.args, image: &self.image, address, offset };
+        let line = AtosLine { args: self.args, image: &self.image, address, offset };
         match found(self.answers, &line, &mut self.scratch, &mut self.names) {
             Ok(lines) => lines,
             Err(error) => {
@@ -93,14 +93,14 @@ impl<'a, 'i, 'd, B: AsRef<[u8]>> Printer<'a, 'i, 'd, B> {
     }
 }
 
-/// The lines of the address that `line` is of.
+/// The lines of the address of `line`.
 fn found<B: AsRef<[u8]>>(
     answers: &ImageAnswers<'_, '_, B>,
-    line: &Line<'_>,
+    line: &AtosLine<'_>,
     scratch: &mut Scratch,
     names: &mut Scratch,
 ) -> Result<Vec<String>, symdex::Error> {
-    // Apple's atos counts every line row, and looks return addresses up as they stand.
+    // Apple's atos uses every line row, and looks return addresses up as they are.
     let Some(frames) = answers.lookup(line.offset, LinePolicy::Exact, scratch)? else {
         return Ok(vec![line.nameless()]);
     };
@@ -110,7 +110,7 @@ fn found<B: AsRef<[u8]>>(
         let first = lines.len() - 1;
         for alias in answers.aliases(frame.name, start, names)? {
             let alias = line.of_frame(&Frame { name: Some(&alias), ..frame });
-            // Constructors, for one, have several names that read the same.
+            // Several names can be equal when demangled, for example those of constructors.
             if !lines[first..].contains(&alias) {
                 lines.push(alias);
             }
@@ -119,15 +119,15 @@ fn found<B: AsRef<[u8]>>(
     Ok(lines)
 }
 
-/// What the lines of one address have in common.
-struct Line<'a> {
+/// What the lines of one address share.
+struct AtosLine<'a> {
     args: &'a Args,
     image: &'a str,
     address: u64,
     offset: ImageOffset,
 }
 
-impl Line<'_> {
+impl AtosLine<'_> {
     fn of_frames(&self, frames: &Frames<'_>) -> Vec<String> {
         let skip = if self.args.inline_frames { 0 } else { frames.len() - 1 };
         frames.iter().skip(skip).map(|frame| self.of_frame(&frame)).collect()
@@ -142,16 +142,15 @@ impl Line<'_> {
         if let Some(number) = frame.line {
             return format!("{line} ({}:{number})", self.file(frame));
         }
-        // Without a line atos prints where in the function the address lies, whether it knows the function from the symbol table
-        // or from debug information whose line table leaves it out (outlined code): the two look the same to it. The
-        // function start of an inlined function is not known, only that of the function around it.
+        // Without a line, atos prints the offset in the function. It does so for a function of the symbol table, and
+        // for a function of the debug information without line rows (outlined code). An inlined function has no start.
         match frame.function_start.filter(|_| !frame.inlined) {
             Some(start) => format!("{line} + {}", self.offset.0.saturating_sub(start.0)),
             None => line,
         }
     }
 
-    /// The address as it was given, not where it lies in the file.
+    /// The line of an address without a name. It states the address as it was given.
     fn nameless(&self) -> String {
         format!("{:#018x} (in {})", self.address, self.image)
     }
@@ -159,7 +158,7 @@ impl Line<'_> {
     fn file(&self, frame: &Frame<'_>) -> String {
         let Some(file) = frame.file else { return "<compiler-generated>".to_owned() };
         let file = text::lossy(file);
-        // Paths inside are those of the machine that compiled it: Apple's, whatever this one is.
+        // The paths are those of an Apple machine, so `/` separates their parts on any system.
         let name = file.rsplit('/').next().filter(|name| !name.is_empty() && !self.args.full_path);
         name.unwrap_or(&file).to_owned()
     }

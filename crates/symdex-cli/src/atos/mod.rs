@@ -1,4 +1,4 @@
-//! `symdex atos`: addresses as Apple's atos answers them.
+//! `symdex atos`: answers addresses as Apple's atos does.
 
 mod line;
 mod options;
@@ -7,46 +7,46 @@ use std::io::{self, BufRead, BufWriter, Write};
 use std::path::PathBuf;
 
 use crate::answers::ImageAnswers;
-use crate::failure::{self, Failure, Stop};
+use crate::failure::{self, CommandError, Failure};
 use crate::lookup::stdin_failed;
 use crate::number;
 use crate::source::{self, AddressSource};
-use line::Printer;
+use line::AtosPrinter;
 pub(crate) use options::with_double_dashes;
 use symdex_store::IdPrefix;
 
 /// Answer addresses as Apple's atos does, from a debug file or from an index
 ///
-/// Takes atos's options in atos's spelling (-arch, -fullPath, -inlineFrames, ...; two dashes do as well), looks addresses up as
-/// they are and prints what atos prints. Without addresses, standard input is answered line by line. Like atos it
-/// exits with 0 whatever the answers, provided that it could read the image.
+/// The options are those of atos, with one dash or two: -arch, -fullPath, -inlineFrames, and so on. Addresses are
+/// looked up as they are, and the output is that of atos. Without addresses, standard input is answered line by line.
+/// As in atos, the exit code is 0 if the image could be read, even if no address has an answer.
 ///
 /// From a debug file, only the compile units that have code at the addresses are read, and no index is made.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, args_override_self = true)]
 pub(crate) struct Args {
-    /// A dSYM bundle, the DWARF file inside, a binary, an index, or a folder of indexes together with --id
+    /// A dSYM bundle, the DWARF file in it, a binary, an index, or a folder of indexes (with --id)
     #[arg(short, value_name = "FILE")]
     object: PathBuf,
-    /// -arch: which architecture's slice of the file to look in
+    /// -arch: the architecture to use, if the file has several
     #[arg(long, value_name = "ARCH")]
     arch: Option<String>,
-    /// A folder with files that a debug file refers to, such as /usr/lib/debug; may be repeated
+    /// A folder that is searched for files that a debug file refers to, such as /usr/lib/debug. May be repeated
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
-    /// The image that is wanted, where FILE is a folder: its UUID, with or without dashes, or its build id,
-    /// or the first digits of one, at least four
+    /// The image to use, if FILE is a folder: its UUID, with or without dashes, its build id, or the first digits of
+    /// one, at least four
     #[arg(long, value_name = "ID")]
     id: Option<IdPrefix>,
     #[command(flatten)]
     basis: Basis,
-    /// -fullPath: print whole paths of source files, not only their last part
+    /// -fullPath: print the whole paths of source files, not only their last part
     #[arg(long = "fullPath")]
     full_path: bool,
     /// -inlineFrames: print inlined functions too, innermost first, and an empty line after each address
     #[arg(short, long = "inlineFrames")]
     inline_frames: bool,
-    /// What to put between inlined functions, instead of a new line; with -i only
+    /// With -i, the text between the functions of an address. The default is a new line
     #[arg(
         short,
         long,
@@ -56,17 +56,18 @@ pub(crate) struct Args {
         allow_hyphen_values = true
     )]
     delimiter: String,
-    /// -printHeader: accepted; atos prints a header for processes only, not for files
+    /// -printHeader: has no effect. atos prints a header only for processes, not for files
     #[arg(long = "printHeader")]
     _print_header: bool,
-    /// -dedup: print every name of a function that has several, as functions have that the linker found to be alike and
-    /// folded into one: a line for each, first the one that is printed anyway
+    /// -dedup: print every name of a function that the linker folded with equal functions, one line for each name. The
+    /// first line is the one that is printed without this option
     #[arg(long = "dedup")]
     dedup: bool,
-    /// A file of addresses, separated by white space
+    /// A file with addresses, separated by white space
     #[arg(short = 'f', value_name = "ADDRESSES")]
     address_file: Option<PathBuf>,
-    /// Addresses: hexadecimal after 0x or with a digit from a to f, else decimal; none: standard input
+    /// Addresses: hexadecimal if they begin with 0x or have a digit from a to f, otherwise decimal. Without any, they
+    /// are read from standard input
     #[arg(value_name = "ADDRESS")]
     addresses: Vec<String>,
 }
@@ -77,25 +78,26 @@ Examples:
   symdex atos -o indexes --id 0c37c502-aba0-3641-a08f-84c794684f36 -i -fullPath -offset 0x5ed8
   symdex atos -o MyApp.app.dSYM -s 0x2bc4000 -f addresses.txt";
 
-/// What addresses count from; in the debug file's own addresses where nothing is given.
+/// The origin of the addresses. By default they are the addresses that the debug file states.
 #[derive(clap::Args)]
 #[group(multiple = false)]
 struct Basis {
-    /// Where the image was loaded, hexadecimal with or without 0x
+    /// The address at which the image was loaded, hexadecimal with or without 0x
     #[arg(short, value_name = "ADDRESS", value_parser = number::parse_hexadecimal)]
     load: Option<u64>,
-    /// How far from its own addresses the image was loaded; 0x for hexadecimal, else decimal
+    /// The slide: the load address minus the address that the debug file states. Hexadecimal after 0x, otherwise
+    /// decimal
     #[arg(short, value_name = "SLIDE", value_parser = number::parse_address)]
     slide: Option<u64>,
     /// -offset: addresses are offsets from the start of the image
     #[arg(long)]
     offset: bool,
-    /// -textExecAddress: where the __TEXT_EXEC segment of a kernel image was loaded, hexadecimal
+    /// -textExecAddress: the address at which the __TEXT_EXEC segment of a kernel image was loaded, hexadecimal
     #[arg(long = "textExecAddress", value_name = "ADDRESS", value_parser = number::parse_hexadecimal)]
     text_exec_address: Option<u64>,
 }
 
-pub(crate) fn run(args: &Args) -> failure::Outcome {
+pub(crate) fn run(args: &Args) -> failure::CommandResult {
     match source::open(&args.object, args.arch.as_deref(), args.id.as_ref())? {
         AddressSource::Index { index, path } => {
             answer_all(args, &mut ImageAnswers::Index { index: &index, path: &path })
@@ -106,8 +108,8 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
     }
 }
 
-fn answer_all<B: AsRef<[u8]>>(args: &Args, answers: &mut ImageAnswers<'_, '_, B>) -> failure::Outcome {
-    let mut printer = Printer::new(args, answers)?;
+fn answer_all<B: AsRef<[u8]>>(args: &Args, answers: &mut ImageAnswers<'_, '_, B>) -> failure::CommandResult {
+    let mut printer = AtosPrinter::new(args, answers)?;
     let mut out = BufWriter::new(io::stdout().lock());
     printer.answer(args.addresses.iter().map(String::as_str), &mut out)?;
     if let Some(path) = &args.address_file {
@@ -120,11 +122,11 @@ fn answer_all<B: AsRef<[u8]>>(args: &Args, answers: &mut ImageAnswers<'_, '_, B>
     Ok(printer.gravest())
 }
 
-/// Answers line by line, because the writer of the addresses may wait for each answer before writing the next address.
+/// Answers standard input line by line: the writer may wait for each answer before it writes the next address.
 fn answer_stdin<B: AsRef<[u8]>>(
-    printer: &mut Printer<'_, '_, '_, B>,
+    printer: &mut AtosPrinter<'_, '_, '_, B>,
     out: &mut impl Write,
-) -> Result<(), Stop> {
+) -> Result<(), CommandError> {
     let mut input = io::stdin().lock();
     let mut line = Vec::new();
     while input.read_until(b'\n', &mut line).map_err(|error| stdin_failed(&error))? != 0 {

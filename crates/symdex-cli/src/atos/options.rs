@@ -1,11 +1,11 @@
-//! atos's way of spelling options.
+//! The spelling of atos's options.
 
 use std::ffi::OsString;
 
-/// Options of atos that are words behind one dash.
+/// Options of atos that are a word after one dash.
 const WORDS: [&str; 7] =
     ["arch", "offset", "textExecAddress", "printHeader", "fullPath", "dedup", "inlineFrames"];
-/// Options whose next argument is their value, not an option.
+/// Options whose next argument is a value, not an option.
 const WITH_VALUE: [&str; 10] = [
     "-o",
     "-l",
@@ -16,12 +16,12 @@ const WITH_VALUE: [&str; 10] = [
     "--id",
     "--arch",
     "--textExecAddress",
-    // Not known here. It stands here so that the name behind it is not taken for an option before clap refuses it.
+    // Not supported. It is listed so that clap refuses it, and not the name after it.
     "-p",
 ];
 
-/// The command line with atos's words spelled with two dashes; one dash begins letters for clap, as in `-a -r -c -h`. Other
-/// commands' lines come back as they are.
+/// The command line with two dashes before each option of atos that is a word. To clap, `-arch` would be the options
+/// `-a -r -c -h`. The command lines of other commands are not changed.
 pub(crate) fn with_double_dashes(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<_> = arguments.into_iter().collect();
     if arguments.get(1).is_none_or(|command| command != "atos") {

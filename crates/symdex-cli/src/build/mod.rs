@@ -11,69 +11,77 @@ use rayon::ThreadPool;
 use symdex::Index;
 use symdex_audit::{AuditReport, audit};
 use symdex_build::debug_files::{
-    BuildInputs, BuildJob, BuildPlan, FileError, ImageGroups, JoinedImage, UnreadArchives, is_wanted,
+    BuildInputs, BuildJob, BuildPlan, FileError, ImageGroups, JobImage, UnreadArchives,
 };
-use symdex_build::{BuildOptions, BuildReport, Companions, Image, Slice, SymbolMaps};
+use symdex_build::{BuildOptions, BuildReport, Companions, Image, SymbolMaps};
 use symdex_store::{IndexBuffer, IndexBytes, IndexFolder};
 
-use self::totals::Totals;
-use crate::failure::{self, Failure, Kind, Stop, complain};
+use self::totals::BuildTotals;
+use crate::failure::{self, CommandError, Failure, FailureKind, complain};
 use crate::in_order::in_order;
 use crate::progress::Progress;
 use crate::{number, text};
 
 /// Make an index of every image in debug files
 ///
-/// INPUT is a .dSYM bundle, the DWARF file inside one, another Mach-O file (thin or universal), an ELF file (an executable, a
-/// library, a .debug file), or a folder or .xcarchive that holds several; folders are searched. Each image, that is each architecture of each file, becomes one index, named by the
-/// image's id: DIR/0c37c502aba03641a08f84c794684f36.symdex.
+/// An INPUT is one of these:
 ///
-/// Where one image is in several of the files, its stripped binary and its debug file say, the index has the symbols of all.
+/// * a dSYM bundle, the DWARF file in one, or another Mach-O file, thin or universal;
 ///
-/// An index is published whole or not at all. Where DIR has another index of that id already, the one with more functions
-/// stays, then the one with more symbols, and the summary says `conflict`. An image without debug information is not built again
-/// if its index in DIR is up to date.
+/// * an ELF file: an executable, a library, or a .debug file;
 ///
-/// INPUT may also be the main file of a dyld shared cache (dyld_shared_cache_arm64e): each image in it becomes an index, by its
-/// own id. The cache's other files must lie beside it. Archives (.zip, .tgz, ...) in a folder are not read; standard error names them.
-/// Of more than two files, the last lines on standard error say how many indexes were written, unchanged or in conflict and what
-/// failed, by reason.
+/// * the main file of a dyld shared cache, such as dyld_shared_cache_arm64e, with the cache's other files beside it;
 ///
-/// With --json standard output is for machines. Each image is an object with its id, architecture, index, sizes and
-/// outcome. An input that failed is {"input", "error": {"kind", "message"}}; the kinds are damaged, unsupported,
-/// missing, other, usage and not_found, as the exit codes have them. The last line is {"totals": {...}}.
-/// docs/schema/build.schema.json describes all three.
+/// * a folder or an .xcarchive, which is searched for all of these.
+///
+/// Each architecture of each file is an image. It becomes one index, which is named by the image's id:
+/// DIR/0c37c502aba03641a08f84c794684f36.symdex. If several files have the same image, such as a stripped binary and its
+/// debug file, their symbols are joined in one index.
+///
+/// An index is published whole or not at all. If DIR already has a different index of the same id, the one with more
+/// functions stays, and the summary says `conflict`. An image without debug information is not built again if its index
+/// in DIR is up to date.
+///
+/// Archives (.zip, .tgz, ...) in a folder are not read. Standard error names them. For more than two files, standard
+/// error ends with totals: how many indexes were written, unchanged or in conflict, and how many inputs failed, by
+/// reason.
+///
+/// With --json, standard output has one object a line: one for each image, with its id, architecture, index, sizes and
+/// outcome; {"input", "error": {"kind", "message"}} for each input that failed; and {"totals": {...}} as the last line.
+/// A kind is damaged, unsupported, missing, other, usage or not_found. docs/schema/build.schema.json describes the
+/// objects.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Debug files, bundles, archives or folders
+    /// Debug files, bundles, folders or .xcarchives
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// The folder for the indexes; it is made where it is missing
+    /// The folder for the indexes. It is created if it does not exist
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     output: PathBuf,
-    /// Only images of this architecture: arm64, arm64e, armv7, x86_64, ...; may be repeated. Files without such an
-    /// image are skipped; it is an error if all are
+    /// Build only images of this architecture: arm64, arm64e, armv7, x86_64, ... May be repeated. Files without such an
+    /// image are skipped. If all files are skipped, that is an error
     #[arg(long, value_name = "ARCH")]
     arch: Vec<String>,
-    /// How many threads work; every core unless given. The indexes are the same for any number
+    /// The number of threads. The default is one for each core. The indexes do not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// How much memory units may take that wait for others, as where an order file lays out functions of all units among each other;
-    /// what is more goes to a temporary file. The indexes are the same for any size
+    /// Memory for compile units that wait for others, for example because an order file mixes the functions of all
+    /// units. Beyond it, units wait in a temporary file. The indexes do not depend on it
     #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = number::parse_size)]
     max_memory: usize,
-    /// A symbol map, <UUID>.bcsymbolmap, or a folder of them, for names that a build from bitcode has hidden; may be repeated
+    /// A symbol map, <UUID>.bcsymbolmap, or a folder of them. It resolves the hidden names of a bitcode build. May be
+    /// repeated
     #[arg(long, value_name = "FILE|DIR")]
     symbol_map: Vec<PathBuf>,
-    /// A folder of debug files, such as /usr/lib/debug, for ELF files that were stripped, or of what debug files refer to
-    /// (.dwo and dwz files that are not below the debug file's folder); may be repeated
+    /// A folder that is searched for files that a debug file refers to, such as /usr/lib/debug: the debug files of
+    /// stripped ELF files, .dwo files, dwz files. May be repeated
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
-    /// Compare every answer of an index with its debug file before it is published; one that is not right is not published
+    /// Compare every answer of an index with its debug file. An index with a wrong answer is not published
     #[arg(long)]
     verify: bool,
-    /// Print one JSON object a line: one for each image, one for each input that failed, and the totals last
+    /// Print JSON, one object a line: each image, each input that failed, and the totals
     #[arg(long)]
     json: bool,
 }
@@ -89,30 +97,37 @@ Examples:
   symdex build /usr/lib --debug-dir /usr/lib/debug -o indexes
   symdex build MyApp.app.dSYM --max-memory 256MB
 
-A debug file that cannot be read is reported on standard error, the others are still built, and the exit code tells:
-4 damaged, 6 not a debug file, 5 missing, 1 not written or not right, 3 no such architecture (the first of these that
-applies).";
+A debug file that cannot be read is reported on standard error, and the others are built.
 
-pub(crate) fn run(args: &Args) -> failure::Outcome {
+Exit codes:
+  0  every index was built
+  4  a debug file is damaged
+  6  a file is not a debug file
+  5  a file is missing
+  1  an index could not be written, or has a wrong answer
+  3  no image has the architecture
+If several apply, the first of these after 0 counts.";
+
+pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let begun = Instant::now();
     let pool = pool(args.jobs)?;
     let maps = symbol_maps(&args.symbol_map)?;
     let inputs = BuildInputs::find(&args.inputs);
-    complain_of_archives(&inputs);
+    warn_about_archives(&inputs);
     let BuildPlan { jobs, skipped, .. } = inputs.plan(&args.arch);
-    // Where there are so few, each is read.
+    // The output of one or two files needs no totals.
     let are_many = jobs.len() > 2;
     let progress = Progress::new(jobs.iter().map(BuildJob::size).sum());
     let groups = pool.install(|| ImageGroups::of(&inputs));
     let max_memory = args.max_memory / pool.current_num_threads().min(jobs.len()).max(1);
     let output = IndexFolder::new(&args.output);
     let work = Work { args, output, maps, groups, max_memory, progress: &progress };
-    let mut totals = Totals::new(skipped);
+    let mut totals = BuildTotals::new(skipped);
     in_order(
         &pool,
         pool.current_num_threads(),
         jobs,
-        |job| images_of(job, &work),
+        |job| build_job(&job, &work),
         |images| {
             for image in images {
                 let published = image.and_then(|image| summary::publish(image, &work.output));
@@ -124,7 +139,7 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
                     }
                 })?;
             }
-            Ok::<(), Stop>(())
+            Ok::<(), CommandError>(())
         },
     )?;
     match args.json {
@@ -135,8 +150,8 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
     Ok(totals.gravest())
 }
 
-/// Warns of archives in folders of debug files.
-fn complain_of_archives(inputs: &BuildInputs) {
+/// Warns about archives in folders of debug files.
+fn warn_about_archives(inputs: &BuildInputs) {
     for UnreadArchives { folder, archives, .. } in inputs.unread_archives() {
         let names = archives.iter().map(|path| path.strip_prefix(folder).unwrap_or(path).display());
         complain(&format!(
@@ -147,34 +162,34 @@ fn complain_of_archives(inputs: &BuildInputs) {
     }
 }
 
-/// The threads that do all the work.
+/// A pool of `jobs` threads; of one for each core if `jobs` is `None`.
 pub(crate) fn pool(jobs: Option<u16>) -> Result<ThreadPool, Failure> {
-    // rayon takes 0 for every core.
+    // In rayon, 0 means one thread for each core.
     let threads = jobs.map_or(0, usize::from);
     rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()
-        .map_err(|error| Failure::new(Kind::Other, format!("cannot start {threads} threads: {error}")))
+        .map_err(|error| Failure::new(FailureKind::Other, format!("cannot start {threads} threads: {error}")))
 }
 
-/// The symbol maps among `paths`.
+/// The symbol maps at `paths` and in the folders there.
 pub(crate) fn symbol_maps(paths: &[PathBuf]) -> Result<SymbolMaps, Failure> {
     SymbolMaps::find(paths).map_err(|error| Failure::debug_file(Path::new("--symbol-map"), &error))
 }
 
-/// What work on every image needs.
+/// The inputs that all jobs share.
 struct Work<'a> {
     args: &'a Args,
     output: IndexFolder,
     maps: SymbolMaps,
     groups: ImageGroups,
-    /// What each of the images worked on at one time may take of it.
+    /// The share of `--max-memory` for each image that is built at one time.
     max_memory: usize,
     progress: &'a Progress,
 }
 
 /// An index that is not published yet.
-struct Finished {
+struct FinishedIndex {
     file: PathBuf,
     /// Other files of the image, whose symbols are in the index too.
     joined: Vec<PathBuf>,
@@ -182,117 +197,73 @@ struct Finished {
     bytes: IndexBytes,
     warnings: Vec<String>,
     report: BuildReport,
-    /// How it compares with the debug file, if that was asked for.
+    /// The comparison with the debug file, if `--verify` is given.
     audit: Option<AuditReport>,
     time: Duration,
 }
 
-/// The index of every image of the job that is wanted, in file order.
-fn images_of(job: BuildJob<'_>, work: &Work<'_>) -> Vec<Result<Finished, Failure>> {
-    let begun = Instant::now();
+/// Builds the index of every wanted image of the job, in file order.
+fn build_job(job: &BuildJob<'_>, work: &Work<'_>) -> Vec<Result<FinishedIndex, Failure>> {
+    let mut begun = Instant::now();
+    let mut finished = Vec::new();
     let companions = Companions::new(work.args.debug_dir.clone());
-    let file = match job {
-        BuildJob::File(file) => file,
-        BuildJob::CachedImage { cache, image } => {
-            let failed = |error| Failure::from(FileError::new(cache, error).in_part(&image.path));
-            let loaded = image.load().map_err(failed);
-            return vec![loaded.and_then(|loaded| finish(cache, &image.path, loaded, begun, work))];
-        }
-        BuildJob::Failed(error) => return vec![Err(error.into())],
-        BuildJob::NoSuchArch(error) => {
-            let reason = "without the architecture";
-            return vec![Err(Failure { reason, ..Failure::new(Kind::NotFound, error.to_string()) })];
-        }
-    };
-    let bytes = match symdex::map_file(file) {
-        Ok(bytes) => bytes,
-        Err(error) => return vec![Err(Failure::unreadable(file, &error))],
-    };
-    let slices = match symdex_build::slices(&bytes) {
-        Ok(slices) => slices,
-        Err(error) => return vec![Err(Failure::debug_file(file, &error))],
-    };
-    let wanted = slices.iter().filter(|slice| is_wanted(&slice.arch.name, &work.args.arch));
-    wanted.flat_map(|slice| finish_slice(file, slice, &companions, work)).collect()
-}
-
-/// The index of the image in `slice`, joined with what other files have of it, and what could not be joined. Nothing where another
-/// file's image takes this one in.
-fn finish_slice(
-    file: &Path,
-    slice: &Slice<'_>,
-    companions: &Companions,
-    work: &Work<'_>,
-) -> Vec<Result<Finished, Failure>> {
-    let begun = Instant::now();
-    let part = format!("{} slice", slice.arch.name);
-    let Some(joined) = work.groups.join(file, slice, companions) else { return Vec::new() };
-    let JoinedImage { image, paths, failures, .. } = joined;
-    let finished = image.zip(paths.split_first()).map(|(image, (file, joined))| {
-        let finished = finish(file, &part, image, begun, work)?;
-        Ok(Finished { joined: joined.to_vec(), ..finished })
+    job.for_each_image(&work.args.arch, &work.groups, &companions, |image| {
+        let index = image.map_err(Failure::from).and_then(|image| build_image(image, begun, work));
+        finished.push(index);
+        begun = Instant::now();
     });
-    failures.into_iter().map(|error| Err(error.in_part(&part).into())).chain(finished).collect()
+    finished
 }
 
-/// The index of `image`, which is `part` of the file.
-fn finish(
-    file: &Path,
-    part: &str,
-    image: Image<'_>,
-    begun: Instant,
-    work: &Work<'_>,
-) -> Result<Finished, Failure> {
-    let failed = |error| Failure::from(FileError::new(file, error).in_part(part));
-    let map = work.maps.load(&image.info().id, file).map_err(failed)?;
+/// Builds the index of `image`, and compares both if `--verify` is given.
+fn build_image(image: JobImage<'_>, begun: Instant, work: &Work<'_>) -> Result<FinishedIndex, Failure> {
+    let JobImage { path: file, part, joined, image, .. } = image;
+    let failed = |error| Failure::from(FileError::new(&file, error).in_part(&part));
+    let map = work.maps.load(&image.info().id, &file).map_err(failed)?;
     let image = match &map {
         Some(map) => image.with_symbol_map(map),
         None => image,
     };
-    let (bytes, mut warnings, report) = {
-        let progress = work.progress.of_image(image.debug_size());
-        match existing(&image, &work.output, IndexBuffer::new()) {
-            Some((bytes, report)) => (bytes, Vec::new(), report),
-            None => {
-                let progress = |done, all| progress.set(done, all);
-                let options = BuildOptions::new().max_memory(work.max_memory).progress(&progress);
-                let built = options.build_into(&image, IndexBuffer::new()).map_err(failed)?;
-                (built.bytes, built.warnings, built.report)
-            }
-        }
-    };
+    let (bytes, mut warnings, report) = index_of(&image, work).map_err(failed)?;
     let bytes = bytes.into_bytes().map_err(|error| failed(symdex::Error::from(error).into()))?;
     if map.is_none() && report.hidden_names != 0 {
-        let wanted = work.maps.file_name(&image.info().id, file);
+        let wanted = work.maps.file_name(&image.info().id, &file);
         warnings.push(format!("its names are hidden: give {wanted} with --symbol-map"));
     }
     let audit = work.args.verify.then(|| verify(&image, bytes.as_ref())).transpose();
     let unverified = format!("{part}; its index cannot be verified and is not published");
-    let audit = audit.map_err(|error| FileError::new(file, error).in_part(unverified))?;
+    let audit = audit.map_err(|error| FileError::new(&file, error).in_part(unverified))?;
     let debug_size = image.debug_size();
-    Ok(Finished {
-        file: file.to_owned(),
-        joined: Vec::new(),
-        debug_size,
-        bytes,
-        warnings,
-        report,
-        audit,
-        time: begun.elapsed(),
-    })
+    Ok(FinishedIndex { file, joined, debug_size, bytes, warnings, report, audit, time: begun.elapsed() })
 }
 
-/// Writes to `out` the index of `image` that is in `folder`, if a build would make it again. Returns `None` if the image
-/// has to be built.
-fn existing<W: Write>(image: &Image<'_>, folder: &IndexFolder, mut out: W) -> Option<(W, BuildReport)> {
-    // An image with debug information is always built.
+/// Returns the index of `image`, the warnings and the report of its build. The index is the one in the output folder if
+/// that is up to date, otherwise a new one.
+fn index_of(
+    image: &Image<'_>,
+    work: &Work<'_>,
+) -> Result<(IndexBuffer, Vec<String>, BuildReport), symdex_build::Error> {
+    let progress = work.progress.of_image(image.debug_size());
+    if let Some((bytes, report)) = up_to_date(image, &work.output, IndexBuffer::new()) {
+        return Ok((bytes, Vec::new(), report));
+    }
+    let progress = |done, all| progress.set(done, all);
+    let options = BuildOptions::new().max_memory(work.max_memory).progress(&progress);
+    let built = options.build_into(image, IndexBuffer::new())?;
+    Ok((built.bytes, built.warnings, built.report))
+}
+
+/// Writes to `out` the index of `image` that is in `folder`, if a build would make it again. Returns `None` if the
+/// image has to be built.
+fn up_to_date<W: Write>(image: &Image<'_>, folder: &IndexFolder, mut out: W) -> Option<(W, BuildReport)> {
+    // An image with debug information is always built. Its index states no digest of its input.
     let index = (!image.has_dwarf()).then(|| folder.open(&image.info().id).ok().flatten()).flatten()?;
     let report = symdex_build::up_to_date(image, &index)?;
     out.write_all(index.as_bytes()).ok()?;
     Some((out, report))
 }
 
-/// Does to a new index what `symdex verify --against` does to a published one.
+/// Checks a new index as `symdex verify --against` checks a published one.
 fn verify(image: &Image<'_>, index: &[u8]) -> Result<AuditReport, symdex_build::Error> {
     let index = Index::open(index)?;
     index.verify()?;

@@ -1,4 +1,4 @@
-//! What `symdex build` says of each image.
+//! The output of `symdex build` for each image.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -9,11 +9,11 @@ use symdex_audit::{ADDR2LINE, AuditReport};
 use symdex_build::{BuildReport, TextCoverage};
 use symdex_store::{IndexFolder, PublishOutcome, Published};
 
-use super::Finished;
-use crate::failure::{Failure, FailureView, Stop, complain};
+use super::FinishedIndex;
+use crate::failure::{CommandError, Failure, FailureView, complain};
 use crate::text;
 
-/// What there is to say of an image; with `--json` the line for it.
+/// The result for one image. With `--json`, it is one line.
 #[derive(Serialize)]
 pub(super) struct ImageSummary {
     image: String,
@@ -21,10 +21,10 @@ pub(super) struct ImageSummary {
     arch: String,
     /// The debug file.
     file: String,
-    /// Other files of the image, whose symbols are in the index too.
+    /// Other files of the image. Their symbols are in the index, too.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     joined: Vec<String>,
-    /// `None` where the index was not published.
+    /// The path of the index; `None` if it was not published.
     index: Option<String>,
     pub(super) index_size: u64,
     debug_size: u64,
@@ -42,14 +42,14 @@ pub(super) struct ImageSummary {
     warnings: Vec<String>,
     verified: Option<VerifiedView>,
     pub(super) outcome: &'static str,
-    /// The outcome in a sentence.
+    /// The outcome as text for people.
     #[serde(skip)]
-    fate: &'static str,
+    outcome_text: &'static str,
     pub(super) conflict: bool,
     seconds: f64,
 }
 
-/// Bytes of executable sections, and how many of them each table has answers for.
+/// The size of the executable sections, and how much of it each table answers, in bytes.
 #[derive(Serialize)]
 struct CoverageView {
     executable: u64,
@@ -58,16 +58,16 @@ struct CoverageView {
     symbol_table: u64,
 }
 
-/// How the index compares with the debug file.
+/// The comparison of the index with the debug file.
 #[derive(Serialize)]
 struct VerifiedView {
     addresses: u64,
     agreements: u64,
-    /// Addresses at which addr2line answers otherwise, by the reason why.
+    /// The number of addresses at which addr2line differs, by reason.
     explained: BTreeMap<&'static str, u64>,
-    /// Addresses at which it does so for no known reason.
+    /// The number of addresses at which it differs for no known reason.
     unexplained: u64,
-    /// Why the index is not published; empty where it is right.
+    /// Why the index is not published; empty if it is right.
     wrong: Vec<String>,
 }
 
@@ -84,12 +84,12 @@ impl VerifiedView {
 }
 
 impl ImageSummary {
-    /// Whether the index was not published because it is not right.
+    /// Whether the index has a wrong answer and was therefore not published.
     pub(super) fn is_rejected(&self) -> bool {
         self.index.is_none()
     }
 
-    /// Whether the debug file could not be read whole.
+    /// Whether a part of the debug file could not be read.
     pub(super) fn is_partial(&self) -> bool {
         !self.partial.is_empty()
     }
@@ -100,7 +100,7 @@ pub(super) fn print_line(value: &impl Serialize) -> io::Result<()> {
     writeln!(io::stdout().lock(), "{}", serde_json::to_string(value)?)
 }
 
-/// A failed input as `--json` has it.
+/// An input that failed, as a line of JSON.
 #[derive(Serialize)]
 struct FailedInput<'f> {
     /// `None` if the failure concerns no single file.
@@ -108,8 +108,8 @@ struct FailedInput<'f> {
     error: FailureView<'f>,
 }
 
-/// Tells of a failure on standard error, and with `json` on standard output too.
-pub(super) fn report_failure(failure: &Failure, json: bool) -> Result<(), Stop> {
+/// Reports a failure on standard error, and with `json` on standard output, too.
+pub(super) fn report_failure(failure: &Failure, json: bool) -> Result<(), CommandError> {
     complain(&failure.message);
     if json {
         let input = failure.path.as_ref().map(|path| path.display().to_string());
@@ -118,25 +118,25 @@ pub(super) fn report_failure(failure: &Failure, json: bool) -> Result<(), Stop> 
     Ok(())
 }
 
-/// Puts the index into `folder`, unless it was verified and is not right.
-pub(super) fn publish(finished: Finished, folder: &IndexFolder) -> Result<ImageSummary, Failure> {
-    let Finished { file, joined, debug_size, bytes, mut warnings, report, audit, time } = finished;
+/// Publishes the index in `folder`, unless `--verify` found it to be wrong.
+pub(super) fn publish(finished: FinishedIndex, folder: &IndexFolder) -> Result<ImageSummary, Failure> {
+    let FinishedIndex { file, joined, debug_size, bytes, mut warnings, report, audit, time } = finished;
     let index = Index::open(bytes).map_err(|error| Failure::index(&file, &error))?;
     let verified = audit.as_ref().map(VerifiedView::new);
     let is_right = verified.as_ref().is_none_or(|verified| verified.wrong.is_empty());
     let published = is_right.then(|| folder.publish(&index)).transpose();
     let published = published.map_err(|error| Failure::from(error).of_path(&file))?;
     if let Some(Published { outcome: PublishOutcome::Repaired { damage }, .. }) = &published {
-        warnings.push(format!("the index that was there is replaced: {damage}"));
+        warnings.push(format!("the old index is replaced: {damage}"));
     }
     if let Some(unexplained) = verified.as_ref().map(|verified| verified.unexplained).filter(|n| *n != 0) {
         warnings.push(format!(
-            "addr2line answers otherwise at {}, for no known reason",
+            "addr2line differs at {} for no known reason",
             text::count(unexplained, "address")
         ));
     }
     let outcome = published.as_ref().map(|published| &published.outcome);
-    let (word, fate) = words(outcome);
+    let (word, outcome_text) = words(outcome);
     let metadata = index.metadata();
     let counts = metadata.counts;
     let BuildReport { has_dwarf, failed_units, dropped, hidden_names, coverage, .. } = report;
@@ -165,29 +165,30 @@ pub(super) fn publish(finished: Finished, folder: &IndexFolder) -> Result<ImageS
         warnings,
         verified,
         outcome: word,
-        fate,
+        outcome_text,
         seconds: time.as_secs_f64(),
     })
 }
 
-/// What became of the index, in a word and in a sentence; `None` where it was not to be published.
+/// The outcome in one word and as text; `None` if the index was not published.
 fn words(outcome: Option<&PublishOutcome>) -> (&'static str, &'static str) {
     match outcome {
         Some(PublishOutcome::Written) => ("written", "written"),
-        Some(PublishOutcome::Unchanged) => ("unchanged", "unchanged, the same index was there"),
-        Some(PublishOutcome::Repaired { .. }) => ("repaired", "written in the place of a damaged index"),
+        Some(PublishOutcome::Unchanged) => ("unchanged", "unchanged: the same index exists"),
+        Some(PublishOutcome::Repaired { .. }) => ("repaired", "written, in place of a damaged index"),
         Some(PublishOutcome::ConflictKept) => {
-            ("kept", "conflict: another index of this id was there, and stays")
+            ("kept", "conflict: a different index of this id exists and is kept")
         }
         Some(PublishOutcome::ConflictReplaced) => {
-            ("replaced", "conflict: another index of this id was there, and is replaced")
+            ("replaced", "conflict: a different index of this id existed and is replaced")
         }
-        None => ("rejected", "not published: its answers are not those of the debug file"),
+        None => ("rejected", "not published: its answers differ from the debug file"),
     }
 }
 
-/// Prints the summary, and on standard error what may cost answers; but for what the totals say, where there are many images.
-pub(super) fn report(summary: &ImageSummary, json: bool, are_many: bool) -> Result<(), Stop> {
+/// Prints the summary, and warnings on standard error. If `are_many`, the totals say
+/// how many images have no debug information.
+pub(super) fn report(summary: &ImageSummary, json: bool, are_many: bool) -> Result<(), CommandError> {
     match json {
         true => print_line(summary)?,
         false => write!(io::stdout().lock(), "{}", human(summary))?,
@@ -208,7 +209,7 @@ pub(super) fn report(summary: &ImageSummary, json: bool, are_many: bool) -> Resu
 
 fn human(summary: &ImageSummary) -> String {
     let ImageSummary { image, id, arch, index, index_size, debug_size, .. } = summary;
-    let ImageSummary { units, functions, ranges, symbols, seconds, fate, .. } = summary;
+    let ImageSummary { units, functions, ranges, symbols, seconds, outcome_text, .. } = summary;
     let [debug_size, index_size] = [*debug_size, *index_size].map(text::size);
     let counts = [(units, "unit"), (functions, "function"), (ranges, "range"), (symbols, "symbol")];
     let counts = counts.map(|(number, noun)| text::count(*number, noun)).join(", ");
@@ -222,6 +223,6 @@ fn human(summary: &ImageSummary) -> String {
         summary.joined.iter().map(|path| format!("    with the symbols of {path}\n")).collect();
     format!(
         "{id}  {arch}  {image}\n{joined}    \
-         {debug_size} -> {index_size}, {counts}, {seconds:.2} s\n    {index}{fate}{verified}\n"
+         {debug_size} -> {index_size}, {counts}, {seconds:.2} s\n    {index}{outcome_text}{verified}\n"
     )
 }

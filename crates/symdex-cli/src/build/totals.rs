@@ -1,4 +1,4 @@
-//! What became of all images together.
+//! The totals of a build.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,38 +6,38 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::summary::{ImageSummary, print_line};
-use crate::failure::{Failure, Kind, Stop, complain};
+use crate::failure::{CommandError, Failure, FailureKind, complain};
 use crate::text::count;
 
-/// How many images there were of each outcome, and what failed, by reason.
+/// Counts of images by outcome, and of failures by reason.
 #[derive(Default, Serialize)]
-pub(super) struct Totals {
+pub(super) struct BuildTotals {
     images: u64,
-    /// Indexes that are new in the output folder, those that replaced another one included.
+    /// New indexes in the output folder, including those that replaced another one.
     written: u64,
-    /// Images whose very index was there already.
+    /// Images whose index existed already, with the same bytes.
     unchanged: u64,
-    /// Inputs, or images of them, without an index.
+    /// Inputs and images that failed.
     failed: u64,
-    /// Images of which the debug file could not be read whole.
+    /// Images of which a part of the debug file could not be read.
     partial: u64,
     /// The size of the indexes of all images.
     bytes: u64,
     seconds: f64,
-    /// By the word that each image's own line has.
+    /// By the outcome of each image.
     outcomes: BTreeMap<&'static str, u64>,
     conflicts: u64,
-    /// Images of which only symbols are indexed.
+    /// Images without debug information. Only their symbols are indexed.
     without_dwarf: u64,
     /// Files without an image of a wanted architecture.
     skipped: u64,
     failures: BTreeMap<&'static str, u64>,
     #[serde(skip)]
-    gravest: Option<Kind>,
+    gravest: Option<FailureKind>,
 }
 
-impl Totals {
-    /// Nothing done, and `skipped` files left out.
+impl BuildTotals {
+    /// No images yet, and `skipped` files without a wanted image.
     pub(super) fn new(skipped: u64) -> Self {
         Self { skipped, ..Self::default() }
     }
@@ -53,7 +53,7 @@ impl Totals {
                 *self.outcomes.entry(image.outcome).or_default() += 1;
                 self.conflicts += u64::from(image.conflict);
                 self.without_dwarf += u64::from(!image.has_dwarf);
-                self.gravest = self.gravest.max(image.is_rejected().then_some(Kind::Other));
+                self.gravest = self.gravest.max(image.is_rejected().then_some(FailureKind::Other));
             }
             Err(failure) => {
                 self.failed += 1;
@@ -63,22 +63,22 @@ impl Totals {
         }
     }
 
-    /// The gravest of all failures.
-    pub(super) fn gravest(&self) -> Option<Kind> {
+    /// The gravest failure. It decides the exit code.
+    pub(super) fn gravest(&self) -> Option<FailureKind> {
         self.gravest
     }
 
-    /// Prints what became of all images as one object, `{"totals": {...}}`, on standard output.
-    pub(super) fn print_json(&mut self, time: Duration) -> Result<(), Stop> {
+    /// Prints `{"totals": {...}}` on standard output.
+    pub(super) fn print_json(&mut self, time: Duration) -> Result<(), CommandError> {
         #[derive(Serialize)]
         struct Last<'t> {
-            totals: &'t Totals,
+            totals: &'t BuildTotals,
         }
         self.seconds = time.as_secs_f64();
         Ok(print_line(&Last { totals: self })?)
     }
 
-    /// Says on standard error what became of all images.
+    /// Prints the totals on standard error.
     pub(super) fn report(&mut self, time: Duration) {
         self.seconds = time.as_secs_f64();
         let list = |counts: &BTreeMap<&'static str, u64>| {
@@ -91,7 +91,7 @@ impl Totals {
         complain(&format!("{} in {seconds:.1} s{outcomes}", count(*images, "image")));
         if *conflicts != 0 {
             let conflicts = count(*conflicts, "conflict");
-            complain(&format!("{conflicts}: two files of one id; the index that knows more stays"));
+            complain(&format!("{conflicts}: two files have one id; the index with more functions is kept"));
         }
         if *without_dwarf != 0 {
             let (images, have) =
@@ -99,7 +99,7 @@ impl Totals {
             complain(&format!("{images} {have} no debug information: only symbols are indexed"));
         }
         if *skipped != 0 {
-            complain(&format!("{} skipped: no image of the architecture asked for", count(*skipped, "file")));
+            complain(&format!("{} skipped: no image of the wanted architecture", count(*skipped, "file")));
         }
         if *failed != 0 {
             complain(&format!("{}: {}", count(*failed, "failure"), list(failures)));

@@ -1,4 +1,4 @@
-//! What `symdex inspect --json` prints.
+//! The output of `symdex inspect --json`.
 
 use std::io::Write;
 use std::path::Path;
@@ -7,10 +7,10 @@ use serde::Serialize;
 use symdex::write::Range;
 use symdex::{ChunkContents, Counts, Index, Metadata, Partial, RowRule, Table};
 
-use super::{Location, RangePrinter, aliases, digest};
-use crate::failure::{Failure, Stop};
+use super::{RangePrinter, StoredFrame, aliases, digest};
+use crate::failure::{CommandError, Failure};
 
-/// Everything about an index but its ranges.
+/// All of an index except its ranges.
 #[derive(Serialize)]
 struct IndexView<'i> {
     path: String,
@@ -63,7 +63,7 @@ struct CountsView {
 struct ChunkView {
     table: &'static str,
     chunk: u64,
-    /// Where it begins in the image.
+    /// Its start in the image.
     from: String,
     bytes: usize,
     ranges: usize,
@@ -75,35 +75,26 @@ struct RangeView {
     start: String,
     end: String,
     function_start: Option<String>,
-    /// The function and those it is inlined into, innermost first, with what `exact` answers.
-    functions: Vec<Location>,
-    /// What `statement` answers for the innermost function; `None` where it answers what `exact` does.
+    /// The frames under `exact`, innermost first.
+    functions: Vec<StoredFrame>,
+    /// The innermost frame under `statement`; `None` if it is the one under `exact`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    statement: Option<Location>,
+    statement: Option<StoredFrame>,
     /// Other names of the function.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     aliases: Vec<String>,
 }
 
-/// Prints everything about the index but its ranges as one object.
-pub(super) fn index<B: AsRef<[u8]>>(out: &mut impl Write, path: &Path, index: &Index<B>) -> Result<(), Stop> {
+/// Prints all of the index except its ranges, as one object.
+pub(super) fn index<B: AsRef<[u8]>>(
+    out: &mut impl Write,
+    path: &Path,
+    index: &Index<B>,
+) -> Result<(), CommandError> {
     let failed = |error| Failure::index(path, &error);
     let Metadata { image_name, arch, base, image_size, executable, .. } = index.metadata();
     let metadata = index.metadata();
     let Counts { units, functions, ranges, symbols, names, files, .. } = metadata.counts;
-    let mut chunks = Vec::new();
-    for table in Table::ALL {
-        for chunk in index.chunks(table) {
-            let (number, contents) = chunk.map_err(failed)?;
-            chunks.push(ChunkView {
-                table: table.name(),
-                chunk: number,
-                from: hexadecimal(number.saturating_mul(u64::from(metadata.chunk_span))),
-                bytes: index.chunk_size(table, number).map_err(failed)?.unwrap_or_default(),
-                ranges: contents.ranges.len(),
-            });
-        }
-    }
     let sections = index.sections();
     let sections =
         sections.iter().map(|(name, offset, bytes)| SectionView { name, offset: *offset, bytes: *bytes });
@@ -137,19 +128,38 @@ pub(super) fn index<B: AsRef<[u8]>>(out: &mut impl Write, path: &Path, index: &I
             names,
             files,
         },
-        chunks,
+        chunks: chunks(index).map_err(failed)?,
     };
     Ok(line(out, &view)?)
 }
 
-/// Prints the ranges of a chunk, an object a line.
+/// The chunks of both tables.
+fn chunks<B: AsRef<[u8]>>(index: &Index<B>) -> Result<Vec<ChunkView>, symdex::Error> {
+    let span = u64::from(index.metadata().chunk_span);
+    let mut chunks = Vec::new();
+    for table in Table::ALL {
+        for chunk in index.chunks(table) {
+            let (number, contents) = chunk?;
+            chunks.push(ChunkView {
+                table: table.name(),
+                chunk: number,
+                from: hexadecimal(number.saturating_mul(span)),
+                bytes: index.chunk_size(table, number)?.unwrap_or_default(),
+                ranges: contents.ranges.len(),
+            });
+        }
+    }
+    Ok(chunks)
+}
+
+/// Prints the ranges of a chunk, one object a line.
 pub(super) fn ranges<B: AsRef<[u8]>>(
     out: &mut impl Write,
     path: &Path,
     index: &Index<B>,
     table: Table,
     contents: &ChunkContents,
-) -> Result<(), Stop> {
+) -> Result<(), CommandError> {
     let mut printer = RangePrinter { table, contents, strings: index.strings() };
     for range in &contents.ranges {
         let view = range_view(&mut printer, range).map_err(|error| Failure::index(path, &error))?;

@@ -1,4 +1,4 @@
-//! `symdex inspect`: an index as text.
+//! `symdex inspect`: the contents of an index.
 
 mod json;
 
@@ -10,29 +10,28 @@ use serde::Serialize;
 use symdex::write::{Id32, Loc, Range};
 use symdex::{ChunkContents, Index, Metadata, RowRule, StringReader, Table};
 
-use crate::failure::{self, Failure, Kind, Stop};
+use crate::failure::{self, CommandError, Failure, FailureKind};
 use crate::{open, text};
 use symdex_store::IdPrefix;
 
-/// Print what an index holds: its metadata, sections, counts and chunks, or the ranges of one chunk
+/// Print the contents of an index: metadata, sections, counts and chunks, or the ranges of one chunk
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// An index file, or a folder of indexes together with --id
+    /// An index file, or a folder of indexes (with --id)
     #[arg(value_name = "INDEX")]
     index: PathBuf,
-    /// The image whose index in the folder is wanted: its UUID, with or without dashes, or its build id,
-    /// or the first digits of one, at least four
+    /// The image to use, if INDEX is a folder: its UUID, with or without dashes, its build id, or the first digits of
+    /// one, at least four
     #[arg(long, value_name = "ID")]
     id: Option<IdPrefix>,
-    /// Print the ranges of chunk N and what each answers under both line policies
+    /// Print the ranges of chunk N, with the answers of both line policies
     #[arg(long, value_name = "N")]
     chunk: Option<u64>,
-    /// The table that chunk N is in
+    /// The table of chunk N
     #[arg(long, value_enum, value_name = "TABLE", default_value = "dwarf", requires = "chunk")]
     table: WhichTable,
-    /// Print JSON: one object with all that is printed without --chunk, or one object a line for each range of the
-    /// chunk
+    /// Print JSON: one object for the index, or with --chunk one object a line for each range
     #[arg(long)]
     json: bool,
 }
@@ -44,8 +43,8 @@ Examples:
   symdex inspect indexes --id 0c37c502aba03641a08f84c794684f36 --chunk 0 --table symbol_table
   symdex inspect 0c37c502aba03641a08f84c794684f36.symdex --json | jq .counts
 
-JSON: addresses and offsets in the image are strings of hexadecimal digits behind 0x, sizes in bytes and counts are numbers.
-docs/schema/inspect.schema.json describes the object of an index and that of a range.";
+JSON: addresses and offsets in the image are hexadecimal strings with 0x; sizes in bytes and
+counts are numbers. docs/schema/inspect.schema.json describes the objects.";
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum WhichTable {
@@ -54,7 +53,7 @@ enum WhichTable {
     SymbolTable,
 }
 
-pub(crate) fn run(args: &Args) -> failure::Outcome {
+pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let path = open::index_path(&args.index, args.id.as_ref())?;
     let index = open::index(&path, args.id.as_ref())?;
     let mut out = BufWriter::new(io::stdout().lock());
@@ -117,13 +116,13 @@ fn metadata(out: &mut impl Write, metadata: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// A digest in hexadecimal, the high byte first.
+/// A digest in hexadecimal, the most significant byte first.
 fn digest(digest: [u8; 16]) -> String {
     format!("{:032x}", u128::from_le_bytes(digest))
 }
 
 /// The digest, the sections and the counts.
-fn sizes<B: AsRef<[u8]>>(out: &mut impl Write, path: &Path, index: &Index<B>) -> Result<(), Stop> {
+fn sizes<B: AsRef<[u8]>>(out: &mut impl Write, path: &Path, index: &Index<B>) -> Result<(), CommandError> {
     let counts = index.metadata().counts;
     let size = index.as_bytes().len() as u64;
     writeln!(out, "format        {}", index.format_version())?;
@@ -144,14 +143,14 @@ fn sizes<B: AsRef<[u8]>>(out: &mut impl Write, path: &Path, index: &Index<B>) ->
         ("files", counts.files),
     ];
     for (name, count) in all {
-        // In tenths, of the whole index.
+        // Tenths of a byte, of the whole index.
         let each = size.saturating_mul(10).checked_div(count).unwrap_or(0);
         writeln!(out, "{name:<12} {count:>12} {:>10}.{}", each / 10, each % 10)?;
     }
     Ok(())
 }
 
-/// How many other names functions of the symbol table have.
+/// The number of aliases of all functions in the symbol table.
 fn aliases<B: AsRef<[u8]>>(index: &Index<B>) -> Result<u64, symdex::Error> {
     let mut aliases = 0;
     for chunk in index.chunks(Table::SymbolTable) {
@@ -162,13 +161,13 @@ fn aliases<B: AsRef<[u8]>>(index: &Index<B>) -> Result<u64, symdex::Error> {
     Ok(aliases)
 }
 
-/// The chunks of one table: where they lie in the image, what they take and how many ranges they hold.
+/// The chunks of one table: start in the image, size, and number of ranges.
 fn chunks<B: AsRef<[u8]>>(
     out: &mut impl Write,
     path: &Path,
     index: &Index<B>,
     table: Table,
-) -> Result<(), Stop> {
+) -> Result<(), CommandError> {
     let failed = |error| Failure::index(path, &error);
     let span = u64::from(index.metadata().chunk_span);
     let stored = index.metadata().chunks(table);
@@ -189,7 +188,7 @@ fn chunk<B: AsRef<[u8]>>(
     index: &Index<B>,
     table: Table,
     number: u64,
-) -> Result<ChunkContents, Stop> {
+) -> Result<ChunkContents, CommandError> {
     let stored = index.metadata().chunks(table);
     if !stored.contains(&number) {
         let (path, table) = (path.display(), table.name());
@@ -203,7 +202,7 @@ fn chunk<B: AsRef<[u8]>>(
                 )
             }
         };
-        return Err(Failure::new(Kind::NotFound, message).into());
+        return Err(Failure::new(FailureKind::NotFound, message).into());
     }
     Ok(index.chunk(table, number).map_err(|error| Failure::index(path, &error))?)
 }
@@ -215,7 +214,7 @@ fn one_chunk<B: AsRef<[u8]>>(
     table: Table,
     number: u64,
     contents: &ChunkContents,
-) -> Result<(), Stop> {
+) -> Result<(), CommandError> {
     let span = u64::from(index.metadata().chunk_span);
     let (from, ranges) = (number.saturating_mul(span), contents.ranges.len());
     writeln!(
@@ -234,33 +233,33 @@ fn one_chunk<B: AsRef<[u8]>>(
     Ok(())
 }
 
-/// A loc and its callers or, in the symbol table, its aliases.
+/// An inline frame and its callers or, in the symbol table, its aliases.
 fn chain(contents: &ChunkContents, innermost: u32) -> impl Iterator<Item = &Loc> {
     let mut next = usize::try_from(innermost).ok();
     std::iter::from_fn(move || {
         let number = next?;
         let loc = contents.locs.get(number)?;
-        // A loc comes behind its parent; a damaged index may say otherwise, and this must end.
+        // The number of a parent is smaller. The filter ends the chain of a damaged index, too.
         next = loc.parent.map(Id32::index).filter(|parent| *parent < number);
         Some(loc)
     })
 }
 
-/// A function with its file and line, as far as they are known.
+/// The function, file and line of a frame, as far as they are known.
 #[derive(Serialize)]
-struct Location {
+struct StoredFrame {
     name: Option<String>,
     file: Option<String>,
     line: Option<u32>,
 }
 
-impl Location {
+impl StoredFrame {
     fn name(&self) -> Cow<'_, str> {
         text::printable(self.name.as_deref().unwrap_or("??").into())
     }
 
-    /// `file:line`
-    fn place(&self) -> String {
+    /// `file:line`, or what is known of it.
+    fn file_and_line(&self) -> String {
         let file = self.file.as_ref().map(|file| text::printable(file.into()));
         match (file, self.line) {
             (Some(file), Some(line)) => format!("{file}:{line}"),
@@ -279,37 +278,38 @@ struct RangePrinter<'a, B> {
 }
 
 impl<B: AsRef<[u8]>> RangePrinter<'_, B> {
-    /// The range, the chain of its functions with what `exact` answers, and what `statement` answers where that differs:
-    /// by the policies' definition in the innermost frame's file and line alone.
+    /// The range, its frames under `exact`, and the innermost file and line under `statement` if they differ. The
+    /// policies differ in nothing else.
     fn lines(&mut self, range: &Range) -> Result<Vec<String>, symdex::Error> {
         let function =
             range.function_start.map_or("no function".to_owned(), |start| format!("function {start:#x}"));
         let mut lines = vec![format!("{:#x}..{:#x}  {function}", range.start, range.end)];
-        for (depth, location) in self.chain(range.exact)?.into_iter().enumerate() {
-            let name = location.name();
+        for (depth, frame) in self.chain(range.exact)?.into_iter().enumerate() {
+            let name = frame.name();
             lines.push(match self.table {
                 Table::SymbolTable if depth > 0 => format!("    alias {name}"),
-                _ => format!("    {name}  {}", location.place()),
+                _ => format!("    {name}  {}", frame.file_and_line()),
             });
         }
         if range.statement != range.exact {
             let statement = self.chain(range.statement)?;
-            let place = statement.first().map_or_else(|| "nothing".to_owned(), Location::place);
-            lines.push(format!("    statement: {place}"));
+            let innermost =
+                statement.first().map_or_else(|| "nothing".to_owned(), StoredFrame::file_and_line);
+            lines.push(format!("    statement: {innermost}"));
         }
         Ok(lines)
     }
 
-    /// Each function of a chain, innermost first.
-    fn chain(&mut self, innermost: u32) -> Result<Vec<Location>, symdex::Error> {
-        let mut locations = Vec::new();
+    /// The frames of a chain, innermost first.
+    fn chain(&mut self, innermost: u32) -> Result<Vec<StoredFrame>, symdex::Error> {
+        let mut frames = Vec::new();
         for loc in chain(self.contents, innermost) {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
             let name = loc.name.map(|id| self.strings.name(id).map(text)).transpose()?;
             let file = loc.file.map(|id| self.strings.file(id).map(text));
             let line = loc.line.map(|line| line.get());
-            locations.push(Location { name, file: file.transpose()?, line });
+            frames.push(StoredFrame { name, file: file.transpose()?, line });
         }
-        Ok(locations)
+        Ok(frames)
     }
 }

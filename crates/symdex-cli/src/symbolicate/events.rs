@@ -1,4 +1,4 @@
-//! What is said while reports are answered: progress, and warnings about what happens on the way.
+//! Messages while reports are answered: progress and warnings.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +7,7 @@ use symdex::ImageId;
 use symdex_report::KnownImage;
 use symdex_store::symbolicator::{Event, Note, SourceError};
 
-use crate::failure::{Failure, Kind, complain};
+use crate::failure::{Failure, FailureKind, complain};
 use crate::open;
 use crate::progress::{ImageProgress, Progress};
 use crate::text;
@@ -15,7 +15,7 @@ use crate::text;
 /// Shows the events of a symbolicator.
 pub(super) struct Events<'p> {
     progress: &'p Progress,
-    /// The builds under way.
+    /// The builds that are running.
     builds: Mutex<HashMap<ImageId, ImageProgress<'p>>>,
 }
 
@@ -32,10 +32,10 @@ impl<'p> Events<'p> {
                 build.set(done, total);
             }
             Event::NotStored { error } => {
-                let no_store = || "there is no cache folder of the user".to_owned();
+                let no_store = || "the user has no cache folder".to_owned();
                 let error = error.map_or_else(no_store, ToString::to_string);
                 let message =
-                    "new indexes are kept in memory, for this run only; choose another folder with --store";
+                    "new indexes are kept in memory for this run; choose another folder with --store";
                 self.progress.suspend(|| complain(&format!("warning: {error}; {message}")));
             }
             _ => {}
@@ -43,14 +43,14 @@ impl<'p> Events<'p> {
     }
 }
 
-/// Says what was left out of searches, and which assumptions had no effect.
+/// Prints which searches were not complete, and which assumptions had no effect.
 pub(super) fn report_notes(notes: &[Note]) {
     for note in notes {
         match note {
             Note::NotAllOpened { opened } => {
-                complain(&format!("only the first {opened} indexes were searched for images of a name"));
+                complain(&format!("only the first {opened} indexes were searched for names of images"));
             }
-            Note::FolderCut { folder } => open::complain_of_cut(folder),
+            Note::FolderCut { folder } => open::report_incomplete_search(folder),
             Note::AssumptionUnused { name } => {
                 let name = text::printable(name.into());
                 complain(&format!(
@@ -68,13 +68,14 @@ impl From<SourceError> for Failure {
             SourceError::Index(error) => return error.into(),
             SourceError::DebugFile(error) => return error.into(),
             SourceError::SharedCache { path } => {
-                let message = "a dyld shared cache; make indexes of its images with `symdex build`, then give their \
-                               folder with --index";
-                (Kind::Unsupported, format!("{}: {message}", path.display()))
+                let message = "a dyld shared cache; build indexes of its images with `symdex build`, then give \
+                               their folder with --index";
+                (FailureKind::Unsupported, format!("{}: {message}", path.display()))
             }
             SourceError::UnknownId { name, id } => {
-                let message = "no file of that name, and no image of that id in --index, --dsym or the store";
-                (Kind::Missing, format!("--assume {name}={id}: {message}"))
+                let message =
+                    "there is no file of that name, and no image of that id in --index, --dsym or the store";
+                (FailureKind::Missing, format!("--assume {name}={id}: {message}"))
             }
             SourceError::AmbiguousId { name, id, images } => {
                 let images = images.iter().map(|KnownImage { name, arch, id }| {
@@ -82,9 +83,9 @@ impl From<SourceError> for Failure {
                 });
                 let images = text::list(images);
                 let message = format!("several ids begin with {id}: {images}; give more digits");
-                (Kind::Usage, format!("--assume {name}={id}: {message}"))
+                (FailureKind::Usage, format!("--assume {name}={id}: {message}"))
             }
-            error => (Kind::Other, error.to_string()),
+            error => (FailureKind::Other, error.to_string()),
         };
         Self::new(kind, message)
     }

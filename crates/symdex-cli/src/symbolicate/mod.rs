@@ -14,97 +14,108 @@ use symdex_store::symbolicator::{Assumption, Event, Symbolicator, SymbolicatorOp
 
 use self::events::Events;
 use self::output::Output;
-use self::summary::{ReportCounts, Summary};
-use crate::failure::{self, Failure, Kind, complain};
+use self::summary::{ReportCounts, RunSummary};
+use crate::failure::{self, Failure, FailureKind, complain};
 use crate::in_order::in_order;
-use crate::lookup::{Lines, stdin_failed};
+use crate::lookup::{LineRows, stdin_failed};
 use crate::progress::Progress;
 
 /// Put functions, files and lines into crash reports, with every inlined function
 ///
-/// REPORT is a crash report of Apple's (.crash, .ips), what `sample`, `spindump` or `leaks` printed, MetricKit's diagnostics, a report of
-/// PLCrashReporter's (as text) or of KSCrash's, a Sentry event, an Android tombstone or what logcat has of it, a HarmonyOS cppcrash log,
-/// what a sanitizer printed, or a list of `image address load` lines; what it is, its content tells. Its frames are answered from
-/// indexes, matched by the images' ids, and everything else in it comes out byte for byte as it went in.
+/// REPORT is one of these, recognised by its content:
 ///
-/// With --format text a report in JSON comes out as text that people read. An .ips, a KSCrash report and a Sentry event
-/// are laid out as Apple lays out a .crash: header, exception, threads with their names, registers of the thread that
-/// crashed, images. MetricKit's crashes are stacks too; its hangs, CPU and disk-write exceptions are call trees, with
-/// the number of samples before each frame.
+/// * Apple: .crash, .ips, the output of `sample`, `spindump` and `leaks`, MetricKit's diagnostics;
 ///
-/// Indexes are searched in the folders given with --index and the folders below them, then in the local store. For images that have
-/// none there, --dsym gives the debug files. Up to 200 addresses of an image are answered from its debug file, of which only the units
-/// with these addresses are read. For more addresses, or with --store, its index is built into the store once, and is there the next
-/// time. If the store cannot be written, these indexes are kept in memory, and a warning says so. A damaged index is reported, and the
-/// next source is asked: another index, then the debug file, whose new index replaces the damaged one in the store.
+/// * reports of PLCrashReporter (as text) and KSCrash, Sentry's events;
 ///
-/// Some reports do not state the ids of their images: GCC's sanitizers, old tombstones, stacks that were cut out of a report. Their
-/// frames stay as they are, unless --match-by-name or --assume allows another match; such an answer may be of another build, and JSON
-/// and the summary mark it. --match-by-name takes the only index or debug file of the image's name and architecture; if there are
-/// several, it names them and takes none. --assume names the one to take, also for an image with an id.
+/// * Android's tombstones and logcat, HarmonyOS's cppcrash logs, the output of sanitizers;
 ///
-/// Return addresses are looked up one byte before, in the call; the innermost frame of a thread and the one that a signal interrupted
-/// as they are. A frame that has a name and no line gets its line, one that has both stays. What is inlined into a frame gets frames of
-/// its own before it, with its number and `[inlined]`, in JSON with "inline": true (of KSCrash's "inlined"); in call trees it lies between
-/// the frame and what that calls.
+/// * a list of `image address load` lines.
 ///
-/// Frames of Android, HarmonyOS and sanitizers have addresses that are adjusted already. Android's and HarmonyOS's get `(function+offset)`, and
-/// behind them a line `file:line (function)` for each function; a sanitizer's get `in function file:line` instead of the image.
+/// SOURCES. Images are matched by their ids. Indexes are searched in the folders given with --index and in the folders
+/// below them, then in the local store. An image without an index is answered from the debug files given with --dsym:
+/// up to 200 addresses directly, from the compile units that have them. For more addresses, or with --store, its index
+/// is built into the store. If the store cannot be written, the index is kept in memory, and a warning says so. A
+/// damaged source is reported, and the next one answers. A new index replaces a damaged one in the store.
 ///
-/// In a list the image is an id (UUID or build id), or a name with the id in a column behind; both numbers have 0x. Lines that follow each
-/// other are a stack, innermost frame first; of addresses that are no stack, say so with --addresses as-given.
+/// IMAGES WITHOUT IDS. The reports of GCC's sanitizers, old tombstones, and stacks that were cut out of a report state
+/// no ids. Their frames are answered only with --match-by-name or --assume. Such an answer may be of another build:
+/// JSON and the summary mark it. --match-by-name uses the only index or debug file of the image's name and
+/// architecture. If there are several, it lists them and uses none. --assume says which one to use, even for an image
+/// with an id.
 ///
-/// The summary on standard error says which images were found, which are missing (id, architecture and path, as the report has
-/// them), and what is near a missing one: another build of the same name, or its id for another architecture.
+/// ADDRESSES. A return address is looked up one byte before, in the call. The innermost frame of a thread, and the
+/// frame that a signal interrupted, are looked up as they are. So are the frames of Android, HarmonyOS and sanitizers,
+/// whose addresses are adjusted already. In a list, consecutive lines are a stack, innermost frame first. If they are
+/// not, give --addresses as-given. The image in a list is an id, or a name with the id in a further column. Both
+/// numbers have 0x.
+///
+/// OUTPUT. Every byte that is not the answer of a frame stays as it is. A frame that has a name and no line gets its
+/// line. A frame that has both is not changed. An inlined function gets a frame of its own before the frame it is
+/// inlined into, marked `[inlined]`, in JSON "inline": true (KSCrash: "inlined"). In call trees it is between the frame
+/// and its callees. Frames of Android and HarmonyOS get `(function+offset)`, and after them one line `file:line
+/// (function)` for each function. Frames of sanitizers get `in function file:line` in place of the image.
+///
+/// With --format text, an .ips, a KSCrash report or a Sentry event is written in the layout of a .crash: header,
+/// exception, threads, registers, images. MetricKit's crashes become stacks, and its hangs, CPU and disk-write
+/// exceptions become call trees with numbers of samples.
+///
+/// The summary on standard error lists the images that were found, the missing ones (with id, architecture and path),
+/// and indexes that are near a missing image: another build of its name, or its id for another architecture.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Crash reports; - or none: standard input
+    /// Crash reports. `-`, or no report, stands for standard input
     #[arg(value_name = "REPORT")]
     reports: Vec<PathBuf>,
-    /// A folder of indexes, searched with the folders below it, or an index; may be repeated
+    /// An index, or a folder of indexes, which is searched with the folders below it. May be repeated
     #[arg(long, value_name = "DIR")]
     index: Vec<PathBuf>,
-    /// Debug files to answer from where an index is missing: a dSYM bundle, a folder of them, an .xcarchive, a library; may be repeated
+    /// Debug files for images without an index: a dSYM bundle, a folder of bundles, an .xcarchive, a library. May be
+    /// repeated
     #[arg(long, value_name = "PATH")]
     dsym: Vec<PathBuf>,
-    /// A folder with files that a debug file refers to, such as /usr/lib/debug; may be repeated
+    /// A folder that is searched for files that a debug file refers to, such as /usr/lib/debug. May be repeated
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
-    /// The local store, where indexes of --dsym are put, also those for few addresses; the user's cache folder unless given
+    /// The folder in which indexes of --dsym are stored. With this option they are stored even for few addresses. The
+    /// default is in the user's cache folder
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
-    /// Answer images whose ids the report does not state from the one index or debug file of the same name
+    /// Answer an image without an id from the only index or debug file of its name and architecture
     #[arg(long)]
     match_by_name: bool,
-    /// Answer the image NAME from this index or debug file, or from the image of this id or these first digits
-    /// of one, whatever id the report states; may be repeated
+    /// Answer the image NAME from this index or debug file, or from the image with this id or these first digits of an
+    /// id. The id in the report is ignored. May be repeated
     #[arg(long, value_name = "NAME=FILE|ID")]
     assume: Vec<Assumption>,
-    /// Only print which images the reports need and which of them are at hand, and where; with --format json as JSON
+    /// Only list the images that the reports need, and where they are found. With --format json, as JSON
     #[arg(long, conflicts_with = "output")]
     needs: bool,
-    /// Where the output goes; for several reports a folder. In a folder each report keeps its name, with the extension .json for
-    /// --format json, and .crash for --format text of a report in JSON. If some have the same name, they keep their folders too. No
-    /// report is overwritten. On standard output, a line `==> PATH <==` begins each of several reports
+    /// The output file, or for several reports the output folder. In a folder, each report keeps its name. The
+    /// extension becomes .json with --format json, and .crash with --format text if the report is JSON. Reports of the
+    /// same name keep their folders, too. No report is overwritten. On standard output, a line `==> PATH <==` begins
+    /// each of several reports
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// What is written
+    /// The format of the output
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "native")]
     format: OutputFormat,
-    /// Leave frames alone that have a function's name already, though file and line are missing
+    /// Do not change frames that have a function's name, even if they have no file and line
     #[arg(long)]
     only_missing: bool,
-    /// One frame an address, as atos prints it: only the concrete function, at the line it calls what is inlined
+    /// Write one frame for each address, as atos does: the concrete function, with the line at which it calls the
+    /// inlined function
     #[arg(long)]
     no_inlines: bool,
-    /// Write names as the linker knows them
+    /// Write names as they are in the symbol table, not demangled
     #[arg(long)]
     no_demangle: bool,
-    /// Which line rows count: those that begin a statement, which reads better, or every one, as in atos
+    /// The line rows to use: `statement` uses rows that begin a statement, which reads better; `exact` uses all rows,
+    /// as atos does
     #[arg(long, value_enum, value_name = "POLICY", default_value = "statement")]
-    lines: Lines,
-    /// Whether return addresses are looked up one byte before, or as they are given, as when they are pasted into atos
+    lines: LineRows,
+    /// How to look up return addresses: `adjusted` looks one byte before, `as-given` looks at the address, as atos does
     #[arg(long, value_enum, value_name = "HOW", default_value = "adjusted")]
     addresses: Addresses,
 }
@@ -114,38 +125,50 @@ Examples:
   symdex symbolicate MyApp.ips --dsym MyApp.xcarchive --format text > MyApp.crash
   symdex symbolicate MyApp.ips --dsym MyApp.xcarchive > MyApp.symbolicated.ips
   symdex symbolicate crashes/*.crash --index indexes -o symbolicated
-  symdex symbolicate MyApp.crash --index indexes --format json | jq '.threads[] | select(.crashed).frames[].functions[0]'
+  symdex symbolicate MyApp.crash --index indexes --format json | jq '.threads[].frames[].functions'
   symdex symbolicate crashes/*.crash --index indexes --needs
   symdex symbolicate gcc-asan.txt --dsym build/app --match-by-name
   symdex symbolicate pasted.txt --assume MyApp=MyApp.app.dSYM
   adb logcat -d | symdex symbolicate --dsym app/build/obj/arm64-v8a
-  symdex symbolicate old.crash --dsym App.dSYM --lines exact --no-inlines --addresses as-given      as atos answers
+To answer as atos does:
+  symdex symbolicate old.crash --dsym App.dSYM --lines exact --no-inlines --addresses as-given
 
 JSON, one object a line for each report:
   {\"report\", \"format\", \"header\": {\"os\", \"process\", \"version\", \"incident\", \"exception\", ...},
-   \"images\": [{\"name\", \"path\", \"arch\", \"id\", \"load_address\", \"size\", \"is_app\", \"status\", \"reason\",
-     \"matched_by\", \"source\", \"near\"}],
-   \"threads\": [{\"name\", \"id\", \"label\", \"queue\", \"crashed\", \"frames\": [{\"address\", \"image\", \"status\",
-     \"matched_by\", \"functions\": [{\"function\", \"name\", \"file\", \"line\", \"inlined\", \"function_offset\", \"table\"}]}]}],
+   \"images\": [{\"name\", \"path\", \"arch\", \"id\", \"load_address\", \"size\", \"is_app\", \"status\",
+     \"reason\", \"matched_by\", \"source\", \"near\"}],
+   \"threads\": [{\"name\", \"id\", \"label\", \"queue\", \"crashed\", \"frames\": [{\"address\", \"image\",
+     \"status\", \"matched_by\", \"functions\": [{\"function\", \"name\", \"file\", \"line\",
+     \"inlined\", \"function_offset\", \"table\"}]}]}],
    \"totals\"}
-A report that cannot be read is {\"report\", \"error\": {\"kind\", \"message\"}}. A frame's image is its
-place in the list, from 0. Frames are symbolicated, missing_symbol, unknown_image, missing, malformed or
-too_large (the answers of one report may have 32 MiB and 4 KiB for each frame); images are found, unused, missing, malformed, unsupported or other. An image is malformed if
-one of its indexes is damaged, even if another source answers its frames. matched_by is id, name or
-assumed; frames have it only if it is not id. docs/schema/symbolicate.schema.json describes every member.
-JSON of --needs, an object for each image: {\"name\", \"path\", \"arch\", \"id\", \"is_app\", \"frames\", \"reports\",
-\"status\", \"reason\", \"matched_by\", \"source\", \"near\"}.
+  {\"report\", \"error\": {\"kind\", \"message\"}} for a report that cannot be read
+The image of a frame is its index in images. The status of a frame is symbolicated,
+missing_symbol, unknown_image, missing, malformed or too_large (the answers of one report may have
+32 MiB and 4 KiB for each frame). The status of an image is found, unused, missing, malformed,
+unsupported or other; it is malformed if one of its sources is damaged, even if another source
+answers. matched_by is id, name or assumed; frames have it only if it is not id.
+docs/schema/symbolicate.schema.json describes every member.
 
-Exit codes: 0 every frame of the app is resolved (with --needs: every image of the app is at hand), 3 some are not, 4 a report
-or an index is damaged, 5 a file is missing, 6 not a crash report, 1 other errors.";
+JSON with --needs, one object a line for each image:
+  {\"name\", \"path\", \"arch\", \"id\", \"is_app\", \"frames\", \"reports\", \"status\", \"reason\",
+   \"matched_by\", \"source\", \"near\"}
+
+Exit codes:
+  0  every frame of the app is answered; with --needs, every image of the app is found
+  3  some are not
+  4  a report, an index or a debug file is damaged
+  5  a file is missing
+  6  a file is not a crash report
+  1  another error
+If several apply, the first of 4, 6, 5, 1, 3 counts.";
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum OutputFormat {
-    /// The report in the format it came in, as it was but for its frames
+    /// The format of the report. Only frames are changed
     Native,
-    /// Text for people: .ips and other JSON as Apple lays out a .crash; what is text already as in native
+    /// Text for people. A report in JSON gets the layout of a .crash; other reports are written as with native
     Text,
-    /// One JSON object a line, for each report
+    /// JSON, one object a line for each report
     Json,
 }
 
@@ -155,12 +178,12 @@ enum Addresses {
     AsGiven,
 }
 
-pub(crate) fn run(args: &Args) -> failure::Outcome {
+pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let reports = match &args.reports[..] {
         [] => vec![PathBuf::from("-")],
         reports => reports.to_vec(),
     };
-    let mut summary = Summary::default();
+    let mut summary = RunSummary::default();
     let symbolicator = Symbolicator::open(&args.sources(), &mut |skipped| summary.failure(&skipped.into()))
         .map_err(Failure::from)?;
     let size = |path: &PathBuf| path.metadata().map_or(0, |file| file.len());
@@ -170,7 +193,7 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
     let mut output = Output::open(args.output.as_deref(), &reports, args.format)?;
     let pool = rayon::ThreadPoolBuilder::new()
         .build()
-        .map_err(|error| Failure::new(Kind::Other, format!("cannot start threads: {error}")))?;
+        .map_err(|error| Failure::new(FailureKind::Other, format!("cannot start threads: {error}")))?;
     in_order(
         &pool,
         pool.current_num_threads(),
@@ -203,7 +226,7 @@ pub(crate) fn run(args: &Args) -> failure::Outcome {
     Ok(summary.gravest())
 }
 
-/// A report's output, if any is wanted, and what became of it.
+/// The output of a report, `None` with `--needs`, and its counts.
 type Done = (Option<Vec<u8>>, ReportCounts);
 
 fn one<'p>(
@@ -214,8 +237,8 @@ fn one<'p>(
 ) -> (&'p Path, Result<Done, Failure>) {
     let failed = |error: symdex_report::Error| {
         let kind = match &error {
-            symdex_report::Error::Malformed { .. } => Kind::Damaged,
-            _ => Kind::Unsupported,
+            symdex_report::Error::Malformed { .. } => FailureKind::Damaged,
+            _ => FailureKind::Unsupported,
         };
         Failure::new(kind, format!("{}: {error}", shown(path)))
     };
@@ -252,19 +275,19 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(text)
 }
 
-/// What a report is called in messages.
+/// The name of a report in messages.
 fn shown(path: &Path) -> String {
     if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() }
 }
 
-/// The user's cache folder has the local store; `None` where there is no such folder.
+/// The local store in the user's cache folder; `None` if there is no cache folder.
 fn default_store() -> Option<PathBuf> {
     use etcetera::BaseStrategy as _;
     Some(etcetera::base_strategy::choose_native_strategy().ok()?.cache_dir().join("symdex"))
 }
 
 impl Args {
-    /// Where answers are searched.
+    /// The sources of answers.
     fn sources(&self) -> SymbolicatorOptions {
         let mut sources =
             SymbolicatorOptions::new().always_store(self.store.is_some()).match_by_name(self.match_by_name);
@@ -296,8 +319,8 @@ impl Args {
     }
 }
 
-impl Summary {
-    /// Reports a failure, and remembers how grave it is.
+impl RunSummary {
+    /// Reports a failure on standard error, and counts it.
     fn failure(&mut self, failure: &Failure) {
         complain(&failure.message);
         self.graver(failure.kind);

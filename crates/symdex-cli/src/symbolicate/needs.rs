@@ -1,4 +1,4 @@
-//! `symdex symbolicate --needs`: which images reports need, and which are at hand.
+//! `symdex symbolicate --needs`: the images that reports need, and where they are found.
 
 use std::cmp::Reverse;
 use std::io::{self, BufWriter, Write as _};
@@ -8,13 +8,13 @@ use symdex_report::{ImageOutcome, KnownImage, NearView, Unanswered};
 use symdex_store::symbolicator::Symbolicator;
 
 use super::events::report_notes;
-use super::summary::{CountedImage, Hints, Summary, described};
-use crate::failure::{self, Kind, Stop, complain};
+use super::summary::{CountedImage, Hints, RunSummary, described};
+use crate::failure::{self, CommandError, FailureKind, complain};
 use crate::text;
 
-/// An image as JSON has it.
+/// An image that reports need, as JSON.
 #[derive(Serialize)]
-struct Needed<'s> {
+struct NeededImage<'s> {
     name: &'s str,
     path: &'s str,
     arch: Option<&'s str>,
@@ -26,13 +26,17 @@ struct Needed<'s> {
     reason: Option<String>,
     matched_by: Option<&'static str>,
     source: Option<&'s str>,
-    /// Known images that are nearly this one, as in the JSON of a report.
+    /// Known images that are near this one, as in the JSON of a report.
     #[serde(skip_serializing_if = "Option::is_none")]
     near: Option<Vec<NearView<'s>>>,
 }
 
-/// Prints the images that the reports of `summary` need: those of the app first, then by the number of frames.
-pub(super) fn report(summary: &Summary, symbolicator: &Symbolicator, is_json: bool) -> failure::Outcome {
+/// Prints the images that the reports of `summary` need: the images of the app first, each group by number of frames.
+pub(super) fn report(
+    summary: &RunSummary,
+    symbolicator: &Symbolicator,
+    is_json: bool,
+) -> failure::CommandResult {
     let (images, reports) = summary.images();
     let mut images: Vec<_> = images.collect();
     images.sort_by_key(|image| Reverse((image.image.is_app(), image.frames)));
@@ -41,9 +45,11 @@ pub(super) fn report(summary: &Summary, symbolicator: &Symbolicator, is_json: bo
     let known = if is_any_missing { symbolicator.known() } else { &[] };
     let mut hints = Hints::default();
     for image in &images {
-        let needed = Needed::of(image, known);
+        let needed = NeededImage::of(image, known);
         match is_json {
-            true => serde_json::to_writer(&mut out, &needed).map_err(io::Error::from).map_err(Stop::from)?,
+            true => serde_json::to_writer(&mut out, &needed)
+                .map_err(io::Error::from)
+                .map_err(CommandError::from)?,
             false => needed.write(image, &mut out)?,
         }
         if image.outcome.lacks_index_of(&image.image) {
@@ -60,23 +66,23 @@ pub(super) fn report(summary: &Summary, symbolicator: &Symbolicator, is_json: bo
         missing.filter(|image| image.image.is_app() == is_app).count()
     };
     let (of_app, of_system) = (missing(true), missing(false));
-    let at_hand = images.len() - of_app - of_system;
+    let found = images.len() - of_app - of_system;
     if reports != 0 {
         let images = text::count(images.len() as u64, "image");
         let verb = if reports == 1 { "needs" } else { "need" };
         let reports = text::count(reports, "report");
         complain(&format!(
-            "{reports} {verb} {images}: {at_hand} at hand; not at hand: {of_app} of the app, {of_system} of the system"
+            "{reports} {verb} {images}: {found} found; not found: {of_app} of the app, {of_system} of the system"
         ));
         hints.report();
         report_notes(&symbolicator.notes());
     }
-    let missing = (of_app != 0).then_some(Kind::NotFound);
-    let gravest = summary.gravest().filter(|kind| *kind != Kind::NotFound);
+    let missing = (of_app != 0).then_some(FailureKind::NotFound);
+    let gravest = summary.gravest().filter(|kind| *kind != FailureKind::NotFound);
     Ok(gravest.max(missing))
 }
 
-impl<'s> Needed<'s> {
+impl<'s> NeededImage<'s> {
     fn of(image: &'s CountedImage, known: &'s [KnownImage]) -> Self {
         let CountedImage { image, outcome, frames, reports, .. } = image;
         let by = outcome.answered_by();
@@ -96,7 +102,7 @@ impl<'s> Needed<'s> {
         }
     }
 
-    /// A line for the image, and one for what is to be said of it, which is indented.
+    /// Writes a line for the image, and indented lines for its source and the reason of its status.
     fn write(&self, image: &CountedImage, out: &mut impl io::Write) -> io::Result<()> {
         let of = if self.is_app { "app" } else { "system" };
         let frames = text::count(self.frames, "frame");

@@ -1,4 +1,4 @@
-//! Where symbolicated reports go.
+//! The output of symbolicated reports.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -11,7 +11,7 @@ use symdex_report::{KnownImage, ReportView, Symbolicated};
 
 use super::summary::{ReportCounts, ReportTotals};
 use super::{OutputFormat, shown};
-use crate::failure::{Failure, FailureView, Kind, Stop};
+use crate::failure::{CommandError, Failure, FailureKind, FailureView};
 
 /// Standard output, a file, or a folder for many reports.
 pub(super) enum Output {
@@ -24,7 +24,7 @@ pub(super) enum Output {
     Folder(PathBuf, HashMap<PathBuf, PathBuf>),
 }
 
-/// Whether a line with its path stands before each report, as `head` and `tail` print it.
+/// Whether a line with its path comes before each report, as in the output of `head` and `tail`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Headers {
     None,
@@ -37,14 +37,14 @@ impl Output {
     ///
     /// # Errors
     ///
-    /// An output would overwrite a report or another output, or the folder cannot be made.
+    /// [`Failure`] if an output would overwrite a report or another output, or if the folder cannot be created.
     pub(super) fn open(
         path: Option<&Path>,
         reports: &[PathBuf],
         format: OutputFormat,
     ) -> Result<Self, Failure> {
         let Some(path) = path else {
-            // In JSON each report names itself.
+            // The JSON of a report states its path.
             let headers = if reports.len() < 2 || format == OutputFormat::Json {
                 Headers::None
             } else {
@@ -62,8 +62,8 @@ impl Output {
         Ok(Output::Folder(path.to_owned(), names))
     }
 
-    /// Writes what became of the report at `report`.
-    pub(super) fn write(&mut self, report: &Path, text: &[u8]) -> Result<(), Stop> {
+    /// Writes `text`, the output of the report at `report`.
+    pub(super) fn write(&mut self, report: &Path, text: &[u8]) -> Result<(), CommandError> {
         let path = match self {
             Output::Stdout { out, headers } => {
                 match headers {
@@ -87,7 +87,7 @@ impl Output {
         Ok(fs::write(&path, text).map_err(|error| unwritable(&path, &error))?)
     }
 
-    pub(super) fn finish(self) -> Result<(), Stop> {
+    pub(super) fn finish(self) -> Result<(), CommandError> {
         match self {
             Output::Stdout { mut out, .. } => Ok(out.flush()?),
             Output::File(_) | Output::Folder(..) => Ok(()),
@@ -97,7 +97,7 @@ impl Output {
 
 /// Fails if one of `outputs` is the file of a report.
 fn keep_reports(reports: &[PathBuf], outputs: impl IntoIterator<Item = PathBuf>) -> Result<(), Failure> {
-    // Devices and pipes cannot be overwritten: a terminal may be both the input and the output.
+    // Only regular files can be overwritten. A terminal may be both the input and the output.
     let file = |path: &Path| path.canonicalize().ok().filter(|path| path.is_file());
     let reports: HashMap<_, _> = reports
         .iter()
@@ -109,20 +109,22 @@ fn keep_reports(reports: &[PathBuf], outputs: impl IntoIterator<Item = PathBuf>)
         let report = shown(report);
         let message =
             format!("the output would overwrite the report {report}; choose another folder with -o");
-        Err(Failure::new(Kind::Usage, message))
+        Err(Failure::new(FailureKind::Usage, message))
     })
 }
 
-/// How the extension of `format` is put to a name that has another one already.
+/// How a file name gets the extension of the output format.
 #[derive(Clone, Copy)]
 enum Extension {
-    /// In its place, if it is one that reports have.
+    /// It replaces the old extension, if that is one of a report.
     Replaced,
+    /// It comes after the old extension.
     Appended,
 }
 
-/// The path of each report in the output's folder: its own name with the extension of `format`. If two reports have the same
-/// name, it is the path below the folder that contains all reports. If these are the same too, the extension is appended.
+/// The path of each report in the output folder: its file name, with the extension of `format`. If two of these names
+/// are equal, it is the path below the folder that has all reports. If two of these paths are equal, the extension is
+/// appended instead of replaced.
 fn names(reports: &[PathBuf], format: OutputFormat) -> Result<HashMap<PathBuf, PathBuf>, Failure> {
     let written: Vec<_> = reports.iter().map(|report| written_extension(report, format)).collect();
     let named = |extension: Extension| -> Vec<PathBuf> {
@@ -137,7 +139,7 @@ fn names(reports: &[PathBuf], format: OutputFormat) -> Result<HashMap<PathBuf, P
     let below = |(place, name): (&PathBuf, PathBuf)| -> PathBuf {
         let place = place.with_file_name(name);
         let below = place.strip_prefix(&common).unwrap_or(&place);
-        // Only names of folders: a drive or a root would lead out of the output.
+        // A drive, a root or `..` would lead out of the output folder.
         below.components().filter(|part| matches!(part, Component::Normal(_))).collect()
     };
     for extension in [Extension::Replaced, Extension::Appended] {
@@ -162,7 +164,7 @@ fn names(reports: &[PathBuf], format: OutputFormat) -> Result<HashMap<PathBuf, P
         }
         None => "two reports would have the same output; symbolicate them one by one".to_owned(),
     };
-    Err(Failure::new(Kind::Usage, message))
+    Err(Failure::new(FailureKind::Usage, message))
 }
 
 fn are_unique(names: &[PathBuf]) -> bool {
@@ -170,7 +172,7 @@ fn are_unique(names: &[PathBuf]) -> bool {
     names.iter().all(|name| seen.insert(name))
 }
 
-/// The extension of a report's output; `None` if the output has the format that the report's own name tells.
+/// The extension of a report's output; `None` if the output keeps the report's own extension.
 fn written_extension(report: &Path, format: OutputFormat) -> Option<&'static str> {
     match format {
         OutputFormat::Json => Some("json"),
@@ -179,19 +181,20 @@ fn written_extension(report: &Path, format: OutputFormat) -> Option<&'static str
     }
 }
 
-/// Whether a report begins as JSON does. Returns false for what is no file, because a pipe can be read only once.
+/// Whether a report begins as JSON does. Returns false unless it is a regular file, because a pipe can be read only
+/// once.
 fn is_json(report: &Path) -> bool {
     const BEGINNING: u64 = 256;
     let mut start = Vec::new();
     let is_read = report.is_file()
         && fs::File::open(report).and_then(|file| file.take(BEGINNING).read_to_end(&mut start)).is_ok();
     let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start).trim_ascii_start();
-    // Lines of a log may begin with a bracket, too.
+    // A bracket alone does not tell: lines of a log may begin with one, too.
     let text = text.strip_prefix(b"[").map_or(text, <[u8]>::trim_ascii_start);
     is_read && text.starts_with(b"{")
 }
 
-/// The name of a report's file with the extension `written`.
+/// The file name `name` with the extension `written`.
 fn with_extension(name: OsString, written: Option<&str>, extension: Extension) -> PathBuf {
     let mut path = PathBuf::from(name);
     let Some(written) = written.filter(|written| path.extension().is_none_or(|own| own != *written)) else {
@@ -206,7 +209,7 @@ fn with_extension(name: OsString, written: Option<&str>, extension: Extension) -
     path
 }
 
-/// Where a report lies, links to its folder resolved. Standard input counts as a file of the current folder.
+/// The path of a report, with links in its folder resolved. Standard input counts as a file in the current folder.
 fn place_of(report: &Path) -> PathBuf {
     let name = name_of(report);
     let folder = report.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -214,21 +217,21 @@ fn place_of(report: &Path) -> PathBuf {
     folder.canonicalize().unwrap_or_else(|_| absolute()).join(name)
 }
 
-/// The folder that both paths are in.
+/// The deepest folder that both paths are below.
 fn common(a: &Path, b: &Path) -> PathBuf {
     a.components().zip(b.components()).take_while(|(a, b)| a == b).map(|(part, _)| part).collect()
 }
 
-/// The name of a report's file.
+/// The file name of a report; `stdin` for standard input.
 fn name_of(report: &Path) -> OsString {
     if report.as_os_str() == "-" { "stdin".into() } else { report.file_name().unwrap_or_default().to_owned() }
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(Kind::Other, format!("{}: cannot write: {error}", path.display()))
+    Failure::new(FailureKind::Other, format!("{}: cannot write: {error}", path.display()))
 }
 
-/// The report with its frames symbolicated, in the format it came in.
+/// The symbolicated report in its own format.
 pub(super) fn native(symbolicated: &Symbolicated<'_, '_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(symbolicated.report.text.len());
     // Writing to memory does not fail.
@@ -236,7 +239,7 @@ pub(super) fn native(symbolicated: &Symbolicated<'_, '_>) -> Vec<u8> {
     out
 }
 
-/// The report as text that people read.
+/// The symbolicated report as text.
 pub(super) fn text(symbolicated: &Symbolicated<'_, '_>) -> Vec<u8> {
     let mut out = Vec::new();
     // Writing to memory does not fail.
@@ -252,7 +255,7 @@ struct OneReport<'s> {
     totals: ReportTotals,
 }
 
-/// One line of JSON. `known` are the images that there are indexes or debug files of.
+/// One line of JSON. `known` are the images of all indexes and debug files.
 pub(super) fn json(
     path: &Path,
     symbolicated: &Symbolicated<'_, '_>,
@@ -274,7 +277,7 @@ pub(super) fn json_failure(path: &Path, failure: &Failure) -> Vec<u8> {
 }
 
 fn line(value: &impl Serialize) -> Vec<u8> {
-    // Text and numbers are always JSON.
+    // Values of text and numbers alone are always serialized.
     let mut out = serde_json::to_vec(value).unwrap_or_default();
     out.push(b'\n');
     out

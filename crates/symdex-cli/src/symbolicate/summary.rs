@@ -1,4 +1,4 @@
-//! What became of all reports together.
+//! The summary of all reports.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -13,26 +13,26 @@ use symdex_report::{
 use symdex_store::symbolicator::Symbolicator;
 
 use super::events::report_notes;
-use crate::failure::{Kind, complain};
+use crate::failure::{FailureKind, complain};
 use crate::text;
 
-/// What became of one report's frames and images.
+/// Counts of the frames and images of one report, or of all reports.
 #[derive(Default)]
 pub(super) struct ReportCounts {
     frames: u64,
     symbolicated: u64,
-    /// Those of them whose index was not chosen by the image's id.
+    /// Symbolicated frames whose image was not matched by its id.
     not_by_id: u64,
-    /// Frames that the report had names for, and keeps.
+    /// Frames that keep the names they had in the report.
     kept: u64,
     app_unresolved: u64,
     system_unresolved: u64,
     images: BTreeMap<ImageKey, CountedImage>,
-    /// Frames of the app that have an index and no answer, by image and reason.
+    /// Frames of the app without an answer although their image was found, by image and reason.
     reasons: BTreeMap<(String, String), u64>,
 }
 
-/// What tells images of many reports apart: file name, id and architecture.
+/// The key by which images of several reports are the same: file name, id and architecture.
 type ImageKey = (String, Option<ImageId>, Option<String>);
 
 #[derive(Clone)]
@@ -42,12 +42,12 @@ pub(super) struct CountedImage {
     /// Frames without an answer.
     pub(super) frames: u64,
     answered: u64,
-    /// Reports that have a frame in it to answer.
+    /// Reports with a frame in this image to answer.
     pub(super) reports: u64,
 }
 
 impl CountedImage {
-    /// Adds what became of the same image in another report. What another report found to be damaged is damaged.
+    /// Adds the counts of the same image in another report. If either report found damage, the sum has it.
     fn add(&mut self, other: &Self) {
         self.frames += other.frames;
         self.answered += other.answered;
@@ -64,7 +64,7 @@ impl CountedImage {
     }
 }
 
-/// How many frames of a report there are of each kind, as JSON has it.
+/// The numbers of frames in the JSON of a report.
 #[derive(Serialize)]
 pub(super) struct ReportTotals {
     frames: u64,
@@ -116,7 +116,7 @@ impl ReportCounts {
                         *counted.reasons.entry(key).or_default() += 1;
                     }
                 }
-                // Reports come with names for most of the system, and few ask for more.
+                // Most frames of the system have names in the report, and usually no index.
                 None if report.threads[thread].frames[number].detail != SymbolDetail::AddressOnly => {
                     counted.kept += 1
                 }
@@ -146,15 +146,15 @@ impl ReportCounts {
     }
 }
 
-/// What is said at the end.
+/// The summary at the end of a run.
 #[derive(Default)]
-pub(super) struct Summary {
+pub(super) struct RunSummary {
     reports: u64,
     total: ReportCounts,
-    gravest: Option<Kind>,
+    gravest: Option<FailureKind>,
 }
 
-impl Summary {
+impl RunSummary {
     pub(super) fn count(&mut self, counted: ReportCounts) {
         self.reports += 1;
         let total = &mut self.total;
@@ -171,24 +171,24 @@ impl Summary {
         let damaged = total.images.values().filter_map(|image| kind(&image.outcome)).max();
         self.gravest = self.gravest.max(damaged);
         if counted.app_unresolved != 0 {
-            self.graver(Kind::NotFound);
+            self.graver(FailureKind::NotFound);
         }
     }
 
-    pub(super) fn graver(&mut self, kind: Kind) {
+    pub(super) fn graver(&mut self, kind: FailureKind) {
         self.gravest = self.gravest.max(Some(kind));
     }
 
-    /// Every image that a report needs, and how many reports there are.
+    /// The images that the reports need, and the number of reports.
     pub(super) fn images(&self) -> (impl Iterator<Item = &CountedImage>, u64) {
         (self.total.images.values(), self.reports)
     }
 
-    pub(super) fn gravest(&self) -> Option<Kind> {
+    pub(super) fn gravest(&self) -> Option<FailureKind> {
         self.gravest
     }
 
-    /// Says on standard error how many frames are resolved, which images were found, and which are missing and what is near them.
+    /// Prints on standard error how many frames are symbolicated, which images were found, and which are missing.
     pub(super) fn report(&self, symbolicator: &Symbolicator) {
         if self.reports == 0 {
             return;
@@ -200,8 +200,8 @@ impl Summary {
             count => format!(" ({count} not by id: they may be of another build)"),
         };
         complain(&format!(
-            "{}: {symbolicated} of {} symbolicated{doubt}, {kept} left as they were; not resolved: {app_unresolved} of the app, \
-             {system_unresolved} of the system",
+            "{}: {symbolicated} of {} symbolicated{doubt}, {kept} left as they were; not resolved: \
+             {app_unresolved} of the app, {system_unresolved} of the system",
             text::count(self.reports, "report"),
             text::count(*frames, "frame"),
         ));
@@ -220,7 +220,7 @@ impl Summary {
 
     fn report_missing(&self, symbolicator: &Symbolicator) {
         let without = self.total.images.values().filter(|image| image.outcome.answered_by().is_none());
-        // Few have indexes of the system they run on; who has some is told what is wrong with them.
+        // Usually there are no indexes of the system. Its images are only counted, unless an index of them is unusable.
         let is_expected = |image: &&CountedImage| !image.outcome.lacks_index_of(&image.image);
         let (of_system, mut missing): (Vec<_>, Vec<_>) = without.partition(is_expected);
         missing.sort_by_key(|image| Reverse(image.frames));
@@ -243,17 +243,17 @@ impl Summary {
     }
 }
 
-/// What the user can do about missing images.
+/// Which options may help with missing images.
 #[derive(Default)]
 pub(super) struct Hints {
-    /// An image has the name of a missing one, and the report does not state the id.
+    /// A known image has the name of a missing one, for which the report states no id.
     is_doubtful: bool,
-    /// Several images have the name of a missing one.
+    /// Several known images have the name of a missing one.
     is_ambiguous: bool,
 }
 
 impl Hints {
-    /// A line for each known image that is near a missing one. The reason of an ambiguous image names the others already.
+    /// A line for each known image that is near a missing one. None for an ambiguous image: its reason names them.
     pub(super) fn near(
         &mut self,
         image: &Image,
@@ -271,12 +271,12 @@ impl Hints {
             .collect()
     }
 
-    /// Says on standard error which options answer the images.
+    /// Prints on standard error the options that answer the images.
     pub(super) fn report(&self) {
         if self.is_doubtful {
             complain(
-                "frames of images without an id are answered by name only on request: with --match-by-name where one image has the \
-                 name, or with --assume NAME=FILE",
+                "frames of images without an id are answered only with --match-by-name, if one image has the name, or \
+                 with --assume NAME=FILE",
             );
         }
         if self.is_ambiguous {
@@ -285,7 +285,8 @@ impl Hints {
     }
 }
 
-/// Says which image was found, what was not chosen by its id, and which of its indexes did not answer, if that is not `said` already.
+/// Prints that an image was found, how it was matched unless by its id, and which of its sources failed. Each failure
+/// is printed once for all images; `said` has those that were.
 fn report_found<'c>(image: &CountedImage, by: &'c AnsweredBy, said: &mut Vec<&'c Unanswered>) {
     let found = match by.matched {
         MatchedBy::Id => "found",
@@ -312,13 +313,13 @@ fn report_found<'c>(image: &CountedImage, by: &'c AnsweredBy, said: &mut Vec<&'c
     }
 }
 
-/// How many things of a kind are told one by one: thousands of reports may miss thousands of builds.
-const SAID: usize = 100;
+/// The most lines of one kind. Thousands of reports may miss thousands of builds.
+const MAX_LINES: usize = 100;
 
-/// Calls `say` for the first of `things`, and says how many more there are.
-fn say_each<T>(mut things: impl Iterator<Item = T>, say: impl FnMut(T)) {
-    things.by_ref().take(SAID).for_each(say);
-    let more = things.count();
+/// Calls `say` for the first 100 of `items`, and prints how many more there are.
+fn say_each<T>(mut items: impl Iterator<Item = T>, say: impl FnMut(T)) {
+    items.by_ref().take(MAX_LINES).for_each(say);
+    let more = items.count();
     if more != 0 {
         complain(&format!("... and {more} more"));
     }
@@ -330,12 +331,12 @@ fn described_near(nearness: Nearness, known: &KnownImage) -> String {
     format!("{} {arch} {}: {how}", text::printable(name.into()), apple_uuid(id))
 }
 
-/// How grave it is that an image, or one of its indexes, could not be asked.
-fn kind(outcome: &ImageOutcome) -> Option<Kind> {
+/// The kind of failure of an image or of one of its sources; `None` if nothing failed.
+fn kind(outcome: &ImageOutcome) -> Option<FailureKind> {
     let of = |why: &Unanswered| match why {
-        Unanswered::Damaged(_) => Some(Kind::Damaged),
-        Unanswered::Unsupported(_) => Some(Kind::Unsupported),
-        Unanswered::Failed(_) => Some(Kind::Other),
+        Unanswered::Damaged(_) => Some(FailureKind::Damaged),
+        Unanswered::Unsupported(_) => Some(FailureKind::Unsupported),
+        Unanswered::Failed(_) => Some(FailureKind::Other),
         _ => None,
     };
     match outcome {
@@ -345,7 +346,7 @@ fn kind(outcome: &ImageOutcome) -> Option<Kind> {
     }
 }
 
-/// `MyApp arm64 6DCD4E9D-D3B1-3A0E-8DFF-6A5A4BE1B1B0 /private/var/.../MyApp`, as far as the report has it.
+/// `MyApp arm64 6DCD4E9D-D3B1-3A0E-8DFF-6A5A4BE1B1B0 /private/var/.../MyApp`, as far as the report states it.
 pub(super) fn described(image: &Image) -> String {
     let arch = image.arch.as_ref().map_or("?", |arch| arch.name.as_str());
     let id = image.id.as_ref().map_or_else(|| "without an id".to_owned(), apple_uuid);

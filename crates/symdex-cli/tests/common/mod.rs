@@ -8,32 +8,32 @@ pub(crate) fn command() -> Command {
     Command::new(env!("CARGO_BIN_EXE_symdex"))
 }
 
-/// What `symdex ARGS` printed and ended with.
-pub(crate) fn symdex<A: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = A>) -> Finished {
-    Finished::from(command().args(args).output().expect("the command starts"))
+/// Runs `symdex ARGS`.
+pub(crate) fn symdex<A: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = A>) -> CommandOutput {
+    CommandOutput::from(command().args(args).output().expect("the command starts"))
 }
 
-/// [`symdex`] with arguments separated by spaces, `{}` standing for `path`.
-pub(crate) fn symdex_on(path: &Path, line: &str) -> Finished {
+/// Runs `symdex` with the arguments in `line`, separated by spaces. `{}` stands for `path`.
+pub(crate) fn symdex_on(path: &Path, line: &str) -> CommandOutput {
     symdex(line.split(' ').map(|word| if word == "{}" { path.as_os_str().to_owned() } else { word.into() }))
 }
 
 #[derive(Debug)]
-pub(crate) struct Finished {
+pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-impl From<Output> for Finished {
+impl From<Output> for CommandOutput {
     fn from(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("text");
         Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
 }
 
-impl Finished {
-    /// What was printed by a command that must have gone well.
+impl CommandOutput {
+    /// The output of a command. Panics unless it succeeded without messages.
     #[track_caller]
     pub(crate) fn ok(self) -> String {
         assert_eq!((self.code, self.err.as_str()), (Some(0), ""), "{}", self.out);
@@ -60,7 +60,7 @@ pub(crate) fn dsym(name: &str) -> PathBuf {
     testdata().join(format!("dsyms/{name}.dSYM"))
 }
 
-/// The debug file inside.
+/// The debug file in that bundle.
 pub(crate) fn debug_file(name: &str) -> PathBuf {
     dsym(name).join("Contents/Resources/DWARF").join(name)
 }
@@ -88,7 +88,7 @@ pub(crate) fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-/// Builds the one index of a bundle with a single image into `folder`, and says where it is.
+/// Builds the index of a bundle with one image into `folder`. Returns its path.
 pub(crate) fn index_of(name: &str, folder: &Path) -> PathBuf {
     let built = symdex([
         "build".as_ref(),
@@ -102,7 +102,7 @@ pub(crate) fn index_of(name: &str, folder: &Path) -> PathBuf {
     PathBuf::from(summary["index"].as_str().expect("a path"))
 }
 
-/// The names in a folder, sorted; nothing where it does not exist.
+/// The names in a folder, sorted. Empty if the folder does not exist.
 pub(crate) fn names_in(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten();
     let mut names: Vec<_> =
@@ -111,8 +111,8 @@ pub(crate) fn names_in(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The folder of one of the corpora, unpacked below `root`; `None`, and a word on it, without the corpora, which are not part of the
-/// repository.
+/// The folder of a corpus, unpacked below `root`. The corpora are not in the repository; without them, prints a message
+/// and returns `None`.
 pub(crate) fn corpus(name: &str, root: &Path) -> Option<PathBuf> {
     let corpora = corpora();
     if !corpora.join("unpack").exists() {
@@ -128,14 +128,14 @@ pub(crate) fn corpora() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpora")
 }
 
-/// What `symdex symbolicate` makes of `reports`, with debug files below `dsym` and a store of its own below `root`.
+/// Runs `symdex symbolicate` on `reports`, with the debug files below `dsym` and a store below `root`.
 pub(crate) fn symbolicate<R: AsRef<std::ffi::OsStr>>(
     root: &Path,
     dsym: &Path,
     options: &[&str],
     reports: impl IntoIterator<Item = R>,
-) -> Finished {
+) -> CommandOutput {
     let mut run = command();
     run.arg("symbolicate").args(options).arg("--dsym").arg(dsym).arg("--store").arg(root.join("store"));
-    Finished::from(run.args(reports).output().expect("the command starts"))
+    CommandOutput::from(run.args(reports).output().expect("the command starts"))
 }

@@ -13,7 +13,7 @@ fn files(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn the_index_that_knows_more_stays_whatever_the_order() {
+fn the_index_that_has_more_stays_in_any_order() {
     let digest_order = [index(7, 2, 3, "x"), index(7, 2, 3, "y")];
     let [small, large] = if rank(&digest_order[0]) < rank(&digest_order[1]) { [0, 1] } else { [1, 0] };
     let pairs = [
@@ -79,7 +79,7 @@ fn damaged_and_misnamed_indexes_are_replaced() {
 fn an_index_of_a_newer_version_is_left_alone() {
     let new = index(7, 1, 1, "x");
     let mut newer = new.as_bytes().to_vec();
-    // A header ends with the checksum of what is before; without the right one it is damaged, whatever its version.
+    // A header ends with its checksum. With a wrong checksum, the index would be damaged instead.
     newer[8] += 1;
     let newer = sealed(newer, 128);
     let folder = tempfile::tempdir().expect("a folder");
@@ -89,7 +89,7 @@ fn an_index_of_a_newer_version_is_left_alone() {
     assert_eq!(fs::read(&path).expect("readable"), newer);
 }
 
-/// `index` with the right checksum behind the first bytes of a header of this size.
+/// `index` with a correct checksum in its header, which has this size.
 fn sealed(mut index: Vec<u8>, header_size: usize) -> Vec<u8> {
     let (checked, checksum) = index[..header_size].split_at_mut(header_size - 8);
     checksum.copy_from_slice(&xxhash_rust::xxh3::xxh3_64(checked).to_le_bytes());
@@ -112,7 +112,7 @@ fn an_index_of_a_development_version_is_replaced() {
 }
 
 #[test]
-fn a_fanned_out_folder_is_found_and_kept_to() {
+fn an_index_in_a_fanned_out_folder_is_replaced_at_its_path() {
     let folder = tempfile::tempdir().expect("a folder");
     let (old, new) = (index(7, 1, 1, "x"), index(7, 2, 2, "x"));
     assert_eq!(IndexFolder::new(folder.path()).find(old.id()).expect("readable"), None);
@@ -125,16 +125,16 @@ fn a_fanned_out_folder_is_found_and_kept_to() {
 }
 
 #[test]
-fn what_cannot_be_written_leaves_nothing() {
+fn a_failed_write_leaves_no_files() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("file");
     fs::write(&file, b"").expect("written");
     let error = IndexFolder::new(file.join("below")).publish(&index(7, 1, 1, "x")).expect_err("below a file");
     assert!(error.to_string().contains("below"), "{error}");
-    // A folder in the place of the index: the rename fails.
+    // The rename fails, because a folder has the path of the index.
     let taken = folder.path().join("taken");
     let place = taken.join("07").join(IndexFolder::file_name(index(7, 1, 1, "x").id()));
     fs::create_dir_all(&place).expect("a folder");
-    IndexFolder::new(&taken).publish(&index(7, 1, 1, "x")).expect_err("a folder is in the way");
+    IndexFolder::new(&taken).publish(&index(7, 1, 1, "x")).expect_err("a folder has the path");
     assert_eq!(files(&taken.join("07")).len(), 1);
 }

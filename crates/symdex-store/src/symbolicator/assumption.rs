@@ -1,4 +1,4 @@
-//! Images for which the user says which index or debug file answers.
+//! Images whose index or debug file is chosen by the user.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use symdex_report::{Image, KnownImage, Unanswered};
 
 use crate::id_prefix::IdPrefix;
 
-/// An image's name in reports, and what answers for it.
+/// The name of an image in reports, and the source that answers it.
 ///
 /// As text it is `NAME=FILE` or `NAME=ID`. Text that is an id, or the start of one, is read as an id unless a file of
 /// that name exists.
@@ -19,7 +19,7 @@ pub struct Assumption {
     pub(super) target: AssumptionTarget,
 }
 
-/// What answers for the image of an [`Assumption`].
+/// The source that answers the image of an [`Assumption`].
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AssumptionTarget {
@@ -33,7 +33,7 @@ pub enum AssumptionTarget {
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "expected NAME=FILE or NAME=ID: an image's name, and the index, the debug file or the id to take for it"
+    "expected NAME=FILE or NAME=ID: the name of an image, and the index, debug file or id that answers it"
 )]
 pub struct ParseAssumptionError;
 
@@ -59,17 +59,17 @@ impl FromStr for Assumption {
     }
 }
 
-/// An [`Assumption`] whose images are known.
+/// An [`Assumption`] whose file or id was found.
 pub(super) struct ResolvedAssumption {
     name: String,
     target: ResolvedTarget,
     is_used: AtomicBool,
 }
 
-/// What answers for the image of a [`ResolvedAssumption`].
+/// The images that a [`ResolvedAssumption`] can use.
 pub(super) enum ResolvedTarget {
     Id(ImageId),
-    /// The one that fits of these images of one file. There is at least one.
+    /// One of these images of one file: the one that fits. The list is not empty.
     OneOf(Vec<KnownImage>),
 }
 
@@ -78,8 +78,8 @@ impl ResolvedAssumption {
         Self { name: name.to_owned(), target, is_used: AtomicBool::new(false) }
     }
 
-    /// Whether this is for `image`, by the name that frames have for it or by the last part of its path. If so, the
-    /// assumption counts as used.
+    /// Whether `image` has the name of the assumption, in frames or as the last part of its path. If so, the assumption
+    /// counts as used.
     pub(super) fn applies_to(&self, image: &Image) -> bool {
         let is_of = [image.name.as_str(), image.file_name()].contains(&self.name.as_str());
         if is_of {
@@ -88,8 +88,8 @@ impl ResolvedAssumption {
         is_of
     }
 
-    /// The id of the image that answers for `image`. Of several images that fit its architecture, this is the one with
-    /// its id, or else the one of exactly its architecture, or else the one of its name.
+    /// The id of the image that answers `image`. If several images fit its architecture, this is the one with its id,
+    /// otherwise the one with exactly its architecture, otherwise the one with its name.
     pub(super) fn id_for(&self, image: &Image) -> Result<&ImageId, Unanswered> {
         let images = match &self.target {
             ResolvedTarget::Id(id) => return Ok(id),
@@ -117,7 +117,7 @@ impl ResolvedAssumption {
         tests.into_iter().find_map(only_one).ok_or_else(ambiguous)
     }
 
-    /// The name that reports have for the image.
+    /// The name of the image in reports.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_file_with_several_images_the_one_that_fits_is_taken() {
+    fn the_fitting_image_of_a_file_with_several_is_used() {
         let image = |arch: &str| {
             let mut image = Image::default();
             (image.name, image.arch) = ("App".to_owned(), Arch::from_name(arch));

@@ -13,7 +13,7 @@ use super::{Event, SourceError, SymbolicatorOptions, file_name, unanswered};
 use crate::error::Error;
 use crate::folder::IndexFolder;
 
-/// How many addresses of an image are answered from its debug file before its index is built.
+/// The number of addresses of an image that are answered from its debug file before its index is built.
 const FEW_ADDRESSES: usize = 200;
 
 /// The images in the debug files of a symbolicator.
@@ -26,14 +26,14 @@ pub(super) struct DebugFiles {
     always_store: bool,
     /// The size of all files, in bytes.
     size: u64,
-    /// Whether the caller was told that indexes cannot be stored.
+    /// Whether [`Event::NotStored`] was sent.
     not_stored: Once,
 }
 
 /// One image of the debug files.
 pub(super) struct DebugImage {
     files: ImageFiles,
-    /// How many addresses reports have asked for.
+    /// The number of addresses that reports have asked for.
     asked: AtomicUsize,
     /// The index, once it is built.
     index: OnceLock<Result<BuiltIndex, Unanswered>>,
@@ -149,7 +149,7 @@ impl DebugFiles {
         self.size
     }
 
-    /// The images there are.
+    /// The images in the files.
     pub(super) fn known(&self) -> impl Iterator<Item = KnownImage> {
         self.images.iter().map(DebugImage::known)
     }
@@ -159,7 +159,7 @@ impl DebugFiles {
         self.images.iter().find(|image| image.files.id() == id)
     }
 
-    /// Whether there is debug information of `id`.
+    /// Whether a file has debug information of `id`.
     pub(super) fn has_dwarf(&self, id: &ImageId) -> bool {
         self.images.iter().any(|image| image.files.id() == id && image.files.has_dwarf())
     }
@@ -189,7 +189,7 @@ impl DebugFiles {
             let answers = answer(lookup.answer(&offsets).map_err(failed)?)?;
             Ok((answers, read))
         };
-        // A thread of a pool that waits here could start on another report. A thread of its own cannot.
+        // This runs on a thread of its own: a thread of a pool that waits could start on another report.
         let answered = std::thread::scope(|scope| scope.spawn(work).join());
         let panicked = || Unanswered::Failed(format!("{}: reading it failed", image.files.id()));
         answered.unwrap_or_else(|_| Err(panicked()))
@@ -202,7 +202,8 @@ impl DebugFiles {
         on_event: &(dyn Fn(Event<'_>) + Sync),
     ) -> Result<&'i BuiltIndex, Unanswered> {
         let built = image.index.get_or_init(|| {
-            // A thread of a pool that waits here could start on another report, which may wait for this very index.
+            // The build runs on a thread of its own: a thread of a pool that waits could start on another report, which
+            // may wait for this index.
             let built = std::thread::scope(|scope| scope.spawn(|| self.build(image, on_event)).join());
             let panicked = || Unanswered::Failed(format!("{}: building its index failed", image.files.id()));
             built.unwrap_or_else(|_| Err(panicked()))

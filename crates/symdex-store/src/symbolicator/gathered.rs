@@ -38,8 +38,8 @@ impl GatheredAnswers {
         self.passed_over.extend(failures);
         let is_whole = !new.iter().any(Answer::is_damaged);
         if !is_whole {
-            // The message is the same for every report, whichever damaged pages it needs. Frames that stay without an
-            // answer state the damage themselves.
+            // The message does not name the damaged pages, so that it is the same for every report. Frames without an
+            // answer name them.
             let message =
                 format!("{source}: parts of it are damaged (see `symdex verify`); build or copy it again");
             self.passed_over.push(Unanswered::Damaged(message));
@@ -57,6 +57,7 @@ impl GatheredAnswers {
         }
     }
 
+    /// The combined answers; without answers, the gravest reason.
     pub(super) fn finish(self, matched: MatchedBy) -> Result<Answers, Unanswered> {
         let Self { answers, passed_over, other_arch } = self;
         if let Some((answers, source)) = answers {
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_in_one_source_is_answered_by_another() {
+    fn addresses_that_are_damaged_in_one_source_are_answered_by_another() {
         let mut gathered = GatheredAnswers::default();
         assert!(!gathered.add(from("a", vec![Answer::NoFunction, damaged("page 1")])));
         assert!(!gathered.add(Err(Unanswered::Damaged("b: cut".to_owned()))));

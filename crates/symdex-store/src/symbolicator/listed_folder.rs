@@ -1,4 +1,4 @@
-//! A folder of indexes, with a list of the indexes below it that is made once.
+//! A folder of indexes that is listed once.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

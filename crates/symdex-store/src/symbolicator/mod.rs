@@ -1,7 +1,8 @@
-//! Answers for crash reports, from folders of indexes and from debug files.
+//! Answers crash reports from folders of indexes and from debug files.
 //!
-//! A [`Symbolicator`] is opened once, from [`SymbolicatorOptions`], and shared by all threads. Each report is answered
-//! by a [`Session`], which is a [`Source`](symdex_report::Source) for [`symdex_report::symbolicate`]:
+//! Call [`Symbolicator::open`] first, with [`SymbolicatorOptions`] that name the sources. All threads share the
+//! symbolicator. Each thread answers reports with a [`Session`] of its own, which is a
+//! [`Source`](symdex_report::Source) for [`symdex_report::symbolicate`]:
 //!
 //! ```
 //! use symdex_report::{Options, Report, symbolicate};
@@ -28,13 +29,16 @@
 //!
 //! # Order of sources
 //!
-//! The sources of an image are asked in this order until one answers every address: the single indexes, the folders of
-//! indexes, the store, the debug files. A source that is damaged or cannot be read is reported with the answers of the
-//! next one. A damaged index in the store is replaced by a new index of the debug file. An index that was made of
-//! symbols alone is asked last if there is a debug file with debug information.
+//! The sources of an image are asked in this order until one answers every address: single indexes, folders of indexes,
+//! the store, debug files. A source that is damaged or cannot be read is reported, and the next one is asked. A damaged
+//! index in the store is replaced by a new index of the debug file. An index without debug information is asked last if
+//! there is a debug file that has some.
 //!
-//! Up to 200 addresses of an image are answered from its debug file directly. For more, its index is built and
-//! published in the store; if the store cannot be written, the index is kept in memory.
+//! Several debug files of one image, such as a stripped binary and its dSYM, are joined. A file that cannot be read is
+//! reported, and the others answer.
+//!
+//! Up to 200 addresses of an image are answered from its debug file directly. For more addresses, its index is built
+//! and published in the store. If the store cannot be written, the index is kept in memory.
 
 mod assumption;
 mod debug_files;
@@ -57,35 +61,35 @@ pub use self::options::SymbolicatorOptions;
 pub use self::session::{Availability, Session};
 pub use self::sources::Symbolicator;
 
-/// What happens while reports are answered. Events can come from any thread.
+/// An event while reports are answered. Events can come from any thread.
 #[non_exhaustive]
 #[derive(Debug)]
 pub enum Event<'e> {
-    /// The index of an image is being built. The last event of each build has `done` equal to `total`, also if the
+    /// The index of an image is being built. The last event of each build has `done` equal to `total`, even if the
     /// build fails.
     Building {
         /// The image.
         id: &'e ImageId,
         /// The size of its debug files, in bytes.
         size: u64,
-        /// How much of the debug information is read.
+        /// The amount of debug information that is read.
         done: u64,
-        /// How much there is, in the unit of `done`.
+        /// The amount of all debug information, in the unit of `done`.
         total: u64,
     },
-    /// A new index cannot be stored. It is kept in memory, as are all others that cannot be stored. There is one event
-    /// for all of them.
+    /// A new index cannot be stored and is kept in memory. A symbolicator sends this event once, for the first such
+    /// index.
     NotStored {
         /// Why the store cannot be written; `None` if there is no store.
         error: Option<&'e crate::Error>,
     },
 }
 
-/// What a caller should know after all reports are answered.
+/// A note for the caller after all reports are answered.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// There are more indexes than were opened in search of one with an image's name.
+    /// Not all indexes were opened in the search for the name of an image.
     NotAllOpened {
         /// How many were opened.
         opened: usize,
@@ -95,7 +99,7 @@ pub enum Note {
         /// The folder.
         folder: PathBuf,
     },
-    /// No report needs the image that an assumption is for.
+    /// No report has a frame to answer in the image of an assumption.
     AssumptionUnused {
         /// The image's name.
         name: String,
@@ -112,8 +116,8 @@ pub enum SourceError {
     /// A debug file cannot be read.
     #[error(transparent)]
     DebugFile(#[from] FileError),
-    /// A shared cache holds too many images to be searched; indexes must be built of it first.
-    #[error("{}: a dyld shared cache; build indexes of its images first", path.display())]
+    /// The file is a shared cache, which is not searched. Build indexes of its images first.
+    #[error("{}: this is a dyld shared cache; build indexes of its images first", path.display())]
     SharedCache {
         /// The cache's main file.
         path: PathBuf,
@@ -126,7 +130,7 @@ pub enum SourceError {
         /// The id, or its first digits.
         id: IdPrefix,
     },
-    /// The digits of an [`Assumption`] are the start of several ids.
+    /// Several ids begin with the digits of an [`Assumption`].
     #[error("{} ids begin with {id}, to be assumed for {name}; give more digits", images.len())]
     AmbiguousId {
         /// The name that the assumption is for.

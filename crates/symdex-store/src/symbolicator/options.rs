@@ -1,10 +1,10 @@
-//! What a symbolicator searches.
+//! The options of a symbolicator.
 
 use std::path::PathBuf;
 
 use super::Assumption;
 
-/// What a [`Symbolicator`](super::Symbolicator) searches, and how.
+/// The sources of a [`Symbolicator`](super::Symbolicator), and how they are used.
 ///
 /// ```
 /// use symdex_store::symbolicator::SymbolicatorOptions;
@@ -24,52 +24,52 @@ pub struct SymbolicatorOptions {
 }
 
 impl SymbolicatorOptions {
-    /// No sources: nothing is answered until some are added.
+    /// Options without sources. Add at least one.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Also searches the index at `path`, or the folder of indexes with the folders below it.
+    /// Adds the index at `path`, or the folder of indexes with the folders below it.
     pub fn index(mut self, path: impl Into<PathBuf>) -> Self {
         self.indexes.push(path.into());
         self
     }
 
-    /// The folder that is searched after all other indexes, and in which new indexes of debug files are published. It
-    /// need not exist.
+    /// Sets the folder in which new indexes of debug files are published. It is searched after all other indexes, and
+    /// created when the first index is published.
     pub fn store(mut self, folder: impl Into<PathBuf>) -> Self {
         self.store = Some(folder.into());
         self
     }
 
-    /// Whether the index of a debug file is built and stored even for few addresses. By default, up to 200 addresses of
-    /// an image are answered from its debug file directly.
+    /// Sets whether the index of a debug file is built and stored even for few addresses. By default, up to 200
+    /// addresses of an image are answered from its debug file directly.
     pub fn always_store(mut self, always: bool) -> Self {
         self.always_store = always;
         self
     }
 
-    /// Also answers from the debug file at `path`, or from all debug files below it.
+    /// Adds the debug file at `path`, or all debug files below it.
     pub fn debug_files(mut self, path: impl Into<PathBuf>) -> Self {
         self.debug_files.push(path.into());
         self
     }
 
-    /// Also searches the folder at `path`, such as `/usr/lib/debug`, for files that the debug files refer to.
+    /// Adds a folder, such as `/usr/lib/debug`, that is searched for files that the debug files refer to.
     pub fn debug_dir(mut self, path: impl Into<PathBuf>) -> Self {
         self.debug_dirs.push(path.into());
         self
     }
 
-    /// Answers the images of one name from another image, whatever id the report states.
+    /// Answers images of one name as `assumption` says. The id in the report is ignored.
     pub fn assume(mut self, assumption: Assumption) -> Self {
         self.assumptions.push(assumption);
         self
     }
 
-    /// Whether an image without an id is answered from the only index or debug file of its name and architecture. Such
-    /// an answer may be that of another build; [`MatchedBy::Name`](symdex_report::MatchedBy::Name) marks it. By default
-    /// no image is.
+    /// Sets whether an image without an id is answered from the only index or debug file of its name and architecture.
+    /// Such an answer may be of another build; [`MatchedBy::Name`](symdex_report::MatchedBy::Name) marks it. The
+    /// default is `false`.
     pub fn match_by_name(mut self, match_by_name: bool) -> Self {
         self.match_by_name = match_by_name;
         self

@@ -1,4 +1,4 @@
-//! The answers for one report: the sources of each image are asked in order, until one answers every address.
+//! Answers reports: asks the sources of each image in order, until one answers every address.
 
 use std::fmt;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::sources::Candidate;
 use super::{Event, Symbolicator, unanswered};
 use crate::folder::open_index;
 
-/// Answers reports, one at a time, from the sources of a [`Symbolicator`]. Each thread has its own.
+/// Answers reports, one at a time, from the sources of a [`Symbolicator`]. Each thread needs its own session.
 pub struct Session<'a> {
     symbolicator: &'a Symbolicator,
     on_event: &'a (dyn Fn(Event<'_>) + Sync),
@@ -82,10 +82,10 @@ impl Source for Session<'_> {
     }
 }
 
-/// Says of each image which source has it, as [`AnsweredBy::source`](symdex_report::AnsweredBy::source). Every address
-/// is answered with nothing.
+/// States which source has each image, as [`AnsweredBy::source`](symdex_report::AnsweredBy::source). No address gets a
+/// function.
 ///
-/// Indexes are looked up, so that damage in them is found. Debug files are neither read nor built.
+/// Addresses are looked up in indexes, so that damage is found. Debug files are not read, and no index is built.
 pub struct Availability<'a> {
     symbolicator: &'a Symbolicator,
     scratch: Scratch,
@@ -116,7 +116,7 @@ impl Source for Availability<'_> {
             Candidate::Index(path) => {
                 let ask = || query.ask_file(path, id, scratch);
                 let answers = symbolicator.unless_damaged(path, ask)?;
-                // Only damage is kept: frames with an answer would not be counted as frames that need the image.
+                // Only damage is kept. Frames with an answer would not be counted as frames that need the image.
                 let without_functions = |answer: Answer| match answer {
                     Answer::Damaged(what) => Answer::Damaged(what),
                     _ => Answer::NoFunction,
@@ -132,7 +132,7 @@ impl Source for Availability<'_> {
     }
 }
 
-/// What a report asks of one image.
+/// The question of a report about one image.
 #[derive(Clone, Copy)]
 struct ImageQuery<'q> {
     image: &'q Image,
@@ -141,7 +141,7 @@ struct ImageQuery<'q> {
 }
 
 impl ImageQuery<'_> {
-    /// What `index` answers.
+    /// The answers of `index`.
     fn ask<B: AsRef<[u8]>>(
         &self,
         index: &Index<B>,
@@ -150,7 +150,7 @@ impl ImageQuery<'_> {
         answer_from_index(index, self.image, self.offsets, self.lines, scratch)
     }
 
-    /// What the index at `path`, which should be that of `id`, answers.
+    /// The answers of the index at `path`. It is an error if this is not the index of `id`.
     fn ask_file(&self, path: &Path, id: &ImageId, scratch: &mut Scratch) -> Result<Vec<Answer>, Unanswered> {
         let index = open_index(path, id).map_err(|error| unanswered(&error.into()))?;
         self.ask(&index, scratch)

@@ -1,4 +1,4 @@
-//! The sources of a symbolicator: which of them may have an image, and in which order they are asked.
+//! The sources of a symbolicator, and the order in which they are asked.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -15,7 +15,7 @@ use super::{Assumption, Availability, Event, Note, Session, SourceError, Symboli
 use crate::error::Error;
 use crate::id_prefix::IdPrefix;
 
-/// How many indexes are opened in search of one with an image's name.
+/// The number of indexes that are opened in the search for the name of an image.
 const MAX_OPENED: usize = 20_000;
 
 /// Answers images of crash reports from indexes and debug files. All threads can share it.
@@ -28,7 +28,7 @@ pub struct Symbolicator {
     assumptions: Vec<ResolvedAssumption>,
     match_by_name: bool,
     known: OnceLock<KnownImages>,
-    /// What is wrong with indexes that were found to be damaged.
+    /// The damage of each index that was found to be damaged.
     damaged: Mutex<HashMap<PathBuf, String>>,
 }
 
@@ -38,7 +38,7 @@ pub(super) enum Candidate<'a> {
     DebugFile(&'a DebugImage),
 }
 
-/// The images of which there are indexes or debug files.
+/// The images of all indexes and debug files.
 struct KnownImages {
     /// Each image once, sorted.
     images: Vec<KnownImage>,
@@ -113,7 +113,7 @@ impl Symbolicator {
         Ok(())
     }
 
-    /// Adds the index or the debug files at `path` to the sources. Returns the images in it, at least one.
+    /// Adds the index or the debug files at `path` to the sources. Returns their images.
     fn add(
         &mut self,
         path: &Path,
@@ -162,20 +162,20 @@ impl Symbolicator {
         Session::new(self, on_event)
     }
 
-    /// A source that says of each image where answers would come from, and builds no index. See [`Availability`].
+    /// A source that only states which source has each image, and builds no index. See [`Availability`].
     pub fn availability(&self) -> Availability<'_> {
         Availability::new(self)
     }
 
-    /// The images of which there are indexes or debug files, each once, sorted. The first call lists all folders, and
-    /// opens up to 20,000 indexes.
+    /// The images of all indexes and debug files, each once, sorted. The first call lists all folders and opens up to
+    /// 20,000 indexes.
     pub fn known(&self) -> &[KnownImage] {
         let known = self.known.get_or_init(|| {
             let mut paths = self.folders.iter().flat_map(ListedFolder::all);
             let indexes = paths.by_ref().take(MAX_OPENED).filter_map(|path| known_index(path).ok());
             let files = self.files.iter().map(|(known, _)| known.clone());
-            // Indexes of images that debug files have are left out. Otherwise the result would depend on which of them
-            // are built already.
+            // Indexes of images in debug files are left out. Otherwise the result would depend on which indexes are
+            // already built.
             let mut images: Vec<_> = self.debug_files.known().collect();
             let of_debug_files: BTreeSet<_> =
                 images.iter().map(|image| (image.id.clone(), image.arch.clone())).collect();
@@ -195,7 +195,7 @@ impl Symbolicator {
         self.debug_files.size()
     }
 
-    /// What was left out of searches until now, and which assumptions no report has needed until now.
+    /// Searches that were not complete, and assumptions that no report has needed, until now.
     #[must_use]
     pub fn notes(&self) -> Vec<Note> {
         let is_cut = self.known.get().is_some_and(|known| known.is_cut);
@@ -211,7 +211,7 @@ impl Symbolicator {
     pub(super) fn wanted(&self, image: &Image) -> Result<(ImageId, MatchedBy), Unanswered> {
         let assumptions = self.assumptions.iter().filter(|assumption| assumption.applies_to(image));
         let mut assumed: Vec<_> = assumptions.map(|assumption| assumption.id_for(image)).collect();
-        // Of several assumptions for one name, the first that fits counts.
+        // If several assumptions have one name, the first that fits is used.
         assumed.sort_by_key(Result::is_err);
         if let Some(id) = assumed.into_iter().next().transpose()? {
             let is_same = image.id.as_ref() == Some(id);
@@ -226,8 +226,8 @@ impl Symbolicator {
         }
     }
 
-    /// The sources to ask for the image `id`, in this order: single indexes, folders, debug files. An index that was
-    /// made of symbols alone comes last if a debug file has debug information.
+    /// The sources of the image `id`, in this order: single indexes, folders, debug files. An index without debug
+    /// information comes last if a debug file has some.
     pub(super) fn candidates(&self, id: &ImageId) -> impl Iterator<Item = Result<Candidate<'_>, Error>> {
         let files =
             self.files.iter().filter(move |(known, _)| known.id == *id).map(|(_, path)| Ok(path.clone()));
@@ -235,7 +235,7 @@ impl Symbolicator {
         let mut indexes = files.chain(in_folders);
         let mut debug_file = self.debug_files.image(id);
         let has_dwarf = self.debug_files.has_dwarf(id);
-        let mut symbols_alone = Vec::new().into_iter();
+        let mut without_dwarf = Vec::new().into_iter();
         let mut postponed = Vec::new();
         std::iter::from_fn(move || {
             for path in indexes.by_ref() {
@@ -247,10 +247,10 @@ impl Symbolicator {
                 }
             }
             if let Some(image) = debug_file.take() {
-                symbols_alone = std::mem::take(&mut postponed).into_iter();
+                without_dwarf = std::mem::take(&mut postponed).into_iter();
                 return Some(Ok(Candidate::DebugFile(image)));
             }
-            symbols_alone.next()
+            without_dwarf.next()
         })
     }
 
@@ -274,8 +274,8 @@ impl Symbolicator {
         answers
     }
 
-    /// Whether a debug file of the image `id` answers this many more addresses directly: they are few, and there is no
-    /// index of the image, not even a damaged one to replace.
+    /// Whether this many more addresses of the image `id` are answered directly from its debug file. They are if they
+    /// are few and the image has no index, not even a damaged one that needs replacing.
     pub(super) fn is_answered_directly(&self, id: &ImageId, file: &DebugImage, addresses: usize) -> bool {
         let has_index = self.candidates(id).any(|candidate| matches!(candidate, Ok(Candidate::Index(_))));
         !has_index && self.debug_files.are_few(file, addresses)
@@ -307,8 +307,8 @@ fn known_index(path: &Path) -> Result<KnownImage, Error> {
     Ok(KnownImage { name, id: index.id().clone(), arch })
 }
 
-/// Whether an index was made of symbols alone, for example of a stripped binary. Returns `false` if it cannot be
-/// opened; asking it reports the error.
+/// Whether an index has no debug information, for example because it was made from a stripped binary. Returns `false`
+/// if it cannot be opened: the error is reported when the index is asked.
 fn is_without_dwarf(path: &Path) -> bool {
     Index::open_file(path).is_ok_and(|index| index.metadata().counts.functions == 0)
 }
