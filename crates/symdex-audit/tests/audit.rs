@@ -478,3 +478,10 @@ fn unnamed_scopes_are_written_as_demanglers_write_them() {
     let innermost = frames.expect("whole").expect("code").iter().next().and_then(|frame| frame.name);
     assert_eq!(innermost, Some(&b"(anonymous namespace)::(anonymous)::g"[..]));
 }
+
+#[test]
+fn options_and_reports_can_be_shared_by_threads() {
+    fn is_shared<T: Send + Sync>() {}
+    is_shared::<AuditOptions<'_>>();
+    is_shared::<AuditReport>();
+}
