@@ -114,8 +114,8 @@ impl<'i, 'd> DirectLookup<'i, 'd> {
         Ok(Self { image, units, problems, claims, was_walked, cache, walked, symbols, index, is_whole })
     }
 
-    /// An index that answers `offsets` as the index of the whole image does. Other offsets may have no answers in it. Its
-    /// metadata describes the whole image, but its counts are of the parts that were read.
+    /// An index that answers `offsets` as the index of the whole image does. Other offsets may have no answers in it.
+    /// Its metadata describes the whole image, but its counts are of the parts that were read.
     ///
     /// # Errors
     ///
