@@ -72,6 +72,7 @@ impl fmt::Debug for AskedPeer<'_> {
 }
 
 /// A frame of a peer, and the one by the rules at the same depth.
+#[non_exhaustive]
 #[derive(Clone, Copy, Debug)]
 pub struct FramePair<'p> {
     /// 0 for the innermost frame.

@@ -485,3 +485,10 @@ fn an_empty_part_of_a_path_adds_a_separator() {
     let file = debug_file(&[unit.sequence(&[(0x1000, 1, 2, true)], 0x1100)], &[]);
     assert_classes(&file, &[]);
 }
+
+#[test]
+fn options_and_reports_can_be_shared_by_threads() {
+    fn is_shared<T: Send + Sync>() {}
+    is_shared::<AuditOptions<'_>>();
+    is_shared::<AuditReport>();
+}

@@ -1,8 +1,8 @@
 //! The debug sections of an image, for `symdex-audit`.
 //!
 //! The audit reads the debug information a second time, with code of its own, and needs the sections that the builder
-//! found. The types are those of gimli. They are here, and not in [`Image`], so that a new version of gimli is no
-//! breaking change of this crate. Nothing but the audit and tests should use this module.
+//! found. The types are those of gimli. They are in a hidden module, and not in [`Image`], so that a new version of
+//! gimli does not break users of this crate. Nothing but the audit and tests should use this module.
 
 use std::sync::Arc;
 

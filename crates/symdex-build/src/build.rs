@@ -75,8 +75,8 @@ pub(crate) fn build_image(
     Ok((report, warnings))
 }
 
-/// Builds the index of a part of an image: of these parts of units, which are in the order of their lowest addresses,
-/// and of this part of the symbol table.
+/// Builds the index of parts of an image: `units` has parts of units in the order of their lowest addresses, and
+/// `symbols` a part of the symbol table.
 pub(crate) fn build_parts<'d>(
     image: &Image<'d>,
     units: Vec<UnitRanges<'d>>,
@@ -104,7 +104,8 @@ enum UnitOrder {
 
 /// Why a build stopped before the index was written.
 enum Stop {
-    /// A unit has code below the address it states, and that code was passed already. Nothing was written.
+    /// A unit has code below its stated lowest address, and the addresses there are merged already. Nothing was
+    /// written.
     OutOfOrder,
     Failed(Error),
 }
@@ -154,7 +155,7 @@ impl<'a, 'd> Build<'a, 'd> {
     ///
     /// # Errors
     ///
-    /// [`Stop::OutOfOrder`] if units are merged by address and have code below the addresses they state.
+    /// [`Stop::OutOfOrder`] if units are merged by address and one has code below its stated lowest address.
     fn run(
         mut self,
         units: &Units<'d>,
@@ -200,7 +201,7 @@ impl<'a, 'd> Build<'a, 'd> {
         Ok(sealed?.finish(&names?, &files?, counts, partial, out)?)
     }
 
-    /// Reads the units, merges them in order, and writes the chunks of the `dwarf` table, all at the same time.
+    /// Reads and merges the units, and writes the chunks of the `dwarf` table.
     fn dwarf(
         &mut self,
         units: &Units<'d>,

@@ -14,8 +14,8 @@ pub(crate) struct ChunkJob {
 }
 
 impl ChunkJob {
-    /// The number in this chunk of an inline frame whose number in the build is `number`. Returns `None` if it is of a
-    /// chunk before this one.
+    /// The number in this chunk of the inline frame with number `number` in the build. Returns `None` if the frame is
+    /// in a chunk before this one.
     #[inline]
     pub(crate) fn number_here(&self, number: u64) -> Option<u32> {
         number.checked_sub(self.first_frame).and_then(|number| u32::try_from(number).ok())

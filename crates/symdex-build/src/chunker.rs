@@ -34,9 +34,9 @@ impl Chunker {
         Self { chunk_span, ..Self::default() }
     }
 
-    /// Counts the `count` ranges of a unit that [`Chunker::add`] gets next, which cover `start..end`. `unit` is the
-    /// unit's position in the order. `is_rest` says that the first of them is a range of the unit that began before
-    /// `start`.
+    /// Counts the next `count` ranges before they are added with [`Chunker::add`]. They are of one unit and cover
+    /// `start..end`. `unit` is the unit's position in the order. If `is_rest` is set, the first range began before
+    /// `start`, so that it may be counted already.
     pub(crate) fn count(
         &mut self,
         unit: u32,

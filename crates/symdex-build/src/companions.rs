@@ -1,4 +1,4 @@
-//! Files that debug files refer to, where they are searched, and decompressed sections.
+//! Where files that a debug file refers to are searched, and the memory of these files and of decompressed sections.
 
 use std::ffi::OsStr;
 use std::io;
@@ -8,14 +8,14 @@ use symdex::ImageId;
 use symdex::MappedFile;
 use typed_arena::Arena;
 
-/// The owner of bytes that images borrow beside those of their own file: decompressed sections, and files that the
-/// image's file refers to.
+/// Owns bytes that images borrow: decompressed sections, and the files that a debug file refers to.
 ///
-/// It has to outlive the images that are loaded with it.
+/// It must outlive the images that are loaded with it. The bytes stay in memory until it is dropped, so use one for
+/// each debug file, not one for a whole program.
 #[derive(Default)]
 pub struct Companions {
-    /// Folders of debug files such as `/usr/lib/debug`. They have files by build id below `.build-id`, or by the path
-    /// of the binary.
+    /// Folders of debug files such as `/usr/lib/debug`. Files in them are found by build id in `.build-id`, or by the
+    /// path of the binary.
     debug_dirs: Vec<PathBuf>,
     buffers: Arena<Vec<u8>>,
     maps: Arena<MappedFile>,
@@ -36,7 +36,8 @@ impl Companions {
     /// The `paths` that may be opened for the file at `file`: those in its folder, in a debug folder, or in a folder
     /// `.dwz` above it. Symbolic links are followed; the owner of the folder made them.
     ///
-    /// Debug files are uploads, and may state the path of any file, such as one of another user or on another machine.
+    /// Debug files are uploads. They may state any path, such as that of a secret file, or of a file on another
+    /// machine.
     pub(crate) fn within(&self, file: &Path, paths: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
         let folder = file.parent().and_then(normal);
         let roots: Vec<PathBuf> = self.debug_dirs.iter().filter_map(|folder| normal(folder)).collect();

@@ -89,7 +89,7 @@ pub enum Error {
     Index(#[from] symdex::Error),
 }
 
-/// Which archives in `folder` are not read, as the end of a message. Of many, the first few are named.
+/// The end of a message that names archives in `folder` that are not read. If there are many, it names the first ten.
 fn unread(folder: &Path, archives: &[PathBuf]) -> String {
     const SHOWN: usize = 10;
     if archives.is_empty() {
@@ -104,7 +104,7 @@ fn unread(folder: &Path, archives: &[PathBuf]) -> String {
 }
 
 impl Error {
-    /// The message, after `path` and a colon unless the error itself names a file.
+    /// The message with a file name: begins with `path` and a colon, unless the error names a file itself.
     #[must_use]
     pub fn with_path(&self, path: &Path) -> String {
         match self {
@@ -116,7 +116,7 @@ impl Error {
         }
     }
 
-    /// Whether the file is of a kind, or lacks a part, that is not supported, as opposed to damaged.
+    /// Whether the file is not supported, as opposed to damaged.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
         match self {

@@ -1,18 +1,18 @@
-//! Some ranges of a unit, with the function ranges and inline frames that they use.
+//! Copies of some ranges of a unit, with the function ranges and inline frames that these ranges use.
 
 use rustc_hash::FxHashMap;
 use symdex::write::{Id32, Loc};
 
 use crate::unit_ranges::{FunctionRange, UnitRange};
 
-/// Copies function ranges and inline frames of a unit as ranges need them, and numbers the copies.
+/// Copies the function ranges and inline frames that copied ranges use, and gives the copies new numbers.
 pub(crate) struct Excerpt<'u> {
     all_function_ranges: &'u [FunctionRange],
     all_frames: &'u [Loc],
     pub(crate) function_ranges: Vec<FunctionRange>,
-    /// Names and files are those of the unit.
+    /// Names and files have the numbers of the unit.
     pub(crate) frames: Vec<Loc>,
-    /// The number in the unit of each of `frames`.
+    /// For each of `frames`, the number of the original in the unit.
     pub(crate) frame_numbers: Vec<u32>,
     copied_function_ranges: FxHashMap<Id32, Option<Id32>>,
     copied_frames: FxHashMap<u32, u32>,
@@ -32,7 +32,7 @@ impl<'u> Excerpt<'u> {
         }
     }
 
-    /// A range of the unit, by the numbers of the copies.
+    /// A copy of `range` with the new numbers.
     pub(crate) fn range(&mut self, range: UnitRange) -> UnitRange {
         let (exact, statement) = (self.frame(range.exact), self.frame(range.statement));
         let function_range = range.function_range.and_then(|number| self.function_range(number));

@@ -1,9 +1,9 @@
-//! Overlapping intervals: which of them owns an address, and what they have in common.
+//! Overlapping intervals: which interval owns an address, and intersections.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A half-open interval; where several cover an address, the one with the greatest priority owns it.
+/// A half-open interval. If several intervals cover an address, the one with the greatest priority owns it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interval<P> {
     pub(crate) start: u64,
@@ -29,8 +29,8 @@ pub(crate) fn flatten<P: Ord + Copy>(intervals: impl IntoIterator<Item = Interva
 
 /// Flattens many lists of intervals with the same buffers.
 ///
-/// The fields are the intervals that have begun. Most have a greater priority than all before, because what starts
-/// later or is nested deeper is preferred. These are a stack.
+/// The fields hold the intervals that have begun. An interval that starts later or is nested deeper is preferred, so
+/// that most intervals have a greater priority than all before them. These are on a stack, and the others in a heap.
 pub(crate) struct Flattener<P> {
     /// Priorities ascend.
     nested: Vec<Begun<P>>,
@@ -41,7 +41,7 @@ pub(crate) struct Flattener<P> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Begun<P> {
     priority: P,
-    /// Of equal priorities the smaller number is the greater.
+    /// Of two intervals with equal priorities, the one with the smaller number is preferred.
     number: Reverse<usize>,
     end: u64,
 }
@@ -53,8 +53,8 @@ impl<P: Ord> Default for Flattener<P> {
 }
 
 impl<P: Ord + Copy> Flattener<P> {
-    /// Sets `stretches` to those that `intervals` cover, sorted and disjoint. The intervals must be sorted by start. Of
-    /// equal priorities the smaller number wins. Takes O(n log n), however the intervals overlap.
+    /// Sets `stretches` to the stretches that `intervals` cover, sorted and disjoint. The intervals must be sorted by
+    /// start. Of two with equal priorities, the first one wins. Takes O(n log n) time, however the intervals overlap.
     ///
     /// ```text
     /// nested, the inner later and so preferred    a [-----------)      a a b b a a
@@ -145,8 +145,7 @@ pub(crate) fn join(ranges: &mut Vec<(u64, u64)>) {
     });
 }
 
-/// Adds to `common` the parts of `a` that lie in `b`; both sorted, none overlapping within itself, and so is what is
-/// added.
+/// Adds the intersection of `a` and `b` to `common`. Each of the three lists is sorted and disjoint.
 pub(crate) fn intersect(mut a: &[(u64, u64)], mut b: &[(u64, u64)], common: &mut Vec<(u64, u64)>) {
     while let ([first, rest_of_a @ ..], [second, rest_of_b @ ..]) = (a, b) {
         let (start, end) = (first.0.max(second.0), first.1.min(second.1));
@@ -165,7 +164,7 @@ pub(crate) fn intersect(mut a: &[(u64, u64)], mut b: &[(u64, u64)], common: &mut
 mod tests {
     use super::*;
 
-    /// Who owns each address, found address by address.
+    /// The owner of each address, found for each address by itself.
     fn naive(intervals: &[Interval<u64>]) -> Vec<Option<usize>> {
         let owner = |address| {
             let covering =

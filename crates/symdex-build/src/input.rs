@@ -13,13 +13,18 @@ use crate::slice::FIRST_JAVA_VERSION;
 /// The extension of index files.
 const INDEX_EXTENSION: &str = "symdex";
 
-/// The debug files of `input`, in the order of their paths. Never empty: if there is none, it has an error.
+/// The debug files of `input`, in the order of their paths. The list is never empty: if no debug file is found, it has
+/// an error.
 ///
-/// A file is returned whatever it has. Of a folder, every debug file below it is returned once. Symbolic links are
-/// followed. Debug files are all files in `Contents/Resources/DWARF` of a `.dSYM` bundle, linked Mach-O and ELF files,
-/// and the main file of a dyld shared cache. Object files, static libraries and all others are skipped. Of an
-/// `.xcarchive` with a `dSYMs` folder only that is searched, because the binaries beside it are the same images without
-/// debug information. `._*` files and `__MACOSX`, which archivers make, are skipped.
+/// If `input` is a file, it is returned unread. If it is a folder, all debug files in it, at any depth, are returned
+/// once. Symbolic links are followed. These files are debug files:
+///
+/// * every file in `Contents/Resources/DWARF` of a `.dSYM` bundle;
+/// * linked Mach-O and ELF files, but no object files and static libraries;
+/// * the main file of a dyld shared cache.
+///
+/// Of an `.xcarchive`, only the folder `dSYMs` is searched, if there is one: the binaries beside it are the same images
+/// without debug information. `._*` files and `__MACOSX`, which archivers make, are skipped.
 ///
 /// ```
 /// # use std::path::Path;
@@ -82,7 +87,7 @@ fn unreadable(path: &Path, source: io::Error) -> Error {
 }
 
 fn search_below(folder: &Path) -> Found {
-    // Two links to one folder at each of thirty levels make a billion paths.
+    // Links can make a number of paths that is exponential in the depth, so each folder is searched once.
     let mut seen = HashSet::new();
     let walk = WalkDir::new(folder).follow_links(true).sort_by_file_name().into_iter();
     let entries = walk.filter_entry(|entry| {
@@ -171,8 +176,8 @@ fn is_in_bundle(path: &Path) -> bool {
         && folders.next().is_some_and(|bundle| has_extension(bundle, "dsym"))
 }
 
-/// Whether the file begins like a linked Mach-O or ELF file, like a universal binary with such a slice first, or like
-/// the main file of a shared cache. At most 48 bytes are read.
+/// Whether the file begins like a linked Mach-O or ELF file, like a universal binary whose first slice is linked, or
+/// like the main file of a shared cache. At most 48 bytes are read.
 fn begins_as_linked(path: &Path) -> io::Result<bool> {
     let mut file = File::open(path)?;
     let head = read_at(&mut file, 0)?;
@@ -242,7 +247,7 @@ mod tests {
         fs::write(path, bytes).expect("a file");
     }
 
-    /// What is found below `root`: paths relative to it, `!` before those that cannot be read.
+    /// The result of [`find`] as paths relative to `root`. `!` precedes the path of an error.
     fn names(root: &Path, input: &str) -> Vec<String> {
         let show =
             |path: &Path| path.strip_prefix(root).expect("below the root").to_string_lossy().into_owned();
@@ -298,7 +303,7 @@ mod tests {
         assert_eq!(found.archives, archives);
         assert_eq!(found.indexes, [root.join("4c/4c11.symdex")]);
         assert!(matches!(&found.debug_files[..], [Ok(path)] if *path == root.join("folder.zip/plain")));
-        // Named as the input itself, it is read as any file is, and refused.
+        // An archive that is the input itself is returned as a debug file. Reading it reports an error.
         assert!(search(&root.join("b.zip")).archives.is_empty());
     }
 

@@ -35,7 +35,7 @@ use crate::pools::Pools;
 use crate::spill::Spill;
 use crate::unit_ranges::{Rank, UnitRange, UnitRanges};
 
-/// A unit was added whose code starts below what was merged already.
+/// The error for a unit that is added and has code at addresses that are merged already.
 pub(crate) struct OutOfOrder;
 
 /// How many chunks a bucket has. Segments are kept and spilled by the bucket they start in.
@@ -50,7 +50,7 @@ pub(crate) struct Merge {
     free: Vec<usize>,
     /// How many units were added.
     added_units: u32,
-    /// For each function of the units that were added whether one of its ranges was merged.
+    /// For each function of the added units, whether one of its ranges was merged.
     counted: Vec<bool>,
     /// Segments that are merged up to `merged` and reach beyond it, in no order.
     open: Vec<Segment>,
@@ -64,7 +64,7 @@ pub(crate) struct Merge {
     pub(crate) functions: u64,
     /// About how many bytes of memory the units take.
     size: usize,
-    /// The same after the last time that units were spilled.
+    /// The value of `size` after units were last spilled.
     least_size: usize,
     /// How many segments were added since the last step.
     added: usize,
@@ -121,7 +121,7 @@ impl Merge {
     ///
     /// # Errors
     ///
-    /// [`OutOfOrder`] if its code starts below what was merged already.
+    /// [`OutOfOrder`] if it has code at addresses that are merged already.
     pub(crate) fn add<'d>(
         &mut self,
         ranges: UnitRanges<'d>,
@@ -139,13 +139,12 @@ impl Merge {
         Ok(())
     }
 
-    /// Whether a step is worth its time, because as many segments were added as it has to look at again, or whether too
-    /// much is in memory.
+    /// Whether it is time for a step: as many segments were added as were carried over, or too much is in memory.
     pub(crate) fn is_time_to_step(&self, max_memory: usize) -> bool {
         self.added >= STEP + self.left || self.is_time_to_spill(max_memory)
     }
 
-    /// Whether more than `max_memory` is in memory, and much of it can be spilled.
+    /// Whether pending units take more than `max_memory`, and much of that can be spilled.
     pub(crate) fn is_time_to_spill(&self, max_memory: usize) -> bool {
         self.size > max_memory.max(2 * self.least_size)
     }
@@ -177,15 +176,15 @@ impl Merge {
         segments
     }
 
-    /// Merges more of what lies below `watermark`, where no unit that is added later may have code. Returns the chunks
-    /// that are complete, or `None` once everything is merged.
+    /// Merges some segments below `watermark`. Units that are added later may have no code there. Returns the chunks
+    /// that are complete, or `None` once everything below `watermark` is merged.
     pub(crate) fn step(
         &mut self,
         watermark: u64,
         pools: &mut Pools<'_>,
     ) -> io::Result<Option<Vec<ChunkJob>>> {
         let mut due = std::mem::take(&mut self.open);
-        // At least as many new segments as old ones, so that the time is linear however long segments are.
+        // At least as many new segments as are carried over, for linear time.
         let enough = due.len() + due.len().max(STEP);
         while due.len() < enough
             && let Some(bucket) = self.next_bucket(watermark)
@@ -290,8 +289,8 @@ impl Merge {
         self.free.push(index);
     }
 
-    /// Cuts the pending units into parts, and moves to a temporary file those parts that start behind the bucket at
-    /// hand. The chunks do not change.
+    /// Cuts the pending units into parts, and moves parts that start behind the current bucket to a temporary file. The
+    /// chunks do not change.
     pub(crate) fn spill(&mut self) -> io::Result<()> {
         let mut segments = std::mem::take(&mut self.open);
         segments.extend(std::mem::take(&mut self.pending).into_values().flatten());
@@ -322,7 +321,7 @@ impl Merge {
     }
 }
 
-/// The part of `ranges`, which are sorted, that overlaps `start..end`; in most cases all of them.
+/// Those of `ranges`, which are sorted, that overlap `start..end`. In most cases these are all.
 fn overlapping(ranges: &[UnitRange], start: u64, end: u64) -> &[UnitRange] {
     let first = match ranges.first() {
         Some(range) if range.start < start => ranges.partition_point(|range| range.end <= start),

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::image::Image;
 use crate::report::BuildReport;
 
-/// How an index is built: the memory limit, and who is told of the progress.
+/// Options of a build: a memory limit, and a function that is told the progress.
 ///
 /// [`build`] builds with the default options.
 ///

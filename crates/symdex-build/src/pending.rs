@@ -10,8 +10,8 @@ use crate::unit_ranges::{FunctionRange, UnitRange, UnitRanges};
 /// A unit whose ranges are not all merged yet, or a part of one. Nothing in it refers to the unit it is a part of.
 #[derive(Debug, Default)]
 pub(crate) struct PendingUnit {
-    /// The position of the unit in the order in which units were added. Of two equal claims to an address, that of the
-    /// smaller one wins.
+    /// The position of the unit in the order in which units were added. If two units have equal claims to an address,
+    /// the unit that was added first wins.
     pub(crate) order: u32,
     pub(crate) ranges: Vec<UnitRange>,
     /// Functions are numbered over the whole build.
@@ -20,7 +20,7 @@ pub(crate) struct PendingUnit {
     pub(crate) frames: Vec<Loc>,
     /// How many segments are not merged yet.
     pub(crate) segments: usize,
-    /// For each inline frame its number in the last chunk that has it, plus that chunk's [`ChunkJob::first_frame`]; 0
+    /// For each inline frame, its number in the last chunk that has it plus that chunk's [`ChunkJob::first_frame`]. 0
     /// if no chunk has it.
     numbers: Vec<u64>,
     /// A buffer for the inline frames that a chunk lacks.
@@ -36,8 +36,8 @@ impl PendingUnit {
         pools: &mut Pools<'d>,
     ) -> Self {
         let UnitRanges { ranges, mut function_ranges, mut frames, names, files, .. } = unit;
-        // All strings of the unit are put into the pools at once. Few of them belong to functions that other functions
-        // cover and are not needed in the end.
+        // All strings of the unit are added to the pools at once. Strings of functions that other functions cover
+        // completely are not needed, but there are few of them.
         let names: Vec<_> = names.iter().map(|name| pools.names.place(name)).collect();
         let files = files.into_iter().map(|file| pools.files.place(&Hashed::new(file.into())));
         let files: Vec<_> = files.collect();
@@ -51,7 +51,7 @@ impl PendingUnit {
         Self::of_parts(order, ranges, function_ranges, frames)
     }
 
-    /// A unit, none of whose inline frames is in a chunk yet.
+    /// A unit of these parts. No chunk has any of its inline frames yet.
     pub(crate) fn of_parts(
         order: u32,
         ranges: Vec<UnitRange>,
@@ -130,8 +130,8 @@ impl PendingUnit {
         in_chunk
     }
 
-    /// The part of the unit that has `ranges`, pairs of a first range and the one behind the last, from the address
-    /// given with each pair on.
+    /// The part of the unit that consists of `segments`: for each an address to begin at, and the indexes of its first
+    /// range and of the one behind its last.
     pub(crate) fn part(&self, segments: impl Iterator<Item = (u64, (usize, usize))>) -> Self {
         let mut excerpt = Excerpt::new(&self.function_ranges, &self.frames);
         let mut ranges = Vec::new();
@@ -141,7 +141,7 @@ impl PendingUnit {
             ranges.extend(rest.iter().map(|range| excerpt.range(*range)));
         }
         let Excerpt { function_ranges, frames, frame_numbers, .. } = excerpt;
-        // The chunk at hand may have some of its inline frames.
+        // The chunk that is being filled may have some of its inline frames.
         let numbers = frame_numbers.iter().map(|frame| self.numbers[*frame as usize]).collect();
         Self { order: self.order, ranges, function_ranges, frames, numbers, ..Self::default() }
     }

@@ -1,6 +1,6 @@
-//! Numbers for tests, which must not depend on a random seed.
+//! Pseudo-random numbers for tests. They are the same in every run.
 
-/// A linear congruential generator that begins with a number of the test's choice.
+/// A linear congruential generator with a seed.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {

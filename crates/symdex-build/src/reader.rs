@@ -1,4 +1,4 @@
-//! What gimli reads debug sections from.
+//! The type that gimli reads debug sections from.
 
 use gimli::{EndianSlice, LittleEndian};
 

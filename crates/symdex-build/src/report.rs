@@ -1,4 +1,4 @@
-//! What a build could not read and what it left out, by reason.
+//! What a build could not read or left out, counted by reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ pub struct BuildReport {
     pub failed_units: u64,
     /// Address ranges and line sequences that were left out because they state no code of the image, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
-    /// Names and paths that are still hidden, because there was no symbol map or it lacks them.
+    /// Names and paths that are still hidden, because there is no symbol map or the map lacks them.
     pub hidden_names: u64,
     /// How much code has answers.
     pub coverage: TextCoverage,
@@ -48,6 +48,10 @@ impl TextCoverage {
 /// `reason` is [`symdex::Partial::reason`] of the index's metadata.
 #[must_use]
 pub fn meaning_of(reason: &str) -> &'static str {
+    const SPLIT_UNIT: &str = "addresses in its code lack inlined functions, and have only the names, files \
+         and lines of the file itself";
+    const SPLIT_UNITS: &str = "addresses in their code lack inlined functions, and have only the names, files \
+         and lines of the file itself";
     const MEANINGS: [(&str, &str); 18] = [
         // A unit's functions are known when its line table is read.
         (": its line table: ", "addresses in its code have functions, but no files and lines of their own"),
@@ -59,14 +63,8 @@ pub fn meaning_of(reason: &str) -> &'static str {
             "more units that could not be read",
             "addresses in their code have the names of the symbol table and no files and lines",
         ),
-        (
-            "the split unit ",
-            "addresses in its code lack inlined functions, and have only the names, files and lines of the file itself",
-        ),
-        (
-            "more split units are not found",
-            "addresses in their code lack inlined functions, and have only the names, files and lines of the file itself",
-        ),
+        ("the split unit ", SPLIT_UNIT),
+        ("more split units are not found", SPLIT_UNITS),
         (
             "the supplementary file ",
             "functions described there have no names but those of the symbol table, and inlined functions none",
@@ -113,7 +111,7 @@ pub fn meaning_of(reason: &str) -> &'static str {
     known.map_or("some answers may lack a function, a file or a line", |(_, meaning)| meaning)
 }
 
-/// The reason for names that are in the index as they were hidden.
+/// The reason that counts hidden names that no symbol map has.
 pub(crate) const HIDDEN_NAMES: &str = "hidden names that no symbol map resolved";
 
 /// Reasons and counts of what an index lacks. They do not depend on the number of threads.
@@ -145,7 +143,7 @@ impl Problems {
         }
     }
 
-    /// Names that are in the index as they were hidden.
+    /// Counts names that stay hidden.
     pub(crate) fn hidden(&mut self, count: u64) {
         self.hidden_names += count;
         self.add(HIDDEN_NAMES, count);
@@ -173,7 +171,7 @@ impl Problems {
         self.hidden_names += other.hidden_names;
     }
 
-    /// What the metadata states as lost, and the report of the build.
+    /// The lost answers, as the metadata states them, and the report of the build.
     pub(crate) fn finish(self, has_dwarf: bool, coverage: TextCoverage) -> (Vec<Partial>, BuildReport) {
         let partial = self.lost.into_iter().map(|(reason, count)| Partial { reason, count }).collect();
         let failed_units = self.failed_units.len() as u64;

@@ -12,7 +12,7 @@ use crate::error::Error;
 pub struct Slice<'d> {
     /// The architecture.
     pub arch: Arch,
-    /// Its bytes, or, if the file is cut, where the slice ends and how long the file is.
+    /// Its bytes. If the file is cut, the end of the slice and the size of the file.
     bytes: Result<&'d [u8], (u64, u64)>,
 }
 
@@ -137,7 +137,7 @@ fn arch_of_elf(file: &[u8]) -> Result<Arch, Error> {
     }
 }
 
-/// The kind of a file that is no debug file, by its first bytes.
+/// The kind of a file that is not a debug file, from its first bytes.
 fn describe(file: &[u8]) -> String {
     let kinds: [(&[u8], &str); 9] = [
         (b"dyld_v1", "a dyld shared cache, whose images only `symdex build` takes out"),

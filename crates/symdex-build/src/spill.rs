@@ -19,7 +19,7 @@ use crate::unit_ranges::{FunctionRange, UnitRange};
 pub(crate) struct Spill {
     file: Option<File>,
     size: u64,
-    /// Where in the file the units of each bucket are: offsets and sizes in bytes.
+    /// For each bucket, the extents that have its units: offsets and sizes in bytes.
     extents: BTreeMap<u64, Vec<(u64, usize)>>,
 }
 
@@ -45,7 +45,7 @@ impl Spill {
         Ok(())
     }
 
-    /// Removes all units of a bucket.
+    /// Reads all units of a bucket, and forgets where they are.
     pub(crate) fn take(&mut self, bucket: u64) -> io::Result<Vec<PendingUnit>> {
         let mut units = Vec::new();
         let extents = self.extents.remove(&bucket).unwrap_or_default();
@@ -63,7 +63,7 @@ impl Spill {
     }
 }
 
-/// Units as they are in the file: 64-bit little-endian words, each list after its length. Only this build reads them.
+/// The encoding of units: 64-bit little-endian words. The length of each list precedes it. Only this build reads them.
 #[derive(Default)]
 struct Words(Vec<u8>);
 
@@ -72,7 +72,7 @@ impl Words {
         self.0.extend_from_slice(&word.to_le_bytes());
     }
 
-    /// Two halves of a word.
+    /// Two numbers of 32 bits in one word.
     fn pair(&mut self, low: u32, high: u32) {
         self.word(u64::from(low) | u64::from(high) << 32);
     }
@@ -105,7 +105,7 @@ impl Words {
     }
 }
 
-/// An id as a word; 0 is none.
+/// An id as a word, plus one. 0 stands for no id.
 fn word_of(id: Option<Id32>) -> u64 {
     id.map_or(0, |id| u64::from(id.get()) + 1)
 }

@@ -1,8 +1,9 @@
-//! BCSymbolMaps: what the names are that a build from bitcode hides as `__hidden#12_`.
+//! BCSymbolMaps: the names that are hidden in apps that were uploaded as bitcode.
 //!
-//! Where an app was uploaded as bitcode, its symbols were hidden before: `__hidden#12_` stands in the debug file for
-//! line 12 of `<UUID>.bcsymbolmap`. The store compiled it again, into images with other ids, so that the UUID may be
-//! the original one: a dSYM says which that is in `Contents/Resources/<its own UUID>.plist`.
+//! Xcode hid the symbols of such an app before the upload: in the debug file, `__hidden#12_` stands for line 12 of
+//! `<UUID>.bcsymbolmap`. The app store compiled the bitcode again, which gave the images other UUIDs. A map is named by
+//! the UUID of its image or by the original one. A dSYM states the original one in
+//! `Contents/Resources/<own UUID>.plist`.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -44,7 +45,7 @@ pub struct NotASymbolMap {
 /// ```
 pub struct SymbolMap {
     text: Vec<u8>,
-    /// Where each name begins, and where the last one ends.
+    /// The offset of each name, and the end of the last one.
     borders: Vec<usize>,
 }
 
@@ -79,7 +80,7 @@ impl SymbolMap {
         self.line(name).unwrap_or(name)
     }
 
-    /// The same as [`Self::resolve`], without Mach-O's leading underscore, which the lines of symbols have.
+    /// As [`Self::resolve`], for the name of a symbol: removes Mach-O's leading underscore, which the map keeps.
     #[must_use]
     pub fn resolve_symbol<'m>(&'m self, name: &'m [u8]) -> &'m [u8] {
         let symbol = self.line(name).map(|line| line.strip_prefix(b"_").unwrap_or(line));

@@ -8,10 +8,10 @@ use crate::pools::Hashed;
 use crate::symbols::FunctionSymbol;
 use crate::unit_ranges::{FunctionRange, UnitRange, UnitRanges};
 
-/// The most aliases of one function: with its name they make as long a chain as an index may have.
+/// The most aliases of one function. With its name, they make a chain of the greatest length that an index may have.
 const MAX_ALIASES: usize = 1023;
-/// The most aliases of all the functions that start in one chunk, which readers decode as a whole; far above any real
-/// image.
+/// The most aliases of all functions that start in one chunk, because readers decode the chunk as a whole. No real
+/// image has nearly as many.
 const MAX_ALIASES_OF_CHUNK: usize = 1 << 14;
 
 /// The functions of the symbol table, as one unit.
@@ -25,7 +25,7 @@ pub(crate) fn symbol_ranges<'d>(symbols: &[FunctionSymbol<'d>]) -> UnitRanges<'d
     }
     push_aliases(&mut unit, symbols);
     unit.functions = u32::try_from(symbols.len()).unwrap_or(u32::MAX);
-    // In ELF, symbols may lie in each other.
+    // In ELF, symbols may be nested.
     let interval = |function_range: &FunctionRange| Interval {
         start: function_range.start,
         end: function_range.end,

@@ -15,15 +15,16 @@ pub(crate) struct FunctionRange {
     /// The function's number in the unit, or in the whole build once the unit is pending.
     pub(crate) function: u32,
     pub(crate) rank: Rank,
-    /// The inline frame that answers at `start`, if it differs from that of the unit range there: a name with aliases.
+    /// The inline frame for `start`, if the function has aliases: a chain of its names. It replaces the frame of the
+    /// range at `start`.
     pub(crate) entry: Option<Id32>,
 }
 
-/// Decides between function ranges that claim the same code. The greatest rank wins: the one that starts last, then the
-/// shortest, then the one whose name the symbol table has, then the first in the debug information.
+/// The rank of a function range among others that cover the same code. The greatest rank wins: the range that starts
+/// last, then the shortest, then the one whose name the symbol table has, then the first in the debug information.
 pub(crate) type Rank = (u64, Reverse<u64>, bool, Reverse<usize>);
 
-/// A range of a unit whose every address has the same answer.
+/// A range of a unit. All of its addresses have the same answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnitRange {
     pub(crate) start: u64,

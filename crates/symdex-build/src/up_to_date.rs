@@ -1,4 +1,4 @@
-//! Whether an index is what a build would make again of an image without debug information.
+//! Whether the index of an image without debug information is up to date, so that no build is needed.
 
 use symdex::{Index, RowRule};
 use xxhash_rust::xxh3::Xxh3Default;
@@ -53,8 +53,8 @@ pub fn up_to_date<B: AsRef<[u8]>>(image: &Image<'_>, index: &Index<B>) -> Option
     Some(problems.finish(false, coverage).1)
 }
 
-/// XXH3-128 of all that decides the index of `image`. `problems` is what could not be read of it, apart from its
-/// symbols. Returns `None` if the image has debug information.
+/// XXH3-128 of all input that the index of `image` depends on. `problems` counts what could not be read of the image.
+/// Returns `None` if the image has debug information.
 pub(crate) fn input_digest(image: &Image<'_>, problems: &Problems) -> Option<[u8; 16]> {
     if image.has_dwarf() {
         return None;
@@ -93,7 +93,7 @@ pub(crate) fn input_digest(image: &Image<'_>, problems: &Problems) -> Option<[u8
     Some(input.0.digest128().to_le_bytes())
 }
 
-/// Digests values so that different lists of values are different bytes.
+/// Digests a list of values. Different lists give different bytes.
 struct Input(Xxh3Default);
 
 impl Input {

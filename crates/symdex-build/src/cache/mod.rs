@@ -131,7 +131,7 @@ impl Cache {
             }
             let path = text_at(main, info.path_file_offset.get(ENDIAN));
             let mut image = CachedImage { cache: self, path, address, is_too_much: false };
-            // Tables of images do not overlap, so that all of them together are no longer than the cache.
+            // The tables of valid images do not overlap, so their sizes add up to less than the cache.
             match left.checked_sub(image.size()) {
                 Some(rest) => left = rest,
                 None => image.is_too_much = true,
@@ -154,7 +154,7 @@ impl Cache {
             Some((&**self.files.get(mapping.file)?, mapping.offset.checked_add(inside)?))
         });
         found.ok_or_else(|| {
-            // The part that begins last at or below the address has it, whether that part is there or missing.
+            // The address belongs to the last part that begins at or below it. That part may be missing.
             let there = mapping.map_or(0, |mapping| mapping.address);
             match self.missing.range(..=address).next_back().filter(|(start, _)| **start >= there) {
                 Some((_, wanted)) => wanted.error(),

@@ -12,7 +12,7 @@ use crate::error::Error;
 /// The most parts of a cache. Real ones have less than a hundred.
 const MAX_PARTS: usize = 1000;
 
-/// Bytes of a file that have addresses.
+/// A range of a file that is mapped to addresses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Mapping {
     pub(super) address: u64,
@@ -74,7 +74,7 @@ pub(super) fn listed(header: &Header, main: &[u8]) -> Result<Vec<Part>, Error> {
         _ => Vec::new(),
     };
     let is_name = |part: &Part| part.suffix.starts_with('.') && !part.suffix.contains(['/', '\\']);
-    // Without this, a file that is listed many times would be mapped as often.
+    // A hostile cache could list a file many times, and each would be mapped.
     let mut seen = HashSet::new();
     let mut is_new = |part: &Part| seen.insert(part.suffix.clone());
     if parts.len() > MAX_PARTS || !parts.iter().all(is_name) || !parts.iter().all(&mut is_new) {

@@ -40,7 +40,8 @@ impl Claims {
         self.units.iter().enumerate().filter(|(_, claim)| claims(claim)).map(|(unit, _)| unit).collect()
     }
 
-    /// Adds what was read of unit number `unit`: all of its code, and the code of its functions.
+    /// Replaces the claim of unit number `unit` after it was read. `code` is all of its code, `functions` the ranges of
+    /// its functions.
     pub(super) fn learn(&mut self, unit: usize, code: Code, functions: &[(u64, u64)]) {
         let claim = &mut self.units[unit];
         if !claim.is_read {

@@ -5,7 +5,7 @@
 
 mod claims;
 mod cut;
-mod kept;
+mod unit_cache;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use symdex::{ImageOffset, Index};
 
 use self::claims::Claims;
 use self::cut::cut;
-use self::kept::Kept;
+use self::unit_cache::UnitCache;
 use crate::build::{WALK_AHEAD, build_parts};
 use crate::dwarf::{Part, Units, unit_ranges, unit_ranges_at};
 use crate::error::Error;
@@ -31,23 +31,25 @@ use crate::symbols::FunctionSymbol;
 use crate::unit_ranges::UnitRanges;
 
 /// How many bytes of units are cached for later questions.
-const KEPT: usize = 64 << 20;
+const CACHE_SIZE: usize = 64 << 20;
 /// If more than this many times the bytes of the debug information were read, the whole index is built.
-const WALKS: usize = 2;
+const MAX_READS: usize = 2;
 
-/// Answers image offsets from a debug file without making its index: only the units that have code there are read.
+/// Answers image offsets from a debug file without making its index. Only the units that have code there are read.
 ///
-/// It is for a few addresses of an image that has no index. The answers are those of the index that
-/// [`build`](crate::build()) makes of the image: the same frames under both line policies, the same aliases. At the
-/// first question about a unit only the functions that decide about the addresses are read in full. At the second
-/// question all of the unit is read, and kept for later ones; up to 64 MiB of units are kept. Once more than twice
-/// the bytes of the debug information have been read, because units were no longer kept, the index of the whole image
-/// is made in memory and answers from then on.
+/// Use it for a few addresses of an image that has no index. The answers are those of the index that
+/// [`build`](crate::build()) makes of the image: the same frames under both line policies, and the same aliases.
 ///
-/// `.debug_aranges` and the root entries of all units say which units to read. They may be wrong, so a unit whose
-/// root entry states no range is read in outline: the ranges of its subprograms, and its line rows. Every unit is
-/// read in outline, once, where an address turns out to have no function in the units that claim it, or where a unit
-/// that was read has functions outside of what it states.
+/// At the first question about a unit, only the functions around the addresses are read in full. At the second
+/// question, the whole unit is read and cached. The cache has up to 64 MiB. If the cache is too small, units are read
+/// again. After twice the bytes of the debug information were read, the index of the whole image is made in memory, and
+/// answers all later questions.
+///
+/// `.debug_aranges` and the root entries of all units say which units to read. They may be wrong or missing:
+///
+/// * A unit whose root entry states no range is read in outline: the ranges of its subprograms, and its line rows.
+/// * All units are read in outline, once, if the units that claim an address have no function there, or if a unit has
+///   functions outside of its stated ranges.
 ///
 /// An answer can still differ from the index's in three cases:
 /// * Two units have a function at the address. The function that starts later is in a unit that was not read, and the
@@ -85,7 +87,7 @@ pub struct DirectLookup<'i, 'd> {
     claims: Claims,
     /// For each unit whether it was read. The next time it is read as a whole and cached.
     was_walked: Vec<bool>,
-    kept: Kept<'d>,
+    cache: UnitCache<'d>,
     /// How many bytes of debug information were read.
     walked: usize,
     /// The symbol that owns each address. It is made when it is first needed.
@@ -106,15 +108,14 @@ impl<'i, 'd> DirectLookup<'i, 'd> {
         let units = Units::read(image, &mut problems);
         let claims = Claims::new(image, &units);
         let nothing = build_parts(image, Vec::new(), UnitRanges::default(), problems.clone())?;
-        let (index, kept) = (Index::open(nothing)?, Kept::new(KEPT));
+        let (index, cache) = (Index::open(nothing)?, UnitCache::new(CACHE_SIZE));
         let was_walked = vec![false; units.own];
         let (walked, symbols, is_whole) = (0, None, false);
-        Ok(Self { image, units, problems, claims, was_walked, kept, walked, symbols, index, is_whole })
+        Ok(Self { image, units, problems, claims, was_walked, cache, walked, symbols, index, is_whole })
     }
 
-    /// An index that answers `offsets` as the index of the whole image does. Its metadata describes the whole image,
-    /// except that it counts what was read. It answers no other offset, unless many questions have led to the index
-    /// of the whole image.
+    /// An index that answers `offsets` as the index of the whole image does. Other offsets may have no answers in it.
+    /// Its metadata describes the whole image, but its counts are of the parts that were read.
     ///
     /// # Errors
     ///
@@ -136,8 +137,8 @@ impl<'i, 'd> DirectLookup<'i, 'd> {
         if self.claims.outline(self.image, &self.units, !unsure.is_empty()) {
             self.walk(&offsets, &mut parts);
         }
-        if self.walked > WALKS * self.units.own_size() {
-            self.kept = Kept::new(0);
+        if self.walked > MAX_READS * self.units.own_size() {
+            self.cache = UnitCache::new(0);
             self.index = Index::open(build(self.image)?.bytes)?;
             self.is_whole = true;
             return Ok(&self.index);
@@ -150,8 +151,7 @@ impl<'i, 'd> DirectLookup<'i, 'd> {
 }
 
 impl<'d> DirectLookup<'_, 'd> {
-    /// The index that the last question was answered with. Before the first question it answers nothing; its metadata
-    /// is there.
+    /// The index that answered the last question. Before the first question it has no answers, only its metadata.
     #[must_use]
     pub fn index(&self) -> &Index<Vec<u8>> {
         &self.index
@@ -163,7 +163,7 @@ impl<'d> DirectLookup<'_, 'd> {
         missing.retain(|unit| !parts.contains_key(&(self.units.low(*unit), *unit)));
         let (image, units) = (self.image, &self.units);
         while !missing.is_empty() {
-            // As many bytes at a time as a build reads ahead. What is kept of them is small.
+            // As many bytes are read at a time as a build reads ahead. Only the ranges at the offsets are kept of them.
             let mut size = 0;
             let fits = |unit: &usize| {
                 let fits = size < WALK_AHEAD;
@@ -171,24 +171,24 @@ impl<'d> DirectLookup<'_, 'd> {
                 fits
             };
             let rest = missing.split_off(missing.iter().copied().take_while(fits).count());
-            let kept: Vec<_> = missing.iter().map(|unit| (*unit, self.kept.get(*unit))).collect();
+            let cached: Vec<_> = missing.iter().map(|unit| (*unit, self.cache.get(*unit))).collect();
             let was_walked = &self.was_walked;
-            let walk = |(unit, kept): (usize, Option<Arc<UnitRanges<'d>>>)| match kept {
-                Some(kept) => Walked::Kept(kept),
+            let walk = |(unit, cached): (usize, Option<Arc<UnitRanges<'d>>>)| match cached {
+                Some(ranges) => Walked::Cached(ranges),
                 None if was_walked[unit] => {
                     Walked::Whole(Arc::new(unit_ranges(image, units, unit, image.range_budget())))
                 }
                 None => Walked::Part(Box::new(unit_ranges_at(image, units, unit, offsets))),
             };
-            let walked: Vec<_> = kept.into_par_iter().map(walk).collect();
+            let walked: Vec<_> = cached.into_par_iter().map(walk).collect();
             for (unit, walked) in missing.into_iter().zip(walked) {
-                self.walked += if matches!(walked, Walked::Kept(_)) { 0 } else { units.size(unit) };
+                self.walked += if matches!(walked, Walked::Cached(_)) { 0 } else { units.size(unit) };
                 self.was_walked[unit] = true;
                 let part = match walked {
-                    Walked::Kept(ranges) => cut(&ranges, offsets),
+                    Walked::Cached(ranges) => cut(&ranges, offsets),
                     Walked::Whole(ranges) => {
                         let part = cut(&ranges, offsets);
-                        self.kept.put(unit, ranges);
+                        self.cache.put(unit, ranges);
                         part
                     }
                     Walked::Part(part) => {
@@ -238,7 +238,7 @@ impl fmt::Debug for DirectLookup<'_, '_> {
 
 /// A unit that was read.
 enum Walked<'d> {
-    Kept(Arc<UnitRanges<'d>>),
+    Cached(Arc<UnitRanges<'d>>),
     Whole(Arc<UnitRanges<'d>>),
     Part(Box<Part<'d>>),
 }
@@ -282,8 +282,8 @@ mod tests {
             lookup.answer(&[asked]).expect("answers");
             assert_eq!((names(&lookup, asked), names(&lookup, other)), (3, 0));
         }
-        // With nothing kept, each question walks the unit.
-        lookup.kept = Kept::new(0);
+        // Without a cache, each question reads the unit.
+        lookup.cache = UnitCache::new(0);
         for _ in 0..20 {
             lookup.answer(&[asked]).expect("answers");
             assert_eq!(names(&lookup, asked), 3);

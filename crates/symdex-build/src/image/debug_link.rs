@@ -25,9 +25,9 @@ impl<'d> DebugLink<'d> {
     }
 }
 
-/// Adds to `image`, which is that of the file at `path` and has no debug information, that of its debug file. The file
-/// is found in the debug folders by the build id, or by `.gnu_debuglink`. If a debug file is referred to and not found,
-/// the image lists it as missing.
+/// Joins `image`, which has no debug information, with its debug file. `file` is the file of the image, and `path` its
+/// path. The debug file is found in the debug folders by the build id, or by `.gnu_debuglink`. If the link names a file
+/// that is not found, the image lists it as missing.
 pub(super) fn with_debug_file<'d, Header: FileHeader<Endian = Little>>(
     mut image: Image<'d>,
     file: &ElfFile<'d, Header>,

@@ -47,7 +47,7 @@ impl<'d, Header: FileHeader<Endian = Little>> ElfFile<'d, Header> {
         }
     }
 
-    /// The same for files that need not be linked: those that debug information refers to.
+    /// As [`Self::parse`], but the file need not be linked. Files that debug information refers to are not.
     pub(super) fn parse_any(bytes: &'d [u8]) -> Result<Self, Error> {
         let header = Header::parse(bytes).map_err(malformed("ELF header"))?;
         let size = bytes.len() as u64;
@@ -72,7 +72,7 @@ impl<'d, Header: FileHeader<Endian = Little>> ElfFile<'d, Header> {
         Ok(file)
     }
 
-    /// Checks that the file has all of its sections, even those that are not read, because a cut file is not trusted.
+    /// Checks that the file has all of its sections, even those that are not read. A file that is cut short is refused.
     ///
     /// Sections must not overlap (System V ABI, 4, "Sections"), and segments of notes must not either. If each could be
     /// the whole file, reading all of them could take any amount of time.

@@ -84,8 +84,7 @@ pub(super) fn load<'d>(arch: &Arch, bytes: &'d [u8], name: &str) -> Result<Image
     by_class!(bytes, load_class(arch, bytes, name, None))
 }
 
-/// The image of a shared cache with the header and load commands in `bytes`. `cached` is the
-/// rest of the image.
+/// The image of a shared cache with the header and load commands in `bytes`. `cached` is the rest of the image.
 pub(crate) fn load_cached<'d>(
     arch: &Arch,
     bytes: &'d [u8],

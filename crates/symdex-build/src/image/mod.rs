@@ -157,14 +157,14 @@ impl<'d> Image<'d> {
         own.arch.name == others.arch.name && own.base == others.base && own.row_rule == others.row_rule
     }
 
-    /// Joins the image with `other`, another file of it. The result has the symbols of both files, the debug
-    /// information of the one that has more, and the name of the one that has none. Add a symbol map after this.
+    /// Joins two files of one image. The result has the symbols of both. It has the debug information of the file that
+    /// has more, and the name of the file without debug information. Add a symbol map after this, not before.
     #[must_use]
     pub fn join(mut self, other: Self) -> Self {
         let size = |image: &Self| image.dwarf.debug_info.reader().len();
         if size(&other) > size(&self) {
             (self.dwarf, self.splits) = (other.dwarf, other.splits);
-            // The file without debug information missed what `other` has.
+            // The file that `self` lists as missing may be that of `other`.
             self.missing = other.missing;
         } else if !self.has_dwarf() {
             self.missing.extend(other.missing);

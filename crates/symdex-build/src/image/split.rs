@@ -23,15 +23,15 @@ pub(crate) type Splits<'d> = FxHashMap<usize, Split<'d>>;
 pub(crate) struct Split<'d> {
     /// The sections of the file; in a package, the unit's contributions.
     pub(crate) dwarf: Arc<Dwarf<Reader<'d>>>,
-    // (Without the second parameter, `Image` would be invariant in `'d`.)
+    // The second parameter keeps `Image` covariant in `'d`.
     pub(crate) header: UnitHeader<Reader<'d>, usize>,
     pub(crate) abbreviations: Arc<Abbreviations>,
     /// The number of the file among those of the image. Each unit of a package has a number of its own.
     pub(crate) file: u32,
 }
 
-/// Finds the split units of the skeleton units of `dwarf`, which is that of `file` at `path`. Returns also how many
-/// bytes their files have. Adds to `missing` what is not found.
+/// Finds the split units of the skeleton units of `dwarf`, the debug sections of `file` at `path`. Returns the units,
+/// and how many bytes their files have. Adds units that are not found to `missing`.
 pub(super) fn find<'d, Header: FileHeader<Endian = Little>>(
     dwarf: &Dwarf<Reader<'d>>,
     file: &ElfFile<'d, Header>,
@@ -84,7 +84,7 @@ struct SplitFiles<'a, 'd> {
     companions: &'d Companions,
     /// The `.dwo` files that were read, or the reasons why they cannot be read.
     objects: FxHashMap<PathBuf, Result<Units<'d>, String>>,
-    /// How many there are, each unit of a package counted as one.
+    /// How many files there are. Each unit of a package counts as one.
     files: u32,
     /// How many bytes they have.
     size: u64,

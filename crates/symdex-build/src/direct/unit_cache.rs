@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::unit_ranges::UnitRanges;
 
 /// The most recently used units, as many as fit into a number of bytes.
-pub(super) struct Kept<'d> {
+pub(super) struct UnitCache<'d> {
     units: FxHashMap<usize, Unit<'d>>,
     /// Units by the time of their last use.
     by_time: BTreeMap<u64, usize>,
@@ -23,7 +23,7 @@ struct Unit<'d> {
     time: u64,
 }
 
-impl<'d> Kept<'d> {
+impl<'d> UnitCache<'d> {
     pub(super) fn new(max_size: usize) -> Self {
         let (units, by_time) = Default::default();
         Self { units, by_time, time: 0, size: 0, max_size }
@@ -31,12 +31,12 @@ impl<'d> Kept<'d> {
 
     /// The ranges of unit number `unit`, if they are cached.
     pub(super) fn get(&mut self, unit: usize) -> Option<Arc<UnitRanges<'d>>> {
-        let kept = self.units.get_mut(&unit)?;
+        let used = self.units.get_mut(&unit)?;
         self.time += 1;
-        self.by_time.remove(&kept.time);
+        self.by_time.remove(&used.time);
         self.by_time.insert(self.time, unit);
-        kept.time = self.time;
-        Some(Arc::clone(&kept.ranges))
+        used.time = self.time;
+        Some(Arc::clone(&used.ranges))
     }
 
     /// Adds the ranges of a unit that is not cached.
@@ -61,18 +61,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_units_that_were_used_last_are_kept() {
+    fn the_units_that_were_used_last_stay_in_the_cache() {
         let frame = Loc { parent: None, name: None, file: None, line: None };
         let unit = || Arc::new(UnitRanges { frames: vec![frame; 10], ..UnitRanges::default() });
-        let mut kept = Kept::new(2 * unit().size());
-        kept.put(1, unit());
-        kept.put(2, unit());
-        assert!(kept.get(1).is_some());
-        kept.put(3, unit());
-        assert_eq!([1, 2, 3].map(|number| kept.get(number).is_some()), [true, false, true]);
+        let mut cache = UnitCache::new(2 * unit().size());
+        cache.put(1, unit());
+        cache.put(2, unit());
+        assert!(cache.get(1).is_some());
+        cache.put(3, unit());
+        assert_eq!([1, 2, 3].map(|number| cache.get(number).is_some()), [true, false, true]);
         // A unit above the limit evicts everything, itself included.
-        kept.put(4, Arc::new(UnitRanges { frames: vec![frame; 100], ..UnitRanges::default() }));
-        assert_eq!((1..5).filter(|number| kept.get(*number).is_some()).count(), 0);
-        assert_eq!(kept.size, 0);
+        cache.put(4, Arc::new(UnitRanges { frames: vec![frame; 100], ..UnitRanges::default() }));
+        assert_eq!((1..5).filter(|number| cache.get(*number).is_some()).count(), 0);
+        assert_eq!(cache.size, 0);
     }
 }
