@@ -1,9 +1,9 @@
 //! What a lookup answers.
 
-use crate::address::ImageOffset;
+use crate::image::ImageOffset;
 use crate::answers::Kept;
 use crate::format::Table;
-use crate::id32::Id32;
+use crate::ranges::Id32;
 
 /// Which line rows a lookup goes by. The chain of functions is the same under both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,5 @@
 //! What can go wrong when an index is opened, read or written.
 
-use crate::format::SectionKind;
-
 /// Why an index could not be opened, read or written.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
@@ -114,6 +112,48 @@ pub fn kind_of_unknown(bytes: &[u8]) -> String {
         return format!("a text file (it begins with {start:?})");
     }
     format!("a file that begins with {:02x?}", bytes.get(..8).unwrap_or(bytes))
+}
+
+/// A part of an index. Its number is part of its checksums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum SectionKind {
+    /// The fixed header.
+    Header = 0,
+    /// The metadata block.
+    Metadata = 1,
+    /// A page of the codes, which also say where each chunk begins.
+    CodePage = 2,
+    /// A page of chunks.
+    ChunkPage = 3,
+    /// A page of names.
+    NamePage = 4,
+    /// A page of file paths.
+    FilePage = 5,
+    /// The fixed trailer.
+    Trailer = 6,
+    /// A chunk of the `dwarf` table, in errors only.
+    DwarfChunk = 7,
+    /// A chunk of the `symbol_table` table, in errors only.
+    SymbolChunk = 8,
+}
+
+impl SectionKind {
+    /// The section's name, as error messages and `symdex inspect` print it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            SectionKind::Header => "header",
+            SectionKind::Metadata => "metadata",
+            SectionKind::CodePage => "code page",
+            SectionKind::ChunkPage => "chunk page",
+            SectionKind::NamePage => "name page",
+            SectionKind::FilePage => "file page",
+            SectionKind::Trailer => "trailer",
+            SectionKind::DwarfChunk => "dwarf chunk",
+            SectionKind::SymbolChunk => "symbol_table chunk",
+        }
+    }
 }
 
 /// A place in an index: a section and, in sections of many frames, which one.

@@ -40,13 +40,10 @@
     )
 )]
 
-mod address;
 mod answer;
 mod answers;
-mod arch;
 mod error;
 mod format;
-mod id32;
 mod image;
 mod index;
 mod lookup;
@@ -56,17 +53,15 @@ mod mmap;
 mod names;
 mod packed;
 mod ranges;
-mod scratch;
 mod walk;
 pub mod write;
 
-pub use address::{FrameAddress, ImageOffset, Svma};
 pub use answer::{Frame, Frames, LinePolicy};
 pub use error::{Error, Place, kind_of_unknown};
 pub use format::{Counts, Metadata, Partial, RowRule, SectionKind, Table};
-pub use image::{Arch, ImageId, ParseImageIdError};
+pub use image::{Arch, FrameAddress, ImageId, ImageOffset, ParseImageIdError};
 pub use index::Index;
+pub use lookup::Scratch;
 #[cfg(feature = "mmap")]
 pub use mmap::{MappedFile, map_file, map_open_file};
-pub use scratch::Scratch;
 pub use walk::{ChunkContents, StringReader, Verified};

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::format::Table;
-use crate::id32::Id32;
+use crate::ranges::Id32;
 use crate::index::{Index, Pool};
 use crate::packed::PackedScratch;
 use crate::ranges::{ChunkRanges, Loc};

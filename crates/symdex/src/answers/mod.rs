@@ -22,11 +22,11 @@ mod slots;
 mod tests;
 
 use self::slots::{PLACE_BITS, Slots};
-use crate::address::ImageOffset;
+use crate::image::ImageOffset;
 use crate::answer::{Frame, LinePolicy, Located};
 use crate::error::Error;
 use crate::format::Table;
-use crate::id32::Id32;
+use crate::ranges::Id32;
 use crate::index::Pool;
 
 /// Answers that are passed over before any is kept: a few are faster without a table.

@@ -5,9 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::limits::MAX_METADATA;
-use super::{CHECKSUM_SIZE, Location, MAX_CHUNK_SPAN, MAX_CHUNKS, SectionKind, Table};
-use crate::address::ImageOffset;
+use super::{CHECKSUM_SIZE, Location, MAX_CHUNK_SPAN, MAX_CHUNKS, MAX_METADATA, SectionKind};
+use crate::image::ImageOffset;
 use crate::error::Error;
 use crate::image::{Arch, ImageId};
 
@@ -80,6 +79,37 @@ pub struct Partial {
     pub reason: String,
     /// How often.
     pub count: u64,
+}
+
+/// Which of an index's two tables an answer comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Table {
+    /// Ranges from debug information: functions, inlining, files and lines.
+    Dwarf,
+    /// Ranges from the symbol table: names only.
+    SymbolTable,
+}
+
+impl Table {
+    /// Both, in the order a lookup asks them.
+    pub const ALL: [Table; 2] = [Table::Dwarf, Table::SymbolTable];
+
+    /// `dwarf` or `symbol_table`, as answers print it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Table::Dwarf => "dwarf",
+            Table::SymbolTable => "symbol_table",
+        }
+    }
+
+    /// What errors call a chunk of the table.
+    pub(crate) fn chunk(self) -> SectionKind {
+        match self {
+            Table::Dwarf => SectionKind::DwarfChunk,
+            Table::SymbolTable => SectionKind::SymbolChunk,
+        }
+    }
 }
 
 /// The chunks of one table: their indexes run from `first_chunk`, without a gap.

@@ -1,4 +1,3 @@
-use super::layout::GROUP_SIZE;
 use super::*;
 use crate::error::Error;
 use crate::format::{MAX_STRING, PageChecks, PageReader, SectionKind, checksums_size};

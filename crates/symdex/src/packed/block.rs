@@ -1,7 +1,6 @@
 //! A block: consecutive ranges, decoded from the first one on.
 
-use super::codes::Codes;
-use super::contexts::{self, Caller, FUNCTION, GAP, MORE_HEAD};
+use super::codes::{self, Caller, Codes, FUNCTION, GAP, MORE_HEAD};
 use super::{MAX_BLOCK_FRAMES, MAX_BLOCK_RANGES, MAX_STEPS, RECENT};
 use crate::format::{BitReader, MAX_FRAMES, unzigzag};
 
@@ -67,7 +66,7 @@ impl BlockState {
             Some(InlineFrame { callee: 0, source, .. }) => (Caller::New, *source),
             Some(InlineFrame { callee, .. }) => (Caller::Again, callee - 1),
         };
-        (contexts::source(last, kind), base)
+        (codes::source_context(last, kind), base)
     }
 
     /// Defines an inline frame. Returns its link.
@@ -204,7 +203,7 @@ impl<'a> Block<'a> {
                 }
                 self.last_statement = statement;
                 self.answers = [exact, statement];
-                self.codes.number(reader, contexts::length(defines))?
+                self.codes.number(reader, codes::length_context(defines))?
             }
         };
         self.ranges += 1;
@@ -215,7 +214,7 @@ impl<'a> Block<'a> {
 
     #[inline(always)]
     fn code(&mut self, reader: &mut BitReader<'a>) -> Option<u64> {
-        let code = self.codes.number(reader, contexts::answer(self.state.last_code))?;
+        let code = self.codes.number(reader, codes::answer_context(self.state.last_code))?;
         self.state.last_code = code;
         Some(code)
     }

@@ -7,11 +7,11 @@ use super::block::BlockState;
 use super::block::{Block, BlockPlace, chain};
 use super::codes::Codes;
 use super::sources::Sources;
-use crate::address::ImageOffset;
+use crate::image::ImageOffset;
 use crate::answer::Located;
 use crate::error::Error;
 use crate::format::{BitReader, Cursor, MAX_CHUNK_LOCS, Metadata, PageReader, Rows, Table};
-use crate::id32::Id32;
+use crate::ranges::Id32;
 
 /// A head is no longer: three numbers of up to ten bytes, and the widths of five columns.
 const MAX_HEAD: usize = 3 * 10 + 5;

@@ -2,8 +2,7 @@
 
 use super::MAX_GROUP_BITS;
 use super::block::moved;
-use super::codes::Codes;
-use super::contexts::{FILE, ID, LINE, NAME, NEW_LINE, OTHER_FILE, OTHER_LINE};
+use super::codes::{Codes, FILE, ID, LINE, NAME, NEW_LINE, OTHER_FILE, OTHER_LINE};
 use crate::error::Error;
 use crate::format::{BitReader, PageReader, Rows, Table, unzigzag};
 

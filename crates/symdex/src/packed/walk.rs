@@ -5,7 +5,7 @@ use super::chunk::{Chunk, ChunkReader};
 use super::sources::Source;
 use crate::error::Error;
 use crate::format::MAX_CHUNK_LOCS;
-use crate::id32::Id32;
+use crate::ranges::Id32;
 use crate::ranges::{ChunkRanges, Loc};
 
 impl ChunkReader<'_> {

@@ -6,8 +6,8 @@ use super::bits::zigzag;
 use super::sources;
 use super::tokens::{BLOCK, FIRST_SOURCE, Tokens};
 use crate::format::MAX_FRAMES;
-use crate::id32::Id32;
-use crate::packed::contexts::{self, FUNCTION, GAP, MORE_HEAD};
+use crate::ranges::Id32;
+use crate::packed::codes::{self, FUNCTION, GAP, MORE_HEAD};
 use crate::packed::{
     self, BlockState, FLAGS, FUNCTION_CODE, GAP_CODE, HEADS, Link, MAX_BLOCK_FRAMES, MAX_GROUP_BITS,
     MAX_STEPS, RECENT, Statement,
@@ -218,7 +218,7 @@ impl Drafter<'_> {
     }
 
     fn code(&mut self, code: u64) {
-        self.put(contexts::answer(self.block.last_code), code);
+        self.put(codes::answer_context(self.block.last_code), code);
         self.block.last_code = code;
     }
 
@@ -260,7 +260,7 @@ impl Drafter<'_> {
         if statement == Statement::Follows {
             defines = self.answer(range.statement, Statement::Same);
         }
-        self.put(contexts::length(defines), range.end - range.start);
+        self.put(codes::length_context(defines), range.end - range.start);
         self.ranges += 1;
     }
 

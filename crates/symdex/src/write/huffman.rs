@@ -2,7 +2,7 @@
 
 use super::tokens::Token;
 use crate::packed::codes::{MAX_LEN, follow};
-use crate::packed::contexts::CONTEXTS;
+use crate::packed::codes::CONTEXTS;
 
 /// Symbols of a context, at the most.
 const SYMBOLS: usize = 256;

@@ -34,9 +34,8 @@ use crate::format::{
     Counts, Header, MAX_CHUNK_LOCS, MAX_CHUNKS, Metadata, Partial, RowRule, SectionKind, Table, TableInfo,
     Trailer,
 };
-pub use crate::id32::Id32;
 use crate::image::{Arch, ImageId};
-pub use crate::ranges::{ChunkRanges, Loc, Range};
+pub use crate::ranges::{ChunkRanges, Id32, Loc, Range};
 
 /// What an index says of its image.
 #[derive(Clone, Debug)]

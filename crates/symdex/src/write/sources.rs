@@ -2,7 +2,7 @@
 
 use super::bits::zigzag;
 use super::tokens::{SOURCES, Tokens};
-use crate::packed::contexts::{FILE, ID, LINE, NAME, NEW_LINE, OTHER_FILE, OTHER_LINE};
+use crate::packed::codes::{FILE, ID, LINE, NAME, NEW_LINE, OTHER_FILE, OTHER_LINE};
 
 /// Appends the source locations of a chunk, each a name, a file and a line as they are stored, in groups of 2^`group_bits`. `has_files`
 /// is false for the `symbol_table`, where they are names alone.

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::{ChunkEncoder, ChunkRanges, EncodedStrings, ImageInfo, Writer};
 use crate::error::Error;
 use crate::format::{Counts, Metadata, Table};
-use crate::id32::Id32;
+use crate::ranges::Id32;
 use crate::index::Index;
 use crate::walk::StringReader;
 

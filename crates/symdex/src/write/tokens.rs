@@ -6,7 +6,7 @@
 use super::bits::BitWriter;
 use super::huffman::{Counts, Encoder, place};
 use crate::packed::codes::{follow, symbol};
-use crate::packed::contexts::CONTEXTS;
+use crate::packed::codes::CONTEXTS;
 
 /// A symbol, and its context.
 pub(crate) type Token = [u8; 2];

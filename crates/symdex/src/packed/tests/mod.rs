@@ -9,7 +9,7 @@ use super::{ChunkReader, Codes, MAX_BLOCK_FRAMES, PackedScratch};
 use crate::answer::Located;
 use crate::error::Error;
 use crate::format::{MAX_FRAMES, Metadata, PageChecks, PageReader, SectionKind, Table};
-use crate::id32::Id32;
+use crate::ranges::Id32;
 use crate::ranges::{ChunkRanges, Loc};
 use crate::write::page_sums::PageSums;
 use symdex_testimages::Image;
