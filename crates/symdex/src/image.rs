@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "(u8, Vec<u8>)", into = "(u8, Vec<u8>)")]
 pub struct ImageId {
-    kind: u8,
+    /// [`OWN`] or [`HASH`].
+    pub(crate) kind: u8,
     bytes: [u8; Self::MAX_LEN],
     len: u8,
 }
@@ -39,11 +40,6 @@ impl ImageId {
         let mut bytes = [0; Self::MAX_LEN];
         bytes.get_mut(..id.len())?.copy_from_slice(id);
         Some(Self { kind, bytes, len })
-    }
-
-    /// 0 for an id of the image's own, 1 for a hash.
-    pub(crate) fn kind(&self) -> u8 {
-        self.kind
     }
 
     /// The id's own bytes.

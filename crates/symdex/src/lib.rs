@@ -54,11 +54,12 @@ mod names;
 mod packed;
 mod ranges;
 mod walk;
+#[cfg(feature = "write")]
 pub mod write;
 
 pub use answer::{Frame, Frames, LinePolicy};
 pub use error::{Error, Place, kind_of_unknown};
-pub use format::{Counts, Metadata, Partial, RowRule, SectionKind, Table};
+pub use format::{Counts, MAX_STRING, Metadata, Partial, RowRule, SectionKind, Table};
 pub use image::{Arch, FrameAddress, ImageId, ImageOffset, ParseImageIdError};
 pub use index::Index;
 pub use lookup::Scratch;

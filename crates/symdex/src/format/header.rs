@@ -5,7 +5,8 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Cursor, SectionKind, TRAILER_SIZE};
+use super::trailer::TRAILER_SIZE;
+use super::{Cursor, SectionKind};
 use crate::error::{Error, Place};
 use crate::image::ImageId;
 
@@ -16,7 +17,7 @@ pub(crate) const HEADER_SIZE: usize = 128;
 /// Bytes of a header, and the last version, of the formats of before the first release. No later version has a header of this size.
 const DEVELOPMENT: (usize, u16) = (192, 2);
 /// The feature bit of an index whose `symbol_table` has aliases: where they are taken for callers, answers are wrong.
-const ALIASES: u64 = 1;
+pub(crate) const ALIASES: u64 = 1;
 /// The incompatible feature bits this reader knows.
 const KNOWN_INCOMPATIBLE: u64 = ALIASES;
 const SECTIONS: usize = 6;
@@ -59,22 +60,6 @@ impl Header {
             section
         });
         Some(Self { id, aliases, file_size, sections })
-    }
-
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(HEADER_SIZE);
-        out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&VERSION.to_le_bytes());
-        out.extend_from_slice(&[HEADER_SIZE.to_le_bytes()[0], HEADER_SIZE.to_le_bytes()[1]]);
-        out.extend_from_slice(&[self.id.as_bytes().len().to_le_bytes()[0], self.id.kind(), 0, 0]);
-        out.extend_from_slice(&(if self.aliases { ALIASES } else { 0 }).to_le_bytes());
-        out.extend_from_slice(&[0; 8]);
-        out.extend_from_slice(self.id.padded());
-        out.extend_from_slice(&self.file_size.to_le_bytes());
-        self.sections.iter().for_each(|section| out.extend_from_slice(&section.size.to_le_bytes()));
-        let checksum = xxh3_64(&out);
-        out.extend_from_slice(&checksum.to_le_bytes());
-        out
     }
 
     /// The header at the front of `file`, checked against the file's size.

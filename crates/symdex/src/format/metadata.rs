@@ -5,13 +5,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CHECKSUM_SIZE, Location, MAX_CHUNK_SPAN, MAX_CHUNKS, MAX_METADATA, SectionKind};
+use super::pages::{CHECKSUM_SIZE, Location};
+use super::{MAX_CHUNK_SPAN, MAX_CHUNKS, MAX_METADATA, SectionKind};
 use crate::image::ImageOffset;
 use crate::error::Error;
 use crate::image::{Arch, ImageId};
 
 /// Chunks of a store value. Fewer make a value smaller, and all values together larger.
-const CHUNKS_PER_VALUE: u64 = 4;
+pub(crate) const CHUNKS_PER_VALUE: u64 = 4;
 
 /// What an index says of its image and of how it was built.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,7 +120,7 @@ pub(crate) struct TableInfo {
     pub(crate) chunks: u64,
 }
 
-fn config() -> impl bincode::config::Config {
+pub(crate) fn config() -> impl bincode::config::Config {
     bincode::config::standard().with_little_endian().with_fixed_int_encoding().with_limit::<MAX_METADATA>()
 }
 
@@ -160,37 +161,12 @@ impl Metadata {
         }
     }
 
-    /// The chunks that store value `number` has.
-    pub(crate) fn chunks_of_value(number: u64) -> std::ops::Range<u64> {
-        // No chunk has a larger number than there are offsets.
-        let first = number.saturating_mul(CHUNKS_PER_VALUE);
-        first..first.saturating_add(CHUNKS_PER_VALUE)
-    }
-
     pub(crate) fn table(&self, table: Table) -> TableInfo {
         let [dwarf, symbol_table] = self.tables;
         match table {
             Table::Dwarf => dwarf,
             Table::SymbolTable => symbol_table,
         }
-    }
-
-    pub(crate) fn encode(&self) -> Result<Vec<u8>, Error> {
-        if let Some(what) = self.first_wrong() {
-            return Err(Error::Unwritable { what });
-        }
-        let too_large = Error::Unwritable { what: "the metadata takes more than 1 MiB" };
-        // The configured limit holds for decoding only.
-        let body =
-            bincode::serde::encode_to_vec(self, config()).ok().filter(|body| body.len() <= MAX_METADATA);
-        let body = body.ok_or(too_large)?;
-        let mut out = Vec::new();
-        self.key().append(&mut out, &body);
-        Ok(out)
-    }
-
-    fn key(&self) -> Location<'_> {
-        Location { id: &self.id, section: SectionKind::Metadata, index: 0 }
     }
 
     /// The metadata block of the image `id`.
@@ -217,7 +193,7 @@ impl Metadata {
     }
 
     /// What does not make sense, if anything does not.
-    fn first_wrong(&self) -> Option<&'static str> {
+    pub(crate) fn first_wrong(&self) -> Option<&'static str> {
         if !(1..=MAX_CHUNK_SPAN).contains(&self.chunk_span) {
             return Some("its chunks span nothing, or too much");
         }
@@ -263,6 +239,10 @@ pub(crate) mod tests {
             input_digest: Some([0xd1; 16]),
             tables: [TableInfo { first_chunk: 0, chunks: 1 }, TableInfo::default()],
         }
+    }
+
+    fn location(id: &ImageId) -> Location<'_> {
+        Location { id, section: SectionKind::Metadata, index: 0 }
     }
 
     #[test]
@@ -317,7 +297,7 @@ pub(crate) mod tests {
             // Written all the same, with a checksum that matches.
             let body = bincode::serde::encode_to_vec(&metadata, config()).expect("encodes");
             let mut block = Vec::new();
-            metadata.key().append(&mut block, &body);
+            location(&metadata.id).append(&mut block, &body);
             let refused = Metadata::decode(&metadata.id, &block).expect_err(expected).to_string();
             assert!(refused.contains(expected), "{refused}");
         }
@@ -337,7 +317,7 @@ pub(crate) mod tests {
         body.extend([0xab, 0xcd]);
         body.extend((1u64 << 60).to_le_bytes());
         block.clear();
-        metadata.key().append(&mut block, &body);
+        location(&metadata.id).append(&mut block, &body);
         assert!(
             Metadata::decode(&metadata.id, &block).is_err_and(|error| error.to_string().contains("decode"))
         );

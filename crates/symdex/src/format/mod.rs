@@ -7,17 +7,17 @@
 //! far below each.
 
 mod bits;
-mod header;
-mod metadata;
-mod pages;
-mod trailer;
+pub(crate) mod header;
+pub(crate) mod metadata;
+pub(crate) mod pages;
+pub(crate) mod trailer;
 
 pub(crate) use bits::{BitReader, Cursor, Rows, unzigzag};
 pub(crate) use header::{Header, Section, VERSION};
-pub(crate) use metadata::TableInfo;
 pub use metadata::{Counts, Metadata, Partial, RowRule, Table};
-pub(crate) use pages::{CHECKSUM_SIZE, Location, PAGE_SIZE, PageChecks, PageReader, checksums_size, page_checksum};
-pub(crate) use trailer::{TRAILER_SIZE, Trailer};
+pub(crate) use pages::{Location, PageChecks, PageReader, checksums_size};
+pub(crate) use trailer::Trailer;
+
 pub use crate::error::SectionKind;
 
 /// Bytes of the metadata's fields.

@@ -55,11 +55,6 @@ impl Location<'_> {
         Ok(stored)
     }
 
-    /// Appends the checksum of `stored`, then `stored`.
-    pub(crate) fn append(&self, out: &mut Vec<u8>, stored: &[u8]) {
-        out.extend_from_slice(&self.checksum(stored).to_le_bytes());
-        out.extend_from_slice(stored);
-    }
 }
 
 /// Bytes of a page; the last one may have fewer. The check of a small page is fast, and its checksum takes more of the file.

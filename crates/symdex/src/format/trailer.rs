@@ -15,7 +15,7 @@ use crate::error::{Error, Place};
 
 /// Bytes of a trailer.
 pub(crate) const TRAILER_SIZE: usize = 32;
-const MAGIC: [u8; 8] = *b"XEDMYS\n\x89";
+pub(crate) const MAGIC: [u8; 8] = *b"XEDMYS\n\x89";
 
 /// The trailer's fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,13 +28,6 @@ impl Trailer {
     /// The trailer that belongs behind `body`, which is everything before it.
     pub(crate) fn of(body: &[u8]) -> Self {
         Self { file_size: (body.len() + TRAILER_SIZE) as u64, digest: xxh3_128(body).to_le_bytes() }
-    }
-
-    pub(crate) fn encode(self) -> [u8; TRAILER_SIZE] {
-        let mut out = [0; TRAILER_SIZE];
-        let fields = self.file_size.to_le_bytes().into_iter().chain(self.digest).chain(MAGIC);
-        out.iter_mut().zip(fields).for_each(|(to, from)| *to = from);
-        out
     }
 
     /// The trailer at the end of `file`; its digest is not compared with anything.

@@ -4,7 +4,8 @@ use super::codes::{self, Caller, Codes, FUNCTION, GAP, MORE_HEAD};
 use super::{MAX_BLOCK_FRAMES, MAX_BLOCK_RANGES, MAX_STEPS, RECENT};
 use crate::format::{BitReader, MAX_FRAMES, unzigzag};
 
-/// The values of a head's flag; see [`Statement`].
+/// The values of a head's flag, which says what a range's answer under `statement` is: 0 for the answer under `exact`, 1 for
+/// that of the range before, 2 for the answer that follows.
 pub(crate) const FLAGS: u64 = 3;
 /// The heads that fit an answer's code. The last one stands for all that do not.
 pub(crate) const HEADS: u64 = 12;
@@ -12,17 +13,6 @@ pub(crate) const HEADS: u64 = 12;
 pub(crate) const GAP_CODE: u64 = 0;
 /// The code before the first range of another function.
 pub(crate) const FUNCTION_CODE: u64 = 1;
-
-/// A range's answer under `statement`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Statement {
-    /// The answer under `exact`.
-    Same = 0,
-    /// The answer of the range before.
-    Last = 1,
-    /// The answer that follows.
-    Follows = 2,
-}
 
 /// An inline frame by its number in the block plus one; 0 for none.
 pub(crate) type Link = u32;
@@ -227,7 +217,7 @@ impl<'a> Block<'a> {
         Some(((answer, defines), reader))
     }
 
-    /// The answer with this code, how many inline frames it defines, and the number of its [`Statement`].
+    /// The answer with this code, how many inline frames it defines, and its flag; see [`FLAGS`].
     #[inline(always)]
     fn answer(&mut self, reader: &mut BitReader<'a>, code: u64) -> Option<(Link, u64, u64)> {
         let (link, mut head) = (code / HEADS, code % HEADS);

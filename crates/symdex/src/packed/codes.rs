@@ -77,8 +77,8 @@ fn least(number: u64, most: u8) -> u8 {
 }
 
 /// Numbers below this are symbols themselves.
-const LITERALS: u32 = 128;
-const LITERAL_BITS: u32 = LITERALS.trailing_zeros();
+pub(crate) const LITERALS: u32 = 128;
+pub(crate) const LITERAL_BITS: u32 = LITERALS.trailing_zeros();
 /// Numbers have fewer bits than this, so that one read gives a code word and the bits that follow.
 pub(crate) const NUMBER_BITS: u32 = 48;
 /// One more than the largest symbol.
@@ -88,24 +88,6 @@ const _: () = assert!(SYMBOLS as u32 == LITERALS + 2 * (NUMBER_BITS - LITERAL_BI
 pub(crate) const MAX_LEN: u32 = 9;
 /// The most bytes of the codes of all contexts.
 const MAX_SIZE: usize = CONTEXTS * (1 + MAX_LEN as usize + 256);
-
-/// The symbol of `number`, the bits that follow it, and how many those are.
-#[inline]
-pub(crate) fn symbol(number: u64) -> (u8, u64, u32) {
-    if number < LITERALS.into() {
-        return (number.to_le_bytes()[0], 0, 0);
-    }
-    let follow = 62 - number.leading_zeros();
-    let high = (number >> follow) & 1 != 0;
-    let symbol = LITERALS + 2 * (follow + 1 - LITERAL_BITS) + u32::from(high);
-    (symbol.to_le_bytes()[0], number & ((1 << follow) - 1), follow)
-}
-
-/// How many bits follow `symbol`.
-#[inline]
-pub(crate) fn follow(symbol: u8) -> u32 {
-    u32::from(symbol).checked_sub(LITERALS).map_or(0, |above| above / 2 + LITERAL_BITS - 1)
-}
 
 /// The codes of all contexts as tables, and where the index says that each chunk begins.
 pub(crate) struct Codes {

@@ -3,7 +3,7 @@
 //! A lookup decodes one *block* of ranges up to its address, and for each frame a part of one or two groups of *source locations*, from
 //! where they lie in the file. Numbers are written in codes of the index's own, each in a context ([`codes`]).
 
-mod block;
+pub(crate) mod block;
 mod chunk;
 pub(crate) mod codes;
 mod sources;
@@ -11,14 +11,13 @@ mod sources;
 mod tests;
 mod walk;
 
-pub(crate) use block::{BlockState, FLAGS, FUNCTION_CODE, GAP_CODE, HEADS, Link, Statement, frame};
 pub(crate) use chunk::ChunkReader;
 pub(crate) use codes::Codes;
 
 /// Working memory of reading chunks.
 #[derive(Default)]
 pub(crate) struct PackedScratch {
-    block: BlockState,
+    block: block::BlockState,
     sources: sources::SourceCache,
 }
 

@@ -75,7 +75,7 @@ impl Chunk<'_> {
     /// How many inline frames each block defines, and how many ranges it has, gaps included.
     #[cfg(test)]
     pub(super) fn block_sizes(&self) -> Result<Vec<(usize, usize)>, Error> {
-        let mut state = super::BlockState::default();
+        let mut state = super::block::BlockState::default();
         let mut sizes = Vec::new();
         for number in 0..self.blocks {
             let (mut block, _) = self.block(number, &mut state)?;

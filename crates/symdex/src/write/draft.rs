@@ -8,10 +8,8 @@ use super::tokens::{BLOCK, FIRST_SOURCE, Tokens};
 use crate::format::MAX_FRAMES;
 use crate::ranges::Id32;
 use crate::packed::codes::{self, FUNCTION, GAP, MORE_HEAD};
-use crate::packed::{
-    self, BlockState, FLAGS, FUNCTION_CODE, GAP_CODE, HEADS, Link, MAX_BLOCK_FRAMES, MAX_GROUP_BITS,
-    MAX_STEPS, RECENT, Statement,
-};
+use crate::packed::block::{self, BlockState, FLAGS, FUNCTION_CODE, GAP_CODE, HEADS, Link};
+use crate::packed::{MAX_BLOCK_FRAMES, MAX_GROUP_BITS, MAX_STEPS, RECENT};
 use crate::ranges::{ChunkRanges, Loc, Range};
 
 /// Images of at most so many bytes are small: their indexes have shorter blocks and groups, which take more space and less time.
@@ -39,6 +37,17 @@ impl PartSizes {
             _ => Self { block: of_large, group_bits: MAX_GROUP_BITS },
         }
     }
+}
+
+/// A range's answer under `statement`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Statement {
+    /// The answer under `exact`.
+    Same = 0,
+    /// The answer of the range before.
+    Last = 1,
+    /// The answer that follows.
+    Follows = 2,
 }
 
 /// The symbols of a chunk.
@@ -306,7 +315,7 @@ impl Drafter<'_> {
         // Callers have smaller links than what is inlined into them.
         let (mut ancestor, mut steps) = (self.block.last_answer, 0);
         while ancestor > link {
-            ancestor = packed::frame(&self.block.frames, ancestor).map_or(0, |frame| frame.caller);
+            ancestor = block::frame(&self.block.frames, ancestor).map_or(0, |frame| frame.caller);
             steps += 1;
         }
         if ancestor == link && steps <= MAX_STEPS {

@@ -1,8 +1,7 @@
 //! The code of each context, made of how often each of its symbols occurs.
 
-use super::tokens::Token;
-use crate::packed::codes::{MAX_LEN, follow};
-use crate::packed::codes::CONTEXTS;
+use super::tokens::{Token, follow};
+use crate::packed::codes::{CONTEXTS, MAX_LEN};
 
 /// Symbols of a context, at the most.
 const SYMBOLS: usize = 256;

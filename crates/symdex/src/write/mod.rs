@@ -8,6 +8,7 @@ mod draft;
 mod huffman;
 mod names;
 pub(crate) mod page_sums;
+mod records;
 mod sources;
 mod split;
 mod spool;
@@ -30,9 +31,9 @@ pub(crate) use self::{
 };
 use crate::error::Error;
 pub use crate::format::MAX_STRING;
+use crate::format::metadata::TableInfo;
 use crate::format::{
-    Counts, Header, MAX_CHUNK_LOCS, MAX_CHUNKS, Metadata, Partial, RowRule, SectionKind, Table, TableInfo,
-    Trailer,
+    Counts, Header, MAX_CHUNK_LOCS, MAX_CHUNKS, Metadata, Partial, RowRule, SectionKind, Table, Trailer,
 };
 use crate::image::{Arch, ImageId};
 pub use crate::ranges::{ChunkRanges, Id32, Loc, Range};

@@ -1,6 +1,7 @@
 //! The checksums of pages, as a section is written.
 
-use crate::format::{Location, PAGE_SIZE, SectionKind, page_checksum};
+use crate::format::SectionKind;
+use crate::format::pages::{Location, PAGE_SIZE, page_checksum};
 use crate::image::ImageId;
 
 /// Makes the checksums of the pages of a section of this kind, which comes in parts of any size.

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::{ChunkEncoder, ChunkRanges, EncodedStrings, ImageInfo, Writer};
 use crate::error::Error;
+use crate::format::metadata::CHUNKS_PER_VALUE;
 use crate::format::{Counts, Metadata, Table};
 use crate::ranges::Id32;
 use crate::index::Index;
@@ -62,7 +63,7 @@ impl<B: AsRef<[u8]>> Split<'_, B> {
         let (mut names, mut files, mut counts) =
             (Renumbered::default(), Renumbered::default(), Counts::default());
         for table in Table::ALL {
-            for index in Metadata::chunks_of_value(number) {
+            for index in chunks_of_value(number) {
                 let mut chunk = self.index.chunk(table, index)?;
                 if chunk.ranges.is_empty() {
                     continue;
@@ -127,4 +128,11 @@ impl Renumbered {
     fn strings(self, string: impl FnMut(Id32) -> Result<Vec<u8>, Error>) -> Result<Vec<Vec<u8>>, Error> {
         self.ids.into_iter().map(string).collect()
     }
+}
+
+/// The chunks that store value `number` has.
+fn chunks_of_value(number: u64) -> std::ops::Range<u64> {
+    // No chunk has a larger number than there are offsets.
+    let first = number.saturating_mul(CHUNKS_PER_VALUE);
+    first..first.saturating_add(CHUNKS_PER_VALUE)
 }

@@ -5,8 +5,7 @@
 
 use super::bits::BitWriter;
 use super::huffman::{Counts, Encoder, place};
-use crate::packed::codes::{follow, symbol};
-use crate::packed::codes::CONTEXTS;
+use crate::packed::codes::{CONTEXTS, LITERAL_BITS, LITERALS};
 
 /// A symbol, and its context.
 pub(crate) type Token = [u8; 2];
@@ -103,4 +102,22 @@ fn number(symbol: u8, bits: u64) -> u64 {
         0 => symbol.into(),
         follow => u64::from(2 | symbol & 1) << follow | bits,
     }
+}
+
+/// The symbol of `number`, the bits that follow it, and how many those are.
+#[inline]
+pub(crate) fn symbol(number: u64) -> (u8, u64, u32) {
+    if number < LITERALS.into() {
+        return (number.to_le_bytes()[0], 0, 0);
+    }
+    let follow = 62 - number.leading_zeros();
+    let high = (number >> follow) & 1 != 0;
+    let symbol = LITERALS + 2 * (follow + 1 - LITERAL_BITS) + u32::from(high);
+    (symbol.to_le_bytes()[0], number & ((1 << follow) - 1), follow)
+}
+
+/// How many bits follow `symbol`.
+#[inline]
+pub(crate) fn follow(symbol: u8) -> u32 {
+    u32::from(symbol).checked_sub(LITERALS).map_or(0, |above| above / 2 + LITERAL_BITS - 1)
 }
