@@ -5,7 +5,7 @@
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The bytes do not begin as an index does.
-    #[error("not a symdex index: {}; expected a file made by `symdex build`", kind_of_unknown(found))]
+    #[error("not a symdex index: {}; expected a file made by `symdex build`", guess_file_kind(found))]
     NotAnIndex {
         /// The first bytes, 32 at the most.
         found: Vec<u8>,
@@ -38,16 +38,16 @@ pub enum Error {
         expected: u64,
     },
     /// Stored bytes do not match their checksum.
-    #[error("damaged index: the checksum of {place} does not match; build or copy it again")]
+    #[error("damaged index: the checksum of {location} does not match; build or copy it again")]
     Checksum {
         /// What was read.
-        place: Place,
+        location: ErrorLocation,
     },
     /// Stored bytes match their checksum and still make no sense.
-    #[error("damaged index: {place}: {what}; build or copy it again")]
+    #[error("damaged index: {location}: {what}; build or copy it again")]
     Malformed {
         /// What was read.
-        place: Place,
+        location: ErrorLocation,
         /// What is wrong with it.
         what: &'static str,
     },
@@ -88,7 +88,7 @@ impl Error {
 /// What a file looks like that begins with `bytes`: a Mach-O, ELF or zip file, a text file, or a file that begins with these
 /// bytes.
 #[must_use]
-pub fn kind_of_unknown(bytes: &[u8]) -> String {
+pub fn guess_file_kind(bytes: &[u8]) -> String {
     const SHOWN: usize = 32;
     const MAGICS: [(&[u8], &str); 7] = [
         (b"\xcf\xfa\xed\xfe", "a Mach-O file"),
@@ -116,6 +116,7 @@ pub fn kind_of_unknown(bytes: &[u8]) -> String {
 
 /// A part of an index. Its number is part of its checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 #[repr(u32)]
 pub enum SectionKind {
     /// The fixed header.
@@ -156,16 +157,17 @@ impl SectionKind {
     }
 }
 
-/// A place in an index: a section and, in sections of many frames, which one.
+/// Where in an index an error is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+#[non_exhaustive]
+pub struct ErrorLocation {
     /// The section.
     pub section: SectionKind,
-    /// The chunk, block or directory block, 0-based.
+    /// The number of the page or chunk, from 0 on. It is 0 for the header, the metadata and the trailer.
     pub index: u64,
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for ErrorLocation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.section {
             SectionKind::Header | SectionKind::Metadata | SectionKind::Trailer => {
@@ -182,7 +184,7 @@ mod tests {
 
     #[test]
     fn text_files_are_named_by_their_first_words() {
-        let text = |bytes: &[u8]| kind_of_unknown(bytes);
+        let text = |bytes: &[u8]| guess_file_kind(bytes);
         assert_eq!(text(b"{\"a\": 1}\nmore"), r#"a text file (it begins with "{\"a\": 1}")"#);
         assert_eq!(
             text("\u{feff}\r\n Gr\u{fc}\u{df}e".as_bytes()),

@@ -41,7 +41,7 @@
 )]
 
 mod answer;
-mod answers;
+mod cache;
 mod error;
 mod format;
 mod image;
@@ -57,12 +57,13 @@ mod walk;
 #[cfg(feature = "write")]
 pub mod write;
 
-pub use answer::{Frame, Frames, LinePolicy};
-pub use error::{Error, Place, kind_of_unknown};
+pub use answer::{Frame, Frames, LinePolicy, OwnedFrame};
+pub use error::{Error, ErrorLocation, guess_file_kind};
 pub use format::{Counts, MAX_STRING, Metadata, Partial, RowRule, SectionKind, Table};
 pub use image::{Arch, FrameAddress, ImageId, ImageOffset, ParseImageIdError};
-pub use index::Index;
+pub use index::{Index, SectionInfo};
 pub use lookup::Scratch;
 #[cfg(feature = "mmap")]
 pub use mmap::{MappedFile, map_file, map_open_file};
-pub use walk::{ChunkContents, StringReader, Verified};
+pub use ranges::{ChunkRanges, CodeRange, InlineFrame, NonMaxU32};
+pub use walk::{StringReader, VerifiedCounts};

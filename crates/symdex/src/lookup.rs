@@ -1,13 +1,15 @@
 //! From an image offset to frames, and the working memory of lookups.
 
-use crate::image::ImageOffset;
-use crate::answer::{Frames, LinePolicy, Located, Source, Strings};
-use crate::answers::{AnswerMemo, Question};
+use std::fmt;
+
+use crate::answer::{FoundFrame, FrameStorage, Frames, LinePolicy, StringRanges};
+use crate::cache::{AnswerCache, AnswerKey};
 use crate::error::Error;
 use crate::format::Table;
-use crate::ranges::Id32;
-use crate::index::{Index, Pool};
+use crate::image::ImageOffset;
+use crate::index::{Index, StringPool};
 use crate::packed::PackedScratch;
+use crate::ranges::NonMaxU32;
 
 /// Bytes that a scratch space keeps at the most, unless told otherwise.
 const CAPACITY: usize = 16 << 20;
@@ -17,12 +19,18 @@ const CAPACITY: usize = 16 << 20;
 /// It keeps answers and their strings, to give them again. It may serve any number of indexes, and grows as it is
 /// used, by default to 16 MiB.
 pub struct Scratch {
-    pub(crate) answers: AnswerMemo,
+    pub(crate) answers: AnswerCache,
     pub(crate) packed: PackedScratch,
-    pub(crate) frames: Vec<Located>,
+    pub(crate) frames: Vec<FoundFrame>,
     /// The strings of the frames, if the answer is not kept, and the text that they lie in.
-    pub(crate) strings: Vec<Strings>,
+    pub(crate) strings: Vec<StringRanges>,
     pub(crate) text: Vec<u8>,
+}
+
+impl fmt::Debug for Scratch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scratch").finish_non_exhaustive()
+    }
 }
 
 impl Default for Scratch {
@@ -36,7 +44,7 @@ impl Scratch {
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
         Self {
-            answers: AnswerMemo::with_capacity(capacity),
+            answers: AnswerCache::with_capacity(capacity),
             packed: PackedScratch::default(),
             frames: Vec::new(),
             strings: Vec::new(),
@@ -54,12 +62,12 @@ impl Scratch {
     /// What the last lookup found; `None` for a gap.
     pub(crate) fn answer(&self) -> Option<Frames<'_>> {
         let Self { frames, strings, text, .. } = self;
-        (!frames.is_empty()).then_some(Frames(Source::Found(frames, strings, text)))
+        (!frames.is_empty()).then_some(Frames(FrameStorage::Found(frames, strings, text)))
     }
 
     /// The answer that is kept at a place in [`Self::answers`]; `None` for a gap.
     pub(crate) fn kept(&self, place: u32) -> Option<Frames<'_>> {
-        self.answers.get(place).map(|kept| Frames(Source::Kept(kept)))
+        self.answers.get(place).map(|kept| Frames(FrameStorage::Cached(kept)))
     }
 }
 
@@ -79,8 +87,8 @@ impl<B: AsRef<[u8]>> Index<B> {
         policy: LinePolicy,
         scratch: &'s mut Scratch,
     ) -> Result<Option<Frames<'s>>, Error> {
-        let question = Question::new(self.serial, offset, policy);
-        if let Some(place) = question.and_then(|question| scratch.answers.find(question)) {
+        let key = AnswerKey::new(self.serial, offset, policy);
+        if let Some(place) = key.and_then(|key| scratch.answers.find(key)) {
             return Ok(scratch.kept(place));
         }
         scratch.begin();
@@ -90,9 +98,9 @@ impl<B: AsRef<[u8]>> Index<B> {
             self.name_from_symbol_table(offset, policy, scratch)?;
         }
         let Scratch { answers, frames, text, .. } = scratch;
-        let kept = match question {
-            Some(question) => answers
-                .put(question, frames, text, |pool, id, text| self.strings_of(pool).append(id.get(), text))?,
+        let kept = match key {
+            Some(key) => answers
+                .put(key, frames, text, |pool, id, text| self.strings_of(pool).append(id.get(), text))?,
             None => None,
         };
         match kept {
@@ -150,7 +158,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         scratch.frames.retain(|frame| frame.function_start == Some(start));
         self.spell(scratch)?;
         let Scratch { frames, strings, text, .. } = scratch;
-        Ok(Frames(Source::Found(frames, strings, text)).iter().filter_map(|frame| frame.name))
+        Ok(Frames(FrameStorage::Found(frames, strings, text)).iter().filter_map(|frame| frame.name))
     }
 
     /// Gives the last frame, a line without a function, the symbol's name and start.
@@ -187,7 +195,12 @@ impl<B: AsRef<[u8]>> Index<B> {
     }
 
     /// The string with this id, as all of `text`.
-    pub(crate) fn string<'t>(&self, pool: Pool, id: Id32, text: &'t mut Vec<u8>) -> Result<&'t [u8], Error> {
+    pub(crate) fn string<'t>(
+        &self,
+        pool: StringPool,
+        id: NonMaxU32,
+        text: &'t mut Vec<u8>,
+    ) -> Result<&'t [u8], Error> {
         text.clear();
         self.strings_of(pool).append(id.get(), text)?;
         Ok(text)
@@ -198,7 +211,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         let Scratch { answers, frames, strings, text, .. } = scratch;
         text.clear();
         for frame in frames.iter() {
-            let mut string = |pool, id: Option<Id32>, file| {
+            let mut string = |pool, id: Option<NonMaxU32>, file| {
                 let Some(id) = id else { return Ok((0, None)) };
                 let start = text.len();
                 let place = match answers.string(self.serial, pool, id, file) {
@@ -213,8 +226,8 @@ impl<B: AsRef<[u8]>> Index<B> {
                 };
                 Ok::<_, Error>((place, Some(start..text.len())))
             };
-            let (place, file) = string(Pool::Files, frame.file, 0)?;
-            let (_, name) = string(Pool::Names, frame.name, place)?;
+            let (place, file) = string(StringPool::Files, frame.file, 0)?;
+            let (_, name) = string(StringPool::Names, frame.name, place)?;
             strings.push([name, file]);
         }
         Ok(())

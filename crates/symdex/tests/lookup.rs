@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use symdex::{ImageOffset, Index, LinePolicy, Scratch};
+use symdex::{ImageOffset, Index, LinePolicy, Scratch, SectionInfo};
 use symdex_testimages::{Answer, Image, Random};
 
 const POLICIES: [LinePolicy; 2] = [LinePolicy::Exact, LinePolicy::Statement];
@@ -84,8 +84,8 @@ fn many_offsets_at_once_are_answered_as_each_by_itself() {
 
 /// The image with no line that is too large for answers to be kept.
 fn with_small_lines(mut image: Image) -> Image {
-    for loc in image.tables.iter_mut().flat_map(|table| &mut table.locs) {
-        loc.line = loc.line.filter(|line| line.get() < 1 << 20);
+    for frame in image.tables.iter_mut().flat_map(|table| &mut table.frames) {
+        frame.line = frame.line.filter(|line| line.get() < 1 << 20);
     }
     image
 }
@@ -174,7 +174,7 @@ fn values_are_made_one_by_one_and_damage_is_an_error_of_its_value() {
     let mut bytes = image.index();
     let index = Index::open(&bytes[..]).expect("as written");
     let whole = symdex::write::split(&index).count();
-    let [_, _, (_, chunks, size), ..] = index.sections();
+    let [_, _, SectionInfo { offset: chunks, size, .. }, ..] = index.sections();
     let last = (chunks + size - 1) as usize;
     bytes[last] ^= 1;
     let index = Index::open(&bytes[..]).expect("opens");

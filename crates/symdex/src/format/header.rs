@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::trailer::TRAILER_SIZE;
 use super::{Cursor, SectionKind};
-use crate::error::{Error, Place};
+use crate::error::{Error, ErrorLocation};
 use crate::image::ImageId;
 
 pub(crate) const MAGIC: [u8; 8] = *b"\x89SYMDEX\n";
@@ -24,12 +24,12 @@ const SECTIONS: usize = 6;
 
 /// Where a section lies in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Section {
+pub(crate) struct FileSection {
     pub(crate) offset: u64,
     pub(crate) size: u64,
 }
 
-impl Section {
+impl FileSection {
     /// The section's bytes in `file`; `None` where it reaches out of it.
     pub(crate) fn of(self, file: &[u8]) -> Option<&[u8]> {
         let start = usize::try_from(self.offset).ok()?;
@@ -45,7 +45,7 @@ pub(crate) struct Header {
     pub(crate) aliases: bool,
     pub(crate) file_size: u64,
     /// Metadata, codes, chunks, names, files, and the checksums of the pages of the four sections before, in file order.
-    pub(crate) sections: [Section; SECTIONS],
+    pub(crate) sections: [FileSection; SECTIONS],
 }
 
 impl Header {
@@ -55,7 +55,7 @@ impl Header {
         let file_size = ends?.checked_add(TRAILER_SIZE as u64)?;
         let mut offset = HEADER_SIZE as u64;
         let sections = sizes.map(|size| {
-            let section = Section { offset, size };
+            let section = FileSection { offset, size };
             offset += size;
             section
         });
@@ -76,9 +76,9 @@ impl Header {
             .get(..header_size)
             .ok_or(Error::WrongSize { found: file.len() as u64, expected: header_size as u64 })?
             .split_last_chunk::<8>()
-            .ok_or(Error::Malformed { place: PLACE, what: "too short" })?;
+            .ok_or(Error::Malformed { location: LOCATION, what: "too short" })?;
         if xxh3_64(checked) != u64::from_le_bytes(*stored) {
-            return Err(Error::Checksum { place: PLACE });
+            return Err(Error::Checksum { location: LOCATION });
         }
         if header_size == DEVELOPMENT.0 && version <= DEVELOPMENT.1 {
             return Err(Error::DevelopmentVersion);
@@ -87,7 +87,10 @@ impl Header {
             return Err(Error::UnsupportedVersion { found: version, known: VERSION });
         }
         if header_size != HEADER_SIZE {
-            return Err(Error::Malformed { place: PLACE, what: "it has another size than its version has" });
+            return Err(Error::Malformed {
+                location: LOCATION,
+                what: "it has another size than its version has",
+            });
         }
         let header = Self::decode_checked(&mut Cursor::new(checked))?;
         if header.file_size != file.len() as u64 {
@@ -97,7 +100,7 @@ impl Header {
     }
 
     fn decode_checked(cursor: &mut Cursor<'_>) -> Result<Self, Error> {
-        let malformed = |what| Error::Malformed { place: PLACE, what };
+        let malformed = |what| Error::Malformed { location: LOCATION, what };
         let short = || malformed("too short");
         cursor.bytes(12).ok_or_else(short)?;
         let [id_len, id_kind, _, _] = cursor.array().ok_or_else(short)?;
@@ -120,7 +123,7 @@ impl Header {
     }
 }
 
-const PLACE: Place = Place { section: SectionKind::Header, index: 0 };
+const LOCATION: ErrorLocation = ErrorLocation { section: SectionKind::Header, index: 0 };
 
 #[cfg(test)]
 mod tests {
@@ -146,7 +149,7 @@ mod tests {
         assert_eq!(&file[..8], &MAGIC);
         let header = Header::decode(&file).expect("as written");
         assert_eq!(header.encode(), &file[..HEADER_SIZE]);
-        assert_eq!(header.sections[3], Section { offset: 128 + 30, size: 30 });
+        assert_eq!(header.sections[3], FileSection { offset: 128 + 30, size: 30 });
         let aliases = Header { aliases: true, ..header.clone() }.encode();
         let differ = (0..HEADER_SIZE - 8).filter(|at| aliases[*at] != file[*at]).collect::<Vec<_>>();
         assert_eq!((differ, aliases[16]), (vec![16], 1), "a feature is a bit, and nothing else");

@@ -5,10 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::pages::{CHECKSUM_SIZE, Location};
+use super::pages::{CHECKSUM_SIZE, StoredLocation};
 use super::{MAX_CHUNK_SPAN, MAX_CHUNKS, MAX_METADATA, SectionKind};
-use crate::image::ImageOffset;
 use crate::error::Error;
+use crate::image::ImageOffset;
 use crate::image::{Arch, ImageId};
 
 /// Chunks of a store value. Fewer make a value smaller, and all values together larger.
@@ -16,6 +16,7 @@ pub(crate) const CHUNKS_PER_VALUE: u64 = 4;
 
 /// What an index says of its image and of how it was built.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Metadata {
     /// The image's id.
     pub id: ImageId,
@@ -23,13 +24,13 @@ pub struct Metadata {
     pub image_name: String,
     /// The architecture.
     pub arch: Arch,
-    /// The SVMA that image offsets count from: the address of `__TEXT`.
+    /// The address in the debug file that image offsets count from: that of `__TEXT` in Mach-O files.
     pub base: u64,
     /// Bytes from the base to the end of the last executable section.
     pub image_size: u64,
     /// Executable sections as half-open ranges of image offsets, sorted, none overlapping.
     pub executable: Vec<(u64, u64)>,
-    /// The SVMA of `__TEXT_EXEC`, which kernel images keep their code in.
+    /// The address of `__TEXT_EXEC` in the debug file. Kernel images keep their code in that segment.
     pub text_exec_base: Option<u64>,
     /// Bytes of address space one chunk covers; a chunk's index is an image offset divided by it.
     pub chunk_span: u32,
@@ -75,6 +76,7 @@ pub struct Counts {
 
 /// One reason why an index lacks something, and how often it came up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Partial {
     /// The reason, in words.
     pub reason: String,
@@ -110,6 +112,14 @@ impl Table {
             Table::Dwarf => SectionKind::DwarfChunk,
             Table::SymbolTable => SectionKind::SymbolChunk,
         }
+    }
+}
+
+impl Partial {
+    /// `reason` came up `count` times.
+    #[must_use]
+    pub fn new(reason: impl Into<String>, count: u64) -> Self {
+        Self { reason: reason.into(), count }
     }
 }
 
@@ -175,8 +185,8 @@ impl Metadata {
     ///
     /// [`Error::Checksum`] where the bytes changed or belong to another image, [`Error::Malformed`] where they do
     /// not make sense.
-    pub fn decode(id: &ImageId, block: &[u8]) -> Result<Self, Error> {
-        let key = Location { id, section: SectionKind::Metadata, index: 0 };
+    pub(crate) fn decode(id: &ImageId, block: &[u8]) -> Result<Self, Error> {
+        let key = StoredLocation { id, section: SectionKind::Metadata, index: 0 };
         if block.len() > CHECKSUM_SIZE + MAX_METADATA {
             return Err(key.malformed("larger than the format allows"));
         }
@@ -241,8 +251,8 @@ pub(crate) mod tests {
         }
     }
 
-    fn location(id: &ImageId) -> Location<'_> {
-        Location { id, section: SectionKind::Metadata, index: 0 }
+    fn location(id: &ImageId) -> StoredLocation<'_> {
+        StoredLocation { id, section: SectionKind::Metadata, index: 0 }
     }
 
     #[test]

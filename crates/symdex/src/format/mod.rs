@@ -13,9 +13,9 @@ pub(crate) mod pages;
 pub(crate) mod trailer;
 
 pub(crate) use bits::{BitReader, Cursor, Rows, unzigzag};
-pub(crate) use header::{Header, Section, VERSION};
+pub(crate) use header::{FileSection, Header, VERSION};
 pub use metadata::{Counts, Metadata, Partial, RowRule, Table};
-pub(crate) use pages::{Location, PageChecks, PageReader, checksums_size};
+pub(crate) use pages::{PageChecks, PageReader, StoredLocation, checksums_size};
 pub(crate) use trailer::Trailer;
 
 pub use crate::error::SectionKind;
@@ -30,6 +30,6 @@ pub(crate) const MAX_CHUNK_SPAN: u32 = 1 << 20;
 pub(crate) const MAX_CHUNKS: u64 = 1 << 22;
 /// Inline frames that the blocks of a chunk define together, and source locations of a chunk. A symbol can take 0 bits, so the chunk's
 /// size does not bound them.
-pub(crate) const MAX_CHUNK_LOCS: usize = 1 << 22;
+pub(crate) const MAX_CHUNK_FRAMES: usize = 1 << 22;
 /// Frames of an answer.
 pub(crate) const MAX_FRAMES: u32 = 1024;

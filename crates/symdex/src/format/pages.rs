@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Cursor, SectionKind, Table};
-use crate::error::{Error, Place};
+use crate::error::{Error, ErrorLocation};
 use crate::image::ImageId;
 
 /// Bytes of the checksum before the metadata.
@@ -14,19 +14,19 @@ pub(crate) const CHECKSUM_SIZE: usize = 8;
 
 /// Where stored bytes belong.
 #[derive(Clone, Copy)]
-pub(crate) struct Location<'a> {
+pub(crate) struct StoredLocation<'a> {
     pub(crate) id: &'a ImageId,
     pub(crate) section: SectionKind,
     pub(crate) index: u64,
 }
 
-impl Location<'_> {
-    pub(crate) fn place(&self) -> Place {
-        Place { section: self.section, index: self.index }
+impl StoredLocation<'_> {
+    pub(crate) fn error_location(&self) -> ErrorLocation {
+        ErrorLocation { section: self.section, index: self.index }
     }
 
     pub(crate) fn malformed(&self, what: &'static str) -> Error {
-        Error::Malformed { place: self.place(), what }
+        Error::Malformed { location: self.error_location(), what }
     }
 
     /// XXH3-64 of `stored`, xored with XXH3-64 of the location: image id padded to 32 bytes, section number (u32), index (u64).
@@ -50,16 +50,15 @@ impl Location<'_> {
         let expected = cursor.u64().ok_or_else(|| self.malformed("shorter than a checksum"))?;
         let stored = block.get(CHECKSUM_SIZE..).unwrap_or_default();
         if self.checksum(stored) != expected {
-            return Err(Error::Checksum { place: self.place() });
+            return Err(Error::Checksum { location: self.error_location() });
         }
         Ok(stored)
     }
-
 }
 
 /// Bytes of a page; the last one may have fewer. The check of a small page is fast, and its checksum takes more of the file.
 pub(crate) const PAGE_SIZE: usize = 1 << 9;
-/// Bytes of a page's checksum: the low half of [`Location::checksum`].
+/// Bytes of a page's checksum: the low half of [`StoredLocation::checksum`].
 const PAGE_CHECKSUM_SIZE: usize = 4;
 
 /// Bytes that the checksums of a section of `size` bytes take.
@@ -67,7 +66,7 @@ pub(crate) fn checksums_size(size: u64) -> u64 {
     size.div_ceil(PAGE_SIZE as u64) * PAGE_CHECKSUM_SIZE as u64
 }
 
-pub(crate) fn page_checksum(location: Location<'_>, page: &[u8]) -> [u8; PAGE_CHECKSUM_SIZE] {
+pub(crate) fn page_checksum(location: StoredLocation<'_>, page: &[u8]) -> [u8; PAGE_CHECKSUM_SIZE] {
     let [a, b, c, d, ..] = location.checksum(page).to_le_bytes();
     [a, b, c, d]
 }
@@ -162,12 +161,12 @@ impl<'a> PageReader<'a> {
     }
 
     /// Where errors say that a chunk of the index is.
-    pub(crate) fn location_of(&self, table: Table, index: u64) -> Location<'a> {
-        Location { id: self.id, section: table.chunk(), index }
+    pub(crate) fn location_of(&self, table: Table, index: u64) -> StoredLocation<'a> {
+        StoredLocation { id: self.id, section: table.chunk(), index }
     }
 
-    fn location(&self, page: usize) -> Location<'a> {
-        Location { id: self.id, section: self.kind, index: page as u64 }
+    fn location(&self, page: usize) -> StoredLocation<'a> {
+        StoredLocation { id: self.id, section: self.kind, index: page as u64 }
     }
 
     /// Whether a page was found intact before.
@@ -191,7 +190,7 @@ impl<'a> PageReader<'a> {
         let stored = self.checksums.get(page * PAGE_CHECKSUM_SIZE..).and_then(<[u8]>::first_chunk);
         let stored = *stored.ok_or_else(|| location.malformed("it has no checksum"))?;
         if page_checksum(location, bytes.get(..PAGE_SIZE).unwrap_or(bytes)) != stored {
-            return Err(Error::Checksum { place: location.place() });
+            return Err(Error::Checksum { location: location.error_location() });
         }
         if let Some(word) = self.checked.bits.get(page / 64) {
             word.fetch_or(1 << (page % 64), Ordering::Relaxed);
@@ -208,14 +207,14 @@ mod tests {
     fn a_block_is_accepted_in_its_own_place_only() {
         let id = ImageId::new(&[7; 16]).expect("16 bytes are an id");
         let other_id = ImageId::new(&[8; 16]).expect("16 bytes are an id");
-        let location = Location { id: &id, section: SectionKind::Metadata, index: 3 };
+        let location = StoredLocation { id: &id, section: SectionKind::Metadata, index: 3 };
         let mut block = Vec::new();
         location.append(&mut block, b"payload");
         assert_eq!(location.checked(&block).expect("intact"), b"payload");
         for wrong in [
-            Location { index: 4, ..location },
-            Location { section: SectionKind::FilePage, ..location },
-            Location { id: &other_id, ..location },
+            StoredLocation { index: 4, ..location },
+            StoredLocation { section: SectionKind::FilePage, ..location },
+            StoredLocation { id: &other_id, ..location },
         ] {
             assert!(matches!(wrong.checked(&block), Err(Error::Checksum { .. })));
         }

@@ -11,7 +11,7 @@
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{Cursor, SectionKind};
-use crate::error::{Error, Place};
+use crate::error::{Error, ErrorLocation};
 
 /// Bytes of a trailer.
 pub(crate) const TRAILER_SIZE: usize = 32;
@@ -32,7 +32,7 @@ impl Trailer {
 
     /// The trailer at the end of `file`; its digest is not compared with anything.
     pub(crate) fn decode(file: &[u8]) -> Result<Self, Error> {
-        let malformed = |what| Error::Malformed { place: PLACE, what };
+        let malformed = |what| Error::Malformed { location: LOCATION, what };
         let short = || malformed("too short");
         let start = file.len().checked_sub(TRAILER_SIZE).ok_or_else(short)?;
         let mut cursor = Cursor::new(file.get(start..).unwrap_or_default());
@@ -50,11 +50,11 @@ impl Trailer {
     /// Checks the digest against the bytes of `file` before the trailer.
     pub(crate) fn verify(self, file: &[u8]) -> Result<(), Error> {
         let body = file.get(..file.len().saturating_sub(TRAILER_SIZE)).unwrap_or_default();
-        if Self::of(body) == self { Ok(()) } else { Err(Error::Checksum { place: PLACE }) }
+        if Self::of(body) == self { Ok(()) } else { Err(Error::Checksum { location: LOCATION }) }
     }
 }
 
-const PLACE: Place = Place { section: SectionKind::Trailer, index: 0 };
+const LOCATION: ErrorLocation = ErrorLocation { section: SectionKind::Trailer, index: 0 };
 
 #[cfg(test)]
 mod tests {

@@ -19,17 +19,17 @@ pub(crate) const LEN_BITS: u32 = 4;
 /// Bytes of a group's entry.
 pub(crate) const GROUP_SIZE: usize = (GROUP_BITS + LEN_BITS * GROUP_LEN) as usize / 8;
 /// The longest terminal.
-pub(crate) const MAX_PIECE: usize = 64;
+pub(crate) const MAX_TERMINAL: usize = 64;
 /// The most bits of a symbol: one read gives the two symbols of a rule.
 pub(crate) const MAX_WIDTH: u32 = 28;
-/// Terminals that share an entry of [`Layout::shortest`].
+/// Terminals that share an entry of [`NameLayout::shortest`].
 pub(crate) const NEIGHBOURS: usize = 16;
 /// No head is longer: two numbers of up to ten bytes, two bytes, a number for each length of terminals.
-const MAX_HEAD: usize = 2 * 10 + 2 + MAX_PIECE * 10;
+const MAX_HEAD: usize = 2 * 10 + 2 + MAX_TERMINAL * 10;
 
 /// The section's head, and what follows from it.
 #[derive(Debug)]
-pub(crate) struct Layout {
+pub(crate) struct NameLayout {
     pub(crate) names: u32,
     /// Bits of a symbol.
     pub(crate) width: u32,
@@ -46,7 +46,7 @@ pub(crate) struct Layout {
     pub(crate) texts_at: usize,
 }
 
-impl Layout {
+impl NameLayout {
     /// The layout of the section of so many names. Only the pages of its head are read.
     pub(crate) fn decode(pages: &PageReader<'_>, names: u64) -> Result<Self, Error> {
         let malformed = || pages.malformed(0, "its numbers of names and symbols are invalid");
@@ -77,7 +77,7 @@ impl Layout {
         let (rules, symbols) = (cursor.varint32()?, cursor.varint32()?);
         let [width, longest] = cursor.array()?;
         let (width, longest) = (u32::from(width), usize::from(longest));
-        if !(1..=MAX_WIDTH).contains(&width) || longest > MAX_PIECE {
+        if !(1..=MAX_WIDTH).contains(&width) || longest > MAX_TERMINAL {
             return None;
         }
         let mut lengths = Vec::with_capacity(longest + 1);
@@ -121,7 +121,7 @@ impl Layout {
 /// The names of an index.
 #[derive(Clone, Copy)]
 pub(crate) struct NameReader<'a> {
-    pub(crate) layout: &'a Layout,
+    pub(crate) layout: &'a NameLayout,
     pub(crate) pages: PageReader<'a>,
 }
 
@@ -204,7 +204,7 @@ impl NameReader<'_> {
     /// Where the text of a terminal begins in the section, and its length.
     #[inline]
     fn text_of(&self, terminal: u32) -> (usize, usize) {
-        let Layout { lengths, shortest, .. } = self.layout;
+        let NameLayout { lengths, shortest, .. } = self.layout;
         let mut len = shortest.get(terminal as usize / NEIGHBOURS).copied().map_or(0, usize::from);
         while lengths.get(len).is_some_and(|(first_longer, _)| *first_longer <= terminal) {
             len += 1;

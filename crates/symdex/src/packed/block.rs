@@ -19,7 +19,7 @@ pub(crate) type Link = u32;
 
 /// An inline frame of a block: a source location and its caller.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct InlineFrame {
+pub(crate) struct BlockFrame {
     pub(crate) caller: Link,
     pub(crate) source: u32,
     /// The source location of the last inline frame with this caller, plus one; 0 before there is one.
@@ -29,7 +29,7 @@ pub(crate) struct InlineFrame {
 /// The state of reading or writing a block; kept for its memory.
 #[derive(Debug, Default)]
 pub(crate) struct BlockState {
-    pub(crate) frames: Vec<InlineFrame>,
+    pub(crate) frames: Vec<BlockFrame>,
     /// Inline frames that were defined or an answer, the most recent one last. Those that were defined since [`Self::recent`] are missing.
     recent: Vec<Link>,
     /// How many inline frames were defined before the last [`Self::recent`].
@@ -53,8 +53,8 @@ impl BlockState {
     pub(crate) fn expected(&self, caller: Link, last: Option<u64>) -> (u8, u32) {
         let (kind, base) = match frame(&self.frames, caller) {
             None => (Caller::None, self.last_root),
-            Some(InlineFrame { callee: 0, source, .. }) => (Caller::New, *source),
-            Some(InlineFrame { callee, .. }) => (Caller::Again, callee - 1),
+            Some(BlockFrame { callee: 0, source, .. }) => (Caller::New, *source),
+            Some(BlockFrame { callee, .. }) => (Caller::Again, callee - 1),
         };
         (codes::source_context(last, kind), base)
     }
@@ -66,7 +66,7 @@ impl BlockState {
             None => self.last_root = source,
             Some(caller) => caller.callee = source + 1,
         }
-        self.frames.push(InlineFrame { caller, source, callee: 0 });
+        self.frames.push(BlockFrame { caller, source, callee: 0 });
         u32::try_from(self.frames.len()).ok()
     }
 
@@ -94,7 +94,7 @@ impl BlockState {
 }
 
 /// What the chunk says of a block.
-pub(super) struct BlockPlace {
+pub(super) struct BlockBounds {
     /// Where the chunk starts in the image.
     pub(super) chunk_start: u64,
     /// Where the block starts and ends, in bytes from the chunk's start.
@@ -110,7 +110,7 @@ pub(super) struct BlockPlace {
 pub(super) struct Block<'a> {
     codes: &'a Codes,
     pub(super) reader: BitReader<'a>,
-    place: BlockPlace,
+    bounds: BlockBounds,
     /// Where the last range ends and the next one starts, in bytes from the chunk's start.
     pub(super) at: u32,
     pub(super) next_source: u32,
@@ -128,18 +128,29 @@ impl<'a> Block<'a> {
     pub(super) fn new(
         codes: &'a Codes,
         reader: BitReader<'a>,
-        place: BlockPlace,
+        bounds: BlockBounds,
         state: &'a mut BlockState,
     ) -> Self {
-        state.begin(place.source);
-        let (at, next_source) = (place.start, place.source);
+        state.begin(bounds.source);
+        let (at, next_source) = (bounds.start, bounds.source);
         let (function_start, answers, ranges, last_statement) = (None, [0; 2], 0, 0);
-        Self { codes, reader, place, at, next_source, function_start, answers, ranges, last_statement, state }
+        Self {
+            codes,
+            reader,
+            bounds,
+            at,
+            next_source,
+            function_start,
+            answers,
+            ranges,
+            last_statement,
+            state,
+        }
     }
 
     /// Where the block ends, in bytes from the chunk's start.
     pub(super) fn end(&self) -> u32 {
-        self.place.end
+        self.bounds.end
     }
 
     /// Reads the next range of a block that does not end here; `None` where the bytes are invalid.
@@ -164,7 +175,7 @@ impl<'a> Block<'a> {
         let mut code = self.code(reader)?;
         if code == FUNCTION_CODE {
             let context = FUNCTION + u8::from(self.ranges != 0);
-            let at = self.place.chunk_start + u64::from(self.at);
+            let at = self.bounds.chunk_start + u64::from(self.at);
             self.function_start = match self.codes.number(reader, context)? {
                 0 => Some(at),
                 1 => None,
@@ -198,7 +209,7 @@ impl<'a> Block<'a> {
         };
         self.ranges += 1;
         let length = u32::try_from(length).ok().filter(|_| self.ranges <= MAX_BLOCK_RANGES)?;
-        self.at = self.at.checked_add(length).filter(|end| *end > self.at && *end <= self.place.end)?;
+        self.at = self.at.checked_add(length).filter(|end| *end > self.at && *end <= self.bounds.end)?;
         Some(())
     }
 
@@ -273,7 +284,7 @@ impl<'a> Block<'a> {
         let source = match number {
             0 => {
                 let source = self.next_source;
-                self.next_source = source.checked_add(1).filter(|next| *next <= self.place.sources)?;
+                self.next_source = source.checked_add(1).filter(|next| *next <= self.bounds.sources)?;
                 source
             }
             step => moved(base.checked_add(1)?, step - 1).filter(|source| *source < self.next_source)?,
@@ -293,16 +304,16 @@ pub(super) fn moved(from: u32, step: u64) -> Option<u32> {
 
 /// The inline frame with this link; `None` for "none" and for one that is not there.
 #[inline]
-pub(crate) fn frame(frames: &[InlineFrame], link: Link) -> Option<&InlineFrame> {
+pub(crate) fn frame(frames: &[BlockFrame], link: Link) -> Option<&BlockFrame> {
     frames.get(link.checked_sub(1)? as usize)
 }
 
 /// The source locations of a chain, innermost first. A chain that is longer than the format allows ends with `None`.
-pub(super) fn chain(frames: &[InlineFrame], link: Link) -> impl Iterator<Item = Option<u32>> {
+pub(super) fn chain(frames: &[BlockFrame], link: Link) -> impl Iterator<Item = Option<u32>> {
     let mut link = link;
     let mut left = MAX_FRAMES + 1;
     std::iter::from_fn(move || {
-        let InlineFrame { caller, source, .. } = *frame(frames, link)?;
+        let BlockFrame { caller, source, .. } = *frame(frames, link)?;
         link = caller;
         left -= 1;
         Some((left != 0).then_some(source))

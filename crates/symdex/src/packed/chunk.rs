@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use super::PackedScratch;
 use super::block::BlockState;
-use super::block::{Block, BlockPlace, chain};
+use super::block::{Block, BlockBounds, chain};
 use super::codes::Codes;
-use super::sources::Sources;
-use crate::image::ImageOffset;
-use crate::answer::Located;
+use super::sources::SourceLocations;
+use crate::answer::FoundFrame;
 use crate::error::Error;
-use crate::format::{BitReader, Cursor, MAX_CHUNK_LOCS, Metadata, PageReader, Rows, Table};
-use crate::ranges::Id32;
+use crate::format::{BitReader, Cursor, MAX_CHUNK_FRAMES, Metadata, PageReader, Rows, Table};
+use crate::image::ImageOffset;
+use crate::ranges::NonMaxU32;
 
 /// A head is no longer: three numbers of up to ten bytes, and the widths of five columns.
 const MAX_HEAD: usize = 3 * 10 + 5;
@@ -44,7 +44,7 @@ pub(crate) struct Chunk<'a> {
     pub(super) rows: Rows<3>,
     /// Where the blocks' bits lie in the section, in bytes.
     pub(super) bits: Range<usize>,
-    pub(super) sources: Sources<'a>,
+    pub(super) sources: SourceLocations<'a>,
 }
 
 impl<'a> ChunkReader<'a> {
@@ -58,7 +58,7 @@ impl<'a> ChunkReader<'a> {
         let head = pages.bytes(bytes.start..bytes.end.min(bytes.start + MAX_HEAD))?;
         let mut cursor = Cursor::new(head);
         let mut count = |at_most: usize| cursor.count(at_most).ok_or_else(malformed);
-        let (blocks, len) = (count(span as usize)?, count(MAX_CHUNK_LOCS)?);
+        let (blocks, len) = (count(span as usize)?, count(MAX_CHUNK_FRAMES)?);
         let size = count(bytes.len())?;
         let widths = cursor.array::<3>().zip(cursor.array::<2>());
         let (block_widths, source_widths) = widths.ok_or_else(malformed)?;
@@ -71,7 +71,7 @@ impl<'a> ChunkReader<'a> {
         let block_bits = after(source_rows, Rows::size(source_widths, len.div_ceil(codes.group_len())));
         let block_bits = block_bits.ok_or_else(malformed)?;
         let source_bits = after(block_bits, Some(size)).ok_or_else(malformed)?;
-        let sources = Sources {
+        let sources = SourceLocations {
             codes,
             pages,
             key: (serial, table, index),
@@ -110,7 +110,7 @@ impl<'a> Chunk<'a> {
         statement: bool,
         at_most: usize,
         scratch: &mut PackedScratch,
-        frames: &mut Vec<Located>,
+        frames: &mut Vec<FoundFrame>,
     ) -> Result<bool, Error> {
         let PackedScratch { block: state, sources } = scratch;
         let at = offset.checked_sub(self.start).and_then(|at| u32::try_from(at).ok());
@@ -129,8 +129,14 @@ impl<'a> Chunk<'a> {
         for source in chain(&state.frames, link).take(at_most) {
             let source = self.sources.get(source.ok_or_else(invalid)?, sources)?;
             let source = source.ok_or_else(|| self.malformed("a source location is invalid"))?;
-            let [name, file, line] = [source.name, source.file, source.line].map(Id32::from_stored);
-            frames.push(Located { name, file, line: line.map(Id32::get), function_start, table: self.table });
+            let [name, file, line] = [source.name, source.file, source.line].map(NonMaxU32::from_stored);
+            frames.push(FoundFrame {
+                name,
+                file,
+                line: line.map(NonMaxU32::get),
+                function_start,
+                table: self.table,
+            });
         }
         Ok(link != 0)
     }
@@ -160,14 +166,14 @@ impl<'a> Chunk<'a> {
         let [at, next] = [at, next].map(|at| usize::try_from(at).unwrap_or_default());
         let bits = self.bits.start + at / 8..self.bits.start + next.div_ceil(8);
         self.pages.check_range(bits)?;
-        let place = match (start, end, source) {
+        let bounds = match (start, end, source) {
             (Ok(start), Ok(end), Ok(source)) if source <= self.sources.len => {
-                BlockPlace { chunk_start: self.start, start, end, source, sources: self.sources.len }
+                BlockBounds { chunk_start: self.start, start, end, source, sources: self.sources.len }
             }
             _ => return Err(malformed()),
         };
         let reader = BitReader::new(self.pages.section, self.bits.start * 8 + at);
-        Ok((Block::new(self.codes, reader, place, state), self.bits.start * 8 + next))
+        Ok((Block::new(self.codes, reader, bounds, state), self.bits.start * 8 + next))
     }
 
     #[cold]

@@ -8,7 +8,7 @@ use crate::format::{BitReader, PageReader, Rows, Table, unzigzag};
 
 /// A name, a file and a line, each as it is stored: plus one, 0 for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Source {
+pub(super) struct SourceLocation {
     pub(super) name: u32,
     pub(super) file: u32,
     pub(super) line: u32,
@@ -18,7 +18,7 @@ pub(super) struct Source {
 #[derive(Clone, Copy, Debug)]
 enum Entry {
     /// The first one of its name in the chunk.
-    First(Source),
+    First(SourceLocation),
     /// One with the name of source location `first`, in its file, so many lines further on.
     Near { first: u32, lines: i64 },
     /// One with the name of source location `first`, elsewhere.
@@ -27,14 +27,14 @@ enum Entry {
 
 impl Default for Entry {
     fn default() -> Self {
-        Self::First(Source::default())
+        Self::First(SourceLocation::default())
     }
 }
 
 /// Groups that a cache holds.
 const GROUPS: usize = 8;
 
-/// Source locations that were read before.
+/// SourceLocation locations that were read before.
 #[derive(Default)]
 pub(super) struct SourceCache([Group; GROUPS]);
 
@@ -62,7 +62,7 @@ struct Group {
 
 /// The source locations of one chunk.
 #[derive(Clone, Copy)]
-pub(super) struct Sources<'a> {
+pub(super) struct SourceLocations<'a> {
     pub(super) codes: &'a Codes,
     pub(super) pages: PageReader<'a>,
     /// The chunk, by the index's serial number.
@@ -75,26 +75,26 @@ pub(super) struct Sources<'a> {
     pub(super) end: usize,
 }
 
-impl Sources<'_> {
-    /// Source location `number`; `Ok(None)` where the bytes are invalid.
+impl SourceLocations<'_> {
+    /// SourceLocation location `number`; `Ok(None)` where the bytes are invalid.
     #[inline]
-    pub(super) fn get(&self, number: u32, cache: &mut SourceCache) -> Result<Option<Source>, Error> {
+    pub(super) fn get(&self, number: u32, cache: &mut SourceCache) -> Result<Option<SourceLocation>, Error> {
         Ok(match self.entry(number, cache)? {
             None => None,
             Some(Entry::First(source)) => Some(source),
             Some(Entry::Far { first, file, line }) => {
-                self.first(first, cache)?.map(|source| Source { file, line, ..source })
+                self.first(first, cache)?.map(|source| SourceLocation { file, line, ..source })
             }
             Some(Entry::Near { first, lines }) => self.first(first, cache)?.and_then(|source| {
                 let line = i64::from(source.line).checked_add(lines)?;
-                Some(Source { line: u32::try_from(line).ok()?, ..source })
+                Some(SourceLocation { line: u32::try_from(line).ok()?, ..source })
             }),
         })
     }
 
-    /// Source location `number`, which is the first one of its name.
+    /// SourceLocation location `number`, which is the first one of its name.
     #[inline]
-    fn first(&self, number: u32, cache: &mut SourceCache) -> Result<Option<Source>, Error> {
+    fn first(&self, number: u32, cache: &mut SourceCache) -> Result<Option<SourceLocation>, Error> {
         let entry = self.entry(number, cache)?;
         Ok(entry.and_then(|entry| if let Entry::First(source) = entry { Some(source) } else { None }))
     }
@@ -166,7 +166,7 @@ impl Sources<'_> {
                         Some(step) => (moved(file, step)?, u32::try_from(number).ok()?),
                     };
                 }
-                Entry::First(Source { name, file, line })
+                Entry::First(SourceLocation { name, file, line })
             } else {
                 let base = if last.is_some() { first } else { number };
                 let new = moved(base, step - 1).filter(|new| *new < number)?;

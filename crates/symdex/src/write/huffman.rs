@@ -1,6 +1,6 @@
 //! The code of each context, made of how often each of its symbols occurs.
 
-use super::tokens::{Token, follow};
+use super::symbol_stream::{StreamItem, follow};
 use crate::packed::codes::{CONTEXTS, MAX_LEN};
 
 /// Symbols of a context, at the most.
@@ -8,8 +8,8 @@ const SYMBOLS: usize = 256;
 
 /// Where a table of all contexts has a symbol, and beyond its end for a mark.
 #[inline]
-pub(crate) fn place(token: Token) -> usize {
-    u16::from_le_bytes(token).into()
+pub(crate) fn place(item: StreamItem) -> usize {
+    u16::from_le_bytes(item).into()
 }
 
 /// How often each symbol occurs in each context.
@@ -66,8 +66,8 @@ impl Encoder {
 
     /// The code word of a symbol; `None` for a mark.
     #[inline]
-    pub(crate) fn word(&self, token: Token) -> Option<Word> {
-        self.words.get(place(token)).copied()
+    pub(crate) fn word(&self, item: StreamItem) -> Option<Word> {
+        self.words.get(place(item)).copied()
     }
 }
 

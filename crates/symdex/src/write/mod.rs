@@ -4,7 +4,7 @@
 //! first need them; [`SealedWriter::finish`] lays the file out. The bytes depend on what is given and on nothing else.
 
 pub(crate) mod bits;
-mod draft;
+mod chunk;
 mod huffman;
 mod names;
 pub(crate) mod page_sums;
@@ -13,33 +13,34 @@ mod sources;
 mod split;
 mod spool;
 mod strings;
-mod tokens;
+mod symbol_stream;
 
 use std::io::{self, Read, Seek, Write};
 
 use xxhash_rust::xxh3::Xxh3Default;
 
-use self::draft::{Buffers, Draft, PartSizes, draft};
+use self::chunk::{Buffers, ChunkSymbols, PartSizes, symbols_of};
 use self::page_sums::PageSums;
 pub use self::split::{Split, Value, split};
-use self::spool::{Packed, Spool};
+use self::spool::{EncodedChunks, Spool};
 pub use self::strings::EncodedStrings;
 #[cfg(test)]
 pub(crate) use self::{
-    draft::{BLOCK_FRAMES, BLOCK_LENS},
+    chunk::{BLOCK_FRAMES, BLOCK_LENS},
     names::encode_names,
 };
 use crate::error::Error;
 pub use crate::format::MAX_STRING;
 use crate::format::metadata::TableInfo;
 use crate::format::{
-    Counts, Header, MAX_CHUNK_LOCS, MAX_CHUNKS, Metadata, Partial, RowRule, SectionKind, Table, Trailer,
+    Counts, Header, MAX_CHUNK_FRAMES, MAX_CHUNKS, Metadata, Partial, RowRule, SectionKind, Table, Trailer,
 };
 use crate::image::{Arch, ImageId};
-pub use crate::ranges::{ChunkRanges, Id32, Loc, Range};
+pub use crate::ranges::{ChunkRanges, CodeRange, InlineFrame, NonMaxU32};
 
 /// What an index says of its image.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ImageInfo {
     /// The image's id.
     pub id: ImageId,
@@ -47,16 +48,25 @@ pub struct ImageInfo {
     pub image_name: String,
     /// The architecture.
     pub arch: Arch,
-    /// The SVMA that image offsets count from.
+    /// The address in the debug file that image offsets count from.
     pub base: u64,
     /// Bytes from the base to the end of the last executable section.
     pub image_size: u64,
     /// Executable sections as half-open ranges of image offsets, sorted, none overlapping.
     pub executable: Vec<(u64, u64)>,
-    /// The SVMA of `__TEXT_EXEC`, if there is one.
+    /// The address of `__TEXT_EXEC` in the debug file, if there is one.
     pub text_exec_base: Option<u64>,
     /// Which of several line rows at one address counts.
     pub row_rule: RowRule,
+}
+
+impl ImageInfo {
+    /// An image without code at base 0. The caller sets the other fields.
+    #[must_use]
+    pub fn new(id: ImageId, image_name: impl Into<String>, arch: Arch, row_rule: RowRule) -> Self {
+        let (image_name, executable) = (image_name.into(), Vec::new());
+        Self { id, image_name, arch, base: 0, image_size: 0, executable, text_exec_base: None, row_rule }
+    }
 }
 
 /// Encodes chunks; one for each thread, used for many.
@@ -72,7 +82,7 @@ pub struct EncodedChunk {
     index: u64,
     has_aliases: bool,
     group_bits: u8,
-    draft: Draft,
+    symbols: ChunkSymbols,
 }
 
 impl ChunkEncoder {
@@ -93,14 +103,15 @@ impl ChunkEncoder {
         let ends = start.and_then(|start| Some((start, start.checked_add(u64::from(self.chunk_span))?)));
         let (start, end) = ends.ok_or(Error::Unwritable { what: "a chunk beyond the address space" })?;
         let depths = chunk.depths(start, end).map_err(|what| Error::Unwritable { what })?;
-        let draft = draft(self.sizes, [start, end], table == Table::Dwarf, chunk, &depths, &mut self.buffers);
-        if draft.frames > MAX_CHUNK_LOCS {
+        let symbols =
+            symbols_of(self.sizes, [start, end], table == Table::Dwarf, chunk, &depths, &mut self.buffers);
+        if symbols.frames > MAX_CHUNK_FRAMES {
             return Err(Error::Unwritable {
                 what: "a chunk of more inlined functions than the format allows",
             });
         }
         let (has_aliases, group_bits) = (chunk.has_aliases(table), self.sizes.group_bits);
-        Ok(EncodedChunk { table, index, has_aliases, group_bits, draft })
+        Ok(EncodedChunk { table, index, has_aliases, group_bits, symbols })
     }
 }
 
@@ -136,7 +147,7 @@ impl<S: Read + Write + Seek> Writer<S> {
     /// [`Error::Unwritable`] where the chunk is not behind the ones added before it, too far behind the first, or encoded for an image
     /// of another size; [`Error::Io`] where it cannot be kept.
     pub fn push(&mut self, chunk: EncodedChunk) -> Result<(), Error> {
-        let EncodedChunk { table, index, has_aliases, group_bits, draft } = chunk;
+        let EncodedChunk { table, index, has_aliases, group_bits, symbols: stream } = chunk;
         if group_bits != self.chunks.group_bits {
             return Err(Error::Unwritable { what: "a chunk that was encoded for an image of another size" });
         }
@@ -161,7 +172,7 @@ impl<S: Read + Write + Seek> Writer<S> {
         self.chunks.skip(at - of_table.chunks);
         of_table.chunks = at + 1;
         self.has_aliases |= has_aliases;
-        Ok(self.chunks.push(draft)?)
+        Ok(self.chunks.push(stream)?)
     }
 
     /// Encodes the chunks; no chunk comes behind them.
@@ -180,7 +191,7 @@ impl<S: Read + Write + Seek> Writer<S> {
 pub struct SealedWriter<S> {
     image: ImageInfo,
     chunk_span: u32,
-    chunks: Packed<S>,
+    chunks: EncodedChunks<S>,
     has_aliases: bool,
     tables: [TableInfo; 2],
     input_digest: Option<[u8; 16]>,
@@ -220,7 +231,7 @@ impl<S: Read> SealedWriter<S> {
             tables,
         }
         .encode()?;
-        let Packed { mut chunks, chunks_size, checksums: of_chunks, codes } = chunks;
+        let EncodedChunks { mut chunks, chunks_size, checksums: of_chunks, codes } = chunks;
         let mut checksums = PageSums::of(&id, SectionKind::CodePage, &codes);
         checksums.extend(of_chunks);
         checksums.extend(PageSums::of(&id, SectionKind::NamePage, &names.section));

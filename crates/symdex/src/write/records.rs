@@ -5,7 +5,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::Error;
 use crate::format::header::{ALIASES, HEADER_SIZE, Header, MAGIC, VERSION};
 use crate::format::metadata::{Metadata, config};
-use crate::format::pages::Location;
+use crate::format::pages::StoredLocation;
 use crate::format::trailer::{MAGIC as TRAILER_MAGIC, TRAILER_SIZE, Trailer};
 use crate::format::{MAX_METADATA, SectionKind};
 
@@ -38,7 +38,7 @@ impl Metadata {
             bincode::serde::encode_to_vec(self, config()).ok().filter(|body| body.len() <= MAX_METADATA);
         let body = body.ok_or(too_large)?;
         let mut out = Vec::new();
-        Location { id: &self.id, section: SectionKind::Metadata, index: 0 }.append(&mut out, &body);
+        StoredLocation { id: &self.id, section: SectionKind::Metadata, index: 0 }.append(&mut out, &body);
         Ok(out)
     }
 }
@@ -52,7 +52,7 @@ impl Trailer {
     }
 }
 
-impl Location<'_> {
+impl StoredLocation<'_> {
     /// Appends the checksum of `stored`, then `stored`.
     pub(crate) fn append(&self, out: &mut Vec<u8>, stored: &[u8]) {
         out.extend_from_slice(&self.checksum(stored).to_le_bytes());

@@ -9,8 +9,8 @@ use super::{ChunkEncoder, ChunkRanges, EncodedStrings, ImageInfo, Writer};
 use crate::error::Error;
 use crate::format::metadata::CHUNKS_PER_VALUE;
 use crate::format::{Counts, Metadata, Table};
-use crate::ranges::Id32;
 use crate::index::Index;
+use crate::ranges::NonMaxU32;
 use crate::walk::StringReader;
 
 /// A part of an index.
@@ -68,8 +68,8 @@ impl<B: AsRef<[u8]>> Split<'_, B> {
                 if chunk.ranges.is_empty() {
                     continue;
                 }
-                for loc in &mut chunk.locs {
-                    (loc.name, loc.file) = (names.id(loc.name), files.id(loc.file));
+                for frame in &mut chunk.frames {
+                    (frame.name, frame.file) = (names.id(frame.name), files.id(frame.file));
                 }
                 count(&mut counts, table, &chunk);
                 writer.push(self.encoder.encode(table, index, &chunk)?)?;
@@ -112,20 +112,20 @@ fn count(counts: &mut Counts, table: Table, chunk: &ChunkRanges) {
 /// Strings of the index, numbered in the order in which a value first uses them.
 #[derive(Default)]
 struct Renumbered {
-    numbers: FxHashMap<Id32, Id32>,
-    ids: Vec<Id32>,
+    numbers: FxHashMap<NonMaxU32, NonMaxU32>,
+    ids: Vec<NonMaxU32>,
 }
 
 impl Renumbered {
-    fn id(&mut self, id: Option<Id32>) -> Option<Id32> {
-        let (id, next) = (id?, Id32::new(self.ids.len() as u64)?);
+    fn id(&mut self, id: Option<NonMaxU32>) -> Option<NonMaxU32> {
+        let (id, next) = (id?, NonMaxU32::new(self.ids.len() as u64)?);
         Some(*self.numbers.entry(id).or_insert_with(|| {
             self.ids.push(id);
             next
         }))
     }
 
-    fn strings(self, string: impl FnMut(Id32) -> Result<Vec<u8>, Error>) -> Result<Vec<Vec<u8>>, Error> {
+    fn strings(self, string: impl FnMut(NonMaxU32) -> Result<Vec<u8>, Error>) -> Result<Vec<Vec<u8>>, Error> {
         self.ids.into_iter().map(string).collect()
     }
 }

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::names::MAX_PIECE;
+use crate::names::MAX_TERMINAL;
 
 /// The most operators in one token: more would be shared by fewer names, fewer would make more tokens.
 const MAX_OPERATORS: usize = 12;
@@ -16,7 +16,7 @@ const SHORT_PHRASE: usize = 8;
 
 /// What a token is, which says how it is cut into words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     /// A decimal length and as many bytes.
     Identifier,
     /// What a mangling has between identifiers.
@@ -31,7 +31,7 @@ pub(super) fn phrases(name: &[u8], mut phrase: impl FnMut(Range<usize>)) {
     if let Some(mangling) = Mangling::of(name) {
         mangled_tokens(name, mangling, 0..name.len(), |token, kind| {
             end = token.end;
-            if kind == Kind::Operators && end - start > SHORT_PHRASE {
+            if kind == TokenKind::Operators && end - start > SHORT_PHRASE {
                 phrase(start..end);
                 start = end;
             }
@@ -42,12 +42,12 @@ pub(super) fn phrases(name: &[u8], mut phrase: impl FnMut(Range<usize>)) {
     }
 }
 
-/// Calls `token` with each token of the phrase of `name` that lies at `phrase`, at most [`MAX_PIECE`] bytes each.
-pub(super) fn tokens<'n>(name: &'n [u8], phrase: Range<usize>, mut token: impl FnMut(&'n [u8], Kind)) {
+/// Calls `token` with each token of the phrase of `name` that lies at `phrase`, at most [`MAX_TERMINAL`] bytes each.
+pub(super) fn tokens<'n>(name: &'n [u8], phrase: Range<usize>, mut token: impl FnMut(&'n [u8], TokenKind)) {
     let text = |at: Range<usize>| name.get(at).unwrap_or_default();
     match Mangling::of(name) {
         Some(mangling) => mangled_tokens(name, mangling, phrase, |at, kind| token(text(at), kind)),
-        None => plain_words(text(phrase), |word| token(word, Kind::Word)),
+        None => plain_words(text(phrase), |word| token(word, TokenKind::Word)),
     }
 }
 
@@ -75,7 +75,7 @@ fn mangled_tokens(
     name: &[u8],
     mangling: Mangling,
     phrase: Range<usize>,
-    mut token: impl FnMut(Range<usize>, Kind),
+    mut token: impl FnMut(Range<usize>, TokenKind),
 ) {
     let rust = mangling == Mangling::Rust;
     // Where the operators begin that are not given out yet, and how far they were read.
@@ -86,7 +86,7 @@ fn mangled_tokens(
         at += run.iter().position(may_begin).unwrap_or(run.len());
         if at >= phrase.end || at >= start + MAX_OPERATORS {
             if start < at {
-                token(start..at, Kind::Operators);
+                token(start..at, TokenKind::Operators);
             }
             if at >= phrase.end {
                 return;
@@ -96,26 +96,26 @@ fn mangled_tokens(
         }
         let (begins, text, end, kind) = if name.get(at).is_some_and(u8::is_ascii_digit) {
             match number(name, at, rust) {
-                (text, Some(end)) => (at, text, end, Kind::Identifier),
-                (end, None) => (at, at, end, Kind::Operators),
+                (text, Some(end)) => (at, text, end, TokenKind::Identifier),
+                (end, None) => (at, at, end, TokenKind::Operators),
             }
         } else {
             let end = at + base62_number(name, at);
             let of_crate = end > at + 2 && at > start && name.get(at - 1..=at) == Some(b"Cs");
-            if of_crate { (at - 1, end, end, Kind::Word) } else { (at, at, end, Kind::Operators) }
+            if of_crate { (at - 1, end, end, TokenKind::Word) } else { (at, at, end, TokenKind::Operators) }
         };
         at = end;
-        if kind == Kind::Operators {
+        if kind == TokenKind::Operators {
             continue;
         }
         if start < begins {
-            token(start..begins, Kind::Operators);
+            token(start..begins, TokenKind::Operators);
         }
-        if end - begins > MAX_PIECE {
-            token(begins..text, Kind::Word);
+        if end - begins > MAX_TERMINAL {
+            token(begins..text, TokenKind::Word);
             let mut from = text;
             plain_words(name.get(text..end).unwrap_or_default(), |word| {
-                token(from..from + word.len(), Kind::Word);
+                token(from..from + word.len(), TokenKind::Word);
                 from += word.len();
             });
         } else {
@@ -158,16 +158,16 @@ fn base62_number(name: &[u8], at: usize) -> usize {
 }
 
 /// Calls `word` with each word of a token.
-pub(super) fn words<'n>(token: &'n [u8], kind: Kind, mut word: impl FnMut(&'n [u8])) {
+pub(super) fn words<'n>(token: &'n [u8], kind: TokenKind, mut word: impl FnMut(&'n [u8])) {
     match kind {
-        Kind::Word => word(token),
-        Kind::Identifier => {
+        TokenKind::Word => word(token),
+        TokenKind::Identifier => {
             let digits = token.iter().take_while(|byte| byte.is_ascii_digit()).count();
             let (digits, text) = token.split_at_checked(digits).unwrap_or((token, &[]));
             word(digits);
             plain_words(text, word);
         }
-        Kind::Operators => {
+        TokenKind::Operators => {
             let mut rest = token;
             while let Some(first) = rest.first() {
                 let ends =
@@ -201,10 +201,10 @@ fn plain_words<'n>(text: &'n [u8], mut word: impl FnMut(&'n [u8])) {
                 small(at(len)) && len < rest.len()
                     || capital(len) && capital(len - 1) && !at(len + 1).is_ascii_lowercase()
             };
-            while len < MAX_PIECE && goes_on(len) {
+            while len < MAX_TERMINAL && goes_on(len) {
                 len += 1;
             }
-            if len < MAX_PIECE && at(len) == b'_' {
+            if len < MAX_TERMINAL && at(len) == b'_' {
                 len += 1;
             }
         }
@@ -286,7 +286,7 @@ mod tests {
                 phrases(&name, |phrase| {
                     assert_eq!(phrase.start, again.len());
                     tokens(&name, phrase, |token, kind| {
-                        assert!((1..=MAX_PIECE).contains(&token.len()));
+                        assert!((1..=MAX_TERMINAL).contains(&token.len()));
                         words(token, kind, |word| {
                             assert!(!word.is_empty());
                             again.extend_from_slice(word);

@@ -22,22 +22,22 @@ mod slots;
 mod tests;
 
 use self::slots::{PLACE_BITS, Slots};
-use crate::image::ImageOffset;
-use crate::answer::{Frame, LinePolicy, Located};
+use crate::answer::{FoundFrame, Frame, LinePolicy};
 use crate::error::Error;
 use crate::format::Table;
-use crate::ranges::Id32;
-use crate::index::Pool;
+use crate::image::ImageOffset;
+use crate::index::StringPool;
+use crate::ranges::NonMaxU32;
 
 /// Answers that are passed over before any is kept: a few are faster without a table.
 const UNHURRIED: usize = 4;
 /// Slots of the first table. A full one is scattered over more new memory than a few hundred answers are worth.
 const FIRST_SLOTS: usize = 4096;
-/// A memo of fewer bytes keeps nothing.
+/// A cache of fewer bytes keeps nothing.
 const SMALLEST: usize = 64 << 10;
 /// Bytes for each slot: an answer takes some hundred with what it adds to the texts, and as many slots as texts and one.
 const BYTES_PER_SLOT: usize = 64;
-/// The part of the memo that an answer may take at the most.
+/// The part of the cache that an answer may take at the most.
 const SHARE: usize = 64;
 const LARGEST_PLACE: usize = (1 << PLACE_BITS) - 1;
 const LINE_BITS: u32 = 48 - PLACE_BITS;
@@ -51,12 +51,12 @@ const FROM_SYMBOLS: u16 = 1 << 15;
 /// No frame has a function's start but the last.
 const LAST_STARTS: u16 = 1 << 14;
 
-/// What was answered to which question, under a budget of bytes.
+/// What was answered to which key, under a budget of bytes.
 ///
 /// When it is full it stays as it is until as many answers found no room as it keeps, and then starts anew. So it never makes
 /// more lookups slow than were slow anyway, and of addresses that come round in turns, a few too many, most are still found.
 #[derive(Default)]
-pub(crate) struct AnswerMemo {
+pub(crate) struct AnswerCache {
     /// Bytes it may take.
     capacity: usize,
     /// Answers that were not kept, first because there were few, later for want of room.
@@ -68,13 +68,13 @@ pub(crate) struct AnswerMemo {
 
 /// What an answer is an answer to.
 #[derive(Clone, Copy)]
-pub(crate) struct Question {
+pub(crate) struct AnswerKey {
     /// The first four bytes of the answer.
     asked: u32,
     offset: u64,
 }
 
-impl Question {
+impl AnswerKey {
     /// `None` for what no answer is kept to: an index of a number that no process gets to, an offset in no image.
     #[inline]
     pub(crate) fn new(serial: u64, offset: ImageOffset, policy: LinePolicy) -> Option<Self> {
@@ -91,32 +91,31 @@ impl Question {
 
 /// An answer that was kept; it has a frame at least.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kept<'a> {
+pub(crate) struct CachedAnswer<'a> {
     function_start: Option<ImageOffset>,
     flags: u16,
     frames: &'a [[u8; FRAME_SIZE]],
     arena: &'a [u8],
 }
 
-impl AnswerMemo {
+impl AnswerCache {
     pub(crate) fn with_capacity(capacity: usize) -> Self {
         Self { capacity: capacity.min(LARGEST_PLACE), ..Self::default() }
     }
 
-    /// The place of the answer to `question`.
+    /// The place of the answer to `key`.
     #[inline]
-    pub(crate) fn find(&self, question: Question) -> Option<u32> {
-        self.slots.find(question.hash(), |place| {
+    pub(crate) fn find(&self, key: AnswerKey) -> Option<u32> {
+        self.slots.find(key.hash(), |place| {
             let asked = read(&self.arena, place).map(u32::from_le_bytes);
             let offset = read(&self.arena, place + 8).map(u64::from_le_bytes);
-            asked == Some(question.asked)
-                && offset.is_some_and(|offset| offset << 16 == question.offset << 16)
+            asked == Some(key.asked) && offset.is_some_and(|offset| offset << 16 == key.offset << 16)
         })
     }
 
     /// The answer at a place that was found; `None` for a gap.
     #[inline]
-    pub(crate) fn get(&self, place: u32) -> Option<Kept<'_>> {
+    pub(crate) fn get(&self, place: u32) -> Option<CachedAnswer<'_>> {
         let place = place as usize;
         let distance = u32::from_le_bytes(read(&self.arena, place + 4)?);
         let offset = u64::from_le_bytes(read(&self.arena, place + 8)?);
@@ -127,33 +126,33 @@ impl AnswerMemo {
         let offset = offset & ((1 << 48) - 1);
         let function_start =
             distance.checked_sub(1).map(|distance| ImageOffset(offset - u64::from(distance)));
-        (!frames.is_empty()).then_some(Kept { function_start, flags, frames, arena: &self.arena })
+        (!frames.is_empty()).then_some(CachedAnswer { function_start, flags, frames, arena: &self.arena })
     }
 
-    /// Keeps the answer to `question`, if there is room and it fits; its place. `read_string` puts a string that is not
+    /// Keeps the answer to `key`, if there is room and it fits; its place. `read_string` puts a string that is not
     /// kept yet into the empty `buffer`.
     pub(crate) fn put(
         &mut self,
-        question: Question,
-        frames: &[Located],
+        key: AnswerKey,
+        frames: &[FoundFrame],
         buffer: &mut Vec<u8>,
-        read_string: impl Fn(Pool, Id32, &mut Vec<u8>) -> Result<(), Error>,
+        read_string: impl Fn(StringPool, NonMaxU32, &mut Vec<u8>) -> Result<(), Error>,
     ) -> Result<Option<u32>, Error> {
-        let Some((distance, flags)) = summary(question, frames) else { return Ok(None) };
+        let Some((distance, flags)) = summary(key, frames) else { return Ok(None) };
         let share = self.capacity / SHARE;
         let size = ANSWER_HEAD + frames.len() * FRAME_SIZE;
         if size > share || !self.has_room(share, 1 + 2 * frames.len()) {
             return Ok(None);
         }
         let place = self.arena.len();
-        self.arena.extend_from_slice(&question.asked.to_le_bytes());
+        self.arena.extend_from_slice(&key.asked.to_le_bytes());
         self.arena.extend_from_slice(&distance.to_le_bytes());
-        self.arena.extend_from_slice(&(question.offset | u64::from(flags) << 48).to_le_bytes());
+        self.arena.extend_from_slice(&(key.offset | u64::from(flags) << 48).to_le_bytes());
         // New strings follow the frames.
         let mut at = self.arena.len();
         let end = place + share;
         self.arena.resize(at + frames.len() * FRAME_SIZE, 0);
-        let names = question.asked & !(1 << 31 | 1);
+        let names = key.asked & !(1 << 31 | 1);
         for frame in frames {
             let file = match frame.file {
                 None => 0,
@@ -169,14 +168,14 @@ impl AnswerMemo {
                     None => return Ok(None),
                 },
             };
-            let line = Id32::stored(frame.line.and_then(|line| Id32::new(line.into())));
+            let line = NonMaxU32::stored(frame.line.and_then(|line| NonMaxU32::new(line.into())));
             let [a, b, c, d, e, f, ..] = (u64::from(name) | u64::from(line) << PLACE_BITS).to_le_bytes();
             if let Some(kept) = self.arena.get_mut(at..).and_then(|from| from.first_chunk_mut()) {
                 *kept = [a, b, c, d, e, f];
             }
             at += FRAME_SIZE;
         }
-        self.slots.enter(question.hash(), place);
+        self.slots.enter(key.hash(), place);
         self.kept += 1;
         Ok(u32::try_from(place).ok())
     }
@@ -186,10 +185,10 @@ impl AnswerMemo {
         &mut self,
         file: u32,
         pool: u32,
-        id: Option<Id32>,
+        id: Option<NonMaxU32>,
         end: usize,
         buffer: &mut Vec<u8>,
-        read_string: impl Fn(Pool, Id32, &mut Vec<u8>) -> Result<(), Error>,
+        read_string: impl Fn(StringPool, NonMaxU32, &mut Vec<u8>) -> Result<(), Error>,
     ) -> Result<Option<u32>, Error> {
         let (hash, head) = text_key(file, pool, id);
         if let Some(place) = self.slots.find(hash, |place| read(&self.arena, place) == Some(head)) {
@@ -197,7 +196,7 @@ impl AnswerMemo {
         }
         buffer.clear();
         if let Some(id) = id {
-            read_string(if pool & 1 == 0 { Pool::Names } else { Pool::Files }, id, buffer)?;
+            read_string(if pool & 1 == 0 { StringPool::Names } else { StringPool::Files }, id, buffer)?;
         }
         let place = self.arena.len();
         let len = u16::try_from(buffer.len()).ok().filter(|len| *len < NO_NAME);
@@ -211,8 +210,14 @@ impl AnswerMemo {
     }
 
     /// A string that is kept, and its place. `file` is the place of the file beside a name, 0 for none and for a file.
-    pub(crate) fn string(&self, serial: u64, pool: Pool, id: Id32, file: u32) -> Option<(u32, &[u8])> {
-        let pool = u32::try_from(serial).ok()?.checked_mul(2)? | u32::from(pool == Pool::Files);
+    pub(crate) fn string(
+        &self,
+        serial: u64,
+        pool: StringPool,
+        id: NonMaxU32,
+        file: u32,
+    ) -> Option<(u32, &[u8])> {
+        let pool = u32::try_from(serial).ok()?.checked_mul(2)? | u32::from(pool == StringPool::Files);
         let (hash, head) = text_key(file, pool, Some(id));
         let place = self.slots.find(hash, |place| read(&self.arena, place) == Some(head))?;
         let start = place as usize + TEXT_HEAD;
@@ -257,11 +262,11 @@ impl AnswerMemo {
     }
 }
 
-/// What an answer's head says after the question: how far before the offset the function starts, and how many frames there are, and
+/// What an answer's head says after the key: how far before the offset the function starts, and how many frames there are, and
 /// which. `None` for an answer that is not kept.
-fn summary(question: Question, frames: &[Located]) -> Option<(u32, u16)> {
+fn summary(key: AnswerKey, frames: &[FoundFrame]) -> Option<(u32, u16)> {
     let Some((last, others)) = frames.split_last() else { return Some((0, 0)) };
-    let is_plain = |frame: &Located| {
+    let is_plain = |frame: &FoundFrame| {
         frame.table == last.table && frame.line.is_none_or(|line| line < (1 << LINE_BITS) - 1)
     };
     if !frames.iter().all(is_plain) {
@@ -277,14 +282,14 @@ fn summary(question: Question, frames: &[Located]) -> Option<(u32, u16)> {
     }
     let distance = match last.function_start {
         None => 0,
-        Some(start) => u32::try_from(question.offset.checked_sub(start.0)?).ok()?.checked_add(1)?,
+        Some(start) => u32::try_from(key.offset.checked_sub(start.0)?).ok()?.checked_add(1)?,
     };
     Some((distance, flags))
 }
 
 /// The hash of a string, and the bytes that its entry in the arena begins with.
-fn text_key(file: u32, pool: u32, id: Option<Id32>) -> (u64, [u8; TEXT_HEAD - 2]) {
-    let id = Id32::stored(id);
+fn text_key(file: u32, pool: u32, id: Option<NonMaxU32>) -> (u64, [u8; TEXT_HEAD - 2]) {
+    let id = NonMaxU32::stored(id);
     let hash =
         (u64::from(id) << 32 | u64::from(file)).wrapping_add(u64::from(pool) << 57 | u64::from(pool) << 20);
     let [a, b, c, d] = file.to_le_bytes();
@@ -298,7 +303,7 @@ fn read<const N: usize>(arena: &[u8], place: usize) -> Option<[u8; N]> {
     arena.get(place..)?.first_chunk().copied()
 }
 
-impl<'a> Kept<'a> {
+impl<'a> CachedAnswer<'a> {
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.frames.len()
@@ -316,7 +321,7 @@ impl<'a> Kept<'a> {
         Frame {
             name,
             file: self.text(file).and_then(|(_, file)| file),
-            line: Id32::from_stored(line).map(Id32::get),
+            line: NonMaxU32::from_stored(line).map(NonMaxU32::get),
             inlined,
             function_start: self.function_start.filter(|_| !inlined || self.flags & LAST_STARTS == 0),
             table: if self.flags & FROM_SYMBOLS == 0 { Table::Dwarf } else { Table::SymbolTable },

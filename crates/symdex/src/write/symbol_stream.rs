@@ -8,7 +8,7 @@ use super::huffman::{Counts, Encoder, place};
 use crate::packed::codes::{CONTEXTS, LITERAL_BITS, LITERALS};
 
 /// A symbol, and its context.
-pub(crate) type Token = [u8; 2];
+pub(crate) type StreamItem = [u8; 2];
 
 /// The bits that a pair of bytes holds.
 const PAIR: u32 = 16;
@@ -24,9 +24,9 @@ const _: () = assert!(CONTEXTS <= BLOCK as usize);
 
 /// Symbols and marks in the order in which a chunk has them.
 #[derive(Default)]
-pub(crate) struct Tokens(pub(crate) Vec<Token>);
+pub(crate) struct SymbolStream(pub(crate) Vec<StreamItem>);
 
-impl Tokens {
+impl SymbolStream {
     /// Appends a number of `context`, or a mark and its number.
     #[inline]
     pub(crate) fn number(&mut self, context: u8, number: u64) {
@@ -50,8 +50,8 @@ impl Tokens {
     /// Adds the symbols to `counts`.
     pub(crate) fn count(&self, counts: &mut Counts) {
         let mut rest = self.0.iter();
-        while let Some(token) = rest.next() {
-            let place = place(*token);
+        while let Some(item) = rest.next() {
+            let place = place(*item);
             counts.add(place);
             let [symbol, ..] = place.to_le_bytes();
             if let Some(others) = follow(symbol).div_ceil(PAIR).checked_sub(1) {
@@ -61,12 +61,12 @@ impl Tokens {
     }
 }
 
-/// Reads what [`Tokens`] wrote.
-pub(crate) struct TokenReader<'a>(std::slice::Iter<'a, Token>);
+/// Reads what [`SymbolStream`] wrote.
+pub(crate) struct SymbolReader<'a>(std::slice::Iter<'a, StreamItem>);
 
-impl<'a> TokenReader<'a> {
-    pub(crate) fn new(tokens: &'a [Token]) -> Self {
-        Self(tokens.iter())
+impl<'a> SymbolReader<'a> {
+    pub(crate) fn new(stream: &'a [StreamItem]) -> Self {
+        Self(stream.iter())
     }
 
     /// The mark that is next, and its number.
