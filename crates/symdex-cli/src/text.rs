@@ -34,7 +34,7 @@ pub(crate) fn count(count: u64, noun: &str) -> String {
 }
 
 /// What an index, or the answers of a debug file, lack for one reason, and what that means for answers.
-pub(crate) fn partial(Partial { count, reason }: &Partial) -> String {
+pub(crate) fn partial(Partial { count, reason, .. }: &Partial) -> String {
     format!("partial: {count} x {reason}; {}", meaning_of(reason))
 }
 

@@ -56,13 +56,13 @@ impl<'d> Kept<'d> {
 
 #[cfg(test)]
 mod tests {
-    use symdex::write::Loc;
+    use symdex::write::InlineFrame;
 
     use super::*;
 
     #[test]
     fn the_units_that_were_used_last_are_kept() {
-        let frame = Loc { parent: None, name: None, file: None, line: None };
+        let frame = InlineFrame { parent: None, name: None, file: None, line: None };
         let unit = || Arc::new(UnitRanges { frames: vec![frame; 10], ..UnitRanges::default() });
         let mut kept = Kept::new(2 * unit().size());
         kept.put(1, unit());

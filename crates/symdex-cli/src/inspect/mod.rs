@@ -7,8 +7,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use symdex::write::{Id32, Loc, Range};
-use symdex::{ChunkContents, Index, Metadata, RowRule, StringReader, Table};
+use symdex::{ChunkRanges, CodeRange, Index, InlineFrame, Metadata, NonMaxU32, RowRule, StringReader, Table};
 
 use crate::failure::{self, Failure, Kind, Stop};
 use crate::{open, text};
@@ -130,7 +129,7 @@ fn sizes<B: AsRef<[u8]>>(out: &mut impl Write, path: &Path, index: &Index<B>) ->
     writeln!(out, "size          {size} bytes")?;
     writeln!(out, "digest        {}", digest(index.digest()))?;
     writeln!(out, "\n{:<12} {:>12} {:>12}", "section", "offset", "bytes")?;
-    for (name, offset, bytes) in index.sections() {
+    for symdex::SectionInfo { name, offset, size: bytes, .. } in index.sections() {
         writeln!(out, "{name:<12} {offset:>12} {bytes:>12}")?;
     }
     writeln!(out, "\n{:<12} {:>12} {:>12}", "what", "how many", "bytes each")?;
@@ -189,7 +188,7 @@ fn chunk<B: AsRef<[u8]>>(
     index: &Index<B>,
     table: Table,
     number: u64,
-) -> Result<ChunkContents, Stop> {
+) -> Result<ChunkRanges, Stop> {
     let stored = index.metadata().chunks(table);
     if !stored.contains(&number) {
         let (path, table) = (path.display(), table.name());
@@ -214,7 +213,7 @@ fn one_chunk<B: AsRef<[u8]>>(
     index: &Index<B>,
     table: Table,
     number: u64,
-    contents: &ChunkContents,
+    contents: &ChunkRanges,
 ) -> Result<(), Stop> {
     let span = u64::from(index.metadata().chunk_span);
     let (from, ranges) = (number.saturating_mul(span), contents.ranges.len());
@@ -234,15 +233,15 @@ fn one_chunk<B: AsRef<[u8]>>(
     Ok(())
 }
 
-/// A loc and its callers or, in the symbol table, its aliases.
-fn chain(contents: &ChunkContents, innermost: u32) -> impl Iterator<Item = &Loc> {
+/// An inline frame and its callers or, in the symbol table, its aliases.
+fn chain(contents: &ChunkRanges, innermost: u32) -> impl Iterator<Item = &InlineFrame> {
     let mut next = usize::try_from(innermost).ok();
     std::iter::from_fn(move || {
         let number = next?;
-        let loc = contents.locs.get(number)?;
-        // A loc comes behind its parent; a damaged index may say otherwise, and this must end.
-        next = loc.parent.map(Id32::index).filter(|parent| *parent < number);
-        Some(loc)
+        let frame = contents.frames.get(number)?;
+        // An inline frame comes behind its parent; a damaged index may say otherwise, and this must end.
+        next = frame.parent.map(NonMaxU32::index).filter(|parent| *parent < number);
+        Some(frame)
     })
 }
 
@@ -274,14 +273,14 @@ impl Location {
 /// Prints the ranges of one chunk.
 struct RangePrinter<'a, B> {
     table: Table,
-    contents: &'a ChunkContents,
+    contents: &'a ChunkRanges,
     strings: StringReader<'a, B>,
 }
 
 impl<B: AsRef<[u8]>> RangePrinter<'_, B> {
     /// The range, the chain of its functions with what `exact` answers, and what `statement` answers where that differs:
     /// by the policies' definition in the innermost frame's file and line alone.
-    fn lines(&mut self, range: &Range) -> Result<Vec<String>, symdex::Error> {
+    fn lines(&mut self, range: &CodeRange) -> Result<Vec<String>, symdex::Error> {
         let function =
             range.function_start.map_or("no function".to_owned(), |start| format!("function {start:#x}"));
         let mut lines = vec![format!("{:#x}..{:#x}  {function}", range.start, range.end)];
@@ -303,11 +302,11 @@ impl<B: AsRef<[u8]>> RangePrinter<'_, B> {
     /// Each function of a chain, innermost first.
     fn chain(&mut self, innermost: u32) -> Result<Vec<Location>, symdex::Error> {
         let mut locations = Vec::new();
-        for loc in chain(self.contents, innermost) {
+        for frame in chain(self.contents, innermost) {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            let name = loc.name.map(|id| self.strings.name(id).map(text)).transpose()?;
-            let file = loc.file.map(|id| self.strings.file(id).map(text));
-            let line = loc.line.map(|line| line.get());
+            let name = frame.name.map(|id| self.strings.name(id).map(text)).transpose()?;
+            let file = frame.file.map(|id| self.strings.file(id).map(text));
+            let line = frame.line.map(|line| line.get());
             locations.push(Location { name, file: file.transpose()?, line });
         }
         Ok(locations)
