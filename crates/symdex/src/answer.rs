@@ -3,7 +3,7 @@
 use crate::cache::CachedAnswer;
 use crate::format::Table;
 use crate::image::ImageOffset;
-use crate::ranges::NonMaxU32;
+use crate::packed::SourceLocation;
 
 /// Which line rows a lookup goes by. The chain of functions is the same under both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,12 +83,10 @@ pub(crate) enum FrameStorage<'a> {
 /// Where the name and the file of a frame lie in a text.
 pub(crate) type StringRanges = [Option<std::ops::Range<usize>>; 2];
 
-/// A frame with its strings by their ids.
-#[derive(Clone, Debug)]
+/// A frame of an answer, with its strings by id.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct FoundFrame {
-    pub(crate) name: Option<NonMaxU32>,
-    pub(crate) file: Option<NonMaxU32>,
-    pub(crate) line: Option<u32>,
+    pub(crate) source: SourceLocation,
     pub(crate) function_start: Option<ImageOffset>,
     pub(crate) table: Table,
 }
@@ -143,7 +141,7 @@ fn found<'a>(frames: &[FoundFrame], strings: &[StringRanges], text: &'a [u8], nu
     Frame {
         name,
         file,
-        line: frame.and_then(|frame| frame.line),
+        line: frame.and_then(|frame| frame.source.line.checked_sub(1)),
         inlined: number + 1 < frames.len(),
         function_start: frame.and_then(|frame| frame.function_start),
         table: frame.map_or(Table::Dwarf, |frame| frame.table),

@@ -9,7 +9,6 @@ use crate::format::Table;
 use crate::image::ImageOffset;
 use crate::index::{Index, StringPool};
 use crate::packed::PackedScratch;
-use crate::ranges::NonMaxU32;
 
 /// Bytes that a scratch space keeps at the most, unless told otherwise.
 const CAPACITY: usize = 16 << 20;
@@ -99,8 +98,9 @@ impl<B: AsRef<[u8]>> Index<B> {
         }
         let Scratch { answers, frames, text, .. } = scratch;
         let kept = match key {
-            Some(key) => answers
-                .put(key, frames, text, |pool, id, text| self.strings_of(pool).append(id.get(), text))?,
+            Some(key) => {
+                answers.put(key, frames, text, |pool, id, text| self.strings_of(pool).append(id, text))?
+            }
             None => None,
         };
         match kept {
@@ -173,7 +173,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         }
         let symbol = scratch.frames.pop();
         if let (Some(frame), Some(symbol)) = (scratch.frames.last_mut(), symbol) {
-            frame.name = symbol.name;
+            frame.source.name = symbol.source.name;
             frame.function_start = symbol.function_start;
         }
         Ok(())
@@ -194,40 +194,28 @@ impl<B: AsRef<[u8]>> Index<B> {
         chunk.find(offset.0, policy.is_statement(), at_most, &mut scratch.packed, &mut scratch.frames)
     }
 
-    /// The string with this id, as all of `text`.
-    pub(crate) fn string<'t>(
-        &self,
-        pool: StringPool,
-        id: NonMaxU32,
-        text: &'t mut Vec<u8>,
-    ) -> Result<&'t [u8], Error> {
-        text.clear();
-        self.strings_of(pool).append(id.get(), text)?;
-        Ok(text)
-    }
-
     /// Reads the strings of the frames that were found.
     fn spell(&self, scratch: &mut Scratch) -> Result<(), Error> {
         let Scratch { answers, frames, strings, text, .. } = scratch;
         text.clear();
         for frame in frames.iter() {
-            let mut string = |pool, id: Option<NonMaxU32>, file| {
-                let Some(id) = id else { return Ok((0, None)) };
+            let mut string = |pool, stored: u32, file| {
+                let Some(id) = stored.checked_sub(1) else { return Ok((0, None)) };
                 let start = text.len();
-                let place = match answers.string(self.serial, pool, id, file) {
+                let place = match answers.string(self.serial, pool, stored, file) {
                     Some((place, kept)) => {
                         text.extend_from_slice(kept);
                         place
                     }
                     None => {
-                        self.strings_of(pool).append(id.get(), text)?;
+                        self.strings_of(pool).append(id, text)?;
                         0
                     }
                 };
                 Ok::<_, Error>((place, Some(start..text.len())))
             };
-            let (place, file) = string(StringPool::Files, frame.file, 0)?;
-            let (_, name) = string(StringPool::Names, frame.name, place)?;
+            let (place, file) = string(StringPool::Files, frame.source.file, 0)?;
+            let (_, name) = string(StringPool::Names, frame.source.name, place)?;
             strings.push([name, file]);
         }
         Ok(())

@@ -109,7 +109,7 @@ impl<B: AsRef<[u8]>> StringReader<'_, B> {
     ///
     /// [`Error::Checksum`] or [`Error::Malformed`] where it is damaged or there is no such name.
     pub fn name(&mut self, id: NonMaxU32) -> Result<&[u8], Error> {
-        self.index.string(StringPool::Names, id, &mut self.text)
+        self.string(StringPool::Names, id)
     }
 
     /// The file path with this id.
@@ -118,6 +118,12 @@ impl<B: AsRef<[u8]>> StringReader<'_, B> {
     ///
     /// Like [`Self::name`].
     pub fn file(&mut self, id: NonMaxU32) -> Result<&[u8], Error> {
-        self.index.string(StringPool::Files, id, &mut self.text)
+        self.string(StringPool::Files, id)
+    }
+
+    fn string(&mut self, pool: StringPool, id: NonMaxU32) -> Result<&[u8], Error> {
+        self.text.clear();
+        self.index.strings_of(pool).append(id.get(), &mut self.text)?;
+        Ok(&self.text)
     }
 }

@@ -2,9 +2,9 @@ use super::*;
 use symdex_testimages::Random;
 
 /// A string of one of several lengths, the same for an id in every index.
-fn text(pool: StringPool, id: NonMaxU32) -> Vec<u8> {
-    let len = [0, 5, 60, 300, 60_000, 1 << 16][id.index() % 6];
-    vec![id.get().to_le_bytes()[0] ^ if pool == StringPool::Files { 0xff } else { 0 }; len]
+fn text(pool: StringPool, id: u32) -> Vec<u8> {
+    let len = [0, 5, 60, 300, 60_000, 1 << 16][id as usize % 6];
+    vec![id.to_le_bytes()[0] ^ if pool == StringPool::Files { 0xff } else { 0 }; len]
 }
 
 fn put(cache: &mut AnswerCache, key: AnswerKey, frames: &[FoundFrame]) -> Option<u32> {
@@ -23,11 +23,11 @@ fn answer(serial: u64, offset: u64, policy: LinePolicy) -> Vec<FoundFrame> {
     let start = if random.one_in(4) { None } else { Some(ImageOffset(offset - random.below(offset + 1))) };
     let table = random.pick(&Table::ALL);
     for _ in 0..random.pick(&[0, 1, 1, 2, 3, 40]) {
-        let ids = [None, Some(0), Some(1), Some(6), Some(2), Some(7), Some(3)];
-        let mut id = || random.pick(&ids).and_then(NonMaxU32::new);
-        let (name, file) = (id(), id());
-        let line = random.pick(&[None, Some(0), Some(7), Some((1 << LINE_BITS) - 2)]);
-        frames.push(FoundFrame { name, file, line, function_start: start, table });
+        let mut stored_id = || random.pick(&[0, 1, 2, 7, 3, 8, 4]);
+        let (name, file) = (stored_id(), stored_id());
+        let line = random.pick(&[0, 1, 8, (1 << LINE_BITS) - 1]);
+        let source = SourceLocation { name, file, line };
+        frames.push(FoundFrame { source, function_start: start, table });
     }
     if let Some((last, others)) = frames.split_last_mut().filter(|_| random.one_in(3)) {
         others.iter_mut().for_each(|frame| frame.function_start = None);
@@ -41,12 +41,15 @@ fn same(kept: Option<CachedAnswer<'_>>, frames: &[FoundFrame]) -> bool {
     let Some(kept) = kept else { return frames.is_empty() };
     let (mut all, mut strings) = (Vec::new(), Vec::new());
     for frame in frames {
-        let mut string = |pool, id: Option<NonMaxU32>| {
+        let mut string = |pool, stored: u32| {
             let start = all.len();
-            all.extend(text(pool, id?));
+            all.extend(text(pool, stored.checked_sub(1)?));
             Some(start..all.len())
         };
-        strings.push([string(StringPool::Names, frame.name), string(StringPool::Files, frame.file)]);
+        strings.push([
+            string(StringPool::Names, frame.source.name),
+            string(StringPool::Files, frame.source.file),
+        ]);
     }
     let found = crate::Frames(crate::answer::FrameStorage::Found(frames, &strings, &all));
     let kept = crate::Frames(crate::answer::FrameStorage::Cached(kept));
@@ -129,28 +132,30 @@ fn what_does_not_fit_an_answer_is_not_kept() {
     let mut cache = AnswerCache::with_capacity(16 << 20);
     ask(&mut cache, 2 * UNHURRIED, 100);
     let key = AnswerKey::new(9, ImageOffset(5 << 32), LinePolicy::Exact).expect("an ordinary one");
-    let id = NonMaxU32::new;
-    let good =
-        FoundFrame { name: id(1), file: None, line: Some(1), function_start: None, table: Table::Dwarf };
+    let at = |name, file, line| {
+        let source = SourceLocation { name, file, line };
+        FoundFrame { source, function_start: None, table: Table::Dwarf }
+    };
+    let good = at(2, 0, 2);
     let is_kept = |cache: &mut AnswerCache, frames: &[FoundFrame]| {
         assert_eq!(put(cache, key, frames).is_some(), cache.find(key).is_some());
         cache.find(key).is_some()
     };
     let odd = [
-        FoundFrame { name: id(5), ..good.clone() },
-        FoundFrame { file: id(5), ..good.clone() },
-        FoundFrame { line: Some(u32::MAX), ..good.clone() },
-        FoundFrame { line: Some((1 << LINE_BITS) - 1), ..good.clone() },
-        FoundFrame { function_start: Some(ImageOffset(1)), ..good.clone() },
-        FoundFrame { function_start: Some(ImageOffset(6 << 32)), ..good.clone() },
+        at(6, 0, 2),
+        at(2, 6, 2),
+        at(2, 0, u32::MAX),
+        at(2, 0, 1 << LINE_BITS),
+        FoundFrame { function_start: Some(ImageOffset(1)), ..good },
+        FoundFrame { function_start: Some(ImageOffset(6 << 32)), ..good },
     ];
     for odd in odd {
         assert!(!is_kept(&mut cache, std::slice::from_ref(&odd)), "{odd:?}");
     }
-    let started = FoundFrame { function_start: Some(ImageOffset(5 << 32)), ..good.clone() };
-    assert!(!is_kept(&mut cache, &[started.clone(), good.clone()]), "the first alone has a start");
-    assert!(!is_kept(&mut cache, &[FoundFrame { table: Table::SymbolTable, ..good.clone() }, good.clone()]));
-    let long = |n: u64| FoundFrame { name: id(4 + 6 * n), ..good.clone() };
+    let started = FoundFrame { function_start: Some(ImageOffset(5 << 32)), ..good };
+    assert!(!is_kept(&mut cache, &[started, good]), "the first alone has a start");
+    assert!(!is_kept(&mut cache, &[FoundFrame { table: Table::SymbolTable, ..good }, good]));
+    let long = |n: u32| at(5 + 6 * n, 0, 2);
     assert!(!is_kept(&mut cache, &(0..5).map(long).collect::<Vec<_>>()), "more than its share");
     assert!(is_kept(&mut cache, &[good, started]));
     assert!(AnswerKey::new(1 << 30, ImageOffset(0), LinePolicy::Exact).is_none());

@@ -11,7 +11,6 @@ use crate::answer::FoundFrame;
 use crate::error::Error;
 use crate::format::{BitReader, Cursor, MAX_CHUNK_FRAMES, Metadata, PageReader, Rows, Table};
 use crate::image::ImageOffset;
-use crate::ranges::NonMaxU32;
 
 /// A head is no longer: three numbers of up to ten bytes, and the widths of five columns.
 const MAX_HEAD: usize = 3 * 10 + 5;
@@ -129,14 +128,7 @@ impl<'a> Chunk<'a> {
         for source in chain(&state.frames, link).take(at_most) {
             let source = self.sources.get(source.ok_or_else(invalid)?, sources)?;
             let source = source.ok_or_else(|| self.malformed("a source location is invalid"))?;
-            let [name, file, line] = [source.name, source.file, source.line].map(NonMaxU32::from_stored);
-            frames.push(FoundFrame {
-                name,
-                file,
-                line: line.map(NonMaxU32::get),
-                function_start,
-                table: self.table,
-            });
+            frames.push(FoundFrame { source, function_start, table: self.table });
         }
         Ok(link != 0)
     }

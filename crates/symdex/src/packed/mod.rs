@@ -13,6 +13,7 @@ mod walk;
 
 pub(crate) use chunk::ChunkReader;
 pub(crate) use codes::Codes;
+pub(crate) use sources::SourceLocation;
 
 /// Working memory of reading chunks.
 #[derive(Default)]

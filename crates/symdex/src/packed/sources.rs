@@ -8,10 +8,10 @@ use crate::format::{BitReader, PageReader, Rows, Table, unzigzag};
 
 /// A name, a file and a line, each as it is stored: plus one, 0 for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct SourceLocation {
-    pub(super) name: u32,
-    pub(super) file: u32,
-    pub(super) line: u32,
+pub(crate) struct SourceLocation {
+    pub(crate) name: u32,
+    pub(crate) file: u32,
+    pub(crate) line: u32,
 }
 
 /// A source location as its group says it.

@@ -5,12 +5,11 @@
 mod hostile;
 mod round_trip;
 
-use super::{ChunkReader, Codes, MAX_BLOCK_FRAMES, PackedScratch};
+use super::{ChunkReader, Codes, MAX_BLOCK_FRAMES, PackedScratch, SourceLocation};
 use crate::answer::FoundFrame;
 use crate::error::Error;
 use crate::format::{MAX_FRAMES, Metadata, PageChecks, PageReader, SectionKind, Table};
-use crate::ranges::NonMaxU32;
-use crate::ranges::{ChunkRanges, InlineFrame};
+use crate::ranges::{ChunkRanges, InlineFrame, NonMaxU32};
 use crate::write::page_sums::PageSums;
 use symdex_testimages::Image;
 
@@ -36,8 +35,9 @@ fn chain(frames: &[InlineFrame], frame: u32) -> Vec<InlineFrame> {
 /// Where the function of frames that a lookup found starts, and their chain.
 fn answer_of(frames: &[FoundFrame]) -> (Option<u64>, Vec<InlineFrame>) {
     let frame = |frame: &FoundFrame| {
-        let line = frame.line.and_then(|line| NonMaxU32::new(line.into()));
-        InlineFrame { parent: None, name: frame.name, file: frame.file, line }
+        let SourceLocation { name, file, line } = frame.source;
+        let [name, file, line] = [name, file, line].map(NonMaxU32::from_stored);
+        InlineFrame { parent: None, name, file, line }
     };
     let start = frames.first().and_then(|frame| frame.function_start).map(|start| start.0);
     (start, frames.iter().map(frame).collect())

@@ -17,18 +17,23 @@
 //!
 //! An answer with a longer string or a larger line is not kept, nor one that takes more than its share.
 
-mod slots;
 #[cfg(test)]
 mod tests;
 
-use self::slots::{PLACE_BITS, Slots};
+use std::ops::Range;
+
 use crate::answer::{FoundFrame, Frame, LinePolicy};
 use crate::error::Error;
 use crate::format::Table;
 use crate::image::ImageOffset;
 use crate::index::StringPool;
-use crate::ranges::NonMaxU32;
+use crate::packed::SourceLocation;
 
+/// Bits of a place.
+const PLACE_BITS: u32 = 28;
+const PLACES: u32 = (1 << PLACE_BITS) - 1;
+/// Slots that a hash may lead to, one after the other, until one is empty: hashes that somebody made alike cost no more than this.
+const PROBES: usize = 32;
 /// Answers that are passed over before any is kept: a few are faster without a table.
 const UNHURRIED: usize = 4;
 /// Slots of the first table. A full one is scattered over more new memory than a few hundred answers are worth.
@@ -136,7 +141,7 @@ impl AnswerCache {
         key: AnswerKey,
         frames: &[FoundFrame],
         buffer: &mut Vec<u8>,
-        read_string: impl Fn(StringPool, NonMaxU32, &mut Vec<u8>) -> Result<(), Error>,
+        read_string: impl Fn(StringPool, u32, &mut Vec<u8>) -> Result<(), Error>,
     ) -> Result<Option<u32>, Error> {
         let Some((distance, flags)) = summary(key, frames) else { return Ok(None) };
         let share = self.capacity / SHARE;
@@ -154,21 +159,17 @@ impl AnswerCache {
         self.arena.resize(at + frames.len() * FRAME_SIZE, 0);
         let names = key.asked & !(1 << 31 | 1);
         for frame in frames {
-            let file = match frame.file {
-                None => 0,
-                file => match self.text(0, names | 1, file, end, buffer, &read_string)? {
-                    Some(file) => file,
-                    None => return Ok(None),
-                },
+            let SourceLocation { name, file, line } = frame.source;
+            let file = match file {
+                0 => Some(0),
+                file => self.text(0, names | 1, file, end, buffer, &read_string)?,
             };
-            let name = match (file, frame.name) {
-                (0, None) => 0,
-                (_, name) => match self.text(file, names, name, end, buffer, &read_string)? {
-                    Some(name) => name,
-                    None => return Ok(None),
-                },
+            let Some(file) = file else { return Ok(None) };
+            let name = match (file, name) {
+                (0, 0) => Some(0),
+                (_, name) => self.text(file, names, name, end, buffer, &read_string)?,
             };
-            let line = NonMaxU32::stored(frame.line.and_then(|line| NonMaxU32::new(line.into())));
+            let Some(name) = name else { return Ok(None) };
             let [a, b, c, d, e, f, ..] = (u64::from(name) | u64::from(line) << PLACE_BITS).to_le_bytes();
             if let Some(kept) = self.arena.get_mut(at..).and_then(|from| from.first_chunk_mut()) {
                 *kept = [a, b, c, d, e, f];
@@ -185,23 +186,23 @@ impl AnswerCache {
         &mut self,
         file: u32,
         pool: u32,
-        id: Option<NonMaxU32>,
+        stored: u32,
         end: usize,
         buffer: &mut Vec<u8>,
-        read_string: impl Fn(StringPool, NonMaxU32, &mut Vec<u8>) -> Result<(), Error>,
+        read_string: impl Fn(StringPool, u32, &mut Vec<u8>) -> Result<(), Error>,
     ) -> Result<Option<u32>, Error> {
-        let (hash, head) = text_key(file, pool, id);
+        let (hash, head) = text_key(file, pool, stored);
         if let Some(place) = self.slots.find(hash, |place| read(&self.arena, place) == Some(head)) {
             return Ok(Some(place));
         }
         buffer.clear();
-        if let Some(id) = id {
+        if let Some(id) = stored.checked_sub(1) {
             read_string(if pool & 1 == 0 { StringPool::Names } else { StringPool::Files }, id, buffer)?;
         }
         let place = self.arena.len();
         let len = u16::try_from(buffer.len()).ok().filter(|len| *len < NO_NAME);
         let Some(len) = len.filter(|_| place + TEXT_HEAD + buffer.len() <= end) else { return Ok(None) };
-        let len = if id.is_some() { len } else { NO_NAME };
+        let len = if stored != 0 { len } else { NO_NAME };
         self.arena.extend_from_slice(&head);
         self.arena.extend_from_slice(&len.to_le_bytes());
         self.arena.extend_from_slice(buffer);
@@ -214,11 +215,11 @@ impl AnswerCache {
         &self,
         serial: u64,
         pool: StringPool,
-        id: NonMaxU32,
+        stored: u32,
         file: u32,
     ) -> Option<(u32, &[u8])> {
         let pool = u32::try_from(serial).ok()?.checked_mul(2)? | u32::from(pool == StringPool::Files);
-        let (hash, head) = text_key(file, pool, Some(id));
+        let (hash, head) = text_key(file, pool, stored);
         let place = self.slots.find(hash, |place| read(&self.arena, place) == Some(head))?;
         let start = place as usize + TEXT_HEAD;
         let len = read(&self.arena, start - 2).map(u16::from_le_bytes)?;
@@ -266,9 +267,7 @@ impl AnswerCache {
 /// which. `None` for an answer that is not kept.
 fn summary(key: AnswerKey, frames: &[FoundFrame]) -> Option<(u32, u16)> {
     let Some((last, others)) = frames.split_last() else { return Some((0, 0)) };
-    let is_plain = |frame: &FoundFrame| {
-        frame.table == last.table && frame.line.is_none_or(|line| line < (1 << LINE_BITS) - 1)
-    };
+    let is_plain = |frame: &FoundFrame| frame.table == last.table && frame.source.line < 1 << LINE_BITS;
     if !frames.iter().all(is_plain) {
         return None;
     }
@@ -288,8 +287,7 @@ fn summary(key: AnswerKey, frames: &[FoundFrame]) -> Option<(u32, u16)> {
 }
 
 /// The hash of a string, and the bytes that its entry in the arena begins with.
-fn text_key(file: u32, pool: u32, id: Option<NonMaxU32>) -> (u64, [u8; TEXT_HEAD - 2]) {
-    let id = NonMaxU32::stored(id);
+fn text_key(file: u32, pool: u32, id: u32) -> (u64, [u8; TEXT_HEAD - 2]) {
     let hash =
         (u64::from(id) << 32 | u64::from(file)).wrapping_add(u64::from(pool) << 57 | u64::from(pool) << 20);
     let [a, b, c, d] = file.to_le_bytes();
@@ -321,7 +319,7 @@ impl<'a> CachedAnswer<'a> {
         Frame {
             name,
             file: self.text(file).and_then(|(_, file)| file),
-            line: NonMaxU32::from_stored(line).map(NonMaxU32::get),
+            line: line.checked_sub(1),
             inlined,
             function_start: self.function_start.filter(|_| !inlined || self.flags & LAST_STARTS == 0),
             table: if self.flags & FROM_SYMBOLS == 0 { Table::Dwarf } else { Table::SymbolTable },
@@ -340,4 +338,76 @@ impl<'a> CachedAnswer<'a> {
         let text = self.arena.get(start..start + usize::from(len)).filter(|_| len != NO_NAME);
         Some((file as usize, text))
     }
+}
+
+/// A table of places, each at a slot that its hash leads to.
+#[derive(Default)]
+struct Slots {
+    /// A place below bits of its hash; 0 for none.
+    slots: Vec<u32>,
+    taken: usize,
+}
+
+impl Slots {
+    fn new(len: usize) -> Self {
+        Self { slots: vec![0; len], taken: 0 }
+    }
+
+    /// Bytes that so many slots take.
+    fn size_of(len: usize) -> usize {
+        len * size_of::<u32>()
+    }
+
+    fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Whether so many places more leave enough slots free to find each of them soon.
+    fn have_room(&self, places: usize) -> bool {
+        self.taken + places <= self.slots.len() / 8 * 7
+    }
+
+    fn clear(&mut self) {
+        self.slots.fill(0);
+        self.taken = 0;
+    }
+
+    /// The place that `hash` leads to and that is the right one.
+    #[inline]
+    fn find(&self, hash: u64, is_right: impl Fn(usize) -> bool) -> Option<u32> {
+        let slots = self.slots.get(self.range(hash))?;
+        let taken = slots.iter().take_while(|slot| **slot != 0);
+        let mut places = taken.filter(|slot| **slot & !PLACES == tag(hash)).map(|slot| slot & PLACES);
+        places.find(|place| is_right(*place as usize))
+    }
+
+    /// Lets `hash` lead to `place`, which is not 0; instead of to another place where it leads to too many.
+    fn enter(&mut self, hash: u64, place: usize) {
+        let range = self.range(hash);
+        let (Some(slots), Ok(place)) = (self.slots.get_mut(range), u32::try_from(place)) else { return };
+        let free = slots.iter().position(|slot| *slot == 0);
+        if let Some(slot) = slots.get_mut(free.unwrap_or_default()) {
+            *slot = tag(hash) | place;
+        }
+        self.taken += usize::from(free.is_some());
+    }
+
+    /// The slots that `hash` may lead to.
+    #[inline]
+    fn range(&self, hash: u64) -> Range<usize> {
+        // The high half spreads over any number of slots.
+        let first = ((hash >> 32) * self.slots.len().saturating_sub(PROBES) as u64) >> 32;
+        let first = usize::try_from(first).unwrap_or_default();
+        first..first + PROBES
+    }
+}
+
+/// Bits of the hash that do not choose the slot, where a slot has room for them.
+#[inline]
+fn tag(hash: u64) -> u32 {
+    u32::try_from(hash & u64::from(!PLACES)).unwrap_or_default()
 }
