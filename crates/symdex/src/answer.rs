@@ -8,8 +8,8 @@ use crate::packed::SourceLocation;
 /// Which line rows a lookup goes by. The chain of functions is the same under both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LinePolicy {
-    /// A row that does not begin a statement takes the file and line of the statement before it in the same inline instance; reads
-    /// better, and is what lookups and reports use.
+    /// A row that does not begin a statement takes the file and line of the statement before it in the same inline
+    /// instance; reads better, and is what lookups and reports use.
     #[default]
     Statement,
     /// Every row counts, as in Apple's atos and llvm-symbolizer.

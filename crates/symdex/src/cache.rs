@@ -1,6 +1,7 @@
 //! Answers that were given before: crash reports ask for the same addresses again and again.
 //!
-//! They lie in one arena, and so does each string that they have, once for all answers. A place there is a number of 28 bits:
+//! They lie in one arena, and so does each string that they have, once for all answers. A place there is a number of
+//! 28 bits:
 //!
 //! ```text
 //! string: 0  4  for a name the place of the file beside it, 0 for none and for a file
@@ -32,7 +33,8 @@ use crate::packed::SourceLocation;
 /// Bits of a place.
 const PLACE_BITS: u32 = 28;
 const PLACES: u32 = (1 << PLACE_BITS) - 1;
-/// Slots that a hash may lead to, one after the other, until one is empty: hashes that somebody made alike cost no more than this.
+/// Slots that a hash may lead to, one after the other, until one is empty: hashes that somebody made alike cost no
+/// more than this.
 const PROBES: usize = 32;
 /// Answers that are passed over before any is kept: a few are faster without a table.
 const UNHURRIED: usize = 4;
@@ -40,7 +42,8 @@ const UNHURRIED: usize = 4;
 const FIRST_SLOTS: usize = 4096;
 /// A cache of fewer bytes keeps nothing.
 const SMALLEST: usize = 64 << 10;
-/// Bytes for each slot: an answer takes some hundred with what it adds to the texts, and as many slots as texts and one.
+/// Bytes for each slot: an answer takes some hundred with what it adds to the texts, and as many slots as texts and
+/// one.
 const BYTES_PER_SLOT: usize = 64;
 /// The part of the cache that an answer may take at the most.
 const SHARE: usize = 64;
@@ -58,8 +61,9 @@ const LAST_STARTS: u16 = 1 << 14;
 
 /// What was answered to which key, under a budget of bytes.
 ///
-/// When it is full it stays as it is until as many answers found no room as it keeps, and then starts anew. So it never makes
-/// more lookups slow than were slow anyway, and of addresses that come round in turns, a few too many, most are still found.
+/// When it is full it stays as it is until as many answers found no room as it keeps, and then starts anew. So it
+/// never makes more lookups slow than were slow anyway, and of addresses that come round in turns, a few too many,
+/// most are still found.
 #[derive(Default)]
 pub(crate) struct AnswerCache {
     /// Bytes it may take.
@@ -230,7 +234,7 @@ impl AnswerCache {
     fn has_room(&mut self, size: usize, slots: usize) -> bool {
         let all_slots = self.capacity / BYTES_PER_SLOT;
         let arena_size = self.capacity - Slots::size_of(all_slots);
-        if self.slots.is_empty() {
+        if self.slots.slots.is_empty() {
             self.passed += 1;
             if self.passed <= UNHURRIED || self.capacity < SMALLEST {
                 return false;
@@ -240,7 +244,7 @@ impl AnswerCache {
             self.arena = Vec::with_capacity(arena_size);
             self.clear();
         }
-        if !self.slots.have_room(slots) && self.slots.len() < all_slots {
+        if !self.slots.have_room(slots) && self.slots.slots.len() < all_slots {
             self.slots = Slots::new(all_slots);
             self.clear();
         }
@@ -263,8 +267,8 @@ impl AnswerCache {
     }
 }
 
-/// What an answer's head says after the key: how far before the offset the function starts, and how many frames there are, and
-/// which. `None` for an answer that is not kept.
+/// What an answer's head says after the key: how far before the offset the function starts, and how many frames there
+/// are, and which. `None` for an answer that is not kept.
 fn summary(key: AnswerKey, frames: &[FoundFrame]) -> Option<(u32, u16)> {
     let Some((last, others)) = frames.split_last() else { return Some((0, 0)) };
     let is_plain = |frame: &FoundFrame| frame.table == last.table && frame.source.line < 1 << LINE_BITS;
@@ -356,14 +360,6 @@ impl Slots {
     /// Bytes that so many slots take.
     fn size_of(len: usize) -> usize {
         len * size_of::<u32>()
-    }
-
-    fn len(&self) -> usize {
-        self.slots.len()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.slots.is_empty()
     }
 
     /// Whether so many places more leave enough slots free to find each of them soon.

@@ -75,7 +75,8 @@ impl Error {
         )
     }
 
-    /// Whether the index is intact, as far as was checked, and of a format or with a feature that this reader does not know.
+    /// Whether the index is intact, as far as was checked, and of a format or with a feature that this reader does
+    /// not know.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
         matches!(
@@ -85,8 +86,8 @@ impl Error {
     }
 }
 
-/// What a file looks like that begins with `bytes`: a Mach-O, ELF or zip file, a text file, or a file that begins with these
-/// bytes.
+/// What a file looks like that begins with `bytes`: a Mach-O, ELF or zip file, a text file, or a file that begins
+/// with these bytes.
 #[must_use]
 pub fn guess_file_kind(bytes: &[u8]) -> String {
     const SHOWN: usize = 32;

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The id of one linked binary for one architecture: `LC_UUID` or the ELF build id; where it has neither, a hash of the slice.
+/// The id of one linked binary for one architecture: `LC_UUID` or the ELF build id; where it has neither, a hash of
+/// the slice.
 ///
 /// Printed in lower-case hexadecimal without dashes, which is also the index's file name; a hash with `h-` before it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -160,8 +161,8 @@ impl Arch {
         Some(Self::from_macho(cputype, cpusubtype))
     }
 
-    /// The architecture with this `e_machine` of an ELF header, for files of 64 bits or of 32: under Apple's name and numbers where
-    /// there are such, else `cputype` is 0 and `cpusubtype` the machine's number.
+    /// The architecture with this `e_machine` of an ELF header, for files of 64 bits or of 32: under Apple's name and
+    /// numbers where there are such, else `cputype` is 0 and `cpusubtype` the machine's number.
     #[must_use]
     pub fn from_elf(machine: u16, is_64: bool) -> Self {
         let (cputype, cpusubtype) = match (machine, is_64) {

@@ -14,9 +14,9 @@ use crate::packed::{ChunkReader, Codes};
 
 /// An index over bytes of any kind: a `Vec`, a slice, a memory map. A value of a store is an index, too.
 ///
-/// Opening reads the header, the metadata, the codes and the trailer, whatever the index's size. Everything else is checked when it is
-/// read, so a lookup in a damaged index either answers right or fails. Share it between threads; each brings its own
-/// [`crate::Scratch`].
+/// Opening reads the header, the metadata, the codes and the trailer, whatever the index's size. Everything else is
+/// checked when it is read, so a lookup in a damaged index either answers right or fails. Share it between threads;
+/// each brings its own [`crate::Scratch`].
 ///
 /// ```
 /// # fn demo(bytes: Vec<u8>) -> Result<(), symdex::Error> {
@@ -126,9 +126,10 @@ impl<B: AsRef<[u8]>> Index<B> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotAnIndex`], [`Error::UnsupportedVersion`], [`Error::DevelopmentVersion`] or [`Error::UnsupportedFeature`] for a file
-    /// that this reader cannot read; [`Error::WrongSize`] for one that was cut; [`Error::Checksum`] or [`Error::Malformed`] where the
-    /// header, the metadata, the codes or the trailer is damaged.
+    /// [`Error::NotAnIndex`], [`Error::UnsupportedVersion`], [`Error::DevelopmentVersion`] or
+    /// [`Error::UnsupportedFeature`] for a file that this reader cannot read; [`Error::WrongSize`] for one that was
+    /// cut; [`Error::Checksum`] or [`Error::Malformed`] where the header, the metadata, the codes or the trailer is
+    /// damaged.
     pub fn open(bytes: B) -> Result<Self, Error> {
         let file = bytes.as_ref();
         let header = Header::decode(file)?;

@@ -1,7 +1,7 @@
 //! symdex turns a debug file into a small index once, and answers crash addresses from the index in microseconds.
 //!
-//! This crate is the index: its format, [its writer](mod@write) and its reader, [`Index`]. It knows nothing of DWARF; the crate
-//! `symdex-build` makes indexes from debug files. The format is specified in `docs/FORMAT.md`.
+//! This crate is the index: its format, [its writer](mod@write) and its reader, [`Index`]. It knows nothing of DWARF;
+//! the crate `symdex-build` makes indexes from debug files. The format is specified in `docs/FORMAT.md`.
 //!
 //! ```
 //! use symdex::{FrameAddress, Index, LinePolicy, Scratch};
@@ -21,13 +21,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `examples/service.rs` is a whole service. The feature `mmap` maps an index instead of reading it (`Index::open_file`). The crate
-//! `symdex-demangle` demangles names. Without features this crate depends on serde, bincode, thiserror and two hashes, and on no C
-//! code. A value of a key-value store is a small index of a part of the image ([`write::split`]): [`Index::open`] opens it, too.
+//! `examples/service.rs` is a whole service. The feature `mmap` maps an index instead of reading it
+//! (`Index::open_file`). The crate `symdex-demangle` demangles names. Without features this crate depends on serde,
+//! bincode, thiserror and two hashes, and on no C code. A value of a key-value store is a small index of a part of
+//! the image ([`write::split`]): [`Index::open`] opens it, too.
 //!
-//! Offsets are counted from the start of the image ([`ImageOffset`]), so that a lookup needs neither the debug file nor its
-//! base address. Whatever the bytes of an index, the reader does not panic, loop, or allocate by an unchecked number: "nothing
-//! here" is `Ok(None)`, damage is an [`Error`].
+//! Offsets are counted from the start of the image ([`ImageOffset`]), so that a lookup needs neither the debug file
+//! nor its base address. Whatever the bytes of an index, the reader does not panic, loop, or allocate by an unchecked
+//! number: "nothing here" is `Ok(None)`, damage is an [`Error`].
 
 #![cfg_attr(
     not(test),

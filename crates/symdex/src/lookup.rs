@@ -73,9 +73,9 @@ impl Scratch {
 impl<B: AsRef<[u8]>> Index<B> {
     /// The frames at `offset`, innermost first; `None` for a gap, where neither table knows the address.
     ///
-    /// The `dwarf` table answers first, the `symbol_table` where that has a gap. Code that has a line but no function in the
-    /// `dwarf` table is named by the `symbol_table`. A lookup reads a few hundred bytes of one chunk of each table and of the strings that
-    /// it returns; nothing if `scratch` still keeps the answer.
+    /// The `dwarf` table answers first, the `symbol_table` where that has a gap. Code that has a line but no function
+    /// in the `dwarf` table is named by the `symbol_table`. A lookup reads a few hundred bytes of one chunk of each
+    /// table and of the strings that it returns; nothing if `scratch` still keeps the answer.
     ///
     /// # Errors
     ///
@@ -112,9 +112,9 @@ impl<B: AsRef<[u8]>> Index<B> {
         }
     }
 
-    /// Looks up many offsets, in any order and with repetitions, as [`Self::lookup`] does one: `each` gets the place of an offset in
-    /// `offsets` and its answer. It is called once for each, in the order of the addresses, so that neighbours find what they share
-    /// read already.
+    /// Looks up many offsets, in any order and with repetitions, as [`Self::lookup`] does one: `each` gets the place
+    /// of an offset in `offsets` and its answer. It is called once for each, in the order of the addresses, so that
+    /// neighbours find what they share read already.
     ///
     /// ```
     /// # use symdex::{Error, ImageOffset, Index, LinePolicy, Scratch};
@@ -139,11 +139,12 @@ impl<B: AsRef<[u8]>> Index<B> {
         }
     }
 
-    /// Every name that the `symbol_table` has for the function that starts at exactly `start`: the one that lookups answer, then
-    /// its aliases, the better ones first. Nothing where no such function starts there, or none that has a name.
+    /// Every name that the `symbol_table` has for the function that starts at exactly `start`: the one that lookups
+    /// answer, then its aliases, the better ones first. Nothing where no such function starts there, or none that has
+    /// a name.
     ///
-    /// [`crate::Frame::function_start`] is what to ask for. A linker that folds identical functions into one leaves the code of
-    /// many names at one address, and a crash may be in any of them.
+    /// [`crate::Frame::function_start`] is what to ask for. A linker that folds identical functions into one leaves
+    /// the code of many names at one address, and a crash may be in any of them.
     ///
     /// # Errors
     ///
@@ -179,8 +180,8 @@ impl<B: AsRef<[u8]>> Index<B> {
         Ok(())
     }
 
-    /// Appends the first `at_most` frames of one table's answer to `scratch.frames`; whether there are any. In the `symbol_table` only
-    /// the first one is a frame, the others are aliases.
+    /// Appends the first `at_most` frames of one table's answer to `scratch.frames`; whether there are any. In the
+    /// `symbol_table` only the first one is a frame, the others are aliases.
     fn find(
         &self,
         table: Table,

@@ -66,8 +66,9 @@ pub struct CodeRange {
 /// `symbol_table`, where nothing is inlined, one of the names of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct InlineFrame {
-    /// The inline frame of the caller, smaller than this inline frame's own number; `None` for the concrete function. In the `symbol_table` the
-    /// function's next other name; only the range that begins where its function does needs them.
+    /// The inline frame of the caller, smaller than this inline frame's own number; `None` for the concrete function.
+    /// In the `symbol_table` the function's next other name; only the range that begins where its function does needs
+    /// them.
     pub parent: Option<NonMaxU32>,
     /// The function's name, by pool id.
     pub name: Option<NonMaxU32>,
@@ -92,8 +93,8 @@ impl ChunkRanges {
         table == Table::SymbolTable && self.frames.iter().any(|frame| frame.parent.is_some())
     }
 
-    /// Appends a range of a run whose inline frames follow; `answers` are those under `exact` and `statement`, by the run's own numbers plus
-    /// one. `None` for one that is none, and for more inline frames than there are numbers.
+    /// Appends a range of a run whose inline frames follow; `answers` are those under `exact` and `statement`, by the
+    /// run's own numbers plus one. `None` for one that is none, and for more inline frames than there are numbers.
     pub(crate) fn push_range(
         &mut self,
         range: std::ops::Range<u64>,
@@ -108,8 +109,9 @@ impl ChunkRanges {
         Some(())
     }
 
-    /// Appends the inline frames of the run whose ranges were appended, each with its parent by the run's own numbers plus one, 0 for none. `None`
-    /// where an inline frame is none, comes before its parent, or makes a chain longer than the format allows.
+    /// Appends the inline frames of the run whose ranges were appended, each with its parent by the run's own numbers
+    /// plus one, 0 for none. `None` where an inline frame is none, comes before its parent, or makes a chain longer
+    /// than the format allows.
     pub(crate) fn push_frames(
         &mut self,
         frames: impl Iterator<Item = Option<(u32, InlineFrame)>>,
@@ -128,7 +130,8 @@ impl ChunkRanges {
         Some(())
     }
 
-    /// How many inline frames the chain of each inline frame has, or what is wrong with the ranges of a chunk from `start` to `end`.
+    /// How many inline frames the chain of each inline frame has, or what is wrong with the ranges of a chunk from
+    /// `start` to `end`.
     pub(crate) fn depths(&self, start: u64, end: u64) -> Result<Vec<u32>, &'static str> {
         let mut at = start;
         for range in &self.ranges {
@@ -157,7 +160,8 @@ impl ChunkRanges {
     }
 }
 
-/// How many inline frames the chain of an inline frame below `parent` has, where `depths` are those of the inline frames before it, or what is wrong with it.
+/// How many inline frames the chain of an inline frame below `parent` has, where `depths` are those of the inline
+/// frames before it, or what is wrong with it.
 #[inline]
 fn depth_below(parent: Option<usize>, depths: &[u32]) -> Result<u32, &'static str> {
     let above = parent.map_or(Some(&0), |parent| depths.get(parent));

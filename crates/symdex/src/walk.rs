@@ -20,8 +20,8 @@ pub struct VerifiedCounts {
 }
 
 impl<B: AsRef<[u8]>> Index<B> {
-    /// Every range of chunk `index` of `table`, sorted, and their inline frames, with names and files by pool id; nothing for an empty
-    /// chunk. [`Index::strings`] turns the ids into strings.
+    /// Every range of chunk `index` of `table`, sorted, and their inline frames, with names and files by pool id;
+    /// nothing for an empty chunk. [`Index::strings`] turns the ids into strings.
     ///
     /// # Errors
     ///
@@ -48,8 +48,8 @@ impl<B: AsRef<[u8]>> Index<B> {
         StringReader { index: self, text: Vec::new() }
     }
 
-    /// Checks all of the index: the digest, every page, the codes, that chunks fill their section, and that every chunk and every string
-    /// decodes, each chunk to sorted ranges within its span whose names and files exist.
+    /// Checks all of the index: the digest, every page, the codes, that chunks fill their section, and that every
+    /// chunk and every string decodes, each chunk to sorted ranges within its span whose names and files exist.
     ///
     /// # Errors
     ///

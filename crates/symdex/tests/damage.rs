@@ -8,7 +8,8 @@ use symdex::{Error, ImageOffset, Index, LinePolicy, Scratch, Table};
 use symdex_testimages::{Answer, Image};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A small index with everything in it: gaps, inlining, both tables, two policies that differ, aliases, strings of all kinds.
+/// A small index with everything in it: gaps, inlining, both tables, two policies that differ, aliases, strings of
+/// all kinds.
 fn small() -> Image {
     let mut image = Image::random(11);
     image.chunk_span = 1000;

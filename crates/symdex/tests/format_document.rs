@@ -1,5 +1,5 @@
-//! The annotated dump in docs/FORMAT.md shows a tiny index as it is written today. `SYMDEX_BLESS=1 cargo test -p symdex --test
-//! format_document` writes it again.
+//! The annotated dump in docs/FORMAT.md shows a tiny index as it is written today. `SYMDEX_BLESS=1 cargo test -p
+//! symdex --test format_document` writes it again.
 
 mod dump;
 
@@ -18,8 +18,8 @@ const END: &str = "```\n<!-- the dump ends -->\n";
 /// By id. The fourth has as many words as make a rule.
 const NAMES: [&str; 5] = ["outer", "mid", "leaf", "a_b_c_d_e_f_g_h_i_j_k_l_m_n_o_flat", "plain"];
 
-/// `outer`, into which `mid` is inlined, and `leaf` into that; behind it `plain`, which only the symbol table knows, and which
-/// is also called `a_b_..._flat`.
+/// `outer`, into which `mid` is inlined, and `leaf` into that; behind it `plain`, which only the symbol table knows,
+/// and which is also called `a_b_..._flat`.
 fn tiny() -> Vec<u8> {
     let id = ImageId::new(&[0xa0, 0xa1, 0xa2, 0xa3]).expect("4 bytes are an id");
     let number = NonMaxU32::new;
@@ -177,8 +177,8 @@ fn strings(dump: &mut Dump<'_>, what: &str) {
     }
 }
 
-/// A chunk's head; its rows, one of each, take no bits. Returns the bytes of the blocks, and those of the source locations of a chunk of
-/// `size` bytes.
+/// A chunk's head; its rows, one of each, take no bits. Returns the bytes of the blocks, and those of the source
+/// locations of a chunk of `size` bytes.
 fn chunk_head(dump: &mut Dump<'_>, what: &str, size: usize) -> [u64; 2] {
     dump.varint(&format!("{what} chunk 0: blocks"));
     dump.varint("source locations");
@@ -304,7 +304,8 @@ fn the_document_shows_what_an_index_looks_like() {
     }
     assert!(
         dump == written,
-        "docs/FORMAT.md shows another index than is written today. If the format was meant to change, change what the document \
+        "docs/FORMAT.md shows another index than is written today. If the format was meant to change, change what \
+         the document \
          says, and run `SYMDEX_BLESS=1 cargo test -p symdex --test format_document` for the dump, which is now:\n{dump}"
     );
 }

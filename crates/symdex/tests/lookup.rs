@@ -122,7 +122,8 @@ fn strings_of_answers_that_were_given_before_are_not_copied() {
         for offset in image.offsets() {
             let answer = index.lookup(ImageOffset(offset), LinePolicy::Exact, &mut scratch);
             let frames = answer.expect("an intact index");
-            // The first answers are not kept when they are given first, and where they are may move as long as there come more.
+            // The first answers are not kept when they are given first, and where they are may move as long as there
+            // come more.
             for frame in frames.iter().flat_map(symdex::Frames::iter).filter(|_| time == 2) {
                 let (name, file) = (frame.name.map(<[u8]>::to_vec), frame.file.map(<[u8]>::to_vec));
                 places.entry((name, file)).or_default().insert(frame.name.map(<[u8]>::as_ptr));

@@ -57,7 +57,7 @@ fn same(kept: Option<CachedAnswer<'_>>, frames: &[FoundFrame]) -> bool {
 }
 
 fn memory(cache: &AnswerCache) -> usize {
-    Slots::size_of(cache.slots.len()) + cache.arena.capacity()
+    Slots::size_of(cache.slots.slots.len()) + cache.arena.capacity()
 }
 
 /// Asks `times` times, of two indexes under both policies, one of `offsets` offsets; how many answers were there.

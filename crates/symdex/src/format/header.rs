@@ -1,7 +1,7 @@
 //! The fixed header: 128 bytes.
 //!
-//! Every version keeps the magic, the version and the header's size where they are, and ends the header with a checksum of the bytes
-//! before it. So a reader can tell a newer index from a damaged one.
+//! Every version keeps the magic, the version and the header's size where they are, and ends the header with a
+//! checksum of the bytes before it. So a reader can tell a newer index from a damaged one.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -14,7 +14,8 @@ pub(crate) const MAGIC: [u8; 8] = *b"\x89SYMDEX\n";
 pub(crate) const VERSION: u16 = 1;
 /// Bytes of a header.
 pub(crate) const HEADER_SIZE: usize = 128;
-/// Bytes of a header, and the last version, of the formats of before the first release. No later version has a header of this size.
+/// Bytes of a header, and the last version, of the formats of before the first release. No later version has a header
+/// of this size.
 const DEVELOPMENT: (usize, u16) = (192, 2);
 /// The feature bit of an index whose `symbol_table` has aliases: where they are taken for callers, answers are wrong.
 pub(crate) const ALIASES: u64 = 1;
@@ -44,7 +45,8 @@ pub(crate) struct Header {
     /// Whether functions of the `symbol_table` may have aliases.
     pub(crate) aliases: bool,
     pub(crate) file_size: u64,
-    /// Metadata, codes, chunks, names, files, and the checksums of the pages of the four sections before, in file order.
+    /// Metadata, codes, chunks, names, files, and the checksums of the pages of the four sections before, in file
+    /// order.
     pub(crate) sections: [FileSection; SECTIONS],
 }
 

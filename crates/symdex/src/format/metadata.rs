@@ -1,7 +1,7 @@
 //! The metadata block: eight bytes of checksum, then [`Metadata`] in bincode 2's fixed-width little-endian encoding.
 //!
-//! Integers have their own width, `usize` and lengths 8 bytes, enums 4, options 1 byte before the value; fields stand in the
-//! order they are declared in. A test pins the bytes, so that replacing the crate cannot change the format.
+//! Integers have their own width, `usize` and lengths 8 bytes, enums 4, options 1 byte before the value; fields stand
+//! in the order they are declared in. A test pins the bytes, so that replacing the crate cannot change the format.
 
 use serde::{Deserialize, Serialize};
 
@@ -42,8 +42,8 @@ pub struct Metadata {
     pub partial: Vec<Partial>,
     /// The version of symdex that wrote the index.
     pub builder: String,
-    /// XXH3-128 of what the index was built from. A builder compares it to skip an image whose index is up to date. `None` if the
-    /// index does not say; such an index is never up to date.
+    /// XXH3-128 of what the index was built from. A builder compares it to skip an image whose index is up to date.
+    /// `None` if the index does not say; such an index is never up to date.
     pub input_digest: Option<[u8; 16]>,
     pub(crate) tables: [TableInfo; 2],
 }
@@ -262,7 +262,8 @@ pub(crate) mod tests {
             0000000001000000 0040000000000000 0100000000000000 0010000000000000 0040000000000000 00 00000100 \
             00000000 0100000000000000 0200000000000000 0300000000000000 0400000000000000 \
             0500000000000000 0600000000000000 0100000000000000 0100000000000000 78 0700000000000000 \
-            0100000000000000 30 01 d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1 0000000000000000 0100000000000000 0000000000000000 0000000000000000";
+            0100000000000000 30 01 d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1 \
+            0000000000000000 0100000000000000 0000000000000000 0000000000000000";
         let block = sample().encode().expect("small");
         let hex: String = block[8..].iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(hex, expected.replace(' ', ""));

@@ -2,9 +2,9 @@
 //!
 //! What an index may hold at the most: the writer refuses more, and the reader takes more for damage.
 //!
-//! A checksum proves that bytes did not change, not that somebody sensible wrote them. Every number that says how much to
-//! allocate or how long to work is checked against one of these, so that no index makes a lookup expensive. Real images stay
-//! far below each.
+//! A checksum proves that bytes did not change, not that somebody sensible wrote them. Every number that says how
+//! much to allocate or how long to work is checked against one of these, so that no index makes a lookup expensive.
+//! Real images stay far below each.
 
 mod bits;
 pub(crate) mod header;
@@ -28,8 +28,8 @@ pub const MAX_STRING: usize = 64 << 10;
 pub(crate) const MAX_CHUNK_SPAN: u32 = 1 << 20;
 /// Chunks of a table, empty ones included: what lies between two functions far apart must not fill the directory.
 pub(crate) const MAX_CHUNKS: u64 = 1 << 22;
-/// Inline frames that the blocks of a chunk define together, and source locations of a chunk. A symbol can take 0 bits, so the chunk's
-/// size does not bound them.
+/// Inline frames that the blocks of a chunk define together, and source locations of a chunk. A symbol can take 0
+/// bits, so the chunk's size does not bound them.
 pub(crate) const MAX_CHUNK_FRAMES: usize = 1 << 22;
 /// Frames of an answer.
 pub(crate) const MAX_FRAMES: u32 = 1024;

@@ -29,7 +29,8 @@ impl StoredLocation<'_> {
         Error::Malformed { location: self.error_location(), what }
     }
 
-    /// XXH3-64 of `stored`, xored with XXH3-64 of the location: image id padded to 32 bytes, section number (u32), index (u64).
+    /// XXH3-64 of `stored`, xored with XXH3-64 of the location: image id padded to 32 bytes, section number (u32),
+    /// index (u64).
     pub(crate) fn checksum(&self, stored: &[u8]) -> u64 {
         let mut location = [0; ImageId::MAX_LEN + 12];
         let (id, number) = location.split_at_mut(ImageId::MAX_LEN);
@@ -56,7 +57,8 @@ impl StoredLocation<'_> {
     }
 }
 
-/// Bytes of a page; the last one may have fewer. The check of a small page is fast, and its checksum takes more of the file.
+/// Bytes of a page; the last one may have fewer. The check of a small page is fast, and its checksum takes more of
+/// the file.
 pub(crate) const PAGE_SIZE: usize = 1 << 9;
 /// Bytes of a page's checksum: the low half of [`StoredLocation::checksum`].
 const PAGE_CHECKSUM_SIZE: usize = 4;

@@ -36,9 +36,11 @@ pub(crate) struct NameLayout {
     pub(crate) symbols: u32,
     pub(crate) terminals: u32,
     pub(crate) rules: u32,
-    /// For each length from 0 on, the first terminal that is longer, and where the text of that one begins among the texts.
+    /// For each length from 0 on, the first terminal that is longer, and where the text of that one begins among the
+    /// texts.
     pub(crate) lengths: Vec<(u32, u64)>,
-    /// For each [`NEIGHBOURS`] terminals a length that none of them is below; the search for a terminal's length begins there.
+    /// For each [`NEIGHBOURS`] terminals a length that none of them is below; the search for a terminal's length
+    /// begins there.
     pub(crate) shortest: Vec<u8>,
     pub(crate) groups_at: usize,
     pub(crate) rules_at: usize,

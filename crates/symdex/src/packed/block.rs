@@ -4,8 +4,8 @@ use super::codes::{self, Caller, Codes, FUNCTION, GAP, MORE_HEAD};
 use super::{MAX_BLOCK_FRAMES, MAX_BLOCK_RANGES, MAX_STEPS, RECENT};
 use crate::format::{BitReader, MAX_FRAMES, unzigzag};
 
-/// The values of a head's flag, which says what a range's answer under `statement` is: 0 for the answer under `exact`, 1 for
-/// that of the range before, 2 for the answer that follows.
+/// The values of a head's flag, which says what a range's answer under `statement` is: 0 for the answer under
+/// `exact`, 1 for that of the range before, 2 for the answer that follows.
 pub(crate) const FLAGS: u64 = 3;
 /// The heads that fit an answer's code. The last one stands for all that do not.
 pub(crate) const HEADS: u64 = 12;
@@ -30,7 +30,8 @@ pub(crate) struct BlockFrame {
 #[derive(Debug, Default)]
 pub(crate) struct BlockState {
     pub(crate) frames: Vec<BlockFrame>,
-    /// Inline frames that were defined or an answer, the most recent one last. Those that were defined since [`Self::recent`] are missing.
+    /// Inline frames that were defined or an answer, the most recent one last. Those that were defined since
+    /// [`Self::recent`] are missing.
     recent: Vec<Link>,
     /// How many inline frames were defined before the last [`Self::recent`].
     listed: u32,
@@ -48,7 +49,8 @@ impl BlockState {
         (self.listed, self.last_code, self.last_answer, self.last_root) = (0, 0, 0, source);
     }
 
-    /// The context of the source location of an inline frame with this caller, and the source location that its number counts from.
+    /// The context of the source location of an inline frame with this caller, and the source location that its
+    /// number counts from.
     #[inline(always)]
     pub(crate) fn expected(&self, caller: Link, last: Option<u64>) -> (u8, u32) {
         let (kind, base) = match frame(&self.frames, caller) {
@@ -80,7 +82,8 @@ impl BlockState {
         &mut self.recent
     }
 
-    /// Makes a remembered inline frame the most recent one. Returns `None` for one that is not remembered; the recency list is then stale.
+    /// Makes a remembered inline frame the most recent one. Returns `None` for one that is not remembered; the
+    /// recency list is then stale.
     pub(crate) fn used(&mut self, link: Link) -> Option<()> {
         let mut later = link;
         for recent in self.recent().iter_mut().rev() {

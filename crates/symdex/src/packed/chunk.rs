@@ -38,8 +38,8 @@ pub(crate) struct Chunk<'a> {
     pub(super) start: u64,
     pub(super) span: u32,
     pub(super) blocks: usize,
-    /// For each block: where it starts, in bytes from the chunk's start; where its bits begin; the first source location that it is the
-    /// first to use.
+    /// For each block: where it starts, in bytes from the chunk's start; where its bits begin; the first source
+    /// location that it is the first to use.
     pub(super) rows: Rows<3>,
     /// Where the blocks' bits lie in the section, in bytes.
     pub(super) bits: Range<usize>,
@@ -102,7 +102,8 @@ impl<'a> ChunkReader<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// Appends the first `at_most` frames of the answer at `offset`, innermost first. Returns whether there is an answer.
+    /// Appends the first `at_most` frames of the answer at `offset`, innermost first. Returns whether there is an
+    /// answer.
     pub(crate) fn find(
         &self,
         offset: u64,

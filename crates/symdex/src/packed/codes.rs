@@ -1,8 +1,8 @@
-//! Prefix codes, and the contexts of numbers: what kind a number is of, and for some kinds what came before it. Each context has a
-//! code of its own, in which a symbol takes the fewer bits the more often it occurs in its context.
+//! Prefix codes, and the contexts of numbers: what kind a number is of, and for some kinds what came before it. Each
+//! context has a code of its own, in which a symbol takes the fewer bits the more often it occurs in its context.
 //!
-//! A number is a symbol and bits that follow it. A number below 128 is its own symbol. Two symbols stand for the numbers of each larger
-//! count of bits, one for each value of the second highest bit; the rest of the bits follows.
+//! A number is a symbol and bits that follow it. A number below 128 is its own symbol. Two symbols stand for the
+//! numbers of each larger count of bits, one for each value of the second highest bit; the rest of the bits follows.
 
 use super::MAX_GROUP_BITS;
 use crate::error::Error;
@@ -60,7 +60,8 @@ pub(crate) enum Caller {
     New = 2,
 }
 
-/// The context of the source location of an inline frame; `last` is the number of the one defined before in the same answer.
+/// The context of the source location of an inline frame; `last` is the number of the one defined before in the same
+/// answer.
 #[inline]
 pub(crate) fn source_context(last: Option<u64>, caller: Caller) -> u8 {
     SOURCE
@@ -91,8 +92,8 @@ const MAX_SIZE: usize = CONTEXTS * (1 + MAX_LEN as usize + 256);
 
 /// The codes of all contexts as tables, and where the index says that each chunk begins.
 pub(crate) struct Codes {
-    /// For each context, for each value of the next [`MAX_LEN`] bits: the symbol whose code word they begin with, times 16, plus the
-    /// length of the word.
+    /// For each context, for each value of the next [`MAX_LEN`] bits: the symbol whose code word they begin with,
+    /// times 16, plus the length of the word.
     tables: Box<[Words; CONTEXTS]>,
     /// A group has 2 to the power of this source locations, at most [`MAX_GROUP_BITS`].
     pub(super) group_bits: u8,
@@ -132,7 +133,8 @@ impl Codes {
         Ok(Self { tables, group_bits: *group_bits, places, chunks })
     }
 
-    /// Where chunk `number` of all chunks of the index begins, and where it ends, in bytes from the start of the section of chunks.
+    /// Where chunk `number` of all chunks of the index begins, and where it ends, in bytes from the start of the
+    /// section of chunks.
     pub(crate) fn place(&self, pages: &PageReader<'_>, number: u64) -> Result<[usize; 2], Error> {
         // There is one more row than chunks, and there are no more rows than bits.
         let [row, chunks] = [number, self.chunks].map(|row| usize::try_from(row).unwrap_or(usize::MAX));

@@ -1,7 +1,8 @@
 //! Chunks: the ranges of one table within one stretch of the image, written in prefix codes.
 //!
-//! A lookup decodes one *block* of ranges up to its address, and for each frame a part of one or two groups of *source locations*, from
-//! where they lie in the file. Numbers are written in codes of the index's own, each in a context ([`codes`]).
+//! A lookup decodes one *block* of ranges up to its address, and for each frame a part of one or two groups of
+//! *source locations*, from where they lie in the file. Numbers are written in codes of the index's own, each in a
+//! context ([`codes`]).
 
 pub(crate) mod block;
 mod chunk;

@@ -1,4 +1,5 @@
-//! The source locations of a chunk: distinct names with a file and a line. They are read from the first of their group on.
+//! The source locations of a chunk: distinct names with a file and a line. They are read from the first of their
+//! group on.
 
 use super::MAX_GROUP_BITS;
 use super::block::moved;
@@ -183,7 +184,8 @@ impl SourceLocations<'_> {
         (at <= self.end * 8).then_some(())
     }
 
-    /// File and line of a source location with the name of source location `first`, which the one before it, `before`, has as well.
+    /// File and line of a source location with the name of source location `first`, which the one before it,
+    /// `before`, has as well.
     #[inline(always)]
     fn line(&self, reader: &mut BitReader<'_>, first: u32, before: Option<Entry>) -> Option<Entry> {
         let number = self.codes.number(reader, LINE + u8::from(before.is_none()))?;

@@ -12,7 +12,8 @@ use crate::packed::{MAX_BLOCK_FRAMES, MAX_GROUP_BITS, MAX_STEPS, RECENT};
 use crate::ranges::NonMaxU32;
 use crate::ranges::{ChunkRanges, CodeRange, InlineFrame};
 
-/// Images of at most so many bytes are small: their indexes have shorter blocks and groups, which take more space and less time.
+/// Images of at most so many bytes are small: their indexes have shorter blocks and groups, which take more space and
+/// less time.
 const SMALL_IMAGE: u64 = 4 << 20;
 /// The most ranges of a block of a small image, and of a larger one, gaps included.
 pub(crate) const BLOCK_LENS: [usize; 2] = [16, 52];
@@ -119,7 +120,8 @@ impl SourceInterner {
     }
 }
 
-/// The symbols of the chunk that covers the image from `start` to `end`; `depths` are how many inline frames each chain has.
+/// The symbols of the chunk that covers the image from `start` to `end`; `depths` are how many inline frames each
+/// chain has.
 pub(super) fn symbols_of(
     sizes: PartSizes,
     [start, end]: [u64; 2],
@@ -324,8 +326,8 @@ impl ChunkSymbolizer<'_> {
         2 * later.unwrap_or(0) as u64 + 2
     }
 
-    /// Defines `frame`, inlined into the last answer; `last` is the number of the source location that this answer had before. Returns the
-    /// number of this one.
+    /// Defines `frame`, inlined into the last answer; `last` is the number of the source location that this answer
+    /// had before. Returns the number of this one.
     fn define(&mut self, frame: u32, last: Option<u64>) -> Option<u64> {
         let InlineFrame { name, file, line, .. } = *self.frames.get(frame as usize)?;
         let next = u32::try_from(self.sources.len()).ok()?;

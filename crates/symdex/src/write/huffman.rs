@@ -73,8 +73,8 @@ impl Encoder {
 
 /// The length of the code word of each symbol that occurs, sorted by it and then by symbol; 0 for the only one.
 ///
-/// Lengths are Huffman's, found by package-merge, which keeps to [`MAX_LEN`]: coins of every length are merged in pairs with those of the
-/// length above, and how many of the cheapest a symbol is in is the length of its word.
+/// Lengths are Huffman's, found by package-merge, which keeps to [`MAX_LEN`]: coins of every length are merged in
+/// pairs with those of the length above, and how many of the cheapest a symbol is in is the length of its word.
 fn code_lens(counts: &[u64]) -> Vec<(u8, u8)> {
     let occurring = (0..=u8::MAX).zip(counts).filter(|(_, count)| **count != 0);
     let mut coins: Vec<(u64, Vec<u8>)> = occurring.map(|(s, count)| (*count, vec![s])).collect();

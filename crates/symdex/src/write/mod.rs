@@ -1,7 +1,8 @@
 //! Writing an index: chunks are taken apart one by one, on any thread, and put together in order.
 //!
-//! The caller gives chunks in ascending order, `dwarf` before `symbol_table`, and numbers strings in the order in which the chunks
-//! first need them; [`SealedWriter::finish`] lays the file out. The bytes depend on what is given and on nothing else.
+//! The caller gives chunks in ascending order, `dwarf` before `symbol_table`, and numbers strings in the order in
+//! which the chunks first need them; [`SealedWriter::finish`] lays the file out. The bytes depend on what is given
+//! and on nothing else.
 
 pub(crate) mod bits;
 mod chunk;
@@ -86,8 +87,8 @@ pub struct EncodedChunk {
 }
 
 impl ChunkEncoder {
-    /// An encoder for chunks of `chunk_span` bytes of an image of [`ImageInfo::image_size`] bytes. Chunks of small images take more
-    /// space and less time to look up.
+    /// An encoder for chunks of `chunk_span` bytes of an image of [`ImageInfo::image_size`] bytes. Chunks of small
+    /// images take more space and less time to look up.
     #[must_use]
     pub fn new(chunk_span: u32, image_size: u64) -> Self {
         Self { chunk_span, sizes: PartSizes::of(image_size), buffers: Buffers::default() }
@@ -126,8 +127,8 @@ pub struct Writer<S> {
 }
 
 impl<S: Read + Write + Seek> Writer<S> {
-    /// A writer of an index whose chunks span `chunk_span` bytes. Until all is known they are kept in `chunks`, which is empty: a
-    /// `Cursor` over bytes, or a temporary file.
+    /// A writer of an index whose chunks span `chunk_span` bytes. Until all is known they are kept in `chunks`, which
+    /// is empty: a `Cursor` over bytes, or a temporary file.
     #[must_use]
     pub fn new(image: ImageInfo, chunk_span: u32, chunks: S) -> Self {
         let chunks = Spool::new(chunks, PartSizes::of(image.image_size).group_bits);
@@ -144,8 +145,8 @@ impl<S: Read + Write + Seek> Writer<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Unwritable`] where the chunk is not behind the ones added before it, too far behind the first, or encoded for an image
-    /// of another size; [`Error::Io`] where it cannot be kept.
+    /// [`Error::Unwritable`] where the chunk is not behind the ones added before it, too far behind the first, or
+    /// encoded for an image of another size; [`Error::Io`] where it cannot be kept.
     pub fn push(&mut self, chunk: EncodedChunk) -> Result<(), Error> {
         let EncodedChunk { table, index, has_aliases, group_bits, symbols: stream } = chunk;
         if group_bits != self.chunks.group_bits {
@@ -179,7 +180,8 @@ impl<S: Read + Write + Seek> Writer<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Unwritable`] where something would be too large for the format, [`Error::Io`] where what the chunks are kept in fails.
+    /// [`Error::Unwritable`] where something would be too large for the format, [`Error::Io`] where what the chunks
+    /// are kept in fails.
     pub fn seal(self) -> Result<SealedWriter<S>, Error> {
         let Self { image, chunk_span, chunks, has_aliases, tables, input_digest } = self;
         let chunks = chunks.finish(&image.id)?;
@@ -202,8 +204,8 @@ impl<S: Read> SealedWriter<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Unwritable`] where the metadata does not make sense or something would be too large for the format; [`Error::Io`] where
-    /// `out` or what the chunks are kept in fails.
+    /// [`Error::Unwritable`] where the metadata does not make sense or something would be too large for the format;
+    /// [`Error::Io`] where `out` or what the chunks are kept in fails.
     pub fn finish(
         self,
         names: &EncodedStrings,

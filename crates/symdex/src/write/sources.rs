@@ -4,8 +4,8 @@ use super::bits::zigzag;
 use super::symbol_stream::{SOURCES, SymbolStream};
 use crate::packed::codes::{FILE, ID, LINE, NAME, NEW_LINE, OTHER_FILE, OTHER_LINE};
 
-/// Appends the source locations of a chunk, each a name, a file and a line as they are stored, in groups of 2^`group_bits`. `has_files`
-/// is false for the `symbol_table`, where they are names alone.
+/// Appends the source locations of a chunk, each a name, a file and a line as they are stored, in groups of
+/// 2^`group_bits`. `has_files` is false for the `symbol_table`, where they are names alone.
 pub(super) fn append(stream: &mut SymbolStream, sources: &[[u32; 3]], group_bits: u8, has_files: bool) {
     let mut firsts = Firsts::of(sources);
     let mut expected = 0;

@@ -29,11 +29,11 @@ pub struct Split<'i, B> {
     encoder: ChunkEncoder,
 }
 
-/// The parts of an index that a service keeps apart, each an index of its own, in the order of their numbers. Each is made when the
-/// iterator comes to it; no chunk is decoded twice.
+/// The parts of an index that a service keeps apart, each an index of its own, in the order of their numbers. Each is
+/// made when the iterator comes to it; no chunk is decoded twice.
 ///
-/// The value with the number [`Metadata::value_number`] answers an offset as the whole index does. There is a value for each number in
-/// [`Metadata::value_numbers`], so a value that is missing was lost.
+/// The value with the number [`Metadata::value_number`] answers an offset as the whole index does. There is a value
+/// for each number in [`Metadata::value_numbers`], so a value that is missing was lost.
 ///
 /// Values are not compressed; a store may compress them.
 pub fn split<B: AsRef<[u8]>>(index: &Index<B>) -> Split<'_, B> {

@@ -1,7 +1,8 @@
 //! The symbols of a chunk. Their code words are known once all chunks were counted.
 //!
-//! Two bytes are a symbol and its context. The bits that follow its code word stand behind it, in as few pairs of bytes as hold them, the
-//! highest ones first. A mark looks like a symbol, with a number for a context that no context has.
+//! Two bytes are a symbol and its context. The bits that follow its code word stand behind it, in as few pairs of
+//! bytes as hold them, the highest ones first. A mark looks like a symbol, with a number for a context that no
+//! context has.
 
 use super::bits::BitWriter;
 use super::huffman::{Counts, Encoder, place};

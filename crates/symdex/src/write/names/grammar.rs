@@ -1,5 +1,5 @@
-//! The grammar of an image's names: terminals, which are pieces of text, rules, which stand for two symbols each, and each name as a
-//! few symbols.
+//! The grammar of an image's names: terminals, which are pieces of text, rules, which stand for two symbols each, and
+//! each name as a few symbols.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -90,8 +90,8 @@ impl<'n> Grammar<'n> {
     }
 }
 
-/// The words of `names`, rules for the tokens and the phrases that occur often, and the names as symbols, each with an [`END`] behind it
-/// and one more behind the last.
+/// The words of `names`, rules for the tokens and the phrases that occur often, and the names as symbols, each with
+/// an [`END`] behind it and one more behind the last.
 fn symbols_of<S: AsRef<[u8]>>(names: &[S]) -> (Vec<&[u8]>, Rules, Vec<u32>) {
     let (mut phrases, mut tokens, mut words) = (Interner::new(), Interner::new(), Interner::new());
     let (mut in_names, mut in_phrases, mut in_tokens, mut terminals) = (vec![], vec![], vec![], vec![]);
@@ -247,7 +247,8 @@ fn in_order<'n>(words: &[&'n [u8]], rules: &Rules, mut symbols: Vec<u32>, lens: 
     Grammar { terminals, rules: pairs, symbols, lens }
 }
 
-/// How often each symbol occurs in the names, also within rules that have no text: never less often than such a rule that has it.
+/// How often each symbol occurs in the names, also within rules that have no text: never less often than such a rule
+/// that has it.
 fn occurrences(symbols: &[u32], rules: &Rules, texts: &[Option<Cow<'_, [u8]>>]) -> Vec<u64> {
     let mut occurs = vec![0u64; texts.len()];
     let add = |occurs: &mut Vec<u64>, symbol: u32, n: u64| {
@@ -265,7 +266,8 @@ fn occurrences(symbols: &[u32], rules: &Rules, texts: &[Option<Cow<'_, [u8]>>]) 
     occurs
 }
 
-/// Gives the rules a text that make reading names shortest for it: those that occur most often and have most within them.
+/// Gives the rules a text that make reading names shortest for it: those that occur most often and have most within
+/// them.
 fn write_out(texts: &mut [Option<Cow<'_, [u8]>>], rules: &Rules, occurs: &[u64]) {
     // Bytes and terminals that each symbol stands for.
     let mut sizes: Vec<(u64, u64)> = texts.iter().flatten().map(|text| (text.len() as u64, 1)).collect();

@@ -6,8 +6,8 @@ use rustc_hash::FxBuildHasher;
 
 /// Interner texts, numbered in the order in which they first came up.
 pub(super) struct Interner {
-    /// A power of two of them, at least half of which are 0. Each text has one, where it is hashed to or behind that: the high half of
-    /// its hash, above its number plus one.
+    /// A power of two of them, at least half of which are 0. Each text has one, where it is hashed to or behind that:
+    /// the high half of its hash, above its number plus one.
     slots: Vec<u64>,
     /// All texts, one behind the other: together they are far less than what they occur in, and soon found in a cache.
     bytes: Vec<u8>,

@@ -1,8 +1,10 @@
-//! Cutting names into phrases, phrases into tokens and tokens into words, so that what names share comes out as the same pieces.
+//! Cutting names into phrases, phrases into tokens and tokens into words, so that what names share comes out as the
+//! same pieces.
 //!
-//! Any cut is right, as the pieces of a name always make up the name; a good one finds what the mangling repeats. Mangled names
-//! become identifiers with their length before them (`9allocator`) and the operators between them (`IS2_EE`), all others words. A
-//! phrase is a few tokens: most occur many times, and then what is in them is looked at only once.
+//! Any cut is right, as the pieces of a name always make up the name; a good one finds what the mangling repeats.
+//! Mangled names become identifiers with their length before them (`9allocator`) and the operators between them
+//! (`IS2_EE`), all others words. A phrase is a few tokens: most occur many times, and then what is in them is looked
+//! at only once.
 
 use std::ops::Range;
 
@@ -25,7 +27,8 @@ pub(super) enum TokenKind {
     Word,
 }
 
-/// Calls `phrase` with where each phrase of `name` lies: it ends with operators, or is all of a name that is not mangled.
+/// Calls `phrase` with where each phrase of `name` lies: it ends with operators, or is all of a name that is not
+/// mangled.
 pub(super) fn phrases(name: &[u8], mut phrase: impl FnMut(Range<usize>)) {
     let (mut start, mut end) = (0, name.len());
     if let Some(mangling) = Mangling::of(name) {
@@ -141,8 +144,8 @@ fn number(name: &[u8], at: usize, rust: bool) -> (usize, Option<usize>) {
     (text, is_length.then_some(text + len))
 }
 
-/// How many bytes the number at `at` of a Rust name takes, as `B19_` and `s4Zlz1fUqNwX_` do, whose digits are no lengths; 1 where
-/// there is none.
+/// How many bytes the number at `at` of a Rust name takes, as `B19_` and `s4Zlz1fUqNwX_` do, whose digits are no
+/// lengths; 1 where there is none.
 fn base62_number(name: &[u8], at: usize) -> usize {
     let at_most = match name.get(at) {
         Some(b'B') => 3,
@@ -187,7 +190,8 @@ pub(super) fn words<'n>(token: &'n [u8], kind: TokenKind, mut word: impl FnMut(&
     }
 }
 
-/// Calls `word` with each word of `text`: it begins where the case changes, and a `_` ends it. All else is a word of one byte.
+/// Calls `word` with each word of `text`: it begins where the case changes, and a `_` ends it. All else is a word of
+/// one byte.
 fn plain_words<'n>(text: &'n [u8], mut word: impl FnMut(&'n [u8])) {
     let small = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || !byte.is_ascii();
     let mut rest = text;
