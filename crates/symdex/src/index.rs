@@ -12,11 +12,14 @@ use crate::image::ImageId;
 use crate::names::{NameLayout, NameReader};
 use crate::packed::{ChunkReader, Codes};
 
-/// An index over bytes of any kind: a `Vec`, a slice, a memory map. A value of a store is an index, too.
+/// An open index, over bytes of any kind: a `Vec`, a slice, a memory map.
 ///
-/// Opening reads the header, the metadata, the codes and the trailer, whatever the index's size. Everything else is
-/// checked when it is read, so a lookup in a damaged index either answers right or fails. Share it between threads;
-/// each brings its own [`crate::Scratch`].
+/// A value of a key-value store (`write::split`) is an index, too.
+///
+/// [`Index::open`] reads the header, the metadata, the trailer, the codes (at most 10 kB) and the heads of the names
+/// and of the files. This does not depend on the size of the index. The codes become tables that are not changed
+/// any more. The other pages are checked when they are first read. Which pages were checked is the only state that
+/// changes and that threads share.
 ///
 /// ```
 /// # fn demo(bytes: Vec<u8>) -> Result<(), symdex::Error> {

@@ -146,6 +146,18 @@ impl<B: AsRef<[u8]>> Index<B> {
     /// [`crate::Frame::function_start`] is what to ask for. A linker that folds identical functions into one leaves
     /// the code of many names at one address, and a crash may be in any of them.
     ///
+    /// ```
+    /// use symdex::{ImageOffset, Index, LinePolicy, Scratch};
+    ///
+    /// let index = Index::open(std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?)?;
+    /// let mut scratch = Scratch::default();
+    /// let frames = index.lookup(ImageOffset(0x3cf), LinePolicy::Statement, &mut scratch)?;
+    /// let start = frames.and_then(|frames| frames.iter().last()?.function_start).ok_or("not known")?;
+    /// let names: Vec<&[u8]> = index.function_names(start, &mut scratch)?.collect();
+    /// assert_eq!(names, [b"pyramid"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`Self::lookup`].

@@ -42,7 +42,23 @@ impl<B: AsRef<[u8]>> Index<B> {
             .filter(|chunk| !matches!(chunk, Ok((_, c)) if c.ranges.is_empty()))
     }
 
-    /// Reads names and files by pool id, for a walk through the index.
+    /// Reads names and files by id.
+    ///
+    /// ```
+    /// use symdex::{Index, Table};
+    ///
+    /// let index = Index::open(std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?)?;
+    /// let mut strings = index.strings();
+    /// for chunk in index.chunks(Table::Dwarf) {
+    ///     let (_, chunk) = chunk?;
+    ///     for range in &chunk.ranges {
+    ///         let innermost = &chunk.frames[range.statement as usize];
+    ///         let name = innermost.name.map(|id| strings.name(id)).transpose()?.unwrap_or_default();
+    ///         println!("{:#x} {}", range.start, String::from_utf8_lossy(name));
+    ///     }
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn strings(&self) -> StringReader<'_, B> {
         StringReader { index: self, text: Vec::new() }
@@ -50,6 +66,12 @@ impl<B: AsRef<[u8]>> Index<B> {
 
     /// Checks all of the index: the digest, every page, the codes, that chunks fill their section, and that every
     /// chunk and every string decodes, each chunk to sorted ranges within its span whose names and files exist.
+    ///
+    /// ```
+    /// let index = symdex::Index::open(std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?)?;
+    /// assert!(index.verify()?.ranges > 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///

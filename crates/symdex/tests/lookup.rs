@@ -31,6 +31,10 @@ fn an_index_and_its_scratch_go_where_threads_go() {
     send_and_sync::<Index<Vec<u8>>>();
     send_and_sync::<Index<&[u8]>>();
     send_and_sync::<Scratch>();
+    send_and_sync::<symdex::Error>();
+    send_and_sync::<symdex::OwnedFrame>();
+    #[cfg(feature = "mmap")]
+    send_and_sync::<Index<symdex::MappedFile>>();
 }
 
 #[test]

@@ -3,6 +3,37 @@
 //! The caller gives chunks in ascending order, `dwarf` before `symbol_table`, and numbers strings in the order in
 //! which the chunks first need them; [`SealedWriter::finish`] lays the file out. The bytes depend on what is given
 //! and on nothing else.
+//!
+//! ```
+//! use std::io::Cursor;
+//! use symdex::write::{
+//!     ChunkEncoder, ChunkRanges, CodeRange, EncodedStrings, ImageInfo, InlineFrame, NonMaxU32, Writer,
+//! };
+//! use symdex::{Arch, Counts, ImageId, ImageOffset, Index, LinePolicy, RowRule, Scratch, Table};
+//!
+//! // A function `main` from 0x100 to 0x140, in line 7 of `main.c`.
+//! let frame =
+//!     InlineFrame { parent: None, name: NonMaxU32::new(0), file: NonMaxU32::new(0), line: NonMaxU32::new(7) };
+//! let range = CodeRange { start: 0x100, end: 0x140, function_start: Some(0x100), exact: 0, statement: 0 };
+//! let chunk = ChunkRanges { ranges: vec![range], frames: vec![frame] };
+//!
+//! let (id, arch) = (ImageId::new(&[7; 16]).ok_or("no id")?, Arch::from_name("arm64").ok_or("no arch")?);
+//! let mut image = ImageInfo::new(id, "demo", arch, RowRule::First);
+//! image.image_size = 0x140;
+//! image.executable = vec![(0x100, 0x140)];
+//! let (chunk_span, image_size) = (0x1000, image.image_size);
+//! let mut writer = Writer::new(image, chunk_span, Cursor::new(Vec::new()));
+//! writer.push(ChunkEncoder::new(chunk_span, image_size).encode(Table::Dwarf, 0, &chunk)?)?;
+//! let (names, files) = (EncodedStrings::new(&["main"])?, EncodedStrings::new(&["main.c"])?);
+//! let mut bytes = Vec::new();
+//! writer.seal()?.finish(&names, &files, Counts::default(), Vec::new(), &mut bytes)?;
+//!
+//! let mut scratch = Scratch::default();
+//! let index = Index::open(bytes)?;
+//! let frames = index.lookup(ImageOffset(0x120), LinePolicy::Exact, &mut scratch)?.ok_or("a gap")?;
+//! assert_eq!(frames.iter().next().and_then(|frame| frame.line), Some(7));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub(crate) mod bits;
 mod chunk;

@@ -36,6 +36,18 @@ pub struct Split<'i, B> {
 /// for each number in [`Metadata::value_numbers`], so a value that is missing was lost.
 ///
 /// Values are not compressed; a store may compress them.
+///
+/// ```
+/// use symdex::{ImageOffset, Index};
+///
+/// let index = Index::open(std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?)?;
+/// let values = symdex::write::split(&index).collect::<Result<Vec<_>, _>>()?;
+/// let number = index.metadata().value_number(ImageOffset(0x3cf));
+/// let value = values.iter().find(|value| value.number == number).ok_or("not in the image")?;
+/// let part = Index::open(&value.bytes[..])?;
+/// assert_eq!(part.id(), index.id());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn split<B: AsRef<[u8]>>(index: &Index<B>) -> Split<'_, B> {
     let metadata = index.metadata();
     let encoder = ChunkEncoder::new(metadata.chunk_span, metadata.image_size);
