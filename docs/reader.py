@@ -4,8 +4,9 @@
     reader.py [--exact] FILE [OFFSET ...]    the frames at image offsets; without offsets, at each address of the code
     reader.py --names FILE OFFSET            all names of the function that starts at OFFSET
 
-It does not verify checksums, because the standard library has no XXH3. Each line of output is a frame: offset, name, file, line, "inlined"
-or "", start of the function, table; "-" stands for what is absent. A gap is a line with the offset alone.
+It does not verify checksums, because the standard library has no XXH3. Each line of output is a frame: offset, name,
+file, line, "inlined" or "", start of the function, table; "-" stands for what is absent. A gap is a line with the
+offset alone.
 """
 
 import struct
@@ -223,7 +224,7 @@ class Chunk:
         return function, chain
 
     def ranges(self, block):
-        """The ranges of a block: end, function, inline frames as (caller, source location), answers under both policies."""
+        """The ranges of a block: end, function, inline frames as (caller, source location), both answers."""
         at, position, new_source = self.rows.get(block)
         end = self.rows.get(block + 1)[0] if block + 1 < self.blocks else self.span
         require(block < self.blocks and at < end, "no such block")
@@ -417,8 +418,8 @@ class Index:
         return Chunk(self, table, number, self.chunks[start:end]).find(offset, policy)
 
     def lookup(self, offset, policy=1):
-        """The frames at an offset, innermost first: name, file, line, whether inlined, start of the function, table. Policy 0 is exact,
-        1 is statement."""
+        """The frames at an offset, innermost first: name, file, line, whether inlined, start of the function, table.
+        Policy 0 is exact, 1 is statement."""
         found, table = self.find(0, offset, policy), 0
         if found is None:
             found, table = self.find(1, offset, policy), 1

@@ -8,11 +8,11 @@ use crate::packed::SourceLocation;
 /// Which line rows a lookup goes by. The chain of functions is the same under both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LinePolicy {
-    /// A row that does not begin a statement takes the file and line of the statement before it in the same inline
-    /// instance; reads better, and is what lookups and reports use.
+    /// A row that does not begin a statement takes the file and the line of the statement before it in the same
+    /// inlined call. Reports use this policy, because its lines read better.
     #[default]
     Statement,
-    /// Every row counts, as in Apple's atos and llvm-symbolizer.
+    /// Each row has its own file and line, as in Apple's atos and llvm-symbolizer.
     Exact,
 }
 
@@ -26,16 +26,17 @@ impl LinePolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Frame<'a> {
-    /// The linkage name, mangled, without Mach-O's leading `_`; bytes of any kind. `None` where neither table names the
+    /// The mangled name, without Mach-O's leading `_`. It can have any bytes. `None` if neither table names the
     /// code.
     pub name: Option<&'a [u8]>,
-    /// The file's path as the debug information joins it; bytes of any kind.
+    /// The path of the file, with the directory that the debug information states. It can have any bytes.
     pub file: Option<&'a [u8]>,
-    /// The line, 1-based; 0 for code that the compiler made up, `None` where there is no line.
+    /// The line, from 1 on. It is 0 for code that the compiler generated, and `None` if there is no line.
     pub line: Option<u32>,
-    /// Whether the frame is inlined into the next one; the last never is.
+    /// Whether the frame is inlined into the next one. The last frame is not inlined.
     pub inlined: bool,
-    /// Where the concrete function that holds the code starts, the same for every frame of a chain.
+    /// The start of the function that contains the code. Inlined frames have that of the function they are inlined
+    /// into.
     pub function_start: Option<ImageOffset>,
     /// The table that the frame comes from.
     pub table: Table,
@@ -92,7 +93,7 @@ pub(crate) struct FoundFrame {
 }
 
 impl<'a> Frames<'a> {
-    /// How many frames there are, at least one.
+    /// The number of frames, at least one.
     #[expect(clippy::len_without_is_empty, reason = "an answer is never empty: a gap is no answer")]
     #[must_use]
     pub fn len(&self) -> usize {

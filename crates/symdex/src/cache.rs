@@ -9,7 +9,8 @@
 //!         8  4  the string's id plus one, 0 for no name beside a file
 //!        12  2  length
 //!        14     bytes
-//! answer: 0  4  2^31 plus the index's serial number times two; 1 for the statement policy. No place of a file is that large
+//! answer: 0  4  2^31 plus the index's serial number times two; 1 for the statement policy. No place of a file is so
+//!               large
 //!         4  4  bytes from the function's start to the offset, plus one; 0 for no start
 //!         8  6  offset
 //!        14  2  frames; FROM_SYMBOLS, LAST_STARTS
@@ -122,7 +123,7 @@ impl AnswerCache {
         })
     }
 
-    /// The answer at a place that was found; `None` for a gap.
+    /// The answer at a place that was found. Returns `None` for a gap.
     #[inline]
     pub(crate) fn get(&self, place: u32) -> Option<CachedAnswer<'_>> {
         let place = place as usize;
@@ -185,7 +186,7 @@ impl AnswerCache {
         Ok(u32::try_from(place).ok())
     }
 
-    /// The place of a string; `None` for one that is too long, or would end behind `end`.
+    /// The place of a string. Returns `None` for one that is too long, or would end behind `end`.
     fn text(
         &mut self,
         file: u32,
@@ -230,7 +231,7 @@ impl AnswerCache {
         Some((place, self.arena.get(start..start + usize::from(len))?))
     }
 
-    /// Makes room for so many bytes and slots; whether there is.
+    /// Makes room for so many bytes and slots. Returns whether there is.
     fn has_room(&mut self, size: usize, slots: usize) -> bool {
         let all_slots = self.capacity / BYTES_PER_SLOT;
         let arena_size = self.capacity - Slots::size_of(all_slots);

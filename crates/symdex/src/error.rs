@@ -4,7 +4,7 @@
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The bytes do not begin as an index does.
+    /// The file is not an index.
     #[error("not a symdex index: {}; expected a file made by `symdex build`", guess_file_kind(found))]
     NotAnIndex {
         /// The first bytes, 32 at the most.
@@ -21,7 +21,7 @@ pub enum Error {
     /// The index was written by a symdex from before the first release.
     #[error("the index has a format of before the first release; build it again with `symdex build`")]
     DevelopmentVersion,
-    /// The index uses something this reader must understand and does not.
+    /// The index needs a feature that this reader does not know.
     #[error("the index needs features this reader does not know (bits {unknown:#x}); update symdex")]
     UnsupportedFeature {
         /// The unknown incompatible feature bits.
@@ -43,7 +43,7 @@ pub enum Error {
         /// What was read.
         location: ErrorLocation,
     },
-    /// Stored bytes match their checksum and still make no sense.
+    /// Stored bytes match their checksum but are invalid.
     #[error("damaged index: {location}: {what}; build or copy it again")]
     Malformed {
         /// What was read.
@@ -51,7 +51,7 @@ pub enum Error {
         /// What is wrong with it.
         what: &'static str,
     },
-    /// The writer was given something the format cannot hold.
+    /// The format cannot hold what the writer was given.
     #[error("cannot write the index: {what}")]
     Unwritable {
         /// What it was.
@@ -86,8 +86,7 @@ impl Error {
     }
 }
 
-/// What a file looks like that begins with `bytes`: a Mach-O, ELF or zip file, a text file, or a file that begins
-/// with these bytes.
+/// Describes the file that begins with `bytes`, for an error message: "an ELF file", "a text file (...)".
 #[must_use]
 pub fn guess_file_kind(bytes: &[u8]) -> String {
     const SHOWN: usize = 32;

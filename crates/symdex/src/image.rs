@@ -1,4 +1,4 @@
-//! What says which image and where in it: ids, architectures, offsets and addresses.
+//! Image ids, architectures, offsets and addresses.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,7 +22,7 @@ impl ImageId {
     /// The longest id there is, in bytes.
     pub const MAX_LEN: usize = 32;
 
-    /// The id with these bytes; `None` where there are none or more than [`Self::MAX_LEN`].
+    /// The id with these bytes. Returns `None` if there are none or more than [`Self::MAX_LEN`].
     #[must_use]
     pub fn new(id: &[u8]) -> Option<Self> {
         Self::with_kind(OWN, id)
@@ -154,7 +154,7 @@ impl Arch {
         Self { name, cputype, cpusubtype }
     }
 
-    /// The architecture of this name, as [`Self::name`] has it; `None` for a name that is not known.
+    /// The architecture of this name, as [`Self::name`] has it. Returns `None` for a name that is not known.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let (cputype, cpusubtype, _) = *MACHO_ARCHS.iter().find(|(_, _, known)| *known == name)?;
@@ -222,15 +222,15 @@ impl fmt::Display for ImageOffset {
     }
 }
 
-/// An address taken from a stack, with what it points at.
+/// An address of a stack frame.
 ///
-/// A return address points behind the call, possibly at the next line or the next function, so it is looked
-/// up one byte earlier; a program counter (frame 0, or the frame above a signal trampoline) as it is.
+/// A return address points behind the call, possibly at the next line or the next function. It is looked up one byte
+/// earlier. A program counter (frame 0, or the frame above a signal trampoline) is looked up unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameAddress {
-    /// The address of an instruction: looked up as it stands.
+    /// The address of an instruction.
     ProgramCounter(u64),
-    /// The address execution returns to: looked up one byte before.
+    /// The address at which execution continues after a call.
     ReturnAddress(u64),
 }
 
@@ -248,7 +248,8 @@ impl FrameAddress {
         }
     }
 
-    /// The offset to look up in an image that is loaded at `load_address`; `None` where the address lies below it.
+    /// The offset to look up in an image that is loaded at `load_address`. Returns `None` if the address lies below
+    /// it.
     #[must_use]
     pub fn image_offset(self, load_address: u64, arch: &Arch) -> Option<ImageOffset> {
         self.lookup_address(arch).checked_sub(load_address).map(ImageOffset)

@@ -200,7 +200,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         VERSION
     }
 
-    /// How many bytes chunk `index` of `table` takes; `None` for an empty chunk.
+    /// How many bytes chunk `index` of `table` takes. Returns `None` for an empty chunk.
     ///
     /// # Errors
     ///

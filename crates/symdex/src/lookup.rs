@@ -15,8 +15,8 @@ const CAPACITY: usize = 16 << 20;
 
 /// Working memory of lookups, one for each thread.
 ///
-/// It keeps answers and their strings, to give them again. It may serve any number of indexes, and grows as it is
-/// used, by default to 16 MiB.
+/// It keeps answers and their strings, and returns them again without reading the index. It serves any number of
+/// indexes. It grows as it is used, by default to 16 MiB.
 pub struct Scratch {
     pub(crate) answers: AnswerCache,
     pub(crate) packed: PackedScratch,
@@ -58,24 +58,24 @@ impl Scratch {
         self.text.clear();
     }
 
-    /// What the last lookup found; `None` for a gap.
+    /// What the last lookup found. Returns `None` for a gap.
     pub(crate) fn answer(&self) -> Option<Frames<'_>> {
         let Self { frames, strings, text, .. } = self;
         (!frames.is_empty()).then_some(Frames(FrameStorage::Found(frames, strings, text)))
     }
 
-    /// The answer that is kept at a place in [`Self::answers`]; `None` for a gap.
+    /// The answer that is kept at a place in [`Self::answers`]. Returns `None` for a gap.
     pub(crate) fn kept(&self, place: u32) -> Option<Frames<'_>> {
         self.answers.get(place).map(|kept| Frames(FrameStorage::Cached(kept)))
     }
 }
 
 impl<B: AsRef<[u8]>> Index<B> {
-    /// The frames at `offset`, innermost first; `None` for a gap, where neither table knows the address.
+    /// The frames at `offset`, innermost first. Returns `None` for a gap, where neither table knows the address.
     ///
-    /// The `dwarf` table answers first, the `symbol_table` where that has a gap. Code that has a line but no function
-    /// in the `dwarf` table is named by the `symbol_table`. A lookup reads a few hundred bytes of one chunk of each
-    /// table and of the strings that it returns; nothing if `scratch` still keeps the answer.
+    /// The `dwarf` table answers first. If it has a gap, the `symbol_table` answers. If the `dwarf` table has a line
+    /// but no function, the `symbol_table` gives the name. A lookup reads a few hundred bytes of one chunk of each
+    /// table, and the strings that it returns. If `scratch` has the answer of an earlier lookup, nothing is read.
     ///
     /// # Errors
     ///
@@ -112,9 +112,9 @@ impl<B: AsRef<[u8]>> Index<B> {
         }
     }
 
-    /// Looks up many offsets, in any order and with repetitions, as [`Self::lookup`] does one: `each` gets the place
-    /// of an offset in `offsets` and its answer. It is called once for each, in the order of the addresses, so that
-    /// neighbours find what they share read already.
+    /// Looks up many offsets, in any order and with repetitions. Calls `each` once for each offset, with its index in
+    /// `offsets` and the answer of [`Self::lookup`]. The calls are in the order of the addresses, because
+    /// neighbouring addresses share much of what is read.
     ///
     /// ```
     /// # use symdex::{Error, ImageOffset, Index, LinePolicy, Scratch};
@@ -139,12 +139,11 @@ impl<B: AsRef<[u8]>> Index<B> {
         }
     }
 
-    /// Every name that the `symbol_table` has for the function that starts at exactly `start`: the one that lookups
-    /// answer, then its aliases, the better ones first. Nothing where no such function starts there, or none that has
-    /// a name.
+    /// Returns the names that the `symbol_table` has for the function that starts at `start`: first the name that
+    /// lookups return, then its aliases. Returns no names if no function of that table starts there.
     ///
-    /// [`crate::Frame::function_start`] is what to ask for. A linker that folds identical functions into one leaves
-    /// the code of many names at one address, and a crash may be in any of them.
+    /// `start` is a [`crate::Frame::function_start`]. A linker that folds identical functions leaves many names for
+    /// one address, and a crash can be in any of these functions.
     ///
     /// ```
     /// use symdex::{ImageOffset, Index, LinePolicy, Scratch};
@@ -174,7 +173,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         Ok(Frames(FrameStorage::Found(frames, strings, text)).iter().filter_map(|frame| frame.name))
     }
 
-    /// Gives the last frame, a line without a function, the symbol's name and start.
+    /// Sets the name and the start of the last frame, which has none, from the `symbol_table`.
     fn name_from_symbol_table(
         &self,
         offset: ImageOffset,
@@ -192,8 +191,8 @@ impl<B: AsRef<[u8]>> Index<B> {
         Ok(())
     }
 
-    /// Appends the first `at_most` frames of one table's answer to `scratch.frames`; whether there are any. In the
-    /// `symbol_table` only the first one is a frame, the others are aliases.
+    /// Appends the first `at_most` frames of one table's answer to `scratch.frames`. Returns whether there are any.
+    /// In the `symbol_table` only the first one is a frame, the others are aliases.
     fn find(
         &self,
         table: Table,

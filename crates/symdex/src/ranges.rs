@@ -1,4 +1,4 @@
-//! The ranges of one table within one chunk, as the writer takes them and a walk through an index gives them.
+//! The ranges of a chunk, as the writer takes them and [`crate::Index::chunk`] returns them.
 
 use std::num::NonZeroU32;
 
@@ -7,12 +7,13 @@ use crate::format::{MAX_FRAMES, Table};
 /// Ranges lie fewer bytes behind the start of their function: codes have no larger numbers.
 const MAX_FUNCTION_DISTANCE: u64 = 1 << 47;
 
-/// A number from 0 to 2^32 - 2, stored plus one: `Option<NonMaxU32>` takes four bytes, and "none" needs no sentinel.
+/// A number from 0 to 2^32 - 2: the id of a string, the number of a frame, a line. `Option<NonMaxU32>` takes four
+/// bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NonMaxU32(NonZeroU32);
 
 impl NonMaxU32 {
-    /// The number `value`; `None` for 2^32 - 1 and more.
+    /// The number `value`. Returns `None` for 2^32 - 1 and more.
     #[must_use]
     pub fn new(value: u64) -> Option<Self> {
         u32::try_from(value.checked_add(1)?).ok().and_then(NonZeroU32::new).map(Self)
@@ -56,23 +57,23 @@ pub struct CodeRange {
     pub end: u64,
     /// Where the function that owns the code begins; `None` for line rows that no function covers.
     pub function_start: Option<u64>,
-    /// The innermost frame's inline frame under the `exact` line policy.
+    /// The innermost frame under [`crate::LinePolicy::Exact`], as an index into [`ChunkRanges::frames`].
     pub exact: u32,
-    /// The innermost frame's inline frame under the `statement` line policy.
+    /// The innermost frame under [`crate::LinePolicy::Statement`], likewise.
     pub statement: u32,
 }
 
-/// One frame of an inline chain: a function, the file and line it stands at, and the frame it was inlined into. In the
-/// `symbol_table`, where nothing is inlined, one of the names of a function.
+/// A frame of a chain of inlined calls: a function, a file and a line in it, and the frame that it is inlined into.
+/// In the `symbol_table`, it is one of the names of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct InlineFrame {
-    /// The inline frame of the caller, smaller than this inline frame's own number; `None` for the concrete function.
-    /// In the `symbol_table` the function's next other name; only the range that begins where its function does needs
-    /// them.
+    /// The number of the frame that this one is inlined into, which is smaller than its own; `None` for a concrete
+    /// function. In the `symbol_table`, the next alias of the function; only the first range of a function needs its
+    /// aliases.
     pub parent: Option<NonMaxU32>,
-    /// The function's name, by pool id.
+    /// The function's name, by id.
     pub name: Option<NonMaxU32>,
-    /// The file's path, by pool id.
+    /// The file's path, by id.
     pub file: Option<NonMaxU32>,
     /// The line, 0 included.
     pub line: Option<NonMaxU32>,
@@ -81,9 +82,9 @@ pub struct InlineFrame {
 /// The ranges of one table within one chunk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChunkRanges {
-    /// Sorted, none empty, none overlapping, all within the chunk.
+    /// The ranges in address order. None is empty, none overlap, and all lie in the chunk.
     pub ranges: Vec<CodeRange>,
-    /// What [`CodeRange::exact`] and [`CodeRange::statement`] number. Parents come before their children.
+    /// The frames that the ranges refer to. A parent comes before its children.
     pub frames: Vec<InlineFrame>,
 }
 
@@ -93,8 +94,9 @@ impl ChunkRanges {
         table == Table::SymbolTable && self.frames.iter().any(|frame| frame.parent.is_some())
     }
 
-    /// Appends a range of a run whose inline frames follow; `answers` are those under `exact` and `statement`, by the
-    /// run's own numbers plus one. `None` for one that is none, and for more inline frames than there are numbers.
+    /// Appends a range of a block. [`Self::push_frames`] appends the frames of the block afterwards. `answers` are
+    /// the frames under `exact` and `statement`, by their links in the block. Returns `None` for an invalid link, and
+    /// if there are too many frames.
     pub(crate) fn push_range(
         &mut self,
         range: std::ops::Range<u64>,
@@ -109,9 +111,8 @@ impl ChunkRanges {
         Some(())
     }
 
-    /// Appends the inline frames of the run whose ranges were appended, each with its parent by the run's own numbers
-    /// plus one, 0 for none. `None` where an inline frame is none, comes before its parent, or makes a chain longer
-    /// than the format allows.
+    /// Appends the frames of a block, each with the link of its parent, 0 for none. Returns `None` if a frame is
+    /// invalid, comes before its parent, or makes a chain longer than the format allows.
     pub(crate) fn push_frames(
         &mut self,
         frames: impl Iterator<Item = Option<(u32, InlineFrame)>>,
@@ -130,8 +131,8 @@ impl ChunkRanges {
         Some(())
     }
 
-    /// How many inline frames the chain of each inline frame has, or what is wrong with the ranges of a chunk from
-    /// `start` to `end`.
+    /// Returns the length of the chain of each frame, or what is wrong with the ranges of a chunk from `start` to
+    /// `end`.
     pub(crate) fn depths(&self, start: u64, end: u64) -> Result<Vec<u32>, &'static str> {
         let mut at = start;
         for range in &self.ranges {
@@ -160,8 +161,8 @@ impl ChunkRanges {
     }
 }
 
-/// How many inline frames the chain of an inline frame below `parent` has, where `depths` are those of the inline
-/// frames before it, or what is wrong with it.
+/// Returns the length of the chain of a frame below `parent`, or what is wrong with it. `depths` are the lengths of
+/// the chains of the frames before it.
 #[inline]
 fn depth_below(parent: Option<usize>, depths: &[u32]) -> Result<u32, &'static str> {
     let above = parent.map_or(Some(&0), |parent| depths.get(parent));

@@ -20,8 +20,8 @@ pub struct VerifiedCounts {
 }
 
 impl<B: AsRef<[u8]>> Index<B> {
-    /// Every range of chunk `index` of `table`, sorted, and their inline frames, with names and files by pool id;
-    /// nothing for an empty chunk. [`Index::strings`] turns the ids into strings.
+    /// Every range of chunk `index` of `table`, sorted, and their inline frames, with names and files by id; nothing
+    /// for an empty chunk. [`Index::strings`] turns the ids into strings.
     ///
     /// # Errors
     ///
@@ -118,7 +118,7 @@ impl<B: AsRef<[u8]>> Index<B> {
     }
 }
 
-/// Turns pool ids into strings.
+/// Reads the names and files of an index by id; see [`Index::strings`].
 pub struct StringReader<'i, B> {
     index: &'i Index<B>,
     text: Vec<u8>,

@@ -60,7 +60,8 @@ fn memory(cache: &AnswerCache) -> usize {
     Slots::size_of(cache.slots.slots.len()) + cache.arena.capacity()
 }
 
-/// Asks `times` times, of two indexes under both policies, one of `offsets` offsets; how many answers were there.
+/// Asks `times` times, of two indexes under both policies, one of `offsets` offsets. Returns how many answers were
+/// there.
 fn ask(cache: &mut AnswerCache, times: usize, offsets: u64) -> usize {
     let mut random = Random::new(1);
     let mut found = 0;

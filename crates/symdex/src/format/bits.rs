@@ -35,7 +35,7 @@ impl<'a> BitReader<'a> {
         self.window
     }
 
-    /// Makes the next 57 bits valid, so that no peek at fewer has to, which the processor could not predict.
+    /// Makes the next 57 bits valid. Peeks at fewer bits then have no branch that the processor mispredicts.
     #[inline(always)]
     pub(crate) fn fill(&mut self) {
         let at = self.position();
@@ -95,7 +95,7 @@ pub(crate) struct Rows<const N: usize> {
 }
 
 impl<const N: usize> Rows<N> {
-    /// The bytes of `rows` rows of these widths; `None` on overflow and for an invalid width.
+    /// The bytes of `rows` rows of these widths. Returns `None` on overflow and for an invalid width.
     pub(crate) fn size(widths: [u8; N], rows: usize) -> Option<usize> {
         let valid = widths.iter().all(|width| *width <= MAX_WIDTH);
         valid.then(|| Some(rows.checked_mul(row_bits(widths))?.div_ceil(8)))?

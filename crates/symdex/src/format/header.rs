@@ -31,7 +31,7 @@ pub(crate) struct FileSection {
 }
 
 impl FileSection {
-    /// The section's bytes in `file`; `None` where it reaches out of it.
+    /// The section's bytes in `file`. Returns `None` if it reaches out of it.
     pub(crate) fn of(self, file: &[u8]) -> Option<&[u8]> {
         let start = usize::try_from(self.offset).ok()?;
         file.get(start..start.checked_add(usize::try_from(self.size).ok()?)?)
@@ -51,7 +51,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// A header for sections of these sizes, which follow each other; `None` if they are too large together.
+    /// A header for sections of these sizes, which follow each other. Returns `None` if they are too large together.
     pub(crate) fn lay_out(id: ImageId, aliases: bool, sizes: [u64; SECTIONS]) -> Option<Self> {
         let ends = sizes.iter().try_fold(HEADER_SIZE as u64, |end, size| end.checked_add(*size));
         let file_size = ends?.checked_add(TRAILER_SIZE as u64)?;

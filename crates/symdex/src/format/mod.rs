@@ -1,10 +1,9 @@
 //! The records of an index file. `docs/FORMAT.md` is the specification.
 //!
-//! What an index may hold at the most: the writer refuses more, and the reader takes more for damage.
+//! This module has the limits of the format. The writer refuses more; the reader reports more as damage.
 //!
-//! A checksum proves that bytes did not change, not that somebody sensible wrote them. Every number that says how
-//! much to allocate or how long to work is checked against one of these, so that no index makes a lookup expensive.
-//! Real images stay far below each.
+//! A forged file can have valid checksums. Each number that decides how much is allocated or how long a lookup takes
+//! is checked against a limit. Real images stay far below each limit.
 
 mod bits;
 pub(crate) mod header;

@@ -57,7 +57,7 @@ impl StoredLocation<'_> {
     }
 }
 
-/// Bytes of a page; the last one may have fewer. The check of a small page is fast, and its checksum takes more of
+/// Bytes of a page; the last one may have fewer. Smaller pages are checked faster, and their checksums take more of
 /// the file.
 pub(crate) const PAGE_SIZE: usize = 1 << 9;
 /// Bytes of a page's checksum: the low half of [`StoredLocation::checksum`].
@@ -120,7 +120,7 @@ impl<'a> PageReader<'a> {
         self.check_pages(first, last)
     }
 
-    /// The `LEN` bytes at `start`; `None` where there are fewer or a page of them was not checked yet.
+    /// The `LEN` bytes at `start`. Returns `None` if there are fewer or a page of them was not checked yet.
     #[inline(always)]
     pub(crate) fn checked<const LEN: usize>(&self, start: usize) -> Option<&'a [u8; LEN]> {
         let bytes = self.section.get(start..)?.first_chunk()?;
@@ -150,7 +150,7 @@ impl<'a> PageReader<'a> {
         Ok(u64::from_be_bytes(word))
     }
 
-    /// Checks all pages; how many there are.
+    /// Checks all pages. Returns how many there are.
     pub(crate) fn verify(&self) -> Result<u64, Error> {
         let pages = self.section.len().div_ceil(PAGE_SIZE);
         (0..pages).try_for_each(|page| self.check_page(page)).map(|()| pages as u64)

@@ -73,7 +73,7 @@ impl NameLayout {
         Ok(layout)
     }
 
-    /// The layout and the size of the whole section; `None` for an invalid head.
+    /// The layout and the size of the whole section. Returns `None` for an invalid head.
     fn of_head(head: &[u8], names: u32) -> Option<(Self, u64)> {
         let mut cursor = Cursor::new(head);
         let (rules, symbols) = (cursor.varint32()?, cursor.varint32()?);

@@ -156,12 +156,12 @@ impl<'a> Block<'a> {
         self.bounds.end
     }
 
-    /// Reads the next range of a block that does not end here; `None` where the bytes are invalid.
+    /// Reads the next range of a block that does not end here. Returns `None` if the bytes are invalid.
     pub(super) fn next(&mut self) -> Option<()> {
         self.read_to(self.at)
     }
 
-    /// Reads ranges until one ends behind `at`, which lies in the block; `None` where the bytes are invalid.
+    /// Reads ranges until one ends behind `at`, which lies in the block. Returns `None` if the bytes are invalid.
     pub(super) fn read_to(&mut self, at: u32) -> Option<()> {
         // As a local it stays in registers.
         let mut reader = self.reader;
@@ -299,13 +299,13 @@ impl<'a> Block<'a> {
     }
 }
 
-/// The number that is the folded number `step` away from `from`; `None` where 32 bits do not hold it.
+/// The number that is the folded number `step` away from `from`. Returns `None` if 32 bits do not hold it.
 #[inline]
 pub(super) fn moved(from: u32, step: u64) -> Option<u32> {
     u32::try_from(i64::from(from).checked_add(unzigzag(step))?).ok()
 }
 
-/// The inline frame with this link; `None` for "none" and for one that is not there.
+/// The inline frame with this link. Returns `None` for "none" and for one that is not there.
 #[inline]
 pub(crate) fn frame(frames: &[BlockFrame], link: Link) -> Option<&BlockFrame> {
     frames.get(link.checked_sub(1)? as usize)

@@ -47,7 +47,7 @@ pub(crate) struct Chunk<'a> {
 }
 
 impl<'a> ChunkReader<'a> {
-    /// Chunk `index` of `table`; `None` where it is empty or the table has none.
+    /// Chunk `index` of `table`. Returns `None` if it is empty or the table has none.
     #[inline]
     pub(crate) fn chunk(&self, table: Table, index: u64) -> Result<Option<Chunk<'a>>, Error> {
         let Some(bytes) = self.bytes_of(table, index)? else { return Ok(None) };
@@ -85,7 +85,7 @@ impl<'a> ChunkReader<'a> {
         Ok(Some(Chunk { table, index, pages, codes, start, span, blocks, rows, bits, sources }))
     }
 
-    /// Where a chunk lies in its section; `None` where it is empty or the table has none.
+    /// Where a chunk lies in its section. Returns `None` if it is empty or the table has none.
     #[inline]
     pub(crate) fn bytes_of(&self, table: Table, index: u64) -> Result<Option<Range<usize>>, Error> {
         let chunks = self.metadata.chunks(table);

@@ -156,7 +156,7 @@ impl Codes {
         self.chunks
     }
 
-    /// The next number of `context`; `None` for bits that no code word begins with.
+    /// The next number of `context`. Returns `None` for bits that no code word begins with.
     #[inline(always)]
     pub(crate) fn number(&self, reader: &mut BitReader<'_>, context: u8) -> Option<u64> {
         let table = self.tables.get(usize::from(context))?;
@@ -173,7 +173,7 @@ impl Codes {
     }
 }
 
-/// The tables of the codes in `bytes`; `None` where one is invalid or bytes are left.
+/// The tables of the codes in `bytes`. Returns `None` if one is invalid or bytes are left.
 fn tables(bytes: &[u8]) -> Option<Box<[Words; CONTEXTS]>> {
     let mut tables: Box<[Words; CONTEXTS]> = vec![[0; 1 << MAX_LEN]; CONTEXTS].try_into().ok()?;
     let mut cursor = Cursor::new(bytes);
@@ -194,7 +194,8 @@ fn tables(bytes: &[u8]) -> Option<Box<[Words; CONTEXTS]>> {
     cursor.is_empty().then_some(tables)
 }
 
-/// Makes the table of a code with so many words of each length; `None` if it does not use up all words, or all symbols.
+/// Makes the table of a code with so many words of each length. Returns `None` if it does not use up all words, or
+/// all symbols.
 fn fill_table(table: &mut Words, counts: [u8; MAX_LEN as usize], mut symbols: &[u8]) -> Option<()> {
     let mut free = table.as_mut_slice();
     for (len, count) in (1u16..).zip(counts).filter(|(_, count)| *count != 0) {

@@ -35,7 +35,7 @@ impl Default for Entry {
 /// Groups that a cache holds.
 const GROUPS: usize = 8;
 
-/// SourceLocation locations that were read before.
+/// Source locations that were read before.
 #[derive(Default)]
 pub(super) struct SourceCache([Group; GROUPS]);
 
@@ -77,7 +77,7 @@ pub(super) struct SourceLocations<'a> {
 }
 
 impl SourceLocations<'_> {
-    /// SourceLocation location `number`; `Ok(None)` where the bytes are invalid.
+    /// Source location `number`. Returns `Ok(None)` if the bytes are invalid.
     #[inline]
     pub(super) fn get(&self, number: u32, cache: &mut SourceCache) -> Result<Option<SourceLocation>, Error> {
         Ok(match self.entry(number, cache)? {
@@ -93,7 +93,7 @@ impl SourceLocations<'_> {
         })
     }
 
-    /// SourceLocation location `number`, which is the first one of its name.
+    /// Source location `number`, which is the first one of its name.
     #[inline]
     fn first(&self, number: u32, cache: &mut SourceCache) -> Result<Option<SourceLocation>, Error> {
         let entry = self.entry(number, cache)?;
@@ -143,7 +143,7 @@ impl SourceLocations<'_> {
         Ok(())
     }
 
-    /// Reads on until there are `len` source locations of the group; `None` where the bytes are invalid.
+    /// Reads on until there are `len` source locations of the group. Returns `None` if the bytes are invalid.
     fn read(&self, group: usize, len: usize, kept: &mut Group) -> Option<()> {
         let (codes, has_files) = (self.codes, self.key.1 == Table::Dwarf);
         // As locals they stay in registers.

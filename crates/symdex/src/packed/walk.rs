@@ -9,8 +9,8 @@ use crate::ranges::NonMaxU32;
 use crate::ranges::{ChunkRanges, InlineFrame};
 
 impl ChunkReader<'_> {
-    /// Checks the pages of codes and chunks, and that chunks follow each other and fill their section; how many pages
-    /// there are.
+    /// Checks the pages of codes and chunks, and that chunks follow each other and fill their section. Returns how
+    /// many pages there are.
     pub(crate) fn verify(&self) -> Result<u64, Error> {
         let pages = self.places.verify()? + self.pages.verify()?;
         let mut end_of_last = 0;

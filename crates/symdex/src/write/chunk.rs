@@ -303,7 +303,7 @@ impl ChunkSymbolizer<'_> {
         defines
     }
 
-    /// The link of `frame`; `None` if the block does not know it, or has forgotten it.
+    /// The link of `frame`. Returns `None` if the block does not know it, or has forgotten it.
     fn known(&mut self, frame: u32) -> Option<Link> {
         let (block, link) = *self.in_block.get(frame as usize)?;
         // A block that remembers fewer has forgotten nothing.

@@ -64,7 +64,7 @@ impl Encoder {
         (Self { words }, codes)
     }
 
-    /// The code word of a symbol; `None` for a mark.
+    /// The code word of a symbol. Returns `None` for a mark.
     #[inline]
     pub(crate) fn word(&self, item: StreamItem) -> Option<Word> {
         self.words.get(place(item)).copied()

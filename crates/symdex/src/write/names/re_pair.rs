@@ -37,7 +37,7 @@ impl Rules {
         Self { first, pairs: Vec::new(), slots: vec![END; 1 << MIN_BITS] }
     }
 
-    /// The two parts of `symbol`; `None` for one that is no rule.
+    /// The two parts of `symbol`. Returns `None` for one that is no rule.
     pub(super) fn parts(&self, symbol: u32) -> Option<[u32; 2]> {
         self.pairs.get(symbol.checked_sub(self.first)? as usize).copied()
     }
@@ -122,8 +122,8 @@ impl Rules {
         sequence.iter_mut().for_each(|symbol| *symbol &= !ALONE);
     }
 
-    /// Replaces what recurs by `sketch` and adds the pairs of what is left to `next`; how many symbols are left at
-    /// the start of `sequence`.
+    /// Replaces what recurs by `sketch` and adds the pairs of what is left to `next`. Returns how many symbols are
+    /// left at the start of `sequence`.
     fn merge(&mut self, sequence: &mut [u32], sketch: &Sketch, next: &mut Sketch) -> usize {
         let sequence = Cell::from_mut(sequence).as_slice_of_cells();
         let (mut symbols, mut merged) = (sequence.iter().map(Cell::get), sequence.iter());

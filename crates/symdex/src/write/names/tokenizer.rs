@@ -128,7 +128,8 @@ fn mangled_tokens(
     }
 }
 
-/// Where the digits at `at` end, and where the identifier ends whose length they are; `None` where they are none.
+/// Where the digits at `at` end, and where the identifier ends whose length they are. Returns `None` if they are
+/// none.
 #[inline]
 fn number(name: &[u8], at: usize, rust: bool) -> (usize, Option<usize>) {
     let (mut text, mut len) = (at, 0);
