@@ -1,6 +1,6 @@
 //! Merged ranges, cut at the boundaries of chunks.
 
-use symdex::write::{ChunkRanges, Id32, Range};
+use symdex::write::{ChunkRanges, CodeRange, NonMaxU32};
 
 use crate::chunk_job::ChunkJob;
 use crate::pending::PendingUnit;
@@ -56,8 +56,8 @@ impl Chunker {
     #[inline]
     pub(crate) fn add(
         &mut self,
-        range: Range,
-        mut entry: Option<Id32>,
+        range: CodeRange,
+        mut entry: Option<NonMaxU32>,
         unit: &mut PendingUnit,
         pools: &mut Pools<'_>,
     ) {
@@ -71,9 +71,11 @@ impl Chunker {
             };
             let of_exact = unit.frame(exact, job, pools);
             let of_statement = if statement == exact { of_exact } else { unit.frame(statement, job, pools) };
-            let part = Range { start, end, exact: of_exact, statement: of_statement, ..range };
+            let part = CodeRange { start, end, exact: of_exact, statement: of_statement, ..range };
             match job.ranges.ranges.last_mut() {
-                Some(last) if *last == (Range { start: last.start, end: start, ..part }) => last.end = end,
+                Some(last) if *last == (CodeRange { start: last.start, end: start, ..part }) => {
+                    last.end = end
+                }
                 _ => job.ranges.ranges.push(part),
             }
             start = end;
@@ -89,7 +91,8 @@ impl Chunker {
         self.job.get_or_insert_with(|| {
             let index = offset / self.chunk_span;
             let (ranges, frames) = self.last_len;
-            let ranges = ChunkRanges { ranges: Vec::with_capacity(ranges), locs: Vec::with_capacity(frames) };
+            let ranges =
+                ChunkRanges { ranges: Vec::with_capacity(ranges), frames: Vec::with_capacity(frames) };
             let end = index.saturating_add(1).saturating_mul(self.chunk_span);
             ChunkJob { index, end, ranges, first_frame: self.frames + 1 }
         })
@@ -97,9 +100,9 @@ impl Chunker {
 
     fn finish_job(&mut self) {
         if let Some(job) = self.job.take() {
-            let ChunkRanges { ranges, locs } = &job.ranges;
-            self.frames += locs.len() as u64;
-            self.last_len = (ranges.len(), locs.len());
+            let ChunkRanges { ranges, frames } = &job.ranges;
+            self.frames += frames.len() as u64;
+            self.last_len = (ranges.len(), frames.len());
             self.done.push(job);
         }
     }

@@ -1,26 +1,26 @@
 //! Copies of some ranges of a unit, with the function ranges and inline frames that these ranges use.
 
 use rustc_hash::FxHashMap;
-use symdex::write::{Id32, Loc};
+use symdex::write::{InlineFrame, NonMaxU32};
 
 use crate::unit_ranges::{FunctionRange, UnitRange};
 
 /// Copies the function ranges and inline frames that copied ranges use, and gives the copies new numbers.
 pub(crate) struct Excerpt<'u> {
     all_function_ranges: &'u [FunctionRange],
-    all_frames: &'u [Loc],
+    all_frames: &'u [InlineFrame],
     pub(crate) function_ranges: Vec<FunctionRange>,
     /// Names and files have the numbers of the unit.
-    pub(crate) frames: Vec<Loc>,
+    pub(crate) frames: Vec<InlineFrame>,
     /// For each of `frames`, the number of the original in the unit.
     pub(crate) frame_numbers: Vec<u32>,
-    copied_function_ranges: FxHashMap<Id32, Option<Id32>>,
+    copied_function_ranges: FxHashMap<NonMaxU32, Option<NonMaxU32>>,
     copied_frames: FxHashMap<u32, u32>,
 }
 
 impl<'u> Excerpt<'u> {
     /// An empty excerpt of a unit with these function ranges and inline frames.
-    pub(crate) fn new(function_ranges: &'u [FunctionRange], frames: &'u [Loc]) -> Self {
+    pub(crate) fn new(function_ranges: &'u [FunctionRange], frames: &'u [InlineFrame]) -> Self {
         Self {
             all_function_ranges: function_ranges,
             all_frames: frames,
@@ -39,13 +39,13 @@ impl<'u> Excerpt<'u> {
         UnitRange { function_range, exact, statement, ..range }
     }
 
-    fn function_range(&mut self, number: Id32) -> Option<Id32> {
+    fn function_range(&mut self, number: NonMaxU32) -> Option<NonMaxU32> {
         if let Some(copy) = self.copied_function_ranges.get(&number) {
             return *copy;
         }
         let original = self.all_function_ranges[number.index()];
-        let entry = original.entry.and_then(|entry| Id32::new(self.frame(entry.get()).into()));
-        let copy = Id32::new(self.function_ranges.len() as u64);
+        let entry = original.entry.and_then(|entry| NonMaxU32::new(self.frame(entry.get()).into()));
+        let copy = NonMaxU32::new(self.function_ranges.len() as u64);
         self.function_ranges.push(FunctionRange { entry, ..original });
         self.copied_function_ranges.insert(number, copy);
         copy
@@ -60,12 +60,12 @@ impl<'u> Excerpt<'u> {
                 break;
             }
             missing.push(number);
-            next = self.all_frames[number as usize].parent.map(Id32::get);
+            next = self.all_frames[number as usize].parent.map(NonMaxU32::get);
         }
         for number in missing.into_iter().rev() {
             let copy = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
-            let caller = parent.and_then(|parent: u32| Id32::new(parent.into()));
-            self.frames.push(Loc { parent: caller, ..self.all_frames[number as usize] });
+            let caller = parent.and_then(|parent: u32| NonMaxU32::new(parent.into()));
+            self.frames.push(InlineFrame { parent: caller, ..self.all_frames[number as usize] });
             self.frame_numbers.push(number);
             self.copied_frames.insert(number, copy);
             parent = Some(copy);

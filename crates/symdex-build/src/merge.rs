@@ -25,7 +25,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io;
 
-use symdex::write::Range;
+use symdex::write::CodeRange;
 
 use crate::chunk_job::ChunkJob;
 use crate::chunker::Chunker;
@@ -262,7 +262,7 @@ impl Merge {
             let covered = stretch.start..stretch.end;
             self.chunker.count(order, covered, of_stretch.len(), is_rest, function.is_some());
             for UnitRange { start, end, exact, statement, .. } in of_stretch {
-                let range = Range {
+                let range = CodeRange {
                     start: (*start).max(stretch.start),
                     end: (*end).min(stretch.end),
                     function_start: function.map(|function| function.start),

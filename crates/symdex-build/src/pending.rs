@@ -1,6 +1,6 @@
 //! A unit whose ranges are not all merged yet, or a part of one.
 
-use symdex::write::{Id32, Loc};
+use symdex::write::{InlineFrame, NonMaxU32};
 
 use crate::chunk_job::ChunkJob;
 use crate::excerpt::Excerpt;
@@ -17,7 +17,7 @@ pub(crate) struct PendingUnit {
     /// Functions are numbered over the whole build.
     pub(crate) function_ranges: Vec<FunctionRange>,
     /// Names and files are places in the pools.
-    pub(crate) frames: Vec<Loc>,
+    pub(crate) frames: Vec<InlineFrame>,
     /// How many segments are not merged yet.
     pub(crate) segments: usize,
     /// For each inline frame, its number in the last chunk that has it plus that chunk's [`ChunkJob::first_frame`]. 0
@@ -56,7 +56,7 @@ impl PendingUnit {
         order: u32,
         ranges: Vec<UnitRange>,
         function_ranges: Vec<FunctionRange>,
-        frames: Vec<Loc>,
+        frames: Vec<InlineFrame>,
     ) -> Self {
         let numbers = vec![0; frames.len()];
         Self { order, ranges, function_ranges, frames, numbers, ..Self::default() }
@@ -101,7 +101,7 @@ impl PendingUnit {
                 break;
             }
             missing.push(frame);
-            next = self.frames[frame as usize].parent.map(Id32::get);
+            next = self.frames[frame as usize].parent.map(NonMaxU32::get);
         }
         for frame in missing.drain(..).rev() {
             caller = Some(self.add_below(frame, caller, job, pools));
@@ -120,12 +120,12 @@ impl PendingUnit {
         job: &mut ChunkJob,
         pools: &mut Pools<'_>,
     ) -> u32 {
-        let Loc { name, file, line, .. } = self.frames[frame as usize];
+        let InlineFrame { name, file, line, .. } = self.frames[frame as usize];
         let name = name.and_then(|place| pools.names.number(place));
         let file = file.and_then(|place| pools.files.number(place));
-        let in_chunk = u32::try_from(job.ranges.locs.len()).unwrap_or(u32::MAX);
-        let parent = caller.and_then(|caller| Id32::new(u64::from(caller)));
-        job.ranges.locs.push(Loc { parent, name, file, line });
+        let in_chunk = u32::try_from(job.ranges.frames.len()).unwrap_or(u32::MAX);
+        let parent = caller.and_then(|caller| NonMaxU32::new(u64::from(caller)));
+        job.ranges.frames.push(InlineFrame { parent, name, file, line });
         self.numbers[frame as usize] = job.first_frame + u64::from(in_chunk);
         in_chunk
     }

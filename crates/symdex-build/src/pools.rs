@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use hashbrown::HashTable;
-use symdex::write::{Id32, MAX_STRING};
+use symdex::write::{MAX_STRING, NonMaxU32};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// A string and a part of its hash.
@@ -63,7 +63,7 @@ pub(crate) struct Pool<'d> {
     places: StringTable,
     strings: Vec<Cow<'d, [u8]>>,
     /// The number of each string, by place.
-    numbers: Vec<Option<Id32>>,
+    numbers: Vec<Option<NonMaxU32>>,
     /// The place of each number.
     numbered: Vec<u32>,
     bytes: u64,
@@ -80,13 +80,13 @@ impl<'d> Pool<'d> {
     }
 
     /// The place of `string`, which is added if it is new. Returns `None` if it is too long or the pool is full.
-    pub(crate) fn place(&mut self, string: &Hashed<'d>) -> Option<Id32> {
+    pub(crate) fn place(&mut self, string: &Hashed<'d>) -> Option<NonMaxU32> {
         if let Some(place) = self.places.find(string, |place| &self.strings[place as usize]) {
-            return Id32::new(place.into());
+            return NonMaxU32::new(place.into());
         }
         let len = string.string.len();
         let fits = len <= MAX_STRING && self.bytes + len as u64 <= self.limit;
-        let Some(place) = Id32::new(self.strings.len() as u64).filter(|_| fits) else {
+        let Some(place) = NonMaxU32::new(self.strings.len() as u64).filter(|_| fits) else {
             self.refused += 1;
             return None;
         };
@@ -98,10 +98,10 @@ impl<'d> Pool<'d> {
     }
 
     /// The number of the string at `place`. A string without a number gets the next one.
-    pub(crate) fn number(&mut self, place: Id32) -> Option<Id32> {
+    pub(crate) fn number(&mut self, place: NonMaxU32) -> Option<NonMaxU32> {
         let number = &mut self.numbers[place.index()];
         if number.is_none() {
-            *number = Id32::new(self.numbered.len() as u64);
+            *number = NonMaxU32::new(self.numbered.len() as u64);
             self.numbered.push(place.get());
         }
         *number

@@ -173,7 +173,7 @@ impl Problems {
 
     /// The lost answers, as the metadata states them, and the report of the build.
     pub(crate) fn finish(self, has_dwarf: bool, coverage: TextCoverage) -> (Vec<Partial>, BuildReport) {
-        let partial = self.lost.into_iter().map(|(reason, count)| Partial { reason, count }).collect();
+        let partial = self.lost.into_iter().map(|(reason, count)| Partial::new(reason, count)).collect();
         let failed_units = self.failed_units.len() as u64;
         let Self { dropped, hidden_names, .. } = self;
         (partial, BuildReport { has_dwarf, failed_units, dropped, hidden_names, coverage })

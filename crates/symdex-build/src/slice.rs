@@ -153,7 +153,7 @@ fn describe(file: &[u8]) -> String {
     match kinds.into_iter().find(|(magic, _)| file.starts_with(magic)) {
         Some((_, kind)) => kind.to_owned(),
         None if file.is_empty() => "an empty file".to_owned(),
-        None => symdex::kind_of_unknown(&file[..file.len().min(64)]),
+        None => symdex::guess_file_kind(&file[..file.len().min(64)]),
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 
-use symdex::write::{Id32, Loc};
+use symdex::write::{InlineFrame, NonMaxU32};
 
 use crate::pending::PendingUnit;
 use crate::unit_ranges::{FunctionRange, UnitRange};
@@ -99,14 +99,14 @@ impl Words {
             self.word(word_of(*entry));
         }
         self.count(frames.len());
-        for Loc { parent, name, file, line } in frames {
+        for InlineFrame { parent, name, file, line } in frames {
             [*parent, *name, *file, *line].into_iter().for_each(|id| self.word(word_of(id)));
         }
     }
 }
 
 /// An id as a word, plus one. 0 stands for no id.
-fn word_of(id: Option<Id32>) -> u64 {
+fn word_of(id: Option<NonMaxU32>) -> u64 {
     id.map_or(0, |id| u64::from(id.get()) + 1)
 }
 
@@ -124,8 +124,8 @@ impl Reader<'_> {
         Ok((u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes(high)))
     }
 
-    fn id(&mut self) -> io::Result<Option<Id32>> {
-        Ok(self.word()?.checked_sub(1).and_then(Id32::new))
+    fn id(&mut self) -> io::Result<Option<NonMaxU32>> {
+        Ok(self.word()?.checked_sub(1).and_then(NonMaxU32::new))
     }
 
     fn unit(&mut self) -> io::Result<PendingUnit> {
@@ -144,7 +144,7 @@ impl Reader<'_> {
         }
         for _ in 0..self.word()? {
             let (parent, name, file, line) = (self.id()?, self.id()?, self.id()?, self.id()?);
-            frames.push(Loc { parent, name, file, line });
+            frames.push(InlineFrame { parent, name, file, line });
         }
         Ok(PendingUnit::of_parts(order, ranges, function_ranges, frames))
     }

@@ -1,6 +1,6 @@
 //! The symbol table as the ranges of a unit.
 
-use symdex::write::{Id32, Loc};
+use symdex::write::{InlineFrame, NonMaxU32};
 
 use crate::chunker::CHUNK_SPAN;
 use crate::flatten::{Interval, Stretch, flatten};
@@ -32,7 +32,7 @@ pub(crate) fn symbol_ranges<'d>(symbols: &[FunctionSymbol<'d>]) -> UnitRanges<'d
         priority: function_range.rank,
     };
     for Stretch { start, end, owner } in flatten(unit.function_ranges.iter().map(interval)) {
-        let function_range = Id32::new(owner as u64);
+        let function_range = NonMaxU32::new(owner as u64);
         let number = unit.function_ranges[owner].function;
         unit.ranges.push(UnitRange { start, end, function_range, exact: number, statement: number });
     }
@@ -59,11 +59,15 @@ fn push_aliases<'d>(unit: &mut UnitRanges<'d>, symbols: &[FunctionSymbol<'d>]) {
 }
 
 /// Adds a frame with a name, and the frame of the next alias if there is one. Returns its number.
-fn push_name<'d>(unit: &mut UnitRanges<'d>, name: Option<&'d [u8]>, next: Option<Id32>) -> Option<Id32> {
+fn push_name<'d>(
+    unit: &mut UnitRanges<'d>,
+    name: Option<&'d [u8]>,
+    next: Option<NonMaxU32>,
+) -> Option<NonMaxU32> {
     let name = name.and_then(|name| {
         unit.names.push(Hashed::new(name.into()));
-        Id32::new(unit.names.len() as u64 - 1)
+        NonMaxU32::new(unit.names.len() as u64 - 1)
     });
-    unit.frames.push(Loc { parent: next, name, file: None, line: None });
-    Id32::new(unit.frames.len() as u64 - 1)
+    unit.frames.push(InlineFrame { parent: next, name, file: None, line: None });
+    NonMaxU32::new(unit.frames.len() as u64 - 1)
 }

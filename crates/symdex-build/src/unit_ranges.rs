@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use symdex::write::{Id32, Loc};
+use symdex::write::{InlineFrame, NonMaxU32};
 
 use crate::pools::Hashed;
 use crate::report::Problems;
@@ -17,7 +17,7 @@ pub(crate) struct FunctionRange {
     pub(crate) rank: Rank,
     /// The inline frame for `start`, if the function has aliases: a chain of its names. It replaces the frame of the
     /// range at `start`.
-    pub(crate) entry: Option<Id32>,
+    pub(crate) entry: Option<NonMaxU32>,
 }
 
 /// The rank of a function range among others that cover the same code. The greatest rank wins: the range that starts
@@ -30,7 +30,7 @@ pub(crate) struct UnitRange {
     pub(crate) start: u64,
     pub(crate) end: u64,
     /// The function range it belongs to; `None` for line rows outside of any function.
-    pub(crate) function_range: Option<Id32>,
+    pub(crate) function_range: Option<NonMaxU32>,
     /// The innermost inline frame under the `exact` line policy.
     pub(crate) exact: u32,
     /// The innermost inline frame under the `statement` line policy.
@@ -44,7 +44,7 @@ pub(crate) struct UnitRanges<'d> {
     pub(crate) ranges: Vec<UnitRange>,
     pub(crate) function_ranges: Vec<FunctionRange>,
     /// Callers come before what is inlined into them. Names and files are numbers in `names` and `files`.
-    pub(crate) frames: Vec<Loc>,
+    pub(crate) frames: Vec<InlineFrame>,
     pub(crate) names: Vec<Hashed<'d>>,
     pub(crate) files: Vec<Vec<u8>>,
     /// How many functions there are.

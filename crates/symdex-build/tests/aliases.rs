@@ -100,8 +100,8 @@ fn long_function(aliases: usize) -> Vec<u8> {
 fn a_function_in_many_chunks_states_its_aliases_in_the_first() {
     let index = index(&long_function(100));
     assert_eq!(names(&index, 0x1000).len(), 101);
-    let locs = |chunk| index.chunk(Table::SymbolTable, chunk).expect("whole").locs.len();
-    assert_eq!([0, 1, 2].map(locs), [101, 1, 1]);
+    let frames_of_chunk = |chunk| index.chunk(Table::SymbolTable, chunk).expect("whole").frames.len();
+    assert_eq!([0, 1, 2].map(frames_of_chunk), [101, 1, 1]);
     assert_eq!([0x1000, 0x1_0000, 0x2_7fff].map(|offset| frames(&index, offset)), [["f00000"]; 3]);
     assert_eq!((index.metadata().counts.symbols, names(&index, 0x1_0000).len()), (1, 0));
 }

@@ -47,7 +47,7 @@ fn symbols(index: &Index<Vec<u8>>) -> Vec<String> {
     for chunk in index.chunks(Table::SymbolTable) {
         let (_, contents) = chunk.expect("whole");
         for range in &contents.ranges {
-            let name = contents.locs[range.exact as usize].name;
+            let name = contents.frames[range.exact as usize].name;
             let name = name.map(|name| strings.name(name).expect("whole").to_vec());
             let name = name.map_or("?".to_owned(), |name| String::from_utf8(name).expect("text"));
             shown.push(format!("{:x}..{:x} {name}", range.start, range.end));

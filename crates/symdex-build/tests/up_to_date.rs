@@ -84,7 +84,9 @@ fn an_index_of_another_image_name_or_without_the_symbol_map_is_not_up_to_date() 
 fn a_damaged_index_is_not_up_to_date() {
     with_image(&file(&SYMBOLS), "image", |image| {
         let index = built(&image).bytes;
-        for (name, offset, size) in Index::open(&index[..]).expect("whole").sections() {
+        for symdex::SectionInfo { name, offset, size, .. } in
+            Index::open(&index[..]).expect("whole").sections()
+        {
             let mut damaged = index.clone();
             damaged[usize::try_from(offset + size - 1).expect("small")] ^= 1;
             let found = Index::open(&damaged[..]).ok().and_then(|index| up_to_date(&image, &index));

@@ -34,7 +34,7 @@ pub(crate) fn count(count: u64, noun: &str) -> String {
 }
 
 /// The number of losses for one reason in an index or debug file, and their effect on answers.
-pub(crate) fn partial(Partial { count, reason }: &Partial) -> String {
+pub(crate) fn partial(Partial { count, reason, .. }: &Partial) -> String {
     format!("partial: {count} x {reason}; {}", meaning_of(reason))
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use symdex::{Index, Metadata, Partial, Verified};
+use symdex::{Index, Metadata, Partial, VerifiedCounts};
 use symdex_audit::{AuditReport, audit};
 use symdex_build::debug_files::JoinedImage;
 use symdex_build::{Companions, SymbolMaps};
@@ -181,7 +181,7 @@ fn check(found: FoundIndex, args: &Args, maps: &SymbolMaps) -> CheckedIndex {
 }
 
 impl IndexContents {
-    fn new(metadata: &Metadata, Verified { chunks, ranges, pages }: Verified) -> Self {
+    fn new(metadata: &Metadata, VerifiedCounts { chunks, ranges, pages, .. }: VerifiedCounts) -> Self {
         let Metadata { id, arch, image_name, partial, .. } = metadata;
         let (id, arch, image) = (id.to_string(), arch.name.clone(), image_name.clone());
         Self { id, arch, image, chunks, ranges, pages, partial: partial.clone() }

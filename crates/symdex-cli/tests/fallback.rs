@@ -49,8 +49,8 @@ fn cut(index: &Path) {
 fn flip(index: &Path) {
     let mut bytes = fs::read(index).expect("there");
     let parts = symdex::Index::open(&bytes[..]).expect("an index").sections();
-    let (_, start, _) = parts.into_iter().find(|(name, ..)| *name == "chunks").expect("a part");
-    bytes[usize::try_from(start).expect("small") + 20] ^= 1;
+    let chunks = parts.into_iter().find(|part| part.name == "chunks").expect("a part");
+    bytes[usize::try_from(chunks.offset).expect("small") + 20] ^= 1;
     symdex::Index::open(&bytes[..]).expect("it opens all the same");
     fs::write(index, bytes).expect("written");
 }

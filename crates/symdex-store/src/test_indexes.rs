@@ -10,16 +10,7 @@ pub(crate) fn index(id: u8, functions: u64, ranges: u64, builder_name: &str) -> 
 
 pub(crate) fn with_counts(id: u8, counts: Counts, builder_name: &str) -> Index<Vec<u8>> {
     let id = ImageId::new(&[id; 16]).expect("16 bytes are an id");
-    let image = ImageInfo {
-        id: id.clone(),
-        image_name: builder_name.to_owned(),
-        arch: Arch::from_macho(0x0100_000c, 0),
-        base: 0,
-        image_size: 0,
-        executable: Vec::new(),
-        text_exec_base: None,
-        row_rule: RowRule::First,
-    };
+    let image = ImageInfo::new(id.clone(), builder_name, Arch::from_macho(0x0100_000c, 0), RowRule::First);
     let none: [&str; 0] = [];
     let names = EncodedStrings::new(&none).expect("no names");
     let files = EncodedStrings::new(&none).expect("no files");

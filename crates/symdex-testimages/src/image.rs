@@ -2,7 +2,9 @@
 
 use std::io::Cursor;
 
-use symdex::write::{ChunkEncoder, ChunkRanges, EncodedStrings, Id32, ImageInfo, Loc, Range, Writer};
+use symdex::write::{
+    ChunkEncoder, ChunkRanges, CodeRange, EncodedStrings, ImageInfo, InlineFrame, NonMaxU32, Writer,
+};
 use symdex::{Arch, Counts, ImageId, LinePolicy, RowRule, Table};
 
 /// A generator of pseudo-random numbers (SplitMix64).
@@ -85,15 +87,20 @@ impl Image {
     #[must_use]
     pub fn with_aliases(mut self, seed: u64) -> Self {
         let (mut random, names) = (Random::new(seed), self.names.len() as u64);
-        let ChunkRanges { ranges, locs } = &mut self.tables[1];
+        let ChunkRanges { ranges, frames } = &mut self.tables[1];
         for range in ranges {
             let mut parent = None;
             for _ in 0..random.pick(&[0, 0, 1, 2, 30]) {
-                locs.push(Loc { parent, name: optional(&mut random, names), file: None, line: None });
-                parent = Id32::new(locs.len() as u64 - 1);
+                frames.push(InlineFrame {
+                    parent,
+                    name: optional(&mut random, names),
+                    file: None,
+                    line: None,
+                });
+                parent = NonMaxU32::new(frames.len() as u64 - 1);
             }
-            locs.push(Loc { parent, ..locs[range.exact as usize] });
-            range.exact = locs.len() as u32 - 1;
+            frames.push(InlineFrame { parent, ..frames[range.exact as usize] });
+            range.exact = frames.len() as u32 - 1;
             range.statement = range.exact;
         }
         self
@@ -101,12 +108,12 @@ impl Image {
 
     /// The names that the symbol table has for the function that starts at `start`.
     pub fn function_names(&self, start: u64) -> Vec<Vec<u8>> {
-        let ChunkRanges { ranges, locs } = self.table(Table::SymbolTable);
+        let ChunkRanges { ranges, frames } = self.table(Table::SymbolTable);
         let range = ranges.iter().find(|range| range.start == start && range.function_start == Some(start));
-        let loc = |number: Id32| &locs[number.index()];
-        let first = range.and_then(|range| Id32::new(range.exact.into()));
-        let chain = std::iter::successors(first, |number| loc(*number).parent);
-        chain.filter_map(|number| Some(self.names[loc(number).name?.index()].clone())).collect()
+        let frame = |number: NonMaxU32| &frames[number.index()];
+        let first = range.and_then(|range| NonMaxU32::new(range.exact.into()));
+        let chain = std::iter::successors(first, |number| frame(*number).parent);
+        chain.filter_map(|number| Some(self.names[frame(number).name?.index()].clone())).collect()
     }
 
     pub fn table(&self, table: Table) -> &ChunkRanges {
@@ -120,16 +127,11 @@ impl Image {
     pub fn index(&self) -> Vec<u8> {
         let end = self.tables.iter().filter_map(|table| table.ranges.last()).map(|range| range.end).max();
         let image_size = end.unwrap_or(0) + self.without_code;
-        let info = ImageInfo {
-            id: self.id.clone(),
-            image_name: "Generated".to_owned(),
-            arch: Arch::from_macho(0x0100_000c, 0),
-            base: 0x1_0000_0000,
-            image_size,
-            executable: end.map(|end| (0, end)).into_iter().collect(),
-            text_exec_base: None,
-            row_rule: RowRule::First,
-        };
+        let mut info =
+            ImageInfo::new(self.id.clone(), "Generated", Arch::from_macho(0x0100_000c, 0), RowRule::First);
+        info.base = 0x1_0000_0000;
+        info.image_size = image_size;
+        info.executable = end.map(|end| (0, end)).into_iter().collect();
         let mut writer = Writer::new(info, self.chunk_span, Cursor::new(Vec::new()));
         let mut encoder = ChunkEncoder::new(self.chunk_span, image_size);
         for table in Table::ALL {
@@ -148,19 +150,19 @@ impl Image {
 
     /// The answer of a linear scan of one table.
     pub fn scan_table(&self, table: Table, offset: u64, policy: LinePolicy) -> Option<Vec<Answer>> {
-        let ChunkRanges { ranges, locs } = self.table(table);
+        let ChunkRanges { ranges, frames } = self.table(table);
         let range = ranges.iter().find(|range| range.start <= offset && offset < range.end)?;
-        let string = |strings: &[Vec<u8>], id: Option<Id32>| id.map(|id| strings[id.index()].clone());
+        let string = |strings: &[Vec<u8>], id: Option<NonMaxU32>| id.map(|id| strings[id.index()].clone());
         let mut answers = Vec::new();
         let mut next = Some(if policy == LinePolicy::Exact { range.exact } else { range.statement });
-        while let Some(loc) = next {
-            let Loc { parent, name, file, line } = locs[loc as usize];
+        while let Some(frame) = next {
+            let InlineFrame { parent, name, file, line } = frames[frame as usize];
             // In the symbol table, the parents of a function are its other names.
-            next = parent.map(Id32::get).filter(|_| table == Table::Dwarf);
+            next = parent.map(NonMaxU32::get).filter(|_| table == Table::Dwarf);
             answers.push(Answer {
                 name: string(&self.names, name),
                 file: string(&self.files, file),
-                line: line.map(Id32::get),
+                line: line.map(NonMaxU32::get),
                 inlined: next.is_some(),
                 function_start: range.function_start,
                 table,
@@ -185,7 +187,7 @@ impl Image {
     /// each range.
     pub fn offsets(&self) -> Vec<u64> {
         let ranges = self.tables.iter().flat_map(|table| &table.ranges);
-        let around = |range: &Range| {
+        let around = |range: &CodeRange| {
             let middle = range.start + (range.end - range.start) / 2;
             let boundary = middle / u64::from(self.chunk_span) * u64::from(self.chunk_span);
             [range.start.saturating_sub(1), range.start, middle, range.end - 1, range.end, boundary]
@@ -208,31 +210,39 @@ pub fn cut(table: &ChunkRanges, span: u32) -> Vec<(u64, ChunkRanges)> {
             let index = start / span;
             if chunks.last().is_none_or(|(last, _)| *last != index) {
                 chunks.push((index, ChunkRanges::default()));
-                numbers = vec![None; table.locs.len()];
+                numbers = vec![None; table.frames.len()];
             }
             let chunk = &mut chunks.last_mut().expect("just made").1;
-            let mut number = |loc| copy_loc(&table.locs, loc, &mut chunk.locs, &mut numbers);
+            let mut number = |frame| copy_frame(&table.frames, frame, &mut chunk.frames, &mut numbers);
             let (exact, statement) = (number(range.exact), number(range.statement));
             let end = range.end.min((index + 1) * span);
-            chunk.ranges.push(Range { start, end, exact, statement, ..*range });
+            chunk.ranges.push(CodeRange { start, end, exact, statement, ..*range });
             start = end;
         }
     }
     chunks
 }
 
-/// The number of the copy in `to` of inline frame `loc`. Copies the frame and its callers if they are not there yet.
-fn copy_loc(from: &[Loc], loc: u32, to: &mut Vec<Loc>, numbers: &mut [Option<u32>]) -> u32 {
-    let parent = |loc: &u32| from[*loc as usize].parent.map(Id32::get);
-    let chain: Vec<u32> = std::iter::successors(Some(loc), parent).collect();
-    for loc in chain.into_iter().rev() {
-        if numbers[loc as usize].is_none() {
-            let parent = parent(&loc).and_then(|parent| numbers[parent as usize]);
-            numbers[loc as usize] = Some(to.len() as u32);
-            to.push(Loc { parent: parent.and_then(|parent| Id32::new(parent.into())), ..from[loc as usize] });
+/// The number of the copy in `to` of inline frame `frame`. Copies the frame and its callers if they are not there yet.
+fn copy_frame(
+    from: &[InlineFrame],
+    frame: u32,
+    to: &mut Vec<InlineFrame>,
+    numbers: &mut [Option<u32>],
+) -> u32 {
+    let parent = |frame: &u32| from[*frame as usize].parent.map(NonMaxU32::get);
+    let chain: Vec<u32> = std::iter::successors(Some(frame), parent).collect();
+    for frame in chain.into_iter().rev() {
+        if numbers[frame as usize].is_none() {
+            let parent = parent(&frame).and_then(|parent| numbers[parent as usize]);
+            numbers[frame as usize] = Some(to.len() as u32);
+            to.push(InlineFrame {
+                parent: parent.and_then(|parent| NonMaxU32::new(parent.into())),
+                ..from[frame as usize]
+            });
         }
     }
-    numbers[loc as usize].expect("just copied")
+    numbers[frame as usize].expect("just copied")
 }
 
 fn strings(random: &mut Random, prefix: &str) -> Vec<Vec<u8>> {
@@ -242,16 +252,16 @@ fn strings(random: &mut Random, prefix: &str) -> Vec<Vec<u8>> {
     strings
 }
 
-fn optional(random: &mut Random, end: u64) -> Option<Id32> {
-    if random.one_in(12) { None } else { Id32::new(random.below(end)) }
+fn optional(random: &mut Random, end: u64) -> Option<NonMaxU32> {
+    if random.one_in(12) { None } else { NonMaxU32::new(random.below(end)) }
 }
 
-fn line(random: &mut Random) -> Option<Id32> {
+fn line(random: &mut Random) -> Option<NonMaxU32> {
     match random.below(10) {
         0 => None,
-        1 => Id32::new(0),
-        2 => Id32::new(u64::from(u32::MAX) - 1 - random.below(3)),
-        _ => Id32::new(1 + random.below(300)),
+        1 => NonMaxU32::new(0),
+        2 => NonMaxU32::new(u64::from(u32::MAX) - 1 - random.below(3)),
+        _ => NonMaxU32::new(1 + random.below(300)),
     }
 }
 
@@ -282,41 +292,41 @@ fn function(
     names: u64,
     files: u64,
 ) -> u64 {
-    let first = table.locs.len() as u64;
-    let root = Loc { parent: None, name: optional(random, names), file: None, line: line(random) };
-    table.locs.push(root);
+    let first = table.frames.len() as u64;
+    let root = InlineFrame { parent: None, name: optional(random, names), file: None, line: line(random) };
+    table.frames.push(root);
     let ranges = if random.one_in(8) { 90 + random.below(200) } else { 1 + random.below(8) };
     for _ in 0..ranges {
-        let exact = loc(random, table, first, names, files);
-        let statement = if random.one_in(4) { loc(random, table, first, names, files) } else { exact };
+        let exact = frame(random, table, first, names, files);
+        let statement = if random.one_in(4) { frame(random, table, first, names, files) } else { exact };
         let length = if random.one_in(60) { 1 + random.below(5000) } else { 1 + random.below(60) };
-        table.ranges.push(Range { start: at, end: at + length, function_start, exact, statement });
+        table.ranges.push(CodeRange { start: at, end: at + length, function_start, exact, statement });
         at += length;
     }
     at
 }
 
 /// An inline frame of the function whose frames begin at `first`: an existing frame or a new one.
-fn loc(random: &mut Random, table: &mut ChunkRanges, first: u64, names: u64, files: u64) -> u32 {
-    let known = table.locs.len() as u64 - first;
+fn frame(random: &mut Random, table: &mut ChunkRanges, first: u64, names: u64, files: u64) -> u32 {
+    let known = table.frames.len() as u64 - first;
     if random.one_in(3) {
         return (first + random.below(known)) as u32;
     }
     let new = if random.one_in(80) { 300 } else { 1 + random.below(3) };
-    let mut parent = Id32::new(first + random.below(known));
+    let mut parent = NonMaxU32::new(first + random.below(known));
     for _ in 0..new {
         let (name, file) = (optional(random, names), optional(random, files));
-        table.locs.push(Loc { parent, name, file, line: line(random) });
-        parent = Id32::new(table.locs.len() as u64 - 1);
-        if depth(&table.locs, parent) > 900 {
+        table.frames.push(InlineFrame { parent, name, file, line: line(random) });
+        parent = NonMaxU32::new(table.frames.len() as u64 - 1);
+        if depth(&table.frames, parent) > 900 {
             break;
         }
     }
-    parent.map_or(0, Id32::get)
+    parent.map_or(0, NonMaxU32::get)
 }
 
-fn depth(locs: &[Loc], loc: Option<Id32>) -> usize {
-    std::iter::successors(loc, |loc| locs[loc.index()].parent).count()
+fn depth(frames: &[InlineFrame], frame: Option<NonMaxU32>) -> usize {
+    std::iter::successors(frame, |frame| frames[frame.index()].parent).count()
 }
 
 fn symbol_table(random: &mut Random, names: u64) -> ChunkRanges {
@@ -324,10 +334,15 @@ fn symbol_table(random: &mut Random, names: u64) -> ChunkRanges {
     let mut at = random.below(500);
     for number in 0..random.below(20) as u32 {
         at += if random.one_in(2) { 0 } else { random.below(200) };
-        table.locs.push(Loc { parent: None, name: optional(random, names), file: None, line: None });
+        table.frames.push(InlineFrame {
+            parent: None,
+            name: optional(random, names),
+            file: None,
+            line: None,
+        });
         let end = at + 1 + random.below(600);
         let (function_start, exact, statement) = (Some(at), number, number);
-        table.ranges.push(Range { start: at, end, function_start, exact, statement });
+        table.ranges.push(CodeRange { start: at, end, function_start, exact, statement });
         at = end;
     }
     table

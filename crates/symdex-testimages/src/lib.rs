@@ -14,4 +14,4 @@ pub mod shared_cache;
 
 pub use image::{Answer, Image, Random, cut};
 /// The types of an image's tables.
-pub use symdex::write::{ChunkRanges, Id32, Loc, Range};
+pub use symdex::write::{ChunkRanges, CodeRange, InlineFrame, NonMaxU32};

@@ -6,7 +6,7 @@
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use symdex::write::{ChunkRanges, Id32, Loc, Range};
+use symdex::write::{ChunkRanges, CodeRange, InlineFrame, NonMaxU32};
 use symdex::{ImageId, ImageOffset, Index, LinePolicy, Scratch};
 use symdex_testimages::{Image, Random};
 
@@ -26,10 +26,10 @@ fn image() -> Image {
         let start = function * STRIDE;
         for range in 0..RANGES {
             let depth = if function == 0 { DEPTH } else { 1 + random.below(6) };
-            let exact = chain(&mut dwarf.locs, function, depth, &mut random);
+            let exact = chain(&mut dwarf.frames, function, depth, &mut random);
             let (from, to) = (start + range * CODE_SIZE / RANGES, start + (range + 1) * CODE_SIZE / RANGES);
             let function_start = Some(start);
-            dwarf.ranges.push(Range { start: from, end: to, function_start, exact, statement: exact });
+            dwarf.ranges.push(CodeRange { start: from, end: to, function_start, exact, statement: exact });
         }
     }
     let name = |n| format!("_ZN7project{}component{}function{n}Ev", n % 40, n % 311).into_bytes();
@@ -43,16 +43,16 @@ fn image() -> Image {
     }
 }
 
-/// The innermost loc of a new chain that ends in `function`.
-fn chain(locs: &mut Vec<Loc>, function: u64, depth: u64, random: &mut Random) -> u32 {
+/// The innermost inline frame of a new chain that ends in `function`.
+fn chain(frames: &mut Vec<InlineFrame>, function: u64, depth: u64, random: &mut Random) -> u32 {
     let mut parent = None;
     for frame in 0..depth {
         let name = if frame == 0 { function } else { random.below(FUNCTIONS) };
-        let (file, line) = (Id32::new(name % 500), Id32::new(1 + random.below(3000)));
-        locs.push(Loc { parent, name: Id32::new(name), file, line });
-        parent = Id32::new(locs.len() as u64 - 1);
+        let (file, line) = (NonMaxU32::new(name % 500), NonMaxU32::new(1 + random.below(3000)));
+        frames.push(InlineFrame { parent, name: NonMaxU32::new(name), file, line });
+        parent = NonMaxU32::new(frames.len() as u64 - 1);
     }
-    locs.len() as u32 - 1
+    frames.len() as u32 - 1
 }
 
 /// How many frames there are at `offset`.

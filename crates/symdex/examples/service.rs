@@ -4,8 +4,8 @@
 //! cargo run --example service -- indexes 127.0.0.1:7000
 //! ```
 //!
-//! A request is a line `<image id> <offset>`, the offset in hexadecimal. The answer is a line for each frame, innermost first,
-//! `<name> <file>:<line>`, and an empty line behind the last:
+//! A request is a line `<image id> <offset>`, the offset in hexadecimal. The answer is a line for each frame,
+//! innermost first, `<name> <file>:<line>`, and an empty line behind the last:
 //!
 //! ```text
 //! $ echo 4c4c4479-5555-3144-a170-308419376afa 5d0 | nc -q1 127.0.0.1 7000

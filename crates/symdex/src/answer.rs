@@ -1,18 +1,18 @@
 //! What a lookup answers.
 
-use crate::address::ImageOffset;
-use crate::answers::Kept;
+use crate::cache::CachedAnswer;
 use crate::format::Table;
-use crate::id32::Id32;
+use crate::image::ImageOffset;
+use crate::packed::SourceLocation;
 
 /// Which line rows a lookup goes by. The chain of functions is the same under both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LinePolicy {
-    /// A row that does not begin a statement takes the file and line of the statement before it in the same inline instance; reads
-    /// better, and is what lookups and reports use.
+    /// A row that does not begin a statement takes the file and the line of the statement before it in the same
+    /// inlined call. Reports use this policy, because its lines read better.
     #[default]
     Statement,
-    /// Every row counts, as in Apple's atos and llvm-symbolizer.
+    /// Each row has its own file and line, as in Apple's atos and llvm-symbolizer.
     Exact,
 }
 
@@ -24,56 +24,82 @@ impl LinePolicy {
 
 /// One frame of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Frame<'a> {
-    /// The linkage name, mangled, without Mach-O's leading `_`; bytes of any kind. `None` where neither table names the
+    /// The mangled name, without Mach-O's leading `_`. It can have any bytes. `None` if neither table names the
     /// code.
     pub name: Option<&'a [u8]>,
-    /// The file's path as the debug information joins it; bytes of any kind.
+    /// The path of the file, with the directory that the debug information states. It can have any bytes.
     pub file: Option<&'a [u8]>,
-    /// The line, 1-based; 0 for code that the compiler made up, `None` where there is no line.
+    /// The line, from 1 on. It is 0 for code that the compiler generated, and `None` if there is no line.
     pub line: Option<u32>,
-    /// Whether the frame is inlined into the next one; the last never is.
+    /// Whether the frame is inlined into the next one. The last frame is not inlined.
     pub inlined: bool,
-    /// Where the concrete function that holds the code starts, the same for every frame of a chain.
+    /// The start of the function that contains the code. Inlined frames have that of the function they are inlined
+    /// into.
     pub function_start: Option<ImageOffset>,
     /// The table that the frame comes from.
     pub table: Table,
 }
 
+/// A [`Frame`] that owns its strings; see [`Frames::to_vec`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OwnedFrame {
+    /// As [`Frame::name`].
+    pub name: Option<Vec<u8>>,
+    /// As [`Frame::file`].
+    pub file: Option<Vec<u8>>,
+    /// As [`Frame::line`].
+    pub line: Option<u32>,
+    /// As [`Frame::inlined`].
+    pub inlined: bool,
+    /// As [`Frame::function_start`].
+    pub function_start: Option<ImageOffset>,
+    /// As [`Frame::table`].
+    pub table: Table,
+}
+
+impl From<Frame<'_>> for OwnedFrame {
+    fn from(frame: Frame<'_>) -> Self {
+        let Frame { name, file, line, inlined, function_start, table } = frame;
+        let [name, file] = [name, file].map(|string| string.map(<[u8]>::to_vec));
+        Self { name, file, line, inlined, function_start, table }
+    }
+}
+
 /// The frames of one answer, borrowed from the scratch space of the lookup.
 #[derive(Clone, Copy, Debug)]
-pub struct Frames<'a>(pub(crate) Source<'a>);
+pub struct Frames<'a>(pub(crate) FrameStorage<'a>);
 
 /// Where the frames of an answer are.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Source<'a> {
+pub(crate) enum FrameStorage<'a> {
     /// Just found: the frames, where their strings lie, and the text that they lie in.
-    Found(&'a [Located], &'a [Strings], &'a [u8]),
+    Found(&'a [FoundFrame], &'a [StringRanges], &'a [u8]),
     /// Kept from an earlier lookup.
-    Kept(Kept<'a>),
+    Cached(CachedAnswer<'a>),
 }
 
 /// Where the name and the file of a frame lie in a text.
-pub(crate) type Strings = [Option<std::ops::Range<usize>>; 2];
+pub(crate) type StringRanges = [Option<std::ops::Range<usize>>; 2];
 
-/// A frame with its strings by their ids.
-#[derive(Clone, Debug)]
-pub(crate) struct Located {
-    pub(crate) name: Option<Id32>,
-    pub(crate) file: Option<Id32>,
-    pub(crate) line: Option<u32>,
+/// A frame of an answer, with its strings by id.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FoundFrame {
+    pub(crate) source: SourceLocation,
     pub(crate) function_start: Option<ImageOffset>,
     pub(crate) table: Table,
 }
 
 impl<'a> Frames<'a> {
-    /// How many frames there are, at least one.
+    /// The number of frames, at least one.
     #[expect(clippy::len_without_is_empty, reason = "an answer is never empty: a gap is no answer")]
     #[must_use]
     pub fn len(&self) -> usize {
         match self.0 {
-            Source::Found(frames, ..) => frames.len(),
-            Source::Kept(kept) => kept.len(),
+            FrameStorage::Found(frames, ..) => frames.len(),
+            FrameStorage::Cached(kept) => kept.len(),
         }
     }
 
@@ -81,21 +107,42 @@ impl<'a> Frames<'a> {
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Frame<'a>> + DoubleEndedIterator + use<'a> {
         let source = self.0;
         (0..self.len()).map(move |number| match source {
-            Source::Found(frames, strings, text) => found(frames, strings, text, number),
-            Source::Kept(kept) => kept.frame(number),
+            FrameStorage::Found(frames, strings, text) => found(frames, strings, text, number),
+            FrameStorage::Cached(kept) => kept.frame(number),
         })
+    }
+
+    /// Copies the frames out of the [`crate::Scratch`], so that they outlive the next lookup.
+    ///
+    /// ```
+    /// use symdex::{ImageOffset, Index, LinePolicy, OwnedFrame, Scratch};
+    ///
+    /// let index = Index::open(std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?)?;
+    /// let mut scratch = Scratch::default();
+    /// let mut stack: Vec<OwnedFrame> = Vec::new();
+    /// for offset in [0x3cf, 0x3d3].map(ImageOffset) {
+    ///     if let Some(frames) = index.lookup(offset, LinePolicy::Statement, &mut scratch)? {
+    ///         stack.extend(frames.to_vec());
+    ///     }
+    /// }
+    /// assert_eq!(stack[0].name.as_deref(), Some(&b"cell"[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<OwnedFrame> {
+        self.iter().map(OwnedFrame::from).collect()
     }
 }
 
 /// Frame `number` of those just found.
-fn found<'a>(frames: &[Located], strings: &[Strings], text: &'a [u8], number: usize) -> Frame<'a> {
+fn found<'a>(frames: &[FoundFrame], strings: &[StringRanges], text: &'a [u8], number: usize) -> Frame<'a> {
     let frame = frames.get(number);
     let string = |range: &Option<std::ops::Range<usize>>| text.get(range.clone()?);
     let [name, file] = strings.get(number).map_or([None; 2], |[name, file]| [string(name), string(file)]);
     Frame {
         name,
         file,
-        line: frame.and_then(|frame| frame.line),
+        line: frame.and_then(|frame| frame.source.line.checked_sub(1)),
         inlined: number + 1 < frames.len(),
         function_start: frame.and_then(|frame| frame.function_start),
         table: frame.map_or(Table::Dwarf, |frame| frame.table),

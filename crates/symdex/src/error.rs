@@ -1,13 +1,11 @@
 //! What can go wrong when an index is opened, read or written.
 
-use crate::format::SectionKind;
-
 /// Why an index could not be opened, read or written.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The bytes do not begin as an index does.
-    #[error("not a symdex index: {}; expected a file made by `symdex build`", kind_of_unknown(found))]
+    /// The file is not an index.
+    #[error("not a symdex index: {}; expected a file made by `symdex build`", guess_file_kind(found))]
     NotAnIndex {
         /// The first bytes, 32 at the most.
         found: Vec<u8>,
@@ -23,7 +21,7 @@ pub enum Error {
     /// The index was written by a symdex from before the first release.
     #[error("the index has a format of before the first release; build it again with `symdex build`")]
     DevelopmentVersion,
-    /// The index uses something this reader must understand and does not.
+    /// The index needs a feature that this reader does not know.
     #[error("the index needs features this reader does not know (bits {unknown:#x}); update symdex")]
     UnsupportedFeature {
         /// The unknown incompatible feature bits.
@@ -40,20 +38,20 @@ pub enum Error {
         expected: u64,
     },
     /// Stored bytes do not match their checksum.
-    #[error("damaged index: the checksum of {place} does not match; build or copy it again")]
+    #[error("damaged index: the checksum of {location} does not match; build or copy it again")]
     Checksum {
         /// What was read.
-        place: Place,
+        location: ErrorLocation,
     },
-    /// Stored bytes match their checksum and still make no sense.
-    #[error("damaged index: {place}: {what}; build or copy it again")]
+    /// Stored bytes match their checksum but are invalid.
+    #[error("damaged index: {location}: {what}; build or copy it again")]
     Malformed {
         /// What was read.
-        place: Place,
+        location: ErrorLocation,
         /// What is wrong with it.
         what: &'static str,
     },
-    /// The writer was given something the format cannot hold.
+    /// The format cannot hold what the writer was given.
     #[error("cannot write the index: {what}")]
     Unwritable {
         /// What it was.
@@ -77,7 +75,8 @@ impl Error {
         )
     }
 
-    /// Whether the index is intact, as far as was checked, and of a format or with a feature that this reader does not know.
+    /// Whether the index is intact, as far as was checked, and of a format or with a feature that this reader does
+    /// not know.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
         matches!(
@@ -87,10 +86,9 @@ impl Error {
     }
 }
 
-/// What a file looks like that begins with `bytes`: a Mach-O, ELF or zip file, a text file, or a file that begins with these
-/// bytes.
+/// Describes the file that begins with `bytes`, for an error message: "an ELF file", "a text file (...)".
 #[must_use]
-pub fn kind_of_unknown(bytes: &[u8]) -> String {
+pub fn guess_file_kind(bytes: &[u8]) -> String {
     const SHOWN: usize = 32;
     const MAGICS: [(&[u8], &str); 7] = [
         (b"\xcf\xfa\xed\xfe", "a Mach-O file"),
@@ -116,16 +114,60 @@ pub fn kind_of_unknown(bytes: &[u8]) -> String {
     format!("a file that begins with {:02x?}", bytes.get(..8).unwrap_or(bytes))
 }
 
-/// A place in an index: a section and, in sections of many frames, which one.
+/// A part of an index. Its number is part of its checksums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(u32)]
+pub enum SectionKind {
+    /// The fixed header.
+    Header = 0,
+    /// The metadata block.
+    Metadata = 1,
+    /// A page of the codes, which also say where each chunk begins.
+    CodePage = 2,
+    /// A page of chunks.
+    ChunkPage = 3,
+    /// A page of names.
+    NamePage = 4,
+    /// A page of file paths.
+    FilePage = 5,
+    /// The fixed trailer.
+    Trailer = 6,
+    /// A chunk of the `dwarf` table, in errors only.
+    DwarfChunk = 7,
+    /// A chunk of the `symbol_table` table, in errors only.
+    SymbolChunk = 8,
+}
+
+impl SectionKind {
+    /// The section's name, as error messages and `symdex inspect` print it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            SectionKind::Header => "header",
+            SectionKind::Metadata => "metadata",
+            SectionKind::CodePage => "code page",
+            SectionKind::ChunkPage => "chunk page",
+            SectionKind::NamePage => "name page",
+            SectionKind::FilePage => "file page",
+            SectionKind::Trailer => "trailer",
+            SectionKind::DwarfChunk => "dwarf chunk",
+            SectionKind::SymbolChunk => "symbol_table chunk",
+        }
+    }
+}
+
+/// Where in an index an error is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+#[non_exhaustive]
+pub struct ErrorLocation {
     /// The section.
     pub section: SectionKind,
-    /// The chunk, block or directory block, 0-based.
+    /// The number of the page or chunk, from 0 on. It is 0 for the header, the metadata and the trailer.
     pub index: u64,
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for ErrorLocation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.section {
             SectionKind::Header | SectionKind::Metadata | SectionKind::Trailer => {
@@ -142,7 +184,7 @@ mod tests {
 
     #[test]
     fn text_files_are_named_by_their_first_words() {
-        let text = |bytes: &[u8]| kind_of_unknown(bytes);
+        let text = |bytes: &[u8]| guess_file_kind(bytes);
         assert_eq!(text(b"{\"a\": 1}\nmore"), r#"a text file (it begins with "{\"a\": 1}")"#);
         assert_eq!(
             text("\u{feff}\r\n Gr\u{fc}\u{df}e".as_bytes()),

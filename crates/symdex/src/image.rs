@@ -1,19 +1,19 @@
-//! What names an image: its id and its architecture.
+//! Image ids, architectures, offsets and addresses.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::arch::ARM;
-
-/// The id of one linked binary for one architecture: `LC_UUID` or the ELF build id; where it has neither, a hash of the slice.
+/// The id of one linked binary for one architecture: `LC_UUID` or the ELF build id; where it has neither, a hash of
+/// the slice.
 ///
 /// Printed in lower-case hexadecimal without dashes, which is also the index's file name; a hash with `h-` before it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "(u8, Vec<u8>)", into = "(u8, Vec<u8>)")]
 pub struct ImageId {
-    kind: u8,
+    /// [`OWN`] or [`HASH`].
+    pub(crate) kind: u8,
     bytes: [u8; Self::MAX_LEN],
     len: u8,
 }
@@ -22,7 +22,7 @@ impl ImageId {
     /// The longest id there is, in bytes.
     pub const MAX_LEN: usize = 32;
 
-    /// The id with these bytes; `None` where there are none or more than [`Self::MAX_LEN`].
+    /// The id with these bytes. Returns `None` if there are none or more than [`Self::MAX_LEN`].
     #[must_use]
     pub fn new(id: &[u8]) -> Option<Self> {
         Self::with_kind(OWN, id)
@@ -41,11 +41,6 @@ impl ImageId {
         let mut bytes = [0; Self::MAX_LEN];
         bytes.get_mut(..id.len())?.copy_from_slice(id);
         Some(Self { kind, bytes, len })
-    }
-
-    /// 0 for an id of the image's own, 1 for a hash.
-    pub(crate) fn kind(&self) -> u8 {
-        self.kind
     }
 
     /// The id's own bytes.
@@ -138,6 +133,129 @@ impl Arch {
     }
 }
 
+/// `CPU_ARCH_ABI64` and `CPU_ARCH_ABI64_32` of `mach/machine.h`.
+const ABI64: u32 = 0x0100_0000;
+const ABI64_32: u32 = 0x0200_0000;
+const X86: u32 = 7;
+pub(crate) const ARM: u32 = 12;
+
+impl Arch {
+    /// The architecture with these Mach-O header fields; the top byte of the subtype holds capability bits and does
+    /// not count towards the name. An unknown pair is named `cpu-<type>-<subtype>`.
+    #[must_use]
+    pub fn from_macho(cputype: u32, cpusubtype: u32) -> Self {
+        let subtype = cpusubtype & 0x00ff_ffff;
+        let known = MACHO_ARCHS.iter().find(|(t, s, _)| *t == cputype && *s == subtype);
+        let family = || MACHO_ARCHS.iter().find(|(t, _, _)| *t == cputype && matches!(cputype, X86));
+        let name = match known.or_else(family) {
+            Some((_, _, name)) => (*name).to_owned(),
+            None => format!("cpu-{cputype:x}-{subtype:x}"),
+        };
+        Self { name, cputype, cpusubtype }
+    }
+
+    /// The architecture of this name, as [`Self::name`] has it. Returns `None` for a name that is not known.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        let (cputype, cpusubtype, _) = *MACHO_ARCHS.iter().find(|(_, _, known)| *known == name)?;
+        Some(Self::from_macho(cputype, cpusubtype))
+    }
+
+    /// The architecture with this `e_machine` of an ELF header, for files of 64 bits or of 32: under Apple's name and
+    /// numbers where there are such, else `cputype` is 0 and `cpusubtype` the machine's number.
+    #[must_use]
+    pub fn from_elf(machine: u16, is_64: bool) -> Self {
+        let (cputype, cpusubtype) = match (machine, is_64) {
+            (3, _) => (X86, 3),
+            (40, _) => (ARM, 0),
+            (62, _) => (X86 | ABI64, 3),
+            (183, _) => (ARM | ABI64, 0),
+            _ => {
+                let known = ELF_ARCHS.iter().find(|(m, is_64_too, _)| (*m, *is_64_too) == (machine, is_64));
+                let name = known.map_or_else(|| format!("elf-{machine}"), |(_, _, name)| (*name).to_owned());
+                return Self { name, cputype: 0, cpusubtype: machine.into() };
+            }
+        };
+        Self::from_macho(cputype, cpusubtype)
+    }
+}
+
+/// Machines that Apple never had, with the names that LLVM has for them.
+const ELF_ARCHS: &[(u16, bool, &str)] = &[
+    (8, false, "mipsel"),
+    (8, true, "mips64el"),
+    (21, true, "ppc64le"),
+    (243, false, "riscv32"),
+    (243, true, "riscv64"),
+    (258, true, "loongarch64"),
+];
+
+/// Names as `lipo` prints them.
+const MACHO_ARCHS: &[(u32, u32, &str)] = &[
+    (X86, 3, "i386"),
+    (X86 | ABI64, 3, "x86_64"),
+    (X86 | ABI64, 8, "x86_64h"),
+    (ARM, 0, "arm"),
+    (ARM, 5, "armv4t"),
+    (ARM, 6, "armv6"),
+    (ARM, 7, "armv5"),
+    (ARM, 9, "armv7"),
+    (ARM, 11, "armv7s"),
+    (ARM, 12, "armv7k"),
+    (ARM, 14, "armv6m"),
+    (ARM, 15, "armv7m"),
+    (ARM, 16, "armv7em"),
+    (ARM | ABI64, 0, "arm64"),
+    (ARM | ABI64, 1, "arm64v8"),
+    (ARM | ABI64, 2, "arm64e"),
+    (ARM | ABI64_32, 0, "arm64_32"),
+    (ARM | ABI64_32, 1, "arm64_32"),
+];
+
+/// Bytes from the start of the image: an address of the debug file minus [`crate::Metadata::base`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ImageOffset(pub u64);
+
+impl fmt::Display for ImageOffset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+/// An address of a stack frame.
+///
+/// A return address points behind the call, possibly at the next line or the next function. It is looked up one byte
+/// earlier. A program counter (frame 0, or the frame above a signal trampoline) is looked up unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameAddress {
+    /// The address of an instruction.
+    ProgramCounter(u64),
+    /// The address at which execution continues after a call.
+    ReturnAddress(u64),
+}
+
+impl FrameAddress {
+    /// The runtime address to look up.
+    ///
+    /// On 32-bit ARM bit 0 is the Thumb flag and is cleared first. No other architecture masks anything before
+    /// the subtraction: Swift's async continuations rely on the exact value.
+    #[must_use]
+    pub fn lookup_address(self, arch: &Arch) -> u64 {
+        let clear_thumb = |address: u64| if arch.is_arm32() { address & !1 } else { address };
+        match self {
+            FrameAddress::ProgramCounter(pc) => clear_thumb(pc),
+            FrameAddress::ReturnAddress(address) => clear_thumb(address).wrapping_sub(1),
+        }
+    }
+
+    /// The offset to look up in an image that is loaded at `load_address`. Returns `None` if the address lies below
+    /// it.
+    #[must_use]
+    pub fn image_offset(self, load_address: u64, arch: &Arch) -> Option<ImageOffset> {
+        self.lookup_address(arch).checked_sub(load_address).map(ImageOffset)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,5 +273,40 @@ mod tests {
         assert!("".parse::<ImageId>().is_err());
         assert!("zz".parse::<ImageId>().is_err());
         assert!(ImageId::new(&[0; 33]).is_none());
+    }
+
+    #[test]
+    fn subtypes_name_the_arch_whatever_their_capability_bits() {
+        assert_eq!(Arch::from_macho(ARM | ABI64, 0x8000_0002).name, "arm64e");
+        assert_eq!(Arch::from_macho(ARM | ABI64, 0).name, "arm64");
+        assert_eq!(Arch::from_macho(X86 | ABI64, 8).name, "x86_64h");
+        assert_eq!(Arch::from_macho(99, 1).name, "cpu-63-1");
+        assert_eq!(Arch::from_name("arm64e"), Some(Arch::from_macho(ARM | ABI64, 2)));
+        assert_eq!(Arch::from_name("arm65"), None);
+    }
+
+    #[test]
+    fn machines_of_elf_are_those_of_apple_where_it_has_them() {
+        assert_eq!(Arch::from_elf(183, true), Arch::from_macho(ARM | ABI64, 0));
+        assert!(Arch::from_elf(40, false).is_arm32());
+        assert_eq!(Arch::from_elf(243, true).name, "riscv64");
+        assert_eq!(Arch::from_elf(4711, true).name, "elf-4711");
+    }
+
+    #[test]
+    fn return_addresses_step_back_by_one_byte() {
+        let arm64 = Arch::from_macho(0x0100_000c, 0);
+        assert_eq!(FrameAddress::ProgramCounter(0x1005).image_offset(0x1000, &arm64), Some(ImageOffset(5)));
+        assert_eq!(FrameAddress::ReturnAddress(0x1005).image_offset(0x1000, &arm64), Some(ImageOffset(4)));
+        assert_eq!(FrameAddress::ReturnAddress(0x1000).image_offset(0x1000, &arm64), None);
+    }
+
+    #[test]
+    fn the_thumb_bit_goes_first_on_32_bit_arm_only() {
+        let armv7 = Arch::from_macho(12, 9);
+        let x86_64 = Arch::from_macho(0x0100_0007, 3);
+        assert_eq!(FrameAddress::ReturnAddress(0x2005).lookup_address(&armv7), 0x2003);
+        assert_eq!(FrameAddress::ProgramCounter(0x2005).lookup_address(&armv7), 0x2004);
+        assert_eq!(FrameAddress::ReturnAddress(0x2005).lookup_address(&x86_64), 0x2004);
     }
 }

@@ -1,21 +1,25 @@
 //! An open index: its sections, and how a chunk or a string is read from them.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
 use crate::format::{
-    Header, Location, Metadata, PageChecks, PageReader, Section, SectionKind, Table, Trailer, VERSION,
-    checksums_size,
+    FileSection, Header, Metadata, PageChecks, PageReader, SectionKind, StoredLocation, Table, Trailer,
+    VERSION, checksums_size,
 };
 use crate::image::ImageId;
-use crate::names::{Layout, NameReader};
+use crate::names::{NameLayout, NameReader};
 use crate::packed::{ChunkReader, Codes};
 
-/// An index over bytes of any kind: a `Vec`, a slice, a memory map. A value of a store is an index, too.
+/// An open index, over bytes of any kind: a `Vec`, a slice, a memory map.
 ///
-/// Opening reads the header, the metadata, the codes and the trailer, whatever the index's size. Everything else is checked when it is
-/// read, so a lookup in a damaged index either answers right or fails. Share it between threads; each brings its own
-/// [`crate::Scratch`].
+/// A value of a key-value store (`write::split`) is an index, too.
+///
+/// [`Index::open`] reads the header, the metadata, the trailer, the codes (at most 10 kB) and the heads of the names
+/// and of the files. This does not depend on the size of the index. The codes become tables that are not changed
+/// any more. The other pages are checked when they are first read. Which pages were checked is the only state that
+/// changes and that threads share.
 ///
 /// ```
 /// # fn demo(bytes: Vec<u8>) -> Result<(), symdex::Error> {
@@ -37,8 +41,8 @@ pub struct Index<B> {
     metadata: Metadata,
     pub(crate) trailer: Trailer,
     codes: Codes,
-    names: Layout,
-    files: Layout,
+    names: NameLayout,
+    files: NameLayout,
     code_pages: Paged,
     chunk_pages: Paged,
     name_pages: Paged,
@@ -47,12 +51,35 @@ pub struct Index<B> {
     pub(crate) serial: u64,
 }
 
+impl<B: AsRef<[u8]>> fmt::Debug for Index<B> {
+    /// Prints the id, the image's name and the size, not the bytes.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Index")
+            .field("id", self.id())
+            .field("image_name", &self.metadata.image_name)
+            .field("size", &self.as_bytes().len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where a section of an index lies in its file; see [`Index::sections`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SectionInfo {
+    /// Its name in `docs/FORMAT.md`.
+    pub name: &'static str,
+    /// Bytes before it in the file.
+    pub offset: u64,
+    /// Bytes that it has.
+    pub size: u64,
+}
+
 /// A section that is read in pages.
 struct Paged {
     kind: SectionKind,
-    section: Section,
+    section: FileSection,
     /// Where the checksums of its pages lie.
-    checksums: Section,
+    checksums: FileSection,
     /// Which of its pages were found intact.
     checked: PageChecks,
 }
@@ -69,13 +96,15 @@ impl Paged {
             (SectionKind::FilePage, files),
         ]
         .map(|(kind, section)| {
-            let checksums = Section { offset: end, size: checksums_size(section.size) };
+            let checksums = FileSection { offset: end, size: checksums_size(section.size) };
             end = end.saturating_add(checksums.size);
             Self { kind, section, checksums, checked: PageChecks::new(section.size) }
         });
         if end != all_checksums.offset + all_checksums.size {
             let what = "its sections have another number of pages than there are checksums";
-            return Err(Location { id: &header.id, section: SectionKind::Header, index: 0 }.malformed(what));
+            return Err(
+                StoredLocation { id: &header.id, section: SectionKind::Header, index: 0 }.malformed(what)
+            );
         }
         Ok(paged)
     }
@@ -90,7 +119,7 @@ impl Paged {
 
 /// The two string pools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Pool {
+pub(crate) enum StringPool {
     Names,
     Files,
 }
@@ -100,9 +129,10 @@ impl<B: AsRef<[u8]>> Index<B> {
     ///
     /// # Errors
     ///
-    /// [`Error::NotAnIndex`], [`Error::UnsupportedVersion`], [`Error::DevelopmentVersion`] or [`Error::UnsupportedFeature`] for a file
-    /// that this reader cannot read; [`Error::WrongSize`] for one that was cut; [`Error::Checksum`] or [`Error::Malformed`] where the
-    /// header, the metadata, the codes or the trailer is damaged.
+    /// [`Error::NotAnIndex`], [`Error::UnsupportedVersion`], [`Error::DevelopmentVersion`] or
+    /// [`Error::UnsupportedFeature`] for a file that this reader cannot read; [`Error::WrongSize`] for one that was
+    /// cut; [`Error::Checksum`] or [`Error::Malformed`] where the header, the metadata, the codes or the trailer is
+    /// damaged.
     pub fn open(bytes: B) -> Result<Self, Error> {
         let file = bytes.as_ref();
         let header = Header::decode(file)?;
@@ -110,8 +140,8 @@ impl<B: AsRef<[u8]>> Index<B> {
         let metadata = Metadata::decode(&header.id, header.sections[0].of(file).unwrap_or_default())?;
         let [code_pages, chunk_pages, name_pages, file_pages] = Paged::all(&header)?;
         let codes = Codes::decode(&code_pages.reader(file, &header.id), &metadata)?;
-        let names = Layout::decode(&name_pages.reader(file, &header.id), metadata.counts.names)?;
-        let files = Layout::decode(&file_pages.reader(file, &header.id), metadata.counts.files)?;
+        let names = NameLayout::decode(&name_pages.reader(file, &header.id), metadata.counts.names)?;
+        let files = NameLayout::decode(&file_pages.reader(file, &header.id), metadata.counts.files)?;
         // Not the digest: a forged file can state the digest of another.
         static NEXT_SERIAL: AtomicU64 = AtomicU64::new(0);
         let serial = NEXT_SERIAL.fetch_add(1, Ordering::Relaxed);
@@ -149,11 +179,19 @@ impl<B: AsRef<[u8]>> Index<B> {
         self.trailer.digest
     }
 
-    /// The index's sections in file order, as (name, offset, size), in bytes.
+    /// The sections of the index, in the order in which they lie in the file.
     #[must_use]
-    pub fn sections(&self) -> [(&'static str, u64, u64); 6] {
-        let mut names = ["metadata", "codes", "chunks", "names", "files", "checksums"].into_iter();
-        self.header.sections.map(|section| (names.next().unwrap_or_default(), section.offset, section.size))
+    pub fn sections(&self) -> [SectionInfo; 6] {
+        let [metadata, codes, chunks, names, files, checksums] = self.header.sections;
+        let info = |name, FileSection { offset, size }| SectionInfo { name, offset, size };
+        [
+            info("metadata", metadata),
+            info("codes", codes),
+            info("chunks", chunks),
+            info("names", names),
+            info("files", files),
+            info("checksums", checksums),
+        ]
     }
 
     /// The version of the format that the index is written in.
@@ -162,7 +200,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         VERSION
     }
 
-    /// How many bytes chunk `index` of `table` takes; `None` for an empty chunk.
+    /// How many bytes chunk `index` of `table` takes. Returns `None` for an empty chunk.
     ///
     /// # Errors
     ///
@@ -178,10 +216,10 @@ impl<B: AsRef<[u8]>> Index<B> {
 
     /// Reads single strings of `pool`.
     #[inline]
-    pub(crate) fn strings_of(&self, pool: Pool) -> NameReader<'_> {
+    pub(crate) fn strings_of(&self, pool: StringPool) -> NameReader<'_> {
         let (layout, paged) = match pool {
-            Pool::Names => (&self.names, &self.name_pages),
-            Pool::Files => (&self.files, &self.file_pages),
+            StringPool::Names => (&self.names, &self.name_pages),
+            StringPool::Files => (&self.files, &self.file_pages),
         };
         NameReader { layout, pages: self.pages(paged) }
     }

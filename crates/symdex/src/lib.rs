@@ -1,7 +1,15 @@
-//! symdex turns a debug file into a small index once, and answers crash addresses from the index in microseconds.
+//! Reads symdex indexes: files that say which functions, files and lines are at the addresses of an image.
 //!
-//! This crate is the index: its format, [its writer](mod@write) and its reader, [`Index`]. It knows nothing of DWARF;
-//! the crate `symdex-build` makes indexes from debug files. The format is specified in `docs/FORMAT.md`.
+//! An index answers a crash address in microseconds. The crate `symdex-build` makes indexes from debug files; this
+//! crate knows nothing of DWARF. `docs/FORMAT.md` specifies the bytes of an index.
+//!
+//! # First steps
+//!
+//! 1. [`Index::open`] opens an index in memory. With the feature `mmap`, `Index::open_file` maps a file.
+//! 2. [`FrameAddress::image_offset`] turns an address of a stack into an [`ImageOffset`], which counts bytes from the
+//!    start of the image.
+//! 3. [`Index::lookup`] returns the frames at an offset, [`Index::lookup_many`] those of a whole stack.
+//! 4. [`Frames::iter`] gives the frames, the innermost inlined function first. [`Frames::to_vec`] copies them.
 //!
 //! ```
 //! use symdex::{FrameAddress, Index, LinePolicy, Scratch};
@@ -21,14 +29,30 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `examples/service.rs` is a whole service. The feature `mmap` maps an index instead of reading it
-//! (`Index::open_file`). The crate `symdex-demangle` demangles names. Without features this crate depends on serde,
-//! bincode, thiserror and two hashes, and on no C code. A value of a key-value store is a small index of a part of the
-//! image ([`write::split`]): [`Index::open`] opens it, too.
+//! [`Index::function_names`] returns all names of a folded function. [`Index::metadata`] describes the image and the
+//! build. [`Index::verify`] checks a whole index. [`Index::chunks`] and [`Index::strings`] list everything in it.
+//! `examples/service.rs` is a service that answers over TCP.
 //!
-//! Offsets are counted from the start of the image ([`ImageOffset`]), so that a lookup needs neither the debug file nor
-//! its base address. Whatever the bytes of an index, the reader does not panic, loop, or allocate by an unchecked
-//! number: "nothing here" is `Ok(None)`, damage is an [`Error`].
+//! # Threads
+//!
+//! An [`Index`] is shared between threads, for example in an `Arc`, without a lock. Each thread has a [`Scratch`] of
+//! its own, which serves any number of indexes and keeps the answers that it gave.
+//!
+//! # Errors
+//!
+//! `Ok(None)` means that the index has no code at the offset. An [`Error`] means that the index is damaged
+//! ([`Error::is_damage`]), of an unknown version ([`Error::is_unsupported`]), or that its file cannot be read.
+//! Opening checks the parts that every lookup needs. A lookup checks the other parts when it first reads them, so that
+//! a damaged index either gives the right answer or fails. The reader does not panic, whatever the bytes are. Limits
+//! bound the time and the memory of each lookup.
+//!
+//! # Features
+//!
+//! * `mmap`: `Index::open_file` and `MappedFile`, with the crate memmap2. It has the only `unsafe` code.
+//! * `write`: the module `write`, the writer. `write::split` makes small indexes for a key-value store.
+//!
+//! Without features, the crate depends on serde, bincode, thiserror and xxhash-rust, and on no C code. Names are
+//! mangled, as linkers see them; the crate `symdex-demangle` makes them readable.
 
 #![cfg_attr(
     not(test),
@@ -41,13 +65,10 @@
     )
 )]
 
-mod address;
 mod answer;
-mod answers;
-mod arch;
+mod cache;
 mod error;
 mod format;
-mod id32;
 mod image;
 mod index;
 mod lookup;
@@ -57,17 +78,17 @@ mod mmap;
 mod names;
 mod packed;
 mod ranges;
-mod scratch;
 mod walk;
+#[cfg(feature = "write")]
 pub mod write;
 
-pub use address::{FrameAddress, ImageOffset, Svma};
-pub use answer::{Frame, Frames, LinePolicy};
-pub use error::{Error, Place, kind_of_unknown};
-pub use format::{Counts, Metadata, Partial, RowRule, SectionKind, Table};
-pub use image::{Arch, ImageId, ParseImageIdError};
-pub use index::Index;
+pub use answer::{Frame, Frames, LinePolicy, OwnedFrame};
+pub use error::{Error, ErrorLocation, guess_file_kind};
+pub use format::{Counts, MAX_STRING, Metadata, Partial, RowRule, SectionKind, Table};
+pub use image::{Arch, FrameAddress, ImageId, ImageOffset, ParseImageIdError};
+pub use index::{Index, SectionInfo};
+pub use lookup::Scratch;
 #[cfg(feature = "mmap")]
 pub use mmap::{MappedFile, map_file, map_open_file};
-pub use scratch::Scratch;
-pub use walk::{ChunkContents, StringReader, Verified};
+pub use ranges::{ChunkRanges, CodeRange, InlineFrame, NonMaxU32};
+pub use walk::{StringReader, VerifiedCounts};

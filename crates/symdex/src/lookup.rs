@@ -1,20 +1,81 @@
-//! From an image offset to frames.
+//! From an image offset to frames, and the working memory of lookups.
 
-use crate::address::ImageOffset;
-use crate::answer::{Frames, LinePolicy, Source};
-use crate::answers::Question;
+use std::fmt;
+
+use crate::answer::{FoundFrame, FrameStorage, Frames, LinePolicy, StringRanges};
+use crate::cache::{AnswerCache, AnswerKey};
 use crate::error::Error;
 use crate::format::Table;
-use crate::id32::Id32;
-use crate::index::{Index, Pool};
-use crate::scratch::Scratch;
+use crate::image::ImageOffset;
+use crate::index::{Index, StringPool};
+use crate::packed::PackedScratch;
+
+/// Bytes that a scratch space keeps at the most, unless told otherwise.
+const CAPACITY: usize = 16 << 20;
+
+/// Working memory of lookups, one for each thread.
+///
+/// It keeps answers and their strings, and returns them again without reading the index. It serves any number of
+/// indexes. It grows as it is used, by default to 16 MiB.
+pub struct Scratch {
+    pub(crate) answers: AnswerCache,
+    pub(crate) packed: PackedScratch,
+    pub(crate) frames: Vec<FoundFrame>,
+    /// The strings of the frames, if the answer is not kept, and the text that they lie in.
+    pub(crate) strings: Vec<StringRanges>,
+    pub(crate) text: Vec<u8>,
+}
+
+impl fmt::Debug for Scratch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scratch").finish_non_exhaustive()
+    }
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self::with_capacity(CAPACITY)
+    }
+}
+
+impl Scratch {
+    /// Scratch space that keeps about `capacity` bytes between lookups.
+    #[must_use]
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self {
+            answers: AnswerCache::with_capacity(capacity),
+            packed: PackedScratch::default(),
+            frames: Vec::new(),
+            strings: Vec::new(),
+            text: Vec::new(),
+        }
+    }
+
+    /// Prepares for a lookup.
+    pub(crate) fn begin(&mut self) {
+        self.frames.clear();
+        self.strings.clear();
+        self.text.clear();
+    }
+
+    /// What the last lookup found. Returns `None` for a gap.
+    pub(crate) fn answer(&self) -> Option<Frames<'_>> {
+        let Self { frames, strings, text, .. } = self;
+        (!frames.is_empty()).then_some(Frames(FrameStorage::Found(frames, strings, text)))
+    }
+
+    /// The answer that is kept at a place in [`Self::answers`]. Returns `None` for a gap.
+    pub(crate) fn kept(&self, place: u32) -> Option<Frames<'_>> {
+        self.answers.get(place).map(|kept| Frames(FrameStorage::Cached(kept)))
+    }
+}
 
 impl<B: AsRef<[u8]>> Index<B> {
-    /// The frames at `offset`, innermost first; `None` for a gap, where neither table knows the address.
+    /// The frames at `offset`, innermost first. Returns `None` for a gap, where neither table knows the address.
     ///
-    /// The `dwarf` table answers first, the `symbol_table` where that has a gap. Code that has a line but no function in the
-    /// `dwarf` table is named by the `symbol_table`. A lookup reads a few hundred bytes of one chunk of each table and of the strings that
-    /// it returns; nothing if `scratch` still keeps the answer.
+    /// The `dwarf` table answers first. If it has a gap, the `symbol_table` answers. If the `dwarf` table has a line
+    /// but no function, the `symbol_table` gives the name. A lookup reads a few hundred bytes of one chunk of each
+    /// table, and the strings that it returns. If `scratch` has the answer of an earlier lookup, nothing is read.
     ///
     /// # Errors
     ///
@@ -25,8 +86,8 @@ impl<B: AsRef<[u8]>> Index<B> {
         policy: LinePolicy,
         scratch: &'s mut Scratch,
     ) -> Result<Option<Frames<'s>>, Error> {
-        let question = Question::new(self.serial, offset, policy);
-        if let Some(place) = question.and_then(|question| scratch.answers.find(question)) {
+        let key = AnswerKey::new(self.serial, offset, policy);
+        if let Some(place) = key.and_then(|key| scratch.answers.find(key)) {
             return Ok(scratch.kept(place));
         }
         scratch.begin();
@@ -36,9 +97,10 @@ impl<B: AsRef<[u8]>> Index<B> {
             self.name_from_symbol_table(offset, policy, scratch)?;
         }
         let Scratch { answers, frames, text, .. } = scratch;
-        let kept = match question {
-            Some(question) => answers
-                .put(question, frames, text, |pool, id, text| self.strings_of(pool).append(id.get(), text))?,
+        let kept = match key {
+            Some(key) => {
+                answers.put(key, frames, text, |pool, id, text| self.strings_of(pool).append(id, text))?
+            }
             None => None,
         };
         match kept {
@@ -50,9 +112,9 @@ impl<B: AsRef<[u8]>> Index<B> {
         }
     }
 
-    /// Looks up many offsets, in any order and with repetitions, as [`Self::lookup`] does one: `each` gets the place of an offset in
-    /// `offsets` and its answer. It is called once for each, in the order of the addresses, so that neighbours find what they share
-    /// read already.
+    /// Looks up many offsets, in any order and with repetitions. Calls `each` once for each offset, with its index in
+    /// `offsets` and the answer of [`Self::lookup`]. The calls are in the order of the addresses, because
+    /// neighbouring addresses share much of what is read.
     ///
     /// ```
     /// # use symdex::{Error, ImageOffset, Index, LinePolicy, Scratch};
@@ -77,11 +139,23 @@ impl<B: AsRef<[u8]>> Index<B> {
         }
     }
 
-    /// Every name that the `symbol_table` has for the function that starts at exactly `start`: the one that lookups answer, then
-    /// its aliases, the better ones first. Nothing where no such function starts there, or none that has a name.
+    /// Returns the names that the `symbol_table` has for the function that starts at `start`: first the name that
+    /// lookups return, then its aliases. Returns no names if no function of that table starts there.
     ///
-    /// [`crate::Frame::function_start`] is what to ask for. A linker that folds identical functions into one leaves the code of
-    /// many names at one address, and a crash may be in any of them.
+    /// `start` is a [`crate::Frame::function_start`]. A linker that folds identical functions leaves many names for
+    /// one address, and a crash can be in any of these functions.
+    ///
+    /// ```
+    /// use symdex::{ImageOffset, Index, LinePolicy, Scratch};
+    ///
+    /// let index = Index::open(std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?)?;
+    /// let mut scratch = Scratch::default();
+    /// let frames = index.lookup(ImageOffset(0x3cf), LinePolicy::Statement, &mut scratch)?;
+    /// let start = frames.and_then(|frames| frames.iter().last()?.function_start).ok_or("not known")?;
+    /// let names: Vec<&[u8]> = index.function_names(start, &mut scratch)?.collect();
+    /// assert_eq!(names, [b"pyramid"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -96,10 +170,10 @@ impl<B: AsRef<[u8]>> Index<B> {
         scratch.frames.retain(|frame| frame.function_start == Some(start));
         self.spell(scratch)?;
         let Scratch { frames, strings, text, .. } = scratch;
-        Ok(Frames(Source::Found(frames, strings, text)).iter().filter_map(|frame| frame.name))
+        Ok(Frames(FrameStorage::Found(frames, strings, text)).iter().filter_map(|frame| frame.name))
     }
 
-    /// Gives the last frame, a line without a function, the symbol's name and start.
+    /// Sets the name and the start of the last frame, which has none, from the `symbol_table`.
     fn name_from_symbol_table(
         &self,
         offset: ImageOffset,
@@ -111,14 +185,14 @@ impl<B: AsRef<[u8]>> Index<B> {
         }
         let symbol = scratch.frames.pop();
         if let (Some(frame), Some(symbol)) = (scratch.frames.last_mut(), symbol) {
-            frame.name = symbol.name;
+            frame.source.name = symbol.source.name;
             frame.function_start = symbol.function_start;
         }
         Ok(())
     }
 
-    /// Appends the first `at_most` frames of one table's answer to `scratch.frames`; whether there are any. In the `symbol_table` only
-    /// the first one is a frame, the others are aliases.
+    /// Appends the first `at_most` frames of one table's answer to `scratch.frames`. Returns whether there are any.
+    /// In the `symbol_table` only the first one is a frame, the others are aliases.
     fn find(
         &self,
         table: Table,
@@ -132,35 +206,28 @@ impl<B: AsRef<[u8]>> Index<B> {
         chunk.find(offset.0, policy.is_statement(), at_most, &mut scratch.packed, &mut scratch.frames)
     }
 
-    /// The string with this id, as all of `text`.
-    pub(crate) fn string<'t>(&self, pool: Pool, id: Id32, text: &'t mut Vec<u8>) -> Result<&'t [u8], Error> {
-        text.clear();
-        self.strings_of(pool).append(id.get(), text)?;
-        Ok(text)
-    }
-
     /// Reads the strings of the frames that were found.
     fn spell(&self, scratch: &mut Scratch) -> Result<(), Error> {
         let Scratch { answers, frames, strings, text, .. } = scratch;
         text.clear();
         for frame in frames.iter() {
-            let mut string = |pool, id: Option<Id32>, file| {
-                let Some(id) = id else { return Ok((0, None)) };
+            let mut string = |pool, stored: u32, file| {
+                let Some(id) = stored.checked_sub(1) else { return Ok((0, None)) };
                 let start = text.len();
-                let place = match answers.string(self.serial, pool, id, file) {
+                let place = match answers.string(self.serial, pool, stored, file) {
                     Some((place, kept)) => {
                         text.extend_from_slice(kept);
                         place
                     }
                     None => {
-                        self.strings_of(pool).append(id.get(), text)?;
+                        self.strings_of(pool).append(id, text)?;
                         0
                     }
                 };
                 Ok::<_, Error>((place, Some(start..text.len())))
             };
-            let (place, file) = string(Pool::Files, frame.file, 0)?;
-            let (_, name) = string(Pool::Names, frame.name, place)?;
+            let (place, file) = string(StringPool::Files, frame.source.file, 0)?;
+            let (_, name) = string(StringPool::Names, frame.source.name, place)?;
             strings.push([name, file]);
         }
         Ok(())

@@ -59,6 +59,12 @@ pub fn map_open_file(file: &File) -> std::io::Result<MappedFile> {
 impl Index<MappedFile> {
     /// Opens the index file at `path`, mapped into memory.
     ///
+    /// ```
+    /// let index = symdex::Index::open_file("../../testdata/golden/v1/inline-dwarf4-1.symdex".as_ref())?;
+    /// println!("{} {}", index.id(), index.metadata().image_name);
+    /// # Ok::<(), symdex::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::Io`] if the file cannot be read; otherwise as [`Index::open`].

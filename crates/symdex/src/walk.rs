@@ -2,17 +2,15 @@
 
 use crate::error::Error;
 use crate::format::Table;
-use crate::id32::Id32;
-use crate::index::{Index, Pool};
+use crate::index::{Index, StringPool};
 use crate::packed::PackedScratch;
-use crate::ranges::{ChunkRanges, Loc};
-
-/// The ranges of one chunk, with strings by pool id; see [`Index::chunk`].
-pub type ChunkContents = ChunkRanges;
+use crate::ranges::NonMaxU32;
+use crate::ranges::{ChunkRanges, InlineFrame};
 
 /// What [`Index::verify`] read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Verified {
+#[non_exhaustive]
+pub struct VerifiedCounts {
     /// Non-empty chunks of both tables.
     pub chunks: u64,
     /// Ranges in them; one that touches several chunks counts in each.
@@ -22,21 +20,21 @@ pub struct Verified {
 }
 
 impl<B: AsRef<[u8]>> Index<B> {
-    /// Every range of chunk `index` of `table`, sorted, and their locs, with names and files by pool id; nothing for an empty
-    /// chunk. [`Index::strings`] turns the ids into strings.
+    /// Every range of chunk `index` of `table`, sorted, and their inline frames, with names and files by id; nothing
+    /// for an empty chunk. [`Index::strings`] turns the ids into strings.
     ///
     /// # Errors
     ///
     /// [`Error::Checksum`] or [`Error::Malformed`] where the chunk is damaged.
-    pub fn chunk(&self, table: Table, index: u64) -> Result<ChunkContents, Error> {
+    pub fn chunk(&self, table: Table, index: u64) -> Result<ChunkRanges, Error> {
         match self.chunk_reader().chunk(table, index)? {
             Some(chunk) => chunk.ranges(&mut PackedScratch::default()),
-            None => Ok(ChunkContents::default()),
+            None => Ok(ChunkRanges::default()),
         }
     }
 
     /// Every chunk of `table` that is not empty, in address order, as [`Index::chunk`] gives it, with its index.
-    pub fn chunks(&self, table: Table) -> impl Iterator<Item = Result<(u64, ChunkContents), Error>> + '_ {
+    pub fn chunks(&self, table: Table) -> impl Iterator<Item = Result<(u64, ChunkRanges), Error>> + '_ {
         let chunk = move |index| self.chunk(table, index).map(|contents| (index, contents));
         self.metadata()
             .chunks(table)
@@ -44,22 +42,45 @@ impl<B: AsRef<[u8]>> Index<B> {
             .filter(|chunk| !matches!(chunk, Ok((_, c)) if c.ranges.is_empty()))
     }
 
-    /// Reads names and files by pool id, for a walk through the index.
+    /// Reads names and files by id.
+    ///
+    /// ```
+    /// use symdex::{Index, Table};
+    ///
+    /// let index = Index::open(std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?)?;
+    /// let mut strings = index.strings();
+    /// for chunk in index.chunks(Table::Dwarf) {
+    ///     let (_, chunk) = chunk?;
+    ///     for range in &chunk.ranges {
+    ///         let innermost = &chunk.frames[range.statement as usize];
+    ///         let name = innermost.name.map(|id| strings.name(id)).transpose()?.unwrap_or_default();
+    ///         println!("{:#x} {}", range.start, String::from_utf8_lossy(name));
+    ///     }
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn strings(&self) -> StringReader<'_, B> {
         StringReader { index: self, text: Vec::new() }
     }
 
-    /// Checks all of the index: the digest, every page, the codes, that chunks fill their section, and that every chunk and every string
-    /// decodes, each chunk to sorted ranges within its span whose names and files exist.
+    /// Checks all of the index: the digest, every page, the codes, that chunks fill their section, and that every
+    /// chunk and every string decodes, each chunk to sorted ranges within its span whose names and files exist.
+    ///
+    /// ```
+    /// let index = symdex::Index::open(std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?)?;
+    /// assert!(index.verify()?.ranges > 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
     /// The first damage found.
-    pub fn verify(&self) -> Result<Verified, Error> {
+    pub fn verify(&self) -> Result<VerifiedCounts, Error> {
         self.trailer.verify(self.as_bytes())?;
-        let mut verified = Verified { pages: self.chunk_reader().verify()?, ..Verified::default() };
-        for pool in [Pool::Names, Pool::Files] {
+        let mut verified =
+            VerifiedCounts { pages: self.chunk_reader().verify()?, ..VerifiedCounts::default() };
+        for pool in [StringPool::Names, StringPool::Files] {
             verified.pages += self.strings_of(pool).verify()?;
         }
         for table in Table::ALL {
@@ -77,22 +98,27 @@ impl<B: AsRef<[u8]>> Index<B> {
     }
 
     /// What is wrong with a chunk that decodes, if anything is.
-    fn first_wrong(&self, table: Table, index: u64, contents: &ChunkContents) -> Option<&'static str> {
+    fn first_wrong(&self, table: Table, index: u64, contents: &ChunkRanges) -> Option<&'static str> {
         if contents.has_aliases(table) && !self.header.aliases {
             return Some("a function has other names, and the header says that none has");
         }
         let span = u64::from(self.metadata().chunk_span);
         let start = index.saturating_mul(span);
         let counts = self.metadata().counts;
-        let outside = |id: Option<Id32>, len| id.is_some_and(|id| u64::from(id.get()) >= len);
+        let outside = |id: Option<NonMaxU32>, len| id.is_some_and(|id| u64::from(id.get()) >= len);
         contents.depths(start, start.saturating_add(span)).err().or_else(|| {
-            let unknown = |loc: &Loc| outside(loc.name, counts.names) || outside(loc.file, counts.files);
-            contents.locs.iter().any(unknown).then_some("a loc has a name or a file that is not in the pool")
+            let unknown =
+                |frame: &InlineFrame| outside(frame.name, counts.names) || outside(frame.file, counts.files);
+            contents
+                .frames
+                .iter()
+                .any(unknown)
+                .then_some("an inline frame has a name or a file that is not in the pool")
         })
     }
 }
 
-/// Turns pool ids into strings.
+/// Reads the names and files of an index by id; see [`Index::strings`].
 pub struct StringReader<'i, B> {
     index: &'i Index<B>,
     text: Vec<u8>,
@@ -104,8 +130,8 @@ impl<B: AsRef<[u8]>> StringReader<'_, B> {
     /// # Errors
     ///
     /// [`Error::Checksum`] or [`Error::Malformed`] where it is damaged or there is no such name.
-    pub fn name(&mut self, id: Id32) -> Result<&[u8], Error> {
-        self.index.string(Pool::Names, id, &mut self.text)
+    pub fn name(&mut self, id: NonMaxU32) -> Result<&[u8], Error> {
+        self.string(StringPool::Names, id)
     }
 
     /// The file path with this id.
@@ -113,7 +139,13 @@ impl<B: AsRef<[u8]>> StringReader<'_, B> {
     /// # Errors
     ///
     /// Like [`Self::name`].
-    pub fn file(&mut self, id: Id32) -> Result<&[u8], Error> {
-        self.index.string(Pool::Files, id, &mut self.text)
+    pub fn file(&mut self, id: NonMaxU32) -> Result<&[u8], Error> {
+        self.string(StringPool::Files, id)
+    }
+
+    fn string(&mut self, pool: StringPool, id: NonMaxU32) -> Result<&[u8], Error> {
+        self.text.clear();
+        self.index.strings_of(pool).append(id.get(), &mut self.text)?;
+        Ok(&self.text)
     }
 }

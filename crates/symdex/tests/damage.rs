@@ -8,7 +8,8 @@ use symdex::{Error, ImageOffset, Index, LinePolicy, Scratch, Table};
 use symdex_testimages::{Answer, Image};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A small index with everything in it: gaps, inlining, both tables, two policies that differ, aliases, strings of all kinds.
+/// A small index with everything in it: gaps, inlining, both tables, two policies that differ, aliases, strings of
+/// all kinds.
 fn small() -> Image {
     let mut image = Image::random(11);
     image.chunk_span = 1000;
@@ -66,7 +67,7 @@ fn ask<B: AsRef<[u8]>>(index: &Index<B>, expected: &Answers, what: &str) -> usiz
 fn every_truncation_is_noticed_when_opening() {
     let bytes = small().index();
     for len in 0..bytes.len() {
-        let error = Index::open(&bytes[..len]).err().expect("cut");
+        let error = Index::open(&bytes[..len]).expect_err("cut");
         assert!(matches!(error, Error::NotAnIndex { .. } | Error::WrongSize { .. }), "{len}: {error}");
     }
     let longer = [&bytes[..], b"\n"].concat();
@@ -119,7 +120,7 @@ fn unknown_features_are_refused_where_they_matter_and_passed_over_where_they_do_
     for bit in 1..64 {
         let mut bytes = image.index();
         bytes[16 + bit / 8] = 1 << (bit % 8);
-        let error = Index::open(sealed(bytes)).err().expect("an incompatible feature");
+        let error = Index::open(sealed(bytes)).expect_err("an incompatible feature");
         assert!(error.is_unsupported() && !error.is_damage());
         assert!(matches!(error, Error::UnsupportedFeature { unknown } if unknown == 1 << bit));
     }
@@ -174,40 +175,41 @@ fn an_index_that_passes_itself_off_for_another_gets_its_own_answers_only() {
 
 #[test]
 fn the_writer_refuses_what_the_format_cannot_hold() {
-    use symdex::write::{ChunkEncoder, ChunkRanges, EncodedStrings, Id32, Loc, Range};
+    use symdex::write::{ChunkEncoder, ChunkRanges, CodeRange, EncodedStrings, InlineFrame, NonMaxU32};
     let mut encoder = ChunkEncoder::new(1000, 0);
-    let loc = Loc { parent: None, name: None, file: None, line: None };
-    let good = Range { start: 2000, end: 2010, function_start: Some(2000), exact: 0, statement: 0 };
-    let mut refusal = |index, ranges: &[Range], locs: &[Loc]| {
-        let chunk = ChunkRanges { ranges: ranges.to_vec(), locs: locs.to_vec() };
+    let frame = InlineFrame { parent: None, name: None, file: None, line: None };
+    let good = CodeRange { start: 2000, end: 2010, function_start: Some(2000), exact: 0, statement: 0 };
+    let mut refusal = |index, ranges: &[CodeRange], frames: &[InlineFrame]| {
+        let chunk = ChunkRanges { ranges: ranges.to_vec(), frames: frames.to_vec() };
         encoder.encode(Table::Dwarf, index, &chunk).err().map(|error| error.to_string())
     };
-    assert_eq!(refusal(2, &[good], &[loc]), None);
-    let parent = |parent| Loc { parent: Id32::new(parent), ..loc };
-    let chain =
-        |len: u64| -> Vec<Loc> { (0..len).map(|n| if n == 0 { loc } else { parent(n - 1) }).collect() };
+    assert_eq!(refusal(2, &[good], &[frame]), None);
+    let parent = |parent| InlineFrame { parent: NonMaxU32::new(parent), ..frame };
+    let chain = |len: u64| -> Vec<InlineFrame> {
+        (0..len).map(|n| if n == 0 { frame } else { parent(n - 1) }).collect()
+    };
     assert_eq!(refusal(2, &[good], &chain(1024)), None);
-    let later = Range { start: 2010, end: 2011, ..good };
-    for (index, ranges, locs, expected) in [
-        (1, vec![good], vec![loc], "outside the chunk"),
-        (3, vec![good], vec![loc], "outside the chunk"),
-        (2, vec![later, good], vec![loc], "out of order"),
-        (2, vec![good, good], vec![loc], "out of order"),
-        (2, vec![Range { end: 2000, ..good }], vec![loc], "is empty"),
+    let later = CodeRange { start: 2010, end: 2011, ..good };
+    for (index, ranges, frames, expected) in [
+        (1, vec![good], vec![frame], "outside the chunk"),
+        (3, vec![good], vec![frame], "outside the chunk"),
+        (2, vec![later, good], vec![frame], "out of order"),
+        (2, vec![good, good], vec![frame], "out of order"),
+        (2, vec![CodeRange { end: 2000, ..good }], vec![frame], "is empty"),
         (
             2,
-            vec![Range { function_start: Some(2001), ..good }],
-            vec![loc],
+            vec![CodeRange { function_start: Some(2001), ..good }],
+            vec![frame],
             "before the start of its function",
         ),
-        (2, vec![Range { exact: 1, ..good }], vec![loc], "not there"),
-        (2, vec![Range { statement: 7, ..good }], vec![loc], "not there"),
+        (2, vec![CodeRange { exact: 1, ..good }], vec![frame], "not there"),
+        (2, vec![CodeRange { statement: 7, ..good }], vec![frame], "not there"),
         (2, vec![good], vec![parent(0)], "before its parent"),
-        (2, vec![good], vec![loc, parent(2), loc], "before its parent"),
+        (2, vec![good], vec![frame, parent(2), frame], "before its parent"),
         (2, vec![good], chain(1025), "longer than the format allows"),
         (u64::MAX / 999, vec![], vec![], "beyond the address space"),
     ] {
-        let refusal = refusal(index, &ranges, &locs).expect(expected);
+        let refusal = refusal(index, &ranges, &frames).expect(expected);
         assert!(refusal.contains(expected), "{refusal}, not {expected}");
     }
     let long = [vec![b'x'; symdex::write::MAX_STRING + 1]];
@@ -218,16 +220,12 @@ fn the_writer_refuses_what_the_format_cannot_hold() {
 fn code_in_two_places_far_apart_does_not_fill_memory_with_what_lies_between() {
     use symdex::write::{ChunkEncoder, ChunkRanges, Writer};
     let image = small();
-    let info = symdex::write::ImageInfo {
-        id: image.id.clone(),
-        image_name: String::new(),
-        arch: symdex::Arch::from_macho(7, 3),
-        base: 0,
-        image_size: 0,
-        executable: Vec::new(),
-        text_exec_base: None,
-        row_rule: symdex::RowRule::First,
-    };
+    let info = symdex::write::ImageInfo::new(
+        image.id.clone(),
+        String::new(),
+        symdex::Arch::from_macho(7, 3),
+        symdex::RowRule::First,
+    );
     let mut writer = Writer::new(info, 1000, std::io::Cursor::new(Vec::new()));
     let mut encoder = ChunkEncoder::new(1000, 0);
     let mut push =

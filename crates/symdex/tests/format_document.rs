@@ -1,12 +1,14 @@
-//! The annotated dump in docs/FORMAT.md shows a tiny index as it is written today. `SYMDEX_BLESS=1 cargo test -p symdex --test
-//! format_document` writes it again.
+//! The annotated dump in docs/FORMAT.md shows a tiny index as it is written today. `SYMDEX_BLESS=1 cargo test -p
+//! symdex --test format_document` writes it again.
 
 mod dump;
 
 use std::io::Cursor;
 
 use self::dump::{Bits, Codes, Dump};
-use symdex::write::{ChunkEncoder, ChunkRanges, EncodedStrings, Id32, ImageInfo, Loc, Range, Writer};
+use symdex::write::{
+    ChunkEncoder, ChunkRanges, CodeRange, EncodedStrings, ImageInfo, InlineFrame, NonMaxU32, Writer,
+};
 use symdex::{Arch, Counts, ImageId, Index, RowRule, Table};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/FORMAT.md");
@@ -16,42 +18,42 @@ const END: &str = "```\n<!-- the dump ends -->\n";
 /// By id. The fourth has as many words as make a rule.
 const NAMES: [&str; 5] = ["outer", "mid", "leaf", "a_b_c_d_e_f_g_h_i_j_k_l_m_n_o_flat", "plain"];
 
-/// `outer`, into which `mid` is inlined, and `leaf` into that; behind it `plain`, which only the symbol table knows, and which
-/// is also called `a_b_..._flat`.
+/// `outer`, into which `mid` is inlined, and `leaf` into that; behind it `plain`, which only the symbol table knows,
+/// and which is also called `a_b_..._flat`.
 fn tiny() -> Vec<u8> {
     let id = ImageId::new(&[0xa0, 0xa1, 0xa2, 0xa3]).expect("4 bytes are an id");
-    let number = Id32::new;
-    let loc = |parent, name, file, line| Loc { parent, name: number(name), file, line };
+    let number = NonMaxU32::new;
+    let frame = |parent, name, file, line| InlineFrame { parent, name: number(name), file, line };
     let file = number(0);
     let dwarf = ChunkRanges {
         ranges: vec![
-            Range { start: 0x100, end: 0x110, function_start: Some(0x100), exact: 0, statement: 0 },
-            Range { start: 0x110, end: 0x118, function_start: Some(0x100), exact: 3, statement: 3 },
-            Range { start: 0x118, end: 0x120, function_start: Some(0x100), exact: 4, statement: 3 },
-            Range { start: 0x120, end: 0x140, function_start: Some(0x100), exact: 0, statement: 0 },
+            CodeRange { start: 0x100, end: 0x110, function_start: Some(0x100), exact: 0, statement: 0 },
+            CodeRange { start: 0x110, end: 0x118, function_start: Some(0x100), exact: 3, statement: 3 },
+            CodeRange { start: 0x118, end: 0x120, function_start: Some(0x100), exact: 4, statement: 3 },
+            CodeRange { start: 0x120, end: 0x140, function_start: Some(0x100), exact: 0, statement: 0 },
         ],
-        locs: vec![
-            loc(None, 0, file, number(13)),
-            loc(None, 0, file, number(14)),
-            loc(number(1), 1, file, number(8)),
-            loc(number(2), 2, file, number(5)),
-            loc(number(2), 2, file, number(0)),
+        frames: vec![
+            frame(None, 0, file, number(13)),
+            frame(None, 0, file, number(14)),
+            frame(number(1), 1, file, number(8)),
+            frame(number(2), 2, file, number(5)),
+            frame(number(2), 2, file, number(0)),
         ],
     };
     let symbols = ChunkRanges {
-        ranges: vec![Range { start: 0x140, end: 0x160, function_start: Some(0x140), exact: 1, statement: 1 }],
-        locs: vec![loc(None, 3, None, None), loc(number(0), 4, None, None)],
+        ranges: vec![CodeRange {
+            start: 0x140,
+            end: 0x160,
+            function_start: Some(0x140),
+            exact: 1,
+            statement: 1,
+        }],
+        frames: vec![frame(None, 3, None, None), frame(number(0), 4, None, None)],
     };
-    let info = ImageInfo {
-        id: id.clone(),
-        image_name: "tiny".to_owned(),
-        arch: Arch::from_macho(0x0100_000c, 0),
-        base: 0x1_0000_0000,
-        image_size: 0x160,
-        executable: vec![(0x100, 0x160)],
-        text_exec_base: None,
-        row_rule: RowRule::First,
-    };
+    let mut info = ImageInfo::new(id.clone(), "tiny", Arch::from_macho(0x0100_000c, 0), RowRule::First);
+    info.base = 0x1_0000_0000;
+    info.image_size = 0x160;
+    info.executable = vec![(0x100, 0x160)];
     let mut writer = Writer::new(info, 0x1000, Cursor::new(Vec::new()));
     let mut encoder = ChunkEncoder::new(0x1000, 0x160);
     for (table, chunk) in [(Table::Dwarf, dwarf), (Table::SymbolTable, symbols)] {
@@ -175,8 +177,8 @@ fn strings(dump: &mut Dump<'_>, what: &str) {
     }
 }
 
-/// A chunk's head; its rows, one of each, take no bits. Returns the bytes of the blocks, and those of the source locations of a chunk of
-/// `size` bytes.
+/// A chunk's head; its rows, one of each, take no bits. Returns the bytes of the blocks, and those of the source
+/// locations of a chunk of `size` bytes.
 fn chunk_head(dump: &mut Dump<'_>, what: &str, size: usize) -> [u64; 2] {
     dump.varint(&format!("{what} chunk 0: blocks"));
     dump.varint("source locations");
@@ -302,7 +304,8 @@ fn the_document_shows_what_an_index_looks_like() {
     }
     assert!(
         dump == written,
-        "docs/FORMAT.md shows another index than is written today. If the format was meant to change, change what the document \
+        "docs/FORMAT.md shows another index than is written today. If the format was meant to change, change what \
+         the document \
          says, and run `SYMDEX_BLESS=1 cargo test -p symdex --test format_document` for the dump, which is now:\n{dump}"
     );
 }

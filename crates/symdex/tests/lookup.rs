@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use symdex::{ImageOffset, Index, LinePolicy, Scratch};
+use symdex::{ImageOffset, Index, LinePolicy, Scratch, SectionInfo};
 use symdex_testimages::{Answer, Image, Random};
 
 const POLICIES: [LinePolicy; 2] = [LinePolicy::Exact, LinePolicy::Statement];
@@ -31,6 +31,10 @@ fn an_index_and_its_scratch_go_where_threads_go() {
     send_and_sync::<Index<Vec<u8>>>();
     send_and_sync::<Index<&[u8]>>();
     send_and_sync::<Scratch>();
+    send_and_sync::<symdex::Error>();
+    send_and_sync::<symdex::OwnedFrame>();
+    #[cfg(feature = "mmap")]
+    send_and_sync::<Index<symdex::MappedFile>>();
 }
 
 #[test]
@@ -84,8 +88,8 @@ fn many_offsets_at_once_are_answered_as_each_by_itself() {
 
 /// The image with no line that is too large for answers to be kept.
 fn with_small_lines(mut image: Image) -> Image {
-    for loc in image.tables.iter_mut().flat_map(|table| &mut table.locs) {
-        loc.line = loc.line.filter(|line| line.get() < 1 << 20);
+    for frame in image.tables.iter_mut().flat_map(|table| &mut table.frames) {
+        frame.line = frame.line.filter(|line| line.get() < 1 << 20);
     }
     image
 }
@@ -122,7 +126,8 @@ fn strings_of_answers_that_were_given_before_are_not_copied() {
         for offset in image.offsets() {
             let answer = index.lookup(ImageOffset(offset), LinePolicy::Exact, &mut scratch);
             let frames = answer.expect("an intact index");
-            // The first answers are not kept when they are given first, and where they are may move as long as there come more.
+            // The first answers are not kept when they are given first, and where they are may move as long as there
+            // come more.
             for frame in frames.iter().flat_map(symdex::Frames::iter).filter(|_| time == 2) {
                 let (name, file) = (frame.name.map(<[u8]>::to_vec), frame.file.map(<[u8]>::to_vec));
                 places.entry((name, file)).or_default().insert(frame.name.map(<[u8]>::as_ptr));
@@ -174,7 +179,7 @@ fn values_are_made_one_by_one_and_damage_is_an_error_of_its_value() {
     let mut bytes = image.index();
     let index = Index::open(&bytes[..]).expect("as written");
     let whole = symdex::write::split(&index).count();
-    let [_, _, (_, chunks, size), ..] = index.sections();
+    let [_, _, SectionInfo { offset: chunks, size, .. }, ..] = index.sections();
     let last = (chunks + size - 1) as usize;
     bytes[last] ^= 1;
     let index = Index::open(&bytes[..]).expect("opens");

@@ -6,7 +6,7 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "numbers of tests are small")]
 
-use symdex::write::{ChunkRanges, Id32, Loc, Range};
+use symdex::write::{ChunkRanges, CodeRange, InlineFrame, NonMaxU32};
 use symdex::{ImageOffset, Index, LinePolicy, Scratch};
 use symdex_testimages::Image;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
@@ -46,48 +46,49 @@ const INVALID_SOURCE: &str = "dwarf chunk 0: a source location is invalid";
 const INVALID_HEAD: &str = "dwarf chunk 0: its head is invalid";
 const INVALID_CODE: &str = "code page 0: a code is invalid";
 
-fn loc(parent: Option<u64>, name: u64, line: u64) -> Loc {
-    Loc {
-        parent: parent.and_then(Id32::new),
-        name: Id32::new(name),
-        file: Id32::new(0),
-        line: Id32::new(line),
+fn frame(parent: Option<u64>, name: u64, line: u64) -> InlineFrame {
+    InlineFrame {
+        parent: parent.and_then(NonMaxU32::new),
+        name: NonMaxU32::new(name),
+        file: NonMaxU32::new(0),
+        line: NonMaxU32::new(line),
     }
 }
 
-fn range(start: u64, end: u64, answer: u32) -> Range {
-    Range { start, end, function_start: None, exact: answer, statement: answer }
+fn range(start: u64, end: u64, answer: u32) -> CodeRange {
+    CodeRange { start, end, function_start: None, exact: answer, statement: answer }
 }
 
 /// A valid index of one chunk of `span` bytes.
-fn index(span: u32, ranges: Vec<Range>, locs: Vec<Loc>) -> Patched {
+fn index(span: u32, ranges: Vec<CodeRange>, frames: Vec<InlineFrame>) -> Patched {
     let mut image = Image::random(0);
     image.chunk_span = span;
     image.names = ["a", "b", "c"].map(|name| name.as_bytes().to_vec()).into();
     image.files = ["/src/a", "/src/b"].map(|path| path.as_bytes().to_vec()).into();
-    image.tables = [ChunkRanges { ranges, locs }, ChunkRanges::default()];
+    image.tables = [ChunkRanges { ranges, frames }, ChunkRanges::default()];
     let bytes = image.index();
     let opened = Index::open(&bytes[..]).expect("as written");
     opened.verify().expect("as written");
-    let sections = opened.sections().map(|(name, start, size)| (name, start as usize, size as usize));
+    let sections =
+        opened.sections().map(|section| (section.name, section.offset as usize, section.size as usize));
     let id = opened.id().as_bytes().to_vec();
     Patched { bytes, sections, id }
 }
 
 /// An index of one range of 16 bytes, line 9 of name 1, and a gap of 48 bytes.
 fn one_range() -> Patched {
-    index(64, vec![range(0, 16, 0)], vec![loc(None, 1, 9)])
+    index(64, vec![range(0, 16, 0)], vec![frame(None, 1, 9)])
 }
 
 /// An index of two ranges with the same name, in lines 9 and 12.
 fn two_lines() -> Patched {
-    index(64, vec![range(0, 16, 0), range(16, 32, 1)], vec![loc(None, 1, 9), loc(None, 1, 12)])
+    index(64, vec![range(0, 16, 0), range(16, 32, 1)], vec![frame(None, 1, 9), frame(None, 1, 12)])
 }
 
 /// An index of 400 ranges in several blocks.
 fn blocks() -> Patched {
     let ranges = (0..400u64).map(|n| range(10 * n, 10 * n + 10, n as u32)).collect();
-    index(4000, ranges, (0..400u64).map(|n| loc(None, n % 3, 1 + n)).collect())
+    index(4000, ranges, (0..400u64).map(|n| frame(None, n % 3, 1 + n)).collect())
 }
 
 /// An index, changed.
@@ -215,8 +216,8 @@ fn ranges_must_not_be_empty_and_must_end_where_the_block_does() {
 
 #[test]
 fn a_function_must_not_start_below_0_nor_follow_another_without_a_range() {
-    let of_function = Range { function_start: Some(0), ..range(0, 16, 0) };
-    let function = index(64, vec![of_function], vec![loc(None, 1, 9)]);
+    let of_function = CodeRange { function_start: Some(0), ..range(0, 16, 0) };
+    let function = index(64, vec![of_function], vec![frame(None, 1, 9)]);
     function.clone().number(FIRST_FUNCTION, 0, 1).is_valid();
     function.clone().number(FIRST_FUNCTION, 0, 2).is_refused(INVALID_BLOCK);
     function.clone().number(FIRST_FUNCTION, 0, HUGE).is_refused(INVALID_BLOCK);
@@ -244,14 +245,14 @@ fn an_answer_must_be_an_inline_frame_that_is_defined() {
 fn an_answer_under_statement_must_be_defined_and_must_not_have_another() {
     // The answer under `statement` of the range before, where there is none.
     one_range().number(ANSWER, DEFINES, DEFINES + 1).is_refused(INVALID_BLOCK);
-    let both = Range { statement: 1, ..range(0, 16, 0) };
-    let two_policies = index(64, vec![both], vec![loc(None, 1, 9), loc(None, 1, 12)]);
+    let both = CodeRange { statement: 1, ..range(0, 16, 0) };
+    let two_policies = index(64, vec![both], vec![frame(None, 1, 9), frame(None, 1, 12)]);
     let follows = ANSWER + usize::from(DEFINES_AND_FOLLOWS);
     two_policies.number(follows, DEFINES, GAP_CODE).is_refused(INVALID_BLOCK);
     // The third most recent inline frame. It must have no answer under `statement`.
     let third = 3 * RECENT;
-    let ranges = vec![range(0, 16, 0), range(16, 32, 1), Range { statement: 0, ..range(32, 48, 2) }];
-    let old_answer = index(64, ranges, vec![loc(None, 1, 9), loc(None, 1, 12), loc(None, 1, 15)]);
+    let ranges = vec![range(0, 16, 0), range(16, 32, 1), CodeRange { statement: 0, ..range(32, 48, 2) }];
+    let old_answer = index(64, ranges, vec![frame(None, 1, 9), frame(None, 1, 12), frame(None, 1, 15)]);
     old_answer.clone().number(follows, third, third + 1).is_refused(INVALID_BLOCK);
     old_answer.number(follows, third, third + 2).is_refused(INVALID_BLOCK);
 }
@@ -259,7 +260,7 @@ fn an_answer_under_statement_must_be_defined_and_must_not_have_another() {
 #[test]
 fn a_block_has_at_most_255_ranges_though_they_take_no_bits() {
     let ranges = vec![range(0, 1, 0), range(1, 2, 0)];
-    let same_twice = index(4096, ranges, vec![loc(None, 1, 9)]);
+    let same_twice = index(4096, ranges, vec![frame(None, 1, 9)]);
     // The gap becomes a range of one byte with the same answer, and so does what follows it.
     let after_same = ANSWER + usize::from(SAME_ANSWER.min(11));
     same_twice.number(after_same, GAP_CODE, SAME_ANSWER).is_refused(INVALID_BLOCK);
@@ -268,8 +269,8 @@ fn a_block_has_at_most_255_ranges_though_they_take_no_bits() {
 #[test]
 fn a_chain_has_at_most_1024_frames_though_they_take_no_bits() {
     // Recursion: all frames have one source location.
-    let locs: Vec<Loc> = (0..1024u64).map(|n| loc(n.checked_sub(1), 1, 9)).collect();
-    let chain = index(64, vec![range(0, 16, 1023)], locs);
+    let frames: Vec<InlineFrame> = (0..1024u64).map(|n| frame(n.checked_sub(1), 1, 9)).collect();
+    let chain = index(64, vec![range(0, 16, 1023)], frames);
     // The head is 3 for each frame. It is 11, and 3061 more: the symbol of 2048, and 1013 in ten bits, the only ones of
     // the block.
     let block = chain.section("chunks").0 + 8;
@@ -302,8 +303,8 @@ fn a_source_location_must_have_a_name_a_file_and_a_line_that_numbers_can_have() 
     for (context, number) in [(NAME_ID, 4), (FILE, 3), (LINE_IN_OTHER_FILE, 10)] {
         one_range().number(context, number, HUGE).is_refused(INVALID_SOURCE);
     }
-    let second = Loc { file: Id32::new(1), ..loc(None, 1, 9) };
-    let two_files = index(64, vec![range(0, 16, 0), range(16, 32, 1)], vec![loc(None, 1, 9), second]);
+    let second = InlineFrame { file: NonMaxU32::new(1), ..frame(None, 1, 9) };
+    let two_files = index(64, vec![range(0, 16, 0), range(16, 32, 1)], vec![frame(None, 1, 9), second]);
     two_files.number(OTHER_FILE, 2, HUGE).is_refused(INVALID_SOURCE);
     // Another line is as valid as the one that was written.
     one_range().number(LINE_IN_OTHER_FILE, 10, 11).is_valid();
@@ -329,7 +330,7 @@ fn blocks_must_follow_each_other() {
         blocks().second_row(column).is_refused(expected);
     }
     // The answers of the two ranges differ, and take one bit each.
-    let bits = index(64, vec![range(0, 16, 0), range(32, 48, 0)], vec![loc(None, 1, 9)]);
+    let bits = index(64, vec![range(0, 16, 0), range(32, 48, 0)], vec![frame(None, 1, 9)]);
     bits.byte("chunks", 2, 0).is_refused("dwarf chunk 0: a block has other bits than its ranges");
 }
 

@@ -1,7 +1,7 @@
 //! The ranges of a unit, cut to single addresses.
 
 use rustc_hash::FxHashMap;
-use symdex::write::Id32;
+use symdex::write::NonMaxU32;
 
 use crate::excerpt::Excerpt;
 use crate::unit_ranges::{UnitRange, UnitRanges};
@@ -41,7 +41,7 @@ struct Strings<'u, S> {
     all: &'u [S],
     copied: Vec<S>,
     /// The number of the copy, by the number in `all`.
-    numbers: FxHashMap<Id32, Option<Id32>>,
+    numbers: FxHashMap<NonMaxU32, Option<NonMaxU32>>,
 }
 
 impl<'u, S: Clone> Strings<'u, S> {
@@ -50,10 +50,10 @@ impl<'u, S: Clone> Strings<'u, S> {
     }
 
     /// The number of the copy of string number `string`.
-    fn copy(&mut self, string: Id32) -> Option<Id32> {
+    fn copy(&mut self, string: NonMaxU32) -> Option<NonMaxU32> {
         *self.numbers.entry(string).or_insert_with(|| {
             self.copied.push(self.all[string.index()].clone());
-            Id32::new(self.copied.len() as u64 - 1)
+            NonMaxU32::new(self.copied.len() as u64 - 1)
         })
     }
 }

@@ -56,13 +56,13 @@ impl<'d> UnitCache<'d> {
 
 #[cfg(test)]
 mod tests {
-    use symdex::write::Loc;
+    use symdex::write::InlineFrame;
 
     use super::*;
 
     #[test]
     fn the_units_that_were_used_last_stay_in_the_cache() {
-        let frame = Loc { parent: None, name: None, file: None, line: None };
+        let frame = InlineFrame { parent: None, name: None, file: None, line: None };
         let unit = || Arc::new(UnitRanges { frames: vec![frame; 10], ..UnitRanges::default() });
         let mut cache = UnitCache::new(2 * unit().size());
         cache.put(1, unit());

@@ -2,7 +2,7 @@
 
 use gimli::UnitOffset;
 use rustc_hash::FxHashMap;
-use symdex::write::Id32;
+use symdex::write::NonMaxU32;
 
 use super::attributes::Attributes;
 use super::names::{EntryId, Name, Names};
@@ -21,15 +21,15 @@ const MAX_DEPTH: u32 = 512;
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     /// The node it is inlined into; `None` for a subprogram.
-    pub(crate) parent: Option<Id32>,
+    pub(crate) parent: Option<NonMaxU32>,
     /// 0 for a subprogram.
     pub(crate) depth: u32,
     /// The number of its name in [`Functions::names`].
-    pub(crate) name: Option<Id32>,
+    pub(crate) name: Option<NonMaxU32>,
     /// The file of the call, as an index into the unit's line table.
-    pub(crate) call_file: Option<Id32>,
+    pub(crate) call_file: Option<NonMaxU32>,
     /// The line of the call.
-    pub(crate) call_line: Option<Id32>,
+    pub(crate) call_line: Option<NonMaxU32>,
     /// The part of [`Functions::ranges`] with its ranges.
     ranges: std::ops::Range<u32>,
 }
@@ -111,11 +111,11 @@ struct Walk<'a, 'd> {
     names: Names<'a, 'd>,
     functions: Functions<'d>,
     /// Names of inlined subroutines by their abstract origins; see [`Attributes::origin_key`].
-    by_origin: FxHashMap<u64, Option<Id32>>,
+    by_origin: FxHashMap<u64, Option<NonMaxU32>>,
     /// Finds the numbers of names.
     numbers: StringTable,
     /// The functions around the current entry: the depth of each, and its node if it has code.
-    open: Vec<(isize, Option<Id32>)>,
+    open: Vec<(isize, Option<NonMaxU32>)>,
     /// The ranges of the current entry in executable sections, as image offsets, sorted and disjoint.
     stated: Vec<(u64, u64)>,
     /// The parts of these that lie in the node around the entry.
@@ -188,7 +188,7 @@ impl<'a, 'd> Walk<'a, 'd> {
         Ok(UnitOffset(usize::MAX))
     }
 
-    fn subprogram(&mut self, entry: EntryId, attributes: &Attributes<'d>) -> Option<Id32> {
+    fn subprogram(&mut self, entry: EntryId, attributes: &Attributes<'d>) -> Option<NonMaxU32> {
         self.read_ranges(attributes);
         let start = self.stated.first()?.0;
         let stated = self.names.stated_name(entry, attributes);
@@ -199,7 +199,12 @@ impl<'a, 'd> Walk<'a, 'd> {
         self.push(entry, None, 0, name, attributes, first)
     }
 
-    fn inlined(&mut self, entry: EntryId, attributes: &Attributes<'d>, parent: Id32) -> Option<Id32> {
+    fn inlined(
+        &mut self,
+        entry: EntryId,
+        attributes: &Attributes<'d>,
+        parent: NonMaxU32,
+    ) -> Option<NonMaxU32> {
         let depth = self.functions.nodes[parent.index()].depth + 1;
         if depth > MAX_DEPTH {
             self.too_deep += 1;
@@ -231,7 +236,7 @@ impl<'a, 'd> Walk<'a, 'd> {
         self.push(entry, Some(parent), depth, name, attributes, first)
     }
 
-    fn inlined_name(&mut self, entry: EntryId, attributes: &Attributes<'d>) -> Option<Id32> {
+    fn inlined_name(&mut self, entry: EntryId, attributes: &Attributes<'d>) -> Option<NonMaxU32> {
         let origin = attributes.origin_key();
         if let Some(known) = origin.and_then(|origin| self.by_origin.get(&origin)) {
             return *known;
@@ -247,13 +252,13 @@ impl<'a, 'd> Walk<'a, 'd> {
     }
 
     /// The number of a name in this unit.
-    fn number(&mut self, name: Option<Name<'d>>) -> Option<Id32> {
+    fn number(&mut self, name: Option<Name<'d>>) -> Option<NonMaxU32> {
         let name = Hashed::new(name?);
         let names = &mut self.functions.names;
         if let Some(number) = self.numbers.find(&name, |number| &names[number as usize].string) {
-            return Id32::new(number.into());
+            return NonMaxU32::new(number.into());
         }
-        let number = Id32::new(names.len() as u64)?;
+        let number = NonMaxU32::new(names.len() as u64)?;
         self.numbers.insert(&name, number.get());
         names.push(name);
         Some(number)
@@ -262,16 +267,16 @@ impl<'a, 'd> Walk<'a, 'd> {
     fn push(
         &mut self,
         entry: EntryId,
-        parent: Option<Id32>,
+        parent: Option<NonMaxU32>,
         depth: u32,
-        name: Option<Id32>,
+        name: Option<NonMaxU32>,
         attributes: &Attributes<'d>,
         first_range: usize,
-    ) -> Option<Id32> {
+    ) -> Option<NonMaxU32> {
         let ranges = u32::try_from(first_range).ok()?..u32::try_from(self.functions.ranges.len()).ok()?;
-        let number = Id32::new(self.functions.nodes.len() as u64)?;
-        let call_file = attributes.constant(Slot::CallFile).and_then(Id32::new);
-        let call_line = attributes.constant(Slot::CallLine).and_then(Id32::new);
+        let number = NonMaxU32::new(self.functions.nodes.len() as u64)?;
+        let call_file = attributes.constant(Slot::CallFile).and_then(NonMaxU32::new);
+        let call_line = attributes.constant(Slot::CallLine).and_then(NonMaxU32::new);
         if parent.is_none() {
             self.functions.places.push(self.entry.before.saturating_add(entry.1.0));
         }

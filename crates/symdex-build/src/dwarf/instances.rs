@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use symdex::write::Id32;
+use symdex::write::NonMaxU32;
 
 use super::functions::Functions;
 use crate::flatten::{Flattener, Interval, Stretch, flatten};
@@ -17,7 +17,7 @@ pub(super) struct Instance {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) node: u32,
-    pub(super) function_range: Id32,
+    pub(super) function_range: NonMaxU32,
 }
 
 /// The function ranges of all functions, and the inline instances in address order.
@@ -29,7 +29,7 @@ pub(super) fn instances(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Fu
         |range: &FunctionRange| Interval { start: range.start, end: range.end, priority: range.rank };
     let mut instances = Vec::with_capacity(inner.len());
     for stretch in flatten(function_ranges.iter().map(interval)) {
-        let Some(function_range) = Id32::new(stretch.owner as u64) else { continue };
+        let Some(function_range) = NonMaxU32::new(stretch.owner as u64) else { continue };
         let inner = &inner[of_function[function_ranges[stretch.owner].function as usize].clone()];
         let first = inner.partition_point(|instance| instance.end <= stretch.start);
         let count = inner[first..].partition_point(|instance| instance.start < stretch.end);

@@ -2,7 +2,7 @@
 
 use gimli::{AttributeValue, UnitOffset, constants};
 use rustc_hash::FxHashMap;
-use symdex::write::Id32;
+use symdex::write::NonMaxU32;
 
 use super::attributes::{Attributes, text};
 use super::slots::Slot;
@@ -158,7 +158,7 @@ impl<'a, 'd> Names<'a, 'd> {
     /// Reads the scopes of a unit, and which functions are in them.
     fn read_scopes(&self, unit: usize, scopes: &mut Scopes<'d>) -> gimli::Result<()> {
         // The scopes around the current entry: depth and number.
-        let mut open: Vec<(isize, Id32)> = Vec::new();
+        let mut open: Vec<(isize, NonMaxU32)> = Vec::new();
         let mut entries = Walker::new(&self.units.all[unit])?;
         while let Some(found) = entries.next_in_scopes()? {
             while open.pop_if(|(opened, _)| *opened >= found.ended).is_some() {}
@@ -170,7 +170,7 @@ impl<'a, 'd> Names<'a, 'd> {
             // Demanglers print the same.
             let anonymous: &[u8] = if found.is_namespace { b"(anonymous namespace)" } else { b"(anonymous)" };
             let name = self.string(unit, entries.attributes().get(Slot::Name)).unwrap_or(anonymous);
-            let Some(number) = Id32::new(scopes.all.len() as u64) else { continue };
+            let Some(number) = NonMaxU32::new(scopes.all.len() as u64) else { continue };
             scopes.all.push((around, name));
             open.push((found.depth, number));
         }
@@ -182,15 +182,15 @@ impl<'a, 'd> Names<'a, 'd> {
 #[derive(Default)]
 struct Scopes<'d> {
     /// For each scope the scope around it, and its name.
-    all: Vec<(Option<Id32>, &'d [u8])>,
+    all: Vec<(Option<NonMaxU32>, &'d [u8])>,
     /// For each function its offset and its scope, sorted by offset.
-    of: Vec<(UnitOffset, Id32)>,
+    of: Vec<(UnitOffset, NonMaxU32)>,
 }
 
 impl<'d> Scopes<'d> {
     /// The names of a scope and of those around it, innermost first. Of more than a thousand, the inner ones.
-    fn around(&self, scope: Id32) -> Vec<&'d [u8]> {
-        let around = |scope: &Id32| self.all[scope.index()].0;
+    fn around(&self, scope: NonMaxU32) -> Vec<&'d [u8]> {
+        let around = |scope: &NonMaxU32| self.all[scope.index()].0;
         std::iter::successors(Some(scope), around).take(1000).map(|scope| self.all[scope.index()].1).collect()
     }
 }

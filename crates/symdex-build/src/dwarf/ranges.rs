@@ -1,6 +1,6 @@
 //! The ranges of a unit: its inline instances and its line rows, joined.
 
-use symdex::write::Id32;
+use symdex::write::NonMaxU32;
 
 use super::functions::{Functions, functions};
 use super::inline_frames::{Callee, InlineFrames};
@@ -75,7 +75,7 @@ struct Join<'a, 'd> {
     statements: Statements,
     frames: InlineFrames,
     /// For each file of the line table its number, once known.
-    file_numbers: Vec<Option<Option<Id32>>>,
+    file_numbers: Vec<Option<Option<NonMaxU32>>>,
     out: UnitRanges<'d>,
 }
 
@@ -106,7 +106,7 @@ impl Join<'_, '_> {
     }
 
     /// Adds code that `row` covers.
-    fn covered(&mut self, start: u64, end: u64, instance: Option<(u32, Id32)>, row: &Row) {
+    fn covered(&mut self, start: u64, end: u64, instance: Option<(u32, NonMaxU32)>, row: &Row) {
         let (node, function_range) = instance.unzip();
         let file = self.file(row.file);
         let callee = self.callee(node);
@@ -152,7 +152,7 @@ impl Join<'_, '_> {
         end
     }
 
-    fn push(&mut self, start: u64, end: u64, function_range: Option<Id32>, exact: u32, statement: u32) {
+    fn push(&mut self, start: u64, end: u64, function_range: Option<NonMaxU32>, exact: u32, statement: u32) {
         match self.out.ranges.last_mut() {
             Some(last)
                 if (last.exact, last.statement, last.end, last.function_range)
@@ -185,13 +185,13 @@ impl Join<'_, '_> {
                 break;
             }
             self.chain.push(node);
-            next = self.functions.nodes[node as usize].parent.map(Id32::get);
+            next = self.functions.nodes[node as usize].parent.map(NonMaxU32::get);
         }
         while let Some(number) = self.chain.pop() {
             let node = &self.functions.nodes[number as usize];
             let caller = outer.and_then(|outer| {
                 let file = node.call_file.and_then(|file| self.file(file.get()));
-                Id32::new(u64::from(self.frames.number(outer, file, node.call_line)))
+                NonMaxU32::new(u64::from(self.frames.number(outer, file, node.call_line)))
             });
             let callee = Callee { caller, name: node.name };
             self.callees[number as usize] = Some(callee);
@@ -203,17 +203,17 @@ impl Join<'_, '_> {
 
     /// The number of a file of the unit's line table. Returns `None` if the table has no such file.
     #[inline]
-    fn file(&mut self, index: u32) -> Option<Id32> {
+    fn file(&mut self, index: u32) -> Option<NonMaxU32> {
         match *self.file_numbers.get(index as usize)? {
             Some(number) => number,
             None => self.add_file(index),
         }
     }
 
-    fn add_file(&mut self, index: u32) -> Option<Id32> {
+    fn add_file(&mut self, index: u32) -> Option<NonMaxU32> {
         let number = self.lines.path(self.image, self.unit, index.into()).and_then(|path| {
             self.out.files.push(path);
-            Id32::new(self.out.files.len() as u64 - 1)
+            NonMaxU32::new(self.out.files.len() as u64 - 1)
         });
         self.file_numbers[index as usize] = Some(number);
         number

@@ -1,6 +1,6 @@
 //! Line rows, and the registers of a line program that they are made of.
 
-use symdex::write::Id32;
+use symdex::write::NonMaxU32;
 
 /// A row and how far it reaches, as image offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub(crate) struct Row {
     /// Index into the unit's file table, or any number above its length.
     pub(crate) file: u32,
     /// The line, 0 included.
-    pub(crate) line: Option<Id32>,
+    pub(crate) line: Option<NonMaxU32>,
     pub(crate) is_stmt: bool,
     /// The number of its sequence among those of the unit.
     pub(crate) sequence: u32,
@@ -21,7 +21,7 @@ pub(crate) struct Row {
 pub(crate) struct SequenceEnd {
     pub(crate) at: u64,
     pub(crate) file: u32,
-    pub(crate) line: Option<Id32>,
+    pub(crate) line: Option<NonMaxU32>,
 }
 
 /// The registers that rows are made of (DWARF 5, 6.2.2).

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use gimli::{IncompleteLineProgram, LineInstruction, LineProgramHeader, LineRow};
 use symdex::RowRule;
-use symdex::write::Id32;
+use symdex::write::NonMaxU32;
 
 use super::rows::{Registers, Row, SequenceEnd, file};
 use crate::flatten::{Interval, flatten};
@@ -116,7 +116,7 @@ impl SequenceReader<'_, '_> {
             return;
         }
         let start = row.address.wrapping_sub(self.image.info.base);
-        let (file, line, is_stmt) = (row.file, Id32::new(row.line), row.is_stmt);
+        let (file, line, is_stmt) = (row.file, NonMaxU32::new(row.line), row.is_stmt);
         let sequence = u32::try_from(self.sequences.len()).unwrap_or(u32::MAX);
         let new = Row { start, end: start, file, line, is_stmt, sequence };
         self.in_order &= push_row(&mut self.rows, self.finished, new, self.image.info.row_rule);
@@ -124,7 +124,7 @@ impl SequenceReader<'_, '_> {
 
     /// Ends the current sequence.
     pub(super) fn end_sequence(&mut self, address: u64, file: u32, line: u64) {
-        self.finish(address, file, Id32::new(line));
+        self.finish(address, file, NonMaxU32::new(line));
         self.end();
         (self.overflows, self.is_tombstone, self.in_order) = (false, false, true);
     }
@@ -134,7 +134,7 @@ impl SequenceReader<'_, '_> {
         self.rows.truncate(self.finished);
     }
 
-    fn finish(&mut self, address: u64, file: u32, line: Option<Id32>) {
+    fn finish(&mut self, address: u64, file: u32, line: Option<NonMaxU32>) {
         let SequenceReader { image, finished, .. } = *self;
         if self.overflows {
             return self.problems.add(BACKWARDS, 1);
@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     fn row(start: u64, line: u64) -> Row {
-        Row { start, end: 0, file: 1, line: Id32::new(line), is_stmt: true, sequence: 0 }
+        Row { start, end: 0, file: 1, line: NonMaxU32::new(line), is_stmt: true, sequence: 0 }
     }
 
     fn text(rows: &[Row]) -> String {

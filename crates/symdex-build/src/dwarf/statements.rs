@@ -13,12 +13,12 @@
 //! ```
 
 use rustc_hash::FxHashMap;
-use symdex::write::Id32;
+use symdex::write::NonMaxU32;
 
 use super::rows::Row;
 
 /// A file, as an index into the unit's file table, and a line.
-pub(super) type FileLine = (u32, Option<Id32>);
+pub(super) type FileLine = (u32, Option<NonMaxU32>);
 
 /// The last `is_stmt` piece of each inline instance, as the pieces of a unit pass by in address order.
 pub(super) struct Statements {
@@ -63,7 +63,7 @@ mod tests {
     type Piece = (u32, u32, u32, bool);
 
     fn row(&(_, sequence, line, is_stmt): &Piece) -> Row {
-        Row { start: 0, end: 1, file: 1, line: Id32::new(line.into()), is_stmt, sequence }
+        Row { start: 0, end: 1, file: 1, line: NonMaxU32::new(line.into()), is_stmt, sequence }
     }
 
     fn lines(pieces: &[Piece]) -> Vec<u32> {

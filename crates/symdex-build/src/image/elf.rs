@@ -35,16 +35,10 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
         Ok(None) => {}
         Err(why) => missing.push(format!("the symbols in .gnu_debugdata cannot be read: {why}")),
     }
-    let info = ImageInfo {
-        id: identity_of(file).id,
-        image_name: file_name(path),
-        arch: arch.clone(),
-        base,
-        image_size: executable.last().map_or(0, |section| section.1),
-        text_exec_base: None,
-        row_rule: RowRule::Last,
-        executable,
-    };
+    let mut info = ImageInfo::new(identity_of(file).id, file_name(path), arch.clone(), RowRule::Last);
+    info.base = base;
+    info.image_size = executable.last().map_or(0, |section| section.1);
+    info.executable = executable;
     let symbols = symbols::functions(&mut starts, &info.executable);
     let sup_size = supplementary::add(&mut dwarf, file, path, companions, &mut missing);
     let (splits, split_size) = split::find(&dwarf, file, path, companions, &mut missing);

@@ -136,16 +136,11 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
         base,
         thumb: arch.is_arm32(),
     })?;
-    let info = ImageInfo {
-        id: id(&commands, bytes),
-        image_name: name.to_owned(),
-        arch: arch.clone(),
-        base,
-        image_size: executable.last().map_or(0, |section| section.1),
-        text_exec_base: segment::<Mach>(&commands, b"__TEXT_EXEC").map(|s| s.vmaddr(ENDIAN).into()),
-        row_rule: RowRule::First,
-        executable,
-    };
+    let mut info = ImageInfo::new(id(&commands, bytes), name, arch.clone(), RowRule::First);
+    info.base = base;
+    info.image_size = executable.last().map_or(0, |section| section.1);
+    info.text_exec_base = segment::<Mach>(&commands, b"__TEXT_EXEC").map(|s| s.vmaddr(ENDIAN).into());
+    info.executable = executable;
     let symbols = symbols::functions(&mut starts, &info.executable);
     let mut debug_size = bytes.len() as u64;
     if cached.is_some() {

@@ -1,4 +1,4 @@
-use symdex::write::{Id32, Loc};
+use symdex::write::{InlineFrame, NonMaxU32};
 
 use super::*;
 use crate::pools::{Hashed, Pool};
@@ -10,8 +10,8 @@ impl Random {
         u32::try_from(self.below(limit)).expect("small")
     }
 
-    fn id(&mut self, limit: u64) -> Option<Id32> {
-        self.below(limit + 1).checked_sub(1).and_then(Id32::new)
+    fn id(&mut self, limit: u64) -> Option<NonMaxU32> {
+        self.below(limit + 1).checked_sub(1).and_then(NonMaxU32::new)
     }
 }
 
@@ -29,7 +29,7 @@ fn unit(random: &mut Random, low: u64, entries: bool) -> UnitRanges<'static> {
     for number in 0..12 {
         let parent = if number == 0 { None } else { random.id(number) };
         let (name, file, line) = (random.id(4), random.id(4), random.id(3));
-        unit.frames.push(Loc { parent, name, file, line });
+        unit.frames.push(InlineFrame { parent, name, file, line });
     }
     let mut at = low;
     while at < 8192 && random.below(30) != 0 {
@@ -45,7 +45,7 @@ fn unit(random: &mut Random, low: u64, entries: bool) -> UnitRanges<'static> {
             entry,
         });
         let function_range =
-            if random.below(5) == 0 { None } else { Id32::new(unit.function_ranges.len() as u64 - 1) };
+            if random.below(5) == 0 { None } else { NonMaxU32::new(unit.function_ranges.len() as u64 - 1) };
         while at < start + size {
             let end = (start + size).min(at + 1 + random.below(30));
             if random.below(9) != 0 {

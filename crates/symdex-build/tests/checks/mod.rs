@@ -48,7 +48,7 @@ pub(crate) fn image_answers(image: &Image<'_>, table: Table) -> Vec<String> {
                 Table::SymbolTable => {
                     let exact = range.exact as usize;
                     let chunk = index.chunk(table, range.start / 0x8000).expect("whole");
-                    let name = chunk.locs[exact].name;
+                    let name = chunk.frames[exact].name;
                     let mut strings = index.strings();
                     name.map_or("-".to_owned(), |id| text(strings.name(id).expect("whole")))
                 }

@@ -109,7 +109,9 @@ fn found<B: AsRef<[u8]>>(
     if let Some((frame, start)) = concrete.and_then(|frame| Some((frame, frame.function_start?))) {
         let first = lines.len() - 1;
         for alias in answers.aliases(frame.name, start, names)? {
-            let alias = line.of_frame(&Frame { name: Some(&alias), ..frame });
+            let mut named = frame;
+            named.name = Some(&alias);
+            let alias = line.of_frame(&named);
             // Several names can be equal when demangled, for example those of constructors.
             if !lines[first..].contains(&alias) {
                 lines.push(alias);

@@ -4,8 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use serde::Serialize;
-use symdex::write::Range;
-use symdex::{ChunkContents, Counts, Index, Metadata, Partial, RowRule, Table};
+use symdex::{ChunkRanges, CodeRange, Counts, Index, Metadata, Partial, RowRule, Table};
 
 use super::{RangePrinter, StoredFrame, aliases, digest};
 use crate::failure::{CommandError, Failure};
@@ -96,8 +95,11 @@ pub(super) fn index<B: AsRef<[u8]>>(
     let metadata = index.metadata();
     let Counts { units, functions, ranges, symbols, names, files, .. } = metadata.counts;
     let sections = index.sections();
-    let sections =
-        sections.iter().map(|(name, offset, bytes)| SectionView { name, offset: *offset, bytes: *bytes });
+    let sections = sections.iter().map(|section| SectionView {
+        name: section.name,
+        offset: section.offset,
+        bytes: section.size,
+    });
     let view = IndexView {
         path: path.display().to_string(),
         image: image_name,
@@ -158,7 +160,7 @@ pub(super) fn ranges<B: AsRef<[u8]>>(
     path: &Path,
     index: &Index<B>,
     table: Table,
-    contents: &ChunkContents,
+    contents: &ChunkRanges,
 ) -> Result<(), CommandError> {
     let mut printer = RangePrinter { table, contents, strings: index.strings() };
     for range in &contents.ranges {
@@ -170,7 +172,7 @@ pub(super) fn ranges<B: AsRef<[u8]>>(
 
 fn range_view<B: AsRef<[u8]>>(
     printer: &mut RangePrinter<'_, B>,
-    range: &Range,
+    range: &CodeRange,
 ) -> Result<RangeView, symdex::Error> {
     let mut functions = printer.chain(range.exact)?;
     let aliases = match printer.table {

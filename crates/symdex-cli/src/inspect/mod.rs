@@ -7,8 +7,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use symdex::write::{Id32, Loc, Range};
-use symdex::{ChunkContents, Index, Metadata, RowRule, StringReader, Table};
+use symdex::{ChunkRanges, CodeRange, Index, InlineFrame, Metadata, NonMaxU32, RowRule, StringReader, Table};
 
 use crate::failure::{self, CommandError, Failure, FailureKind};
 use crate::{open, text};
@@ -129,7 +128,7 @@ fn sizes<B: AsRef<[u8]>>(out: &mut impl Write, path: &Path, index: &Index<B>) ->
     writeln!(out, "size          {size} bytes")?;
     writeln!(out, "digest        {}", digest(index.digest()))?;
     writeln!(out, "\n{:<12} {:>12} {:>12}", "section", "offset", "bytes")?;
-    for (name, offset, bytes) in index.sections() {
+    for symdex::SectionInfo { name, offset, size: bytes, .. } in index.sections() {
         writeln!(out, "{name:<12} {offset:>12} {bytes:>12}")?;
     }
     writeln!(out, "\n{:<12} {:>12} {:>12}", "what", "how many", "bytes each")?;
@@ -188,7 +187,7 @@ fn chunk<B: AsRef<[u8]>>(
     index: &Index<B>,
     table: Table,
     number: u64,
-) -> Result<ChunkContents, CommandError> {
+) -> Result<ChunkRanges, CommandError> {
     let stored = index.metadata().chunks(table);
     if !stored.contains(&number) {
         let (path, table) = (path.display(), table.name());
@@ -213,7 +212,7 @@ fn one_chunk<B: AsRef<[u8]>>(
     index: &Index<B>,
     table: Table,
     number: u64,
-    contents: &ChunkContents,
+    contents: &ChunkRanges,
 ) -> Result<(), CommandError> {
     let span = u64::from(index.metadata().chunk_span);
     let (from, ranges) = (number.saturating_mul(span), contents.ranges.len());
@@ -234,13 +233,13 @@ fn one_chunk<B: AsRef<[u8]>>(
 }
 
 /// An inline frame and its callers or, in the symbol table, its aliases.
-fn chain(contents: &ChunkContents, innermost: u32) -> impl Iterator<Item = &Loc> {
+fn chain(contents: &ChunkRanges, innermost: u32) -> impl Iterator<Item = &InlineFrame> {
     let mut next = usize::try_from(innermost).ok();
     std::iter::from_fn(move || {
         let number = next?;
-        let loc = contents.locs.get(number)?;
+        let loc = contents.frames.get(number)?;
         // The number of a parent is smaller. The filter ends the chain of a damaged index, too.
-        next = loc.parent.map(Id32::index).filter(|parent| *parent < number);
+        next = loc.parent.map(NonMaxU32::index).filter(|parent| *parent < number);
         Some(loc)
     })
 }
@@ -273,14 +272,14 @@ impl StoredFrame {
 /// Prints the ranges of one chunk.
 struct RangePrinter<'a, B> {
     table: Table,
-    contents: &'a ChunkContents,
+    contents: &'a ChunkRanges,
     strings: StringReader<'a, B>,
 }
 
 impl<B: AsRef<[u8]>> RangePrinter<'_, B> {
     /// The range, its frames under `exact`, and the innermost file and line under `statement` if they differ. The
     /// policies differ in nothing else.
-    fn lines(&mut self, range: &Range) -> Result<Vec<String>, symdex::Error> {
+    fn lines(&mut self, range: &CodeRange) -> Result<Vec<String>, symdex::Error> {
         let function =
             range.function_start.map_or("no function".to_owned(), |start| format!("function {start:#x}"));
         let mut lines = vec![format!("{:#x}..{:#x}  {function}", range.start, range.end)];

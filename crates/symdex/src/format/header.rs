@@ -1,35 +1,37 @@
 //! The fixed header: 128 bytes.
 //!
-//! Every version keeps the magic, the version and the header's size where they are, and ends the header with a checksum of the bytes
-//! before it. So a reader can tell a newer index from a damaged one.
+//! Every version keeps the magic, the version and the header's size where they are, and ends the header with a
+//! checksum of the bytes before it. So a reader can tell a newer index from a damaged one.
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Cursor, SectionKind, TRAILER_SIZE};
-use crate::error::{Error, Place};
+use super::trailer::TRAILER_SIZE;
+use super::{Cursor, SectionKind};
+use crate::error::{Error, ErrorLocation};
 use crate::image::ImageId;
 
 pub(crate) const MAGIC: [u8; 8] = *b"\x89SYMDEX\n";
 pub(crate) const VERSION: u16 = 1;
 /// Bytes of a header.
 pub(crate) const HEADER_SIZE: usize = 128;
-/// Bytes of a header, and the last version, of the formats of before the first release. No later version has a header of this size.
+/// Bytes of a header, and the last version, of the formats of before the first release. No later version has a header
+/// of this size.
 const DEVELOPMENT: (usize, u16) = (192, 2);
 /// The feature bit of an index whose `symbol_table` has aliases: where they are taken for callers, answers are wrong.
-const ALIASES: u64 = 1;
+pub(crate) const ALIASES: u64 = 1;
 /// The incompatible feature bits this reader knows.
 const KNOWN_INCOMPATIBLE: u64 = ALIASES;
 const SECTIONS: usize = 6;
 
 /// Where a section lies in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Section {
+pub(crate) struct FileSection {
     pub(crate) offset: u64,
     pub(crate) size: u64,
 }
 
-impl Section {
-    /// The section's bytes in `file`; `None` where it reaches out of it.
+impl FileSection {
+    /// The section's bytes in `file`. Returns `None` if it reaches out of it.
     pub(crate) fn of(self, file: &[u8]) -> Option<&[u8]> {
         let start = usize::try_from(self.offset).ok()?;
         file.get(start..start.checked_add(usize::try_from(self.size).ok()?)?)
@@ -43,38 +45,23 @@ pub(crate) struct Header {
     /// Whether functions of the `symbol_table` may have aliases.
     pub(crate) aliases: bool,
     pub(crate) file_size: u64,
-    /// Metadata, codes, chunks, names, files, and the checksums of the pages of the four sections before, in file order.
-    pub(crate) sections: [Section; SECTIONS],
+    /// Metadata, codes, chunks, names, files, and the checksums of the pages of the four sections before, in file
+    /// order.
+    pub(crate) sections: [FileSection; SECTIONS],
 }
 
 impl Header {
-    /// A header for sections of these sizes, which follow each other; `None` if they are too large together.
+    /// A header for sections of these sizes, which follow each other. Returns `None` if they are too large together.
     pub(crate) fn lay_out(id: ImageId, aliases: bool, sizes: [u64; SECTIONS]) -> Option<Self> {
         let ends = sizes.iter().try_fold(HEADER_SIZE as u64, |end, size| end.checked_add(*size));
         let file_size = ends?.checked_add(TRAILER_SIZE as u64)?;
         let mut offset = HEADER_SIZE as u64;
         let sections = sizes.map(|size| {
-            let section = Section { offset, size };
+            let section = FileSection { offset, size };
             offset += size;
             section
         });
         Some(Self { id, aliases, file_size, sections })
-    }
-
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(HEADER_SIZE);
-        out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&VERSION.to_le_bytes());
-        out.extend_from_slice(&[HEADER_SIZE.to_le_bytes()[0], HEADER_SIZE.to_le_bytes()[1]]);
-        out.extend_from_slice(&[self.id.as_bytes().len().to_le_bytes()[0], self.id.kind(), 0, 0]);
-        out.extend_from_slice(&(if self.aliases { ALIASES } else { 0 }).to_le_bytes());
-        out.extend_from_slice(&[0; 8]);
-        out.extend_from_slice(self.id.padded());
-        out.extend_from_slice(&self.file_size.to_le_bytes());
-        self.sections.iter().for_each(|section| out.extend_from_slice(&section.size.to_le_bytes()));
-        let checksum = xxh3_64(&out);
-        out.extend_from_slice(&checksum.to_le_bytes());
-        out
     }
 
     /// The header at the front of `file`, checked against the file's size.
@@ -91,9 +78,9 @@ impl Header {
             .get(..header_size)
             .ok_or(Error::WrongSize { found: file.len() as u64, expected: header_size as u64 })?
             .split_last_chunk::<8>()
-            .ok_or(Error::Malformed { place: PLACE, what: "too short" })?;
+            .ok_or(Error::Malformed { location: LOCATION, what: "too short" })?;
         if xxh3_64(checked) != u64::from_le_bytes(*stored) {
-            return Err(Error::Checksum { place: PLACE });
+            return Err(Error::Checksum { location: LOCATION });
         }
         if header_size == DEVELOPMENT.0 && version <= DEVELOPMENT.1 {
             return Err(Error::DevelopmentVersion);
@@ -102,7 +89,10 @@ impl Header {
             return Err(Error::UnsupportedVersion { found: version, known: VERSION });
         }
         if header_size != HEADER_SIZE {
-            return Err(Error::Malformed { place: PLACE, what: "it has another size than its version has" });
+            return Err(Error::Malformed {
+                location: LOCATION,
+                what: "it has another size than its version has",
+            });
         }
         let header = Self::decode_checked(&mut Cursor::new(checked))?;
         if header.file_size != file.len() as u64 {
@@ -112,7 +102,7 @@ impl Header {
     }
 
     fn decode_checked(cursor: &mut Cursor<'_>) -> Result<Self, Error> {
-        let malformed = |what| Error::Malformed { place: PLACE, what };
+        let malformed = |what| Error::Malformed { location: LOCATION, what };
         let short = || malformed("too short");
         cursor.bytes(12).ok_or_else(short)?;
         let [id_len, id_kind, _, _] = cursor.array().ok_or_else(short)?;
@@ -135,7 +125,7 @@ impl Header {
     }
 }
 
-const PLACE: Place = Place { section: SectionKind::Header, index: 0 };
+const LOCATION: ErrorLocation = ErrorLocation { section: SectionKind::Header, index: 0 };
 
 #[cfg(test)]
 mod tests {
@@ -161,7 +151,7 @@ mod tests {
         assert_eq!(&file[..8], &MAGIC);
         let header = Header::decode(&file).expect("as written");
         assert_eq!(header.encode(), &file[..HEADER_SIZE]);
-        assert_eq!(header.sections[3], Section { offset: 128 + 30, size: 30 });
+        assert_eq!(header.sections[3], FileSection { offset: 128 + 30, size: 30 });
         let aliases = Header { aliases: true, ..header.clone() }.encode();
         let differ = (0..HEADER_SIZE - 8).filter(|at| aliases[*at] != file[*at]).collect::<Vec<_>>();
         assert_eq!((differ, aliases[16]), (vec![16], 1), "a feature is a bit, and nothing else");

@@ -1,21 +1,22 @@
 //! The metadata block: eight bytes of checksum, then [`Metadata`] in bincode 2's fixed-width little-endian encoding.
 //!
-//! Integers have their own width, `usize` and lengths 8 bytes, enums 4, options 1 byte before the value; fields stand in the
-//! order they are declared in. A test pins the bytes, so that replacing the crate cannot change the format.
+//! Integers have their own width, `usize` and lengths 8 bytes, enums 4, options 1 byte before the value; fields stand
+//! in the order they are declared in. A test pins the bytes, so that replacing the crate cannot change the format.
 
 use serde::{Deserialize, Serialize};
 
-use super::limits::MAX_METADATA;
-use super::{CHECKSUM_SIZE, Location, MAX_CHUNK_SPAN, MAX_CHUNKS, SectionKind, Table};
-use crate::address::ImageOffset;
+use super::pages::{CHECKSUM_SIZE, StoredLocation};
+use super::{MAX_CHUNK_SPAN, MAX_CHUNKS, MAX_METADATA, SectionKind};
 use crate::error::Error;
+use crate::image::ImageOffset;
 use crate::image::{Arch, ImageId};
 
 /// Chunks of a store value. Fewer make a value smaller, and all values together larger.
-const CHUNKS_PER_VALUE: u64 = 4;
+pub(crate) const CHUNKS_PER_VALUE: u64 = 4;
 
 /// What an index says of its image and of how it was built.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Metadata {
     /// The image's id.
     pub id: ImageId,
@@ -23,13 +24,13 @@ pub struct Metadata {
     pub image_name: String,
     /// The architecture.
     pub arch: Arch,
-    /// The SVMA that image offsets count from: the address of `__TEXT`.
+    /// The address in the debug file that image offsets count from: that of `__TEXT` in Mach-O files.
     pub base: u64,
     /// Bytes from the base to the end of the last executable section.
     pub image_size: u64,
     /// Executable sections as half-open ranges of image offsets, sorted, none overlapping.
     pub executable: Vec<(u64, u64)>,
-    /// The SVMA of `__TEXT_EXEC`, which kernel images keep their code in.
+    /// The address of `__TEXT_EXEC` in the debug file. Kernel images keep their code in that segment.
     pub text_exec_base: Option<u64>,
     /// Bytes of address space one chunk covers; a chunk's index is an image offset divided by it.
     pub chunk_span: u32,
@@ -41,8 +42,8 @@ pub struct Metadata {
     pub partial: Vec<Partial>,
     /// The version of symdex that wrote the index.
     pub builder: String,
-    /// XXH3-128 of what the index was built from. A builder compares it to skip an image whose index is up to date. `None` if the
-    /// index does not say; such an index is never up to date.
+    /// XXH3-128 of what the index was built from. A builder compares it to skip an image whose index is up to date.
+    /// `None` if the index does not say; such an index is never up to date.
     pub input_digest: Option<[u8; 16]>,
     pub(crate) tables: [TableInfo; 2],
 }
@@ -75,11 +76,51 @@ pub struct Counts {
 
 /// One reason why an index lacks something, and how often it came up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Partial {
     /// The reason, in words.
     pub reason: String,
     /// How often.
     pub count: u64,
+}
+
+/// Which of an index's two tables an answer comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Table {
+    /// Ranges from debug information: functions, inlining, files and lines.
+    Dwarf,
+    /// Ranges from the symbol table: names only.
+    SymbolTable,
+}
+
+impl Table {
+    /// Both, in the order a lookup asks them.
+    pub const ALL: [Table; 2] = [Table::Dwarf, Table::SymbolTable];
+
+    /// `dwarf` or `symbol_table`, as answers print it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Table::Dwarf => "dwarf",
+            Table::SymbolTable => "symbol_table",
+        }
+    }
+
+    /// What errors call a chunk of the table.
+    pub(crate) fn chunk(self) -> SectionKind {
+        match self {
+            Table::Dwarf => SectionKind::DwarfChunk,
+            Table::SymbolTable => SectionKind::SymbolChunk,
+        }
+    }
+}
+
+impl Partial {
+    /// `reason` came up `count` times.
+    #[must_use]
+    pub fn new(reason: impl Into<String>, count: u64) -> Self {
+        Self { reason: reason.into(), count }
+    }
 }
 
 /// The chunks of one table: their indexes run from `first_chunk`, without a gap.
@@ -89,7 +130,7 @@ pub(crate) struct TableInfo {
     pub(crate) chunks: u64,
 }
 
-fn config() -> impl bincode::config::Config {
+pub(crate) fn config() -> impl bincode::config::Config {
     bincode::config::standard().with_little_endian().with_fixed_int_encoding().with_limit::<MAX_METADATA>()
 }
 
@@ -130,13 +171,6 @@ impl Metadata {
         }
     }
 
-    /// The chunks that store value `number` has.
-    pub(crate) fn chunks_of_value(number: u64) -> std::ops::Range<u64> {
-        // No chunk has a larger number than there are offsets.
-        let first = number.saturating_mul(CHUNKS_PER_VALUE);
-        first..first.saturating_add(CHUNKS_PER_VALUE)
-    }
-
     pub(crate) fn table(&self, table: Table) -> TableInfo {
         let [dwarf, symbol_table] = self.tables;
         match table {
@@ -145,32 +179,14 @@ impl Metadata {
         }
     }
 
-    pub(crate) fn encode(&self) -> Result<Vec<u8>, Error> {
-        if let Some(what) = self.first_wrong() {
-            return Err(Error::Unwritable { what });
-        }
-        let too_large = Error::Unwritable { what: "the metadata takes more than 1 MiB" };
-        // The configured limit holds for decoding only.
-        let body =
-            bincode::serde::encode_to_vec(self, config()).ok().filter(|body| body.len() <= MAX_METADATA);
-        let body = body.ok_or(too_large)?;
-        let mut out = Vec::new();
-        self.key().append(&mut out, &body);
-        Ok(out)
-    }
-
-    fn key(&self) -> Location<'_> {
-        Location { id: &self.id, section: SectionKind::Metadata, index: 0 }
-    }
-
     /// The metadata block of the image `id`.
     ///
     /// # Errors
     ///
     /// [`Error::Checksum`] where the bytes changed or belong to another image, [`Error::Malformed`] where they do
     /// not make sense.
-    pub fn decode(id: &ImageId, block: &[u8]) -> Result<Self, Error> {
-        let key = Location { id, section: SectionKind::Metadata, index: 0 };
+    pub(crate) fn decode(id: &ImageId, block: &[u8]) -> Result<Self, Error> {
+        let key = StoredLocation { id, section: SectionKind::Metadata, index: 0 };
         if block.len() > CHECKSUM_SIZE + MAX_METADATA {
             return Err(key.malformed("larger than the format allows"));
         }
@@ -187,7 +203,7 @@ impl Metadata {
     }
 
     /// What does not make sense, if anything does not.
-    fn first_wrong(&self) -> Option<&'static str> {
+    pub(crate) fn first_wrong(&self) -> Option<&'static str> {
         if !(1..=MAX_CHUNK_SPAN).contains(&self.chunk_span) {
             return Some("its chunks span nothing, or too much");
         }
@@ -235,6 +251,10 @@ pub(crate) mod tests {
         }
     }
 
+    fn location(id: &ImageId) -> StoredLocation<'_> {
+        StoredLocation { id, section: SectionKind::Metadata, index: 0 }
+    }
+
     #[test]
     fn the_bytes_are_pinned() {
         let expected = "\
@@ -242,7 +262,8 @@ pub(crate) mod tests {
             0000000001000000 0040000000000000 0100000000000000 0010000000000000 0040000000000000 00 00000100 \
             00000000 0100000000000000 0200000000000000 0300000000000000 0400000000000000 \
             0500000000000000 0600000000000000 0100000000000000 0100000000000000 78 0700000000000000 \
-            0100000000000000 30 01 d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1 0000000000000000 0100000000000000 0000000000000000 0000000000000000";
+            0100000000000000 30 01 d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1 \
+            0000000000000000 0100000000000000 0000000000000000 0000000000000000";
         let block = sample().encode().expect("small");
         let hex: String = block[8..].iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(hex, expected.replace(' ', ""));
@@ -287,7 +308,7 @@ pub(crate) mod tests {
             // Written all the same, with a checksum that matches.
             let body = bincode::serde::encode_to_vec(&metadata, config()).expect("encodes");
             let mut block = Vec::new();
-            metadata.key().append(&mut block, &body);
+            location(&metadata.id).append(&mut block, &body);
             let refused = Metadata::decode(&metadata.id, &block).expect_err(expected).to_string();
             assert!(refused.contains(expected), "{refused}");
         }
@@ -307,7 +328,7 @@ pub(crate) mod tests {
         body.extend([0xab, 0xcd]);
         body.extend((1u64 << 60).to_le_bytes());
         block.clear();
-        metadata.key().append(&mut block, &body);
+        location(&metadata.id).append(&mut block, &body);
         assert!(
             Metadata::decode(&metadata.id, &block).is_err_and(|error| error.to_string().contains("decode"))
         );

@@ -3,21 +3,72 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Location, SectionKind, Table};
-use crate::error::Error;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::{Cursor, SectionKind, Table};
+use crate::error::{Error, ErrorLocation};
 use crate::image::ImageId;
 
-/// Bytes of a page; the last one may have fewer. The check of a small page is fast, and its checksum takes more of the file.
+/// Bytes of the checksum before the metadata.
+pub(crate) const CHECKSUM_SIZE: usize = 8;
+
+/// Where stored bytes belong.
+#[derive(Clone, Copy)]
+pub(crate) struct StoredLocation<'a> {
+    pub(crate) id: &'a ImageId,
+    pub(crate) section: SectionKind,
+    pub(crate) index: u64,
+}
+
+impl StoredLocation<'_> {
+    pub(crate) fn error_location(&self) -> ErrorLocation {
+        ErrorLocation { section: self.section, index: self.index }
+    }
+
+    pub(crate) fn malformed(&self, what: &'static str) -> Error {
+        Error::Malformed { location: self.error_location(), what }
+    }
+
+    /// XXH3-64 of `stored`, xored with XXH3-64 of the location: image id padded to 32 bytes, section number (u32),
+    /// index (u64).
+    pub(crate) fn checksum(&self, stored: &[u8]) -> u64 {
+        let mut location = [0; ImageId::MAX_LEN + 12];
+        let (id, number) = location.split_at_mut(ImageId::MAX_LEN);
+        let (section, index) = number.split_at_mut(4);
+        id.copy_from_slice(self.id.padded());
+        section.copy_from_slice(&(self.section as u32).to_le_bytes());
+        index.copy_from_slice(&self.index.to_le_bytes());
+        xxh3_64(stored) ^ xxh3_64(&location)
+    }
+
+    /// The bytes behind the checksum at the front of `block`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Checksum`] where they do not match it, [`Error::Malformed`] where there is no checksum.
+    pub(crate) fn checked<'b>(&self, block: &'b [u8]) -> Result<&'b [u8], Error> {
+        let mut cursor = Cursor::new(block);
+        let expected = cursor.u64().ok_or_else(|| self.malformed("shorter than a checksum"))?;
+        let stored = block.get(CHECKSUM_SIZE..).unwrap_or_default();
+        if self.checksum(stored) != expected {
+            return Err(Error::Checksum { location: self.error_location() });
+        }
+        Ok(stored)
+    }
+}
+
+/// Bytes of a page; the last one may have fewer. Smaller pages are checked faster, and their checksums take more of
+/// the file.
 pub(crate) const PAGE_SIZE: usize = 1 << 9;
-/// Bytes of a page's checksum: the low half of [`Location::checksum`].
-const CHECKSUM_SIZE: usize = 4;
+/// Bytes of a page's checksum: the low half of [`StoredLocation::checksum`].
+const PAGE_CHECKSUM_SIZE: usize = 4;
 
 /// Bytes that the checksums of a section of `size` bytes take.
 pub(crate) fn checksums_size(size: u64) -> u64 {
-    size.div_ceil(PAGE_SIZE as u64) * CHECKSUM_SIZE as u64
+    size.div_ceil(PAGE_SIZE as u64) * PAGE_CHECKSUM_SIZE as u64
 }
 
-pub(crate) fn page_checksum(location: Location<'_>, page: &[u8]) -> [u8; CHECKSUM_SIZE] {
+pub(crate) fn page_checksum(location: StoredLocation<'_>, page: &[u8]) -> [u8; PAGE_CHECKSUM_SIZE] {
     let [a, b, c, d, ..] = location.checksum(page).to_le_bytes();
     [a, b, c, d]
 }
@@ -69,7 +120,7 @@ impl<'a> PageReader<'a> {
         self.check_pages(first, last)
     }
 
-    /// The `LEN` bytes at `start`; `None` where there are fewer or a page of them was not checked yet.
+    /// The `LEN` bytes at `start`. Returns `None` if there are fewer or a page of them was not checked yet.
     #[inline(always)]
     pub(crate) fn checked<const LEN: usize>(&self, start: usize) -> Option<&'a [u8; LEN]> {
         let bytes = self.section.get(start..)?.first_chunk()?;
@@ -99,7 +150,7 @@ impl<'a> PageReader<'a> {
         Ok(u64::from_be_bytes(word))
     }
 
-    /// Checks all pages; how many there are.
+    /// Checks all pages. Returns how many there are.
     pub(crate) fn verify(&self) -> Result<u64, Error> {
         let pages = self.section.len().div_ceil(PAGE_SIZE);
         (0..pages).try_for_each(|page| self.check_page(page)).map(|()| pages as u64)
@@ -112,12 +163,12 @@ impl<'a> PageReader<'a> {
     }
 
     /// Where errors say that a chunk of the index is.
-    pub(crate) fn location_of(&self, table: Table, index: u64) -> Location<'a> {
-        Location { id: self.id, section: table.chunk(), index }
+    pub(crate) fn location_of(&self, table: Table, index: u64) -> StoredLocation<'a> {
+        StoredLocation { id: self.id, section: table.chunk(), index }
     }
 
-    fn location(&self, page: usize) -> Location<'a> {
-        Location { id: self.id, section: self.kind, index: page as u64 }
+    fn location(&self, page: usize) -> StoredLocation<'a> {
+        StoredLocation { id: self.id, section: self.kind, index: page as u64 }
     }
 
     /// Whether a page was found intact before.
@@ -138,14 +189,42 @@ impl<'a> PageReader<'a> {
         let bytes = self.section.get(start..).filter(|rest| !rest.is_empty());
         let bytes = bytes.ok_or_else(|| self.malformed(start, "it ends too early"))?;
         let location = self.location(page);
-        let stored = self.checksums.get(page * CHECKSUM_SIZE..).and_then(<[u8]>::first_chunk);
+        let stored = self.checksums.get(page * PAGE_CHECKSUM_SIZE..).and_then(<[u8]>::first_chunk);
         let stored = *stored.ok_or_else(|| location.malformed("it has no checksum"))?;
         if page_checksum(location, bytes.get(..PAGE_SIZE).unwrap_or(bytes)) != stored {
-            return Err(Error::Checksum { place: location.place() });
+            return Err(Error::Checksum { location: location.error_location() });
         }
         if let Some(word) = self.checked.bits.get(page / 64) {
             word.fetch_or(1 << (page % 64), Ordering::Relaxed);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_accepted_in_its_own_place_only() {
+        let id = ImageId::new(&[7; 16]).expect("16 bytes are an id");
+        let other_id = ImageId::new(&[8; 16]).expect("16 bytes are an id");
+        let location = StoredLocation { id: &id, section: SectionKind::Metadata, index: 3 };
+        let mut block = Vec::new();
+        location.append(&mut block, b"payload");
+        assert_eq!(location.checked(&block).expect("intact"), b"payload");
+        for wrong in [
+            StoredLocation { index: 4, ..location },
+            StoredLocation { section: SectionKind::FilePage, ..location },
+            StoredLocation { id: &other_id, ..location },
+        ] {
+            assert!(matches!(wrong.checked(&block), Err(Error::Checksum { .. })));
+        }
+        for at in 0..block.len() {
+            assert!(location.checked(&block[..at]).is_err_and(|error| error.is_damage()));
+            let mut changed = block.clone();
+            changed[at] ^= 1;
+            assert!(matches!(location.checked(&changed), Err(Error::Checksum { .. })));
+        }
     }
 }

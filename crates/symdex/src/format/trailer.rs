@@ -11,11 +11,11 @@
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{Cursor, SectionKind};
-use crate::error::{Error, Place};
+use crate::error::{Error, ErrorLocation};
 
 /// Bytes of a trailer.
 pub(crate) const TRAILER_SIZE: usize = 32;
-const MAGIC: [u8; 8] = *b"XEDMYS\n\x89";
+pub(crate) const MAGIC: [u8; 8] = *b"XEDMYS\n\x89";
 
 /// The trailer's fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,16 +30,9 @@ impl Trailer {
         Self { file_size: (body.len() + TRAILER_SIZE) as u64, digest: xxh3_128(body).to_le_bytes() }
     }
 
-    pub(crate) fn encode(self) -> [u8; TRAILER_SIZE] {
-        let mut out = [0; TRAILER_SIZE];
-        let fields = self.file_size.to_le_bytes().into_iter().chain(self.digest).chain(MAGIC);
-        out.iter_mut().zip(fields).for_each(|(to, from)| *to = from);
-        out
-    }
-
     /// The trailer at the end of `file`; its digest is not compared with anything.
     pub(crate) fn decode(file: &[u8]) -> Result<Self, Error> {
-        let malformed = |what| Error::Malformed { place: PLACE, what };
+        let malformed = |what| Error::Malformed { location: LOCATION, what };
         let short = || malformed("too short");
         let start = file.len().checked_sub(TRAILER_SIZE).ok_or_else(short)?;
         let mut cursor = Cursor::new(file.get(start..).unwrap_or_default());
@@ -57,11 +50,11 @@ impl Trailer {
     /// Checks the digest against the bytes of `file` before the trailer.
     pub(crate) fn verify(self, file: &[u8]) -> Result<(), Error> {
         let body = file.get(..file.len().saturating_sub(TRAILER_SIZE)).unwrap_or_default();
-        if Self::of(body) == self { Ok(()) } else { Err(Error::Checksum { place: PLACE }) }
+        if Self::of(body) == self { Ok(()) } else { Err(Error::Checksum { location: LOCATION }) }
     }
 }
 
-const PLACE: Place = Place { section: SectionKind::Trailer, index: 0 };
+const LOCATION: ErrorLocation = ErrorLocation { section: SectionKind::Trailer, index: 0 };
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@ use super::NameReader;
 use crate::error::Error;
 
 impl NameReader<'_> {
-    /// Checks all of the section; how many pages it has.
+    /// Checks all of the section. Returns how many pages it has.
     pub(crate) fn verify(&self) -> Result<u64, Error> {
         let pages = self.pages.verify()?;
         let layout = self.layout;

@@ -1,11 +1,11 @@
 //! A block: consecutive ranges, decoded from the first one on.
 
-use super::codes::Codes;
-use super::contexts::{self, Caller, FUNCTION, GAP, MORE_HEAD};
+use super::codes::{self, Caller, Codes, FUNCTION, GAP, MORE_HEAD};
 use super::{MAX_BLOCK_FRAMES, MAX_BLOCK_RANGES, MAX_STEPS, RECENT};
 use crate::format::{BitReader, MAX_FRAMES, unzigzag};
 
-/// The values of a head's flag; see [`Statement`].
+/// The values of a head's flag, which says what a range's answer under `statement` is: 0 for the answer under
+/// `exact`, 1 for that of the range before, 2 for the answer that follows.
 pub(crate) const FLAGS: u64 = 3;
 /// The heads that fit an answer's code. The last one stands for all that do not.
 pub(crate) const HEADS: u64 = 12;
@@ -14,23 +14,12 @@ pub(crate) const GAP_CODE: u64 = 0;
 /// The code before the first range of another function.
 pub(crate) const FUNCTION_CODE: u64 = 1;
 
-/// A range's answer under `statement`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Statement {
-    /// The answer under `exact`.
-    Same = 0,
-    /// The answer of the range before.
-    Last = 1,
-    /// The answer that follows.
-    Follows = 2,
-}
-
 /// An inline frame by its number in the block plus one; 0 for none.
 pub(crate) type Link = u32;
 
 /// An inline frame of a block: a source location and its caller.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct InlineFrame {
+pub(crate) struct BlockFrame {
     pub(crate) caller: Link,
     pub(crate) source: u32,
     /// The source location of the last inline frame with this caller, plus one; 0 before there is one.
@@ -40,8 +29,9 @@ pub(crate) struct InlineFrame {
 /// The state of reading or writing a block; kept for its memory.
 #[derive(Debug, Default)]
 pub(crate) struct BlockState {
-    pub(crate) frames: Vec<InlineFrame>,
-    /// Inline frames that were defined or an answer, the most recent one last. Those that were defined since [`Self::recent`] are missing.
+    pub(crate) frames: Vec<BlockFrame>,
+    /// Inline frames that were defined or an answer, the most recent one last. Those that were defined since
+    /// [`Self::recent`] are missing.
     recent: Vec<Link>,
     /// How many inline frames were defined before the last [`Self::recent`].
     listed: u32,
@@ -59,15 +49,16 @@ impl BlockState {
         (self.listed, self.last_code, self.last_answer, self.last_root) = (0, 0, 0, source);
     }
 
-    /// The context of the source location of an inline frame with this caller, and the source location that its number counts from.
+    /// The context of the source location of an inline frame with this caller, and the source location that its
+    /// number counts from.
     #[inline(always)]
     pub(crate) fn expected(&self, caller: Link, last: Option<u64>) -> (u8, u32) {
         let (kind, base) = match frame(&self.frames, caller) {
             None => (Caller::None, self.last_root),
-            Some(InlineFrame { callee: 0, source, .. }) => (Caller::New, *source),
-            Some(InlineFrame { callee, .. }) => (Caller::Again, callee - 1),
+            Some(BlockFrame { callee: 0, source, .. }) => (Caller::New, *source),
+            Some(BlockFrame { callee, .. }) => (Caller::Again, callee - 1),
         };
-        (contexts::source(last, kind), base)
+        (codes::source_context(last, kind), base)
     }
 
     /// Defines an inline frame. Returns its link.
@@ -77,7 +68,7 @@ impl BlockState {
             None => self.last_root = source,
             Some(caller) => caller.callee = source + 1,
         }
-        self.frames.push(InlineFrame { caller, source, callee: 0 });
+        self.frames.push(BlockFrame { caller, source, callee: 0 });
         u32::try_from(self.frames.len()).ok()
     }
 
@@ -91,7 +82,8 @@ impl BlockState {
         &mut self.recent
     }
 
-    /// Makes a remembered inline frame the most recent one. Returns `None` for one that is not remembered; the recency list is then stale.
+    /// Makes a remembered inline frame the most recent one. Returns `None` for one that is not remembered; the
+    /// recency list is then stale.
     pub(crate) fn used(&mut self, link: Link) -> Option<()> {
         let mut later = link;
         for recent in self.recent().iter_mut().rev() {
@@ -105,7 +97,7 @@ impl BlockState {
 }
 
 /// What the chunk says of a block.
-pub(super) struct BlockPlace {
+pub(super) struct BlockBounds {
     /// Where the chunk starts in the image.
     pub(super) chunk_start: u64,
     /// Where the block starts and ends, in bytes from the chunk's start.
@@ -121,7 +113,7 @@ pub(super) struct BlockPlace {
 pub(super) struct Block<'a> {
     codes: &'a Codes,
     pub(super) reader: BitReader<'a>,
-    place: BlockPlace,
+    bounds: BlockBounds,
     /// Where the last range ends and the next one starts, in bytes from the chunk's start.
     pub(super) at: u32,
     pub(super) next_source: u32,
@@ -139,26 +131,37 @@ impl<'a> Block<'a> {
     pub(super) fn new(
         codes: &'a Codes,
         reader: BitReader<'a>,
-        place: BlockPlace,
+        bounds: BlockBounds,
         state: &'a mut BlockState,
     ) -> Self {
-        state.begin(place.source);
-        let (at, next_source) = (place.start, place.source);
+        state.begin(bounds.source);
+        let (at, next_source) = (bounds.start, bounds.source);
         let (function_start, answers, ranges, last_statement) = (None, [0; 2], 0, 0);
-        Self { codes, reader, place, at, next_source, function_start, answers, ranges, last_statement, state }
+        Self {
+            codes,
+            reader,
+            bounds,
+            at,
+            next_source,
+            function_start,
+            answers,
+            ranges,
+            last_statement,
+            state,
+        }
     }
 
     /// Where the block ends, in bytes from the chunk's start.
     pub(super) fn end(&self) -> u32 {
-        self.place.end
+        self.bounds.end
     }
 
-    /// Reads the next range of a block that does not end here; `None` where the bytes are invalid.
+    /// Reads the next range of a block that does not end here. Returns `None` if the bytes are invalid.
     pub(super) fn next(&mut self) -> Option<()> {
         self.read_to(self.at)
     }
 
-    /// Reads ranges until one ends behind `at`, which lies in the block; `None` where the bytes are invalid.
+    /// Reads ranges until one ends behind `at`, which lies in the block. Returns `None` if the bytes are invalid.
     pub(super) fn read_to(&mut self, at: u32) -> Option<()> {
         // As a local it stays in registers.
         let mut reader = self.reader;
@@ -175,7 +178,7 @@ impl<'a> Block<'a> {
         let mut code = self.code(reader)?;
         if code == FUNCTION_CODE {
             let context = FUNCTION + u8::from(self.ranges != 0);
-            let at = self.place.chunk_start + u64::from(self.at);
+            let at = self.bounds.chunk_start + u64::from(self.at);
             self.function_start = match self.codes.number(reader, context)? {
                 0 => Some(at),
                 1 => None,
@@ -204,18 +207,18 @@ impl<'a> Block<'a> {
                 }
                 self.last_statement = statement;
                 self.answers = [exact, statement];
-                self.codes.number(reader, contexts::length(defines))?
+                self.codes.number(reader, codes::length_context(defines))?
             }
         };
         self.ranges += 1;
         let length = u32::try_from(length).ok().filter(|_| self.ranges <= MAX_BLOCK_RANGES)?;
-        self.at = self.at.checked_add(length).filter(|end| *end > self.at && *end <= self.place.end)?;
+        self.at = self.at.checked_add(length).filter(|end| *end > self.at && *end <= self.bounds.end)?;
         Some(())
     }
 
     #[inline(always)]
     fn code(&mut self, reader: &mut BitReader<'a>) -> Option<u64> {
-        let code = self.codes.number(reader, contexts::answer(self.state.last_code))?;
+        let code = self.codes.number(reader, codes::answer_context(self.state.last_code))?;
         self.state.last_code = code;
         Some(code)
     }
@@ -228,7 +231,7 @@ impl<'a> Block<'a> {
         Some(((answer, defines), reader))
     }
 
-    /// The answer with this code, how many inline frames it defines, and the number of its [`Statement`].
+    /// The answer with this code, how many inline frames it defines, and its flag; see [`FLAGS`].
     #[inline(always)]
     fn answer(&mut self, reader: &mut BitReader<'a>, code: u64) -> Option<(Link, u64, u64)> {
         let (link, mut head) = (code / HEADS, code % HEADS);
@@ -284,7 +287,7 @@ impl<'a> Block<'a> {
         let source = match number {
             0 => {
                 let source = self.next_source;
-                self.next_source = source.checked_add(1).filter(|next| *next <= self.place.sources)?;
+                self.next_source = source.checked_add(1).filter(|next| *next <= self.bounds.sources)?;
                 source
             }
             step => moved(base.checked_add(1)?, step - 1).filter(|source| *source < self.next_source)?,
@@ -296,24 +299,24 @@ impl<'a> Block<'a> {
     }
 }
 
-/// The number that is the folded number `step` away from `from`; `None` where 32 bits do not hold it.
+/// The number that is the folded number `step` away from `from`. Returns `None` if 32 bits do not hold it.
 #[inline]
 pub(super) fn moved(from: u32, step: u64) -> Option<u32> {
     u32::try_from(i64::from(from).checked_add(unzigzag(step))?).ok()
 }
 
-/// The inline frame with this link; `None` for "none" and for one that is not there.
+/// The inline frame with this link. Returns `None` for "none" and for one that is not there.
 #[inline]
-pub(crate) fn frame(frames: &[InlineFrame], link: Link) -> Option<&InlineFrame> {
+pub(crate) fn frame(frames: &[BlockFrame], link: Link) -> Option<&BlockFrame> {
     frames.get(link.checked_sub(1)? as usize)
 }
 
 /// The source locations of a chain, innermost first. A chain that is longer than the format allows ends with `None`.
-pub(super) fn chain(frames: &[InlineFrame], link: Link) -> impl Iterator<Item = Option<u32>> {
+pub(super) fn chain(frames: &[BlockFrame], link: Link) -> impl Iterator<Item = Option<u32>> {
     let mut link = link;
     let mut left = MAX_FRAMES + 1;
     std::iter::from_fn(move || {
-        let InlineFrame { caller, source, .. } = *frame(frames, link)?;
+        let BlockFrame { caller, source, .. } = *frame(frames, link)?;
         link = caller;
         left -= 1;
         Some((left != 0).then_some(source))

@@ -4,14 +4,13 @@ use std::ops::Range;
 
 use super::PackedScratch;
 use super::block::BlockState;
-use super::block::{Block, BlockPlace, chain};
+use super::block::{Block, BlockBounds, chain};
 use super::codes::Codes;
-use super::sources::Sources;
-use crate::address::ImageOffset;
-use crate::answer::Located;
+use super::sources::SourceLocations;
+use crate::answer::FoundFrame;
 use crate::error::Error;
-use crate::format::{BitReader, Cursor, MAX_CHUNK_LOCS, Metadata, PageReader, Rows, Table};
-use crate::id32::Id32;
+use crate::format::{BitReader, Cursor, MAX_CHUNK_FRAMES, Metadata, PageReader, Rows, Table};
+use crate::image::ImageOffset;
 
 /// A head is no longer: three numbers of up to ten bytes, and the widths of five columns.
 const MAX_HEAD: usize = 3 * 10 + 5;
@@ -39,16 +38,16 @@ pub(crate) struct Chunk<'a> {
     pub(super) start: u64,
     pub(super) span: u32,
     pub(super) blocks: usize,
-    /// For each block: where it starts, in bytes from the chunk's start; where its bits begin; the first source location that it is the
-    /// first to use.
+    /// For each block: where it starts, in bytes from the chunk's start; where its bits begin; the first source
+    /// location that it is the first to use.
     pub(super) rows: Rows<3>,
     /// Where the blocks' bits lie in the section, in bytes.
     pub(super) bits: Range<usize>,
-    pub(super) sources: Sources<'a>,
+    pub(super) sources: SourceLocations<'a>,
 }
 
 impl<'a> ChunkReader<'a> {
-    /// Chunk `index` of `table`; `None` where it is empty or the table has none.
+    /// Chunk `index` of `table`. Returns `None` if it is empty or the table has none.
     #[inline]
     pub(crate) fn chunk(&self, table: Table, index: u64) -> Result<Option<Chunk<'a>>, Error> {
         let Some(bytes) = self.bytes_of(table, index)? else { return Ok(None) };
@@ -58,7 +57,7 @@ impl<'a> ChunkReader<'a> {
         let head = pages.bytes(bytes.start..bytes.end.min(bytes.start + MAX_HEAD))?;
         let mut cursor = Cursor::new(head);
         let mut count = |at_most: usize| cursor.count(at_most).ok_or_else(malformed);
-        let (blocks, len) = (count(span as usize)?, count(MAX_CHUNK_LOCS)?);
+        let (blocks, len) = (count(span as usize)?, count(MAX_CHUNK_FRAMES)?);
         let size = count(bytes.len())?;
         let widths = cursor.array::<3>().zip(cursor.array::<2>());
         let (block_widths, source_widths) = widths.ok_or_else(malformed)?;
@@ -71,7 +70,7 @@ impl<'a> ChunkReader<'a> {
         let block_bits = after(source_rows, Rows::size(source_widths, len.div_ceil(codes.group_len())));
         let block_bits = block_bits.ok_or_else(malformed)?;
         let source_bits = after(block_bits, Some(size)).ok_or_else(malformed)?;
-        let sources = Sources {
+        let sources = SourceLocations {
             codes,
             pages,
             key: (serial, table, index),
@@ -86,7 +85,7 @@ impl<'a> ChunkReader<'a> {
         Ok(Some(Chunk { table, index, pages, codes, start, span, blocks, rows, bits, sources }))
     }
 
-    /// Where a chunk lies in its section; `None` where it is empty or the table has none.
+    /// Where a chunk lies in its section. Returns `None` if it is empty or the table has none.
     #[inline]
     pub(crate) fn bytes_of(&self, table: Table, index: u64) -> Result<Option<Range<usize>>, Error> {
         let chunks = self.metadata.chunks(table);
@@ -103,14 +102,15 @@ impl<'a> ChunkReader<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// Appends the first `at_most` frames of the answer at `offset`, innermost first. Returns whether there is an answer.
+    /// Appends the first `at_most` frames of the answer at `offset`, innermost first. Returns whether there is an
+    /// answer.
     pub(crate) fn find(
         &self,
         offset: u64,
         statement: bool,
         at_most: usize,
         scratch: &mut PackedScratch,
-        frames: &mut Vec<Located>,
+        frames: &mut Vec<FoundFrame>,
     ) -> Result<bool, Error> {
         let PackedScratch { block: state, sources } = scratch;
         let at = offset.checked_sub(self.start).and_then(|at| u32::try_from(at).ok());
@@ -129,8 +129,7 @@ impl<'a> Chunk<'a> {
         for source in chain(&state.frames, link).take(at_most) {
             let source = self.sources.get(source.ok_or_else(invalid)?, sources)?;
             let source = source.ok_or_else(|| self.malformed("a source location is invalid"))?;
-            let [name, file, line] = [source.name, source.file, source.line].map(Id32::from_stored);
-            frames.push(Located { name, file, line: line.map(Id32::get), function_start, table: self.table });
+            frames.push(FoundFrame { source, function_start, table: self.table });
         }
         Ok(link != 0)
     }
@@ -160,14 +159,14 @@ impl<'a> Chunk<'a> {
         let [at, next] = [at, next].map(|at| usize::try_from(at).unwrap_or_default());
         let bits = self.bits.start + at / 8..self.bits.start + next.div_ceil(8);
         self.pages.check_range(bits)?;
-        let place = match (start, end, source) {
+        let bounds = match (start, end, source) {
             (Ok(start), Ok(end), Ok(source)) if source <= self.sources.len => {
-                BlockPlace { chunk_start: self.start, start, end, source, sources: self.sources.len }
+                BlockBounds { chunk_start: self.start, start, end, source, sources: self.sources.len }
             }
             _ => return Err(malformed()),
         };
         let reader = BitReader::new(self.pages.section, self.bits.start * 8 + at);
-        Ok((Block::new(self.codes, reader, place, state), self.bits.start * 8 + next))
+        Ok((Block::new(self.codes, reader, bounds, state), self.bits.start * 8 + next))
     }
 
     #[cold]

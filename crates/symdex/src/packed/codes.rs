@@ -1,16 +1,85 @@
-//! Prefix codes: a symbol takes the fewer bits the more often it occurs in its context.
+//! Prefix codes, and the contexts of numbers: what kind a number is of, and for some kinds what came before it. Each
+//! context has a code of its own, in which a symbol takes the fewer bits the more often it occurs in its context.
 //!
-//! A number is a symbol and bits that follow it. A number below 128 is its own symbol. Two symbols stand for the numbers of each larger
-//! count of bits, one for each value of the second highest bit; the rest of the bits follows.
+//! A number is a symbol and bits that follow it. A number below 128 is its own symbol. Two symbols stand for the
+//! numbers of each larger count of bits, one for each value of the second highest bit; the rest of the bits follows.
 
 use super::MAX_GROUP_BITS;
-use super::contexts::CONTEXTS;
 use crate::error::Error;
 use crate::format::{BitReader, Cursor, Metadata, PageReader, Rows, Table};
 
+/// How many contexts there are.
+pub(crate) const CONTEXTS: usize = OTHER_LINE as usize + 1;
+
+/// Bytes of a gap.
+pub(crate) const GAP: u8 = 0;
+/// Where the function of the next ranges starts: at the start of a block, later in it.
+pub(crate) const FUNCTION: u8 = 1;
+/// The part of a head that does not fit an answer's code.
+pub(crate) const MORE_HEAD: u8 = 3;
+/// Bytes of a range; see [`length_context`].
+const LENGTH: u8 = 4;
+const LENGTHS: u8 = 4;
+/// An answer's code; see [`answer_context`].
+const ANSWER: u8 = LENGTH + LENGTHS;
+const ANSWERS: u8 = 12;
+/// The source location of an inline frame; see [`source_context`].
+const SOURCE: u8 = ANSWER + ANSWERS;
+/// The name of a source location: after one with a new name or at the start of a group, after another one.
+pub(crate) const NAME: u8 = SOURCE + 5;
+/// The id of a new name.
+pub(crate) const ID: u8 = NAME + 2;
+/// The file of a source location with a new name.
+pub(crate) const FILE: u8 = ID + 1;
+/// The line of a source location with a new name: in the file of the new name before, in another file.
+pub(crate) const NEW_LINE: u8 = FILE + 1;
+/// The line of another source location: with the name of the source location before, with another name.
+pub(crate) const LINE: u8 = NEW_LINE + 2;
+/// File and line of a source location in another file than the others of its name.
+pub(crate) const OTHER_FILE: u8 = LINE + 2;
+pub(crate) const OTHER_LINE: u8 = OTHER_FILE + 1;
+
+/// The context of the length of a range whose answer defines so many inline frames.
+#[inline]
+pub(crate) fn length_context(defines: u64) -> u8 {
+    LENGTH + least(defines, LENGTHS - 1)
+}
+
+/// The context of an answer's code behind the code `last`.
+#[inline]
+pub(crate) fn answer_context(last: u64) -> u8 {
+    ANSWER + least(last, ANSWERS - 1)
+}
+
+/// The callers that an inline frame can have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caller {
+    None = 0,
+    /// One that is the caller of another inline frame of the block.
+    Again = 1,
+    New = 2,
+}
+
+/// The context of the source location of an inline frame; `last` is the number of the one defined before in the same
+/// answer.
+#[inline]
+pub(crate) fn source_context(last: Option<u64>, caller: Caller) -> u8 {
+    SOURCE
+        + match last {
+            None => caller as u8,
+            Some(0) => 3,
+            Some(_) => 4,
+        }
+}
+
+#[inline]
+fn least(number: u64, most: u8) -> u8 {
+    number.min(most.into()).to_le_bytes()[0]
+}
+
 /// Numbers below this are symbols themselves.
-const LITERALS: u32 = 128;
-const LITERAL_BITS: u32 = LITERALS.trailing_zeros();
+pub(crate) const LITERALS: u32 = 128;
+pub(crate) const LITERAL_BITS: u32 = LITERALS.trailing_zeros();
 /// Numbers have fewer bits than this, so that one read gives a code word and the bits that follow.
 pub(crate) const NUMBER_BITS: u32 = 48;
 /// One more than the largest symbol.
@@ -21,28 +90,10 @@ pub(crate) const MAX_LEN: u32 = 9;
 /// The most bytes of the codes of all contexts.
 const MAX_SIZE: usize = CONTEXTS * (1 + MAX_LEN as usize + 256);
 
-/// The symbol of `number`, the bits that follow it, and how many those are.
-#[inline]
-pub(crate) fn symbol(number: u64) -> (u8, u64, u32) {
-    if number < LITERALS.into() {
-        return (number.to_le_bytes()[0], 0, 0);
-    }
-    let follow = 62 - number.leading_zeros();
-    let high = (number >> follow) & 1 != 0;
-    let symbol = LITERALS + 2 * (follow + 1 - LITERAL_BITS) + u32::from(high);
-    (symbol.to_le_bytes()[0], number & ((1 << follow) - 1), follow)
-}
-
-/// How many bits follow `symbol`.
-#[inline]
-pub(crate) fn follow(symbol: u8) -> u32 {
-    u32::from(symbol).checked_sub(LITERALS).map_or(0, |above| above / 2 + LITERAL_BITS - 1)
-}
-
 /// The codes of all contexts as tables, and where the index says that each chunk begins.
 pub(crate) struct Codes {
-    /// For each context, for each value of the next [`MAX_LEN`] bits: the symbol whose code word they begin with, times 16, plus the
-    /// length of the word.
+    /// For each context, for each value of the next [`MAX_LEN`] bits: the symbol whose code word they begin with,
+    /// times 16, plus the length of the word.
     tables: Box<[Words; CONTEXTS]>,
     /// A group has 2 to the power of this source locations, at most [`MAX_GROUP_BITS`].
     pub(super) group_bits: u8,
@@ -82,7 +133,8 @@ impl Codes {
         Ok(Self { tables, group_bits: *group_bits, places, chunks })
     }
 
-    /// Where chunk `number` of all chunks of the index begins, and where it ends, in bytes from the start of the section of chunks.
+    /// Where chunk `number` of all chunks of the index begins, and where it ends, in bytes from the start of the
+    /// section of chunks.
     pub(crate) fn place(&self, pages: &PageReader<'_>, number: u64) -> Result<[usize; 2], Error> {
         // There is one more row than chunks, and there are no more rows than bits.
         let [row, chunks] = [number, self.chunks].map(|row| usize::try_from(row).unwrap_or(usize::MAX));
@@ -104,7 +156,7 @@ impl Codes {
         self.chunks
     }
 
-    /// The next number of `context`; `None` for bits that no code word begins with.
+    /// The next number of `context`. Returns `None` for bits that no code word begins with.
     #[inline(always)]
     pub(crate) fn number(&self, reader: &mut BitReader<'_>, context: u8) -> Option<u64> {
         let table = self.tables.get(usize::from(context))?;
@@ -121,7 +173,7 @@ impl Codes {
     }
 }
 
-/// The tables of the codes in `bytes`; `None` where one is invalid or bytes are left.
+/// The tables of the codes in `bytes`. Returns `None` if one is invalid or bytes are left.
 fn tables(bytes: &[u8]) -> Option<Box<[Words; CONTEXTS]>> {
     let mut tables: Box<[Words; CONTEXTS]> = vec![[0; 1 << MAX_LEN]; CONTEXTS].try_into().ok()?;
     let mut cursor = Cursor::new(bytes);
@@ -142,7 +194,8 @@ fn tables(bytes: &[u8]) -> Option<Box<[Words; CONTEXTS]>> {
     cursor.is_empty().then_some(tables)
 }
 
-/// Makes the table of a code with so many words of each length; `None` if it does not use up all words, or all symbols.
+/// Makes the table of a code with so many words of each length. Returns `None` if it does not use up all words, or
+/// all symbols.
 fn fill_table(table: &mut Words, counts: [u8; MAX_LEN as usize], mut symbols: &[u8]) -> Option<()> {
     let mut free = table.as_mut_slice();
     for (len, count) in (1u16..).zip(counts).filter(|(_, count)| *count != 0) {

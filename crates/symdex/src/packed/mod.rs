@@ -1,25 +1,25 @@
 //! Chunks: the ranges of one table within one stretch of the image, written in prefix codes.
 //!
-//! A lookup decodes one *block* of ranges up to its address, and for each frame a part of one or two groups of *source locations*, from
-//! where they lie in the file. Numbers are written in codes of the index's own ([`codes`]), each in a context ([`contexts`]).
+//! A lookup decodes one *block* of ranges up to its address, and for each frame a part of one or two groups of
+//! *source locations*, from where they lie in the file. Numbers are written in codes of the index's own, each in a
+//! context ([`codes`]).
 
-mod block;
+pub(crate) mod block;
 mod chunk;
 pub(crate) mod codes;
-pub(crate) mod contexts;
 mod sources;
 #[cfg(test)]
 mod tests;
 mod walk;
 
-pub(crate) use block::{BlockState, FLAGS, FUNCTION_CODE, GAP_CODE, HEADS, Link, Statement, frame};
 pub(crate) use chunk::ChunkReader;
 pub(crate) use codes::Codes;
+pub(crate) use sources::SourceLocation;
 
 /// Working memory of reading chunks.
 #[derive(Default)]
 pub(crate) struct PackedScratch {
-    block: BlockState,
+    block: block::BlockState,
     sources: sources::SourceCache,
 }
 

@@ -1,25 +1,25 @@
-//! The source locations of a chunk: distinct names with a file and a line. They are read from the first of their group on.
+//! The source locations of a chunk: distinct names with a file and a line. They are read from the first of their
+//! group on.
 
 use super::MAX_GROUP_BITS;
 use super::block::moved;
-use super::codes::Codes;
-use super::contexts::{FILE, ID, LINE, NAME, NEW_LINE, OTHER_FILE, OTHER_LINE};
+use super::codes::{Codes, FILE, ID, LINE, NAME, NEW_LINE, OTHER_FILE, OTHER_LINE};
 use crate::error::Error;
 use crate::format::{BitReader, PageReader, Rows, Table, unzigzag};
 
 /// A name, a file and a line, each as it is stored: plus one, 0 for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Source {
-    pub(super) name: u32,
-    pub(super) file: u32,
-    pub(super) line: u32,
+pub(crate) struct SourceLocation {
+    pub(crate) name: u32,
+    pub(crate) file: u32,
+    pub(crate) line: u32,
 }
 
 /// A source location as its group says it.
 #[derive(Clone, Copy, Debug)]
 enum Entry {
     /// The first one of its name in the chunk.
-    First(Source),
+    First(SourceLocation),
     /// One with the name of source location `first`, in its file, so many lines further on.
     Near { first: u32, lines: i64 },
     /// One with the name of source location `first`, elsewhere.
@@ -28,7 +28,7 @@ enum Entry {
 
 impl Default for Entry {
     fn default() -> Self {
-        Self::First(Source::default())
+        Self::First(SourceLocation::default())
     }
 }
 
@@ -63,7 +63,7 @@ struct Group {
 
 /// The source locations of one chunk.
 #[derive(Clone, Copy)]
-pub(super) struct Sources<'a> {
+pub(super) struct SourceLocations<'a> {
     pub(super) codes: &'a Codes,
     pub(super) pages: PageReader<'a>,
     /// The chunk, by the index's serial number.
@@ -76,26 +76,26 @@ pub(super) struct Sources<'a> {
     pub(super) end: usize,
 }
 
-impl Sources<'_> {
-    /// Source location `number`; `Ok(None)` where the bytes are invalid.
+impl SourceLocations<'_> {
+    /// Source location `number`. Returns `Ok(None)` if the bytes are invalid.
     #[inline]
-    pub(super) fn get(&self, number: u32, cache: &mut SourceCache) -> Result<Option<Source>, Error> {
+    pub(super) fn get(&self, number: u32, cache: &mut SourceCache) -> Result<Option<SourceLocation>, Error> {
         Ok(match self.entry(number, cache)? {
             None => None,
             Some(Entry::First(source)) => Some(source),
             Some(Entry::Far { first, file, line }) => {
-                self.first(first, cache)?.map(|source| Source { file, line, ..source })
+                self.first(first, cache)?.map(|source| SourceLocation { file, line, ..source })
             }
             Some(Entry::Near { first, lines }) => self.first(first, cache)?.and_then(|source| {
                 let line = i64::from(source.line).checked_add(lines)?;
-                Some(Source { line: u32::try_from(line).ok()?, ..source })
+                Some(SourceLocation { line: u32::try_from(line).ok()?, ..source })
             }),
         })
     }
 
     /// Source location `number`, which is the first one of its name.
     #[inline]
-    fn first(&self, number: u32, cache: &mut SourceCache) -> Result<Option<Source>, Error> {
+    fn first(&self, number: u32, cache: &mut SourceCache) -> Result<Option<SourceLocation>, Error> {
         let entry = self.entry(number, cache)?;
         Ok(entry.and_then(|entry| if let Entry::First(source) = entry { Some(source) } else { None }))
     }
@@ -143,7 +143,7 @@ impl Sources<'_> {
         Ok(())
     }
 
-    /// Reads on until there are `len` source locations of the group; `None` where the bytes are invalid.
+    /// Reads on until there are `len` source locations of the group. Returns `None` if the bytes are invalid.
     fn read(&self, group: usize, len: usize, kept: &mut Group) -> Option<()> {
         let (codes, has_files) = (self.codes, self.key.1 == Table::Dwarf);
         // As locals they stay in registers.
@@ -167,7 +167,7 @@ impl Sources<'_> {
                         Some(step) => (moved(file, step)?, u32::try_from(number).ok()?),
                     };
                 }
-                Entry::First(Source { name, file, line })
+                Entry::First(SourceLocation { name, file, line })
             } else {
                 let base = if last.is_some() { first } else { number };
                 let new = moved(base, step - 1).filter(|new| *new < number)?;
@@ -184,7 +184,8 @@ impl Sources<'_> {
         (at <= self.end * 8).then_some(())
     }
 
-    /// File and line of a source location with the name of source location `first`, which the one before it, `before`, has as well.
+    /// File and line of a source location with the name of source location `first`, which the one before it,
+    /// `before`, has as well.
     #[inline(always)]
     fn line(&self, reader: &mut BitReader<'_>, first: u32, before: Option<Entry>) -> Option<Entry> {
         let number = self.codes.number(reader, LINE + u8::from(before.is_none()))?;

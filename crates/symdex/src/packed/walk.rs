@@ -2,14 +2,15 @@
 
 use super::PackedScratch;
 use super::chunk::{Chunk, ChunkReader};
-use super::sources::Source;
+use super::sources::SourceLocation;
 use crate::error::Error;
-use crate::format::MAX_CHUNK_LOCS;
-use crate::id32::Id32;
-use crate::ranges::{ChunkRanges, Loc};
+use crate::format::MAX_CHUNK_FRAMES;
+use crate::ranges::NonMaxU32;
+use crate::ranges::{ChunkRanges, InlineFrame};
 
 impl ChunkReader<'_> {
-    /// Checks the pages of codes and chunks, and that chunks follow each other and fill their section; how many pages there are.
+    /// Checks the pages of codes and chunks, and that chunks follow each other and fill their section. Returns how
+    /// many pages there are.
     pub(crate) fn verify(&self) -> Result<u64, Error> {
         let pages = self.places.verify()? + self.pages.verify()?;
         let mut end_of_last = 0;
@@ -28,12 +29,12 @@ impl ChunkReader<'_> {
 }
 
 impl Chunk<'_> {
-    /// Every range of the chunk, and the locs that they have.
+    /// Every range of the chunk, and the inline frames that they have.
     pub(crate) fn ranges(&self, scratch: &mut PackedScratch) -> Result<ChunkRanges, Error> {
         let PackedScratch { block: state, sources } = scratch;
         let invalid = || self.malformed("a source location is invalid");
         let all = (0..self.sources.len).map(|number| self.sources.get(number, sources)?.ok_or_else(invalid));
-        let all: Vec<Source> = all.collect::<Result<_, Error>>()?;
+        let all: Vec<SourceLocation> = all.collect::<Result<_, Error>>()?;
         let mut ranges = ChunkRanges::default();
         let (mut end_of_last, mut next_source, mut position) = (0, 0, self.bits.start * 8);
         for number in 0..self.blocks {
@@ -61,9 +62,9 @@ impl Chunk<'_> {
             }
             let frames = state.frames.iter().map(|frame| {
                 let source = all.get(frame.source as usize)?;
-                Some((frame.caller, loc(*source)))
+                Some((frame.caller, inline_frame(*source)))
             });
-            let pushed = ranges.push_locs(frames).filter(|()| ranges.locs.len() <= MAX_CHUNK_LOCS);
+            let pushed = ranges.push_frames(frames).filter(|()| ranges.frames.len() <= MAX_CHUNK_FRAMES);
             pushed.ok_or_else(|| self.malformed("its inline frames are invalid or too many"))?;
         }
         if end_of_last != self.span || next_source != self.sources.len {
@@ -75,7 +76,7 @@ impl Chunk<'_> {
     /// How many inline frames each block defines, and how many ranges it has, gaps included.
     #[cfg(test)]
     pub(super) fn block_sizes(&self) -> Result<Vec<(usize, usize)>, Error> {
-        let mut state = super::BlockState::default();
+        let mut state = super::block::BlockState::default();
         let mut sizes = Vec::new();
         for number in 0..self.blocks {
             let (mut block, _) = self.block(number, &mut state)?;
@@ -90,9 +91,9 @@ impl Chunk<'_> {
     }
 }
 
-/// The loc without parent at a source location.
-fn loc(source: Source) -> Loc {
-    let Source { name, file, line } = source;
-    let [name, file, line] = [name, file, line].map(Id32::from_stored);
-    Loc { parent: None, name, file, line }
+/// The inline frame at a source location, without a caller.
+fn inline_frame(source: SourceLocation) -> InlineFrame {
+    let SourceLocation { name, file, line } = source;
+    let [name, file, line] = [name, file, line].map(NonMaxU32::from_stored);
+    InlineFrame { parent: None, name, file, line }
 }

@@ -1,16 +1,15 @@
 //! The code of each context, made of how often each of its symbols occurs.
 
-use super::tokens::Token;
-use crate::packed::codes::{MAX_LEN, follow};
-use crate::packed::contexts::CONTEXTS;
+use super::symbol_stream::{StreamItem, follow};
+use crate::packed::codes::{CONTEXTS, MAX_LEN};
 
 /// Symbols of a context, at the most.
 const SYMBOLS: usize = 256;
 
 /// Where a table of all contexts has a symbol, and beyond its end for a mark.
 #[inline]
-pub(crate) fn place(token: Token) -> usize {
-    u16::from_le_bytes(token).into()
+pub(crate) fn place(item: StreamItem) -> usize {
+    u16::from_le_bytes(item).into()
 }
 
 /// How often each symbol occurs in each context.
@@ -65,17 +64,17 @@ impl Encoder {
         (Self { words }, codes)
     }
 
-    /// The code word of a symbol; `None` for a mark.
+    /// The code word of a symbol. Returns `None` for a mark.
     #[inline]
-    pub(crate) fn word(&self, token: Token) -> Option<Word> {
-        self.words.get(place(token)).copied()
+    pub(crate) fn word(&self, item: StreamItem) -> Option<Word> {
+        self.words.get(place(item)).copied()
     }
 }
 
 /// The length of the code word of each symbol that occurs, sorted by it and then by symbol; 0 for the only one.
 ///
-/// Lengths are Huffman's, found by package-merge, which keeps to [`MAX_LEN`]: coins of every length are merged in pairs with those of the
-/// length above, and how many of the cheapest a symbol is in is the length of its word.
+/// Lengths are Huffman's, found by package-merge, which keeps to [`MAX_LEN`]: coins of every length are merged in
+/// pairs with those of the length above, and how many of the cheapest a symbol is in is the length of its word.
 fn code_lens(counts: &[u64]) -> Vec<(u8, u8)> {
     let occurring = (0..=u8::MAX).zip(counts).filter(|(_, count)| **count != 0);
     let mut coins: Vec<(u64, Vec<u8>)> = occurring.map(|(s, count)| (*count, vec![s])).collect();

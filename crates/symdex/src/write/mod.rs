@@ -1,45 +1,78 @@
 //! Writing an index: chunks are taken apart one by one, on any thread, and put together in order.
 //!
-//! The caller gives chunks in ascending order, `dwarf` before `symbol_table`, and numbers strings in the order in which the chunks
-//! first need them; [`SealedWriter::finish`] lays the file out. The bytes depend on what is given and on nothing else.
+//! The caller gives chunks in ascending order, `dwarf` before `symbol_table`, and numbers strings in the order in
+//! which the chunks first need them; [`SealedWriter::finish`] lays the file out. The bytes depend on what is given
+//! and on nothing else.
+//!
+//! ```
+//! use std::io::Cursor;
+//! use symdex::write::{
+//!     ChunkEncoder, ChunkRanges, CodeRange, EncodedStrings, ImageInfo, InlineFrame, NonMaxU32, Writer,
+//! };
+//! use symdex::{Arch, Counts, ImageId, ImageOffset, Index, LinePolicy, RowRule, Scratch, Table};
+//!
+//! // A function `main` from 0x100 to 0x140, in line 7 of `main.c`.
+//! let frame =
+//!     InlineFrame { parent: None, name: NonMaxU32::new(0), file: NonMaxU32::new(0), line: NonMaxU32::new(7) };
+//! let range = CodeRange { start: 0x100, end: 0x140, function_start: Some(0x100), exact: 0, statement: 0 };
+//! let chunk = ChunkRanges { ranges: vec![range], frames: vec![frame] };
+//!
+//! let (id, arch) = (ImageId::new(&[7; 16]).ok_or("no id")?, Arch::from_name("arm64").ok_or("no arch")?);
+//! let mut image = ImageInfo::new(id, "demo", arch, RowRule::First);
+//! image.image_size = 0x140;
+//! image.executable = vec![(0x100, 0x140)];
+//! let (chunk_span, image_size) = (0x1000, image.image_size);
+//! let mut writer = Writer::new(image, chunk_span, Cursor::new(Vec::new()));
+//! writer.push(ChunkEncoder::new(chunk_span, image_size).encode(Table::Dwarf, 0, &chunk)?)?;
+//! let (names, files) = (EncodedStrings::new(&["main"])?, EncodedStrings::new(&["main.c"])?);
+//! let mut bytes = Vec::new();
+//! writer.seal()?.finish(&names, &files, Counts::default(), Vec::new(), &mut bytes)?;
+//!
+//! let mut scratch = Scratch::default();
+//! let index = Index::open(bytes)?;
+//! let frames = index.lookup(ImageOffset(0x120), LinePolicy::Exact, &mut scratch)?.ok_or("a gap")?;
+//! assert_eq!(frames.iter().next().and_then(|frame| frame.line), Some(7));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub(crate) mod bits;
-mod draft;
+mod chunk;
 mod huffman;
 mod names;
 pub(crate) mod page_sums;
+mod records;
 mod sources;
 mod split;
 mod spool;
 mod strings;
-mod tokens;
+mod symbol_stream;
 
 use std::io::{self, Read, Seek, Write};
 
 use xxhash_rust::xxh3::Xxh3Default;
 
-use self::draft::{Buffers, Draft, PartSizes, draft};
+use self::chunk::{Buffers, ChunkSymbols, PartSizes, symbols_of};
 use self::page_sums::PageSums;
 pub use self::split::{Split, Value, split};
-use self::spool::{Packed, Spool};
+use self::spool::{EncodedChunks, Spool};
 pub use self::strings::EncodedStrings;
 #[cfg(test)]
 pub(crate) use self::{
-    draft::{BLOCK_FRAMES, BLOCK_LENS},
+    chunk::{BLOCK_FRAMES, BLOCK_LENS},
     names::encode_names,
 };
 use crate::error::Error;
 pub use crate::format::MAX_STRING;
+use crate::format::metadata::TableInfo;
 use crate::format::{
-    Counts, Header, MAX_CHUNK_LOCS, MAX_CHUNKS, Metadata, Partial, RowRule, SectionKind, Table, TableInfo,
-    Trailer,
+    Counts, Header, MAX_CHUNK_FRAMES, MAX_CHUNKS, Metadata, Partial, RowRule, SectionKind, Table, Trailer,
 };
-pub use crate::id32::Id32;
 use crate::image::{Arch, ImageId};
-pub use crate::ranges::{ChunkRanges, Loc, Range};
+pub use crate::ranges::{ChunkRanges, CodeRange, InlineFrame, NonMaxU32};
 
 /// What an index says of its image.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ImageInfo {
     /// The image's id.
     pub id: ImageId,
@@ -47,16 +80,25 @@ pub struct ImageInfo {
     pub image_name: String,
     /// The architecture.
     pub arch: Arch,
-    /// The SVMA that image offsets count from.
+    /// The address in the debug file that image offsets count from.
     pub base: u64,
     /// Bytes from the base to the end of the last executable section.
     pub image_size: u64,
     /// Executable sections as half-open ranges of image offsets, sorted, none overlapping.
     pub executable: Vec<(u64, u64)>,
-    /// The SVMA of `__TEXT_EXEC`, if there is one.
+    /// The address of `__TEXT_EXEC` in the debug file, if there is one.
     pub text_exec_base: Option<u64>,
     /// Which of several line rows at one address counts.
     pub row_rule: RowRule,
+}
+
+impl ImageInfo {
+    /// An image without code at base 0. The caller sets the other fields.
+    #[must_use]
+    pub fn new(id: ImageId, image_name: impl Into<String>, arch: Arch, row_rule: RowRule) -> Self {
+        let (image_name, executable) = (image_name.into(), Vec::new());
+        Self { id, image_name, arch, base: 0, image_size: 0, executable, text_exec_base: None, row_rule }
+    }
 }
 
 /// Encodes chunks; one for each thread, used for many.
@@ -72,12 +114,12 @@ pub struct EncodedChunk {
     index: u64,
     has_aliases: bool,
     group_bits: u8,
-    draft: Draft,
+    symbols: ChunkSymbols,
 }
 
 impl ChunkEncoder {
-    /// An encoder for chunks of `chunk_span` bytes of an image of [`ImageInfo::image_size`] bytes. Chunks of small images take more
-    /// space and less time to look up.
+    /// An encoder for chunks of `chunk_span` bytes of an image of [`ImageInfo::image_size`] bytes. Chunks of small
+    /// images take more space and less time to look up.
     #[must_use]
     pub fn new(chunk_span: u32, image_size: u64) -> Self {
         Self { chunk_span, sizes: PartSizes::of(image_size), buffers: Buffers::default() }
@@ -93,14 +135,15 @@ impl ChunkEncoder {
         let ends = start.and_then(|start| Some((start, start.checked_add(u64::from(self.chunk_span))?)));
         let (start, end) = ends.ok_or(Error::Unwritable { what: "a chunk beyond the address space" })?;
         let depths = chunk.depths(start, end).map_err(|what| Error::Unwritable { what })?;
-        let draft = draft(self.sizes, [start, end], table == Table::Dwarf, chunk, &depths, &mut self.buffers);
-        if draft.frames > MAX_CHUNK_LOCS {
+        let symbols =
+            symbols_of(self.sizes, [start, end], table == Table::Dwarf, chunk, &depths, &mut self.buffers);
+        if symbols.frames > MAX_CHUNK_FRAMES {
             return Err(Error::Unwritable {
                 what: "a chunk of more inlined functions than the format allows",
             });
         }
         let (has_aliases, group_bits) = (chunk.has_aliases(table), self.sizes.group_bits);
-        Ok(EncodedChunk { table, index, has_aliases, group_bits, draft })
+        Ok(EncodedChunk { table, index, has_aliases, group_bits, symbols })
     }
 }
 
@@ -115,8 +158,8 @@ pub struct Writer<S> {
 }
 
 impl<S: Read + Write + Seek> Writer<S> {
-    /// A writer of an index whose chunks span `chunk_span` bytes. Until all is known they are kept in `chunks`, which is empty: a
-    /// `Cursor` over bytes, or a temporary file.
+    /// A writer of an index whose chunks span `chunk_span` bytes. Until all is known they are kept in `chunks`, which
+    /// is empty: a `Cursor` over bytes, or a temporary file.
     #[must_use]
     pub fn new(image: ImageInfo, chunk_span: u32, chunks: S) -> Self {
         let chunks = Spool::new(chunks, PartSizes::of(image.image_size).group_bits);
@@ -133,10 +176,10 @@ impl<S: Read + Write + Seek> Writer<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Unwritable`] where the chunk is not behind the ones added before it, too far behind the first, or encoded for an image
-    /// of another size; [`Error::Io`] where it cannot be kept.
+    /// [`Error::Unwritable`] where the chunk is not behind the ones added before it, too far behind the first, or
+    /// encoded for an image of another size; [`Error::Io`] where it cannot be kept.
     pub fn push(&mut self, chunk: EncodedChunk) -> Result<(), Error> {
-        let EncodedChunk { table, index, has_aliases, group_bits, draft } = chunk;
+        let EncodedChunk { table, index, has_aliases, group_bits, symbols: stream } = chunk;
         if group_bits != self.chunks.group_bits {
             return Err(Error::Unwritable { what: "a chunk that was encoded for an image of another size" });
         }
@@ -161,14 +204,15 @@ impl<S: Read + Write + Seek> Writer<S> {
         self.chunks.skip(at - of_table.chunks);
         of_table.chunks = at + 1;
         self.has_aliases |= has_aliases;
-        Ok(self.chunks.push(draft)?)
+        Ok(self.chunks.push(stream)?)
     }
 
     /// Encodes the chunks; no chunk comes behind them.
     ///
     /// # Errors
     ///
-    /// [`Error::Unwritable`] where something would be too large for the format, [`Error::Io`] where what the chunks are kept in fails.
+    /// [`Error::Unwritable`] where something would be too large for the format, [`Error::Io`] where what the chunks
+    /// are kept in fails.
     pub fn seal(self) -> Result<SealedWriter<S>, Error> {
         let Self { image, chunk_span, chunks, has_aliases, tables, input_digest } = self;
         let chunks = chunks.finish(&image.id)?;
@@ -180,7 +224,7 @@ impl<S: Read + Write + Seek> Writer<S> {
 pub struct SealedWriter<S> {
     image: ImageInfo,
     chunk_span: u32,
-    chunks: Packed<S>,
+    chunks: EncodedChunks<S>,
     has_aliases: bool,
     tables: [TableInfo; 2],
     input_digest: Option<[u8; 16]>,
@@ -191,8 +235,8 @@ impl<S: Read> SealedWriter<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Unwritable`] where the metadata does not make sense or something would be too large for the format; [`Error::Io`] where
-    /// `out` or what the chunks are kept in fails.
+    /// [`Error::Unwritable`] where the metadata does not make sense or something would be too large for the format;
+    /// [`Error::Io`] where `out` or what the chunks are kept in fails.
     pub fn finish(
         self,
         names: &EncodedStrings,
@@ -220,7 +264,7 @@ impl<S: Read> SealedWriter<S> {
             tables,
         }
         .encode()?;
-        let Packed { mut chunks, chunks_size, checksums: of_chunks, codes } = chunks;
+        let EncodedChunks { mut chunks, chunks_size, checksums: of_chunks, codes } = chunks;
         let mut checksums = PageSums::of(&id, SectionKind::CodePage, &codes);
         checksums.extend(of_chunks);
         checksums.extend(PageSums::of(&id, SectionKind::NamePage, &names.section));

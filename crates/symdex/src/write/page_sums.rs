@@ -1,6 +1,7 @@
 //! The checksums of pages, as a section is written.
 
-use crate::format::{Location, PAGE_SIZE, SectionKind, page_checksum};
+use crate::format::SectionKind;
+use crate::format::pages::{PAGE_SIZE, StoredLocation, page_checksum};
 use crate::image::ImageId;
 
 /// Makes the checksums of the pages of a section of this kind, which comes in parts of any size.
@@ -45,7 +46,7 @@ impl<'a> PageSums<'a> {
     }
 
     fn close(&mut self) {
-        let location = Location { id: self.id, section: self.kind, index: self.pages };
+        let location = StoredLocation { id: self.id, section: self.kind, index: self.pages };
         self.checksums.extend(page_checksum(location, &self.page));
         self.page.clear();
         self.pages += 1;

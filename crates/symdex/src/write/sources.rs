@@ -1,32 +1,32 @@
 //! A chunk's source locations as symbols.
 
 use super::bits::zigzag;
-use super::tokens::{SOURCES, Tokens};
-use crate::packed::contexts::{FILE, ID, LINE, NAME, NEW_LINE, OTHER_FILE, OTHER_LINE};
+use super::symbol_stream::{SOURCES, SymbolStream};
+use crate::packed::codes::{FILE, ID, LINE, NAME, NEW_LINE, OTHER_FILE, OTHER_LINE};
 
-/// Appends the source locations of a chunk, each a name, a file and a line as they are stored, in groups of 2^`group_bits`. `has_files`
-/// is false for the `symbol_table`, where they are names alone.
-pub(super) fn append(tokens: &mut Tokens, sources: &[[u32; 3]], group_bits: u8, has_files: bool) {
+/// Appends the source locations of a chunk, each a name, a file and a line as they are stored, in groups of
+/// 2^`group_bits`. `has_files` is false for the `symbol_table`, where they are names alone.
+pub(super) fn append(stream: &mut SymbolStream, sources: &[[u32; 3]], group_bits: u8, has_files: bool) {
     let mut firsts = Firsts::of(sources);
     let mut expected = 0;
     let mut group = Group::default();
     for (number, (source, all)) in (0u32..).zip(sources.iter().zip(0usize..)) {
         if all % (1 << group_bits) == 0 {
-            tokens.number(SOURCES, expected.into());
+            stream.number(SOURCES, expected.into());
             group = Group { first: number, ..Group::default() };
         }
         let first = firsts.next(number);
         let step = if first == number { 0 } else { delta(first, group.first) + 1 };
-        tokens.number(NAME + u8::from(group.again), step);
+        stream.number(NAME + u8::from(group.again), step);
         let [name, file, line] = *source;
         if first == number {
-            tokens.number(ID, delta(name, expected));
+            stream.number(ID, delta(name, expected));
             expected = name.saturating_add(1);
             if has_files {
                 let step = if file == group.file { 0 } else { delta(file, group.file) + 1 };
-                tokens.number(FILE, step);
+                stream.number(FILE, step);
                 let number = if step == 0 { delta(line, group.line) } else { line.into() };
-                tokens.number(NEW_LINE + u8::from(step != 0), number);
+                stream.number(NEW_LINE + u8::from(step != 0), number);
             }
             (group.file, group.line) = (file, line);
         } else if has_files {
@@ -34,11 +34,11 @@ pub(super) fn append(tokens: &mut Tokens, sources: &[[u32; 3]], group_bits: u8, 
             let base = before.or_else(|| sources.get(first as usize).copied()).unwrap_or_default();
             let context = LINE + u8::from(before.is_none());
             match base {
-                [_, same, base] if same == file => tokens.number(context, delta(line, base) + 1),
+                [_, same, base] if same == file => stream.number(context, delta(line, base) + 1),
                 _ => {
-                    tokens.number(context, 0);
-                    tokens.number(OTHER_FILE, file.into());
-                    tokens.number(OTHER_LINE, line.into());
+                    stream.number(context, 0);
+                    stream.number(OTHER_FILE, file.into());
+                    stream.number(OTHER_LINE, line.into());
                 }
             }
         }

@@ -7,9 +7,10 @@ use rustc_hash::FxHashMap;
 
 use super::{ChunkEncoder, ChunkRanges, EncodedStrings, ImageInfo, Writer};
 use crate::error::Error;
+use crate::format::metadata::CHUNKS_PER_VALUE;
 use crate::format::{Counts, Metadata, Table};
-use crate::id32::Id32;
 use crate::index::Index;
+use crate::ranges::NonMaxU32;
 use crate::walk::StringReader;
 
 /// A part of an index.
@@ -28,13 +29,25 @@ pub struct Split<'i, B> {
     encoder: ChunkEncoder,
 }
 
-/// The parts of an index that a service keeps apart, each an index of its own, in the order of their numbers. Each is made when the
-/// iterator comes to it; no chunk is decoded twice.
+/// The parts of an index that a service keeps apart, each an index of its own, in the order of their numbers. Each is
+/// made when the iterator comes to it; no chunk is decoded twice.
 ///
-/// The value with the number [`Metadata::value_number`] answers an offset as the whole index does. There is a value for each number in
-/// [`Metadata::value_numbers`], so a value that is missing was lost.
+/// The value with the number [`Metadata::value_number`] answers an offset as the whole index does. There is a value
+/// for each number in [`Metadata::value_numbers`], so a value that is missing was lost.
 ///
 /// Values are not compressed; a store may compress them.
+///
+/// ```
+/// use symdex::{ImageOffset, Index};
+///
+/// let index = Index::open(std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?)?;
+/// let values = symdex::write::split(&index).collect::<Result<Vec<_>, _>>()?;
+/// let number = index.metadata().value_number(ImageOffset(0x3cf));
+/// let value = values.iter().find(|value| value.number == number).ok_or("not in the image")?;
+/// let part = Index::open(&value.bytes[..])?;
+/// assert_eq!(part.id(), index.id());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn split<B: AsRef<[u8]>>(index: &Index<B>) -> Split<'_, B> {
     let metadata = index.metadata();
     let encoder = ChunkEncoder::new(metadata.chunk_span, metadata.image_size);
@@ -62,13 +75,13 @@ impl<B: AsRef<[u8]>> Split<'_, B> {
         let (mut names, mut files, mut counts) =
             (Renumbered::default(), Renumbered::default(), Counts::default());
         for table in Table::ALL {
-            for index in Metadata::chunks_of_value(number) {
+            for index in chunks_of_value(number) {
                 let mut chunk = self.index.chunk(table, index)?;
                 if chunk.ranges.is_empty() {
                     continue;
                 }
-                for loc in &mut chunk.locs {
-                    (loc.name, loc.file) = (names.id(loc.name), files.id(loc.file));
+                for frame in &mut chunk.frames {
+                    (frame.name, frame.file) = (names.id(frame.name), files.id(frame.file));
                 }
                 count(&mut counts, table, &chunk);
                 writer.push(self.encoder.encode(table, index, &chunk)?)?;
@@ -111,20 +124,27 @@ fn count(counts: &mut Counts, table: Table, chunk: &ChunkRanges) {
 /// Strings of the index, numbered in the order in which a value first uses them.
 #[derive(Default)]
 struct Renumbered {
-    numbers: FxHashMap<Id32, Id32>,
-    ids: Vec<Id32>,
+    numbers: FxHashMap<NonMaxU32, NonMaxU32>,
+    ids: Vec<NonMaxU32>,
 }
 
 impl Renumbered {
-    fn id(&mut self, id: Option<Id32>) -> Option<Id32> {
-        let (id, next) = (id?, Id32::new(self.ids.len() as u64)?);
+    fn id(&mut self, id: Option<NonMaxU32>) -> Option<NonMaxU32> {
+        let (id, next) = (id?, NonMaxU32::new(self.ids.len() as u64)?);
         Some(*self.numbers.entry(id).or_insert_with(|| {
             self.ids.push(id);
             next
         }))
     }
 
-    fn strings(self, string: impl FnMut(Id32) -> Result<Vec<u8>, Error>) -> Result<Vec<Vec<u8>>, Error> {
+    fn strings(self, string: impl FnMut(NonMaxU32) -> Result<Vec<u8>, Error>) -> Result<Vec<Vec<u8>>, Error> {
         self.ids.into_iter().map(string).collect()
     }
+}
+
+/// The chunks that store value `number` has.
+fn chunks_of_value(number: u64) -> std::ops::Range<u64> {
+    // No chunk has a larger number than there are offsets.
+    let first = number.saturating_mul(CHUNKS_PER_VALUE);
+    first..first.saturating_add(CHUNKS_PER_VALUE)
 }

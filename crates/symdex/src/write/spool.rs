@@ -3,10 +3,10 @@
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use super::bits::{BitWriter, encode_rows, put_varint};
-use super::draft::Draft;
+use super::chunk::ChunkSymbols;
 use super::huffman::{Counts, Encoder};
 use super::page_sums::PageSums;
-use super::tokens::{self, BLOCK, FIRST_SOURCE, Token, TokenReader};
+use super::symbol_stream::{self, BLOCK, FIRST_SOURCE, StreamItem, SymbolReader};
 use crate::error::Error;
 use crate::format::SectionKind;
 use crate::image::ImageId;
@@ -15,7 +15,7 @@ use crate::image::ImageId;
 pub(super) struct Spool<S> {
     /// The symbols of the chunks one behind the other.
     spool: S,
-    chunks: Vec<Kept>,
+    chunks: Vec<SpooledChunk>,
     size: u64,
     counts: Counts,
     pub(super) group_bits: u8,
@@ -23,13 +23,13 @@ pub(super) struct Spool<S> {
 
 /// The symbols of a chunk, and its source locations; no symbols for an empty chunk.
 #[derive(Clone, Copy, Default)]
-struct Kept {
+struct SpooledChunk {
     symbols: usize,
     sources: usize,
 }
 
 /// Written chunks.
-pub(super) struct Packed<S> {
+pub(super) struct EncodedChunks<S> {
     /// The chunks lie here, from the current position on.
     pub(super) chunks: S,
     pub(super) chunks_size: u64,
@@ -46,36 +46,36 @@ impl<S: Read + Write + Seek> Spool<S> {
 
     /// Adds `count` empty chunks.
     pub(super) fn skip(&mut self, count: u64) {
-        self.chunks.extend((0..count).map(|_| Kept::default()));
+        self.chunks.extend((0..count).map(|_| SpooledChunk::default()));
     }
 
     /// Adds the next chunk.
-    pub(super) fn push(&mut self, draft: Draft) -> io::Result<()> {
-        let Draft { tokens, sources, .. } = draft;
-        tokens.count(&mut self.counts);
-        let bytes = tokens.0.as_flattened();
+    pub(super) fn push(&mut self, symbols: ChunkSymbols) -> io::Result<()> {
+        let ChunkSymbols { stream, sources, .. } = symbols;
+        stream.count(&mut self.counts);
+        let bytes = stream.0.as_flattened();
         self.spool.write_all(bytes)?;
         self.size += bytes.len() as u64;
-        self.chunks.push(Kept { symbols: tokens.0.len(), sources });
+        self.chunks.push(SpooledChunk { symbols: stream.0.len(), sources });
         Ok(())
     }
 
     /// Writes all chunks, and the section of codes.
-    pub(super) fn finish(self, id: &ImageId) -> Result<Packed<S>, Error> {
+    pub(super) fn finish(self, id: &ImageId) -> Result<EncodedChunks<S>, Error> {
         let Self { mut spool, chunks, size, counts, group_bits } = self;
         let (encoder, codes) = Encoder::new(&counts);
         let mut checksums = PageSums::new(id, SectionKind::ChunkPage);
         let (mut from, mut chunks_size) = (0, 0u64);
         let mut places = vec![[0]];
-        let mut tokens = Vec::new();
-        for Kept { symbols, sources } in chunks {
+        let mut stream = Vec::new();
+        for SpooledChunk { symbols, sources } in chunks {
             if symbols != 0 {
                 spool.seek(SeekFrom::Start(from))?;
-                tokens.resize(symbols, [0; 2]);
-                let bytes = tokens.as_flattened_mut();
+                stream.resize(symbols, [0; 2]);
+                let bytes = stream.as_flattened_mut();
                 spool.read_exact(bytes)?;
                 from += bytes.len() as u64;
-                let chunk = encode_chunk(&tokens, sources, &encoder);
+                let chunk = encode_chunk(&stream, sources, &encoder);
                 spool.seek(SeekFrom::Start(size + chunks_size))?;
                 spool.write_all(&chunk)?;
                 checksums.add(&chunk);
@@ -85,7 +85,7 @@ impl<S: Read + Write + Seek> Spool<S> {
         }
         spool.seek(SeekFrom::Start(size))?;
         let codes = encode_codes(&codes, group_bits, &places);
-        Ok(Packed { chunks: spool, chunks_size, checksums: checksums.finish(), codes })
+        Ok(EncodedChunks { chunks: spool, chunks_size, checksums: checksums.finish(), codes })
     }
 }
 
@@ -96,11 +96,11 @@ pub(crate) fn encode_codes(codes: &[u8], group_bits: u8, places: &[[u64; 1]]) ->
     [&[low, high], codes, &[group_bits, width], &places].concat()
 }
 
-/// The chunk of `tokens`, which has so many source locations.
-pub(crate) fn encode_chunk(tokens: &[Token], sources: usize, encoder: &Encoder) -> Vec<u8> {
+/// The chunk of `stream`, which has so many source locations.
+pub(crate) fn encode_chunk(stream: &[StreamItem], sources: usize, encoder: &Encoder) -> Vec<u8> {
     let [mut block_bits, mut source_bits]: [BitWriter; 2] = Default::default();
     let (mut blocks, mut groups, mut start) = (Vec::new(), Vec::new(), 0);
-    let mut reader = TokenReader::new(tokens);
+    let mut reader = SymbolReader::new(stream);
     while let Some((mark, number)) = reader.mark() {
         match mark {
             BLOCK => start = number,
@@ -109,7 +109,7 @@ pub(crate) fn encode_chunk(tokens: &[Token], sources: usize, encoder: &Encoder) 
                 reader.put(encoder, &mut block_bits);
             }
             _ => {
-                debug_assert_eq!(mark, tokens::SOURCES);
+                debug_assert_eq!(mark, symbol_stream::SOURCES);
                 groups.push([source_bits.position(), number]);
                 reader.put(encoder, &mut source_bits);
             }

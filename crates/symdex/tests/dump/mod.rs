@@ -55,7 +55,8 @@ impl<'a> Dump<'a> {
         value
     }
 
-    /// A part of `size` bytes that is numbers in codes, one behind the other from its first bit on; `{}` is what each is.
+    /// A part of `size` bytes that is numbers in codes, one behind the other from its first bit on; `{}` is what each
+    /// is.
     pub fn coded(&mut self, size: u64, what: &str, codes: &Codes<'_>, numbers: &[(u8, &str)]) {
         let bytes = self.field(usize::try_from(size).expect("small"), what);
         let mut bits = Bits { bytes, at: 0 };

@@ -5,12 +5,11 @@
 mod hostile;
 mod round_trip;
 
-use super::{ChunkReader, Codes, MAX_BLOCK_FRAMES, PackedScratch};
-use crate::answer::Located;
+use super::{ChunkReader, Codes, MAX_BLOCK_FRAMES, PackedScratch, SourceLocation};
+use crate::answer::FoundFrame;
 use crate::error::Error;
 use crate::format::{MAX_FRAMES, Metadata, PageChecks, PageReader, SectionKind, Table};
-use crate::id32::Id32;
-use crate::ranges::{ChunkRanges, Loc};
+use crate::ranges::{ChunkRanges, InlineFrame, NonMaxU32};
 use crate::write::page_sums::PageSums;
 use symdex_testimages::Image;
 
@@ -23,27 +22,31 @@ struct Sections {
 }
 
 /// What a range answers: start, end, start of the function, and both chains, innermost first.
-type Answers = (u64, u64, Option<u64>, [Vec<Loc>; 2]);
+type Answers = (u64, u64, Option<u64>, [Vec<InlineFrame>; 2]);
 
-/// The chain of `loc`, each as if it were inlined into nothing.
-fn chain(locs: &[Loc], loc: u32) -> Vec<Loc> {
-    let parent = |loc: &Loc| loc.parent.map(|parent| locs[parent.index()]);
-    std::iter::successors(Some(locs[loc as usize]), parent).map(|loc| Loc { parent: None, ..loc }).collect()
+/// The chain of `frame`, each as if it were inlined into nothing.
+fn chain(frames: &[InlineFrame], frame: u32) -> Vec<InlineFrame> {
+    let parent = |frame: &InlineFrame| frame.parent.map(|parent| frames[parent.index()]);
+    std::iter::successors(Some(frames[frame as usize]), parent)
+        .map(|frame| InlineFrame { parent: None, ..frame })
+        .collect()
 }
 
 /// Where the function of frames that a lookup found starts, and their chain.
-fn answer_of(frames: &[Located]) -> (Option<u64>, Vec<Loc>) {
-    let loc = |frame: &Located| {
-        let line = frame.line.and_then(|line| Id32::new(line.into()));
-        Loc { parent: None, name: frame.name, file: frame.file, line }
+fn answer_of(frames: &[FoundFrame]) -> (Option<u64>, Vec<InlineFrame>) {
+    let frame = |frame: &FoundFrame| {
+        let SourceLocation { name, file, line } = frame.source;
+        let [name, file, line] = [name, file, line].map(NonMaxU32::from_stored);
+        InlineFrame { parent: None, name, file, line }
     };
     let start = frames.first().and_then(|frame| frame.function_start).map(|start| start.0);
-    (start, frames.iter().map(loc).collect())
+    (start, frames.iter().map(frame).collect())
 }
 
 fn answers(chunk: &ChunkRanges) -> Vec<Answers> {
-    let chains =
-        |range: &crate::ranges::Range| [range.exact, range.statement].map(|loc| chain(&chunk.locs, loc));
+    let chains = |range: &crate::ranges::CodeRange| {
+        [range.exact, range.statement].map(|frame| chain(&chunk.frames, frame))
+    };
     chunk.ranges.iter().map(|range| (range.start, range.end, range.function_start, chains(range))).collect()
 }
 
@@ -52,8 +55,8 @@ impl Sections {
         let file = image.index();
         let index = crate::Index::open(&file[..]).expect("as written");
         let section = |name| {
-            let (_, start, size) =
-                index.sections().into_iter().find(|(own, ..)| *own == name).expect("there");
+            let found = index.sections().into_iter().find(|section| section.name == name);
+            let crate::SectionInfo { offset: start, size, .. } = found.expect("there");
             file[start as usize..(start + size) as usize].to_vec()
         };
         Self { metadata: index.metadata().clone(), chunks: section("chunks"), codes: section("codes") }
@@ -151,37 +154,37 @@ fn image_of(chunk: ChunkRanges, names: usize) -> Image {
 
 /// `table` with the types of this crate. In unit tests, those of `symdex_testimages` come from another copy of it.
 fn own(table: &symdex_testimages::ChunkRanges) -> ChunkRanges {
-    let id = |id: Option<symdex_testimages::Id32>| id.and_then(|id| Id32::new(id.get().into()));
-    let range = |range: &symdex_testimages::Range| {
-        let symdex_testimages::Range { start, end, function_start, exact, statement } = *range;
-        crate::ranges::Range { start, end, function_start, exact, statement }
+    let id = |id: Option<symdex_testimages::NonMaxU32>| id.and_then(|id| NonMaxU32::new(id.get().into()));
+    let range = |range: &symdex_testimages::CodeRange| {
+        let symdex_testimages::CodeRange { start, end, function_start, exact, statement } = *range;
+        crate::ranges::CodeRange { start, end, function_start, exact, statement }
     };
-    let loc = |loc: &symdex_testimages::Loc| {
-        let [parent, name, file, line] = [loc.parent, loc.name, loc.file, loc.line].map(id);
-        Loc { parent, name, file, line }
+    let frame = |frame: &symdex_testimages::InlineFrame| {
+        let [parent, name, file, line] = [frame.parent, frame.name, frame.file, frame.line].map(id);
+        InlineFrame { parent, name, file, line }
     };
     ChunkRanges {
         ranges: table.ranges.iter().map(range).collect(),
-        locs: table.locs.iter().map(loc).collect(),
+        frames: table.frames.iter().map(frame).collect(),
     }
 }
 
 /// `table` with the types of `symdex_testimages`.
 fn foreign(table: &ChunkRanges) -> symdex_testimages::ChunkRanges {
-    let id = |id: Option<Id32>| id.and_then(|id| symdex_testimages::Id32::new(id.get().into()));
-    let range = |range: &crate::ranges::Range| {
-        let crate::ranges::Range { start, end, function_start, exact, statement } = *range;
-        symdex_testimages::Range { start, end, function_start, exact, statement }
+    let id = |id: Option<NonMaxU32>| id.and_then(|id| symdex_testimages::NonMaxU32::new(id.get().into()));
+    let range = |range: &crate::ranges::CodeRange| {
+        let crate::ranges::CodeRange { start, end, function_start, exact, statement } = *range;
+        symdex_testimages::CodeRange { start, end, function_start, exact, statement }
     };
-    let loc = |loc: &Loc| {
-        let [parent, name, file, line] = [loc.parent, loc.name, loc.file, loc.line].map(id);
-        symdex_testimages::Loc { parent, name, file, line }
+    let frame = |frame: &InlineFrame| {
+        let [parent, name, file, line] = [frame.parent, frame.name, frame.file, frame.line].map(id);
+        symdex_testimages::InlineFrame { parent, name, file, line }
     };
-    let locs = table.locs.iter().map(loc).collect();
-    symdex_testimages::ChunkRanges { ranges: table.ranges.iter().map(range).collect(), locs }
+    let frames = table.frames.iter().map(frame).collect();
+    symdex_testimages::ChunkRanges { ranges: table.ranges.iter().map(range).collect(), frames }
 }
 
-fn loc(parent: Option<u32>, name: u32, file: Option<u32>, line: Option<u32>) -> Loc {
-    let id = |number: Option<u32>| number.and_then(|number| Id32::new(number.into()));
-    Loc { parent: id(parent), name: id(Some(name)), file: id(file), line: id(line) }
+fn inline_frame(parent: Option<u32>, name: u32, file: Option<u32>, line: Option<u32>) -> InlineFrame {
+    let id = |number: Option<u32>| number.and_then(|number| NonMaxU32::new(number.into()));
+    InlineFrame { parent: id(parent), name: id(Some(name)), file: id(file), line: id(line) }
 }

@@ -2,8 +2,8 @@
 
 use super::super::{MAX_STEPS, RECENT};
 use super::*;
-use crate::format::MAX_CHUNK_LOCS;
-use crate::ranges::Range;
+use crate::format::MAX_CHUNK_FRAMES;
+use crate::ranges::CodeRange;
 use crate::write::{BLOCK_FRAMES, BLOCK_LENS};
 
 /// Every chunk of the image says what it was made of, to whoever walks it and to whoever asks.
@@ -25,9 +25,9 @@ fn assert_round_trip(image: &Image) {
                             let mut frames = Vec::new();
                             let found = placed.find(offset, statement, usize::MAX, &mut scratch, &mut frames);
                             assert!(found.expect("as written"));
-                            let (start, locs) = answer_of(&frames);
+                            let (start, frames) = answer_of(&frames);
                             assert_eq!(start, *function_start);
-                            assert_eq!(locs, *chain, "{table:?}, chunk {index}, offset {offset:#x}");
+                            assert_eq!(frames, *chain, "{table:?}, chunk {index}, offset {offset:#x}");
                         }
                     }
                 }
@@ -52,19 +52,19 @@ fn blocks_of(image: &Image) -> Vec<(usize, usize)> {
 }
 
 /// Ranges of 8 bytes from `start` on, of one function that starts at `function_start`.
-fn ranges(start: u64, function_start: Option<u64>, answers: &[(u32, u32)]) -> Vec<Range> {
+fn ranges(start: u64, function_start: Option<u64>, answers: &[(u32, u32)]) -> Vec<CodeRange> {
     let range = |(n, (exact, statement)): (u64, &(u32, u32))| {
         let start = start + 8 * n;
-        Range { start, end: start + 8, function_start, exact: *exact, statement: *statement }
+        CodeRange { start, end: start + 8, function_start, exact: *exact, statement: *statement }
     };
     (0..).zip(answers).map(range).collect()
 }
 
-/// `chains` chains of `depth` locs of their own each; the last loc of each is `(n + 1) * depth - 1`.
-fn chains(chains: u32, depth: u32) -> Vec<Loc> {
+/// `chains` chains of `depth` inline frames of their own each; the last inline frame of each is `(n + 1) * depth - 1`.
+fn chains(chains: u32, depth: u32) -> Vec<InlineFrame> {
     let loc_of = |n: u32| {
         let (chain, frame) = (n / depth, n % depth);
-        loc((frame != 0).then(|| n - 1), frame % 7, Some(chain % 4), Some(chain * 10 + frame % 3))
+        inline_frame((frame != 0).then(|| n - 1), frame % 7, Some(chain % 4), Some(chain * 10 + frame % 3))
     };
     (0..chains * depth).map(loc_of).collect()
 }
@@ -87,7 +87,7 @@ fn inline_frames_that_a_block_has_forgotten_are_defined_again() {
     // Each once, then from the oldest on, each of which pushes out the next one, then the youngest again.
     let asked: Vec<(u32, u32)> = (0..20).chain(0..10).chain((10..20).rev()).map(last).collect();
     assert!(asked.len() < BLOCK_LENS[1] && chains_of_twenty.len() > RECENT);
-    let chunk = ChunkRanges { ranges: ranges(0, Some(0), &asked), locs: chains_of_twenty };
+    let chunk = ChunkRanges { ranges: ranges(0, Some(0), &asked), frames: chains_of_twenty };
     let blocks = blocks(&chunk);
     assert!(
         matches!(&blocks[..], [(frames, 41)] if *frames > 400 + 100),
@@ -96,8 +96,9 @@ fn inline_frames_that_a_block_has_forgotten_are_defined_again() {
     assert_round_trip(&image_of(chunk, 7));
     // As many as a block remembers, all of which it still knows.
     let flat = chains(5, 51);
-    let asked: Vec<(u32, u32)> = [50, 101, 152, 203, 254, 0, 254, 100, 1].map(|loc| (loc, loc)).to_vec();
-    let chunk = ChunkRanges { ranges: ranges(0, None, &asked), locs: flat };
+    let asked: Vec<(u32, u32)> =
+        [50, 101, 152, 203, 254, 0, 254, 100, 1].map(|frame| (frame, frame)).to_vec();
+    let chunk = ChunkRanges { ranges: ranges(0, None, &asked), frames: flat };
     assert_eq!(self::blocks(&chunk), [(RECENT, 10)]);
     assert_round_trip(&image_of(chunk, 7));
 }
@@ -108,7 +109,7 @@ fn chains_are_as_deep_as_the_format_allows() {
     // Both policies answer a whole chain; then every depth on the way back up, further than links reach.
     let mut asked = vec![(most - 1, 2 * most - 1), (0, most - 1), (2 * most - 1, most)];
     asked.extend((1..40).map(|n| (most - 1 - n * 25, 2 * most - 1 - n * 26)));
-    let chunk = ChunkRanges { ranges: ranges(4096, Some(0), &asked), locs: chains(2, most) };
+    let chunk = ChunkRanges { ranges: ranges(4096, Some(0), &asked), frames: chains(2, most) };
     let blocks = blocks(&chunk);
     assert!(blocks.iter().any(|(frames, _)| *frames >= 2 * most as usize), "{blocks:?}");
     assert!(blocks.iter().all(|(frames, _)| *frames <= MAX_BLOCK_FRAMES), "{blocks:?}");
@@ -121,25 +122,25 @@ fn a_chunk_of_too_many_locs_is_not_written() {
     let both = [(MAX_FRAMES - 1, 2 * MAX_FRAMES - 1)];
     let write = |len: u32| {
         let ranges = (0..len).flat_map(|n| ranges(u64::from(n) * 16, Some(0), &both)).collect();
-        let chunk = ChunkRanges { ranges, locs: chains(2, MAX_FRAMES) };
+        let chunk = ChunkRanges { ranges, frames: chains(2, MAX_FRAMES) };
         crate::write::ChunkEncoder::new(1 << 20, 0).encode(Table::Dwarf, 0, &chunk).map(drop)
     };
     // The second range of a block defines what was forgotten again.
-    let most = MAX_CHUNK_LOCS as u32 / (2 * MAX_FRAMES);
+    let most = MAX_CHUNK_FRAMES as u32 / (2 * MAX_FRAMES);
     write(most).expect("as many as there may be");
     assert!(write(2 * most).is_err_and(|error| !error.is_damage()));
 }
 
 #[test]
 fn blocks_end_where_they_would_have_too_many_inline_frames_or_ranges() {
-    // 41 chains of 100 locs are more than a block may define.
+    // 41 chains of 100 inline frames are more than a block may define.
     let last = |chain: u32| (chain * 100 + 99, chain * 100 + 99);
     let asked: Vec<(u32, u32)> = (0..90).map(last).collect();
-    let chunk = ChunkRanges { ranges: ranges(0, Some(0), &asked), locs: chains(90, 100) };
+    let chunk = ChunkRanges { ranges: ranges(0, Some(0), &asked), frames: chains(90, 100) };
     let cut = blocks(&chunk);
     assert!(cut.len() > 2 && cut.iter().all(|(frames, _)| *frames <= BLOCK_FRAMES), "{cut:?}");
     assert_round_trip(&image_of(chunk, 7));
-    let mut long = ChunkRanges { locs: chains(3, 2), ..ChunkRanges::default() };
+    let mut long = ChunkRanges { frames: chains(3, 2), ..ChunkRanges::default() };
     for n in 0..60 {
         let asked = vec![(n % 3 * 2, n % 3 * 2 + 1); if n % 20 == 7 { 300 } else { 3 }];
         let start = long.ranges.last().map_or(0, |range| range.end + u64::from(n % 2) * 5);
@@ -163,7 +164,7 @@ fn functions_may_start_as_far_away_as_numbers_go() {
     let far = (1 << 62) + (1 << 20) - 64;
     let most = (1 << 47) - 1;
     let chunk =
-        |function_start| ChunkRanges { ranges: ranges(far, function_start, &[(0, 0)]), locs: chains(1, 1) };
+        |function_start| ChunkRanges { ranges: ranges(far, function_start, &[(0, 0)]), frames: chains(1, 1) };
     for function_start in [Some(far - most), Some(far - 1), Some(far), None] {
         assert_round_trip(&image_of(chunk(function_start), 7));
     }
@@ -174,24 +175,24 @@ fn functions_may_start_as_far_away_as_numbers_go() {
 #[test]
 fn names_files_and_lines_may_be_none() {
     let top = u32::MAX - 1;
-    let nameless = Loc { name: None, ..loc(None, 0, Some(1), Some(3)) };
-    let locs = vec![
-        loc(None, 0, None, None),
-        loc(Some(0), 0, None, Some(0)),
-        loc(Some(1), 0, Some(3), None),
-        loc(None, 1, Some(3), Some(top)),
-        loc(Some(3), 1, Some(0), Some(0)),
-        loc(Some(4), 1, Some(0), Some(top)),
+    let nameless = InlineFrame { name: None, ..inline_frame(None, 0, Some(1), Some(3)) };
+    let frames = vec![
+        inline_frame(None, 0, None, None),
+        inline_frame(Some(0), 0, None, Some(0)),
+        inline_frame(Some(1), 0, Some(3), None),
+        inline_frame(None, 1, Some(3), Some(top)),
+        inline_frame(Some(3), 1, Some(0), Some(0)),
+        inline_frame(Some(4), 1, Some(0), Some(top)),
         nameless,
-        Loc { file: None, line: None, ..nameless },
+        InlineFrame { file: None, line: None, ..nameless },
     ];
     let asked: Vec<(u32, u32)> = (0..8).flat_map(|a| (0..8).map(move |b| (a, b))).collect();
-    let chunk = ChunkRanges { ranges: ranges(0, Some(0), &asked), locs };
+    let chunk = ChunkRanges { ranges: ranges(0, Some(0), &asked), frames };
     assert_round_trip(&image_of(chunk, 2));
     // Nothing but names.
     let plain = ChunkRanges {
         ranges: ranges(0, Some(0), &[(0, 0), (1, 1)]),
-        locs: vec![loc(None, 1, None, None); 2],
+        frames: vec![inline_frame(None, 1, None, None); 2],
     };
     assert_round_trip(&image_of(plain, 2));
 }
@@ -200,7 +201,7 @@ fn names_files_and_lines_may_be_none() {
 fn both_policies_answer_the_same_the_last_or_another() {
     // The same; another, which stays while the exact one changes; the same again; another that is new.
     let asked = [(0, 0), (1, 0), (2, 0), (2, 3), (4, 3), (4, 4), (5, 6), (6, 5), (0, 6)];
-    let chunk = ChunkRanges { ranges: ranges(0, Some(0), &asked), locs: chains(7, 1) };
+    let chunk = ChunkRanges { ranges: ranges(0, Some(0), &asked), frames: chains(7, 1) };
     assert_eq!(blocks(&chunk), [(7, 10)]);
     assert_round_trip(&image_of(chunk, 7));
 }

@@ -1,13 +1,13 @@
-//! The grammar of an image's names: terminals, which are pieces of text, rules, which stand for two symbols each, and each name as a
-//! few symbols.
+//! The grammar of an image's names: terminals, which are pieces of text, rules, which stand for two symbols each, and
+//! each name as a few symbols.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
-use super::distinct::Distinct;
-use super::lex;
-use super::rounds::{END, Rules};
-use crate::names::MAX_PIECE;
+use super::interner::Interner;
+use super::re_pair::{END, Rules};
+use super::tokenizer;
+use crate::names::MAX_TERMINAL;
 
 /// The most symbols of a name.
 pub(super) const MAX_SYMBOLS: usize = 15;
@@ -90,26 +90,26 @@ impl<'n> Grammar<'n> {
     }
 }
 
-/// The words of `names`, rules for the tokens and the phrases that occur often, and the names as symbols, each with an [`END`] behind it
-/// and one more behind the last.
+/// The words of `names`, rules for the tokens and the phrases that occur often, and the names as symbols, each with
+/// an [`END`] behind it and one more behind the last.
 fn symbols_of<S: AsRef<[u8]>>(names: &[S]) -> (Vec<&[u8]>, Rules, Vec<u32>) {
-    let (mut phrases, mut tokens, mut words) = (Distinct::new(), Distinct::new(), Distinct::new());
+    let (mut phrases, mut tokens, mut words) = (Interner::new(), Interner::new(), Interner::new());
     let (mut in_names, mut in_phrases, mut in_tokens, mut terminals) = (vec![], vec![], vec![], vec![]);
     for name in names {
         let name = name.as_ref();
-        lex::phrases(name, |phrase| {
+        tokenizer::phrases(name, |phrase| {
             let (number, new) = phrases.number(name.get(phrase.clone()).unwrap_or_default());
             in_names.push(number);
             if !new {
                 return;
             }
-            lex::tokens(name, phrase, |token, kind| {
+            tokenizer::tokens(name, phrase, |token, kind| {
                 let (number, new) = tokens.number(token);
                 in_phrases.push(number);
                 if !new {
                     return;
                 }
-                lex::words(token, kind, |word| {
+                tokenizer::words(token, kind, |word| {
                     let (number, new) = words.number(word);
                     in_tokens.push(number);
                     if new {
@@ -126,8 +126,8 @@ fn symbols_of<S: AsRef<[u8]>>(names: &[S]) -> (Vec<&[u8]>, Rules, Vec<u32>) {
         sequence.push(END);
     }
     let mut rules = Rules::new(u32::try_from(terminals.len()).unwrap_or(END - 1));
-    let tokens = Strings::new(in_tokens, uses(&in_phrases, tokens.len()), &mut rules);
-    let phrases = Strings::new(tokens.of(&in_phrases), uses(&in_names, phrases.len()), &mut rules);
+    let tokens = SymbolStrings::new(in_tokens, uses(&in_phrases, tokens.len()), &mut rules);
+    let phrases = SymbolStrings::new(tokens.of(&in_phrases), uses(&in_names, phrases.len()), &mut rules);
     (terminals, rules, phrases.of(&in_names))
 }
 
@@ -142,13 +142,13 @@ fn uses(sequence: &[u32], len: usize) -> Vec<u32> {
     uses
 }
 
-/// Strings of symbols.
-struct Strings {
+/// SymbolStrings of symbols.
+struct SymbolStrings {
     symbols: Vec<u32>,
     ends: Vec<usize>,
 }
 
-impl Strings {
+impl SymbolStrings {
     /// The strings of `sequence`, with what recurs in them made rules: one symbol each for those that are used often.
     fn new(mut sequence: Vec<u32>, uses: Vec<u32>, rules: &mut Rules) -> Self {
         rules.replace(&mut sequence);
@@ -247,7 +247,8 @@ fn in_order<'n>(words: &[&'n [u8]], rules: &Rules, mut symbols: Vec<u32>, lens: 
     Grammar { terminals, rules: pairs, symbols, lens }
 }
 
-/// How often each symbol occurs in the names, also within rules that have no text: never less often than such a rule that has it.
+/// How often each symbol occurs in the names, also within rules that have no text: never less often than such a rule
+/// that has it.
 fn occurrences(symbols: &[u32], rules: &Rules, texts: &[Option<Cow<'_, [u8]>>]) -> Vec<u64> {
     let mut occurs = vec![0u64; texts.len()];
     let add = |occurs: &mut Vec<u64>, symbol: u32, n: u64| {
@@ -265,7 +266,8 @@ fn occurrences(symbols: &[u32], rules: &Rules, texts: &[Option<Cow<'_, [u8]>>]) 
     occurs
 }
 
-/// Gives the rules a text that make reading names shortest for it: those that occur most often and have most within them.
+/// Gives the rules a text that make reading names shortest for it: those that occur most often and have most within
+/// them.
 fn write_out(texts: &mut [Option<Cow<'_, [u8]>>], rules: &Rules, occurs: &[u64]) {
     // Bytes and terminals that each symbol stands for.
     let mut sizes: Vec<(u64, u64)> = texts.iter().flatten().map(|text| (text.len() as u64, 1)).collect();
@@ -275,7 +277,7 @@ fn write_out(texts: &mut [Option<Cow<'_, [u8]>>], rules: &Rules, occurs: &[u64])
         let (len, terminals) = (left.0 + right.0, left.1 + right.1);
         sizes.push((len, terminals));
         let occurs = occurs.get(symbol as usize).copied().unwrap_or_default();
-        if len <= MAX_PIECE as u64 && occurs >= WRITTEN_OUT {
+        if len <= MAX_TERMINAL as u64 && occurs >= WRITTEN_OUT {
             gains.push((Reverse(occurs * (terminals - 1) / len), symbol));
         }
     }

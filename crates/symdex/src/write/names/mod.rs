@@ -1,9 +1,9 @@
 //! The names of an image as a grammar.
 
-mod distinct;
 mod grammar;
-mod lex;
-mod rounds;
+mod interner;
+mod re_pair;
+mod tokenizer;
 
 use self::grammar::Grammar;
 use crate::error::Error;

@@ -4,10 +4,10 @@ use std::hash::BuildHasher;
 
 use rustc_hash::FxBuildHasher;
 
-/// Distinct texts, numbered in the order in which they first came up.
-pub(super) struct Distinct {
-    /// A power of two of them, at least half of which are 0. Each text has one, where it is hashed to or behind that: the high half of
-    /// its hash, above its number plus one.
+/// Interner texts, numbered in the order in which they first came up.
+pub(super) struct Interner {
+    /// A power of two of them, at least half of which are 0. Each text has one, where it is hashed to or behind that:
+    /// the high half of its hash, above its number plus one.
     slots: Vec<u64>,
     /// All texts, one behind the other: together they are far less than what they occur in, and soon found in a cache.
     bytes: Vec<u8>,
@@ -15,7 +15,7 @@ pub(super) struct Distinct {
     ends: Vec<usize>,
 }
 
-impl Distinct {
+impl Interner {
     pub(super) fn new() -> Self {
         Self { slots: vec![0; 1 << 10], bytes: Vec::new(), ends: Vec::new() }
     }

@@ -1,8 +1,8 @@
 //! Finding the pairs of symbols that recur, without counting any of them exactly.
 //!
-//! This is Re-Pair in rounds. A round first adds each pair to a sketch, a table of counters that pairs are hashed to, then walks
-//! from left to right and merges a pair where its counter is high and not below that of the pair one further on. A counter that
-//! two pairs share only makes a rule that is not worth it; those go in the end.
+//! This is Re-Pair in rounds. A round first adds each pair to a sketch, a table of counters that pairs are hashed to,
+//! then walks from left to right and merges a pair where its counter is high and not below that of the pair one
+//! further on. A counter that two pairs share only makes a rule that is not worth it; those go in the end.
 
 use std::cell::Cell;
 
@@ -11,12 +11,14 @@ const MIN_BITS: u32 = 10;
 const MAX_BITS: u32 = 20;
 /// What is behind each string of a sequence. Nothing is ever paired with it, and no symbol has a larger number.
 pub(super) const END: u32 = !ALONE;
-/// The mark of a symbol that is not worth to be paired with the one before, and never will be unless one of the two changes.
+/// The mark of a symbol that is not worth to be paired with the one before, and never will be unless one of the two
+/// changes.
 const ALONE: u32 = 1 << 31;
 /// A pair must recur this often before it is worth a rule.
 const MIN_COUNT: u8 = 4;
-/// The most rounds; each makes expansions at most one rule deeper. Words become tokens, these phrases and these names, and folding 64
-/// words, a name's bytes, and those to a few symbols takes 6, 16 and 13 rules within each other: 62 of the 64 that readers go through.
+/// The most rounds; each makes expansions at most one rule deeper. Words become tokens, these phrases and these
+/// names, and folding 64 words, a name's bytes, and those to a few symbols takes 6, 16 and 13 rules within each
+/// other: 62 of the 64 that readers go through.
 const MAX_ROUNDS: u32 = 9;
 /// The round is the last one that merges less than one in this many symbols.
 const LAST_GAIN: usize = 32;
@@ -35,7 +37,7 @@ impl Rules {
         Self { first, pairs: Vec::new(), slots: vec![END; 1 << MIN_BITS] }
     }
 
-    /// The two parts of `symbol`; `None` for one that is no rule.
+    /// The two parts of `symbol`. Returns `None` for one that is no rule.
     pub(super) fn parts(&self, symbol: u32) -> Option<[u32; 2]> {
         self.pairs.get(symbol.checked_sub(self.first)? as usize).copied()
     }
@@ -93,7 +95,8 @@ impl Rules {
         }
     }
 
-    /// Replaces the pairs that recur in the strings of `sequence`, again and again. Each string ends with [`END`], the last with two.
+    /// Replaces the pairs that recur in the strings of `sequence`, again and again. Each string ends with [`END`],
+    /// the last with two.
     pub(super) fn replace(&mut self, sequence: &mut Vec<u32>) {
         let (mut sketch, mut next) = (Sketch::default(), Sketch::default());
         sketch.clear(sequence.len());
@@ -119,8 +122,8 @@ impl Rules {
         sequence.iter_mut().for_each(|symbol| *symbol &= !ALONE);
     }
 
-    /// Replaces what recurs by `sketch` and adds the pairs of what is left to `next`; how many symbols are left at the start of
-    /// `sequence`.
+    /// Replaces what recurs by `sketch` and adds the pairs of what is left to `next`. Returns how many symbols are
+    /// left at the start of `sequence`.
     fn merge(&mut self, sequence: &mut [u32], sketch: &Sketch, next: &mut Sketch) -> usize {
         let sequence = Cell::from_mut(sequence).as_slice_of_cells();
         let (mut symbols, mut merged) = (sequence.iter().map(Cell::get), sequence.iter());
@@ -160,15 +163,16 @@ impl Rules {
     }
 }
 
-/// The high bits of a product with an odd number of no pattern, the golden ratio's, which depend on all bits of the pair.
+/// The high bits of a product with an odd number of no pattern, the golden ratio's, which depend on all bits of the
+/// pair.
 #[inline]
 fn hash(left: u32, right: u32) -> usize {
     let pair = u64::from(left) << 32 | u64::from(right);
     usize::try_from(pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 36).unwrap_or_default()
 }
 
-/// About how often each pair occurs: at least as often as it does, but no more than a byte can say. Larger counts would tell frequent
-/// pairs apart, but half of them would not fit a cache.
+/// About how often each pair occurs: at least as often as it does, but no more than a byte can say. Larger counts
+/// would tell frequent pairs apart, but half of them would not fit a cache.
 #[derive(Default)]
 struct Sketch {
     /// A power of two of them.

@@ -1,15 +1,15 @@
 //! The symbols of a chunk. Their code words are known once all chunks were counted.
 //!
-//! Two bytes are a symbol and its context. The bits that follow its code word stand behind it, in as few pairs of bytes as hold them, the
-//! highest ones first. A mark looks like a symbol, with a number for a context that no context has.
+//! Two bytes are a symbol and its context. The bits that follow its code word stand behind it, in as few pairs of
+//! bytes as hold them, the highest ones first. A mark looks like a symbol, with a number for a context that no
+//! context has.
 
 use super::bits::BitWriter;
 use super::huffman::{Counts, Encoder, place};
-use crate::packed::codes::{follow, symbol};
-use crate::packed::contexts::CONTEXTS;
+use crate::packed::codes::{CONTEXTS, LITERAL_BITS, LITERALS};
 
 /// A symbol, and its context.
-pub(crate) type Token = [u8; 2];
+pub(crate) type StreamItem = [u8; 2];
 
 /// The bits that a pair of bytes holds.
 const PAIR: u32 = 16;
@@ -25,9 +25,9 @@ const _: () = assert!(CONTEXTS <= BLOCK as usize);
 
 /// Symbols and marks in the order in which a chunk has them.
 #[derive(Default)]
-pub(crate) struct Tokens(pub(crate) Vec<Token>);
+pub(crate) struct SymbolStream(pub(crate) Vec<StreamItem>);
 
-impl Tokens {
+impl SymbolStream {
     /// Appends a number of `context`, or a mark and its number.
     #[inline]
     pub(crate) fn number(&mut self, context: u8, number: u64) {
@@ -51,8 +51,8 @@ impl Tokens {
     /// Adds the symbols to `counts`.
     pub(crate) fn count(&self, counts: &mut Counts) {
         let mut rest = self.0.iter();
-        while let Some(token) = rest.next() {
-            let place = place(*token);
+        while let Some(item) = rest.next() {
+            let place = place(*item);
             counts.add(place);
             let [symbol, ..] = place.to_le_bytes();
             if let Some(others) = follow(symbol).div_ceil(PAIR).checked_sub(1) {
@@ -62,12 +62,12 @@ impl Tokens {
     }
 }
 
-/// Reads what [`Tokens`] wrote.
-pub(crate) struct TokenReader<'a>(std::slice::Iter<'a, Token>);
+/// Reads what [`SymbolStream`] wrote.
+pub(crate) struct SymbolReader<'a>(std::slice::Iter<'a, StreamItem>);
 
-impl<'a> TokenReader<'a> {
-    pub(crate) fn new(tokens: &'a [Token]) -> Self {
-        Self(tokens.iter())
+impl<'a> SymbolReader<'a> {
+    pub(crate) fn new(stream: &'a [StreamItem]) -> Self {
+        Self(stream.iter())
     }
 
     /// The mark that is next, and its number.
@@ -103,4 +103,22 @@ fn number(symbol: u8, bits: u64) -> u64 {
         0 => symbol.into(),
         follow => u64::from(2 | symbol & 1) << follow | bits,
     }
+}
+
+/// The symbol of `number`, the bits that follow it, and how many those are.
+#[inline]
+pub(crate) fn symbol(number: u64) -> (u8, u64, u32) {
+    if number < LITERALS.into() {
+        return (number.to_le_bytes()[0], 0, 0);
+    }
+    let follow = 62 - number.leading_zeros();
+    let high = (number >> follow) & 1 != 0;
+    let symbol = LITERALS + 2 * (follow + 1 - LITERAL_BITS) + u32::from(high);
+    (symbol.to_le_bytes()[0], number & ((1 << follow) - 1), follow)
+}
+
+/// How many bits follow `symbol`.
+#[inline]
+pub(crate) fn follow(symbol: u8) -> u32 {
+    u32::from(symbol).checked_sub(LITERALS).map_or(0, |above| above / 2 + LITERAL_BITS - 1)
 }

@@ -4,17 +4,16 @@ use std::hash::{BuildHasher, RandomState};
 
 use super::bits::zigzag;
 use super::sources;
-use super::tokens::{BLOCK, FIRST_SOURCE, Tokens};
+use super::symbol_stream::{BLOCK, FIRST_SOURCE, SymbolStream};
 use crate::format::MAX_FRAMES;
-use crate::id32::Id32;
-use crate::packed::contexts::{self, FUNCTION, GAP, MORE_HEAD};
-use crate::packed::{
-    self, BlockState, FLAGS, FUNCTION_CODE, GAP_CODE, HEADS, Link, MAX_BLOCK_FRAMES, MAX_GROUP_BITS,
-    MAX_STEPS, RECENT, Statement,
-};
-use crate::ranges::{ChunkRanges, Loc, Range};
+use crate::packed::block::{self, BlockState, FLAGS, FUNCTION_CODE, GAP_CODE, HEADS, Link};
+use crate::packed::codes::{self, FUNCTION, GAP, MORE_HEAD};
+use crate::packed::{MAX_BLOCK_FRAMES, MAX_GROUP_BITS, MAX_STEPS, RECENT};
+use crate::ranges::NonMaxU32;
+use crate::ranges::{ChunkRanges, CodeRange, InlineFrame};
 
-/// Images of at most so many bytes are small: their indexes have shorter blocks and groups, which take more space and less time.
+/// Images of at most so many bytes are small: their indexes have shorter blocks and groups, which take more space and
+/// less time.
 const SMALL_IMAGE: u64 = 4 << 20;
 /// The most ranges of a block of a small image, and of a larger one, gaps included.
 pub(crate) const BLOCK_LENS: [usize; 2] = [16, 52];
@@ -41,9 +40,20 @@ impl PartSizes {
     }
 }
 
+/// A range's answer under `statement`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Statement {
+    /// The answer under `exact`.
+    Same = 0,
+    /// The answer of the range before.
+    Last = 1,
+    /// The answer that follows.
+    Follows = 2,
+}
+
 /// The symbols of a chunk.
-pub(super) struct Draft {
-    pub(super) tokens: Tokens,
+pub(super) struct ChunkSymbols {
+    pub(super) stream: SymbolStream,
     /// How many source locations the chunk has.
     pub(super) sources: usize,
     /// How many inline frames its blocks define together.
@@ -53,18 +63,18 @@ pub(super) struct Draft {
 /// Memory that is used for chunk after chunk.
 #[derive(Default)]
 pub(super) struct Buffers {
-    numbers: Numbers,
-    /// For each loc of the chunk the block that defined it last, counted from 1, and its link there.
+    numbers: SourceInterner,
+    /// For each inline frame of the chunk the block that defined it last, counted from 1, and its link there.
     in_block: Vec<(u32, Link)>,
     /// The chunk's source locations, each a name, a file and a line as they are stored.
     sources: Vec<[u32; 3]>,
-    /// The locs that an answer defines; empty between answers.
+    /// The inline frames that an answer defines; empty between answers.
     chain: Vec<u32>,
     block: BlockState,
 }
 
 /// The numbers of a chunk's source locations.
-struct Numbers {
+struct SourceInterner {
     /// A random factor of the hash, so that no input can be made of which all source locations have one hash.
     key: u64,
     /// For each hash the last source location that has it, plus one; 0 for none.
@@ -73,20 +83,20 @@ struct Numbers {
     before: Vec<u32>,
 }
 
-impl Default for Numbers {
+impl Default for SourceInterner {
     fn default() -> Self {
         Self { key: RandomState::new().hash_one(0) | 1, last: Vec::new(), before: Vec::new() }
     }
 }
 
-impl Numbers {
-    /// Begins a chunk of so many locs.
-    fn begin(&mut self, locs: usize) {
+impl SourceInterner {
+    /// Begins a chunk of so many inline frames.
+    fn begin(&mut self, frames: usize) {
         self.last.clear();
-        self.last.resize(locs.next_power_of_two(), 0);
+        self.last.resize(frames.next_power_of_two(), 0);
         self.before.clear();
-        // Growing it step by step would leave holes between the drafts, of five MB together.
-        self.before.reserve(locs);
+        // Growing it step by step would leave holes between the chunks, of five MB together.
+        self.before.reserve(frames);
     }
 
     /// The number of `source` in `sources`, to which it is appended if it is new.
@@ -110,28 +120,28 @@ impl Numbers {
     }
 }
 
-/// The symbols of the chunk that covers the image from `start` to `end`; `depths` are how many locs each chain has.
-pub(super) fn draft(
+/// The symbols of the chunk that covers the image from `start` to `end`; `depths` are how many inline frames each
+/// chain has.
+pub(super) fn symbols_of(
     sizes: PartSizes,
     [start, end]: [u64; 2],
     has_files: bool,
     chunk: &ChunkRanges,
     depths: &[u32],
     buffers: &mut Buffers,
-) -> Draft {
+) -> ChunkSymbols {
     let Buffers { numbers, in_block, sources, chain, block } = buffers;
-    numbers.begin(chunk.locs.len());
+    numbers.begin(chunk.frames.len());
     sources.clear();
     in_block.clear();
-    in_block.resize(chunk.locs.len(), (0, 0));
+    in_block.resize(chunk.frames.len(), (0, 0));
     // A bit more than most chunks have.
-    let tokens = Tokens(Vec::with_capacity(3 * (chunk.ranges.len() + chunk.locs.len())));
+    let stream = SymbolStream(Vec::with_capacity(3 * (chunk.ranges.len() + chunk.frames.len())));
     let (blocks, ranges, last_statement, function_start) = (0, 0, None, None);
-    let locs = &chunk.locs;
-    let mut drafter = Drafter {
+    let mut symbolizer = ChunkSymbolizer {
         start,
-        locs,
-        tokens,
+        frames: &chunk.frames,
+        stream,
         numbers,
         in_block,
         sources,
@@ -142,37 +152,37 @@ pub(super) fn draft(
         last_statement,
         function_start,
     };
-    let mut frames = 0;
-    let mut cut = Cut { most: sizes.block, ranges: sizes.block, frames: 0 };
+    let mut defined = 0;
+    let mut cut = BlockLimit { most: sizes.block, ranges: sizes.block, frames: 0 };
     let mut at = start;
     for range in &chunk.ranges {
         let gap = range.start - at;
-        let depth = |loc: u32| depths.get(loc as usize).copied().unwrap_or(0) as usize;
-        if cut.ends_before(drafter.function_start != range.function_start || gap > 0, {
+        let depth = |frame: u32| depths.get(frame as usize).copied().unwrap_or(0) as usize;
+        if cut.ends_before(symbolizer.function_start != range.function_start || gap > 0, {
             depth(range.exact) + depth(range.statement)
         }) {
-            frames += drafter.block.frames.len();
-            drafter.begin(at);
+            defined += symbolizer.block.frames.len();
+            symbolizer.begin(at);
         }
         if gap > 0 {
-            drafter.gap(gap);
+            symbolizer.gap(gap);
             cut.ranges += 1;
         }
-        drafter.range(range);
+        symbolizer.range(range);
         cut.ranges += 1;
         at = range.end;
     }
     if at < end && !chunk.ranges.is_empty() {
-        drafter.gap(end - at);
+        symbolizer.gap(end - at);
     }
-    frames += drafter.block.frames.len();
-    let mut tokens = drafter.tokens;
-    sources::append(&mut tokens, sources, sizes.group_bits, has_files);
-    Draft { tokens, sources: sources.len(), frames }
+    defined += symbolizer.block.frames.len();
+    let mut stream = symbolizer.stream;
+    sources::append(&mut stream, sources, sizes.group_bits, has_files);
+    ChunkSymbols { stream, sources: sources.len(), frames: defined }
 }
 
 /// What decides where a block ends.
-struct Cut {
+struct BlockLimit {
     /// The most ranges of a block.
     most: usize,
     /// Ranges of the block, gaps included.
@@ -181,7 +191,7 @@ struct Cut {
     frames: usize,
 }
 
-impl Cut {
+impl BlockLimit {
     /// Whether the next range, with so many frames, begins a block.
     fn ends_before(&mut self, is_other_function: bool, frames: usize) -> bool {
         self.frames += frames;
@@ -194,12 +204,12 @@ impl Cut {
     }
 }
 
-struct Drafter<'c> {
+struct ChunkSymbolizer<'c> {
     /// Where the chunk starts in the image.
     start: u64,
-    locs: &'c [Loc],
-    tokens: Tokens,
-    numbers: &'c mut Numbers,
+    frames: &'c [InlineFrame],
+    stream: SymbolStream,
+    numbers: &'c mut SourceInterner,
     in_block: &'c mut [(u32, Link)],
     sources: &'c mut Vec<[u32; 3]>,
     chain: &'c mut Vec<u32>,
@@ -212,13 +222,13 @@ struct Drafter<'c> {
     function_start: Option<u64>,
 }
 
-impl Drafter<'_> {
+impl ChunkSymbolizer<'_> {
     fn put(&mut self, context: u8, number: u64) {
-        self.tokens.number(context, number);
+        self.stream.number(context, number);
     }
 
     fn code(&mut self, code: u64) {
-        self.put(contexts::answer(self.block.last_code), code);
+        self.put(codes::answer_context(self.block.last_code), code);
         self.block.last_code = code;
     }
 
@@ -239,7 +249,7 @@ impl Drafter<'_> {
         self.ranges += 1;
     }
 
-    fn range(&mut self, range: &Range) {
+    fn range(&mut self, range: &CodeRange) {
         if range.function_start != self.function_start {
             self.code(FUNCTION_CODE);
             let number = match range.function_start {
@@ -260,20 +270,20 @@ impl Drafter<'_> {
         if statement == Statement::Follows {
             defines = self.answer(range.statement, Statement::Same);
         }
-        self.put(contexts::length(defines), range.end - range.start);
+        self.put(codes::length_context(defines), range.end - range.start);
         self.ranges += 1;
     }
 
     /// Appends an answer. Returns how many inline frames it defines.
     fn answer(&mut self, answer: u32, statement: Statement) -> u64 {
         let (mut next, mut known) = (Some(answer), None);
-        while let Some(loc) = next {
-            known = self.known(loc);
+        while let Some(frame) = next {
+            known = self.known(frame);
             if known.is_some() {
                 break;
             }
-            self.chain.push(loc);
-            next = self.locs.get(loc as usize).and_then(|loc| loc.parent).map(Id32::get);
+            self.chain.push(frame);
+            next = self.frames.get(frame as usize).and_then(|frame| frame.parent).map(NonMaxU32::get);
         }
         let defines = self.chain.len() as u64;
         let head = FLAGS * defines + statement as u64;
@@ -287,15 +297,15 @@ impl Drafter<'_> {
         }
         self.block.last_answer = known.unwrap_or(0);
         let mut last = None;
-        while let Some(loc) = self.chain.pop() {
-            last = self.define(loc, last);
+        while let Some(frame) = self.chain.pop() {
+            last = self.define(frame, last);
         }
         defines
     }
 
-    /// The link of `loc`; `None` if the block does not know it, or has forgotten it.
-    fn known(&mut self, loc: u32) -> Option<Link> {
-        let (block, link) = *self.in_block.get(loc as usize)?;
+    /// The link of `frame`. Returns `None` if the block does not know it, or has forgotten it.
+    fn known(&mut self, frame: u32) -> Option<Link> {
+        let (block, link) = *self.in_block.get(frame as usize)?;
         // A block that remembers fewer has forgotten nothing.
         let mut is_remembered = || self.block.frames.len() < RECENT || self.block.recent().contains(&link);
         (block == self.blocks && is_remembered()).then_some(link)
@@ -306,7 +316,7 @@ impl Drafter<'_> {
         // Callers have smaller links than what is inlined into them.
         let (mut ancestor, mut steps) = (self.block.last_answer, 0);
         while ancestor > link {
-            ancestor = packed::frame(&self.block.frames, ancestor).map_or(0, |frame| frame.caller);
+            ancestor = block::frame(&self.block.frames, ancestor).map_or(0, |frame| frame.caller);
             steps += 1;
         }
         if ancestor == link && steps <= MAX_STEPS {
@@ -316,12 +326,12 @@ impl Drafter<'_> {
         2 * later.unwrap_or(0) as u64 + 2
     }
 
-    /// Defines `loc`, inlined into the last answer; `last` is the number of the source location that this answer had before. Returns the
-    /// number of this one.
-    fn define(&mut self, loc: u32, last: Option<u64>) -> Option<u64> {
-        let Loc { name, file, line, .. } = *self.locs.get(loc as usize)?;
+    /// Defines `frame`, inlined into the last answer; `last` is the number of the source location that this answer
+    /// had before. Returns the number of this one.
+    fn define(&mut self, frame: u32, last: Option<u64>) -> Option<u64> {
+        let InlineFrame { name, file, line, .. } = *self.frames.get(frame as usize)?;
         let next = u32::try_from(self.sources.len()).ok()?;
-        let source = self.numbers.number(self.sources, [name, file, line].map(Id32::stored))?;
+        let source = self.numbers.number(self.sources, [name, file, line].map(NonMaxU32::stored))?;
         let (context, base) = self.block.expected(self.block.last_answer, last);
         let number = match source {
             new if new == next => 0,
@@ -330,7 +340,7 @@ impl Drafter<'_> {
         self.put(context, number);
         let link = self.block.define(self.block.last_answer, source)?;
         self.block.last_answer = link;
-        *self.in_block.get_mut(loc as usize)? = (self.blocks, link);
+        *self.in_block.get_mut(frame as usize)? = (self.blocks, link);
         Some(number)
     }
 }

@@ -1,12 +1,14 @@
-//! Cutting names into phrases, phrases into tokens and tokens into words, so that what names share comes out as the same pieces.
+//! Cutting names into phrases, phrases into tokens and tokens into words, so that what names share comes out as the
+//! same pieces.
 //!
-//! Any cut is right, as the pieces of a name always make up the name; a good one finds what the mangling repeats. Mangled names
-//! become identifiers with their length before them (`9allocator`) and the operators between them (`IS2_EE`), all others words. A
-//! phrase is a few tokens: most occur many times, and then what is in them is looked at only once.
+//! Any cut is right, as the pieces of a name always make up the name; a good one finds what the mangling repeats.
+//! Mangled names become identifiers with their length before them (`9allocator`) and the operators between them
+//! (`IS2_EE`), all others words. A phrase is a few tokens: most occur many times, and then what is in them is looked
+//! at only once.
 
 use std::ops::Range;
 
-use crate::names::MAX_PIECE;
+use crate::names::MAX_TERMINAL;
 
 /// The most operators in one token: more would be shared by fewer names, fewer would make more tokens.
 const MAX_OPERATORS: usize = 12;
@@ -16,7 +18,7 @@ const SHORT_PHRASE: usize = 8;
 
 /// What a token is, which says how it is cut into words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     /// A decimal length and as many bytes.
     Identifier,
     /// What a mangling has between identifiers.
@@ -25,13 +27,14 @@ pub(super) enum Kind {
     Word,
 }
 
-/// Calls `phrase` with where each phrase of `name` lies: it ends with operators, or is all of a name that is not mangled.
+/// Calls `phrase` with where each phrase of `name` lies: it ends with operators, or is all of a name that is not
+/// mangled.
 pub(super) fn phrases(name: &[u8], mut phrase: impl FnMut(Range<usize>)) {
     let (mut start, mut end) = (0, name.len());
     if let Some(mangling) = Mangling::of(name) {
         mangled_tokens(name, mangling, 0..name.len(), |token, kind| {
             end = token.end;
-            if kind == Kind::Operators && end - start > SHORT_PHRASE {
+            if kind == TokenKind::Operators && end - start > SHORT_PHRASE {
                 phrase(start..end);
                 start = end;
             }
@@ -42,12 +45,12 @@ pub(super) fn phrases(name: &[u8], mut phrase: impl FnMut(Range<usize>)) {
     }
 }
 
-/// Calls `token` with each token of the phrase of `name` that lies at `phrase`, at most [`MAX_PIECE`] bytes each.
-pub(super) fn tokens<'n>(name: &'n [u8], phrase: Range<usize>, mut token: impl FnMut(&'n [u8], Kind)) {
+/// Calls `token` with each token of the phrase of `name` that lies at `phrase`, at most [`MAX_TERMINAL`] bytes each.
+pub(super) fn tokens<'n>(name: &'n [u8], phrase: Range<usize>, mut token: impl FnMut(&'n [u8], TokenKind)) {
     let text = |at: Range<usize>| name.get(at).unwrap_or_default();
     match Mangling::of(name) {
         Some(mangling) => mangled_tokens(name, mangling, phrase, |at, kind| token(text(at), kind)),
-        None => plain_words(text(phrase), |word| token(word, Kind::Word)),
+        None => plain_words(text(phrase), |word| token(word, TokenKind::Word)),
     }
 }
 
@@ -75,7 +78,7 @@ fn mangled_tokens(
     name: &[u8],
     mangling: Mangling,
     phrase: Range<usize>,
-    mut token: impl FnMut(Range<usize>, Kind),
+    mut token: impl FnMut(Range<usize>, TokenKind),
 ) {
     let rust = mangling == Mangling::Rust;
     // Where the operators begin that are not given out yet, and how far they were read.
@@ -86,7 +89,7 @@ fn mangled_tokens(
         at += run.iter().position(may_begin).unwrap_or(run.len());
         if at >= phrase.end || at >= start + MAX_OPERATORS {
             if start < at {
-                token(start..at, Kind::Operators);
+                token(start..at, TokenKind::Operators);
             }
             if at >= phrase.end {
                 return;
@@ -96,26 +99,26 @@ fn mangled_tokens(
         }
         let (begins, text, end, kind) = if name.get(at).is_some_and(u8::is_ascii_digit) {
             match number(name, at, rust) {
-                (text, Some(end)) => (at, text, end, Kind::Identifier),
-                (end, None) => (at, at, end, Kind::Operators),
+                (text, Some(end)) => (at, text, end, TokenKind::Identifier),
+                (end, None) => (at, at, end, TokenKind::Operators),
             }
         } else {
             let end = at + base62_number(name, at);
             let of_crate = end > at + 2 && at > start && name.get(at - 1..=at) == Some(b"Cs");
-            if of_crate { (at - 1, end, end, Kind::Word) } else { (at, at, end, Kind::Operators) }
+            if of_crate { (at - 1, end, end, TokenKind::Word) } else { (at, at, end, TokenKind::Operators) }
         };
         at = end;
-        if kind == Kind::Operators {
+        if kind == TokenKind::Operators {
             continue;
         }
         if start < begins {
-            token(start..begins, Kind::Operators);
+            token(start..begins, TokenKind::Operators);
         }
-        if end - begins > MAX_PIECE {
-            token(begins..text, Kind::Word);
+        if end - begins > MAX_TERMINAL {
+            token(begins..text, TokenKind::Word);
             let mut from = text;
             plain_words(name.get(text..end).unwrap_or_default(), |word| {
-                token(from..from + word.len(), Kind::Word);
+                token(from..from + word.len(), TokenKind::Word);
                 from += word.len();
             });
         } else {
@@ -125,7 +128,8 @@ fn mangled_tokens(
     }
 }
 
-/// Where the digits at `at` end, and where the identifier ends whose length they are; `None` where they are none.
+/// Where the digits at `at` end, and where the identifier ends whose length they are. Returns `None` if they are
+/// none.
 #[inline]
 fn number(name: &[u8], at: usize, rust: bool) -> (usize, Option<usize>) {
     let (mut text, mut len) = (at, 0);
@@ -141,8 +145,8 @@ fn number(name: &[u8], at: usize, rust: bool) -> (usize, Option<usize>) {
     (text, is_length.then_some(text + len))
 }
 
-/// How many bytes the number at `at` of a Rust name takes, as `B19_` and `s4Zlz1fUqNwX_` do, whose digits are no lengths; 1 where
-/// there is none.
+/// How many bytes the number at `at` of a Rust name takes, as `B19_` and `s4Zlz1fUqNwX_` do, whose digits are no
+/// lengths; 1 where there is none.
 fn base62_number(name: &[u8], at: usize) -> usize {
     let at_most = match name.get(at) {
         Some(b'B') => 3,
@@ -158,16 +162,16 @@ fn base62_number(name: &[u8], at: usize) -> usize {
 }
 
 /// Calls `word` with each word of a token.
-pub(super) fn words<'n>(token: &'n [u8], kind: Kind, mut word: impl FnMut(&'n [u8])) {
+pub(super) fn words<'n>(token: &'n [u8], kind: TokenKind, mut word: impl FnMut(&'n [u8])) {
     match kind {
-        Kind::Word => word(token),
-        Kind::Identifier => {
+        TokenKind::Word => word(token),
+        TokenKind::Identifier => {
             let digits = token.iter().take_while(|byte| byte.is_ascii_digit()).count();
             let (digits, text) = token.split_at_checked(digits).unwrap_or((token, &[]));
             word(digits);
             plain_words(text, word);
         }
-        Kind::Operators => {
+        TokenKind::Operators => {
             let mut rest = token;
             while let Some(first) = rest.first() {
                 let ends =
@@ -187,7 +191,8 @@ pub(super) fn words<'n>(token: &'n [u8], kind: Kind, mut word: impl FnMut(&'n [u
     }
 }
 
-/// Calls `word` with each word of `text`: it begins where the case changes, and a `_` ends it. All else is a word of one byte.
+/// Calls `word` with each word of `text`: it begins where the case changes, and a `_` ends it. All else is a word of
+/// one byte.
 fn plain_words<'n>(text: &'n [u8], mut word: impl FnMut(&'n [u8])) {
     let small = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || !byte.is_ascii();
     let mut rest = text;
@@ -201,10 +206,10 @@ fn plain_words<'n>(text: &'n [u8], mut word: impl FnMut(&'n [u8])) {
                 small(at(len)) && len < rest.len()
                     || capital(len) && capital(len - 1) && !at(len + 1).is_ascii_lowercase()
             };
-            while len < MAX_PIECE && goes_on(len) {
+            while len < MAX_TERMINAL && goes_on(len) {
                 len += 1;
             }
-            if len < MAX_PIECE && at(len) == b'_' {
+            if len < MAX_TERMINAL && at(len) == b'_' {
                 len += 1;
             }
         }
@@ -286,7 +291,7 @@ mod tests {
                 phrases(&name, |phrase| {
                     assert_eq!(phrase.start, again.len());
                     tokens(&name, phrase, |token, kind| {
-                        assert!((1..=MAX_PIECE).contains(&token.len()));
+                        assert!((1..=MAX_TERMINAL).contains(&token.len()));
                         words(token, kind, |word| {
                             assert!(!word.is_empty());
                             again.extend_from_slice(word);

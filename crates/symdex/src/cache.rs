@@ -1,6 +1,7 @@
 //! Answers that were given before: crash reports ask for the same addresses again and again.
 //!
-//! They lie in one arena, and so does each string that they have, once for all answers. A place there is a number of 28 bits:
+//! They lie in one arena, and so does each string that they have, once for all answers. A place there is a number of
+//! 28 bits:
 //!
 //! ```text
 //! string: 0  4  for a name the place of the file beside it, 0 for none and for a file
@@ -8,7 +9,8 @@
 //!         8  4  the string's id plus one, 0 for no name beside a file
 //!        12  2  length
 //!        14     bytes
-//! answer: 0  4  2^31 plus the index's serial number times two; 1 for the statement policy. No place of a file is that large
+//! answer: 0  4  2^31 plus the index's serial number times two; 1 for the statement policy. No place of a file is so
+//!               large
 //!         4  4  bytes from the function's start to the offset, plus one; 0 for no start
 //!         8  6  offset
 //!        14  2  frames; FROM_SYMBOLS, LAST_STARTS
@@ -17,27 +19,34 @@
 //!
 //! An answer with a longer string or a larger line is not kept, nor one that takes more than its share.
 
-mod slots;
 #[cfg(test)]
 mod tests;
 
-use self::slots::{PLACE_BITS, Slots};
-use crate::address::ImageOffset;
-use crate::answer::{Frame, LinePolicy, Located};
+use std::ops::Range;
+
+use crate::answer::{FoundFrame, Frame, LinePolicy};
 use crate::error::Error;
 use crate::format::Table;
-use crate::id32::Id32;
-use crate::index::Pool;
+use crate::image::ImageOffset;
+use crate::index::StringPool;
+use crate::packed::SourceLocation;
 
+/// Bits of a place.
+const PLACE_BITS: u32 = 28;
+const PLACES: u32 = (1 << PLACE_BITS) - 1;
+/// Slots that a hash may lead to, one after the other, until one is empty: hashes that somebody made alike cost no
+/// more than this.
+const PROBES: usize = 32;
 /// Answers that are passed over before any is kept: a few are faster without a table.
 const UNHURRIED: usize = 4;
 /// Slots of the first table. A full one is scattered over more new memory than a few hundred answers are worth.
 const FIRST_SLOTS: usize = 4096;
-/// A memo of fewer bytes keeps nothing.
+/// A cache of fewer bytes keeps nothing.
 const SMALLEST: usize = 64 << 10;
-/// Bytes for each slot: an answer takes some hundred with what it adds to the texts, and as many slots as texts and one.
+/// Bytes for each slot: an answer takes some hundred with what it adds to the texts, and as many slots as texts and
+/// one.
 const BYTES_PER_SLOT: usize = 64;
-/// The part of the memo that an answer may take at the most.
+/// The part of the cache that an answer may take at the most.
 const SHARE: usize = 64;
 const LARGEST_PLACE: usize = (1 << PLACE_BITS) - 1;
 const LINE_BITS: u32 = 48 - PLACE_BITS;
@@ -51,12 +60,13 @@ const FROM_SYMBOLS: u16 = 1 << 15;
 /// No frame has a function's start but the last.
 const LAST_STARTS: u16 = 1 << 14;
 
-/// What was answered to which question, under a budget of bytes.
+/// What was answered to which key, under a budget of bytes.
 ///
-/// When it is full it stays as it is until as many answers found no room as it keeps, and then starts anew. So it never makes
-/// more lookups slow than were slow anyway, and of addresses that come round in turns, a few too many, most are still found.
+/// When it is full it stays as it is until as many answers found no room as it keeps, and then starts anew. So it
+/// never makes more lookups slow than were slow anyway, and of addresses that come round in turns, a few too many,
+/// most are still found.
 #[derive(Default)]
-pub(crate) struct AnswerMemo {
+pub(crate) struct AnswerCache {
     /// Bytes it may take.
     capacity: usize,
     /// Answers that were not kept, first because there were few, later for want of room.
@@ -68,13 +78,13 @@ pub(crate) struct AnswerMemo {
 
 /// What an answer is an answer to.
 #[derive(Clone, Copy)]
-pub(crate) struct Question {
+pub(crate) struct AnswerKey {
     /// The first four bytes of the answer.
     asked: u32,
     offset: u64,
 }
 
-impl Question {
+impl AnswerKey {
     /// `None` for what no answer is kept to: an index of a number that no process gets to, an offset in no image.
     #[inline]
     pub(crate) fn new(serial: u64, offset: ImageOffset, policy: LinePolicy) -> Option<Self> {
@@ -91,32 +101,31 @@ impl Question {
 
 /// An answer that was kept; it has a frame at least.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kept<'a> {
+pub(crate) struct CachedAnswer<'a> {
     function_start: Option<ImageOffset>,
     flags: u16,
     frames: &'a [[u8; FRAME_SIZE]],
     arena: &'a [u8],
 }
 
-impl AnswerMemo {
+impl AnswerCache {
     pub(crate) fn with_capacity(capacity: usize) -> Self {
         Self { capacity: capacity.min(LARGEST_PLACE), ..Self::default() }
     }
 
-    /// The place of the answer to `question`.
+    /// The place of the answer to `key`.
     #[inline]
-    pub(crate) fn find(&self, question: Question) -> Option<u32> {
-        self.slots.find(question.hash(), |place| {
+    pub(crate) fn find(&self, key: AnswerKey) -> Option<u32> {
+        self.slots.find(key.hash(), |place| {
             let asked = read(&self.arena, place).map(u32::from_le_bytes);
             let offset = read(&self.arena, place + 8).map(u64::from_le_bytes);
-            asked == Some(question.asked)
-                && offset.is_some_and(|offset| offset << 16 == question.offset << 16)
+            asked == Some(key.asked) && offset.is_some_and(|offset| offset << 16 == key.offset << 16)
         })
     }
 
-    /// The answer at a place that was found; `None` for a gap.
+    /// The answer at a place that was found. Returns `None` for a gap.
     #[inline]
-    pub(crate) fn get(&self, place: u32) -> Option<Kept<'_>> {
+    pub(crate) fn get(&self, place: u32) -> Option<CachedAnswer<'_>> {
         let place = place as usize;
         let distance = u32::from_le_bytes(read(&self.arena, place + 4)?);
         let offset = u64::from_le_bytes(read(&self.arena, place + 8)?);
@@ -127,82 +136,78 @@ impl AnswerMemo {
         let offset = offset & ((1 << 48) - 1);
         let function_start =
             distance.checked_sub(1).map(|distance| ImageOffset(offset - u64::from(distance)));
-        (!frames.is_empty()).then_some(Kept { function_start, flags, frames, arena: &self.arena })
+        (!frames.is_empty()).then_some(CachedAnswer { function_start, flags, frames, arena: &self.arena })
     }
 
-    /// Keeps the answer to `question`, if there is room and it fits; its place. `read_string` puts a string that is not
+    /// Keeps the answer to `key`, if there is room and it fits; its place. `read_string` puts a string that is not
     /// kept yet into the empty `buffer`.
     pub(crate) fn put(
         &mut self,
-        question: Question,
-        frames: &[Located],
+        key: AnswerKey,
+        frames: &[FoundFrame],
         buffer: &mut Vec<u8>,
-        read_string: impl Fn(Pool, Id32, &mut Vec<u8>) -> Result<(), Error>,
+        read_string: impl Fn(StringPool, u32, &mut Vec<u8>) -> Result<(), Error>,
     ) -> Result<Option<u32>, Error> {
-        let Some((distance, flags)) = summary(question, frames) else { return Ok(None) };
+        let Some((distance, flags)) = summary(key, frames) else { return Ok(None) };
         let share = self.capacity / SHARE;
         let size = ANSWER_HEAD + frames.len() * FRAME_SIZE;
         if size > share || !self.has_room(share, 1 + 2 * frames.len()) {
             return Ok(None);
         }
         let place = self.arena.len();
-        self.arena.extend_from_slice(&question.asked.to_le_bytes());
+        self.arena.extend_from_slice(&key.asked.to_le_bytes());
         self.arena.extend_from_slice(&distance.to_le_bytes());
-        self.arena.extend_from_slice(&(question.offset | u64::from(flags) << 48).to_le_bytes());
+        self.arena.extend_from_slice(&(key.offset | u64::from(flags) << 48).to_le_bytes());
         // New strings follow the frames.
         let mut at = self.arena.len();
         let end = place + share;
         self.arena.resize(at + frames.len() * FRAME_SIZE, 0);
-        let names = question.asked & !(1 << 31 | 1);
+        let names = key.asked & !(1 << 31 | 1);
         for frame in frames {
-            let file = match frame.file {
-                None => 0,
-                file => match self.text(0, names | 1, file, end, buffer, &read_string)? {
-                    Some(file) => file,
-                    None => return Ok(None),
-                },
+            let SourceLocation { name, file, line } = frame.source;
+            let file = match file {
+                0 => Some(0),
+                file => self.text(0, names | 1, file, end, buffer, &read_string)?,
             };
-            let name = match (file, frame.name) {
-                (0, None) => 0,
-                (_, name) => match self.text(file, names, name, end, buffer, &read_string)? {
-                    Some(name) => name,
-                    None => return Ok(None),
-                },
+            let Some(file) = file else { return Ok(None) };
+            let name = match (file, name) {
+                (0, 0) => Some(0),
+                (_, name) => self.text(file, names, name, end, buffer, &read_string)?,
             };
-            let line = Id32::stored(frame.line.and_then(|line| Id32::new(line.into())));
+            let Some(name) = name else { return Ok(None) };
             let [a, b, c, d, e, f, ..] = (u64::from(name) | u64::from(line) << PLACE_BITS).to_le_bytes();
             if let Some(kept) = self.arena.get_mut(at..).and_then(|from| from.first_chunk_mut()) {
                 *kept = [a, b, c, d, e, f];
             }
             at += FRAME_SIZE;
         }
-        self.slots.enter(question.hash(), place);
+        self.slots.enter(key.hash(), place);
         self.kept += 1;
         Ok(u32::try_from(place).ok())
     }
 
-    /// The place of a string; `None` for one that is too long, or would end behind `end`.
+    /// The place of a string. Returns `None` for one that is too long, or would end behind `end`.
     fn text(
         &mut self,
         file: u32,
         pool: u32,
-        id: Option<Id32>,
+        stored: u32,
         end: usize,
         buffer: &mut Vec<u8>,
-        read_string: impl Fn(Pool, Id32, &mut Vec<u8>) -> Result<(), Error>,
+        read_string: impl Fn(StringPool, u32, &mut Vec<u8>) -> Result<(), Error>,
     ) -> Result<Option<u32>, Error> {
-        let (hash, head) = text_key(file, pool, id);
+        let (hash, head) = text_key(file, pool, stored);
         if let Some(place) = self.slots.find(hash, |place| read(&self.arena, place) == Some(head)) {
             return Ok(Some(place));
         }
         buffer.clear();
-        if let Some(id) = id {
-            read_string(if pool & 1 == 0 { Pool::Names } else { Pool::Files }, id, buffer)?;
+        if let Some(id) = stored.checked_sub(1) {
+            read_string(if pool & 1 == 0 { StringPool::Names } else { StringPool::Files }, id, buffer)?;
         }
         let place = self.arena.len();
         let len = u16::try_from(buffer.len()).ok().filter(|len| *len < NO_NAME);
         let Some(len) = len.filter(|_| place + TEXT_HEAD + buffer.len() <= end) else { return Ok(None) };
-        let len = if id.is_some() { len } else { NO_NAME };
+        let len = if stored != 0 { len } else { NO_NAME };
         self.arena.extend_from_slice(&head);
         self.arena.extend_from_slice(&len.to_le_bytes());
         self.arena.extend_from_slice(buffer);
@@ -211,20 +216,26 @@ impl AnswerMemo {
     }
 
     /// A string that is kept, and its place. `file` is the place of the file beside a name, 0 for none and for a file.
-    pub(crate) fn string(&self, serial: u64, pool: Pool, id: Id32, file: u32) -> Option<(u32, &[u8])> {
-        let pool = u32::try_from(serial).ok()?.checked_mul(2)? | u32::from(pool == Pool::Files);
-        let (hash, head) = text_key(file, pool, Some(id));
+    pub(crate) fn string(
+        &self,
+        serial: u64,
+        pool: StringPool,
+        stored: u32,
+        file: u32,
+    ) -> Option<(u32, &[u8])> {
+        let pool = u32::try_from(serial).ok()?.checked_mul(2)? | u32::from(pool == StringPool::Files);
+        let (hash, head) = text_key(file, pool, stored);
         let place = self.slots.find(hash, |place| read(&self.arena, place) == Some(head))?;
         let start = place as usize + TEXT_HEAD;
         let len = read(&self.arena, start - 2).map(u16::from_le_bytes)?;
         Some((place, self.arena.get(start..start + usize::from(len))?))
     }
 
-    /// Makes room for so many bytes and slots; whether there is.
+    /// Makes room for so many bytes and slots. Returns whether there is.
     fn has_room(&mut self, size: usize, slots: usize) -> bool {
         let all_slots = self.capacity / BYTES_PER_SLOT;
         let arena_size = self.capacity - Slots::size_of(all_slots);
-        if self.slots.is_empty() {
+        if self.slots.slots.is_empty() {
             self.passed += 1;
             if self.passed <= UNHURRIED || self.capacity < SMALLEST {
                 return false;
@@ -234,7 +245,7 @@ impl AnswerMemo {
             self.arena = Vec::with_capacity(arena_size);
             self.clear();
         }
-        if !self.slots.have_room(slots) && self.slots.len() < all_slots {
+        if !self.slots.have_room(slots) && self.slots.slots.len() < all_slots {
             self.slots = Slots::new(all_slots);
             self.clear();
         }
@@ -257,13 +268,11 @@ impl AnswerMemo {
     }
 }
 
-/// What an answer's head says after the question: how far before the offset the function starts, and how many frames there are, and
-/// which. `None` for an answer that is not kept.
-fn summary(question: Question, frames: &[Located]) -> Option<(u32, u16)> {
+/// What an answer's head says after the key: how far before the offset the function starts, and how many frames there
+/// are, and which. `None` for an answer that is not kept.
+fn summary(key: AnswerKey, frames: &[FoundFrame]) -> Option<(u32, u16)> {
     let Some((last, others)) = frames.split_last() else { return Some((0, 0)) };
-    let is_plain = |frame: &Located| {
-        frame.table == last.table && frame.line.is_none_or(|line| line < (1 << LINE_BITS) - 1)
-    };
+    let is_plain = |frame: &FoundFrame| frame.table == last.table && frame.source.line < 1 << LINE_BITS;
     if !frames.iter().all(is_plain) {
         return None;
     }
@@ -277,14 +286,13 @@ fn summary(question: Question, frames: &[Located]) -> Option<(u32, u16)> {
     }
     let distance = match last.function_start {
         None => 0,
-        Some(start) => u32::try_from(question.offset.checked_sub(start.0)?).ok()?.checked_add(1)?,
+        Some(start) => u32::try_from(key.offset.checked_sub(start.0)?).ok()?.checked_add(1)?,
     };
     Some((distance, flags))
 }
 
 /// The hash of a string, and the bytes that its entry in the arena begins with.
-fn text_key(file: u32, pool: u32, id: Option<Id32>) -> (u64, [u8; TEXT_HEAD - 2]) {
-    let id = Id32::stored(id);
+fn text_key(file: u32, pool: u32, id: u32) -> (u64, [u8; TEXT_HEAD - 2]) {
     let hash =
         (u64::from(id) << 32 | u64::from(file)).wrapping_add(u64::from(pool) << 57 | u64::from(pool) << 20);
     let [a, b, c, d] = file.to_le_bytes();
@@ -298,7 +306,7 @@ fn read<const N: usize>(arena: &[u8], place: usize) -> Option<[u8; N]> {
     arena.get(place..)?.first_chunk().copied()
 }
 
-impl<'a> Kept<'a> {
+impl<'a> CachedAnswer<'a> {
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.frames.len()
@@ -316,7 +324,7 @@ impl<'a> Kept<'a> {
         Frame {
             name,
             file: self.text(file).and_then(|(_, file)| file),
-            line: Id32::from_stored(line).map(Id32::get),
+            line: line.checked_sub(1),
             inlined,
             function_start: self.function_start.filter(|_| !inlined || self.flags & LAST_STARTS == 0),
             table: if self.flags & FROM_SYMBOLS == 0 { Table::Dwarf } else { Table::SymbolTable },
@@ -335,4 +343,68 @@ impl<'a> Kept<'a> {
         let text = self.arena.get(start..start + usize::from(len)).filter(|_| len != NO_NAME);
         Some((file as usize, text))
     }
+}
+
+/// A table of places, each at a slot that its hash leads to.
+#[derive(Default)]
+struct Slots {
+    /// A place below bits of its hash; 0 for none.
+    slots: Vec<u32>,
+    taken: usize,
+}
+
+impl Slots {
+    fn new(len: usize) -> Self {
+        Self { slots: vec![0; len], taken: 0 }
+    }
+
+    /// Bytes that so many slots take.
+    fn size_of(len: usize) -> usize {
+        len * size_of::<u32>()
+    }
+
+    /// Whether so many places more leave enough slots free to find each of them soon.
+    fn have_room(&self, places: usize) -> bool {
+        self.taken + places <= self.slots.len() / 8 * 7
+    }
+
+    fn clear(&mut self) {
+        self.slots.fill(0);
+        self.taken = 0;
+    }
+
+    /// The place that `hash` leads to and that is the right one.
+    #[inline]
+    fn find(&self, hash: u64, is_right: impl Fn(usize) -> bool) -> Option<u32> {
+        let slots = self.slots.get(self.range(hash))?;
+        let taken = slots.iter().take_while(|slot| **slot != 0);
+        let mut places = taken.filter(|slot| **slot & !PLACES == tag(hash)).map(|slot| slot & PLACES);
+        places.find(|place| is_right(*place as usize))
+    }
+
+    /// Lets `hash` lead to `place`, which is not 0; instead of to another place where it leads to too many.
+    fn enter(&mut self, hash: u64, place: usize) {
+        let range = self.range(hash);
+        let (Some(slots), Ok(place)) = (self.slots.get_mut(range), u32::try_from(place)) else { return };
+        let free = slots.iter().position(|slot| *slot == 0);
+        if let Some(slot) = slots.get_mut(free.unwrap_or_default()) {
+            *slot = tag(hash) | place;
+        }
+        self.taken += usize::from(free.is_some());
+    }
+
+    /// The slots that `hash` may lead to.
+    #[inline]
+    fn range(&self, hash: u64) -> Range<usize> {
+        // The high half spreads over any number of slots.
+        let first = ((hash >> 32) * self.slots.len().saturating_sub(PROBES) as u64) >> 32;
+        let first = usize::try_from(first).unwrap_or_default();
+        first..first + PROBES
+    }
+}
+
+/// Bits of the hash that do not choose the slot, where a slot has room for them.
+#[inline]
+fn tag(hash: u64) -> u32 {
+    u32::try_from(hash & u64::from(!PLACES)).unwrap_or_default()
 }

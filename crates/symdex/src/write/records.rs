@@ -1,0 +1,61 @@
+//! The records around the sections: header, metadata and trailer. [`crate::format`] reads them.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::error::Error;
+use crate::format::header::{ALIASES, HEADER_SIZE, Header, MAGIC, VERSION};
+use crate::format::metadata::{Metadata, config};
+use crate::format::pages::StoredLocation;
+use crate::format::trailer::{MAGIC as TRAILER_MAGIC, TRAILER_SIZE, Trailer};
+use crate::format::{MAX_METADATA, SectionKind};
+
+impl Header {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(HEADER_SIZE);
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&[HEADER_SIZE.to_le_bytes()[0], HEADER_SIZE.to_le_bytes()[1]]);
+        out.extend_from_slice(&[self.id.as_bytes().len().to_le_bytes()[0], self.id.kind, 0, 0]);
+        out.extend_from_slice(&(if self.aliases { ALIASES } else { 0 }).to_le_bytes());
+        out.extend_from_slice(&[0; 8]);
+        out.extend_from_slice(self.id.padded());
+        out.extend_from_slice(&self.file_size.to_le_bytes());
+        self.sections.iter().for_each(|section| out.extend_from_slice(&section.size.to_le_bytes()));
+        let checksum = xxh3_64(&out);
+        out.extend_from_slice(&checksum.to_le_bytes());
+        out
+    }
+}
+
+impl Metadata {
+    pub(crate) fn encode(&self) -> Result<Vec<u8>, Error> {
+        if let Some(what) = self.first_wrong() {
+            return Err(Error::Unwritable { what });
+        }
+        let too_large = Error::Unwritable { what: "the metadata takes more than 1 MiB" };
+        // The configured limit holds for decoding only.
+        let body =
+            bincode::serde::encode_to_vec(self, config()).ok().filter(|body| body.len() <= MAX_METADATA);
+        let body = body.ok_or(too_large)?;
+        let mut out = Vec::new();
+        StoredLocation { id: &self.id, section: SectionKind::Metadata, index: 0 }.append(&mut out, &body);
+        Ok(out)
+    }
+}
+
+impl Trailer {
+    pub(crate) fn encode(self) -> [u8; TRAILER_SIZE] {
+        let mut out = [0; TRAILER_SIZE];
+        let fields = self.file_size.to_le_bytes().into_iter().chain(self.digest).chain(TRAILER_MAGIC);
+        out.iter_mut().zip(fields).for_each(|(to, from)| *to = from);
+        out
+    }
+}
+
+impl StoredLocation<'_> {
+    /// Appends the checksum of `stored`, then `stored`.
+    pub(crate) fn append(&self, out: &mut Vec<u8>, stored: &[u8]) {
+        out.extend_from_slice(&self.checksum(stored).to_le_bytes());
+        out.extend_from_slice(stored);
+    }
+}
