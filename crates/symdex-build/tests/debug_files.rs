@@ -27,7 +27,8 @@ fn an_image_is_found_by_its_architecture() {
     for arch in &archs {
         let files = find_image(FAT.as_ref(), Some(arch), |_| true).expect("one image");
         let companions = Companions::default();
-        let image = files.load(&companions).expect("readable");
+        let (image, failures) = files.load(&companions).expect("readable");
+        assert!(failures.is_empty(), "{failures:?}");
         assert_eq!((files.arch(), &image.info().id), (arch.as_str(), files.id()));
     }
     match find_image(FAT.as_ref(), None, |_| true) {

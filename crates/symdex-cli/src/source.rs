@@ -37,6 +37,7 @@ pub(crate) fn open(
 }
 
 /// Calls `answer` with answers from the image of `files`. Files that it refers to are searched in `debug_dirs`, too.
+/// Other files of the image that cannot be read are reported.
 pub(crate) fn answer_directly(
     files: &ImageFiles,
     debug_dirs: &[PathBuf],
@@ -44,13 +45,18 @@ pub(crate) fn answer_directly(
 ) -> CommandResult {
     let path = files.path();
     let companions = Companions::new(debug_dirs.to_vec());
-    let image = files.load(&companions).map_err(Failure::from)?;
+    let (image, failures) = files.load(&companions).map_err(Failure::from)?;
+    let mut gravest = None;
+    for failure in failures.iter().map(Failure::from) {
+        complain(&failure.message);
+        gravest = gravest.max(Some(failure.kind));
+    }
     let lookup = DirectLookup::new(&image).map_err(|error| Failure::debug_file(path, &error))?;
     for partial in &lookup.index().metadata().partial {
         let partial = text::partial(partial);
         complain(&format!("warning: {}: {}", path.display(), text::printable(partial.into())));
     }
-    answer(&mut ImageAnswers::DebugFile { lookup: Box::new(lookup), path })
+    Ok(answer(&mut ImageAnswers::DebugFile { lookup: Box::new(lookup), path })?.max(gravest))
 }
 
 /// Returns the path of the index, or `None` if `object` is a debug file or a folder of debug files.

@@ -46,6 +46,27 @@ fn a_damaged_debug_file_is_reported_although_the_binary_answers() {
 }
 
 #[test]
+fn a_damaged_binary_is_reported_although_the_debug_file_answers() {
+    let root = folder();
+    let both = root.path().join("both");
+    fs::create_dir(&both).expect("a folder");
+    fs::copy(app(), both.join("DemoApp.debug")).expect("copied");
+    let alone = symdex_on(&both, "lookup {} 0x4230").ok();
+    let binary = both.join("DemoApp");
+    fs::write(&binary, without_debug_information(&app())).expect("written");
+    fs::write(&binary, with_damaged_symbols(&binary)).expect("written");
+    for line in ["lookup {} 0x4230", "atos -o {} -offset 0x400"] {
+        let done = symdex_on(&both, line);
+        assert_eq!(done.code, Some(4), "{}", done.err);
+        assert!(done.err.starts_with(&format!("symdex: {}: ", binary.display())), "{}", done.err);
+        assert!(line.starts_with("atos") || done.out == alone, "{}", done.out);
+    }
+    let done = crash(root.path(), &both, &[]);
+    assert_eq!(done.code, Some(4), "{}", done.err);
+    assert!(done.err.contains(&format!("malformed: {}: ", binary.display())), "{}", done.err);
+}
+
+#[test]
 fn a_damaged_slice_is_reported_and_the_other_slices_are_used() {
     let root = folder();
     let fat = root.path().join("fat");

@@ -87,17 +87,18 @@ impl ImageFiles {
         joined
     }
 
-    /// Loads the image from the file at [`path`](Self::path) and joins the other files with it. Other files that cannot
-    /// be read are left out.
+    /// Loads the image from the file at [`path`](Self::path) and joins the other files with it. Returns the image, and
+    /// why other files are left out.
     ///
     /// # Errors
     ///
     /// [`FileError`] if the file at [`path`](Self::path) cannot be read.
-    pub fn load<'d>(&self, companions: &'d Companions) -> Result<Image<'d>, FileError> {
+    pub fn load<'d>(&self, companions: &'d Companions) -> Result<(Image<'d>, Vec<FileError>), FileError> {
         let JoinedImage { image, paths, failures } = self.join(companions);
-        let image = image.filter(|_| paths.first() == Some(&self.path));
-        let failed = || failures.into_iter().next().unwrap_or_else(|| FileError::gone(&self.path));
-        image.ok_or_else(failed)
+        match image.filter(|_| paths.first() == Some(&self.path)) {
+            Some(image) => Ok((image, failures)),
+            None => Err(failures.into_iter().next().unwrap_or_else(|| FileError::gone(&self.path))),
+        }
     }
 }
 

@@ -15,7 +15,7 @@
 //! let files = find_image(path, Some("arm64"), |_| true)?;
 //! assert_eq!(images_in(files.path())?.len(), 1);
 //! let companions = Companions::default();
-//! let image = files.load(&companions)?;
+//! let (image, _failures) = files.load(&companions)?;
 //! assert!(DirectLookup::new(&image).is_ok());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
