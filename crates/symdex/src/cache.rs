@@ -1,23 +1,21 @@
-//! Answers that were given before: crash reports ask for the same addresses again and again.
+//! A cache of answers, because crash reports ask for the same addresses again and again.
 //!
-//! They lie in one arena, and so does each string that they have, once for all answers. A place there is a number of
-//! 28 bits:
+//! Answers and strings lie in one arena, each string once. A place is an offset in the arena, of 28 bits:
 //!
 //! ```text
 //! string: 0  4  for a name the place of the file beside it, 0 for none and for a file
-//!         4  4  the index's serial number times two; 1 for a file
+//!         4  4  the index's serial number times two; plus 1 for a file
 //!         8  4  the string's id plus one, 0 for no name beside a file
 //!        12  2  length
 //!        14     bytes
-//! answer: 0  4  2^31 plus the index's serial number times two; 1 for the statement policy. No place of a file is so
-//!               large
+//! answer: 0  4  2^31 plus the index's serial number times two; plus 1 for `statement`. Places are smaller
 //!         4  4  bytes from the function's start to the offset, plus one; 0 for no start
 //!         8  6  offset
 //!        14  2  frames; FROM_SYMBOLS, LAST_STARTS
 //!        16     6 bytes for each frame: the place of its name, and in 20 bits its line plus one, 0 for none
 //! ```
 //!
-//! An answer with a longer string or a larger line is not kept, nor one that takes more than its share.
+//! Answers with a longer string or a larger line are not kept, and none that take more than [`SHARE`] of the cache.
 
 #[cfg(test)]
 mod tests;
@@ -34,24 +32,21 @@ use crate::packed::SourceLocation;
 /// Bits of a place.
 const PLACE_BITS: u32 = 28;
 const PLACES: u32 = (1 << PLACE_BITS) - 1;
-/// Slots that a hash may lead to, one after the other, until one is empty: hashes that somebody made alike cost no
-/// more than this.
+/// The slots that are searched for a hash. This bounds the cost of forged indexes whose hashes collide.
 const PROBES: usize = 32;
-/// Answers that are passed over before any is kept: a few are faster without a table.
+/// The first answers, which are not kept, because a few lookups are faster without a cache.
 const UNHURRIED: usize = 4;
-/// Slots of the first table. A full one is scattered over more new memory than a few hundred answers are worth.
+/// Slots of the first table. The full table touches more memory than a few hundred answers are worth.
 const FIRST_SLOTS: usize = 4096;
 /// A cache of fewer bytes keeps nothing.
 const SMALLEST: usize = 64 << 10;
-/// Bytes for each slot: an answer takes some hundred with what it adds to the texts, and as many slots as texts and
-/// one.
+/// Bytes of the cache for each slot. An answer takes about a hundred bytes with its strings, and a few slots.
 const BYTES_PER_SLOT: usize = 64;
-/// The part of the cache that an answer may take at the most.
+/// An answer takes at most this part of the cache.
 const SHARE: usize = 64;
-const LARGEST_PLACE: usize = (1 << PLACE_BITS) - 1;
 const LINE_BITS: u32 = 48 - PLACE_BITS;
 const TEXT_HEAD: usize = 14;
-/// The length of no name, beside a file.
+/// The length that stands for "no name".
 const NO_NAME: u16 = u16::MAX;
 const ANSWER_HEAD: usize = 16;
 const FRAME_SIZE: usize = 6;
@@ -60,23 +55,22 @@ const FROM_SYMBOLS: u16 = 1 << 15;
 /// No frame has a function's start but the last.
 const LAST_STARTS: u16 = 1 << 14;
 
-/// What was answered to which key, under a budget of bytes.
+/// Answers by key, in a limited number of bytes.
 ///
-/// When it is full it stays as it is until as many answers found no room as it keeps, and then starts anew. So it
-/// never makes more lookups slow than were slow anyway, and of addresses that come round in turns, a few too many,
-/// most are still found.
+/// A full cache does not change until it has turned away as many answers as it holds. Then it is emptied. So if
+/// slightly more addresses than fit are asked in turns, most are still found.
 #[derive(Default)]
 pub(crate) struct AnswerCache {
-    /// Bytes it may take.
+    /// The most bytes that it takes.
     capacity: usize,
-    /// Answers that were not kept, first because there were few, later for want of room.
+    /// Answers that were not kept: the first few, later those that had no room.
     passed: usize,
     kept: usize,
     slots: Slots,
     arena: Vec<u8>,
 }
 
-/// What an answer is an answer to.
+/// The index, the offset and the policy of an answer.
 #[derive(Clone, Copy)]
 pub(crate) struct AnswerKey {
     /// The first four bytes of the answer.
@@ -85,7 +79,7 @@ pub(crate) struct AnswerKey {
 }
 
 impl AnswerKey {
-    /// `None` for what no answer is kept to: an index of a number that no process gets to, an offset in no image.
+    /// Returns `None` for a serial number or an offset that does not fit. Such answers are not kept.
     #[inline]
     pub(crate) fn new(serial: u64, offset: ImageOffset, policy: LinePolicy) -> Option<Self> {
         let serial = u32::try_from(serial).ok().filter(|serial| *serial < 1 << 30)?;
@@ -99,7 +93,7 @@ impl AnswerKey {
     }
 }
 
-/// An answer that was kept; it has a frame at least.
+/// An answer of the cache. It has at least one frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CachedAnswer<'a> {
     function_start: Option<ImageOffset>,
@@ -110,7 +104,7 @@ pub(crate) struct CachedAnswer<'a> {
 
 impl AnswerCache {
     pub(crate) fn with_capacity(capacity: usize) -> Self {
-        Self { capacity: capacity.min(LARGEST_PLACE), ..Self::default() }
+        Self { capacity: capacity.min(PLACES as usize), ..Self::default() }
     }
 
     /// The place of the answer to `key`.
@@ -139,8 +133,8 @@ impl AnswerCache {
         (!frames.is_empty()).then_some(CachedAnswer { function_start, flags, frames, arena: &self.arena })
     }
 
-    /// Keeps the answer to `key`, if there is room and it fits; its place. `read_string` puts a string that is not
-    /// kept yet into the empty `buffer`.
+    /// Keeps the answer to `key` if there is room and it fits. Returns its place. `read_string` reads a string that
+    /// is not in the cache yet into `buffer`, which is empty.
     pub(crate) fn put(
         &mut self,
         key: AnswerKey,
@@ -234,14 +228,14 @@ impl AnswerCache {
     /// Makes room for so many bytes and slots. Returns whether there is.
     fn has_room(&mut self, size: usize, slots: usize) -> bool {
         let all_slots = self.capacity / BYTES_PER_SLOT;
-        let arena_size = self.capacity - Slots::size_of(all_slots);
+        let arena_size = self.capacity - all_slots * size_of::<u32>();
         if self.slots.slots.is_empty() {
             self.passed += 1;
             if self.passed <= UNHURRIED || self.capacity < SMALLEST {
                 return false;
             }
             self.slots = Slots::new(FIRST_SLOTS.min(all_slots));
-            // All of it at once: systems give memory when it is first written, and nothing is ever copied.
+            // Reserved at once, so that it is never copied. Systems provide the memory when it is first written.
             self.arena = Vec::with_capacity(arena_size);
             self.clear();
         }
@@ -263,13 +257,13 @@ impl AnswerCache {
     fn clear(&mut self) {
         (self.passed, self.kept) = (0, 0);
         self.arena.clear();
-        // So that place 0 is nothing's.
+        // Place 0 means "none".
         self.arena.push(0);
     }
 }
 
-/// What an answer's head says after the key: how far before the offset the function starts, and how many frames there
-/// are, and which. `None` for an answer that is not kept.
+/// The fields of an answer behind its key: the distance from the function's start, the flags and the number of frames.
+/// Returns `None` for an answer that cannot be kept.
 fn summary(key: AnswerKey, frames: &[FoundFrame]) -> Option<(u32, u16)> {
     let Some((last, others)) = frames.split_last() else { return Some((0, 0)) };
     let is_plain = |frame: &FoundFrame| frame.table == last.table && frame.source.line < 1 << LINE_BITS;
@@ -318,7 +312,7 @@ impl<'a> CachedAnswer<'a> {
         let inlined = number + 1 < self.frames.len();
         let [a, b, c, d, e, f] = self.frames.get(number).copied().unwrap_or_default();
         let frame = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
-        let place = usize::try_from(frame & LARGEST_PLACE as u64).unwrap_or_default();
+        let place = usize::try_from(frame & u64::from(PLACES)).unwrap_or_default();
         let line = u32::try_from(frame >> PLACE_BITS).unwrap_or_default();
         let (file, name) = self.text(place).unwrap_or_default();
         Frame {
@@ -358,12 +352,7 @@ impl Slots {
         Self { slots: vec![0; len], taken: 0 }
     }
 
-    /// Bytes that so many slots take.
-    fn size_of(len: usize) -> usize {
-        len * size_of::<u32>()
-    }
-
-    /// Whether so many places more leave enough slots free to find each of them soon.
+    /// Whether the table has room for so many more places. A part of the slots stays free, for short searches.
     fn have_room(&self, places: usize) -> bool {
         self.taken + places <= self.slots.len() / 8 * 7
     }
@@ -382,7 +371,7 @@ impl Slots {
         places.find(|place| is_right(*place as usize))
     }
 
-    /// Lets `hash` lead to `place`, which is not 0; instead of to another place where it leads to too many.
+    /// Enters `place`, which is not 0, under `hash`. If all slots of the hash are taken, it replaces the first.
     fn enter(&mut self, hash: u64, place: usize) {
         let range = self.range(hash);
         let (Some(slots), Ok(place)) = (self.slots.get_mut(range), u32::try_from(place)) else { return };
@@ -403,7 +392,7 @@ impl Slots {
     }
 }
 
-/// Bits of the hash that do not choose the slot, where a slot has room for them.
+/// The low bits of the hash, above the place in a slot. The high bits choose the slot.
 #[inline]
 fn tag(hash: u64) -> u32 {
     u32::try_from(hash & u64::from(!PLACES)).unwrap_or_default()

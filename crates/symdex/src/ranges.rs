@@ -25,12 +25,7 @@ impl NonMaxU32 {
         self.0.get() - 1
     }
 
-    /// How an optional number is stored: 0 for none, else the number plus one.
-    pub(crate) fn stored(number: Option<Self>) -> u32 {
-        number.map_or(0, |number| number.0.get())
-    }
-
-    /// The optional number that [`Self::stored`] stores so.
+    /// Reads an optional number as indexes store it: 0 for none, else the number plus one.
     pub(crate) fn from_stored(stored: u32) -> Option<Self> {
         NonZeroU32::new(stored).map(Self)
     }

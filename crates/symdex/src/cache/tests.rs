@@ -57,7 +57,7 @@ fn same(kept: Option<CachedAnswer<'_>>, frames: &[FoundFrame]) -> bool {
 }
 
 fn memory(cache: &AnswerCache) -> usize {
-    Slots::size_of(cache.slots.slots.len()) + cache.arena.capacity()
+    cache.slots.slots.len() * size_of::<u32>() + cache.arena.capacity()
 }
 
 /// Asks `times` times, of two indexes under both policies, one of `offsets` offsets. Returns how many answers were

@@ -1,4 +1,4 @@
-//! Names and file paths: a grammar that any of them is read from by itself.
+//! Reads names and file paths from their grammar. Each can be read without the others.
 
 #[cfg(test)]
 mod tests;
@@ -9,7 +9,7 @@ use crate::format::{Cursor, MAX_STRING, PageReader};
 
 /// The most rules within each other.
 const MAX_DEPTH: usize = 64;
-/// Terminals of at most so many bytes are copied as so many bytes, which is faster than copying a few.
+/// Shorter terminals are copied as this many bytes, because a copy of constant size is faster.
 const SHORT: usize = 16;
 /// Names of a group.
 pub(crate) const GROUP_LEN: u32 = 16;
@@ -183,7 +183,7 @@ impl NameReader<'_> {
             };
             while let Some(rule) = symbol.checked_sub(layout.terminals) {
                 let (left, right) = if rule < layout.rules { self.rule(rule)? } else { (u32::MAX, 0) };
-                // Only smaller symbols, so that an expansion ends.
+                // The symbols of a rule are smaller than the rule, so that an expansion ends.
                 let slot = behind.get_mut(depth).filter(|_| left < symbol && right < symbol);
                 *slot.ok_or_else(|| pages.malformed(layout.rules_at, "a rule is invalid"))? = right;
                 (depth, symbol) = (depth + 1, left);

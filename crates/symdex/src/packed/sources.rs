@@ -53,7 +53,7 @@ struct Group {
     /// The source location that is the first one with the name of the last.
     first: u32,
     /// Whether the last one has a name that a source location before it has.
-    again: bool,
+    known_name: bool,
     /// What the id of the next new name counts from, as it is stored.
     expected: u32,
     /// Of the last new name.
@@ -109,22 +109,22 @@ impl SourceLocations<'_> {
         let (group, within) = (number as usize >> bits, number as usize & ((1 << bits) - 1));
         let (serial, table, chunk) = self.key;
         let key = (serial, table, chunk, group);
-        let Some(kept) = cache.0.get_mut(group % GROUPS) else { return Ok(None) };
-        if kept.key != Some(key) {
-            self.begin(group, kept)?;
+        let Some(state) = cache.0.get_mut(group % GROUPS) else { return Ok(None) };
+        if state.key != Some(key) {
+            self.begin(group, state)?;
         }
-        // A group that is damaged is not kept.
-        kept.key = None;
-        if kept.len <= within && self.read(group, within + 1, kept).is_none() {
+        // A damaged group does not stay in the cache.
+        state.key = None;
+        if state.len <= within && self.read(group, within + 1, state).is_none() {
             return Ok(None);
         }
-        kept.key = Some(key);
-        Ok(kept.entries.get(within).copied())
+        state.key = Some(key);
+        Ok(state.entries.get(within).copied())
     }
 
     /// Begins to read a group: checks the pages that its bits lie in.
-    fn begin(&self, group: usize, kept: &mut Group) -> Result<(), Error> {
-        kept.key = None;
+    fn begin(&self, group: usize, state: &mut Group) -> Result<(), Error> {
+        state.key = None;
         let groups = (self.len as usize).div_ceil(self.codes.group_len());
         let ([at, expected], next) = self.rows.get(&self.pages, groups, group)?;
         let bits = (self.end - self.start) as u64 * 8;
@@ -137,24 +137,25 @@ impl SourceLocations<'_> {
         // Both lie in the section, so they fit.
         let [at, next] = [at, next].map(|at| usize::try_from(at).unwrap_or_default());
         self.pages.check_range(self.start + at / 8..self.start + next.div_ceil(8))?;
-        kept.len = 0;
-        (kept.at, kept.expected) = (self.start * 8 + at, expected);
-        (kept.first, kept.again, kept.file, kept.line) = (0, false, 0, 0);
+        state.len = 0;
+        (state.at, state.expected) = (self.start * 8 + at, expected);
+        (state.first, state.known_name, state.file, state.line) = (0, false, 0, 0);
         Ok(())
     }
 
     /// Reads on until there are `len` source locations of the group. Returns `None` if the bytes are invalid.
-    fn read(&self, group: usize, len: usize, kept: &mut Group) -> Option<()> {
+    fn read(&self, group: usize, len: usize, state: &mut Group) -> Option<()> {
         let (codes, has_files) = (self.codes, self.key.1 == Table::Dwarf);
         // As locals they stay in registers.
-        let Group { at, mut first, mut again, mut expected, mut file, mut line, len: before, .. } = *kept;
+        let Group { at, mut first, mut known_name, mut expected, mut file, mut line, len: before, .. } =
+            *state;
         let mut reader = BitReader::new(self.pages.section, at);
         let mut number = u32::try_from((group << self.codes.group_bits) + before).ok()?;
-        let mut last = before.checked_sub(1).and_then(|last| kept.entries.get(last)).copied();
-        for slot in kept.entries.get_mut(before..len)? {
+        let mut last = before.checked_sub(1).and_then(|last| state.entries.get(last)).copied();
+        for slot in state.entries.get_mut(before..len)? {
             reader.fill();
-            let step = codes.number(&mut reader, NAME + u8::from(again))?;
-            again = step != 0;
+            let step = codes.number(&mut reader, NAME + u8::from(known_name))?;
+            known_name = step != 0;
             let entry = if step == 0 {
                 first = number;
                 let name = moved(expected, codes.number(&mut reader, ID)?)?;
@@ -179,8 +180,8 @@ impl SourceLocations<'_> {
             (last, number) = (Some(entry), number + 1);
         }
         let at = reader.position();
-        (kept.at, kept.first, kept.again, kept.expected) = (at, first, again, expected);
-        (kept.file, kept.line, kept.len) = (file, line, len);
+        (state.at, state.first, state.known_name, state.expected) = (at, first, known_name, expected);
+        (state.file, state.line, state.len) = (file, line, len);
         (at <= self.end * 8).then_some(())
     }
 

@@ -1,5 +1,7 @@
 //! Numbers as bits and as bytes; [`crate::format`] reads them.
 
+use crate::ranges::NonMaxU32;
+
 /// Appends `value` as unsigned LEB128: seven bits a byte, low bits first, the top bit set on all but the last.
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
@@ -7,6 +9,13 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
         value >>= 7;
     }
     out.push(value.to_le_bytes()[0]);
+}
+
+impl NonMaxU32 {
+    /// How an optional number is written: 0 for none, else the number plus one.
+    pub(crate) fn stored(number: Option<Self>) -> u32 {
+        number.map_or(0, |number| number.get() + 1)
+    }
 }
 
 /// `value` with its sign folded into bit 0: 0, -1, 1, -2 become 0, 1, 2, 3.

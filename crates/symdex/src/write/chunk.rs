@@ -1,4 +1,4 @@
-//! A chunk's ranges as symbols.
+//! Encodes the ranges of a chunk as a symbol stream.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -12,8 +12,8 @@ use crate::packed::{MAX_BLOCK_FRAMES, MAX_GROUP_BITS, MAX_STEPS, RECENT};
 use crate::ranges::NonMaxU32;
 use crate::ranges::{ChunkRanges, CodeRange, InlineFrame};
 
-/// Images of at most so many bytes are small: their indexes have shorter blocks and groups, which take more space and
-/// less time.
+/// The size of a small image in bytes. Indexes of small images have shorter blocks and groups, which take more space
+/// and are read faster.
 const SMALL_IMAGE: u64 = 4 << 20;
 /// The most ranges of a block of a small image, and of a larger one, gaps included.
 pub(crate) const BLOCK_LENS: [usize; 2] = [16, 52];
@@ -75,7 +75,7 @@ pub(super) struct Buffers {
 
 /// The numbers of a chunk's source locations.
 struct SourceInterner {
-    /// A random factor of the hash, so that no input can be made of which all source locations have one hash.
+    /// A random factor of the hash, so that no input can be forged whose hashes collide.
     key: u64,
     /// For each hash the last source location that has it, plus one; 0 for none.
     last: Vec<u32>,
@@ -95,7 +95,7 @@ impl SourceInterner {
         self.last.clear();
         self.last.resize(frames.next_power_of_two(), 0);
         self.before.clear();
-        // Growing it step by step would leave holes between the chunks, of five MB together.
+        // Growing it step by step fragments the heap by five MB.
         self.before.reserve(frames);
     }
 
@@ -306,7 +306,7 @@ impl ChunkSymbolizer<'_> {
     /// The link of `frame`. Returns `None` if the block does not know it, or has forgotten it.
     fn known(&mut self, frame: u32) -> Option<Link> {
         let (block, link) = *self.in_block.get(frame as usize)?;
-        // A block that remembers fewer has forgotten nothing.
+        // A block with fewer frames has not forgotten any.
         let mut is_remembered = || self.block.frames.len() < RECENT || self.block.recent().contains(&link);
         (block == self.blocks && is_remembered()).then_some(link)
     }

@@ -1,8 +1,10 @@
-//! Writing an index: chunks are taken apart one by one, on any thread, and put together in order.
+//! The writer of indexes.
 //!
-//! The caller gives chunks in ascending order, `dwarf` before `symbol_table`, and numbers strings in the order in
-//! which the chunks first need them; [`SealedWriter::finish`] lays the file out. The bytes depend on what is given
-//! and on nothing else.
+//! 1. [`ChunkEncoder::encode`] encodes chunks, on any number of threads.
+//! 2. [`Writer::push`] takes the encoded chunks in ascending order, those of `dwarf` before those of `symbol_table`.
+//! 3. [`EncodedStrings`] encodes the names and the files. Their ids count from 0, in the order in which the chunks
+//!    first use them.
+//! 4. [`SealedWriter::finish`] writes the file. Its bytes depend on the input only.
 //!
 //! ```
 //! use std::io::Cursor;
@@ -70,7 +72,7 @@ use crate::format::{
 use crate::image::{Arch, ImageId};
 pub use crate::ranges::{ChunkRanges, CodeRange, InlineFrame, NonMaxU32};
 
-/// What an index says of its image.
+/// The image of an index.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ImageInfo {
@@ -101,14 +103,14 @@ impl ImageInfo {
     }
 }
 
-/// Encodes chunks; one for each thread, used for many.
+/// Encodes chunks. Each thread has one, for any number of chunks.
 pub struct ChunkEncoder {
     chunk_span: u32,
     sizes: PartSizes,
     buffers: Buffers,
 }
 
-/// A chunk ready to be put into a file.
+/// A chunk for [`Writer::push`].
 pub struct EncodedChunk {
     table: Table,
     index: u64,
@@ -129,7 +131,7 @@ impl ChunkEncoder {
     ///
     /// # Errors
     ///
-    /// [`Error::Unwritable`] where the ranges are not as [`ChunkRanges`] asks for, or too many for the format.
+    /// [`Error::Unwritable`] if the ranges are not as [`ChunkRanges`] describes, or too many for the format.
     pub fn encode(&mut self, table: Table, index: u64, chunk: &ChunkRanges) -> Result<EncodedChunk, Error> {
         let start = index.checked_mul(u64::from(self.chunk_span));
         let ends = start.and_then(|start| Some((start, start.checked_add(u64::from(self.chunk_span))?)));
@@ -147,7 +149,7 @@ impl ChunkEncoder {
     }
 }
 
-/// Puts chunks and pools together into an index file.
+/// Collects the chunks of an index file.
 pub struct Writer<S> {
     image: ImageInfo,
     chunk_span: u32,

@@ -17,7 +17,7 @@ pub(super) fn append(stream: &mut SymbolStream, sources: &[[u32; 3]], group_bits
         }
         let first = firsts.next(number);
         let step = if first == number { 0 } else { delta(first, group.first) + 1 };
-        stream.number(NAME + u8::from(group.again), step);
+        stream.number(NAME + u8::from(group.known_name), step);
         let [name, file, line] = *source;
         if first == number {
             stream.number(ID, delta(name, expected));
@@ -42,7 +42,7 @@ pub(super) fn append(stream: &mut SymbolStream, sources: &[[u32; 3]], group_bits
                 }
             }
         }
-        (group.first, group.again, group.last) = (first, step != 0, Some(*source));
+        (group.first, group.known_name, group.last) = (first, step != 0, Some(*source));
     }
 }
 
@@ -52,7 +52,7 @@ struct Group {
     /// The first source location with the name of the last one.
     first: u32,
     /// Whether the last one is not the first with its name.
-    again: bool,
+    known_name: bool,
     last: Option<[u32; 3]>,
     /// Of the last new name.
     file: u32,

@@ -29,11 +29,11 @@ pub struct Split<'i, B> {
     encoder: ChunkEncoder,
 }
 
-/// The parts of an index that a service keeps apart, each an index of its own, in the order of their numbers. Each is
-/// made when the iterator comes to it; no chunk is decoded twice.
+/// Splits an index into values for a key-value store. Each value is a small index of a part of the image. The iterator
+/// makes them one by one, in the order of their numbers. No chunk is decoded twice.
 ///
 /// The value with the number [`Metadata::value_number`] answers an offset as the whole index does. There is a value
-/// for each number in [`Metadata::value_numbers`], so a value that is missing was lost.
+/// for each number in [`Metadata::value_numbers`]. If the store lacks one of them, it was lost.
 ///
 /// Values are not compressed; a store may compress them.
 ///

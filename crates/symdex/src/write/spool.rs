@@ -1,4 +1,4 @@
-//! Chunks until they are written: their code words depend on how often each symbol occurs in all of them.
+//! Keeps the symbols of all chunks until the codes are known, and then writes the chunks.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::format::SectionKind;
 use crate::image::ImageId;
 
-/// Keeps the symbols of chunks.
+/// The symbols of the chunks that were pushed.
 pub(super) struct Spool<S> {
     /// The symbols of the chunks one behind the other.
     spool: S,

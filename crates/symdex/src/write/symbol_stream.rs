@@ -1,8 +1,7 @@
-//! The symbols of a chunk. Their code words are known once all chunks were counted.
+//! The symbols of a chunk, before they are encoded: code words are known after the symbols of all chunks are counted.
 //!
-//! Two bytes are a symbol and its context. The bits that follow its code word stand behind it, in as few pairs of
-//! bytes as hold them, the highest ones first. A mark looks like a symbol, with a number for a context that no
-//! context has.
+//! An item has two bytes: a symbol and its context. The bits that follow the symbol come behind it, in as few pairs
+//! of bytes as hold them, the highest bits first. A mark is an item whose context is above all contexts.
 
 use super::bits::BitWriter;
 use super::huffman::{Counts, Encoder, place};
@@ -14,7 +13,7 @@ pub(crate) type StreamItem = [u8; 2];
 /// The bits that a pair of bytes holds.
 const PAIR: u32 = 16;
 
-// The marks: a part of a chunk begins. Their numbers are what the chunk's rows say of the part.
+// Marks begin a part of a chunk. The number of a mark goes into the chunk's rows.
 /// A block: where it starts, in bytes from the chunk's start.
 pub(crate) const BLOCK: u8 = 253;
 /// Stands behind [`BLOCK`]: the first source location that the block is the first to use.
@@ -37,7 +36,7 @@ impl SymbolStream {
         }
     }
 
-    /// Appends a number whose symbol does not say all of it.
+    /// Appends a number that has bits behind its symbol.
     #[inline(never)]
     fn wide(&mut self, context: u8, number: u64) {
         let (symbol, bits, follow) = symbol(number);

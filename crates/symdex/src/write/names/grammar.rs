@@ -1,5 +1,5 @@
-//! The grammar of an image's names: terminals, which are pieces of text, rules, which stand for two symbols each, and
-//! each name as a few symbols.
+//! Makes the grammar of an image's names. Terminals are texts, rules stand for two symbols each, and each name is a few
+//! symbols.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -13,9 +13,9 @@ use crate::names::MAX_TERMINAL;
 pub(super) const MAX_SYMBOLS: usize = 15;
 /// A token or phrase that occurs this often is a symbol of its own from the start; a rarer one is spelled out.
 const FREQUENT: u32 = 8;
-/// A rule that only names use, and not more often than this, costs as much as it saves.
+/// A rule that only names use, and at most this often, saves nothing.
 const RARE: u32 = 2;
-/// A rule that occurs this often may have its text beside its parts' texts, so that names are read in fewer steps.
+/// A rule that occurs this often can become a terminal, so that names are read in fewer steps.
 const WRITTEN_OUT: u64 = 16;
 
 /// A grammar whose every name expands to the bytes it was made of.

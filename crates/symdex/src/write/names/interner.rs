@@ -1,15 +1,15 @@
-//! Numbers for texts that occur again and again.
+//! Interns texts: equal texts get the same number.
 
 use std::hash::BuildHasher;
 
 use rustc_hash::FxBuildHasher;
 
-/// Interner texts, numbered in the order in which they first came up.
+/// Distinct texts, numbered in the order in which they first occur.
 pub(super) struct Interner {
-    /// A power of two of them, at least half of which are 0. Each text has one, where it is hashed to or behind that:
-    /// the high half of its hash, above its number plus one.
+    /// An open-addressing table: the high half of a text's hash above its number plus one; 0 for a free slot. Its size
+    /// is a power of two, and at least half of it is free.
     slots: Vec<u64>,
-    /// All texts, one behind the other: together they are far less than what they occur in, and soon found in a cache.
+    /// All texts, one behind the other.
     bytes: Vec<u8>,
     /// Where each text ends.
     ends: Vec<usize>,

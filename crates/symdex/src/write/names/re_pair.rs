@@ -1,33 +1,32 @@
-//! Finding the pairs of symbols that recur, without counting any of them exactly.
+//! Re-Pair in rounds: replaces pairs of symbols that recur by rules.
 //!
-//! This is Re-Pair in rounds. A round first adds each pair to a sketch, a table of counters that pairs are hashed to,
-//! then walks from left to right and merges a pair where its counter is high and not below that of the pair one
-//! further on. A counter that two pairs share only makes a rule that is not worth it; those go in the end.
+//! A round counts the pairs in a sketch, a table of counters by hash. It then goes from left to right and merges each
+//! pair whose counter is high and not below that of the pair one symbol further on. If two pairs share a counter, a
+//! rule can be made that saves nothing. Such rules are removed at the end.
 
 use std::cell::Cell;
 
 /// Bits of a table's size, at the least and for a [`Sketch`] at the most.
 const MIN_BITS: u32 = 10;
 const MAX_BITS: u32 = 20;
-/// What is behind each string of a sequence. Nothing is ever paired with it, and no symbol has a larger number.
+/// The end of each string of a sequence. It is larger than all symbols and is not paired with any.
 pub(super) const END: u32 = !ALONE;
-/// The mark of a symbol that is not worth to be paired with the one before, and never will be unless one of the two
-/// changes.
+/// Marks a symbol that makes no frequent pair with the one before. The mark stays until one of the two changes.
 const ALONE: u32 = 1 << 31;
 /// A pair must recur this often before it is worth a rule.
 const MIN_COUNT: u8 = 4;
-/// The most rounds; each makes expansions at most one rule deeper. Words become tokens, these phrases and these
-/// names, and folding 64 words, a name's bytes, and those to a few symbols takes 6, 16 and 13 rules within each
-/// other: 62 of the 64 that readers go through.
+/// The most rounds. Each nests rules at most one level deeper, for tokens, for phrases and for names. Folding words
+/// into a token, tokens into a phrase, and a name into a few symbols takes 6, 16 and 13 levels more. These are 62
+/// levels; readers accept 64.
 const MAX_ROUNDS: u32 = 9;
-/// The round is the last one that merges less than one in this many symbols.
+/// A round that merges less than one in this many symbols is the last one.
 const LAST_GAIN: usize = 32;
 
-/// Symbols that stand for two others, numbered from `first` on: each one's parts have lower numbers.
+/// Rules: symbols that stand for two others. They are numbered from `first` on. The parts of a rule have lower numbers.
 pub(super) struct Rules {
     pub(super) first: u32,
     pub(super) pairs: Vec<[u32; 2]>,
-    /// The numbers of `pairs`, each where its pair is hashed to or behind that; at least half of them are [`END`].
+    /// An open-addressing table of the indexes of `pairs`; [`END`] for a free slot. At least half of it is free.
     slots: Vec<u32>,
 }
 
@@ -95,7 +94,7 @@ impl Rules {
         }
     }
 
-    /// Replaces the pairs that recur in the strings of `sequence`, again and again. Each string ends with [`END`],
+    /// Replaces the pairs that recur in the strings of `sequence` until few are left. Each string ends with [`END`],
     /// the last with two.
     pub(super) fn replace(&mut self, sequence: &mut Vec<u32>) {
         let (mut sketch, mut next) = (Sketch::default(), Sketch::default());

@@ -1,16 +1,15 @@
-//! Cutting names into phrases, phrases into tokens and tokens into words, so that what names share comes out as the
-//! same pieces.
+//! Splits names into phrases, phrases into tokens and tokens into words, so that names share these parts.
 //!
-//! Any cut is right, as the pieces of a name always make up the name; a good one finds what the mangling repeats.
-//! Mangled names become identifiers with their length before them (`9allocator`) and the operators between them
-//! (`IS2_EE`), all others words. A phrase is a few tokens: most occur many times, and then what is in them is looked
-//! at only once.
+//! The parts of a name always make up the name, so no split is wrong. A good split finds what the mangling repeats.
+//! A mangled name consists of identifiers with their length before them (`9allocator`) and the operators between them
+//! (`IS2_EE`). Other names consist of words. A phrase has a few tokens. Most phrases occur many times, and are split
+//! only once.
 
 use std::ops::Range;
 
 use crate::names::MAX_TERMINAL;
 
-/// The most operators in one token: more would be shared by fewer names, fewer would make more tokens.
+/// The most operators of a token. Longer tokens are shared by fewer names; shorter ones are more.
 const MAX_OPERATORS: usize = 12;
 
 /// A phrase goes on behind operators if it is not longer than this.
@@ -84,9 +83,9 @@ fn mangled_tokens(
     // Where the operators begin that are not given out yet, and how far they were read.
     let (mut start, mut at) = (phrase.start, phrase.start);
     loop {
-        let run = name.get(at..phrase.end.min(start + MAX_OPERATORS)).unwrap_or_default();
+        let operators = name.get(at..phrase.end.min(start + MAX_OPERATORS)).unwrap_or_default();
         let may_begin = |byte: &u8| byte.is_ascii_digit() || rust && matches!(byte, b'B' | b's');
-        at += run.iter().position(may_begin).unwrap_or(run.len());
+        at += operators.iter().position(may_begin).unwrap_or(operators.len());
         if at >= phrase.end || at >= start + MAX_OPERATORS {
             if start < at {
                 token(start..at, TokenKind::Operators);
