@@ -17,6 +17,7 @@ mod excerpt;
 mod flatten;
 mod image;
 mod input;
+mod limits;
 mod merge;
 mod pending;
 mod pools;

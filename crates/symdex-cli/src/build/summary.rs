@@ -140,7 +140,7 @@ pub(super) fn publish(finished: Finished, folder: &IndexFolder) -> Result<ImageS
     let (word, fate) = words(outcome);
     let metadata = index.metadata();
     let counts = metadata.counts;
-    let BuildReport { has_dwarf, failed_units, dropped, hidden_names, coverage } = built.report;
+    let BuildReport { has_dwarf, failed_units, dropped, hidden_names, coverage, .. } = built.report;
     let TextCoverage { executable, dwarf, dwarf_function, symbol_table } = coverage;
     Ok(ImageSummary {
         image: metadata.image_name.clone(),
