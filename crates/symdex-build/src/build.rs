@@ -43,11 +43,13 @@ pub struct Options {
     /// functions are mixed, as order files place them. The rest goes to a temporary file. The index does not depend on
     /// it.
     pub max_memory: usize,
+    /// How many seconds the build may take. Past them it fails with [`Error::TooSlow`]. `None` for any time.
+    pub max_seconds: Option<u64>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { max_memory: 1 << 30 }
+        Self { max_memory: 1 << 30, max_seconds: None }
     }
 }
 
@@ -82,14 +84,14 @@ pub fn build(
 /// # Errors
 ///
 /// [`Error::Index`] if the index would be too large for the format or cannot be written, [`Error::Io`] if a temporary
-/// file cannot be written. A unit or a function that cannot be read is left out and counted in the metadata.
+/// file cannot be written, and [`Error::TooSlow`] after [`Options::max_seconds`]. A unit or a function that cannot be read is left out and counted in the metadata.
 pub fn build_into<W: Write + Send>(
     image: &Image<'_>,
     options: &Options,
     progress: &(dyn Fn(u64, u64) + Sync),
     mut out: W,
 ) -> Result<Built<W>, Error> {
-    let deadline = Deadline::after(None);
+    let deadline = Deadline::after(options.max_seconds);
     let mut problems = image.problems();
     let units = Units::read(image, &mut problems);
     let mut warnings = Vec::new();
@@ -428,7 +430,7 @@ mod tests {
         let image = Image::load(&slice, path, &companions).expect("loads");
         let mut problems = image.problems();
         let units = Units::read(&image, &mut problems);
-        let build = Build::new(&image, &Options { max_memory }, Deadline::default());
+        let build = Build::new(&image, &Options { max_memory, ..Options::default() }, Deadline::default());
         let mut out = Vec::new();
         let report = build.run(&units, UnitOrder::AsListed, problems, &|_, _| {}, &mut out);
         assert!(report.is_ok(), "{}", path.display());

@@ -5,6 +5,7 @@ mod checks;
 use checks::{answers, built};
 use gimli::constants as dw;
 use symdex::{Index, Table};
+use symdex_build::{Companions, Error, Image, Options, build, slices};
 use symdex_testimages::debug_file::{Die, Unit, Value, debug_file};
 
 /// The reasons why the index of `file` is partial.
@@ -92,4 +93,17 @@ fn work_grows_no_faster_than_the_parameter_of_a_hostile_file() {
         assert!(once >= n as u64, "{what}: {once} steps are not all of the work");
         assert!(twice <= 2 * once + 1000, "{what}: {once} steps, and {twice} for twice as much");
     }
+}
+
+#[test]
+fn a_build_that_takes_too_long_fails_and_names_the_option() {
+    let file = debug_file(&[other()], &[]);
+    let companions = Companions::default();
+    let slice = slices(&file).expect("a Mach-O file").remove(0);
+    let image = Image::load(&slice, "made-up", &companions).expect("loads");
+    let of = |max_seconds| build(&image, &Options { max_seconds, ..Options::default() }, &|_, _| {});
+    let error = of(Some(0)).err().expect("takes longer than no time");
+    assert!(matches!(error, Error::TooSlow { seconds: 0 }), "{error}");
+    assert!(error.to_string().contains("--max-seconds"), "{error}");
+    assert!(of(Some(3600)).is_ok());
 }

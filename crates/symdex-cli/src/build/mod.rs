@@ -63,6 +63,9 @@ pub(crate) struct Args {
     /// what is more goes to a temporary file. The indexes are the same for any size
     #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = number::parse_size)]
     max_memory: usize,
+    /// How many seconds the index of one image may take; a build that takes longer fails, the others go on
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    max_seconds: Option<u64>,
     /// A symbol map, <UUID>.bcsymbolmap, or a folder of them, for names that a build from bitcode has hidden; may be repeated
     #[arg(long, value_name = "FILE|DIR")]
     symbol_map: Vec<PathBuf>,
@@ -252,7 +255,7 @@ fn finish(
         match existing(&image, &work.output, IndexBuffer::new()) {
             Some(built) => built,
             None => {
-                let options = Options { max_memory: work.max_memory };
+                let options = Options { max_memory: work.max_memory, max_seconds: work.args.max_seconds };
                 let progress = |done, all| progress.set(done, all);
                 symdex_build::build_into(&image, &options, &progress, IndexBuffer::new()).map_err(failed)?
             }
