@@ -146,3 +146,36 @@ impl fmt::Display for UnitError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_the_document_has_these_limits() {
+        let document = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/SECURITY.md");
+        let document = std::fs::read_to_string(document).expect("docs/SECURITY.md");
+        let limits = [
+            ("DECOMPRESSED", DECOMPRESSED),
+            ("DECOMPRESSED_RATIO", DECOMPRESSED_RATIO),
+            ("UNITS", UNITS as u64),
+            ("UNIT_BYTES", UNIT_BYTES as u64),
+            ("ATTRIBUTES", ATTRIBUTES as u64),
+            ("READS", READS),
+            ("READS_PER_BYTE", READS_PER_BYTE),
+            ("ROWS", ROWS as u64),
+            ("FILES", FILES as u64),
+            ("RANGES", RANGES),
+            ("RANGE_BYTES", RANGE_BYTES),
+            ("NAME", NAME as u64),
+            ("PATH", PATH as u64),
+            ("ORIGINS", ORIGINS as u64),
+            ("DEPTH", u64::from(DEPTH)),
+        ];
+        for (name, value) in limits {
+            assert!(document.contains(&format!("| `{name}` | {value} |")), "{name} is {value}");
+        }
+        let constants = include_str!("limits.rs").matches("\npub(crate) const ").count();
+        assert_eq!(constants, limits.len(), "the document has every limit");
+    }
+}
