@@ -21,6 +21,7 @@ use crate::chunker::CHUNK_SPAN;
 use crate::dwarf::{Units, unit_ranges};
 use crate::error::Error;
 use crate::image::Image;
+use crate::limits::{Deadline, UnitLimits};
 use crate::merge::{Merge, OutOfOrder};
 use crate::options::BuildOptions;
 use crate::pools::{Pool, Pools};
@@ -37,6 +38,8 @@ use crate::up_to_date::input_digest;
 const CHUNKS_IN_MEMORY: usize = 4 << 20;
 /// How many bytes of `.debug_info` are read ahead of the unit that is merged next.
 pub(crate) const WALK_AHEAD: usize = 8 << 20;
+/// A unit counts as so many of these bytes at least. Its task takes about as much memory.
+const LEAST_AHEAD: usize = 1 << 10;
 /// How many chunks one task encodes.
 const CHUNKS_AT_A_TIME: usize = 8;
 /// How many encoding tasks may be unfinished.
@@ -54,6 +57,7 @@ pub(crate) fn build_image(
     options: &BuildOptions<'_>,
     out: &mut (impl Write + Send),
 ) -> Result<(BuildReport, Vec<String>), Error> {
+    let deadline = Deadline::after(options.max_seconds);
     let mut problems = image.problems();
     let units = Units::read(image, &mut problems);
     let mut warnings = Vec::new();
@@ -63,7 +67,8 @@ pub(crate) fn build_image(
         warnings.push(format!(".debug_aranges misses {missed} {units} with code"));
     }
     let mut run = |order| {
-        Build::new(image, options.max_memory).run(&units, order, problems.clone(), options.progress, out)
+        let build = Build::new(image, options.max_memory, deadline);
+        build.run(&units, order, problems.clone(), options.progress, out)
     };
     let report = match run(UnitOrder::ByAddress) {
         Err(Stop::OutOfOrder) => {
@@ -83,7 +88,7 @@ pub(crate) fn build_parts<'d>(
     symbols: UnitRanges<'d>,
     mut problems: Problems,
 ) -> Result<Vec<u8>, Error> {
-    let mut build = Build::new(image, BuildOptions::new().max_memory);
+    let mut build = Build::new(image, BuildOptions::new().max_memory, Deadline::default());
     let (mut counts, mut out) = (Counts::default(), Vec::new());
     (counts.functions, counts.ranges) = build.merge_parts(Table::Dwarf, units, &mut problems)?;
     (_, counts.symbols) = build.merge_parts(Table::SymbolTable, vec![symbols], &mut problems)?;
@@ -137,18 +142,19 @@ impl From<Stop> for Error {
 struct Build<'a, 'd> {
     image: &'a Image<'d>,
     max_memory: usize,
+    deadline: Deadline,
     writer: Writer<SpooledTempFile>,
     pools: Pools<'d>,
     coverage: TextCoverage,
 }
 
 impl<'a, 'd> Build<'a, 'd> {
-    fn new(image: &'a Image<'d>, max_memory: usize) -> Self {
+    fn new(image: &'a Image<'d>, max_memory: usize, deadline: Deadline) -> Self {
         let limit = image.debug_size + image.symbol_map.map_or(0, SymbolMap::size) + (1 << 20);
         let pools = Pools { names: Pool::new(limit), files: Pool::new(limit) };
         let writer = Writer::new(image.info.clone(), CHUNK_SPAN, spooled_tempfile(CHUNKS_IN_MEMORY));
         let coverage = TextCoverage::of(&image.info);
-        Self { image, max_memory, writer, pools, coverage }
+        Self { image, max_memory, deadline, writer, pools, coverage }
     }
 
     /// Writes the index to `out`.
@@ -170,6 +176,7 @@ impl<'a, 'd> Build<'a, 'd> {
         }
         self.dwarf(units, order, &mut problems, &mut counts, progress)?;
         self.symbols(&mut counts, &mut problems)?;
+        self.deadline.check()?;
         let (names, files) = self.strings(&mut counts, &mut problems);
         let (partial, report) = problems.finish(self.image.has_dwarf(), self.coverage);
         self.write(&names, &files, counts, partial, out)?;
@@ -215,12 +222,13 @@ impl<'a, 'd> Build<'a, 'd> {
             UnitOrder::AsListed => 0,
         };
         let size = |unit: usize| units.size(unit);
+        let ahead_size = |unit: usize| size(unit).max(LEAST_AHEAD);
         let mut order: Vec<usize> = (0..units.own).collect();
         order.sort_by_key(|unit| low(*unit));
         let total = units.own_size() as u64;
         let image = self.image;
         let mut merge = Merge::new(CHUNK_SPAN);
-        let mut range_budget = image.range_budget();
+        let mut limits = UnitLimits { ranges: image.range_budget(), deadline: self.deadline };
         let merged = rayon::scope_fifo(|scope| {
             let (mut walks, mut chunks) = (Queue::new(scope), Queue::new(scope));
             let (mut next, mut ahead, mut done) = (0, 0, 0);
@@ -228,18 +236,23 @@ impl<'a, 'd> Build<'a, 'd> {
                 // Which units are read ahead depends only on their sizes, and so does the budget of each unit.
                 while next < order.len() && (next <= place || ahead < WALK_AHEAD) {
                     let unit = order[next];
-                    walks.add(move || unit_ranges(image, units, unit, range_budget));
-                    ahead += if next == place { 0 } else { size(unit) };
+                    walks.add(move || unit_ranges(image, units, unit, limits));
+                    ahead += if next == place { 0 } else { ahead_size(unit) };
                     next += 1;
                 }
                 let Some(mut walked) = walks.take() else { break };
-                ahead -= order.get(place + 1).filter(|_| place + 1 < next).map_or(0, |unit| size(*unit));
-                range_budget = range_budget.saturating_sub(walked.range_entries);
+                ahead -=
+                    order.get(place + 1).filter(|_| place + 1 < next).map_or(0, |unit| ahead_size(*unit));
+                limits.ranges = limits.ranges.saturating_sub(walked.range_entries);
+                // A unit that was read after this is not complete.
+                self.deadline.check()?;
                 problems.merge(std::mem::take(&mut walked.problems));
+                problems.add_steps(1 + walked.steps);
                 merge.add(walked, &mut self.pools)?;
                 let watermark = order.get(place + 1).map_or(u64::MAX, |unit| low(*unit));
                 if watermark == u64::MAX || merge.is_time_to_step(self.max_memory) {
                     while let Some(jobs) = merge.step(watermark, &mut self.pools).map_err(spill_failed)? {
+                        self.deadline.check()?;
                         self.encode(Table::Dwarf, jobs, &mut chunks)?;
                     }
                 }
@@ -264,6 +277,7 @@ impl<'a, 'd> Build<'a, 'd> {
         rayon::scope_fifo(|scope| -> Result<(), Stop> {
             let mut chunks = Queue::new(scope);
             while !rest.is_empty() {
+                self.deadline.check()?;
                 let symbols = symbols_of_chunks(&mut rest);
                 let mut unit = symbol_ranges(symbols);
                 problems.merge(std::mem::take(&mut unit.problems));
@@ -385,7 +399,7 @@ mod tests {
         let image = Image::load(&slice, path, &companions).expect("loads");
         let mut problems = image.problems();
         let units = Units::read(&image, &mut problems);
-        let build = Build::new(&image, max_memory);
+        let build = Build::new(&image, max_memory, Deadline::default());
         let mut out = Vec::new();
         let report = build.run(&units, UnitOrder::AsListed, problems, &|_, _| {}, &mut out);
         assert!(report.is_ok(), "{}", path.display());

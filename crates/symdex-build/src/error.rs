@@ -84,6 +84,14 @@ pub enum Error {
         /// What it is instead.
         found: String,
     },
+    /// The build took too long.
+    #[error(
+        "the build takes longer than {seconds} s, the limit of --max-seconds; raise it to build this file"
+    )]
+    TooSlow {
+        /// The limit in seconds.
+        seconds: u64,
+    },
     /// The index could not be written.
     #[error(transparent)]
     Index(#[from] symdex::Error),

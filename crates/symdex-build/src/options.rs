@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::image::Image;
 use crate::report::BuildReport;
 
-/// Options of a build: a memory limit, and a function that is told the progress.
+/// Options of a build: limits of memory and time, and a function that is told the progress.
 ///
 /// [`build`] builds with the default options.
 ///
@@ -34,14 +34,15 @@ use crate::report::BuildReport;
 #[derive(Clone, Copy)]
 pub struct BuildOptions<'p> {
     pub(crate) max_memory: usize,
+    pub(crate) max_seconds: Option<u64>,
     pub(crate) progress: &'p (dyn Fn(u64, u64) + Sync),
 }
 
 impl<'p> BuildOptions<'p> {
-    /// The default options: 1 GiB for waiting units, and no progress.
+    /// The default options: 1 GiB for waiting units, any time, and no progress.
     #[must_use]
     pub fn new() -> Self {
-        Self { max_memory: 1 << 30, progress: &|_, _| {} }
+        Self { max_memory: 1 << 30, max_seconds: None, progress: &|_, _| {} }
     }
 
     /// About how many bytes of memory may hold units that wait to be merged. Units wait for each other where their
@@ -50,6 +51,12 @@ impl<'p> BuildOptions<'p> {
     #[must_use]
     pub fn max_memory(self, bytes: usize) -> Self {
         Self { max_memory: bytes, ..self }
+    }
+
+    /// How many seconds the build may take. A build that takes longer fails with [`Error::TooSlow`]. `None` is no limit.
+    #[must_use]
+    pub fn max_seconds(self, seconds: Option<u64>) -> Self {
+        Self { max_seconds: seconds, ..self }
     }
 
     /// Calls `progress` after each unit, with the number of bytes of debug information that are done, and their total.
@@ -74,9 +81,9 @@ impl<'p> BuildOptions<'p> {
     ///
     /// # Errors
     ///
-    /// [`Error::Index`] if the index is too large for the format or `out` cannot be written, and [`Error::Io`] if a
-    /// temporary file cannot be written. A unit or a function that cannot be read is no error: it is left out and
-    /// counted in the index's metadata.
+    /// [`Error::Index`] if the index is too large for the format or `out` cannot be written, [`Error::Io`] if a
+    /// temporary file cannot be written, and [`Error::TooSlow`] after [`Self::max_seconds`]. A unit or a function that
+    /// cannot be read is no error: it is left out and counted in the index's metadata.
     pub fn build_into<W: Write + Send>(&self, image: &Image<'_>, mut out: W) -> Result<Built<W>, Error> {
         let (report, warnings) = build_image(image, self, &mut out)?;
         Ok(Built { bytes: out, warnings, report })
@@ -91,7 +98,10 @@ impl Default for BuildOptions<'_> {
 
 impl fmt::Debug for BuildOptions<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BuildOptions").field("max_memory", &self.max_memory).finish_non_exhaustive()
+        f.debug_struct("BuildOptions")
+            .field("max_memory", &self.max_memory)
+            .field("max_seconds", &self.max_seconds)
+            .finish_non_exhaustive()
     }
 }
 

@@ -19,6 +19,9 @@ pub struct BuildReport {
     pub hidden_names: u64,
     /// How much code has answers.
     pub coverage: TextCoverage,
+    /// How much work the build did, in counted steps: units, functions, attributes that were read one by one, line rows,
+    /// files, directories and range-list entries. It does not depend on the machine.
+    pub steps: u64,
 }
 
 /// Bytes of the executable sections, and how many of them each table of an index covers.
@@ -121,6 +124,7 @@ pub(crate) struct Problems {
     dropped: BTreeMap<&'static str, u64>,
     failed_units: BTreeSet<usize>,
     hidden_names: u64,
+    steps: u64,
 }
 
 impl Problems {
@@ -141,6 +145,11 @@ impl Problems {
         if count != 0 {
             *self.dropped.entry(reason).or_default() += count;
         }
+    }
+
+    /// Counts work that was done.
+    pub(crate) fn add_steps(&mut self, steps: u64) {
+        self.steps += steps;
     }
 
     /// Counts names that stay hidden.
@@ -175,8 +184,8 @@ impl Problems {
     pub(crate) fn finish(self, has_dwarf: bool, coverage: TextCoverage) -> (Vec<Partial>, BuildReport) {
         let partial = self.lost.into_iter().map(|(reason, count)| Partial::new(reason, count)).collect();
         let failed_units = self.failed_units.len() as u64;
-        let Self { dropped, hidden_names, .. } = self;
-        (partial, BuildReport { has_dwarf, failed_units, dropped, hidden_names, coverage })
+        let Self { dropped, hidden_names, steps, .. } = self;
+        (partial, BuildReport { has_dwarf, failed_units, dropped, hidden_names, coverage, steps })
     }
 }
 

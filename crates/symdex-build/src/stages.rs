@@ -2,6 +2,7 @@
 
 use crate::dwarf::{Units, unit_ranges};
 use crate::image::Image;
+use crate::limits::UnitLimits;
 use crate::report::Problems;
 
 /// Reads the headers and root entries of an image's units. Returns the number of units.
@@ -14,5 +15,6 @@ pub fn read_units(image: &Image<'_>) -> usize {
 #[must_use]
 pub fn make_ranges(image: &Image<'_>) -> usize {
     let units = Units::read(image, &mut Problems::default());
-    (0..units.own).map(|unit| unit_ranges(image, &units, unit, image.range_budget()).ranges.len()).sum()
+    let limits = UnitLimits::of_ranges(image.range_budget());
+    (0..units.own).map(|unit| unit_ranges(image, &units, unit, limits).ranges.len()).sum()
 }

@@ -51,6 +51,8 @@ pub(crate) struct UnitRanges<'d> {
     pub(crate) functions: u32,
     /// How many range-list entries were read.
     pub(crate) range_entries: u64,
+    /// How much work was done, in counted steps.
+    pub(crate) steps: u64,
     pub(crate) problems: Problems,
 }
 

@@ -42,3 +42,18 @@ pub(crate) fn size_of_answer(frames: &[ResolvedFrame]) -> usize {
     };
     frames.iter().map(size).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_the_document_has_these_limits() {
+        let document = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/SECURITY.md");
+        let document = std::fs::read_to_string(document).expect("docs/SECURITY.md");
+        let limits = [("ANSWER_BYTES", ANSWER_BYTES), ("ANSWER_BYTES_PER_FRAME", ANSWER_BYTES_PER_FRAME)];
+        for (name, value) in limits {
+            assert!(document.contains(&format!("| `{name}` | {value} |")), "{name} is {value}");
+        }
+    }
+}

@@ -276,7 +276,7 @@ fn codes_section<'a>(dump: &mut Dump<'a>) -> (Codes<'a>, [usize; 3]) {
             }
             1 => drop(dump.field(2, &format!("context {context}: {} alone", code[1]))),
             _ => {
-                dump.field(10, &format!("context {context}: symbols, words of each length"));
+                dump.field(10, &format!("context {context}: lengths"));
                 dump.field(code.len() - 10, &words);
             }
         }

@@ -24,6 +24,7 @@ use crate::dwarf::{Part, Units, unit_ranges, unit_ranges_at};
 use crate::error::Error;
 use crate::flatten::{Interval, Stretch, flatten};
 use crate::image::Image;
+use crate::limits::UnitLimits;
 use crate::options::build;
 use crate::report::Problems;
 use crate::symbol_ranges::symbol_ranges;
@@ -173,11 +174,10 @@ impl<'d> DirectLookup<'_, 'd> {
             let rest = missing.split_off(missing.iter().copied().take_while(fits).count());
             let cached: Vec<_> = missing.iter().map(|unit| (*unit, self.cache.get(*unit))).collect();
             let was_walked = &self.was_walked;
+            let limits = UnitLimits::of_ranges(image.range_budget());
             let walk = |(unit, cached): (usize, Option<Arc<UnitRanges<'d>>>)| match cached {
                 Some(ranges) => Walked::Cached(ranges),
-                None if was_walked[unit] => {
-                    Walked::Whole(Arc::new(unit_ranges(image, units, unit, image.range_budget())))
-                }
+                None if was_walked[unit] => Walked::Whole(Arc::new(unit_ranges(image, units, unit, limits))),
                 None => Walked::Part(Box::new(unit_ranges_at(image, units, unit, offsets))),
             };
             let walked: Vec<_> = cached.into_par_iter().map(walk).collect();

@@ -11,11 +11,12 @@ use super::units::{UnitEntry, Units};
 use super::walk::Walker;
 use crate::flatten::{intersect, join};
 use crate::image::Image;
+use crate::limits::{self, UnitError, UnitLimits};
 use crate::pools::{Hashed, StringTable};
 use crate::report::Problems;
 
-/// Code of inlined subroutines below this depth belongs to the one at this depth. Real chains are shorter than 200.
-const MAX_DEPTH: u32 = 512;
+/// After how many steps the time is looked at.
+const TIMED: u64 = 1 << 10;
 
 /// A subprogram or an inlined subroutine with code: one inline instance.
 #[derive(Clone, Debug)]
@@ -47,6 +48,8 @@ pub(crate) struct Functions<'d> {
     pub(crate) names: Vec<Hashed<'d>>,
     /// How many range-list entries were read.
     pub(crate) range_entries: u64,
+    /// How much work was done, in counted steps: functions, attributes that were read one by one, range-list entries.
+    pub(crate) steps: u64,
     pub(crate) problems: Problems,
 }
 
@@ -62,18 +65,19 @@ impl Functions<'_> {
     }
 }
 
-/// Reads the functions of unit number `unit`. At most `range_budget` entries of range lists are read, because any
-/// number of functions can share a list.
+/// Reads the functions of unit number `unit`. At most as many entries of range lists are read as `limits` states,
+/// because any number of functions can share a list.
 pub(crate) fn functions<'d>(
     image: &Image<'d>,
     units: &Units<'d>,
     unit: usize,
-    range_budget: u64,
+    limits: UnitLimits,
 ) -> Functions<'d> {
     // C++ and Rust have one function in about a hundred bytes.
     let about = (units.all[unit].unit.header.length_including_self() / 64).min(1 << 16);
-    let mut walk = Walk::new(image, units, unit, range_budget, about);
-    let result = Walker::new(walk.entry).and_then(|entries| walk.all(entries, isize::MIN));
+    let mut walk = Walk::new(image, units, unit, limits, about);
+    let result = Walker::new(walk.entry).map_err(UnitError::from);
+    let result = result.and_then(|mut entries| walk.all(&mut entries, isize::MIN));
     walk.finish(result.map(|_| ()))
 }
 
@@ -83,18 +87,18 @@ pub(super) fn functions_at<'d>(
     image: &Image<'d>,
     units: &Units<'d>,
     unit: usize,
-    range_budget: u64,
+    limits: UnitLimits,
     functions: &[(UnitOffset, isize)],
 ) -> Functions<'d> {
-    let mut walk = Walk::new(image, units, unit, range_budget, 0);
+    let mut walk = Walk::new(image, units, unit, limits, 0);
     let mut behind = UnitOffset(0);
     let mut each = || {
         for (offset, depth) in functions {
             // A function inside another one is read with it.
             if *offset >= behind {
                 walk.open.clear();
-                let entries = Walker::at(walk.entry, *offset, *depth)?;
-                behind = walk.all(entries, *depth)?;
+                let mut entries = Walker::at(walk.entry, *offset, *depth)?;
+                behind = walk.all(&mut entries, *depth)?;
             }
         }
         Ok(())
@@ -107,7 +111,9 @@ struct Walk<'a, 'd> {
     image: &'a Image<'d>,
     entry: &'a UnitEntry<'d>,
     unit: usize,
-    range_budget: u64,
+    limits: UnitLimits,
+    /// How much work was done, in counted steps.
+    steps: u64,
     names: Names<'a, 'd>,
     functions: Functions<'d>,
     /// Names of inlined subroutines by their abstract origins; see [`Attributes::origin_key`].
@@ -126,7 +132,13 @@ struct Walk<'a, 'd> {
 
 impl<'a, 'd> Walk<'a, 'd> {
     /// Starts to read a unit that has about `about` functions.
-    fn new(image: &'a Image<'d>, units: &'a Units<'d>, unit: usize, range_budget: u64, about: usize) -> Self {
+    fn new(
+        image: &'a Image<'d>,
+        units: &'a Units<'d>,
+        unit: usize,
+        limits: UnitLimits,
+        about: usize,
+    ) -> Self {
         let functions = Functions {
             nodes: Vec::with_capacity(about),
             ranges: Vec::with_capacity(about),
@@ -136,7 +148,8 @@ impl<'a, 'd> Walk<'a, 'd> {
             image,
             entry: &units.all[unit],
             unit,
-            range_budget,
+            limits,
+            steps: 0,
             names: Names::new(image, units, unit),
             functions,
             by_origin: FxHashMap::default(),
@@ -150,8 +163,9 @@ impl<'a, 'd> Walk<'a, 'd> {
     }
 
     /// The functions that were found, and what went wrong.
-    fn finish(self, result: gimli::Result<()>) -> Functions<'d> {
-        let Walk { mut functions, names, entry, too_deep, bad_ranges, .. } = self;
+    fn finish(self, result: Result<(), UnitError>) -> Functions<'d> {
+        let Walk { mut functions, names, entry, too_deep, bad_ranges, steps, .. } = self;
+        functions.steps = steps + names.reads.done + functions.range_entries;
         if let Err(error) = result {
             functions.problems.unit(entry.offset, &error.to_string());
         }
@@ -162,9 +176,19 @@ impl<'a, 'd> Walk<'a, 'd> {
     }
 
     /// Reads the first entry and then those below `depth`. Returns the offset of the entry after these.
-    fn all(&mut self, mut entries: Walker<'a, 'd>, depth: isize) -> gimli::Result<UnitOffset> {
+    fn all(&mut self, entries: &mut Walker<'a, 'd>, depth: isize) -> Result<UnitOffset, UnitError> {
+        let result = self.all_of(entries, depth);
+        self.steps += entries.reads.done;
+        result
+    }
+
+    fn all_of(&mut self, entries: &mut Walker<'a, 'd>, depth: isize) -> Result<UnitOffset, UnitError> {
         let mut is_first = true;
         while let Some(found) = entries.next()? {
+            self.steps += 1;
+            if self.steps.is_multiple_of(TIMED) && self.limits.deadline.is_over() {
+                return Err(UnitError::TimeIsOver);
+            }
             if found.depth <= depth && !std::mem::take(&mut is_first) {
                 return Ok(found.offset);
             }
@@ -206,7 +230,7 @@ impl<'a, 'd> Walk<'a, 'd> {
         parent: NonMaxU32,
     ) -> Option<NonMaxU32> {
         let depth = self.functions.nodes[parent.index()].depth + 1;
-        if depth > MAX_DEPTH {
+        if depth > limits::DEPTH {
             self.too_deep += 1;
             return Some(parent);
         }
@@ -288,7 +312,7 @@ impl<'a, 'd> Walk<'a, 'd> {
     fn read_ranges(&mut self, attributes: &Attributes<'d>) {
         let Self { image, functions: Functions { problems, .. }, stated: ranges, .. } = self;
         ranges.clear();
-        let mut left = self.range_budget;
+        let mut left = self.limits.ranges;
         let result = attributes.each_range(&self.entry.dwarf, &self.entry.unit, &mut left, |start, end| {
             match image.executable_part(start, end) {
                 Some(part) => ranges.push(part),
@@ -298,8 +322,8 @@ impl<'a, 'd> Walk<'a, 'd> {
                 None => problems.dropped("ranges of functions outside of the executable sections", 1),
             }
         });
-        self.functions.range_entries += self.range_budget - left;
-        self.range_budget = left;
+        self.functions.range_entries += self.limits.ranges - left;
+        self.limits.ranges = left;
         match result {
             Ok(passed_over) => problems.dropped("range-list entries that state no code", passed_over),
             Err(_) => self.bad_ranges += 1,

@@ -1,13 +1,17 @@
 //! The line table of a unit: rows with their ends, in address order, and the paths of its files.
 
-use gimli::{AttributeValue, LineProgramHeader};
+use std::fmt::Display;
+
+use gimli::{AttributeValue, LineProgramHeader, Section as _};
 
 use super::attributes::text;
+use super::line_header;
 use super::opcodes::run;
 use super::rows::{Row, SequenceEnd};
 use super::sequences::{SequenceReader, in_address_order};
 use super::units::UnitEntry;
 use crate::image::Image;
+use crate::limits;
 use crate::reader::Reader;
 use crate::report::Problems;
 
@@ -19,21 +23,28 @@ pub(crate) struct Lines<'d> {
     /// Sorted. Of several at one address, the first of the program.
     pub(crate) ends: Vec<SequenceEnd>,
     header: Option<LineProgramHeader<Reader<'d>>>,
+    /// How much work was done, in counted steps: files, directories and rows.
+    pub(crate) steps: u64,
 }
 
 impl<'d> Lines<'d> {
-    /// Runs the unit's line program. Errors are counted in `problems`.
+    /// Runs the unit's line program. Errors are counted in `problems`. A program that exceeds a limit
+    /// has no rows.
     pub(crate) fn read(image: &Image<'d>, unit: &UnitEntry<'d>, problems: &mut Problems) -> Self {
         let Some(offset) = unit.lines else { return Self::default() };
+        let mut give_up = |why: &dyn Display| {
+            problems.unit(unit.offset, &format!("its line table: {why}"));
+            Self::default()
+        };
+        if let Err(error) = line_header::check(image.dwarf.debug_line.reader(), offset.0) {
+            return give_up(&error);
+        }
         let line_unit = unit.line_unit();
         let (address_size, comp_dir, name) =
             (line_unit.header.address_size(), line_unit.comp_dir, line_unit.name);
         let program = match image.dwarf.debug_line.program(offset, address_size, comp_dir, name) {
             Ok(program) => program,
-            Err(error) => {
-                problems.unit(unit.offset, &format!("its line table: {error}"));
-                return Self::default();
-            }
+            Err(error) => return give_up(&error),
         };
         let mut reader = SequenceReader::new(image);
         let header = match run(program.header(), &mut reader) {
@@ -47,12 +58,16 @@ impl<'d> Lines<'d> {
                 header
             }
         };
+        if let Some(limit) = reader.exceeded {
+            return give_up(&limit);
+        }
         reader.end();
-        let SequenceReader { sequences, rows, mut ends, problems: of_program, .. } = reader;
+        let SequenceReader { sequences, rows, mut ends, problems: of_program, read, .. } = reader;
         problems.merge(of_program);
+        let steps = read + header.file_names().len() + header.include_directories().len();
         ends.sort_by_key(|end| end.at);
         ends.dedup_by_key(|end| end.at);
-        Self { rows: in_address_order(sequences, rows), ends, header: Some(header) }
+        Self { rows: in_address_order(sequences, rows), ends, header: Some(header), steps: steps as u64 }
     }
 
     /// A number above all indexes that a file of the unit can have.
@@ -83,13 +98,10 @@ impl<'d> Lines<'d> {
             push(&mut path, directory);
         }
         push(&mut path, name);
-        path.truncate(MAX_PATH);
+        path.truncate(limits::PATH);
         Some(path)
     }
 }
-
-/// How many bytes of a path are kept. Longer paths are cut.
-const MAX_PATH: usize = 64 << 10;
 
 /// Appends `part` to `path`, or replaces `path` if `part` is absolute, on Unix or on Windows.
 fn push(path: &mut Vec<u8>, part: &[u8]) {
@@ -121,5 +133,7 @@ mod tests {
         assert_eq!(joined(&["/src/", "./a.c"]), "/src/./a.c");
         assert_eq!(joined(&["C:\\src", "a.c"]), "C:\\src\\a.c");
         assert_eq!(joined(&["/src", "C:/x", "a.c"]), "C:/x/a.c");
+        // As llvm-symbolizer and addr2line do.
+        assert_eq!(joined(&["/src", "", ""]), "/src/");
     }
 }

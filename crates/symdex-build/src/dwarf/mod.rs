@@ -4,6 +4,7 @@ mod attributes;
 mod functions;
 mod inline_frames;
 mod instances;
+mod line_header;
 mod lines;
 mod lists;
 mod names;

@@ -9,13 +9,9 @@ use super::slots::Slot;
 use super::units::{UnitEntry, Units};
 use super::walk::{Walker, attributes_at};
 use crate::image::Image;
+use crate::limits::{self, Reads, UnitError};
 use crate::reader::Reader;
 use crate::symbols::FunctionSymbol;
-
-/// How many entries are searched for a name. Origins and specifications form chains, and may form a circle.
-const MAX_STEPS: usize = 16;
-/// How many bytes of a name are kept. Longer names are cut.
-const MAX_NAME: usize = 64 << 10;
 
 /// A name. Most borrow from the debug file; qualified names are built.
 pub(crate) type Name<'d> = std::borrow::Cow<'d, [u8]>;
@@ -41,7 +37,9 @@ pub(crate) struct Names<'a, 'd> {
     /// How many bytes of qualified names may still be built. Scopes can be nested to any depth, and each function
     /// repeats them.
     budget: usize,
-    /// How many chains were longer than [`MAX_STEPS`].
+    /// Counts the attributes of origins that gimli reads. Any number of functions may share an origin.
+    pub(crate) reads: Reads,
+    /// How many chains were longer than [`limits::ORIGINS`].
     pub(crate) too_long: u64,
     /// The index of the last symbol that was found, where the next search begins.
     last_symbol: usize,
@@ -50,8 +48,9 @@ pub(crate) struct Names<'a, 'd> {
 impl<'a, 'd> Names<'a, 'd> {
     /// Names for the functions of unit number `unit`.
     pub(crate) fn new(image: &'a Image<'d>, units: &'a Units<'d>, unit: usize) -> Self {
-        let budget = 4 * units.all[unit].unit.header.length_including_self() + (1 << 16);
-        Self { image, units, scopes: FxHashMap::default(), budget, too_long: 0, last_symbol: 0 }
+        let size = units.all[unit].unit.header.length_including_self();
+        let (scopes, budget, reads) = (FxHashMap::default(), 4 * size + (1 << 16), Reads::of_unit(size));
+        Self { image, units, scopes, budget, reads, too_long: 0, last_symbol: 0 }
     }
 
     /// The stated name of the entry with these attributes: the linkage name of the entry or of an origin, else the
@@ -63,7 +62,7 @@ impl<'a, 'd> Names<'a, 'd> {
     ) -> Option<StatedName<'d>> {
         let (mut entry, mut attributes) = (entry, *attributes);
         let mut plain = None;
-        for _ in 0..MAX_STEPS {
+        for _ in 0..limits::ORIGINS {
             if let Some(linkage) = self.string(entry.0, attributes.get(Slot::LinkageName)) {
                 return Some(StatedName::Linkage(linkage));
             }
@@ -114,15 +113,15 @@ impl<'a, 'd> Names<'a, 'd> {
         }
     }
 
-    fn attributes(&self, (unit, offset): EntryId) -> Option<Attributes<'d>> {
-        attributes_at(&self.units.all[unit], offset).ok()
+    fn attributes(&mut self, (unit, offset): EntryId) -> Option<Attributes<'d>> {
+        attributes_at(&self.units.all[unit], offset, &mut self.reads).ok()
     }
 
     fn string(&self, unit: usize, value: Option<AttributeValue<Reader<'d>>>) -> Option<&'d [u8]> {
         let UnitEntry { dwarf, unit, .. } = &self.units.all[unit];
         let string = text(dwarf, unit, value?)?;
         let string = self.image.resolve(string);
-        Some(&string[..string.len().min(MAX_NAME)]).filter(|string| !string.is_empty())
+        Some(&string[..string.len().min(limits::NAME)]).filter(|string| !string.is_empty())
     }
 
     /// `name` with the namespaces and types around its entry before it: `ns::Type::name`.
@@ -143,7 +142,7 @@ impl<'a, 'd> Names<'a, 'd> {
         let names = scopes.around(scopes.of[function].1);
         let size = names.iter().map(|name| name.len() + 2).sum::<usize>() + name.len();
         match self.budget.checked_sub(size) {
-            Some(left) if size <= MAX_NAME => self.budget = left,
+            Some(left) if size <= limits::NAME => self.budget = left,
             _ => return name.into(),
         }
         let mut qualified = Vec::with_capacity(size);
@@ -156,7 +155,7 @@ impl<'a, 'd> Names<'a, 'd> {
     }
 
     /// Reads the scopes of a unit, and which functions are in them.
-    fn read_scopes(&self, unit: usize, scopes: &mut Scopes<'d>) -> gimli::Result<()> {
+    fn read_scopes(&self, unit: usize, scopes: &mut Scopes<'d>) -> Result<(), UnitError> {
         // The scopes around the current entry: depth and number.
         let mut open: Vec<(isize, NonMaxU32)> = Vec::new();
         let mut entries = Walker::new(&self.units.all[unit])?;

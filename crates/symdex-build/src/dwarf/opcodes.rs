@@ -5,6 +5,7 @@ use gimli::{LineProgramHeader, Reader as _, constants};
 
 use super::rows::{Registers, file};
 use super::sequences::SequenceReader;
+use crate::limits;
 use crate::reader::Reader;
 
 /// Runs the program of `header` with the result of gimli's state machine. Returns `None` if gimli has to run it from
@@ -22,7 +23,7 @@ pub(crate) fn run(header: &LineProgramHeader<Reader<'_>>, rows: &mut SequenceRea
     let (mut registers, mut is_dropped) = (new, false);
     let mut input = header.raw_program_buf().slice();
     // Rows take about five bytes.
-    rows.rows.reserve(input.len() / 4);
+    rows.rows.reserve((input.len() / 4).min(limits::ROWS));
     while let [opcode, rest @ ..] = input {
         input = rest;
         let (address_advance, line_advance) = special[usize::from(*opcode)];

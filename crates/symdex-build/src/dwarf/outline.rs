@@ -13,6 +13,7 @@ use super::units::{UnitEntry, Units, each_in_aranges};
 use super::walk::Walker;
 use crate::flatten::join;
 use crate::image::Image;
+use crate::limits::{UnitError, UnitLimits};
 use crate::report::Problems;
 use crate::unit_ranges::UnitRanges;
 
@@ -81,7 +82,8 @@ pub(crate) fn unit_ranges_at<'d>(
         subprograms.overlapping(&points).flat_map(|one| subprograms.ranges(one)).copied().collect();
     join(&mut decisive);
     let needed: Vec<_> = subprograms.overlapping(&decisive).map(|one| (one.offset, one.depth)).collect();
-    let mut functions = functions_at(image, units, unit, image.range_budget(), &needed);
+    let mut functions =
+        functions_at(image, units, unit, UnitLimits::of_ranges(image.range_budget()), &needed);
     let (function_ranges, instances) = instances(image, &functions);
     let mut lines = Lines::read(image, entry, &mut functions.problems);
     let code = subprograms.code_with(&lines);
@@ -115,7 +117,7 @@ impl Subprograms {
         read
     }
 
-    fn read_all<'d>(&mut self, image: &Image<'d>, unit: &UnitEntry<'d>) -> gimli::Result<()> {
+    fn read_all<'d>(&mut self, image: &Image<'d>, unit: &UnitEntry<'d>) -> Result<(), UnitError> {
         let mut left = image.range_budget();
         let mut entries = Walker::new(unit)?;
         while let Some(found) = entries.next()? {

@@ -10,16 +10,21 @@ use super::rows::Row;
 use super::statements::Statements;
 use super::units::{UnitEntry, Units};
 use crate::image::Image;
+use crate::limits::UnitLimits;
 use crate::unit_ranges::{FunctionRange, UnitRange, UnitRanges};
 
-/// The ranges of unit number `unit`. At most `range_budget` range-list entries are read.
+/// The ranges of unit number `unit`, which may take as much as `limits` states. It has none once
+/// the time is over; the build then fails.
 pub(crate) fn unit_ranges<'d>(
     image: &Image<'d>,
     units: &Units<'d>,
     unit: usize,
-    range_budget: u64,
+    limits: UnitLimits,
 ) -> UnitRanges<'d> {
-    let mut functions = functions(image, units, unit, range_budget);
+    if limits.deadline.is_over() {
+        return UnitRanges::default();
+    }
+    let mut functions = functions(image, units, unit, limits);
     let (function_ranges, instances) = instances(image, &functions);
     let lines = Lines::read(image, &units.all[unit], &mut functions.problems);
     joined(image, &units.all[unit], functions, (function_ranges, instances), &lines)
@@ -55,6 +60,7 @@ pub(super) fn joined<'d>(
         function_ranges,
         functions: u32::try_from(functions.places.len()).unwrap_or(u32::MAX),
         range_entries: functions.range_entries,
+        steps: functions.steps + lines.steps,
         problems: functions.problems,
         frames: frames.frames,
         names: functions.names,

@@ -10,23 +10,30 @@ use rustc_hash::FxHashMap;
 
 use super::attributes::{Attributes, text};
 use super::slots::Slot;
+use crate::limits;
 use crate::reader::Reader;
 use crate::report::Problems;
 
-/// The unit headers up to the first one that cannot be read, and the offset and the error of that one.
+/// The unit headers up to the first one that cannot be read, and the offset and the error of that one. Units after as
+/// many as [`limits::units`] allows count as unreadable.
 pub(crate) fn headers<'d>(
     dwarf: &Dwarf<Reader<'d>>,
-) -> (Vec<UnitHeader<Reader<'d>>>, Option<(usize, gimli::Error)>) {
+) -> (Vec<UnitHeader<Reader<'d>>>, Option<(usize, String)>) {
+    let limit = limits::units(dwarf.debug_info.reader().len());
     let mut headers = Vec::new();
     let mut iterator = dwarf.units();
     loop {
         match iterator.next() {
+            Ok(Some(header)) if headers.len() >= limit => {
+                let error = format!("the limit is {limit} units; those from here on are left out");
+                return (headers, Some((offset_of(&header), error)));
+            }
             Ok(Some(header)) => headers.push(header),
             Ok(None) => return (headers, None),
             Err(error) => {
                 let after = |last: &UnitHeader<_>| offset_of(last) + last.length_including_self();
                 let next = headers.last().map_or(0, after);
-                return (headers, Some((next, error)));
+                return (headers, Some((next, error.to_string())));
             }
         }
     }
@@ -67,9 +74,16 @@ impl TableReader {
             return Ok(Arc::clone(table));
         }
         // Reading damaged tables takes time as well.
-        self.left -= table_size(section.get(offset..).unwrap_or_default(), self.left);
+        let (size, most) = table_size(section.get(offset..).unwrap_or_default(), self.left);
+        self.left -= size;
         if self.left == 0 {
             return Err("its abbreviations overlap too many others".to_owned());
+        }
+        if most > limits::ATTRIBUTES {
+            return Err(format!(
+                "an abbreviation has {most} attributes, the limit is {}",
+                limits::ATTRIBUTES
+            ));
         }
         let table = dwarf.abbreviations(header).map_err(|error| error.to_string())?;
         self.tables.insert(place, Arc::clone(&table));
@@ -97,18 +111,19 @@ pub(crate) fn tables<'d>(
 }
 
 /// The size of the abbreviation table at the beginning of `bytes`, or of the part that can be read (DWARF 5, 7.5.3); at
-/// most `limit`.
-fn table_size(bytes: &[u8], limit: usize) -> usize {
+/// most `limit`. And the greatest number of attributes of an abbreviation.
+fn table_size(bytes: &[u8], limit: usize) -> (usize, usize) {
     let bytes = &bytes[..bytes.len().min(limit)];
-    let mut rest = Reader::new(bytes, gimli::LittleEndian);
-    let _end = skip_table(&mut rest);
-    bytes.len() - rest.len()
+    let (mut rest, mut most) = (Reader::new(bytes, gimli::LittleEndian), 0);
+    let _end = skip_table(&mut rest, &mut most);
+    (bytes.len() - rest.len(), most)
 }
 
-fn skip_table(table: &mut Reader<'_>) -> gimli::Result<()> {
+fn skip_table(table: &mut Reader<'_>, most: &mut usize) -> gimli::Result<()> {
     while table.read_uleb128()? != 0 {
         let (_tag, _has_children) = (table.read_uleb128()?, table.read_u8()?);
-        loop {
+        for attributes in 0.. {
+            *most = attributes.max(*most);
             let (attribute, form) = (table.read_uleb128()?, table.read_uleb128()?);
             if (attribute, form) == (0, 0) {
                 break;
@@ -203,5 +218,27 @@ fn empty_unit(
             UnitType::Skeleton(id) | UnitType::SplitCompilation(id) => Some(id),
             _ => None,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_past_the_limit_are_left_out_with_a_reason() {
+        // The length of the rest, version 4, the offset of the abbreviations, the address size, and an entry.
+        let unit = [8, 0, 0, 0, 4, 0, 0, 0, 0, 0, 8, 1];
+        let headers_of = |count: usize| {
+            let info = unit.repeat(count);
+            let mut dwarf = Dwarf::<Reader<'_>>::default();
+            dwarf.debug_info = gimli::DebugInfo::new(&info, gimli::LittleEndian);
+            let (headers, error) = headers(&dwarf);
+            (headers.len(), error)
+        };
+        assert_eq!(headers_of(limits::UNITS), (limits::UNITS, None));
+        let limit = limits::units(12 * 100_000);
+        let error = format!("the limit is {limit} units; those from here on are left out");
+        assert_eq!(headers_of(100_000), (limit, Some((12 * limit, error))));
     }
 }

@@ -1,5 +1,6 @@
 //! The sequences of a line program, and their rows.
 
+use std::fmt;
 use std::ops::Range;
 
 use gimli::{IncompleteLineProgram, LineInstruction, LineProgramHeader, LineRow};
@@ -9,6 +10,7 @@ use symdex::write::NonMaxU32;
 use super::rows::{Registers, Row, SequenceEnd, file};
 use crate::flatten::{Interval, flatten};
 use crate::image::Image;
+use crate::limits;
 use crate::reader::Reader;
 use crate::report::Problems;
 
@@ -40,6 +42,30 @@ pub(super) struct SequenceReader<'a, 'd> {
     pub(super) sequences: Vec<Sequence>,
     pub(super) ends: Vec<SequenceEnd>,
     pub(super) problems: Problems,
+    /// How many rows were read of the sequences that have an end.
+    pub(super) read: usize,
+    /// How many rows there may be.
+    max_rows: usize,
+    /// How many files the program has defined.
+    defined_files: usize,
+    /// The limit that the program exceeds.
+    pub(super) exceeded: Option<Exceeded>,
+}
+
+/// A limit that a line program exceeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exceeded {
+    Rows,
+    Files,
+}
+
+impl fmt::Display for Exceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rows => write!(f, "it has more than {} rows", limits::ROWS),
+            Self::Files => write!(f, "it defines more than {} files", limits::FILES),
+        }
+    }
 }
 
 impl<'a, 'd> SequenceReader<'a, 'd> {
@@ -54,6 +80,10 @@ impl<'a, 'd> SequenceReader<'a, 'd> {
             sequences: Vec::new(),
             ends: Vec::new(),
             problems: Problems::default(),
+            read: 0,
+            max_rows: limits::ROWS,
+            defined_files: 0,
+            exceeded: None,
         }
     }
 
@@ -81,6 +111,13 @@ impl<'a, 'd> SequenceReader<'a, 'd> {
         row: &mut LineRow,
         program: &mut IncompleteLineProgram<Reader<'d>>,
     ) {
+        if let LineInstruction::DefineFile(_) = instruction {
+            self.defined_files += 1;
+            if self.defined_files > limits::FILES {
+                self.exceeded = Some(Exceeded::Files);
+                return;
+            }
+        }
         if let LineInstruction::SetAddress(address) = instruction {
             if address < row.address() && self.is_code(address) {
                 *row = at_address_zero(row, program);
@@ -115,11 +152,21 @@ impl SequenceReader<'_, '_> {
         if self.is_tombstone {
             return;
         }
+        if self.rows.len() >= self.max_rows {
+            return self.give_up();
+        }
         let start = row.address.wrapping_sub(self.image.info.base);
         let (file, line, is_stmt) = (row.file, NonMaxU32::new(row.line), row.is_stmt);
         let sequence = u32::try_from(self.sequences.len()).unwrap_or(u32::MAX);
         let new = Row { start, end: start, file, line, is_stmt, sequence };
         self.in_order &= push_row(&mut self.rows, self.finished, new, self.image.info.row_rule);
+    }
+
+    /// Drops all rows, because there are too many.
+    #[cold]
+    fn give_up(&mut self) {
+        self.exceeded.get_or_insert(Exceeded::Rows);
+        (self.rows, self.finished, self.max_rows) = (Vec::new(), 0, 0);
     }
 
     /// Ends the current sequence.
@@ -136,6 +183,7 @@ impl SequenceReader<'_, '_> {
 
     fn finish(&mut self, address: u64, file: u32, line: Option<NonMaxU32>) {
         let SequenceReader { image, finished, .. } = *self;
+        self.read += self.rows.len() - finished;
         if self.overflows {
             return self.problems.add(BACKWARDS, 1);
         }

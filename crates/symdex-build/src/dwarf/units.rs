@@ -72,6 +72,9 @@ impl<'d> UnitEntry<'d> {
     }
 }
 
+/// How many root entries are read at a time.
+const READ_AT_A_TIME: usize = 1 << 12;
+
 /// Every unit of an image.
 pub(crate) struct Units<'d> {
     /// The units of `.debug_info` in file order, then those of the supplementary file.
@@ -90,20 +93,24 @@ impl<'d> Units<'d> {
         let (headers, error) = headers(&image.dwarf);
         let tables = tables(&image.dwarf, &headers, problems);
         if let Some((offset, error)) = error {
-            problems.unit(offset, &error.to_string());
+            problems.unit(offset, &error);
         }
         let in_aranges = lowest_in_aranges(image, &headers);
         // Any number of units may share a range list, so each unit gets an equal part of the budget.
         let range_budget = image.range_budget() / headers.len().max(1) as u64 + 256;
-        let read = |(index, header): (usize, &UnitHeader<Reader<'d>>)| {
+        let read = |(header, in_aranges): (&UnitHeader<Reader<'d>>, &Option<u64>)| {
             let table = tables.get(&header.debug_abbrev_offset().0)?;
-            let entry = entry(image, *header, Arc::clone(table), in_aranges[index], range_budget);
+            let entry = entry(image, *header, Arc::clone(table), *in_aranges, range_budget);
             let entry = entry.map_err(|error| (offset_of(header), error));
-            Some((in_aranges[index].is_some(), entry))
+            Some((in_aranges.is_some(), entry))
         };
-        let entries: Vec<_> = headers.par_iter().enumerate().filter_map(read).collect();
-        let mut all = Vec::with_capacity(entries.len());
+        let mut all = Vec::with_capacity(headers.len());
         let mut not_in_aranges = 0;
+        // Entries are large, so that few of them are in memory twice.
+        let batches = headers.chunks(READ_AT_A_TIME).zip(in_aranges.chunks(READ_AT_A_TIME));
+        let entries = batches.flat_map(|(headers, in_aranges)| {
+            headers.par_iter().zip(in_aranges).filter_map(read).collect::<Vec<_>>()
+        });
         for (listed, entry) in entries {
             match entry {
                 Ok(None) => {}

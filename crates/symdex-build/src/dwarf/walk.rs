@@ -5,6 +5,7 @@ use gimli::{Abbreviation, EntriesRaw, UnitOffset};
 use super::attributes::Attributes;
 use super::shapes::{Of, Passes, Shape, leb};
 use super::units::UnitEntry;
+use crate::limits::{Reads, UnitError};
 use crate::reader::Reader;
 
 /// Reads a unit's entries by their shapes. gimli reads entries that have no shape or are damaged.
@@ -23,6 +24,8 @@ pub(crate) struct Walker<'a, 'd> {
     hides: u64,
     /// The attributes of the last function that states code, or of the last scope.
     attributes: Attributes<'d>,
+    /// Counts the attributes that gimli reads.
+    pub(crate) reads: Reads,
 }
 
 /// An entry at which a walk stops.
@@ -55,7 +58,8 @@ impl<'a, 'd> Walker<'a, 'd> {
     pub(crate) fn new(unit: &'a UnitEntry<'d>) -> gimli::Result<Self> {
         let header = &unit.unit.header;
         let bytes = header.range_from(header.root_offset()..)?.slice();
-        Ok(Self { unit, bytes, at: 0, depth: 0, lowest: 0, hides: 0, attributes: Attributes::default() })
+        let (attributes, reads) = (Attributes::default(), Reads::of_unit(bytes.len()));
+        Ok(Self { unit, bytes, at: 0, depth: 0, lowest: 0, hides: 0, attributes, reads })
     }
 
     /// Before the entry at `offset`, which lies at `depth`. Entries that hide others are recognised only below
@@ -74,14 +78,14 @@ impl<'a, 'd> Walker<'a, 'd> {
     /// The next subprogram or inlined subroutine that states code. Below depth [`MAX_HIDING`], subprograms with
     /// children but without code are returned as well.
     #[inline]
-    pub(crate) fn next(&mut self) -> gimli::Result<Option<Found>> {
+    pub(crate) fn next(&mut self) -> Result<Option<Found>, UnitError> {
         let deep = |shape: &Shape, depth| shape.hides() && !(0..MAX_HIDING).contains(&depth);
         let stops = |shape: &Shape, depth| shape.states_code || deep(shape, depth);
         self.next_of(&self.unit.shapes.functions, stops, |shape| shape.states_code)
     }
 
     /// The next namespace, type or subprogram.
-    pub(crate) fn next_in_scopes(&mut self) -> gimli::Result<Option<Found>> {
+    pub(crate) fn next_in_scopes(&mut self) -> Result<Option<Found>, UnitError> {
         let stops = |shape: &Shape, _| shape.is_scope_or_in_one();
         self.next_of(&self.unit.shapes.scopes, stops, Shape::is_scope)
     }
@@ -93,7 +97,7 @@ impl<'a, 'd> Walker<'a, 'd> {
         passes: &Passes,
         stops: impl Fn(&Shape, isize) -> bool,
         reads: impl Fn(&Shape) -> bool,
-    ) -> gimli::Result<Option<Found>> {
+    ) -> Result<Option<Found>, UnitError> {
         let shapes = &self.unit.shapes;
         loop {
             self.pass(passes);
@@ -184,7 +188,7 @@ impl<'a, 'd> Walker<'a, 'd> {
 
     /// Reads the attributes that come next, of the entry at `start`.
     #[inline]
-    fn read(&mut self, shape: &Shape, start: usize) -> gimli::Result<()> {
+    fn read(&mut self, shape: &Shape, start: usize) -> Result<(), UnitError> {
         let steps = self.unit.shapes.steps(shape);
         match steps.and_then(|steps| self.attributes.read_steps(steps, self.bytes, &mut self.at)) {
             Some(()) => Ok(()),
@@ -193,8 +197,9 @@ impl<'a, 'd> Walker<'a, 'd> {
     }
 
     #[cold]
-    fn read_by_gimli(&mut self, start: usize) -> gimli::Result<()> {
+    fn read_by_gimli(&mut self, start: usize) -> Result<(), UnitError> {
         let (abbreviation, mut entries) = self.entry(start)?;
+        self.reads.add(abbreviation.attributes().len())?;
         self.attributes = Attributes::read(&mut entries, abbreviation.attributes())?;
         self.at = self.at_of(entries.next_offset());
         Ok(())
@@ -202,8 +207,9 @@ impl<'a, 'd> Walker<'a, 'd> {
 
     /// Skips the entry at `start` as gimli does.
     #[cold]
-    fn skip(&mut self, start: usize) -> gimli::Result<()> {
+    fn skip(&mut self, start: usize) -> Result<(), UnitError> {
         let (abbreviation, mut entries) = self.entry(start)?;
+        self.reads.add(abbreviation.attributes().len())?;
         entries.skip_attributes(abbreviation.attributes())?;
         self.at = self.at_of(entries.next_offset());
         Ok(())
@@ -228,8 +234,12 @@ impl<'a, 'd> Walker<'a, 'd> {
     }
 }
 
-/// The attributes of the function at `offset`.
-pub(crate) fn attributes_at<'d>(unit: &UnitEntry<'d>, offset: UnitOffset) -> gimli::Result<Attributes<'d>> {
+/// The attributes of the function at `offset`. `reads` counts those that gimli reads.
+pub(crate) fn attributes_at<'d>(
+    unit: &UnitEntry<'d>,
+    offset: UnitOffset,
+    reads: &mut Reads,
+) -> Result<Attributes<'d>, UnitError> {
     let (bytes, mut at) = (unit.unit.header.range_from(offset..)?.slice(), 0);
     let shape = leb(bytes, &mut at).and_then(|code| unit.shapes.get(code));
     let mut attributes = Attributes::default();
@@ -239,7 +249,8 @@ pub(crate) fn attributes_at<'d>(unit: &UnitEntry<'d>, offset: UnitOffset) -> gim
     }
     let mut entries = unit.unit.entries_raw(Some(offset))?;
     let abbreviation = entries.read_abbreviation()?.ok_or(gimli::Error::InvalidAbbreviationCode(0))?;
-    Attributes::read(&mut entries, abbreviation.attributes())
+    reads.add(abbreviation.attributes().len())?;
+    Ok(Attributes::read(&mut entries, abbreviation.attributes())?)
 }
 
 #[cfg(test)]

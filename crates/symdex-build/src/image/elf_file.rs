@@ -14,6 +14,7 @@ use super::code::MAX_OFFSET;
 use super::compressed::{Format, decompress, decompress_xz};
 use crate::companions::{Companions, shown};
 use crate::error::Error;
+use crate::limits;
 use crate::reader::Reader;
 use crate::symbols;
 
@@ -66,7 +67,7 @@ impl<'d, Header: FileHeader<Endian = Little>> ElfFile<'d, Header> {
         let sections = header.sections(ENDIAN, bytes).map_err(malformed("section headers"))?;
         let names = header.section_strings_index(ENDIAN, bytes).and_then(|index| sections.section(index));
         let names = names.and_then(|names| names.data(ENDIAN, bytes)).unwrap_or_default();
-        let budget = Cell::new(32 * size + (16 << 20));
+        let budget = Cell::new(limits::DECOMPRESSED_RATIO * size + limits::DECOMPRESSED);
         let file = Self { bytes, sections, segments, names, budget };
         file.is_all_there()?;
         Ok(file)

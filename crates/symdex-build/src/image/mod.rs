@@ -16,6 +16,7 @@ use gimli::Section as _;
 use symdex::write::ImageInfo;
 use symdex::{Arch, ImageId};
 
+use crate::limits;
 use crate::reader::Reader;
 use crate::report::Problems;
 use crate::symbol_map::SymbolMap;
@@ -198,7 +199,7 @@ impl<'d> Image<'d> {
     /// How many range-list entries may be read: a few times as many as the sections can have, because lists are rarely
     /// shared.
     pub(crate) fn range_budget(&self) -> u64 {
-        self.debug_size / 4 + (1 << 20)
+        self.debug_size / limits::RANGE_BYTES + limits::RANGES
     }
 
     /// Whether the slice has debug information, as opposed to a symbol table alone.

@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 use super::elf_file::ElfFile;
 use crate::companions::{Companions, file_name, path_of, shown};
 use crate::dwarf::{Root, Skeleton, TableReader, headers, skeletons};
+use crate::limits;
 use crate::reader::Reader;
 
 /// The split units of an image, by the offset of their skeleton's header in `.debug_info`.
@@ -159,7 +160,7 @@ impl<'d> SplitFiles<'_, 'd> {
         let bytes = self.companions.open(path).map_err(|error| error.to_string())?;
         let file = ElfFile::<Header>::parse_any(bytes).map_err(|error| error.to_string())?;
         self.size += bytes.len() as u64;
-        self.budget = self.budget.saturating_add(32 * bytes.len() as u64);
+        self.budget = self.budget.saturating_add(limits::DECOMPRESSED_RATIO * bytes.len() as u64);
         // All files share one budget.
         file.budget.set(self.budget);
         Ok(file)

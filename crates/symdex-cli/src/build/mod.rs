@@ -70,6 +70,9 @@ pub(crate) struct Args {
     /// units. Beyond it, units wait in a temporary file. The indexes do not depend on it
     #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = number::parse_size)]
     max_memory: usize,
+    /// Seconds that the index of one image may take. The build of an image that takes longer fails; the others go on
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    max_seconds: Option<u64>,
     /// A symbol map, <UUID>.bcsymbolmap, or a folder of them. It resolves the hidden names of a bitcode build. May be
     /// repeated
     #[arg(long, value_name = "FILE|DIR")]
@@ -248,7 +251,10 @@ fn index_of(
         return Ok((bytes, Vec::new(), report));
     }
     let progress = |done, all| progress.set(done, all);
-    let options = BuildOptions::new().max_memory(work.max_memory).progress(&progress);
+    let options = BuildOptions::new()
+        .max_memory(work.max_memory)
+        .max_seconds(work.args.max_seconds)
+        .progress(&progress);
     let built = options.build_into(image, IndexBuffer::new())?;
     Ok((built.bytes, built.warnings, built.report))
 }

@@ -165,6 +165,13 @@ impl Sections {
             uleb(&mut self.abbrev, form.0.into());
         }
         self.abbrev.extend([0, 0]);
+        let code = self.abbrevs;
+        for _ in 1..die.copies {
+            uleb(&mut self.info, code);
+            for (_, value) in &die.attributes {
+                self.value(value, format);
+            }
+        }
         die.children.iter().for_each(|child| self.die(child, format));
         if !die.children.is_empty() {
             self.info.push(0);

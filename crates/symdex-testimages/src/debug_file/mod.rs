@@ -60,6 +60,8 @@ pub struct Die {
     label: &'static str,
     attributes: Vec<(DwAt, Value)>,
     children: Vec<Die>,
+    /// How often the entry stands in the unit, one after the other.
+    copies: usize,
 }
 
 pub enum Value {
@@ -89,7 +91,7 @@ pub enum Value {
 
 impl Die {
     pub fn new(tag: DwTag) -> Self {
-        Self { tag, label: "", attributes: Vec::new(), children: Vec::new() }
+        Self { tag, label: "", attributes: Vec::new(), children: Vec::new(), copies: 1 }
     }
 
     /// A subprogram at these image offsets.
@@ -142,6 +144,11 @@ impl Die {
     pub fn child(mut self, child: Die) -> Self {
         self.children.push(child);
         self
+    }
+
+    /// The entry `copies` times, one after the other, with one abbreviation. It must have no children.
+    pub fn copies(self, copies: usize) -> Self {
+        Self { copies, ..self }
     }
 
     pub fn with(mut self, attribute: DwAt, value: Value) -> Self {

@@ -159,7 +159,7 @@ fn compare_of(made: Made, abbreviations: &[u8], entries: &[u8]) -> (usize, bool)
     let walked = walked(&unit);
     assert_eq!(walked, by_gimli(&unit), "{made:?} {abbreviations:?} {entries:?}");
     for (offset, .., attributes) in walked.0.iter().filter(|seen| seen.4.is_some()) {
-        assert_eq!(attributes_at(&unit, UnitOffset(*offset)).ok(), *attributes);
+        assert_eq!(attributes_at(&unit, UnitOffset(*offset), &mut Reads::of_unit(0)).ok(), *attributes);
     }
     (walked.0.len(), walked.1.is_none())
 }

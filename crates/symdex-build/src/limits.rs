@@ -1,0 +1,181 @@
+//! The limits of the work that a debug file can ask for. A small file can be made to ask for any amount of it.
+//!
+//! A unit that exceeds a limit is given up, or a part of it is, and the metadata states the reason. docs/SECURITY.md
+//! lists the limits.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use crate::error::Error;
+
+/// How many bytes of sections are decompressed, beside [`DECOMPRESSED_RATIO`].
+pub(crate) const DECOMPRESSED: u64 = 16 << 20;
+/// How many further bytes of sections are decompressed for each byte of the file. Debug sections shrink to a third or a
+/// fifth.
+pub(crate) const DECOMPRESSED_RATIO: u64 = 32;
+/// How many units a section may have, beside [`UNIT_BYTES`].
+pub(crate) const UNITS: usize = 1 << 16;
+/// A section may have one further unit for each of so many bytes. A unit with one function takes more.
+pub(crate) const UNIT_BYTES: usize = 128;
+/// How many attributes an abbreviation may have. DWARF 5 defines fewer than 150.
+pub(crate) const ATTRIBUTES: usize = 1 << 10;
+/// How many attributes of a unit's entries may be read one by one, beside [`READS_PER_BYTE`].
+pub(crate) const READS: u64 = 1 << 12;
+/// How many further attributes may be read one by one for each byte of the unit. An attribute can take no bytes.
+pub(crate) const READS_PER_BYTE: u64 = 16;
+/// How many rows the line program of a unit may have.
+pub(crate) const ROWS: usize = 1 << 22;
+/// How many directories and files the line program of a unit may list, all in all.
+pub(crate) const FILES: usize = 1 << 17;
+/// How many range-list entries are read of an image, beside [`RANGE_BYTES`].
+pub(crate) const RANGES: u64 = 1 << 20;
+/// A further range-list entry is read for each of so many bytes of the image. An entry takes at least two bytes.
+pub(crate) const RANGE_BYTES: u64 = 4;
+/// How many bytes of a name are kept. Longer names are cut.
+pub(crate) const NAME: usize = 64 << 10;
+/// How many bytes of a path are kept. Longer paths are cut.
+pub(crate) const PATH: usize = 64 << 10;
+/// How many entries are searched for a name. Origins and specifications form chains, and may form a circle.
+pub(crate) const ORIGINS: usize = 16;
+/// Code of inlined subroutines below this depth belongs to the one at this depth. Real chains are shorter than 200.
+pub(crate) const DEPTH: u32 = 512;
+
+/// How many units a section of `size` bytes may have.
+pub(crate) fn units(size: usize) -> usize {
+    UNITS + size / UNIT_BYTES
+}
+
+/// When a build has to be done, if it has a limit of time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Deadline(Option<(Instant, u64)>);
+
+impl Deadline {
+    /// In so many seconds.
+    pub(crate) fn after(seconds: Option<u64>) -> Self {
+        let at = |seconds| Some((Instant::now().checked_add(Duration::from_secs(seconds))?, seconds));
+        Self(seconds.and_then(at))
+    }
+
+    /// Whether it is over.
+    pub(crate) fn is_over(self) -> bool {
+        self.0.is_some_and(|(at, _)| Instant::now() >= at)
+    }
+
+    /// Fails once it is over.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooSlow`].
+    pub(crate) fn check(self) -> Result<(), Error> {
+        match self.0 {
+            Some((at, seconds)) if Instant::now() >= at => Err(Error::TooSlow { seconds }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What one unit may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UnitLimits {
+    /// How many range-list entries.
+    pub(crate) ranges: u64,
+    /// When the build has to be done.
+    pub(crate) deadline: Deadline,
+}
+
+impl UnitLimits {
+    /// The limits of a unit that may take any time.
+    pub(crate) fn of_ranges(ranges: u64) -> Self {
+        Self { ranges, deadline: Deadline::default() }
+    }
+}
+
+/// Counts the attributes of a unit that are read one by one, against the unit's limit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reads {
+    left: u64,
+    /// How many were read.
+    pub(crate) done: u64,
+}
+
+impl Reads {
+    /// The limit for a unit of `size` bytes.
+    pub(crate) fn of_unit(size: usize) -> Self {
+        Self { left: READS + READS_PER_BYTE.saturating_mul(size as u64), done: 0 }
+    }
+
+    /// Counts `attributes`, which are read next.
+    ///
+    /// # Errors
+    ///
+    /// [`UnitError::TooManyReads`] if the unit has exceeded its limit.
+    pub(crate) fn add(&mut self, attributes: usize) -> Result<(), UnitError> {
+        let attributes = attributes as u64;
+        self.left = self.left.checked_sub(attributes).ok_or(UnitError::TooManyReads)?;
+        self.done += attributes;
+        Ok(())
+    }
+}
+
+/// Why the rest of a unit's entries is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnitError {
+    /// The entries are damaged.
+    Damaged(gimli::Error),
+    /// The entries have more attributes than [`READS`] and [`READS_PER_BYTE`] allow.
+    TooManyReads,
+    /// The time of the build is over. The build fails, so that nobody reads this.
+    TimeIsOver,
+}
+
+impl From<gimli::Error> for UnitError {
+    fn from(error: gimli::Error) -> Self {
+        Self::Damaged(error)
+    }
+}
+
+impl fmt::Display for UnitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Damaged(error) => error.fmt(f),
+            Self::TimeIsOver => f.write_str("the time is over"),
+            Self::TooManyReads => write!(
+                f,
+                "its entries have more attributes than the limit of {READS} and {READS_PER_BYTE} for each byte"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_the_document_has_these_limits() {
+        let document = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/SECURITY.md");
+        let document = std::fs::read_to_string(document).expect("docs/SECURITY.md");
+        let limits = [
+            ("DECOMPRESSED", DECOMPRESSED),
+            ("DECOMPRESSED_RATIO", DECOMPRESSED_RATIO),
+            ("UNITS", UNITS as u64),
+            ("UNIT_BYTES", UNIT_BYTES as u64),
+            ("ATTRIBUTES", ATTRIBUTES as u64),
+            ("READS", READS),
+            ("READS_PER_BYTE", READS_PER_BYTE),
+            ("ROWS", ROWS as u64),
+            ("FILES", FILES as u64),
+            ("RANGES", RANGES),
+            ("RANGE_BYTES", RANGE_BYTES),
+            ("NAME", NAME as u64),
+            ("PATH", PATH as u64),
+            ("ORIGINS", ORIGINS as u64),
+            ("DEPTH", u64::from(DEPTH)),
+        ];
+        for (name, value) in limits {
+            assert!(document.contains(&format!("| `{name}` | {value} |")), "{name} is {value}");
+        }
+        let constants = include_str!("limits.rs").matches("\npub(crate) const ").count();
+        assert_eq!(constants, limits.len(), "the document has every limit");
+    }
+}
