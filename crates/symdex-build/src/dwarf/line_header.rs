@@ -138,8 +138,9 @@ mod tests {
             let mut counted = vec![1, path, string, 1];
             counted.extend(b"/src\0");
             counted.extend([1, path, string]);
-            let number = [0x80 | count as u8 & 0x7f, 0x80 | (count >> 7) as u8 & 0x7f, (count >> 14) as u8];
-            counted.extend(number);
+            // A number of three bytes in LEB128.
+            let seven_bits = |shift: usize| u8::try_from(count >> shift & 0x7f).expect("seven bits");
+            counted.extend([0x80 | seven_bits(0), 0x80 | seven_bits(7), seven_bits(14)]);
             counted.extend(vec![0; count]);
             assert_eq!(checked(&program(5, &counted)).is_err(), is_refused, "{count}");
         }

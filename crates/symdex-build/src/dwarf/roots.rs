@@ -231,8 +231,8 @@ mod tests {
         let unit = [8, 0, 0, 0, 4, 0, 0, 0, 0, 0, 8, 1];
         let headers_of = |count: usize| {
             let info = unit.repeat(count);
-            let mut dwarf = Dwarf::<Reader<'_>>::default();
-            dwarf.debug_info = gimli::DebugInfo::new(&info, gimli::LittleEndian);
+            let debug_info = gimli::DebugInfo::new(&info, gimli::LittleEndian);
+            let dwarf = Dwarf::<Reader<'_>> { debug_info, ..Dwarf::default() };
             let (headers, error) = headers(&dwarf);
             (headers.len(), error)
         };
