@@ -7,8 +7,8 @@ use std::collections::btree_map::Entry;
 use serde::Serialize;
 use symdex::ImageId;
 use symdex_report::{
-    AnsweredBy, Image, ImageOutcome, KnownImage, MatchedBy, Nearness, SymbolDetail, Symbolicated, Unanswered,
-    apple_uuid, nearest,
+    AnsweredBy, Image, ImageOutcome, KnownImage, KnownImageMap, MatchedBy, Nearness, SymbolDetail,
+    Symbolicated, Unanswered, apple_uuid,
 };
 use symdex_store::symbolicator::Symbolicator;
 
@@ -224,13 +224,13 @@ impl RunSummary {
         let is_expected = |image: &&CountedImage| !image.outcome.lacks_index_of(&image.image);
         let (of_system, mut missing): (Vec<_>, Vec<_>) = without.partition(is_expected);
         missing.sort_by_key(|image| Reverse(image.frames));
-        let known = if missing.is_empty() { &[] } else { symbolicator.known() };
+        let known = KnownImageMap::new(if missing.is_empty() { &[] } else { symbolicator.known() });
         let mut hints = Hints::default();
         say_each(missing.into_iter(), |CountedImage { image, outcome, frames, .. }| {
             let reason = outcome.reason().unwrap_or_default();
             let (frames, reason) = (text::count(*frames, "frame"), text::printable(reason));
             complain(&format!("{}: {}: {frames}: {reason}", outcome.status(), described(image)));
-            for near in hints.near(image, outcome, known) {
+            for near in hints.near(image, outcome, &known) {
                 complain(&format!("  {near}"));
             }
         });
@@ -258,13 +258,13 @@ impl Hints {
         &mut self,
         image: &Image,
         outcome: &ImageOutcome,
-        known: &[KnownImage],
+        known: &KnownImageMap<'_>,
     ) -> Vec<String> {
-        if matches!(outcome, ImageOutcome::Unanswered(Unanswered::Ambiguous(_))) {
+        if matches!(outcome, ImageOutcome::Unanswered(Unanswered::Ambiguous { .. })) {
             self.is_ambiguous = true;
             return Vec::new();
         }
-        let near = nearest(image, known);
+        let near = known.nearest(image);
         self.is_doubtful |= near.iter().any(|(nearness, _)| *nearness == Nearness::SameName);
         near.into_iter()
             .map(|(nearness, other)| format!("near: {}", described_near(nearness, other)))
