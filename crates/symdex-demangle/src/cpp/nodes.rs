@@ -101,6 +101,9 @@ pub(super) enum Node<'a> {
     WithArguments(Id, Id),
     /// `<arguments>`.
     Arguments(List),
+    /// `argument`, in whose mangling the declaration of its parameter stands before it. Operations in it get no
+    /// parentheses.
+    DeclaredArgument(Id),
     /// `std::string`.
     Standard(Standard),
     /// `std::basic_string<char, std::char_traits<char>, std::allocator<char>>`.
