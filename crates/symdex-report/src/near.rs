@@ -1,5 +1,7 @@
 //! Known images that have the name or the id of a missing image.
 
+use std::collections::HashMap;
+
 use serde::{Serialize, Serializer};
 use symdex::{Arch, ImageId};
 
@@ -30,10 +32,14 @@ impl KnownImage {
     /// Whether it has the name of `image`. The extensions `.debug` and `.dbg` of debug files do not count.
     #[must_use]
     pub fn has_name_of(&self, image: &Image) -> bool {
-        let stem = self.name.strip_suffix(".debug").or_else(|| self.name.strip_suffix(".dbg"));
         let names = [image.file_name(), image.name.as_str()];
-        !self.name.is_empty()
-            && [Some(self.name.as_str()), stem].iter().flatten().any(|own| names.contains(own))
+        self.names().any(|own| names.contains(&own))
+    }
+
+    /// The names under which reports may have the image: its name, and its name without the extension of debug files.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let stem = self.name.strip_suffix(".debug").or_else(|| self.name.strip_suffix(".dbg"));
+        [Some(self.name.as_str()), stem].into_iter().flatten().filter(|_| !self.name.is_empty())
     }
 }
 
@@ -71,7 +77,7 @@ pub fn match_by_name<'k>(image: &Image, known: &'k [KnownImage]) -> Result<&'k K
     match candidates[..] {
         [] => Err(Unanswered::Missing),
         [one] => Ok(one),
-        _ => Err(Unanswered::Ambiguous(candidates.into_iter().cloned().collect())),
+        _ => Err(Unanswered::ambiguous(candidates)),
     }
 }
 
@@ -120,15 +126,51 @@ impl Nearness {
 /// How many images near a missing one are listed. A store can have hundreds of builds of one name.
 const NEAREST: usize = 3;
 
-/// Returns the three images of `known` that are nearest to `missing`, the nearest first.
-#[must_use]
-pub fn nearest<'k>(missing: &Image, known: &'k [KnownImage]) -> Vec<(Nearness, &'k KnownImage)> {
-    let mut near: Vec<_> =
-        known.iter().filter_map(|known| Some((nearness(missing, known)?, known))).collect();
-    near.sort();
-    near.dedup();
-    near.truncate(NEAREST);
-    near
+/// Known images that can be searched by name and by id.
+///
+/// ```
+/// use symdex_report::{Image, KnownImage, KnownImageMap, Nearness};
+///
+/// let known = [KnownImage { name: "App".into(), id: "6dcd4e9d".parse()?, arch: "arm64".into() }];
+/// let mut image = Image::default();
+/// image.name = "App".into();
+/// assert_eq!(KnownImageMap::new(&known).nearest(&image), [(Nearness::SameName, &known[0])]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct KnownImageMap<'k> {
+    by_name: HashMap<&'k str, Vec<&'k KnownImage>>,
+    by_id: HashMap<&'k ImageId, Vec<&'k KnownImage>>,
+}
+
+impl<'k> KnownImageMap<'k> {
+    /// Sorts `known` by name and by id. Do it once for all images of a report.
+    #[must_use]
+    pub fn new(known: &'k [KnownImage]) -> Self {
+        let mut map = Self::default();
+        for image in known {
+            image.names().for_each(|name| map.by_name.entry(name).or_default().push(image));
+            map.by_id.entry(&image.id).or_default().push(image);
+        }
+        map
+    }
+
+    /// Returns the three images that are nearest to `missing`, the nearest first. It compares only images that share
+    /// the name or the id.
+    #[must_use]
+    pub fn nearest(&self, missing: &Image) -> Vec<(Nearness, &'k KnownImage)> {
+        let with_id = missing.id.as_ref().and_then(|id| self.by_id.get(id));
+        let with_name = [missing.file_name(), missing.name.as_str()].map(|name| self.by_name.get(name));
+        let mut near = Vec::with_capacity(NEAREST + 1);
+        for known in with_name.into_iter().chain([with_id]).flatten().flatten() {
+            let Some(nearness) = nearness(missing, known) else { continue };
+            if let Err(position) = near.binary_search(&(nearness, *known)) {
+                near.insert(position, (nearness, *known));
+                near.truncate(NEAREST);
+            }
+        }
+        near
+    }
 }
 
 /// Returns how `known` relates to `missing`. `None` if they share neither id nor name, or are the same image.

@@ -78,10 +78,22 @@ impl ImageOutcome {
     }
 }
 
-/// How many candidates the reason of an ambiguous image names. A store can have hundreds of builds of one name.
+/// How many candidates [`Unanswered::Ambiguous`] lists.
 const MAX_LISTED: usize = 5;
 
 impl Unanswered {
+    /// Returns [`Unanswered::Ambiguous`] for these candidates, of which it copies the first five.
+    #[must_use]
+    pub fn ambiguous<'k>(
+        candidates: impl IntoIterator<Item = &'k KnownImage, IntoIter: ExactSizeIterator>,
+    ) -> Self {
+        let candidates = candidates.into_iter();
+        Self::Ambiguous {
+            count: candidates.len(),
+            candidates: candidates.take(MAX_LISTED).cloned().collect(),
+        }
+    }
+
     /// Returns the reason to report first: damage, then unsupported input, then the first in the list. `None` if the
     /// list is empty.
     #[must_use]
@@ -98,7 +110,7 @@ impl Unanswered {
     #[must_use]
     pub fn status(&self) -> &'static str {
         match self {
-            Unanswered::Missing | Unanswered::OtherArch(_) | Unanswered::Ambiguous(_) => "missing",
+            Unanswered::Missing | Unanswered::OtherArch(_) | Unanswered::Ambiguous { .. } => "missing",
             Unanswered::Damaged(_) => "malformed",
             Unanswered::Unsupported(_) => "unsupported",
             Unanswered::Failed(_) => "other",
@@ -114,12 +126,11 @@ impl Unanswered {
             Unanswered::Damaged(what) | Unanswered::Unsupported(what) | Unanswered::Failed(what) => {
                 what.clone().into()
             }
-            Unanswered::Ambiguous(candidates) => {
-                let listed = candidates.iter().take(MAX_LISTED);
-                let listed =
-                    listed.map(|KnownImage { name, id, arch }| format!("{name} {arch} {}", apple_uuid(id)));
-                let mut listed: Vec<_> = listed.collect();
-                let more = candidates.len().saturating_sub(MAX_LISTED);
+            Unanswered::Ambiguous { candidates, count } => {
+                let described =
+                    |KnownImage { name, id, arch }: &KnownImage| format!("{name} {arch} {}", apple_uuid(id));
+                let mut listed: Vec<_> = candidates.iter().map(described).collect();
+                let more = count.saturating_sub(candidates.len());
                 if more != 0 {
                     listed.push(format!("{more} more"));
                 }

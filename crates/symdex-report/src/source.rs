@@ -95,6 +95,7 @@ impl MatchedBy {
 }
 
 /// The answer for one offset.
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The functions at the offset, innermost first. An empty list counts as [`Answer::NoFunction`].
@@ -174,8 +175,13 @@ pub enum Unanswered {
     Damaged(String),
     /// The index or debug file is of an unsupported kind. The text says which.
     Unsupported(String),
-    /// The report does not state the image's id, and these images have its name.
-    Ambiguous(Vec<KnownImage>),
+    /// The report does not state the image's id, and several images have its name. [`Unanswered::ambiguous`] makes it.
+    Ambiguous {
+        /// The first five of them. A store can have hundreds of builds of one name.
+        candidates: Vec<KnownImage>,
+        /// How many there are.
+        count: usize,
+    },
     /// Something else failed. The text says what.
     Failed(String),
 }

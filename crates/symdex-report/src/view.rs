@@ -6,14 +6,14 @@ use serde::Serialize;
 
 use crate::existing::{ExistingSymbol, is_mangled};
 use crate::info::ReportInfo;
-use crate::near::{KnownImage, nearest};
+use crate::near::{KnownImage, KnownImageMap};
 use crate::outcome::ImageOutcome;
 use crate::report::{Image, Thread};
 use crate::source::MatchedBy;
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 
 /// The JSON form of a symbolicated report. [`Symbolicated::view`] returns it; serialize it with any serde format.
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 pub struct ReportView<'s> {
     format: &'static str,
     header: HeaderView<'s>,
@@ -21,7 +21,7 @@ pub struct ReportView<'s> {
     threads: Vec<ThreadView<'s>>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct HeaderView<'s> {
     #[serde(flatten)]
     info: &'s ReportInfo,
@@ -29,7 +29,7 @@ struct HeaderView<'s> {
     crashed_thread: Option<usize>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct ImageView<'s> {
     name: &'s str,
     path: &'s str,
@@ -53,7 +53,7 @@ struct ImageView<'s> {
 }
 
 /// The JSON form of a known image that is near a missing image.
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 pub struct NearView<'s> {
     nearness: &'static str,
     #[serde(flatten)]
@@ -61,15 +61,15 @@ pub struct NearView<'s> {
 }
 
 impl<'s> NearView<'s> {
-    /// Returns the images of `known` that are nearest to `missing`, the nearest first. See [`nearest`].
+    /// Returns the images of `known` that are nearest to `missing`, the nearest first. See [`KnownImageMap::nearest`].
     #[must_use]
-    pub fn nearest(missing: &Image, known: &'s [KnownImage]) -> Vec<Self> {
-        let near = nearest(missing, known).into_iter();
+    pub fn nearest(missing: &Image, known: &KnownImageMap<'s>) -> Vec<Self> {
+        let near = known.nearest(missing).into_iter();
         near.map(|(nearness, image)| Self { nearness: nearness.name(), image }).collect()
     }
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct ThreadView<'s> {
     name: &'s str,
     id: Option<u64>,
@@ -79,7 +79,7 @@ struct ThreadView<'s> {
     frames: Vec<FrameView<'s>>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct FrameView<'s> {
     address: String,
     /// The position of the image in `images`, 0-based.
@@ -96,7 +96,7 @@ struct FrameView<'s> {
     reported: Option<ReportedView>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct ReportedView {
     function: Option<String>,
     file: Option<String>,
@@ -104,7 +104,7 @@ struct ReportedView {
     function_offset: Option<u64>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct FunctionView<'s> {
     function: Option<Cow<'s, str>>,
     name: Option<Cow<'s, str>>,
@@ -141,6 +141,7 @@ impl Symbolicated<'_, '_> {
     #[must_use]
     pub fn view<'s>(&'s self, known: &'s [KnownImage]) -> ReportView<'s> {
         let report = self.report;
+        let known = KnownImageMap::new(known);
         let images = report.images.iter().zip(self.images());
         let mut existing = report.existing_symbols().into_iter();
         let mut thread_view = |(number, thread): (usize, &'s Thread)| {
@@ -162,7 +163,7 @@ impl Symbolicated<'_, '_> {
         ReportView {
             format: report.format.name(),
             header: HeaderView { info: &report.info, crashed_thread },
-            images: images.map(|(image, outcome)| image_view(image, outcome, known)).collect(),
+            images: images.map(|(image, outcome)| image_view(image, outcome, &known)).collect(),
             threads: report.threads.iter().enumerate().map(&mut thread_view).collect(),
         }
     }
@@ -226,7 +227,7 @@ impl<'s> FunctionView<'s> {
     }
 }
 
-fn image_view<'s>(image: &'s Image, outcome: &'s ImageOutcome, known: &'s [KnownImage]) -> ImageView<'s> {
+fn image_view<'s>(image: &'s Image, outcome: &'s ImageOutcome, known: &KnownImageMap<'s>) -> ImageView<'s> {
     let by = outcome.answered_by();
     ImageView {
         name: &image.name,

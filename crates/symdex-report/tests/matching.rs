@@ -5,8 +5,8 @@ mod common;
 use common::APP;
 use symdex::{Arch, ImageOffset, LinePolicy, Table};
 use symdex_report::{
-    Answer, AnsweredBy, Answers, Function, Image, ImageOutcome, KnownImage, MatchedBy, Nearness, Options,
-    Report, Source, Unanswered, match_by_name, nearness, symbolicate,
+    Answer, AnsweredBy, Answers, Function, Image, ImageOutcome, KnownImage, KnownImageMap, MatchedBy,
+    Nearness, Options, Report, Source, Unanswered, match_by_name, nearness, symbolicate,
 };
 
 fn known(name: &str, arch: &str, id: u8) -> KnownImage {
@@ -49,13 +49,11 @@ fn the_only_image_of_a_name_is_matched() {
 #[test]
 fn several_images_of_a_name_are_ambiguous() {
     let all = [known("libf.so", "arm64", 2), known("libf.so", "arm64", 1), known("libf.so", "arm", 3)];
-    let ambiguous = |builds: &[usize]| {
-        Err(Unanswered::Ambiguous(builds.iter().map(|build| all[*build].clone()).collect()))
-    };
-    assert_eq!(match_by_name(&image("libf.so", "arm64"), &all), ambiguous(&[1, 0]));
+    let ambiguous = Err(Unanswered::ambiguous([&all[1], &all[0]]));
+    assert_eq!(match_by_name(&image("libf.so", "arm64"), &all), ambiguous);
     // If the report does not state the architecture, all images of the name count.
     let of_any = match_by_name(&image("libf.so", "unknown"), &all);
-    assert!(matches!(&of_any, Err(Unanswered::Ambiguous(several)) if several.len() == 3), "{of_any:?}");
+    assert!(matches!(&of_any, Err(Unanswered::Ambiguous { count: 3, .. })), "{of_any:?}");
     let Err(reason) = match_by_name(&image("libf.so", "arm64"), &all) else { panic!("ambiguous") };
     assert_eq!(
         reason.reason(),
@@ -65,6 +63,37 @@ fn several_images_of_a_name_are_ambiguous() {
     // The same build in two folders is one image.
     let twice = [all[0].clone(), all[0].clone()];
     assert_eq!(match_by_name(&image("libf.so", "arm64"), &twice), Ok(&all[0]));
+}
+
+#[test]
+fn an_ambiguous_image_lists_few_of_many_builds() {
+    let all: Vec<_> = (0..200).map(|id| known("App", "arm64", id)).collect();
+    let Err(ambiguous) = match_by_name(&image("App", "arm64"), &all) else { panic!("ambiguous") };
+    let Unanswered::Ambiguous { candidates, count } = &ambiguous else { panic!("{ambiguous}") };
+    assert_eq!((&candidates[..], *count), (&all[..5], 200));
+    let reason = ambiguous.reason();
+    assert!(reason.ends_with("App arm64 00000000-0000-0000-0000-000000000004, 195 more"), "{reason}");
+}
+
+#[test]
+fn the_three_nearest_images_share_the_name_or_the_id() {
+    let app: u8 = 7;
+    let mut all: Vec<_> = (1..6).rev().map(|id| known("App.debug", "arm64", id)).collect();
+    all.extend([known("Kit", "arm64", 9), known("Other", "x86_64", app), known("App", "arm64", app)]);
+    let mut missing = image("App", "arm64");
+    let all_twice = [&all[..], &all[..]].concat();
+    let map = KnownImageMap::new(&all_twice);
+    let near =
+        |ids: &[u8], nearness| -> Vec<_> { ids.iter().map(|id| (nearness, format!("{id:032x}"))).collect() };
+    let nearest = |missing: &Image| -> Vec<_> {
+        map.nearest(missing).into_iter().map(|(nearness, known)| (nearness, known.id.to_string())).collect()
+    };
+    assert_eq!(nearest(&missing), near(&[7, 1, 2], Nearness::SameName));
+    missing.id = Some(known("", "", app).id);
+    let mut expected = near(&[app], Nearness::OtherArch);
+    expected.extend(near(&[1, 2], Nearness::OtherBuild));
+    assert_eq!(nearest(&missing), expected);
+    assert_eq!(nearest(&image("Nothing", "arm64")), []);
 }
 
 #[test]
@@ -181,7 +210,7 @@ fn build_ids_of_tombstones_are_read_from_other_lines() {
     let ids = |lines: &str| {
         let text = format!("backtrace:\n    #00 pc 00000010  /data/App\n\n{lines}");
         let report = Report::parse(text.as_bytes()).expect("a tombstone");
-        report.images[0].id.as_ref().map(ToString::to_string)
+        report.images()[0].id.as_ref().map(ToString::to_string)
     };
     let of_xcrash = format!("build id:\n    /data/App (BuildId: {id}. FileSize: 12. MD5: 29)\n");
     let of_map = format!("memory map:\n    e1f00000-e1f0ffff r-x  0  10000  /data/App (BuildId: {id})\n");
@@ -197,7 +226,7 @@ fn the_architecture_of_an_excerpt_comes_from_the_registers() {
     let text = "Thread 0 Crashed:\n0   App   0x0000000104a34010 0x104a34000 + 16\n\n\
                 Thread 0 crashed with X86 Thread State (64-bit):\n  rax: 0xa5ff0907b303003b\n";
     let report = Report::parse(text.as_bytes()).expect("a stack");
-    assert_eq!(report.images[0].arch.as_ref().map(|arch| arch.name.as_str()), Some("x86_64"));
+    assert_eq!(report.images()[0].arch.as_ref().map(|arch| arch.name.as_str()), Some("x86_64"));
 }
 
 /// The line of a frame with a name does not state the load address.
@@ -208,7 +237,7 @@ fn frames_of_an_excerpt_share_the_load_address_of_their_image() {
                 2   Other   0x0000000204a34020 0x204a34000 + 32\n3   Other   0x0000000304a34020 0x304a34000 + 32\n\
                 4   Other   0x0000000304a34020 f + 32\n";
     let report = Report::parse(text.as_bytes()).expect("a stack");
-    let images: Vec<_> = report.threads[0].frames.iter().map(|frame| frame.image).collect();
+    let images: Vec<_> = report.threads()[0].frames.iter().map(|frame| frame.image).collect();
     // Two images have the name `Other`.
     assert_eq!(images, [Some(0), Some(0), Some(1), Some(2), None]);
 }

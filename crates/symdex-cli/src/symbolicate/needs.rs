@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::io::{self, BufWriter, Write as _};
 
 use serde::Serialize;
-use symdex_report::{ImageOutcome, KnownImage, NearView, Unanswered};
+use symdex_report::{ImageOutcome, KnownImageMap, NearView, Unanswered};
 use symdex_store::symbolicator::Symbolicator;
 
 use super::events::report_notes;
@@ -42,10 +42,10 @@ pub(super) fn report(
     images.sort_by_key(|image| Reverse((image.image.is_app(), image.frames)));
     let mut out = BufWriter::new(io::stdout().lock());
     let is_any_missing = images.iter().any(|image| image.outcome.lacks_index_of(&image.image));
-    let known = if is_any_missing { symbolicator.known() } else { &[] };
+    let known = KnownImageMap::new(if is_any_missing { symbolicator.known() } else { &[] });
     let mut hints = Hints::default();
     for image in &images {
-        let needed = NeededImage::of(image, known);
+        let needed = NeededImage::of(image, &known);
         match is_json {
             true => serde_json::to_writer(&mut out, &needed)
                 .map_err(io::Error::from)
@@ -53,7 +53,7 @@ pub(super) fn report(
             false => needed.write(image, &mut out)?,
         }
         if image.outcome.lacks_index_of(&image.image) {
-            let near = hints.near(&image.image, &image.outcome, known);
+            let near = hints.near(&image.image, &image.outcome, &known);
             if !is_json {
                 near.iter().try_for_each(|near| write!(out, "\n    {near}"))?;
             }
@@ -83,7 +83,7 @@ pub(super) fn report(
 }
 
 impl<'s> NeededImage<'s> {
-    fn of(image: &'s CountedImage, known: &'s [KnownImage]) -> Self {
+    fn of(image: &'s CountedImage, known: &KnownImageMap<'s>) -> Self {
         let CountedImage { image, outcome, frames, reports, .. } = image;
         let by = outcome.answered_by();
         Self {

@@ -113,7 +113,7 @@ fn keep_reports(reports: &[PathBuf], outputs: impl IntoIterator<Item = PathBuf>)
     })
 }
 
-/// How a file name gets the extension of the output format.
+/// How the extension of `format` is combined with an existing one.
 #[derive(Clone, Copy)]
 enum Extension {
     /// It replaces the old extension, if that is one of a report.
@@ -233,7 +233,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
 
 /// The symbolicated report in its own format.
 pub(super) fn native(symbolicated: &Symbolicated<'_, '_>) -> Vec<u8> {
-    let mut out = Vec::with_capacity(symbolicated.report.text.len());
+    let mut out = Vec::with_capacity(symbolicated.report.text().len());
     // Writing to memory does not fail.
     let _ = symbolicated.write(&mut out);
     out

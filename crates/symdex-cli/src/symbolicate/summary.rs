@@ -7,8 +7,8 @@ use std::collections::btree_map::Entry;
 use serde::Serialize;
 use symdex::ImageId;
 use symdex_report::{
-    AnsweredBy, Image, ImageOutcome, KnownImage, MatchedBy, Nearness, SymbolDetail, Symbolicated, Unanswered,
-    apple_uuid, nearest,
+    AnsweredBy, Image, ImageOutcome, KnownImage, KnownImageMap, MatchedBy, Nearness, SymbolDetail,
+    Symbolicated, Unanswered, apple_uuid,
 };
 use symdex_store::symbolicator::Symbolicator;
 
@@ -89,12 +89,12 @@ impl ReportCounts {
     pub(super) fn of(symbolicated: &Symbolicated<'_, '_>) -> Self {
         let report = symbolicated.report;
         let mut counted = Self::default();
-        let mut frames = vec![0; report.images.len()];
-        let mut answered = vec![0; report.images.len()];
+        let mut frames = vec![0; report.images().len()];
+        let mut answered = vec![0; report.images().len()];
         for (thread, number) in symbolicated.frames() {
             counted.frames += 1;
             let place = symbolicated.image_of(thread, number);
-            let image = place.and_then(|place| report.images.get(place));
+            let image = place.and_then(|place| report.images().get(place));
             let Some(why) = symbolicated.unresolved(thread, number) else {
                 let is_new = symbolicated.resolution(thread, number).is_some();
                 *if is_new { &mut counted.symbolicated } else { &mut counted.kept } += 1;
@@ -117,13 +117,13 @@ impl ReportCounts {
                     }
                 }
                 // Most frames of the system have names in the report, and usually no index.
-                None if report.threads[thread].frames[number].detail != SymbolDetail::AddressOnly => {
+                None if report.threads()[thread].frames[number].detail != SymbolDetail::AddressOnly => {
                     counted.kept += 1
                 }
                 None => counted.system_unresolved += 1,
             }
         }
-        let images = report.images.iter().zip(symbolicated.images()).zip(frames.into_iter().zip(answered));
+        let images = report.images().iter().zip(symbolicated.images()).zip(frames.into_iter().zip(answered));
         let used = images.filter(|((_, outcome), _)| **outcome != ImageOutcome::Unused);
         for ((image, outcome), (frames, answered)) in used {
             let (image, outcome) = (image.clone(), outcome.clone());
@@ -224,13 +224,13 @@ impl RunSummary {
         let is_expected = |image: &&CountedImage| !image.outcome.lacks_index_of(&image.image);
         let (of_system, mut missing): (Vec<_>, Vec<_>) = without.partition(is_expected);
         missing.sort_by_key(|image| Reverse(image.frames));
-        let known = if missing.is_empty() { &[] } else { symbolicator.known() };
+        let known = KnownImageMap::new(if missing.is_empty() { &[] } else { symbolicator.known() });
         let mut hints = Hints::default();
         say_each(missing.into_iter(), |CountedImage { image, outcome, frames, .. }| {
             let reason = outcome.reason().unwrap_or_default();
             let (frames, reason) = (text::count(*frames, "frame"), text::printable(reason));
             complain(&format!("{}: {}: {frames}: {reason}", outcome.status(), described(image)));
-            for near in hints.near(image, outcome, known) {
+            for near in hints.near(image, outcome, &known) {
                 complain(&format!("  {near}"));
             }
         });
@@ -258,13 +258,13 @@ impl Hints {
         &mut self,
         image: &Image,
         outcome: &ImageOutcome,
-        known: &[KnownImage],
+        known: &KnownImageMap<'_>,
     ) -> Vec<String> {
-        if matches!(outcome, ImageOutcome::Unanswered(Unanswered::Ambiguous(_))) {
+        if matches!(outcome, ImageOutcome::Unanswered(Unanswered::Ambiguous { .. })) {
             self.is_ambiguous = true;
             return Vec::new();
         }
-        let near = nearest(image, known);
+        let near = known.nearest(image);
         self.is_doubtful |= near.iter().any(|(nearness, _)| *nearness == Nearness::SameName);
         near.into_iter()
             .map(|(nearness, other)| format!("near: {}", described_near(nearness, other)))

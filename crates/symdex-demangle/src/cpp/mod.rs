@@ -17,6 +17,10 @@ pub(super) fn demangled(name: &str) -> Option<String> {
     let (arena, root) = parse::parse(name)?;
     let mut printed = print::print(&arena, root);
     if printed.is_cut {
+        // The limits can be reached before the first character.
+        if printed.text.is_empty() {
+            return None;
+        }
         mark_as_cut(&mut printed.text);
     }
     Some(printed.text)

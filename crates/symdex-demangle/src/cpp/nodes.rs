@@ -34,7 +34,8 @@ impl Qualifiers {
     }
 }
 
-/// The reference qualifier of a member function, or the kind of a reference type. In a collapse, the smaller one stays.
+/// The reference qualifier of a member function, or the kind of a reference type. When references collapse, the smaller
+/// kind is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Reference {
     Lvalue,
@@ -101,6 +102,9 @@ pub(super) enum Node<'a> {
     WithArguments(Id, Id),
     /// `<arguments>`.
     Arguments(List),
+    /// `argument`, in whose mangling the declaration of its parameter stands before it. Operations in it get no
+    /// parentheses.
+    DeclaredArgument(Id),
     /// `std::string`.
     Standard(Standard),
     /// `std::basic_string<char, std::char_traits<char>, std::allocator<char>>`.
@@ -189,7 +193,7 @@ pub(super) enum Node<'a> {
         index: u32,
         target: Option<Id>,
     },
-    /// The elements of an argument pack, as arguments: all of them.
+    /// An argument pack as arguments: all its elements.
     ArgumentPack(List),
     /// An argument pack that a template parameter refers to: the element of the innermost expansion.
     ParameterPack(List),

@@ -25,7 +25,10 @@ fn assert_bounded(name: &str) {
     let printed = print::print(&arena, root);
     // A task may look along a chain of types, or through the active forward references. Both count as steps.
     assert!(printed.steps <= MAX_STEPS + MAX_TASKS, "{} steps: {name:.200}", printed.steps);
-    let text = demangled(name).expect("a text, since the name was read");
+    let Some(text) = demangled(name) else {
+        assert!(printed.is_cut && printed.text.is_empty(), "{name:.200}");
+        return;
+    };
     assert!(text.len() <= MAX_TEXT, "{} bytes: {name:.200}", text.len());
     assert_eq!(text.ends_with('…'), printed.is_cut, "{name:.200}");
 }
@@ -165,7 +168,7 @@ fn mutated(name: &str, other: &str, random: &mut Random) -> String {
     let end = (start + random.below(6)).min(name.len());
     let from = random.below(other.len());
     let to = (from + random.below(12)).min(other.len());
-    // A part that is doubled often makes substitutions refer to longer texts.
+    // Repeating a part often makes substitutions refer to longer texts.
     let times = if random.below(10) == 0 { 1 << random.below(10) } else { 1 };
     format!("{}{}{}", &name[..start], other[from..to].repeat(times), &name[end..])
 }
@@ -256,6 +259,17 @@ fn each_letter_in_a_name_of_64_kib_stays_within_the_limits() {
     }
 }
 
+/// Each abbreviated name is a scope: the first character is printed after a task for each of them.
+#[test]
+fn a_name_that_reaches_a_limit_before_its_first_character_stays_raw() {
+    let name = format!("_ZN{}Ev", "1a".repeat(2050));
+    let (arena, root) = parse::parse(&name).expect("a valid name");
+    let printed = print::print(&arena, root);
+    assert!(printed.is_cut && printed.text.is_empty());
+    assert_eq!(demangled(&name), None);
+    assert_eq!(crate::demangle(name.as_bytes()), name);
+}
+
 /// Each type is an expansion of the one before, and the only pack is empty.
 #[test]
 fn expansions_that_print_nothing_are_cut_after_the_maximum_steps() {
@@ -271,6 +285,20 @@ fn expansions_that_print_nothing_are_cut_after_the_maximum_steps() {
     let printed = print::print(&arena, root);
     assert!(printed.is_cut && printed.steps <= MAX_STEPS + MAX_TASKS, "{} steps", printed.steps);
     assert_bounded(&name);
+}
+
+/// The only pack is empty, so that each expansion of it removes the long name that it printed.
+#[test]
+fn text_that_is_printed_and_removed_again_counts() {
+    let removed = |times: usize| {
+        let name = format!("_Z1fIJEEvDp{0}{1}IT_E{2}", 50_000, "x".repeat(50_000), "S3_".repeat(times));
+        let (arena, root) = parse::parse(&name).expect("a valid name");
+        assert_bounded(&name);
+        print::print(&arena, root)
+    };
+    let few = removed(10);
+    assert!(few.text == "void f<>()" && !few.is_cut, "{:.50}", few.text);
+    assert!(removed(3000).is_cut);
 }
 
 #[test]

@@ -113,7 +113,7 @@ impl ResolvedAssumption {
             ids.dedup();
             if let [id] = ids[..] { Some(id) } else { None }
         };
-        let ambiguous = || Unanswered::Ambiguous(fitting.iter().map(|known| (*known).clone()).collect());
+        let ambiguous = || Unanswered::ambiguous(fitting.iter().copied());
         tests.into_iter().find_map(only_one).ok_or_else(ambiguous)
     }
 
@@ -151,7 +151,7 @@ mod tests {
         assert!(assumed.applies_to(&image("arm64")) && assumed.is_used());
         assert_eq!(assumed.id_for(&image("arm64e")), Ok(&universal[1].id));
         assert_eq!(assumed.id_for(&image("x86_64h")), Ok(&universal[2].id));
-        assert_eq!(assumed.id_for(&image("unknown")), Err(Unanswered::Ambiguous(universal.clone())));
+        assert_eq!(assumed.id_for(&image("unknown")), Err(Unanswered::ambiguous(&universal)));
         let mut with_id = image("unknown");
         with_id.id = Some(universal[0].id.clone());
         assert_eq!(assumed.id_for(&with_id), Ok(&universal[0].id));

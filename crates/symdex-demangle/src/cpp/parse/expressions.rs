@@ -261,9 +261,8 @@ impl<'a> Parser<'a> {
     /// `u name argument... E`. `__uuidof` has one operand instead, of which `t` or `z` says what it is.
     fn vendor_expression(&mut self) -> Option<Id> {
         self.at += 1;
-        let name = self.bare_name()?;
-        let callee = self.text(name)?;
-        let is_uuid = name == "__uuidof";
+        let callee = self.source_name()?;
+        let is_uuid = matches!(self.arena.node(callee), Node::Text("__uuidof"));
         let arguments = if is_uuid && self.eat(b't') {
             let operand = self.a_type()?;
             self.arena.add_list([operand])?

@@ -44,7 +44,7 @@ impl Parser<'_> {
 
     fn construction_vtable(&mut self) -> Option<Id> {
         let derived = self.a_type()?;
-        self.number()?;
+        self.signed_number()?;
         self.expect(b'_')?;
         let base = self.a_type()?;
         self.add(Node::ConstructionVtable { base, derived })

@@ -29,11 +29,11 @@ impl Parser<'_> {
 
     /// An argument of the encoding's own name. It may refer to the ones before it.
     fn own_argument(&mut self) -> Option<Id> {
-        // LLVM does not take a declared pack apart.
-        let is_declared = self.is_parameter_declaration();
         let argument = self.template_argument()?;
         let parameter = match self.arena.node(argument) {
-            Node::ArgumentPack(elements) if !is_declared => self.add(Node::ParameterPack(elements))?,
+            // LLVM does not take a pack with a declaration apart.
+            Node::DeclaredArgument(argument) => argument,
+            Node::ArgumentPack(elements) => self.add(Node::ParameterPack(elements))?,
             _ => argument,
         };
         self.outer.push(parameter);
@@ -50,7 +50,8 @@ impl Parser<'_> {
             // The declaration says which overload this is, and is not printed.
             (b'T', _) if self.is_parameter_declaration() => {
                 self.parameter_declaration(None)?;
-                self.template_argument()
+                let argument = self.template_argument()?;
+                self.add(Node::DeclaredArgument(argument))
             }
             _ => self.a_type(),
         }?;

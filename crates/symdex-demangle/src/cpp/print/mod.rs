@@ -1,8 +1,8 @@
 //! Writes the tree of a C++ name as LLVM's demangler does.
 //!
 //! The printer does not recurse: what is still to print is a stack of tasks. It counts the tasks that it does, the
-//! bytes that it writes and the tasks that wait, and stops at the limits in [`crate::limits`]. A task takes constant
-//! time.
+//! bytes that it writes and the tasks that wait, and stops at the limits in [`crate::limits`]. A task writes at most as
+//! many bytes as the name has. Bytes that are removed again count as steps.
 //!
 //! C++ types are written around what they declare: `int (*)(char)` is a left part `int (*` and a right part `)(char)`.
 //! So types have tasks for both parts.
@@ -182,7 +182,9 @@ impl<'a> Printer<'_, 'a> {
 
     /// Removes what was written since `position`.
     fn go_back(&mut self, position: u32) {
-        self.out.truncate(usize::try_from(position).unwrap_or(usize::MAX));
+        let position = usize::try_from(position).unwrap_or(usize::MAX);
+        self.steps += self.out.len().saturating_sub(position) / 32;
+        self.out.truncate(position);
     }
 
     /// Does these tasks next, in their order.

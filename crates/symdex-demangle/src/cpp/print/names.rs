@@ -9,6 +9,7 @@ impl<'a> Printer<'_, 'a> {
     /// A name. Returns whether `node` is one.
     pub(super) fn name(&mut self, node: Node<'a>) -> bool {
         match node {
+            Node::DeclaredArgument(argument) => self.tasks.push(Task::Print(argument)),
             Node::Prefixed(text, of) => {
                 self.out.push_str(text);
                 self.tasks.push(Task::Print(of));
