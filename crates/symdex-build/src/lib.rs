@@ -61,6 +61,7 @@ mod excerpt;
 mod flatten;
 mod image;
 mod input;
+mod keyed;
 mod limits;
 mod merge;
 mod options;

@@ -4,9 +4,11 @@ use std::borrow::Cow;
 
 use hashbrown::HashTable;
 use symdex::write::{MAX_STRING, NonMaxU32};
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// A string and a part of its hash.
+use crate::keyed::process_key;
+
+/// A string and a part of its hash. The hash has a random key, so that no file can have many names of one hash.
 #[derive(Clone, Debug)]
 pub(crate) struct Hashed<'d> {
     pub(crate) string: Cow<'d, [u8]>,
@@ -15,7 +17,7 @@ pub(crate) struct Hashed<'d> {
 
 impl<'d> Hashed<'d> {
     pub(crate) fn new(string: Cow<'d, [u8]>) -> Self {
-        let [_, _, _, _, part @ ..] = xxh3_64(&string).to_le_bytes();
+        let [_, _, _, _, part @ ..] = xxh3_64_with_seed(&string, process_key()).to_le_bytes();
         Self { hash: u32::from_le_bytes(part), string }
     }
 }
@@ -115,5 +117,52 @@ impl<'d> Pool<'d> {
         }
         let mut take = |place: &u32| std::mem::take(&mut self.strings[*place as usize]);
         self.numbered.iter().map(&mut take).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use xxhash_rust::xxh3::xxh3_64;
+
+    use super::*;
+
+    /// Names of 16 bytes of which XXH3 without a seed has the same upper half of the hash. The first 8 bytes make one
+    /// factor of its product 0; the others are computed backwards from the hash.
+    fn colliding(count: u64) -> Vec<Vec<u8>> {
+        const FIRST: u64 = 0x6782_737b_ea42_39b9;
+        const SECOND: u64 = 0xaf56_bc3b_0996_523a;
+        /// The inverse of the factor of the last step.
+        const INVERSE: u64 = 0x08da_8ee4_1d6d_f849;
+        let name = |number: u64| {
+            let hash = 0xdead_beef << 32 | number;
+            let product = (hash ^ hash >> 32).wrapping_mul(INVERSE);
+            let second = (product ^ product >> 37).wrapping_sub(16) ^ SECOND;
+            [FIRST.to_le_bytes(), second.to_le_bytes()].concat()
+        };
+        (1..=count).map(name).collect()
+    }
+
+    #[test]
+    fn names_made_to_collide_have_different_hashes() {
+        for count in [1000, 2000] {
+            let names = colliding(count);
+            assert!(
+                names.iter().all(|name| xxh3_64(name) >> 32 == 0xdead_beef),
+                "they collide without a key"
+            );
+            let hashes: HashSet<u32> = names.iter().map(|name| Hashed::new(name.into()).hash).collect();
+            assert!(hashes.len() > names.len() - 5, "{} hashes", hashes.len());
+        }
+    }
+
+    #[test]
+    fn names_made_to_collide_are_numbered_in_their_order() {
+        let (names, mut pool) = (colliding(1000), Pool::new(1 << 20));
+        for _ in 0..2 {
+            let places = names.iter().map(|name| pool.place(&Hashed::new(name.into())).map(NonMaxU32::get));
+            assert!(places.eq((0..1000).map(Some)));
+        }
     }
 }

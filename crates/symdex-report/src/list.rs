@@ -5,7 +5,8 @@
 //! id is needed on one line only of each name and load address. Consecutive lines are a stack, innermost frame first.
 //! Answers are appended to the lines. All other lines stay unchanged.
 
-use rustc_hash::FxHashMap;
+use std::collections::HashMap;
+
 use symdex::ImageId;
 
 use crate::apple_text;
@@ -29,7 +30,7 @@ impl Format for List {
 
     fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
         let mut parsed = Parsed::default();
-        let mut images = FxHashMap::default();
+        let mut images = HashMap::new();
         let mut follows = false;
         for (span, line) in lines(text) {
             let line = AddressLine::of(line);
@@ -103,7 +104,7 @@ fn has_line(line: &[u8]) -> bool {
 /// to positions.
 fn image<'t>(
     line: &AddressLine<'t>,
-    known: &mut FxHashMap<(&'t [u8], u64), usize>,
+    known: &mut HashMap<(&'t [u8], u64), usize>,
     images: &mut Vec<Image>,
 ) -> Option<usize> {
     let number = *known.entry((line.image, line.load_address)).or_insert(images.len());

@@ -13,7 +13,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use rustc_hash::FxHashSet;
 use symdex::{ImageOffset, Index};
 
 use self::claims::Claims;
@@ -24,6 +23,7 @@ use crate::dwarf::{Part, Units, unit_ranges, unit_ranges_at};
 use crate::error::Error;
 use crate::flatten::{Interval, Stretch, flatten};
 use crate::image::Image;
+use crate::keyed::KeyedSet;
 use crate::limits::UnitLimits;
 use crate::options::build;
 use crate::report::Problems;
@@ -249,7 +249,7 @@ type Parts<'d> = BTreeMap<(u64, usize), UnitRanges<'d>>;
 /// The `offsets` at which none of `parts` has a function.
 fn without_function(offsets: &[u64], parts: &Parts<'_>) -> Vec<u64> {
     let ranges = parts.values().flat_map(|part| &part.ranges);
-    let with: FxHashSet<u64> =
+    let with: KeyedSet<u64> =
         ranges.filter(|range| range.function_range.is_some()).map(|range| range.start).collect();
     offsets.iter().copied().filter(|offset| !with.contains(offset)).collect()
 }

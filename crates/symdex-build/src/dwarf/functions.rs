@@ -1,7 +1,6 @@
 //! The functions of a unit: its subprograms with code and, below each, the tree of inlined subroutines.
 
 use gimli::UnitOffset;
-use rustc_hash::FxHashMap;
 use symdex::write::NonMaxU32;
 
 use super::attributes::Attributes;
@@ -11,6 +10,7 @@ use super::units::{UnitEntry, Units};
 use super::walk::Walker;
 use crate::flatten::{intersect, join};
 use crate::image::Image;
+use crate::keyed::KeyedMap;
 use crate::limits::{self, UnitError, UnitLimits};
 use crate::pools::{Hashed, StringTable};
 use crate::report::Problems;
@@ -117,7 +117,7 @@ struct Walk<'a, 'd> {
     names: Names<'a, 'd>,
     functions: Functions<'d>,
     /// Names of inlined subroutines by their abstract origins; see [`Attributes::origin_key`].
-    by_origin: FxHashMap<u64, Option<NonMaxU32>>,
+    by_origin: KeyedMap<u64, Option<NonMaxU32>>,
     /// Finds the numbers of names.
     numbers: StringTable,
     /// The functions around the current entry: the depth of each, and its node if it has code.
@@ -152,7 +152,7 @@ impl<'a, 'd> Walk<'a, 'd> {
             steps: 0,
             names: Names::new(image, units, unit),
             functions,
-            by_origin: FxHashMap::default(),
+            by_origin: KeyedMap::default(),
             numbers: StringTable::default(),
             open: Vec::new(),
             stated: Vec::new(),

@@ -3,8 +3,9 @@
 use std::hash::BuildHasher as _;
 
 use hashbrown::HashTable;
-use rustc_hash::FxBuildHasher;
 use symdex::write::{InlineFrame, NonMaxU32};
+
+use crate::keyed::Keyed;
 
 /// A function by its name, inlined into the frame `caller` or not inlined. Its inline frames differ by file and line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,42 +19,91 @@ pub(super) struct InlineFrames {
     /// Callers come before what is inlined into them.
     pub(super) frames: Vec<InlineFrame>,
     numbers: HashTable<u32>,
+    hasher: Keyed,
 }
 
 impl InlineFrames {
     /// No frames, with capacity for so many.
     pub(super) fn with_capacity(frames: usize) -> Self {
-        Self { frames: Vec::with_capacity(frames), numbers: HashTable::with_capacity(frames) }
+        let (frames, numbers) = (Vec::with_capacity(frames), HashTable::with_capacity(frames));
+        Self { frames, numbers, hasher: Keyed::default() }
     }
 
     /// The number of the inline frame of a callee at a file and line.
     #[inline]
     pub(super) fn number(&mut self, callee: Callee, file: Option<NonMaxU32>, line: Option<NonMaxU32>) -> u32 {
-        let Self { frames, numbers } = self;
+        let Self { frames, numbers, hasher } = self;
         let frame = InlineFrame { parent: callee.caller, name: callee.name, file, line };
-        let hash = hash(&frame);
+        let hash = hash(&frame, *hasher);
         if let Some(number) = numbers.find(hash, |number| frames[*number as usize] == frame) {
             return *number;
         }
         let number = u32::try_from(frames.len()).unwrap_or(u32::MAX);
         frames.push(frame);
-        let hash_of = |number: &u32| self::hash(&frames[*number as usize]);
+        let hash_of = |number: &u32| self::hash(&frames[*number as usize], *hasher);
         numbers.insert_unique(hash, number, hash_of);
         number
     }
 }
 
-fn hash(frame: &InlineFrame) -> u64 {
+#[inline]
+fn hash(frame: &InlineFrame, hasher: Keyed) -> u64 {
     let key = |id: Option<NonMaxU32>| id.map_or(0, |id| u64::from(id.get()) + 1);
     let InlineFrame { parent, name, file, line } = *frame;
-    FxBuildHasher.hash_one((key(parent) << 32 | key(name), key(file) << 32 | key(line)))
+    hasher.hash_one((key(parent) << 32 | key(name), key(file) << 32 | key(line)))
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
 
+    use rustc_hash::FxBuildHasher;
+
     use super::*;
+    use crate::keyed::collisions::{fullest_bucket, numbers};
+
+    /// Frames of one function whose files and lines collide under [`FxBuildHasher`].
+    fn colliding(count: u64) -> Vec<InlineFrame> {
+        let frame = |number: u64| {
+            // A stored number is the number plus one.
+            let [file, line] = [number >> 32, number & 0xffff_ffff].map(|half| half.checked_sub(1));
+            let id = |half: Option<u64>| half.and_then(NonMaxU32::new);
+            InlineFrame { parent: None, name: NonMaxU32::new(7), file: id(file), line: id(line) }
+        };
+        numbers(count).into_iter().map(frame).collect()
+    }
+
+    #[test]
+    fn frames_made_to_collide_are_spread() {
+        for count in [2000, 4000] {
+            let frames = colliding(count);
+            let without_key = |frame: &InlineFrame| {
+                let [file, line] =
+                    [frame.file, frame.line].map(|id| id.map_or(0, |id| u64::from(id.get()) + 1));
+                FxBuildHasher.hash_one((8u64, file << 32 | line))
+            };
+            let hashes: Vec<u64> = frames.iter().map(without_key).collect();
+            assert!(fullest_bucket(&hashes) > frames.len() / 2, "they collide without a key");
+            let hashes: Vec<u64> = frames.iter().map(|frame| hash(frame, Keyed::default())).collect();
+            assert!(fullest_bucket(&hashes) < 50);
+        }
+    }
+
+    #[test]
+    fn numbers_of_frames_do_not_depend_on_the_keys() {
+        let numbers = |keys| {
+            let mut frames = InlineFrames::with_capacity(0);
+            frames.hasher = Keyed::with_keys(keys);
+            let number = |frame: InlineFrame| {
+                let callee = Callee { caller: frame.parent, name: frame.name };
+                frames.number(callee, frame.file, frame.line)
+            };
+            let both = colliding(500).into_iter().chain(colliding(1000));
+            both.map(number).collect::<Vec<_>>()
+        };
+        assert_eq!(numbers([3, 5]), (0..500).chain(0..1000).collect::<Vec<_>>());
+        assert_eq!(numbers([3, 5]), numbers([1 << 60 | 9, 0x9e37_79b9_7f4a_7c15]));
+    }
 
     #[test]
     fn each_inline_frame_is_there_once() {

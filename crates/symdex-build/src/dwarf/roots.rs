@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::attributes::{Attributes, text};
 use super::slots::Slot;
+use crate::keyed::KeyedMap;
 use crate::limits;
 use crate::reader::Reader;
 use crate::report::Problems;
@@ -53,13 +54,13 @@ pub(crate) struct TableReader {
     left: usize,
     /// By the address and size of the section, and the table's offset in it. In a package, units may have sections of
     /// their own.
-    tables: FxHashMap<(usize, usize, usize), Arc<Abbreviations>>,
+    tables: KeyedMap<(usize, usize, usize), Arc<Abbreviations>>,
 }
 
 impl TableReader {
     /// A reader for tables in a section or file of `size` bytes.
     pub(crate) fn new(size: usize) -> Self {
-        Self { left: size.saturating_mul(4).saturating_add(1 << 20), tables: FxHashMap::default() }
+        Self { left: size.saturating_mul(4).saturating_add(1 << 20), tables: KeyedMap::default() }
     }
 
     /// The table that the unit of `header` refers to.

@@ -12,10 +12,10 @@
 //! statement   |      f:2       |   f:2    |   g:7    |   g:9   |    f:9     |    f:9    |
 //! ```
 
-use rustc_hash::FxHashMap;
 use symdex::write::NonMaxU32;
 
 use super::rows::Row;
+use crate::keyed::KeyedMap;
 
 /// A file, as an index into the unit's file table, and a line.
 pub(super) type FileLine = (u32, Option<NonMaxU32>);
@@ -26,13 +26,13 @@ pub(super) struct Statements {
     last: Vec<Option<(u32, FileLine)>>,
     /// By node and sequence, the pieces that a piece of another sequence has replaced in `last`. The sequence may go on
     /// behind one that interrupts it.
-    replaced: FxHashMap<(u32, u32), FileLine>,
+    replaced: KeyedMap<(u32, u32), FileLine>,
 }
 
 impl Statements {
     /// No pieces yet, of a unit with this many nodes.
     pub(super) fn new(nodes: usize) -> Self {
-        Self { last: vec![None; nodes], replaced: FxHashMap::default() }
+        Self { last: vec![None; nodes], replaced: KeyedMap::default() }
     }
 
     /// The file and line that the next piece answers under `statement`. It is a piece of `row` in the instance of

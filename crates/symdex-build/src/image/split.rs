@@ -1,5 +1,6 @@
 //! Split DWARF: units in `.dwo` files, or in a `.dwp` file with others.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,16 +10,16 @@ use gimli::{
 };
 use object::LittleEndian as Little;
 use object::read::elf::FileHeader;
-use rustc_hash::FxHashMap;
 
 use super::elf_file::ElfFile;
 use crate::companions::{Companions, file_name, path_of, shown};
 use crate::dwarf::{Root, Skeleton, TableReader, headers, skeletons};
+use crate::keyed::KeyedMap;
 use crate::limits;
 use crate::reader::Reader;
 
 /// The split units of an image, by the offset of their skeleton's header in `.debug_info`.
-pub(crate) type Splits<'d> = FxHashMap<usize, Split<'d>>;
+pub(crate) type Splits<'d> = KeyedMap<usize, Split<'d>>;
 
 /// A split unit.
 pub(crate) struct Split<'d> {
@@ -50,7 +51,7 @@ pub(super) fn find<'d, Header: FileHeader<Endian = Little>>(
     let mut files = SplitFiles {
         parent: dwarf,
         companions,
-        objects: FxHashMap::default(),
+        objects: HashMap::new(),
         files: 0,
         size: 0,
         budget: file.budget.get(),
@@ -77,14 +78,14 @@ pub(super) fn find<'d, Header: FileHeader<Endian = Little>>(
 }
 
 /// The split units of one file by their ids. Each is used once, however many skeletons refer to it.
-type Units<'d> = FxHashMap<u64, Split<'d>>;
+type Units<'d> = KeyedMap<u64, Split<'d>>;
 
 /// The files that split units are searched in.
 struct SplitFiles<'a, 'd> {
     parent: &'a Dwarf<Reader<'d>>,
     companions: &'d Companions,
     /// The `.dwo` files that were read, or the reasons why they cannot be read.
-    objects: FxHashMap<PathBuf, Result<Units<'d>, String>>,
+    objects: HashMap<PathBuf, Result<Units<'d>, String>>,
     /// How many files there are. Each unit of a package counts as one.
     files: u32,
     /// How many bytes they have.

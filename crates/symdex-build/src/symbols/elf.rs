@@ -3,11 +3,11 @@
 use gimli::{BaseAddresses, EhFrame, LittleEndian, UnwindSection as _};
 use object::read::elf::{FileHeader, SectionHeader, Sym};
 use object::{LittleEndian as Little, elf};
-use rustc_hash::FxHashMap;
 
 use super::{Start, name_at, take_name};
 use crate::error::Error;
 use crate::image::ElfFile;
+use crate::keyed::KeyedMap;
 
 const ENDIAN: Little = Little;
 
@@ -107,7 +107,7 @@ fn unwound<Header: FileHeader<Endian = Little>>(
     frames.set_address_size(if Header::is_type_64_sized() { 8 } else { 4 });
     let bases = BaseAddresses::default().set_eh_frame(address(".eh_frame")).set_text(address(".text"));
     let mut entries = frames.entries(&bases);
-    let mut commons = FxHashMap::default();
+    let mut commons = KeyedMap::default();
     while let Ok(Some(entry)) = entries.next() {
         let gimli::CieOrFde::Fde(entry) = entry else { continue };
         // Many entries may share one CIE, and reading a damaged one takes time as well.

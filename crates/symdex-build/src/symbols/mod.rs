@@ -2,10 +2,12 @@
 
 pub(crate) mod elf;
 pub(crate) mod macho;
-use rustc_hash::FxHashSet;
+
+use std::collections::HashSet;
+
+use symdex::write::MAX_STRING;
 
 use crate::error::Error;
-use symdex::write::MAX_STRING;
 
 /// A function as the symbol table has it.
 #[non_exhaustive]
@@ -97,7 +99,7 @@ pub(crate) fn functions<'d>(
         let mut names = group.iter().filter_map(|start| start.name);
         let name = names.next();
         // Most have one name, so that the set stays empty.
-        let mut seen = FxHashSet::default();
+        let mut seen = HashSet::new();
         let aliases = names.filter(|other| Some(*other) != name && seen.insert(*other)).collect();
         functions.push(FunctionSymbol { start, end: end.min(section_end), name, aliases });
     }

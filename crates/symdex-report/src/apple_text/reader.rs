@@ -1,6 +1,7 @@
 //! Reads the lines of a report into stacks and images.
 
-use rustc_hash::FxHashMap;
+use std::collections::HashMap;
+
 use symdex::Arch;
 
 use super::header::{HeaderReader, label_and_queue};
@@ -73,12 +74,12 @@ impl<'t> Reader<'t> {
         parsed.info = header.finish();
         let arch = arch.or(registers);
         parsed.images.iter_mut().for_each(|image| image.arch = image.arch.take().or_else(|| arch.clone()));
-        let mut loaded = FxHashMap::default();
+        let mut loaded = HashMap::new();
         for (number, image) in parsed.images.iter().enumerate() {
             loaded.entry(image.load_address).or_insert(number);
         }
         // Positions of the images that the report does not list, by name. `None` if several images have the name.
-        let mut unlisted = FxHashMap::default();
+        let mut unlisted = HashMap::new();
         for FrameImage { thread, frame, load_address, image } in &frame_images {
             let Some(load_address) = *load_address else { continue };
             let number = *loaded.entry(load_address).or_insert_with(|| {

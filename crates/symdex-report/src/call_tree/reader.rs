@@ -3,7 +3,8 @@
 //! A tree becomes a thread whose frames are the lines from the last to the first, so that each function comes before
 //! its caller.
 
-use rustc_hash::FxHashMap;
+use std::collections::HashMap;
+
 use symdex::Arch;
 
 use super::lines::{self, Node, SampleLine};
@@ -188,7 +189,7 @@ impl<'t> Reader<'t> {
         let Self { mut parsed, frame_images, processes, mut archs, arch, header, .. } = self;
         parsed.info = header.finish();
         archs.push(arch);
-        let mut loaded = FxHashMap::default();
+        let mut loaded = HashMap::new();
         for (number, image) in parsed.images.iter().enumerate() {
             loaded.entry((processes[number], image.load_address)).or_insert(number);
         }

@@ -6,9 +6,9 @@
 mod info;
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::io::{self, Write};
 
-use rustc_hash::FxHashSet;
 use serde_json::json;
 use symdex::Arch;
 
@@ -44,7 +44,7 @@ impl Format for KsCrash {
             std::iter::successors(Some(json.root()), |report| report.get("recrash_report")).collect();
         let listed = reports.iter().filter_map(|report| report.get("binary_images"));
         let images = listed.flat_map(Value::elements).take(MAX_IMAGES).map(image);
-        let mut known = FxHashSet::default();
+        let mut known = HashSet::new();
         let images = images.filter(|image| known.insert((image.load_address, image.id.clone())));
         Ok(Parsed {
             images: images.collect(),

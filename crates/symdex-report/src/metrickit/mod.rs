@@ -7,9 +7,9 @@
 mod info;
 mod text;
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
-use rustc_hash::FxHashMap;
 use serde_json::json;
 use symdex::Arch;
 
@@ -331,7 +331,7 @@ impl<'t> Wrap<'t> {
 struct ImageTable<'j> {
     images: Vec<Image>,
     /// Positions by id and name, as they are written, and by load address.
-    known: FxHashMap<(&'j [u8], &'j [u8], u64), usize>,
+    known: HashMap<(&'j [u8], &'j [u8], u64), usize>,
 }
 
 impl<'j> ImageTable<'j> {

@@ -1,6 +1,7 @@
 //! Reads the lines of a report into stacks and images.
 
-use rustc_hash::FxHashMap;
+use std::collections::HashMap;
+
 use symdex::{Arch, ImageId};
 
 use super::frame::{self, FrameLine, Writer, log_prefix};
@@ -14,7 +15,7 @@ use crate::text::lossy;
 pub(super) struct Reader<'t> {
     parsed: Parsed,
     /// The positions of images.
-    images: FxHashMap<Key<'t>, usize>,
+    images: HashMap<Key<'t>, usize>,
     previous: Option<PreviousFrame<'t>>,
     /// The name of the next stack, the id of its thread, and whether it is the one that crashed.
     name: String,
@@ -24,7 +25,7 @@ pub(super) struct Reader<'t> {
     arch: Option<Arch>,
     /// The build ids that other lines state, by the path of the file: memory maps, and the list of xCrash. `None` if
     /// two lines differ.
-    ids: FxHashMap<&'t [u8], Option<&'t [u8]>>,
+    ids: HashMap<&'t [u8], Option<&'t [u8]>>,
 }
 
 /// The key of an image: the path, the digits of the build id, and the CPU type and subtype.

@@ -1,8 +1,7 @@
 //! Encodes the ranges of a chunk as a symbol stream.
 
-use std::hash::{BuildHasher, RandomState};
-
 use super::bits::zigzag;
+use super::random_key;
 use super::sources;
 use super::symbol_stream::{BLOCK, FIRST_SOURCE, SymbolStream};
 use crate::format::MAX_FRAMES;
@@ -85,7 +84,7 @@ struct SourceInterner {
 
 impl Default for SourceInterner {
     fn default() -> Self {
-        Self { key: RandomState::new().hash_one(0) | 1, last: Vec::new(), before: Vec::new() }
+        Self { key: random_key() | 1, last: Vec::new(), before: Vec::new() }
     }
 }
 

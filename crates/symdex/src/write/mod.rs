@@ -49,6 +49,7 @@ mod spool;
 mod strings;
 mod symbol_stream;
 
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Seek, Write};
 
 use xxhash_rust::xxh3::Xxh3Default;
@@ -71,6 +72,11 @@ use crate::format::{
 };
 use crate::image::{Arch, ImageId};
 pub use crate::ranges::{ChunkRanges, CodeRange, InlineFrame, NonMaxU32};
+
+/// A key for the hash function of one table. With a fixed hash function, an input can have many keys of one hash.
+fn random_key() -> u64 {
+    RandomState::new().hash_one(0)
+}
 
 /// The image of an index.
 #[derive(Clone, Debug)]

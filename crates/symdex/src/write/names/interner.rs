@@ -1,11 +1,13 @@
 //! Interns texts: equal texts get the same number.
 
-use std::hash::BuildHasher;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use rustc_hash::FxBuildHasher;
+use crate::write::random_key;
 
 /// Distinct texts, numbered in the order in which they first occur.
 pub(super) struct Interner {
+    /// A random key of the hash. Without it, an input could have many texts of one hash.
+    key: u64,
     /// An open-addressing table: the high half of a text's hash above its number plus one; 0 for a free slot. Its size
     /// is a power of two, and at least half of it is free.
     slots: Vec<u64>,
@@ -17,7 +19,7 @@ pub(super) struct Interner {
 
 impl Interner {
     pub(super) fn new() -> Self {
-        Self { slots: vec![0; 1 << 10], bytes: Vec::new(), ends: Vec::new() }
+        Self { key: random_key(), slots: vec![0; 1 << 10], bytes: Vec::new(), ends: Vec::new() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -26,7 +28,7 @@ impl Interner {
 
     /// The number of `text`, and whether it is new.
     pub(super) fn number(&mut self, text: &[u8]) -> (u32, bool) {
-        let hash = FxBuildHasher.hash_one(text);
+        let hash = xxh3_64_with_seed(text, self.key);
         let mut slot = self.first_slot(hash);
         while let Some(taken) = self.slots.get(slot).filter(|slot| **slot != 0) {
             let number = number_in(*taken);
@@ -77,4 +79,59 @@ impl Interner {
 
 fn number_in(slot: u64) -> u32 {
     u32::try_from(slot & 0xffff_ffff).unwrap_or_default().wrapping_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::BuildHasher;
+
+    use rustc_hash::FxBuildHasher;
+
+    use super::*;
+
+    /// Texts of which [`FxBuildHasher`] makes one hash: the first 8 bytes make one factor of its product 0.
+    fn colliding(count: usize) -> Vec<Vec<u8>> {
+        let mut texts = Vec::new();
+        for number in 0..count {
+            texts.push(
+                [&0x243f_6a88_85a3_08d3_u64.to_le_bytes()[..], format!("{number:08x}").as_bytes()].concat(),
+            );
+        }
+        texts
+    }
+
+    /// How many slots lie between the first slot of a text and its own, for all texts together.
+    fn steps(interner: &Interner) -> usize {
+        let taken = interner.slots.iter().enumerate().filter(|(_, slot)| **slot != 0);
+        let mask = interner.slots.len() - 1;
+        taken.map(|(place, slot)| place.wrapping_sub(interner.first_slot(*slot)) & mask).sum()
+    }
+
+    #[test]
+    fn texts_made_to_collide_are_found_in_few_steps() {
+        for count in [2000, 4000] {
+            let texts = colliding(count);
+            let first = FxBuildHasher.hash_one(&texts[0][..]);
+            assert!(texts.iter().all(|text| FxBuildHasher.hash_one(&text[..]) == first));
+            let mut interner = Interner::new();
+            for (number, text) in (0..).zip(&texts) {
+                assert_eq!(interner.number(text), (number, true));
+            }
+            for (number, text) in (0..).zip(&texts) {
+                assert_eq!(interner.number(text), (number, false));
+            }
+            assert!(steps(&interner) < 10 * count, "{} steps for {count} texts", steps(&interner));
+        }
+    }
+
+    #[test]
+    fn hashes_of_texts_depend_on_the_key() {
+        let slots = |key| {
+            let mut interner = Interner { key, ..Interner::new() };
+            colliding(100).iter().for_each(|text| _ = interner.number(text));
+            interner.slots
+        };
+        assert_ne!(slots(1), slots(2));
+        assert_eq!(slots(1), slots(1));
+    }
 }

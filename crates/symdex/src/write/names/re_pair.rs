@@ -6,6 +6,8 @@
 
 use std::cell::Cell;
 
+use crate::write::random_key;
+
 /// Bits of a table's size, at the least and for a [`Sketch`] at the most.
 const MIN_BITS: u32 = 10;
 const MAX_BITS: u32 = 20;
@@ -26,6 +28,8 @@ const LAST_GAIN: usize = 32;
 pub(super) struct Rules {
     pub(super) first: u32,
     pub(super) pairs: Vec<[u32; 2]>,
+    /// A random odd factor of the hash of a pair. Without it, an input could have many pairs of one hash.
+    key: u64,
     /// An open-addressing table of the indexes of `pairs`; [`END`] for a free slot. At least half of it is free.
     slots: Vec<u32>,
 }
@@ -33,7 +37,7 @@ pub(super) struct Rules {
 impl Rules {
     /// No rules yet, above `first` other symbols.
     pub(super) fn new(first: u32) -> Self {
-        Self { first, pairs: Vec::new(), slots: vec![END; 1 << MIN_BITS] }
+        Self { first, pairs: Vec::new(), key: random_key() | 1, slots: vec![END; 1 << MIN_BITS] }
     }
 
     /// The two parts of `symbol`. Returns `None` for one that is no rule.
@@ -64,7 +68,7 @@ impl Rules {
     /// The slot that has the number of `pair`, or where it belongs.
     #[inline]
     fn slot(&self, pair @ [left, right]: [u32; 2]) -> usize {
-        let mut slot = hash(left, right) & (self.slots.len() - 1);
+        let mut slot = self.first_slot(left, right);
         while let Some(rule) = self.slots.get(slot).filter(|rule| **rule != END) {
             if self.pairs.get(*rule as usize) == Some(&pair) {
                 break;
@@ -72,6 +76,13 @@ impl Rules {
             slot = (slot + 1) & (self.slots.len() - 1);
         }
         slot
+    }
+
+    /// Where the search for a pair begins.
+    #[inline]
+    fn first_slot(&self, left: u32, right: u32) -> usize {
+        let hash = (u64::from(left) << 32 | u64::from(right)).wrapping_mul(self.key);
+        usize::try_from(hash >> (u64::BITS - self.slots.len().ilog2())).unwrap_or_default()
     }
 
     fn grow(&mut self) {
@@ -162,8 +173,8 @@ impl Rules {
     }
 }
 
-/// The high bits of a product with an odd number of no pattern, the golden ratio's, which depend on all bits of the
-/// pair.
+/// The counter of a pair: the high bits of a product with an odd number of no pattern, the golden ratio's, which depend
+/// on all bits of the pair. It has no random key, because the rules depend on the counters.
 #[inline]
 fn hash(left: u32, right: u32) -> usize {
     let pair = u64::from(left) << 32 | u64::from(right);
@@ -201,5 +212,32 @@ impl Sketch {
         }
         let slot = hash(left & !ALONE, right) & (self.counts.len() - 1);
         self.counts.get(slot).copied().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_made_to_collide_are_found_in_few_steps() {
+        /// The inverse of the factor of [`hash`].
+        const INVERSE: u64 = 0xf1de_83e1_9937_733d;
+        for count in [2000u32, 4000] {
+            let half = |half: u64| u32::try_from(half & 0xffff_ffff).expect("32 bits");
+            let pairs = (1..=u64::from(count)).map(|number| number.wrapping_mul(INVERSE));
+            let pairs: Vec<_> = pairs.map(|pair| (half(pair >> 32), half(pair))).collect();
+            assert!(pairs.iter().all(|(left, right)| hash(*left, *right) == 0), "they collide without a key");
+            let mut rules = Rules::new(0);
+            for _ in 0..2 {
+                assert!(pairs.iter().map(|(left, right)| rules.symbol(*left, *right)).eq(0..count));
+            }
+            let mask = rules.slots.len() - 1;
+            let steps = |(left, right): &(u32, u32)| {
+                rules.slot([*left, *right]).wrapping_sub(rules.first_slot(*left, *right)) & mask
+            };
+            let steps: usize = pairs.iter().map(steps).sum();
+            assert!(steps < 10 * pairs.len(), "{steps} steps for {count} pairs");
+        }
     }
 }
