@@ -102,7 +102,7 @@ fn a_build_that_takes_too_long_fails_and_names_the_option() {
     let slice = slices(&file).expect("a Mach-O file").remove(0);
     let image = Image::load(&slice, "made-up", &companions).expect("loads");
     let of = |max_seconds| BuildOptions::new().max_seconds(max_seconds).build(&image);
-    let error = of(Some(0)).err().expect("takes longer than no time");
+    let error = of(Some(0)).expect_err("takes longer than no time");
     assert!(matches!(error, Error::TooSlow { seconds: 0 }), "{error}");
     assert!(error.to_string().contains("--max-seconds"), "{error}");
     assert!(of(Some(3600)).is_ok());
