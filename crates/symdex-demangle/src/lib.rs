@@ -12,8 +12,8 @@
 //! [`limits`].
 //!
 //! The text of C++ names is compared with llvm-cxxfilt 19. These names it does not read and this crate does:
-//! `operator->*`, calls in parentheses (`cp`), `std::bfloat16_t`, and template parameters in the signatures of
-//! functions with a local name.
+//! `operator->*`, calls in parentheses (`cp`), `std::bfloat16_t`, vectors of no elements (`Dv0_`), and template
+//! parameters in the signatures of functions with a local name. llvm-cxxfilt has no [`limits`].
 
 #![cfg_attr(
     not(test),

@@ -1,9 +1,12 @@
 //! Publishing an index in a folder: atomically, and by a rule that decides between two different indexes of one id.
 
 use std::cmp::Reverse;
-use std::fs::{self, File};
+use std::collections::BTreeSet;
+use std::fs::{self, DirEntry, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use symdex::Index;
 use tempfile::NamedTempFile;
@@ -58,20 +61,24 @@ impl IndexFolder {
     /// with more ranges stays; then, in this order, the one with fewer partial counts, more symbols, more names, the
     /// smaller digest. The result does not depend on the order in which indexes are published.
     ///
-    /// Processes and threads that publish into one folder take turns by locking the folder. On Windows, where a folder
-    /// cannot be locked, the last of two simultaneous publishers wins.
+    /// Processes and threads that publish into one folder take turns by locking the folder. Some file systems of
+    /// networks have no locks, and Windows cannot lock a folder. There the last of two simultaneous publishers wins.
+    ///
+    /// A process that is killed while it publishes leaves a temporary file, `.symdex-*.tmp`. The first time that a
+    /// process writes an index to a folder which it has locked, it deletes such files that are older than a day.
     ///
     /// # Errors
     ///
     /// [`Error::NotPublished`] if the folder cannot be created, searched or written, [`Error::Unreadable`] if the index
-    /// that exists cannot be read, [`Error::NewerIndex`] if it is of a newer version. In all cases the folder has the
-    /// same indexes as before, and no temporary file is left.
+    /// that exists cannot be read, [`Error::NewerIndex`] if it is of a newer version. The folder then has the same
+    /// indexes as before and no temporary file. One exception: if the folder cannot be synced after the new index has
+    /// got its name, the index is there, but a power failure may undo that.
     pub fn publish<B: AsRef<[u8]>>(&self, index: &Index<B>) -> Result<Published, Error> {
         let folder = self.path();
         let failed =
             |action, path: &Path, source| Error::NotPublished { action, path: path.to_owned(), source };
         fs::create_dir_all(folder).map_err(|error| failed("create the folder", folder, error))?;
-        let _turn = lock(folder);
+        let turn = lock(folder);
         let existing = self.search(index.id()).map_err(|error| failed("search", folder, error))?;
         let existing = existing.into_iter().next();
         let path = existing.clone().unwrap_or_else(|| folder.join(Self::file_name(index.id())));
@@ -83,6 +90,9 @@ impl IndexFolder {
             }
         };
         if !matches!(outcome, PublishOutcome::Unchanged | PublishOutcome::ConflictKept) {
+            if turn.is_some() {
+                delete_abandoned(parent(&path));
+            }
             write(&path, index.as_bytes()).map_err(|error| failed("write", &path, error))?;
         }
         Ok(Published { path, outcome })
@@ -130,10 +140,41 @@ fn rank<B: AsRef<[u8]>>(index: &Index<B>) -> (u64, u64, Reverse<u64>, u64, u64, 
     (counts.functions, counts.ranges, Reverse(partial), counts.symbols, counts.names, digest)
 }
 
+/// What the names of temporary files begin and end with.
+const TEMPORARY: [&str; 2] = [".symdex-", ".tmp"];
+
+/// A temporary file that is older belongs to no living process. The age protects those of publishers on other machines,
+/// which may not see the lock.
+const ABANDONED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Deletes the temporary files of killed processes in `folder`, once for each folder and process: a folder can have
+/// 100,000 files to go through. The caller has the lock. A file that cannot be deleted stays.
+fn delete_abandoned(folder: &Path) {
+    static SEARCHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    if !SEARCHED.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned()) {
+        return;
+    }
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter(is_abandoned).for_each(|entry| _ = fs::remove_file(entry.path()));
+}
+
+fn is_abandoned(entry: &DirEntry) -> bool {
+    let name = entry.file_name();
+    let is_temporary =
+        name.to_str().is_some_and(|name| name.starts_with(TEMPORARY[0]) && name.ends_with(TEMPORARY[1]));
+    let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
+    is_temporary && age().is_some_and(|age| age > ABANDONED_AFTER)
+}
+
+/// The folder of the file at `path`.
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Writes `bytes` to `path` in one step: to a temporary file beside it, which is synced and then renamed. If a step
 /// fails, the temporary file is deleted.
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = parent(path);
     let mut file = temporary(folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
@@ -148,7 +189,8 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// A temporary file in `folder` whose name is not that of an index.
 fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".symdex-").suffix(".tmp");
+    let [prefix, suffix] = TEMPORARY;
+    builder.prefix(prefix).suffix(suffix);
     // By default only the owner can read a temporary file. An index has the permissions of the umask.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));

@@ -277,7 +277,8 @@ pub(super) fn thread_label(line: &[u8]) -> Option<&[u8]> {
     rest[digits..].strip_prefix(b" name:")
 }
 
-/// Reads the addresses of `(0x1ca4cd27c 0x1c96a79f8 ...)` with their spans.
+/// Reads the addresses of `(0x1ca4cd27c 0x1c96a79f8 ...)` with their spans. White space may stand before and after the
+/// parentheses, and between them and the addresses.
 pub(super) fn bare_addresses(line: &[u8], start: usize) -> Option<Vec<(u64, Span)>> {
     let mut cursor = Cursor::new(line);
     cursor.take(b"(0x").map(|()| cursor = Cursor::new(line))?;

@@ -138,3 +138,22 @@ fn a_failed_write_leaves_no_files() {
     IndexFolder::new(&taken).publish(&index(7, 1, 1, "x")).expect_err("a folder has the path");
     assert_eq!(files(&taken.join("07")).len(), 1);
 }
+
+#[cfg(unix)]
+#[test]
+fn temporary_files_of_killed_processes_are_deleted_after_a_day() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, hours: u64| {
+        let file = File::create(folder.path().join(name)).expect("a file");
+        let modified = std::time::SystemTime::now() - Duration::from_secs(hours * 60 * 60);
+        file.set_modified(modified).expect("a time");
+    };
+    for (name, hours) in
+        [(".symdex-old.tmp", 25), (".symdex-new.tmp", 23), (".symdex-other", 25), ("other.tmp", 25)]
+    {
+        file(name, hours);
+    }
+    IndexFolder::new(folder.path()).publish(&index(7, 1, 1, "x")).expect("published");
+    let others = [".symdex-new.tmp", ".symdex-other", "07070707070707070707070707070707.symdex", "other.tmp"];
+    assert_eq!(files(folder.path()), others);
+}
