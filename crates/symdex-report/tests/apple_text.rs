@@ -109,6 +109,14 @@ fn stacks_of_exceptions_have_return_addresses_on_one_line_or_on_several() {
         "2   App                           \t0x0000000100001021 outer + 33 (main.c:7)",
     ];
     assert_eq!(new_lines(&text, &rewritten(&text)), expected);
+    for line in ["(0x180000010 0x100001011 0x100001021 )", " ( 0x180000010  0x100001011 0x100001021\t)  "] {
+        let spaced = crash(&format!("\nLast Exception Backtrace:\n{line}\n"), "arm64");
+        let trimmed: Vec<_> = new_lines(&spaced, &rewritten(&spaced))
+            .into_iter()
+            .map(|line| line.trim_end().to_owned())
+            .collect();
+        assert_eq!(trimmed, expected, "{line}");
+    }
     // A stack without any answer stays on one line.
     let unknown = crash("\nLast Exception Backtrace:\n(0x180000010 0x180000020)\n", "arm64");
     assert_eq!(rewritten(&unknown), unknown);

@@ -12,9 +12,13 @@ pub(super) fn edits(symbolicated: &Symbolicated<'_, '_>, thread: usize) -> Vec<E
         return Vec::new();
     }
     let (Some(first), Some(last)) = (frames.first(), frames.last()) else { return Vec::new() };
-    // Edit the parentheses, the space between addresses, then the addresses.
-    let (open, close) = (first.site.start - 1..first.site.start, last.site.end..last.site.end + 1);
-    let end = line_end(report.text, close.end);
+    // Edit the parentheses and the space around them, the space between addresses, then the addresses.
+    let (before, after) = (&report.text[..first.site.start], &report.text[last.site.end..]);
+    let line_start = memchr::memrchr(b'\n', before).map_or(0, |line_feed| line_feed + 1);
+    let close_len = memchr::memchr(b')', after).map_or(0, |close| close + 1);
+    let rest_len = memchr::memchr2(b'\r', b'\n', after).unwrap_or(after.len());
+    let (open, close) = (line_start..first.site.start, last.site.end..last.site.end + close_len);
+    let end = line_end(report.text, last.site.end + rest_len);
     let mut edits: Vec<Edit> = [open, close].map(|span| Edit { span, text: Vec::new() }).into();
     let between = frames.windows(2).map(|pair| pair[0].site.end..pair[1].site.start);
     edits.extend(between.map(|span| Edit { span, text: end.into() }));

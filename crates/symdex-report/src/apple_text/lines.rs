@@ -277,21 +277,24 @@ pub(super) fn thread_label(line: &[u8]) -> Option<&[u8]> {
     rest[digits..].strip_prefix(b" name:")
 }
 
-/// Reads the addresses of `(0x1ca4cd27c 0x1c96a79f8 ...)` with their spans. White space may stand before and after the
-/// parentheses, and between them and the addresses.
+/// Reads the addresses of `(0x1ca4cd27c 0x1c96a79f8 ...)` with their spans. White space may stand before the
+/// parentheses and inside them.
 pub(super) fn bare_addresses(line: &[u8], start: usize) -> Option<Vec<(u64, Span)>> {
     let mut cursor = Cursor::new(line);
-    cursor.take(b"(0x").map(|()| cursor = Cursor::new(line))?;
+    cursor.space();
     cursor.take(b"(")?;
+    cursor.space();
     let mut addresses = Vec::new();
     loop {
         let from = cursor.at();
+        cursor.rest().starts_with(b"0x").then_some(())?;
         let address = cursor.hexadecimal()?;
         addresses.push((address, start + from..start + cursor.at()));
+        let has_space = cursor.space();
         if cursor.take(b")").is_some() {
             return Some(addresses);
         }
-        cursor.space().then_some(())?;
+        has_space.then_some(())?;
     }
 }
 
@@ -391,6 +394,9 @@ mod tests {
         assert_eq!(name("Thread 0 name:  Dispatch queue"), None);
         assert_eq!(name("Thread 0 crashed with ARM Thread State (64-bit):"), None);
         assert_eq!(bare_addresses(b"(0x10 0x2f)", 5), Some(vec![(0x10, 6..10), (0x2f, 11..15)]));
-        assert_eq!(bare_addresses(b"(0x10 0x2f", 0), None);
+        assert_eq!(bare_addresses(b" ( 0x10\t0x2f )", 5), Some(vec![(0x10, 8..12), (0x2f, 13..17)]));
+        for line in ["(0x10 0x2f", "(0x10,0x2f)", "( )", "(10)", "0x10)"] {
+            assert_eq!(bare_addresses(line.as_bytes(), 0), None, "{line}");
+        }
     }
 }
