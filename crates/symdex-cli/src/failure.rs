@@ -166,14 +166,14 @@ impl From<symdex_store::Error> for Failure {
     fn from(error: symdex_store::Error) -> Self {
         use symdex_store::Error;
         let (kind, path) = match &error {
-            Error::Unreadable { path, source } => return Self::unreadable(path, source),
+            Error::Unreadable { path, error } => return Self::unreadable(path, error),
             Error::AmbiguousId { folder, prefix, ids } => {
                 let (folder, ids) = (folder.display(), text::list(ids));
                 let message = format!("{folder}: several ids begin with {prefix}: {ids}; give more digits");
                 return Self::new(FailureKind::Usage, message);
             }
-            Error::Index { path, source } | Error::NewerIndex { path, source } => {
-                (FailureKind::of_index(source), path)
+            Error::Index { path, error } | Error::NewerIndex { path, error } => {
+                (FailureKind::of_index(error), path)
             }
             Error::OtherImage { path, .. } => (FailureKind::NotFound, path),
             Error::NotPublished { path, .. } => (FailureKind::Other, path),

@@ -93,8 +93,8 @@ impl<'t> Report<'t> {
     ///
     /// let report = Report::parse(b"Thread 0 Crashed:\n0   App   0x104a343d0 0x104a34000 + 976\n")?;
     /// assert_eq!(report.format_name(), "apple-crash");
-    /// assert_eq!(report.threads[0].frames[0].address, 0x104a343d0);
-    /// assert_eq!(report.images[0].name, "App");
+    /// assert_eq!(report.threads()[0].frames[0].address, 0x104a343d0);
+    /// assert_eq!(report.images()[0].name, "App");
     /// # Ok::<(), symdex_report::Error>(())
     /// ```
     ///

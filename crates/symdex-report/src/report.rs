@@ -15,16 +15,11 @@ pub(crate) type Span = Range<usize>;
 /// A parsed crash report. It borrows its text.
 ///
 /// [`Report::parse`] makes one. [`symbolicate`](crate::symbolicate()) answers its frames.
-#[non_exhaustive]
 pub struct Report<'t> {
-    /// The whole text. Symbolication changes only the frames in it.
-    pub text: &'t [u8],
-    /// The images that were loaded, in the report's order.
-    pub images: Vec<Image>,
-    /// The stacks of threads and exceptions, in the report's order.
-    pub threads: Vec<Thread>,
-    /// The header: the process, the system and the exception.
-    pub info: ReportInfo,
+    pub(crate) text: &'t [u8],
+    pub(crate) images: Vec<Image>,
+    pub(crate) threads: Vec<Thread>,
+    pub(crate) info: ReportInfo,
     pub(crate) format: &'static dyn Format,
 }
 
@@ -117,7 +112,7 @@ pub struct Frame {
     pub(crate) function: Option<Span>,
 }
 
-/// What the address of a frame is the address of.
+/// Whether a frame's address is an instruction's or a return address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressKind {
     /// An instruction, or an address that the report has adjusted already. It is looked up unchanged.
@@ -185,7 +180,31 @@ impl Image {
     }
 }
 
-impl Report<'_> {
+impl<'t> Report<'t> {
+    /// The whole text. Symbolication changes only the frames in it.
+    #[must_use]
+    pub fn text(&self) -> &'t [u8] {
+        self.text
+    }
+
+    /// The images that were loaded, in the report's order.
+    #[must_use]
+    pub fn images(&self) -> &[Image] {
+        &self.images
+    }
+
+    /// The stacks of threads and exceptions, in the report's order.
+    #[must_use]
+    pub fn threads(&self) -> &[Thread] {
+        &self.threads
+    }
+
+    /// The header: the process, the system and the exception.
+    #[must_use]
+    pub fn info(&self) -> &ReportInfo {
+        &self.info
+    }
+
     /// The name of the report's format, as JSON has it: `apple-crash`, `apple-ips`, `apple-call-tree`, `metrickit`,
     /// `kscrash`, `sentry-event`, `android`, `harmonyos`, `sanitizer` or `address-list`.
     #[must_use]

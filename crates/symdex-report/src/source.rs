@@ -95,6 +95,7 @@ impl MatchedBy {
 }
 
 /// The answer for one offset.
+#[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The functions at the offset, innermost first. An empty list counts as [`Answer::NoFunction`].

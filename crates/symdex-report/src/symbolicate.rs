@@ -20,6 +20,7 @@ use crate::text::lossy;
 ///
 /// Methods that take a thread and a frame take their positions in [`Report::threads`] and
 /// [`Thread::frames`](crate::Thread::frames).
+#[derive(Debug)]
 pub struct Symbolicated<'r, 't> {
     /// The report.
     pub report: &'r Report<'t>,
@@ -33,6 +34,7 @@ pub struct Symbolicated<'r, 't> {
 }
 
 /// The outcome of a frame.
+#[derive(Debug)]
 struct Outcome {
     /// The position of its image in the report; `None` if it lies in no image.
     image: Option<usize>,

@@ -44,6 +44,10 @@ fn the_debug_form_of_a_report_leaves_its_text_out() {
     let report = Report::parse(b"App 0x1010 0x1000 some words").expect("a list");
     let debug = format!("{report:?}");
     assert!(debug.contains("address-list") && !debug.contains("some words"), "{debug}");
+    let symbolicated = symbolicate(&report, &mut Empty, &Options::new());
+    for debug in [format!("{symbolicated:?}"), format!("{:?}", symbolicated.view(&[]))] {
+        assert!(debug.contains("App") && !debug.contains("some words"), "{debug}");
+    }
 }
 
 #[test]

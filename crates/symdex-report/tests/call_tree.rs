@@ -52,9 +52,9 @@ fn leaves_are_instructions_and_callers_are_return_addresses() {
     assert_eq!(asked(&text, &Options::new()), [0x1030, 0x1050, 0x1071, 0x1091]);
     let report = Report::parse(text.as_bytes()).expect("a report");
     assert_eq!(report.format_name(), "apple-call-tree");
-    let addresses = report.threads[0].frames.iter().map(|frame| frame.address & 0xffff);
+    let addresses = report.threads()[0].frames.iter().map(|frame| frame.address & 0xffff);
     assert_eq!(addresses.collect::<Vec<_>>(), [0x1091, 0x1071, 0x1051, 0x1031]);
-    assert_eq!((report.threads.len(), report.threads[0].name.as_str()), (1, "Thread_12"));
+    assert_eq!((report.threads().len(), report.threads()[0].name.as_str()), (1, "Thread_12"));
 }
 
 #[test]
@@ -127,16 +127,16 @@ fn spindump_has_trees_and_images_of_many_processes() {
     assert_eq!(rewritten(&after), after);
     // `dyld` is not in the list of images. The frame of the kernel has the address of an instruction.
     let report = Report::parse(before.as_bytes()).expect("a report");
-    let images: Vec<_> = report.images.iter().map(|image| (image.file_name(), image.size)).collect();
+    let images: Vec<_> = report.images().iter().map(|image| (image.file_name(), image.size)).collect();
     let expected =
         [("App", Some(0x1022)), ("k", Some(0x97_0000)), ("other", Some(0x1_0000)), ("dyld", Some(0x11))];
     assert_eq!(images, expected);
-    assert_eq!(report.images[0].arch.as_ref().map(|arch| arch.name.as_str()), Some("arm64"));
-    assert_eq!(report.images[1].path, "/System/Library/Kernels/k");
-    assert_eq!(report.images[1].base, symdex_report::Base::TextExec);
-    let names: Vec<_> = report.threads.iter().map(|thread| thread.name.as_str()).collect();
+    assert_eq!(report.images()[0].arch.as_ref().map(|arch| arch.name.as_str()), Some("arm64"));
+    assert_eq!(report.images()[1].path, "/System/Library/Kernels/k");
+    assert_eq!(report.images()[1].base, symdex_report::Base::TextExec);
+    let names: Vec<_> = report.threads().iter().map(|thread| thread.name.as_str()).collect();
     assert_eq!(names, ["Thread 0x1a", "Thread 0x9"]);
-    let numbers = report.threads.iter().flat_map(|thread| thread.frames.iter().map(|frame| frame.image));
+    let numbers = report.threads().iter().flat_map(|thread| thread.frames.iter().map(|frame| frame.image));
     assert_eq!(numbers.collect::<Vec<_>>(), [Some(1), Some(0), Some(0), Some(3), Some(1), Some(2)]);
 }
 
@@ -168,7 +168,7 @@ fn the_heaviest_stack_is_a_list() {
         "      5  outer + 16 (main.c:257 in App + 4112) [0x100001010]".to_owned(),
     ];
     assert_eq!(lines(&before), expected);
-    let names: Vec<_> = report.threads.iter().map(|thread| thread.name.as_str()).collect();
+    let names: Vec<_> = report.threads().iter().map(|thread| thread.name.as_str()).collect();
     assert_eq!(names, ["Heaviest stack for the target process", "Powerstats for:   App [7]", "Thread 0x9"]);
 }
 

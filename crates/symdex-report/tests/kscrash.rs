@@ -82,10 +82,10 @@ fn a_crash_during_reporting_yields_both_reports() {
     assert_eq!(new_lines(&outer, &rewritten(&outer)).len(), 2);
     let report = Report::parse(outer.as_bytes()).expect("a report");
     assert_eq!(
-        report.threads.iter().map(|thread| thread.name.as_str()).collect::<Vec<_>>(),
+        report.threads().iter().map(|thread| thread.name.as_str()).collect::<Vec<_>>(),
         ["Thread 3", "Thread 0"]
     );
-    assert!(report.threads.iter().all(|thread| thread.crashed));
+    assert!(report.threads().iter().all(|thread| thread.crashed));
 }
 
 #[test]
@@ -110,5 +110,5 @@ fn the_cpu_type_of_the_image_tells_thumb_code() {
     let arm64e =
         report("mach", "", &frame(0x1011, "")).replace("\"cpu_subtype\": 0", "\"cpu_subtype\": -2147483646");
     let report = Report::parse(arm64e.as_bytes()).expect("a report");
-    assert_eq!(report.images[0].arch.as_ref().map(|arch| arch.name.as_str()), Some("arm64e"));
+    assert_eq!(report.images()[0].arch.as_ref().map(|arch| arch.name.as_str()), Some("arm64e"));
 }

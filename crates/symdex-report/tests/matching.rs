@@ -210,7 +210,7 @@ fn build_ids_of_tombstones_are_read_from_other_lines() {
     let ids = |lines: &str| {
         let text = format!("backtrace:\n    #00 pc 00000010  /data/App\n\n{lines}");
         let report = Report::parse(text.as_bytes()).expect("a tombstone");
-        report.images[0].id.as_ref().map(ToString::to_string)
+        report.images()[0].id.as_ref().map(ToString::to_string)
     };
     let of_xcrash = format!("build id:\n    /data/App (BuildId: {id}. FileSize: 12. MD5: 29)\n");
     let of_map = format!("memory map:\n    e1f00000-e1f0ffff r-x  0  10000  /data/App (BuildId: {id})\n");
@@ -226,7 +226,7 @@ fn the_architecture_of_an_excerpt_comes_from_the_registers() {
     let text = "Thread 0 Crashed:\n0   App   0x0000000104a34010 0x104a34000 + 16\n\n\
                 Thread 0 crashed with X86 Thread State (64-bit):\n  rax: 0xa5ff0907b303003b\n";
     let report = Report::parse(text.as_bytes()).expect("a stack");
-    assert_eq!(report.images[0].arch.as_ref().map(|arch| arch.name.as_str()), Some("x86_64"));
+    assert_eq!(report.images()[0].arch.as_ref().map(|arch| arch.name.as_str()), Some("x86_64"));
 }
 
 /// The line of a frame with a name does not state the load address.
@@ -237,7 +237,7 @@ fn frames_of_an_excerpt_share_the_load_address_of_their_image() {
                 2   Other   0x0000000204a34020 0x204a34000 + 32\n3   Other   0x0000000304a34020 0x304a34000 + 32\n\
                 4   Other   0x0000000304a34020 f + 32\n";
     let report = Report::parse(text.as_bytes()).expect("a stack");
-    let images: Vec<_> = report.threads[0].frames.iter().map(|frame| frame.image).collect();
+    let images: Vec<_> = report.threads()[0].frames.iter().map(|frame| frame.image).collect();
     // Two images have the name `Other`.
     assert_eq!(images, [Some(0), Some(0), Some(1), Some(2), None]);
 }

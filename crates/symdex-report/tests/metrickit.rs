@@ -90,11 +90,11 @@ fn crashes_can_begin_with_the_innermost_frame() {
     assert_eq!(rewritten(&before), expected);
     assert_eq!(rewritten(&expected), expected);
     let report = Report::parse(before.as_bytes()).expect("a report");
-    let thread = &report.threads[0];
+    let thread = &report.threads()[0];
     assert_eq!((thread.name.as_str(), thread.crashed), ("crash 0 Thread 0", true));
-    assert_eq!(report.images[0].arch.as_ref().map(|arch| arch.name.as_str()), Some("arm64e"));
+    assert_eq!(report.images()[0].arch.as_ref().map(|arch| arch.name.as_str()), Some("arm64e"));
     // An image without a path is a library of the system if it lies in the shared cache.
-    assert_eq!(report.images.iter().map(symdex_report::Image::is_app).collect::<Vec<_>>(), [true, false]);
+    assert_eq!(report.images().iter().map(symdex_report::Image::is_app).collect::<Vec<_>>(), [true, false]);
 }
 
 /// The binary in which threads start is the outermost frame. Without it, a stack for each thread has the innermost
@@ -117,7 +117,8 @@ fn the_binaries_at_both_ends_tell_the_innermost_frame() {
     let payloads =
         format!("[{},{}]", payload("crash", &tree(true, &two)), payload("hang", &tree(true, &two)));
     let report = Report::parse(payloads.as_bytes()).expect("a report");
-    let names: Vec<_> = report.threads.iter().map(|thread| (thread.name.as_str(), thread.crashed)).collect();
+    let names: Vec<_> =
+        report.threads().iter().map(|thread| (thread.name.as_str(), thread.crashed)).collect();
     assert_eq!(names, [("crash 0 Thread 0", true), ("hang 0 Thread 0", false)]);
 }
 
@@ -136,7 +137,7 @@ fn a_large_offset_is_the_load_address() {
     );
     let report = Report::parse(before.as_bytes()).expect("a report");
     assert_eq!(
-        (report.images[0].load_address, report.threads[0].frames[0].address),
+        (report.images()[0].load_address, report.threads()[0].frames[0].address),
         (0x1_0000_0000, 0x1_0000_1041)
     );
 }
@@ -166,7 +167,7 @@ fn a_deep_tree_is_read_without_recursion() {
     );
     let text = tree(false, &(open.repeat(depth) + &frame(0x1021, "", "") + &"]}".repeat(depth)));
     let report = Report::parse(text.as_bytes()).expect("a report");
-    assert_eq!(report.threads[0].frames.len(), depth + 1);
+    assert_eq!(report.threads()[0].frames.len(), depth + 1);
     let mut out = Vec::new();
     symbolicate(&report, &mut App { asked: Vec::new() }, &Options::new()).write(&mut out).expect("memory");
     assert_eq!(String::from_utf8(out).expect("text").matches("\"outer\"").count(), depth + 1);

@@ -85,13 +85,13 @@ fn stacks_have_names_and_are_separated() {
            #00 pc 10  b.so\n";
     let report = Report::parse(text.as_bytes()).expect("a report");
     let threads: Vec<_> = report
-        .threads
+        .threads()
         .iter()
         .map(|thread| (thread.name.as_str(), thread.crashed, thread.frames.len()))
         .collect();
     assert_eq!(threads, [("worker", true, 7), ("other thread", false, 1), ("", false, 1)]);
     assert_eq!(report.format_name(), "android");
-    assert!(report.images.iter().all(|image| image.arch.as_ref().is_some_and(|arch| arch.name == "arm64")));
+    assert!(report.images().iter().all(|image| image.arch.as_ref().is_some_and(|arch| arch.name == "arm64")));
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn frames_of_harmony_os_get_functions_and_lines() {
     assert_eq!(rewritten(&rewritten(&text)), rewritten(&text));
     let report = Report::parse(text.as_bytes()).expect("a report");
     let threads: Vec<_> =
-        report.threads.iter().map(|thread| (thread.name.as_str(), thread.crashed)).collect();
+        report.threads().iter().map(|thread| (thread.name.as_str(), thread.crashed)).collect();
     assert_eq!(
         (report.format_name(), threads),
         ("harmonyos", vec![("com.example.app", true), ("pool", false)])
@@ -154,7 +154,7 @@ fn frames_of_a_sanitizer_get_functions_and_lines() {
     assert_eq!(rewritten(&after), after);
     let report = Report::parse(after.as_bytes()).expect("a report");
     let threads: Vec<_> = report
-        .threads
+        .threads()
         .iter()
         .map(|thread| (thread.name.as_str(), thread.crashed, thread.frames.len()))
         .collect();

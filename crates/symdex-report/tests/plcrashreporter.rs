@@ -54,7 +54,7 @@ fn unknown_values_are_not_part_of_the_image_name() {
         let text = report(arch);
         let report = Report::parse(text.as_bytes()).expect("a report");
         assert_eq!(report.format_name(), "apple-crash");
-        let [app, system] = &report.images[..2] else { panic!("images") };
+        let [app, system] = &report.images()[..2] else { panic!("images") };
         assert_eq!((app.name.as_str(), system.name.as_str()), ("App", "libsystem_c.dylib"), "{arch}");
         assert_eq!((system.path.as_str(), &system.id), ("/usr/lib/system/libsystem_c.dylib", &None));
         let archs = [app, system].map(|image| image.arch.as_ref().map(|arch| arch.name.as_str()));

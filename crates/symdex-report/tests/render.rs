@@ -136,8 +136,8 @@ fn rendered_text_parses_to_the_same_threads_addresses_and_images() {
         let rendered = readable(&text);
         let after = Report::parse(rendered.as_bytes()).expect("a report");
         assert_eq!(after.format_name(), "apple-crash", "{rendered}");
-        assert_eq!(identities(&after.images), identities(&before.images), "{rendered}");
-        let (before_threads, after_threads) = (with_frames(&before.threads), with_frames(&after.threads));
+        assert_eq!(identities(after.images()), identities(before.images()), "{rendered}");
+        let (before_threads, after_threads) = (with_frames(before.threads()), with_frames(after.threads()));
         assert_eq!(after_threads.len(), before_threads.len(), "{rendered}");
         for (before_thread, after_thread) in before_threads.into_iter().zip(after_threads) {
             assert_eq!(after_thread.name.trim_end_matches(" Crashed"), before_thread.name);
@@ -154,7 +154,7 @@ fn rendered_text_parses_to_the_same_threads_addresses_and_images() {
             };
             assert_eq!(frames(after_thread), frames(before_thread), "{rendered}");
         }
-        assert_eq!(after.info.process, before.info.process);
+        assert_eq!(after.info().process, before.info().process);
     }
 }
 

@@ -8,34 +8,36 @@ use symdex::ImageId;
 use crate::id_prefix::IdPrefix;
 
 /// Why an index could not be found, opened or published.
+///
+/// The text has the text of the error that is the cause, so that [`source`](std::error::Error::source) is `None`.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file or folder could not be read.
-    #[error("{}: cannot read: {source}", path.display())]
+    #[error("{}: cannot read: {error}", path.display())]
     Unreadable {
         /// The file or folder.
         path: PathBuf,
         /// Why it failed.
-        source: io::Error,
+        error: io::Error,
     },
     /// A file or folder could not be changed to publish an index.
-    #[error("{}: cannot {action}: {source}", path.display())]
+    #[error("{}: cannot {action}: {error}", path.display())]
     NotPublished {
         /// What failed, for example `write`.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
         /// Why it failed.
-        source: io::Error,
+        error: io::Error,
     },
     /// An index could not be opened.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {error}", path.display())]
     Index {
         /// The index file.
         path: PathBuf,
         /// What is wrong with it.
-        source: symdex::Error,
+        error: symdex::Error,
     },
     /// An index file has the name of one image but is the index of another.
     #[error("{}: this is the index of {found}, not of {wanted}", path.display())]
@@ -48,12 +50,12 @@ pub enum Error {
         wanted: ImageId,
     },
     /// The existing index was made by a newer version of symdex. It is not replaced.
-    #[error("{}: this index is not replaced: {source}", path.display())]
+    #[error("{}: this index is not replaced: {error}", path.display())]
     NewerIndex {
         /// The existing index.
         path: PathBuf,
         /// Why this version cannot read it.
-        source: symdex::Error,
+        error: symdex::Error,
     },
     /// Several indexes in a folder have ids that begin with the same digits.
     #[error("{}: {} ids begin with {prefix}; give more digits", folder.display(), ids.len())]
@@ -69,15 +71,15 @@ pub enum Error {
 
 impl Error {
     /// `path` could not be read.
-    pub(crate) fn unreadable(path: &Path, source: io::Error) -> Self {
-        Self::Unreadable { path: path.to_owned(), source }
+    pub(crate) fn unreadable(path: &Path, error: io::Error) -> Self {
+        Self::Unreadable { path: path.to_owned(), error }
     }
 
     /// The index at `path` could not be opened.
-    pub(crate) fn index(path: &Path, source: symdex::Error) -> Self {
-        match source {
-            symdex::Error::Io(source) => Self::unreadable(path, source),
-            source => Self::Index { path: path.to_owned(), source },
+    pub(crate) fn index(path: &Path, error: symdex::Error) -> Self {
+        match error {
+            symdex::Error::Io(error) => Self::unreadable(path, error),
+            error => Self::Index { path: path.to_owned(), error },
         }
     }
 
@@ -85,7 +87,7 @@ impl Error {
     #[must_use]
     pub fn is_damage(&self) -> bool {
         match self {
-            Self::Index { source, .. } | Self::NewerIndex { source, .. } => source.is_damage(),
+            Self::Index { error, .. } | Self::NewerIndex { error, .. } => error.is_damage(),
             _ => false,
         }
     }
@@ -94,7 +96,7 @@ impl Error {
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
         match self {
-            Self::Index { source, .. } | Self::NewerIndex { source, .. } => source.is_unsupported(),
+            Self::Index { error, .. } | Self::NewerIndex { error, .. } => error.is_unsupported(),
             _ => false,
         }
     }

@@ -76,7 +76,7 @@ impl IndexFolder {
     pub fn publish<B: AsRef<[u8]>>(&self, index: &Index<B>) -> Result<Published, Error> {
         let folder = self.path();
         let failed =
-            |action, path: &Path, source| Error::NotPublished { action, path: path.to_owned(), source };
+            |action, path: &Path, error| Error::NotPublished { action, path: path.to_owned(), error };
         fs::create_dir_all(folder).map_err(|error| failed("create the folder", folder, error))?;
         let turn = lock(folder);
         let existing = self.search(index.id()).map_err(|error| failed("search", folder, error))?;
@@ -86,7 +86,7 @@ impl IndexFolder {
             None => PublishOutcome::Written,
             Some(existing) => {
                 let bytes = fs::read(&existing).map_err(|error| Error::unreadable(&existing, error))?;
-                compare(index, &bytes).map_err(|source| Error::NewerIndex { path: existing, source })?
+                compare(index, &bytes).map_err(|error| Error::NewerIndex { path: existing, error })?
             }
         };
         if !matches!(outcome, PublishOutcome::Unchanged | PublishOutcome::ConflictKept) {

@@ -98,11 +98,8 @@ impl fmt::Display for FileError {
     }
 }
 
-impl std::error::Error for FileError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.error)
-    }
-}
+/// Its text has the text of [`FileError::error`], so that it has no source.
+impl std::error::Error for FileError {}
 
 #[cfg(test)]
 mod tests {
@@ -118,6 +115,7 @@ mod tests {
         );
         let unreadable = || FileError::unreadable("a/b".as_ref(), std::io::Error::other("x"));
         assert_eq!(unreadable().to_string(), "a/b: cannot read: x");
+        assert!(std::error::Error::source(&unreadable()).is_none(), "the text has the cause");
         assert_eq!(unreadable().in_part("arm64 slice").to_string(), "a/b (arm64 slice): cannot read: x");
         let part = Error::CachePart { file: "c".into(), uuid: "0".to_owned(), why: "missing".to_owned() };
         let message = FileError::new("a/b", part).in_part("/usr/lib/x").to_string();

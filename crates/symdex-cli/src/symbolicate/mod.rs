@@ -255,7 +255,7 @@ fn one<'p>(
             OutputFormat::Native => output::native(&symbolicated),
             OutputFormat::Text => output::text(&symbolicated),
             OutputFormat::Json => {
-                let mut images = report.images.iter().zip(symbolicated.images());
+                let mut images = report.images().iter().zip(symbolicated.images());
                 let is_any_missing = images.any(|(image, outcome)| outcome.lacks_index_of(image));
                 let known = if is_any_missing { symbolicator.known() } else { &[] };
                 output::json(path, &symbolicated, &counted, known)

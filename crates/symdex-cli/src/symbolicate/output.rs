@@ -233,7 +233,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
 
 /// The symbolicated report in its own format.
 pub(super) fn native(symbolicated: &Symbolicated<'_, '_>) -> Vec<u8> {
-    let mut out = Vec::with_capacity(symbolicated.report.text.len());
+    let mut out = Vec::with_capacity(symbolicated.report.text().len());
     // Writing to memory does not fail.
     let _ = symbolicated.write(&mut out);
     out

@@ -89,12 +89,12 @@ impl ReportCounts {
     pub(super) fn of(symbolicated: &Symbolicated<'_, '_>) -> Self {
         let report = symbolicated.report;
         let mut counted = Self::default();
-        let mut frames = vec![0; report.images.len()];
-        let mut answered = vec![0; report.images.len()];
+        let mut frames = vec![0; report.images().len()];
+        let mut answered = vec![0; report.images().len()];
         for (thread, number) in symbolicated.frames() {
             counted.frames += 1;
             let place = symbolicated.image_of(thread, number);
-            let image = place.and_then(|place| report.images.get(place));
+            let image = place.and_then(|place| report.images().get(place));
             let Some(why) = symbolicated.unresolved(thread, number) else {
                 let is_new = symbolicated.resolution(thread, number).is_some();
                 *if is_new { &mut counted.symbolicated } else { &mut counted.kept } += 1;
@@ -117,13 +117,13 @@ impl ReportCounts {
                     }
                 }
                 // Most frames of the system have names in the report, and usually no index.
-                None if report.threads[thread].frames[number].detail != SymbolDetail::AddressOnly => {
+                None if report.threads()[thread].frames[number].detail != SymbolDetail::AddressOnly => {
                     counted.kept += 1
                 }
                 None => counted.system_unresolved += 1,
             }
         }
-        let images = report.images.iter().zip(symbolicated.images()).zip(frames.into_iter().zip(answered));
+        let images = report.images().iter().zip(symbolicated.images()).zip(frames.into_iter().zip(answered));
         let used = images.filter(|((_, outcome), _)| **outcome != ImageOutcome::Unused);
         for ((image, outcome), (frames, answered)) in used {
             let (image, outcome) = (image.clone(), outcome.clone());

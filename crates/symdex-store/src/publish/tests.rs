@@ -131,6 +131,7 @@ fn a_failed_write_leaves_no_files() {
     fs::write(&file, b"").expect("written");
     let error = IndexFolder::new(file.join("below")).publish(&index(7, 1, 1, "x")).expect_err("below a file");
     assert!(error.to_string().contains("below"), "{error}");
+    assert!(std::error::Error::source(&error).is_none(), "the text has the cause");
     // The rename fails, because a folder has the path of the index.
     let taken = folder.path().join("taken");
     let place = taken.join("07").join(IndexFolder::file_name(index(7, 1, 1, "x").id()));
