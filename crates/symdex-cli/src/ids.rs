@@ -47,7 +47,7 @@ Exit codes:
   5  a file is missing
   1  a file cannot be read";
 
-/// An image in a file. With `--json`, it is one line.
+/// An image in a file. With `--json`, its line.
 #[derive(Serialize)]
 struct ImageRow {
     id: String,

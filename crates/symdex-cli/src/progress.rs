@@ -16,7 +16,7 @@ const TICK: Duration = Duration::from_millis(200);
 /// The progress of the work on all images, in bytes of debug files.
 pub(crate) struct Progress {
     bar: ProgressBar,
-    /// The thread that shows the bar, and the channel that tells it that the work is done.
+    /// The thread that shows the bar, and the channel that tells it that the work has ended.
     shows: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
@@ -43,6 +43,7 @@ impl Progress {
         }
         let (done, is_done) = mpsc::channel();
         let shown = bar.clone();
+        // Shows the bar unless the work ends first.
         let show = move || {
             if is_done.recv_timeout(after) == Err(RecvTimeoutError::Timeout) {
                 shown.set_draw_target(target());
@@ -78,7 +79,7 @@ fn left(done: u64, all: u64, time: Duration) -> String {
 impl Drop for Progress {
     fn drop(&mut self) {
         if let Some((done, thread)) = self.shows.take() {
-            // Fails if the thread has shown the bar and ended.
+            // Fails if the bar was shown and its thread has ended.
             let _ = done.send(());
             let _ = thread.join();
         }

@@ -1,4 +1,4 @@
-//! The source of answers that a command line names: an index, or an image in debug files.
+//! The source that a command line names: an index, or an image in debug files.
 
 use std::path::{Path, PathBuf};
 

@@ -11,9 +11,11 @@
 //! | Swift | bytes of a name | [`MAX_SWIFT_NAME`] | the name is not demangled |
 //! | Swift | bytes of a text | 4 KiB, by symbolic-demangle | the text has no types, or the name is not demangled |
 //!
-//! A text that is cut ends with `…`. A C++ name is not demangled if its text is cut before the first character. It takes
-//! less than 1 MB of memory and 256 kB of stack, in debug builds, too. Rust and Swift names that may need more get a
-//! stack of their own ([`RUST_STACK`], [`SWIFT_STACK`]), so that all names can be demangled in a thread of 256 kB.
+//! A text that is cut ends with `…`. A C++ name whose text is cut before the first character is not demangled.
+//!
+//! A C++ name takes less than 1 MB of memory and 256 kB of stack, in debug builds, too. Rust and Swift names that may
+//! need more get a stack of their own ([`RUST_STACK`], [`SWIFT_STACK`]), so that all names can be demangled in a thread
+//! of 256 kB.
 
 /// The longest name that is demangled and the longest text, in bytes. (215 bytes of C++ can stand for 69 MB.)
 pub const MAX_TEXT: usize = 64 << 10;

@@ -1,9 +1,9 @@
 //! Swift names as Apple's atos prints them, from what symbolic-demangle prints.
 //!
 //! atos prints the Swift demangler's simplified form, which names a function's parameters by their labels:
-//! `install(_:)`, `closure #1 in open(path:)`. The demangler in symbolic-demangle is changed and prints either the
-//! parameters' types or nothing in their place: `install(Int)`, `install`. Both texts are the same but for the
-//! parameter lists; where they part, there is one, and its labels are all that is taken from it.
+//! `install(_:)`, `closure #1 in open(path:)`. The demangler in symbolic-demangle is changed. It prints either the
+//! types of the parameters or no parameters: `install(Int)`, `install`. The two texts differ only in the parameter
+//! lists. So a list begins where the texts differ. Only its labels are kept.
 
 use std::borrow::Cow;
 
@@ -13,23 +13,23 @@ use symbolic_demangle::{Demangle, DemangleOptions};
 use super::{CUT, old_swift};
 use crate::limits::{MAX_SWIFT_NAME, SWIFT_STACK};
 
-/// The simplified form of the Swift name `name`, or `None` where it is none.
+/// The simplified form of `name`. `None` if it is not a Swift name.
 pub(super) fn simplified(name: &str) -> Option<String> {
     if name.len() > MAX_SWIFT_NAME {
         return None;
     }
     let simple = DemangleOptions::name_only();
-    // A function type without its parameters is no text at all.
+    // The text of a function type without its parameters is empty.
     let bare = printed(name, simple).unwrap_or_default();
     match printed(name, simple.parameters(true)) {
         Some(typed) => Some(with_labels(&bare, &typed).unwrap_or(typed)),
         None if bare.is_empty() => None,
-        // With all the types the text is too long for symbolic-demangle, without them it is not.
+        // The text is too long for symbolic-demangle only with the types.
         None => Some(bare + CUT),
     }
 }
 
-/// What symbolic-demangle prints; `None` for a name that it does not take or prints as it is.
+/// The text of symbolic-demangle. `None` if it does not read the name or returns it unchanged.
 pub(super) fn printed(name: &str, options: DemangleOptions) -> Option<String> {
     let is_old = name.starts_with("_T") && !name.starts_with("_T0");
     let modern = if is_old { Cow::Owned(old_swift::modernize(name)?) } else { Cow::Borrowed(name) };
@@ -37,12 +37,12 @@ pub(super) fn printed(name: &str, options: DemangleOptions) -> Option<String> {
     stacker::maybe_grow(SWIFT_STACK, SWIFT_STACK, || symbol.demangle(options)).filter(|text| *text != modern)
 }
 
-/// `typed` with labels for parameters, where `bare` is the same name without any; `None` where it is not.
+/// `typed` with labels instead of types. `bare` is the text without parameters. `None` if the texts differ elsewhere.
 fn with_labels(bare: &str, typed: &str) -> Option<String> {
     let (mut bare, mut typed) = (bare, typed);
     let mut out = String::with_capacity(typed.len());
     loop {
-        // The signature of a closure goes as a whole: `closure #1 (Int) in` is `closure #1 in`.
+        // The signature of a closure is left out: `closure #1 (Int) in` is `closure #1 in`.
         if bare.starts_with(" in ") && typed.starts_with(' ') {
             typed = outside_brackets(typed).find(|rest| rest.starts_with(" in "))?;
         }
@@ -63,7 +63,7 @@ fn with_labels(bare: &str, typed: &str) -> Option<String> {
     }
 }
 
-/// The parameter list that `typed` begins with, without its parentheses, and what follows it.
+/// The parameter list at the start of `typed`, without its parentheses, and the text after it.
 fn parameter_list(typed: &str) -> Option<(&str, &str)> {
     let mut depth = 0_usize;
     for (at, character) in typed.char_indices() {
@@ -90,7 +90,7 @@ fn push_labels(list: &str, out: &mut String) {
     out.push(')');
 }
 
-/// The rest of `text` from each of its characters that is inside no brackets.
+/// Each suffix of `text` that begins outside of brackets.
 fn outside_brackets(text: &str) -> impl Iterator<Item = &str> {
     let (mut depth, mut before) = (0_usize, ' ');
     text.char_indices().filter_map(move |(at, character)| {

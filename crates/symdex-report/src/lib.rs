@@ -67,8 +67,8 @@
 //! # Beyond the first report
 //!
 //! * [`Options`] choose the line policy, inlined functions, demangling and the handling of return addresses.
-//! * [`Symbolicated::images`] says for each image what answered for it, or why nothing did. [`KnownImageMap`] lists known
-//!   images that resemble a missing one.
+//! * [`Symbolicated::images`] says for each image what answered for it, or why nothing did. [`KnownImageMap`] lists
+//!   known images that resemble a missing one.
 //! * Some reports do not state the ids of their images. [`match_by_name`] finds the only image of a name.
 //! * [`Symbolicated::resolution`] and [`Symbolicated::unresolved`] return the outcome of a single frame.
 //!

@@ -94,7 +94,7 @@ impl Claim {
     }
 }
 
-/// The stretches of all functions in address order, and for each function which of them it has.
+/// All stretches in address order, and the stretches of each function.
 fn inner_stretches(functions: &Functions<'_>, nodes: &[OfFunction]) -> (Vec<Inner>, Vec<Range<usize>>) {
     let mut inner = Vec::with_capacity(functions.ranges_len());
     let mut of_function = Vec::with_capacity(functions.places.len());

@@ -113,7 +113,7 @@ fn keep_reports(reports: &[PathBuf], outputs: impl IntoIterator<Item = PathBuf>)
     })
 }
 
-/// How a file name gets the extension of the output format.
+/// How the extension of `format` is combined with an existing one.
 #[derive(Clone, Copy)]
 enum Extension {
     /// It replaces the old extension, if that is one of a report.

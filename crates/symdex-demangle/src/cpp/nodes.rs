@@ -34,7 +34,8 @@ impl Qualifiers {
     }
 }
 
-/// The reference qualifier of a member function, or the kind of a reference type. In a collapse, the smaller one stays.
+/// The reference qualifier of a member function, or the kind of a reference type. When references collapse, the smaller
+/// kind is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Reference {
     Lvalue,
@@ -192,7 +193,7 @@ pub(super) enum Node<'a> {
         index: u32,
         target: Option<Id>,
     },
-    /// The elements of an argument pack, as arguments: all of them.
+    /// An argument pack as arguments: all its elements.
     ArgumentPack(List),
     /// An argument pack that a template parameter refers to: the element of the innermost expansion.
     ParameterPack(List),

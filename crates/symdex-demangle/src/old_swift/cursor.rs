@@ -8,7 +8,7 @@ const MAX_DEPTH: u32 = 128;
 /// The most bytes that references to earlier parts may write: a few bytes of them can stand for gigabytes.
 const MAX_SUBSTITUTED: usize = 16 << 10;
 
-/// The standard library's types that have letters of their own and kept them.
+/// The letters of types of the standard library that are equal in both manglings.
 const KNOWN_TYPES: &str = "abdfiVvPpqRrSu";
 
 impl<'a> Old<'a> {
@@ -16,7 +16,7 @@ impl<'a> Old<'a> {
         self.rest.bytes().next()
     }
 
-    /// Whether `prefix` came next; it is consumed then.
+    /// Skips `prefix`. Returns whether it was there.
     pub(super) fn eat(&mut self, prefix: &str) -> bool {
         self.rest.strip_prefix(prefix).map(|rest| self.rest = rest).is_some()
     }
@@ -35,13 +35,13 @@ impl<'a> Old<'a> {
         Some(taken)
     }
 
-    /// Decimal digits, as they are.
+    /// Decimal digits as text.
     pub(super) fn digits(&mut self) -> Option<&'a str> {
         let end = self.rest.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(self.rest.len());
         if end == 0 { None } else { self.take(end) }
     }
 
-    /// `_` or `12_`: the same in both manglings.
+    /// `_` or `12_`, which are equal in both manglings.
     pub(super) fn index(&mut self) -> Option<String> {
         let digits = self.digits().unwrap_or_default();
         self.expect("_")?;
@@ -60,7 +60,7 @@ impl<'a> Old<'a> {
         Some(format!("{encoded}{}{apart}{text}{operator}", digits.trim_start_matches('0')))
     }
 
-    /// An identifier, and what tells it from others of its name: a file (`P`) or a number (`L`).
+    /// An identifier, with the file (`P`) or the number (`L`) that distinguishes it from others of the same name.
     pub(super) fn declared_name(&mut self) -> Option<String> {
         if self.eat("L") {
             let index = self.index()?;
@@ -73,7 +73,7 @@ impl<'a> Old<'a> {
         self.identifier()
     }
 
-    /// What an `S` refers to, after that `S`.
+    /// The substitution of which the `S` is read already.
     pub(super) fn substitution(&mut self) -> Option<Substitution> {
         let known = |kind, text: &str| Some(Substitution { kind, text: text.to_owned(), levels: 1 });
         if let Some(module) = self.eat_one_of(&["o", "C"]) {
@@ -101,14 +101,14 @@ impl<'a> Old<'a> {
         (self.substituted <= MAX_SUBSTITUTED).then_some(substitution)
     }
 
-    /// Remembers `text` for the substitutions to come.
+    /// Adds `text` to the substitutions.
     pub(super) fn remember(&mut self, kind: Kind, text: String, levels: usize) -> Substitution {
         let substitution = Substitution { kind, text, levels };
         self.substitutions.push(substitution.clone());
         substitution
     }
 
-    /// What `read` gives, one level deeper.
+    /// Calls `read` one level deeper.
     pub(super) fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         self.depth += 1;
         let result = if self.depth <= MAX_DEPTH { read(self) } else { None };

@@ -1,11 +1,11 @@
-//! What can be named: functions, variables, their accessors, nominal types, and the contexts they are in.
+//! Entities: functions, variables, their accessors, nominal types, and the contexts of them.
 
 use super::{Kind, Old, Substitution};
 
-/// What a declaration is in: a module, a type, an extension, a function.
+/// The context of a declaration: a module, a type, an extension or a function.
 pub(super) struct Context {
     pub(super) text: String,
-    /// See [`Substitution::levels`]; 0 for what is no nominal type.
+    /// See [`Substitution::levels`]. 0 if it is not a nominal type.
     pub(super) levels: usize,
 }
 
@@ -28,7 +28,7 @@ impl Old<'_> {
         })
     }
 
-    /// A function, variable, initializer or subscript, after the letter that says which.
+    /// A function, variable, initializer or subscript. The letter of its kind is read before.
     fn member(&mut self, kind: &str) -> Option<String> {
         let context = self.context()?.text;
         if let Some(function) = self.eat_one_of(&["D", "d", "e", "E", "Z"]) {
@@ -61,8 +61,8 @@ impl Old<'_> {
         }
     }
 
-    /// A variable's or subscript's accessor, or itself (`p`), after the letter that says which. What is called
-    /// `subscript` is one.
+    /// An accessor of a variable or subscript, or the variable or subscript itself (`p`). The letter of its kind is
+    /// read before. An entity with the name `subscript` is a subscript.
     fn accessor(&mut self, context: &str, accessor: &str) -> Option<String> {
         let name = self.declared_name()?;
         let of = self.a_type()?;
@@ -127,13 +127,13 @@ impl Old<'_> {
         }
     }
 
-    /// The protocol in the module `module` whose name comes next.
+    /// The next name as a protocol of the module `module`.
     pub(super) fn protocol_in(&mut self, module: &str) -> Option<String> {
         let text = format!("{module}{}P", self.declared_name()?);
         Some(self.remember(Kind::Protocol, text, 0).text)
     }
 
-    /// A context and a name in it, which the letter `kind` makes a type.
+    /// A type of the kind with the letter `kind`: its context and its name.
     fn declaration(&mut self, kind: &str) -> Option<Substitution> {
         let context = self.context()?;
         let text = format!("{}{}{kind}", context.text, self.declared_name()?);

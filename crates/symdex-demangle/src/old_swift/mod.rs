@@ -1,25 +1,25 @@
 //! Swift names of before Swift 4 (`_TF...`), rewritten as Swift 4.0 mangled them (`_T0...F`).
 //!
-//! The Swift demangler at hand reads the manglings since Swift 4.0 only. The older one says the same things in prefix
-//! order: a letter, then what it applies to. So a name is read once, from the left, and written in postfix order, and
-//! how it is printed is left to the demangler. Both grammars are in the Swift sources, `docs/ABI/OldMangling.rst` and
+//! symbolic-demangle reads only the manglings since Swift 4.0. The older mangling has the same parts in prefix order: a
+//! letter, then its operands. So a name is read once from left to right and written in postfix order, and
+//! symbolic-demangle prints it. Both grammars are in the Swift sources, `docs/ABI/OldMangling.rst` and
 //! `docs/ABI/Mangling.rst`.
 //!
-//! What the rewriting leaves out, because the simplified form does not print it: what a specialization did to each
-//! argument, what the types of a specialization conform to, and what follows a name without being part of it.
+//! Some parts are left out, because the simplified form does not print them: the changes of a specialization to each
+//! argument, the conformances of the types of a specialization, and suffixes of a name.
 
 mod cursor;
 mod entities;
 mod types;
 
-/// `name` as Swift 4.0 would have mangled it; `None` where `name` is not mangled in the old way.
+/// `name` in the mangling of Swift 4.0. `None` if `name` does not have the old mangling.
 pub(super) fn modernize(name: &str) -> Option<String> {
     let mut old = Old { rest: name, substitutions: Vec::new(), depth: 0, substituted: 0 };
     Some(format!("_T0{}", old.name()?))
 }
 
-/// The rest of an old name, and what its substitutions refer to. Each method reads one production of the grammar and
-/// gives it in the new mangling; `None` is a name that is not one.
+/// The rest of an old name, and its substitutions. Each method reads one production of the grammar and returns it in
+/// the new mangling, or `None` if the name is not valid.
 struct Old<'a> {
     rest: &'a str,
     substitutions: Vec<Substitution>,
@@ -27,12 +27,12 @@ struct Old<'a> {
     substituted: usize,
 }
 
-/// What was named once and can be referred to by number.
+/// A part of the name to which later parts refer by number.
 #[derive(Clone)]
 struct Substitution {
     kind: Kind,
     text: String,
-    /// Nominal types: in how many nominal types this one is, itself included. Each has a list of generic arguments.
+    /// The number of nominal types from the outermost to this one. Each can have a list of generic arguments.
     levels: usize,
 }
 
@@ -48,7 +48,7 @@ enum Kind {
 }
 
 impl Old<'_> {
-    /// Everything: `_T`, what was made of a function, and the function.
+    /// A whole name: `_T`, the kind of a derived function or table, and the entity.
     fn name(&mut self) -> Option<String> {
         self.expect("_T")?;
         let mut specializations = Vec::new();
@@ -153,7 +153,7 @@ impl Old<'_> {
         })
     }
 
-    /// What a specialization did to one argument: read, and forgotten.
+    /// Skips the changes of a specialization to one argument.
     fn specialized_argument(&mut self) -> Option<()> {
         if self.eat("cl") {
             self.identifier()?;
@@ -176,14 +176,14 @@ impl Old<'_> {
         self.expect("_")
     }
 
-    /// `type protocol module`, with the generic signature of the type, if it has one, in front of all.
+    /// `type protocol module`, after the generic signature of the type, if it has one.
     fn conformance(&mut self) -> Option<String> {
         let signature = if self.eat("u") { self.generic_signature()? } else { String::new() };
         Some(self.a_type()? + &self.protocol()? + &self.context()?.text + &signature)
     }
 }
 
-/// A list in the new mangling, where the end of the first item is marked.
+/// A list in the new mangling, which marks the end of its first item.
 #[derive(Default)]
 struct List(String);
 

@@ -2,14 +2,15 @@
 
 use super::{Kind, List, Old};
 
-/// How a reabstraction thunk's function passes `self`, a parameter, a result: the old letter, then the new one.
+/// How the function type of a reabstraction thunk passes `self`, a parameter and a result: the old letter, then the new
+/// one.
 const CALLEES: &[(&str, &str)] = &[("t", "t"), ("d", "y"), ("g", "g"), ("o", "x")];
 const PARAMETERS: &[(&str, &str)] =
     &[("d", "y"), ("g", "g"), ("e", "e"), ("i", "i"), ("G", "n"), ("l", "l"), ("o", "x")];
 const RESULTS: &[(&str, &str)] = &[("a", "a"), ("d", "d"), ("D", "u"), ("i", "r"), ("o", "o")];
 const CONVENTIONS: &[(&str, &str)] = &[("Cb", "B"), ("Cc", "C"), ("Cm", "M"), ("CO", "O"), ("Cw", "W")];
 
-/// What a letter in front of a type, or before its parameters and result, becomes behind it.
+/// The letters that old names put before a type, and what today's names put after it.
 const WRAPPERS: &[(&str, &str)] = &[
     ("D", "XD"),
     ("R", "z"),
@@ -24,8 +25,8 @@ const FUNCTIONS: &[(&str, &str)] =
     &[("F", "c"), ("f", "XU"), ("b", "XB"), ("c", "XC"), ("K", "XK"), ("Xf", "Xf")];
 const METATYPES: &[(&str, &str)] = &[("XM", "XM"), ("XPM", "Xm")];
 
-/// How a generic signature constrains a parameter, an associated type of one, or one of those: by a protocol, a base
-/// class, a type that is the same, a layout.
+/// The codes of constraints in a generic signature: by a protocol, a base class, an equal type, or a layout. The three
+/// codes are for a parameter, for an associated type of it, and for an associated type of an associated type.
 const BY_PROTOCOL: [&str; 3] = ["R", "Rp", "RP"];
 const BY_CLASS: [&str; 3] = ["Rb", "Rc", "RC"];
 const BY_TYPE: [&str; 3] = ["Rs", "Rt", "RT"];
@@ -93,7 +94,7 @@ impl Old<'_> {
         }
     }
 
-    /// A nominal type with one list of arguments for each type it is nested in, outermost first.
+    /// A nominal type with its generic arguments: a list for each enclosing type and itself, outermost first.
     fn bound_generic(&mut self) -> Option<String> {
         let nominal = self.nominal()?;
         let mut text = nominal.text + "y";
@@ -129,8 +130,7 @@ impl Old<'_> {
         })
     }
 
-    /// An archetype of the outermost depth, which is counted from 0 where generic parameters are counted from the
-    /// second.
+    /// An archetype of the outermost depth. Archetypes are counted from the first, generic parameters from the second.
     fn primary_archetype(&mut self) -> Option<String> {
         match self.index()?.trim_end_matches('_') {
             "" => Some("x".to_owned()),
@@ -153,15 +153,15 @@ impl Old<'_> {
         Some(elements.text() + "t")
     }
 
-    /// A function type's result, parameters and whether it throws, after the letter that says what function it is.
+    /// The result and the parameters of a function type, and whether it throws. The letter of its kind is read before.
     fn function(&mut self) -> Option<String> {
         let throws = if self.eat("z") { "K" } else { "" };
         let parameters = self.a_type()?;
         Some(self.a_type()? + &parameters + throws)
     }
 
-    /// The type of a function declaration, which is written without the operator that would make it a type;
-    /// `Some(None)` where the type is none of a function.
+    /// The type of a function declaration, without the operator for a function type. `Some(None)` if it is another
+    /// type.
     pub(super) fn function_signature(&mut self) -> Option<Option<String>> {
         let (start, substitutions) = (self.rest, self.substitutions.len());
         let signature = if self.eat("u") { self.generic_signature()? } else { String::new() };
@@ -173,7 +173,7 @@ impl Old<'_> {
         Some(None)
     }
 
-    /// A function type as it is after lowering, with the convention by which each parameter and result is passed.
+    /// A lowered function type, with the conventions of its parameters and results.
     fn lowered_function(&mut self) -> Option<String> {
         let callee = self.translate(CALLEES)?;
         let convention = self.translate(CONVENTIONS).unwrap_or_default();
@@ -201,7 +201,7 @@ impl Old<'_> {
         Some(format!("{types}{error}{generic}{operator}{callee}{convention}{conventions}{error_convention}_"))
     }
 
-    /// How many parameters at each depth, and what constrains them.
+    /// A generic signature: the number of parameters at each depth, and their constraints.
     pub(super) fn generic_signature(&mut self) -> Option<String> {
         let mut counts = String::new();
         while !self.rest.starts_with(['R', 'r']) {
@@ -266,7 +266,7 @@ impl Old<'_> {
         self.index()
     }
 
-    /// An associated type of a generic parameter, or, with `path`, of one of those, and so on.
+    /// An associated type of a generic parameter, or with `path` an associated type of an associated type, and so on.
     fn associated(&mut self, path: bool) -> Option<Member> {
         let parameter = self.parameter()?;
         if !path {
@@ -292,9 +292,9 @@ impl Old<'_> {
 
 /// An associated type of a generic parameter.
 struct Member {
-    /// The names on the way to it.
+    /// The names of the associated types, from the parameter on.
     path: String,
-    /// 1: of the parameter itself; 2: a list of names; 0: it is the parameter itself.
+    /// The number of names: 0 is the parameter itself, 1 is one associated type, 2 stands for a longer list.
     depth: usize,
     parameter: String,
 }

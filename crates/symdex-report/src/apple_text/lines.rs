@@ -92,9 +92,9 @@ struct FrameText {
 
 /// What the number after ` + ` counts from.
 enum DistanceFrom {
-    /// From the image's load address, which stands before it.
+    /// The offset counts from the load address printed before it.
     LoadAddress(u64),
-    /// From the start of the image, whose name stands before it.
+    /// The offset counts from the start of the image whose name is printed before it.
     Image(u64),
     Function,
 }
@@ -256,7 +256,7 @@ pub(super) fn stack_name(line: &[u8]) -> Option<String> {
     let line = line.trim_ascii();
     let is_thread = line.strip_prefix(b"Thread ").is_some_and(|rest| {
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        // `Thread 0 name:` and `Thread 0 crashed with ARM Thread State` are no titles.
+        // `Thread 0 name:` and `Thread 0 crashed with ARM Thread State` are not titles.
         let after = &rest[digits..];
         digits != 0 && (after.starts_with(b":") || after.starts_with(b" Crashed:"))
     });

@@ -257,7 +257,7 @@ impl<'j> Node<'j> {
     }
 }
 
-/// The text for frames that are inserted around a frame and into it, in its white space.
+/// The text of frames inserted around or inside a frame, with its white space.
 struct Wrap<'t> {
     /// The end of an object.
     close: &'t [u8],
@@ -302,8 +302,8 @@ impl<'t> Wrap<'t> {
         object[..object.len() - self.close.len()].to_vec()
     }
 
-    /// The text before and after the thing that `objects` are inserted around. Each object contains the next one. The
-    /// thing is a list of frames, or a single frame.
+    /// The text before and after a list of frames, or a single frame, that `objects` are inserted around. Each object
+    /// contains the next one.
     fn around(&self, objects: impl Iterator<Item = Vec<u8>>, is_list: bool) -> (Vec<u8>, Vec<u8>) {
         let (mut before, mut after) = (Vec::new(), Vec::new());
         for object in objects {

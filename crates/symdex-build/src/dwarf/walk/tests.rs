@@ -12,10 +12,9 @@ use crate::random::Random;
 use crate::report::Problems;
 use crate::{Companions, Image};
 
-/// A function that states code: its offset, depth, the function around it if that does too, whether it is a subprogram,
-/// and its attributes.
+/// A function with code: offset, depth, enclosing function with code, whether it is a subprogram, attributes.
 type Seen<'d> = (usize, isize, Option<usize>, bool, Option<Attributes<'d>>);
-/// What a walk comes upon, and how it ends.
+/// The functions that a walk finds, and the error that ends it.
 type Walked<'d> = (Vec<Seen<'d>>, Option<String>);
 
 fn walked<'d>(unit: &UnitEntry<'d>) -> Walked<'d> {
@@ -40,7 +39,7 @@ fn walked<'d>(unit: &UnitEntry<'d>) -> Walked<'d> {
     }
 }
 
-/// The same by gimli alone, entry by entry.
+/// The result of a walk with gimli alone, entry by entry.
 fn by_gimli<'d>(unit: &UnitEntry<'d>) -> Walked<'d> {
     let (mut all, mut open) = (Vec::new(), Vec::<(isize, Option<usize>)>::new());
     let mut entries = unit.unit.entries_raw(None).expect("has a root entry");
@@ -59,7 +58,7 @@ fn by_gimli<'d>(unit: &UnitEntry<'d>) -> Walked<'d> {
             if states_code {
                 all.push((offset.0, depth, around, is_subprogram, attributes));
             }
-            // What an inlined subroutine that states nothing holds is held by what is around it.
+            // The children of an inlined subroutine without code belong to the function around it.
             if abbreviation.has_children() && (is_subprogram || states_code) {
                 open.push((depth, states_code.then_some(offset.0)));
             }
@@ -134,12 +133,12 @@ fn abbreviations(attributes: &[(DwAt, DwForm)]) -> Vec<u8> {
     ])
 }
 
-/// Walks through a made-up unit both ways; how many functions are in it, and whether it can be read to its end.
+/// Walks through a made-up unit in both ways. Returns the number of its functions, and whether it is valid.
 fn compare(made: Made, attributes: &[(DwAt, DwForm)], entries: &[u8]) -> (usize, bool) {
     compare_of(made, &abbreviations(attributes), entries)
 }
 
-/// The same of a unit with these abbreviations.
+/// [`compare`] for a unit with these abbreviations.
 fn compare_of(made: Made, abbreviations: &[u8], entries: &[u8]) -> (usize, bool) {
     let info = made.unit(entries);
     let sections = |id| match id {
@@ -152,7 +151,7 @@ fn compare_of(made: Made, abbreviations: &[u8], entries: &[u8]) -> (usize, bool)
     let header = headers(&dwarf).0[0];
     let table = dwarf.abbreviations(&header).expect("a table");
     let shapes = Arc::new(Shapes::new(&table, header.encoding()));
-    // Where the root entry is damaged there is no unit.
+    // A unit with a damaged root entry is not read.
     let Ok(Some(Root { unit, .. })) = Root::read(&dwarf, header, table) else { return (0, false) };
     let mut unit = UnitEntry::of_supplementary(&dwarf, unit, None);
     unit.shapes = shapes;
@@ -192,7 +191,7 @@ fn every_form_of_every_attribute_is_read_as_by_gimli() {
         for version in [2, 3, 4, 5] {
             for (is_64, address_size) in [(false, 4), (false, 8), (true, 8), (false, 2)] {
                 let made = Made { version, is_64, address_size };
-                // Of bytes that are codes of abbreviations, or null, any entry behind any other makes sense.
+                // If all bytes are codes of abbreviations or null, any sequence of them is valid.
                 let bytes: Vec<u8> =
                     (0..60).map(|_| [1, 2, 3, 4, 5, 7, 0, 0][random(&mut state, 8)]).collect();
                 let bytes = [&[1], &bytes[..]].concat();
@@ -212,7 +211,7 @@ fn deep_functions_are_seen_as_by_gimli() {
     let (mut state, mut functions) = (Random(5), 0);
     for _ in 0..500 {
         let made = Made { version: 4, is_64: false, address_size: 8 };
-        // Down to depth 100 or so, up again a bit, and so on.
+        // Goes down to a depth of about 100, up a few levels, down again, and so on.
         let mut entries = vec![1, 0];
         for number in 0..400 {
             match random(&mut state, if number % 160 < 110 { 12 } else { 40 }) {
@@ -255,7 +254,7 @@ fn any_bytes_are_read_as_by_gimli() {
     assert!(functions > 1000, "{functions}");
 }
 
-/// A number as LEB128; now and then in more bytes than it takes.
+/// A number as LEB128, sometimes in more bytes than necessary.
 fn number(state: &mut Random, number: usize) -> Vec<u8> {
     match (&leb(number as u64)[..], random(state, 30)) {
         ([one], 0) => vec![one | 0x80, 0],

@@ -131,7 +131,7 @@ impl<'a> Parser<'a> {
             self.discriminator();
             self.text("string literal")?
         } else if self.eat(b'd') {
-            // In a default argument: which one, counted from the last.
+            // The number of the default argument, counted from the last.
             self.digits();
             self.expect(b'_')?;
             self.a_name(named.as_deref_mut())?

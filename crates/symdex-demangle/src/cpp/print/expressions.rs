@@ -4,7 +4,7 @@ use super::super::nodes::{Id, List, Node};
 use super::super::operators::{Operator, Precedence};
 use super::{Printer, Task};
 
-/// How strongly a node binds its parts. What is not an operation binds as a name does.
+/// How strongly a node binds its parts. All other nodes bind as names do.
 pub(super) fn precedence(node: &Node<'_>) -> Precedence {
     match node {
         Node::Binary(operator, ..)
