@@ -144,7 +144,7 @@ pub struct KnownImageMap<'k> {
 }
 
 impl<'k> KnownImageMap<'k> {
-    /// Sorts `known` by name and by id. Do it once for all images of a report.
+    /// Groups `known` by name and by id. One map serves all images of a report.
     #[must_use]
     pub fn new(known: &'k [KnownImage]) -> Self {
         let mut map = Self::default();

@@ -65,7 +65,7 @@ impl IndexFolder {
     /// networks have no locks, and Windows cannot lock a folder. There the last of two simultaneous publishers wins.
     ///
     /// A process that is killed while it publishes leaves a temporary file, `.symdex-*.tmp`. The first time that a
-    /// process writes an index to a folder which it has locked, it deletes such files that are older than a day.
+    /// process writes an index to a folder and has the lock, it deletes such files that are older than a day.
     ///
     /// # Errors
     ///
@@ -99,8 +99,9 @@ impl IndexFolder {
     }
 }
 
-/// Waits until no other publisher holds the lock of `folder`. Dropping the file releases the lock. Without a lock,
-/// indexes are still written whole; only the rule for conflicts may then compare with an index that is being replaced.
+/// Waits until no other publisher holds the lock of `folder`. Dropping the file releases the lock. `None` if the system
+/// or the file system has no locks for folders. Indexes are then still written whole, but the rule for conflicts may
+/// compare with an index that is being replaced.
 fn lock(folder: &Path) -> Option<File> {
     let folder = File::open(folder).ok()?;
     folder.lock().ok()?;
@@ -147,8 +148,8 @@ const TEMPORARY: [&str; 2] = [".symdex-", ".tmp"];
 /// which may not see the lock.
 const ABANDONED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Deletes the temporary files of killed processes in `folder`, once for each folder and process: a folder can have
-/// 100,000 files to go through. The caller has the lock. A file that cannot be deleted stays.
+/// Deletes the temporary files of killed processes in `folder`. The caller has the lock. A process searches each folder
+/// once, because a folder can have 100,000 files. A file that cannot be deleted stays.
 fn delete_abandoned(folder: &Path) {
     static SEARCHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     if !SEARCHED.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned()) {

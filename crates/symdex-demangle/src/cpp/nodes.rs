@@ -102,8 +102,7 @@ pub(super) enum Node<'a> {
     WithArguments(Id, Id),
     /// `<arguments>`.
     Arguments(List),
-    /// `argument`, in whose mangling the declaration of its parameter stands before it. Operations in it get no
-    /// parentheses.
+    /// `argument`, of which the name also declares the parameter. LLVM prints operations in it without parentheses.
     DeclaredArgument(Id),
     /// `std::string`.
     Standard(Standard),

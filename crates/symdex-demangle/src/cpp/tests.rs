@@ -259,7 +259,7 @@ fn each_letter_in_a_name_of_64_kib_stays_within_the_limits() {
     }
 }
 
-/// Each abbreviated name is a scope: the first character is printed after a task for each of them.
+/// The name has 2,050 nested scopes. Each needs a waiting task before the first character is printed.
 #[test]
 fn a_name_that_reaches_a_limit_before_its_first_character_stays_raw() {
     let name = format!("_ZN{}Ev", "1a".repeat(2050));
