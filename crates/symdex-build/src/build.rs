@@ -27,7 +27,7 @@ use crate::pools::{Pool, Pools};
 use crate::queue::Queue;
 use crate::report::{BuildReport, Problems, TextCoverage};
 use crate::symbol_map::{SymbolMap, is_hidden};
-use crate::symbol_ranges::symbol_ranges;
+use crate::symbol_ranges::{kept_aliases, symbol_ranges};
 use crate::symbols::FunctionSymbol;
 use crate::unit_ranges::UnitRanges;
 use crate::up_to_date::input_digest;
@@ -265,7 +265,7 @@ impl<'a, 'd> Build<'a, 'd> {
             let mut chunks = Queue::new(scope);
             while !rest.is_empty() {
                 let symbols = symbols_of_chunks(&mut rest);
-                let mut unit = symbol_ranges(symbols);
+                let mut unit = symbol_ranges(symbols, &kept_aliases(symbols));
                 problems.merge(std::mem::take(&mut unit.problems));
                 merge.add(unit, &mut self.pools)?;
                 let watermark = rest.first().map_or(u64::MAX, |symbol| symbol.start);
