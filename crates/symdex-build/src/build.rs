@@ -28,7 +28,7 @@ use crate::pools::{Pool, Pools};
 use crate::queue::Queue;
 use crate::report::{BuildReport, Problems, TextCoverage};
 use crate::symbol_map::{SymbolMap, is_hidden};
-use crate::symbol_ranges::symbol_ranges;
+use crate::symbol_ranges::{kept_aliases, symbol_ranges};
 use crate::symbols::FunctionSymbol;
 use crate::unit_ranges::UnitRanges;
 use crate::up_to_date::input_digest;
@@ -279,7 +279,7 @@ impl<'a, 'd> Build<'a, 'd> {
             while !rest.is_empty() {
                 self.deadline.check()?;
                 let symbols = symbols_of_chunks(&mut rest);
-                let mut unit = symbol_ranges(symbols);
+                let mut unit = symbol_ranges(symbols, &kept_aliases(symbols));
                 problems.merge(std::mem::take(&mut unit.problems));
                 merge.add(unit, &mut self.pools)?;
                 let watermark = rest.first().map_or(u64::MAX, |symbol| symbol.start);

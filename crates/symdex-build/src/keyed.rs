@@ -3,6 +3,10 @@
 //! With a fixed hash function, a file can state numbers that all have one hash, and each access to the table then
 //! compares all of them. The hash function here has a random key. Strings use the hash function of the standard library
 //! or [`StringTable`](crate::pools::StringTable).
+//!
+//! `FxHashMap` is enough for single numbers that this crate counts up from 0 and for offsets of headers. Its hash
+//! function spreads the numbers below a limit evenly. For `n` of these numbers to collide, a file needs about `n * n`
+//! bytes or entries.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hasher, RandomState};

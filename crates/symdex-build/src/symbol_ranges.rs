@@ -14,8 +14,23 @@ const MAX_ALIASES: usize = 1023;
 /// image has nearly as many.
 const MAX_ALIASES_OF_CHUNK: usize = 1 << 14;
 
-/// The functions of the symbol table, as one unit.
-pub(crate) fn symbol_ranges<'d>(symbols: &[FunctionSymbol<'d>]) -> UnitRanges<'d> {
+/// How many aliases of each of `symbols` an index keeps. `symbols` has all functions of each chunk that it has one of.
+pub(crate) fn kept_aliases(symbols: &[FunctionSymbol<'_>]) -> Vec<usize> {
+    let (mut chunk, mut room) = (None, 0);
+    let kept = |symbol: &FunctionSymbol<'_>| {
+        let index = symbol.start / u64::from(CHUNK_SPAN);
+        if chunk.replace(index) != Some(index) {
+            room = MAX_ALIASES_OF_CHUNK;
+        }
+        let kept = symbol.aliases.len().min(MAX_ALIASES).min(room);
+        room -= kept;
+        kept
+    };
+    symbols.iter().map(kept).collect()
+}
+
+/// Functions of the symbol table, as one unit. `kept` has for each of them how many aliases are kept.
+pub(crate) fn symbol_ranges<'d>(symbols: &[FunctionSymbol<'d>], kept: &[usize]) -> UnitRanges<'d> {
     let mut unit = UnitRanges::default();
     for (number, symbol) in (0u32..).zip(symbols) {
         let (start, end) = (symbol.start, symbol.end);
@@ -23,7 +38,7 @@ pub(crate) fn symbol_ranges<'d>(symbols: &[FunctionSymbol<'d>]) -> UnitRanges<'d
         let rank = (start, std::cmp::Reverse(end - start), false, std::cmp::Reverse(0));
         unit.function_ranges.push(FunctionRange { start, end, function: number, rank, entry: None });
     }
-    push_aliases(&mut unit, symbols);
+    push_aliases(&mut unit, symbols, kept);
     unit.functions = u32::try_from(symbols.len()).unwrap_or(u32::MAX);
     // In ELF, symbols may be nested.
     let interval = |function_range: &FunctionRange| Interval {
@@ -41,15 +56,11 @@ pub(crate) fn symbol_ranges<'d>(symbols: &[FunctionSymbol<'d>]) -> UnitRanges<'d
 
 /// Makes chains of frames for functions with aliases. Only the range at a function's start has the chain. A function
 /// may be as long as the image and interrupted any number of times by others, and its aliases are stored once.
-fn push_aliases<'d>(unit: &mut UnitRanges<'d>, symbols: &[FunctionSymbol<'d>]) {
-    let (mut chunk, mut room, mut left_out) = (None, 0, 0);
-    for (number, symbol) in symbols.iter().enumerate().filter(|(_, symbol)| !symbol.aliases.is_empty()) {
-        let index = symbol.start / u64::from(CHUNK_SPAN);
-        if chunk.replace(index) != Some(index) {
-            room = MAX_ALIASES_OF_CHUNK;
-        }
-        let (kept, others) = symbol.aliases.split_at(symbol.aliases.len().min(MAX_ALIASES).min(room));
-        (room, left_out) = (room - kept.len(), left_out + others.len() as u64);
+fn push_aliases<'d>(unit: &mut UnitRanges<'d>, symbols: &[FunctionSymbol<'d>], kept: &[usize]) {
+    let mut left_out = 0;
+    for (number, (symbol, kept)) in symbols.iter().zip(kept).enumerate() {
+        let (kept, others) = symbol.aliases.split_at(*kept);
+        left_out += others.len() as u64;
         let push = |next, alias: &&'d [u8]| push_name(unit, Some(*alias), next);
         if let Some(next) = kept.iter().rev().fold(None, push) {
             unit.function_ranges[number].entry = push_name(unit, symbol.name, Some(next));

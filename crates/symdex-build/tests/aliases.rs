@@ -3,8 +3,11 @@
 
 mod checks;
 
+use std::path::Path;
+
 use checks::{answers, built};
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
+use symdex_build::{Companions, DirectLookup, Image, slices};
 use symdex_testimages::debug_file::{BASE, CODE_FLAGS, Die, MachO, Section, Symbol, Unit, debug_file};
 
 /// The Mach-O symbol type of a symbol that is not external.
@@ -118,13 +121,30 @@ fn more_names_than_a_chain_may_have_are_left_out_and_counted() {
 }
 
 /// Each function is within the limit of a function, but all functions of the chunk exceed the limit of a chunk.
-#[test]
-fn so_are_more_names_than_a_chunk_is_to_have() {
+fn many_names() -> Vec<u8> {
     let names_at = |offset: u64| (0..=1000).map(move |n| (format!("f{n:04}_{offset:x}"), offset));
     let symbols = (0..40).flat_map(|function| names_at(0x1000 + 16 * function));
     let symbols: Vec<Symbol> = symbols.map(|(name, offset)| Symbol::function(&name, BASE + offset)).collect();
-    let index = index(&MachO { symbols, ..MachO::default() }.bytes());
+    MachO { symbols, ..MachO::default() }.bytes()
+}
+
+#[test]
+fn so_are_more_names_than_a_chunk_is_to_have() {
+    let index = index(&many_names());
     assert_eq!([0x1000, 0x1100, 0x1270].map(|start| names(&index, start).len()), [1001, 385, 1]);
     assert_eq!(index.metadata().partial[0].count, 40 * 1000 - (1 << 14));
     assert_eq!(frames(&index, 0x1270), ["f0000_1270"]);
+}
+
+#[test]
+fn direct_lookups_leave_out_the_aliases_that_an_index_leaves_out() {
+    let file = many_names();
+    let slice = &slices(&file).expect("an object file")[0];
+    let companions = Companions::default();
+    let image = Image::load(slice, Path::new("many"), &companions).expect("loads");
+    let mut lookup = DirectLookup::new(&image).expect("reads");
+    for (start, count) in [(0x1270, 1), (0x1100, 385), (0x1000, 1001)] {
+        let answer = lookup.answer(&[ImageOffset(start)]).expect("reads");
+        assert_eq!(names(answer, start).len(), count, "{start:x}");
+    }
 }

@@ -167,4 +167,20 @@ mod tests {
             assert_eq!(parsed(line), None, "{line}");
         }
     }
+
+    /// The first 8 bytes of the names make one factor of the product in `FxBuildHasher` 0.
+    #[test]
+    fn images_with_names_made_to_collide_keep_their_order() {
+        let first = 0x243f_6a88_85a3_08d3_u64.to_le_bytes();
+        let name = |number: usize| [&first[..], format!("{number:08x}").as_bytes()].concat();
+        let mut list = Vec::new();
+        for number in 0..3000 {
+            list.extend([&name(number % 1000)[..], b" 0x1234 0x1000\n"].concat());
+        }
+        let parsed = List.parse(&list).expect("a list");
+        let names = parsed.images.iter().map(|image| image.name.clone());
+        assert!(names.eq((0..1000).map(|number| lossy(&name(number)))));
+        let images = parsed.threads.iter().flat_map(|thread| &thread.frames).map(|frame| frame.image);
+        assert!(images.eq((0..3000).map(|number| Some(number % 1000))));
+    }
 }

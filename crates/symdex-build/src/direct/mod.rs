@@ -27,7 +27,7 @@ use crate::keyed::KeyedSet;
 use crate::limits::UnitLimits;
 use crate::options::build;
 use crate::report::Problems;
-use crate::symbol_ranges::symbol_ranges;
+use crate::symbol_ranges::{kept_aliases, symbol_ranges};
 use crate::symbols::FunctionSymbol;
 use crate::unit_ranges::UnitRanges;
 
@@ -91,8 +91,9 @@ pub struct DirectLookup<'i, 'd> {
     cache: UnitCache<'d>,
     /// How many bytes of debug information were read.
     walked: usize,
-    /// The symbol that owns each address. It is made when it is first needed.
-    symbols: Option<Vec<Stretch>>,
+    /// The symbol that owns each address, and how many aliases of each symbol are kept. They are made when they are
+    /// first needed.
+    symbols: Option<(Vec<Stretch>, Vec<usize>)>,
     /// The index that answered the last question.
     index: Index<Vec<u8>>,
     is_whole: bool,
@@ -206,12 +207,12 @@ impl<'d> DirectLookup<'_, 'd> {
     /// start of the function.
     fn symbols(&mut self, offsets: &[u64], parts: &Parts<'d>) -> UnitRanges<'d> {
         let symbols = &self.image.symbols;
-        let owners = self.symbols.get_or_insert_with(|| {
+        let (owners, kept) = self.symbols.get_or_insert_with(|| {
             let interval = |symbol: &FunctionSymbol<'_>| {
                 let priority = (symbol.start, Reverse(symbol.end - symbol.start));
                 Interval { start: symbol.start, end: symbol.end, priority }
             };
-            flatten(symbols.iter().map(interval))
+            (flatten(symbols.iter().map(interval)), kept_aliases(symbols))
         });
         let owner = |offset: u64| {
             let stretch = owners.get(owners.partition_point(|stretch| stretch.end <= offset))?;
@@ -225,8 +226,9 @@ impl<'d> DirectLookup<'_, 'd> {
         wanted.extend(owning.iter().map(|symbol| symbols[*symbol].start));
         wanted.sort_unstable();
         wanted.dedup();
+        let kept: Vec<_> = owning.iter().map(|symbol| kept[*symbol]).collect();
         let owning: Vec<_> = owning.into_iter().map(|symbol| symbols[symbol].clone()).collect();
-        cut(&symbol_ranges(&owning), &wanted)
+        cut(&symbol_ranges(&owning, &kept), &wanted)
     }
 }
 

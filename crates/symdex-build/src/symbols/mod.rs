@@ -117,3 +117,30 @@ pub(crate) fn name_at(strings: &[u8], offset: usize) -> Option<&[u8]> {
         None => Some(rest).filter(|rest| rest.len() == TOO_LONG),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::hash::BuildHasher as _;
+
+    use rustc_hash::FxBuildHasher;
+
+    use super::*;
+
+    #[test]
+    fn names_made_to_collide_are_aliases_in_their_order() {
+        // The first 8 bytes make one factor of the product in `FxBuildHasher` 0.
+        let first = 0x243f_6a88_85a3_08d3_u64.to_le_bytes();
+        let mut names = Vec::new();
+        for number in 0..2000 {
+            names.push([&first[..], format!("{number:08x}").as_bytes()].concat());
+        }
+        let hash = |name: &Vec<u8>| FxBuildHasher.hash_one(&name[..]);
+        assert!(names.iter().all(|name| hash(name) == hash(&names[0])), "they collide without a key");
+        let both = names.iter().rev().map(|name| (name, 0)).chain(names.iter().map(|name| (name, 1)));
+        let mut starts: Vec<_> =
+            both.map(|(name, rank)| Start { name: Some(name), rank, ..Start::nameless(16) }).collect();
+        let functions = functions(&mut starts, &[(0, 64)]);
+        let [function] = &functions[..] else { panic!("{} functions", functions.len()) };
+        assert!(function.name.into_iter().chain(function.aliases.iter().copied()).eq(&names));
+    }
+}
