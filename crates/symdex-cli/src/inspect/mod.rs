@@ -237,10 +237,10 @@ fn chain(contents: &ChunkRanges, innermost: u32) -> impl Iterator<Item = &Inline
     let mut next = usize::try_from(innermost).ok();
     std::iter::from_fn(move || {
         let number = next?;
-        let loc = contents.frames.get(number)?;
+        let frame = contents.frames.get(number)?;
         // The number of a parent is smaller. The filter ends the chain of a damaged index, too.
-        next = loc.parent.map(NonMaxU32::index).filter(|parent| *parent < number);
-        Some(loc)
+        next = frame.parent.map(NonMaxU32::index).filter(|parent| *parent < number);
+        Some(frame)
     })
 }
 
@@ -302,11 +302,11 @@ impl<B: AsRef<[u8]>> RangePrinter<'_, B> {
     /// The frames of a chain, innermost first.
     fn chain(&mut self, innermost: u32) -> Result<Vec<StoredFrame>, symdex::Error> {
         let mut frames = Vec::new();
-        for loc in chain(self.contents, innermost) {
+        for frame in chain(self.contents, innermost) {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            let name = loc.name.map(|id| self.strings.name(id).map(text)).transpose()?;
-            let file = loc.file.map(|id| self.strings.file(id).map(text));
-            let line = loc.line.map(|line| line.get());
+            let name = frame.name.map(|id| self.strings.name(id).map(text)).transpose()?;
+            let file = frame.file.map(|id| self.strings.file(id).map(text));
+            let line = frame.line.map(|line| line.get());
             frames.push(StoredFrame { name, file: file.transpose()?, line });
         }
         Ok(frames)
