@@ -68,7 +68,7 @@ pub fn slices(file: &[u8]) -> Result<Vec<Slice<'_>>, Error> {
 ///
 /// # Errors
 ///
-/// As [`slices`], and [`Error::NoSuchArch`] where there is none.
+/// As [`slices`], and [`Error::NoSuchArch`] if no slice has the architecture.
 pub fn slices_for<'d>(file: &'d [u8], arch: Option<&str>) -> Result<Vec<Slice<'d>>, Error> {
     let all = slices(file)?;
     let Some(wanted) = arch else { return Ok(all) };

@@ -226,7 +226,7 @@ impl AnswerCache {
         Some((place, self.arena.get(start..start + usize::from(len))?))
     }
 
-    /// Makes room for so many bytes and slots. Returns whether there is.
+    /// Makes room for this many bytes and slots. Returns whether there is room.
     fn has_room(&mut self, size: usize, slots: usize) -> bool {
         let all_slots = self.capacity / BYTES_PER_SLOT;
         let arena_size = self.capacity - all_slots * size_of::<u32>();

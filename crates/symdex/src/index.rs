@@ -142,7 +142,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         let codes = Codes::decode(&code_pages.reader(file, &header.id), &metadata)?;
         let names = NameLayout::decode(&name_pages.reader(file, &header.id), metadata.counts.names)?;
         let files = NameLayout::decode(&file_pages.reader(file, &header.id), metadata.counts.files)?;
-        // Indexes are not distinguished by digest, because a forged file can state the digest of another.
+        // The serial number identifies the index. The digest does not, because a forged file can state that of another.
         static NEXT_SERIAL: AtomicU64 = AtomicU64::new(0);
         let serial = NEXT_SERIAL.fetch_add(1, Ordering::Relaxed);
         Ok(Self {

@@ -54,7 +54,7 @@ pub struct CodeRange {
     pub function_start: Option<u64>,
     /// The innermost frame under [`crate::LinePolicy::Exact`], as an index into [`ChunkRanges::frames`].
     pub exact: u32,
-    /// The innermost frame under [`crate::LinePolicy::Statement`], likewise.
+    /// The innermost frame under [`crate::LinePolicy::Statement`], as an index into [`ChunkRanges::frames`].
     pub statement: u32,
 }
 

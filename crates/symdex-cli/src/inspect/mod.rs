@@ -238,7 +238,7 @@ fn chain(contents: &ChunkRanges, innermost: u32) -> impl Iterator<Item = &Inline
     std::iter::from_fn(move || {
         let number = next?;
         let loc = contents.frames.get(number)?;
-        // The number of a parent is smaller. The filter ends the chain of a damaged index, too.
+        // The number of a parent is smaller. The filter also ends a chain that loops in a damaged index.
         next = loc.parent.map(NonMaxU32::index).filter(|parent| *parent < number);
         Some(loc)
     })

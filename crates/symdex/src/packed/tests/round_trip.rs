@@ -6,7 +6,7 @@ use crate::format::MAX_CHUNK_FRAMES;
 use crate::ranges::CodeRange;
 use crate::write::{BLOCK_FRAMES, BLOCK_LENS};
 
-/// Every chunk of the image says what it was made of, to whoever walks it and to whoever asks.
+/// Walking a chunk and looking up its addresses both give the ranges that the chunk was made of.
 fn assert_round_trip(image: &Image) {
     let sections = Sections::of(image);
     assert!(sections.is_whole());
