@@ -56,7 +56,7 @@ impl Deadline {
         Self(seconds.and_then(at))
     }
 
-    /// Whether it is over.
+    /// Whether the deadline has passed.
     pub(crate) fn is_over(self) -> bool {
         self.0.is_some_and(|(at, _)| Instant::now() >= at)
     }

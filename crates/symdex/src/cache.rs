@@ -15,8 +15,8 @@
 //!        16     6 bytes for each frame: the place of its name, and in 20 bits its line plus one, 0 for none
 //! ```
 //!
-//! An answer is not kept if a string or a line does not fit its field, or if the answer takes more than the part
-//! [`SHARE`] of the cache.
+//! An answer is not kept if a string or a line does not fit its field, or if the answer takes more than 1/[`SHARE`] of
+//! the cache.
 
 #[cfg(test)]
 mod tests;
@@ -43,7 +43,7 @@ const FIRST_SLOTS: usize = 4096;
 const SMALLEST: usize = 64 << 10;
 /// Bytes of the cache for each slot. An answer takes about a hundred bytes with its strings, and a few slots.
 const BYTES_PER_SLOT: usize = 64;
-/// An answer takes at most this part of the cache.
+/// An answer takes at most 1/`SHARE` of the cache.
 const SHARE: usize = 64;
 const LINE_BITS: u32 = 48 - PLACE_BITS;
 const TEXT_HEAD: usize = 14;

@@ -37,8 +37,8 @@ impl<'d> Image<'d> {
     ///
     /// # Errors
     ///
-    /// [`Error::Truncated`] where a section or the symbol table reaches behind the end of the slice,
-    /// [`Error::Malformed`] where headers do not parse, [`Error::Unsupported`] for files that are not linked yet.
+    /// [`Error::Truncated`] if a section or the symbol table reaches behind the end of the slice,
+    /// [`Error::Malformed`] if headers do not parse, [`Error::Unsupported`] for files that are not linked yet.
     pub fn load(
         slice: &Slice<'d>,
         path: impl AsRef<Path>,
@@ -56,7 +56,7 @@ impl<'d> Image<'d> {
     ///
     /// # Errors
     ///
-    /// As [`Self::load`] and [`crate::slices`], [`Error::Io`] where the file cannot be read.
+    /// As [`Self::load`] and [`crate::slices`], [`Error::Io`] if the file cannot be read.
     pub fn find(
         path: &Path,
         id: &ImageId,

@@ -135,7 +135,7 @@ impl Peer for LlvmPeer<'_> {
         true
     }
 
-    /// It has an empty frame where it knows nothing.
+    /// llvm-symbolizer returns an empty frame for an unknown address.
     fn frames<'f>(&self, expected: Option<Expected<'f>>) -> Vec<Frame<'f>> {
         expected.map_or_else(|| vec![Frame::default()], |expected| expected.frames)
     }
