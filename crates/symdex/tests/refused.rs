@@ -26,12 +26,12 @@ const LINE_IN_OTHER_FILE: usize = 30;
 const LINE_AFTER_SAME_NAME: usize = 31;
 const OTHER_FILE: usize = 33;
 
-/// Codes of answers.
+/// The codes of answers.
 const GAP_CODE: u8 = 0;
 const FUNCTION_CODE: u8 = 1;
 /// An inline frame without a caller, which is the answer under both policies.
 const DEFINES: u8 = 3;
-/// The same, and the answer under `statement` follows.
+/// The same answer, followed by an answer under `statement`.
 const DEFINES_AND_FOLLOWS: u8 = 5;
 /// The answer of the range before.
 const SAME_ANSWER: u8 = 12;
