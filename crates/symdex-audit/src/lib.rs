@@ -2,8 +2,8 @@
 //!
 //! # What to call first
 //!
-//! * [`audit`] compares an index with a loaded image. [`AuditReport::failures`] says why the index does not pass, and
-//!   [`AuditReport::wrong`] only why its own answers are wrong.
+//! * [`audit`] compares an index with a loaded image. [`AuditReport::failures`] lists the reasons why the index does
+//!   not pass. [`AuditReport::wrong`] lists only wrong answers of the index itself.
 //! * [`AuditOptions`] adds random addresses, takes a sample, or adds a symbolizer to compare with.
 //! * To compare with another symbolizer, implement [`Peer`] for it, and give it as an [`AskedPeer`].
 //!
@@ -12,12 +12,12 @@
 //! The addresses come from the debug file: every line row, both ends of every range of a function or an inlined
 //! subroutine, the addresses beside them, and random ones. Three answers are compared at each address: the one of
 //! symdex, the one of a peer (addr2line, or another [`Peer`]), and the one that follows from the rules. The rules are
-//! those of docs/DEBUG-INFO.md. They are applied by a naive reading of the debug file, which shares no code with the
-//! builder but the loading of the file.
+//! those of docs/DEBUG-INFO.md. A naive reading of the debug file applies them. It shares only the loading of the file
+//! with the builder.
 //!
-//! symdex must answer as the rules say. Where a peer answers otherwise, a [`Class`] must explain it, which is
-//! recognised in the debug file. One check needs no rule: every file and line that the `statement` policy answers in an
-//! inline instance must be one that `exact` answers in the same instance.
+//! symdex must answer as the rules say. If a peer answers otherwise, a [`Class`] must explain the difference. A class
+//! is recognised by facts of the debug file. One check needs no rule: in each inline instance, the `statement` policy
+//! may answer only files and lines that `exact` answers in the same instance.
 
 #![warn(missing_debug_implementations)]
 

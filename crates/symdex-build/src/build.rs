@@ -38,7 +38,7 @@ use crate::up_to_date::input_digest;
 const CHUNKS_IN_MEMORY: usize = 4 << 20;
 /// How many bytes of `.debug_info` are read ahead of the unit that is merged next.
 pub(crate) const WALK_AHEAD: usize = 8 << 20;
-/// A unit counts as so many of these bytes at least. Its task takes about as much memory.
+/// A unit counts as at least this many bytes of `.debug_info`. Its task takes about as much memory.
 const LEAST_AHEAD: usize = 1 << 10;
 /// How many chunks one task encodes.
 const CHUNKS_AT_A_TIME: usize = 8;

@@ -82,7 +82,7 @@ impl Chunker {
         }
     }
 
-    /// The chunk that has `offset`. Offsets only grow, so that the chunk before it is finished.
+    /// The chunk that has `offset`. Offsets ascend from call to call, so the chunk before this one is complete.
     #[inline]
     fn job(&mut self, offset: u64) -> &mut ChunkJob {
         if self.job.as_ref().is_some_and(|job| job.end <= offset) {

@@ -94,7 +94,7 @@ pub(crate) fn file_name(path: &Path) -> String {
 
 /// A path from debug information. Returns `None` if it is longer than any path can be.
 pub(crate) fn path_of(name: &[u8]) -> Option<PathBuf> {
-    /// The limit of Linux. That of macOS is a quarter.
+    /// The limit of Linux. The limit of macOS is a quarter of it.
     const LONGEST: usize = 4096;
     (name.len() <= LONGEST).then(|| PathBuf::from(String::from_utf8_lossy(name).into_owned()))
 }

@@ -14,8 +14,8 @@
 //! | images whose symbols are in several files | [`debug_files::find_image`] |
 //! | an upload: many files at once | [`debug_files::BuildInputs`] |
 //!
-//! [`Companions`] owns what an image borrows beside its own file: decompressed sections, and files that the debug file
-//! refers to. It also says in which folders such files are searched.
+//! [`Companions`] owns the bytes that an image borrows in addition to its own file: decompressed sections, and files
+//! that the debug file refers to. It also has the folders in which such files are searched.
 //!
 //! The crate `symdex` reads indexes, and `symdex-store` publishes them where readers look for them.
 //!

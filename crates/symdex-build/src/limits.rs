@@ -15,7 +15,7 @@ pub(crate) const DECOMPRESSED: u64 = 16 << 20;
 pub(crate) const DECOMPRESSED_RATIO: u64 = 32;
 /// How many units a section may have, beside [`UNIT_BYTES`].
 pub(crate) const UNITS: usize = 1 << 16;
-/// A section may have one further unit for each of so many bytes. A unit with one function takes more.
+/// A section may have one further unit for each `UNIT_BYTES` bytes. A unit with one function takes more.
 pub(crate) const UNIT_BYTES: usize = 128;
 /// How many attributes an abbreviation may have. DWARF 5 defines fewer than 150.
 pub(crate) const ATTRIBUTES: usize = 1 << 10;
@@ -29,7 +29,7 @@ pub(crate) const ROWS: usize = 1 << 22;
 pub(crate) const FILES: usize = 1 << 17;
 /// How many range-list entries are read of an image, beside [`RANGE_BYTES`].
 pub(crate) const RANGES: u64 = 1 << 20;
-/// A further range-list entry is read for each of so many bytes of the image. An entry takes at least two bytes.
+/// A further range-list entry is read for each `RANGE_BYTES` bytes of the image. An entry takes at least two bytes.
 pub(crate) const RANGE_BYTES: u64 = 4;
 /// How many bytes of a name are kept. Longer names are cut.
 pub(crate) const NAME: usize = 64 << 10;
@@ -50,13 +50,13 @@ pub(crate) fn units(size: usize) -> usize {
 pub(crate) struct Deadline(Option<(Instant, u64)>);
 
 impl Deadline {
-    /// In so many seconds.
+    /// The deadline that many seconds from now; no deadline for `None`.
     pub(crate) fn after(seconds: Option<u64>) -> Self {
         let at = |seconds| Some((Instant::now().checked_add(Duration::from_secs(seconds))?, seconds));
         Self(seconds.and_then(at))
     }
 
-    /// Whether it is over.
+    /// Whether the deadline has passed.
     pub(crate) fn is_over(self) -> bool {
         self.0.is_some_and(|(at, _)| Instant::now() >= at)
     }

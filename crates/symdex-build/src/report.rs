@@ -30,7 +30,7 @@ pub struct BuildReport {
 pub struct TextCoverage {
     /// All bytes of the executable sections.
     pub executable: u64,
-    /// With a function or a line in the `dwarf` table.
+    /// The bytes that have a function or a line in the `dwarf` table.
     pub dwarf: u64,
     /// With a function in the `dwarf` table.
     pub dwarf_function: u64,

@@ -51,7 +51,7 @@ pub(crate) const FIRST_JAVA_VERSION: u32 = 45;
 ///
 /// # Errors
 ///
-/// [`Error::NotADebugFile`] for other kinds of file, [`Error::Truncated`] where the header is cut.
+/// [`Error::NotADebugFile`] for other kinds of file, [`Error::Truncated`] if the header is cut.
 pub fn slices(file: &[u8]) -> Result<Vec<Slice<'_>>, Error> {
     match file.first_chunk::<4>().copied() {
         Some([0xca, 0xfe, 0xba, 0xbe]) => {
@@ -68,7 +68,7 @@ pub fn slices(file: &[u8]) -> Result<Vec<Slice<'_>>, Error> {
 ///
 /// # Errors
 ///
-/// As [`slices`], and [`Error::NoSuchArch`] where there is none.
+/// As [`slices`], and [`Error::NoSuchArch`] if no slice has the architecture.
 pub fn slices_for<'d>(file: &'d [u8], arch: Option<&str>) -> Result<Vec<Slice<'d>>, Error> {
     let all = slices(file)?;
     let Some(wanted) = arch else { return Ok(all) };

@@ -150,7 +150,7 @@ impl SymbolMaps {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] where something cannot be read, [`Error::NotASymbolMap`] for a file that is named otherwise.
+    /// [`Error::Io`] if something cannot be read, [`Error::NotASymbolMap`] for a file that is named otherwise.
     pub fn find(paths: &[PathBuf]) -> Result<Self, Error> {
         let mut found = Self::default();
         for path in paths {
@@ -189,7 +189,7 @@ impl SymbolMaps {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] where it cannot be read, [`Error::NotASymbolMap`] where it is something else.
+    /// [`Error::Io`] if it cannot be read, [`Error::NotASymbolMap`] if it is something else.
     pub fn load(&self, id: &ImageId, debug_file: &Path) -> Result<Option<SymbolMap>, Error> {
         let path = match self.maps.get(id) {
             Some(path) => Some(path),

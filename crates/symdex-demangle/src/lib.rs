@@ -7,11 +7,10 @@
 //! | Rust | `_R`, or `_Z` with a hash at the end | without hashes: `core::fmt::write` |
 //! | others | | the name itself: C, Objective-C, assembler |
 //!
-//! The demangler for C++ is written for this crate: it reads a name once from left to right and counts what it does.
-//! Swift and Rust names are demangled by symbolic-demangle and rustc-demangle within limits. All limits are in
-//! [`limits`].
+//! The demangler for C++ is written for this crate: it reads a name once from left to right and counts its steps. Swift
+//! and Rust names are demangled by symbolic-demangle and rustc-demangle within limits. All limits are in [`limits`].
 //!
-//! The text of C++ names is compared with llvm-cxxfilt 19. These names it does not read and this crate does:
+//! The text of C++ names is compared with llvm-cxxfilt 19. This crate reads some names that llvm-cxxfilt does not read:
 //! `operator->*`, calls in parentheses (`cp`), `std::bfloat16_t`, vectors of no elements (`Dv0_`), and template
 //! parameters in the signatures of functions with a local name. llvm-cxxfilt has no [`limits`].
 

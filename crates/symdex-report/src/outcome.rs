@@ -82,7 +82,7 @@ impl ImageOutcome {
 const MAX_LISTED: usize = 5;
 
 impl Unanswered {
-    /// Returns [`Unanswered::Ambiguous`] for these candidates, of which it copies the first five.
+    /// Returns [`Unanswered::Ambiguous`] with copies of the first five candidates.
     #[must_use]
     pub fn ambiguous<'k>(
         candidates: impl IntoIterator<Item = &'k KnownImage, IntoIter: ExactSizeIterator>,

@@ -143,7 +143,7 @@ pub struct Function {
 }
 
 impl Function {
-    /// A function of which only the table is known. The fields are set afterwards.
+    /// A function with only its table. The other fields are set afterwards.
     #[must_use]
     pub fn new(table: Table) -> Self {
         Self { name: None, file: None, line: None, start: None, table }

@@ -75,7 +75,7 @@ fn answer(
 
 /// Answers a connection's requests, line by line.
 fn serve(connection: &TcpStream, indexes: &Indexes) -> std::io::Result<()> {
-    // Answers stay here for whoever asks again: one scratch space for each thread.
+    // The scratch space keeps answers for repeated questions. Each thread has one.
     let mut scratch = Scratch::default();
     let (mut requests, mut out) = (BufReader::new(connection), BufWriter::new(connection));
     loop {

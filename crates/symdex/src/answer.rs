@@ -5,7 +5,7 @@ use crate::format::Table;
 use crate::image::ImageOffset;
 use crate::packed::SourceLocation;
 
-/// Which line rows a lookup goes by. The chain of functions is the same under both.
+/// Which line rows a lookup uses. The chain of functions is the same under both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LinePolicy {
     /// A row that does not begin a statement takes the file and the line of the statement before it in the same
@@ -75,7 +75,7 @@ pub struct Frames<'a>(pub(crate) FrameStorage<'a>);
 /// Where the frames of an answer are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FrameStorage<'a> {
-    /// Just found: the frames, where their strings lie, and the text that they lie in.
+    /// Just found: the frames, the positions of their strings, and the text with these strings.
     Found(&'a [FoundFrame], &'a [StringRanges], &'a [u8]),
     /// Kept from an earlier lookup.
     Cached(CachedAnswer<'a>),

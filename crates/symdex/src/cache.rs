@@ -15,7 +15,8 @@
 //!        16     6 bytes for each frame: the place of its name, and in 20 bits its line plus one, 0 for none
 //! ```
 //!
-//! Answers with a longer string or a larger line are not kept, and none that take more than [`SHARE`] of the cache.
+//! An answer is not kept if a string or a line does not fit its field, or if the answer takes more than 1/[`SHARE`] of
+//! the cache.
 
 #[cfg(test)]
 mod tests;
@@ -34,7 +35,7 @@ const PLACE_BITS: u32 = 28;
 const PLACES: u32 = (1 << PLACE_BITS) - 1;
 /// The slots that are searched for a hash. This bounds the cost of forged indexes whose hashes collide.
 const PROBES: usize = 32;
-/// The first answers, which are not kept, because a few lookups are faster without a cache.
+/// How many answers are not kept at first, because a few lookups are faster without a cache.
 const UNHURRIED: usize = 4;
 /// Slots of the first table. The full table touches more memory than a few hundred answers are worth.
 const FIRST_SLOTS: usize = 4096;
@@ -42,7 +43,7 @@ const FIRST_SLOTS: usize = 4096;
 const SMALLEST: usize = 64 << 10;
 /// Bytes of the cache for each slot. An answer takes about a hundred bytes with its strings, and a few slots.
 const BYTES_PER_SLOT: usize = 64;
-/// An answer takes at most this part of the cache.
+/// An answer takes at most 1/`SHARE` of the cache.
 const SHARE: usize = 64;
 const LINE_BITS: u32 = 48 - PLACE_BITS;
 const TEXT_HEAD: usize = 14;
@@ -52,7 +53,7 @@ const ANSWER_HEAD: usize = 16;
 const FRAME_SIZE: usize = 6;
 /// The frames are from the `symbol_table`.
 const FROM_SYMBOLS: u16 = 1 << 15;
-/// No frame has a function's start but the last.
+/// Only the last frame has a function's start.
 const LAST_STARTS: u16 = 1 << 14;
 
 /// Answers by key, in a limited number of bytes.
@@ -180,7 +181,7 @@ impl AnswerCache {
         Ok(u32::try_from(place).ok())
     }
 
-    /// The place of a string. Returns `None` for one that is too long, or would end behind `end`.
+    /// The place of a string. Returns `None` if the string is too long, or would end behind `end`.
     fn text(
         &mut self,
         file: u32,
@@ -225,7 +226,7 @@ impl AnswerCache {
         Some((place, self.arena.get(start..start + usize::from(len))?))
     }
 
-    /// Makes room for so many bytes and slots. Returns whether there is.
+    /// Makes room for this many bytes and slots. Returns whether there is room.
     fn has_room(&mut self, size: usize, slots: usize) -> bool {
         let all_slots = self.capacity / BYTES_PER_SLOT;
         let arena_size = self.capacity - all_slots * size_of::<u32>();
@@ -339,10 +340,10 @@ impl<'a> CachedAnswer<'a> {
     }
 }
 
-/// A table of places, each at a slot that its hash leads to.
+/// A hash table of places.
 #[derive(Default)]
 struct Slots {
-    /// A place below bits of its hash; 0 for none.
+    /// Each slot has bits of a hash and, below them, a place. A free slot is 0.
     slots: Vec<u32>,
     taken: usize,
 }
@@ -352,7 +353,7 @@ impl Slots {
         Self { slots: vec![0; len], taken: 0 }
     }
 
-    /// Whether the table has room for so many more places. A part of the slots stays free, for short searches.
+    /// Whether the table has room for `places` more places. A part of the slots stays free, for short searches.
     fn have_room(&self, places: usize) -> bool {
         self.taken + places <= self.slots.len() / 8 * 7
     }
@@ -362,7 +363,7 @@ impl Slots {
         self.taken = 0;
     }
 
-    /// The place that `hash` leads to and that is the right one.
+    /// The place in the slots of `hash` for which `is_right` returns true.
     #[inline]
     fn find(&self, hash: u64, is_right: impl Fn(usize) -> bool) -> Option<u32> {
         let slots = self.slots.get(self.range(hash))?;

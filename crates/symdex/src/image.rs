@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The id of one linked binary for one architecture: `LC_UUID` or the ELF build id; where it has neither, a hash of
 /// the slice.
 ///
-/// Printed in lower-case hexadecimal without dashes, which is also the index's file name; a hash with `h-` before it.
+/// Printed in lower-case hexadecimal without dashes, which is also the index's file name; a hash has `h-` before it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "(u8, Vec<u8>)", into = "(u8, Vec<u8>)")]
 pub struct ImageId {
@@ -161,8 +161,8 @@ impl Arch {
         Some(Self::from_macho(cputype, cpusubtype))
     }
 
-    /// The architecture with this `e_machine` of an ELF header, for files of 64 bits or of 32: under Apple's name and
-    /// numbers where there are such, else `cputype` is 0 and `cpusubtype` the machine's number.
+    /// The architecture with this `e_machine` of an ELF header, for files of 64 or 32 bits. It has Apple's name and
+    /// numbers if Apple has the architecture. Otherwise `cputype` is 0 and `cpusubtype` is `e_machine`.
     #[must_use]
     pub fn from_elf(machine: u16, is_64: bool) -> Self {
         let (cputype, cpusubtype) = match (machine, is_64) {
@@ -180,7 +180,7 @@ impl Arch {
     }
 }
 
-/// Machines that Apple never had, with the names that LLVM has for them.
+/// Machines that Apple never supported, with LLVM's names for them.
 const ELF_ARCHS: &[(u16, bool, &str)] = &[
     (8, false, "mipsel"),
     (8, true, "mips64el"),

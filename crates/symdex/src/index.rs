@@ -17,9 +17,9 @@ use crate::packed::{ChunkReader, Codes};
 /// A value of a key-value store (`write::split`) is an index, too.
 ///
 /// [`Index::open`] reads the header, the metadata, the trailer, the codes (at most 10 kB) and the heads of the names
-/// and of the files. This does not depend on the size of the index. The codes become tables that are not changed
-/// any more. The other pages are checked when they are first read. Which pages were checked is the only state that
-/// changes and that threads share.
+/// and of the files. This does not depend on the size of the index. The codes are decoded into tables, which do not
+/// change afterwards. The other pages are checked when they are first read. Which pages were checked is the only state
+/// that changes and that threads share.
 ///
 /// ```
 /// # fn demo(bytes: Vec<u8>) -> Result<(), symdex::Error> {
@@ -131,7 +131,7 @@ impl<B: AsRef<[u8]>> Index<B> {
     ///
     /// [`Error::NotAnIndex`], [`Error::UnsupportedVersion`], [`Error::DevelopmentVersion`] or
     /// [`Error::UnsupportedFeature`] for a file that this reader cannot read; [`Error::WrongSize`] for one that was
-    /// cut; [`Error::Checksum`] or [`Error::Malformed`] where the header, the metadata, the codes or the trailer is
+    /// cut; [`Error::Checksum`] or [`Error::Malformed`] if the header, the metadata, the codes or the trailer is
     /// damaged.
     pub fn open(bytes: B) -> Result<Self, Error> {
         let file = bytes.as_ref();
@@ -142,7 +142,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         let codes = Codes::decode(&code_pages.reader(file, &header.id), &metadata)?;
         let names = NameLayout::decode(&name_pages.reader(file, &header.id), metadata.counts.names)?;
         let files = NameLayout::decode(&file_pages.reader(file, &header.id), metadata.counts.files)?;
-        // Not the digest: a forged file can state the digest of another.
+        // The serial number identifies the index. The digest does not, because a forged file can state that of another.
         static NEXT_SERIAL: AtomicU64 = AtomicU64::new(0);
         let serial = NEXT_SERIAL.fetch_add(1, Ordering::Relaxed);
         Ok(Self {
@@ -204,7 +204,7 @@ impl<B: AsRef<[u8]>> Index<B> {
     ///
     /// # Errors
     ///
-    /// [`Error::Checksum`] or [`Error::Malformed`] where the place of the chunk is damaged.
+    /// [`Error::Checksum`] or [`Error::Malformed`] if the stored place of the chunk is damaged.
     pub fn chunk_size(&self, table: Table, index: u64) -> Result<Option<usize>, Error> {
         Ok(self.chunk_reader().bytes_of(table, index)?.map(|bytes| bytes.len()))
     }

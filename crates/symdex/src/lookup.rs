@@ -10,7 +10,7 @@ use crate::image::ImageOffset;
 use crate::index::{Index, StringPool};
 use crate::packed::PackedScratch;
 
-/// Bytes that a scratch space keeps at the most, unless told otherwise.
+/// The most bytes that a scratch space keeps by default.
 const CAPACITY: usize = 16 << 20;
 
 /// Working memory of lookups, one for each thread.
@@ -21,7 +21,7 @@ pub struct Scratch {
     pub(crate) answers: AnswerCache,
     pub(crate) packed: PackedScratch,
     pub(crate) frames: Vec<FoundFrame>,
-    /// The strings of the frames, if the answer is not kept, and the text that they lie in.
+    /// If the answer is not kept: the positions of the frames' strings, and the text with these strings.
     pub(crate) strings: Vec<StringRanges>,
     pub(crate) text: Vec<u8>,
 }
@@ -79,7 +79,7 @@ impl<B: AsRef<[u8]>> Index<B> {
     ///
     /// # Errors
     ///
-    /// [`Error::Checksum`] or [`Error::Malformed`] where what had to be read is damaged.
+    /// [`Error::Checksum`] or [`Error::Malformed`] if a part that the lookup reads is damaged.
     pub fn lookup<'s>(
         &self,
         offset: ImageOffset,
@@ -173,7 +173,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         Ok(Frames(FrameStorage::Found(frames, strings, text)).iter().filter_map(|frame| frame.name))
     }
 
-    /// Sets the name and the start of the last frame, which has none, from the `symbol_table`.
+    /// Sets the name and the function's start of the last frame from the `symbol_table`. The frame has neither.
     fn name_from_symbol_table(
         &self,
         offset: ImageOffset,

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use crate::format::{MAX_FRAMES, Table};
 
-/// Ranges lie fewer bytes behind the start of their function: codes have no larger numbers.
+/// A range starts fewer bytes than this behind the start of its function, because codes have no larger numbers.
 const MAX_FUNCTION_DISTANCE: u64 = 1 << 47;
 
 /// A number from 0 to 2^32 - 2: the id of a string, the number of a frame, a line. `Option<NonMaxU32>` takes four
@@ -54,7 +54,7 @@ pub struct CodeRange {
     pub function_start: Option<u64>,
     /// The innermost frame under [`crate::LinePolicy::Exact`], as an index into [`ChunkRanges::frames`].
     pub exact: u32,
-    /// The innermost frame under [`crate::LinePolicy::Statement`], likewise.
+    /// The innermost frame under [`crate::LinePolicy::Statement`], as an index into [`ChunkRanges::frames`].
     pub statement: u32,
 }
 
@@ -84,7 +84,7 @@ pub struct ChunkRanges {
 }
 
 impl ChunkRanges {
-    /// Whether a function of these ranges, if they are of `table`, has other names.
+    /// Whether a function of these ranges has aliases. `table` is the table of the ranges.
     pub(crate) fn has_aliases(&self, table: Table) -> bool {
         table == Table::SymbolTable && self.frames.iter().any(|frame| frame.parent.is_some())
     }

@@ -1,4 +1,4 @@
-//! Walking through all of an index, and checking all of it.
+//! Lists everything in an index, and checks all of it.
 
 use crate::error::Error;
 use crate::format::Table;
@@ -13,7 +13,7 @@ use crate::ranges::{ChunkRanges, InlineFrame};
 pub struct VerifiedCounts {
     /// Non-empty chunks of both tables.
     pub chunks: u64,
-    /// Ranges in them; one that touches several chunks counts in each.
+    /// Ranges in these chunks. A range that touches several chunks counts in each.
     pub ranges: u64,
     /// Pages of all sections.
     pub pages: u64,
@@ -25,7 +25,7 @@ impl<B: AsRef<[u8]>> Index<B> {
     ///
     /// # Errors
     ///
-    /// [`Error::Checksum`] or [`Error::Malformed`] where the chunk is damaged.
+    /// [`Error::Checksum`] or [`Error::Malformed`] if the chunk is damaged.
     pub fn chunk(&self, table: Table, index: u64) -> Result<ChunkRanges, Error> {
         match self.chunk_reader().chunk(table, index)? {
             Some(chunk) => chunk.ranges(&mut PackedScratch::default()),
@@ -97,7 +97,7 @@ impl<B: AsRef<[u8]>> Index<B> {
         Ok(verified)
     }
 
-    /// What is wrong with a chunk that decodes, if anything is.
+    /// Checks a chunk that decodes. Returns what is wrong with it, or `None`.
     fn first_wrong(&self, table: Table, index: u64, contents: &ChunkRanges) -> Option<&'static str> {
         if contents.has_aliases(table) && !self.header.aliases {
             return Some("a function has other names, and the header says that none has");
@@ -129,7 +129,7 @@ impl<B: AsRef<[u8]>> StringReader<'_, B> {
     ///
     /// # Errors
     ///
-    /// [`Error::Checksum`] or [`Error::Malformed`] where it is damaged or there is no such name.
+    /// [`Error::Checksum`] or [`Error::Malformed`] if the name is damaged or does not exist.
     pub fn name(&mut self, id: NonMaxU32) -> Result<&[u8], Error> {
         self.string(StringPool::Names, id)
     }

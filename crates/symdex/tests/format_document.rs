@@ -18,7 +18,7 @@ const END: &str = "```\n<!-- the dump ends -->\n";
 /// By id. The fourth has as many words as make a rule.
 const NAMES: [&str; 5] = ["outer", "mid", "leaf", "a_b_c_d_e_f_g_h_i_j_k_l_m_n_o_flat", "plain"];
 
-/// `outer`, into which `mid` is inlined, and `leaf` into that; behind it `plain`, which only the symbol table knows,
+/// `outer` has `mid` inlined, and `mid` has `leaf` inlined. Behind `outer` is `plain`, which only the symbol table has
 /// and which is also called `a_b_..._flat`.
 fn tiny() -> Vec<u8> {
     let id = ImageId::new(&[0xa0, 0xa1, 0xa2, 0xa3]).expect("4 bytes are an id");

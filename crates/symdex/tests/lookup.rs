@@ -1,4 +1,4 @@
-//! Whole indexes: what is written is what is answered, from a file and from a store's values alike.
+//! Whole indexes: lookups return what was written, both from a file and from a store's values.
 
 #![allow(clippy::cast_possible_truncation, reason = "numbers of tests are small")]
 
@@ -39,7 +39,7 @@ fn an_index_and_its_scratch_go_where_threads_go() {
 
 #[test]
 fn every_address_is_answered_as_a_linear_scan_answers_it() {
-    // One scratch space for all indexes, and one that keeps nothing.
+    // A scratch space that all indexes share, and one that keeps no answers.
     let (mut scratch, mut forgetful) = (Scratch::default(), Scratch::with_capacity(0));
     let (mut answered, mut gaps, mut aliases) = (0, 0, 0);
     for seed in 0..40 {
@@ -86,7 +86,7 @@ fn many_offsets_at_once_are_answered_as_each_by_itself() {
     }
 }
 
-/// The image with no line that is too large for answers to be kept.
+/// The image, with lines small enough for its answers to be kept.
 fn with_small_lines(mut image: Image) -> Image {
     for frame in image.tables.iter_mut().flat_map(|table| &mut table.frames) {
         frame.line = frame.line.filter(|line| line.get() < 1 << 20);
@@ -96,7 +96,7 @@ fn with_small_lines(mut image: Image) -> Image {
 
 #[test]
 fn an_address_that_is_asked_for_again_has_the_same_answer() {
-    // One that keeps all answers, and one that has to forget most.
+    // A scratch space that keeps all answers, and one that forgets most of them.
     let mut spaces = [1 << 24, 200 << 10].map(Scratch::with_capacity);
     let images = [image(6), with_small_lines(image(9)), with_small_lines(image(11))];
     let indexes = images.map(|image| (Index::open(image.index()).expect("as written"), image));
@@ -137,7 +137,7 @@ fn strings_of_answers_that_were_given_before_are_not_copied() {
     assert!(places.len() > 300 && places.values().all(|places| places.len() == 1));
 }
 
-/// A service with nothing but a key-value store gets the answers that the whole index gives.
+/// A service that has only a key-value store gets the answers of the whole index.
 #[test]
 fn a_value_answers_as_the_whole_index_does() {
     let (mut scratch, mut answered, mut values) = (Scratch::default(), 0, 0);

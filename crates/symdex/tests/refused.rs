@@ -26,12 +26,12 @@ const LINE_IN_OTHER_FILE: usize = 30;
 const LINE_AFTER_SAME_NAME: usize = 31;
 const OTHER_FILE: usize = 33;
 
-/// Codes of answers.
+/// The codes of answers.
 const GAP_CODE: u8 = 0;
 const FUNCTION_CODE: u8 = 1;
 /// An inline frame without a caller, which is the answer under both policies.
 const DEFINES: u8 = 3;
-/// The same, and the answer under `statement` follows.
+/// The same answer, followed by an answer under `statement`.
 const DEFINES_AND_FOLLOWS: u8 = 5;
 /// The answer of the range before.
 const SAME_ANSWER: u8 = 12;
@@ -106,8 +106,8 @@ impl Patched {
         (*start, *size)
     }
 
-    /// Where the code of `context` is: its number of symbols, and behind it how many words have each length if it has
-    /// several.
+    /// The position of the code of `context`. The code begins with its number of symbols. If it has several, the number
+    /// of code words of each length follows.
     fn code(&self, context: usize) -> usize {
         let size = |at: usize| match self.bytes[at] {
             symbols @ 0..=1 => 1 + usize::from(symbols),
@@ -243,7 +243,7 @@ fn an_answer_must_be_an_inline_frame_that_is_defined() {
 
 #[test]
 fn an_answer_under_statement_must_be_defined_and_must_not_have_another() {
-    // The answer under `statement` of the range before, where there is none.
+    // The code refers to the range before, but there is none.
     one_range().number(ANSWER, DEFINES, DEFINES + 1).is_refused(INVALID_BLOCK);
     let both = CodeRange { statement: 1, ..range(0, 16, 0) };
     let two_policies = index(64, vec![both], vec![frame(None, 1, 9), frame(None, 1, 12)]);

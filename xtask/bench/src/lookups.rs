@@ -57,7 +57,7 @@ pub fn run<R: Reader>(file: &Path, questions: &Questions, to: &Path) -> Result<L
     })
 }
 
-/// Calls `make`, and returns its result with the growth of this process's memory in bytes: anonymous and resident.
+/// Calls `make`. Returns its result, and by how many bytes the anonymous and the resident memory of this process grew.
 fn held<T>(make: impl FnOnce() -> Result<T>) -> Result<(T, Option<u64>, Option<u64>)> {
     let status = PathBuf::from("/proc/self/status");
     let now = || ["RssAnon", "VmRSS"].map(|field| memory(&status, field));

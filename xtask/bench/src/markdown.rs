@@ -31,7 +31,7 @@ llvm-symbolizer. A leading `_` does not count as a difference.
 /// Returns the text of the report, with links to the plots.
 ///
 /// # Errors
-/// Formatting fails, which it does not for a string.
+/// Formatting fails. Formatting into a string does not fail.
 pub fn render(report: &Report, plots: &[String]) -> Result<String, fmt::Error> {
     let mut text = String::new();
     let runs = report.runs;

@@ -20,7 +20,7 @@ const SEED: u64 = 0x5eed;
 pub(crate) struct Arguments {
     /// Random addresses for each slice.
     sample: u64,
-    /// One run of addresses is compared of this many.
+    /// Only one in `every` runs of addresses is compared.
     every: usize,
     no_llvm: bool,
     /// Folders of debug files.

@@ -78,8 +78,8 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] where the main file cannot be read, [`Error::Malformed`] where it contradicts itself or is cut
-    /// short, [`Error::NotADebugFile`] where it is one of the other parts.
+    /// [`Error::Io`] if the main file cannot be read, [`Error::Malformed`] if it contradicts itself or is cut
+    /// short, [`Error::NotADebugFile`] if it is one of the other parts.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let unreadable = |source| Error::Io { doing: "read", path: path.to_owned(), source };
         let main = symdex::map_file(path).map_err(unreadable)?;
@@ -214,8 +214,8 @@ impl<'c> CachedImage<'c> {
     ///
     /// # Errors
     ///
-    /// [`Error::CachePart`] where it needs a part that is missing, [`Error::Truncated`] where something reaches behind
-    /// the end of a file, [`Error::Malformed`] where headers do not parse or nothing is mapped to an address.
+    /// [`Error::CachePart`] if it needs a part that is missing, [`Error::Truncated`] if something reaches behind
+    /// the end of a file, [`Error::Malformed`] if headers do not parse or nothing is mapped to an address.
     pub fn load(&self) -> Result<Image<'c>, Error> {
         let arch = self.arch()?;
         if self.is_too_much {

@@ -121,7 +121,7 @@ impl<'i, 'd> DirectLookup<'i, 'd> {
     ///
     /// # Errors
     ///
-    /// [`Error::Index`] where the index would be too large for the format; [`Error::Io`] where a temporary file
+    /// [`Error::Index`] if the index would be too large for the format; [`Error::Io`] if a temporary file
     /// cannot be written. A unit or a function that cannot be read is left out and counted in the metadata, as in a
     /// build.
     pub fn answer(&mut self, offsets: &[ImageOffset]) -> Result<&Index<Vec<u8>>, Error> {

@@ -16,14 +16,14 @@ pub(super) struct Callee {
 
 /// The inline frames of a unit, numbered in the order in which they are first asked for.
 pub(super) struct InlineFrames {
-    /// Callers come before what is inlined into them.
+    /// A caller comes before the frames that are inlined into it.
     pub(super) frames: Vec<InlineFrame>,
     numbers: HashTable<u32>,
     hasher: Keyed,
 }
 
 impl InlineFrames {
-    /// No frames, with capacity for so many.
+    /// An empty table with room for `capacity` frames.
     pub(super) fn with_capacity(frames: usize) -> Self {
         let (frames, numbers) = (Vec::with_capacity(frames), HashTable::with_capacity(frames));
         Self { frames, numbers, hasher: Keyed::default() }

@@ -8,8 +8,8 @@ use super::sequences::SequenceReader;
 use crate::limits;
 use crate::reader::Reader;
 
-/// Runs the program of `header` with the result of gimli's state machine. Returns `None` if gimli has to run it from
-/// the start, because it defines files, packs several operations into one instruction, or is damaged.
+/// Runs the program of `header`. The rows equal those of gimli's state machine. Returns `None` if gimli has to run it
+/// from the start, because it defines files, packs several operations into one instruction, or is damaged.
 pub(crate) fn run(header: &LineProgramHeader<Reader<'_>>, rows: &mut SequenceReader<'_, '_>) -> Option<()> {
     let address_size = header.address_size();
     if header.maximum_operations_per_instruction() != 1 || !matches!(address_size, 4 | 8) {
@@ -191,7 +191,7 @@ mod tests {
             u8::try_from(self.below(256)).expect("a byte")
         }
 
-        /// Opcodes for code around `text`, which now and then are no opcodes at all.
+        /// Opcodes for code around `text`. Some of them are invalid.
         fn opcodes(&mut self, text: u64) -> Vec<u8> {
             let to_text = [&[0, 9, 2][..], &text.to_le_bytes()].concat();
             let mut opcodes = to_text.clone();

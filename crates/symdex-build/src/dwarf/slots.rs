@@ -125,7 +125,7 @@ impl Class {
     }
 }
 
-/// Whether an entry with these attributes states where its code is.
+/// Whether an entry with these attributes states the addresses of its code.
 pub(crate) fn states_code(specifications: &[AttributeSpecification]) -> bool {
     let stated = |name| matches!(name, constants::DW_AT_low_pc | constants::DW_AT_ranges);
     specifications.iter().any(|specification| stated(specification.name()))

@@ -32,12 +32,13 @@ impl<'d> Image<'d> {
     /// Reads the headers, sections and symbols of `slice`, a part of the file at `path`.
     ///
     /// Of the debug information, only the references to other files are read. Those files and decompressed sections are
-    /// kept in `companions`. A file that is not found is no error: the index then states what it lacks.
+    /// kept in `companions`. If a file is not found, that is not an error: the metadata of the index then states what
+    /// the index lacks.
     ///
     /// # Errors
     ///
-    /// [`Error::Truncated`] where a section or the symbol table reaches behind the end of the slice,
-    /// [`Error::Malformed`] where headers do not parse, [`Error::Unsupported`] for files that are not linked yet.
+    /// [`Error::Truncated`] if a section or the symbol table reaches behind the end of the slice,
+    /// [`Error::Malformed`] if headers do not parse, [`Error::Unsupported`] for files that are not linked yet.
     pub fn load(
         slice: &Slice<'d>,
         path: impl AsRef<Path>,
@@ -55,7 +56,7 @@ impl<'d> Image<'d> {
     ///
     /// # Errors
     ///
-    /// As [`Self::load`] and [`crate::slices`], [`Error::Io`] where the file cannot be read.
+    /// As [`Self::load`] and [`crate::slices`], [`Error::Io`] if the file cannot be read.
     pub fn find(
         path: &Path,
         id: &ImageId,

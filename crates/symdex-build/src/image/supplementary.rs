@@ -58,8 +58,8 @@ impl<'d> Link<'d> {
     }
 }
 
-/// Adds to `dwarf`, which is that of `file` at `path`, its supplementary file, if it refers to one. Returns how many
-/// bytes that has. A file that is not found is added to `missing`.
+/// Adds the supplementary file to `dwarf`, if `file` refers to one. `dwarf` has the debug information of `file`, whose
+/// path is `path`. Returns the size of the supplementary file in bytes. A file that is not found is added to `missing`.
 pub(super) fn add<'d, Header: FileHeader<Endian = Little>>(
     dwarf: &mut Dwarf<Reader<'d>>,
     file: &ElfFile<'d, Header>,

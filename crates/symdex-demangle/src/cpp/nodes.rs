@@ -102,7 +102,8 @@ pub(super) enum Node<'a> {
     WithArguments(Id, Id),
     /// `<arguments>`.
     Arguments(List),
-    /// `argument`, of which the name also declares the parameter. LLVM prints operations in it without parentheses.
+    /// `argument`. The name also declares the parameter of this argument. LLVM prints operations in it without
+    /// parentheses.
     DeclaredArgument(Id),
     /// `std::string`.
     Standard(Standard),

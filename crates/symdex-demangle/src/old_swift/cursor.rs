@@ -73,7 +73,7 @@ impl<'a> Old<'a> {
         self.identifier()
     }
 
-    /// The substitution of which the `S` is read already.
+    /// Reads a substitution. Its `S` was read already.
     pub(super) fn substitution(&mut self) -> Option<Substitution> {
         let known = |kind, text: &str| Some(Substitution { kind, text: text.to_owned(), levels: 1 });
         if let Some(module) = self.eat_one_of(&["o", "C"]) {

@@ -1,4 +1,4 @@
-//! Swift names of before Swift 4 (`_TF...`), rewritten as Swift 4.0 mangled them (`_T0...F`).
+//! Rewrites names from before Swift 4 (`_TF...`) in the mangling of Swift 4.0 (`_T0...F`).
 //!
 //! symbolic-demangle reads only the manglings since Swift 4.0. The older mangling has the same parts in prefix order: a
 //! letter, then its operands. So a name is read once from left to right and written in postfix order, and

@@ -26,7 +26,7 @@ impl<'a> BitReader<'a> {
         self.end - self.left as usize
     }
 
-    /// The bits from here on, the next one in the highest place. At least `count` of them, at most 57, are valid.
+    /// The next bits, the first one in the highest place. At least `count` of them are valid. `count` is at most 57.
     #[inline(always)]
     pub(crate) fn peek(&mut self, count: u32) -> u64 {
         if self.left < count {
@@ -67,7 +67,7 @@ impl<'a> BitReader<'a> {
     }
 }
 
-/// The bytes from `first` on, of which there are fewer than eight, and zeros.
+/// The last bytes of `bytes`, from `first` on, then zeros. There are fewer than eight bytes from `first` on.
 #[cold]
 fn last_bytes(bytes: &[u8], first: usize) -> u64 {
     let mut word = [0; 8];
@@ -76,13 +76,13 @@ fn last_bytes(bytes: &[u8], first: usize) -> u64 {
     u64::from_be_bytes(word)
 }
 
-/// The number of a bit in its byte.
+/// The position of bit `at` within its byte.
 #[inline(always)]
 fn low_bits(at: usize) -> u32 {
     u32::from(at.to_le_bytes()[0] % 8)
 }
 
-/// The widest column of rows: one read gives no more bits.
+/// The widest column of rows, because one read gives at most 57 bits.
 const MAX_WIDTH: u8 = 57;
 
 /// Where rows of `N` numbers lie in a section. Each column has a width of its own.
@@ -95,7 +95,7 @@ pub(crate) struct Rows<const N: usize> {
 }
 
 impl<const N: usize> Rows<N> {
-    /// The bytes of `rows` rows of these widths. Returns `None` on overflow and for an invalid width.
+    /// How many bytes `rows` rows of these widths take. Returns `None` on overflow and for an invalid width.
     pub(crate) fn size(widths: [u8; N], rows: usize) -> Option<usize> {
         let valid = widths.iter().all(|width| *width <= MAX_WIDTH);
         valid.then(|| Some(rows.checked_mul(row_bits(widths))?.div_ceil(8)))?
@@ -123,7 +123,8 @@ impl<const N: usize> Rows<N> {
         row
     }
 
-    /// The last of `rows` rows whose first number, which grows from row to row, is at most `number`; 0 if none is.
+    /// The index of the last of `rows` rows whose first number is at most `number`, or 0 if there is none. The first
+    /// numbers must ascend from row to row.
     #[inline]
     pub(crate) fn search(&self, pages: &PageReader<'_>, rows: usize, number: u64) -> Result<usize, Error> {
         let bits = row_bits(self.widths);
@@ -139,7 +140,7 @@ impl<const N: usize> Rows<N> {
         Ok(low)
     }
 
-    /// Reads from the start of row `index` on; pages with the next `bits` bits are intact.
+    /// A reader at the start of row `index`. The pages of the next `bits` bits are checked first.
     #[inline]
     fn reader<'a>(&self, pages: &PageReader<'a>, index: usize, bits: usize) -> Result<BitReader<'a>, Error> {
         let first = index.saturating_mul(row_bits(self.widths));
@@ -158,7 +159,7 @@ pub(crate) fn unzigzag(value: u64) -> i64 {
     (value >> 1).cast_signed() ^ -(value & 1).cast_signed()
 }
 
-/// Reads from the front of a byte slice; every read says with `None` that the bytes ran out or overflow.
+/// Reads from the front of a byte slice. A read returns `None` if the bytes end or the number overflows.
 #[derive(Clone, Debug)]
 pub(crate) struct Cursor<'a> {
     rest: &'a [u8],
@@ -173,7 +174,7 @@ impl<'a> Cursor<'a> {
         self.rest.is_empty()
     }
 
-    /// How many bytes of `all`, which the cursor began with, were read.
+    /// How many bytes were read so far. `all` is the slice that the cursor began with.
     pub(crate) fn position(&self, all: &[u8]) -> usize {
         all.len() - self.rest.len()
     }
@@ -198,7 +199,7 @@ impl<'a> Cursor<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// One LEB128 number of at most ten bytes; nine in ten are a single byte, which is read on its own.
+    /// One LEB128 number of at most ten bytes. Nine in ten numbers have one byte, for which there is a fast path.
     #[inline]
     pub(crate) fn varint(&mut self) -> Option<u64> {
         let (&first, rest) = self.rest.split_first()?;
@@ -232,7 +233,8 @@ impl<'a> Cursor<'a> {
         u32::try_from(self.varint()?).ok()
     }
 
-    /// A varint that counts items or bytes held in this very input, so that no larger number is sensible.
+    /// A varint that counts items or bytes. Returns `None` if it is above `at_most`, for example because the input has
+    /// no more bytes.
     pub(crate) fn count(&mut self, at_most: usize) -> Option<usize> {
         usize::try_from(self.varint()?).ok().filter(|count| *count <= at_most)
     }

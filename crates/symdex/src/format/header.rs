@@ -14,10 +14,11 @@ pub(crate) const MAGIC: [u8; 8] = *b"\x89SYMDEX\n";
 pub(crate) const VERSION: u16 = 1;
 /// Bytes of a header.
 pub(crate) const HEADER_SIZE: usize = 128;
-/// Bytes of a header, and the last version, of the formats of before the first release. No later version has a header
-/// of this size.
+/// The size of the header and the last version of the formats from before the first release. No later version has a
+/// header of this size.
 const DEVELOPMENT: (usize, u16) = (192, 2);
-/// The feature bit of an index whose `symbol_table` has aliases: where they are taken for callers, answers are wrong.
+/// The feature bit of an index whose `symbol_table` has aliases. A reader that takes aliases for callers gives wrong
+/// answers.
 pub(crate) const ALIASES: u64 = 1;
 /// The incompatible feature bits this reader knows.
 const KNOWN_INCOMPATIBLE: u64 = ALIASES;
@@ -31,7 +32,7 @@ pub(crate) struct FileSection {
 }
 
 impl FileSection {
-    /// The section's bytes in `file`. Returns `None` if it reaches out of it.
+    /// The section's bytes in `file`. Returns `None` if the section reaches beyond the end of the file.
     pub(crate) fn of(self, file: &[u8]) -> Option<&[u8]> {
         let start = usize::try_from(self.offset).ok()?;
         file.get(start..start.checked_add(usize::try_from(self.size).ok()?)?)
@@ -45,13 +46,14 @@ pub(crate) struct Header {
     /// Whether functions of the `symbol_table` may have aliases.
     pub(crate) aliases: bool,
     pub(crate) file_size: u64,
-    /// Metadata, codes, chunks, names, files, and the checksums of the pages of the four sections before, in file
-    /// order.
+    /// In file order: metadata, codes, chunks, names, files, and the checksums of the pages of codes, chunks, names and
+    /// files.
     pub(crate) sections: [FileSection; SECTIONS],
 }
 
 impl Header {
-    /// A header for sections of these sizes, which follow each other. Returns `None` if they are too large together.
+    /// A header for sections of these sizes, which follow each other. Returns `None` if the sum of the sizes is too
+    /// large.
     pub(crate) fn lay_out(id: ImageId, aliases: bool, sizes: [u64; SECTIONS]) -> Option<Self> {
         let ends = sizes.iter().try_fold(HEADER_SIZE as u64, |end, size| end.checked_add(*size));
         let file_size = ends?.checked_add(TRAILER_SIZE as u64)?;

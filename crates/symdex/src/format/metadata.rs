@@ -1,7 +1,8 @@
 //! The metadata block: eight bytes of checksum, then [`Metadata`] in bincode 2's fixed-width little-endian encoding.
 //!
-//! Integers have their own width, `usize` and lengths 8 bytes, enums 4, options 1 byte before the value; fields stand
-//! in the order they are declared in. A test pins the bytes, so that replacing the crate cannot change the format.
+//! An integer takes the bytes of its type. `usize` and lengths take 8 bytes, enums 4, and an option 1 byte before the
+//! value. Fields are in the order of their declaration. A test pins the bytes, so that replacing the crate cannot
+//! change the format.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,7 @@ use crate::error::Error;
 use crate::image::ImageOffset;
 use crate::image::{Arch, ImageId};
 
-/// Chunks of a store value. Fewer make a value smaller, and all values together larger.
+/// How many chunks a store value has. Fewer chunks make each value smaller, and all values together larger.
 pub(crate) const CHUNKS_PER_VALUE: u64 = 4;
 
 /// What an index says of its image and of how it was built.
@@ -36,7 +37,7 @@ pub struct Metadata {
     pub chunk_span: u32,
     /// Which of several line rows at one address counts.
     pub row_rule: RowRule,
-    /// How much of everything there is.
+    /// The numbers of units, functions, ranges and strings.
     pub counts: Counts,
     /// What could not be indexed, by reason; empty for a whole index.
     pub partial: Vec<Partial>,
@@ -66,7 +67,7 @@ pub struct Counts {
     pub functions: u64,
     /// Ranges of the `dwarf` table, each counted once however many chunks it touches.
     pub ranges: u64,
-    /// Ranges of the `symbol_table` table, counted likewise.
+    /// Ranges of the `symbol_table` table, each counted once however many chunks it touches.
     pub symbols: u64,
     /// Distinct names.
     pub names: u64,
@@ -106,7 +107,7 @@ impl Table {
         }
     }
 
-    /// What errors call a chunk of the table.
+    /// The section kind that errors state for a chunk of the table.
     pub(crate) fn chunk(self) -> SectionKind {
         match self {
             Table::Dwarf => SectionKind::DwarfChunk,
@@ -183,8 +184,7 @@ impl Metadata {
     ///
     /// # Errors
     ///
-    /// [`Error::Checksum`] where the bytes changed or belong to another image, [`Error::Malformed`] where they do
-    /// not make sense.
+    /// [`Error::Checksum`] if the bytes changed or belong to another image, [`Error::Malformed`] if they are invalid.
     pub(crate) fn decode(id: &ImageId, block: &[u8]) -> Result<Self, Error> {
         let key = StoredLocation { id, section: SectionKind::Metadata, index: 0 };
         if block.len() > CHECKSUM_SIZE + MAX_METADATA {
@@ -202,7 +202,7 @@ impl Metadata {
         metadata.first_wrong().map_or(Ok(metadata), |what| Err(key.malformed(what)))
     }
 
-    /// What does not make sense, if anything does not.
+    /// Returns the first thing that is invalid, or `None` if all fields are valid.
     pub(crate) fn first_wrong(&self) -> Option<&'static str> {
         if !(1..=MAX_CHUNK_SPAN).contains(&self.chunk_span) {
             return Some("its chunks span nothing, or too much");

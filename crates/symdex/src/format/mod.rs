@@ -19,16 +19,17 @@ pub(crate) use trailer::Trailer;
 
 pub use crate::error::SectionKind;
 
-/// Bytes of the metadata's fields.
+/// The most bytes of the metadata's fields.
 pub(crate) const MAX_METADATA: usize = 1 << 20;
 /// The longest name or file path, in bytes; the writer refuses longer ones.
 pub const MAX_STRING: usize = 64 << 10;
-/// Bytes of address space that a chunk covers.
+/// The most bytes of address space that a chunk covers.
 pub(crate) const MAX_CHUNK_SPAN: u32 = 1 << 20;
-/// Chunks of a table, empty ones included: what lies between two functions far apart must not fill the directory.
+/// The most chunks of a table, empty ones included. Without a limit, two functions far apart would make an index with
+/// an entry for each of many empty chunks.
 pub(crate) const MAX_CHUNKS: u64 = 1 << 22;
-/// Inline frames that the blocks of a chunk define together, and source locations of a chunk. A symbol can take 0
-/// bits, so the chunk's size does not bound them.
+/// The most inline frames that the blocks of a chunk define together, and the most source locations of a chunk. A
+/// symbol can take 0 bits, so the chunk's size does not bound them.
 pub(crate) const MAX_CHUNK_FRAMES: usize = 1 << 22;
-/// Frames of an answer.
+/// The most frames of an answer.
 pub(crate) const MAX_FRAMES: u32 = 1024;

@@ -45,7 +45,8 @@ impl StoredLocation<'_> {
     ///
     /// # Errors
     ///
-    /// [`Error::Checksum`] where they do not match it, [`Error::Malformed`] where there is no checksum.
+    /// [`Error::Checksum`] if the bytes do not match the checksum, [`Error::Malformed`] if `block` is shorter than a
+    /// checksum.
     pub(crate) fn checked<'b>(&self, block: &'b [u8]) -> Result<&'b [u8], Error> {
         let mut cursor = Cursor::new(block);
         let expected = cursor.u64().ok_or_else(|| self.malformed("shorter than a checksum"))?;
@@ -80,7 +81,7 @@ pub(crate) struct PageChecks {
 }
 
 impl PageChecks {
-    /// No page of a section of `size` bytes, all of which are there, is checked yet.
+    /// The checks of a section of `size` bytes before any page is checked. All bytes of the section are in memory.
     pub(crate) fn new(size: u64) -> Self {
         let pages = usize::try_from(size.div_ceil(PAGE_SIZE as u64)).unwrap_or(usize::MAX);
         let bits = std::iter::repeat_with(AtomicU64::default).take(pages.div_ceil(64)).collect();
@@ -130,7 +131,7 @@ impl<'a> PageReader<'a> {
         is_checked.then_some(bytes)
     }
 
-    /// The `count` bits, at most 56, that are `at` bits behind the start of byte `start`.
+    /// Reads `count` bits, at most 56, from `at` bits behind the start of byte `start` on.
     #[inline(always)]
     pub(crate) fn bits(&self, start: usize, at: u64, count: u32) -> Result<u64, Error> {
         let first = start.saturating_add(usize::try_from(at / 8).unwrap_or(usize::MAX));
@@ -141,7 +142,7 @@ impl<'a> PageReader<'a> {
         Ok(word << (at % 8) >> 1 >> (63 - count))
     }
 
-    /// The `count` bytes from `first` on, at most eight, in the highest places.
+    /// Reads the `count` bytes from `first` on, at most eight, as the highest bytes of a number.
     #[cold]
     fn word(&self, first: usize, count: u64) -> Result<u64, Error> {
         let end = first.saturating_add(usize::try_from(count).unwrap_or(usize::MAX));
@@ -162,7 +163,7 @@ impl<'a> PageReader<'a> {
         self.location(at / PAGE_SIZE).malformed(what)
     }
 
-    /// Where errors say that a chunk of the index is.
+    /// The location that errors state for a chunk.
     pub(crate) fn location_of(&self, table: Table, index: u64) -> StoredLocation<'a> {
         StoredLocation { id: self.id, section: table.chunk(), index }
     }

@@ -6,7 +6,7 @@
 //! 24  8  magic: "XEDMYS\n\x89"
 //! ```
 //!
-//! The digest is what two indexes of one image are told apart by; `verify` checks it, opening a file does not.
+//! The digest distinguishes two indexes of one image. `verify` checks it; opening a file does not.
 
 use xxhash_rust::xxh3::xxh3_128;
 

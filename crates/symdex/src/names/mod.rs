@@ -7,24 +7,25 @@ mod verify;
 use crate::error::Error;
 use crate::format::{Cursor, MAX_STRING, PageReader};
 
-/// The most rules within each other.
+/// The deepest nesting of rules.
 const MAX_DEPTH: usize = 64;
 /// Shorter terminals are copied as this many bytes, because a copy of constant size is faster.
 const SHORT: usize = 16;
-/// Names of a group.
+/// How many names a group has.
 pub(crate) const GROUP_LEN: u32 = 16;
-/// Bits of the number of a group's first symbol, and of the number of symbols of each of its names.
+/// The widths in bits of the numbers in a group's entry: the number of the group's first symbol, and how many symbols
+/// each name of the group has.
 pub(crate) const GROUP_BITS: u32 = 32;
 pub(crate) const LEN_BITS: u32 = 4;
 /// Bytes of a group's entry.
 pub(crate) const GROUP_SIZE: usize = (GROUP_BITS + LEN_BITS * GROUP_LEN) as usize / 8;
 /// The longest terminal.
 pub(crate) const MAX_TERMINAL: usize = 64;
-/// The most bits of a symbol: one read gives the two symbols of a rule.
+/// The most bits of a symbol, so that one read gives both symbols of a rule.
 pub(crate) const MAX_WIDTH: u32 = 28;
-/// Terminals that share an entry of [`NameLayout::shortest`].
+/// How many terminals share an entry of [`NameLayout::shortest`].
 pub(crate) const NEIGHBOURS: usize = 16;
-/// No head is longer: two numbers of up to ten bytes, two bytes, a number for each length of terminals.
+/// The most bytes of a head: two numbers of up to ten bytes, two bytes, and a number for each length of terminals.
 const MAX_HEAD: usize = 2 * 10 + 2 + MAX_TERMINAL * 10;
 
 /// The section's head, and what follows from it.
@@ -36,11 +37,11 @@ pub(crate) struct NameLayout {
     pub(crate) symbols: u32,
     pub(crate) terminals: u32,
     pub(crate) rules: u32,
-    /// For each length from 0 on, the first terminal that is longer, and where the text of that one begins among the
-    /// texts.
+    /// For each length from 0 on: the first terminal that is longer, and where the text of that terminal begins among
+    /// the texts.
     pub(crate) lengths: Vec<(u32, u64)>,
-    /// For each [`NEIGHBOURS`] terminals a length that none of them is below; the search for a terminal's length
-    /// begins there.
+    /// For each [`NEIGHBOURS`] terminals: a length that is at most the length of each of them. The search for a
+    /// terminal's length begins there.
     pub(crate) shortest: Vec<u8>,
     pub(crate) groups_at: usize,
     pub(crate) rules_at: usize,
@@ -49,7 +50,7 @@ pub(crate) struct NameLayout {
 }
 
 impl NameLayout {
-    /// The layout of the section of so many names. Only the pages of its head are read.
+    /// Reads the layout of a section with this many names. Only the pages of its head are read.
     pub(crate) fn decode(pages: &PageReader<'_>, names: u64) -> Result<Self, Error> {
         let malformed = || pages.malformed(0, "its numbers of names and symbols are invalid");
         // A head has about a hundred bytes: one page.
@@ -63,7 +64,7 @@ impl NameLayout {
         if size != pages.section.len() as u64 {
             return Err(pages.malformed(0, "its size differs from what its head says"));
         }
-        // So there are no more terminals than bytes.
+        // The size was checked, so the section has at least one byte for each terminal.
         let entries = (layout.terminals as usize).div_ceil(NEIGHBOURS);
         layout.shortest.reserve(entries);
         for (len, (first_longer, _)) in (0..).zip(&layout.lengths) {
@@ -138,7 +139,7 @@ impl NameReader<'_> {
         let first = self.pages.bits(group, 0, GROUP_BITS)?;
         let lens = self.pages.bytes(group + GROUP_BITS as usize / 8..group + GROUP_SIZE)?;
         let lens = lens.first_chunk().map_or(0, |lens| u64::from_be_bytes(*lens));
-        // The sum of the lengths before, which are hexadecimal digits.
+        // The sum of the lengths of the names before this one. Each length is one hexadecimal digit of `lens`.
         let before = lens.checked_shr(64 - LEN_BITS * (id % GROUP_LEN)).unwrap_or(0);
         let pairs = (before & 0x0f0f_0f0f_0f0f_0f0f) + (before >> 4 & 0x0f0f_0f0f_0f0f_0f0f);
         let before = pairs.wrapping_mul(0x0101_0101_0101_0101) >> 56;
@@ -162,12 +163,13 @@ impl NameReader<'_> {
         Ok((low_half(bits >> width), low_half(bits) & ((1 << width) - 1)))
     }
 
-    /// Appends name `id` to `out`. An error leaves at most one name more than the format allows in `out`.
+    /// Appends name `id` to `out`. After an error, `out` has a part of the name: at most [`MAX_STRING`] bytes and one
+    /// terminal.
     pub(crate) fn append(&self, id: u32, out: &mut Vec<u8>) -> Result<(), Error> {
         let Self { layout, pages, .. } = *self;
         let (mut at, len) = self.symbols_of(id)?;
         let (last, end) = (at + len, out.len() + MAX_STRING);
-        // Symbols that come behind the current one, the next one last.
+        // Right symbols of rules that are still to be expanded, the next one last.
         let (mut behind, mut depth) = ([0; MAX_DEPTH], 0usize);
         loop {
             let mut symbol = match depth.checked_sub(1).and_then(|above| behind.get(above)) {

@@ -1,4 +1,4 @@
-//! Checks of all of a section of names.
+//! Checks a whole section of names.
 
 use super::NameReader;
 use crate::error::Error;

@@ -4,17 +4,17 @@ use super::codes::{self, Caller, Codes, FUNCTION, GAP, MORE_HEAD};
 use super::{MAX_BLOCK_FRAMES, MAX_BLOCK_RANGES, MAX_STEPS, RECENT};
 use crate::format::{BitReader, MAX_FRAMES, unzigzag};
 
-/// The values of a head's flag, which says what a range's answer under `statement` is: 0 for the answer under
-/// `exact`, 1 for that of the range before, 2 for the answer that follows.
+/// How many values the flag in a head has. The flag states a range's answer under `statement`: 0 for the answer under
+/// `exact`, 1 for the `statement` answer of the range before, 2 for an answer that is written next.
 pub(crate) const FLAGS: u64 = 3;
-/// The heads that fit an answer's code. The last one stands for all that do not.
+/// How many heads an answer's code can hold. The last one says that the rest of a larger head follows as a number.
 pub(crate) const HEADS: u64 = 12;
 /// The code of a gap.
 pub(crate) const GAP_CODE: u64 = 0;
 /// The code before the first range of another function.
 pub(crate) const FUNCTION_CODE: u64 = 1;
 
-/// An inline frame by its number in the block plus one; 0 for none.
+/// The number of an inline frame in its block, plus one. 0 is no inline frame.
 pub(crate) type Link = u32;
 
 /// An inline frame of a block: a source location and its caller.
@@ -22,18 +22,18 @@ pub(crate) type Link = u32;
 pub(crate) struct BlockFrame {
     pub(crate) caller: Link,
     pub(crate) source: u32,
-    /// The source location of the last inline frame with this caller, plus one; 0 before there is one.
+    /// The source location of the last defined inline frame whose caller is this one, plus one. 0 if there is none yet.
     callee: u32,
 }
 
-/// The state of reading or writing a block; kept for its memory.
+/// The state of reading or writing a block. It is reused for later blocks to keep its memory.
 #[derive(Debug, Default)]
 pub(crate) struct BlockState {
     pub(crate) frames: Vec<BlockFrame>,
-    /// Inline frames that were defined or an answer, the most recent one last. Those that were defined since
-    /// [`Self::recent`] are missing.
+    /// The recency list: inline frames in the order of their last use as an answer or of their definition, the most
+    /// recent one last. It lacks the ones defined since the last call of [`Self::recent`].
     recent: Vec<Link>,
-    /// How many inline frames were defined before the last [`Self::recent`].
+    /// How many inline frames the block had at the last call of [`Self::recent`].
     listed: u32,
     pub(crate) last_code: u64,
     pub(crate) last_answer: Link,
@@ -42,15 +42,16 @@ pub(crate) struct BlockState {
 }
 
 impl BlockState {
-    /// Begins a block. `source` is the first source location that it is the first to use.
+    /// Begins a block. `source` is the first source location that no earlier block of the chunk uses.
     pub(crate) fn begin(&mut self, source: u32) {
         self.frames.clear();
         self.recent.clear();
         (self.listed, self.last_code, self.last_answer, self.last_root) = (0, 0, 0, source);
     }
 
-    /// The context of the source location of an inline frame with this caller, and the source location that its
-    /// number counts from.
+    /// Returns how the source location of a new inline frame with this caller is written: the context of the number,
+    /// and the source location that the number is relative to. `last` is the number of the inline frame before, if the
+    /// same answer defines it.
     #[inline(always)]
     pub(crate) fn expected(&self, caller: Link, last: Option<u64>) -> (u8, u32) {
         let (kind, base) = match frame(&self.frames, caller) {
@@ -74,7 +75,7 @@ impl BlockState {
 
     /// The inline frames that the block remembers, the most recent one last.
     pub(crate) fn recent(&mut self) -> &mut [Link] {
-        // Most ranges do not ask for them.
+        // The list is updated only here, because most ranges do not use it.
         let defined = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
         self.recent.extend(self.listed + 1..=defined);
         self.listed = defined;
@@ -82,7 +83,7 @@ impl BlockState {
         &mut self.recent
     }
 
-    /// Makes a remembered inline frame the most recent one. Returns `None` for one that is not remembered; the
+    /// Makes a remembered inline frame the most recent one. Returns `None` if the inline frame is not remembered. The
     /// recency list is then stale.
     pub(crate) fn used(&mut self, link: Link) -> Option<()> {
         let mut later = link;
@@ -96,14 +97,14 @@ impl BlockState {
     }
 }
 
-/// What the chunk says of a block.
+/// What a chunk states about one of its blocks.
 pub(super) struct BlockBounds {
     /// Where the chunk starts in the image.
     pub(super) chunk_start: u64,
     /// Where the block starts and ends, in bytes from the chunk's start.
     pub(super) start: u32,
     pub(super) end: u32,
-    /// The first source location that the block is the first to use.
+    /// The first source location that no earlier block of the chunk uses.
     pub(super) source: u32,
     /// How many source locations the chunk has.
     pub(super) sources: u32,
@@ -127,7 +128,7 @@ pub(super) struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// The block whose bits `reader` is at.
+    /// The block that begins at the position of `reader`.
     pub(super) fn new(
         codes: &'a Codes,
         reader: BitReader<'a>,
@@ -156,14 +157,14 @@ impl<'a> Block<'a> {
         self.bounds.end
     }
 
-    /// Reads the next range of a block that does not end here. Returns `None` if the bytes are invalid.
+    /// Reads the next range. The block must have one. Returns `None` if the bytes are invalid.
     pub(super) fn next(&mut self) -> Option<()> {
         self.read_to(self.at)
     }
 
     /// Reads ranges until one ends behind `at`, which lies in the block. Returns `None` if the bytes are invalid.
     pub(super) fn read_to(&mut self, at: u32) -> Option<()> {
-        // As a local it stays in registers.
+        // A local copy stays in registers.
         let mut reader = self.reader;
         while self.at <= at {
             self.range(&mut reader)?;
@@ -223,7 +224,8 @@ impl<'a> Block<'a> {
         Some(code)
     }
 
-    /// The answer under `statement` where it follows, and how many inline frames it defines.
+    /// Reads an answer under `statement` that follows the answer under `exact`. Returns the answer, how many inline
+    /// frames it defines, and the reader behind it.
     #[inline(never)]
     fn statement(&mut self, mut reader: BitReader<'a>) -> Option<((Link, u64), BitReader<'a>)> {
         let code = self.code(&mut reader)?;
@@ -231,7 +233,8 @@ impl<'a> Block<'a> {
         Some(((answer, defines), reader))
     }
 
-    /// The answer with this code, how many inline frames it defines, and its flag; see [`FLAGS`].
+    /// Reads the rest of the answer with this code. Returns the answer, how many inline frames it defines, and its
+    /// flag; see [`FLAGS`].
     #[inline(always)]
     fn answer(&mut self, reader: &mut BitReader<'a>, code: u64) -> Option<(Link, u64, u64)> {
         let (link, mut head) = (code / HEADS, code % HEADS);
@@ -247,7 +250,7 @@ impl<'a> Block<'a> {
         match defines {
             0 => self.state.used(answer)?,
             _ => {
-                // No chain of an answer is longer, and no block has more frames: a symbol can take 0 bits.
+                // This bounds the loop. The size of the block does not, because a symbol can take 0 bits.
                 if defines > MAX_FRAMES.into() {
                     return None;
                 }
@@ -272,13 +275,13 @@ impl<'a> Block<'a> {
         (0..steps).try_fold(self.state.last_answer, caller)
     }
 
-    /// The remembered inline frame that is behind `later` more recent ones.
+    /// The remembered inline frame with exactly `later` more recent ones.
     #[inline]
     fn recent(&mut self, later: u64) -> Option<Link> {
         self.state.recent().iter().rev().nth(usize::try_from(later).ok()?).copied()
     }
 
-    /// Defines an inline frame.
+    /// Reads the source location of an inline frame with this caller, and defines the inline frame. Returns its link.
     #[inline(always)]
     fn define(&mut self, reader: &mut BitReader<'a>, caller: Link, last: &mut Option<u64>) -> Option<Link> {
         let (context, base) = self.state.expected(caller, *last);
@@ -299,13 +302,13 @@ impl<'a> Block<'a> {
     }
 }
 
-/// The number that is the folded number `step` away from `from`. Returns `None` if 32 bits do not hold it.
+/// Adds the folded signed number `step` to `from`. Returns `None` if the sum does not fit 32 bits.
 #[inline]
 pub(super) fn moved(from: u32, step: u64) -> Option<u32> {
     u32::try_from(i64::from(from).checked_add(unzigzag(step))?).ok()
 }
 
-/// The inline frame with this link. Returns `None` for "none" and for one that is not there.
+/// The inline frame with this link. Returns `None` if the link is 0 or the block has no such inline frame.
 #[inline]
 pub(crate) fn frame(frames: &[BlockFrame], link: Link) -> Option<&BlockFrame> {
     frames.get(link.checked_sub(1)? as usize)

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::format::{BitReader, Cursor, MAX_CHUNK_FRAMES, Metadata, PageReader, Rows, Table};
 use crate::image::ImageOffset;
 
-/// A head is no longer: three numbers of up to ten bytes, and the widths of five columns.
+/// The most bytes of a head: three numbers of up to ten bytes, and the widths of five columns.
 const MAX_HEAD: usize = 3 * 10 + 5;
 
 /// Reads chunks.
@@ -34,12 +34,12 @@ pub(crate) struct Chunk<'a> {
     pub(super) index: u64,
     pub(super) pages: PageReader<'a>,
     pub(super) codes: &'a Codes,
-    /// Where it starts in the image, and how many bytes of the image it covers.
+    /// Where the chunk starts in the image, and how many bytes of the image it covers.
     pub(super) start: u64,
     pub(super) span: u32,
     pub(super) blocks: usize,
-    /// For each block: where it starts, in bytes from the chunk's start; where its bits begin; the first source
-    /// location that it is the first to use.
+    /// One row for each block: its start, in bytes from the chunk's start; where its bits begin; the first source
+    /// location that no earlier block of the chunk uses.
     pub(super) rows: Rows<3>,
     /// Where the blocks' bits lie in the section, in bytes.
     pub(super) bits: Range<usize>,
@@ -47,7 +47,7 @@ pub(crate) struct Chunk<'a> {
 }
 
 impl<'a> ChunkReader<'a> {
-    /// Chunk `index` of `table`. Returns `None` if it is empty or the table has none.
+    /// Chunk `index` of `table`. Returns `None` if the chunk is empty or the table has no such chunk.
     #[inline]
     pub(crate) fn chunk(&self, table: Table, index: u64) -> Result<Option<Chunk<'a>>, Error> {
         let Some(bytes) = self.bytes_of(table, index)? else { return Ok(None) };
@@ -79,13 +79,13 @@ impl<'a> ChunkReader<'a> {
             start: source_bits,
             end: bytes.end,
         };
-        // No chunk lies beyond the address space: the metadata was checked.
+        // The metadata was checked, so no chunk lies beyond the address space.
         let start = index.saturating_mul(span.into());
         let bits = block_bits..source_bits;
         Ok(Some(Chunk { table, index, pages, codes, start, span, blocks, rows, bits, sources }))
     }
 
-    /// Where a chunk lies in its section. Returns `None` if it is empty or the table has none.
+    /// Where a chunk lies in its section. Returns `None` if the chunk is empty or the table has no such chunk.
     #[inline]
     pub(crate) fn bytes_of(&self, table: Table, index: u64) -> Result<Option<Range<usize>>, Error> {
         let chunks = self.metadata.chunks(table);

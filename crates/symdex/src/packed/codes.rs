@@ -1,8 +1,8 @@
-//! Prefix codes, and the contexts of numbers: what kind a number is of, and for some kinds what came before it. Each
-//! context has a code of its own, in which a symbol takes the fewer bits the more often it occurs in its context.
+//! Prefix codes, and the contexts of numbers. A context is the kind of a number and, for some kinds, what was written
+//! before it. Each context has its own code, in which frequent symbols take fewer bits.
 //!
-//! A number is a symbol and bits that follow it. A number below 128 is its own symbol. Two symbols stand for the
-//! numbers of each larger count of bits, one for each value of the second highest bit; the rest of the bits follows.
+//! A number is written as a symbol and the bits that follow it. A number below 128 is its own symbol, without bits. The
+//! symbol of a larger number states how many bits the number has, and its second highest bit. The lower bits follow.
 
 use super::MAX_GROUP_BITS;
 use crate::error::Error;
@@ -13,7 +13,7 @@ pub(crate) const CONTEXTS: usize = OTHER_LINE as usize + 1;
 
 /// Bytes of a gap.
 pub(crate) const GAP: u8 = 0;
-/// Where the function of the next ranges starts: at the start of a block, later in it.
+/// Where the function of the next ranges starts. Two contexts: at the start of a block, and later in it.
 pub(crate) const FUNCTION: u8 = 1;
 /// The part of a head that does not fit an answer's code.
 pub(crate) const MORE_HEAD: u8 = 3;
@@ -25,27 +25,30 @@ const ANSWER: u8 = LENGTH + LENGTHS;
 const ANSWERS: u8 = 12;
 /// The source location of an inline frame; see [`source_context`].
 const SOURCE: u8 = ANSWER + ANSWERS;
-/// The name of a source location: after one with a new name or at the start of a group, after another one.
+/// The name of a source location. Two contexts: at the start of a group and after a source location with a new name,
+/// and after one with a known name.
 pub(crate) const NAME: u8 = SOURCE + 5;
 /// The id of a new name.
 pub(crate) const ID: u8 = NAME + 2;
 /// The file of a source location with a new name.
 pub(crate) const FILE: u8 = ID + 1;
-/// The line of a source location with a new name: in the file of the new name before, in another file.
+/// The line of a source location with a new name. Two contexts: in the file of the new name before, and in another
+/// file.
 pub(crate) const NEW_LINE: u8 = FILE + 1;
-/// The line of another source location: with the name of the source location before, with another name.
+/// The line of a source location with a known name. Two contexts: if the source location before has the same name, and
+/// if it has another name.
 pub(crate) const LINE: u8 = NEW_LINE + 2;
-/// File and line of a source location in another file than the others of its name.
+/// File and line of a source location with a known name, in another file.
 pub(crate) const OTHER_FILE: u8 = LINE + 2;
 pub(crate) const OTHER_LINE: u8 = OTHER_FILE + 1;
 
-/// The context of the length of a range whose answer defines so many inline frames.
+/// The context of the length of a range. `defines` is how many inline frames the range's last answer defines.
 #[inline]
 pub(crate) fn length_context(defines: u64) -> u8 {
     LENGTH + least(defines, LENGTHS - 1)
 }
 
-/// The context of an answer's code behind the code `last`.
+/// The context of an answer's code. `last` is the code before it.
 #[inline]
 pub(crate) fn answer_context(last: u64) -> u8 {
     ANSWER + least(last, ANSWERS - 1)
@@ -55,13 +58,13 @@ pub(crate) fn answer_context(last: u64) -> u8 {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caller {
     None = 0,
-    /// One that is the caller of another inline frame of the block.
+    /// A caller that an earlier inline frame of the block has, too.
     Again = 1,
     New = 2,
 }
 
-/// The context of the source location of an inline frame; `last` is the number of the one defined before in the same
-/// answer.
+/// The context of the source location of an inline frame. `last` is the number of the inline frame before, if the same
+/// answer defines it.
 #[inline]
 pub(crate) fn source_context(last: Option<u64>, caller: Caller) -> u8 {
     SOURCE
@@ -77,7 +80,7 @@ fn least(number: u64, most: u8) -> u8 {
     number.min(most.into()).to_le_bytes()[0]
 }
 
-/// Numbers below this are symbols themselves.
+/// Numbers below this are their own symbols.
 pub(crate) const LITERALS: u32 = 128;
 pub(crate) const LITERAL_BITS: u32 = LITERALS.trailing_zeros();
 /// Numbers have fewer bits than this, so that one read gives a code word and the bits that follow.
@@ -92,10 +95,10 @@ const MAX_SIZE: usize = CONTEXTS * (1 + MAX_LEN as usize + 256);
 
 /// The codes of all contexts as tables, and where the index says that each chunk begins.
 pub(crate) struct Codes {
-    /// For each context, for each value of the next [`MAX_LEN`] bits: the symbol whose code word they begin with,
-    /// times 16, plus the length of the word.
+    /// One table for each context. It has an entry for each value of the next [`MAX_LEN`] bits: the symbol of the code
+    /// word at the front of these bits, times 16, plus the length of the code word.
     tables: Box<[Words; CONTEXTS]>,
-    /// A group has 2 to the power of this source locations, at most [`MAX_GROUP_BITS`].
+    /// A group has 2^`group_bits` source locations. `group_bits` is at most [`MAX_GROUP_BITS`].
     pub(super) group_bits: u8,
     /// The rows of [`Self::place`].
     places: Rows<1>,
@@ -105,7 +108,7 @@ pub(crate) struct Codes {
 /// The table of a code.
 type Words = [u16; 1 << MAX_LEN];
 
-/// The entry for bits that no code word begins with: a symbol that is none, of no bits.
+/// The entry for bits that begin with no code word: an invalid symbol, of length 0.
 const UNUSED: u16 = u16::MAX << 4;
 
 impl Codes {
@@ -151,12 +154,12 @@ impl Codes {
         1 << self.group_bits
     }
 
-    /// How many chunks have a place.
+    /// How many chunks the index has, empty ones included.
     pub(crate) fn chunks(&self) -> u64 {
         self.chunks
     }
 
-    /// The next number of `context`. Returns `None` for bits that no code word begins with.
+    /// The next number of `context`. Returns `None` if the bits begin with no code word.
     #[inline(always)]
     pub(crate) fn number(&self, reader: &mut BitReader<'_>, context: u8) -> Option<u64> {
         let table = self.tables.get(usize::from(context))?;
@@ -173,7 +176,7 @@ impl Codes {
     }
 }
 
-/// The tables of the codes in `bytes`. Returns `None` if one is invalid or bytes are left.
+/// The tables of the codes in `bytes`. Returns `None` if a code is invalid or bytes are left.
 fn tables(bytes: &[u8]) -> Option<Box<[Words; CONTEXTS]>> {
     let mut tables: Box<[Words; CONTEXTS]> = vec![[0; 1 << MAX_LEN]; CONTEXTS].try_into().ok()?;
     let mut cursor = Cursor::new(bytes);
@@ -181,7 +184,7 @@ fn tables(bytes: &[u8]) -> Option<Box<[Words; CONTEXTS]>> {
         let [symbols] = cursor.array()?;
         let counts = if symbols > 1 { cursor.array()? } else { [0; MAX_LEN as usize] };
         let symbols = cursor.bytes(symbols.into())?;
-        // All of them, so that the loop has no branch.
+        // The largest symbol is compared, not each one, so that the loop has no branch.
         if symbols.iter().fold(0, |most, symbol| most.max(*symbol)) >= SYMBOLS {
             return None;
         }
@@ -194,8 +197,8 @@ fn tables(bytes: &[u8]) -> Option<Box<[Words; CONTEXTS]>> {
     cursor.is_empty().then_some(tables)
 }
 
-/// Makes the table of a code with so many words of each length. Returns `None` if it does not use up all words, or
-/// all symbols.
+/// Makes the table of a code. `counts` states how many code words have each length. Returns `None` if the code words do
+/// not fill the table, or if there are fewer or more of them than symbols.
 fn fill_table(table: &mut Words, counts: [u8; MAX_LEN as usize], mut symbols: &[u8]) -> Option<()> {
     let mut free = table.as_mut_slice();
     for (len, count) in (1u16..).zip(counts).filter(|(_, count)| *count != 0) {

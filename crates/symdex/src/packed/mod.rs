@@ -1,8 +1,8 @@
 //! Chunks: the ranges of one table within one stretch of the image, written in prefix codes.
 //!
-//! A lookup decodes one *block* of ranges up to its address, and for each frame a part of one or two groups of
-//! *source locations*, from where they lie in the file. Numbers are written in codes of the index's own, each in a
-//! context ([`codes`]).
+//! A lookup decodes one *block* of ranges up to its address. For each frame it decodes a part of one or two groups of
+//! *source locations*. It reads both in place, from the bytes of the file. Each number is written in the prefix code of
+//! its context ([`codes`]). Each index has its own codes.
 
 pub(crate) mod block;
 mod chunk;
@@ -31,5 +31,5 @@ pub(crate) const MAX_BLOCK_FRAMES: usize = 6144;
 pub(crate) const MAX_STEPS: usize = 255;
 /// Inline frames that a block remembers.
 pub(crate) const RECENT: usize = 255;
-/// The most source locations of a group are 2 to the power of this.
+/// A group has at most 2^`MAX_GROUP_BITS` source locations.
 pub(crate) const MAX_GROUP_BITS: u8 = 4;

@@ -1,5 +1,5 @@
-//! The source locations of a chunk: distinct names with a file and a line. They are read from the first of their
-//! group on.
+//! The source locations of a chunk. Each is a name, a file and a line, and no two are equal. To read one, a reader
+//! decodes its group from the start.
 
 use super::MAX_GROUP_BITS;
 use super::block::moved;
@@ -7,7 +7,7 @@ use super::codes::{Codes, FILE, ID, LINE, NAME, NEW_LINE, OTHER_FILE, OTHER_LINE
 use crate::error::Error;
 use crate::format::{BitReader, PageReader, Rows, Table, unzigzag};
 
-/// A name, a file and a line, each as it is stored: plus one, 0 for none.
+/// A name, a file and a line. Each is stored plus one; 0 is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SourceLocation {
     pub(crate) name: u32,
@@ -15,14 +15,14 @@ pub(crate) struct SourceLocation {
     pub(crate) line: u32,
 }
 
-/// A source location as its group says it.
+/// A source location in the form that its group states.
 #[derive(Clone, Copy, Debug)]
 enum Entry {
-    /// The first one of its name in the chunk.
+    /// The first source location of the chunk with its name.
     First(SourceLocation),
-    /// One with the name of source location `first`, in its file, so many lines further on.
+    /// A source location with the name and the file of source location `first`, `lines` lines behind it.
     Near { first: u32, lines: i64 },
-    /// One with the name of source location `first`, elsewhere.
+    /// A source location with the name of source location `first`, and a file and a line of its own.
     Far { first: u32, file: u32, line: u32 },
 }
 
@@ -32,14 +32,14 @@ impl Default for Entry {
     }
 }
 
-/// Groups that a cache holds.
+/// How many groups a cache holds.
 const GROUPS: usize = 8;
 
 /// Source locations that were read before.
 #[derive(Default)]
 pub(super) struct SourceCache([Group; GROUPS]);
 
-/// Which group: the index by its serial number, the chunk, the group's number.
+/// The key of a group: serial number of the index, table, number of the chunk, number of the group.
 type Key = (u64, Table, u64, usize);
 
 /// The state of reading a group, and what was read of it.
@@ -48,15 +48,15 @@ struct Group {
     key: Option<Key>,
     entries: [Entry; 1 << MAX_GROUP_BITS],
     len: usize,
-    /// Where the next one begins, in bits from the start of the section of chunks.
+    /// Where the next source location begins, in bits from the start of the section of chunks.
     at: usize,
-    /// The source location that is the first one with the name of the last.
+    /// The first source location of the chunk that has the name of the last one read.
     first: u32,
-    /// Whether the last one has a name that a source location before it has.
+    /// Whether an earlier source location has the name of the last one read.
     known_name: bool,
-    /// What the id of the next new name counts from, as it is stored.
+    /// The stored id that the id of the next new name is relative to.
     expected: u32,
-    /// Of the last new name.
+    /// File and line of the last source location with a new name.
     file: u32,
     line: u32,
 }
@@ -66,12 +66,13 @@ struct Group {
 pub(super) struct SourceLocations<'a> {
     pub(super) codes: &'a Codes,
     pub(super) pages: PageReader<'a>,
-    /// The chunk, by the index's serial number.
+    /// Serial number of the index, table, number of the chunk.
     pub(super) key: (u64, Table, u64),
     pub(super) len: u32,
-    /// For each group where it begins, in bits, and what the id of its first new name counts from.
+    /// One row for each group: where it begins, in bits, and the stored id that the id of its first new name is
+    /// relative to.
     pub(super) rows: Rows<2>,
-    /// Where their bits begin and end, in bytes from the start of the section.
+    /// Where the bits of the source locations begin and end, in bytes from the start of the section.
     pub(super) start: usize,
     pub(super) end: usize,
 }
@@ -93,7 +94,7 @@ impl SourceLocations<'_> {
         })
     }
 
-    /// Source location `number`, which is the first one of its name.
+    /// Source location `number`. Returns `Ok(None)` unless it is the first one with its name.
     #[inline]
     fn first(&self, number: u32, cache: &mut SourceCache) -> Result<Option<SourceLocation>, Error> {
         let entry = self.entry(number, cache)?;
@@ -113,7 +114,7 @@ impl SourceLocations<'_> {
         if state.key != Some(key) {
             self.begin(group, state)?;
         }
-        // A damaged group does not stay in the cache.
+        // The key is set again below if the group is intact. So a damaged group does not stay in the cache.
         state.key = None;
         if state.len <= within && self.read(group, within + 1, state).is_none() {
             return Ok(None);
@@ -122,7 +123,7 @@ impl SourceLocations<'_> {
         Ok(state.entries.get(within).copied())
     }
 
-    /// Begins to read a group: checks the pages that its bits lie in.
+    /// Prepares `state` for reading a group, and checks the pages of the group.
     fn begin(&self, group: usize, state: &mut Group) -> Result<(), Error> {
         state.key = None;
         let groups = (self.len as usize).div_ceil(self.codes.group_len());
@@ -143,10 +144,10 @@ impl SourceLocations<'_> {
         Ok(())
     }
 
-    /// Reads on until there are `len` source locations of the group. Returns `None` if the bytes are invalid.
+    /// Reads on until `state` has `len` source locations of the group. Returns `None` if the bytes are invalid.
     fn read(&self, group: usize, len: usize, state: &mut Group) -> Option<()> {
         let (codes, has_files) = (self.codes, self.key.1 == Table::Dwarf);
-        // As locals they stay in registers.
+        // Local copies stay in registers.
         let Group { at, mut first, mut known_name, mut expected, mut file, mut line, len: before, .. } =
             *state;
         let mut reader = BitReader::new(self.pages.section, at);
@@ -185,8 +186,8 @@ impl SourceLocations<'_> {
         (at <= self.end * 8).then_some(())
     }
 
-    /// File and line of a source location with the name of source location `first`, which the one before it,
-    /// `before`, has as well.
+    /// Reads the file and the line of a source location whose name is that of source location `first`. `before` is the
+    /// source location before it, if that one has the same name.
     #[inline(always)]
     fn line(&self, reader: &mut BitReader<'_>, first: u32, before: Option<Entry>) -> Option<Entry> {
         let number = self.codes.number(reader, LINE + u8::from(before.is_none()))?;

@@ -1,4 +1,4 @@
-//! All of a chunk at once, and checks of all chunks.
+//! Reads whole chunks, and checks all chunks.
 
 use super::PackedScratch;
 use super::chunk::{Chunk, ChunkReader};
@@ -29,7 +29,7 @@ impl ChunkReader<'_> {
 }
 
 impl Chunk<'_> {
-    /// Every range of the chunk, and the inline frames that they have.
+    /// Every range of the chunk, and the inline frames of these ranges.
     pub(crate) fn ranges(&self, scratch: &mut PackedScratch) -> Result<ChunkRanges, Error> {
         let PackedScratch { block: state, sources } = scratch;
         let invalid = || self.malformed("a source location is invalid");

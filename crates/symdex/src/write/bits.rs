@@ -27,13 +27,13 @@ pub(crate) fn zigzag(value: i64) -> u64 {
 #[derive(Default)]
 pub(crate) struct BitWriter {
     bytes: Vec<u8>,
-    /// The last bits that were put: the lowest `len` of them are not among the bytes yet.
+    /// The last bits that were appended. The lowest `len` of them are not in the bytes yet.
     rest: u64,
     len: u32,
 }
 
 impl BitWriter {
-    /// Appends the lowest `count` bits of `number`, which has no others.
+    /// Appends `number` in `count` bits. The other bits of `number` are 0.
     pub(crate) fn put(&mut self, number: u64, count: u32) {
         match count.checked_sub(32) {
             None | Some(0) => self.extend([(number, count)]),
@@ -44,7 +44,7 @@ impl BitWriter {
     /// Appends numbers, each with its count of bits, at most 32.
     #[inline]
     pub(crate) fn extend(&mut self, numbers: impl IntoIterator<Item = (u64, u32)>) {
-        // As locals they stay in registers.
+        // Local copies stay in registers.
         let Self { mut bytes, mut rest, mut len } = std::mem::take(self);
         for (number, count) in numbers {
             // At most 31 bits wait, so 32 more fit.
@@ -59,7 +59,7 @@ impl BitWriter {
         *self = Self { bytes, rest, len };
     }
 
-    /// How many bits were put.
+    /// How many bits were appended.
     pub(crate) fn position(&self) -> u64 {
         self.bytes.len() as u64 * 8 + u64::from(self.len)
     }

@@ -16,20 +16,21 @@ use crate::ranges::{ChunkRanges, CodeRange, InlineFrame};
 const SMALL_IMAGE: u64 = 4 << 20;
 /// The most ranges of a block of a small image, and of a larger one, gaps included.
 pub(crate) const BLOCK_LENS: [usize; 2] = [16, 52];
-/// The most inline frames of a block of several ranges. A single range may have two chains.
+/// The most inline frames of a block of several ranges. The margin below the limit of the format is two chains, as many
+/// as one range can have.
 pub(crate) const BLOCK_FRAMES: usize = MAX_BLOCK_FRAMES - 2 * MAX_FRAMES as usize;
 
-/// How long blocks and groups are. A lookup decodes half of one on average.
+/// How long blocks and groups are. A lookup decodes half a block or group on average.
 #[derive(Clone, Copy)]
 pub(super) struct PartSizes {
-    /// The most ranges of a block, gaps included. A block of half as many ends where a function does.
+    /// The most ranges of a block, gaps included. A block that has at least half as many ends at the end of a function.
     block: usize,
-    /// A group has 2 to the power of this source locations.
+    /// A group has 2^`group_bits` source locations.
     pub(super) group_bits: u8,
 }
 
 impl PartSizes {
-    /// The sizes for an image of so many bytes.
+    /// The sizes for an image of `image_size` bytes.
     pub(super) fn of(image_size: u64) -> Self {
         let [of_small, of_large] = BLOCK_LENS;
         match image_size {
@@ -55,15 +56,15 @@ pub(super) struct ChunkSymbols {
     pub(super) stream: SymbolStream,
     /// How many source locations the chunk has.
     pub(super) sources: usize,
-    /// How many inline frames its blocks define together.
+    /// How many inline frames the blocks of the chunk define together.
     pub(super) frames: usize,
 }
 
-/// Memory that is used for chunk after chunk.
+/// Buffers that are reused for every chunk.
 #[derive(Default)]
 pub(super) struct Buffers {
     numbers: SourceInterner,
-    /// For each inline frame of the chunk the block that defined it last, counted from 1, and its link there.
+    /// For each inline frame of the chunk: the last block that defined it, counted from 1, and its link in that block.
     in_block: Vec<(u32, Link)>,
     /// The chunk's source locations, each a name, a file and a line as they are stored.
     sources: Vec<[u32; 3]>,
@@ -76,9 +77,9 @@ pub(super) struct Buffers {
 struct SourceInterner {
     /// A random factor of the hash, so that no input can be forged whose hashes collide.
     key: u64,
-    /// For each hash the last source location that has it, plus one; 0 for none.
+    /// For each hash: the last source location with this hash, plus one; 0 if there is none.
     last: Vec<u32>,
-    /// For each source location the one before it that has its hash, likewise.
+    /// For each source location: the one before it with the same hash, plus one; 0 if there is none.
     before: Vec<u32>,
 }
 
@@ -89,16 +90,16 @@ impl Default for SourceInterner {
 }
 
 impl SourceInterner {
-    /// Begins a chunk of so many inline frames.
+    /// Begins a chunk of `frames` inline frames.
     fn begin(&mut self, frames: usize) {
         self.last.clear();
         self.last.resize(frames.next_power_of_two(), 0);
         self.before.clear();
-        // Growing it step by step fragments the heap by five MB.
+        // Growing the vector step by step fragments the heap by 5 MB.
         self.before.reserve(frames);
     }
 
-    /// The number of `source` in `sources`, to which it is appended if it is new.
+    /// Returns the number of `source` in `sources`. A new source location is appended.
     fn number(&mut self, sources: &mut Vec<[u32; 3]>, source: [u32; 3]) -> Option<u32> {
         let [name, file, line] = source;
         let names = (u64::from(name) << 32 | u64::from(file)).wrapping_mul(self.key);
@@ -119,8 +120,8 @@ impl SourceInterner {
     }
 }
 
-/// The symbols of the chunk that covers the image from `start` to `end`; `depths` are how many inline frames each
-/// chain has.
+/// The symbols of the chunk that covers the image from `start` to `end`. `depths` has the length of each inline frame's
+/// chain.
 pub(super) fn symbols_of(
     sizes: PartSizes,
     [start, end]: [u64; 2],
@@ -134,7 +135,7 @@ pub(super) fn symbols_of(
     sources.clear();
     in_block.clear();
     in_block.resize(chunk.frames.len(), (0, 0));
-    // A bit more than most chunks have.
+    // A bit more than most chunks need.
     let stream = SymbolStream(Vec::with_capacity(3 * (chunk.ranges.len() + chunk.frames.len())));
     let (blocks, ranges, last_statement, function_start) = (0, 0, None, None);
     let mut symbolizer = ChunkSymbolizer {
@@ -186,12 +187,12 @@ struct BlockLimit {
     most: usize,
     /// Ranges of the block, gaps included.
     ranges: usize,
-    /// Frames of the chains of its ranges: it defines no more.
+    /// The inline frames of the chains of all its ranges. The block defines at most this many.
     frames: usize,
 }
 
 impl BlockLimit {
-    /// Whether the next range, with so many frames, begins a block.
+    /// Counts the next range, whose chains have `frames` inline frames. Returns whether it begins a block.
     fn ends_before(&mut self, is_other_function: bool, frames: usize) -> bool {
         self.frames += frames;
         let most = if is_other_function { self.most / 2 } else { self.most };
@@ -216,7 +217,7 @@ struct ChunkSymbolizer<'c> {
     blocks: u32,
     /// Ranges of the block, gaps included.
     ranges: usize,
-    /// The answer of the range before under `statement`.
+    /// The answer under `statement` of the range before.
     last_statement: Option<u32>,
     function_start: Option<u64>,
 }
@@ -302,17 +303,18 @@ impl ChunkSymbolizer<'_> {
         defines
     }
 
-    /// The link of `frame`. Returns `None` if the block does not know it, or has forgotten it.
+    /// The link of `frame`. Returns `None` if the block has not defined `frame`, or does not remember it any more.
     fn known(&mut self, frame: u32) -> Option<Link> {
         let (block, link) = *self.in_block.get(frame as usize)?;
-        // A block with fewer frames has not forgotten any.
+        // A block with fewer inline frames than that remembers all of them.
         let mut is_remembered = || self.block.frames.len() < RECENT || self.block.recent().contains(&link);
         (block == self.blocks && is_remembered()).then_some(link)
     }
 
-    /// The number of the known inline frame `link`.
+    /// The number that stands for inline frame `link` in a code: the steps from the last answer to it, or its position
+    /// in the recency list.
     fn link(&mut self, link: Link) -> u64 {
-        // Callers have smaller links than what is inlined into them.
+        // The link of a caller is smaller than the links of the inline frames that have this caller.
         let (mut ancestor, mut steps) = (self.block.last_answer, 0);
         while ancestor > link {
             ancestor = block::frame(&self.block.frames, ancestor).map_or(0, |frame| frame.caller);
@@ -325,8 +327,8 @@ impl ChunkSymbolizer<'_> {
         2 * later.unwrap_or(0) as u64 + 2
     }
 
-    /// Defines `frame`, inlined into the last answer; `last` is the number of the source location that this answer
-    /// had before. Returns the number of this one.
+    /// Defines `frame`, whose caller is the last answer, and appends the number of its source location. `last` is the
+    /// number of the inline frame before, if the same answer defines it. Returns the appended number.
     fn define(&mut self, frame: u32, last: Option<u64>) -> Option<u64> {
         let InlineFrame { name, file, line, .. } = *self.frames.get(frame as usize)?;
         let next = u32::try_from(self.sources.len()).ok()?;

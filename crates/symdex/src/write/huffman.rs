@@ -1,12 +1,12 @@
-//! The code of each context, made of how often each of its symbols occurs.
+//! The Huffman code of each context, made from how often each symbol occurs in it.
 
 use super::symbol_stream::{StreamItem, follow};
 use crate::packed::codes::{CONTEXTS, MAX_LEN};
 
-/// Symbols of a context, at the most.
+/// The most symbols of a context.
 const SYMBOLS: usize = 256;
 
-/// Where a table of all contexts has a symbol, and beyond its end for a mark.
+/// The index of a symbol in a table of all contexts. The index of a mark is beyond the end of such a table.
 #[inline]
 pub(crate) fn place(item: StreamItem) -> usize {
     u16::from_le_bytes(item).into()
@@ -22,7 +22,7 @@ impl Default for Counts {
 }
 
 impl Counts {
-    /// Counts the symbol at [`place`]; marks are at none.
+    /// Counts the symbol at this [`place`]. Marks are not counted.
     #[inline]
     pub(crate) fn add(&mut self, place: usize) {
         if let Some(count) = self.0.get_mut(place) {
@@ -36,7 +36,7 @@ impl Counts {
 pub(crate) struct Word {
     pub(crate) bits: u16,
     pub(crate) len: u8,
-    /// How many bits follow it.
+    /// How many bits follow the code word.
     pub(crate) follow: u8,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    /// Codes for what was counted, and what says them in an index.
+    /// The codes for the counted symbols, and the bytes that state these codes in an index.
     pub(crate) fn new(counts: &Counts) -> (Self, Vec<u8>) {
         let (mut codes, mut words) = (Vec::new(), Vec::new());
         for counts in counts.0.chunks(SYMBOLS) {
@@ -71,14 +71,16 @@ impl Encoder {
     }
 }
 
-/// The length of the code word of each symbol that occurs, sorted by it and then by symbol; 0 for the only one.
+/// The length of the code word of each symbol that occurs, with the symbol; sorted by length, then by symbol. The
+/// length is 0 if there is only one symbol.
 ///
-/// Lengths are Huffman's, found by package-merge, which keeps to [`MAX_LEN`]: coins of every length are merged in
-/// pairs with those of the length above, and how many of the cheapest a symbol is in is the length of its word.
+/// The package-merge algorithm finds the best lengths up to [`MAX_LEN`]. Each round joins the packages of the round
+/// before in pairs, and adds a package for each single symbol. The length of a symbol's code word is how many of the
+/// cheapest packages of the last round have the symbol.
 fn code_lens(counts: &[u64]) -> Vec<(u8, u8)> {
     let occurring = (0..=u8::MAX).zip(counts).filter(|(_, count)| **count != 0);
     let mut coins: Vec<(u64, Vec<u8>)> = occurring.map(|(s, count)| (*count, vec![s])).collect();
-    // Equal ones keep the order of their symbols.
+    // Symbols with equal counts keep their order.
     coins.sort_by_key(|(count, _)| *count);
     let mut packages = coins.clone();
     for _ in 1..MAX_LEN {

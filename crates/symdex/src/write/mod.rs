@@ -73,7 +73,8 @@ use crate::format::{
 use crate::image::{Arch, ImageId};
 pub use crate::ranges::{ChunkRanges, CodeRange, InlineFrame, NonMaxU32};
 
-/// A key for the hash function of one table. With a fixed hash function, an input can have many keys of one hash.
+/// A key for the hash function of one table. With a fixed hash function, an input could have many keys with the same
+/// hash.
 fn random_key() -> u64 {
     RandomState::new().hash_one(0)
 }
@@ -166,8 +167,8 @@ pub struct Writer<S> {
 }
 
 impl<S: Read + Write + Seek> Writer<S> {
-    /// A writer of an index whose chunks span `chunk_span` bytes. Until all is known they are kept in `chunks`, which
-    /// is empty: a `Cursor` over bytes, or a temporary file.
+    /// A writer of an index whose chunks span `chunk_span` bytes. The chunks are kept in `chunks` until their codes are
+    /// known. `chunks` is empty at first: a `Cursor` over bytes, or a temporary file.
     #[must_use]
     pub fn new(image: ImageInfo, chunk_span: u32, chunks: S) -> Self {
         let chunks = Spool::new(chunks, PartSizes::of(image.image_size).group_bits);
@@ -184,8 +185,8 @@ impl<S: Read + Write + Seek> Writer<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Unwritable`] where the chunk is not behind the ones added before it, too far behind the first, or
-    /// encoded for an image of another size; [`Error::Io`] where it cannot be kept.
+    /// [`Error::Unwritable`] if the chunk is not behind the ones added before it, is too far behind the first, or was
+    /// encoded for an image of another size. [`Error::Io`] if the chunk cannot be kept.
     pub fn push(&mut self, chunk: EncodedChunk) -> Result<(), Error> {
         let EncodedChunk { table, index, has_aliases, group_bits, symbols: stream } = chunk;
         if group_bits != self.chunks.group_bits {
@@ -215,12 +216,12 @@ impl<S: Read + Write + Seek> Writer<S> {
         Ok(self.chunks.push(stream)?)
     }
 
-    /// Encodes the chunks; no chunk comes behind them.
+    /// Encodes the chunks. No chunk can be added afterwards.
     ///
     /// # Errors
     ///
-    /// [`Error::Unwritable`] where something would be too large for the format, [`Error::Io`] where what the chunks
-    /// are kept in fails.
+    /// [`Error::Unwritable`] if something would be too large for the format, [`Error::Io`] if the kept chunks cannot be
+    /// read or written.
     pub fn seal(self) -> Result<SealedWriter<S>, Error> {
         let Self { image, chunk_span, chunks, has_aliases, tables, input_digest } = self;
         let chunks = chunks.finish(&image.id)?;
@@ -243,8 +244,8 @@ impl<S: Read> SealedWriter<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Unwritable`] where the metadata does not make sense or something would be too large for the format;
-    /// [`Error::Io`] where `out` or what the chunks are kept in fails.
+    /// [`Error::Unwritable`] if the metadata is invalid or something would be too large for the format; [`Error::Io`]
+    /// if `out` cannot be written or the kept chunks cannot be read.
     pub fn finish(
         self,
         names: &EncodedStrings,

@@ -4,7 +4,7 @@ use crate::format::SectionKind;
 use crate::format::pages::{PAGE_SIZE, StoredLocation, page_checksum};
 use crate::image::ImageId;
 
-/// Makes the checksums of the pages of a section of this kind, which comes in parts of any size.
+/// Computes the checksums of a section's pages. The section is added in parts of any size.
 pub(crate) struct PageSums<'a> {
     id: &'a ImageId,
     kind: SectionKind,
@@ -20,7 +20,7 @@ impl<'a> PageSums<'a> {
         Self { id, kind, page: Vec::with_capacity(PAGE_SIZE), pages: 0, checksums: Vec::new() }
     }
 
-    /// The checksums of a section that is there as a whole.
+    /// The checksums of a section that is in memory as a whole.
     pub(crate) fn of(id: &'a ImageId, kind: SectionKind, section: &[u8]) -> Vec<u8> {
         let mut sums = Self::new(id, kind);
         sums.add(section);

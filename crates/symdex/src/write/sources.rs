@@ -46,15 +46,15 @@ pub(super) fn append(stream: &mut SymbolStream, sources: &[[u32; 3]], group_bits
     }
 }
 
-/// What the next source location of a group counts from.
+/// The values that the next source location of a group is relative to.
 #[derive(Default)]
 struct Group {
     /// The first source location with the name of the last one.
     first: u32,
-    /// Whether the last one is not the first with its name.
+    /// Whether an earlier source location has the name of the last one.
     known_name: bool,
     last: Option<[u32; 3]>,
-    /// Of the last new name.
+    /// File and line of the last source location with a new name.
     file: u32,
     line: u32,
 }
@@ -64,7 +64,7 @@ fn delta(number: u32, from: u32) -> u64 {
     zigzag(i64::from(number) - i64::from(from))
 }
 
-/// For each source location the first one with the same name.
+/// For each source location: the first one with the same name.
 struct Firsts(Vec<u32>);
 
 impl Firsts {

@@ -30,7 +30,7 @@ struct SpooledChunk {
 
 /// Written chunks.
 pub(super) struct EncodedChunks<S> {
-    /// The chunks lie here, from the current position on.
+    /// The chunks are here, from the current position on.
     pub(super) chunks: S,
     pub(super) chunks_size: u64,
     pub(super) checksums: Vec<u8>,
@@ -96,7 +96,7 @@ pub(crate) fn encode_codes(codes: &[u8], group_bits: u8, places: &[[u64; 1]]) ->
     [&[low, high], codes, &[group_bits, width], &places].concat()
 }
 
-/// The chunk of `stream`, which has so many source locations.
+/// Encodes the chunk with these symbols and this many source locations.
 pub(crate) fn encode_chunk(stream: &[StreamItem], sources: usize, encoder: &Encoder) -> Vec<u8> {
     let [mut block_bits, mut source_bits]: [BitWriter; 2] = Default::default();
     let (mut blocks, mut groups, mut start) = (Vec::new(), Vec::new(), 0);

@@ -15,7 +15,8 @@ impl EncodedStrings {
     ///
     /// # Errors
     ///
-    /// [`Error::Unwritable`] where one is longer than [`MAX_STRING`], or there are more than the format has room for.
+    /// [`Error::Unwritable`] if a string is longer than [`MAX_STRING`], or if there are more strings than the format
+    /// allows.
     pub fn new<S: AsRef<[u8]>>(strings: &[S]) -> Result<Self, Error> {
         if strings.iter().any(|string| string.as_ref().len() > MAX_STRING) {
             return Err(Error::Unwritable { what: "a name or a file path of more than 64 KiB" });

@@ -1,4 +1,5 @@
-//! The symbols of a chunk, before they are encoded: code words are known after the symbols of all chunks are counted.
+//! The symbols of a chunk, before they are encoded. Code words are known only after the symbols of all chunks are
+//! counted.
 //!
 //! An item has two bytes: a symbol and its context. The bits that follow the symbol come behind it, in as few pairs
 //! of bytes as hold them, the highest bits first. A mark is an item whose context is above all contexts.
@@ -16,9 +17,9 @@ const PAIR: u32 = 16;
 // Marks begin a part of a chunk. The number of a mark goes into the chunk's rows.
 /// A block: where it starts, in bytes from the chunk's start.
 pub(crate) const BLOCK: u8 = 253;
-/// Stands behind [`BLOCK`]: the first source location that the block is the first to use.
+/// Follows [`BLOCK`]: the first source location that no earlier block of the chunk uses.
 pub(crate) const FIRST_SOURCE: u8 = 254;
-/// A group of source locations: what the id of its first new name counts from.
+/// A group of source locations: the stored id that the id of its first new name is relative to.
 pub(crate) const SOURCES: u8 = 255;
 const _: () = assert!(CONTEXTS <= BLOCK as usize);
 
@@ -69,7 +70,7 @@ impl<'a> SymbolReader<'a> {
         Self(stream.iter())
     }
 
-    /// The mark that is next, and its number.
+    /// The next mark and its number.
     pub(crate) fn mark(&mut self) -> Option<(u8, u64)> {
         let [symbol, mark] = *self.0.next()?;
         let pairs = self.0.by_ref().take(follow(symbol).div_ceil(PAIR) as usize);
@@ -96,7 +97,7 @@ impl<'a> SymbolReader<'a> {
     }
 }
 
-/// The number of a symbol and the bits that follow it.
+/// The number that a symbol and the bits behind it stand for.
 fn number(symbol: u8, bits: u64) -> u64 {
     match follow(symbol) {
         0 => symbol.into(),

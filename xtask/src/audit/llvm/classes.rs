@@ -34,7 +34,7 @@ const SYMBOL_ELSEWHERE: Class = Class::new(
     "symbol elsewhere",
     "llvm-symbolizer takes the last symbol before the address, though it is another function's or a label",
 );
-/// A symbol that it ends where the file ends, or at what is no symbol.
+/// llvm-symbolizer ends a symbol at the end of the file, or at an entry that is not a symbol.
 const SYMBOL_CUT_SHORT: Class = Class::new(
     "symbol cut short",
     "llvm-symbolizer ends a symbol where the file would end, though the code of a dSYM is not in it, or at the \
@@ -135,7 +135,7 @@ impl Peer for LlvmPeer<'_> {
         true
     }
 
-    /// It has an empty frame where it knows nothing.
+    /// llvm-symbolizer returns an empty frame for an unknown address.
     fn frames<'f>(&self, expected: Option<Expected<'f>>) -> Vec<Frame<'f>> {
         expected.map_or_else(|| vec![Frame::default()], |expected| expected.frames)
     }

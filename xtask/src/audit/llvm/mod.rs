@@ -21,11 +21,11 @@ pub(crate) use self::classes::{LLVM_SYMBOLIZER, LlvmPeer};
 /// The program. Any version is used; the classes describe LLVM 19.
 pub(crate) struct LlvmSymbolizer {
     program: PathBuf,
-    /// The line in which it states its version.
+    /// The line in which llvm-symbolizer states its version.
     pub(crate) version: String,
     /// A folder with links to Mach-O files. Asked for a binary itself, it would read a dSYM beside the binary.
     links: tempfile::TempDir,
-    /// The folders in which it looks for debug files.
+    /// The folders in which llvm-symbolizer looks for debug files.
     debug_dirs: Vec<PathBuf>,
 }
 

@@ -11,7 +11,7 @@ pub(crate) struct Passes {
     by_byte: Vec<Pass>,
     /// By codes of two bytes, from 0x80 on. A code below 0x80 that is written in two bytes is left to gimli.
     by_long_code: Vec<Pass>,
-    /// The size of the longest entry that is passed by its size alone.
+    /// The size of the longest entry that is skipped by its size alone.
     pub(crate) longest: usize,
 }
 
@@ -55,14 +55,14 @@ impl Passes {
         passes
     }
 
-    /// How an entry is passed that begins with `first`.
+    /// How to skip an entry whose first byte is `first`.
     #[inline]
     pub(crate) fn first(&self, first: u8) -> &Pass {
         self.by_byte.get(usize::from(first)).unwrap_or(&STOP)
     }
 
-    /// How the entry at `at` is passed, and how many bytes it takes, if its first byte does not suffice. Returns `None`
-    /// if the walk stops or gimli has to read it.
+    /// How to skip the entry at `at`, and how many bytes it takes, if its first byte is not enough to tell. Returns
+    /// `None` if the walk stops or gimli has to read it.
     #[inline]
     pub(crate) fn odd(&self, bytes: &[u8], at: usize) -> Option<(&Pass, usize)> {
         let first = *bytes.get(at)?;

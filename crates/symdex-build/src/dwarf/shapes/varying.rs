@@ -4,7 +4,7 @@ use gimli::{DwForm, Reader as _, constants};
 
 use crate::reader::Reader;
 
-/// Attributes whose size their bytes tell.
+/// Attributes of variable size. Their bytes state the size.
 #[derive(Clone, Copy)]
 pub(crate) enum Varying {
     Leb,
@@ -36,7 +36,7 @@ impl Varying {
         })
     }
 
-    /// Where an attribute ends that begins at `at`; perhaps behind the end of `bytes`.
+    /// The end of the attribute that begins at `at`. It may lie behind the end of `bytes`.
     #[inline]
     pub(crate) fn behind(self, bytes: &[u8], mut at: usize) -> Option<usize> {
         let block = |size: u8| {
@@ -57,7 +57,7 @@ impl Varying {
     }
 }
 
-/// The size of a number of 1 to 8 bytes, as how many bits of eight bytes it does not have.
+/// The size of a number of 1 to 8 bytes, stated as the number of unused bits of eight bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Spare(u8);
 

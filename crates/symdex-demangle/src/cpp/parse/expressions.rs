@@ -258,7 +258,7 @@ impl<'a> Parser<'a> {
         self.add(Node::Fold { operator, is_left, pack, initial })
     }
 
-    /// `u name argument... E`. `__uuidof` has one operand instead, of which `t` or `z` says what it is.
+    /// `u name argument... E`. `__uuidof` has one operand instead: a type after `t`, or an expression after `z`.
     fn vendor_expression(&mut self) -> Option<Id> {
         self.at += 1;
         let callee = self.source_name()?;

@@ -62,7 +62,7 @@ impl<'a> Parser<'a> {
                 self.eat(b'M');
             }
         }
-        // The whole name is a substitution only where it is used as a type, which adds it.
+        // The whole name becomes a substitution only if it is used as a type. The reader of types adds it then.
         self.substitutions.pop()?;
         prefix
     }

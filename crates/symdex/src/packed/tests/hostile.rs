@@ -3,7 +3,7 @@
 use super::*;
 use symdex_testimages::Random;
 
-/// Images with little in them, so that everything of them can be changed.
+/// Small images, so that a test can change every byte of them.
 fn images() -> impl Iterator<Item = Image> {
     (0..16).map(|seed| {
         let mut image = Image::random(seed).with_aliases(seed);

@@ -1,4 +1,4 @@
-//! Chunks against what they were made of, and against bytes that no writer makes.
+//! Compares read chunks with the ranges they were made of, and reads bytes that no writer makes.
 
 #![allow(clippy::cast_possible_truncation, reason = "numbers of tests are small")]
 
@@ -13,7 +13,7 @@ use crate::ranges::{ChunkRanges, InlineFrame, NonMaxU32};
 use crate::write::page_sums::PageSums;
 use symdex_testimages::Image;
 
-/// The sections of an index that chunks are read from, to be changed at will.
+/// The sections of an index that chunks are read from. Tests change them.
 #[derive(Clone)]
 struct Sections {
     metadata: Metadata,
@@ -24,7 +24,7 @@ struct Sections {
 /// What a range answers: start, end, start of the function, and both chains, innermost first.
 type Answers = (u64, u64, Option<u64>, [Vec<InlineFrame>; 2]);
 
-/// The chain of `frame`, each as if it were inlined into nothing.
+/// The inline frames of the chain of `frame`, each without its caller.
 fn chain(frames: &[InlineFrame], frame: u32) -> Vec<InlineFrame> {
     let parent = |frame: &InlineFrame| frame.parent.map(|parent| frames[parent.index()]);
     std::iter::successors(Some(frames[frame as usize]), parent)
@@ -32,7 +32,7 @@ fn chain(frames: &[InlineFrame], frame: u32) -> Vec<InlineFrame> {
         .collect()
 }
 
-/// Where the function of frames that a lookup found starts, and their chain.
+/// The start of the function of the frames that a lookup found, and the chain of these frames.
 fn answer_of(frames: &[FoundFrame]) -> (Option<u64>, Vec<InlineFrame>) {
     let frame = |frame: &FoundFrame| {
         let SourceLocation { name, file, line } = frame.source;
@@ -136,7 +136,7 @@ impl Sections {
         true
     }
 
-    /// Both sections, to change either.
+    /// Both sections, so that a test can change either.
     fn section(&mut self, codes: bool) -> &mut Vec<u8> {
         if codes { &mut self.codes } else { &mut self.chunks }
     }

@@ -1,4 +1,4 @@
-//! What was taken apart is put together again.
+//! Round trips: a chunk that is encoded and read has the ranges that it was made of.
 
 use super::super::{MAX_STEPS, RECENT};
 use super::*;
@@ -6,7 +6,7 @@ use crate::format::MAX_CHUNK_FRAMES;
 use crate::ranges::CodeRange;
 use crate::write::{BLOCK_FRAMES, BLOCK_LENS};
 
-/// Every chunk of the image says what it was made of, to whoever walks it and to whoever asks.
+/// Walking a chunk and looking up its addresses both give the ranges that the chunk was made of.
 fn assert_round_trip(image: &Image) {
     let sections = Sections::of(image);
     assert!(sections.is_whole());
@@ -18,7 +18,7 @@ fn assert_round_trip(image: &Image) {
                 let placed = reader.chunk(table, index).expect("as written").expect("not empty");
                 let expected = answers(&own(&chunk));
                 assert_eq!(answers(&placed.ranges(&mut scratch).expect("as written")), expected);
-                // Backwards too: what is kept of one lookup must not show in the next.
+                // Also backwards: an answer that is kept must not change the answers of later lookups.
                 for (start, end, function_start, chains) in expected.iter().chain(expected.iter().rev()) {
                     for (statement, chain) in [false, true].into_iter().zip(chains) {
                         for offset in [*start, *end - 1] {
@@ -94,7 +94,7 @@ fn inline_frames_that_a_block_has_forgotten_are_defined_again() {
         "{blocks:?}: nothing was forgotten"
     );
     assert_round_trip(&image_of(chunk, 7));
-    // As many as a block remembers, all of which it still knows.
+    // As many inline frames as a block remembers.
     let flat = chains(5, 51);
     let asked: Vec<(u32, u32)> =
         [50, 101, 152, 203, 254, 0, 254, 100, 1].map(|frame| (frame, frame)).to_vec();
@@ -125,7 +125,7 @@ fn a_chunk_of_too_many_locs_is_not_written() {
         let chunk = ChunkRanges { ranges, frames: chains(2, MAX_FRAMES) };
         crate::write::ChunkEncoder::new(1 << 20, 0).encode(Table::Dwarf, 0, &chunk).map(drop)
     };
-    // The second range of a block defines what was forgotten again.
+    // The second range of a block defines a forgotten inline frame again.
     let most = MAX_CHUNK_FRAMES as u32 / (2 * MAX_FRAMES);
     write(most).expect("as many as there may be");
     assert!(write(2 * most).is_err_and(|error| !error.is_damage()));
@@ -189,7 +189,7 @@ fn names_files_and_lines_may_be_none() {
     let asked: Vec<(u32, u32)> = (0..8).flat_map(|a| (0..8).map(move |b| (a, b))).collect();
     let chunk = ChunkRanges { ranges: ranges(0, Some(0), &asked), frames };
     assert_round_trip(&image_of(chunk, 2));
-    // Nothing but names.
+    // An image with names only.
     let plain = ChunkRanges {
         ranges: ranges(0, Some(0), &[(0, 0), (1, 1)]),
         frames: vec![inline_frame(None, 1, None, None); 2],
@@ -199,7 +199,8 @@ fn names_files_and_lines_may_be_none() {
 
 #[test]
 fn both_policies_answer_the_same_the_last_or_another() {
-    // The same; another, which stays while the exact one changes; the same again; another that is new.
+    // The answers under `statement`: equal to `exact`; another one, which stays while the one under `exact` changes;
+    // equal to `exact` again; a new one.
     let asked = [(0, 0), (1, 0), (2, 0), (2, 3), (4, 3), (4, 4), (5, 6), (6, 5), (0, 6)];
     let chunk = ChunkRanges { ranges: ranges(0, Some(0), &asked), frames: chains(7, 1) };
     assert_eq!(blocks(&chunk), [(7, 10)]);

@@ -11,18 +11,21 @@ use crate::names::MAX_TERMINAL;
 
 /// The most symbols of a name.
 pub(super) const MAX_SYMBOLS: usize = 15;
-/// A token or phrase that occurs this often is a symbol of its own from the start; a rarer one is spelled out.
+/// A token or phrase that occurs this often becomes a single symbol. A rarer one is replaced by the symbols of its
+/// parts.
 const FREQUENT: u32 = 8;
-/// A rule that only names use, and at most this often, saves nothing.
+/// A rule saves nothing if no other rule uses it and names use it at most this often.
 const RARE: u32 = 2;
 /// A rule that occurs this often can become a terminal, so that names are read in fewer steps.
 const WRITTEN_OUT: u64 = 16;
 
-/// A grammar whose every name expands to the bytes it was made of.
+/// A grammar of names. Each name expands to its original bytes.
 pub(super) struct Grammar<'n> {
-    /// Symbols from 0 on, shorter ones first, the most used of one length first; none is empty.
+    /// The texts of the symbols from 0 on. Shorter texts come first; among texts of one length, the most used one. No
+    /// text is empty.
     pub(super) terminals: Vec<Cow<'n, [u8]>>,
-    /// The symbols behind the terminals, the most used first; each rule's symbols are smaller than its own.
+    /// The rules, which are the symbols behind the terminals, the most used one first. The two symbols of a rule are
+    /// smaller than the rule.
     pub(super) rules: Vec<[u32; 2]>,
     /// The symbols of all names, one name behind the other.
     pub(super) symbols: Vec<u32>,
@@ -31,12 +34,12 @@ pub(super) struct Grammar<'n> {
 }
 
 impl<'n> Grammar<'n> {
-    /// The grammar of `names`; the same for the same names in the same order.
+    /// The grammar of `names`. It depends only on the names and their order.
     pub(super) fn of<S: AsRef<[u8]>>(names: &'n [S]) -> Self {
         let (terminals, mut rules, mut sequence) = symbols_of(names);
         rules.replace(&mut sequence);
         let mut best = Self::without_rare_rules(&terminals, &mut rules, &sequence, names.len(), RARE);
-        // With few rules less, all symbols may be a bit shorter.
+        // With slightly fewer rules, each symbol may take one bit less.
         for at_most in RARE + 1..=RARE + 2 {
             let len = best.terminals.len() + best.rules.len();
             if len > (1 << (best.width() - 1)) * 17 / 16 {
@@ -59,7 +62,7 @@ impl<'n> Grammar<'n> {
         (self.symbols.len() + 2 * self.rules.len()) as u64 * u64::from(self.width())
     }
 
-    /// The grammar without the rules that only names use and not more often than `at_most`.
+    /// The grammar without rare rules: no other rule uses them, and names use them at most `at_most` times.
     fn without_rare_rules(
         terminals: &[&'n [u8]],
         rules: &mut Rules,
@@ -76,7 +79,7 @@ impl<'n> Grammar<'n> {
             while let Some(symbol) = stack.pop() {
                 let rule = symbol.checked_sub(rules.first).map(|rule| rule as usize);
                 let rare = rule.and_then(|rule| rare.get(rule)) == Some(&true);
-                // A name of many symbols needs rules, so those that there are have their use.
+                // A name has at most [`MAX_SYMBOLS`] symbols, so a long name keeps its rare rules.
                 match rules.parts(symbol).filter(|_| rare && name.len() + stack.len() + 2 <= MAX_SYMBOLS) {
                     Some([left, right]) => stack.extend([right, left]),
                     None => name.push(symbol),
@@ -90,8 +93,8 @@ impl<'n> Grammar<'n> {
     }
 }
 
-/// The words of `names`, rules for the tokens and the phrases that occur often, and the names as symbols, each with
-/// an [`END`] behind it and one more behind the last.
+/// Returns the words of `names`, the rules for frequent tokens and phrases, and the names as symbols. An [`END`]
+/// follows each name, and another one the last name.
 fn symbols_of<S: AsRef<[u8]>>(names: &[S]) -> (Vec<&[u8]>, Rules, Vec<u32>) {
     let (mut phrases, mut tokens, mut words) = (Interner::new(), Interner::new(), Interner::new());
     let (mut in_names, mut in_phrases, mut in_tokens, mut terminals) = (vec![], vec![], vec![], vec![]);
@@ -142,14 +145,15 @@ fn uses(sequence: &[u32], len: usize) -> Vec<u32> {
     uses
 }
 
-/// SymbolStrings of symbols.
+/// Strings of symbols, by number.
 struct SymbolStrings {
     symbols: Vec<u32>,
     ends: Vec<usize>,
 }
 
 impl SymbolStrings {
-    /// The strings of `sequence`, with what recurs in them made rules: one symbol each for those that are used often.
+    /// The strings of `sequence`. Recurring pairs become rules. A string that is used often becomes a single symbol;
+    /// `uses` says how often each string is used.
     fn new(mut sequence: Vec<u32>, uses: Vec<u32>, rules: &mut Rules) -> Self {
         rules.replace(&mut sequence);
         let mut ends = Vec::with_capacity(uses.len() + 1);
@@ -168,7 +172,7 @@ impl SymbolStrings {
         Self { symbols, ends }
     }
 
-    /// The symbols of the strings that `sequence` has the numbers of; each [`END`] stays.
+    /// Replaces each number in `sequence` by the symbols of the string with that number. Each [`END`] stays.
     fn of(&self, sequence: &[u32]) -> Vec<u32> {
         let string = |number: u32| {
             let at = number as usize;
@@ -177,7 +181,7 @@ impl SymbolStrings {
         let mut out = Vec::with_capacity(sequence.len() + sequence.len() / 4);
         for number in sequence {
             match string(*number).unwrap_or(&[END]) {
-                // Most are, and copying slices is made for longer ones.
+                // Most strings have one symbol, and copying a slice is fast only for longer ones.
                 [symbol] => out.push(*symbol),
                 symbols => out.extend_from_slice(symbols),
             }
@@ -186,7 +190,7 @@ impl SymbolStrings {
     }
 }
 
-/// For each rule, whether only names use it and not more often than `at_most`.
+/// For each rule: whether no other rule uses it, and names use it at most `at_most` times.
 fn rare_rules(rules: &Rules, sequence: &[u32], at_most: u32) -> Vec<bool> {
     let len = rules.first as usize + rules.pairs.len();
     let (mut in_names, mut in_rules) = (vec![0u32; len], vec![0u32; len]);
@@ -198,7 +202,7 @@ fn rare_rules(rules: &Rules, sequence: &[u32], at_most: u32) -> Vec<bool> {
     sequence.iter().for_each(|symbol| add(&mut in_names, *symbol, 1));
     rules.pairs.iter().flatten().for_each(|symbol| add(&mut in_rules, *symbol, 1));
     let mut rare = vec![false; rules.pairs.len()];
-    // From the last, as a rule is used by later ones only.
+    // From the last rule to the first, because only later rules use a rule.
     for (rule, (rare, pair)) in rare.iter_mut().zip(&rules.pairs).enumerate().rev() {
         let at = rules.first as usize + rule;
         let uses = in_names.get(at).copied().unwrap_or_default();
@@ -213,7 +217,7 @@ fn rare_rules(rules: &Rules, sequence: &[u32], at_most: u32) -> Vec<bool> {
     rare
 }
 
-/// The grammar with its symbols in the order that [`Grammar`] states, and without those that nothing uses.
+/// The grammar with its symbols in the order that [`Grammar`] states, without unused symbols.
 fn in_order<'n>(words: &[&'n [u8]], rules: &Rules, mut symbols: Vec<u32>, lens: Vec<u8>) -> Grammar<'n> {
     let mut texts: Vec<Option<Cow<'n, [u8]>>> = words.iter().map(|word| Some(Cow::Borrowed(*word))).collect();
     texts.resize(words.len() + rules.pairs.len(), None);
@@ -223,7 +227,8 @@ fn in_order<'n>(words: &[&'n [u8]], rules: &Rules, mut symbols: Vec<u32>, lens: 
     let mut order: Vec<(usize, Reverse<u64>, u32)> = Vec::new();
     for (symbol, (text, occurs)) in (0..).zip(texts.iter().zip(&occurs)) {
         if *occurs > 0 {
-            // Rules are behind all terminals, and none occurs more often than its parts.
+            // Rules come behind all terminals. A rule comes behind its parts, because it does not occur more often than
+            // they do.
             let len = text.as_ref().map_or(usize::MAX, |text| text.len());
             order.push((len, Reverse(*occurs), symbol));
         }
@@ -247,8 +252,8 @@ fn in_order<'n>(words: &[&'n [u8]], rules: &Rules, mut symbols: Vec<u32>, lens: 
     Grammar { terminals, rules: pairs, symbols, lens }
 }
 
-/// How often each symbol occurs in the names, also within rules that have no text: never less often than such a rule
-/// that has it.
+/// How often each symbol occurs in the names, occurrences within rules that have no text included. So a part of such a
+/// rule occurs at least as often as the rule.
 fn occurrences(symbols: &[u32], rules: &Rules, texts: &[Option<Cow<'_, [u8]>>]) -> Vec<u64> {
     let mut occurs = vec![0u64; texts.len()];
     let add = |occurs: &mut Vec<u64>, symbol: u32, n: u64| {
@@ -266,8 +271,8 @@ fn occurrences(symbols: &[u32], rules: &Rules, texts: &[Option<Cow<'_, [u8]>>]) 
     occurs
 }
 
-/// Gives the rules a text that make reading names shortest for it: those that occur most often and have most within
-/// them.
+/// Gives a text to the rules that save the most steps of reading names for each byte of text. These rules become
+/// terminals.
 fn write_out(texts: &mut [Option<Cow<'_, [u8]>>], rules: &Rules, occurs: &[u64]) {
     // Bytes and terminals that each symbol stands for.
     let mut sizes: Vec<(u64, u64)> = texts.iter().flatten().map(|text| (text.len() as u64, 1)).collect();
@@ -282,7 +287,7 @@ fn write_out(texts: &mut [Option<Cow<'_, [u8]>>], rules: &Rules, occurs: &[u64])
         }
     }
     gains.sort_unstable();
-    // About 3 % of what the names take in all.
+    // How many bytes the texts may take: about 3 % of the size of all names.
     let mut left = occurs.iter().filter(|occurs| **occurs > 0).count() as u64 / 2;
     for (_, symbol) in gains {
         let mut text = Vec::new();

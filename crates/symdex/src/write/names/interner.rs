@@ -8,8 +8,8 @@ use crate::write::random_key;
 pub(super) struct Interner {
     /// A random key of the hash. Without it, an input could have many texts of one hash.
     key: u64,
-    /// An open-addressing table: the high half of a text's hash above its number plus one; 0 for a free slot. Its size
-    /// is a power of two, and at least half of it is free.
+    /// An open-addressing table. A slot has the high half of a text's hash and, in its low half, the text's number plus
+    /// one. A free slot is 0. Its size is a power of two, and at least half of it is free.
     slots: Vec<u64>,
     /// All texts, one behind the other.
     bytes: Vec<u8>,
@@ -37,7 +37,7 @@ impl Interner {
             }
             slot = (slot + 1) & (self.slots.len() - 1);
         }
-        // Saturated numbers are as good as any: a grammar of that many symbols is refused.
+        // A saturated number does no harm, because a grammar of that many symbols is refused.
         let number = u32::try_from(self.ends.len()).unwrap_or(u32::MAX);
         self.bytes.extend_from_slice(text);
         self.ends.push(self.bytes.len());
@@ -57,7 +57,8 @@ impl Interner {
         self.bytes.get(start..*self.ends.get(number)?)
     }
 
-    /// Where the search for a text of this hash begins. The high half is all that is known of a text that has its slot.
+    /// The slot at which the search for a text with this hash begins. It depends on the high half of the hash only,
+    /// because a slot does not keep the low half.
     fn first_slot(&self, hash: u64) -> usize {
         usize::try_from((hash >> 32).wrapping_mul(self.slots.len() as u64) >> 32).unwrap_or_default()
     }

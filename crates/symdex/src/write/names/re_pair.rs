@@ -8,7 +8,7 @@ use std::cell::Cell;
 
 use crate::write::random_key;
 
-/// Bits of a table's size, at the least and for a [`Sketch`] at the most.
+/// Binary logarithms of table sizes: the smallest size, and the largest size of a [`Sketch`].
 const MIN_BITS: u32 = 10;
 const MAX_BITS: u32 = 20;
 /// The end of each string of a sequence. It is larger than all symbols and is not paired with any.
@@ -17,9 +17,9 @@ pub(super) const END: u32 = !ALONE;
 const ALONE: u32 = 1 << 31;
 /// A pair must recur this often before it is worth a rule.
 const MIN_COUNT: u8 = 4;
-/// The most rounds. Each nests rules at most one level deeper, for tokens, for phrases and for names. Folding words
-/// into a token, tokens into a phrase, and a name into a few symbols takes 6, 16 and 13 levels more. These are 62
-/// levels; readers accept 64.
+/// The most rounds. Each round nests rules at most one level deeper. The rounds run three times, for tokens, phrases
+/// and names, which makes 27 levels. Folding words into a token, tokens into a phrase, and a name into a few symbols
+/// takes 6, 16 and 13 levels more. These are 62 levels; readers accept 64.
 const MAX_ROUNDS: u32 = 9;
 /// A round that merges less than one in this many symbols is the last one.
 const LAST_GAIN: usize = 32;
@@ -35,19 +35,19 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// No rules yet, above `first` other symbols.
+    /// An empty set of rules. The symbols below `first` are not rules.
     pub(super) fn new(first: u32) -> Self {
         Self { first, pairs: Vec::new(), key: random_key() | 1, slots: vec![END; 1 << MIN_BITS] }
     }
 
-    /// The two parts of `symbol`. Returns `None` for one that is no rule.
+    /// The two parts of `symbol`. Returns `None` if `symbol` is not a rule.
     pub(super) fn parts(&self, symbol: u32) -> Option<[u32; 2]> {
         self.pairs.get(symbol.checked_sub(self.first)? as usize).copied()
     }
 
     /// The symbol that stands for `left` and `right`.
     pub(super) fn symbol(&mut self, left: u32, right: u32) -> u32 {
-        // Saturated numbers are as good as any: a grammar of that many symbols is refused.
+        // A saturated number does no harm, because a grammar of that many symbols is refused.
         let symbol = |rule: u32| self.first.saturating_add(rule).min(END - 1);
         let slot = self.slot([left, right]);
         if let Some(rule) = self.slots.get(slot).filter(|rule| **rule != END) {
@@ -78,7 +78,7 @@ impl Rules {
         slot
     }
 
-    /// Where the search for a pair begins.
+    /// The slot at which the search for a pair begins.
     #[inline]
     fn first_slot(&self, left: u32, right: u32) -> usize {
         let hash = (u64::from(left) << 32 | u64::from(right)).wrapping_mul(self.key);
@@ -105,8 +105,8 @@ impl Rules {
         }
     }
 
-    /// Replaces the pairs that recur in the strings of `sequence` until few are left. Each string ends with [`END`],
-    /// the last with two.
+    /// Replaces recurring pairs in the strings of `sequence` by rules until few recur. Each string ends with [`END`],
+    /// and another [`END`] follows the last string.
     pub(super) fn replace(&mut self, sequence: &mut Vec<u32>) {
         let (mut sketch, mut next) = (Sketch::default(), Sketch::default());
         sketch.clear(sequence.len());
@@ -132,8 +132,8 @@ impl Rules {
         sequence.iter_mut().for_each(|symbol| *symbol &= !ALONE);
     }
 
-    /// Replaces what recurs by `sketch` and adds the pairs of what is left to `next`. Returns how many symbols are
-    /// left at the start of `sequence`.
+    /// Replaces the pairs that are frequent in `sketch` by rules, and counts the remaining pairs in `next`. Returns how
+    /// many symbols remain; they are at the start of `sequence`.
     fn merge(&mut self, sequence: &mut [u32], sketch: &Sketch, next: &mut Sketch) -> usize {
         let sequence = Cell::from_mut(sequence).as_slice_of_cells();
         let (mut symbols, mut merged) = (sequence.iter().map(Cell::get), sequence.iter());
@@ -141,7 +141,7 @@ impl Rules {
             return sequence.len();
         };
         let mut last = END;
-        // `count` is how often it occurs behind the last one.
+        // `count` is how often `symbol` occurs behind the symbol that was pushed before it.
         let mut push = |symbol: u32, count: u8| {
             let symbol = symbol & !ALONE;
             let before = std::mem::replace(&mut last, symbol);
@@ -159,7 +159,7 @@ impl Rules {
             let there = sketch.count(right, after);
             if here >= MIN_COUNT && here >= there {
                 push(self.symbol(left & !ALONE, right & !ALONE), u8::MAX);
-                // There is a symbol behind `after`: the sequence ends with two that nothing is paired with.
+                // A symbol follows `after`, because the sequence ends with two symbols that are not paired.
                 (left, right, before) = (after, symbols.next().unwrap_or(END | ALONE), u8::MAX);
                 here = sketch.count(left, right);
             } else {
@@ -173,19 +173,20 @@ impl Rules {
     }
 }
 
-/// The counter of a pair: the high bits of a product with an odd number of no pattern, the golden ratio's, which depend
-/// on all bits of the pair. It has no random key, because the rules depend on the counters.
+/// The index of a pair's counter: the high bits of the pair times an odd number made of the golden ratio. These bits
+/// depend on all bits of the pair. The hash has no random key, because the rules depend on the counters, and the bytes
+/// of an index depend on the rules.
 #[inline]
 fn hash(left: u32, right: u32) -> usize {
     let pair = u64::from(left) << 32 | u64::from(right);
     usize::try_from(pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 36).unwrap_or_default()
 }
 
-/// About how often each pair occurs: at least as often as it does, but no more than a byte can say. Larger counts
-/// would tell frequent pairs apart, but half of them would not fit a cache.
+/// About how often each pair occurs. A count is at least the true one, but at most 255. Counts of two bytes would
+/// distinguish frequent pairs, but half of them would not fit the processor's cache.
 #[derive(Default)]
 struct Sketch {
-    /// A power of two of them.
+    /// The counters. How many there are is a power of two.
     counts: Vec<u8>,
 }
 
@@ -204,7 +205,7 @@ impl Sketch {
         }
     }
 
-    /// How often `right` occurs behind `left`; 0 where it is [`ALONE`].
+    /// How often `right` occurs behind `left`; 0 if `right` is marked [`ALONE`].
     #[inline]
     fn count(&self, left: u32, right: u32) -> u8 {
         if right & ALONE != 0 {

@@ -9,25 +9,26 @@ use std::ops::Range;
 
 use crate::names::MAX_TERMINAL;
 
-/// The most operators of a token. Longer tokens are shared by fewer names; shorter ones are more.
+/// The most operators of a token. Longer tokens are shared by fewer names. Shorter tokens make more tokens for each
+/// name.
 const MAX_OPERATORS: usize = 12;
 
-/// A phrase goes on behind operators if it is not longer than this.
+/// A phrase ends behind operators only if it has more bytes than this.
 const SHORT_PHRASE: usize = 8;
 
-/// What a token is, which says how it is cut into words.
+/// The kind of a token. It decides how the token is split into words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenKind {
-    /// A decimal length and as many bytes.
+    /// A decimal length and that many bytes.
     Identifier,
-    /// What a mangling has between identifiers.
+    /// The operators between two identifiers.
     Operators,
-    /// A word, which is not cut any further.
+    /// A word, which is not split any further.
     Word,
 }
 
-/// Calls `phrase` with where each phrase of `name` lies: it ends with operators, or is all of a name that is not
-/// mangled.
+/// Calls `phrase` with the range of each phrase of `name`. A phrase of a mangled name ends with operators. A name that
+/// is not mangled is a single phrase.
 pub(super) fn phrases(name: &[u8], mut phrase: impl FnMut(Range<usize>)) {
     let (mut start, mut end) = (0, name.len());
     if let Some(mangling) = Mangling::of(name) {
@@ -44,7 +45,8 @@ pub(super) fn phrases(name: &[u8], mut phrase: impl FnMut(Range<usize>)) {
     }
 }
 
-/// Calls `token` with each token of the phrase of `name` that lies at `phrase`, at most [`MAX_TERMINAL`] bytes each.
+/// Calls `token` with each token of one phrase of `name`. `phrase` is the range of that phrase. A token has at most
+/// [`MAX_TERMINAL`] bytes.
 pub(super) fn tokens<'n>(name: &'n [u8], phrase: Range<usize>, mut token: impl FnMut(&'n [u8], TokenKind)) {
     let text = |at: Range<usize>| name.get(at).unwrap_or_default();
     match Mangling::of(name) {
@@ -55,9 +57,9 @@ pub(super) fn tokens<'n>(name: &'n [u8], phrase: Range<usize>, mut token: impl F
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mangling {
-    /// Rust's v0.
+    /// Rust's v0 mangling.
     Rust,
-    /// C++, Swift, and Rust's older one.
+    /// C++, Swift, and Rust's legacy mangling.
     Other,
 }
 
@@ -80,7 +82,7 @@ fn mangled_tokens(
     mut token: impl FnMut(Range<usize>, TokenKind),
 ) {
     let rust = mangling == Mangling::Rust;
-    // Where the operators begin that are not given out yet, and how far they were read.
+    // `start` is the start of the operators that `token` was not called with yet. `at` is the end of what was read.
     let (mut start, mut at) = (phrase.start, phrase.start);
     loop {
         let operators = name.get(at..phrase.end.min(start + MAX_OPERATORS)).unwrap_or_default();
@@ -127,8 +129,8 @@ fn mangled_tokens(
     }
 }
 
-/// Where the digits at `at` end, and where the identifier ends whose length they are. Returns `None` if they are
-/// none.
+/// Returns the end of the digits at `at`, and the end of the identifier whose length they state. The latter is `None`
+/// if the digits are not a length.
 #[inline]
 fn number(name: &[u8], at: usize, rust: bool) -> (usize, Option<usize>) {
     let (mut text, mut len) = (at, 0);
@@ -136,7 +138,7 @@ fn number(name: &[u8], at: usize, rust: bool) -> (usize, Option<usize>) {
         (text, len) = (text + 1, 10 * len + usize::from(digit - b'0'));
     }
     let before = |back: usize| at.checked_sub(back).and_then(|at| name.get(at)).copied();
-    // Numbers that are no lengths: `S1_` and `T1_`, which refer back, and literals as `Lj32E`.
+    // Some numbers are not lengths: those in the back references `S1_` and `T1_`, and in literals such as `Lj32E`.
     let refers = || matches!(before(1), Some(b'S' | b'T'));
     let literal = || before(2) == Some(b'L') && name.get(text) == Some(&b'E');
     let is_length =
@@ -144,8 +146,8 @@ fn number(name: &[u8], at: usize, rust: bool) -> (usize, Option<usize>) {
     (text, is_length.then_some(text + len))
 }
 
-/// How many bytes the number at `at` of a Rust name takes, as `B19_` and `s4Zlz1fUqNwX_` do, whose digits are no
-/// lengths; 1 where there is none.
+/// How many bytes the tag and the base-62 number at `at` of a Rust name take, such as `B19_` and `s4Zlz1fUqNwX_`. Their
+/// digits are not lengths. Returns 1 if there is no such number.
 fn base62_number(name: &[u8], at: usize) -> usize {
     let at_most = match name.get(at) {
         Some(b'B') => 3,
@@ -190,8 +192,8 @@ pub(super) fn words<'n>(token: &'n [u8], kind: TokenKind, mut word: impl FnMut(&
     }
 }
 
-/// Calls `word` with each word of `text`: it begins where the case changes, and a `_` ends it. All else is a word of
-/// one byte.
+/// Calls `word` with each word of `text`. A word of letters and digits begins where the case changes, and a `_` ends
+/// it. Any other byte is a word by itself.
 fn plain_words<'n>(text: &'n [u8], mut word: impl FnMut(&'n [u8])) {
     let small = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || !byte.is_ascii();
     let mut rest = text;
@@ -199,7 +201,7 @@ fn plain_words<'n>(text: &'n [u8], mut word: impl FnMut(&'n [u8])) {
         let mut len = 1;
         if small(first) || first.is_ascii_uppercase() {
             let at = |at: usize| rest.get(at).copied().unwrap_or_default();
-            // Of `HTMLParser` the words are `HTML` and `Parser`.
+            // The words of `HTMLParser` are `HTML` and `Parser`.
             let goes_on = |len: usize| {
                 let capital = |at_: usize| at(at_).is_ascii_uppercase();
                 small(at(len)) && len < rest.len()
