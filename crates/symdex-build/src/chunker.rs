@@ -20,7 +20,7 @@ pub(crate) struct Chunker {
     frames: u64,
     /// How many ranges and inline frames the last finished chunk has: the capacity of the next one.
     last_len: (usize, usize),
-    /// The unit of the last range, and where that range ends.
+    /// The unit of the last range, and the end of that range.
     last: Option<(u32, u64)>,
     pub(crate) ranges: u64,
     /// How many bytes ranges cover.
@@ -34,9 +34,9 @@ impl Chunker {
         Self { chunk_span, ..Self::default() }
     }
 
-    /// Counts the next `count` ranges before they are added with [`Chunker::add`]. They are of one unit and cover
-    /// `start..end`. `unit` is the unit's position in the order. If `is_rest` is set, the first range began before
-    /// `start`, so that it may be counted already.
+    /// Counts the next `count` ranges before they are added with [`Chunker::add`]. The ranges belong to one unit and
+    /// cover `start..end`. `unit` is the unit's position in the order. If `is_rest` is set, the first range began
+    /// before `start` and may be counted already.
     pub(crate) fn count(
         &mut self,
         unit: u32,
@@ -52,7 +52,7 @@ impl Chunker {
         self.covered_function += if has_function { end - start } else { 0 };
     }
 
-    /// Adds a range of `unit`. If `entry` is given, it is the answer in the first chunk of the range.
+    /// Adds a range of `unit`. If `entry` is given, it replaces the range's frames in the first chunk of the range.
     #[inline]
     pub(crate) fn add(
         &mut self,

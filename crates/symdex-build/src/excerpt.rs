@@ -1,4 +1,4 @@
-//! Copies of some ranges of a unit, with the function ranges and inline frames that these ranges use.
+//! Copies of some ranges of a unit, with the function ranges and inline frames that the ranges use.
 
 use rustc_hash::FxHashMap;
 use symdex::write::{InlineFrame, NonMaxU32};

@@ -29,8 +29,9 @@ pub(crate) fn flatten<P: Ord + Copy>(intervals: impl IntoIterator<Item = Interva
 
 /// Flattens many lists of intervals with the same buffers.
 ///
-/// The fields hold the intervals that have begun. An interval that starts later or is nested deeper is preferred, so
-/// that most intervals have a greater priority than all before them. These are on a stack, and the others in a heap.
+/// The fields hold the intervals that have begun. Intervals that start later or are nested deeper are preferred, so
+/// most intervals have a greater priority than all intervals before them. Such intervals are on a stack, and the others
+/// are in a heap.
 pub(crate) struct Flattener<P> {
     /// Priorities ascend.
     nested: Vec<Begun<P>>,
@@ -41,7 +42,7 @@ pub(crate) struct Flattener<P> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Begun<P> {
     priority: P,
-    /// Of two intervals with equal priorities, the one with the smaller number is preferred.
+    /// If two intervals have equal priorities, the one with the smaller number is preferred.
     number: Reverse<usize>,
     end: u64,
 }
@@ -54,7 +55,8 @@ impl<P: Ord> Default for Flattener<P> {
 
 impl<P: Ord + Copy> Flattener<P> {
     /// Sets `stretches` to the stretches that `intervals` cover, sorted and disjoint. The intervals must be sorted by
-    /// start. Of two with equal priorities, the first one wins. Takes O(n log n) time, however the intervals overlap.
+    /// start. If two intervals have equal priorities, the first one wins. Takes O(n log n) time, however the intervals
+    /// overlap.
     ///
     /// ```text
     /// nested, the inner later and so preferred    a [-----------)      a a b b a a
@@ -122,7 +124,7 @@ impl<P: Ord + Copy> Flattener<P> {
     }
 }
 
-/// Appends a stretch unless it is empty, or lengthens the last one. Returns where the next one begins.
+/// Appends a stretch unless it is empty, or lengthens the last one. Returns the start of the next stretch.
 #[inline]
 fn push(stretches: &mut Vec<Stretch>, start: u64, end: u64, owner: usize) -> u64 {
     if start >= end {
@@ -164,7 +166,7 @@ pub(crate) fn intersect(mut a: &[(u64, u64)], mut b: &[(u64, u64)], common: &mut
 mod tests {
     use super::*;
 
-    /// The owner of each address, found for each address by itself.
+    /// The owner of each address, found by a search of all intervals.
     fn naive(intervals: &[Interval<u64>]) -> Vec<Option<usize>> {
         let owner = |address| {
             let covering =

@@ -14,9 +14,9 @@
 //! # Why time is linear
 //!
 //! A step merges the segments of some buckets. Segments that reach beyond these buckets are carried over to the next
-//! step, which has to look at them again. Long segments can be carried over many times. So a step takes at least as
-//! many new segments as it carries over, and waits until as many are added. The time of all steps together is then in
-//! proportion to the number of segments.
+//! step, which processes them again. Long segments can be carried over many times. Therefore a step takes at least as
+//! many new segments as it carries over, and does not start before that many segments are added. The time of all steps
+//! together is then in proportion to the number of segments.
 
 #[cfg(test)]
 mod tests;
@@ -35,7 +35,7 @@ use crate::pools::Pools;
 use crate::spill::Spill;
 use crate::unit_ranges::{Rank, UnitRange, UnitRanges};
 
-/// The error for a unit that is added and has code at addresses that are merged already.
+/// The error for an added unit that has code at addresses that are already merged.
 pub(crate) struct OutOfOrder;
 
 /// How many chunks a bucket has. Segments are kept and spilled by the bucket they start in.
@@ -83,7 +83,7 @@ struct Segment {
     order: u32,
     /// Its index in [`Merge::units`].
     unit: usize,
-    /// The indexes of its first range in the unit, and of the one behind its last.
+    /// The indexes of its ranges in the unit: the first index and the exclusive end.
     ranges: (usize, usize),
 }
 
@@ -112,7 +112,7 @@ impl Merge {
         self.chunker.ranges
     }
 
-    /// How many bytes they cover, and how many of these with a function.
+    /// The number of bytes that the merged ranges cover, and the number of these bytes that belong to a function.
     pub(crate) fn covered(&self) -> (u64, u64) {
         (self.chunker.covered, self.chunker.covered_function)
     }
@@ -184,7 +184,7 @@ impl Merge {
         pools: &mut Pools<'_>,
     ) -> io::Result<Option<Vec<ChunkJob>>> {
         let mut due = std::mem::take(&mut self.open);
-        // At least as many new segments as are carried over, for linear time.
+        // For linear time, a step takes at least as many new segments as it carries over.
         let enough = due.len() + due.len().max(STEP);
         while due.len() < enough
             && let Some(bucket) = self.next_bucket(watermark)
@@ -221,7 +221,7 @@ impl Merge {
         Ok(Some(self.chunker.complete(end)))
     }
 
-    /// The first bucket that has segments that start below `watermark`, in memory or in the temporary file.
+    /// The first bucket with a segment that starts below `watermark`, in memory or in the temporary file.
     fn next_bucket(&self, watermark: u64) -> Option<u64> {
         let is_due = |bucket: &u64| bucket.saturating_mul(self.bucket_span()) < watermark;
         let spilled = self.spilled.first().filter(is_due);
@@ -321,7 +321,7 @@ impl Merge {
     }
 }
 
-/// Those of `ranges`, which are sorted, that overlap `start..end`. In most cases these are all.
+/// The elements of `ranges` that overlap `start..end`. `ranges` is sorted. In most cases all elements overlap it.
 fn overlapping(ranges: &[UnitRange], start: u64, end: u64) -> &[UnitRange] {
     let first = match ranges.first() {
         Some(range) if range.start < start => ranges.partition_point(|range| range.end <= start),

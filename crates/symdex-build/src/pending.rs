@@ -7,7 +7,7 @@ use crate::excerpt::Excerpt;
 use crate::pools::{Hashed, Pools};
 use crate::unit_ranges::{FunctionRange, UnitRange, UnitRanges};
 
-/// A unit whose ranges are not all merged yet, or a part of one. Nothing in it refers to the unit it is a part of.
+/// A unit whose ranges are not all merged yet, or a part of one. A part does not refer to its whole unit.
 #[derive(Debug, Default)]
 pub(crate) struct PendingUnit {
     /// The position of the unit in the order in which units were added. If two units have equal claims to an address,
@@ -20,8 +20,8 @@ pub(crate) struct PendingUnit {
     pub(crate) frames: Vec<InlineFrame>,
     /// How many segments are not merged yet.
     pub(crate) segments: usize,
-    /// For each inline frame, its number in the last chunk that has it plus that chunk's [`ChunkJob::first_frame`]. 0
-    /// if no chunk has it.
+    /// For each inline frame, the sum of its number in the last chunk that has it and that chunk's
+    /// [`ChunkJob::first_frame`]. 0 if no chunk has the frame.
     numbers: Vec<u64>,
     /// A buffer for the inline frames that a chunk lacks.
     missing: Vec<u32>,
@@ -71,8 +71,8 @@ impl PendingUnit {
             + size_of_val(&numbers[..])
     }
 
-    /// The number in the chunk of `job` of one of the unit's inline frames. The frame and its callers are added to the
-    /// chunk if it lacks them.
+    /// The number of an inline frame in the chunk of `job`. Adds the frame and its callers to the chunk if the chunk
+    /// lacks them.
     #[inline]
     pub(crate) fn frame(&mut self, frame: u32, job: &mut ChunkJob, pools: &mut Pools<'_>) -> u32 {
         match job.number_here(self.numbers[frame as usize]) {
@@ -111,7 +111,8 @@ impl PendingUnit {
         caller.unwrap_or(u32::MAX)
     }
 
-    /// Adds an inline frame to the chunk of `job`, where its caller has number `caller`, and returns its number there.
+    /// Adds an inline frame to the chunk of `job`, and returns the frame's number in that chunk. `caller` is the number
+    /// of the frame's caller in the same chunk.
     #[inline]
     fn add_below(
         &mut self,
@@ -130,8 +131,8 @@ impl PendingUnit {
         in_chunk
     }
 
-    /// The part of the unit that consists of `segments`: for each an address to begin at, and the indexes of its first
-    /// range and of the one behind its last.
+    /// The part of the unit that consists of `segments`: for each segment its start address, and the indexes of its
+    /// ranges (first and exclusive end).
     pub(crate) fn part(&self, segments: impl Iterator<Item = (u64, (usize, usize))>) -> Self {
         let mut excerpt = Excerpt::new(&self.function_ranges, &self.frames);
         let mut ranges = Vec::new();

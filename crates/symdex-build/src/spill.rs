@@ -1,8 +1,8 @@
-//! Pending units in a temporary file, by the bucket of addresses that they start in.
+//! Pending units in a temporary file, by the bucket that contains their start address.
 //!
-//! [`crate::merge`] describes which units wait, and when they are moved here. Units of one bucket may be written at
-//! several times; each time adds an extent at the end of the file. All extents of a bucket are read at once, when it is
-//! merged. Nothing in the file is overwritten.
+//! [`crate::merge`] describes which units wait, and when they are moved here. Units of one bucket may be written
+//! several times. Each write adds an extent at the end of the file. All extents of a bucket are read at once, when the
+//! bucket is merged. Nothing in the file is overwritten.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,12 +14,12 @@ use symdex::write::{InlineFrame, NonMaxU32};
 use crate::pending::PendingUnit;
 use crate::unit_ranges::{FunctionRange, UnitRange};
 
-/// Pending units in a temporary file. The file has no name, so that the system deletes it when it is closed.
+/// Pending units in a temporary file. The file has no name, so the system deletes it when it is closed.
 #[derive(Default)]
 pub(crate) struct Spill {
     file: Option<File>,
     size: u64,
-    /// For each bucket, the extents that have its units: offsets and sizes in bytes.
+    /// The extents of each bucket's units: offsets and sizes in bytes.
     extents: BTreeMap<u64, Vec<(u64, usize)>>,
 }
 
@@ -45,7 +45,7 @@ impl Spill {
         Ok(())
     }
 
-    /// Reads all units of a bucket, and forgets where they are.
+    /// Reads all units of a bucket, and removes the bucket from `extents`.
     pub(crate) fn take(&mut self, bucket: u64) -> io::Result<Vec<PendingUnit>> {
         let mut units = Vec::new();
         let extents = self.extents.remove(&bucket).unwrap_or_default();

@@ -15,13 +15,13 @@ pub(crate) struct Attributes<'d> {
     classes: [Class; SLOTS],
     /// The values, by slot.
     numbers: [u64; SLOTS],
-    /// The name and the linkage name, if the entry itself has the text.
+    /// The name and the linkage name, if the entry itself holds the text.
     name: &'d [u8],
     linkage_name: &'d [u8],
 }
 
 impl<'d> Attributes<'d> {
-    /// Reads the attributes of the entry at which `entries` is.
+    /// Reads the attributes of the entry at the position of `entries`.
     pub(crate) fn read(
         entries: &mut EntriesRaw<'_, Reader<'d>>,
         specifications: &[AttributeSpecification],
@@ -37,7 +37,7 @@ impl<'d> Attributes<'d> {
     }
 
     /// Replaces these attributes by those at `at`, and sets `at` to their end. Returns `None` if gimli has to read
-    /// them, as where they are damaged.
+    /// them, for example because they are damaged.
     pub(crate) fn read_steps(&mut self, steps: &[Step], bytes: &[u8], at: &mut usize) -> Option<()> {
         *self = Self::default();
         let mut rest = bytes.get(*at..)?;
@@ -123,8 +123,8 @@ impl<'d> Attributes<'d> {
         Some(self.numbers[slot as usize].checked_mul(4)? + kind)
     }
 
-    /// The range of an entry that states an address and a size and nothing else, as most entries do. It is equal to
-    /// that of [`Self::each_range`].
+    /// The range of an entry that states only a start address and a size, as most entries do. It equals the range of
+    /// [`Self::each_range`].
     #[inline]
     pub(crate) fn plain_range(&self) -> Option<(u64, u64)> {
         let class = |slot| self.classes[slot as usize];
@@ -141,7 +141,7 @@ impl<'d> Attributes<'d> {
     }
 
     /// Calls `each` with the entry's ranges as the file states them, in SVMAs. Returns the same as [`each_of_list`]. If
-    /// an entry has both `DW_AT_ranges` and `DW_AT_low_pc`, the first counts; the second is the base of its ranges.
+    /// an entry has both `DW_AT_ranges` and `DW_AT_low_pc`, `DW_AT_ranges` states its code.
     pub(crate) fn each_range(
         &self,
         dwarf: &Dwarf<Reader<'d>>,
@@ -157,7 +157,7 @@ impl<'d> Attributes<'d> {
         let Some(low) = address(Slot::LowPc)? else { return Ok(0) };
         // A constant is a size, an address is an address (DWARF 5, 2.17.2).
         match self.constant(Slot::HighPc) {
-            // A range that leaves the address space is given as an inverted one, which the caller counts.
+            // A range that leaves the address space becomes an inverted range, which the caller counts.
             Some(size) => each(low, low.checked_add(size).unwrap_or(0)),
             None => address(Slot::HighPc)?.into_iter().for_each(|high| each(low, high)),
         }
@@ -165,9 +165,9 @@ impl<'d> Attributes<'d> {
     }
 }
 
-/// The text of an attribute. Returns `None` if it is no text or has no end. Text that is longer than an index may hold
-/// is cut: in a hostile file every function may have the same gigabyte as its name, and `Dwarf::attr_string` would read
-/// it each time.
+/// The text of an attribute. Returns `None` if the value is not text or the text is unterminated. Text that is longer
+/// than an index may hold is cut: in a hostile file every function may have the same gigabyte as its name, and
+/// `Dwarf::attr_string` would read it each time.
 pub(super) fn text<'d>(
     dwarf: &Dwarf<Reader<'d>>,
     unit: &gimli::Unit<Reader<'d>>,

@@ -15,7 +15,7 @@ use crate::limits::{self, UnitError, UnitLimits};
 use crate::pools::{Hashed, StringTable};
 use crate::report::Problems;
 
-/// After how many steps the time is looked at.
+/// The number of steps between two checks of the deadline.
 const TIMED: u64 = 1 << 10;
 
 /// A subprogram or an inlined subroutine with code: one inline instance.
@@ -31,7 +31,7 @@ pub(crate) struct Node {
     pub(crate) call_file: Option<NonMaxU32>,
     /// The line of the call.
     pub(crate) call_line: Option<NonMaxU32>,
-    /// The part of [`Functions::ranges`] with its ranges.
+    /// The indexes of its ranges in [`Functions::ranges`].
     ranges: std::ops::Range<u32>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Functions<'d> {
     /// Parents come before their children. The nodes of a subprogram come before those of the next one, unless one is
     /// nested in the other.
     pub(crate) nodes: Vec<Node>,
-    /// For each subprogram the position of its entry in the debug information of all units.
+    /// The position of each subprogram's entry in the debug information of all units.
     pub(crate) places: Vec<usize>,
     /// Image offsets.
     ranges: Vec<(u64, u64)>,
@@ -81,8 +81,8 @@ pub(crate) fn functions<'d>(
     walk.finish(result.map(|_| ()))
 }
 
-/// Reads the functions of unit number `unit` with entries at these offsets, which are sorted. Each has the depth of its
-/// entry.
+/// Reads the functions of unit number `unit` with entries at these offsets, which are sorted. The second number of each
+/// pair is the depth of the entry.
 pub(super) fn functions_at<'d>(
     image: &Image<'d>,
     units: &Units<'d>,
@@ -120,11 +120,12 @@ struct Walk<'a, 'd> {
     by_origin: KeyedMap<u64, Option<NonMaxU32>>,
     /// Finds the numbers of names.
     numbers: StringTable,
-    /// The functions around the current entry: the depth of each, and its node if it has code.
+    /// The functions that enclose the current entry: the depth and the node of each. The node is `None` for a function
+    /// without code.
     open: Vec<(isize, Option<NonMaxU32>)>,
     /// The ranges of the current entry in executable sections, as image offsets, sorted and disjoint.
     stated: Vec<(u64, u64)>,
-    /// The parts of these that lie in the node around the entry.
+    /// The parts of `stated` that lie in the enclosing node.
     within: Vec<(u64, u64)>,
     too_deep: u64,
     bad_ranges: u64,
@@ -175,7 +176,8 @@ impl<'a, 'd> Walk<'a, 'd> {
         functions
     }
 
-    /// Reads the first entry and then those below `depth`. Returns the offset of the entry after these.
+    /// Reads the first entry and the entries after it that are deeper than `depth`. Returns the offset of the next
+    /// entry.
     fn all(&mut self, entries: &mut Walker<'a, 'd>, depth: isize) -> Result<UnitOffset, UnitError> {
         let result = self.all_of(entries, depth);
         self.steps += entries.reads.done;
@@ -238,7 +240,7 @@ impl<'a, 'd> Walk<'a, 'd> {
         let around = self.functions.ranges(&self.functions.nodes[parent.index()]);
         let lies_in = |one: &(u64, u64)| around.iter().any(|around| around.0 <= one.0 && one.1 <= around.1);
         let plain = attributes.plain_range().and_then(|(start, end)| self.image.offsets(start, end));
-        // A range inside a range of the parent lies in one executable section, as the parent's does.
+        // A range inside a range of the parent lies in one executable section, because each range of the parent does.
         if let Some(one) = plain.filter(lies_in) {
             self.functions.ranges.push(one);
         } else {
@@ -318,7 +320,7 @@ impl<'a, 'd> Walk<'a, 'd> {
                 Some(part) => ranges.push(part),
                 None if start > end => problems.dropped("inverted ranges of functions", 1),
                 None if start == end => problems.dropped("empty ranges of functions", 1),
-                // For dropped code linkers leave 0, 1, -1 or -2.
+                // Linkers set the addresses of dropped code to 0, 1, -1 or -2.
                 None => problems.dropped("ranges of functions outside of the executable sections", 1),
             }
         });

@@ -1,4 +1,4 @@
-//! The inline frames of a unit, each once.
+//! The distinct inline frames of a unit.
 
 use std::hash::BuildHasher as _;
 
@@ -7,14 +7,15 @@ use symdex::write::{InlineFrame, NonMaxU32};
 
 use crate::keyed::Keyed;
 
-/// A function by its name, inlined into the frame `caller` or not inlined. Its inline frames differ by file and line.
+/// A function name and the inline frame that the function is inlined into. `caller` is `None` if the function is not
+/// inlined. The inline frames of a callee differ by file and line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Callee {
     pub(super) caller: Option<NonMaxU32>,
     pub(super) name: Option<NonMaxU32>,
 }
 
-/// The inline frames of a unit, numbered in the order in which they are first asked for.
+/// The inline frames of a unit, numbered in the order of their first use.
 pub(super) struct InlineFrames {
     /// A caller comes before the frames that are inlined into it.
     pub(super) frames: Vec<InlineFrame>,
@@ -23,7 +24,7 @@ pub(super) struct InlineFrames {
 }
 
 impl InlineFrames {
-    /// An empty table with room for `capacity` frames.
+    /// An empty table with room for this many frames.
     pub(super) fn with_capacity(frames: usize) -> Self {
         let (frames, numbers) = (Vec::with_capacity(frames), HashTable::with_capacity(frames));
         Self { frames, numbers, hasher: Keyed::default() }

@@ -66,7 +66,7 @@ fn function_ranges(image: &Image<'_>, functions: &Functions<'_>) -> (Vec<Functio
         }
         next += 1;
     }
-    // A subprogram nested in another stands between the other's nodes.
+    // The nodes of a nested subprogram lie between the nodes of the subprogram around it.
     nodes.sort_unstable();
     (function_ranges, nodes)
 }
@@ -121,7 +121,7 @@ fn inner_stretches(functions: &Functions<'_>, nodes: &[OfFunction]) -> (Vec<Inne
 }
 
 /// Sets `order` to keys of the claims, sorted by start and number. In that order priorities ascend where nodes are
-/// nested, because nodes come after those around them.
+/// nested, because nodes come after their parents.
 fn sort_by_start(claims: &[Claim], order: &mut Vec<u64>) {
     // Image offsets have 32 bits. Sorting one integer for each claim takes half the time of sorting claims.
     order.clear();

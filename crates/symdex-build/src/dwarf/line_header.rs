@@ -1,5 +1,5 @@
-//! How many directories and files the header of a line program lists. gimli keeps about a hundred bytes for each of
-//! them, of which the header may state one byte.
+//! How many directories and files the header of a line program lists. gimli keeps about a hundred bytes for each entry.
+//! An entry can take one byte in the header.
 
 use gimli::{Format, Reader as _, constants};
 
@@ -17,13 +17,13 @@ pub(super) fn check(section: &Reader<'_>, offset: usize) -> Result<(), String> {
         Ok(count) if count > limits::FILES => {
             Err(format!("its header lists more than {} directories and files", limits::FILES))
         }
-        // gimli comes upon the same damage.
+        // gimli reports the same error.
         Ok(_) | Err(_) => Ok(()),
     }
 }
 
 /// How many directories and files the header of the line program at `offset` lists. Returns 0 for a header that is too
-/// short for many of them, and any number above the limit for a header that exceeds it.
+/// short to exceed the limit, and any number above the limit for a header that exceeds it.
 fn count(mut section: Reader<'_>, offset: usize) -> gimli::Result<usize> {
     section.skip(offset)?;
     let (length, format) = section.read_initial_length()?;

@@ -20,7 +20,7 @@ use crate::report::Problems;
 pub(crate) struct Lines<'d> {
     /// Sorted, not empty, disjoint.
     pub(crate) rows: Vec<Row>,
-    /// Sorted. Of several at one address, the first of the program.
+    /// Sorted by address. If several sequences end at one address, the first one of the program is kept.
     pub(crate) ends: Vec<SequenceEnd>,
     header: Option<LineProgramHeader<Reader<'d>>>,
     /// How much work was done, in counted steps: files, directories and rows.
@@ -70,7 +70,7 @@ impl<'d> Lines<'d> {
         Self { rows: in_address_order(sequences, rows), ends, header: Some(header), steps: steps as u64 }
     }
 
-    /// A number above all indexes that a file of the unit can have.
+    /// The exclusive upper bound of the unit's file indexes.
     pub(crate) fn files(&self) -> usize {
         self.header.as_ref().map_or(0, |header| header.file_names().len() + 1)
     }

@@ -5,10 +5,10 @@ use gimli::{Dwarf, RangeListsOffset, RawRngListEntry, Section as _};
 use crate::reader::Reader;
 
 /// Calls `each` with the ranges of a list, in SVMAs. Returns how many entries state no code: empty and inverted ranges,
-/// and what linkers leave of dropped code.
+/// and ranges of code that the linker dropped.
 ///
-/// Fails if the list has more than `left` entries, and subtracts its entries from `left`. Any number of entries may
-/// share a list.
+/// Fails if the list has more than `left` entries. Subtracts the number of list entries from `left`. The limit is
+/// necessary because any number of functions may share a list.
 pub(crate) fn each_of_list<'d>(
     dwarf: &Dwarf<Reader<'d>>,
     unit: &gimli::Unit<Reader<'d>>,
@@ -16,11 +16,11 @@ pub(crate) fn each_of_list<'d>(
     left: &mut u64,
     mut each: impl FnMut(u64, u64),
 ) -> gimli::Result<u64> {
-    // An entry has at least one byte, so that most lists need no count.
+    // A list entry takes at least one byte, so a list needs no count if the sections are small enough.
     let most = dwarf.ranges.debug_ranges().reader().len().max(dwarf.ranges.debug_rnglists().reader().len());
     if most as u64 > *left {
         let mut counted = dwarf.raw_ranges(unit, list)?;
-        // The loop below reports an error after the ranges before it.
+        // The loop below reports read errors, after it has passed on the ranges before the error.
         let mut is_next = || matches!(counted.next(), Ok(Some(_)));
         if (0..=*left).all(|_| is_next()) {
             *left = 0;
@@ -45,7 +45,8 @@ pub(crate) fn each_of_list<'d>(
     Ok(passed_over)
 }
 
-/// The same for a list of pairs of addresses, as before DWARF 5. A third of the inlined subroutines of C++ have one.
+/// [`each_of_list`] for a list of address pairs, the format before DWARF 5. A third of the inlined subroutines of C++
+/// have such a list.
 fn each_pair(
     section: &[u8],
     list: RangeListsOffset,
@@ -53,7 +54,7 @@ fn each_pair(
     left: &mut u64,
     mut each: impl FnMut(u64, u64),
 ) -> gimli::Result<u64> {
-    /// The lowest address that gimli takes for a tombstone.
+    /// The lowest address that gimli treats as a tombstone.
     const TOMBSTONE: u64 = u64::MAX - 1;
     let cut_short = gimli::Error::OffsetOutOfBounds(list.0 as u64);
     let mut rest = section.get(list.0..).ok_or(cut_short)?;

@@ -1,4 +1,5 @@
-//! Debug information: units, the functions and inlined subroutines in them, their lines, and the ranges these make.
+//! Debug information: units, the functions and inlined subroutines in them, their lines, and the ranges made from
+//! these.
 
 mod attributes;
 mod functions;

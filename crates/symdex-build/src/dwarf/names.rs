@@ -24,7 +24,7 @@ pub(crate) type EntryId = (usize, UnitOffset);
 pub(crate) enum StatedName<'d> {
     /// The linkage name, which is mangled.
     Linkage(&'d [u8]),
-    /// `DW_AT_name`, and the entry that has it. The scopes of that entry make the qualified name.
+    /// `DW_AT_name`, and the entry that has it. The scopes around that entry qualify the name.
     Plain(&'d [u8], EntryId),
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum StatedName<'d> {
 pub(crate) struct Names<'a, 'd> {
     image: &'a Image<'d>,
     units: &'a Units<'d>,
-    /// The scopes of units, once needed.
+    /// Scopes by unit number. The scopes of a unit are read when a name first needs them.
     scopes: FxHashMap<usize, Scopes<'d>>,
     /// How many bytes of qualified names may still be built. Scopes can be nested to any depth, and each function
     /// repeats them.
@@ -41,7 +41,7 @@ pub(crate) struct Names<'a, 'd> {
     pub(crate) reads: Reads,
     /// How many chains were longer than [`limits::ORIGINS`].
     pub(crate) too_long: u64,
-    /// The index of the last symbol that was found, where the next search begins.
+    /// The index of the last symbol found. The next search begins there.
     last_symbol: usize,
 }
 
@@ -53,8 +53,8 @@ impl<'a, 'd> Names<'a, 'd> {
         Self { image, units, scopes, budget, reads, too_long: 0, last_symbol: 0 }
     }
 
-    /// The stated name of the entry with these attributes: the linkage name of the entry or of an origin, else the
-    /// first plain name.
+    /// The stated name of the entry with these attributes: the first linkage name on the chain of origins, which begins
+    /// with the entry, else the first plain name.
     pub(crate) fn stated_name(
         &mut self,
         entry: EntryId,
@@ -103,7 +103,7 @@ impl<'a, 'd> Names<'a, 'd> {
         }
     }
 
-    /// The entry to which a reference in unit `unit` leads.
+    /// The entry that a reference in unit number `unit` refers to.
     pub(crate) fn entry(&self, unit: usize, reference: AttributeValue<Reader<'d>>) -> Option<EntryId> {
         match reference {
             AttributeValue::UnitRef(offset) => Some((unit, offset)),
@@ -124,13 +124,13 @@ impl<'a, 'd> Names<'a, 'd> {
         Some(&string[..string.len().min(limits::NAME)]).filter(|string| !string.is_empty())
     }
 
-    /// `name` with the namespaces and types around its entry before it: `ns::Type::name`.
+    /// Prefixes `name` with the namespaces and types around its entry: `ns::Type::name`.
     fn qualify(&mut self, name: &'d [u8], (unit, offset): EntryId) -> Name<'d> {
         if !has_scopes(self.units.all[unit].language) || name.starts_with(b"-[") || name.starts_with(b"+[") {
             return name.into();
         }
         if !self.scopes.contains_key(&unit) {
-            // Of a damaged unit the scopes before the damage are used.
+            // If the unit is damaged, the scopes before the damage are used.
             let mut scopes = Scopes::default();
             let _partly = self.read_scopes(unit, &mut scopes);
             self.scopes.insert(unit, scopes);
@@ -154,7 +154,7 @@ impl<'a, 'd> Names<'a, 'd> {
         qualified.into()
     }
 
-    /// Reads the scopes of a unit, and which functions are in them.
+    /// Reads the scopes of a unit and the scope of each function.
     fn read_scopes(&self, unit: usize, scopes: &mut Scopes<'d>) -> Result<(), UnitError> {
         // The scopes around the current entry: depth and number.
         let mut open: Vec<(isize, NonMaxU32)> = Vec::new();
@@ -166,7 +166,7 @@ impl<'a, 'd> Names<'a, 'd> {
                 scopes.of.extend(around.map(|around| (found.offset, around)));
                 continue;
             }
-            // Demanglers print the same.
+            // Demanglers print the same text.
             let anonymous: &[u8] = if found.is_namespace { b"(anonymous namespace)" } else { b"(anonymous)" };
             let name = self.string(unit, entries.attributes().get(Slot::Name)).unwrap_or(anonymous);
             let Some(number) = NonMaxU32::new(scopes.all.len() as u64) else { continue };
@@ -180,22 +180,22 @@ impl<'a, 'd> Names<'a, 'd> {
 /// The namespaces and types of a unit.
 #[derive(Default)]
 struct Scopes<'d> {
-    /// For each scope the scope around it, and its name.
+    /// The enclosing scope and the name of each scope.
     all: Vec<(Option<NonMaxU32>, &'d [u8])>,
-    /// For each function its offset and its scope, sorted by offset.
+    /// The offset and the scope of each function, sorted by offset.
     of: Vec<(UnitOffset, NonMaxU32)>,
 }
 
 impl<'d> Scopes<'d> {
-    /// The names of a scope and of those around it, innermost first. Of more than a thousand, the inner ones.
+    /// The names of a scope and of the scopes around it, innermost first, at most a thousand.
     fn around(&self, scope: NonMaxU32) -> Vec<&'d [u8]> {
         let around = |scope: &NonMaxU32| self.all[scope.index()].0;
         std::iter::successors(Some(scope), around).take(1000).map(|scope| self.all[scope.index()].1).collect()
     }
 }
 
-/// Whether a plain name of this language lacks the scopes around it. C has no scopes, and the name of an ObjC method
-/// has its class.
+/// Whether plain names of this language need the scopes around them. C has no scopes, and the name of an ObjC method
+/// includes its class.
 fn has_scopes(language: Option<gimli::DwLang>) -> bool {
     !matches!(
         language,
@@ -213,8 +213,9 @@ fn has_scopes(language: Option<gimli::DwLang>) -> bool {
 
 /// A linkage name without Mach-O's leading `_`.
 ///
-/// Most linkage names have none: clang writes `_ZN…` for the symbol `__ZN…`. Names from an `asm` label and those of
-/// outlined functions have it. The symbol at the function's entry, if given, decides.
+/// Most linkage names lack it: clang writes `_ZN…` for the symbol `__ZN…`. Names from an `asm` label and names of
+/// outlined functions have it. It is removed if `symbol`, the symbol at the function's start, is the name without it,
+/// and from names of outlined functions and of Swift.
 fn strip_underscore<'d>(linkage: &'d [u8], symbol: Option<&[u8]>) -> &'d [u8] {
     match linkage.strip_prefix(b"_") {
         Some(rest) if symbol == Some(rest) => rest,

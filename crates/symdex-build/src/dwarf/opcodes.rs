@@ -1,5 +1,5 @@
-//! An interpreter of line programs. It decodes and executes each opcode at once, and has a table of special opcodes.
-//! gimli's state machine runs the programs that this one does not support.
+//! An interpreter of line programs. It decodes and executes an opcode in one step, and has a table of special opcodes.
+//! gimli's state machine runs the programs that this interpreter does not support.
 
 use gimli::{LineProgramHeader, Reader as _, constants};
 
@@ -8,8 +8,9 @@ use super::sequences::SequenceReader;
 use crate::limits;
 use crate::reader::Reader;
 
-/// Runs the program of `header`. The rows equal those of gimli's state machine. Returns `None` if gimli has to run it
-/// from the start, because it defines files, packs several operations into one instruction, or is damaged.
+/// Runs the program of `header`. The rows equal those of gimli's state machine. Returns `None` for an unsupported
+/// program, for example one that defines files, packs several operations into one instruction, or is damaged. gimli
+/// then has to run the program from its start.
 pub(crate) fn run(header: &LineProgramHeader<Reader<'_>>, rows: &mut SequenceReader<'_, '_>) -> Option<()> {
     let address_size = header.address_size();
     if header.maximum_operations_per_instruction() != 1 || !matches!(address_size, 4 | 8) {
@@ -111,7 +112,7 @@ pub(crate) fn run(header: &LineProgramHeader<Reader<'_>>, rows: &mut SequenceRea
     Some(())
 }
 
-/// For each special opcode the advances of address and line (DWARF 5, 6.2.5.1).
+/// The address advance and the line advance of each special opcode (DWARF 5, 6.2.5.1).
 fn special_opcodes(header: &LineProgramHeader<Reader<'_>>) -> [(u16, i16); 256] {
     let (base, range) = (header.opcode_base(), header.line_range());
     let mut table = [(0, 0); 256];
@@ -123,7 +124,7 @@ fn special_opcodes(header: &LineProgramHeader<Reader<'_>>) -> [(u16, i16); 256] 
     table
 }
 
-/// A line after an advance, at least 0.
+/// `line` plus `advance`, or 0 if the sum is negative.
 fn advanced(line: u64, advance: i64) -> u64 {
     match line.overflowing_add_signed(advance) {
         (_, true) if advance < 0 => 0,
@@ -160,7 +161,7 @@ fn sleb(input: &mut &[u8]) -> Option<i64> {
     Some(number)
 }
 
-/// The result of `read`, and the bytes after what it has read.
+/// The result of `read`, and the bytes after those that it consumes.
 #[inline(never)]
 fn longer<'b, T>(
     bytes: &'b [u8],

@@ -1,5 +1,5 @@
-//! Where a unit has code, as the debug information states for the unit and as its functions and line rows state. And
-//! the ranges of a unit at a few addresses.
+//! The code of a unit: as the debug information states it for the whole unit, and as its functions and line rows state
+//! it. Also the ranges of a unit at a few addresses.
 
 use std::ops::Range;
 
@@ -20,8 +20,8 @@ use crate::unit_ranges::UnitRanges;
 /// Half-open ranges of image offsets.
 pub(crate) type Code = Vec<(u64, u64)>;
 
-/// For each unit the code that `.debug_aranges` and its root entry state, sorted and disjoint. It is `None` if the root
-/// entry states no range or cannot be read, because `.debug_aranges` alone may be incomplete.
+/// The code of each unit as `.debug_aranges` and its root entry state it, sorted and disjoint. An element is `None` if
+/// the root entry states no range or cannot be read, because `.debug_aranges` alone may be incomplete.
 pub(crate) fn stated<'d>(image: &Image<'d>, units: &Units<'d>) -> Vec<Option<Code>> {
     let own = &units.all[..units.own];
     let mut stated: Vec<Option<Code>> = own.iter().map(|unit| stated_by_root(image, unit)).collect();
@@ -47,7 +47,7 @@ fn stated_by_root<'d>(image: &Image<'d>, unit: &UnitEntry<'d>) -> Option<Code> {
 
 /// The addresses that the functions and line rows of unit number `unit` cover, sorted and disjoint.
 ///
-/// It reads the ranges of subprograms and the line program, but no names and no inlined subroutines.
+/// Reads the ranges of subprograms and the line program, but no names and no inlined subroutines.
 pub(crate) fn outline<'d>(image: &Image<'d>, units: &Units<'d>, unit: usize) -> Code {
     let entry = &units.all[unit];
     let lines = Lines::read(image, entry, &mut Problems::default());
@@ -56,7 +56,7 @@ pub(crate) fn outline<'d>(image: &Image<'d>, units: &Units<'d>, unit: usize) -> 
 
 /// The ranges of a unit at some addresses.
 pub(crate) struct Part<'d> {
-    /// Ranges that are right at these addresses. Elsewhere they may be wrong.
+    /// The ranges are correct at these addresses. They may be wrong elsewhere.
     pub(crate) ranges: UnitRanges<'d>,
     /// The code of all functions of the unit.
     pub(crate) functions: Code,
@@ -65,7 +65,7 @@ pub(crate) struct Part<'d> {
 }
 
 /// The ranges of unit number `unit` at `offsets`, which are sorted. They equal those of
-/// [`unit_ranges`](super::unit_ranges), but names and inlined subroutines are read only for functions that decide about
+/// [`unit_ranges`](super::unit_ranges), but names and inlined subroutines are read only for functions that can affect
 /// these addresses.
 pub(crate) fn unit_ranges_at<'d>(
     image: &Image<'d>,
@@ -76,8 +76,8 @@ pub(crate) fn unit_ranges_at<'d>(
     let entry = &units.all[unit];
     let subprograms = Subprograms::read(image, entry);
     let points: Code = offsets.iter().map(|offset| (*offset, offset + 1)).collect();
-    // The answer of `statement` for a row depends on earlier rows of its function, and so on every function that
-    // overlaps it.
+    // The `statement` answer for a row depends on earlier rows of its function, and therefore on every function that
+    // overlaps that function.
     let mut decisive: Code =
         subprograms.overlapping(&points).flat_map(|one| subprograms.ranges(one)).copied().collect();
     join(&mut decisive);
@@ -105,14 +105,14 @@ struct Subprograms {
 struct Subprogram {
     offset: UnitOffset,
     depth: isize,
-    /// Where in [`Subprograms::ranges`] its ranges are.
+    /// The indexes of its ranges in [`Subprograms::ranges`].
     ranges: Range<usize>,
 }
 
 impl Subprograms {
     fn read<'d>(image: &Image<'d>, unit: &UnitEntry<'d>) -> Self {
         let mut read = Self::default();
-        // Entries after damage have no ranges in an index either.
+        // The build ignores entries after damage, too.
         let _damage = read.read_all(image, unit);
         read
     }
@@ -125,7 +125,7 @@ impl Subprograms {
                 continue;
             }
             let first = self.ranges.len();
-            // The ranges of a list before damage count.
+            // If a list is damaged, the ranges before the damage are kept.
             let _damage =
                 entries.attributes().each_range(&unit.dwarf, &unit.unit, &mut left, |start, end| {
                     self.ranges.extend(image.executable_part(start, end));
@@ -148,7 +148,7 @@ impl Subprograms {
     /// The code of the subprograms and of the rows of `lines`.
     fn code_with(&self, lines: &Lines<'_>) -> Code {
         let mut code = self.ranges.clone();
-        // Rows are sorted, and most touch the one before.
+        // Rows are sorted, and most begin at the end of the row before.
         code.extend(lines.rows.chunk_by(|a, b| a.end == b.start).filter_map(|rows| match rows {
             [first, .., last] | [first @ last] => Some((first.start, last.end)),
             [] => None,

@@ -13,8 +13,7 @@ use crate::image::Image;
 use crate::limits::UnitLimits;
 use crate::unit_ranges::{FunctionRange, UnitRange, UnitRanges};
 
-/// The ranges of unit number `unit`, which may take as much as `limits` states. It has none once
-/// the time is over; the build then fails.
+/// The ranges of unit number `unit`, read within `limits`. Returns no ranges after the deadline; the build then fails.
 pub(crate) fn unit_ranges<'d>(
     image: &Image<'d>,
     units: &Units<'d>,
@@ -30,7 +29,7 @@ pub(crate) fn unit_ranges<'d>(
     joined(image, &units.all[unit], functions, (function_ranges, instances), &lines)
 }
 
-/// The ranges of a unit with these functions, their function ranges and inline instances, and these lines.
+/// Joins the functions of a unit, their function ranges and inline instances, and its line rows into ranges.
 pub(super) fn joined<'d>(
     image: &Image<'d>,
     unit: &UnitEntry<'d>,
@@ -73,14 +72,14 @@ struct Join<'a, 'd> {
     unit: &'a UnitEntry<'d>,
     functions: &'a Functions<'d>,
     lines: &'a Lines<'d>,
-    /// For each node its callee. It is made when an address first needs it, so that inline frames are numbered by
-    /// address, in the order in which chunks use them.
+    /// The callee of each node. A callee is made when an address first needs it. Inline frames are therefore numbered
+    /// in address order, the order in which chunks use them.
     callees: Vec<Option<Callee>>,
     /// A buffer for nodes that have no callee yet.
     chain: Vec<u32>,
     statements: Statements,
     frames: InlineFrames,
-    /// For each file of the line table its number, once known.
+    /// The number of each file of the line table, once it is known.
     file_numbers: Vec<Option<Option<NonMaxU32>>>,
     out: UnitRanges<'d>,
 }
@@ -128,7 +127,8 @@ impl Join<'_, '_> {
         self.push(start, end, function_range, exact, statement);
     }
 
-    /// Adds the code of functions from `at` to `until`, which no row covers. Returns the instances after that.
+    /// Adds the code of functions between `at` and `until`. No row covers these addresses. Returns the instances that
+    /// end after `until`.
     fn uncovered<'i>(&mut self, mut instances: &'i [Instance], mut at: u64, until: u64) -> &'i [Instance] {
         while let [instance, rest @ ..] = instances
             && instance.start < until
@@ -145,7 +145,8 @@ impl Join<'_, '_> {
         instances
     }
 
-    /// Adds code of a function that no row covers, as far as it has one answer. Returns the end of that.
+    /// Adds code of a function that no row covers, up to the first address with a different answer. Returns the end of
+    /// the added code.
     fn without_row(&mut self, start: u64, end: u64, instance: Instance) -> u64 {
         let after = self.lines.ends.partition_point(|sequence| sequence.at <= start);
         let end = self.lines.ends.get(after).map_or(end, |sequence| sequence.at.min(end));
@@ -170,7 +171,7 @@ impl Join<'_, '_> {
         }
     }
 
-    /// The callee of a node, or that of line rows outside of any function.
+    /// The callee of a node. If `node` is `None`, the callee of line rows outside of functions.
     #[inline]
     fn callee(&mut self, node: Option<u32>) -> Callee {
         match node.map(|node| (node, self.callees[node as usize])) {
@@ -203,7 +204,7 @@ impl Join<'_, '_> {
             self.callees[number as usize] = Some(callee);
             outer = Some(callee);
         }
-        // The last one made is that of `node`.
+        // The last callee made is the callee of the given node.
         outer.unwrap_or_default()
     }
 

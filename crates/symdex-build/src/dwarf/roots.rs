@@ -15,8 +15,8 @@ use crate::limits;
 use crate::reader::Reader;
 use crate::report::Problems;
 
-/// The unit headers up to the first one that cannot be read, and the offset and the error of that one. Units after as
-/// many as [`limits::units`] allows count as unreadable.
+/// The unit headers before the first unreadable one, and the offset and error of the unreadable one. Headers beyond the
+/// limit of [`limits::units`] count as unreadable.
 pub(crate) fn headers<'d>(
     dwarf: &Dwarf<Reader<'d>>,
 ) -> (Vec<UnitHeader<Reader<'d>>>, Option<(usize, String)>) {
@@ -47,13 +47,12 @@ pub(crate) fn offset_of(header: &UnitHeader<Reader<'_>>) -> usize {
 
 /// Reads abbreviation tables. A table that units share is read once.
 ///
-/// Tables may overlap, so that a small file could take any amount of memory. Once the tables have a few times the size
-/// of their section, the others are left out, and their units as well.
+/// Tables may overlap, so a small file could take any amount of memory. Once the tables read have a few times the size
+/// of their section, all further tables are rejected. Units with a rejected table are left out.
 pub(crate) struct TableReader {
     /// How many bytes of tables may still be read.
     left: usize,
-    /// By the address and size of the section, and the table's offset in it. In a package, units may have sections of
-    /// their own.
+    /// The tables by section address, section size, and table offset. Units of a package may have separate sections.
     tables: KeyedMap<(usize, usize, usize), Arc<Abbreviations>>,
 }
 
@@ -74,7 +73,7 @@ impl TableReader {
         if let Some(table) = self.tables.get(&place) {
             return Ok(Arc::clone(table));
         }
-        // Reading damaged tables takes time as well.
+        // A damaged table counts too, because reading it takes time.
         let (size, most) = table_size(section.get(offset..).unwrap_or_default(), self.left);
         self.left -= size;
         if self.left == 0 {
@@ -111,8 +110,8 @@ pub(crate) fn tables<'d>(
     tables
 }
 
-/// The size of the abbreviation table at the beginning of `bytes`, or of the part that can be read (DWARF 5, 7.5.3); at
-/// most `limit`. And the greatest number of attributes of an abbreviation.
+/// The size of the abbreviation table at the beginning of `bytes`, at most `limit`, and the greatest number of
+/// attributes of an abbreviation (DWARF 5, 7.5.3). For a damaged table, these are the values of its readable part.
 fn table_size(bytes: &[u8], limit: usize) -> (usize, usize) {
     let bytes = &bytes[..bytes.len().min(limit)];
     let (mut rest, mut most) = (Reader::new(bytes, gimli::LittleEndian), 0);
@@ -137,10 +136,11 @@ fn skip_table(table: &mut Reader<'_>, most: &mut usize) -> gimli::Result<()> {
     Ok(())
 }
 
-/// A unit without its line program, and other attributes of its root entry. The header of a line program can be large.
+/// A unit without its line program, and other attributes of its root entry. The line program is left out because its
+/// header can be large.
 pub(crate) struct Root<'d> {
     pub(crate) unit: gimli::Unit<Reader<'d>>,
-    /// Where its code is.
+    /// The attributes that state its code.
     pub(crate) code: Attributes<'d>,
     /// `DW_AT_stmt_list`. It is `None` for partial units and type units, which have no code.
     pub(crate) lines: Option<DebugLineOffset>,
@@ -188,7 +188,7 @@ impl<'d> Root<'d> {
                 _ => {}
             }
         }
-        // These need the bases, which may come after them.
+        // These values need the base attributes, which may come after them.
         let string = |value: Option<_>| value.and_then(|value| text(dwarf, &unit, value));
         let (name, comp_dir, dwo_name) = (string(name), string(comp_dir), string(dwo_name));
         let low = code.get(Slot::LowPc).and_then(|low| dwarf.attr_address(&unit, low).ok().flatten());

@@ -2,21 +2,21 @@
 
 use symdex::write::NonMaxU32;
 
-/// A row and how far it reaches, as image offsets.
+/// A row and its address range, as image offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) start: u64,
     pub(crate) end: u64,
     /// Index into the unit's file table, or any number above its length.
     pub(crate) file: u32,
-    /// The line, 0 included.
+    /// The line, which may be 0. `None` if it does not fit.
     pub(crate) line: Option<NonMaxU32>,
     pub(crate) is_stmt: bool,
-    /// The number of its sequence among those of the unit.
+    /// The number of its sequence in the unit.
     pub(crate) sequence: u32,
 }
 
-/// Where a sequence ends, and the file and line its `end_sequence` row states.
+/// The end of a sequence, with the file and line of its `end_sequence` row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SequenceEnd {
     pub(crate) at: u64,
@@ -29,7 +29,7 @@ pub(crate) struct SequenceEnd {
 pub(crate) struct Registers {
     /// An SVMA.
     pub(crate) address: u64,
-    /// Its index, or `u32::MAX` where that does not fit.
+    /// The file index, or `u32::MAX` if it does not fit.
     pub(crate) file: u32,
     pub(crate) line: u64,
     pub(crate) is_stmt: bool,

@@ -14,7 +14,7 @@ use crate::limits;
 use crate::reader::Reader;
 use crate::report::Problems;
 
-/// A sequence, and the numbers of its rows.
+/// A sequence: its address range and the indexes of its rows.
 #[derive(Clone, Debug)]
 pub(super) struct Sequence {
     start: u64,
@@ -22,7 +22,7 @@ pub(super) struct Sequence {
     rows: Range<usize>,
 }
 
-/// The reason for lost rows of a sequence that leaves the address space.
+/// The problem reported for a sequence that leaves the address space.
 const BACKWARDS: &str = "line sequences that end before they start";
 
 /// Collects rows into sequences.
@@ -35,16 +35,17 @@ pub(super) struct SequenceReader<'a, 'd> {
     finished: usize,
     /// Whether the rows of the current sequence are in address order.
     in_order: bool,
-    /// Whether the current sequence has left the address space, so that its other rows mean nothing.
+    /// Whether the current sequence has left the address space. Its other rows are then meaningless.
     pub(super) overflows: bool,
-    /// Whether the last set_address states a tombstone: the rows after it are of code that the linker dropped.
+    /// Whether the last set_address states a tombstone. The rows after a tombstone belong to code that the linker
+    /// dropped.
     pub(super) is_tombstone: bool,
     pub(super) sequences: Vec<Sequence>,
     pub(super) ends: Vec<SequenceEnd>,
     pub(super) problems: Problems,
-    /// How many rows were read of the sequences that have an end.
+    /// The number of rows read in sequences that have an end.
     pub(super) read: usize,
-    /// How many rows there may be.
+    /// The limit of the number of rows.
     max_rows: usize,
     /// How many files the program has defined.
     defined_files: usize,
@@ -87,7 +88,7 @@ impl<'a, 'd> SequenceReader<'a, 'd> {
         }
     }
 
-    /// Runs `program` by gimli until its end or an error. Returns its header, with the files that the program itself
+    /// Runs `program` with gimli until its end or an error. Returns its header, with the files that the program itself
     /// defines.
     pub(super) fn run(
         &mut self,
@@ -139,7 +140,7 @@ impl<'a, 'd> SequenceReader<'a, 'd> {
                 }
                 row.reset(program.header());
             }
-            // An advance below zero, as where a sequence ends below its start.
+            // The advance leaves the address space, for example if a sequence ends below its start.
             Err(_) => self.overflows = true,
         }
     }
@@ -176,7 +177,8 @@ impl SequenceReader<'_, '_> {
         (self.overflows, self.is_tombstone, self.in_order) = (false, false, true);
     }
 
-    /// Drops the rows of a sequence without an end. Nothing states how far it reaches, or whether its code was dropped.
+    /// Drops the rows of a sequence without an end. Nothing states its end address, or whether the linker dropped its
+    /// code.
     pub(super) fn end(&mut self) {
         self.rows.truncate(self.finished);
     }
@@ -188,7 +190,7 @@ impl SequenceReader<'_, '_> {
             return self.problems.add(BACKWARDS, 1);
         }
         let base = image.info.base;
-        // These are SVMAs, because the offsets of rows below the base are not in order.
+        // SVMAs are compared here, because image offsets of rows below the base wrap around.
         let starts = self.rows[finished..].iter().map(|row| row.start.wrapping_add(base));
         // Units without code have a single end_sequence row.
         let Some(first) = starts.min().filter(|first| *first != address) else {
@@ -197,7 +199,7 @@ impl SequenceReader<'_, '_> {
         let Some((start, end)) = image.executable_part(first, address) else {
             return match self.is_code(first) {
                 true => self.problems.add(BACKWARDS, 1),
-                // Code that was dropped lies at 0, 1, -1 or -2.
+                // Dropped code has the address 0, 1, -1 or -2.
                 false => self.problems.dropped("line sequences outside of the executable sections", 1),
             };
         };
@@ -213,8 +215,8 @@ impl SequenceReader<'_, '_> {
     }
 }
 
-/// A row with the file, line and flag of `row`, at address 0. gimli takes a set_address that goes backwards for a
-/// tombstone; from address 0 every one goes forward.
+/// A row with the file, line and flag of `row`, at address 0. gimli treats a set_address that goes backwards as a
+/// tombstone. From address 0, every set_address goes forward.
 fn at_address_zero<'d>(row: &LineRow, program: &mut IncompleteLineProgram<Reader<'d>>) -> LineRow {
     let mut moved = LineRow::new(program.header());
     let line = row.line().map_or(0, std::num::NonZeroU64::get);
@@ -231,8 +233,8 @@ fn at_address_zero<'d>(row: &LineRow, program: &mut IncompleteLineProgram<Reader
     moved
 }
 
-/// Adds a row after those from number `first` on. Of several rows at one address, `rule` decides which one is kept.
-/// Returns whether the new row is not below the last one.
+/// Adds a row to the sequence whose rows begin at index `first`. If rows have equal addresses, `rule` decides which one
+/// is kept. Returns `false` if the new row is below the last one.
 #[inline]
 fn push_row(rows: &mut Vec<Row>, first: usize, new: Row, rule: RowRule) -> bool {
     let mut in_order = true;
@@ -252,15 +254,15 @@ fn push_row(rows: &mut Vec<Row>, first: usize, new: Row, rule: RowRule) -> bool 
     in_order
 }
 
-/// Finishes the rows from number `first` on, of a sequence that ends at image offset `end`. Then they are in address
-/// order, one for each address, and have their ends. In most programs they are in order already.
+/// Finishes the sequence that ends at image offset `end`, whose rows begin at index `first`. Sorts the rows by address,
+/// keeps one row for each address, and sets their ends. In most programs the rows are in order already.
 fn finish_rows(rows: &mut Vec<Row>, first: usize, in_order: bool, end: u64, rule: RowRule) {
     if let Some(last) = rows.last_mut().filter(|last| in_order && last.start < end) {
         last.end = end;
         return;
     }
-    // An advance or a set_address may go backwards. The sort is stable, because of one address the order of the program
-    // decides.
+    // An advance or a set_address may go backwards. The sort is stable, because program order decides between rows at
+    // one address.
     rows[first..].sort_by_key(|row| row.start);
     let sorted = rows.split_off(first);
     for row in sorted.into_iter().take_while(|row| row.start < end) {
@@ -271,8 +273,8 @@ fn finish_rows(rows: &mut Vec<Row>, first: usize, in_order: bool, end: u64, rule
     }
 }
 
-/// The rows of all sequences in address order. Where sequences overlap, the one that starts last wins, then the
-/// shortest.
+/// The rows of all sequences in address order. If sequences overlap, the one that starts last wins. If they start at
+/// one address, the shortest wins.
 pub(super) fn in_address_order(mut sequences: Vec<Sequence>, rows: Vec<Row>) -> Vec<Row> {
     if sequences.is_sorted_by(|a, b| a.end <= b.start) {
         return rows;

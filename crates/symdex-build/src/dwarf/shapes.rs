@@ -1,8 +1,8 @@
-//! Compiled abbreviations: how many bytes an entry takes, and where it has the attributes that are needed of functions.
+//! Compiled abbreviations: the size of an entry, and the positions of the function attributes that the build reads.
 //!
-//! Most entries describe types and variables, of which only the end is needed. It follows from the abbreviation: it is
-//! after a fixed number of bytes, or after a few steps that depend on the entry's bytes. Uncommon abbreviations have no
-//! shape, for example those with a form that the entry itself states. gimli reads their entries.
+//! Most entries describe types and variables, and the walk skips them. The abbreviation determines the size of an
+//! entry: a fixed number of bytes, or a few steps that depend on the entry's bytes. Uncommon abbreviations have no
+//! shape, for example those with `DW_FORM_indirect`. gimli reads their entries.
 
 mod passes;
 mod shape;
@@ -20,12 +20,12 @@ use super::slots::{Class, Slot};
 /// A compiled abbreviation table.
 #[derive(Default)]
 pub(crate) struct Shapes {
-    /// The shapes of the codes from 1 up to the first gap; tables have no gaps.
+    /// The shapes of the codes from 1 up to the first gap. Common tables have no gap.
     all: Vec<Shape>,
     steps: Vec<Step>,
     /// How a walk that stops at functions passes over entries.
     pub(crate) functions: Passes,
-    /// The same for a walk that stops at scopes and subprograms.
+    /// How a walk that stops at scopes and subprograms passes over entries.
     pub(crate) scopes: Passes,
 }
 
@@ -57,8 +57,8 @@ impl Shapes {
         self.all.get(usize::try_from(code.checked_sub(1)?).ok()?)
     }
 
-    /// The end of an entry's attributes, which begin at `at`. Returns `None` if gimli has to find it, as where the
-    /// entry is damaged.
+    /// The end of an entry's attributes, which begin at `at`. Returns `None` if gimli has to find it, for example
+    /// because the entry is damaged.
     #[inline]
     pub(crate) fn behind(&self, shape: &Shape, bytes: &[u8], mut at: usize) -> Option<usize> {
         match shape.entry_size {
@@ -92,8 +92,8 @@ impl Shapes {
         Some(EntrySize::Steps(first, end))
     }
 
-    /// Adds the steps over an entry's attributes, and returns their numbers. If `wants` is set, they read the
-    /// attributes that are needed of functions.
+    /// Adds the steps over an entry's attributes, and returns their numbers. If `wants` is set, the steps read the
+    /// attributes that have a [`Slot`].
     fn compile(
         &mut self,
         attributes: &[AttributeSpecification],
@@ -124,8 +124,8 @@ impl Shapes {
     }
 }
 
-/// What an attribute adds to the steps, which read it if `wants` is set and it is needed. Returns `None` if gimli has
-/// to read it.
+/// What an attribute adds to the steps. If `wants` is set and the attribute has a [`Slot`], the step reads it. Returns
+/// `None` if gimli has to read it.
 fn part(specification: &AttributeSpecification, encoding: Encoding, wants: bool) -> Option<Part> {
     if let Some(slot) = Slot::of(specification.name()).filter(|_| wants) {
         return Some(Part::Then(read(specification, slot, encoding)?));

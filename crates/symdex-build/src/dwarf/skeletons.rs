@@ -1,4 +1,4 @@
-//! Skeleton units: what split DWARF leaves of a unit in the image's own file.
+//! Skeleton units: the units in the image's own file that refer to split units.
 
 use gimli::{Dwarf, DwoId, Section as _, UnitHeader, UnitType};
 
@@ -10,7 +10,7 @@ use crate::report::Problems;
 pub(crate) struct Skeleton<'d> {
     /// The offset of its header in `.debug_info`.
     pub(crate) offset: usize,
-    /// The id that the split unit has as well.
+    /// The id that it shares with the split unit.
     pub(crate) id: DwoId,
     /// The path of the file with the split unit, relative to `folder`.
     pub(crate) name: &'d [u8],

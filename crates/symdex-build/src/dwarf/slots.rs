@@ -1,4 +1,4 @@
-//! Which attributes of functions are read, and what their values are. No other file matches them.
+//! The attributes of functions that the build reads, and the classes of their values.
 
 use gimli::{
     AttributeSpecification, AttributeValue, DebugAddrIndex, DebugInfoOffset, DebugLineStrOffset,
@@ -8,7 +8,7 @@ use gimli::{
 
 use crate::reader::Reader;
 
-/// The attributes that are needed of functions.
+/// An attribute of a function that the build reads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Slot {
     LowPc,
@@ -22,7 +22,7 @@ pub(crate) enum Slot {
     CallLine,
 }
 
-/// How many of them there are.
+/// The number of slots.
 pub(super) const SLOTS: usize = Slot::CallLine as usize + 1;
 
 impl Slot {

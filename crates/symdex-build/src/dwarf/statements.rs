@@ -1,9 +1,9 @@
-//! The line policy `statement`: which file and line a range answers whose row does not begin a statement.
+//! The line policy `statement`: the file and line of ranges whose row does not begin a statement.
 //!
-//! A row is cut where the inline instance changes, into pieces that each lie in one instance. A piece of an `is_stmt`
-//! row has its row's file and line. A piece of any other row takes those of the nearest preceding `is_stmt` piece of
-//! its sequence in the same instance. Without such a piece it keeps its own row's file and line. So `statement` never
-//! shows the line of another instance: its answers in an instance are answers of `exact` in that instance.
+//! A row is cut into pieces where the inline instance changes. A piece of an `is_stmt` row has the file and line of its
+//! row. A piece of any other row takes the file and line of the nearest preceding `is_stmt` piece in the same sequence
+//! and instance. If there is no such piece, it keeps the file and line of its row. Therefore `statement` never shows
+//! the line of another instance: its answers in an instance are answers of `exact` in that instance.
 //!
 //! ```text
 //! rows        |-- 2, is_stmt --|--------- 7 ---------|----- 9, is_stmt -----|---- 0 ----|
@@ -20,23 +20,22 @@ use crate::keyed::KeyedMap;
 /// A file, as an index into the unit's file table, and a line.
 pub(super) type FileLine = (u32, Option<NonMaxU32>);
 
-/// The last `is_stmt` piece of each inline instance, as the pieces of a unit pass by in address order.
+/// Tracks the last `is_stmt` piece of each inline instance. The pieces of a unit come in address order.
 pub(super) struct Statements {
     /// By node: the sequence of its last `is_stmt` piece, and that piece's file and line.
     last: Vec<Option<(u32, FileLine)>>,
-    /// By node and sequence, the pieces that a piece of another sequence has replaced in `last`. The sequence may go on
-    /// behind one that interrupts it.
+    /// The pieces of `last` that a piece of another sequence has replaced, by node and sequence. A sequence may
+    /// continue after another sequence interrupts it.
     replaced: KeyedMap<(u32, u32), FileLine>,
 }
 
 impl Statements {
-    /// No pieces yet, of a unit with this many nodes.
+    /// An empty state for a unit with this many nodes.
     pub(super) fn new(nodes: usize) -> Self {
         Self { last: vec![None; nodes], replaced: KeyedMap::default() }
     }
 
-    /// The file and line that the next piece answers under `statement`. It is a piece of `row` in the instance of
-    /// `node`.
+    /// The file and line of the next piece under `statement`. The piece belongs to `row` and to the instance of `node`.
     #[inline]
     pub(super) fn next(&mut self, node: u32, row: &Row) -> FileLine {
         let own = (row.file, row.line);

@@ -1,9 +1,9 @@
 //! The units of an image, and the order in which they are read.
 //!
 //! Each unit knows the file that it is read from ([`UnitEntry::dwarf`]). A split unit takes the place of its skeleton
-//! in the order of `.debug_info`. The units of the supplementary file come behind all others, because they have no
-//! code; they are there for the entries that refer to them. References out of split units and supplementary files into
-//! further files are not followed, so that no file can lead in circles.
+//! in the order of `.debug_info`. The units of the supplementary file come after all others, because they have no code.
+//! They are read because entries refer to them. References from split units and supplementary files to further files
+//! are not followed, so that files cannot form a cycle.
 
 use std::sync::Arc;
 
@@ -29,14 +29,14 @@ pub(crate) struct UnitEntry<'d> {
     file: u32,
     /// The offset of the unit's header in `.debug_info`; for a split unit, that of its skeleton.
     pub(crate) offset: usize,
-    /// How many bytes the units before it have, split units included. It orders the entries of all units.
+    /// The size in bytes of all units before it, split units included. It orders the entries of all units.
     pub(crate) before: usize,
     /// The skeleton of a split unit, in the image's own file.
     skeleton: Option<Box<gimli::Unit<Reader<'d>>>>,
     /// `DW_AT_stmt_list`; for a split unit, that of its skeleton.
     pub(crate) lines: Option<DebugLineOffset>,
     pub(crate) language: Option<DwLang>,
-    /// Where its code is, as stated by its root entry; for a split unit, by that of its skeleton.
+    /// The attributes of its root entry that state its code; for a split unit, those of its skeleton.
     pub(super) code: Attributes<'d>,
     /// The lowest image offset stated for its code, if any.
     pub(crate) low: Option<u64>,
@@ -81,9 +81,9 @@ pub(crate) struct Units<'d> {
     pub(crate) all: Vec<UnitEntry<'d>>,
     /// How many units `.debug_info` has. The others have no code; entries refer to them.
     pub(crate) own: usize,
-    /// For each unit the number of its file, the offset of its header and its number in `all`, sorted.
+    /// The file number, the header offset, and the index in `all` of each unit, sorted.
     by_offset: Vec<(u32, usize, usize)>,
-    /// How many units with code `.debug_aranges` does not list.
+    /// The number of units with code that `.debug_aranges` does not list.
     pub(crate) not_in_aranges: u64,
 }
 
@@ -106,7 +106,7 @@ impl<'d> Units<'d> {
         };
         let mut all = Vec::with_capacity(headers.len());
         let mut not_in_aranges = 0;
-        // Entries are large, so that few of them are in memory twice.
+        // Entries are large. Batches keep few of them in memory twice.
         let batches = headers.chunks(READ_AT_A_TIME).zip(in_aranges.chunks(READ_AT_A_TIME));
         let entries = batches.flat_map(|(headers, in_aranges)| {
             headers.par_iter().zip(in_aranges).filter_map(read).collect::<Vec<_>>()
@@ -139,8 +139,8 @@ impl<'d> Units<'d> {
         Self { all, own, by_offset, not_in_aranges }
     }
 
-    /// The lowest image offset that is stated for unit number `unit`, or 0. Units are merged in this order. Of several
-    /// line rows without a function at one address, that of the first unit counts.
+    /// The lowest image offset that is stated for unit number `unit`, or 0. Units are merged in this order. If several
+    /// units have line rows without a function at one address, the row of the first unit wins.
     pub(crate) fn low(&self, unit: usize) -> u64 {
         self.all[unit].low.unwrap_or(0)
     }
@@ -159,7 +159,7 @@ impl<'d> Units<'d> {
     /// entry's unit and the entry's offset in it.
     pub(crate) fn containing(&self, from: usize, offset: usize) -> Option<(usize, UnitOffset)> {
         let UnitEntry { unit, file, .. } = &self.all[from];
-        // Most such references lead to the unit they are in.
+        // Most such references refer to their own unit.
         match offset.checked_sub(offset_of(&unit.header)) {
             Some(in_unit) if in_unit < unit.header.length_including_self() => {
                 Some((from, UnitOffset(in_unit)))
@@ -187,7 +187,7 @@ const OWN: u32 = 0;
 const SUPPLEMENTARY: u32 = 1;
 const FIRST_SPLIT: u32 = 2;
 
-/// For each unit the lowest image offset that `.debug_aranges` gives it.
+/// The lowest image offset that `.debug_aranges` states for each unit.
 fn lowest_in_aranges(image: &Image<'_>, headers: &[UnitHeader<Reader<'_>>]) -> Vec<Option<u64>> {
     let mut lowest = vec![None; headers.len()];
     each_in_aranges(image, headers.iter(), |unit, start, end| {
@@ -247,8 +247,8 @@ fn compile_abbreviations(units: &mut [UnitEntry<'_>]) {
         first_of.values().copied().collect::<Vec<_>>().into_par_iter().map(compile).collect();
     for number in 0..units.len() {
         let first = first_of[&table(&units[number])];
-        // Compiling a table for several encodings would take many times its size. Units whose encoding differs from
-        // that of the first are read by gimli.
+        // Compiling a table for several encodings would take many times its size. gimli reads the units whose encoding
+        // differs from the first unit's encoding.
         if what(&units[number]) == what(&units[first]) {
             units[number].shapes = Arc::clone(&compiled[&first]);
         }
@@ -266,7 +266,7 @@ fn entry<'d>(
 ) -> gimli::Result<Option<UnitEntry<'d>>> {
     let Some(root) = Root::read(&image.dwarf, header, abbreviations)? else { return Ok(None) };
     let mut low = in_aranges;
-    // Ranges that cannot be read here cost memory, because the unit is merged later, but no answer.
+    // Ranges that cannot be read here cost memory, because the unit is merged later. They do not change answers.
     let _entries = root.code.each_range(&image.dwarf, &root.unit, &mut range_budget, |start, end| {
         note_lowest(&mut low, image, start, end);
     });
@@ -291,7 +291,7 @@ fn entry<'d>(
     }
 }
 
-/// A skeleton unit's entry as that of its split unit (DWARF 5, 3.1.3).
+/// Turns the entry of a skeleton unit into the entry of its split unit (DWARF 5, 3.1.3).
 fn with_split<'d>(skeleton: UnitEntry<'d>, split: &Split<'d>) -> gimli::Result<UnitEntry<'d>> {
     let root = Root::read(&split.dwarf, split.header, Arc::clone(&split.abbreviations))?;
     let Root { mut unit, language, .. } = root.ok_or(gimli::Error::MissingUnitDie)?;
@@ -325,8 +325,9 @@ fn supplementary<'d>(sup: &Arc<Dwarf<Reader<'d>>>, problems: &mut Problems) -> V
     problems.add("units of the supplementary file that cannot be read", unreadable as u64);
     roots.into_iter().filter_map(|root| root.ok().flatten()).map(entry).collect()
 }
-/// Removes the line programs of units once all programs before have a few times the size of the section. Units may
-/// share a program, and each unit reads it, so that a small file could take any amount of time.
+/// Limits the total size of line programs to a few times the size of the section. Units that exceed the limit lose
+/// their line programs. Units may share a program, and each unit reads it, so a small file could otherwise take any
+/// amount of time.
 fn limit_line_programs(image: &Image<'_>, units: &mut [UnitEntry<'_>], problems: &mut Problems) {
     let section = image.dwarf.debug_line.reader();
     let mut budget = 4 * section.len() + (1 << 20);

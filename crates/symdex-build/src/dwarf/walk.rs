@@ -19,8 +19,8 @@ pub(crate) struct Walker<'a, 'd> {
     depth: isize,
     /// The lowest depth since the last stop.
     lowest: isize,
-    /// One bit for each entry around the next one: whether it hides its children. The innermost is the lowest bit.
-    /// Entries at depth [`MAX_HIDING`] and below have no bit.
+    /// One bit for each ancestor of the next entry: whether the ancestor hides its children. The lowest bit is the
+    /// parent's. Entries at depth [`MAX_HIDING`] or deeper have no bit.
     hides: u64,
     /// The attributes of the last function that states code, or of the last scope.
     attributes: Attributes<'d>,
@@ -32,21 +32,21 @@ pub(crate) struct Walker<'a, 'd> {
 pub(crate) struct Found {
     pub(crate) offset: UnitOffset,
     pub(crate) depth: isize,
-    /// Entries at this depth and below have ended.
+    /// Entries at this depth or deeper have ended.
     pub(crate) ended: isize,
     pub(crate) is_subprogram: bool,
     pub(crate) is_namespace: bool,
     pub(crate) has_children: bool,
     pub(crate) states_code: bool,
-    /// As [`Walker::hides`].
+    /// The value of [`Walker::hides`] before this entry.
     hides: u64,
 }
 
-/// The greatest depth at which subprograms without code are passed over.
+/// The walk passes over subprograms without code only at depths less than this.
 const MAX_HIDING: isize = 64;
 
 impl Found {
-    /// Whether a subprogram without code is around this entry and inside the entry around it at `depth`.
+    /// Whether a subprogram without code lies between this entry and its ancestor at `depth`.
     pub(crate) fn is_hidden_from(&self, depth: isize) -> bool {
         let between = self.depth.min(MAX_HIDING) - 1 - depth.max(-1);
         between > 0 && self.hides << (MAX_HIDING - between) != 0
@@ -54,7 +54,7 @@ impl Found {
 }
 
 impl<'a, 'd> Walker<'a, 'd> {
-    /// Before the root entry.
+    /// A walker before the root entry.
     pub(crate) fn new(unit: &'a UnitEntry<'d>) -> gimli::Result<Self> {
         let header = &unit.unit.header;
         let bytes = header.range_from(header.root_offset()..)?.slice();
@@ -62,20 +62,20 @@ impl<'a, 'd> Walker<'a, 'd> {
         Ok(Self { unit, bytes, at: 0, depth: 0, lowest: 0, hides: 0, attributes, reads })
     }
 
-    /// Before the entry at `offset`, which lies at `depth`. Entries that hide others are recognised only below
-    /// `offset`.
+    /// A walker before the entry at `offset`, which has this depth. It does not know whether ancestors of that entry
+    /// hide their children.
     pub(crate) fn at(unit: &'a UnitEntry<'d>, offset: UnitOffset, depth: isize) -> gimli::Result<Self> {
         let mut walker = Self::new(unit)?;
         (walker.at, walker.depth, walker.lowest) = (walker.at_of(offset), depth, depth);
         Ok(walker)
     }
 
-    /// What the last function that states code says of itself, or the last scope.
+    /// The attributes of the last function that states code, or of the last scope.
     pub(crate) fn attributes(&self) -> &Attributes<'d> {
         &self.attributes
     }
 
-    /// The next subprogram or inlined subroutine that states code. Below depth [`MAX_HIDING`], subprograms with
+    /// The next subprogram or inlined subroutine that states code. At depth [`MAX_HIDING`] or deeper, subprograms with
     /// children but without code are returned as well.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<Found>, UnitError> {
@@ -145,12 +145,12 @@ impl<'a, 'd> Walker<'a, 'd> {
         }
     }
 
-    /// Passes over common entries at which the walk does not stop. Most of a walk's time is spent here. As a function
-    /// of its own it keeps all its variables in registers.
+    /// Passes over common entries at which the walk does not stop. Most of a walk's time is spent here. It is a
+    /// separate function so that all its variables stay in registers.
     #[inline(never)]
     fn pass(&mut self, passes: &Passes) {
         let bytes = self.bytes;
-        // An entry that begins before this and is passed by its size ends in the unit.
+        // An entry that begins in these bytes and is passed by its size alone ends in the unit.
         let sure = &bytes[..bytes.len().saturating_sub(passes.longest)];
         let Self { mut at, mut depth, mut lowest, mut hides, .. } = *self;
         while let Some(first) = sure.get(at)
@@ -186,7 +186,7 @@ impl<'a, 'd> Walker<'a, 'd> {
         }
     }
 
-    /// Reads the attributes that come next, of the entry at `start`.
+    /// Reads the attributes of the entry at `start`. The walker is at the first attribute.
     #[inline]
     fn read(&mut self, shape: &Shape, start: usize) -> Result<(), UnitError> {
         let steps = self.unit.shapes.steps(shape);
@@ -205,7 +205,7 @@ impl<'a, 'd> Walker<'a, 'd> {
         Ok(())
     }
 
-    /// Skips the entry at `start` as gimli does.
+    /// Skips the entry at `start` with gimli.
     #[cold]
     fn skip(&mut self, start: usize) -> Result<(), UnitError> {
         let (abbreviation, mut entries) = self.entry(start)?;

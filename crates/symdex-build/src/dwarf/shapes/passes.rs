@@ -3,19 +3,18 @@
 use super::shape::{EntrySize, Shape, Step, Then};
 use super::varying::Varying;
 
-/// How a walk passes entries that nothing is wanted of.
+/// How a walk passes over the entries that it does not read.
 #[derive(Default)]
 pub(crate) struct Passes {
-    /// By the first byte of the entry, which is the code of the abbreviation in most cases. 0 is the end of a list of
-    /// children.
+    /// By the first byte of the entry. In most cases it is the abbreviation code. A byte of 0 ends a list of children.
     by_byte: Vec<Pass>,
-    /// By codes of two bytes, from 0x80 on. A code below 0x80 that is written in two bytes is left to gimli.
+    /// By codes of two bytes, from 0x80 on. gimli reads entries whose code is below 0x80 but takes two bytes.
     by_long_code: Vec<Pass>,
     /// The size of the longest entry that is skipped by its size alone.
     pub(crate) longest: usize,
 }
 
-/// How an entry is passed. Most of a walk's time is spent with these, so they are small, and need few branches.
+/// How an entry is passed. A walk spends most of its time on passes, so they are small and need few branches.
 #[derive(Clone, Copy)]
 #[repr(align(8))]
 pub(crate) struct Pass {
@@ -27,11 +26,12 @@ pub(crate) struct Pass {
     /// How many levels the next entry is above the entry's children: 0 if it is a child, 1 for a sibling, 2 after the
     /// end of a list of children.
     pub(crate) up: u8,
-    /// Whether it is as [`Shape::hides`] says.
+    /// The result of [`Shape::hides`].
     pub(crate) hides: bool,
-    /// The positions in those bytes of the first bytes of attributes that vary in size, or 0.
+    /// The position of the first byte of each attribute of variable size, or 0.
     varies: [u8; 2],
-    /// The bits of these bytes that state the size of the rest: all, or none if the attribute is a LEB128 number.
+    /// Masks for these first bytes. The masked byte is the size of the attribute's rest. The mask of a LEB128 number is
+    /// 0.
     counts: [u8; 2],
 }
 
@@ -111,7 +111,7 @@ impl Pass {
             pass.varies[number] = u8::try_from(size).ok()?;
             pass.counts[number] = match then {
                 Then::Skip(Varying::Leb) => 0,
-                // In most cases it is the location of a variable, of a few bytes.
+                // In most cases it is the location of a variable, which takes a few bytes.
                 Then::Skip(Varying::Block | Varying::Block1) => u8::MAX,
                 _ => return None,
             };

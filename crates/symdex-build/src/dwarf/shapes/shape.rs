@@ -13,7 +13,7 @@ pub(crate) struct Shape {
     /// Whether its entries are functions and state where their code is.
     pub(crate) states_code: bool,
     pub(super) entry_size: EntrySize,
-    /// The numbers of the steps that read a function or a scope. Empty if gimli has to read it.
+    /// The numbers of the steps that read a function or a scope. Empty if gimli has to read the entry.
     pub(super) read: (u32, u32),
 }
 
@@ -42,7 +42,8 @@ pub(super) enum EntrySize {
 /// A step over the attributes of an entry.
 #[derive(Clone, Copy)]
 pub(crate) struct Step {
-    /// How many bytes are between the last attribute of varying size, or the first attribute, and this one.
+    /// The number of bytes between the end of the last attribute of variable size, or the start of the attributes, and
+    /// this attribute.
     pub(crate) skip: u32,
     pub(crate) then: Then,
 }
@@ -54,7 +55,7 @@ pub(crate) enum Then {
     /// Read a number by `sized`.
     Sized(Slot, Class, Spare),
     Leb(Slot, Class),
-    /// The abbreviation has the number, which is a constant.
+    /// The abbreviation states the number, which is a constant.
     Const(Slot, u32),
     /// The end of the attributes.
     End,
@@ -86,7 +87,7 @@ impl Shape {
     }
 
     /// Whether it is a subprogram with children but without code. An inlined subroutine in it is part of an abstract
-    /// function, and is not inlined into the function around that.
+    /// function. It is not inlined into the function that encloses the subprogram.
     #[inline]
     pub(crate) fn hides(&self) -> bool {
         self.of == Of::Subprogram && !self.states_code && self.has_children

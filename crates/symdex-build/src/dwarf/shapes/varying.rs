@@ -1,4 +1,4 @@
-//! Attributes whose size their bytes tell, and numbers.
+//! Attributes of variable size, and numbers.
 
 use gimli::{DwForm, Reader as _, constants};
 
@@ -36,7 +36,7 @@ impl Varying {
         })
     }
 
-    /// The end of the attribute that begins at `at`. It may lie behind the end of `bytes`.
+    /// The end of the attribute that begins at `at`. The result may be past the end of `bytes`.
     #[inline]
     pub(crate) fn behind(self, bytes: &[u8], mut at: usize) -> Option<usize> {
         let block = |size: u8| {
@@ -71,10 +71,10 @@ impl Spare {
     }
 }
 
-/// The number at `at`.
+/// The number of this size at `at`.
 #[inline]
 pub(crate) fn sized(spare: Spare, bytes: &[u8], at: usize) -> Option<u64> {
-    // All sizes in one go: which one comes next nobody foresees.
+    // One path reads all sizes, because the processor cannot predict a branch on the size.
     if let Some(eight) = bytes.get(at..at.saturating_add(8)).and_then(<[u8]>::first_chunk) {
         return Some(u64::from_le_bytes(*eight) << spare.0 >> spare.0);
     }
@@ -82,7 +82,7 @@ pub(crate) fn sized(spare: Spare, bytes: &[u8], at: usize) -> Option<u64> {
     Some(number.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
 }
 
-/// The LEB128 number at `at`, which goes behind it; most often it is one byte.
+/// Reads the LEB128 number at `at`, and moves `at` past it. Most numbers take one byte.
 #[inline]
 pub(crate) fn leb(bytes: &[u8], at: &mut usize) -> Option<u64> {
     match *bytes.get(*at)? {
