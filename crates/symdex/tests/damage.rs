@@ -1,4 +1,4 @@
-//! Indexes that were cut, changed or forged: an error or the right answer, never a wrong one and never a panic.
+//! Lookups in truncated, changed or forged indexes return the right answer or an error. They never panic.
 
 #![allow(clippy::cast_possible_truncation, reason = "numbers of tests are small")]
 
@@ -8,8 +8,8 @@ use symdex::{Error, ImageOffset, Index, LinePolicy, Scratch, Table};
 use symdex_testimages::{Answer, Image};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A small index with everything in it: gaps, inlining, both tables, two policies that differ, aliases, strings of
-/// all kinds.
+/// A small image with all features: gaps, inlining, both tables, different answers under the two policies, aliases, and
+/// strings of all kinds.
 fn small() -> Image {
     let mut image = Image::random(11);
     image.chunk_span = 1000;
@@ -21,12 +21,12 @@ fn small() -> Image {
     image.with_aliases(11)
 }
 
-/// For each offset what both policies answer, and the names of the function that starts there.
+/// For each offset, the answers under both policies and the names of the function that starts there.
 type Answers = Vec<(u64, [Option<Vec<Answer>>; 2], Vec<Vec<u8>>)>;
 
 const POLICIES: [LinePolicy; 2] = [LinePolicy::Exact, LinePolicy::Statement];
 
-/// Every answer that `image` has to give at the starts and behind the ends of its ranges.
+/// The expected answers at the start and the end of each range of `image`. The end is exclusive.
 fn expected(image: &Image) -> Answers {
     let ranges = image.tables.iter().flat_map(|table| &table.ranges);
     let mut offsets: Vec<u64> = ranges.flat_map(|range| [range.start, range.end]).collect();
@@ -37,7 +37,8 @@ fn expected(image: &Image) -> Answers {
     offsets.into_iter().map(answer).collect()
 }
 
-/// Asks all of it; each answer is as expected or says that the index is damaged. How many lookups failed.
+/// Looks up all offsets. Asserts that each lookup returns the expected answer or an error about damage. Returns the
+/// number of failed lookups.
 fn ask<B: AsRef<[u8]>>(index: &Index<B>, expected: &Answers, what: &str) -> usize {
     let mut scratch = Scratch::default();
     let mut failed = 0;
@@ -89,7 +90,7 @@ fn every_changed_byte_is_an_error_or_changes_no_answer_and_verify_notices_it() {
                 Err(error) => assert!(error.is_damage(), "{what}: {error}"),
                 Ok(index) => {
                     opened += 1;
-                    // Reading all of the index for each pattern takes long in a debug build, and finds the same.
+                    // One pattern is enough here: lookups at all offsets are slow in a debug build.
                     if pattern == 0x01 {
                         failed += usize::from(ask(&index, &expected, &what) != 0);
                     }
@@ -103,7 +104,7 @@ fn every_changed_byte_is_an_error_or_changes_no_answer_and_verify_notices_it() {
     assert!(opened > 1000 && failed > 300, "{opened} opened, {failed} failed: the test lost its point");
 }
 
-/// `bytes` with the header's checksum made right again.
+/// Corrects the checksum of the header.
 fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let checksum = xxh3_64(&bytes[..120]).to_le_bytes();
     bytes[120..128].copy_from_slice(&checksum);
@@ -131,7 +132,7 @@ fn aliases_set_a_feature_bit_and_nothing_else_does() {
     let bit = |bytes: &[u8]| u64::from_le_bytes(bytes[16..24].try_into().expect("8 bytes"));
     let (with, without) = (small(), Image::random(11));
     assert_eq!((bit(&with.index()), bit(&without.index())), (1, 0));
-    // Digest and header say what they should, but for the bit.
+    // Only the feature bit is wrong. The digest and the header's checksum are correct.
     let mut forged = with.index();
     forged[16] = 0;
     let mut forged = sealed(forged);
@@ -234,13 +235,13 @@ fn code_in_two_places_far_apart_does_not_fill_memory_with_what_lies_between() {
     for index in [1_000_000, 7 + (1 << 22), u64::MAX / 1000 - 1] {
         assert!(matches!(push(index), Err(Error::Unwritable { .. })), "{index}");
     }
-    // The writer's image is small.
+    // The writer is for a small image. The encoder is for a large one.
     let mut of_large_image = ChunkEncoder::new(1000, 8 << 20);
     let chunk = of_large_image.encode(Table::Dwarf, 1_000_001, &ChunkRanges::default()).expect("empty");
     assert!(matches!(writer.push(chunk), Err(Error::Unwritable { .. })), "groups of another size");
 }
 
-/// The golden indexes, each with its path.
+/// The paths and bytes of the golden indexes.
 fn golden() -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/golden/v1");
     let paths = std::fs::read_dir(folder).expect("it is there").map(|entry| entry.expect("readable").path());
@@ -270,7 +271,7 @@ fn every_flipped_bit_and_every_truncation_of_the_golden_indexes_is_noticed() {
     }
 }
 
-/// The digest is not what finds them: without it, each page's checksum does.
+/// Lookups find the changes by the checksums of pages. They do not check the digest.
 #[test]
 fn every_flipped_bit_of_a_golden_index_that_a_lookup_reads_is_noticed_by_it() {
     let (path, bytes) = golden().swap_remove(0);

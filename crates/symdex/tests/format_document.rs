@@ -1,5 +1,5 @@
-//! The annotated dump in docs/FORMAT.md shows a tiny index as it is written today. `SYMDEX_BLESS=1 cargo test -p
-//! symdex --test format_document` writes it again.
+//! Checks that the annotated dump in docs/FORMAT.md matches the bytes that the writer produces for a tiny index.
+//! `SYMDEX_BLESS=1 cargo test -p symdex --test format_document` updates the dump.
 
 mod dump;
 
@@ -15,11 +15,11 @@ const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/FORMAT.m
 const BEGIN: &str = "<!-- the dump begins: written by crates/symdex/tests/format_document.rs -->\n```text\n";
 const END: &str = "```\n<!-- the dump ends -->\n";
 
-/// By id. The fourth has as many words as make a rule.
+/// The names in the order of their ids. The fourth name has enough words for a grammar rule.
 const NAMES: [&str; 5] = ["outer", "mid", "leaf", "a_b_c_d_e_f_g_h_i_j_k_l_m_n_o_flat", "plain"];
 
-/// `outer` has `mid` inlined, and `mid` has `leaf` inlined. Behind `outer` is `plain`, which only the symbol table has
-/// and which is also called `a_b_..._flat`.
+/// An index of two functions, `outer` and `plain`. `mid` is inlined into `outer`, and `leaf` is inlined into `mid`.
+/// `plain` follows `outer` and is only in the symbol table. Its second name is `a_b_..._flat`.
 fn tiny() -> Vec<u8> {
     let id = ImageId::new(&[0xa0, 0xa1, 0xa2, 0xa3]).expect("4 bytes are an id");
     let number = NonMaxU32::new;
@@ -146,7 +146,7 @@ fn explain(file: &[u8]) -> String {
     dump.out
 }
 
-/// The section of the names or of the files.
+/// Dumps the section of the names or the section of the files.
 fn strings(dump: &mut Dump<'_>, what: &str) {
     let rules = dump.varint("rules: {}");
     let symbols = dump.varint(&format!("symbols of all {what}s {{}}"));
@@ -177,8 +177,8 @@ fn strings(dump: &mut Dump<'_>, what: &str) {
     }
 }
 
-/// A chunk's head; its rows, one of each, take no bits. Returns the bytes of the blocks, and those of the source
-/// locations of a chunk of `size` bytes.
+/// Dumps the head of a chunk of `size` bytes. The chunk has one row of each kind, and the rows take no bits. Returns
+/// the size of the blocks and the size of the source locations, in bytes.
 fn chunk_head(dump: &mut Dump<'_>, what: &str, size: usize) -> [u64; 2] {
     dump.varint(&format!("{what} chunk 0: blocks"));
     dump.varint("source locations");
@@ -258,7 +258,7 @@ fn symbol_chunk(dump: &mut Dump<'_>, codes: &Codes<'_>, size: usize) {
     dump.coded(sources, "source locations", codes, &numbers);
 }
 
-/// The codes, and where chunks begin and end.
+/// Dumps the codes and the boundaries of the chunks.
 fn codes_section<'a>(dump: &mut Dump<'a>) -> (Codes<'a>, [usize; 3]) {
     let size = usize::try_from(dump.number(2, "bytes of the codes {}")).expect("small");
     let codes = Codes::of(&dump.bytes[dump.at..dump.at + size]);

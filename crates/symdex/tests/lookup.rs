@@ -1,4 +1,4 @@
-//! Whole indexes: lookups return what was written, both from a file and from a store's values.
+//! Lookups in whole indexes and in the values of a key-value store return what was written.
 
 #![allow(clippy::cast_possible_truncation, reason = "numbers of tests are small")]
 
@@ -9,7 +9,7 @@ use symdex_testimages::{Answer, Image, Random};
 
 const POLICIES: [LinePolicy; 2] = [LinePolicy::Exact, LinePolicy::Statement];
 
-/// Two images of three have functions of several names.
+/// A random image. Functions have several names unless `seed` is a multiple of 3.
 fn image(seed: u64) -> Image {
     let image = Image::random(seed);
     if seed.is_multiple_of(3) { image } else { image.with_aliases(seed) }
@@ -39,7 +39,7 @@ fn an_index_and_its_scratch_go_where_threads_go() {
 
 #[test]
 fn every_address_is_answered_as_a_linear_scan_answers_it() {
-    // A scratch space that all indexes share, and one that keeps no answers.
+    // One scratch space that all indexes share, and one that caches no answers.
     let (mut scratch, mut forgetful) = (Scratch::default(), Scratch::with_capacity(0));
     let (mut answered, mut gaps, mut aliases) = (0, 0, 0);
     for seed in 0..40 {
@@ -86,7 +86,7 @@ fn many_offsets_at_once_are_answered_as_each_by_itself() {
     }
 }
 
-/// The image, with lines small enough for its answers to be kept.
+/// Removes large line numbers from the image, so that a scratch space can cache all its answers.
 fn with_small_lines(mut image: Image) -> Image {
     for frame in image.tables.iter_mut().flat_map(|table| &mut table.frames) {
         frame.line = frame.line.filter(|line| line.get() < 1 << 20);
@@ -96,7 +96,7 @@ fn with_small_lines(mut image: Image) -> Image {
 
 #[test]
 fn an_address_that_is_asked_for_again_has_the_same_answer() {
-    // A scratch space that keeps all answers, and one that forgets most of them.
+    // One scratch space caches all answers. The other one evicts most of them.
     let mut spaces = [1 << 24, 200 << 10].map(Scratch::with_capacity);
     let images = [image(6), with_small_lines(image(9)), with_small_lines(image(11))];
     let indexes = images.map(|image| (Index::open(image.index()).expect("as written"), image));
@@ -126,8 +126,8 @@ fn strings_of_answers_that_were_given_before_are_not_copied() {
         for offset in image.offsets() {
             let answer = index.lookup(ImageOffset(offset), LinePolicy::Exact, &mut scratch);
             let frames = answer.expect("an intact index");
-            // The first answers are not kept when they are given first, and where they are may move as long as there
-            // come more.
+            // The first answers are not cached on their first lookup, and cached strings can move while answers are
+            // added. So the test compares only the pointers of the third pass.
             for frame in frames.iter().flat_map(symdex::Frames::iter).filter(|_| time == 2) {
                 let (name, file) = (frame.name.map(<[u8]>::to_vec), frame.file.map(<[u8]>::to_vec));
                 places.entry((name, file)).or_default().insert(frame.name.map(<[u8]>::as_ptr));
@@ -137,7 +137,7 @@ fn strings_of_answers_that_were_given_before_are_not_copied() {
     assert!(places.len() > 300 && places.values().all(|places| places.len() == 1));
 }
 
-/// A service that has only a key-value store gets the answers of the whole index.
+/// Lookups in the values of a key-value store return the same answers as lookups in the whole index.
 #[test]
 fn a_value_answers_as_the_whole_index_does() {
     let (mut scratch, mut answered, mut values) = (Scratch::default(), 0, 0);

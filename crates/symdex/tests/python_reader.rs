@@ -1,4 +1,4 @@
-//! `docs/reader.py`, which is written from `docs/FORMAT.md` alone, answers as this crate does.
+//! `docs/reader.py` returns the same answers as this crate. It is written from `docs/FORMAT.md` alone.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -8,7 +8,7 @@ use symdex::{Frame, ImageOffset, Index, LinePolicy, Scratch};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// What `reader.py` prints of a file.
+/// The output of `reader.py` for a file.
 fn python(arguments: &[&str], file: &Path) -> String {
     let mut command = Command::new("python3");
     let output = command.arg(format!("{ROOT}/docs/reader.py")).args(arguments).arg(file).output();
@@ -34,7 +34,7 @@ fn line(offset: u64, frame: &Frame<'_>) -> String {
     format!("{offset}\t{name}\t{file}\t{line}\t{inlined}\t{start}\t{table}")
 }
 
-/// What it should print: the frames at each address of the code.
+/// The expected output of `reader.py`: the frames at each address of the code.
 fn expected(index: &Index<Vec<u8>>, policy: LinePolicy) -> (String, usize) {
     let (mut text, mut scratch, mut frames) = (String::new(), Scratch::default(), 0);
     for (start, end) in &index.metadata().executable {

@@ -1,4 +1,4 @@
-//! The example of the README compiles as it is pasted: it is `examples/embed.rs`, which cargo compiles.
+//! The example of the README is equal to `examples/embed.rs`. Cargo compiles that file, so the example compiles too.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect("a file of the repository")
 }
 
-/// The first block of the README in this language.
+/// The first code block of the README in `language`.
 fn block<'r>(readme: &'r str, language: &str) -> &'r str {
     let (_, rest) = readme.split_once(&format!("\n```{language}\n")).expect("a block");
     rest.split_once("```").expect("the end of the block").0

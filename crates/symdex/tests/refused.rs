@@ -1,8 +1,8 @@
 //! Invalid numbers are refused: each test writes a valid index, changes one field, corrects the checksums, and expects
 //! one error.
 //!
-//! The indexes are so small that most contexts have one symbol. Such a symbol takes no bits in a chunk, so that a
-//! change of it in the codes changes the number (docs/FORMAT.md, "Codes").
+//! The indexes are so small that most contexts have one symbol. The only symbol of a context takes no bits in a chunk.
+//! So a test changes a number by changing the symbol in the codes (docs/FORMAT.md, "Codes").
 
 #![allow(clippy::cast_possible_truncation, reason = "numbers of tests are small")]
 
@@ -11,12 +11,13 @@ use symdex::{ImageOffset, Index, LinePolicy, Scratch};
 use symdex_testimages::Image;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-/// Contexts of numbers.
+/// The contexts of coded numbers.
 const GAP: usize = 0;
 const FIRST_FUNCTION: usize = 1;
 /// The length of a range whose answer defines one inline frame.
 const LENGTH: usize = 5;
-/// The code of an answer: the first one; plus the code of the answer before.
+/// The code of the first answer of a block. The context of a later answer is this plus the previous answer's code, at
+/// most 11.
 const ANSWER: usize = 8;
 const SOURCE: usize = 20;
 const NAME: usize = 25;
@@ -29,11 +30,11 @@ const OTHER_FILE: usize = 33;
 /// The codes of answers.
 const GAP_CODE: u8 = 0;
 const FUNCTION_CODE: u8 = 1;
-/// An inline frame without a caller, which is the answer under both policies.
+/// Defines one inline frame without a caller. This frame is the answer under both policies.
 const DEFINES: u8 = 3;
-/// The same answer, followed by an answer under `statement`.
+/// Like `DEFINES`, but a separate answer under `statement` follows.
 const DEFINES_AND_FOLLOWS: u8 = 5;
-/// The answer of the range before.
+/// The answer of the previous range.
 const SAME_ANSWER: u8 = 12;
 /// The most recent inline frame.
 const RECENT: u8 = 24;
@@ -75,12 +76,12 @@ fn index(span: u32, ranges: Vec<CodeRange>, frames: Vec<InlineFrame>) -> Patched
     Patched { bytes, sections, id }
 }
 
-/// An index of one range of 16 bytes, line 9 of name 1, and a gap of 48 bytes.
+/// An index of one range of 16 bytes and a gap of 48 bytes. The range has name 1 and line 9.
 fn one_range() -> Patched {
     index(64, vec![range(0, 16, 0)], vec![frame(None, 1, 9)])
 }
 
-/// An index of two ranges with the same name, in lines 9 and 12.
+/// An index of two ranges with the same name and the lines 9 and 12.
 fn two_lines() -> Patched {
     index(64, vec![range(0, 16, 0), range(16, 32, 1)], vec![frame(None, 1, 9), frame(None, 1, 12)])
 }
@@ -91,7 +92,7 @@ fn blocks() -> Patched {
     index(4000, ranges, (0..400u64).map(|n| frame(None, n % 3, 1 + n)).collect())
 }
 
-/// An index, changed.
+/// An index whose fields a test changes.
 #[derive(Clone)]
 struct Patched {
     bytes: Vec<u8>,
@@ -116,7 +117,7 @@ impl Patched {
         (0..context).fold(self.section("codes").0 + 2, |at, _| at + size(at))
     }
 
-    /// With the number `to` in the place of `from` in `context`.
+    /// Replaces the symbol `from` of `context` by `to`.
     fn number(mut self, context: usize, from: u8, to: u8) -> Self {
         let at = self.code(context);
         let symbols = usize::from(self.bytes[at]);
@@ -127,15 +128,14 @@ impl Patched {
         self
     }
 
-    /// With another value for the byte at `at` of a section.
+    /// Sets the byte at offset `at` of a section to `value`, which must differ from the old value.
     fn byte(mut self, section: &str, at: usize, value: u8) -> Self {
         let start = self.section(section).0;
         assert_ne!(std::mem::replace(&mut self.bytes[start + at], value), value, "nothing changes");
         self
     }
 
-    /// With another lowest bit of the column `column` of the second row of the chunk, which is that of the second
-    /// block.
+    /// Flips the lowest bit of the column `column` in the second row of the chunk. This row describes the second block.
     fn second_row(mut self, column: usize) -> Self {
         let mut at = self.section("chunks").0;
         for _ in 0..3 {
@@ -147,7 +147,7 @@ impl Patched {
         self
     }
 
-    /// The bytes, with the checksums of all pages and the digest corrected.
+    /// The bytes with correct checksums of all pages and a correct digest.
     fn sealed(&self) -> Vec<u8> {
         let mut bytes = self.bytes.clone();
         let mut checksum = self.section("checksums").0;
@@ -228,28 +228,28 @@ fn a_function_must_not_start_below_0_nor_follow_another_without_a_range() {
 #[test]
 fn an_answer_must_be_an_inline_frame_that_is_defined() {
     let first_answer = |code: u8| one_range().number(ANSWER, DEFINES, code);
-    // A gap in its place moves all that follows.
+    // A gap replaces the answer and shifts all numbers after it.
     first_answer(GAP_CODE).is_refused(INVALID_BLOCK);
-    // A function, for which there are no codes.
+    // A function replaces the answer. The contexts of a function have no codes.
     first_answer(FUNCTION_CODE).is_refused(INVALID_BLOCK);
     first_answer(SAME_ANSWER).is_refused(INVALID_BLOCK);
     first_answer(RECENT).is_refused(INVALID_BLOCK);
     first_answer(HUGE).is_refused(INVALID_BLOCK);
-    // An inline frame whose caller is not defined.
+    // The caller of the inline frame is not defined.
     first_answer(RECENT + DEFINES).is_refused(INVALID_BLOCK);
-    // More callers above the answer before than there are.
+    // The code refers to a caller further out than the outermost frame of the previous answer.
     two_lines().number(ANSWER + usize::from(DEFINES), DEFINES, 3 * SAME_ANSWER).is_refused(INVALID_BLOCK);
 }
 
 #[test]
 fn an_answer_under_statement_must_be_defined_and_must_not_have_another() {
-    // The code refers to the range before, but there is none.
+    // The code refers to the previous range, but the first range has none.
     one_range().number(ANSWER, DEFINES, DEFINES + 1).is_refused(INVALID_BLOCK);
     let both = CodeRange { statement: 1, ..range(0, 16, 0) };
     let two_policies = index(64, vec![both], vec![frame(None, 1, 9), frame(None, 1, 12)]);
     let follows = ANSWER + usize::from(DEFINES_AND_FOLLOWS);
     two_policies.number(follows, DEFINES, GAP_CODE).is_refused(INVALID_BLOCK);
-    // The third most recent inline frame. It must have no answer under `statement`.
+    // The answer is the third most recent inline frame. Such an answer must have no code for `statement`.
     let third = 3 * RECENT;
     let ranges = vec![range(0, 16, 0), range(16, 32, 1), CodeRange { statement: 0, ..range(32, 48, 2) }];
     let old_answer = index(64, ranges, vec![frame(None, 1, 9), frame(None, 1, 12), frame(None, 1, 15)]);
@@ -261,21 +261,21 @@ fn an_answer_under_statement_must_be_defined_and_must_not_have_another() {
 fn a_block_has_at_most_255_ranges_though_they_take_no_bits() {
     let ranges = vec![range(0, 1, 0), range(1, 2, 0)];
     let same_twice = index(4096, ranges, vec![frame(None, 1, 9)]);
-    // The gap becomes a range of one byte with the same answer, and so does what follows it.
+    // The gap and everything after it become ranges of one byte with the same answer.
     let after_same = ANSWER + usize::from(SAME_ANSWER.min(11));
     same_twice.number(after_same, GAP_CODE, SAME_ANSWER).is_refused(INVALID_BLOCK);
 }
 
 #[test]
 fn a_chain_has_at_most_1024_frames_though_they_take_no_bits() {
-    // Recursion: all frames have one source location.
+    // All frames of the recursion have the same source location.
     let frames: Vec<InlineFrame> = (0..1024u64).map(|n| frame(n.checked_sub(1), 1, 9)).collect();
     let chain = index(64, vec![range(0, 16, 1023)], frames);
-    // The head is 3 for each frame. It is 11, and 3061 more: the symbol of 2048, and 1013 in ten bits, the only ones of
-    // the block.
+    // The answer's head is 3 per frame: 3 x 1024 = 3072 = 11 + 3061. The symbol of 3061 stands for 2048. The
+    // remaining 1013 takes ten bits, and the block has no other bits.
     let block = chain.section("chunks").0 + 8;
     assert_eq!(chain.bytes[block..][..2], [0b1111_1101, 0b0100_0000]);
-    // 3064 more are 1025 frames.
+    // 11 + 3064 = 3 x 1025: one frame too many.
     chain.byte("chunks", 8, 0b1111_1110).byte("chunks", 9, 0).is_refused(INVALID_BLOCK);
 }
 
@@ -284,7 +284,7 @@ fn an_inline_frame_must_have_a_source_location_of_the_chunk() {
     for step in [1, 2, 3, HUGE] {
         one_range().number(SOURCE, 0, step).is_refused(INVALID_BLOCK);
     }
-    // One more than the ranges use, and one less.
+    // The number of source locations is one larger, then one smaller, than the ranges use.
     one_range().byte("chunks", 1, 2).is_refused("dwarf chunk 0: its blocks do not use all of it");
     two_lines().byte("chunks", 1, 1).is_refused(INVALID_BLOCK);
 }
@@ -293,7 +293,7 @@ fn an_inline_frame_must_have_a_source_location_of_the_chunk() {
 fn a_source_location_must_have_a_name_a_file_and_a_line_that_numbers_can_have() {
     one_range().number(NAME, 0, 1).is_refused(INVALID_SOURCE);
     one_range().number(NAME, 0, 2).is_refused(INVALID_SOURCE);
-    // Folded numbers, which become negative.
+    // These folded numbers make ids, files and lines negative.
     one_range().number(NAME_ID, 4, 1).is_refused(INVALID_SOURCE);
     one_range().number(NAME_ID, 4, 3).is_refused(INVALID_SOURCE);
     one_range().number(FILE, 3, 2).is_refused(INVALID_SOURCE);
@@ -306,13 +306,14 @@ fn a_source_location_must_have_a_name_a_file_and_a_line_that_numbers_can_have() 
     let second = InlineFrame { file: NonMaxU32::new(1), ..frame(None, 1, 9) };
     let two_files = index(64, vec![range(0, 16, 0), range(16, 32, 1)], vec![frame(None, 1, 9), second]);
     two_files.number(OTHER_FILE, 2, HUGE).is_refused(INVALID_SOURCE);
-    // Another line is as valid as the one that was written.
+    // Changing the line to another valid line is not an error.
     one_range().number(LINE_IN_OTHER_FILE, 10, 11).is_valid();
 }
 
 #[test]
 fn the_head_of_a_chunk_must_fit_the_chunk() {
-    // Numbers of blocks, of source locations, of bytes; the widths of the columns.
+    // The fields are the number of blocks, the number of source locations, the size of the blocks, and the widths of
+    // the columns.
     for (at, value) in
         [(0, 65), (0, 0xff), (1, 0xff), (2, 100), (3, 58), (4, 64), (5, 255), (6, 58), (7, 255)]
     {
@@ -325,7 +326,7 @@ fn the_head_of_a_chunk_must_fit_the_chunk() {
 #[test]
 fn blocks_must_follow_each_other() {
     let out_of_order = "dwarf chunk 0: blocks do not follow each other";
-    // Another end of the first block, other bits, another source location.
+    // The columns are the start of the block, the position of its bits, and the first unused source location.
     for (column, expected) in [(0, INVALID_BLOCK), (1, INVALID_BLOCK), (2, out_of_order)] {
         blocks().second_row(column).is_refused(expected);
     }
@@ -344,7 +345,7 @@ fn codes_must_have_their_size_valid_symbols_and_complete_words() {
     one_range().byte("codes", 0, size + 1).is_refused(INVALID_CODE);
     one_range().byte("codes", 0, size - 1).is_refused(INVALID_CODE);
     one_range().byte("codes", 1, 0xff).is_refused("code page 0: its codes are larger than the format allows");
-    // Two names: one bit each.
+    // The context has two symbols, and the code word of each has one bit.
     let names = two_lines();
     let at = names.code(NAME) - names.section("codes").0;
     assert_eq!(names.bytes[names.code(NAME)..][..3], [2, 2, 0]);

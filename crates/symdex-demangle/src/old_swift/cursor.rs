@@ -2,13 +2,14 @@
 
 use super::{Kind, Old, Substitution};
 
-/// The deepest nesting of types and contexts that is followed. Real names stay below 30.
+/// The maximum nesting depth of types and contexts. The depth of real names is below 30.
 const MAX_DEPTH: u32 = 128;
 
-/// The most bytes that references to earlier parts may write: a few bytes of them can stand for gigabytes.
+/// The maximum number of bytes that all substitutions together can write. Without a limit, a few bytes of nested
+/// substitutions can expand to gigabytes.
 const MAX_SUBSTITUTED: usize = 16 << 10;
 
-/// The letters of types of the standard library that are equal in both manglings.
+/// The letters of standard library types that are the same in both manglings.
 const KNOWN_TYPES: &str = "abdfiVvPpqRrSu";
 
 impl<'a> Old<'a> {
@@ -16,7 +17,7 @@ impl<'a> Old<'a> {
         self.rest.bytes().next()
     }
 
-    /// Skips `prefix`. Returns whether it was there.
+    /// Skips `prefix`. Returns `false` if the rest does not begin with it.
     pub(super) fn eat(&mut self, prefix: &str) -> bool {
         self.rest.strip_prefix(prefix).map(|rest| self.rest = rest).is_some()
     }
@@ -35,13 +36,13 @@ impl<'a> Old<'a> {
         Some(taken)
     }
 
-    /// Decimal digits as text.
+    /// One or more decimal digits, as text.
     pub(super) fn digits(&mut self) -> Option<&'a str> {
         let end = self.rest.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(self.rest.len());
         if end == 0 { None } else { self.take(end) }
     }
 
-    /// `_` or `12_`, which are equal in both manglings.
+    /// An index: `_` or `12_`. Both manglings write it in the same way.
     pub(super) fn index(&mut self) -> Option<String> {
         let digits = self.digits().unwrap_or_default();
         self.expect("_")?;
@@ -54,13 +55,13 @@ impl<'a> Old<'a> {
         let operator = if self.eat("o") { Some(self.eat_one_of(&["i", "p", "P"])?) } else { None };
         let digits = self.digits()?;
         let text = self.take(digits.parse().ok()?)?;
-        // An encoded identifier may begin with a digit or underscore, which an underscore keeps apart.
+        // An encoded identifier can begin with a digit or an underscore. An underscore separates it from the length.
         let apart = if encoded.is_empty() { "" } else { "_" };
         let operator = operator.map_or_else(String::new, |fixity| format!("o{fixity}"));
         Some(format!("{encoded}{}{apart}{text}{operator}", digits.trim_start_matches('0')))
     }
 
-    /// An identifier, with the file (`P`) or the number (`L`) that distinguishes it from others of the same name.
+    /// An identifier. A file (`P`) or a number (`L`) distinguishes it from other entities of the same name.
     pub(super) fn declared_name(&mut self) -> Option<String> {
         if self.eat("L") {
             let index = self.index()?;
@@ -73,7 +74,7 @@ impl<'a> Old<'a> {
         self.identifier()
     }
 
-    /// Reads a substitution. Its `S` was read already.
+    /// A substitution. Its `S` is already read.
     pub(super) fn substitution(&mut self) -> Option<Substitution> {
         let known = |kind, text: &str| Some(Substitution { kind, text: text.to_owned(), levels: 1 });
         if let Some(module) = self.eat_one_of(&["o", "C"]) {
@@ -108,7 +109,7 @@ impl<'a> Old<'a> {
         substitution
     }
 
-    /// Calls `read` one level deeper.
+    /// Calls `read` one nesting level deeper. Returns `None` if the level exceeds `MAX_DEPTH`.
     pub(super) fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         self.depth += 1;
         let result = if self.depth <= MAX_DEPTH { read(self) } else { None };

@@ -1,11 +1,11 @@
-//! Entities: functions, variables, their accessors, nominal types, and the contexts of them.
+//! Entities (functions, variables, accessors, nominal types) and their contexts.
 
 use super::{Kind, Old, Substitution};
 
 /// The context of a declaration: a module, a type, an extension or a function.
 pub(super) struct Context {
     pub(super) text: String,
-    /// See [`Substitution::levels`]. 0 if it is not a nominal type.
+    /// See [`Substitution::levels`]. 0 if the context is not a nominal type.
     pub(super) levels: usize,
 }
 
@@ -28,7 +28,7 @@ impl Old<'_> {
         })
     }
 
-    /// A function, variable, initializer or subscript. The letter of its kind is read before.
+    /// A function, variable, initializer or subscript. The letter of its kind is already read.
     fn member(&mut self, kind: &str) -> Option<String> {
         let context = self.context()?.text;
         if let Some(function) = self.eat_one_of(&["D", "d", "e", "E", "Z"]) {
@@ -62,7 +62,7 @@ impl Old<'_> {
     }
 
     /// An accessor of a variable or subscript, or the variable or subscript itself (`p`). The letter of its kind is
-    /// read before. An entity with the name `subscript` is a subscript.
+    /// already read. An entity with the name `subscript` is a subscript.
     fn accessor(&mut self, context: &str, accessor: &str) -> Option<String> {
         let name = self.declared_name()?;
         let of = self.a_type()?;
@@ -127,13 +127,13 @@ impl Old<'_> {
         }
     }
 
-    /// The next name as a protocol of the module `module`.
+    /// Reads a name and returns the protocol with this name in the module `module`.
     pub(super) fn protocol_in(&mut self, module: &str) -> Option<String> {
         let text = format!("{module}{}P", self.declared_name()?);
         Some(self.remember(Kind::Protocol, text, 0).text)
     }
 
-    /// A type of the kind with the letter `kind`: its context and its name.
+    /// The context and the name of a nominal type. `kind` is the letter of its kind.
     fn declaration(&mut self, kind: &str) -> Option<Substitution> {
         let context = self.context()?;
         let text = format!("{}{}{kind}", context.text, self.declared_name()?);

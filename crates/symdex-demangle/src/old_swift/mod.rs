@@ -1,18 +1,18 @@
 //! Rewrites names from before Swift 4 (`_TF...`) in the mangling of Swift 4.0 (`_T0...F`).
 //!
 //! symbolic-demangle reads only the manglings since Swift 4.0. The older mangling has the same parts in prefix order: a
-//! letter, then its operands. So a name is read once from left to right and written in postfix order, and
-//! symbolic-demangle prints it. Both grammars are in the Swift sources, `docs/ABI/OldMangling.rst` and
+//! letter, then its operands. This module reads a name once from left to right and writes it in postfix order.
+//! symbolic-demangle then prints it. Both grammars are in the Swift sources, `docs/ABI/OldMangling.rst` and
 //! `docs/ABI/Mangling.rst`.
 //!
-//! Some parts are left out, because the simplified form does not print them: the changes of a specialization to each
-//! argument, the conformances of the types of a specialization, and suffixes of a name.
+//! The rewritten name omits the parts that the simplified form does not print: the changes of a specialization to each
+//! argument, the conformances of a specialization's types, and suffixes of a name.
 
 mod cursor;
 mod entities;
 mod types;
 
-/// `name` in the mangling of Swift 4.0. `None` if `name` does not have the old mangling.
+/// Returns `name` in the mangling of Swift 4.0, or `None` if `name` does not have the old mangling.
 pub(super) fn modernize(name: &str) -> Option<String> {
     let mut old = Old { rest: name, substitutions: Vec::new(), depth: 0, substituted: 0 };
     Some(format!("_T0{}", old.name()?))
@@ -27,7 +27,7 @@ struct Old<'a> {
     substituted: usize,
 }
 
-/// A part of the name to which later parts refer by number.
+/// A part of the name. Later parts can refer to it by number.
 #[derive(Clone)]
 struct Substitution {
     kind: Kind,
@@ -55,7 +55,7 @@ impl Old<'_> {
         while self.eat("TS") {
             specializations.push(self.specialization()?);
             self.substitutions.clear();
-            // Later compilers left the underscore out.
+            // Later compilers omit the underscore.
             self.eat("_");
             self.expect("T")?;
         }
@@ -91,7 +91,7 @@ impl Old<'_> {
         }
     }
 
-    /// Metadata, after its `M`.
+    /// Metadata. Its `M` is already read.
     fn metadata(&mut self) -> Option<String> {
         if self.eat("p") {
             return Some(self.protocol()? + "Mp");
@@ -101,7 +101,7 @@ impl Old<'_> {
         Some(kind.map_or_else(|| format!("{of}N"), |kind| format!("{of}M{kind}")))
     }
 
-    /// Tables and offsets, after their `W`.
+    /// A table or an offset. Its `W` is already read.
     fn witness(&mut self) -> Option<String> {
         let kind = self.take(1)?;
         let of = match kind {
@@ -119,7 +119,7 @@ impl Old<'_> {
         Some(of + "W" + kind)
     }
 
-    /// Thunks, after their `T`.
+    /// A thunk. Its `T` is already read.
     fn thunk(&mut self) -> Option<String> {
         if self.eat("W") {
             return Some(self.conformance()? + &self.entity()? + "TW");
@@ -130,7 +130,7 @@ impl Old<'_> {
         Some(to + &from + &signature + "T" + kind)
     }
 
-    /// A specialization of a function, after its `TS`: by types (`g`, `r`) or by arguments (`f`).
+    /// A specialization of a function by types (`g`, `r`) or by arguments (`f`). Its `TS` is already read.
     fn specialization(&mut self) -> Option<String> {
         let kind = self.eat_one_of(&["g", "r", "f"])?;
         let serialized = if self.eat("q") { "q" } else { "" };
@@ -168,22 +168,22 @@ impl Old<'_> {
                 _ => _ = self.identifier()?,
             }
         } else if self.eat("n") || self.eat("k") {
-            // Unchanged, or a stack promoted from a box.
+            // The argument is unchanged, or a box that is promoted to the stack.
         } else {
-            // d(ead), g(uaranteed), o(wned), s(calar replaced), i(nout to value), and some of them together.
+            // Any combination of d(ead), g(uaranteed), o(wned), s(calar replaced) and i(nout to value).
             self.rest = self.rest.trim_start_matches(['d', 'g', 'o', 's', 'i']);
         }
         self.expect("_")
     }
 
-    /// `type protocol module`, after the generic signature of the type, if it has one.
+    /// An optional generic signature of the type, then `type protocol module`.
     fn conformance(&mut self) -> Option<String> {
         let signature = if self.eat("u") { self.generic_signature()? } else { String::new() };
         Some(self.a_type()? + &self.protocol()? + &self.context()?.text + &signature)
     }
 }
 
-/// A list in the new mangling, which marks the end of its first item.
+/// A list in the new mangling. An underscore marks the end of its first item.
 #[derive(Default)]
 struct List(String);
 

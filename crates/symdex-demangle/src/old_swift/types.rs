@@ -2,15 +2,15 @@
 
 use super::{Kind, List, Old};
 
-/// How the function type of a reabstraction thunk passes `self`, a parameter and a result: the old letter, then the new
-/// one.
+/// The conventions of the callee, the parameters and the results in a lowered function type. Each entry is the old
+/// letter and the new one.
 const CALLEES: &[(&str, &str)] = &[("t", "t"), ("d", "y"), ("g", "g"), ("o", "x")];
 const PARAMETERS: &[(&str, &str)] =
     &[("d", "y"), ("g", "g"), ("e", "e"), ("i", "i"), ("G", "n"), ("l", "l"), ("o", "x")];
 const RESULTS: &[(&str, &str)] = &[("a", "a"), ("d", "d"), ("D", "u"), ("i", "r"), ("o", "o")];
 const CONVENTIONS: &[(&str, &str)] = &[("Cb", "B"), ("Cc", "C"), ("Cm", "M"), ("CO", "O"), ("Cw", "W")];
 
-/// The letters that old names put before a type, and what today's names put after it.
+/// The old prefix of a type and the new suffix with the same meaning.
 const WRAPPERS: &[(&str, &str)] = &[
     ("D", "XD"),
     ("R", "z"),
@@ -25,8 +25,8 @@ const FUNCTIONS: &[(&str, &str)] =
     &[("F", "c"), ("f", "XU"), ("b", "XB"), ("c", "XC"), ("K", "XK"), ("Xf", "Xf")];
 const METATYPES: &[(&str, &str)] = &[("XM", "XM"), ("XPM", "Xm")];
 
-/// The codes of constraints in a generic signature: by a protocol, a base class, an equal type, or a layout. The three
-/// codes are for a parameter, for an associated type of it, and for an associated type of an associated type.
+/// The codes of constraints in a generic signature: by a protocol, a base class, an equal type, or a layout. The first
+/// code constrains a generic parameter, the second its associated type, the third a path of several associated types.
 const BY_PROTOCOL: [&str; 3] = ["R", "Rp", "RP"];
 const BY_CLASS: [&str; 3] = ["Rb", "Rc", "RC"];
 const BY_TYPE: [&str; 3] = ["Rs", "Rt", "RT"];
@@ -78,7 +78,7 @@ impl Old<'_> {
         }
     }
 
-    /// The new operator for the old one that comes next.
+    /// Reads an old operator of `table` and returns the new operator.
     fn translate(&mut self, table: &[(&'static str, &'static str)]) -> Option<&'static str> {
         table.iter().find(|(old, _)| self.eat(old)).map(|(_, new)| *new)
     }
@@ -94,7 +94,7 @@ impl Old<'_> {
         }
     }
 
-    /// A nominal type with its generic arguments: a list for each enclosing type and itself, outermost first.
+    /// A nominal type with generic arguments. Each enclosing type and the type itself have a list, outermost first.
     fn bound_generic(&mut self) -> Option<String> {
         let nominal = self.nominal()?;
         let mut text = nominal.text + "y";
@@ -117,7 +117,8 @@ impl Old<'_> {
         Some(protocols.text() + "p")
     }
 
-    /// An archetype, after its `Q`: a generic parameter seen from inside, or an associated type of an archetype.
+    /// An archetype: a generic parameter inside its declaration, or an associated type of an archetype. Its `Q` is
+    /// already read.
     fn archetype(&mut self) -> Option<String> {
         self.nested(|old| {
             let root = match old.eat_one_of(&["Q", "S"]) {
@@ -130,7 +131,8 @@ impl Old<'_> {
         })
     }
 
-    /// An archetype of the outermost depth. Archetypes are counted from the first, generic parameters from the second.
+    /// An archetype of the outermost depth. The new mangling writes the first one as `x` and counts the others from the
+    /// second one.
     fn primary_archetype(&mut self) -> Option<String> {
         match self.index()?.trim_end_matches('_') {
             "" => Some("x".to_owned()),
@@ -153,15 +155,15 @@ impl Old<'_> {
         Some(elements.text() + "t")
     }
 
-    /// The result and the parameters of a function type, and whether it throws. The letter of its kind is read before.
+    /// The result and the parameters of a function type, and `K` if it throws. The letter of its kind is already read.
     fn function(&mut self) -> Option<String> {
         let throws = if self.eat("z") { "K" } else { "" };
         let parameters = self.a_type()?;
         Some(self.a_type()? + &parameters + throws)
     }
 
-    /// The type of a function declaration, without the operator for a function type. `Some(None)` if it is another
-    /// type.
+    /// The type of a function declaration, without the operator for a function type. Returns `Some(None)` if the type
+    /// is not a function type.
     pub(super) fn function_signature(&mut self) -> Option<Option<String>> {
         let (start, substitutions) = (self.rest, self.substitutions.len());
         let signature = if self.eat("u") { self.generic_signature()? } else { String::new() };
@@ -247,7 +249,7 @@ impl Old<'_> {
         Some(format!("{constraint}{}{operator}{}{layout}", subject.path, subject.parameter))
     }
 
-    /// A generic parameter, after its `q`, or an associated type of the type that follows.
+    /// A generic parameter, or an associated type of the type that follows. The `q` is already read.
     fn dependent(&mut self) -> Option<String> {
         if matches!(self.peek()?, b'd' | b'_' | b'0'..=b'9') {
             return Some(format!("q{}", self.parameter()?));
@@ -255,7 +257,7 @@ impl Old<'_> {
         Some(self.a_type()? + &self.associated_name()? + "Qx")
     }
 
-    /// A generic parameter by depth and index; `z` is the first of the outermost.
+    /// A generic parameter, as depth and index. `z` is the first parameter of the outermost depth.
     fn parameter(&mut self) -> Option<String> {
         if self.eat("x") {
             return Some("z".to_owned());
@@ -266,7 +268,7 @@ impl Old<'_> {
         self.index()
     }
 
-    /// An associated type of a generic parameter, or with `path` an associated type of an associated type, and so on.
+    /// An associated type of a generic parameter. With `path`, a path of several associated types.
     fn associated(&mut self, path: bool) -> Option<Member> {
         let parameter = self.parameter()?;
         if !path {

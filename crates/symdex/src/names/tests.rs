@@ -9,7 +9,7 @@ use symdex_testimages::Random;
 
 const KIND: SectionKind = SectionKind::NamePage;
 
-/// Reads all names of a section, and checks all of it.
+/// Reads all names of a section and verifies the whole section.
 fn read(section: &[u8], names: usize) -> Result<Vec<Vec<u8>>, Error> {
     let id = ImageId::new(&[7; 16]).expect("16 bytes are an id");
     let (checksums, checked) = (PageSums::of(&id, KIND, section), PageChecks::new(section.len() as u64));
@@ -119,7 +119,7 @@ fn a_changed_byte_fails_or_changes_nothing() {
     }
 }
 
-/// A section of one name that is one symbol, with terminal 0 being "x".
+/// A section with one name. The name consists of `symbol` only. Terminal 0 is "x".
 fn grammar_of(rules: &[[u32; 2]], width: u32, symbol: u32) -> Vec<u8> {
     let mut out = Vec::new();
     put_varint(&mut out, rules.len() as u64);
@@ -150,12 +150,13 @@ fn grammars_that_make_no_sense_fail_and_come_to_an_end() {
     ] {
         assert!(expands(&rules, 3, symbol).is_err_and(|e| e.is_damage()), "{rules:?}");
     }
-    // Each rule twice the one before: 64 kB are a name, twice that is none, and 2^60 bytes are not begun.
+    // Each rule doubles the previous one. A name of 2^16 bytes is valid, and a name of 2^17 bytes is too long. The
+    // expansion of 2^60 bytes does not start.
     let twice = |n| (0..n).map(|n| [n, n]).collect::<Vec<_>>();
     assert_eq!(expands(&twice(16), 8, 16).expect("as long as a name may be")[0].len(), MAX_STRING);
     assert!(expands(&twice(17), 8, 17).is_err());
     assert!(expands(&twice(60), 8, 60).is_err());
-    // One rule within the other: as deep as it may be, and deeper.
+    // Nested rules: a depth of 64 is valid, a depth of 65 is not.
     let deep = |n| (0..n).map(|n| [n, 0]).collect::<Vec<_>>();
     assert_eq!(expands(&deep(64), 8, 64).expect("deep").concat().len(), 65);
     assert!(expands(&deep(65), 8, 65).is_err());
@@ -179,7 +180,7 @@ fn heads_that_make_no_sense_are_refused() {
             let at = usize::try_from(random.below(section.len() as u64)).expect("small");
             changed[at] = random.pick(&[0, 1, 2, 0x7f, 0x80, 0xff]);
         }
-        // Whatever comes out, it is no panic, and no longer than a name may be.
+        // A changed section must not cause a panic or a name that is too long.
         if let Ok(names) = read(&changed, 2) {
             assert!(names.iter().all(|name| name.len() <= MAX_STRING));
         }

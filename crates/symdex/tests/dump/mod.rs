@@ -1,10 +1,10 @@
-//! Printing the bytes of an index with what they mean, by nothing but what docs/FORMAT.md says of them.
+//! Prints the bytes of an index with their meaning. The code follows docs/FORMAT.md and does not use the reader.
 
 #![allow(unreachable_pub, reason = "a part of one test")]
 
 use std::fmt::Write as _;
 
-/// Bytes with what they mean, field after field.
+/// Prints fields one after another, each with its meaning.
 pub struct Dump<'a> {
     pub bytes: &'a [u8],
     pub at: usize,
@@ -20,7 +20,7 @@ impl<'a> Dump<'a> {
         writeln!(self.out, "-- {text}").expect("a string takes all");
     }
 
-    /// The next `size` bytes, which mean `meaning`.
+    /// Prints the next `size` bytes with `meaning` and returns them.
     pub fn field(&mut self, size: usize, meaning: &str) -> &'a [u8] {
         let field = &self.bytes[self.at..self.at + size];
         let rows: Vec<String> = if size > 16 && field.iter().all(|byte| *byte == 0) {
@@ -38,7 +38,7 @@ impl<'a> Dump<'a> {
         field
     }
 
-    /// A little-endian number of `size` bytes.
+    /// Prints and returns a little-endian number of `size` bytes.
     pub fn number(&mut self, size: usize, meaning: &str) -> u64 {
         let mut bytes = [0; 8];
         bytes[..size].copy_from_slice(&self.bytes[self.at..self.at + size]);
@@ -47,7 +47,7 @@ impl<'a> Dump<'a> {
         value
     }
 
-    /// A varint.
+    /// Prints and returns a varint.
     pub fn varint(&mut self, meaning: &str) -> u64 {
         let size = 1 + self.bytes[self.at..].iter().position(|byte| *byte < 0x80).expect("a varint ends");
         let value = (0..size).map(|n| u64::from(self.bytes[self.at + n] & 0x7f) << (7 * n)).sum();
@@ -55,8 +55,8 @@ impl<'a> Dump<'a> {
         value
     }
 
-    /// A part of `size` bytes that is numbers in codes, one behind the other from its first bit on; `{}` is what each
-    /// is.
+    /// Prints `size` bytes of coded numbers. The first number starts at the first bit, and each further number follows
+    /// the previous one. `{}` in a meaning stands for the number.
     pub fn coded(&mut self, size: u64, what: &str, codes: &Codes<'_>, numbers: &[(u8, &str)]) {
         let bytes = self.field(usize::try_from(size).expect("small"), what);
         let mut bits = Bits { bytes, at: 0 };
@@ -72,7 +72,7 @@ impl<'a> Dump<'a> {
     }
 }
 
-/// Bits, the highest of each byte first.
+/// Reads bits. The highest bit of each byte comes first.
 pub struct Bits<'a> {
     pub bytes: &'a [u8],
     pub at: usize,
@@ -91,7 +91,7 @@ impl Bits<'_> {
     }
 }
 
-/// The codes of all contexts, by what the document says of them.
+/// The codes of all contexts, in the encoding that docs/FORMAT.md describes.
 pub struct Codes<'a>(pub Vec<&'a [u8]>);
 
 impl<'a> Codes<'a> {
@@ -108,7 +108,7 @@ impl<'a> Codes<'a> {
         Self(codes)
     }
 
-    /// Symbols of a context with their words as text.
+    /// The symbols of a context and their code words as text.
     pub fn words(&self, context: usize) -> Vec<(u8, String)> {
         let code = self.0[context];
         if code[0] < 2 {

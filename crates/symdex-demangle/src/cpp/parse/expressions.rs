@@ -18,7 +18,7 @@ impl<'a> Parser<'a> {
         self.leave(id)
     }
 
-    /// An operator with its operands, after its code.
+    /// The operands of `operator`. Its code is already read.
     fn operation(&mut self, operator: &'static Operator, is_global: bool) -> Option<Id> {
         match operator.kind {
             Kind::Binary => self.two(operator, Node::Binary),
@@ -174,7 +174,7 @@ impl<'a> Parser<'a> {
         self.add(Node::Braced(of, values))
     }
 
-    /// A value in a braced list, which may have a designator.
+    /// A value in a braced list, optionally with a designator.
     fn braced_value(&mut self) -> Option<Id> {
         let code = [self.look(), self.look_at(1)];
         if !matches!(&code, b"di" | b"dx" | b"dX") {
@@ -193,7 +193,7 @@ impl<'a> Parser<'a> {
         self.leave(id)
     }
 
-    /// `type expression [offset] E`, after its `mc`. The offset is not printed.
+    /// `type expression [offset] E`. The `mc` before it is already read. The offset is not printed.
     fn member_conversion(&mut self) -> Option<Id> {
         let (to, from) = (self.a_type()?, self.expression()?);
         self.optional_offset();
@@ -201,7 +201,8 @@ impl<'a> Parser<'a> {
         self.add(Node::MemberConversion(to, from))
     }
 
-    /// `type expression [offset] {_ [selector]} [p] E`, after its `so`. Selectors and `p` are not printed.
+    /// `type expression [offset] {_ [selector]} [p] E`. The `so` before it is already read. Selectors and `p` are not
+    /// printed.
     fn subobject(&mut self) -> Option<Id> {
         let (of, expression) = (self.a_type()?, self.expression()?);
         let offset = self.optional_offset();
@@ -239,7 +240,7 @@ impl<'a> Parser<'a> {
         self.add(Node::FunctionParameter(number))
     }
 
-    /// `fl`, `fr`, or with an initial value `fL`, `fR`; an operator, and the operands.
+    /// `fl` or `fr` without an initial value, `fL` or `fR` with one, then the operator and the operands.
     fn fold(&mut self) -> Option<Id> {
         let kind = self.look_at(1);
         let is_left = matches!(kind, b'l' | b'L');
@@ -258,7 +259,8 @@ impl<'a> Parser<'a> {
         self.add(Node::Fold { operator, is_left, pack, initial })
     }
 
-    /// `u name argument... E`. `__uuidof` has one operand instead: a type after `t`, or an expression after `z`.
+    /// `u name argument... E`. `__uuidof` has one operand instead of arguments: `t` and a type, or `z` and an
+    /// expression.
     fn vendor_expression(&mut self) -> Option<Id> {
         self.at += 1;
         let callee = self.source_name()?;

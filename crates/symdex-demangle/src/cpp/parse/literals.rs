@@ -1,4 +1,4 @@
-//! Literals, and names in expressions that depend on template parameters.
+//! Literals and unresolved names.
 
 use super::super::nodes::{Float, Id, Node};
 use super::Parser;
@@ -54,7 +54,7 @@ impl Parser<'_> {
         self.text("true")
     }
 
-    /// A floating point literal, of this many hexadecimal digits in lower case.
+    /// A floating point literal of `digits` lowercase hexadecimal digits.
     fn float(&mut self, kind: Float, digits: usize) -> Option<Id> {
         self.at += 1;
         let value = self.name.get(self.at..self.at + digits)?;
@@ -64,7 +64,7 @@ impl Parser<'_> {
         self.add(Node::FloatLiteral(kind, value))
     }
 
-    /// A name whose meaning depends on a template parameter.
+    /// An unresolved name: its meaning depends on a template parameter.
     pub(super) fn unresolved_name(&mut self, is_global: bool) -> Option<Id> {
         if self.eat_text("srN") {
             let mut scope = self.unresolved_type_with_arguments()?;

@@ -1,8 +1,8 @@
 //! Reads a mangled name of the Itanium C++ ABI into an [`Arena`].
 //!
-//! The parser goes forward only: each production is decided by the next one to three characters, and an error anywhere
-//! is an error of the whole name. So the steps are proportional to the length of the name. Each method reads one
-//! production and returns `None` if the name is not valid.
+//! The parser does not backtrack: the next one to three characters select each production, and any error makes the
+//! whole name invalid. So the number of steps is proportional to the length of the name. Each method reads one
+//! production and returns `None` if the name is invalid.
 //!
 //! Recursion is bounded: every production that can contain itself counts towards [`MAX_DEPTH`].
 
@@ -24,7 +24,7 @@ pub(super) fn parse(name: &str) -> Option<(Arena<'_>, Id)> {
     Some((parser.arena, root))
 }
 
-/// How many productions are begun until `name` is read or given up.
+/// The number of productions that the parser enters for `name`, valid or not.
 #[cfg(test)]
 pub(super) fn productions(name: &str) -> usize {
     let mut parser = Parser::new(name);
@@ -36,32 +36,33 @@ struct Parser<'a> {
     name: &'a str,
     at: usize,
     arena: Arena<'a>,
-    /// The children of lists that are not read to their ends.
+    /// The children of incomplete lists.
     pending: Vec<Id>,
     substitutions: Vec<Id>,
     depth: usize,
     #[cfg(test)]
     productions: usize,
-    /// The lists of template parameters that names `T_` refer to, outermost first.
+    /// The lists of template parameters in scope, outermost first. `T_`, `T0_` and `TL0__` refer to them.
     levels: Vec<Level>,
-    /// The arguments of the innermost template that the encoding names: [`Level::Outer`].
+    /// The arguments of the innermost template in the encoding's name. [`Level::Outer`] refers to them.
     outer: Vec<Id>,
-    /// Template parameters that were referred to before their arguments.
+    /// References to template parameters whose arguments follow later in the name.
     forward: Vec<Id>,
-    /// The level of a generic lambda whose parameters are being read; its unknown template parameters are `auto`.
+    /// The level of the lambda whose parameters are being read. Its undeclared template parameters are `auto`.
     lambda_level: Option<usize>,
-    /// How many names were invented for each kind of template parameter.
+    /// The number of invented names for each kind of template parameter.
     invented: [u32; 3],
-    /// In a conversion function's type, template parameters may refer to arguments that follow.
+    /// Set in a conversion function's type: template parameters can refer to arguments that follow.
     allows_forward: bool,
-    /// In a conversion function's type, template arguments belong to the function.
+    /// Cleared in the type of a conversion (`cv`): template arguments after the type do not belong to it.
     allows_arguments: bool,
-    /// In a constraint, the template parameters of all enclosing templates are in scope, which are not known.
+    /// Set in a constraint: the template parameters of all enclosing templates are in scope. Their arguments are not
+    /// known.
     is_constraint: bool,
 }
 
 enum Level {
-    /// [`Parser::outer`].
+    /// The template arguments in [`Parser::outer`].
     Outer,
     /// The explicit parameters of a lambda or of a template template parameter.
     Own(Vec<Id>),
@@ -69,7 +70,7 @@ enum Level {
     Auto,
 }
 
-/// What the name of a function says about the encoding that follows it.
+/// The properties of a function's name that decide how its encoding continues.
 #[derive(Default)]
 struct Named {
     /// Constructors, destructors and conversion functions have no result type, even if they are templates.
@@ -102,7 +103,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Everything: `_Z` and an encoding with an optional suffix, or the function of an Objective-C block.
+    /// The whole name: `_Z`, an encoding and an optional suffix, or the function of an Objective-C block.
     fn mangled_name(&mut self) -> Option<Id> {
         let underscores = self.name.find(|character| character != '_')?;
         self.at = underscores;
@@ -132,7 +133,7 @@ impl<'a> Parser<'a> {
     /// A function with its parameters, a variable, or a special name.
     fn encoding(&mut self) -> Option<Id> {
         self.enter()?;
-        // The template parameters of this name are not those of the name around it.
+        // The template parameters of an outer encoding are not in scope.
         let levels = std::mem::take(&mut self.levels);
         let outer = std::mem::take(&mut self.outer);
         let id = match self.look() {
@@ -166,7 +167,7 @@ impl<'a> Parser<'a> {
         self.add(Node::Encoding { result, name, parameters, qualifiers, reference, attributes, constraint })
     }
 
-    /// The types of a function's parameters, without an end mark; `v` is none.
+    /// The types of a function's parameters. `v` is an empty list. The list has no end mark.
     fn parameters(&mut self, has_explicit_object: bool) -> Option<List> {
         if self.eat(b'v') {
             return Some(List::default());
@@ -188,7 +189,7 @@ impl<'a> Parser<'a> {
         self.at == self.name.len() || matches!(self.look(), b'E' | b'.' | b'_')
     }
 
-    /// The forward references since the number `start` get their arguments.
+    /// Resolves the forward references from number `start` on to template arguments.
     fn resolve_forward(&mut self, start: usize) -> Option<()> {
         while self.forward.len() > start {
             let forward = self.forward.pop()?;
@@ -202,7 +203,7 @@ impl<'a> Parser<'a> {
         Some(())
     }
 
-    /// Items up to an `E`, which is read, too.
+    /// Reads items up to and including an `E`.
     fn list_until_end(&mut self, item: fn(&mut Self) -> Option<Id>) -> Option<List> {
         let start = self.pending.len();
         while !self.eat(b'E') {
@@ -212,7 +213,7 @@ impl<'a> Parser<'a> {
         self.finish_list(start)
     }
 
-    /// The list of what is pending since `start`.
+    /// Makes a list of the pending children from number `start` on.
     fn finish_list(&mut self, start: usize) -> Option<List> {
         self.arena.add_list(self.pending.drain(start..))
     }
@@ -225,7 +226,7 @@ impl<'a> Parser<'a> {
         self.add(Node::Text(text))
     }
 
-    /// One level deeper. On an error the whole name is given up, so that only success must call [`Self::leave`].
+    /// Enters one level of nesting. Only a successful method calls [`Self::leave`], because an error ends the parse.
     fn enter(&mut self) -> Option<()> {
         self.depth += 1;
         #[cfg(test)]
@@ -244,7 +245,7 @@ impl<'a> Parser<'a> {
         self.name.get(self.at..).unwrap_or_default()
     }
 
-    /// The next byte; 0 at the end.
+    /// The next byte, or 0 at the end.
     fn look(&self) -> u8 {
         self.look_at(0)
     }
@@ -290,7 +291,7 @@ impl<'a> Parser<'a> {
         Some(self.digits()).filter(|digits| !digits.is_empty())
     }
 
-    /// A number, with `n` before it if it is negative.
+    /// A number. A negative number begins with `n`.
     fn signed_number(&mut self) -> Option<&'a str> {
         let start = self.at;
         self.eat(b'n');

@@ -1,11 +1,11 @@
-//! Names: nested, local and unqualified ones, constructors, operators, substitutions.
+//! Names: nested, local and unqualified names, constructors, operators, substitutions.
 
 use super::super::nodes::{Id, Node, Reference, Standard};
 use super::super::operators::{Kind, Operator};
 use super::{Named, Parser};
 
 impl<'a> Parser<'a> {
-    /// A name. `named` is given for the name of an encoding.
+    /// A name. `named` is `Some` for the name of an encoding.
     pub(super) fn a_name(&mut self, named: Option<&mut Named>) -> Option<Id> {
         self.enter()?;
         let id = match self.look() {
@@ -31,7 +31,7 @@ impl<'a> Parser<'a> {
         self.add(Node::WithArguments(name, arguments))
     }
 
-    /// A name without a scope, or in `std`, or a substitution. Returns whether it is a substitution alone.
+    /// An unscoped name, or a substitution. Returns whether it is a substitution that no name follows.
     pub(super) fn unscoped_name(&mut self, named: Option<&mut Named>) -> Option<(Id, bool)> {
         let scope = if self.eat_text("St") { Some(self.text("std")?) } else { None };
         let mut module = None;
@@ -58,16 +58,16 @@ impl<'a> Parser<'a> {
             prefix = Some(next);
             if is_new {
                 self.substitutions.push(next);
-                // The scope of a lambda in a data member's initializer.
+                // The data member whose initializer contains a lambda.
                 self.eat(b'M');
             }
         }
-        // The whole name becomes a substitution only if it is used as a type. The reader of types adds it then.
+        // The whole nested name becomes a substitution only if it is a type. `a_type` then adds it.
         self.substitutions.pop()?;
         prefix
     }
 
-    /// The qualifiers of a member function: `H` of an explicit object, or cv and reference qualifiers.
+    /// The qualifiers of a member function: `H` for an explicit object parameter, or cv- and ref-qualifiers.
     fn member_qualifiers(&mut self, named: Option<&mut Named>) {
         if self.eat(b'H') {
             if let Some(named) = named {
@@ -122,7 +122,7 @@ impl<'a> Parser<'a> {
     /// `Z encoding E entity [discriminator]`.
     fn local_name(&mut self, mut named: Option<&mut Named>) -> Option<Id> {
         self.expect(b'Z')?;
-        // The template parameters around a local name are not in scope in it.
+        // Template parameters from outside are not in scope in the encoding.
         let levels = std::mem::take(&mut self.levels);
         let outer = std::mem::take(&mut self.outer);
         let encoding = self.encoding()?;
@@ -131,7 +131,7 @@ impl<'a> Parser<'a> {
             self.discriminator();
             self.text("string literal")?
         } else if self.eat(b'd') {
-            // The number of the default argument, counted from the last.
+            // The number of the default argument, counted from the last parameter.
             self.digits();
             self.expect(b'_')?;
             self.a_name(named.as_deref_mut())?
@@ -146,7 +146,7 @@ impl<'a> Parser<'a> {
         self.add(Node::Local(encoding, entity))
     }
 
-    /// `_ <digit>`, `__ [number] _`, or a number at the end of the name, which GCC wrote.
+    /// `_ <digit>`, `__ [number] _`, or the old form of GCC: a number at the end of the mangled name.
     fn discriminator(&mut self) {
         let start = self.at;
         let is_valid = if self.eat_text("__") {
@@ -164,7 +164,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A name in `scope`, if there is one, and of `module`, if there is one.
+    /// An unqualified name, with the optional scope `scope` and the optional module `module`.
     pub(super) fn unqualified_name(
         &mut self,
         named: Option<&mut Named>,
@@ -199,7 +199,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `W name`, `WP partition`, any number of times, after `module`.
+    /// Any number of `W name` and `WP partition`. They are appended to `module`.
     pub(super) fn module_name(&mut self, module: Option<Id>) -> Option<Option<Id>> {
         let mut module = module;
         while self.eat(b'W') {
@@ -217,7 +217,7 @@ impl<'a> Parser<'a> {
         self.text(if name.starts_with("_GLOBAL__N") { "(anonymous namespace)" } else { name })
     }
 
-    /// A length and that many bytes.
+    /// A length and an identifier of this length.
     pub(super) fn bare_name(&mut self) -> Option<&'a str> {
         let len = self.index()?;
         let name = self.name.get(self.at..self.at.checked_add(len)?).filter(|name| !name.is_empty())?;
@@ -234,8 +234,7 @@ impl<'a> Parser<'a> {
         Some(name)
     }
 
-    /// The class whose constructor or destructor follows. An abbreviated class of the standard library is written in
-    /// full.
+    /// The class of the constructor or destructor that follows. An abbreviation of a standard class is expanded.
     fn constructed_class(&mut self, scope: Id) -> Option<Id> {
         match self.arena.node(scope) {
             Node::Standard(class) => self.add(Node::Expanded(class)),
@@ -301,7 +300,7 @@ impl<'a> Parser<'a> {
         self.add(Node::Prefixed("operator ", to))
     }
 
-    /// What was named before, or a class of the standard library.
+    /// A reference to an earlier component, or an abbreviation of a standard class.
     pub(super) fn substitution(&mut self) -> Option<Id> {
         self.expect(b'S')?;
         let class = match self.look() {
@@ -326,7 +325,7 @@ impl<'a> Parser<'a> {
         Some(tagged)
     }
 
-    /// A number of the digits 0-9 and A-Z.
+    /// A base-36 number with the digits 0-9 and A-Z.
     pub(super) fn sequence_number(&mut self) -> Option<usize> {
         let mut number = None;
         loop {

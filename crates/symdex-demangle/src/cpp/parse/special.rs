@@ -4,7 +4,7 @@ use super::super::nodes::{Id, Node};
 use super::Parser;
 
 impl Parser<'_> {
-    /// A name after its `T` or `G` that the compiler makes.
+    /// A special name: `T` or `G` and the code of an entity that the compiler generates.
     pub(super) fn special_name(&mut self) -> Option<Id> {
         let code = [self.look(), self.look_at(1)];
         if code[0] == b'T' && matches!(code[1], b'h' | b'v') {

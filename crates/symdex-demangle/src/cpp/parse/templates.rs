@@ -4,7 +4,7 @@ use super::super::nodes::{Id, Node, ParameterKind};
 use super::{Level, Parser};
 
 impl Parser<'_> {
-    /// `I argument... E`. The arguments of the encoding's own name are what its template parameters refer to.
+    /// `I argument... E`. The template parameters of an encoding refer to the template arguments of its name.
     pub(super) fn template_arguments(&mut self, are_of_encoding: bool) -> Option<Id> {
         self.expect(b'I')?;
         if are_of_encoding {
@@ -16,7 +16,7 @@ impl Parser<'_> {
         while !self.eat(b'E') {
             let argument = if are_of_encoding { self.own_argument() } else { self.template_argument() }?;
             self.pending.push(argument);
-            // The constraint says which overload this is, and is not printed.
+            // The constraint distinguishes overloads. It is not printed.
             if self.eat(b'Q') {
                 self.constraint()?;
                 self.expect(b'E')?;
@@ -27,11 +27,11 @@ impl Parser<'_> {
         self.add(Node::Arguments(arguments))
     }
 
-    /// An argument of the encoding's own name. It may refer to the ones before it.
+    /// A template argument of the encoding's name. It can refer to earlier arguments of the same list.
     fn own_argument(&mut self) -> Option<Id> {
         let argument = self.template_argument()?;
         let parameter = match self.arena.node(argument) {
-            // LLVM does not take a pack with a declaration apart.
+            // LLVM does not unwrap an argument pack that has a template parameter declaration.
             Node::DeclaredArgument(argument) => argument,
             Node::ArgumentPack(elements) => self.add(Node::ParameterPack(elements))?,
             _ => argument,
@@ -47,7 +47,7 @@ impl Parser<'_> {
             (b'J', _) => self.argument_pack(),
             (b'L', b'Z') => self.encoding_argument(),
             (b'L', _) => self.literal(),
-            // The declaration says which overload this is, and is not printed.
+            // The declaration distinguishes overloads. It is not printed.
             (b'T', _) if self.is_parameter_declaration() => {
                 self.parameter_declaration(None)?;
                 let argument = self.template_argument()?;
@@ -111,7 +111,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A template parameter that a generic lambda has for each `auto` of its parameters.
+    /// The invented template parameter for an `auto` parameter of a generic lambda.
     fn auto_parameter(&mut self, level: usize) -> Option<Id> {
         if self.lambda_level != Some(level) || level > self.levels.len() {
             return None;
@@ -126,7 +126,7 @@ impl Parser<'_> {
         self.look() == b'T' && matches!(self.look_at(1), b'y' | b'p' | b't' | b'n' | b'k')
     }
 
-    /// The declaration of a template parameter, which gets an invented name. It is added to the parameters of `level`.
+    /// The declaration of a template parameter. The parameter gets an invented name and is added to `level`, if any.
     pub(super) fn parameter_declaration(&mut self, level: Option<usize>) -> Option<Id> {
         self.enter()?;
         self.expect(b'T')?;

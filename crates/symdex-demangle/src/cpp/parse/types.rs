@@ -4,7 +4,7 @@ use super::super::nodes::{Id, Node, Reference};
 use super::super::operators::Precedence;
 use super::Parser;
 
-/// The built-in type of this letter.
+/// The built-in type with the code `letter`.
 fn builtin(letter: u8) -> Option<&'static str> {
     Some(match letter {
         b'v' => "void",
@@ -32,7 +32,7 @@ fn builtin(letter: u8) -> Option<&'static str> {
     })
 }
 
-/// The built-in type of `D` and this letter.
+/// The built-in type with the code `D` and `letter`.
 fn extended_builtin(letter: u8) -> Option<&'static str> {
     Some(match letter {
         b'd' => "decimal64",
@@ -50,7 +50,7 @@ fn extended_builtin(letter: u8) -> Option<&'static str> {
 }
 
 impl Parser<'_> {
-    /// A type. All but the built-in ones are substitutions from then on.
+    /// A type. It becomes a substitution unless it is a built-in type.
     pub(super) fn a_type(&mut self) -> Option<Id> {
         if let Some(name) = builtin(self.look()) {
             self.at += 1;
@@ -88,14 +88,14 @@ impl Parser<'_> {
         }
     }
 
-    /// After one letter, a type that `wrap` makes another type of.
+    /// One letter and a type. `wrap` makes the node from the type.
     fn wrapped_type(&mut self, wrap: fn(Id) -> Node<'static>) -> Option<Id> {
         self.at += 1;
         let of = self.a_type()?;
         self.add(wrap(of))
     }
 
-    /// Whether cv-qualifiers and then a function type follow.
+    /// Returns whether the next characters are cv-qualifiers and a function type.
     fn is_qualified_function(&self) -> bool {
         let mut distance = 0;
         for qualifier in [b'r', b'V', b'K'] {
@@ -166,7 +166,7 @@ impl Parser<'_> {
         self.add(Node::BitInt { size, is_signed })
     }
 
-    /// A number or an expression.
+    /// The dimension of an array or vector type: a number or an expression.
     fn dimension(&mut self) -> Option<Id> {
         if !self.look().is_ascii_digit() {
             return self.expression();
@@ -175,7 +175,7 @@ impl Parser<'_> {
         self.text(number)
     }
 
-    /// A substitution, with template arguments if it is a template.
+    /// An unscoped name or a substitution, with template arguments if it is a template.
     fn substituted_type(&mut self) -> Option<Id> {
         let (name, is_substitution) = self.unscoped_name(None)?;
         if self.look() == b'I' && (!is_substitution || self.allows_arguments) {
@@ -193,18 +193,18 @@ impl Parser<'_> {
         self.substitutable(id)
     }
 
-    /// A template parameter, with arguments if it is a template template parameter.
+    /// A template parameter. A template template parameter can have template arguments.
     fn template_parameter_type(&mut self) -> Option<Id> {
         let parameter = self.template_parameter()?;
         if !self.allows_arguments || self.look() != b'I' {
             return Some(parameter);
         }
-        // The ABI makes the parameter itself a substitution, too; LLVM does not.
+        // By the ABI, the parameter without arguments is a substitution too. LLVM does not add it.
         let arguments = self.template_arguments(false)?;
         self.add(Node::WithArguments(parameter, arguments))
     }
 
-    /// A type with qualifiers, of a vendor or of the language.
+    /// A type with cv-qualifiers or vendor qualifiers.
     fn qualified_type(&mut self) -> Option<Id> {
         self.enter()?;
         let id = if self.eat(b'U') { self.vendor_qualified() } else { self.cv_qualified() }?;
@@ -232,7 +232,7 @@ impl Parser<'_> {
         self.add(Node::VendorQualified { of, vendor, arguments })
     }
 
-    /// A vendor's built-in type. With an argument, it is made of that type.
+    /// A vendor's built-in type, or a vendor's type transformation with the type that it transforms.
     fn vendor_type(&mut self) -> Option<Id> {
         self.at += 1;
         let name = self.bare_name()?;
@@ -247,7 +247,7 @@ impl Parser<'_> {
     fn function_type(&mut self) -> Option<Id> {
         let qualifiers = self.cv_qualifiers();
         let exceptions = self.exceptions()?;
-        // A function that is safe in transactions.
+        // `transaction_safe`.
         self.eat_text("Dx");
         self.expect(b'F')?;
         // extern "C".
@@ -274,7 +274,7 @@ impl Parser<'_> {
         self.add(Node::Function { result, parameters, qualifiers, reference, exceptions })
     }
 
-    /// Which exceptions a function throws, if its type says so.
+    /// The optional exception specification of a function type.
     fn exceptions(&mut self) -> Option<Option<Id>> {
         if self.eat_text("Do") {
             return Some(Some(self.text("noexcept")?));
@@ -332,7 +332,7 @@ impl Parser<'_> {
         self.add(Node::Vector(of, Some(dimension)))
     }
 
-    /// A class or an enumeration, possibly with its keyword.
+    /// A class or an enumeration, optionally with an elaborated type keyword.
     fn class_type(&mut self) -> Option<Id> {
         let keyword = match (self.look(), self.look_at(1)) {
             (b'T', b's') => "struct ",

@@ -1,10 +1,10 @@
-//! Entities without a name of their own: lambdas, blocks, unnamed types, structured bindings.
+//! Unnamed entities: lambdas, blocks, unnamed types, structured bindings.
 
 use super::super::nodes::{Id, Node};
 use super::{Level, Parser};
 
 impl Parser<'_> {
-    /// A type without a name, a lambda, or a block.
+    /// An unnamed type, a lambda, or a block.
     pub(super) fn unnamed_type(&mut self, is_of_encoding: bool) -> Option<Id> {
         if is_of_encoding {
             self.levels.clear();
@@ -27,7 +27,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A lambda, after its `Ul`.
+    /// A lambda. Its `Ul` is already read.
     fn closure(&mut self) -> Option<Id> {
         let level = self.levels.len();
         let outer_level = self.lambda_level.replace(level);

@@ -1,10 +1,10 @@
-//! Expressions, with parentheses where the operators' precedence needs them.
+//! Expressions, with the parentheses that operator precedence needs.
 
 use super::super::nodes::{Id, List, Node};
 use super::super::operators::{Operator, Precedence};
 use super::{Printer, Task};
 
-/// How strongly a node binds its parts. All other nodes bind as names do.
+/// The precedence of a node. Nodes that are not operators have the precedence of names.
 pub(super) fn precedence(node: &Node<'_>) -> Precedence {
     match node {
         Node::Binary(operator, ..)
@@ -170,7 +170,7 @@ impl<'a> Printer<'_, 'a> {
             Node::Integer(of, number) => {
                 let (sign, digits) = signed(number);
                 let of = integer_type(of);
-                // Long names of types stand in front, short ones are suffixes.
+                // A long type name is a cast before the literal. A short one is a suffix.
                 if of.len() > 3 {
                     self.then([
                         Task::Text("("),
@@ -210,7 +210,7 @@ impl<'a> Printer<'_, 'a> {
         if has_parentheses {
             self.tasks.push(Task::Close(")"));
         }
-        // Assignments group from the right.
+        // Assignments are right-associative.
         let is_assignment = operator.precedence == Precedence::Assign;
         let left = if is_assignment { Precedence::OrIf } else { operator.precedence };
         self.then([
@@ -280,7 +280,7 @@ impl<'a> Printer<'_, 'a> {
         self.then([Task::Open("("), Self::elements(list), Task::Close(")")]);
     }
 
-    /// ` = ` before a value, nothing before a further designator.
+    /// The task that prints ` = ` before a value, and nothing before a further designator.
     fn equals(&self, value: Id) -> Task<'a> {
         match self.arena.node(value) {
             Node::Field(..) | Node::Index(..) | Node::Range(..) => Task::Text(""),
@@ -289,13 +289,13 @@ impl<'a> Printer<'_, 'a> {
     }
 }
 
-/// The sign and the digits of a number, which has `n` in front if it is negative.
+/// The sign and the digits of a number. A negative number begins with `n`.
 fn signed(number: &str) -> (&'static str, &str) {
     number.strip_prefix('n').map_or(("", number), |digits| ("-", digits))
 }
 
-/// What LLVM writes with an integer literal of the type with this letter: its type in front, or a suffix of up to three
-/// letters.
+/// The text that LLVM prints for the type of an integer literal, by the type's code. A text of up to three letters is a
+/// suffix. A longer text is the name of the type and stands before the literal.
 fn integer_type(letter: u8) -> &'static str {
     match letter {
         b'w' => "wchar_t",

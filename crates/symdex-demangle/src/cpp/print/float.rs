@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use super::super::nodes::Float;
 
-/// Writes the value of these hexadecimal digits, most significant byte first.
+/// Writes the floating point value whose bits are `digits`, most significant byte first.
 pub(super) fn write(out: &mut String, kind: Float, digits: &str) {
     let Ok(bits) = u128::from_str_radix(digits, 16) else { return };
     match kind {
         Float::Single => {
             let is_negative = bits >> 31 & 1 == 1;
-            // As a number of 52 bits, since C prints it as a double.
+            // C prints a float as a double, so the fraction has 52 bits.
             write_value(out, is_negative, Parts::of(bits, 23, 8, 127), 52);
             out.push('f');
         }
@@ -40,7 +40,7 @@ impl Parts {
             (true, _, 0) => Self::Infinite,
             (true, ..) => Self::NotANumber,
             (false, 0, 0) => Self::Number { lead: 0, fraction: 0, exponent: 0 },
-            // A subnormal float is a normal double; a subnormal double has a zero in front.
+            // A subnormal float is a normal double. A subnormal double has the leading digit 0.
             (false, 0, _) if fraction_bits < 52 => {
                 let shift = fraction.leading_zeros() - (127 - fraction_bits);
                 let fraction = (fraction << shift & mask) << (52 - fraction_bits);
@@ -72,8 +72,8 @@ fn write_value(out: &mut String, is_negative: bool, parts: Parts, fraction_bits:
     }
 }
 
-/// The 80 bits of x86: sign, 15 bits of exponent, 64 bits of significand. C prints the first four bits of it before the
-/// point.
+/// The 80-bit format of x86: sign, 15 bits of exponent, 64 bits of significand. C prints the first four bits of the
+/// significand before the point.
 fn write_extended(out: &mut String, bits: u128) {
     let significand = bits & u128::from(u64::MAX);
     let biased = i32::try_from(bits >> 64 & 0x7fff).unwrap_or_default();

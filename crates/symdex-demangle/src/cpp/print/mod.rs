@@ -1,11 +1,11 @@
 //! Writes the tree of a C++ name as LLVM's demangler does.
 //!
-//! The printer does not recurse: what is still to print is a stack of tasks. It counts the tasks that it does, the
-//! bytes that it writes and the tasks that wait, and stops at the limits in [`crate::limits`]. A task writes at most as
-//! many bytes as the name has. Bytes that are removed again count as steps.
+//! The printer does not recurse. It keeps the remaining work as a stack of tasks. It counts the performed tasks, the
+//! pending tasks and the bytes of the text, and stops at the limits in [`crate::limits`]. A task writes at most as many
+//! bytes as the name has. Removing bytes counts as steps.
 //!
-//! C++ types are written around what they declare: `int (*)(char)` is a left part `int (*` and a right part `)(char)`.
-//! So types have tasks for both parts.
+//! A C++ declarator stands inside its type: `int (*)(char)` has the left part `int (*` and the right part `)(char)`.
+//! So each part of a type has its own task.
 
 mod expressions;
 mod float;
@@ -16,7 +16,7 @@ use super::nodes::{Arena, Id, List, Node};
 use super::operators::Precedence;
 use crate::limits::{MAX_STEPS, MAX_TASKS, MAX_TEXT};
 
-/// The text of the tree below `root`. If it is cut at a limit, the flag is set.
+/// Prints the tree below `root`. A flag of the result is set if a limit cuts the text.
 pub(super) fn print(arena: &Arena<'_>, root: Id) -> Printed {
     let mut printer = Printer {
         arena,
@@ -36,7 +36,7 @@ pub(super) fn print(arena: &Arena<'_>, root: Id) -> Printed {
 pub(super) struct Printed {
     pub(super) text: String,
     pub(super) is_cut: bool,
-    /// How many steps it took.
+    /// The number of steps.
     #[cfg_attr(not(test), expect(dead_code, reason = "tests compare it with the limit"))]
     pub(super) steps: usize,
 }
@@ -48,15 +48,16 @@ enum Task<'a> {
     Print(Id),
     Left(Id),
     Right(Id),
-    /// Both parts, in parentheses if the node binds as weakly as this or, if `is_strict`, more weakly.
+    /// Both parts of an operand. Parentheses enclose them if the node's precedence is lower than the given one. Unless
+    /// `is_strict` is set, parentheses also enclose an operand of equal precedence.
     Operand(Id, Precedence, bool),
-    /// An opening bracket, inside which `>` is an operator.
+    /// An opening bracket. Up to the closing bracket, `>` is an operator and does not end template arguments.
     Open(&'static str),
     Close(&'static str),
     /// Sets [`Printer::open_brackets`].
     OpenBrackets(u32),
-    /// The elements from `next` on, with commas between. What printed nothing gets no comma: its end is `after`, and
-    /// the text goes back to `before`.
+    /// The elements from `next` on, separated by commas. `before` and `after` are the positions before and after the
+    /// last comma. If the element after it printed nothing, the comma is removed.
     List {
         list: List,
         next: u32,
@@ -64,11 +65,11 @@ enum Task<'a> {
         before: u32,
         after: u32,
     },
-    /// The child, once for each element of the packs in it.
+    /// A pack expansion: prints the child once for each element of its packs.
     Expand(Id),
-    /// The elements from this one on, with nothing between.
+    /// The elements from this one on, without separators.
     Each(List, u32),
-    /// The child of an expansion is printed for the element `index`.
+    /// Continues a pack expansion after the element `index`.
     Expanded {
         child: Id,
         index: u32,
@@ -76,21 +77,21 @@ enum Task<'a> {
         outer_len: Option<u32>,
         outer_index: u32,
     },
-    /// ` ` unless the type has a right part.
+    /// A space, unless the type has a right part.
     SpaceUnlessRight(Id),
     /// The `*`, `&` or `&&` of a pointer to this type.
     PointerMark(Id, &'static str),
-    /// What is between a member's type and its class in a pointer to the member.
+    /// The separator between the member's type and the class in a pointer to member.
     MemberMark(Id),
     /// The parenthesis that closes a pointer to this type.
     PointerEnd(Id),
     /// `[`, with a space before the first dimension of an array.
     Dimension,
-    /// The innermost active forward reference ends.
+    /// Ends the innermost active forward reference.
     EndForward,
 }
 
-// What the documentation of MAX_TASKS promises.
+// The documentation of MAX_TASKS states this size.
 const _: () = assert!(size_of::<Task<'_>>() <= 32);
 
 struct Printer<'t, 'a> {
@@ -98,11 +99,11 @@ struct Printer<'t, 'a> {
     out: String,
     tasks: Vec<Task<'a>>,
     steps: usize,
-    /// How many brackets are open since the last `<` of template arguments. If none are, `>` would end the arguments.
+    /// The number of open brackets since the last `<` of template arguments. If it is 0, `>` ends the arguments.
     open_brackets: u32,
-    /// The number of elements of the packs in the innermost expansion; `None` until one is found.
+    /// The number of elements of the packs in the innermost expansion. `None` until the first pack is printed.
     pack_len: Option<u32>,
-    /// The element that is being printed.
+    /// The index of the current pack element.
     pack_index: u32,
     /// The forward references that are being printed.
     active: Vec<Id>,
@@ -117,7 +118,7 @@ enum Shape {
 }
 
 impl<'a> Printer<'_, 'a> {
-    /// Does all tasks. Returns whether no limit was reached.
+    /// Performs all tasks. Returns `false` if a limit stops it.
     fn run(&mut self) -> bool {
         while let Some(task) = self.tasks.pop() {
             self.steps += 1;
@@ -175,29 +176,29 @@ impl<'a> Printer<'_, 'a> {
         }
     }
 
-    /// How many bytes are written.
+    /// The length of the text in bytes.
     fn position(&self) -> u32 {
         u32::try_from(self.out.len()).unwrap_or(u32::MAX)
     }
 
-    /// Removes what was written since `position`.
+    /// Cuts the text back to `position`.
     fn go_back(&mut self, position: u32) {
         let position = usize::try_from(position).unwrap_or(usize::MAX);
         self.steps += self.out.len().saturating_sub(position) / 32;
         self.out.truncate(position);
     }
 
-    /// Does these tasks next, in their order.
+    /// Schedules these tasks before all others. The first one runs first.
     fn then<const COUNT: usize>(&mut self, tasks: [Task<'a>; COUNT]) {
         self.tasks.extend(tasks.into_iter().rev());
     }
 
-    /// An array of tasks has a fixed size; an absent child is a text without characters.
+    /// The task for an optional child. The task for an absent child prints an empty text.
     fn optional(id: Option<Id>) -> Task<'a> {
         id.map_or(Task::Text(""), Task::Print)
     }
 
-    /// The elements of a list, from the first.
+    /// The task for all elements of a list.
     fn elements(list: List) -> Task<'a> {
         Task::List { list, next: 0, is_first: true, before: 0, after: u32::MAX }
     }
@@ -229,7 +230,7 @@ impl<'a> Printer<'_, 'a> {
         }
     }
 
-    /// Both parts of a node.
+    /// Prints both parts of a node.
     fn print(&mut self, id: Id) {
         if types::may_have_right(&self.arena.node(id)) {
             self.tasks.push(Task::Right(id));
@@ -237,7 +238,7 @@ impl<'a> Printer<'_, 'a> {
         self.left(id);
     }
 
-    /// The child once for each element of the first pack in it.
+    /// Prints the child once for each element of the first pack in it.
     fn expand(&mut self, child: Id) {
         let (outer_len, outer_index) = (self.pack_len.take(), self.pack_index);
         let start = self.position();
@@ -247,7 +248,7 @@ impl<'a> Printer<'_, 'a> {
     fn next_expanded(&mut self, task: Task<'a>) {
         let Task::Expanded { child, index, start, outer_len, outer_index } = task else { return };
         match self.pack_len {
-            // A pack of function parameters, whose number is not known.
+            // A function parameter pack. The number of its elements is not known.
             None => self.out.push_str("..."),
             Some(0) => self.go_back(start),
             Some(len) if index + 1 < len => {
@@ -264,7 +265,7 @@ impl<'a> Printer<'_, 'a> {
         (self.pack_len, self.pack_index) = (outer_len, outer_index);
     }
 
-    /// The current element of a pack. The first pack in an expansion says how many elements there are.
+    /// The current element of a pack. The first pack in an expansion sets the number of elements.
     fn pack_element(&mut self, pack: List) -> Option<Id> {
         if self.pack_len.is_none() {
             (self.pack_len, self.pack_index) = (Some(pack.len), 0);
@@ -272,14 +273,14 @@ impl<'a> Printer<'_, 'a> {
         self.arena.child(pack, self.pack_index)
     }
 
-    /// What a forward reference refers to, unless it is being printed already.
+    /// The target of a forward reference. Returns `None` if the reference is already being printed.
     fn forward_target(&mut self, id: Id, target: Option<Id>) -> Option<Id> {
-        // The search below takes longer, the more references are nested.
+        // The time of the search below grows with the number of active references.
         self.steps += self.active.len() / 8;
         target.filter(|_| !self.active.contains(&id))
     }
 
-    /// Whether the type has this shape.
+    /// Returns whether the type has this shape.
     fn has(&mut self, shape: Shape, of: Id) -> bool {
         let mut id = of;
         loop {
@@ -307,7 +308,7 @@ impl<'a> Printer<'_, 'a> {
         }
     }
 
-    /// The left part, or all of a node that has no parts.
+    /// Prints the left part, or the whole node if it has no parts.
     fn left(&mut self, id: Id) {
         let node = self.arena.node(id);
         match node {
@@ -332,7 +333,7 @@ impl<'a> Printer<'_, 'a> {
         }
     }
 
-    /// The right part, if the node has one.
+    /// Prints the right part, if the node has one.
     fn right(&mut self, id: Id) {
         match self.arena.node(id) {
             Node::Forward { target, .. } => {

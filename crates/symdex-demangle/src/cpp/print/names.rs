@@ -1,4 +1,4 @@
-//! Names, which have no right parts.
+//! Names. They have no right parts.
 
 use super::super::nodes::{Id, Node, ParameterKind, Standard};
 use super::types::requires_word;
@@ -6,7 +6,7 @@ use super::{Printer, Task};
 use crate::limits::MAX_STEPS;
 
 impl<'a> Printer<'_, 'a> {
-    /// A name. Returns whether `node` is one.
+    /// Prints a name. Returns `false` if `node` is not a name.
     pub(super) fn name(&mut self, node: Node<'a>) -> bool {
         match node {
             Node::DeclaredArgument(argument) => self.tasks.push(Task::Print(argument)),
@@ -62,7 +62,7 @@ impl<'a> Printer<'_, 'a> {
         true
     }
 
-    /// The name of something that has none in the source. Returns whether `node` is one.
+    /// Prints the name of an entity that is unnamed in the source. Returns `false` if `node` is not such a name.
     fn made_name(&mut self, node: Node<'a>) -> bool {
         match node {
             Node::Unnamed(number) => self.then([Task::Text("'unnamed"), Task::Text(number), Task::Text("'")]),
@@ -97,7 +97,7 @@ impl<'a> Printer<'_, 'a> {
         true
     }
 
-    /// The template parameters and parameters of a lambda.
+    /// Prints the template parameters and the parameters of a lambda.
     pub(super) fn lambda_parameters(&mut self, closure: Node<'a>) {
         let Node::Closure { template_parameters, template_constraint, parameters, constraint, .. } = closure
         else {
@@ -128,7 +128,7 @@ impl<'a> Printer<'_, 'a> {
         }
     }
 
-    /// The last part of a class's name, which its constructors have.
+    /// The last component of a class's name. Constructors have this name.
     fn base_name(&mut self, of: Id) -> &'a str {
         let mut id = of;
         loop {

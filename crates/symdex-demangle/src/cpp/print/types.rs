@@ -1,4 +1,4 @@
-//! Types, functions and declarations of template parameters, which have left and right parts.
+//! Types, functions and declarations of template parameters. They have left and right parts.
 
 use super::super::nodes::{Id, Node, Qualifiers, Reference};
 use super::super::operators::Precedence;
@@ -6,7 +6,7 @@ use super::{Printer, Shape, Task};
 use crate::limits::MAX_STEPS;
 
 impl<'a> Printer<'_, 'a> {
-    /// The left part of a type. Returns whether `node` is one.
+    /// Prints the left part of a type. Returns `false` if `node` is not a type.
     pub(super) fn type_left(&mut self, node: Node<'a>) -> bool {
         match node {
             Node::Pointer(of) => match self.objc_protocol(of) {
@@ -51,7 +51,7 @@ impl<'a> Printer<'_, 'a> {
         true
     }
 
-    /// A type without a right part. Returns whether `node` is one.
+    /// Prints a type without a right part. Returns `false` if `node` is not such a type.
     fn other_type(&mut self, node: Node<'a>) -> bool {
         match node {
             Node::VendorQualified { of, vendor, arguments } => {
@@ -140,7 +140,7 @@ impl<'a> Printer<'_, 'a> {
         }
     }
 
-    /// `objc_object<P>*` is written `id<P>`: the protocol, if `of` is such an object.
+    /// Returns the protocol `P` if `of` is `objc_object<P>`. A pointer to this type is printed as `id<P>`.
     fn objc_protocol(&self, of: Id) -> Option<&'a str> {
         match self.arena.node(of) {
             Node::ObjcProtocol(object, protocol) => match self.arena.node(object) {
@@ -151,7 +151,7 @@ impl<'a> Printer<'_, 'a> {
         }
     }
 
-    /// A reference to a reference is one reference: of rvalue references an rvalue reference, else an lvalue reference.
+    /// Collapses references to references. The result is an rvalue reference only if all of them are rvalue references.
     fn collapsed(&mut self, of: Id, kind: Reference) -> (Id, Reference) {
         let (mut of, mut kind) = (of, kind);
         while let Some(Node::Reference(inner, inner_kind)) = self.referred(of) {
@@ -160,7 +160,7 @@ impl<'a> Printer<'_, 'a> {
         (of, kind)
     }
 
-    /// The node that a template parameter or a pack is at the moment.
+    /// The node that a template parameter or a pack currently refers to.
     fn referred(&mut self, of: Id) -> Option<Node<'a>> {
         let mut id = of;
         loop {
@@ -214,7 +214,7 @@ pub(super) fn requires_word<'a>(constraint: Option<Id>) -> Task<'a> {
     Task::Text(if constraint.is_some() { " requires " } else { "" })
 }
 
-/// Whether [`Printer::right`] may print something of the node.
+/// Returns whether [`Printer::right`] can print text for the node.
 pub(super) fn may_have_right(node: &Node<'_>) -> bool {
     matches!(
         node,

@@ -1,9 +1,9 @@
-//! Bytes that a writer made, changed.
+//! Changes valid sections and checks that the reader refuses them or stays within its limits.
 
 use super::*;
 use symdex_testimages::Random;
 
-/// Small images, so that a test can change every byte of them.
+/// Small images. A test can change every byte of them.
 fn images() -> impl Iterator<Item = Image> {
     (0..16).map(|seed| {
         let mut image = Image::random(seed).with_aliases(seed);
@@ -69,7 +69,7 @@ fn bytes_at_random_are_harmless() {
     for round in 0..1600 {
         let mut changed = sections.clone();
         let bytes = changed.section(round % 4 == 3);
-        // From some place on, what is before it as it was: the heads too, or all but them.
+        // Random bytes replace the whole section, its last 1 to 16 bytes, or all bytes from a random position on.
         let len = bytes.len() as u64;
         let from = match round % 8 {
             0 | 2 | 3 | 4 => 0,

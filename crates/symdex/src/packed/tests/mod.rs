@@ -1,4 +1,4 @@
-//! Compares read chunks with the ranges they were made of, and reads bytes that no writer makes.
+//! Compares decoded chunks with the ranges that were encoded, and reads bytes that no writer produces.
 
 #![allow(clippy::cast_possible_truncation, reason = "numbers of tests are small")]
 
@@ -13,7 +13,7 @@ use crate::ranges::{ChunkRanges, InlineFrame, NonMaxU32};
 use crate::write::page_sums::PageSums;
 use symdex_testimages::Image;
 
-/// The sections of an index that chunks are read from. Tests change them.
+/// The sections of an index that hold the chunks and their codes. Tests change them.
 #[derive(Clone)]
 struct Sections {
     metadata: Metadata,
@@ -21,10 +21,11 @@ struct Sections {
     codes: Vec<u8>,
 }
 
-/// What a range answers: start, end, start of the function, and both chains, innermost first.
+/// The answers of one range: its start, its end, the start of its function, and the chains under `exact` and
+/// `statement`, innermost frame first.
 type Answers = (u64, u64, Option<u64>, [Vec<InlineFrame>; 2]);
 
-/// The inline frames of the chain of `frame`, each without its caller.
+/// The chain that begins with `frame`, innermost frame first. The `parent` of each frame is cleared.
 fn chain(frames: &[InlineFrame], frame: u32) -> Vec<InlineFrame> {
     let parent = |frame: &InlineFrame| frame.parent.map(|parent| frames[parent.index()]);
     std::iter::successors(Some(frames[frame as usize]), parent)
@@ -32,7 +33,7 @@ fn chain(frames: &[InlineFrame], frame: u32) -> Vec<InlineFrame> {
         .collect()
 }
 
-/// The start of the function of the frames that a lookup found, and the chain of these frames.
+/// Converts the frames of a lookup to the start of their function and their chain.
 fn answer_of(frames: &[FoundFrame]) -> (Option<u64>, Vec<InlineFrame>) {
     let frame = |frame: &FoundFrame| {
         let SourceLocation { name, file, line } = frame.source;
@@ -62,7 +63,7 @@ impl Sections {
         Self { metadata: index.metadata().clone(), chunks: section("chunks"), codes: section("codes") }
     }
 
-    /// What `read` makes of the sections, whose checksums are as they should be.
+    /// Calls `read` with a reader of the sections and returns its result. The checksums are computed from the sections.
     fn read<T>(&self, read: impl FnOnce(Result<ChunkReader<'_>, Error>) -> T) -> T {
         let id = &self.metadata.id;
         let sums = |kind, section: &[u8]| PageSums::of(id, kind, section);
@@ -81,8 +82,8 @@ impl Sections {
         }
     }
 
-    /// Whether everything decodes. Whatever does has nothing wrong in it, lookups answer what a walk says, and none
-    /// takes more memory than it may.
+    /// Returns whether all chunks decode. Asserts that the ranges of each decoded chunk are valid, that lookups agree
+    /// with these ranges, and that no lookup exceeds the limits on frames.
     fn is_whole(&self) -> bool {
         self.read(|reader| {
             let Ok(reader) = reader else { return false };
@@ -136,13 +137,13 @@ impl Sections {
         true
     }
 
-    /// Both sections, so that a test can change either.
+    /// The section of the codes if `codes` is set, otherwise the section of the chunks.
     fn section(&mut self, codes: bool) -> &mut Vec<u8> {
         if codes { &mut self.codes } else { &mut self.chunks }
     }
 }
 
-/// An image of one chunk, of 1 MiB from `index` on, and of `names` names and one file.
+/// An image with one chunk, `names` names and one file. The chunk spans 1 MiB.
 fn image_of(chunk: ChunkRanges, names: usize) -> Image {
     let mut image = Image::random(0);
     image.chunk_span = 1 << 20;
@@ -152,7 +153,7 @@ fn image_of(chunk: ChunkRanges, names: usize) -> Image {
     image
 }
 
-/// `table` with the types of this crate. In unit tests, those of `symdex_testimages` come from another copy of it.
+/// Converts `table` to the types of this crate. In unit tests, `symdex_testimages` uses another copy of this crate.
 fn own(table: &symdex_testimages::ChunkRanges) -> ChunkRanges {
     let id = |id: Option<symdex_testimages::NonMaxU32>| id.and_then(|id| NonMaxU32::new(id.get().into()));
     let range = |range: &symdex_testimages::CodeRange| {
@@ -169,7 +170,7 @@ fn own(table: &symdex_testimages::ChunkRanges) -> ChunkRanges {
     }
 }
 
-/// `table` with the types of `symdex_testimages`.
+/// Converts `table` to the types of `symdex_testimages`.
 fn foreign(table: &ChunkRanges) -> symdex_testimages::ChunkRanges {
     let id = |id: Option<NonMaxU32>| id.and_then(|id| symdex_testimages::NonMaxU32::new(id.get().into()));
     let range = |range: &crate::ranges::CodeRange| {

@@ -1,4 +1,4 @@
-//! Round trips: a chunk that is encoded and read has the ranges that it was made of.
+//! Round trips: a decoded chunk has the same ranges as the encoded one.
 
 use super::super::{MAX_STEPS, RECENT};
 use super::*;
@@ -6,7 +6,7 @@ use crate::format::MAX_CHUNK_FRAMES;
 use crate::ranges::CodeRange;
 use crate::write::{BLOCK_FRAMES, BLOCK_LENS};
 
-/// Walking a chunk and looking up its addresses both give the ranges that the chunk was made of.
+/// Asserts that a walk and lookups of a chunk both return the ranges that were encoded.
 fn assert_round_trip(image: &Image) {
     let sections = Sections::of(image);
     assert!(sections.is_whole());
@@ -18,7 +18,7 @@ fn assert_round_trip(image: &Image) {
                 let placed = reader.chunk(table, index).expect("as written").expect("not empty");
                 let expected = answers(&own(&chunk));
                 assert_eq!(answers(&placed.ranges(&mut scratch).expect("as written")), expected);
-                // Also backwards: an answer that is kept must not change the answers of later lookups.
+                // Lookups in both directions: a cached answer must not change the answers of later lookups.
                 for (start, end, function_start, chains) in expected.iter().chain(expected.iter().rev()) {
                     for (statement, chain) in [false, true].into_iter().zip(chains) {
                         for offset in [*start, *end - 1] {
@@ -36,7 +36,8 @@ fn assert_round_trip(image: &Image) {
     });
 }
 
-/// How many inline frames each block of a chunk of a large image defines, and how many ranges it has, gaps included.
+/// Encodes `chunk` in a large image. Returns the numbers of defined inline frames and of ranges for each block. Gaps
+/// count as ranges.
 fn blocks(chunk: &ChunkRanges) -> Vec<(usize, usize)> {
     let mut image = image_of(chunk.clone(), 7);
     image.without_code = 8 << 20;
@@ -51,7 +52,7 @@ fn blocks_of(image: &Image) -> Vec<(usize, usize)> {
     })
 }
 
-/// Ranges of 8 bytes from `start` on, of one function that starts at `function_start`.
+/// Adjacent ranges of 8 bytes from `start` on. All belong to one function, which starts at `function_start`.
 fn ranges(start: u64, function_start: Option<u64>, answers: &[(u32, u32)]) -> Vec<CodeRange> {
     let range = |(n, (exact, statement)): (u64, &(u32, u32))| {
         let start = start + 8 * n;
@@ -60,7 +61,7 @@ fn ranges(start: u64, function_start: Option<u64>, answers: &[(u32, u32)]) -> Ve
     (0..).zip(answers).map(range).collect()
 }
 
-/// `chains` chains of `depth` inline frames of their own each; the last inline frame of each is `(n + 1) * depth - 1`.
+/// `chains` disjoint chains of `depth` inline frames each. The innermost frame of chain `n` is `(n + 1) * depth - 1`.
 fn chains(chains: u32, depth: u32) -> Vec<InlineFrame> {
     let loc_of = |n: u32| {
         let (chain, frame) = (n / depth, n % depth);
@@ -84,7 +85,8 @@ fn what_was_taken_apart_is_put_together() {
 #[test]
 fn inline_frames_that_a_block_has_forgotten_are_defined_again() {
     let (chains_of_twenty, last) = (chains(20, 20), |chain: u32| (chain * 20 + 19, chain * 20 + 19));
-    // Each once, then from the oldest on, each of which pushes out the next one, then the youngest again.
+    // Every chain once. Then the ten oldest chains, oldest first: each of them evicts the next one. Then the other ten
+    // chains, youngest first.
     let asked: Vec<(u32, u32)> = (0..20).chain(0..10).chain((10..20).rev()).map(last).collect();
     assert!(asked.len() < BLOCK_LENS[1] && chains_of_twenty.len() > RECENT);
     let chunk = ChunkRanges { ranges: ranges(0, Some(0), &asked), frames: chains_of_twenty };
@@ -94,7 +96,7 @@ fn inline_frames_that_a_block_has_forgotten_are_defined_again() {
         "{blocks:?}: nothing was forgotten"
     );
     assert_round_trip(&image_of(chunk, 7));
-    // As many inline frames as a block remembers.
+    // Exactly as many inline frames as a block remembers.
     let flat = chains(5, 51);
     let asked: Vec<(u32, u32)> =
         [50, 101, 152, 203, 254, 0, 254, 100, 1].map(|frame| (frame, frame)).to_vec();
@@ -106,7 +108,8 @@ fn inline_frames_that_a_block_has_forgotten_are_defined_again() {
 #[test]
 fn chains_are_as_deep_as_the_format_allows() {
     let most = MAX_FRAMES;
-    // Both policies answer a whole chain; then every depth on the way back up, further than links reach.
+    // Both policies first answer whole chains. Later answers move towards the outermost frame, in total further than a
+    // link reaches.
     let mut asked = vec![(most - 1, 2 * most - 1), (0, most - 1), (2 * most - 1, most)];
     asked.extend((1..40).map(|n| (most - 1 - n * 25, 2 * most - 1 - n * 26)));
     let chunk = ChunkRanges { ranges: ranges(4096, Some(0), &asked), frames: chains(2, most) };
@@ -118,7 +121,7 @@ fn chains_are_as_deep_as_the_format_allows() {
 
 #[test]
 fn a_chunk_of_too_many_locs_is_not_written() {
-    // Each range has two of the longest chains, so each block has two ranges.
+    // Each range has two chains of the maximum depth, so each block has two ranges.
     let both = [(MAX_FRAMES - 1, 2 * MAX_FRAMES - 1)];
     let write = |len: u32| {
         let ranges = (0..len).flat_map(|n| ranges(u64::from(n) * 16, Some(0), &both)).collect();
@@ -153,7 +156,7 @@ fn blocks_end_where_they_would_have_too_many_inline_frames_or_ranges() {
         image.without_code = without_code;
         let cut = blocks_of(&image);
         let longest = cut.iter().map(|(_, ranges)| *ranges).max();
-        // A block can end with a gap and the range behind it, or with the gap that ends the chunk.
+        // The last two entries of a block can be a gap and a range. The last block can end with a gap.
         assert!(cut.len() > 10 && longest.is_some_and(|len| (most..=most + 1).contains(&len)), "{cut:?}");
         assert_round_trip(&image);
     }
@@ -199,8 +202,8 @@ fn names_files_and_lines_may_be_none() {
 
 #[test]
 fn both_policies_answer_the_same_the_last_or_another() {
-    // The answers under `statement`: equal to `exact`; another one, which stays while the one under `exact` changes;
-    // equal to `exact` again; a new one.
+    // The answer under `statement` equals the one under `exact`, stays the same while the one under `exact` changes,
+    // equals the one under `exact` again, or is new.
     let asked = [(0, 0), (1, 0), (2, 0), (2, 3), (4, 3), (4, 4), (5, 6), (6, 5), (0, 6)];
     let chunk = ChunkRanges { ranges: ranges(0, Some(0), &asked), frames: chains(7, 1) };
     assert_eq!(blocks(&chunk), [(7, 10)]);
