@@ -63,11 +63,11 @@ fn ranges(start: u64, function_start: Option<u64>, answers: &[(u32, u32)]) -> Ve
 
 /// `chains` disjoint chains of `depth` inline frames each. The innermost frame of chain `n` is `(n + 1) * depth - 1`.
 fn chains(chains: u32, depth: u32) -> Vec<InlineFrame> {
-    let loc_of = |n: u32| {
+    let frame_of = |n: u32| {
         let (chain, frame) = (n / depth, n % depth);
         inline_frame((frame != 0).then(|| n - 1), frame % 7, Some(chain % 4), Some(chain * 10 + frame % 3))
     };
-    (0..chains * depth).map(loc_of).collect()
+    (0..chains * depth).map(frame_of).collect()
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn chains_are_as_deep_as_the_format_allows() {
 }
 
 #[test]
-fn a_chunk_of_too_many_locs_is_not_written() {
+fn a_chunk_of_too_many_inline_frames_is_not_written() {
     // Each range has two chains of the maximum depth, so each block has two ranges.
     let both = [(MAX_FRAMES - 1, 2 * MAX_FRAMES - 1)];
     let write = |len: u32| {
