@@ -41,6 +41,7 @@
 //! A service that answers reports from indexes only does not need the feature. It implements `symdex_report::Source`
 //! with [`IndexFolder::open`] and `symdex_report::answer_from_index`.
 
+mod access;
 mod buffer;
 mod error;
 mod folder;
@@ -51,6 +52,7 @@ pub mod symbolicator;
 #[cfg(test)]
 mod test_indexes;
 
+pub use access::IndexAccess;
 pub use buffer::{IndexBuffer, IndexBytes};
 pub use error::Error;
 pub use folder::{IndexFolder, IndexList};
@@ -66,6 +68,7 @@ mod threads {
 
     const _: () = {
         are_shared::<Error>();
+        are_shared::<IndexAccess>();
         are_shared::<IdPrefix>();
         are_shared::<IndexFolder>();
         are_shared::<IndexList>();

@@ -38,7 +38,9 @@ pub enum Error {
         expected: u64,
     },
     /// The index is too large to be read into memory.
-    #[error("the index has {found} bytes, at most {limit} are read into memory; map the file instead")]
+    #[error(
+        "the index has {found} bytes, and at most {limit} are read into memory; map it instead, with --map"
+    )]
     TooLarge {
         /// Bytes there are.
         found: u64,

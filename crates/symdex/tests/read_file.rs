@@ -116,7 +116,7 @@ fn a_file_that_is_too_large_to_read_is_refused_before_it_is_read() {
     fs::OpenOptions::new().write(true).open(&path).and_then(|file| file.set_len(size)).expect("sparse");
     let error = read_index_file(&path).expect_err("too large");
     assert!(matches!(error, Error::TooLarge { found, limit: MAX_READ_SIZE } if found == size));
-    assert!(error.to_string().ends_with("map the file instead"), "{error}");
+    assert!(error.to_string().ends_with("map it instead, with --map"), "{error}");
     assert!(!error.is_damage());
     assert_eq!(Metadata::read_file(&path).expect("readable"), golden_metadata());
 }
