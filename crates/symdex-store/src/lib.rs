@@ -19,7 +19,7 @@
 //! // The same index again changes nothing.
 //! assert_eq!(folder.publish(&new)?.outcome, PublishOutcome::Unchanged);
 //!
-//! // The index is opened by the id of its image. It is mapped into memory.
+//! // The index is opened by the id of its image: mapped into memory if nobody else can change it.
 //! let index = folder.open(new.id())?.ok_or("no index of this image")?;
 //! let mut scratch = Scratch::default();
 //! let frames = index.lookup(ImageOffset(0x3cf), LinePolicy::Statement, &mut scratch)?.ok_or("a gap")?;
@@ -47,6 +47,7 @@ mod error;
 mod folder;
 mod id_prefix;
 mod publish;
+mod replace;
 #[cfg(feature = "symbolicate")]
 pub mod symbolicator;
 #[cfg(test)]
@@ -58,6 +59,7 @@ pub use error::Error;
 pub use folder::{IndexFolder, IndexList};
 pub use id_prefix::{IdPrefix, ParseIdPrefixError};
 pub use publish::{PublishOutcome, Published};
+pub use replace::replace_file;
 
 /// The public types can be shared and sent between threads.
 #[cfg(test)]
