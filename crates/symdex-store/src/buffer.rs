@@ -69,12 +69,21 @@ impl Default for IndexBuffer {
 
 impl Write for IndexBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
+        self.0.write(bytes).map_err(with_folder)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        self.0.flush().map_err(with_folder)
     }
+}
+
+/// An error of the temporary file, with the folder and what helps.
+fn with_folder(error: io::Error) -> io::Error {
+    let folder = std::env::temp_dir();
+    let help = "free space there, or name another folder with TMPDIR";
+    let message =
+        format!("cannot keep the index in a temporary file in {}: {error}; {help}", folder.display());
+    io::Error::new(error.kind(), message)
 }
 
 impl From<Vec<u8>> for IndexBytes {
