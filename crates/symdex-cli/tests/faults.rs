@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, SystemTime};
 
-use common::{command, debug_file, folder, index_of, names_in};
+use common::{command, corpus, debug_file, folder, index_of, names_in};
 
 /// The system calls that write files.
 const SYSTEM_CALLS: [&str; 15] = [
@@ -241,6 +241,14 @@ fn symbolicate(output: &str, old: Option<&[u8]>) -> Program {
     Program::new(root, "out/report.crash", old, true, args)
 }
 
+/// The command, with a limit of `blocks` for the size of the files that it writes. A block has 512 or 1,024 bytes.
+fn with_largest_file(blocks: u32) -> Command {
+    let mut limited = Command::new("sh");
+    let script = format!("ulimit -f {blocks}; trap '' XFSZ; exec \"$0\" \"$@\"");
+    limited.arg("-c").arg(script).arg(command().get_program());
+    limited
+}
+
 #[test]
 fn an_index_is_absent_old_or_whole_after_a_fault_at_any_step() {
     if !has_strace() {
@@ -271,13 +279,31 @@ fn a_file_that_is_written_in_part_is_not_left() {
     }
     for program in [build(None), symbolicate("out", Some(b"an old report"))] {
         program.prepare();
-        // A file may have one block of 512 bytes. The first write is short, and the next one fails.
-        let mut limited = Command::new("sh");
-        limited.args(["-c", "ulimit -f 1; trap '' XFSZ; exec \"$0\" \"$@\""]).arg(command().get_program());
-        let done = limited.args(&program.args).output().expect("sh starts");
+        // The first write is short, and the next one fails.
+        let done = with_largest_file(1).args(&program.args).output().expect("sh starts");
         let error = text(&done.stderr);
         assert!(program.new.len() > 1024 && done.status.code() == Some(1), "{done:?}");
         assert!(error.contains("cannot write: File too large"), "{error}");
         assert!(!program.is_new("short") && program.others().is_empty(), "{:?}", program.others());
     }
+}
+
+#[test]
+fn a_temporary_file_that_cannot_be_kept_is_an_error_that_says_what_helps() {
+    let root = folder();
+    let Some(debug_files) = corpus("cbundle.dSYM", root.path()) else { return };
+    let [temporary, indexes] = ["temporary", "indexes"].map(|name| root.path().join(name));
+    fs::create_dir(&temporary).expect("a folder");
+    // The chunks take more than 4 MiB. So they are kept in a file, which may not have so many bytes.
+    let mut build = with_largest_file(4096);
+    build.arg("build").arg(&debug_files).arg("-o").arg(&indexes).env("TMPDIR", &temporary);
+    let done = build.output().expect("sh starts");
+    let error = text(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{error}");
+    let message = format!("cannot keep a temporary file in {}: File too large", temporary.display());
+    assert!(error.contains(&message), "{error}");
+    assert!(
+        error.contains("free space there, name another folder with TMPDIR") && error.contains("--max-memory")
+    );
+    assert_eq!([names_in(&temporary), names_in(&indexes)], [[""; 0], [""; 0]]);
 }

@@ -120,6 +120,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_error_names_the_folder_of_the_temporary_file_and_keeps_its_kind() {
+        // An interrupted write is repeated, which depends on its kind.
+        for kind in [io::ErrorKind::StorageFull, io::ErrorKind::Interrupted] {
+            let error = with_folder(kind.into());
+            let folder = format!("in {}: {kind}", std::env::temp_dir().display());
+            assert!(error.kind() == kind && error.to_string().contains(&folder), "{error}");
+            assert!(error.to_string().ends_with("with TMPDIR"), "{error}");
+        }
+    }
+
+    #[test]
     fn small_and_large_indexes_read_as_written() {
         for size in [0, 1, IN_MEMORY, IN_MEMORY + 1] {
             let mut buffer = IndexBuffer::new();

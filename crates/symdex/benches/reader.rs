@@ -1,4 +1,4 @@
-//! The reader on a made-up image of 20,000 functions: `cargo bench -p symdex --features write,mmap`.
+//! The reader on a made-up image of 20,000 functions: `cargo bench -p symdex --all-features`.
 //!
 //! `SYMDEX_BENCH_INDEX` names an index file for the benchmarks of the three ways to open one.
 
