@@ -205,7 +205,8 @@ impl<'a, 'd> Build<'a, 'd> {
     ) -> Result<(), Error> {
         let strings = || (EncodedStrings::new(names), EncodedStrings::new(files));
         let (sealed, (names, files)) = rayon::join(|| self.writer.seal(), strings);
-        Ok(sealed?.finish(&names?, &files?, counts, partial, out)?)
+        let sealed = sealed.map_err(spool_failed)?;
+        Ok(sealed.finish(&names?, &files?, counts, partial, out)?)
     }
 
     /// Reads and merges the units, and writes the chunks of the `dwarf` table.
@@ -347,10 +348,7 @@ impl<'a, 'd> Build<'a, 'd> {
             let encoded = chunks.take().unwrap_or_else(|| Ok(Vec::new()))?;
             for chunk in encoded {
                 // Chunks wait in a temporary file until all are there.
-                self.writer.push(chunk).map_err(|error| match error {
-                    symdex::Error::Io(source) => spill_failed(source),
-                    error => error.into(),
-                })?;
+                self.writer.push(chunk).map_err(spool_failed)?;
             }
         }
         Ok(())
@@ -364,7 +362,15 @@ type Strings<'d> = Vec<Cow<'d, [u8]>>;
 type Encoded = Result<Vec<EncodedChunk>, symdex::Error>;
 
 fn spill_failed(source: std::io::Error) -> Error {
-    Error::Io { doing: "keep a temporary file in", path: std::env::temp_dir(), source }
+    Error::TemporaryFile { folder: std::env::temp_dir(), source }
+}
+
+/// Keeping the chunks in a temporary file failed.
+fn spool_failed(error: symdex::Error) -> Error {
+    match error {
+        symdex::Error::Io(source) => spill_failed(source),
+        error => error.into(),
+    }
 }
 
 /// Removes from the front of `rest` all symbols that start in a few chunks, and returns them.

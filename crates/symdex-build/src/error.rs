@@ -76,6 +76,18 @@ pub enum Error {
         /// Why it failed.
         source: std::io::Error,
     },
+    /// A temporary file, for units that wait or for chunks, could not be written or read.
+    #[error(
+        "cannot keep a temporary file in {}: {source}; free space there, name another folder with TMPDIR, or keep more \
+         in memory with --max-memory",
+        folder.display()
+    )]
+    TemporaryFile {
+        /// The folder for temporary files.
+        folder: PathBuf,
+        /// Why it failed.
+        source: std::io::Error,
+    },
     /// A file that was given as a symbol map is no symbol map.
     #[error("{}: not a symbol map: {found}", path.display())]
     NotASymbolMap {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use serde::Serialize;
-use symdex::Index;
+use symdex::Metadata;
 use symdex_build::debug_files::{FileError, ListedImage, images_in};
 use symdex_build::{Error, Found};
 
@@ -150,8 +150,8 @@ fn path_of(file: &Result<PathBuf, (PathBuf, Failure)>) -> &Path {
 
 /// The images in the debug file or index at `path`.
 fn rows_in(path: &Path) -> Result<ImageRows, Failure> {
-    match Index::open_file(path) {
-        Ok(index) => return Ok(vec![Ok(row_of_index(&index, path))]),
+    match Metadata::read_file(path) {
+        Ok(metadata) => return Ok(vec![Ok(row_of_index(metadata, path))]),
         Err(symdex::Error::NotAnIndex { .. }) => {}
         Err(error) => return Err(Failure::index(path, &error)),
     }
@@ -172,15 +172,14 @@ fn row(ListedImage { identity, arch, size, cached_path, .. }: ListedImage, path:
     }
 }
 
-fn row_of_index<B: AsRef<[u8]>>(index: &Index<B>, path: &Path) -> ImageRow {
-    let metadata = index.metadata();
+fn row_of_index(metadata: Metadata, path: &Path) -> ImageRow {
     ImageRow {
         id: metadata.id.to_string(),
-        arch: metadata.arch.name.clone(),
+        arch: metadata.arch.name,
         kind: "index",
         has_dwarf: metadata.counts.units != 0,
-        size: index.as_bytes().len() as u64,
+        size: path.metadata().map_or(0, |file| file.len()),
         path: path.display().to_string(),
-        image: Some(metadata.image_name.clone()),
+        image: Some(metadata.image_name),
     }
 }

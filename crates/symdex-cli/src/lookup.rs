@@ -9,6 +9,7 @@ use symdex::{Frame, ImageOffset, LinePolicy, Scratch, Table};
 
 use crate::answers::ImageAnswers;
 use crate::failure::{self, CommandError, Failure, FailureKind};
+use crate::open::AccessOption;
 use crate::source::{self, AddressSource};
 use crate::{number, text};
 use symdex_store::IdPrefix;
@@ -34,6 +35,8 @@ pub(crate) struct Args {
     /// one, at least four
     #[arg(long, value_name = "ID")]
     id: Option<IdPrefix>,
+    #[command(flatten)]
+    access: AccessOption,
     /// The architecture to use, if FILE has several
     #[arg(long, value_name = "ARCH")]
     arch: Option<String>,
@@ -100,7 +103,7 @@ impl From<LineRows> for LinePolicy {
 }
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
-    match source::open(&args.file, args.arch.as_deref(), args.id.as_ref())? {
+    match source::open(&args.file, args.arch.as_deref(), args.id.as_ref(), args.access)? {
         AddressSource::Index { index, path } => {
             answer_all(args, &mut ImageAnswers::Index { index: &index, path: &path })
         }

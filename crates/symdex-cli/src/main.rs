@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::failure::{CommandError, complain};
+use crate::failure::{CommandError, CommandResult, FailureKind, complain};
 
 /// Makes small indexes from debug files, and answers crash addresses from them.
 ///
@@ -63,7 +63,27 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse_from(atos::with_double_dashes(std::env::args_os())).command {
+    match run() {
+        Ok(gravest) => gravest.map_or(0, FailureKind::exit_code).into(),
+        Err(CommandError::Failure(failure)) => {
+            complain(&failure.message);
+            failure.kind.exit_code().into()
+        }
+        // `symdex ... | head` closes the pipe early. That is no failure.
+        Err(CommandError::PipeClosed) => ExitCode::SUCCESS,
+    }
+}
+
+fn run() -> CommandResult {
+    let cli = match Cli::try_parse_from(atos::with_double_dashes(std::env::args_os())) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Prints help and versions on standard output, and errors on standard error.
+            error.print()?;
+            return Ok(error.use_stderr().then_some(FailureKind::Usage));
+        }
+    };
+    match cli.command {
         Command::Build(args) => build::run(&args),
         Command::Lookup(args) => lookup::run(&args),
         Command::Atos(args) => atos::run(&args),
@@ -71,14 +91,5 @@ fn main() -> ExitCode {
         Command::Ids(args) => ids::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
-    };
-    match result {
-        Ok(gravest) => gravest.map_or(0, failure::FailureKind::exit_code).into(),
-        Err(CommandError::Failure(failure)) => {
-            complain(&failure.message);
-            failure.kind.exit_code().into()
-        }
-        // `symdex ... | head` closes the pipe early. That is no failure.
-        Err(CommandError::PipeClosed) => ExitCode::SUCCESS,
     }
 }

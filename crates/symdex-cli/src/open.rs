@@ -4,8 +4,23 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, FailureKind, complain};
 use crate::text;
-use symdex::{Index, MappedFile};
-use symdex_store::{IdPrefix, IndexFolder};
+use symdex::{Index, Metadata};
+use symdex_store::{IdPrefix, IndexAccess, IndexBytes, IndexFolder};
+
+/// How indexes are opened.
+#[derive(Clone, Copy, clap::Args)]
+pub(crate) struct AccessOption {
+    /// Map every index into memory. By default, an index that others can change, or that is on a network file system,
+    /// is read instead: if a mapped file is cut, the command is killed
+    #[arg(long)]
+    map: bool,
+}
+
+impl AccessOption {
+    pub(crate) fn access(self) -> IndexAccess {
+        if self.map { IndexAccess::Map } else { IndexAccess::Auto }
+    }
+}
 
 /// The path of an index: `path` itself, or the index of the image `id` in the folder `path`.
 pub(crate) fn index_path(path: &Path, id: Option<&IdPrefix>) -> Result<PathBuf, Failure> {
@@ -44,18 +59,21 @@ pub(crate) fn which_index(folder: &Path) -> Failure {
 /// Describes an index by its id and, if it can be read, by name and architecture.
 fn described(path: &Path) -> String {
     let id = path.file_stem().unwrap_or_default().display();
-    match Index::open_file(path) {
-        Ok(index) => {
-            let metadata = index.metadata();
-            format!("{id} ({}, {})", text::printable(metadata.image_name.as_str().into()), metadata.arch.name)
+    match Metadata::read_file(path) {
+        Ok(metadata) => {
+            format!("{id} ({}, {})", text::printable(metadata.image_name.into()), metadata.arch.name)
         }
         Err(_) => id.to_string(),
     }
 }
 
 /// Opens the index at `path`, and checks that it is the index of `id` if one is given.
-pub(crate) fn index(path: &Path, id: Option<&IdPrefix>) -> Result<Index<MappedFile>, Failure> {
-    let index = Index::open_file(path).map_err(|error| Failure::index(path, &error))?;
+pub(crate) fn index(
+    path: &Path,
+    id: Option<&IdPrefix>,
+    access: AccessOption,
+) -> Result<Index<IndexBytes>, Failure> {
+    let index = access.access().open(path).map_err(|error| Failure::index(path, &error))?;
     match id {
         Some(id) if !id.matches(index.id()) => {
             let message = format!("{}: the index of {}, not of {id}", path.display(), index.id());

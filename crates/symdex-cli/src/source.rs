@@ -2,18 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use symdex::{Index, MappedFile};
+use symdex::{Index, Metadata};
 use symdex_build::debug_files::{FileError, FindImageError, ImageFiles, find_image};
 use symdex_build::{Companions, DirectLookup, Error};
-use symdex_store::{IdPrefix, IndexFolder};
+use symdex_store::{IdPrefix, IndexBytes, IndexFolder};
 
 use crate::answers::ImageAnswers;
 use crate::failure::{CommandResult, Failure, FailureKind, complain};
-use crate::{open, text};
+use crate::open::{self, AccessOption};
+use crate::text;
 
 /// The source of answers.
 pub(crate) enum AddressSource {
-    Index { index: Box<Index<MappedFile>>, path: PathBuf },
+    Index { index: Box<Index<IndexBytes>>, path: PathBuf },
     DebugFiles(ImageFiles),
 }
 
@@ -23,11 +24,12 @@ pub(crate) fn open(
     object: &Path,
     arch: Option<&str>,
     id: Option<&IdPrefix>,
+    access: AccessOption,
 ) -> Result<AddressSource, Failure> {
     let Some(path) = index_file(object, id)? else {
         return debug_files(object, arch, id).map(AddressSource::DebugFiles);
     };
-    let index = Box::new(open::index(&path, id)?);
+    let index = Box::new(open::index(&path, id, access)?);
     let found = &index.metadata().arch.name;
     if let Some(arch) = arch.filter(|arch| found != arch) {
         let message = format!("{}: an index for {found}, not for {arch:?}", path.display());
@@ -64,7 +66,7 @@ fn index_file(object: &Path, id: Option<&IdPrefix>) -> Result<Option<PathBuf>, F
     if object.is_dir() {
         return id.map_or(Ok(None), |id| Ok(IndexFolder::new(object).find_prefix(id)?));
     }
-    match Index::open_file(object) {
+    match Metadata::read_file(object) {
         Err(symdex::Error::Io(error)) => Err(Failure::unreadable(object, &error)),
         Err(symdex::Error::NotAnIndex { .. }) => Ok(None),
         _ => Ok(Some(object.to_owned())),

@@ -33,6 +33,8 @@ pub(crate) struct Args {
     /// digits of one, at least four
     #[arg(long, value_name = "ID")]
     id: Option<IdPrefix>,
+    #[command(flatten)]
+    access: open::AccessOption,
     /// Compare every answer with this debug file: a dSYM, an ELF file. Give a folder of debug files for several
     /// indexes, or if several files have the image
     #[arg(long, value_name = "DEBUGFILE")]
@@ -161,7 +163,7 @@ struct Comparison {
 fn check(found: FoundIndex, args: &Args, maps: &SymbolMaps) -> CheckedIndex {
     let (path, index) = match found {
         Ok(path) => {
-            let index = open::index(&path, args.id.as_ref());
+            let index = open::index(&path, args.id.as_ref(), args.access);
             (path, index)
         }
         Err((path, failure)) => (path, Err(failure)),

@@ -31,7 +31,7 @@ const IN_MEMORY: usize = 4 << 20;
 #[derive(Debug)]
 pub struct IndexBuffer(SpooledTempFile);
 
-/// The bytes that were written to an [`IndexBuffer`].
+/// The bytes of an index: in memory, or of a mapped file.
 #[derive(Debug)]
 pub struct IndexBytes(Bytes);
 
@@ -69,11 +69,32 @@ impl Default for IndexBuffer {
 
 impl Write for IndexBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
+        self.0.write(bytes).map_err(with_folder)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        self.0.flush().map_err(with_folder)
+    }
+}
+
+/// An error of the temporary file, with the folder and what helps.
+fn with_folder(error: io::Error) -> io::Error {
+    let folder = std::env::temp_dir();
+    let help = "free space there, or name another folder with TMPDIR";
+    let message =
+        format!("cannot keep the index in a temporary file in {}: {error}; {help}", folder.display());
+    io::Error::new(error.kind(), message)
+}
+
+impl From<Vec<u8>> for IndexBytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(Bytes::Memory(bytes))
+    }
+}
+
+impl From<MappedFile> for IndexBytes {
+    fn from(file: MappedFile) -> Self {
+        Self(Bytes::File(file))
     }
 }
 
@@ -97,6 +118,17 @@ impl AsRef<[u8]> for IndexBytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_names_the_folder_of_the_temporary_file_and_keeps_its_kind() {
+        // An interrupted write is repeated, which depends on its kind.
+        for kind in [io::ErrorKind::StorageFull, io::ErrorKind::Interrupted] {
+            let error = with_folder(kind.into());
+            let folder = format!("in {}: {kind}", std::env::temp_dir().display());
+            assert!(error.kind() == kind && error.to_string().contains(&folder), "{error}");
+            assert!(error.to_string().ends_with("with TMPDIR"), "{error}");
+        }
+    }
 
     #[test]
     fn small_and_large_indexes_read_as_written() {

@@ -21,7 +21,7 @@ pub enum Error {
         /// Why it failed.
         error: io::Error,
     },
-    /// A file or folder could not be changed to publish an index.
+    /// A file or folder could not be changed to publish an index or to write another file.
     #[error("{}: cannot {action}: {error}", path.display())]
     NotPublished {
         /// What failed, for example `write`.

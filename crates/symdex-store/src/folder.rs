@@ -3,9 +3,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use symdex::{ImageId, Index, MappedFile};
+use symdex::{ImageId, Index};
 use walkdir::WalkDir;
 
+use crate::access::IndexAccess;
+use crate::buffer::IndexBytes;
 use crate::error::Error;
 use crate::id_prefix::IdPrefix;
 
@@ -35,6 +37,7 @@ const MAX_ENTRIES: usize = 1_000_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexFolder {
     path: PathBuf,
+    access: IndexAccess,
 }
 
 /// The indexes in a folder and in the folders below it.
@@ -52,7 +55,13 @@ pub struct IndexList {
 impl IndexFolder {
     /// The folder at `path`. Nothing is read or created until another method is called, so the folder need not exist.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self { path: path.into(), access: IndexAccess::default() }
+    }
+
+    /// Sets how [`open`](Self::open) opens indexes. The default maps only files that nobody else can change.
+    #[must_use]
+    pub fn access(self, access: IndexAccess) -> Self {
+        Self { access, ..self }
     }
 
     /// The path of the folder.
@@ -127,14 +136,14 @@ impl IndexFolder {
         Err(Error::AmbiguousId { folder: self.path.clone(), prefix: prefix.clone(), ids })
     }
 
-    /// Opens the index of `id`, mapped into memory; `None` if there is none.
+    /// Opens the index of `id`; `None` if there is none.
     ///
     /// # Errors
     ///
     /// [`Error::Index`] if the index is damaged or of an unsupported version, [`Error::OtherImage`] if it is the index
     /// of another image, [`Error::Unreadable`] if the folder or the index cannot be read.
-    pub fn open(&self, id: &ImageId) -> Result<Option<Index<MappedFile>>, Error> {
-        self.find(id)?.map(|path| open_index(&path, id)).transpose()
+    pub fn open(&self, id: &ImageId) -> Result<Option<Index<IndexBytes>>, Error> {
+        self.find(id)?.map(|path| open_index(&path, id, self.access)).transpose()
     }
 
     /// The indexes in the folder and in the folders below it, found by their extension.
@@ -162,9 +171,9 @@ impl IndexFolder {
     }
 }
 
-/// Opens the index at `path`, mapped into memory, and checks that it is the index of `id`.
-pub(crate) fn open_index(path: &Path, id: &ImageId) -> Result<Index<MappedFile>, Error> {
-    let index = Index::open_file(path).map_err(|source| Error::index(path, source))?;
+/// Opens the index at `path`, and checks that it is the index of `id`.
+pub(crate) fn open_index(path: &Path, id: &ImageId, access: IndexAccess) -> Result<Index<IndexBytes>, Error> {
+    let index = access.open(path).map_err(|source| Error::index(path, source))?;
     if index.id() != id {
         let (found, wanted) = (index.id().clone(), id.clone());
         return Err(Error::OtherImage { path: path.to_owned(), found, wanted });

@@ -19,7 +19,7 @@
 //! // The same index again changes nothing.
 //! assert_eq!(folder.publish(&new)?.outcome, PublishOutcome::Unchanged);
 //!
-//! // The index is opened by the id of its image. It is mapped into memory.
+//! // The index is opened by the id of its image: mapped into memory if nobody else can change it.
 //! let index = folder.open(new.id())?.ok_or("no index of this image")?;
 //! let mut scratch = Scratch::default();
 //! let frames = index.lookup(ImageOffset(0x3cf), LinePolicy::Statement, &mut scratch)?.ok_or("a gap")?;
@@ -41,21 +41,25 @@
 //! A service that answers reports from indexes only does not need the feature. It implements `symdex_report::Source`
 //! with [`IndexFolder::open`] and `symdex_report::answer_from_index`.
 
+mod access;
 mod buffer;
 mod error;
 mod folder;
 mod id_prefix;
 mod publish;
+mod replace;
 #[cfg(feature = "symbolicate")]
 pub mod symbolicator;
 #[cfg(test)]
 mod test_indexes;
 
+pub use access::IndexAccess;
 pub use buffer::{IndexBuffer, IndexBytes};
 pub use error::Error;
 pub use folder::{IndexFolder, IndexList};
 pub use id_prefix::{IdPrefix, ParseIdPrefixError};
 pub use publish::{PublishOutcome, Published};
+pub use replace::replace_file;
 
 /// The public types can be shared and sent between threads.
 #[cfg(test)]
@@ -66,6 +70,7 @@ mod threads {
 
     const _: () = {
         are_shared::<Error>();
+        are_shared::<IndexAccess>();
         are_shared::<IdPrefix>();
         are_shared::<IndexFolder>();
         are_shared::<IndexList>();

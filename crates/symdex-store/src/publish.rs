@@ -148,9 +148,9 @@ const TEMPORARY: [&str; 2] = [".symdex-", ".tmp"];
 /// which may not see the lock.
 const ABANDONED_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Deletes the temporary files of killed processes in `folder`. The caller has the lock. A process searches each folder
+/// Deletes the temporary files of killed processes in `folder`. A process searches each folder
 /// once, because a folder can have 100,000 files. A file that cannot be deleted stays.
-fn delete_abandoned(folder: &Path) {
+pub(crate) fn delete_abandoned(folder: &Path) {
     static SEARCHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     if !SEARCHED.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned()) {
         return;
@@ -168,7 +168,7 @@ fn is_abandoned(entry: &DirEntry) -> bool {
 }
 
 /// The folder of the file at `path`.
-fn parent(path: &Path) -> &Path {
+pub(crate) fn parent(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -188,7 +188,7 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// A temporary file in `folder` whose name is not that of an index.
-fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
+pub(crate) fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     let [prefix, suffix] = TEMPORARY;
     builder.prefix(prefix).suffix(suffix);

@@ -1,13 +1,16 @@
-//! The reader on a made-up image of 20,000 functions: `cargo bench -p symdex`.
+//! The reader on a made-up image of 20,000 functions: `cargo bench -p symdex --all-features`.
+//!
+//! `SYMDEX_BENCH_INDEX` names an index file for the benchmarks of the three ways to open one.
 
 #![allow(missing_docs, reason = "criterion's macros make public functions")]
 #![allow(clippy::cast_possible_truncation, reason = "numbers of benchmarks are small")]
 
 use std::hint::black_box;
+use std::path::PathBuf;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use symdex::write::{ChunkRanges, CodeRange, InlineFrame, NonMaxU32};
-use symdex::{ImageId, ImageOffset, Index, LinePolicy, Scratch};
+use symdex::{ImageId, ImageOffset, Index, LinePolicy, Metadata, Scratch};
 use symdex_testimages::{Image, Random};
 
 const FUNCTIONS: u64 = 20_000;
@@ -112,5 +115,40 @@ fn reader(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, reader);
+/// The three ways to open an index, each with a first answer: a mapped file, a file that is read, and bytes in memory.
+fn ways_to_open(criterion: &mut Criterion) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = std::env::var_os("SYMDEX_BENCH_INDEX").map(PathBuf::from).unwrap_or_else(|| {
+        let path = folder.path().join("index.symdex");
+        std::fs::write(&path, image().index()).expect("written");
+        path
+    });
+    let bytes = std::fs::read(&path).expect("an index file");
+    let index = Index::open(bytes.as_slice()).expect("an index");
+    let mut scratch = Scratch::default();
+    let code = index.metadata().executable.first().map_or(0, |(start, _)| *start);
+    let is_answered = |offset: &u64| frames(&index, *offset, &mut scratch) != 0;
+    let offset = (code..).step_by(4).take(1 << 20).find(is_answered).expect("code");
+    println!("ways to open: an index of {} bytes", bytes.len());
+
+    criterion.bench_function("open bytes, first answer", |bench| {
+        bench.iter(|| first_answer(Index::open(bytes.as_slice()), offset));
+    });
+    criterion.bench_function("map, first answer", |bench| {
+        bench.iter(|| first_answer(Index::open_file(&path), offset));
+    });
+    criterion.bench_function("read, first answer", |bench| {
+        bench.iter(|| first_answer(symdex::read_index_file(&path).and_then(Index::open), offset));
+    });
+    criterion.bench_function("read metadata only", |bench| bench.iter(|| Metadata::read_file(&path)));
+}
+
+/// How many frames there are at `offset` of a new index.
+fn first_answer<B: AsRef<[u8]>>(index: Result<Index<B>, symdex::Error>, offset: u64) -> usize {
+    let (index, mut scratch) = (index.expect("an index"), Scratch::default());
+    let answer = index.lookup(ImageOffset(offset), LinePolicy::Statement, &mut scratch);
+    answer.expect("an intact index").map_or(0, |frames| frames.len())
+}
+
+criterion_group!(benches, reader, ways_to_open);
 criterion_main!(benches);

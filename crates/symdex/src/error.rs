@@ -37,6 +37,16 @@ pub enum Error {
         /// Bytes its header says there should be.
         expected: u64,
     },
+    /// The index is too large to be read into memory.
+    #[error(
+        "the index has {found} bytes, and at most {limit} are read into memory; map it instead, with --map"
+    )]
+    TooLarge {
+        /// Bytes there are.
+        found: u64,
+        /// The most bytes that are read.
+        limit: u64,
+    },
     /// Stored bytes do not match their checksum.
     #[error("damaged index: the checksum of {location} does not match; build or copy it again")]
     Checksum {

@@ -135,7 +135,7 @@ impl<B: AsRef<[u8]>> Index<B> {
     /// damaged.
     pub fn open(bytes: B) -> Result<Self, Error> {
         let file = bytes.as_ref();
-        let header = Header::decode(file)?;
+        let header = Header::decode(file, file.len() as u64)?;
         let trailer = Trailer::decode(file)?;
         let metadata = Metadata::decode(&header.id, header.sections[0].of(file).unwrap_or_default())?;
         let [code_pages, chunk_pages, name_pages, file_pages] = Paged::all(&header)?;

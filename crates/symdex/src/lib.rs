@@ -5,7 +5,8 @@
 //!
 //! # First steps
 //!
-//! 1. [`Index::open`] opens an index in memory. With the feature `mmap`, `Index::open_file` maps a file.
+//! 1. [`Index::open`] opens an index in memory, for example one that [`read_index_file`] has read. With the feature
+//!    `mmap`, `Index::open_file` maps a file. Map only files that nobody else can change.
 //! 2. [`FrameAddress::image_offset`] turns an address of a stack into an [`ImageOffset`], which counts bytes from the
 //!    start of the image.
 //! 3. [`Index::lookup`] returns the frames at an offset, [`Index::lookup_many`] those of a whole stack.
@@ -68,6 +69,7 @@
 mod answer;
 mod cache;
 mod error;
+mod file;
 mod format;
 mod image;
 mod index;
@@ -84,6 +86,7 @@ pub mod write;
 
 pub use answer::{Frame, Frames, LinePolicy, OwnedFrame};
 pub use error::{Error, ErrorLocation, guess_file_kind};
+pub use file::{MAX_READ_SIZE, read_index_file};
 pub use format::{Counts, MAX_STRING, Metadata, Partial, RowRule, SectionKind, Table};
 pub use image::{Arch, FrameAddress, ImageId, ImageOffset, ParseImageIdError};
 pub use index::{Index, SectionInfo};

@@ -7,6 +7,7 @@ use std::path::Path;
 use memmap2::Mmap;
 
 use crate::error::Error;
+use crate::file::open_regular_file;
 use crate::index::Index;
 
 /// The bytes of a file, mapped into memory and read only.
@@ -33,16 +34,7 @@ impl AsRef<[u8]> for MappedFile {
 ///
 /// [`std::io::Error`] if the file cannot be opened or mapped, or is not a regular file.
 pub fn map_file(path: &Path) -> std::io::Result<MappedFile> {
-    // On Unix, a directory can be opened and mapping it fails with "no such device"; opening a pipe waits for its
-    // writer.
-    let metadata = std::fs::metadata(path)?;
-    if metadata.is_dir() {
-        return Err(std::io::ErrorKind::IsADirectory.into());
-    }
-    if !metadata.is_file() {
-        return Err(std::io::Error::other("not a regular file, which alone can be mapped"));
-    }
-    map_open_file(&File::open(path)?)
+    map_open_file(&open_regular_file(path)?)
 }
 
 /// Maps an open file, for example one without a name.
@@ -58,6 +50,10 @@ pub fn map_open_file(file: &File) -> std::io::Result<MappedFile> {
 
 impl Index<MappedFile> {
     /// Opens the index file at `path`, mapped into memory.
+    ///
+    /// Use this for files that only you can change: the file must not change while the index is open. If it is cut,
+    /// reading it kills the process (on Unix with SIGBUS). If a page changes after its checksum was checked, answers can
+    /// be wrong. For other files, use [`read_index_file`](crate::read_index_file).
     ///
     /// ```
     /// let index = symdex::Index::open_file("../../testdata/golden/v1/inline-dwarf4-1.symdex".as_ref())?;

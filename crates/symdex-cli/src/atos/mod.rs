@@ -10,6 +10,7 @@ use crate::answers::ImageAnswers;
 use crate::failure::{self, CommandError, Failure};
 use crate::lookup::stdin_failed;
 use crate::number;
+use crate::open::AccessOption;
 use crate::source::{self, AddressSource};
 use line::AtosPrinter;
 pub(crate) use options::with_double_dashes;
@@ -38,6 +39,8 @@ pub(crate) struct Args {
     /// one, at least four
     #[arg(long, value_name = "ID")]
     id: Option<IdPrefix>,
+    #[command(flatten)]
+    access: AccessOption,
     #[command(flatten)]
     basis: Basis,
     /// -fullPath: print the whole paths of source files, not only their last part
@@ -98,7 +101,7 @@ struct Basis {
 }
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
-    match source::open(&args.object, args.arch.as_deref(), args.id.as_ref())? {
+    match source::open(&args.object, args.arch.as_deref(), args.id.as_ref(), args.access)? {
         AddressSource::Index { index, path } => {
             answer_all(args, &mut ImageAnswers::Index { index: &index, path: &path })
         }

@@ -97,7 +97,15 @@ impl ImageSummary {
 
 /// Prints `value` as one line of JSON on standard output.
 pub(super) fn print_line(value: &impl Serialize) -> io::Result<()> {
-    writeln!(io::stdout().lock(), "{}", serde_json::to_string(value)?)
+    print(&format!("{}\n", serde_json::to_string(value)?))
+}
+
+/// Prints `text` on standard output. A closed pipe is no error: the other indexes are still wanted.
+fn print(text: &str) -> io::Result<()> {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
 }
 
 /// An input that failed, as a line of JSON.
@@ -191,7 +199,7 @@ fn words(outcome: Option<&PublishOutcome>) -> (&'static str, &'static str) {
 pub(super) fn report(summary: &ImageSummary, json: bool, are_many: bool) -> Result<(), CommandError> {
     match json {
         true => print_line(summary)?,
-        false => write!(io::stdout().lock(), "{}", human(summary))?,
+        false => print(&human(summary))?,
     }
     let ImageSummary { file, arch, partial, warnings, verified, .. } = summary;
     let say = |kind: &str, what: &str| {

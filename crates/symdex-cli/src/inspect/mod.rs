@@ -24,6 +24,8 @@ pub(crate) struct Args {
     /// one, at least four
     #[arg(long, value_name = "ID")]
     id: Option<IdPrefix>,
+    #[command(flatten)]
+    access: open::AccessOption,
     /// Print the ranges of chunk N, with the answers of both line policies
     #[arg(long, value_name = "N")]
     chunk: Option<u64>,
@@ -54,7 +56,7 @@ enum WhichTable {
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let path = open::index_path(&args.index, args.id.as_ref())?;
-    let index = open::index(&path, args.id.as_ref())?;
+    let index = open::index(&path, args.id.as_ref(), args.access)?;
     let mut out = BufWriter::new(io::stdout().lock());
     match args.chunk {
         Some(number) => {

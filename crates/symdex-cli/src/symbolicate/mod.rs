@@ -18,6 +18,7 @@ use self::summary::{ReportCounts, RunSummary};
 use crate::failure::{self, Failure, FailureKind, complain};
 use crate::in_order::in_order;
 use crate::lookup::{LineRows, stdin_failed};
+use crate::open::AccessOption;
 use crate::progress::Progress;
 
 /// Put functions, files and lines into crash reports, with every inlined function
@@ -71,6 +72,8 @@ pub(crate) struct Args {
     /// An index, or a folder of indexes, which is searched with the folders below it. May be repeated
     #[arg(long, value_name = "DIR")]
     index: Vec<PathBuf>,
+    #[command(flatten)]
+    access: AccessOption,
     /// Debug files for images without an index: a dSYM bundle, a folder of bundles, an .xcarchive, a library. May be
     /// repeated
     #[arg(long, value_name = "PATH")]
@@ -289,8 +292,10 @@ fn default_store() -> Option<PathBuf> {
 impl Args {
     /// The sources of answers.
     fn sources(&self) -> SymbolicatorOptions {
-        let mut sources =
-            SymbolicatorOptions::new().always_store(self.store.is_some()).match_by_name(self.match_by_name);
+        let mut sources = SymbolicatorOptions::new()
+            .access(self.access.access())
+            .always_store(self.store.is_some())
+            .match_by_name(self.match_by_name);
         for path in &self.index {
             sources = sources.index(path);
         }
@@ -304,7 +309,7 @@ impl Args {
             sources = sources.assume(assumption.clone());
         }
         match self.store.clone().or_else(default_store) {
-            Some(store) => sources.store(store),
+            Some(store) => sources.store(store).private_store(self.store.is_none()),
             None => sources,
         }
     }

@@ -84,7 +84,7 @@ impl Output {
                 path
             }
         };
-        Ok(fs::write(&path, text).map_err(|error| unwritable(&path, &error))?)
+        Ok(symdex_store::replace_file(&path, text).map_err(Failure::from)?)
     }
 
     pub(super) fn finish(self) -> Result<(), CommandError> {

@@ -23,6 +23,7 @@ pub(super) struct DebugFiles {
     debug_dirs: Vec<PathBuf>,
     /// Where new indexes are published.
     store: Option<IndexFolder>,
+    private_store: bool,
     always_store: bool,
     /// The size of all files, in bytes.
     size: u64,
@@ -100,6 +101,7 @@ impl DebugFiles {
             images: Vec::new(),
             debug_dirs: options.debug_dirs.clone(),
             store,
+            private_store: options.private_store,
             always_store: options.always_store,
             size: 0,
             not_stored: Once::new(),
@@ -226,6 +228,9 @@ impl DebugFiles {
         let built = built.map_err(|error| unanswered(&FileError::new(&read.path, error).into()))?;
         let index =
             Index::open(built.bytes).map_err(|error| unanswered(&Error::index(&read.path, error).into()))?;
+        if let Some(store) = self.store.as_ref().filter(|_| self.private_store) {
+            create_private(store.path());
+        }
         let published = self.store.as_ref().map(|store| store.publish(&index));
         let error = match published {
             Some(Ok(published)) => {
@@ -237,6 +242,16 @@ impl DebugFiles {
         self.not_stored.call_once(|| on_event(Event::NotStored { error: error.as_ref() }));
         Ok(BuiltIndex { location: IndexLocation::Memory(Box::new(index)), read })
     }
+}
+
+/// Creates `folder`, unless it exists, so that nobody else can reach what is in it.
+fn create_private(folder: &Path) {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    // If this fails, publishing fails too, and says why.
+    let _ = builder.create(folder);
 }
 
 /// The images in the debug file at `path`, each read or with the reason why it cannot be.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::Assumption;
+use crate::access::IndexAccess;
 
 /// The sources of a [`Symbolicator`](super::Symbolicator), and how they are used.
 ///
@@ -15,7 +16,9 @@ use super::Assumption;
 #[derive(Clone, Debug, Default)]
 pub struct SymbolicatorOptions {
     pub(super) indexes: Vec<PathBuf>,
+    pub(super) access: IndexAccess,
     pub(super) store: Option<PathBuf>,
+    pub(super) private_store: bool,
     pub(super) always_store: bool,
     pub(super) debug_files: Vec<PathBuf>,
     pub(super) debug_dirs: Vec<PathBuf>,
@@ -35,10 +38,24 @@ impl SymbolicatorOptions {
         self
     }
 
+    /// Sets how indexes are opened, those in the store too. The default maps only files that nobody else can change.
+    pub fn access(mut self, access: IndexAccess) -> Self {
+        self.access = access;
+        self
+    }
+
     /// Sets the folder in which new indexes of debug files are published. It is searched after all other indexes, and
     /// created when the first index is published.
     pub fn store(mut self, folder: impl Into<PathBuf>) -> Self {
         self.store = Some(folder.into());
+        self
+    }
+
+    /// Sets whether only the user of this process may open the store, if it is created. Its indexes are then mapped,
+    /// because nobody else can change them. Has no effect on a folder that exists, and on other systems than Unix. The
+    /// default is `false`.
+    pub fn private_store(mut self, private: bool) -> Self {
+        self.private_store = private;
         self
     }
 

@@ -40,7 +40,8 @@ impl<'a> Session<'a> {
         let Self { symbolicator, on_event, scratch } = self;
         let file = match candidate {
             Candidate::Index(path) => {
-                let answers = symbolicator.unless_damaged(path, || query.ask_file(path, id, scratch))?;
+                let answers =
+                    symbolicator.unless_damaged(path, || query.ask_file(symbolicator, path, id, scratch))?;
                 return Ok(SourceAnswers::from_file(path, answers));
             }
             Candidate::DebugFile(file) => file,
@@ -53,7 +54,7 @@ impl<'a> Session<'a> {
             } else {
                 let BuiltIndex { location, read } = debug_files.index(file, *on_event)?;
                 let answers = match location {
-                    IndexLocation::Stored(path) => query.ask_file(path, id, scratch)?,
+                    IndexLocation::Stored(path) => query.ask_file(symbolicator, path, id, scratch)?,
                     IndexLocation::Memory(index) => query.ask(index, scratch)?,
                 };
                 (answers, read.clone())
@@ -114,7 +115,7 @@ impl Source for Availability<'_> {
         let query = ImageQuery { image, offsets, lines };
         ask_in_order(symbolicator, image, |candidate, id| match candidate {
             Candidate::Index(path) => {
-                let ask = || query.ask_file(path, id, scratch);
+                let ask = || query.ask_file(symbolicator, path, id, scratch);
                 let answers = symbolicator.unless_damaged(path, ask)?;
                 // Only damage is kept. Frames with an answer would not be counted as frames that need the image.
                 let without_functions = |answer: Answer| match answer {
@@ -150,9 +151,15 @@ impl ImageQuery<'_> {
         answer_from_index(index, self.image, self.offsets, self.lines, scratch)
     }
 
-    /// The answers of the index at `path`. It is an error if this is not the index of `id`.
-    fn ask_file(&self, path: &Path, id: &ImageId, scratch: &mut Scratch) -> Result<Vec<Answer>, Unanswered> {
-        let index = open_index(path, id).map_err(|error| unanswered(&error.into()))?;
+    /// The answers of the index at `path`, a source of `symbolicator`. It is an error if this is not the index of `id`.
+    fn ask_file(
+        &self,
+        symbolicator: &Symbolicator,
+        path: &Path,
+        id: &ImageId,
+        scratch: &mut Scratch,
+    ) -> Result<Vec<Answer>, Unanswered> {
+        let index = open_index(path, id, symbolicator.access()).map_err(|error| unanswered(&error.into()))?;
         self.ask(&index, scratch)
     }
 }

@@ -5,13 +5,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use symdex::{ImageId, Index};
+use symdex::{ImageId, Metadata};
 use symdex_report::{Answer, Image, KnownImage, MatchedBy, Unanswered, match_by_name};
 
 use super::assumption::{AssumptionTarget, ResolvedAssumption, ResolvedTarget};
 use super::debug_files::{DebugFiles, DebugImage};
 use super::listed_folder::ListedFolder;
 use super::{Assumption, Availability, Event, Note, Session, SourceError, SymbolicatorOptions};
+use crate::access::IndexAccess;
 use crate::error::Error;
 use crate::id_prefix::IdPrefix;
 
@@ -24,6 +25,7 @@ pub struct Symbolicator {
     files: Vec<(KnownImage, PathBuf)>,
     /// Folders of indexes. The store is the last one.
     folders: Vec<ListedFolder>,
+    access: IndexAccess,
     debug_files: DebugFiles,
     assumptions: Vec<ResolvedAssumption>,
     match_by_name: bool,
@@ -79,6 +81,7 @@ impl Symbolicator {
         let mut symbolicator = Self {
             files,
             folders,
+            access: options.access,
             debug_files,
             assumptions: Vec::new(),
             match_by_name: options.match_by_name,
@@ -120,7 +123,7 @@ impl Symbolicator {
         skipped: &mut dyn FnMut(SourceError),
     ) -> Result<Vec<KnownImage>, SourceError> {
         let is_debug_file =
-            path.is_dir() || matches!(Index::open_file(path), Err(symdex::Error::NotAnIndex { .. }));
+            path.is_dir() || matches!(Metadata::read_file(path), Err(symdex::Error::NotAnIndex { .. }));
         if !is_debug_file {
             let known = known_index(path)?;
             self.files.push((known.clone(), path.to_owned()));
@@ -281,6 +284,11 @@ impl Symbolicator {
         !has_index && self.debug_files.are_few(file, addresses)
     }
 
+    /// How indexes are opened.
+    pub(super) fn access(&self) -> IndexAccess {
+        self.access
+    }
+
     pub(super) fn debug_files(&self) -> &DebugFiles {
         &self.debug_files
     }
@@ -301,14 +309,12 @@ impl fmt::Debug for Symbolicator {
 
 /// The image of the index at `path`.
 fn known_index(path: &Path) -> Result<KnownImage, Error> {
-    let index = Index::open_file(path).map_err(|error| Error::index(path, error))?;
-    let metadata = index.metadata();
-    let (name, arch) = (metadata.image_name.clone(), metadata.arch.name.clone());
-    Ok(KnownImage { name, id: index.id().clone(), arch })
+    let metadata = Metadata::read_file(path).map_err(|error| Error::index(path, error))?;
+    Ok(KnownImage { name: metadata.image_name, id: metadata.id, arch: metadata.arch.name })
 }
 
 /// Whether an index has no debug information, for example because it was made from a stripped binary. Returns `false`
-/// if it cannot be opened: the error is reported when the index is asked.
+/// if it cannot be read: the error is reported when the index is asked.
 fn is_without_dwarf(path: &Path) -> bool {
-    Index::open_file(path).is_ok_and(|index| index.metadata().counts.functions == 0)
+    Metadata::read_file(path).is_ok_and(|metadata| metadata.counts.functions == 0)
 }

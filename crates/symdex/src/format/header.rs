@@ -66,19 +66,26 @@ impl Header {
         Some(Self { id, aliases, file_size, sections })
     }
 
-    /// The header at the front of `file`, checked against the file's size.
-    pub(crate) fn decode(file: &[u8]) -> Result<Self, Error> {
-        let mut cursor = Cursor::new(file);
-        let not_an_index = || Error::NotAnIndex { found: file.get(..32).unwrap_or(file).to_vec() };
+    /// The size of the header that `head`, the first bytes of a file, states. `None` if `head` ends before it.
+    pub(crate) fn stated_size(head: &[u8]) -> Option<usize> {
+        let mut cursor = Cursor::new(head);
+        cursor.bytes(MAGIC.len() + size_of::<u16>())?;
+        cursor.u16().map(usize::from)
+    }
+
+    /// The header in `head`, the first bytes of a file of `found` bytes. It has to state this size.
+    pub(crate) fn decode(head: &[u8], found: u64) -> Result<Self, Error> {
+        let mut cursor = Cursor::new(head);
+        let not_an_index = || Error::NotAnIndex { found: head.get(..32).unwrap_or(head).to_vec() };
         if cursor.array() != Some(MAGIC) {
             return Err(not_an_index());
         }
-        let cut = || Error::WrongSize { found: file.len() as u64, expected: HEADER_SIZE as u64 };
+        let cut = || Error::WrongSize { found, expected: HEADER_SIZE as u64 };
         let version = cursor.u16().ok_or_else(cut)?;
         let header_size = usize::from(cursor.u16().ok_or_else(cut)?);
-        let (checked, stored) = file
+        let (checked, stored) = head
             .get(..header_size)
-            .ok_or(Error::WrongSize { found: file.len() as u64, expected: header_size as u64 })?
+            .ok_or(Error::WrongSize { found, expected: header_size as u64 })?
             .split_last_chunk::<8>()
             .ok_or(Error::Malformed { location: LOCATION, what: "too short" })?;
         if xxh3_64(checked) != u64::from_le_bytes(*stored) {
@@ -97,8 +104,8 @@ impl Header {
             });
         }
         let header = Self::decode_checked(&mut Cursor::new(checked))?;
-        if header.file_size != file.len() as u64 {
-            return Err(Error::WrongSize { found: file.len() as u64, expected: header.file_size });
+        if header.file_size != found {
+            return Err(Error::WrongSize { found, expected: header.file_size });
         }
         Ok(header)
     }
@@ -147,53 +154,57 @@ mod tests {
         file
     }
 
+    fn decode(file: &[u8]) -> Result<Header, Error> {
+        Header::decode(file, file.len() as u64)
+    }
+
     #[test]
     fn a_header_round_trips() {
         let file = file();
         assert_eq!(&file[..8], &MAGIC);
-        let header = Header::decode(&file).expect("as written");
+        let header = decode(&file).expect("as written");
         assert_eq!(header.encode(), &file[..HEADER_SIZE]);
         assert_eq!(header.sections[3], FileSection { offset: 128 + 30, size: 30 });
         let aliases = Header { aliases: true, ..header.clone() }.encode();
         let differ = (0..HEADER_SIZE - 8).filter(|at| aliases[*at] != file[*at]).collect::<Vec<_>>();
         assert_eq!((differ, aliases[16]), (vec![16], 1), "a feature is a bit, and nothing else");
         let file = [&aliases[..], &file[HEADER_SIZE..]].concat();
-        assert_eq!(Header::decode(&file).expect("as written"), Header { aliases: true, ..header });
+        assert_eq!(decode(&file).expect("as written"), Header { aliases: true, ..header });
     }
 
     #[test]
     fn every_cut_says_how_many_bytes_are_wanted() {
         let file = file();
         for len in 0..file.len() {
-            let error = Header::decode(&file[..len]).expect_err("cut");
+            let error = decode(&file[..len]).expect_err("cut");
             assert!(matches!(error, Error::NotAnIndex { .. } | Error::WrongSize { .. }), "{len}: {error}");
         }
         let mut longer = file.clone();
         longer.push(0);
-        assert!(matches!(Header::decode(&longer), Err(Error::WrongSize { found: 234, expected: 233, .. })));
+        assert!(matches!(decode(&longer), Err(Error::WrongSize { found: 234, expected: 233, .. })));
     }
 
     #[test]
     fn unknown_features_and_versions_are_named() {
         let mut newer = file();
         newer[8] = 3;
-        assert!(matches!(Header::decode(&newer), Err(Error::Checksum { .. })), "a flipped bit is damage");
-        let newer = Header::decode(&sealed(newer, HEADER_SIZE));
+        assert!(matches!(decode(&newer), Err(Error::Checksum { .. })), "a flipped bit is damage");
+        let newer = decode(&sealed(newer, HEADER_SIZE));
         assert!(matches!(newer, Err(Error::UnsupportedVersion { found: 3, known: 1 })));
         let mut longer = file();
         (longer[8], longer[10]) = (4, 208);
-        let longer = Header::decode(&sealed(longer, 208));
+        let longer = decode(&sealed(longer, 208));
         assert!(matches!(longer, Err(Error::UnsupportedVersion { found: 4, known: 1 })), "of any size");
         for size in [0, 7, 127, 129, 208] {
             let mut other_size = file();
             other_size[10] = size;
             let sealed_at = usize::from(size).max(HEADER_SIZE);
-            assert!(Header::decode(&sealed(other_size, sealed_at)).is_err_and(|e| e.is_damage()), "{size}");
+            assert!(decode(&sealed(other_size, sealed_at)).is_err_and(|e| e.is_damage()), "{size}");
         }
         let mut feature = file();
         feature[16] = 4;
         let feature = sealed(feature, HEADER_SIZE);
-        assert!(matches!(Header::decode(&feature), Err(Error::UnsupportedFeature { unknown: 4 })));
+        assert!(matches!(decode(&feature), Err(Error::UnsupportedFeature { unknown: 4 })));
     }
 
     #[test]
@@ -201,13 +212,13 @@ mod tests {
         for version in [1, 2] {
             let mut older = file();
             (older[8], older[10]) = (version, 192);
-            let older = Header::decode(&sealed(older, 192)).expect_err("an old format");
+            let older = decode(&sealed(older, 192)).expect_err("an old format");
             assert!(older.is_unsupported() && !older.is_damage());
             assert!(older.to_string().contains("build it again"), "{older}");
         }
         let mut newer = file();
         (newer[8], newer[10]) = (3, 192);
-        let newer = Header::decode(&sealed(newer, 192));
+        let newer = decode(&sealed(newer, 192));
         assert!(matches!(newer, Err(Error::UnsupportedVersion { found: 3, .. })));
     }
 }

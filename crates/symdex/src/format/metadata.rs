@@ -136,6 +136,9 @@ pub(crate) fn config() -> impl bincode::config::Config {
 }
 
 impl Metadata {
+    /// The most bytes of a metadata block.
+    pub(crate) const MAX_BLOCK_SIZE: usize = CHECKSUM_SIZE + MAX_METADATA;
+
     /// How many chunks `table` has, empty ones included.
     #[must_use]
     pub fn chunk_len(&self, table: Table) -> u64 {
@@ -187,7 +190,7 @@ impl Metadata {
     /// [`Error::Checksum`] if the bytes changed or belong to another image, [`Error::Malformed`] if they are invalid.
     pub(crate) fn decode(id: &ImageId, block: &[u8]) -> Result<Self, Error> {
         let key = StoredLocation { id, section: SectionKind::Metadata, index: 0 };
-        if block.len() > CHECKSUM_SIZE + MAX_METADATA {
+        if block.len() > Self::MAX_BLOCK_SIZE {
             return Err(key.malformed("larger than the format allows"));
         }
         let body = key.checked(block)?;

@@ -1,0 +1,113 @@
+//! Reading an index file, or only its metadata, without mapping it.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use crate::error::Error;
+use crate::format::{Header, Metadata};
+
+/// The size of the largest index that [`read_index_file`] reads into memory: 1 GiB.
+pub const MAX_READ_SIZE: u64 = 1 << 30;
+
+/// How many bytes are read before the size of the header is known.
+const HEAD: u64 = 4096;
+
+/// Reads the index file at `path` into memory. [`Index::open`](crate::Index::open) opens the bytes.
+///
+/// Use this for files that others can change. If a mapped file is cut, reading it kills the process. After this
+/// function has returned, changes of the file have no effect. If the file changes while it is read, opening the index
+/// or a lookup fails.
+///
+/// The header is checked before the rest is read, so that a file that is not an index costs one read.
+///
+/// ```
+/// let bytes = symdex::read_index_file("../../testdata/golden/v1/inline-dwarf4-1.symdex".as_ref())?;
+/// let index = symdex::Index::open(bytes)?;
+/// println!("{} {}", index.id(), index.metadata().image_name);
+/// # Ok::<(), symdex::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Io`] if the file cannot be read, is not a regular file, or does not fit in memory; [`Error::TooLarge`] if
+/// it has more than [`MAX_READ_SIZE`] bytes; otherwise the errors that [`Index::open`](crate::Index::open) has for
+/// headers.
+pub fn read_index_file(path: &Path) -> Result<Vec<u8>, Error> {
+    let IndexFile { mut file, size, head: mut bytes, .. } = IndexFile::open(path)?;
+    if size > MAX_READ_SIZE {
+        return Err(Error::TooLarge { found: size, limit: MAX_READ_SIZE });
+    }
+    let rest = size.saturating_sub(bytes.len() as u64);
+    let no_memory = |_| io::Error::from(io::ErrorKind::OutOfMemory);
+    bytes.try_reserve_exact(usize::try_from(rest).unwrap_or(usize::MAX)).map_err(no_memory)?;
+    file.by_ref().take(rest).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+impl Metadata {
+    /// Reads the metadata of the index file at `path`. Nothing but the header and the metadata is read and checked.
+    ///
+    /// ```
+    /// let metadata = symdex::Metadata::read_file("../../testdata/golden/v1/inline-dwarf4-1.symdex".as_ref())?;
+    /// println!("{} {}", metadata.id, metadata.image_name);
+    /// # Ok::<(), symdex::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if the file cannot be read or is not a regular file; otherwise the errors that
+    /// [`Index::open`](crate::Index::open) has for headers and metadata.
+    pub fn read_file(path: &Path) -> Result<Self, Error> {
+        let IndexFile { mut file, head: mut bytes, header, .. } = IndexFile::open(path)?;
+        let [section, ..] = header.sections;
+        let size = section.size.min(Self::MAX_BLOCK_SIZE as u64 + 1);
+        let end = section.offset.saturating_add(size);
+        file.by_ref().take(end.saturating_sub(bytes.len() as u64)).read_to_end(&mut bytes)?;
+        let block = usize::try_from(section.offset).ok().and_then(|start| bytes.get(start..));
+        let block = block.unwrap_or_default();
+        let size = usize::try_from(size).unwrap_or(usize::MAX).min(block.len());
+        Self::decode(&header.id, block.get(..size).unwrap_or_default())
+    }
+}
+
+/// An open index file whose header is valid.
+struct IndexFile {
+    /// Positioned behind `head`.
+    file: File,
+    /// The size of the file, which the header states as well.
+    size: u64,
+    /// The first bytes of the file.
+    head: Vec<u8>,
+    header: Header,
+}
+
+impl IndexFile {
+    fn open(path: &Path) -> Result<Self, Error> {
+        let mut file = open_regular_file(path)?;
+        let size = file.metadata()?.len();
+        let mut head = Vec::new();
+        file.by_ref().take(HEAD).read_to_end(&mut head)?;
+        let header_size = Header::stated_size(&head).unwrap_or_default() as u64;
+        file.by_ref().take(header_size.saturating_sub(HEAD)).read_to_end(&mut head)?;
+        let header = Header::decode(&head, size)?;
+        Ok(Self { file, size, head, header })
+    }
+}
+
+/// Opens the file at `path` for reading.
+///
+/// # Errors
+///
+/// [`io::Error`] if it cannot be opened or is not a regular file. On Unix, a folder can be opened, and opening a pipe
+/// waits for its writer.
+pub(crate) fn open_regular_file(path: &Path) -> io::Result<File> {
+    let metadata = std::fs::metadata(path)?;
+    if metadata.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if !metadata.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    File::open(path)
+}
