@@ -60,6 +60,9 @@ enum Command {
     Ids(ids::Args),
     Inspect(inspect::Args),
     Verify(verify::Args),
+    /// Reads one debug file for `build --isolate`
+    #[command(name = build::child::COMMAND, hide = true)]
+    IsolatedChild,
 }
 
 fn main() -> ExitCode {
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Command::Ids(args) => ids::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::IsolatedChild => return build::child::run(),
     };
     match result {
         Ok(gravest) => gravest.map_or(0, failure::FailureKind::exit_code).into(),
