@@ -154,7 +154,8 @@ impl Failure {
     /// The debug file at `path` could not be read, or its index could not be built.
     pub(crate) fn debug_file(path: &Path, error: &symdex_build::Error) -> Self {
         let message = error.with_path(path);
-        Self { reason: reason(error).into(), ..Self::new(FailureKind::of_debug_file(error), message) }.of_path(path)
+        Self { reason: reason(error).into(), ..Self::new(FailureKind::of_debug_file(error), message) }
+            .of_path(path)
     }
 }
 

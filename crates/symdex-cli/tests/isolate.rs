@@ -89,7 +89,17 @@ fn a_file_whose_child_dies_does_not_stop_the_others() {
     // The child inherits this limit, which is lower than its own.
     let script = r#"ulimit -d 65536; exec "$0" "$@""#;
     let built = Command::new("sh")
-        .args(["-c", script, env!("CARGO_BIN_EXE_symdex"), "build", "--isolate", "--json", "--jobs", "2", "-o"])
+        .args([
+            "-c",
+            script,
+            env!("CARGO_BIN_EXE_symdex"),
+            "build",
+            "--isolate",
+            "--json",
+            "--jobs",
+            "2",
+            "-o",
+        ])
         .args([&out, &common::dsym("icf"), &large_file, &common::dsym("cxx")])
         .output()
         .expect("sh");

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::outputs::{BuildOutputs, BuildOutput, IsolatedIndex};
+pub use self::outputs::{BuildOutput, BuildOutputs, IsolatedIndex};
 pub use self::plan::Plan;
 use crate::death::ChildError;
 use crate::isolation::Isolation;

@@ -34,7 +34,9 @@ pub enum Death {
         limit: u64,
     },
     /// It used more CPU time than it may.
-    #[error("needs more than the {limit} s of CPU time that a child may use; raise --max-seconds to build it")]
+    #[error(
+        "needs more than the {limit} s of CPU time that a child may use; raise --max-seconds to build it"
+    )]
     CpuTime {
         /// The limit in seconds.
         limit: u64,
@@ -52,7 +54,9 @@ pub enum Death {
         limit: u64,
     },
     /// It made a system call that a child may not make, for example to open a socket or to start a program.
-    #[error("made a system call that a child may not make, and was killed; report this file to the authors of symdex")]
+    #[error(
+        "made a system call that a child may not make, and was killed; report this file to the authors of symdex"
+    )]
     ForbiddenCall,
     /// It overflowed its stack.
     #[error("overflowed the stack of a child; report this file to the authors of symdex")]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use symdex_isolate::build::{PlannedPart, Planned, Task, TaskResult};
+use symdex_isolate::build::{Planned, PlannedPart, Task, TaskResult};
 use symdex_isolate::child::{Channel, enter};
 use symdex_isolate::{Access, ChildError, Death, Event, Isolation, Limits, Protections};
 
@@ -62,7 +62,8 @@ fn work(task: &str, parent: &Channel<String>) {
         }
         "delete" => parent.send(answer(fs::remove_file(path).map(|()| "deleted".to_owned()))),
         "threads" => {
-            let sum: u64 = (0..4).map(|n| std::thread::spawn(move || n)).map(|t| t.join().expect("joined")).sum();
+            let sum: u64 =
+                (0..4).map(|n| std::thread::spawn(move || n)).map(|t| t.join().expect("joined")).sum();
             parent.send(sum.to_string());
         }
         "socket" => drop(std::net::UdpSocket::bind("127.0.0.1:0")),
@@ -101,7 +102,11 @@ fn plan(task: Task, parent: &Channel<TaskResult>) {
         if file.to_string_lossy().contains("bad") {
             std::process::abort();
         }
-        parent.send(TaskResult::Planned(Planned { file: Some(file), size: 1, part: Ok(PlannedPart::default()) }));
+        parent.send(TaskResult::Planned(Planned {
+            file: Some(file),
+            size: 1,
+            part: Ok(PlannedPart::default()),
+        }));
     }
     parent.send(TaskResult::Skipped(3));
 }
@@ -211,7 +216,9 @@ fn each_limit_ends_the_child_with_its_name() {
     let size = death("large", Limits::new().file_size(Some(MB)));
     assert_eq!(size, Death::FileSize { limit: MB });
     assert_eq!(death("stack", Limits::new()), Death::StackOverflow);
-    assert!(matches!(death("panic", Limits::new()), Death::Panic { message } if message.contains("is to panic")));
+    assert!(
+        matches!(death("panic", Limits::new()), Death::Panic { message } if message.contains("is to panic"))
+    );
     assert!(matches!(death("exit", Limits::new()), Death::Protocol { .. }));
     // The wall clock is far behind, so that the limit of CPU time is reached first.
     let program = std::env::current_exe().expect("this program");
@@ -244,7 +251,8 @@ fn a_child_ends_with_its_parent() {
     if cfg!(target_os = "linux") {
         // A process that has ended is there until it is reaped, which may take a moment. It has no files then.
         let is_there = || fs::read_link(process.join("exe")).is_ok();
-        let tries = (0..600).take_while(|_| is_there()).inspect(|_| std::thread::sleep(Duration::from_millis(100)));
+        let tries =
+            (0..600).take_while(|_| is_there()).inspect(|_| std::thread::sleep(Duration::from_millis(100)));
         assert!(tries.count() < 600, "the child {} lives on", line.trim());
     }
 }
@@ -269,7 +277,8 @@ fn a_plan_names_the_files_at_which_children_end() {
 fn a_program_that_is_missing_is_no_death() {
     let isolation = Isolation::new("/nowhere/at/all");
     let output: File = tempfile::tempfile().expect("a file");
-    let error = isolation.run(&"echo", &Access::none(), &output, |_: Event<String>| {}).expect_err("no program");
+    let error =
+        isolation.run(&"echo", &Access::none(), &output, |_: Event<String>| {}).expect_err("no program");
     assert!(matches!(error, ChildError::NotStarted { .. }));
     assert!(error.to_string().starts_with("/nowhere/at/all: cannot start a child process: "), "{error}");
 }

@@ -48,9 +48,7 @@ fn plan(task: &PlanTask, parent: &Channel<TaskResult>) {
                 (Some(*cache), Ok(part))
             }
             BuildJob::Failed(error) => (Some(error.path()), Err(Failure::from(*error).to_wire())),
-            BuildJob::NoSuchArch(error) => {
-                (None, Err(Failure::from(JobError::NoSuchArch(error)).to_wire()))
-            }
+            BuildJob::NoSuchArch(error) => (None, Err(Failure::from(JobError::NoSuchArch(error)).to_wire())),
         };
         let file = file.map(Into::into);
         parent.send(TaskResult::Planned(Planned { file, size: job.size(), part }));
@@ -141,5 +139,6 @@ fn sent(index: Result<FinishedIndex, Failure>, output: &mut File, file: &Path) -
 }
 
 fn unwritable(file: &Path, error: &io::Error) -> Failure {
-    Failure::new(FailureKind::Other, format!("{}: cannot write its index: {error}", file.display())).of_path(file)
+    Failure::new(FailureKind::Other, format!("{}: cannot write its index: {error}", file.display()))
+        .of_path(file)
 }

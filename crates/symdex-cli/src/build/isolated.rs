@@ -32,8 +32,9 @@ impl<'a> IsolatedJobs<'a> {
     /// Reads the headers of the debug files in a child. Returns what the children share, the tasks, and how many files are
     /// skipped.
     pub(super) fn plan(args: &'a Args, pool: &ThreadPool) -> Result<(Self, Vec<Planned>, u64), Failure> {
-        let program = std::env::current_exe()
-            .map_err(|error| Failure::new(FailureKind::Other, format!("cannot find symdex itself: {error}")))?;
+        let program = std::env::current_exe().map_err(|error| {
+            Failure::new(FailureKind::Other, format!("cannot find symdex itself: {error}"))
+        })?;
         let memory = args.max_memory as u64;
         let limits = Limits::new()
             .memory(Some(memory.saturating_add(memory / 4).saturating_add(BASE_MEMORY)))

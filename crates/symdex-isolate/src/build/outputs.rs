@@ -52,7 +52,12 @@ impl Isolation {
     /// The child writes to a temporary file in `folder`, which is created if it does not exist. The file has no name where
     /// the system has such files, so that nothing is left of it when this process is killed. `folder` is usually the one in
     /// which the indexes are published, so that the space they need is there. The child cannot open anything in it.
-    pub fn build(&self, task: &BuildTask, folder: &Path, progress: impl FnMut(Event<&TaskResult>)) -> BuildOutputs {
+    pub fn build(
+        &self,
+        task: &BuildTask,
+        folder: &Path,
+        progress: impl FnMut(Event<&TaskResult>),
+    ) -> BuildOutputs {
         let file = Path::new(&task.file);
         let output = fs::create_dir_all(folder).and_then(|()| tempfile::tempfile_in(folder));
         let output = match output {
@@ -183,11 +188,12 @@ mod tests {
         let mut file = tempfile::tempfile().expect("a file");
         [&index, &damaged, &index].into_iter().for_each(|bytes| file.write_all(bytes).expect("written"));
         let mut outputs = Outputs::new(file).expect("mapped");
-        let mut next = |id: &str, size: usize| match outputs.next(TaskResult::Image(image(id, size)), "a".as_ref()) {
-            Some(Ok(output)) => output.index.as_ref().len().to_string(),
-            Some(Err(failure)) => failure.message,
-            None => panic!("a result"),
-        };
+        let mut next =
+            |id: &str, size: usize| match outputs.next(TaskResult::Image(image(id, size)), "a".as_ref()) {
+                Some(Ok(output)) => output.index.as_ref().len().to_string(),
+                Some(Err(failure)) => failure.message,
+                None => panic!("a result"),
+            };
         assert_eq!(next(&id, index.len()), index.len().to_string());
         let message = next(&id, index.len());
         assert!(message.starts_with("a: the child's index is not used: "), "{message}");

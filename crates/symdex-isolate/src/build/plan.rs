@@ -28,7 +28,11 @@ impl Isolation {
     ///
     /// [`ChildError`] if no child can be started, or if a child ends early that reads only files of which each has passed on
     /// its own.
-    pub fn plan(&self, found: Vec<Result<PathBuf, BuildFailure>>, archs: &[String]) -> Result<Plan, ChildError> {
+    pub fn plan(
+        &self,
+        found: Vec<Result<PathBuf, BuildFailure>>,
+        archs: &[String],
+    ) -> Result<Plan, ChildError> {
         let mut found = found;
         let plan = match self.plan_of(&readable(&found), archs) {
             Ok(plan) => plan,
@@ -96,7 +100,8 @@ fn merged(found: Vec<Result<PathBuf, BuildFailure>>, plan: Plan) -> Plan {
     for found in found {
         match found {
             Ok(file) => {
-                while let Some(task) = planned.next_if(|task| task.file.as_deref() == Some(file.as_os_str())) {
+                while let Some(task) = planned.next_if(|task| task.file.as_deref() == Some(file.as_os_str()))
+                {
                     tasks.push(task);
                 }
             }

@@ -2,7 +2,10 @@
 
 #[cfg(target_os = "linux")]
 mod files;
-#[cfg(target_os = "linux")]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")
+))]
 mod system_calls;
 #[cfg(unix)]
 mod unix;
@@ -45,14 +48,15 @@ pub fn confine(limits: &Limits, access: &Access) -> io::Result<Protections> {
     unix::limit(limits, &mut protections)?;
     #[cfg(target_os = "linux")]
     {
-        let has_unnamed_files = access.temporary.as_ref().is_none_or(|folder| files::has_unnamed_files(folder));
+        let has_unnamed_files =
+            access.temporary.as_ref().is_none_or(|folder| files::has_unnamed_files(folder));
         // A process that may gain privileges could leave its limits by starting a program. Both filters need this too.
         rustix::thread::set_no_new_privs(true)?;
         protections.add("no new privileges", true);
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
         let has_landlock = files::restrict(access, has_unnamed_files);
         protections.add("Landlock", has_landlock);
-        protections.add("seccomp", system_calls::restrict(has_unnamed_files));
+        protections.add("seccomp", restrict_system_calls(has_unnamed_files));
     }
     #[cfg(not(target_os = "linux"))]
     let _ = access;
@@ -63,6 +67,24 @@ pub fn confine(limits: &Limits, access: &Access) -> io::Result<Protections> {
         protections.add("job object", true);
     }
     Ok(protections)
+}
+
+/// Installs the filters of system calls. Returns whether they are in force.
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")
+))]
+fn restrict_system_calls(has_unnamed_files: bool) -> bool {
+    system_calls::restrict(has_unnamed_files)
+}
+
+/// There are no filters for this architecture.
+#[cfg(all(
+    target_os = "linux",
+    not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))
+))]
+fn restrict_system_calls(_: bool) -> bool {
+    false
 }
 
 /// Lets this process use the CPU time of another result, from now on.

@@ -23,7 +23,6 @@ pub(super) fn restrict(has_unnamed_files: bool) -> bool {
         let allowed = SeccompFilter::new(allowed(has_unnamed_files)?, absent, SeccompAction::Allow, arch)?;
         Ok([killed.try_into()?, allowed.try_into()?])
     };
-    // Another architecture has no filters.
     let Ok(filters) = filters() else { return false };
     filters.iter().all(|filter| apply_filter(filter).is_ok())
 }
@@ -175,9 +174,14 @@ fn opened(flags: u8, has_unnamed_files: bool) -> seccompiler::Result<Vec<Seccomp
     if !has_unnamed_files {
         return Ok(Vec::new());
     }
-    let [access, changes, unnamed] =
-        [libc::O_ACCMODE, libc::O_CREAT | libc::O_TRUNC, libc::O_TMPFILE].map(|bits| u64::from(bits.unsigned_abs()));
-    let reads = rule(flags, Dword, SeccompCmpOp::MaskedEq(access | changes), u64::from(libc::O_RDONLY.unsigned_abs()))?;
+    let [access, changes, unnamed] = [libc::O_ACCMODE, libc::O_CREAT | libc::O_TRUNC, libc::O_TMPFILE]
+        .map(|bits| u64::from(bits.unsigned_abs()));
+    let reads = rule(
+        flags,
+        Dword,
+        SeccompCmpOp::MaskedEq(access | changes),
+        u64::from(libc::O_RDONLY.unsigned_abs()),
+    )?;
     let makes = rule(flags, Dword, SeccompCmpOp::MaskedEq(unnamed), unnamed)?;
     Ok(vec![reads, makes])
 }
