@@ -73,6 +73,47 @@ fn isolated_builds_join_the_files_of_an_image() {
     assert_eq!(lines.len(), 2, "{lines:?}");
 }
 
+#[test]
+fn isolated_builds_read_shared_caches_symbol_maps_and_debug_folders() {
+    use symdex_testimages::shared_cache::{CacheImage, Layout, cache, write};
+    let folder = folder();
+    let image = |uuid: u8, path| CacheImage {
+        path,
+        uuid,
+        exported: vec![("_f", 0x1000)],
+        locals: vec![("_g", 0x1800)],
+        function_starts: vec![0],
+    };
+    let images = [image(0x11, "/usr/lib/libone.dylib"), image(0x22, "/usr/lib/libtwo.dylib")];
+    let main = write(&cache(&images, Layout::Split), folder.path());
+    assert_eq!(same(&[&main], &[]).len(), 3, "two images and the totals");
+    // One image is in the missing part.
+    fs::remove_file(folder.path().join("dyld_shared_cache_arm64e.01")).expect("removed");
+    same(&[&main, &common::dsym("icf")], &[]);
+
+    let maps = folder.path().join("maps");
+    fs::create_dir(&maps).expect("a folder");
+    let hidden = folder.path().join("hidden.dylib");
+    let mut bytes = fs::read(testdata().join("demo/DemoPlain.dylib")).expect("there");
+    let symbol = b"_plain_each_row\0";
+    let at = bytes.windows(symbol.len()).position(|window| window == symbol).expect("a symbol");
+    bytes[at..at + 12].copy_from_slice(b"__hidden#1_\0");
+    fs::write(&hidden, bytes).expect("written");
+    let map = "4C4C444E-5555-3144-A1E5-129C2DC95135.bcsymbolmap";
+    fs::write(maps.join(map), "BCSymbolMap Version: 2.0\n_other\n_plain_each_row\n").expect("written");
+    let without = same(&[&hidden], &[]);
+    let with = same(&[&hidden], &["--symbol-map", maps.to_str().expect("UTF-8")]);
+    assert_eq!((&without[0]["hidden_names"], &with[0]["hidden_names"]), (&json!(1), &json!(0)));
+
+    let Some(corpus) = common::corpus("samply-fixtures", folder.path()) else { return };
+    let original = corpus.join("samply/fixtures/other/simple-example/out/regular-debuglink");
+    let stripped = folder.path().join("main");
+    fs::copy(original.join("main"), &stripped).expect("copied");
+    let without = same(&[&stripped], &[]);
+    let with = same(&[&stripped], &["--debug-dir", original.to_str().expect("UTF-8")]);
+    assert_ne!(without[0]["units"], with[0]["units"]);
+}
+
 /// A debug file whose line program has so many rows that reading them takes more than 64 MB.
 fn large() -> Vec<u8> {
     // Opcode 33 advances the address by 1 and the line by 1.

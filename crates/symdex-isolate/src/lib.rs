@@ -38,7 +38,7 @@
 //!
 //! This is a crate of its own because it needs crates that no other part of symdex needs. It does not depend on the
 //! builder: the command `symdex` has the code that runs in the child. Only the code for Linux is tested. The code for
-//! macOS and Windows has never been compiled for these systems.
+//! macOS and Windows compiles, and has never been run.
 
 #![warn(missing_debug_implementations)]
 

@@ -56,6 +56,7 @@ impl Limits {
     }
 
     /// The limit of CPU time for one result, in seconds. A limit of 0 seconds counts as 1.
+    #[cfg(unix)]
     pub(crate) fn cpu_seconds(&self) -> Option<u64> {
         self.seconds.map(|seconds| seconds.max(1).saturating_mul(self.threads))
     }
@@ -126,6 +127,7 @@ impl Access {
 mod tests {
     use super::*;
 
+    #[cfg(unix)]
     #[test]
     fn cpu_time_grows_with_the_threads() {
         let limits = Limits::new().seconds(Some(5)).threads(4);

@@ -11,6 +11,7 @@ use symdex_isolate::build::{Planned, PlannedPart, Task, TaskResult};
 use symdex_isolate::child::{Channel, enter};
 use symdex_isolate::{Access, ChildError, Death, Event, Isolation, Limits, Protections};
 
+#[cfg(unix)]
 const MB: u64 = 1 << 20;
 
 fn main() -> ExitCode {
