@@ -108,7 +108,7 @@ pub(crate) struct Failure {
     /// The input that failed; `None` if the failure concerns no single file.
     pub(crate) path: Option<PathBuf>,
     /// The limit that ended the child process, in one word.
-    pub(crate) limit: Option<String>,
+    pub(crate) limit: Option<Box<str>>,
 }
 
 /// A failure in JSON output.

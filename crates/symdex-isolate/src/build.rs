@@ -1,8 +1,8 @@
 //! Builds of indexes in child processes of the command `symdex`.
 //!
-//! [`Isolation::plan`] reads the headers of debug files and lists the tasks of their build. [`Isolation::build`] does one
-//! of them. The types of this module are what parent and child send each other. Paths are [`OsString`]s, because JSON
-//! cannot have a `PathBuf` that is not UTF-8.
+//! [`Isolation::plan`] reads the headers of debug files and lists the tasks of their build. [`Isolation::build`] does
+//! one of them. The types of this module are what parent and child send each other. Paths are [`OsString`]s, because
+//! JSON cannot have a `PathBuf` that is not UTF-8.
 
 mod outputs;
 mod plan;

@@ -76,8 +76,8 @@ impl<R: Serialize> Channel<R> {
         Ok(file.into())
     }
 
-    /// Reports the progress of the next result: `done` of `total` parts of an input of `size` bytes. At most 100 of these
-    /// are sent for each result.
+    /// Reports the progress of the next result: `done` of `total` parts of an input of `size` bytes. At most 100
+    /// reports are sent for each result.
     pub fn progress(&self, size: u64, done: u64, total: u64) {
         let percent = done.saturating_mul(100) / total.max(1);
         if self.percent.fetch_max(percent, Ordering::Relaxed) < percent {

@@ -68,7 +68,7 @@ pub enum Death {
         message: String,
     },
     /// A signal killed it.
-    #[error("the child was killed by signal {signal}{}", if *signal == 9 { " (the system may be out of memory)" } else { "" })]
+    #[error("the child was killed by signal {signal}{}", meaning_of(*signal))]
     Signal {
         /// The number of the signal.
         signal: i32,
@@ -84,8 +84,8 @@ pub enum Death {
 }
 
 impl Death {
-    /// The limit or event in one word: `memory`, `cpu_time`, `wall_clock`, `file_size`, `system_call`, `stack`, `panic`,
-    /// `signal` or `exit`.
+    /// The limit or event in one word: `memory`, `cpu_time`, `wall_clock`, `file_size`, `system_call`, `stack`,
+    /// `panic`, `signal` or `exit`.
     #[must_use]
     pub fn limit(&self) -> &'static str {
         match self {
@@ -144,6 +144,12 @@ impl Death {
 fn memory_limit(limits: &Limits) -> u64 {
     let inherited = rustix::process::getrlimit(rustix::process::Resource::Data).maximum;
     limits.memory.into_iter().chain(inherited).min().unwrap_or(0)
+}
+
+/// What a signal may mean.
+fn meaning_of(signal: i32) -> &'static str {
+    const SIGKILL: i32 = 9;
+    if signal == SIGKILL { " (the system may be out of memory)" } else { "" }
 }
 
 /// Whether the runtime has reported a failed allocation. It then aborts.

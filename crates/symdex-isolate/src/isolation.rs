@@ -34,8 +34,8 @@ pub struct Isolation {
 }
 
 impl Isolation {
-    /// Children run `program`, which must call [`child::enter`](crate::child::enter). They have no limits but the default
-    /// ones of [`Limits`].
+    /// Children run `program`, which must call [`child::enter`](crate::child::enter). They have no limits but the
+    /// default ones of [`Limits`].
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self { program: program.into(), arguments: Vec::new(), limits: Limits::new(), grace: GRACE }
     }
@@ -59,8 +59,8 @@ impl Isolation {
         Self { grace, ..self }
     }
 
-    /// Runs one child, gives it `task`, and calls `each` with what it reports. Returns when the child has ended. The child
-    /// writes its bytes to `output`.
+    /// Runs one child, gives it `task`, and calls `each` with what it reports. Returns when the child has ended. The
+    /// child writes its bytes to `output`.
     ///
     /// # Errors
     ///

@@ -29,12 +29,12 @@
 //!
 //! | system | limits |
 //! | --- | --- |
-//! | Linux | memory, CPU time, size and number of files; no core files; Landlock; two seccomp filters; no new privileges |
-//! | macOS and other Unix systems | memory where the system enforces it, CPU time, size and number of files; no core files |
+//! | Linux | memory, CPU time, size and number of files; no core files, no new privileges; Landlock; seccomp |
+//! | macOS, other Unix | memory where the system enforces it, CPU time, size and number of files; no core files |
 //! | Windows | a job object: the child ends with its parent, and its working set is limited |
 //!
-//! The parent kills a child that takes too long for one result, on every system. [`Protections`] says which of these are
-//! in force in a child: older kernels lack Landlock, and some containers refuse seccomp.
+//! The parent kills a child that takes too long for one result, on every system. [`Protections`] says which of these
+//! are in force in a child: older kernels lack Landlock, and some containers refuse seccomp.
 //!
 //! This is a crate of its own because it needs crates that no other part of symdex needs. It does not depend on the
 //! builder: the command `symdex` has the code that runs in the child. Only the code for Linux is tested. The code for

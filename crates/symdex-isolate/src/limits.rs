@@ -23,8 +23,8 @@ impl Limits {
         Self { memory: None, seconds: None, threads: 1, file_size: None, open_files: 256 }
     }
 
-    /// How many bytes of memory the child may allocate. Mapped files do not count on Linux. A child that needs more ends
-    /// with [`Death::OutOfMemory`](crate::Death::OutOfMemory).
+    /// How many bytes of memory the child may allocate. Mapped files do not count on Linux. A child that needs more
+    /// ends with [`Death::OutOfMemory`](crate::Death::OutOfMemory).
     #[must_use]
     pub fn memory(self, bytes: Option<u64>) -> Self {
         Self { memory: bytes, ..self }
@@ -92,8 +92,8 @@ impl Access {
     }
 
     /// The child may also read the debug file at `path` and the files that it may refer to: those in its folder and
-    /// below it, those in `Resources` of its bundle, and those in a folder `.dwz` above it. A link in these folders that
-    /// leads to a file elsewhere cannot be followed.
+    /// below it, those in `Resources` of its bundle, and those in a folder `.dwz` above it. A link in these folders
+    /// that leads to a file elsewhere cannot be followed.
     #[must_use]
     pub fn debug_file(mut self, path: &Path) -> Self {
         self.read.insert(path.into());

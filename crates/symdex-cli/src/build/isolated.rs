@@ -29,8 +29,8 @@ pub(super) struct IsolatedJobs<'a> {
 }
 
 impl<'a> IsolatedJobs<'a> {
-    /// Reads the headers of the debug files in a child. Returns what the children share, the tasks, and how many files are
-    /// skipped.
+    /// Reads the headers of the debug files in a child. Returns what the children share, the tasks, and how many files
+    /// are skipped.
     pub(super) fn plan(args: &'a Args, pool: &ThreadPool) -> Result<(Self, Vec<Planned>, u64), Failure> {
         let program = std::env::current_exe().map_err(|error| {
             Failure::new(FailureKind::Other, format!("cannot find symdex itself: {error}"))
@@ -122,7 +122,7 @@ fn debug_files(inputs: &[PathBuf]) -> Vec<Result<PathBuf, BuildFailure>> {
 impl From<BuildFailure> for Failure {
     fn from(failure: BuildFailure) -> Self {
         let BuildFailure { file, kind, limit, reason, message } = failure;
-        let kind = FailureKind::of_name(&kind);
+        let (kind, limit) = (FailureKind::of_name(&kind), limit.map(String::into_boxed_str));
         Self { kind, message, reason: reason.into(), path: file.map(PathBuf::from), limit }
     }
 }
@@ -133,7 +133,7 @@ impl Failure {
         BuildFailure {
             file: self.path.as_deref().map(Path::as_os_str).map(Into::into),
             kind: self.kind.name().to_owned(),
-            limit: self.limit.clone(),
+            limit: self.limit.as_deref().map(str::to_owned),
             reason: self.reason.clone().into_owned(),
             message: self.message.clone(),
         }

@@ -48,8 +48,8 @@ use crate::{number, text};
 ///
 /// With --json, standard output has one object a line: one for each image, with its id, architecture, index, sizes and
 /// outcome; {"input", "error": {"kind", "message"}} for each input that failed; and {"totals": {...}} as the last line.
-/// A kind is damaged, unsupported, missing, other, killed, usage or not_found. docs/schema/build.schema.json describes the
-/// objects.
+/// A kind is damaged, unsupported, missing, other, killed, usage or not_found. docs/schema/build.schema.json describes
+/// the objects.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

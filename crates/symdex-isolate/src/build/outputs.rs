@@ -49,9 +49,10 @@ impl AsRef<[u8]> for IsolatedIndex {
 impl Isolation {
     /// Builds the indexes of `task` in a child, and checks them. `progress` gets what the child reports meanwhile.
     ///
-    /// The child writes to a temporary file in `folder`, which is created if it does not exist. The file has no name where
-    /// the system has such files, so that nothing is left of it when this process is killed. `folder` is usually the one in
-    /// which the indexes are published, so that the space they need is there. The child cannot open anything in it.
+    /// The child writes to a temporary file in `folder`, which is created if it does not exist. The file has no name
+    /// where the system has such files, so that nothing is left of it when this process is killed. `folder` is usually
+    /// the one in which the indexes are published, so that the space they need is there. The child cannot open anything
+    /// in it.
     pub fn build(
         &self,
         task: &BuildTask,

@@ -19,15 +19,15 @@ pub struct Plan {
 }
 
 impl Isolation {
-    /// Reads the headers of the debug files `found` in a child, and lists the tasks to build them. An error among `found`
-    /// becomes a task that has failed.
+    /// Reads the headers of the debug files `found` in a child, and lists the tasks to build them. An error among
+    /// `found` becomes a task that has failed.
     ///
     /// If that child ends early, further children find the files at which it ends. These become tasks that have failed.
     ///
     /// # Errors
     ///
-    /// [`ChildError`] if no child can be started, or if a child ends early that reads only files of which each has passed on
-    /// its own.
+    /// [`ChildError`] if no child can be started, or if a child ends early that reads only files of which each has
+    /// passed on its own.
     pub fn plan(
         &self,
         found: Vec<Result<PathBuf, BuildFailure>>,
@@ -45,8 +45,8 @@ impl Isolation {
         Ok(merged(found, plan))
     }
 
-    /// Replaces each file at which a child ends by the failure. Reads halves of the files that fail together, so that few
-    /// bad files among many need few children.
+    /// Replaces each file at which a child ends by the failure. Reads halves of the files that fail together, so that
+    /// few bad files among many need few children.
     fn mark_culprits(
         &self,
         found: &mut [Result<PathBuf, BuildFailure>],
