@@ -1,5 +1,6 @@
 //! Failures: messages and exit codes.
 
+use std::borrow::Cow;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,8 @@ pub(crate) enum FailureKind {
     Usage,
     /// Any other failure, for example a folder that cannot be written.
     Other,
+    /// The child process that read a file was ended by a limit.
+    Killed,
     /// A file is missing.
     Missing,
     /// A file is of a kind or version that is not read.
@@ -28,7 +31,7 @@ pub(crate) enum FailureKind {
 impl FailureKind {
     pub(crate) fn exit_code(self) -> u8 {
         match self {
-            FailureKind::Other => 1,
+            FailureKind::Other | FailureKind::Killed => 1,
             FailureKind::Usage => 2,
             FailureKind::NotFound => 3,
             FailureKind::Damaged => 4,
@@ -41,12 +44,27 @@ impl FailureKind {
     pub(crate) fn name(self) -> &'static str {
         match self {
             FailureKind::Other => "other",
+            FailureKind::Killed => "killed",
             FailureKind::Usage => "usage",
             FailureKind::NotFound => "not_found",
             FailureKind::Damaged => "damaged",
             FailureKind::Missing => "missing",
             FailureKind::Unsupported => "unsupported",
         }
+    }
+
+    /// The kind that has this name in JSON; [`FailureKind::Other`] if none has.
+    pub(crate) fn of_name(name: &str) -> Self {
+        const KINDS: [FailureKind; 7] = [
+            FailureKind::NotFound,
+            FailureKind::Usage,
+            FailureKind::Other,
+            FailureKind::Killed,
+            FailureKind::Missing,
+            FailureKind::Unsupported,
+            FailureKind::Damaged,
+        ];
+        KINDS.into_iter().find(|kind| kind.name() == name).unwrap_or(FailureKind::Other)
     }
 
     pub(crate) fn of_io(error: &io::Error) -> Self {
@@ -86,26 +104,30 @@ pub(crate) struct Failure {
     pub(crate) kind: FailureKind,
     pub(crate) message: String,
     /// A short reason, by which failures of many files are counted.
-    pub(crate) reason: &'static str,
+    pub(crate) reason: Cow<'static, str>,
     /// The input that failed; `None` if the failure concerns no single file.
     pub(crate) path: Option<PathBuf>,
+    /// The limit that ended the child process, in one word.
+    pub(crate) limit: Option<Box<str>>,
 }
 
 /// A failure in JSON output.
 #[derive(Serialize)]
 pub(crate) struct FailureView<'f> {
     kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<&'f str>,
     message: &'f str,
 }
 
 impl Failure {
     pub(crate) fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), reason: kind.name(), path: None }
+        Self { kind, message: message.into(), reason: kind.name().into(), path: None, limit: None }
     }
 
-    /// The failure in JSON output: `{"kind", "message"}`.
+    /// The failure in JSON output: `{"kind", "message"}`, and `"limit"` if a child process was killed.
     pub(crate) fn view(&self) -> FailureView<'_> {
-        FailureView { kind: self.kind.name(), message: &self.message }
+        FailureView { kind: self.kind.name(), limit: self.limit.as_deref(), message: &self.message }
     }
 
     /// The same failure, for the input at `path`.
@@ -116,7 +138,7 @@ impl Failure {
     /// `path` could not be read.
     pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Self {
         let message = format!("{}: cannot read: {error}", path.display());
-        Self { reason: "not readable", ..Self::new(FailureKind::of_io(error), message) }.of_path(path)
+        Self { reason: "not readable".into(), ..Self::new(FailureKind::of_io(error), message) }.of_path(path)
     }
 
     /// The index at `path` could not be opened or read.
@@ -132,7 +154,8 @@ impl Failure {
     /// The debug file at `path` could not be read, or its index could not be built.
     pub(crate) fn debug_file(path: &Path, error: &symdex_build::Error) -> Self {
         let message = error.with_path(path);
-        Self { reason: reason(error), ..Self::new(FailureKind::of_debug_file(error), message) }.of_path(path)
+        Self { reason: reason(error).into(), ..Self::new(FailureKind::of_debug_file(error), message) }
+            .of_path(path)
     }
 }
 
@@ -155,7 +178,7 @@ impl From<JobError<'_>> for Failure {
             JobError::File(error) => error.into(),
             error => {
                 let reason = "without the architecture";
-                Self { reason, ..Self::new(FailureKind::NotFound, error.to_string()) }
+                Self { reason: reason.into(), ..Self::new(FailureKind::NotFound, error.to_string()) }
             }
         }
     }
@@ -244,9 +267,11 @@ mod tests {
             FailureKind::Other,
             FailureKind::Unsupported,
             FailureKind::Missing,
+            FailureKind::Killed,
         ];
         kinds.sort_unstable_by(|a, b| b.cmp(a));
-        assert_eq!(kinds.map(FailureKind::exit_code), [4, 6, 5, 1, 2, 3]);
+        assert_eq!(kinds.map(FailureKind::exit_code), [4, 6, 5, 1, 1, 2, 3]);
+        kinds.iter().for_each(|kind| assert_eq!(FailureKind::of_name(kind.name()), *kind));
         assert!(None < Some(FailureKind::NotFound));
     }
 }

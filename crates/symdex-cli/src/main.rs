@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::failure::{CommandError, CommandResult, FailureKind, complain};
+use crate::failure::{CommandError, FailureKind, complain};
 
 /// Makes small indexes from debug files, and answers crash addresses from them.
 ///
@@ -60,11 +60,14 @@ enum Command {
     Ids(ids::Args),
     Inspect(inspect::Args),
     Verify(verify::Args),
+    /// Reads one debug file for `build --isolate`
+    #[command(name = build::child::COMMAND, hide = true)]
+    IsolatedChild,
 }
 
 fn main() -> ExitCode {
     match run() {
-        Ok(gravest) => gravest.map_or(0, FailureKind::exit_code).into(),
+        Ok(code) => code,
         Err(CommandError::Failure(failure)) => {
             complain(&failure.message);
             failure.kind.exit_code().into()
@@ -74,16 +77,16 @@ fn main() -> ExitCode {
     }
 }
 
-fn run() -> CommandResult {
+fn run() -> Result<ExitCode, CommandError> {
     let cli = match Cli::try_parse_from(atos::with_double_dashes(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => {
             // Prints help and versions on standard output, and errors on standard error.
             error.print()?;
-            return Ok(error.use_stderr().then_some(FailureKind::Usage));
+            return Ok(exit_code(error.use_stderr().then_some(FailureKind::Usage)));
         }
     };
-    match cli.command {
+    let gravest = match cli.command {
         Command::Build(args) => build::run(&args),
         Command::Lookup(args) => lookup::run(&args),
         Command::Atos(args) => atos::run(&args),
@@ -91,5 +94,12 @@ fn run() -> CommandResult {
         Command::Ids(args) => ids::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
-    }
+        Command::IsolatedChild => return Ok(build::child::run()),
+    };
+    gravest.map(exit_code)
+}
+
+/// The exit code for the gravest failure, if there was one.
+fn exit_code(gravest: Option<FailureKind>) -> ExitCode {
+    gravest.map_or(0, FailureKind::exit_code).into()
 }

@@ -39,6 +39,12 @@ impl ImageGroups {
         groups
     }
 
+    /// The files of each group, in the order of the inputs. A file is in several groups if it has several images that
+    /// other files have, too.
+    pub fn iter(&self) -> impl Iterator<Item = impl Iterator<Item = &Path>> {
+        self.files.values().map(|files| files.iter().map(|(path, _)| path.as_path()))
+    }
+
     /// The image in `slice` of the file at `path`, joined with the other files of its group. Returns `None` if the
     /// image is joined into that of another file.
     ///

@@ -1,21 +1,21 @@
 //! `symdex build`: indexes from debug files.
 
+pub(crate) mod child;
+mod isolated;
+mod job;
 mod summary;
 mod totals;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rayon::ThreadPool;
-use symdex::Index;
-use symdex_audit::{AuditReport, audit};
-use symdex_build::debug_files::{
-    BuildInputs, BuildJob, BuildPlan, FileError, ImageGroups, JobImage, UnreadArchives,
-};
-use symdex_build::{BuildOptions, BuildReport, Companions, Image, SymbolMaps};
-use symdex_store::{IndexBuffer, IndexBytes, IndexFolder};
+use symdex_build::SymbolMaps;
+use symdex_build::debug_files::{BuildInputs, BuildJob, BuildPlan, ImageGroups};
+use symdex_store::IndexFolder;
 
+use self::isolated::IsolatedJobs;
+use self::job::{FinishedIndex, JobProgress, Work, build_job};
 use self::totals::BuildTotals;
 use crate::failure::{self, CommandError, Failure, FailureKind, complain};
 use crate::in_order::in_order;
@@ -48,8 +48,8 @@ use crate::{number, text};
 ///
 /// With --json, standard output has one object a line: one for each image, with its id, architecture, index, sizes and
 /// outcome; {"input", "error": {"kind", "message"}} for each input that failed; and {"totals": {...}} as the last line.
-/// A kind is damaged, unsupported, missing, other, usage or not_found. docs/schema/build.schema.json describes the
-/// objects.
+/// A kind is damaged, unsupported, missing, other, killed, usage or not_found. docs/schema/build.schema.json describes
+/// the objects.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -84,6 +84,14 @@ pub(crate) struct Args {
     /// Compare every answer of an index with its debug file. An index with a wrong answer is not published
     #[arg(long)]
     verify: bool,
+    /// Read each debug file in a child process with limits. Use this for debug files of strangers
+    ///
+    /// A child may use 1.25 times --max-memory and 256 MB, and --max-seconds of CPU time for each thread. It is killed
+    /// 2 seconds after --max-seconds. On Linux, it can read the debug file, the folder of that file and the folders of
+    /// --debug-dir and --symbol-map, and can neither open other files nor connect to a network. A child that ends early
+    /// is an error of its debug file, and the others are built. Standard error says which limits this system has.
+    #[arg(long)]
+    isolate: bool,
     /// Print JSON, one object a line: each image, each input that failed, and the totals
     #[arg(long)]
     json: bool,
@@ -99,6 +107,7 @@ Examples:
   symdex build libapp.so symbols/libapp.so.debug -o indexes
   symdex build /usr/lib --debug-dir /usr/lib/debug -o indexes
   symdex build MyApp.app.dSYM --max-memory 256MB
+  symdex build uploads --isolate --max-seconds 60 -o indexes
 
 A debug file that cannot be read is reported on standard error, and the others are built.
 
@@ -107,33 +116,81 @@ Exit codes:
   4  a debug file is damaged
   6  a file is not a debug file
   5  a file is missing
-  1  an index could not be written, or has a wrong answer
+  1  an index could not be written, has a wrong answer, or a limit of --isolate has ended its build
   3  no image has the architecture
 If several apply, the first of these after 0 counts.";
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
-    let begun = Instant::now();
     let pool = pool(args.jobs)?;
     let maps = symbol_maps(&args.symbol_map)?;
+    match args.isolate {
+        true => run_isolated(args, &pool),
+        false => run_here(args, &pool, &maps),
+    }
+}
+
+/// Reads the debug files in this process.
+fn run_here(args: &Args, pool: &ThreadPool, maps: &SymbolMaps) -> failure::CommandResult {
     let inputs = BuildInputs::find(&args.inputs);
-    warn_about_archives(&inputs);
+    inputs.unread_archives().iter().for_each(|found| warn_about_archives(&found.folder, &found.archives));
     let BuildPlan { jobs, skipped, .. } = inputs.plan(&args.arch);
-    // The output of one or two files needs no totals.
-    let are_many = jobs.len() > 2;
-    let progress = Progress::new(jobs.iter().map(BuildJob::size).sum());
     let groups = pool.install(|| ImageGroups::of(&inputs));
-    let max_memory = args.max_memory / pool.current_num_threads().min(jobs.len()).max(1);
     let output = IndexFolder::new(&args.output);
-    let work = Work { args, output, maps, groups, max_memory, progress: &progress };
-    let mut totals = BuildTotals::new(skipped);
-    in_order(
-        &pool,
-        pool.current_num_threads(),
-        jobs,
-        |job| build_job(&job, &work),
-        |images| {
+    let progress = Progress::new(jobs.iter().map(BuildJob::size).sum());
+    let work = Work {
+        archs: &args.arch,
+        debug_dirs: &args.debug_dir,
+        maps,
+        groups: &groups,
+        max_memory: args.max_memory / in_flight(pool, jobs.len()),
+        max_seconds: args.max_seconds,
+        verify: args.verify,
+        output: Some(&output),
+        progress: JobProgress::Bar(&progress),
+    };
+    let build = Build { args, pool, progress: &progress, skipped };
+    Ok(build.all(jobs, |job| build_job(&job, &work))?.gravest())
+}
+
+/// Reads the debug files in child processes.
+fn run_isolated(args: &Args, pool: &ThreadPool) -> failure::CommandResult {
+    let (jobs, tasks, skipped) = IsolatedJobs::plan(args, pool)?;
+    let progress = Progress::new(tasks.iter().map(|task| task.size).sum());
+    let build = Build { args, pool, progress: &progress, skipped };
+    let totals = build.all(tasks, |task| jobs.build(task, &progress))?;
+    Ok(totals.gravest())
+}
+
+/// How many of `jobs` run at one time.
+fn in_flight(pool: &ThreadPool, jobs: usize) -> usize {
+    pool.current_num_threads().min(jobs).max(1)
+}
+
+/// What is done with the indexes of all jobs.
+struct Build<'a> {
+    args: &'a Args,
+    pool: &'a ThreadPool,
+    progress: &'a Progress,
+    /// How many files have no wanted image.
+    skipped: u64,
+}
+
+impl Build<'_> {
+    /// Builds the indexes of `jobs`, publishes and reports them.
+    fn all<J: Send>(
+        &self,
+        jobs: Vec<J>,
+        build: impl Fn(J) -> Vec<Result<FinishedIndex, Failure>> + Sync,
+    ) -> Result<BuildTotals, CommandError> {
+        let Self { args, pool, progress, skipped } = *self;
+        let begun = Instant::now();
+        // The output of one or two files needs no totals.
+        let are_many = jobs.len() > 2;
+        let output = IndexFolder::new(&args.output);
+        let mut totals = BuildTotals::new(skipped);
+        in_order(pool, pool.current_num_threads(), jobs, build, |images| {
             for image in images {
-                let published = image.and_then(|image| summary::publish(image, &work.output));
+                let published = image.and_then(|image| summary::publish(image, &output));
                 progress.suspend(|| {
                     totals.count(&published);
                     match published {
@@ -143,26 +200,24 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
                 })?;
             }
             Ok::<(), CommandError>(())
-        },
-    )?;
-    match args.json {
-        true => totals.print_json(begun.elapsed())?,
-        false if are_many || skipped != 0 => progress.suspend(|| totals.report(begun.elapsed())),
-        false => {}
+        })?;
+        match args.json {
+            true => totals.print_json(begun.elapsed())?,
+            false if are_many || skipped != 0 => progress.suspend(|| totals.report(begun.elapsed())),
+            false => {}
+        }
+        Ok(totals)
     }
-    Ok(totals.gravest())
 }
 
-/// Warns about archives in folders of debug files.
-fn warn_about_archives(inputs: &BuildInputs) {
-    for UnreadArchives { folder, archives, .. } in inputs.unread_archives() {
-        let names = archives.iter().map(|path| path.strip_prefix(folder).unwrap_or(path).display());
-        complain(&format!(
-            "warning: {}: holds archives that are not read yet: {}; unpack them first",
-            folder.display(),
-            text::list(names)
-        ));
-    }
+/// Warns about archives in a folder of debug files.
+fn warn_about_archives(folder: &Path, archives: &[PathBuf]) {
+    let names = archives.iter().map(|path| path.strip_prefix(folder).unwrap_or(path).display());
+    complain(&format!(
+        "warning: {}: holds archives that are not read yet: {}; unpack them first",
+        folder.display(),
+        text::list(names)
+    ));
 }
 
 /// A pool of `jobs` threads; of one for each core if `jobs` is `None`.
@@ -178,100 +233,4 @@ pub(crate) fn pool(jobs: Option<u16>) -> Result<ThreadPool, Failure> {
 /// The symbol maps at `paths` and in the folders there.
 pub(crate) fn symbol_maps(paths: &[PathBuf]) -> Result<SymbolMaps, Failure> {
     SymbolMaps::find(paths).map_err(|error| Failure::debug_file(Path::new("--symbol-map"), &error))
-}
-
-/// The inputs that all jobs share.
-struct Work<'a> {
-    args: &'a Args,
-    output: IndexFolder,
-    maps: SymbolMaps,
-    groups: ImageGroups,
-    /// The share of `--max-memory` for each image that is built at one time.
-    max_memory: usize,
-    progress: &'a Progress,
-}
-
-/// An index that is not published yet.
-struct FinishedIndex {
-    file: PathBuf,
-    /// Other files of the image, whose symbols are in the index too.
-    joined: Vec<PathBuf>,
-    debug_size: u64,
-    bytes: IndexBytes,
-    warnings: Vec<String>,
-    report: BuildReport,
-    /// The comparison with the debug file, if `--verify` is given.
-    audit: Option<AuditReport>,
-    time: Duration,
-}
-
-/// Builds the index of every wanted image of the job, in file order.
-fn build_job(job: &BuildJob<'_>, work: &Work<'_>) -> Vec<Result<FinishedIndex, Failure>> {
-    let mut begun = Instant::now();
-    let mut finished = Vec::new();
-    let companions = Companions::new(work.args.debug_dir.clone());
-    job.for_each_image(&work.args.arch, &work.groups, &companions, |image| {
-        let index = image.map_err(Failure::from).and_then(|image| build_image(image, begun, work));
-        finished.push(index);
-        begun = Instant::now();
-    });
-    finished
-}
-
-/// Builds the index of `image`, and compares both if `--verify` is given.
-fn build_image(image: JobImage<'_>, begun: Instant, work: &Work<'_>) -> Result<FinishedIndex, Failure> {
-    let JobImage { path: file, part, joined, image, .. } = image;
-    let failed = |error| Failure::from(FileError::new(&file, error).in_part(&part));
-    let map = work.maps.load(&image.info().id, &file).map_err(failed)?;
-    let image = match &map {
-        Some(map) => image.with_symbol_map(map),
-        None => image,
-    };
-    let (bytes, mut warnings, report) = index_of(&image, work).map_err(failed)?;
-    let bytes = bytes.into_bytes().map_err(|error| failed(symdex::Error::from(error).into()))?;
-    if map.is_none() && report.hidden_names != 0 {
-        let wanted = work.maps.file_name(&image.info().id, &file);
-        warnings.push(format!("its names are hidden: give {wanted} with --symbol-map"));
-    }
-    let audit = work.args.verify.then(|| verify(&image, bytes.as_ref())).transpose();
-    let unverified = format!("{part}; its index cannot be verified and is not published");
-    let audit = audit.map_err(|error| FileError::new(&file, error).in_part(unverified))?;
-    let debug_size = image.debug_size();
-    Ok(FinishedIndex { file, joined, debug_size, bytes, warnings, report, audit, time: begun.elapsed() })
-}
-
-/// Returns the index of `image`, the warnings and the report of its build. The index is the one in the output folder if
-/// that is up to date, otherwise a new one.
-fn index_of(
-    image: &Image<'_>,
-    work: &Work<'_>,
-) -> Result<(IndexBuffer, Vec<String>, BuildReport), symdex_build::Error> {
-    let progress = work.progress.of_image(image.debug_size());
-    if let Some((bytes, report)) = up_to_date(image, &work.output, IndexBuffer::new()) {
-        return Ok((bytes, Vec::new(), report));
-    }
-    let progress = |done, all| progress.set(done, all);
-    let options = BuildOptions::new()
-        .max_memory(work.max_memory)
-        .max_seconds(work.args.max_seconds)
-        .progress(&progress);
-    let built = options.build_into(image, IndexBuffer::new())?;
-    Ok((built.bytes, built.warnings, built.report))
-}
-
-/// Writes to `out` the index of `image` that is in `folder`, if a build would make it again. Returns `None` if the
-/// image has to be built.
-fn up_to_date<W: Write>(image: &Image<'_>, folder: &IndexFolder, mut out: W) -> Option<(W, BuildReport)> {
-    // An image with debug information is always built. Its index states no digest of its input.
-    let index = (!image.has_dwarf()).then(|| folder.open(&image.info().id).ok().flatten()).flatten()?;
-    let report = symdex_build::up_to_date(image, &index)?;
-    out.write_all(index.as_bytes()).ok()?;
-    Some((out, report))
-}
-
-/// Checks a new index as `symdex verify --against` checks a published one.
-fn verify(image: &Image<'_>, index: &[u8]) -> Result<AuditReport, symdex_build::Error> {
-    let index = Index::open(index)?;
-    index.verify()?;
-    audit(image, &index)
 }

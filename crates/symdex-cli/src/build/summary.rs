@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
+use std::path::PathBuf;
 
 use serde::Serialize;
 use symdex::{Index, Partial, Table};
-use symdex_audit::{ADDR2LINE, AuditReport};
-use symdex_build::{BuildReport, TextCoverage};
+use symdex_isolate::build::{BuiltImage, Coverage, Verified};
 use symdex_store::{IndexFolder, PublishOutcome, Published};
 
-use super::FinishedIndex;
+use super::job::FinishedIndex;
 use crate::failure::{CommandError, Failure, FailureView, complain};
 use crate::text;
 
@@ -35,52 +35,18 @@ pub(super) struct ImageSummary {
     ranges: u64,
     symbols: u64,
     chunks: u64,
-    coverage: CoverageView,
-    dropped: BTreeMap<&'static str, u64>,
+    coverage: Coverage,
+    dropped: BTreeMap<String, u64>,
     hidden_names: u64,
     partial: Vec<Partial>,
     warnings: Vec<String>,
-    verified: Option<VerifiedView>,
+    verified: Option<Verified>,
     pub(super) outcome: &'static str,
     /// The outcome as text for people.
     #[serde(skip)]
     outcome_text: &'static str,
     pub(super) conflict: bool,
     seconds: f64,
-}
-
-/// The size of the executable sections, and how much of it each table answers, in bytes.
-#[derive(Serialize)]
-struct CoverageView {
-    executable: u64,
-    dwarf: u64,
-    dwarf_function: u64,
-    symbol_table: u64,
-}
-
-/// The comparison of the index with the debug file.
-#[derive(Serialize)]
-struct VerifiedView {
-    addresses: u64,
-    agreements: u64,
-    /// The number of addresses at which addr2line differs, by reason.
-    explained: BTreeMap<&'static str, u64>,
-    /// The number of addresses at which it differs for no known reason.
-    unexplained: u64,
-    /// Why the index is not published; empty if it is right.
-    wrong: Vec<String>,
-}
-
-impl VerifiedView {
-    fn new(report: &AuditReport) -> Self {
-        let AuditReport { addresses, unexplained_len, wrong_len, .. } = *report;
-        let unexplained = unexplained_len - wrong_len;
-        let addr2line = report.peers.get(ADDR2LINE);
-        let classes = addr2line.into_iter().flat_map(|peer| &peer.classes);
-        let explained = classes.map(|(class, counted)| (class.name(), counted.count)).collect();
-        let agreements = addr2line.map_or(0, |peer| peer.agreements);
-        Self { addresses, agreements, explained, unexplained, wrong: report.wrong() }
-    }
 }
 
 impl ImageSummary {
@@ -128,9 +94,11 @@ pub(super) fn report_failure(failure: &Failure, json: bool) -> Result<(), Comman
 
 /// Publishes the index in `folder`, unless `--verify` found it to be wrong.
 pub(super) fn publish(finished: FinishedIndex, folder: &IndexFolder) -> Result<ImageSummary, Failure> {
-    let FinishedIndex { file, joined, debug_size, bytes, mut warnings, report, audit, time } = finished;
+    let FinishedIndex { image, bytes } = finished;
+    let BuiltImage { file, joined, debug_size, mut warnings, verified, time, .. } = image;
+    let BuiltImage { has_dwarf, failed_units, dropped, hidden_names, coverage, .. } = image;
+    let file = PathBuf::from(file);
     let index = Index::open(bytes).map_err(|error| Failure::index(&file, &error))?;
-    let verified = audit.as_ref().map(VerifiedView::new);
     let is_right = verified.as_ref().is_none_or(|verified| verified.wrong.is_empty());
     let published = is_right.then(|| folder.publish(&index)).transpose();
     let published = published.map_err(|error| Failure::from(error).of_path(&file))?;
@@ -147,8 +115,6 @@ pub(super) fn publish(finished: FinishedIndex, folder: &IndexFolder) -> Result<I
     let (word, outcome_text) = words(outcome);
     let metadata = index.metadata();
     let counts = metadata.counts;
-    let BuildReport { has_dwarf, failed_units, dropped, hidden_names, coverage, .. } = report;
-    let TextCoverage { executable, dwarf, dwarf_function, symbol_table, .. } = coverage;
     Ok(ImageSummary {
         image: metadata.image_name.clone(),
         id: metadata.id.to_string(),
@@ -166,7 +132,7 @@ pub(super) fn publish(finished: FinishedIndex, folder: &IndexFolder) -> Result<I
         ranges: counts.ranges,
         symbols: counts.symbols,
         chunks: Table::ALL.map(|table| metadata.chunk_len(table)).iter().sum(),
-        coverage: CoverageView { executable, dwarf, dwarf_function, symbol_table },
+        coverage,
         dropped,
         hidden_names,
         partial: metadata.partial.clone(),

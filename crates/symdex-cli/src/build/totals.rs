@@ -1,6 +1,8 @@
 //! The totals of a build.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -31,7 +33,7 @@ pub(super) struct BuildTotals {
     without_dwarf: u64,
     /// Files without an image of a wanted architecture.
     skipped: u64,
-    failures: BTreeMap<&'static str, u64>,
+    failures: BTreeMap<Cow<'static, str>, u64>,
     #[serde(skip)]
     gravest: Option<FailureKind>,
 }
@@ -57,7 +59,7 @@ impl BuildTotals {
             }
             Err(failure) => {
                 self.failed += 1;
-                *self.failures.entry(failure.reason).or_default() += 1;
+                *self.failures.entry(failure.reason.clone()).or_default() += 1;
                 self.gravest = self.gravest.max(Some(failure.kind));
             }
         }
@@ -81,10 +83,6 @@ impl BuildTotals {
     /// Prints the totals on standard error.
     pub(super) fn report(&mut self, time: Duration) {
         self.seconds = time.as_secs_f64();
-        let list = |counts: &BTreeMap<&'static str, u64>| {
-            let counts = counts.iter().map(|(word, number)| format!("{number} {word}"));
-            counts.collect::<Vec<_>>().join(", ")
-        };
         let Self { images, outcomes, conflicts, without_dwarf, skipped, failed, failures, seconds, .. } =
             self;
         let outcomes = if outcomes.is_empty() { String::new() } else { format!(": {}", list(outcomes)) };
@@ -105,4 +103,10 @@ impl BuildTotals {
             complain(&format!("{}: {}", count(*failed, "failure"), list(failures)));
         }
     }
+}
+
+/// The counts in words: `3 written, 1 unchanged`.
+fn list<W: Display>(counts: &BTreeMap<W, u64>) -> String {
+    let counts = counts.iter().map(|(word, number)| format!("{number} {word}"));
+    counts.collect::<Vec<_>>().join(", ")
 }

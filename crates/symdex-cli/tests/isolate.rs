@@ -1,0 +1,168 @@
+//! `symdex build --isolate`: the same results as without, and children that die.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use common::{CommandOutput, folder, names_in, symdex, testdata};
+use serde_json::{Value, json};
+use symdex_testimages::debug_file::{Unit, debug_file};
+
+/// The output of a build without what differs from run to run: the time, and the folder of the indexes.
+fn results(built: &CommandOutput, folder: &Path) -> Vec<Value> {
+    let mut lines = built.json();
+    for line in &mut lines {
+        line.as_object_mut().expect("an object").remove("seconds");
+        line.pointer_mut("/totals").and_then(Value::as_object_mut).map(|totals| totals.remove("seconds"));
+        if let Some(index) = line.get_mut("index").filter(|index| index.is_string()) {
+            let path = Path::new(index.as_str().expect("a path"));
+            *index = json!(path.strip_prefix(folder).expect("in the folder"));
+        }
+    }
+    lines
+}
+
+/// Builds `inputs` with `options`, in this process and isolated, and compares everything.
+#[track_caller]
+fn same(inputs: &[&Path], options: &[&str]) -> Vec<Value> {
+    let (here, isolated) = (folder(), folder());
+    let build = |folder: &Path, more: &[&str]| {
+        let options = options.iter().chain(more).map(AsRef::<std::ffi::OsStr>::as_ref);
+        let arguments = ["build".as_ref(), "--json".as_ref(), "-o".as_ref(), folder.as_os_str()];
+        symdex(arguments.into_iter().chain(options).chain(inputs.iter().map(|path| path.as_os_str())))
+    };
+    let (a, b) = (build(here.path(), &[]), build(isolated.path(), &["--isolate"]));
+    assert_eq!(a.code, b.code, "{}", b.err);
+    let (all, others) = (results(&a, here.path()), results(&b, isolated.path()));
+    assert_eq!(all, others);
+    assert_eq!(names_in(here.path()), names_in(isolated.path()));
+    for name in names_in(here.path()) {
+        let bytes = |folder: &Path| fs::read(folder.join(&name)).expect("an index");
+        assert!(bytes(here.path()) == bytes(isolated.path()), "{name}");
+    }
+    let told: Vec<_> = b.err.lines().filter(|line| line.contains("are isolated: ")).collect();
+    let said: Vec<_> = b.err.lines().filter(|line| !told.contains(line)).collect();
+    assert_eq!(said, a.err.lines().collect::<Vec<_>>());
+    let has_images = all.iter().any(|line| line.get("image").is_some());
+    assert_eq!(told.len(), usize::from(has_images), "{}", b.err);
+    all
+}
+
+#[test]
+fn isolated_builds_give_the_same_results() {
+    let all = testdata();
+    let images = same(&[&all], &[]).len();
+    assert!(images > 20, "{images}");
+    same(&[&all], &["--jobs", "1"]);
+    same(&[&all], &["--arch", "armv7", "--arch", "i386"]);
+    same(&[&all.join("dsyms/fat.dSYM"), &all.join("gone")], &["--verify"]);
+    same(&[&all.join("demo")], &["--arch", "riscv64"]);
+    same(&[&all.join("README.md"), &all.join("dsyms/icf.dSYM")], &["--max-memory", "1"]);
+}
+
+#[test]
+fn isolated_builds_join_the_files_of_an_image() {
+    let folder = folder();
+    let stripped = folder.path().join("stripped");
+    let debug_file = common::debug_file("inline-dwarf4");
+    fs::write(&stripped, common::without_debug_information(&debug_file)).expect("written");
+    let lines = same(&[&stripped, &debug_file], &[]);
+    assert_eq!(lines[0]["joined"], json!([stripped]));
+    assert_eq!(lines.len(), 2, "{lines:?}");
+}
+
+#[test]
+fn isolated_builds_read_shared_caches_symbol_maps_and_debug_folders() {
+    use symdex_testimages::shared_cache::{CacheImage, Layout, cache, write};
+    let folder = folder();
+    let image = |uuid: u8, path| CacheImage {
+        path,
+        uuid,
+        exported: vec![("_f", 0x1000)],
+        locals: vec![("_g", 0x1800)],
+        function_starts: vec![0],
+    };
+    let images = [image(0x11, "/usr/lib/libone.dylib"), image(0x22, "/usr/lib/libtwo.dylib")];
+    let main = write(&cache(&images, Layout::Split), folder.path());
+    assert_eq!(same(&[&main], &[]).len(), 3, "two images and the totals");
+    // One image is in the missing part.
+    fs::remove_file(folder.path().join("dyld_shared_cache_arm64e.01")).expect("removed");
+    same(&[&main, &common::dsym("icf")], &[]);
+
+    let maps = folder.path().join("maps");
+    fs::create_dir(&maps).expect("a folder");
+    let hidden = folder.path().join("hidden.dylib");
+    let mut bytes = fs::read(testdata().join("demo/DemoPlain.dylib")).expect("there");
+    let symbol = b"_plain_each_row\0";
+    let at = bytes.windows(symbol.len()).position(|window| window == symbol).expect("a symbol");
+    bytes[at..at + 12].copy_from_slice(b"__hidden#1_\0");
+    fs::write(&hidden, bytes).expect("written");
+    let map = "4C4C444E-5555-3144-A1E5-129C2DC95135.bcsymbolmap";
+    fs::write(maps.join(map), "BCSymbolMap Version: 2.0\n_other\n_plain_each_row\n").expect("written");
+    let without = same(&[&hidden], &[]);
+    let with = same(&[&hidden], &["--symbol-map", maps.to_str().expect("UTF-8")]);
+    assert_eq!((&without[0]["hidden_names"], &with[0]["hidden_names"]), (&json!(1), &json!(0)));
+
+    let Some(corpus) = common::corpus("samply-fixtures", folder.path()) else { return };
+    let original = corpus.join("samply/fixtures/other/simple-example/out/regular-debuglink");
+    let stripped = folder.path().join("main");
+    fs::copy(original.join("main"), &stripped).expect("copied");
+    let without = same(&[&stripped], &[]);
+    let with = same(&[&stripped], &["--debug-dir", original.to_str().expect("UTF-8")]);
+    assert_ne!(without[0]["units"], with[0]["units"]);
+}
+
+/// A debug file whose line program has so many rows that reading them takes more than 64 MB.
+fn large() -> Vec<u8> {
+    // Opcode 33 advances the address by 1 and the line by 1.
+    let unit = Unit::new((0x1000, 0x1100)).sequence_of_bytes(0x1000, &vec![33; 3 << 20]);
+    debug_file(&[unit], &[("f", 0x1000)])
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_whose_child_dies_does_not_stop_the_others() {
+    let folder = folder();
+    let (large_file, out) = (folder.path().join("large"), folder.path().join("out"));
+    fs::write(&large_file, large()).expect("written");
+    // The child inherits this limit, which is lower than its own.
+    let script = r#"ulimit -d 65536; exec "$0" "$@""#;
+    let built = Command::new("sh")
+        .args([
+            "-c",
+            script,
+            env!("CARGO_BIN_EXE_symdex"),
+            "build",
+            "--isolate",
+            "--json",
+            "--jobs",
+            "2",
+            "-o",
+        ])
+        .args([&out, &common::dsym("icf"), &large_file, &common::dsym("cxx")])
+        .output()
+        .expect("sh");
+    let built = CommandOutput::from(built);
+    assert_eq!(built.code, Some(1), "{}", built.err);
+    assert_eq!(built.images().len(), 2, "{}", built.out);
+    let failure = built.json().into_iter().find(|line| line.get("error").is_some()).expect("a failure");
+    let message = format!(
+        "{}: needs more memory than the 64 MB that a child may have; raise --max-memory to build it",
+        large_file.display()
+    );
+    let error = json!({ "kind": "killed", "limit": "memory", "message": message });
+    assert_eq!(failure, json!({ "input": large_file, "error": error }));
+    assert!(built.err.contains(&message), "{}", built.err);
+    let names = names_in(&out);
+    assert!(names.len() == 2 && names.iter().all(|name| name.ends_with(".symdex")), "{names:?}");
+}
+
+#[test]
+fn the_command_of_the_child_is_not_shown() {
+    let help = symdex(["--help"]).ok();
+    assert!(!help.contains("isolated-child"), "{help}");
+    let help = symdex(["build", "--help"]).ok();
+    assert!(help.contains("--isolate"), "{help}");
+}
