@@ -31,7 +31,7 @@ const IN_MEMORY: usize = 4 << 20;
 #[derive(Debug)]
 pub struct IndexBuffer(SpooledTempFile);
 
-/// The bytes that were written to an [`IndexBuffer`].
+/// The bytes of an index, in memory or mapped: those that were written to an [`IndexBuffer`], or those that a store has.
 #[derive(Debug)]
 pub struct IndexBytes(Bytes);
 
@@ -74,6 +74,18 @@ impl Write for IndexBuffer {
 
     fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
+    }
+}
+
+impl From<Vec<u8>> for IndexBytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(Bytes::Memory(bytes))
+    }
+}
+
+impl From<MappedFile> for IndexBytes {
+    fn from(file: MappedFile) -> Self {
+        Self(Bytes::File(file))
     }
 }
 

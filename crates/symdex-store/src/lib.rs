@@ -1,4 +1,4 @@
-//! Finds, opens, lists and publishes symdex indexes in folders.
+//! Finds, opens, lists and publishes symdex indexes, in folders and in other stores.
 //!
 //! Call [`IndexFolder::new`] first, with the path of the folder. Then call:
 //!
@@ -30,6 +30,11 @@
 //! To build an index that may be too large for memory, write it to an [`IndexBuffer`] and publish the resulting
 //! [`IndexBytes`].
 //!
+//! # Other stores
+//!
+//! A [`Store`] keeps indexes in a folder, in an object store or in Redis. [`open_store`] opens the store of a
+//! [`StoreUrl`]. The feature `object-store` adds object stores, the feature `redis` adds Redis.
+//!
 //! # The feature `symbolicate`
 //!
 //! Without features, this crate compiles no DWARF reader. The feature `symbolicate` adds the module
@@ -46,6 +51,7 @@ mod error;
 mod folder;
 mod id_prefix;
 mod publish;
+mod store;
 #[cfg(feature = "symbolicate")]
 pub mod symbolicator;
 #[cfg(test)]
@@ -56,6 +62,10 @@ pub use error::Error;
 pub use folder::{IndexFolder, IndexList};
 pub use id_prefix::{IdPrefix, ParseIdPrefixError};
 pub use publish::{PublishOutcome, Published};
+pub use store::{
+    FolderStore, GcCounts, Store, StoreEntry, StoreOptions, StoreUrl, StoreUrlError, StoredImage,
+    StoredLayout, StoredValues, open_store,
+};
 
 /// The public types can be shared and sent between threads.
 #[cfg(test)]
@@ -72,6 +82,10 @@ mod threads {
         are_shared::<IndexBytes>();
         are_shared::<ParseIdPrefixError>();
         are_shared::<Published>();
+        are_shared::<StoreEntry>();
+        are_shared::<StoreOptions>();
+        are_shared::<StoreUrl>();
+        are_shared::<StoredImage>();
     };
     // A buffer is written by one thread at a time.
     const fn is_sent<T: Send>() {}
