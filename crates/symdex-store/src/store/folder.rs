@@ -146,7 +146,7 @@ impl Store for FolderStore {
         }
         // A reader need not be allowed to write.
         _ = record_use(&path);
-        Ok(Some(StoredImage::Index(index)))
+        Ok(Some(StoredImage::Index(Box::new(index))))
     }
 
     fn stat(&self, id: &ImageId) -> Result<Option<StoreEntry>, Error> {
