@@ -78,6 +78,14 @@ pub enum Error {
         /// The feature that is needed.
         feature: &'static str,
     },
+    /// An object is not a compressed index.
+    #[error("{location}: {what}; put the index into the store again")]
+    DamagedObject {
+        /// The URL of the store and the key.
+        location: String,
+        /// What is wrong with it.
+        what: String,
+    },
     /// A store has failed, or cannot do what was asked.
     #[error("{location}: cannot {action}: {reason}")]
     Store {
@@ -116,6 +124,7 @@ impl Error {
     #[must_use]
     pub fn is_damage(&self) -> bool {
         match self {
+            Self::DamagedObject { .. } => true,
             Self::Index { error, .. } | Self::NewerIndex { error, .. } => error.is_damage(),
             _ => false,
         }

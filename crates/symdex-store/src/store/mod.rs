@@ -1,7 +1,11 @@
 //! Stores: where indexes live, whatever kind of service keeps them.
 
 mod folder;
+#[cfg(feature = "object-store")]
+mod objects;
 mod open;
+#[cfg(any(feature = "object-store", feature = "redis"))]
+mod runtime;
 mod stored;
 mod url;
 

@@ -78,7 +78,7 @@ pub enum StoreUrlError {
 
 /// What the URL begins with.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Scheme {
+pub(crate) enum Scheme {
     Dir,
     Redis,
     RedisTls,
@@ -144,6 +144,12 @@ impl StoreUrl {
         }
     }
 
+    /// Whether such a store can only be read, as a web server.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        matches!(self.scheme, Scheme::Http | Scheme::Https)
+    }
+
     pub(crate) fn kind(&self) -> StoreKind {
         self.scheme.kind()
     }
@@ -152,6 +158,17 @@ impl StoreUrl {
     #[must_use]
     pub fn path(&self) -> Option<PathBuf> {
         (self.scheme == Scheme::Dir).then(|| PathBuf::from(&self.place))
+    }
+
+    #[cfg(feature = "object-store")]
+    pub(crate) fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// The bucket or container, and what all keys begin with.
+    #[cfg(feature = "object-store")]
+    pub(crate) fn bucket(&self) -> (&str, &str) {
+        self.place.split_once('/').unwrap_or((&self.place, ""))
     }
 
     /// The URL with its user, password and query, to connect with. Never print it.
