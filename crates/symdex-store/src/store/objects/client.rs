@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
 use object_store::path::Path as Key;
-use object_store::{BackoffConfig, ClientConfigKey, ObjectStore, Result, RetryConfig};
+use object_store::{BackoffConfig, ClientConfigKey, ClientOptions, ObjectStore, Result, RetryConfig};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 
 use crate::store::StoreUrl;
 use crate::store::url::Scheme;
@@ -44,7 +47,16 @@ pub(super) fn of_url(url: &StoreUrl, timeout: Duration) -> Result<(Arc<dyn Objec
             Arc::new(times.into_iter().fold(builder, with).build()?)
         }
         _ => {
-            let builder = HttpBuilder::new().with_url(url.with_secrets()).with_retry(retry);
+            let mut headers = HeaderMap::new();
+            if let Some(user) = url.user() {
+                let mut value = HeaderValue::try_from(format!("Basic {}", BASE64_STANDARD.encode(user)))
+                    .map_err(|error| object_store::Error::Generic { store: "HTTP", source: error.into() })?;
+                value.set_sensitive(true);
+                headers.insert(AUTHORIZATION, value);
+            }
+            let options = ClientOptions::new().with_default_headers(headers);
+            let builder = HttpBuilder::new().with_url(url.without_user()).with_client_options(options);
+            let builder = builder.with_retry(retry);
             let builder = times.into_iter().fold(builder, |b, (key, value)| b.with_config(key, value));
             // Plain HTTP is only accepted for this machine.
             let builder = builder.with_config(ClientConfigKey::AllowHttp, "true");
