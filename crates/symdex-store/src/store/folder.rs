@@ -37,7 +37,7 @@ impl FolderStore {
     /// The store in the folder at `path`. It is created when the first index is put into it.
     #[must_use]
     pub fn at(path: &Path) -> Self {
-        Self { url: StoreUrl::from_path(path), folder: IndexFolder::new(path).fan_out() }
+        Self { url: StoreUrl::from(path), folder: IndexFolder::new(path).fan_out() }
     }
 
     fn failed(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Error {
