@@ -15,6 +15,9 @@ use crate::{number, text};
 /// The variable with the stores that are used if the command line names none.
 const VARIABLE: &str = "SYMDEX_STORE";
 
+/// The digits of a UUID. Only longer ids begin with as many digits.
+const WHOLE_ID: usize = 32;
+
 /// A URL of the command line. If it is wrong, clap would print it with its secrets.
 type GivenUrl = Result<StoreUrl, StoreUrlError>;
 
@@ -83,7 +86,9 @@ impl StoreArgs {
             return Err(Failure::new(FailureKind::Usage, message));
         };
         let mut found = prefix.to_id().map_or(Ok(None), |id| find(&stores, &id))?;
+        // A list of all indexes takes long, so it is not made for what is a whole id.
         if found.is_none()
+            && prefix.to_string().len() < WHOLE_ID
             && let Some(id) = id_of(&stores, prefix)?
         {
             found = find(&stores, &id)?;
