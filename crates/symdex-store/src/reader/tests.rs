@@ -51,8 +51,12 @@ impl Fake {
     }
 
     pub(crate) fn reader(self: &Arc<Self>, options: &ReaderOptions) -> StoreReader {
+        StoreReader::new(vec![self.store()], options)
+    }
+
+    pub(crate) fn store(self: &Arc<Self>) -> Box<dyn Store> {
         let url = "redis://fake".parse().expect("a URL");
-        StoreReader::new(vec![Box::new(FakeStore { url, shared: Arc::clone(self) })], options)
+        Box::new(FakeStore { url, shared: Arc::clone(self) })
     }
 }
 
@@ -204,10 +208,7 @@ fn the_next_store_answers_if_the_first_fails_or_lacks_the_image() {
     let bytes = index(0xcd, 1);
     folder.put(&Index::open(&bytes[..]).expect("an index")).expect("written");
     let fake = Fake::new(3);
-    let url = "redis://fake".parse().expect("a URL");
-    let stores: Vec<Box<dyn Store>> =
-        vec![Box::new(FakeStore { url, shared: Arc::clone(&fake) }), Box::new(folder)];
-    let reader = StoreReader::new(stores, &ReaderOptions::new());
+    let reader = StoreReader::new(vec![fake.store(), Box::new(folder)], &ReaderOptions::new());
     let store_of = |byte| reader.find(&id(byte)).map(|found| found.map(|(store, _)| store));
     assert_eq!(store_of(0xab).expect("readable"), Some(0));
     assert_eq!(store_of(0xcd).expect("readable"), Some(1));
