@@ -1,15 +1,19 @@
 //! `symdex ids`: the images in files.
 
 use std::io::{self, BufWriter, Write as _};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use serde::Serialize;
-use symdex::Metadata;
+use symdex::{ImageId, Metadata};
 use symdex_build::debug_files::{FileError, ListedImage, images_in};
 use symdex_build::{Error, Found};
+use symdex_store::{Store, StoredImage};
 
 use crate::failure::{self, Failure, FailureKind, FailureView, complain};
+use crate::open::AccessOption;
+use crate::stores::StoreArgs;
 use crate::text;
 
 /// List the images in debug files, binaries and indexes: id, architecture, kind, size and path
@@ -21,8 +25,10 @@ use crate::text;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Files or folders
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(required_unless_present = "urls", value_name = "PATH")]
     paths: Vec<PathBuf>,
+    #[command(flatten)]
+    stores: StoreArgs,
     /// Print JSON, one object a line for each image
     #[arg(long)]
     json: bool,
@@ -32,6 +38,7 @@ const EXAMPLES: &str = "\
 Examples:
   symdex ids MyApp.app.dSYM MyApp.app/MyApp
   symdex ids indexes | grep -i 0c37c502
+  symdex ids --store s3://bucket/indexes
   symdex ids MyApp.xcarchive --json | jq -r .id
 
 JSON:
@@ -79,8 +86,48 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
             Err(failed) => vec![Err(failed)],
         })
         .collect();
-    let images: ImageRows = images.into_iter().flatten().collect();
+    let mut images: ImageRows = images.into_iter().flatten().collect();
+    if args.stores.are_given() {
+        for store in args.stores.open(AccessOption::default())? {
+            images.extend(rows_of_store(&*store));
+        }
+    }
     print(&images, args.json)
+}
+
+/// The indexes in `store`, sorted by id. Each is opened.
+fn rows_of_store(store: &dyn Store) -> ImageRows {
+    let mut ids = Vec::new();
+    let listed = store.list(&mut |entry| {
+        ids.push(entry.id);
+        ControlFlow::Continue(())
+    });
+    ids.sort();
+    let failed = |failure: Failure, location: String| (PathBuf::from(location), failure);
+    let row = |id: &ImageId| {
+        let location = store.location(id);
+        match store.open(id) {
+            Ok(Some(StoredImage::Index(index))) => Some(Ok(row_of_metadata(
+                index.metadata().clone(),
+                index.as_bytes().len() as u64,
+                location.as_ref(),
+            ))),
+            Ok(Some(image)) => {
+                let size = store.stat(id).ok().flatten().and_then(|entry| entry.index_size);
+                Some(Ok(row_of_metadata(
+                    image.metadata().clone(),
+                    size.unwrap_or_default(),
+                    location.as_ref(),
+                )))
+            }
+            // It was removed meanwhile.
+            Ok(None) => None,
+            Err(error) => Some(Err(failed(error.into(), location))),
+        }
+    };
+    let mut rows: ImageRows = ids.iter().filter_map(row).collect();
+    rows.extend(listed.err().map(|error| Err(failed(error.into(), store.url().to_string()))));
+    rows
 }
 
 /// Prints the images, and reports the failures. Returns the gravest failure.
@@ -151,7 +198,10 @@ fn path_of(file: &Result<PathBuf, (PathBuf, Failure)>) -> &Path {
 /// The images in the debug file or index at `path`.
 fn rows_in(path: &Path) -> Result<ImageRows, Failure> {
     match Metadata::read_file(path) {
-        Ok(metadata) => return Ok(vec![Ok(row_of_index(metadata, path))]),
+        Ok(metadata) => {
+            let size = path.metadata().map_or(0, |file| file.len());
+            return Ok(vec![Ok(row_of_metadata(metadata, size, path))]);
+        }
         Err(symdex::Error::NotAnIndex { .. }) => {}
         Err(error) => return Err(Failure::index(path, &error)),
     }
@@ -172,13 +222,13 @@ fn row(ListedImage { identity, arch, size, cached_path, .. }: ListedImage, path:
     }
 }
 
-fn row_of_index(metadata: Metadata, path: &Path) -> ImageRow {
+fn row_of_metadata(metadata: Metadata, size: u64, path: &Path) -> ImageRow {
     ImageRow {
         id: metadata.id.to_string(),
         arch: metadata.arch.name,
         kind: "index",
         has_dwarf: metadata.counts.units != 0,
-        size: path.metadata().map_or(0, |file| file.len()),
+        size,
         path: path.display().to_string(),
         image: Some(metadata.image_name),
     }

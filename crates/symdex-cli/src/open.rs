@@ -8,7 +8,7 @@ use symdex::{Index, Metadata};
 use symdex_store::{IdPrefix, IndexAccess, IndexBytes, IndexFolder};
 
 /// How indexes are opened.
-#[derive(Clone, Copy, clap::Args)]
+#[derive(Clone, Copy, Default, clap::Args)]
 pub(crate) struct AccessOption {
     /// Map every index into memory. By default, an index that others can change, or that is on a network file system,
     /// is read instead: if a mapped file is cut, the command is killed

@@ -42,11 +42,20 @@ impl IndexAccess {
     /// [`symdex::Error::Io`] if the file cannot be opened or read, [`symdex::Error::TooLarge`] if it should be read and
     /// has more than [`symdex::MAX_READ_SIZE`] bytes, otherwise as [`Index::open`].
     pub fn open(self, path: &Path) -> Result<Index<IndexBytes>, symdex::Error> {
+        Index::open(self.bytes(path)?)
+    }
+
+    /// The bytes of the index file at `path`.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open), except that a mapped file need not be an index.
+    pub(crate) fn bytes(self, path: &Path) -> Result<IndexBytes, symdex::Error> {
         // Links are resolved once. Otherwise, a link that changes could lead to another file than the one checked.
         let path = path.canonicalize()?;
-        Index::open(match self.maps(&path)? {
-            true => IndexBytes::from(symdex::map_file(&path)?),
-            false => IndexBytes::from(symdex::read_index_file(&path)?),
+        Ok(match self.maps(&path)? {
+            true => symdex::map_file(&path)?.into(),
+            false => symdex::read_index_file(&path)?.into(),
         })
     }
 

@@ -31,7 +31,7 @@ const IN_MEMORY: usize = 4 << 20;
 #[derive(Debug)]
 pub struct IndexBuffer(SpooledTempFile);
 
-/// The bytes of an index: in memory, or of a mapped file.
+/// The bytes of an index, in memory or mapped: those that were written to an [`IndexBuffer`], or those that a store has.
 #[derive(Debug)]
 pub struct IndexBytes(Bytes);
 
@@ -95,6 +95,14 @@ impl From<Vec<u8>> for IndexBytes {
 impl From<MappedFile> for IndexBytes {
     fn from(file: MappedFile) -> Self {
         Self(Bytes::File(file))
+    }
+}
+
+impl IndexBytes {
+    /// Whether the bytes are those of a mapped file, which take no memory of their own.
+    #[must_use]
+    pub fn is_mapped(&self) -> bool {
+        matches!(self.0, Bytes::File(_))
     }
 }
 

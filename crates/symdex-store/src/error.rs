@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use symdex::ImageId;
 
 use crate::id_prefix::IdPrefix;
+use crate::store::StoreUrl;
 
 /// Why an index could not be found, opened or published.
 ///
@@ -34,7 +35,7 @@ pub enum Error {
     /// An index could not be opened.
     #[error("{}: {error}", path.display())]
     Index {
-        /// The index file.
+        /// The index file, or where the index is in a store.
         path: PathBuf,
         /// What is wrong with it.
         error: symdex::Error,
@@ -67,6 +68,36 @@ pub enum Error {
         /// The ids that begin with them, as in the names of the files.
         ids: Vec<String>,
     },
+    /// This build has no code for the kind of store.
+    #[error(
+        "{url}: this build of symdex cannot use such stores; compile symdex-store with the feature {feature}"
+    )]
+    NotCompiled {
+        /// The URL of the store.
+        url: StoreUrl,
+        /// The feature that is needed.
+        feature: &'static str,
+    },
+    /// An object is not a compressed index.
+    #[error("{location}: {what}; put the index into the store again")]
+    DamagedObject {
+        /// The URL of the store and the key.
+        location: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A store has failed, or cannot do what was asked.
+    #[error("{location}: cannot {action}: {reason}")]
+    Store {
+        /// The URL of the store, with the key if one key is concerned. It has no secrets.
+        location: String,
+        /// What failed, for example `read`.
+        action: &'static str,
+        /// Why it failed. It has no secrets.
+        reason: String,
+        /// Whether the store cannot be reached or is overloaded. The same call may succeed later.
+        is_unavailable: bool,
+    },
 }
 
 impl Error {
@@ -83,10 +114,17 @@ impl Error {
         }
     }
 
+    /// Whether the store cannot be reached or is overloaded, so that other calls would fail, too.
+    #[must_use]
+    pub fn is_unavailable(&self) -> bool {
+        matches!(self, Self::Store { is_unavailable: true, .. })
+    }
+
     /// Whether the index is damaged. Building or copying it again helps.
     #[must_use]
     pub fn is_damage(&self) -> bool {
         match self {
+            Self::DamagedObject { .. } => true,
             Self::Index { error, .. } | Self::NewerIndex { error, .. } => error.is_damage(),
             _ => false,
         }

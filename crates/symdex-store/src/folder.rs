@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::id_prefix::IdPrefix;
 
 /// The extension of index files.
-const EXTENSION: &str = "symdex";
+pub(crate) const EXTENSION: &str = "symdex";
 
 /// The depth to which [`IndexFolder::list`] descends, and the number of entries that it reads.
 const MAX_DEPTH: usize = 16;
@@ -37,7 +37,8 @@ const MAX_ENTRIES: usize = 1_000_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexFolder {
     path: PathBuf,
-    access: IndexAccess,
+    pub(crate) access: IndexAccess,
+    pub(crate) fans_out: bool,
 }
 
 /// The indexes in a folder and in the folders below it.
@@ -55,13 +56,21 @@ pub struct IndexList {
 impl IndexFolder {
     /// The folder at `path`. Nothing is read or created until another method is called, so the folder need not exist.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), access: IndexAccess::default() }
+        Self { path: path.into(), access: IndexAccess::default(), fans_out: false }
     }
 
     /// Sets how [`open`](Self::open) opens indexes. The default maps only files that nobody else can change.
     #[must_use]
     pub fn access(self, access: IndexAccess) -> Self {
         Self { access, ..self }
+    }
+
+    /// Sets that the first index of an id is written to the subfolder that is named by the first two digits of the id.
+    /// Choose it for folders of more than a few thousand indexes.
+    #[must_use]
+    pub fn fan_out(mut self) -> Self {
+        self.fans_out = true;
+        self
     }
 
     /// The path of the folder.
@@ -94,11 +103,21 @@ impl IndexFolder {
         self.search(id).map_err(|source| Error::unreadable(&self.path, source))
     }
 
+    /// The folder of the index of `id` if the folder is fanned out.
+    pub(crate) fn subfolder(&self, id: &ImageId) -> PathBuf {
+        self.path.join(id.to_string().get(..2).unwrap_or_default())
+    }
+
+    /// The path at which the first index of `id` is written.
+    pub(crate) fn path_of_new(&self, id: &ImageId) -> PathBuf {
+        let folder = if self.fans_out { self.subfolder(id) } else { self.path.clone() };
+        folder.join(Self::file_name(id))
+    }
+
     pub(crate) fn search(&self, id: &ImageId) -> io::Result<Vec<PathBuf>> {
-        let (name, digits) = (Self::file_name(id), id.to_string());
-        let fanned_out = self.path.join(digits.get(..2).unwrap_or_default()).join(&name);
+        let name = Self::file_name(id);
         let mut found = Vec::new();
-        for path in [self.path.join(&name), fanned_out] {
+        for path in [self.path.join(&name), self.subfolder(id).join(&name)] {
             match path.try_exists() {
                 Ok(true) => found.push(path),
                 Ok(false) => {}

@@ -1,4 +1,4 @@
-//! Finds, opens, lists and publishes symdex indexes in folders.
+//! Finds, opens, lists and publishes symdex indexes, in folders and in other stores.
 //!
 //! Call [`IndexFolder::new`] first, with the path of the folder. Then call:
 //!
@@ -30,6 +30,12 @@
 //! To build an index that may be too large for memory, write it to an [`IndexBuffer`] and publish the resulting
 //! [`IndexBytes`].
 //!
+//! # Other stores
+//!
+//! A [`Store`] keeps indexes in a folder, in an object store or in Redis. [`open_store`] opens the store of a
+//! [`StoreUrl`]. A [`StoreReader`] reads from several stores, keeps open indexes in memory, and leaves a store alone that
+//! cannot be reached. The feature `object-store` adds object stores, the feature `redis` adds Redis.
+//!
 //! # The feature `symbolicate`
 //!
 //! Without features, this crate compiles no DWARF reader. The feature `symbolicate` adds the module
@@ -41,17 +47,28 @@
 //! A service that answers reports from indexes only does not need the feature. It implements `symdex_report::Source`
 //! with [`IndexFolder::open`] and `symdex_report::answer_from_index`.
 
+// The tests in the folder `tests` name the crate.
+#[cfg(test)]
+extern crate self as symdex_store;
+
 mod access;
 mod buffer;
 mod error;
 mod folder;
 mod id_prefix;
 mod publish;
+mod reader;
 mod replace;
+mod single_flight;
+mod store;
 #[cfg(feature = "symbolicate")]
 pub mod symbolicator;
 #[cfg(test)]
 mod test_indexes;
+/// What tests of stores share with the tests that use only public items.
+#[cfg(test)]
+#[path = "../tests/common/mod.rs"]
+mod test_stores;
 
 pub use access::IndexAccess;
 pub use buffer::{IndexBuffer, IndexBytes};
@@ -59,7 +76,12 @@ pub use error::Error;
 pub use folder::{IndexFolder, IndexList};
 pub use id_prefix::{IdPrefix, ParseIdPrefixError};
 pub use publish::{PublishOutcome, Published};
+pub use reader::{ReaderOptions, StoreCounts, StoreReader};
 pub use replace::replace_file;
+pub use store::{
+    FolderStore, GcCounts, Store, StoreEntry, StoreOptions, StoreUrl, StoreUrlError, StoredImage,
+    StoredLayout, StoredValues, open_store,
+};
 
 /// The public types can be shared and sent between threads.
 #[cfg(test)]
@@ -77,6 +99,12 @@ mod threads {
         are_shared::<IndexBytes>();
         are_shared::<ParseIdPrefixError>();
         are_shared::<Published>();
+        are_shared::<ReaderOptions>();
+        are_shared::<StoreEntry>();
+        are_shared::<StoreReader>();
+        are_shared::<StoreOptions>();
+        are_shared::<StoreUrl>();
+        are_shared::<StoredImage>();
     };
     // A buffer is written by one thread at a time.
     const fn is_sent<T: Send>() {}

@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::fs::{self, DirEntry, File};
-use std::io::{self, Write as _};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -13,6 +13,8 @@ use tempfile::NamedTempFile;
 
 use crate::error::Error;
 use crate::folder::IndexFolder;
+
+mod lock;
 
 /// The result of [`IndexFolder::publish`].
 #[non_exhaustive]
@@ -55,7 +57,7 @@ impl IndexFolder {
     ///
     /// At any moment, readers find no index of this id, the whole old one, or the whole new one. An existing index is
     /// replaced at its path, in the folder itself or fanned out. The first index of an id is written to the folder
-    /// itself.
+    /// itself, or to a subfolder if the folder is to [`fan_out`](Self::fan_out).
     ///
     /// If a different index of this id exists, the one with more functions stays. If they have equally many, the one
     /// with more ranges stays; then, in this order, the one with fewer partial counts, more symbols, more names, the
@@ -63,6 +65,7 @@ impl IndexFolder {
     ///
     /// Processes and threads that publish into one folder take turns by locking the folder. Some file systems of
     /// networks have no locks, and Windows cannot lock a folder. There the last of two simultaneous publishers wins.
+    /// If the folder is to fan out, they lock a file in the subfolder, which NFS and Windows allow.
     ///
     /// A process that is killed while it publishes leaves a temporary file, `.symdex-*.tmp`. The first time that a
     /// process writes an index to a folder and has the lock, it deletes such files that are older than a day.
@@ -77,39 +80,49 @@ impl IndexFolder {
         let folder = self.path();
         let failed =
             |action, path: &Path, error| Error::NotPublished { action, path: path.to_owned(), error };
-        fs::create_dir_all(folder).map_err(|error| failed("create the folder", folder, error))?;
-        let turn = lock(folder);
-        let existing = self.search(index.id()).map_err(|error| failed("search", folder, error))?;
-        let existing = existing.into_iter().next();
-        let path = existing.clone().unwrap_or_else(|| folder.join(Self::file_name(index.id())));
-        let outcome = match existing {
-            None => PublishOutcome::Written,
-            Some(existing) => {
-                let bytes = fs::read(&existing).map_err(|error| Error::unreadable(&existing, error))?;
-                compare(index, &bytes).map_err(|error| Error::NewerIndex { path: existing, error })?
+        let place = self.path_of_new(index.id());
+        let parent_of_new = parent(&place);
+        fs::create_dir_all(parent_of_new)
+            .map_err(|error| failed("create the folder", parent_of_new, error))?;
+        let turn = self.lock(index.id());
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let existing = self.search(index.id()).map_err(|error| failed("search", folder, error))?;
+            let existing = existing.into_iter().next();
+            let (path, is_first) = match &existing {
+                Some(existing) => (existing.clone(), false),
+                // A link to a missing file takes the name. In the end it is replaced.
+                None => (place.clone(), attempts <= ATTEMPTS),
+            };
+            let outcome = match existing {
+                None => PublishOutcome::Written,
+                Some(existing) => {
+                    let bytes = fs::read(&existing).map_err(|error| Error::unreadable(&existing, error))?;
+                    compare(index, &bytes).map_err(|error| Error::NewerIndex { path: existing, error })?
+                }
+            };
+            if !matches!(outcome, PublishOutcome::Unchanged | PublishOutcome::ConflictKept) {
+                if turn.is_some() {
+                    delete_abandoned(parent(&path));
+                }
+                match write(&path, index.as_bytes(), is_first) {
+                    // Another publisher, which does not see the lock, was faster. The rule decides between both.
+                    Err(error) if is_first && error.kind() == ErrorKind::AlreadyExists => continue,
+                    written => written.map_err(|error| failed("write", &path, error))?,
+                }
             }
-        };
-        if !matches!(outcome, PublishOutcome::Unchanged | PublishOutcome::ConflictKept) {
-            if turn.is_some() {
-                delete_abandoned(parent(&path));
-            }
-            write(&path, index.as_bytes()).map_err(|error| failed("write", &path, error))?;
+            return Ok(Published { path, outcome });
         }
-        Ok(Published { path, outcome })
     }
 }
 
-/// Waits until no other publisher holds the lock of `folder`. Dropping the file releases the lock. `None` if the system
-/// or the file system has no locks for folders. Indexes are then still written whole, but the rule for conflicts may
-/// compare with an index that is being replaced.
-fn lock(folder: &Path) -> Option<File> {
-    let folder = File::open(folder).ok()?;
-    folder.lock().ok()?;
-    Some(folder)
-}
-
-/// Compares `new` with `existing`, the bytes of the file at its path.
-fn compare<B: AsRef<[u8]>>(new: &Index<B>, existing: &[u8]) -> Result<PublishOutcome, symdex::Error> {
+/// Compares `new` with `existing`, the bytes that the store has for its id. An error is that of an index of a newer
+/// version.
+pub(crate) fn compare<B: AsRef<[u8]>>(
+    new: &Index<B>,
+    existing: &[u8],
+) -> Result<PublishOutcome, symdex::Error> {
     if new.as_bytes() == existing {
         return Ok(PublishOutcome::Unchanged);
     }
@@ -132,7 +145,10 @@ fn compare<B: AsRef<[u8]>>(new: &Index<B>, existing: &[u8]) -> Result<PublishOut
 }
 
 /// The key of the conflict rule. The index with the greater key stays.
-fn rank<B: AsRef<[u8]>>(index: &Index<B>) -> (u64, u64, Reverse<u64>, u64, u64, Reverse<u128>) {
+pub(crate) type Rank = (u64, u64, Reverse<u64>, u64, u64, Reverse<u128>);
+
+/// The rank of `index` by the conflict rule.
+pub(crate) fn rank<B: AsRef<[u8]>>(index: &Index<B>) -> Rank {
     let counts = index.metadata().counts;
     let partial =
         index.metadata().partial.iter().fold(0, |sum: u64, partial| sum.saturating_add(partial.count));
@@ -140,6 +156,9 @@ fn rank<B: AsRef<[u8]>>(index: &Index<B>) -> (u64, u64, Reverse<u64>, u64, u64, 
     // A file that is not stripped has more symbols than its stripped twin, or as many symbols with more names.
     (counts.functions, counts.ranges, Reverse(partial), counts.symbols, counts.names, digest)
 }
+
+/// How often the first index of an id is written without replacing a file that has its name.
+const ATTEMPTS: u32 = 8;
 
 /// What the names of temporary files begin and end with.
 const TEMPORARY: [&str; 2] = [".symdex-", ".tmp"];
@@ -156,14 +175,16 @@ pub(crate) fn delete_abandoned(folder: &Path) {
         return;
     }
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter(is_abandoned).for_each(|entry| _ = fs::remove_file(entry.path()));
+    let abandoned = entries.map(|entry| entry.path()).filter(|path| is_abandoned(path));
+    abandoned.for_each(|path| _ = fs::remove_file(path));
 }
 
-fn is_abandoned(entry: &DirEntry) -> bool {
-    let name = entry.file_name();
+/// Whether `path` is the temporary file of a killed process.
+pub(crate) fn is_abandoned(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
     let is_temporary =
-        name.to_str().is_some_and(|name| name.starts_with(TEMPORARY[0]) && name.ends_with(TEMPORARY[1]));
-    let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
+        name.is_some_and(|name| name.starts_with(TEMPORARY[0]) && name.ends_with(TEMPORARY[1]));
+    let age = || path.symlink_metadata().ok()?.modified().ok()?.elapsed().ok();
     is_temporary && age().is_some_and(|age| age > ABANDONED_AFTER)
 }
 
@@ -173,13 +194,18 @@ pub(crate) fn parent(path: &Path) -> &Path {
 }
 
 /// Writes `bytes` to `path` in one step: to a temporary file beside it, which is synced and then renamed. If a step
-/// fails, the temporary file is deleted.
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// fails, the temporary file is deleted. If `is_first` is true, an existing file is not replaced, on file systems that
+/// can do that in one step.
+fn write(path: &Path, bytes: &[u8], is_first: bool) -> io::Result<()> {
     let folder = parent(path);
     let mut file = temporary(folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
+    let persisted = if is_first { file.persist_noclobber(path) } else { file.persist(path) };
+    persisted.or_else(|error| match error.error.kind() {
+        ErrorKind::AlreadyExists => Err(error.error),
+        _ => error.file.persist(path).map_err(|error| error.error),
+    })?;
     // The rename is durable once the folder is synced. Windows cannot open folders and does not need this.
     if cfg!(unix) {
         File::open(folder)?.sync_all()?;

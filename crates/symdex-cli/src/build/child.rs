@@ -98,7 +98,7 @@ fn build(task: &BuildTask, parent: &Channel<TaskResult>) -> Result<(), Failure> 
         max_memory: task.max_memory,
         max_seconds: task.max_seconds,
         verify: task.verify,
-        output: None,
+        store: None,
         progress: JobProgress::Parent(parent),
     };
     let file = Path::new(&task.file);

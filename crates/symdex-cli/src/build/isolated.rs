@@ -51,6 +51,11 @@ impl<'a> IsolatedJobs<'a> {
         Ok((jobs, tasks, skipped))
     }
 
+    /// The folder for indexes that are not published yet.
+    fn folder(&self) -> PathBuf {
+        self.args.output.clone().unwrap_or_else(std::env::temp_dir)
+    }
+
     /// Builds the indexes of a task in a child.
     pub(super) fn build(&self, planned: Planned, progress: &Progress) -> Vec<Result<FinishedIndex, Failure>> {
         let (file, part) = match (planned.file, planned.part) {
@@ -70,7 +75,7 @@ impl<'a> IsolatedJobs<'a> {
         task.verify = *verify;
         let mut image = None;
         let BuildOutputs { images, protections } =
-            self.isolation.build(&task, &self.args.output, |event| match event {
+            self.isolation.build(&task, &self.folder(), |event| match event {
                 Event::Progress { size, done, total } => {
                     image.get_or_insert_with(|| progress.of_image(size)).set(done, total);
                 }

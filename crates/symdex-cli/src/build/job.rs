@@ -10,7 +10,7 @@ use symdex_build::debug_files::{BuildJob, FileError, ImageGroups, JobImage};
 use symdex_build::{BuildOptions, BuildReport, Companions, Image, SymbolMaps, TextCoverage};
 use symdex_isolate::build::{BuiltImage, Coverage, IsolatedIndex, TaskResult, Verified};
 use symdex_isolate::child::Channel;
-use symdex_store::{IndexBuffer, IndexBytes, IndexFolder};
+use symdex_store::{IndexBuffer, IndexBytes, Store};
 
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -25,8 +25,8 @@ pub(super) struct Work<'a> {
     pub(super) max_memory: usize,
     pub(super) max_seconds: Option<u64>,
     pub(super) verify: bool,
-    /// The folder whose indexes may be up to date. `None` if it must not be read.
-    pub(super) output: Option<&'a IndexFolder>,
+    /// The store whose indexes may be up to date. `None` if it must not be read.
+    pub(super) store: Option<&'a dyn Store>,
     pub(super) progress: JobProgress<'a>,
 }
 
@@ -142,7 +142,7 @@ fn verified(report: &AuditReport) -> Verified {
     }
 }
 
-/// Returns the index of `image`, the warnings and the report of its build. The index is the one in the output folder if
+/// Returns the index of `image`, the warnings and the report of its build. The index is the one in the first store if
 /// that is up to date, otherwise a new one.
 fn index_of(
     image: &Image<'_>,
@@ -152,7 +152,7 @@ fn index_of(
     let options = BuildOptions::new().max_memory(work.max_memory).max_seconds(work.max_seconds);
     let build = |progress: &(dyn Fn(u64, u64) + Sync)| {
         if let Some((bytes, report)) =
-            work.output.and_then(|output| up_to_date(image, output, IndexBuffer::new()))
+            work.store.and_then(|store| up_to_date(image, store, IndexBuffer::new()))
         {
             return Ok((bytes, Vec::new(), report));
         }
@@ -168,11 +168,12 @@ fn index_of(
     }
 }
 
-/// Writes to `out` the index of `image` that is in `folder`, if a build would make it again. Returns `None` if the
-/// image has to be built.
-fn up_to_date<W: Write>(image: &Image<'_>, folder: &IndexFolder, mut out: W) -> Option<(W, BuildReport)> {
+/// Writes to `out` the index of `image` that is in `store`, if a build would make it again. Returns `None` if the image
+/// has to be built.
+fn up_to_date<W: Write>(image: &Image<'_>, store: &dyn Store, mut out: W) -> Option<(W, BuildReport)> {
     // An image with debug information is always built. Its index states no digest of its input.
-    let index = (!image.has_dwarf()).then(|| folder.open(&image.info().id).ok().flatten()).flatten()?;
+    let index = (!image.has_dwarf()).then(|| store.get(&image.info().id).ok().flatten()).flatten()?;
+    let index = Index::open(index).ok()?;
     let report = symdex_build::up_to_date(image, &index)?;
     out.write_all(index.as_bytes()).ok()?;
     Some((out, report))

@@ -12,14 +12,16 @@ use std::time::Instant;
 use rayon::ThreadPool;
 use symdex_build::SymbolMaps;
 use symdex_build::debug_files::{BuildInputs, BuildJob, BuildPlan, ImageGroups};
-use symdex_store::IndexFolder;
+use symdex_store::{FolderStore, Store};
 
 use self::isolated::IsolatedJobs;
 use self::job::{FinishedIndex, JobProgress, Work, build_job};
 use self::totals::BuildTotals;
 use crate::failure::{self, CommandError, Failure, FailureKind, complain};
 use crate::in_order::in_order;
+use crate::open::AccessOption;
 use crate::progress::Progress;
+use crate::stores::StoreArgs;
 use crate::{number, text};
 
 /// Make an index of every image in debug files
@@ -56,9 +58,12 @@ pub(crate) struct Args {
     /// Debug files, bundles, folders or .xcarchives
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// The folder for the indexes. It is created if it does not exist
-    #[arg(short, long, value_name = "DIR", default_value = ".")]
-    output: PathBuf,
+    /// The folder for the indexes. It is created if it does not exist. The default is the current folder, unless
+    /// --store is given
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    stores: StoreArgs,
     /// Build only images of this architecture: arm64, arm64e, armv7, x86_64, ... May be repeated. Files without such an
     /// image are skipped. If all files are skipped, that is an error
     #[arg(long, value_name = "ARCH")]
@@ -108,6 +113,7 @@ Examples:
   symdex build /usr/lib --debug-dir /usr/lib/debug -o indexes
   symdex build MyApp.app.dSYM --max-memory 256MB
   symdex build uploads --isolate --max-seconds 60 -o indexes
+  symdex build MyApp.xcarchive --store s3://bucket/indexes
 
 A debug file that cannot be read is reported on standard error, and the others are built.
 
@@ -135,7 +141,7 @@ fn run_here(args: &Args, pool: &ThreadPool, maps: &SymbolMaps) -> failure::Comma
     inputs.unread_archives().iter().for_each(|found| warn_about_archives(&found.folder, &found.archives));
     let BuildPlan { jobs, skipped, .. } = inputs.plan(&args.arch);
     let groups = pool.install(|| ImageGroups::of(&inputs));
-    let output = IndexFolder::new(&args.output);
+    let stores = stores(args)?;
     let progress = Progress::new(jobs.iter().map(BuildJob::size).sum());
     let work = Work {
         archs: &args.arch,
@@ -145,18 +151,19 @@ fn run_here(args: &Args, pool: &ThreadPool, maps: &SymbolMaps) -> failure::Comma
         max_memory: args.max_memory / in_flight(pool, jobs.len()),
         max_seconds: args.max_seconds,
         verify: args.verify,
-        output: Some(&output),
+        store: stores.first().map(|store| &**store),
         progress: JobProgress::Bar(&progress),
     };
-    let build = Build { args, pool, progress: &progress, skipped };
+    let build = Build { args, pool, stores: &stores, progress: &progress, skipped };
     Ok(build.all(jobs, |job| build_job(&job, &work))?.gravest())
 }
 
 /// Reads the debug files in child processes.
 fn run_isolated(args: &Args, pool: &ThreadPool) -> failure::CommandResult {
+    let stores = stores(args)?;
     let (jobs, tasks, skipped) = IsolatedJobs::plan(args, pool)?;
     let progress = Progress::new(tasks.iter().map(|task| task.size).sum());
-    let build = Build { args, pool, progress: &progress, skipped };
+    let build = Build { args, pool, stores: &stores, progress: &progress, skipped };
     let totals = build.all(tasks, |task| jobs.build(task, &progress))?;
     Ok(totals.gravest())
 }
@@ -170,6 +177,8 @@ fn in_flight(pool: &ThreadPool, jobs: usize) -> usize {
 struct Build<'a> {
     args: &'a Args,
     pool: &'a ThreadPool,
+    /// Where the indexes are put. There is at least one.
+    stores: &'a [Box<dyn Store>],
     progress: &'a Progress,
     /// How many files have no wanted image.
     skipped: u64,
@@ -182,15 +191,14 @@ impl Build<'_> {
         jobs: Vec<J>,
         build: impl Fn(J) -> Vec<Result<FinishedIndex, Failure>> + Sync,
     ) -> Result<BuildTotals, CommandError> {
-        let Self { args, pool, progress, skipped } = *self;
+        let Self { args, pool, stores, progress, skipped } = *self;
         let begun = Instant::now();
         // The output of one or two files needs no totals.
         let are_many = jobs.len() > 2;
-        let output = IndexFolder::new(&args.output);
         let mut totals = BuildTotals::new(skipped);
         in_order(pool, pool.current_num_threads(), jobs, build, |images| {
             for image in images {
-                let published = image.and_then(|image| summary::publish(image, &output));
+                let published = image.and_then(|image| summary::publish(image, stores));
                 progress.suspend(|| {
                     totals.count(&published);
                     match published {
@@ -208,6 +216,20 @@ impl Build<'_> {
         }
         Ok(totals)
     }
+}
+
+/// The output folder and the stores that the command line names. Without any, the stores of the environment or the
+/// current folder.
+fn stores(args: &Args) -> Result<Vec<Box<dyn Store>>, Failure> {
+    let folder = |path: &Path| Box::new(FolderStore::flat(path)) as Box<dyn Store>;
+    let mut stores: Vec<_> = args.output.iter().map(|path| folder(path)).collect();
+    if stores.is_empty() || args.stores.are_given() {
+        stores.extend(args.stores.open(AccessOption::default())?);
+    }
+    if stores.is_empty() {
+        stores.push(folder(Path::new(".")));
+    }
+    Ok(stores)
 }
 
 /// Warns about archives in a folder of debug files.

@@ -124,6 +124,18 @@ fn an_index_in_a_fanned_out_folder_is_replaced_at_its_path() {
     assert_eq!(IndexFolder::new(folder.path()).publish(&new).expect("published").path, fanned);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_link_to_a_missing_file_is_replaced() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let new = index(7, 1, 1, "x");
+    let path = folder.path().join(IndexFolder::file_name(new.id()));
+    std::os::unix::fs::symlink(folder.path().join("missing"), &path).expect("linked");
+    assert_eq!(IndexFolder::new(folder.path()).publish(&new).expect("published").path, path);
+    assert_eq!(fs::read(&path).expect("readable"), new.as_bytes());
+    assert_eq!(files(folder.path()).len(), 1);
+}
+
 #[test]
 fn a_failed_write_leaves_no_files() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,0 +1,227 @@
+//! A store in a folder.
+
+use std::fs::{self, DirEntry, File};
+use std::io;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use symdex::{ImageId, Index};
+
+use super::{GcCounts, Store, StoreEntry, StoreUrl, StoredImage, StoredLayout};
+use crate::access::IndexAccess;
+use crate::buffer::IndexBytes;
+use crate::error::Error;
+use crate::folder::{EXTENSION, IndexFolder};
+use crate::publish::{PublishOutcome, is_abandoned};
+
+/// A use is recorded at most once in this time.
+const USE_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A store in a folder: `DIR/0c/0c37c502aba03641a08f84c794684f36.symdex`.
+///
+/// Indexes that are in the folder itself are found, too. The modification time of an index file is its last use. It
+/// changes at most once a day, and not if the file belongs to another user or the folder is read only.
+#[derive(Clone, Debug)]
+pub struct FolderStore {
+    url: StoreUrl,
+    folder: IndexFolder,
+}
+
+impl FolderStore {
+    /// The store in the folder that `url` names.
+    pub(super) fn new(url: StoreUrl) -> Self {
+        let folder = IndexFolder::new(url.path().unwrap_or_default()).fan_out();
+        Self { url, folder }
+    }
+
+    /// The store in the folder at `path`. It is created when the first index is put into it.
+    #[must_use]
+    pub fn at(path: &Path) -> Self {
+        Self { url: StoreUrl::from(path), folder: IndexFolder::new(path).fan_out() }
+    }
+
+    /// The store in the folder at `path`, without subfolders: `DIR/0c37c502aba03641a08f84c794684f36.symdex`. It records
+    /// no uses.
+    #[must_use]
+    pub fn flat(path: &Path) -> Self {
+        Self { url: StoreUrl::from(path), folder: IndexFolder::new(path) }
+    }
+
+    /// Sets how [`open`](Store::open) and [`get`](Store::get) open index files. The default maps only files that nobody
+    /// else can change.
+    #[must_use]
+    pub fn access(self, access: IndexAccess) -> Self {
+        Self { folder: self.folder.access(access), ..self }
+    }
+
+    /// The bytes of the index file at `path`; `None` if another process has removed it.
+    fn bytes(&self, path: &Path) -> Result<Option<IndexBytes>, Error> {
+        match self.folder.access.bytes(path) {
+            Err(symdex::Error::Io(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            bytes => bytes.map(Some).map_err(|error| Error::index(path, error)),
+        }
+    }
+
+    /// Records a use of the index file at `path`, unless one was recorded during the last day.
+    fn record_use(&self, path: &Path) -> io::Result<()> {
+        let now = SystemTime::now();
+        let last = path.metadata()?.modified()?;
+        match now.duration_since(last) {
+            Ok(age) if age >= USE_INTERVAL && self.folder.fans_out => File::open(path)?.set_modified(now),
+            _ => Ok(()),
+        }
+    }
+
+    fn failed(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Error {
+        let location = path.display().to_string();
+        move |error| Error::Store { location, action, reason: error.to_string(), is_unavailable: false }
+    }
+
+    /// The entry of the index of `id` at `path`; `None` if it was removed meanwhile.
+    fn entry(id: ImageId, path: &Path) -> io::Result<Option<StoreEntry>> {
+        let metadata = match fs::metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            metadata => metadata?,
+        };
+        let location = path.display().to_string();
+        let mut entry = StoreEntry::new(id, location, metadata.len(), StoredLayout::Whole);
+        entry.index_size = Some(metadata.len());
+        entry.written = metadata.created().ok();
+        entry.last_use = metadata.modified().ok();
+        Ok(Some(entry))
+    }
+
+    /// Calls `visit` with each entry of the folder and of its subfolders `<2 hex>`.
+    fn visit(&self, visit: &mut dyn FnMut(&DirEntry) -> ControlFlow<()>) -> io::Result<()> {
+        let entries = match fs::read_dir(self.folder.path()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            entries => entries?,
+        };
+        for entry in entries {
+            let entry = entry?;
+            let flow = match entry.file_name().len() == 2 && entry.path().is_dir() {
+                true => fs::read_dir(entry.path())?.flatten().try_for_each(|entry| visit(&entry)),
+                false => visit(&entry),
+            };
+            if flow.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the index of `id`, if `is_wanted` returns true for its last use. The check and the removal are one step
+    /// for publishers. Returns whether it was removed.
+    fn remove_if(&self, id: &ImageId, is_wanted: impl Fn(SystemTime) -> bool) -> Result<bool, Error> {
+        let _turn = self.folder.lock(id);
+        let mut removed = false;
+        for path in self.folder.find_all(id)? {
+            let unused = path.metadata().and_then(|metadata| metadata.modified()).is_ok_and(&is_wanted);
+            if unused {
+                match fs::remove_file(&path) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        return Err(Self::failed(&path, "remove")(error));
+                    }
+                    result => removed |= result.is_ok(),
+                }
+            }
+        }
+        Ok(removed)
+    }
+}
+
+/// The image of the index file `entry`; `None` if it is not an index file.
+fn id_of(entry: &DirEntry) -> Option<ImageId> {
+    let name = PathBuf::from(entry.file_name());
+    let id = name.file_stem()?.to_str()?.parse().ok()?;
+    (name.extension()? == EXTENSION && name.as_os_str() == IndexFolder::file_name(&id).as_str()).then_some(id)
+}
+
+impl Store for FolderStore {
+    fn url(&self) -> &StoreUrl {
+        &self.url
+    }
+
+    fn location(&self, id: &ImageId) -> String {
+        let path = self.folder.find(id).ok().flatten().unwrap_or_else(|| self.folder.path_of_new(id));
+        path.display().to_string()
+    }
+
+    fn put(&self, index: &Index<&[u8]>) -> Result<PublishOutcome, Error> {
+        let published = self.folder.publish(index)?;
+        // Without a recorded use, an old index that was put again would expire.
+        _ = self.record_use(&published.path);
+        Ok(published.outcome)
+    }
+
+    fn open(&self, id: &ImageId) -> Result<Option<StoredImage>, Error> {
+        let Some(path) = self.folder.find(id)? else { return Ok(None) };
+        let Some(bytes) = self.bytes(&path)? else { return Ok(None) };
+        let index = Index::open(bytes).map_err(|error| Error::index(&path, error))?;
+        if index.id() != id {
+            let (found, wanted) = (index.id().clone(), id.clone());
+            return Err(Error::OtherImage { path, found, wanted });
+        }
+        // A reader need not be allowed to write.
+        _ = self.record_use(&path);
+        Ok(Some(StoredImage::Index(Box::new(index))))
+    }
+
+    fn stat(&self, id: &ImageId) -> Result<Option<StoreEntry>, Error> {
+        let Some(path) = self.folder.find(id)? else { return Ok(None) };
+        Self::entry(id.clone(), &path).map_err(Self::failed(&path, "read"))
+    }
+
+    fn get(&self, id: &ImageId) -> Result<Option<IndexBytes>, Error> {
+        let Some(path) = self.folder.find(id)? else { return Ok(None) };
+        self.bytes(&path)
+    }
+
+    fn list(&self, visit: &mut dyn FnMut(StoreEntry) -> ControlFlow<()>) -> Result<(), Error> {
+        let mut visit_file = |file: &DirEntry| match id_of(file) {
+            Some(id) => match Self::entry(id, &file.path()) {
+                Ok(Some(entry)) => visit(entry),
+                // It was removed, or is a link to nowhere.
+                Ok(None) | Err(_) => ControlFlow::Continue(()),
+            },
+            None => ControlFlow::Continue(()),
+        };
+        self.visit(&mut visit_file).map_err(Self::failed(self.folder.path(), "list"))
+    }
+
+    fn touch(&self, id: &ImageId) -> Result<bool, Error> {
+        let Some(path) = self.folder.find(id)? else { return Ok(false) };
+        match self.record_use(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            result => result.map(|()| true).map_err(Self::failed(&path, "record a use of")),
+        }
+    }
+
+    fn remove(&self, id: &ImageId) -> Result<bool, Error> {
+        self.remove_if(id, |_| true)
+    }
+
+    fn gc(&self, unused: Duration) -> Result<GcCounts, Error> {
+        let mut counts = GcCounts::default();
+        let is_unused = |last_use: SystemTime| last_use.elapsed().is_ok_and(|age| age > unused);
+        let mut visit_file = |file: &DirEntry| {
+            if is_abandoned(&file.path()) {
+                match fs::remove_file(file.path()) {
+                    Ok(()) => counts.leftovers += 1,
+                    Err(_) => counts.failed += 1,
+                }
+            } else if let Some(id) = id_of(file)
+                && let Ok(metadata) = file.path().metadata()
+            {
+                match metadata.modified().is_ok_and(is_unused) {
+                    true => counts.count(self.remove_if(&id, is_unused), metadata.len()),
+                    false => counts.kept += 1,
+                }
+            }
+            ControlFlow::Continue(())
+        };
+        self.visit(&mut visit_file).map_err(Self::failed(self.folder.path(), "list"))?;
+        Ok(counts)
+    }
+}

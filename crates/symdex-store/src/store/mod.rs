@@ -1,0 +1,170 @@
+//! Stores: where indexes live, whatever kind of service keeps them.
+
+mod folder;
+#[cfg(feature = "object-store")]
+mod objects;
+mod open;
+#[cfg(any(feature = "object-store", feature = "redis"))]
+mod runtime;
+mod stored;
+mod url;
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::time::{Duration, SystemTime};
+
+use symdex::{ImageId, Index};
+
+use crate::buffer::IndexBytes;
+use crate::error::Error;
+use crate::publish::PublishOutcome;
+
+pub use self::folder::FolderStore;
+pub use self::open::{StoreOptions, open_store};
+pub use self::stored::{StoredImage, StoredValues};
+pub use self::url::{StoreUrl, StoreUrlError};
+
+/// A store of indexes: a folder, an object store, or Redis. [`open_store`] opens the store of a URL.
+///
+/// All methods block until the store has answered or the time-out has passed. They may be called from any thread, and
+/// several threads may share a store.
+pub trait Store: fmt::Debug + Send + Sync {
+    /// The URL of the store.
+    fn url(&self) -> &StoreUrl;
+
+    /// Where the index of `id` is, or would be, in the store: a path, or a URL with a key. For messages.
+    fn location(&self, id: &ImageId) -> String;
+
+    /// Puts `index` into the store, unless the store has the same index or a better one of the same image. The rule is
+    /// that of [`IndexFolder::publish`](crate::IndexFolder::publish). Counts as a use of the index that is there
+    /// afterwards.
+    ///
+    /// Readers find no index, the whole old one, or the whole new one. The call may be repeated after an error.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the store cannot be read or written, or has an index of a newer version.
+    fn put(&self, index: &Index<&[u8]>) -> Result<PublishOutcome, Error>;
+
+    /// Opens the index of `id`; `None` if the store has none. Counts as a use of the index.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the store cannot be read, or if the index is damaged, unsupported or of another image.
+    fn open(&self, id: &ImageId) -> Result<Option<StoredImage>, Error>;
+
+    /// What the store states of the index of `id`; `None` if the store has none. The index is not read.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the store cannot be read.
+    fn stat(&self, id: &ImageId) -> Result<Option<StoreEntry>, Error>;
+
+    /// The whole index of `id`, to copy it elsewhere; `None` if the store has none. This is not a use of the index.
+    ///
+    /// The caller opens and verifies the index.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the store cannot be read, or if a part of the index is lost.
+    fn get(&self, id: &ImageId) -> Result<Option<IndexBytes>, Error>;
+
+    /// Calls `visit` for each index, in no particular order, until it returns [`ControlFlow::Break`]. The memory in use
+    /// does not depend on the number of indexes. Indexes that come or go meanwhile may be left out.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the store cannot be listed.
+    fn list(&self, visit: &mut dyn FnMut(StoreEntry) -> ControlFlow<()>) -> Result<(), Error>;
+
+    /// Counts as a use of the index of `id`, which then expires later. Returns whether the store has the index.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the store cannot be reached or the index cannot be changed.
+    fn touch(&self, id: &ImageId) -> Result<bool, Error>;
+
+    /// Removes the index of `id`. Returns whether the store had it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the store cannot be reached or the index cannot be removed.
+    fn remove(&self, id: &ImageId) -> Result<bool, Error>;
+
+    /// Removes the indexes that were not used for `unused`, and what killed processes have left behind.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the store cannot be listed. An index that cannot be removed is counted, and the others are removed.
+    fn gc(&self, unused: Duration) -> Result<GcCounts, Error>;
+}
+
+/// What a store states of one index.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreEntry {
+    /// The image.
+    pub id: ImageId,
+    /// The same as [`Store::location`].
+    pub location: String,
+    /// How many bytes the store keeps, compressed or not.
+    pub stored_size: u64,
+    /// The size of the index in bytes. `None` if the store does not state it.
+    pub index_size: Option<u64>,
+    /// When the index was written. `None` if the store does not state it.
+    pub written: Option<SystemTime>,
+    /// The last use that is recorded. Uses are recorded at most once a day. `None` if the store records none.
+    pub last_use: Option<SystemTime>,
+    /// When the store removes the index by itself. `None` if it does not.
+    pub expires: Option<SystemTime>,
+    /// Whether the store has the index in one piece, or as values.
+    pub layout: StoredLayout,
+}
+
+impl StoreEntry {
+    /// An entry that states no times and no size of the index.
+    pub(crate) fn new(id: ImageId, location: String, stored_size: u64, layout: StoredLayout) -> Self {
+        let (index_size, written, last_use, expires) = (None, None, None, None);
+        Self { id, location, stored_size, index_size, written, last_use, expires, layout }
+    }
+}
+
+/// How a store keeps an index.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoredLayout {
+    /// In one piece.
+    Whole,
+    /// As values, each of a part of the image.
+    Values,
+}
+
+/// What [`Store::gc`] did.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GcCounts {
+    /// The indexes that stay.
+    pub kept: u64,
+    /// The indexes that were removed.
+    pub removed: u64,
+    /// The bytes that the removed indexes had in the store.
+    pub removed_bytes: u64,
+    /// The files that killed processes had left, and that were removed.
+    pub leftovers: u64,
+    /// The indexes and files that could not be removed.
+    pub failed: u64,
+}
+
+impl GcCounts {
+    /// Counts the removal of an index of `size` bytes. `removed` says whether it was there.
+    pub(crate) fn count(&mut self, removed: Result<bool, Error>, size: u64) {
+        match removed {
+            Ok(true) => {
+                self.removed += 1;
+                self.removed_bytes += size;
+            }
+            Ok(false) => self.kept += 1,
+            Err(_) => self.failed += 1,
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Opens the store of a URL.
+
+#[cfg(feature = "object-store")]
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::url::StoreKind;
+use super::{FolderStore, Store, StoreUrl};
+use crate::access::IndexAccess;
+use crate::error::Error;
+
+/// The options of [`open_store`].
+#[must_use]
+#[derive(Clone, Debug)]
+pub struct StoreOptions {
+    pub(crate) timeout: Duration,
+    pub(crate) access: IndexAccess,
+    #[cfg(feature = "object-store")]
+    pub(crate) zstd_level: i32,
+    #[cfg(feature = "object-store")]
+    pub(crate) cache: Option<(PathBuf, u64)>,
+}
+
+impl StoreOptions {
+    /// The default options.
+    pub fn new() -> Self {
+        Self {
+            timeout: Duration::from_secs(30),
+            access: IndexAccess::default(),
+            #[cfg(feature = "object-store")]
+            zstd_level: 19,
+            #[cfg(feature = "object-store")]
+            cache: None,
+        }
+    }
+
+    /// Sets the time that a store may take to answer, with all retries, or to send the next bytes of an answer. The
+    /// default is 30 seconds. A folder has no time-out.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Sets how the indexes of a folder are opened. The default maps only files that nobody else can change.
+    pub fn access(mut self, access: IndexAccess) -> Self {
+        self.access = access;
+        self
+    }
+
+    /// Sets the level at which an object store compresses new indexes, 1 to 22. At 0, indexes are not compressed. The
+    /// default is 19.
+    #[cfg(feature = "object-store")]
+    pub fn zstd_level(mut self, level: u8) -> Self {
+        self.zstd_level = i32::from(level.min(22));
+        self
+    }
+
+    /// Sets the folder in which indexes of object stores are kept, and how many bytes they may take. Indexes that were
+    /// used least recently are removed first. Several processes may share the folder. It is created for this user only.
+    ///
+    /// Without this option, each index that is opened is fetched.
+    #[cfg(feature = "object-store")]
+    pub fn cache(mut self, folder: impl Into<PathBuf>, size: u64) -> Self {
+        self.cache = Some((folder.into(), size));
+        self
+    }
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Opens the store of `url`. Nothing is read, written or connected until a method of the store is called.
+///
+/// ```
+/// use symdex_store::{StoreOptions, StoreUrl, open_store};
+///
+/// let store = open_store(&"/var/lib/symdex".parse()?, &StoreOptions::new())?;
+/// let url: StoreUrl = "dir:/var/lib/symdex".parse()?;
+/// assert_eq!(store.url(), &url);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::NotCompiled`] if this build does not have the feature for the kind of store. [`Error::Store`] if the
+/// environment has no valid configuration for the store.
+pub fn open_store(url: &StoreUrl, options: &StoreOptions) -> Result<Box<dyn Store>, Error> {
+    let not_compiled = |feature| Err(Error::NotCompiled { url: url.clone(), feature });
+    match url.kind() {
+        StoreKind::Folder => Ok(Box::new(FolderStore::new(url.clone()).access(options.access))),
+        StoreKind::Redis => not_compiled("redis"),
+        #[cfg(feature = "object-store")]
+        StoreKind::Objects => Ok(Box::new(super::objects::ObjectsStore::open(url, options)?)),
+        #[cfg(not(feature = "object-store"))]
+        StoreKind::Objects => not_compiled("object-store"),
+    }
+}

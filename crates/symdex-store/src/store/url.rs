@@ -1,0 +1,355 @@
+//! The URL of a store.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// The URL of a store: what kind of store it is, and where it is.
+///
+/// | URL | store |
+/// |---|---|
+/// | `PATH`, `dir:PATH` | a folder |
+/// | `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX`, `az://CONTAINER/PREFIX` | an object store |
+/// | `https://HOST/PATH` | a web server, read only; `http://` only for this machine |
+/// | `redis://HOST:PORT/DB`, `rediss://...` (TLS), `redis+cluster://HOST:PORT,HOST:PORT` | Redis or Valkey |
+///
+/// [`Display`](fmt::Display) and [`Debug`] leave out user names, passwords and queries, which may have tokens.
+///
+/// ```
+/// use symdex_store::StoreUrl;
+///
+/// let url: StoreUrl = "rediss://app:secret@cache.example:6380/0".parse()?;
+/// assert_eq!(url.to_string(), "rediss://cache.example:6380/0");
+/// // Other users of a machine can read the arguments of a process.
+/// assert!(StoreUrl::from_argument("rediss://app:secret@cache.example:6380/0").is_err());
+/// # Ok::<(), symdex_store::StoreUrlError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct StoreUrl {
+    scheme: Scheme,
+    /// What is before `@`, without it.
+    user: Option<String>,
+    /// The path of a folder; otherwise what is behind `//`, without the user and the query.
+    place: String,
+    /// What is behind `?`, without it.
+    query: Option<String>,
+}
+
+/// Why text is not the URL of a store. The text of the error has no secrets.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreUrlError {
+    /// The URL is of an unknown kind.
+    #[error(
+        "{scheme}: is not a kind of store; expected a path, dir:PATH, s3://, gs://, az://, https://, redis://, \
+         rediss:// or redis+cluster://"
+    )]
+    UnknownScheme {
+        /// The text before the colon.
+        scheme: String,
+    },
+    /// A part of the URL is missing.
+    #[error("{url}: {missing} is missing; expected {expected}")]
+    Incomplete {
+        /// The URL without secrets.
+        url: String,
+        /// The missing part.
+        missing: &'static str,
+        /// What the URL should look like.
+        expected: &'static str,
+    },
+    /// Plain HTTP to another machine.
+    #[error("{url}: http:// is accepted only for this machine, such as http://127.0.0.1:8000; use https://")]
+    PlainHttp {
+        /// The URL without secrets.
+        url: String,
+    },
+    /// The URL has a secret at a place where others may read it, or where the store does not use it.
+    #[error("{url}: the URL has {what}; {advice}")]
+    Secret {
+        /// The URL without secrets.
+        url: String,
+        /// The part that is refused.
+        what: &'static str,
+        /// Where the secret belongs.
+        advice: &'static str,
+    },
+}
+
+/// What the URL begins with.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Scheme {
+    Dir,
+    Redis,
+    RedisTls,
+    RedisCluster,
+    S3,
+    Gcs,
+    Azure,
+    Http,
+    Https,
+}
+
+/// The kinds of stores that are implemented apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StoreKind {
+    Folder,
+    Redis,
+    Objects,
+}
+
+const SCHEMES: [(&str, Scheme); 9] = [
+    ("dir", Scheme::Dir),
+    ("redis", Scheme::Redis),
+    ("rediss", Scheme::RedisTls),
+    ("redis+cluster", Scheme::RedisCluster),
+    ("s3", Scheme::S3),
+    ("gs", Scheme::Gcs),
+    ("az", Scheme::Azure),
+    ("http", Scheme::Http),
+    ("https", Scheme::Https),
+];
+
+const REDIS_ADVICE: &str = "put the password into the environment variable SYMDEX_REDIS_PASSWORD, or into a file that \
+     SYMDEX_REDIS_PASSWORD_FILE names";
+const WEB_ADVICE: &str = "put the whole URL into the environment variable SYMDEX_STORE";
+const CLOUD_ADVICE: &str = "put credentials into the environment variables of the provider, such as AWS_ACCESS_KEY_ID and \
+     AWS_SECRET_ACCESS_KEY";
+
+impl StoreUrl {
+    /// Reads a URL from a command line. Other users of the machine can read it there, so secrets are refused. Use
+    /// [`FromStr`] for a URL from the environment or a configuration file.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreUrlError`] if the text is not a URL of a store, or has a password or a query.
+    pub fn from_argument(text: &str) -> Result<Self, StoreUrlError> {
+        let url: Self = text.parse()?;
+        let secret = |what, advice| Err(StoreUrlError::Secret { url: url.to_string(), what, advice });
+        let has_password = url.user.as_ref().is_some_and(|user| user.contains(':'));
+        match url.scheme.kind() {
+            StoreKind::Redis if has_password => secret("a password on the command line", REDIS_ADVICE),
+            StoreKind::Objects if url.user.is_some() => {
+                secret("a user or a password on the command line", WEB_ADVICE)
+            }
+            StoreKind::Objects if url.query.is_some() => secret("a query on the command line", WEB_ADVICE),
+            _ => Ok(url),
+        }
+    }
+
+    /// Whether such a store can only be read, as a web server.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        matches!(self.scheme, Scheme::Http | Scheme::Https)
+    }
+
+    pub(crate) fn kind(&self) -> StoreKind {
+        self.scheme.kind()
+    }
+
+    /// The path of a folder. `None` for other kinds of stores.
+    #[must_use]
+    pub fn path(&self) -> Option<PathBuf> {
+        (self.scheme == Scheme::Dir).then(|| PathBuf::from(&self.place))
+    }
+
+    #[cfg(feature = "object-store")]
+    pub(crate) fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// The bucket or container, and what all keys begin with.
+    #[cfg(feature = "object-store")]
+    pub(crate) fn bucket(&self) -> (&str, &str) {
+        self.place.split_once('/').unwrap_or((&self.place, ""))
+    }
+
+    /// The user and the password, as `USER:PASSWORD`. Never print it.
+    #[cfg(any(feature = "object-store", test))]
+    pub(crate) fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
+    /// The URL with its query, to connect with. Never print it.
+    #[cfg(any(feature = "object-store", test))]
+    pub(crate) fn without_user(&self) -> String {
+        let query = self.query.as_ref().map(|query| format!("?{query}")).unwrap_or_default();
+        format!("{self}{query}")
+    }
+
+    fn check(self) -> Result<Self, StoreUrlError> {
+        let shown = self.to_string();
+        let incomplete =
+            |missing, expected| StoreUrlError::Incomplete { url: shown.clone(), missing, expected };
+        let (host, _) = self.place.split_once('/').unwrap_or((&self.place, ""));
+        let (missing, expected) = match self.scheme {
+            Scheme::Dir => ("the path", "PATH or dir:PATH"),
+            Scheme::Redis => ("the host", "redis://HOST:PORT/DB"),
+            Scheme::RedisTls => ("the host", "rediss://HOST:PORT/DB"),
+            Scheme::RedisCluster => ("the host", "redis+cluster://HOST:PORT,HOST:PORT"),
+            Scheme::S3 => ("the bucket", "s3://BUCKET/PREFIX"),
+            Scheme::Gcs => ("the bucket", "gs://BUCKET/PREFIX"),
+            Scheme::Azure => ("the container", "az://CONTAINER/PREFIX"),
+            Scheme::Http | Scheme::Https => ("the host", "https://HOST/PATH"),
+        };
+        if self.place.is_empty() || (self.scheme != Scheme::Dir && host.is_empty()) {
+            return Err(incomplete(missing, expected));
+        }
+        if self.scheme == Scheme::Http && !is_this_machine(host) {
+            return Err(StoreUrlError::PlainHttp { url: shown });
+        }
+        let is_cloud = matches!(self.scheme, Scheme::S3 | Scheme::Gcs | Scheme::Azure);
+        if is_cloud && (self.user.is_some() || self.query.is_some()) {
+            let what = "a user, a password or a query";
+            return Err(StoreUrlError::Secret { url: shown, what, advice: CLOUD_ADVICE });
+        }
+        Ok(self)
+    }
+}
+
+/// Whether `host`, with or without a port, is this machine.
+fn is_this_machine(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(v6) => v6.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+impl Scheme {
+    fn name(self) -> &'static str {
+        SCHEMES.iter().find(|(_, scheme)| *scheme == self).map_or("", |(name, _)| name)
+    }
+
+    fn kind(self) -> StoreKind {
+        match self {
+            Self::Dir => StoreKind::Folder,
+            Self::Redis | Self::RedisTls | Self::RedisCluster => StoreKind::Redis,
+            Self::S3 | Self::Gcs | Self::Azure | Self::Http | Self::Https => StoreKind::Objects,
+        }
+    }
+}
+
+/// The folder at a path, whatever characters the path has.
+impl From<&Path> for StoreUrl {
+    fn from(path: &Path) -> Self {
+        let place = path.to_string_lossy().into_owned();
+        Self { scheme: Scheme::Dir, user: None, place, query: None }
+    }
+}
+
+impl From<PathBuf> for StoreUrl {
+    fn from(path: PathBuf) -> Self {
+        Self::from(path.as_path())
+    }
+}
+
+impl FromStr for StoreUrl {
+    type Err = StoreUrlError;
+
+    /// Reads a URL from the environment or a configuration file. It may have a password.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let folder = |path: &str| Self::from(Path::new(path)).check();
+        let Some((name, rest)) = text.split_once(':') else { return folder(text) };
+        let scheme = SCHEMES.iter().find(|(known, _)| *known == name).map(|(_, scheme)| *scheme);
+        let (scheme, rest) = match (scheme, rest.strip_prefix("//")) {
+            (Some(Scheme::Dir), _) => return folder(rest),
+            (Some(scheme), Some(rest)) => (scheme, rest),
+            (None, Some(_)) => return Err(StoreUrlError::UnknownScheme { scheme: name.to_owned() }),
+            // A path may have a colon.
+            (_, None) => return folder(text),
+        };
+        // The password of Redis may have any character. The path of a web server may have an `@`.
+        let end_of_host = match scheme.kind() {
+            StoreKind::Redis => rest.len(),
+            _ => rest.find(['/', '?']).unwrap_or(rest.len()),
+        };
+        let (user, rest) = match rest[..end_of_host].rfind('@') {
+            Some(at) => (Some(rest[..at].to_owned()), &rest[at + 1..]),
+            None => (None, rest),
+        };
+        let (place, query) = match rest.split_once('?') {
+            Some((place, query)) => (place, Some(query.to_owned())),
+            None => (rest, None),
+        };
+        Self { scheme, user, place: place.trim_end_matches('/').to_owned(), query }.check()
+    }
+}
+
+impl fmt::Display for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.scheme {
+            Scheme::Dir => f.write_str(&self.place),
+            scheme => write!(f, "{}://{}", scheme.name(), self.place),
+        }
+    }
+}
+
+impl fmt::Debug for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StoreUrl({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<String, String> {
+        text.parse::<StoreUrl>().map(|url| url.to_string()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn paths_and_urls_are_told_apart() {
+        for (text, shown, kind) in [
+            ("indexes", "indexes", StoreKind::Folder),
+            ("dir:/a b/c", "/a b/c", StoreKind::Folder),
+            ("C:\\indexes", "C:\\indexes", StoreKind::Folder),
+            ("s3://bucket/a/b/", "s3://bucket/a/b", StoreKind::Objects),
+            ("gs://bucket", "gs://bucket", StoreKind::Objects),
+            ("http://127.0.0.1:9000/x", "http://127.0.0.1:9000/x", StoreKind::Objects),
+            ("http://[::1]:9000", "http://[::1]:9000", StoreKind::Objects),
+            ("redis+cluster://a:1,b:2", "redis+cluster://a:1,b:2", StoreKind::Redis),
+        ] {
+            let url: StoreUrl = text.parse().expect(text);
+            assert_eq!((url.to_string().as_str(), url.kind()), (shown, kind));
+        }
+    }
+
+    #[test]
+    fn errors_say_what_is_accepted() {
+        let error = |text| read(text).expect_err(text);
+        assert!(error("ftp://host/x").contains("expected a path, dir:PATH, s3://"));
+        assert!(error("s3://").contains("the bucket is missing; expected s3://BUCKET/PREFIX"));
+        assert!(error("redis:///0").contains("the host is missing"));
+        assert!(error("dir:").contains("the path is missing"));
+        assert!(error("http://example.com/x").contains("use https://"));
+        assert!(error("http://127.0.0.1.example.com/x").contains("use https://"));
+    }
+
+    #[test]
+    fn secrets_are_not_shown_and_are_refused_on_a_command_line() {
+        for text in [
+            "rediss://me:pass@word@host:1/0",
+            "redis://me:a/b?token=@word@host",
+            "https://me:password@host/x?token=password",
+        ] {
+            let url: StoreUrl = text.parse().expect("allowed in the environment");
+            let (scheme, rest) =
+                url.without_user().split_once("://").map(|(a, b)| (a.to_owned(), b.to_owned())).expect("two");
+            assert_eq!(format!("{scheme}://{}@{rest}", url.user().expect("a user")), text);
+            let refused = StoreUrl::from_argument(text).expect_err("on a command line").to_string();
+            for shown in [url.to_string(), format!("{url:?}"), refused] {
+                assert!(
+                    !shown.contains("word@") && !shown.contains("token") && !shown.contains("me:"),
+                    "{shown}"
+                );
+            }
+        }
+        let refused = StoreUrl::from_argument("redis://:x@host").expect_err("a password").to_string();
+        assert!(refused.contains("SYMDEX_REDIS_PASSWORD_FILE"), "{refused}");
+        assert!(StoreUrl::from_argument("redis://user@host").is_ok(), "a user's name is not secret");
+        let refused = read("s3://key:secret@bucket/x").expect_err("credentials of a provider");
+        assert!(refused.contains("AWS_ACCESS_KEY_ID") && !refused.contains("key:secret"), "{refused}");
+    }
+}

@@ -1,0 +1,142 @@
+//! What every home of a store must do, and indexes to put into it.
+
+#![allow(dead_code, reason = "no test file uses all of it")]
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use symdex::write::{
+    ChunkEncoder, ChunkRanges, CodeRange, EncodedStrings, ImageInfo, InlineFrame, NonMaxU32, Writer,
+};
+use symdex::{Arch, Counts, ImageId, ImageOffset, Index, LinePolicy, RowRule, Scratch, Table};
+use symdex_store::{PublishOutcome, Store, StoreEntry, StoredImage};
+
+/// The bytes that a chunk of [`index`] spans.
+const SPAN: u32 = 0x1000;
+
+/// The id whose bytes are all `byte`.
+pub(crate) fn id(byte: u8) -> ImageId {
+    ImageId::new(&[byte; 16]).expect("16 bytes are an id")
+}
+
+/// An index of the image `id(byte)` with this many chunks, each of one function `f0`, `f1`, ... of 0x100 bytes. The
+/// index with more functions is better by the rule for conflicts.
+pub(crate) fn index(byte: u8, functions: u16) -> Vec<u8> {
+    let mut image =
+        ImageInfo::new(id(byte), "demo", Arch::from_name("arm64").expect("known"), RowRule::First);
+    image.image_size = u64::from(functions) * u64::from(SPAN);
+    image.executable = vec![(0, image.image_size)];
+    let mut encoder = ChunkEncoder::new(SPAN, image.image_size);
+    let mut writer = Writer::new(image, SPAN, std::io::Cursor::new(Vec::new()));
+    for number in 0..u64::from(functions) {
+        let frame = InlineFrame {
+            parent: None,
+            name: NonMaxU32::new(number),
+            file: NonMaxU32::new(0),
+            line: NonMaxU32::new(number),
+        };
+        let start = number * u64::from(SPAN);
+        let range =
+            CodeRange { start, end: start + 0x100, function_start: Some(start), exact: 0, statement: 0 };
+        let chunk = ChunkRanges { ranges: vec![range], frames: vec![frame] };
+        writer.push(encoder.encode(Table::Dwarf, number, &chunk).expect("encodes")).expect("in order");
+    }
+    let names: Vec<String> = (0..functions).map(|number| format!("f{number}")).collect();
+    let (names, files) =
+        (EncodedStrings::new(&names).expect("names"), EncodedStrings::new(&["a.c"]).expect("files"));
+    let counts = Counts { functions: functions.into(), ranges: functions.into(), ..Counts::default() };
+    let mut bytes = Vec::new();
+    writer.seal().expect("seals").finish(&names, &files, counts, Vec::new(), &mut bytes).expect("small");
+    bytes
+}
+
+/// Puts the index `bytes` into `store`.
+pub(crate) fn put(store: &dyn Store, bytes: &[u8]) -> PublishOutcome {
+    let index = Index::open(bytes).expect("an index");
+    store.put(&index).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The name at `offset`, from the whole index or the value of a store. `None` for a gap.
+pub(crate) fn name_at(image: &StoredImage, offset: ImageOffset) -> Option<String> {
+    let name = |index: &Index<symdex_store::IndexBytes>| {
+        let mut scratch = Scratch::default();
+        let frames = index.lookup(offset, LinePolicy::Statement, &mut scratch).expect("not damaged")?;
+        let name = frames.iter().next()?.name?.to_vec();
+        Some(String::from_utf8(name).expect("ASCII"))
+    };
+    match image {
+        StoredImage::Index(index) => name(index),
+        StoredImage::Values(values) => {
+            let number = values.metadata().value_number(offset);
+            if !values.metadata().value_numbers().iter().any(|numbers| numbers.contains(&number)) {
+                return None;
+            }
+            let fetched = values.fetch(&[number]).unwrap_or_else(|error| panic!("{error}"));
+            name(fetched[0].as_ref().expect("the value is there"))
+        }
+    }
+}
+
+/// All entries of `store`, sorted by id.
+pub(crate) fn entries(store: &dyn Store) -> Vec<StoreEntry> {
+    let mut entries = Vec::new();
+    let mut visit = |entry| {
+        entries.push(entry);
+        ControlFlow::Continue(())
+    };
+    store.list(&mut visit).unwrap_or_else(|error| panic!("{error}"));
+    entries.sort_by(|a, b| a.id.cmp(&b.id));
+    entries
+}
+
+/// Checks that `store`, which is empty at first, does what [`Store`] says.
+pub(crate) fn behaves_as_a_store(store: &dyn Store) {
+    let (small, large) = (index(0xab, 3), index(0xab, 70));
+    assert!(store.open(&id(0xab)).expect("readable").is_none());
+    assert!(store.stat(&id(0xab)).expect("readable").is_none() && entries(store).is_empty());
+    assert!(
+        !store.remove(&id(0xab)).expect("nothing to do") && !store.touch(&id(0xab)).expect("nothing to do")
+    );
+
+    assert_eq!(put(store, &small), PublishOutcome::Written);
+    assert_eq!(put(store, &small), PublishOutcome::Unchanged);
+    assert_eq!(put(store, &large), PublishOutcome::ConflictReplaced);
+    assert_eq!(put(store, &small), PublishOutcome::ConflictKept);
+    assert_eq!(put(store, &large), PublishOutcome::Unchanged);
+    assert_eq!(put(store, &index(0xcd, 1)), PublishOutcome::Written);
+
+    let image = store.open(&id(0xab)).expect("readable").expect("there");
+    assert_eq!((image.metadata().id.clone(), image.metadata().counts.functions), (id(0xab), 70));
+    for number in [0_u64, 1, 69] {
+        assert_eq!(name_at(&image, ImageOffset(number * 0x1000 + 8)), Some(format!("f{number}")));
+        assert_eq!(name_at(&image, ImageOffset(number * 0x1000 + 0x800)), None);
+    }
+    assert_eq!(name_at(&image, ImageOffset(u64::MAX)), None);
+
+    let listed = entries(store);
+    assert_eq!(listed.iter().map(|entry| entry.id.clone()).collect::<Vec<_>>(), [id(0xab), id(0xcd)]);
+    let stat = store.stat(&id(0xab)).expect("readable").expect("there");
+    assert_eq!((&stat.location, stat.layout), (&store.location(&id(0xab)), listed[0].layout));
+    assert!(
+        stat.stored_size > 0 && stat.index_size.is_none_or(|size| size == large.len() as u64),
+        "{stat:?}"
+    );
+    let mut visited = 0;
+    let mut stop = |_| {
+        visited += 1;
+        ControlFlow::Break(())
+    };
+    store.list(&mut stop).expect("listed");
+    assert_eq!(visited, 1);
+
+    assert!(store.touch(&id(0xab)).expect("touched"));
+    let kept = store.gc(Duration::from_secs(60)).expect("collected");
+    assert_eq!((kept.kept, kept.removed, kept.failed), (2, 0, 0), "{kept:?}");
+    assert!(store.remove(&id(0xab)).expect("removed"));
+    assert!(store.open(&id(0xab)).expect("readable").is_none());
+    assert_eq!(entries(store).len(), 1);
+    // An index can be put again after it was removed.
+    assert_eq!(put(store, &small), PublishOutcome::Written);
+    assert!(store.remove(&id(0xab)).expect("removed") && store.remove(&id(0xcd)).expect("removed"));
+    assert!(entries(store).is_empty());
+}
