@@ -156,11 +156,14 @@ pub struct BuiltImage {
 
 /// The size of the executable sections, and how much of it each table answers, in bytes.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "docs/schema/build.schema.json describes these fields")]
 pub struct Coverage {
+    /// All bytes of the executable sections.
     pub executable: u64,
+    /// The bytes that have a function or a line in the `dwarf` table.
     pub dwarf: u64,
+    /// With a function in the `dwarf` table.
     pub dwarf_function: u64,
+    /// With a function in the `symbol_table` table.
     pub symbol_table: u64,
 }
 

@@ -178,7 +178,7 @@ mod tests {
         let overflow = "\nthread 'main' (1) has overflowed its stack\nfatal runtime error: stack overflow";
         let cases = [
             (death(6, "memory allocation of 99 bytes failed"), "memory", "64 MB"),
-            (death(24, ""), "cpu_time", "3 s of CPU time"),
+            (death(24, ""), "cpu_time", "5 s of CPU time"),
             (death(25, ""), "file_size", "1 MB"),
             (death(31, ""), "system_call", "may not make"),
             (death(6, overflow), "stack", "overflowed"),

@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+/// Seconds of CPU time that a thread may use in addition, so that the child can report itself that it takes too long.
+#[cfg(unix)]
+const CPU_GRACE: u64 = 2;
+
 /// How much a child may use. The default is no limit, one thread, and 256 open files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
@@ -31,7 +35,7 @@ impl Limits {
     }
 
     /// How many seconds the child may take for each result. The parent then kills it. The limit of its CPU time for
-    /// each result is this number for each thread.
+    /// each result is 2 s more than this, for each thread.
     #[must_use]
     pub fn seconds(self, seconds: Option<u64>) -> Self {
         Self { seconds, ..self }
@@ -55,10 +59,10 @@ impl Limits {
         Self { open_files: count, ..self }
     }
 
-    /// The limit of CPU time for one result, in seconds. A limit of 0 seconds counts as 1.
+    /// The limit of CPU time for one result, in seconds.
     #[cfg(unix)]
     pub(crate) fn cpu_seconds(&self) -> Option<u64> {
-        self.seconds.map(|seconds| seconds.max(1).saturating_mul(self.threads))
+        self.seconds.map(|seconds| seconds.saturating_add(CPU_GRACE).saturating_mul(self.threads))
     }
 }
 
@@ -131,8 +135,8 @@ mod tests {
     #[test]
     fn cpu_time_grows_with_the_threads() {
         let limits = Limits::new().seconds(Some(5)).threads(4);
-        assert_eq!(limits.cpu_seconds(), Some(20));
-        assert_eq!(limits.clone().seconds(Some(0)).cpu_seconds(), Some(4));
+        assert_eq!(limits.cpu_seconds(), Some(28));
+        assert_eq!(limits.clone().seconds(Some(0)).cpu_seconds(), Some(8));
         assert_eq!(limits.seconds(None).cpu_seconds(), None);
     }
 

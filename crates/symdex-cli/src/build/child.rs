@@ -11,7 +11,7 @@ use symdex_build::debug_files::{BuildInputs, BuildJob, BuildPlan, ImageGroups, J
 use symdex_isolate::build::{BuildTask, PlanTask, Planned, PlannedPart, Task, TaskResult};
 use symdex_isolate::child::{Channel, enter};
 
-use super::job::{BuiltBytes, FinishedIndex, JobProgress, Work, each_index};
+use super::job::{FinishedIndex, JobProgress, Work, each_index};
 use crate::failure::{Failure, FailureKind};
 
 /// The name of the hidden command.
@@ -125,11 +125,7 @@ fn build(task: &BuildTask, parent: &Channel<TaskResult>) -> Result<(), Failure> 
 /// Writes a finished index to `output`.
 fn sent(index: Result<FinishedIndex, Failure>, output: &mut File, file: &Path) -> TaskResult {
     let written = index.and_then(|FinishedIndex { image, bytes }| {
-        let written = match &bytes {
-            BuiltBytes::Here(bytes) => output.write_all(bytes),
-            BuiltBytes::InChild(bytes) => output.write_all(bytes.as_ref()),
-        };
-        written.map_err(|error| unwritable(file, &error))?;
+        output.write_all(bytes.as_ref()).map_err(|error| unwritable(file, &error))?;
         Ok(image)
     });
     match written {

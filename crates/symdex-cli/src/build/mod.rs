@@ -91,10 +91,10 @@ pub(crate) struct Args {
     verify: bool,
     /// Read each debug file in a child process with limits. Use this for debug files of strangers
     ///
-    /// A child may use 1.25 times --max-memory and 256 MB, and --max-seconds of CPU time for each thread. It is killed
-    /// 2 seconds after --max-seconds. On Linux, it can read the debug file, the folder of that file and the folders of
-    /// --debug-dir and --symbol-map, and can neither open other files nor connect to a network. A child that ends early
-    /// is an error of its debug file, and the others are built. Standard error says which limits this system has.
+    /// A child may use 1.25 times --max-memory and 256 MB. It is killed 2 seconds after --max-seconds. On Linux, it can
+    /// read the debug file, the folder of that file and the folders of --debug-dir and --symbol-map, and can neither
+    /// open other files nor connect to a network. A child that ends early is an error of its debug file, and the others
+    /// are built. Standard error says which limits this system has.
     #[arg(long)]
     isolate: bool,
     /// Print JSON, one object a line: each image, each input that failed, and the totals
@@ -127,16 +127,17 @@ Exit codes:
 If several apply, the first of these after 0 counts.";
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
+    let begun = Instant::now();
     let pool = pool(args.jobs)?;
     let maps = symbol_maps(&args.symbol_map)?;
     match args.isolate {
-        true => run_isolated(args, &pool),
-        false => run_here(args, &pool, &maps),
+        true => run_isolated(args, &pool, begun),
+        false => run_here(args, &pool, &maps, begun),
     }
 }
 
 /// Reads the debug files in this process.
-fn run_here(args: &Args, pool: &ThreadPool, maps: &SymbolMaps) -> failure::CommandResult {
+fn run_here(args: &Args, pool: &ThreadPool, maps: &SymbolMaps, begun: Instant) -> failure::CommandResult {
     let inputs = BuildInputs::find(&args.inputs);
     inputs.unread_archives().iter().for_each(|found| warn_about_archives(&found.folder, &found.archives));
     let BuildPlan { jobs, skipped, .. } = inputs.plan(&args.arch);
@@ -154,18 +155,17 @@ fn run_here(args: &Args, pool: &ThreadPool, maps: &SymbolMaps) -> failure::Comma
         store: stores.first().map(|store| &**store),
         progress: JobProgress::Bar(&progress),
     };
-    let build = Build { args, pool, stores: &stores, progress: &progress, skipped };
+    let build = Build { args, pool, stores: &stores, progress: &progress, skipped, begun };
     Ok(build.all(jobs, |job| build_job(&job, &work))?.gravest())
 }
 
 /// Reads the debug files in child processes.
-fn run_isolated(args: &Args, pool: &ThreadPool) -> failure::CommandResult {
+fn run_isolated(args: &Args, pool: &ThreadPool, begun: Instant) -> failure::CommandResult {
     let stores = stores(args)?;
     let (jobs, tasks, skipped) = IsolatedJobs::plan(args, pool)?;
     let progress = Progress::new(tasks.iter().map(|task| task.size).sum());
-    let build = Build { args, pool, stores: &stores, progress: &progress, skipped };
-    let totals = build.all(tasks, |task| jobs.build(task, &progress))?;
-    Ok(totals.gravest())
+    let build = Build { args, pool, stores: &stores, progress: &progress, skipped, begun };
+    Ok(build.all(tasks, |task| jobs.build(task, &progress))?.gravest())
 }
 
 /// How many of `jobs` run at one time.
@@ -182,6 +182,7 @@ struct Build<'a> {
     progress: &'a Progress,
     /// How many files have no wanted image.
     skipped: u64,
+    begun: Instant,
 }
 
 impl Build<'_> {
@@ -191,8 +192,7 @@ impl Build<'_> {
         jobs: Vec<J>,
         build: impl Fn(J) -> Vec<Result<FinishedIndex, Failure>> + Sync,
     ) -> Result<BuildTotals, CommandError> {
-        let Self { args, pool, stores, progress, skipped } = *self;
-        let begun = Instant::now();
+        let Self { args, pool, stores, progress, skipped, begun } = *self;
         // The output of one or two files needs no totals.
         let are_many = jobs.len() > 2;
         let mut totals = BuildTotals::new(skipped);
