@@ -74,6 +74,8 @@ pub use folder::{IndexFolder, IndexList};
 pub use id_prefix::{IdPrefix, ParseIdPrefixError};
 pub use publish::{PublishOutcome, Published};
 pub use reader::{ReaderOptions, StoreCounts, StoreReader};
+#[cfg(feature = "object-store")]
+pub use store::RangedIndex;
 pub use store::{
     FolderStore, GcCounts, Store, StoreEntry, StoreOptions, StoreUrl, StoreUrlError, StoredImage,
     StoredLayout, StoredValues, open_store,
