@@ -22,8 +22,12 @@ pub(crate) fn id(byte: u8) -> ImageId {
 /// An index of the image `id(byte)` with this many chunks, each of one function `f0`, `f1`, ... of 0x100 bytes. The
 /// index with more functions is better by the rule for conflicts.
 pub(crate) fn index(byte: u8, functions: u16) -> Vec<u8> {
-    let mut image =
-        ImageInfo::new(id(byte), "demo", Arch::from_name("arm64").expect("known"), RowRule::First);
+    index_of(id(byte), functions)
+}
+
+/// As [`index`], of the image `id`.
+pub(crate) fn index_of(id: ImageId, functions: u16) -> Vec<u8> {
+    let mut image = ImageInfo::new(id, "demo", Arch::from_name("arm64").expect("known"), RowRule::First);
     image.image_size = u64::from(functions) * u64::from(SPAN);
     image.executable = vec![(0, image.image_size)];
     let mut encoder = ChunkEncoder::new(SPAN, image.image_size);
