@@ -41,6 +41,10 @@ pub(crate) struct Names<'a, 'd> {
     pub(crate) reads: Reads,
     /// How many chains were longer than [`limits::ORIGINS`].
     pub(crate) too_long: u64,
+    /// How many scopes were put before names.
+    pub(crate) steps: u64,
+    /// About how many bytes of memory the scopes take.
+    pub(crate) size: usize,
     /// The index of the last symbol found. The next search begins there.
     last_symbol: usize,
 }
@@ -50,7 +54,7 @@ impl<'a, 'd> Names<'a, 'd> {
     pub(crate) fn new(image: &'a Image<'d>, units: &'a Units<'d>, unit: usize) -> Self {
         let size = units.all[unit].unit.header.length_including_self();
         let (scopes, budget, reads) = (FxHashMap::default(), 4 * size + (1 << 16), Reads::of_unit(size));
-        Self { image, units, scopes, budget, reads, too_long: 0, last_symbol: 0 }
+        Self { image, units, scopes, budget, reads, too_long: 0, steps: 0, size: 0, last_symbol: 0 }
     }
 
     /// The stated name of the entry with these attributes: the first linkage name on the chain of origins, which begins
@@ -133,6 +137,7 @@ impl<'a, 'd> Names<'a, 'd> {
             // If the unit is damaged, the scopes before the damage are used.
             let mut scopes = Scopes::default();
             let _partly = self.read_scopes(unit, &mut scopes);
+            self.size += size_of_val(&scopes.all[..]) + size_of_val(&scopes.of[..]);
             self.scopes.insert(unit, scopes);
         }
         let scopes = &self.scopes[&unit];
@@ -140,6 +145,7 @@ impl<'a, 'd> Names<'a, 'd> {
             return name.into();
         };
         let names = scopes.around(scopes.of[function].1);
+        self.steps += names.len() as u64;
         let size = names.iter().map(|name| name.len() + 2).sum::<usize>() + name.len();
         match self.budget.checked_sub(size) {
             Some(left) if size <= limits::NAME => self.budget = left,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rayon::ThreadPool;
 use symdex::Index;
-use symdex_audit::{AuditReport, audit};
+use symdex_audit::{AuditOptions, AuditReport};
 use symdex_build::debug_files::{
     BuildInputs, BuildJob, BuildPlan, FileError, ImageGroups, JobImage, UnreadArchives,
 };
@@ -66,8 +66,9 @@ pub(crate) struct Args {
     /// The number of threads. The default is one for each core. The indexes do not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// Memory for compile units that wait for others, for example because an order file mixes the functions of all
-    /// units. Beyond it, units wait in a temporary file. The indexes do not depend on it
+    /// Memory that the builds may take, at least 32MB, beside the debug files, which are mapped. Images that are built
+    /// at the same time share it. Compile units that wait for others go to a temporary file; an image that needs more
+    /// fails, and the others go on. An index does not depend on it
     #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = number::parse_size)]
     max_memory: usize,
     /// Seconds that the index of one image may take. The build of an image that takes longer fails; the others go on
@@ -81,7 +82,8 @@ pub(crate) struct Args {
     /// stripped ELF files, .dwo files, dwz files. May be repeated
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
-    /// Compare every answer of an index with its debug file. An index with a wrong answer is not published
+    /// Compare every answer of an index with its debug file. An index with a wrong answer is not published. The
+    /// comparison may take four times the memory, and counts as time of the build
     #[arg(long)]
     verify: bool,
     /// Print JSON, one object a line: each image, each input that failed, and the totals
@@ -111,6 +113,13 @@ Exit codes:
   3  no image has the architecture
 If several apply, the first of these after 0 counts.";
 
+/// Images are built at the same time only if each of them may take this much memory. It is enough for a debug file of a
+/// few hundred megabytes.
+const ENOUGH_MEMORY: usize = 250_000_000;
+
+/// How many times as much memory the comparison with the debug file may take. It keeps all of the file's rows.
+pub(crate) const AUDIT_MEMORY: usize = 4;
+
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let begun = Instant::now();
     let pool = pool(args.jobs)?;
@@ -122,13 +131,15 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let are_many = jobs.len() > 2;
     let progress = Progress::new(jobs.iter().map(BuildJob::size).sum());
     let groups = pool.install(|| ImageGroups::of(&inputs));
-    let max_memory = args.max_memory / pool.current_num_threads().min(jobs.len()).max(1);
+    // Each image that is built at one time has an equal share of the memory. There are not more of them than have enough.
+    let at_a_time = pool.current_num_threads().min(jobs.len()).min(args.max_memory / ENOUGH_MEMORY).max(1);
+    let max_memory = args.max_memory / at_a_time;
     let output = IndexFolder::new(&args.output);
     let work = Work { args, output, maps, groups, max_memory, progress: &progress };
     let mut totals = BuildTotals::new(skipped);
     in_order(
         &pool,
-        pool.current_num_threads(),
+        at_a_time,
         jobs,
         |job| build_job(&job, &work),
         |images| {
@@ -209,7 +220,9 @@ struct FinishedIndex {
 fn build_job(job: &BuildJob<'_>, work: &Work<'_>) -> Vec<Result<FinishedIndex, Failure>> {
     let mut begun = Instant::now();
     let mut finished = Vec::new();
-    let companions = Companions::new(work.args.debug_dir.clone());
+    let companions = Companions::new(work.args.debug_dir.clone())
+        .max_memory(work.max_memory)
+        .max_seconds(work.args.max_seconds);
     job.for_each_image(&work.args.arch, &work.groups, &companions, |image| {
         let index = image.map_err(Failure::from).and_then(|image| build_image(image, begun, work));
         finished.push(index);
@@ -233,7 +246,7 @@ fn build_image(image: JobImage<'_>, begun: Instant, work: &Work<'_>) -> Result<F
         let wanted = work.maps.file_name(&image.info().id, &file);
         warnings.push(format!("its names are hidden: give {wanted} with --symbol-map"));
     }
-    let audit = work.args.verify.then(|| verify(&image, bytes.as_ref())).transpose();
+    let audit = work.args.verify.then(|| verify(&image, bytes.as_ref(), begun, work)).transpose();
     let unverified = format!("{part}; its index cannot be verified and is not published");
     let audit = audit.map_err(|error| FileError::new(&file, error).in_part(unverified))?;
     let debug_size = image.debug_size();
@@ -270,8 +283,14 @@ fn up_to_date<W: Write>(image: &Image<'_>, folder: &IndexFolder, mut out: W) -> 
 }
 
 /// Checks a new index as `symdex verify --against` checks a published one.
-fn verify(image: &Image<'_>, index: &[u8]) -> Result<AuditReport, symdex_build::Error> {
+fn verify(
+    image: &Image<'_>,
+    index: &[u8],
+    begun: Instant,
+    work: &Work<'_>,
+) -> Result<AuditReport, symdex_build::Error> {
     let index = Index::open(index)?;
     index.verify()?;
-    audit(image, &index)
+    let options = AuditOptions::new().max_memory(AUDIT_MEMORY.saturating_mul(work.max_memory));
+    options.max_seconds(work.args.max_seconds).time_spent(begun.elapsed()).audit(image, &index)
 }
