@@ -95,3 +95,23 @@ pub(crate) fn check_limits(image: &Image<'_>, options: BuildOptions<'_>) -> Resu
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_exceeds_the_budget_fails_with_the_limit() {
+        let budget = Budget::new(10, 5000, Deadline::default());
+        let error = |result: Result<(), TooMuch>| result.err().map(|TooMuch(error)| error.to_string());
+        assert_eq!(error(budget.take(9)), None);
+        assert!(
+            error(budget.take(2)).is_some_and(|error| error.contains("more line rows and address ranges"))
+        );
+        assert_eq!(error(budget.take_unit()), None);
+        let large = budget.take_unit().err().map(|TooMuch(error)| error);
+        assert!(matches!(large, Some(Error::TooLarge { limit: 5000, .. })), "{large:?}");
+        let late = Budget::new(10, 5000, Deadline::after(Some(0))).take(1);
+        assert!(matches!(late, Err(TooMuch(Error::TooSlow { seconds: 0 }))));
+    }
+}

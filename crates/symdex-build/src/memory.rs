@@ -122,11 +122,6 @@ impl Memory {
     pub(crate) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
-
-    /// How many bytes are left.
-    pub(crate) fn left(&self) -> usize {
-        self.limit - self.used()
-    }
 }
 
 /// The memory that the reading of one unit takes. It is given back when this value is dropped.
@@ -188,7 +183,7 @@ mod tests {
         assert!(!one.is_exceeded());
         one.keep(30);
         drop(other);
-        assert_eq!((memory.used(), memory.left()), (30, 70));
+        assert_eq!(memory.used(), 30);
         memory.give_back(30);
         assert_eq!(memory.used(), 0);
     }

@@ -185,6 +185,7 @@ impl<'a, 'd> Walk<'a, 'd> {
 
     /// The functions that were found, and what went wrong.
     fn finish(self, result: Result<(), UnitError>) -> Functions<'d> {
+        let result = result.and_then(|()| self.check());
         let Walk { mut functions, names, entry, too_deep, bad_ranges, steps, .. } = self;
         functions.steps = steps + names.reads.done + names.steps + functions.range_entries;
         match result {

@@ -22,11 +22,10 @@ pub(crate) fn unit_ranges<'d>(
     unit: usize,
     limits: UnitLimits<'_>,
 ) -> Option<UnitRanges<'d>> {
-    let share = Share::new(limits.memory);
-    // No more units are begun once the memory is exhausted.
-    if limits.deadline.is_over() || limits.memory.left() == 0 {
-        return Some(UnitRanges::default()).filter(|_| limits.memory.left() != 0);
+    if limits.deadline.is_over() {
+        return Some(UnitRanges::default());
     }
+    let share = Share::new(limits.memory);
     let mut functions = functions(image, units, unit, limits, &share);
     if share.is_exceeded() {
         return None;
