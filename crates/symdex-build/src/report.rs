@@ -19,7 +19,7 @@ pub struct BuildReport {
     pub hidden_names: u64,
     /// How much code has answers.
     pub coverage: TextCoverage,
-    /// The first limit, in the order of reasons, because of which something was left out. See docs/SECURITY.md.
+    /// A limit that the file exceeds, if any. See docs/SECURITY.md.
     pub exceeded: Option<String>,
     /// How much work the build did, in counted steps: units, functions, attributes that were read one by one, line rows,
     /// files, directories, range-list entries and scopes of names. It does not depend on the machine.
@@ -150,6 +150,11 @@ impl Problems {
         if count != 0 {
             self.exceeded.insert(reason.to_owned());
         }
+    }
+
+    /// States a limit that is exceeded without a loss of answers.
+    pub(crate) fn exceeds(&mut self, limit: &str) {
+        self.exceeded.insert(limit.to_owned());
     }
 
     /// Counts a unit that exceeds a limit, by its offset in `.debug_info`.

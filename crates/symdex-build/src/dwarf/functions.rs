@@ -186,6 +186,7 @@ impl<'a, 'd> Walk<'a, 'd> {
     /// The functions that were found, and what went wrong.
     fn finish(self, result: Result<(), UnitError>) -> Functions<'d> {
         let result = result.and_then(|()| self.check());
+        let file_size = self.image.debug_size;
         let Walk { mut functions, names, entry, too_deep, bad_ranges, steps, .. } = self;
         functions.steps = steps + names.reads.done + names.steps + functions.range_entries;
         match result {
@@ -197,6 +198,9 @@ impl<'a, 'd> Walk<'a, 'd> {
         }
         functions.problems.limit("inlined subroutines nested too deeply", too_deep);
         functions.problems.add("unreadable range lists of functions", bad_ranges);
+        if names.cut.get() > file_size {
+            functions.problems.exceeds("more bytes of names longer than the limit than the file has");
+        }
         functions.problems.add("names whose origins form a circle or a long chain", names.too_long);
         functions
     }
