@@ -21,8 +21,8 @@ pub struct BuildReport {
     pub coverage: TextCoverage,
     /// A limit that the file exceeds, if any. See docs/SECURITY.md.
     pub exceeded: Option<String>,
-    /// How much work the build did, in counted steps: units, functions, attributes that were read one by one, line rows,
-    /// files, directories, range-list entries and scopes of names. It does not depend on the machine.
+    /// How much work the build did, in counted steps: units, functions, attributes that were read one by one, line
+    /// rows, files, directories, range-list entries and scopes of names. It does not depend on the machine.
     pub steps: u64,
 }
 
