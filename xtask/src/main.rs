@@ -11,6 +11,7 @@ use anyhow::{Context as _, Result};
 mod api;
 mod bench;
 mod demo;
+mod fuzz;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -19,6 +20,7 @@ fn main() -> ExitCode {
         ["api", words @ ..] => api::run(words),
         ["bench", words @ ..] => bench::run(words),
         ["demo"] => demo::run(),
+        ["fuzz", words @ ..] => fuzz::run(words),
         ["audit" | "corpus" | "testdata", ..] => match run_chore(&words) {
             // The chore has printed its error.
             Ok(code) => return code,
