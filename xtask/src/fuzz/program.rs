@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 /// Inputs are at most as long.
 const MAX_SIZE: u32 = 64 << 10;
 /// An input that takes longer, in seconds, or more memory, in megabytes, fails.
-const TIMEOUT: u32 = 20;
+const TIMEOUT: u32 = 60;
 const MEMORY: u32 = 2048;
 
 /// A compiled fuzzer.
