@@ -33,7 +33,7 @@ pub fn run(data: &[u8]) {
 
 #[must_use]
 pub fn seeds() -> Vec<Vec<u8>> {
-    let seed = |version: u16| {
+    let seed = |version: u8| {
         let inlined = Die::inlined("g", 7);
         let inlined = match version {
             5 => inlined.range((0x1100, 0x1200)),
@@ -42,14 +42,14 @@ pub fn seeds() -> Vec<Vec<u8>> {
         let nested = inlined.child(Die::inlined("g", 9).range((0x1180, 0x11c0)));
         let declared = Die::new(gimli::DW_TAG_subprogram).name("g").linkage_name("_Z1gv").label("g");
         let unit = Unit::new(whole())
-            .version(version)
+            .version(version.into())
             .child(declared)
             .child(Die::function("f", (0x1000, 0x1800)).child(nested));
         let sections = debug_sections(&[unit]);
         let header = if version == 5 { 12 } else { 11 };
         let joined =
             input::joined(&[&sections[0].1, &sections[3].1, &sections[1].1[header..]]).expect("small");
-        [vec![(version - 2) as u8], joined].concat()
+        [vec![version - 2], joined].concat()
     };
     [2, 3, 4, 5].map(seed).to_vec()
 }

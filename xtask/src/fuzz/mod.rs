@@ -15,9 +15,9 @@ use crate::workspace;
 const HELP: &str = include_str!("help.txt");
 
 /// What instruments code for libFuzzer and AddressSanitizer. cargo-fuzz uses the same flags.
-const FLAGS: &str = "--cfg fuzzing -Zsanitizer=address -Cpasses=sancov-module \
-    -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
-    -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
+const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares -Zsanitizer=address --cfg fuzzing";
 
 /// The arguments of the command.
 #[derive(Debug, PartialEq)]

@@ -159,7 +159,7 @@ mod tests {
             std::fs::write(program.artifacts.join(name), name).expect("written");
         }
         let find = folder.join("regressions/index/crash-0123456789ab");
-        assert_eq!(program.finds().expect("moved"), [find.clone()]);
+        assert_eq!(program.finds().expect("moved"), std::slice::from_ref(&find));
         assert_eq!(std::fs::read(find).expect("there"), b"crash-0123456789abcdef");
         assert!(program.finds().expect("moved before").is_empty());
         std::fs::remove_dir_all(folder).expect("removed");
