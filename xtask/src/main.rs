@@ -11,6 +11,7 @@ use anyhow::{Context as _, Result};
 mod api;
 mod bench;
 mod demo;
+mod fuzz;
 mod sbom;
 
 fn main() -> ExitCode {
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
         ["bench", words @ ..] => bench::run(words),
         ["demo"] => demo::run(),
         ["sbom", words @ ..] => sbom::run(words),
+        ["fuzz", words @ ..] => fuzz::run(words),
         ["audit" | "corpus" | "testdata", ..] => match run_chore(&words) {
             // The chore has printed its error.
             Ok(code) => return code,
