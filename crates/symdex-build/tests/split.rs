@@ -10,8 +10,8 @@ use checks::{all, found};
 use gimli::constants as dw;
 use symdex_build::Companions;
 use symdex_testimages::debug_file::{
-    Elf, ID, Unit, Value, debug_addr, image, number, object, of_skeleton, of_split, package, rnglists,
-    split_unit, write,
+    ID, Unit, Value, debug_addr, image, number, object, of_skeleton, of_split, package, rnglists, split_unit,
+    write,
 };
 
 #[test]
