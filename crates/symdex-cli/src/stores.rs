@@ -38,6 +38,9 @@ pub(crate) struct StoreArgs {
     /// The size of the cache for indexes of object stores, in the user's cache folder. 0 is no cache
     #[arg(long, value_name = "SIZE", default_value = "10GB", value_parser = number::parse_size)]
     cache_size: usize,
+    /// Read only the needed parts of indexes that an object store keeps without compression, and no cache
+    #[arg(long)]
+    ranged: bool,
 }
 
 impl StoreArgs {
@@ -59,7 +62,7 @@ impl StoreArgs {
     }
 
     pub(crate) fn options(&self, access: AccessOption) -> StoreOptions {
-        let options = StoreOptions::new().access(access.access());
+        let options = StoreOptions::new().access(access.access()).ranged(self.ranged);
         match user_cache().filter(|_| self.cache_size != 0) {
             Some(folder) => options.cache(folder.join("objects"), self.cache_size as u64),
             None => options,
@@ -68,8 +71,12 @@ impl StoreArgs {
 
     /// Opens the stores, in their order.
     pub(crate) fn open(&self, access: AccessOption) -> Result<Vec<Box<dyn Store>>, Failure> {
-        let options = self.options(access);
-        self.urls()?.iter().map(|url| Ok(open_store(url, &options)?)).collect()
+        self.open_with(&self.options(access))
+    }
+
+    /// Opens the stores, in their order, with `options`.
+    pub(crate) fn open_with(&self, options: &StoreOptions) -> Result<Vec<Box<dyn Store>>, Failure> {
+        self.urls()?.iter().map(|url| Ok(open_store(url, options)?)).collect()
     }
 
     /// The index of `id` in the first store that has it, and where it is. `None` if the command line names no store.
@@ -121,7 +128,7 @@ fn find_in(store: &dyn Store, id: &ImageId) -> Result<Option<Index<IndexBytes>>,
         None => return Ok(None),
         Some(StoredImage::Index(index)) => return Ok(Some(*index)),
         // Any address may be asked, so the whole index is needed.
-        Some(StoredImage::Values(_)) => store.get(id)?,
+        Some(StoredImage::Values(_) | StoredImage::Ranged(_)) => store.get(id)?,
     };
     let open =
         |bytes| Index::open(bytes).map_err(|error| Failure::index(store.location(id).as_ref(), &error));

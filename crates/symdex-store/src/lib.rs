@@ -78,6 +78,8 @@ pub use id_prefix::{IdPrefix, ParseIdPrefixError};
 pub use publish::{PublishOutcome, Published};
 pub use reader::{ReaderOptions, StoreCounts, StoreReader};
 pub use replace::replace_file;
+#[cfg(feature = "object-store")]
+pub use store::RangedIndex;
 pub use store::{
     FolderStore, GcCounts, Store, StoreEntry, StoreOptions, StoreUrl, StoreUrlError, StoredImage,
     StoredLayout, StoredValues, open_store,

@@ -89,7 +89,7 @@ pub use error::{Error, ErrorLocation, guess_file_kind};
 pub use file::{MAX_READ_SIZE, read_index_file};
 pub use format::{Counts, MAX_STRING, Metadata, Partial, RowRule, SectionKind, Table};
 pub use image::{Arch, FrameAddress, ImageId, ImageOffset, ParseImageIdError};
-pub use index::{Index, SectionInfo};
+pub use index::{Index, SectionInfo, checked_bytes};
 pub use lookup::Scratch;
 #[cfg(feature = "mmap")]
 pub use mmap::{MappedFile, map_file, map_open_file};

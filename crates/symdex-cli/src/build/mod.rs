@@ -64,6 +64,9 @@ pub(crate) struct Args {
     output: Option<PathBuf>,
     #[command(flatten)]
     stores: StoreArgs,
+    /// The zstd level of indexes in object stores, 1 to 22. At 0 they are not compressed, as --ranged needs them
+    #[arg(long, value_name = "LEVEL", default_value = "19", value_parser = clap::value_parser!(u8).range(0..=22))]
+    zstd_level: u8,
     /// Build only images of this architecture: arm64, arm64e, armv7, x86_64, ... May be repeated. Files without such an
     /// image are skipped. If all files are skipped, that is an error
     #[arg(long, value_name = "ARCH")]
@@ -224,7 +227,8 @@ fn stores(args: &Args) -> Result<Vec<Box<dyn Store>>, Failure> {
     let folder = |path: &Path| Box::new(FolderStore::flat(path)) as Box<dyn Store>;
     let mut stores: Vec<_> = args.output.iter().map(|path| folder(path)).collect();
     if stores.is_empty() || args.stores.are_given() {
-        stores.extend(args.stores.open(AccessOption::default())?);
+        let options = args.stores.options(AccessOption::default()).zstd_level(args.zstd_level);
+        stores.extend(args.stores.open_with(&options)?);
     }
     if stores.is_empty() {
         stores.push(folder(Path::new(".")));

@@ -20,6 +20,8 @@ use crate::error::Error;
 use crate::publish::PublishOutcome;
 
 pub use self::folder::FolderStore;
+#[cfg(feature = "object-store")]
+pub use self::objects::RangedIndex;
 pub use self::open::{StoreOptions, open_store};
 pub use self::stored::{StoredImage, StoredValues};
 pub use self::url::{StoreUrl, StoreUrlError};

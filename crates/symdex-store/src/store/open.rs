@@ -19,6 +19,8 @@ pub struct StoreOptions {
     pub(crate) zstd_level: i32,
     #[cfg(feature = "object-store")]
     pub(crate) cache: Option<(PathBuf, u64)>,
+    #[cfg(feature = "object-store")]
+    pub(crate) is_ranged: bool,
 }
 
 impl StoreOptions {
@@ -31,6 +33,8 @@ impl StoreOptions {
             zstd_level: 19,
             #[cfg(feature = "object-store")]
             cache: None,
+            #[cfg(feature = "object-store")]
+            is_ranged: false,
         }
     }
 
@@ -52,6 +56,14 @@ impl StoreOptions {
     #[cfg(feature = "object-store")]
     pub fn zstd_level(mut self, level: u8) -> Self {
         self.zstd_level = i32::from(level.min(22));
+        self
+    }
+
+    /// Sets whether an index that an object store keeps without compression is read in parts, without a cache. This is
+    /// for few addresses of large indexes. Compressed indexes are fetched whole. The default is `false`.
+    #[cfg(feature = "object-store")]
+    pub fn ranged(mut self, is_ranged: bool) -> Self {
+        self.is_ranged = is_ranged;
         self
     }
 
