@@ -78,6 +78,20 @@ pub enum Error {
         /// The feature that is needed.
         feature: &'static str,
     },
+    /// An index in a store is damaged.
+    #[error("{location}: damaged: {damage}; build the index again or copy it again")]
+    Damaged {
+        /// Where the index is: a URL with a key.
+        location: String,
+        /// What is wrong.
+        damage: String,
+    },
+    /// The index was removed from the store, or replaced, since it was opened. Open it again.
+    #[error("{location}: the index was removed or replaced after it was opened; open it again")]
+    Replaced {
+        /// Where the index was: a URL with a key.
+        location: String,
+    },
     /// A store has failed, or cannot do what was asked.
     #[error("{location}: cannot {action}: {reason}")]
     Store {
@@ -117,6 +131,7 @@ impl Error {
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Index { error, .. } | Self::NewerIndex { error, .. } => error.is_damage(),
+            Self::Damaged { .. } => true,
             _ => false,
         }
     }

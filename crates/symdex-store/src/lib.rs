@@ -63,9 +63,11 @@ pub use folder::{IndexFolder, IndexList};
 pub use id_prefix::{IdPrefix, ParseIdPrefixError};
 pub use publish::{PublishOutcome, Published};
 pub use store::{
-    FolderStore, GcCounts, Store, StoreEntry, StoreOptions, StoreUrl, StoreUrlError, StoredImage,
-    StoredLayout, StoredValues, open_store,
+    FetchedValues, FolderStore, GcCounts, Store, StoreEntry, StoreOptions, StoreUrl, StoreUrlError,
+    StoredImage, StoredLayout, StoredValues, ValueRequest, open_store,
 };
+#[cfg(feature = "redis")]
+pub use store::{RedisCounts, RedisStore};
 
 /// The public types can be shared and sent between threads.
 #[cfg(test)]
@@ -86,6 +88,8 @@ mod threads {
         are_shared::<StoreOptions>();
         are_shared::<StoreUrl>();
         are_shared::<StoredImage>();
+        #[cfg(feature = "redis")]
+        are_shared::<RedisStore>();
     };
     // A buffer is written by one thread at a time.
     const fn is_sent<T: Send>() {}

@@ -11,18 +11,43 @@ use crate::error::Error;
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
     pub(crate) timeout: Duration,
+    #[cfg(feature = "redis")]
+    pub(crate) ttl: Duration,
+    #[cfg(feature = "redis")]
+    pub(crate) zstd_level: i32,
 }
 
 impl StoreOptions {
     /// The default options.
     pub fn new() -> Self {
-        Self { timeout: Duration::from_secs(30) }
+        Self {
+            timeout: Duration::from_secs(30),
+            #[cfg(feature = "redis")]
+            ttl: Duration::from_secs(45 * 24 * 60 * 60),
+            #[cfg(feature = "redis")]
+            zstd_level: 19,
+        }
     }
 
     /// Sets the time that one operation on a store may take, with all its retries. The default is 30 seconds. A folder
     /// has no time-out.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
+        self
+    }
+
+    /// Sets the time after its last use at which an index that is put into Redis expires. The default is 45 days. A
+    /// shorter time than a second makes no sense.
+    #[cfg(feature = "redis")]
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// Sets the level of zstd with which new indexes are compressed. The default is 19.
+    #[cfg(feature = "redis")]
+    pub fn zstd_level(mut self, level: i32) -> Self {
+        self.zstd_level = level;
         self
     }
 }
@@ -54,6 +79,9 @@ pub fn open_store(url: &StoreUrl, options: &StoreOptions) -> Result<Box<dyn Stor
     let _ = options;
     match url.kind() {
         StoreKind::Folder => Ok(Box::new(FolderStore::new(url.clone()))),
+        #[cfg(feature = "redis")]
+        StoreKind::Redis => Ok(Box::new(super::RedisStore::open(url, options)?)),
+        #[cfg(not(feature = "redis"))]
         StoreKind::Redis => not_compiled("redis"),
         StoreKind::Objects => not_compiled("object-store"),
     }

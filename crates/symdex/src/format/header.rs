@@ -68,6 +68,15 @@ impl Header {
 
     /// The header at the front of `file`, checked against the file's size.
     pub(crate) fn decode(file: &[u8]) -> Result<Self, Error> {
+        let header = Self::decode_prefix(file)?;
+        if header.file_size != file.len() as u64 {
+            return Err(Error::WrongSize { found: file.len() as u64, expected: header.file_size });
+        }
+        Ok(header)
+    }
+
+    /// The header of the file that begins with `file`, whatever the size of the file.
+    pub(crate) fn decode_prefix(file: &[u8]) -> Result<Self, Error> {
         let mut cursor = Cursor::new(file);
         let not_an_index = || Error::NotAnIndex { found: file.get(..32).unwrap_or(file).to_vec() };
         if cursor.array() != Some(MAGIC) {
@@ -96,11 +105,7 @@ impl Header {
                 what: "it has another size than its version has",
             });
         }
-        let header = Self::decode_checked(&mut Cursor::new(checked))?;
-        if header.file_size != file.len() as u64 {
-            return Err(Error::WrongSize { found: file.len() as u64, expected: header.file_size });
-        }
-        Ok(header)
+        Self::decode_checked(&mut Cursor::new(checked))
     }
 
     fn decode_checked(cursor: &mut Cursor<'_>) -> Result<Self, Error> {
