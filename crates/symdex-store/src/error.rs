@@ -78,13 +78,13 @@ pub enum Error {
         /// The feature that is needed.
         feature: &'static str,
     },
-    /// An index in a store is damaged.
-    #[error("{location}: damaged: {damage}; build the index again or copy it again")]
-    Damaged {
-        /// Where the index is: a URL with a key.
+    /// An object or a value of a store is damaged.
+    #[error("{location}: {what}; put the index into the store again")]
+    DamagedObject {
+        /// The URL of the store and the key.
         location: String,
-        /// What is wrong.
-        damage: String,
+        /// What is wrong with it.
+        what: String,
     },
     /// The index was removed from the store, or replaced, since it was opened. Open it again.
     #[error("{location}: the index was removed or replaced after it was opened; open it again")]
@@ -130,8 +130,8 @@ impl Error {
     #[must_use]
     pub fn is_damage(&self) -> bool {
         match self {
+            Self::DamagedObject { .. } => true,
             Self::Index { error, .. } | Self::NewerIndex { error, .. } => error.is_damage(),
-            Self::Damaged { .. } => true,
             _ => false,
         }
     }

@@ -46,6 +46,10 @@
 //! A service that answers reports from indexes only does not need the feature. It implements `symdex_report::Source`
 //! with [`IndexFolder::open`] and `symdex_report::answer_from_index`.
 
+// The tests in the folder `tests` name the crate.
+#[cfg(test)]
+extern crate self as symdex_store;
+
 mod buffer;
 mod error;
 mod folder;
@@ -56,6 +60,10 @@ mod store;
 pub mod symbolicator;
 #[cfg(test)]
 mod test_indexes;
+/// What tests of stores share with the tests that use only public items.
+#[cfg(all(test, feature = "object-store"))]
+#[path = "../tests/common/mod.rs"]
+mod test_stores;
 
 pub use buffer::{IndexBuffer, IndexBytes};
 pub use error::Error;

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::fs::{self, DirEntry, File};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -179,15 +179,16 @@ fn delete_abandoned(folder: &Path) {
         return;
     }
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter(is_abandoned).for_each(|entry| _ = fs::remove_file(entry.path()));
+    let abandoned = entries.map(|entry| entry.path()).filter(|path| is_abandoned(path));
+    abandoned.for_each(|path| _ = fs::remove_file(path));
 }
 
-/// Whether `entry` is the temporary file of a killed process.
-pub(crate) fn is_abandoned(entry: &DirEntry) -> bool {
-    let name = entry.file_name();
+/// Whether `path` is the temporary file of a killed process.
+pub(crate) fn is_abandoned(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
     let is_temporary =
-        name.to_str().is_some_and(|name| name.starts_with(TEMPORARY[0]) && name.ends_with(TEMPORARY[1]));
-    let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
+        name.is_some_and(|name| name.starts_with(TEMPORARY[0]) && name.ends_with(TEMPORARY[1]));
+    let age = || path.symlink_metadata().ok()?.modified().ok()?.elapsed().ok();
     is_temporary && age().is_some_and(|age| age > ABANDONED_AFTER)
 }
 
@@ -217,7 +218,7 @@ fn write(path: &Path, bytes: &[u8], is_first: bool) -> io::Result<()> {
 }
 
 /// A temporary file in `folder` whose name is not that of an index.
-fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
+pub(crate) fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     let [prefix, suffix] = TEMPORARY;
     builder.prefix(prefix).suffix(suffix);

@@ -190,7 +190,7 @@ impl Store for FolderStore {
         let mut counts = GcCounts::default();
         let is_unused = |last_use: SystemTime| last_use.elapsed().is_ok_and(|age| age > unused);
         let mut visit_file = |file: &DirEntry| {
-            if is_abandoned(file) {
+            if is_abandoned(&file.path()) {
                 match fs::remove_file(file.path()) {
                     Ok(()) => counts.leftovers += 1,
                     Err(_) => counts.failed += 1,

@@ -1,10 +1,12 @@
 //! Stores: where indexes live, whatever kind of service keeps them.
 
 mod folder;
+#[cfg(feature = "object-store")]
+mod objects;
 mod open;
 #[cfg(feature = "redis")]
 mod redis;
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "object-store", feature = "redis"))]
 mod runtime;
 mod stored;
 mod url;

@@ -1,5 +1,7 @@
 //! Opens the store of a URL.
 
+#[cfg(feature = "object-store")]
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::url::StoreKind;
@@ -11,10 +13,12 @@ use crate::error::Error;
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
     pub(crate) timeout: Duration,
+    #[cfg(any(feature = "object-store", feature = "redis"))]
+    pub(crate) zstd_level: i32,
+    #[cfg(feature = "object-store")]
+    pub(crate) cache: Option<(PathBuf, u64)>,
     #[cfg(feature = "redis")]
     pub(crate) ttl: Duration,
-    #[cfg(feature = "redis")]
-    pub(crate) zstd_level: i32,
 }
 
 impl StoreOptions {
@@ -22,15 +26,17 @@ impl StoreOptions {
     pub fn new() -> Self {
         Self {
             timeout: Duration::from_secs(30),
+            #[cfg(any(feature = "object-store", feature = "redis"))]
+            zstd_level: 19,
+            #[cfg(feature = "object-store")]
+            cache: None,
             #[cfg(feature = "redis")]
             ttl: Duration::from_secs(45 * 24 * 60 * 60),
-            #[cfg(feature = "redis")]
-            zstd_level: 19,
         }
     }
 
-    /// Sets the time that one operation on a store may take, with all its retries. The default is 30 seconds. A folder
-    /// has no time-out.
+    /// Sets the time that a store may take to answer, with all retries, or to send the next bytes of an answer. The
+    /// default is 30 seconds. A folder has no time-out.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
@@ -44,10 +50,21 @@ impl StoreOptions {
         self
     }
 
-    /// Sets the level of zstd with which new indexes are compressed. The default is 19.
-    #[cfg(feature = "redis")]
-    pub fn zstd_level(mut self, level: i32) -> Self {
-        self.zstd_level = level;
+    /// Sets the level at which an object store or Redis compresses new indexes, 1 to 22. The default is 19. At 0, object
+    /// stores do not compress, and Redis compresses at level 1.
+    #[cfg(any(feature = "object-store", feature = "redis"))]
+    pub fn zstd_level(mut self, level: u8) -> Self {
+        self.zstd_level = i32::from(level.min(22));
+        self
+    }
+
+    /// Sets the folder in which indexes of object stores are kept, and how many bytes they may take. Indexes that were
+    /// used least recently are removed first. Several processes may share the folder. It is created for this user only.
+    ///
+    /// Without this option, each index that is opened is fetched.
+    #[cfg(feature = "object-store")]
+    pub fn cache(mut self, folder: impl Into<PathBuf>, size: u64) -> Self {
+        self.cache = Some((folder.into(), size));
         self
     }
 }
@@ -75,7 +92,7 @@ impl Default for StoreOptions {
 /// environment has no valid configuration for the store.
 pub fn open_store(url: &StoreUrl, options: &StoreOptions) -> Result<Box<dyn Store>, Error> {
     let not_compiled = |feature| Err(Error::NotCompiled { url: url.clone(), feature });
-    // Homes with options of their own are behind features.
+    // A folder has no options.
     let _ = options;
     match url.kind() {
         StoreKind::Folder => Ok(Box::new(FolderStore::new(url.clone()))),
@@ -83,6 +100,9 @@ pub fn open_store(url: &StoreUrl, options: &StoreOptions) -> Result<Box<dyn Stor
         StoreKind::Redis => Ok(Box::new(super::RedisStore::open(url, options)?)),
         #[cfg(not(feature = "redis"))]
         StoreKind::Redis => not_compiled("redis"),
+        #[cfg(feature = "object-store")]
+        StoreKind::Objects => Ok(Box::new(super::objects::ObjectsStore::open(url, options)?)),
+        #[cfg(not(feature = "object-store"))]
         StoreKind::Objects => not_compiled("object-store"),
     }
 }

@@ -92,7 +92,7 @@ pub(crate) struct RedisParts<'u> {
 
 /// What the URL begins with.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Scheme {
+pub(crate) enum Scheme {
     Dir,
     Redis,
     RedisTls,
@@ -160,6 +160,12 @@ impl StoreUrl {
         }
     }
 
+    /// Whether such a store can only be read, as a web server.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        matches!(self.scheme, Scheme::Http | Scheme::Https)
+    }
+
     pub(crate) fn kind(&self) -> StoreKind {
         self.scheme.kind()
     }
@@ -187,12 +193,28 @@ impl StoreUrl {
         }
     }
 
-    /// The URL with its user, password and query, to connect with. Never print it.
-    #[cfg(any(feature = "object-store", feature = "redis", test))]
-    pub(crate) fn with_secrets(&self) -> String {
-        let user = self.user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
+    #[cfg(feature = "object-store")]
+    pub(crate) fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// The bucket or container, and what all keys begin with.
+    #[cfg(feature = "object-store")]
+    pub(crate) fn bucket(&self) -> (&str, &str) {
+        self.place.split_once('/').unwrap_or((&self.place, ""))
+    }
+
+    /// The user and the password, as `USER:PASSWORD`. Never print it.
+    #[cfg(any(feature = "object-store", test))]
+    pub(crate) fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
+    /// The URL with its query, to connect with. Never print it.
+    #[cfg(any(feature = "object-store", test))]
+    pub(crate) fn without_user(&self) -> String {
         let query = self.query.as_ref().map(|query| format!("?{query}")).unwrap_or_default();
-        format!("{}://{user}{}{query}", self.scheme.name(), self.place)
+        format!("{self}{query}")
     }
 
     fn check(self) -> Result<Self, StoreUrlError> {
@@ -340,7 +362,9 @@ mod tests {
             "https://me:password@host/x?token=password",
         ] {
             let url: StoreUrl = text.parse().expect("allowed in the environment");
-            assert_eq!(url.with_secrets(), text);
+            let (scheme, rest) =
+                url.without_user().split_once("://").map(|(a, b)| (a.to_owned(), b.to_owned())).expect("two");
+            assert_eq!(format!("{scheme}://{}@{rest}", url.user().expect("a user")), text);
             let refused = StoreUrl::from_argument(text).expect_err("on a command line").to_string();
             for shown in [url.to_string(), format!("{url:?}"), refused] {
                 assert!(

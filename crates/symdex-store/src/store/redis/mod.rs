@@ -88,7 +88,7 @@ impl RedisStore {
         let location = self.location(id);
         match found.map_err(|failure| self.error(id, "read", failure))? {
             Found::Nothing => Ok(None),
-            Found::Bad(_, BadRecord::Damaged(damage)) => Err(Error::Damaged { location, damage }),
+            Found::Bad(_, BadRecord::Damaged(what)) => Err(Error::DamagedObject { location, what }),
             Found::Bad(_, BadRecord::Unsupported(error)) => {
                 Err(Error::Index { path: location.into(), error })
             }
@@ -147,7 +147,7 @@ impl Store for RedisStore {
     fn put(&self, index: &Index<&[u8]>) -> Result<PublishOutcome, Error> {
         let putter = self.putter(index.id());
         let record = Record::new(index, self.options.ttl);
-        putter.put(record, |record| putter.upload_split(index, record, self.options.zstd_level))
+        putter.put(record, |record| putter.upload_split(index, record, self.options.zstd_level.max(1)))
     }
 
     fn open(&self, id: &ImageId) -> Result<Option<StoredImage>, Error> {

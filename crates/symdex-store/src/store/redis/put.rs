@@ -186,9 +186,9 @@ impl Putter<'_> {
                     number: *number,
                 };
                 let frame = value.as_deref().and_then(|value| name(source).frame(value));
-                let damage = || Error::Damaged {
+                let damage = || Error::DamagedObject {
                     location: from.location.clone(),
-                    damage: format!("value {number} was lost, or its checksum does not match"),
+                    what: format!("value {number} was lost, or its checksum does not match"),
                 };
                 Ok((*number, name(record).seal(frame.ok_or_else(damage)?)))
             });

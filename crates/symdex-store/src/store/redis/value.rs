@@ -45,8 +45,8 @@ impl ValueName<'_> {
     /// Decompresses and opens `value`. `location` is for messages.
     pub(super) fn open(self, value: &[u8], location: &str) -> Result<Index<IndexBytes>, Error> {
         let damaged = |what: &str| {
-            let damage = format!("value {}: {what}", self.number);
-            Error::Damaged { location: location.to_owned(), damage }
+            let what = format!("value {}: {what}", self.number);
+            Error::DamagedObject { location: location.to_owned(), what }
         };
         let frame = self.frame(value).ok_or_else(|| damaged("the checksum does not match"))?;
         let size = zstd::bulk::Decompressor::upper_bound(frame).filter(|size| *size <= MAX_SIZE);

@@ -1,0 +1,155 @@
+//! The body of an object: reading it in parts, and decompressing it with limits.
+
+use std::fmt;
+use std::io::{self, BufRead as _, BufReader, Read, Write};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::stream::BoxStream;
+
+use super::errors::Failed;
+use crate::store::runtime;
+
+/// An index has at most this many bytes.
+const MAX_SIZE: u64 = 64 << 30;
+/// An index has at most this many times the bytes of its object, and [`SMALL`] more. Indexes shrink by a fifth.
+const MAX_RATIO: u64 = 200;
+const SMALL: u64 = 1 << 20;
+/// The window that a frame may need: 128 MiB.
+const MAX_WINDOW_LOG: u32 = 27;
+
+/// How an object has its index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Encoding {
+    Zstd,
+    Plain,
+}
+
+impl Encoding {
+    /// What the key ends with.
+    pub(super) fn extension(self) -> &'static str {
+        match self {
+            Self::Zstd => ".symdex.zst",
+            Self::Plain => ".symdex",
+        }
+    }
+}
+
+/// Why a body cannot be read.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The store does not send it.
+    Store(Failed),
+    /// It is not what it should be. The text says how.
+    Damaged(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// The bytes of an object as they arrive.
+pub(super) struct Body {
+    /// `None` at the end.
+    parts: Option<BoxStream<'static, object_store::Result<Bytes>>>,
+    part: Bytes,
+    timeout: Duration,
+}
+
+impl Body {
+    pub(super) fn new(parts: BoxStream<'static, object_store::Result<Bytes>>, timeout: Duration) -> Self {
+        Self { parts: Some(parts), part: Bytes::new(), timeout }
+    }
+}
+
+impl Read for Body {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        while self.part.is_empty() {
+            let Some(mut parts) = self.parts.take() else { return Ok(0) };
+            let next = runtime::wait(self.timeout, async move { (parts.next().await, parts) });
+            let failed = |error: Failed| io::Error::other(Failure::Store(error));
+            let (part, parts) = next.map_err(|error| failed(error.into()))?;
+            match part {
+                Some(part) => self.part = part.map_err(|error| failed(error.into()))?,
+                None => return Ok(0),
+            }
+            self.parts = Some(parts);
+        }
+        let len = out.len().min(self.part.len());
+        out[..len].copy_from_slice(&self.part.split_to(len));
+        Ok(len)
+    }
+}
+
+/// Writes the index in `body`, an object of `stored_size` bytes, to `out`. `size` is the size of the index that the
+/// object states.
+///
+/// # Errors
+///
+/// A [`Failure`] if the body cannot be read, is not valid, or has too many bytes or another size than stated. Other
+/// errors are those of `out`.
+pub(super) fn decode(
+    body: impl Read,
+    encoding: Encoding,
+    stored_size: u64,
+    size: Option<u64>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let by_ratio = match encoding {
+        Encoding::Zstd => stored_size.saturating_mul(MAX_RATIO).saturating_add(SMALL),
+        Encoding::Plain => stored_size,
+    };
+    let limit = size.unwrap_or(u64::MAX).min(by_ratio).min(MAX_SIZE);
+    let mut body = BufReader::new(body);
+    let copied = match encoding {
+        Encoding::Plain => copy(&mut body.by_ref(), limit, out)?,
+        Encoding::Zstd => {
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(&mut body)?.single_frame();
+            decoder.window_log_max(MAX_WINDOW_LOG)?;
+            copy(&mut decoder, limit, out)?
+        }
+    };
+    if copied > limit || size.is_some_and(|size| size != copied) {
+        return Err(damaged(format!(
+            "the object has {} {limit} bytes of index; expected {}",
+            if copied > limit { "more than" } else { "fewer than" },
+            size.map_or("less".to_owned(), |size| format!("{size}, as its metadata states")),
+        )));
+    }
+    // Bytes that follow are not part of the index.
+    if !body.fill_buf()?.is_empty() {
+        return Err(damaged("bytes follow the compressed index".to_owned()));
+    }
+    out.flush()
+}
+
+/// Copies at most one byte more than `limit`. Returns how many.
+fn copy(from: &mut dyn Read, limit: u64, out: &mut dyn Write) -> io::Result<u64> {
+    let mut buffer = vec![0; 128 << 10];
+    let mut from = from.take(limit.saturating_add(1));
+    let mut copied = 0;
+    loop {
+        let len = match from.read(&mut buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            // Errors of zstd have no type of their own.
+            Err(error) if !error.get_ref().is_some_and(|error| error.is::<Failure>()) => {
+                return Err(damaged(format!("the object cannot be decompressed: {error}")));
+            }
+            len => len?,
+        };
+        if len == 0 {
+            return Ok(copied);
+        }
+        copied += len as u64;
+        out.write_all(&buffer[..len])?;
+    }
+}
+
+fn damaged(what: String) -> io::Error {
+    io::Error::other(Failure::Damaged(what))
+}

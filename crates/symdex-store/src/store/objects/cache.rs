@@ -1,0 +1,210 @@
+//! A folder of indexes that were fetched from an object store.
+//!
+//! The index of an image is `CACHE/STORE/0c/0c37....symdex`. `STORE` is a hash of the store's URL. Beside the index is
+//! `0c37....tag` with the tag of its object. The time of the index is its last use, that of the tag is when the store
+//! had the object with this tag.
+
+use std::collections::HashSet;
+use std::fs::{self, DirBuilder};
+use std::hash::Hasher as _;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use symdex::ImageId;
+use tempfile::NamedTempFile;
+use walkdir::WalkDir;
+use xxhash_rust::xxh3::Xxh3Default;
+
+use crate::buffer::IndexBytes;
+use crate::error::Error;
+use crate::folder::IndexFolder;
+use crate::publish::{is_abandoned, temporary};
+use crate::store::StoreUrl;
+
+/// For this time, the store is not asked whether an index has changed. A use is recorded at most once in it.
+const FRESH: Duration = Duration::from_secs(10 * 60);
+/// Tags of object stores have less than 100 bytes.
+const MAX_TAG: u64 = 4096;
+
+/// A cache of the indexes of one store.
+#[derive(Debug)]
+pub(super) struct Cache {
+    root: PathBuf,
+    folder: IndexFolder,
+    /// The bytes that all stores may take in the cache.
+    size: u64,
+    /// The images that are being fetched.
+    busy: Mutex<HashSet<ImageId>>,
+    done: Condvar,
+}
+
+/// An index in the cache.
+pub(super) struct Cached {
+    pub(super) bytes: IndexBytes,
+    /// The tag of the object, if the store gave one.
+    pub(super) tag: Option<String>,
+    /// Whether the store was asked recently.
+    pub(super) is_fresh: bool,
+}
+
+/// The right to fetch an image. Other threads of the process wait for it.
+pub(super) struct Turn<'c> {
+    cache: &'c Cache,
+    id: ImageId,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.cache.busy().remove(&self.id);
+        self.cache.done.notify_all();
+    }
+}
+
+impl Cache {
+    /// The part of the cache in `root` that is for `url`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the folder cannot be created, or if other users may write to it.
+    pub(super) fn new(root: &Path, size: u64, url: &StoreUrl) -> Result<Self, Error> {
+        create_private(root).map_err(|error| failed("create the cache", root, error))?;
+        let mut hash = Xxh3Default::new();
+        hash.write(url.to_string().as_bytes());
+        let folder = IndexFolder::new(root.join(format!("{:016x}", hash.digest()))).fan_out();
+        Ok(Self { root: root.to_owned(), folder, size, busy: Mutex::default(), done: Condvar::new() })
+    }
+
+    fn busy(&self) -> MutexGuard<'_, HashSet<ImageId>> {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until no other thread fetches `id`.
+    pub(super) fn turn(&self, id: &ImageId) -> Turn<'_> {
+        let busy = self.done.wait_while(self.busy(), |busy| busy.contains(id));
+        busy.unwrap_or_else(PoisonError::into_inner).insert(id.clone());
+        Turn { cache: self, id: id.clone() }
+    }
+
+    /// The index of `id`; `None` if the cache does not have it. Records a use.
+    pub(super) fn find(&self, id: &ImageId) -> Option<Cached> {
+        let path = self.folder.path_of_new(id);
+        let tag_path = path.with_extension("tag");
+        // The tag is read first: it is removed before the index changes.
+        let asked = age(&tag_path)?;
+        let is_short = fs::metadata(&tag_path).is_ok_and(|tag| tag.len() <= MAX_TAG);
+        let tag = fs::read_to_string(&tag_path).ok().filter(|_| is_short)?;
+        let bytes = symdex::map_file(&path).ok()?.into();
+        if age(&path).is_some_and(|age| age > FRESH) {
+            set_now(&path);
+        }
+        Some(Cached { bytes, tag: Some(tag).filter(|tag| !tag.is_empty()), is_fresh: asked < FRESH })
+    }
+
+    /// Records that the store still has the same object.
+    pub(super) fn renew(&self, id: &ImageId) {
+        set_now(&self.folder.path_of_new(id).with_extension("tag"));
+    }
+
+    /// Removes the index of `id`.
+    pub(super) fn forget(&self, id: &ImageId) {
+        let path = self.folder.path_of_new(id);
+        let _turn = self.folder.lock(id);
+        _ = fs::remove_file(path.with_extension("tag"));
+        _ = fs::remove_file(path);
+    }
+
+    /// A file for the index of `id`, for [`install`](Self::install).
+    pub(super) fn file(&self, id: &ImageId) -> Result<NamedTempFile, Error> {
+        let folder = self.folder.subfolder(id);
+        let file = create_private(&folder).and_then(|()| temporary(&folder));
+        file.map_err(|error| failed("create a file", &folder, error))
+    }
+
+    /// Makes `file` the index of `id`, and removes others if the cache is too large.
+    pub(super) fn install(&self, id: &ImageId, file: NamedTempFile, tag: Option<&str>) -> Result<(), Error> {
+        let path = self.folder.path_of_new(id);
+        let tag_path = path.with_extension("tag");
+        let install = || {
+            file.as_file().sync_all()?;
+            // Without the lock, two processes could leave the index of one and the tag of the other.
+            let _turn = self.folder.lock(id);
+            match fs::remove_file(&tag_path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => file.persist(&path)?,
+            };
+            fs::write(&tag_path, tag.unwrap_or_default())
+        };
+        install().map_err(|error| failed("write", &path, error))?;
+        self.evict(&path);
+        Ok(())
+    }
+
+    /// Removes the indexes that were used least recently until the cache has 90 % of its size, if it has more than its
+    /// size. The index `kept` stays.
+    fn evict(&self, kept: &Path) {
+        let (mut files, mut total) = (Vec::new(), 0);
+        for entry in WalkDir::new(&self.root).max_depth(3).into_iter().flatten() {
+            let Ok(metadata) = entry.metadata() else { continue };
+            if !metadata.is_file() || entry.path().extension().is_some_and(|extension| extension == "tag") {
+                continue;
+            }
+            if is_abandoned(entry.path()) {
+                _ = fs::remove_file(entry.path());
+                continue;
+            }
+            total += metadata.len();
+            let last_use = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            files.push((last_use, metadata.len(), entry.into_path()));
+        }
+        if total <= self.size {
+            return;
+        }
+        files.sort();
+        files.retain(|(_, _, path)| {
+            path != kept && path.extension().is_some_and(|extension| extension == "symdex")
+        });
+        for (_, size, path) in files {
+            if total <= self.size / 10 * 9 {
+                break;
+            }
+            _ = fs::remove_file(path.with_extension("tag"));
+            if fs::remove_file(&path).is_ok() {
+                total -= size;
+            }
+        }
+    }
+}
+
+fn failed(action: &'static str, path: &Path, error: io::Error) -> Error {
+    Error::NotPublished { action, path: path.to_owned(), error }
+}
+
+/// The time since the file at `path` was changed.
+fn age(path: &Path) -> Option<Duration> {
+    let changed = fs::metadata(path).ok()?.modified().ok()?;
+    // A time in the future is as good as now.
+    Some(changed.elapsed().unwrap_or_default())
+}
+
+/// Sets the time of the file at `path`. If it fails, the index only leaves the cache earlier.
+fn set_now(path: &Path) {
+    _ = fs::File::open(path).and_then(|file| file.set_modified(SystemTime::now()));
+}
+
+/// Creates a folder that only its owner can write to. Files in it are mapped, so nobody else may change them.
+fn create_private(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)?;
+    #[cfg(unix)]
+    if std::os::unix::fs::PermissionsExt::mode(&fs::metadata(path)?.permissions()) & 0o022 != 0 {
+        return Err(io::Error::other(
+            "other users may write to the folder; a cache needs a folder of its own",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,324 @@
+//! A store in an object store: S3, Google Cloud Storage, Azure, or a web server.
+
+mod body;
+mod cache;
+mod client;
+mod errors;
+mod put;
+
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use futures_util::StreamExt as _;
+use object_store::path::Path as Key;
+use object_store::{Attribute, GetOptions, GetResult, ObjectMeta, ObjectStore, ObjectStoreExt as _};
+use symdex::{ImageId, Index};
+
+use self::body::{Encoding, decode};
+use self::cache::{Cache, Cached};
+use self::errors::Failed;
+use super::{GcCounts, Store, StoreEntry, StoreOptions, StoreUrl, StoredImage, StoredLayout, runtime};
+use crate::buffer::{IndexBuffer, IndexBytes};
+use crate::error::Error;
+use crate::publish::PublishOutcome;
+
+/// The metadata field with the size of the index. Azure allows no dash in the name.
+const SIZE_FIELD: &str = "symdexsize";
+
+/// A store in an object store. Each index is one object, `PREFIX/0c/0c37c502aba03641a08f84c794684f36.symdex.zst`, or
+/// `.symdex` if it is not compressed.
+pub(super) struct ObjectsStore {
+    url: StoreUrl,
+    client: Arc<dyn ObjectStore>,
+    /// What all keys begin with.
+    prefix: Key,
+    is_read_only: bool,
+    /// How long the store may take to answer, or to send the next bytes.
+    timeout: Duration,
+    /// The level of zstd; 0 stands for objects that are not compressed.
+    zstd_level: i32,
+    cache: Option<Cache>,
+}
+
+impl std::fmt::Debug for ObjectsStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ObjectsStore").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+/// An object that was found.
+struct Found {
+    encoding: Encoding,
+    key: Key,
+    result: GetResult,
+}
+
+impl ObjectsStore {
+    pub(super) fn open(url: &StoreUrl, options: &StoreOptions) -> Result<Self, Error> {
+        let failed = |reason: String| Error::Store {
+            location: url.to_string(),
+            action: "open",
+            reason,
+            is_unavailable: false,
+        };
+        let (client, prefix) =
+            client::of_url(url, options.timeout).map_err(|error| failed(errors::reason(&error)))?;
+        let cache =
+            options.cache.as_ref().map(|(folder, size)| Cache::new(folder, *size, url)).transpose()?;
+        Ok(Self { cache, ..Self::new(url.clone(), client, prefix, options) })
+    }
+
+    /// A store without a cache.
+    fn new(url: StoreUrl, client: Arc<dyn ObjectStore>, prefix: Key, options: &StoreOptions) -> Self {
+        let is_read_only = url.is_read_only();
+        let (timeout, zstd_level) = (options.timeout, options.zstd_level);
+        Self { url, client, prefix, is_read_only, timeout, zstd_level, cache: None }
+    }
+
+    fn key(&self, id: &ImageId, encoding: Encoding) -> Key {
+        let name = format!("{id}{}", encoding.extension());
+        self.prefix.clone().join(name.get(..2).unwrap_or_default()).join(name)
+    }
+
+    fn location_of(&self, key: &Key) -> String {
+        let below = key.as_ref().strip_prefix(self.prefix.as_ref()).unwrap_or(key.as_ref());
+        format!("{}/{}", self.url, below.trim_start_matches('/'))
+    }
+
+    /// The encoding of the objects that this store writes.
+    fn encoding(&self) -> Encoding {
+        if self.zstd_level == 0 { Encoding::Plain } else { Encoding::Zstd }
+    }
+
+    /// Runs `work` with the client and `key`.
+    fn run<T: Send + 'static, F: Future<Output = object_store::Result<T>> + Send + 'static>(
+        &self,
+        key: &Key,
+        work: impl FnOnce(Arc<dyn ObjectStore>, Key) -> F,
+    ) -> Result<T, Failed> {
+        let future = work(Arc::clone(&self.client), key.clone());
+        Ok(runtime::wait(self.timeout, future)??)
+    }
+
+    /// The object of `id`. Compressed objects come first.
+    ///
+    /// Returns `None` if there is none, and `Some(None)` if its tag is still `tag`.
+    fn find(&self, id: &ImageId, options: &GetOptions) -> Result<Option<Option<Found>>, Error> {
+        for encoding in [Encoding::Zstd, Encoding::Plain] {
+            let key = self.key(id, encoding);
+            let options = options.clone();
+            match self.run(&key, |client, key| async move { client.get_opts(&key, options).await }) {
+                Ok(result) => return Ok(Some(Some(Found { encoding, key, result }))),
+                Err(Failed::Client(object_store::Error::NotFound { .. })) => {}
+                Err(Failed::Client(object_store::Error::NotModified { .. })) => return Ok(Some(None)),
+                Err(error) => return Err(error.at(self.location_of(&key), "read")),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Writes the index in the object `found` to `out`.
+    fn read(&self, found: Found, out: &mut dyn Write) -> Result<(), Error> {
+        let Found { encoding, key, result } = found;
+        let size = result.attributes.get(&Attribute::Metadata(SIZE_FIELD.into()));
+        let size = size.and_then(|size| size.parse().ok());
+        let stored_size = result.meta.size;
+        let body = body::Body::new(result.into_stream(), self.timeout);
+        decode(body, encoding, stored_size, size, out)
+            .map_err(|error| errors::of_body(error, self.location_of(&key)))
+    }
+
+    /// The index in the object `found`, in memory or in a temporary file.
+    fn fetch(&self, found: Found) -> Result<IndexBytes, Error> {
+        let location = self.location_of(&found.key);
+        let mut buffer = IndexBuffer::new();
+        self.read(found, &mut buffer)?;
+        buffer.into_bytes().map_err(|error| Error::unreadable(location.as_ref(), error))
+    }
+
+    /// Opens `bytes` as the index of `id`. If `is_new`, all bytes are checked.
+    fn open_bytes(&self, id: &ImageId, bytes: IndexBytes, is_new: bool) -> Result<Index<IndexBytes>, Error> {
+        let location = self.location(id);
+        let index = Index::open(bytes).and_then(|index| match is_new {
+            true => index.verify_digest().map(|()| index),
+            false => Ok(index),
+        });
+        let index = index.map_err(|error| Error::index(location.as_ref(), error))?;
+        if index.id() != id {
+            let (found, wanted) = (index.id().clone(), id.clone());
+            return Err(Error::OtherImage { path: location.into(), found, wanted });
+        }
+        Ok(index)
+    }
+
+    /// The index of `id`, from the cache if the store has no other one since.
+    fn open_cached(&self, cache: &Cache, id: &ImageId) -> Result<Option<Index<IndexBytes>>, Error> {
+        let _turn = cache.turn(id);
+        let cached = cache.find(id);
+        let cached = cached.and_then(|Cached { bytes, tag, is_fresh }| {
+            Some((self.open_bytes(id, bytes, false).ok()?, tag, is_fresh))
+        });
+        let (index, tag) = match cached {
+            Some((index, _, true)) => return Ok(Some(index)),
+            Some((index, tag, false)) => (Some(index), Some(tag)),
+            None => (None, None),
+        };
+        let options = GetOptions { if_none_match: tag.flatten(), ..GetOptions::default() };
+        match (self.find(id, &options), index) {
+            (Ok(Some(None)), Some(index)) => {
+                cache.renew(id);
+                Ok(Some(index))
+            }
+            // Old answers are better than none.
+            (Err(error), Some(index)) if error.is_unavailable() => Ok(Some(index)),
+            (Ok(Some(Some(found))), _) => {
+                let tag = found.result.meta.e_tag.clone();
+                let mut file = cache.file(id)?;
+                self.read(found, file.as_file_mut())?;
+                let bytes = symdex::map_open_file(file.as_file());
+                let bytes = bytes.map_err(|error| Error::unreadable(file.path(), error))?;
+                let index = self.open_bytes(id, bytes.into(), true)?;
+                cache.install(id, file, tag.as_deref())?;
+                Ok(Some(index))
+            }
+            (Ok(_), _) => {
+                cache.forget(id);
+                Ok(None)
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    /// The entry of an object; `None` if its key is not that of an index.
+    fn entry(&self, object: &ObjectMeta) -> Option<StoreEntry> {
+        let name = object.location.filename()?;
+        let encodings = [Encoding::Zstd, Encoding::Plain];
+        let encoding = encodings.into_iter().find(|encoding| name.ends_with(encoding.extension()))?;
+        let id = name.strip_suffix(encoding.extension())?.parse().ok()?;
+        if self.key(&id, encoding) != object.location {
+            return None;
+        }
+        let location = self.location_of(&object.location);
+        let mut entry = StoreEntry::new(id, location, object.size, StoredLayout::Whole);
+        entry.index_size = (encoding == Encoding::Plain).then_some(object.size);
+        entry.written = Some(SystemTime::from(object.last_modified));
+        Some(entry)
+    }
+
+    fn check_writable(&self, action: &'static str) -> Result<(), Error> {
+        let reason =
+            "the store is read only; write to the folder or the bucket that the server shows".to_owned();
+        match self.is_read_only {
+            true => {
+                Err(Error::Store { location: self.url.to_string(), action, reason, is_unavailable: false })
+            }
+            false => Ok(()),
+        }
+    }
+
+    fn delete(&self, key: &Key) -> Result<bool, Error> {
+        // S3 does not say whether there was an object.
+        let head = self.run(key, |client, key| async move { client.head(&key).await });
+        match head {
+            Err(Failed::Client(object_store::Error::NotFound { .. })) => return Ok(false),
+            head => head.map_err(|error| error.at(self.location_of(key), "read"))?,
+        };
+        match self.run(key, |client, key| async move { client.delete(&key).await }) {
+            Err(Failed::Client(object_store::Error::NotFound { .. })) => Ok(false),
+            deleted => deleted.map(|()| true).map_err(|error| error.at(self.location_of(key), "remove")),
+        }
+    }
+}
+
+impl Store for ObjectsStore {
+    fn url(&self) -> &StoreUrl {
+        &self.url
+    }
+
+    fn location(&self, id: &ImageId) -> String {
+        self.location_of(&self.key(id, self.encoding()))
+    }
+
+    fn put(&self, index: &Index<&[u8]>) -> Result<PublishOutcome, Error> {
+        self.check_writable("write")?;
+        self.put_index(index)
+    }
+
+    fn open(&self, id: &ImageId) -> Result<Option<StoredImage>, Error> {
+        let index = match &self.cache {
+            Some(cache) => self.open_cached(cache, id)?,
+            None => self.get(id)?.map(|bytes| self.open_bytes(id, bytes, true)).transpose()?,
+        };
+        Ok(index.map(|index| StoredImage::Index(Box::new(index))))
+    }
+
+    fn stat(&self, id: &ImageId) -> Result<Option<StoreEntry>, Error> {
+        let Some(Some(found)) = self.find(id, &GetOptions::new().with_head(true))? else { return Ok(None) };
+        let size = found.result.attributes.get(&Attribute::Metadata(SIZE_FIELD.into()));
+        let size = size.and_then(|size| size.parse().ok());
+        Ok(self
+            .entry(&found.result.meta)
+            .map(|entry| StoreEntry { index_size: entry.index_size.or(size), ..entry }))
+    }
+
+    fn get(&self, id: &ImageId) -> Result<Option<IndexBytes>, Error> {
+        match self.find(id, &GetOptions::new())? {
+            Some(Some(found)) => self.fetch(found).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn list(&self, visit: &mut dyn FnMut(StoreEntry) -> ControlFlow<()>) -> Result<(), Error> {
+        // A page of S3's list has 1,000 objects.
+        let mut objects = self.client.list(Some(&self.prefix)).ready_chunks(1000);
+        loop {
+            let next = async move { (objects.next().await, objects) };
+            let failed = |error: Failed| error.at(self.url.to_string(), "list");
+            let (page, rest) = runtime::wait(self.timeout, next).map_err(|error| failed(error.into()))?;
+            objects = rest;
+            let Some(page) = page else { return Ok(()) };
+            for object in page {
+                let object = object.map_err(|error| failed(error.into()))?;
+                if let Some(entry) = self.entry(&object)
+                    && visit(entry).is_break()
+                {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn touch(&self, id: &ImageId) -> Result<bool, Error> {
+        // Object stores record no uses. Their age counts, and only writing an object again would change it.
+        Ok(self.find(id, &GetOptions::new().with_head(true))?.is_some())
+    }
+
+    fn remove(&self, id: &ImageId) -> Result<bool, Error> {
+        self.check_writable("remove")?;
+        if let Some(cache) = &self.cache {
+            let _turn = cache.turn(id);
+            cache.forget(id);
+        }
+        let compressed = self.delete(&self.key(id, Encoding::Zstd))?;
+        Ok(self.delete(&self.key(id, Encoding::Plain))? || compressed)
+    }
+
+    fn gc(&self, unused: Duration) -> Result<GcCounts, Error> {
+        self.check_writable("remove from")?;
+        let mut counts = GcCounts::default();
+        self.list(&mut |entry| {
+            let is_old = entry.written.is_some_and(|written| written.elapsed().is_ok_and(|age| age > unused));
+            match is_old {
+                true => counts.count(self.remove(&entry.id), entry.stored_size),
+                false => counts.kept += 1,
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(counts)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,222 @@
+use std::fs;
+use std::path::Path;
+
+use object_store::memory::InMemory;
+
+use super::*;
+use crate::test_stores::{behaves_as_a_store, id, index, put};
+
+/// A store in the memory of `client`.
+fn store(client: &Arc<InMemory>, options: &StoreOptions) -> ObjectsStore {
+    let url = "s3://bucket/some/prefix".parse().expect("a URL");
+    let client: Arc<dyn ObjectStore> = Arc::clone(client) as _;
+    let key = Key::parse("some/prefix").expect("a key");
+    let options = options.clone().zstd_level(u8::try_from(options.zstd_level).expect("a level").min(3));
+    let mut store = ObjectsStore::new(url, client, key, &options);
+    store.cache =
+        options.cache.as_ref().map(|(folder, size)| Cache::new(folder, *size, &store.url).expect("private"));
+    store
+}
+
+fn with_cache(folder: &Path, size: u64) -> StoreOptions {
+    StoreOptions::new().cache(folder.join("cache"), size)
+}
+
+/// Writes an object of the image `id(0xab)`.
+fn write(client: &InMemory, bytes: &[u8], size: Option<&str>) {
+    let mut attributes = object_store::Attributes::new();
+    if let Some(size) = size {
+        attributes.insert(Attribute::Metadata(SIZE_FIELD.into()), size.to_owned().into());
+    }
+    let key = Key::parse(format!("some/prefix/ab/{}.symdex.zst", id(0xab))).expect("a key");
+    let options = object_store::PutOptions { attributes, ..Default::default() };
+    futures_util::FutureExt::now_or_never(client.put_opts(&key, bytes.to_vec().into(), options))
+        .expect("at once")
+        .expect("written");
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::stream::encode_all(bytes, 3).expect("compressed")
+}
+
+/// The names of the indexes in the cache.
+fn cached(folder: &Path) -> Vec<String> {
+    let files = walkdir::WalkDir::new(folder).into_iter().flatten();
+    let mut names: Vec<_> = files.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
+    names.retain(|name| name.ends_with(".symdex"));
+    names.sort();
+    names
+}
+
+#[test]
+fn object_stores_behave_as_stores() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let all = [
+        StoreOptions::new(),
+        StoreOptions::new().zstd_level(0),
+        with_cache(folder.path(), 1 << 20),
+        with_cache(folder.path(), 0),
+    ];
+    for options in all {
+        behaves_as_a_store(&store(&Arc::default(), &options));
+    }
+}
+
+#[test]
+fn an_object_is_named_by_the_id_and_states_its_encoding_and_size() {
+    let client = Arc::default();
+    let store = store(&client, &StoreOptions::new());
+    let bytes = index(0xab, 2);
+    put(&store, &bytes);
+    let found = store.find(&id(0xab), &GetOptions::new()).expect("readable").flatten().expect("there");
+    assert_eq!(found.key.as_ref(), format!("some/prefix/ab/{}.symdex.zst", id(0xab)));
+    let attributes = &found.result.attributes;
+    assert_eq!(attributes.get(&Attribute::ContentEncoding).map(AsRef::as_ref), Some("zstd"));
+    assert_eq!(store.location(&id(0xab)), format!("s3://bucket/some/prefix/ab/{}.symdex.zst", id(0xab)));
+    let stat = store.stat(&id(0xab)).expect("readable").expect("there");
+    assert_eq!(stat.index_size, Some(bytes.len() as u64));
+}
+
+#[test]
+fn objects_that_are_not_as_stated_are_damaged_and_are_repaired() {
+    let good = index(0xab, 2);
+    let mut changed = good.clone();
+    changed[300] ^= 1;
+    let bomb = zstd(&vec![0; 64 << 20]);
+    let size = good.len().to_string();
+    let mut followed = zstd(&good);
+    followed.extend_from_slice(b"more");
+    let cut = &zstd(&good)[..100];
+    let cases: [(&[u8], Option<&str>, &str); 8] = [
+        (b"text", None, "cannot be decompressed"),
+        (cut, None, "cannot be decompressed"),
+        (&followed, None, "bytes follow"),
+        (&zstd(&good), Some("7"), "more than 7 bytes of index; expected 7"),
+        (&zstd(&good), Some("1000000"), "fewer than 1000000 bytes"),
+        (&bomb, None, "more than"),
+        (&bomb, Some(&size), "more than"),
+        (&zstd(&changed), Some(&size), "checksum"),
+    ];
+    let folder = tempfile::tempdir().expect("a folder");
+    for options in [StoreOptions::new(), with_cache(folder.path(), 1 << 20)] {
+        for (bytes, stated, text) in &cases {
+            let client = Arc::default();
+            let store = store(&client, &options);
+            write(&client, bytes, *stated);
+            let error = store.open(&id(0xab)).map(drop).expect_err(text);
+            assert!(error.is_damage() && error.to_string().contains(text), "{text}: {error}");
+            let (error, location) = (error.to_string(), store.location(&id(0xab)));
+            assert!(error.starts_with(&location), "{error}");
+            assert!(cached(folder.path()).is_empty(), "{text}");
+            let outcome = put(&store, &good);
+            assert!(matches!(outcome, PublishOutcome::Repaired { .. }), "{outcome:?}");
+            assert!(store.open(&id(0xab)).expect("repaired").is_some());
+            store.remove(&id(0xab)).expect("removed");
+        }
+    }
+}
+
+#[test]
+fn an_object_of_another_image_is_refused_and_replaced() {
+    let client = Arc::default();
+    let store = store(&client, &StoreOptions::new());
+    write(&client, &zstd(&index(0xcd, 5)), None);
+    let error = store.open(&id(0xab)).map(drop).expect_err("another image");
+    assert!(matches!(error, Error::OtherImage { .. }), "{error}");
+    assert!(matches!(put(&store, &index(0xab, 1)), PublishOutcome::Repaired { .. }));
+}
+
+#[test]
+fn the_cache_answers_until_it_is_stale_and_then_asks_for_changes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let client = Arc::default();
+    let store = store(&client, &with_cache(folder.path(), 1 << 20));
+    let functions = || {
+        let image = store.open(&id(0xab)).expect("readable")?;
+        Some(image.metadata().counts.functions)
+    };
+    assert_eq!(functions(), None);
+    write(&client, &zstd(&index(0xab, 1)), None);
+    assert_eq!(functions(), Some(1));
+    // Another machine writes a better index. The fresh index of the cache still answers.
+    write(&client, &zstd(&index(0xab, 2)), None);
+    assert_eq!(functions(), Some(1));
+    let path = walkdir::WalkDir::new(folder.path()).into_iter().flatten().map(walkdir::DirEntry::into_path);
+    let tag = path.into_iter().find(|path| path.extension().is_some_and(|e| e == "tag")).expect("a tag");
+    let make_stale = || {
+        let hour_ago = SystemTime::now() - Duration::from_secs(3600);
+        fs::File::open(&tag).expect("a file").set_modified(hour_ago).expect("a time");
+    };
+    make_stale();
+    assert_eq!(functions(), Some(2));
+    // An object that did not change is not fetched again.
+    make_stale();
+    let before = fs::read_to_string(&tag).expect("a tag");
+    assert_eq!(functions(), Some(2));
+    assert_eq!(fs::read_to_string(&tag).expect("a tag"), before);
+    assert!(
+        tag.metadata().expect("a file").modified().expect("a time").elapsed().expect("past").as_secs() < 600
+    );
+    make_stale();
+    let key = store.key(&id(0xab), Encoding::Zstd);
+    assert!(store.delete(&key).expect("deleted"));
+    assert_eq!(functions(), None);
+    assert!(cached(folder.path()).is_empty());
+}
+
+#[test]
+fn a_damaged_index_in_the_cache_is_fetched_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = store(&Arc::default(), &with_cache(folder.path(), 1 << 20));
+    put(&store, &index(0xab, 3));
+    assert!(store.open(&id(0xab)).expect("readable").is_some());
+    let files = walkdir::WalkDir::new(folder.path()).into_iter().flatten().map(walkdir::DirEntry::into_path);
+    let path =
+        files.into_iter().find(|path| path.extension().is_some_and(|e| e == "symdex")).expect("an index");
+    fs::write(&path, b"damaged").expect("written");
+    assert!(store.open(&id(0xab)).expect("fetched").is_some());
+    assert_eq!(fs::read(&path).expect("readable"), index(0xab, 3));
+}
+
+#[test]
+fn the_cache_keeps_the_indexes_that_were_used_last() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let size = index(1, 40).len() as u64;
+    let store = store(&Arc::default(), &with_cache(folder.path(), 4 * size));
+    for byte in 1..=8 {
+        put(&store, &index(byte, 40));
+        assert!(store.open(&id(byte)).expect("readable").is_some());
+    }
+    // 90 % of the size have room for three.
+    let names: Vec<_> = [7, 8].map(|byte| format!("{}.symdex", id(byte))).into();
+    let kept = cached(folder.path());
+    assert!(kept.ends_with(&names) && kept.len() <= 4, "{kept:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_cache_that_others_may_write_to_is_refused() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).expect("permitted");
+    let url = "s3://bucket".parse().expect("a URL");
+    let error = Cache::new(folder.path(), 1, &url).expect_err("not private");
+    assert!(error.to_string().contains("other users may write"), "{error}");
+}
+
+#[test]
+fn writers_of_one_object_leave_the_best_index() {
+    let client: Arc<InMemory> = Arc::default();
+    let indexes: Vec<_> = (1..=64).map(|functions| index(0xab, functions)).collect();
+    for round in 0..5 {
+        std::thread::scope(|scope| {
+            for bytes in &indexes {
+                scope.spawn(|| put(&store(&client, &StoreOptions::new()), bytes));
+            }
+        });
+        let store = store(&client, &StoreOptions::new());
+        let kept = store.get(&id(0xab)).expect("readable").expect("there");
+        assert!(*kept == indexes[63][..], "round {round}");
+        assert!(store.remove(&id(0xab)).expect("removed"));
+    }
+}

@@ -1,0 +1,218 @@
+//! Stores in S3, against moto's server of the protocol on this machine.
+//!
+//! `.ci/run` installs the server into `target/moto`. Without it, these tests say so and pass.
+
+mod common;
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{behaves_as_a_store, entries, id, index, put};
+use symdex_store::{Store, StoreOptions, open_store};
+
+const BUCKET: &str = "indexes";
+/// The variables of child processes.
+const ROUNDS: &str = "SYMDEX_TEST_ROUNDS";
+const PROCESS: &str = "SYMDEX_TEST_PROCESS";
+const PROCESSES: u16 = 4;
+const THREADS: u16 = 16;
+
+/// A server of the S3 protocol, which ends with the value.
+struct Server {
+    child: Child,
+    port: u16,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+impl Server {
+    /// Starts a server with an empty bucket. `None` if the server is not installed.
+    fn start() -> Option<Self> {
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/moto/bin/moto_server");
+        if !program.exists() {
+            eprintln!("skipped: {} is missing; .ci/run installs it", program.display());
+            return None;
+        }
+        let port =
+            TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+        let mut command = Command::new(program);
+        command
+            .args(["-H", "127.0.0.1", "-p", &port.to_string()])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let server = Self { child: command.spawn().expect("started"), port };
+        let begun = Instant::now();
+        while server.request("PUT", &format!("/{BUCKET}")).is_none() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "the server does not answer");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Some(server)
+    }
+
+    /// The response to a request that needs no signature. `None` if the server does not answer.
+    fn request(&self, method: &str, path: &str) -> Option<String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response).ok()?;
+        Some(String::from_utf8_lossy(&response).into_owned()).filter(|response| !response.is_empty())
+    }
+
+    fn child(&self, name: &str, rounds: u16, process: u16) -> Child {
+        child(self.port, name, rounds, process)
+    }
+}
+
+/// Runs the test `name` in a process of its own, whose environment has the address of a server.
+fn child(port: u16, name: &str, rounds: u16, process: u16) -> Child {
+    let mut command = Command::new(std::env::current_exe().expect("this test"));
+    command.args(["--exact", name, "--nocapture"]);
+    command.env("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{port}")).env("AWS_ALLOW_HTTP", "true");
+    command.env("AWS_ACCESS_KEY_ID", "key").env("AWS_SECRET_ACCESS_KEY", "very secret");
+    command.env(ROUNDS, rounds.to_string()).env(PROCESS, process.to_string());
+    command.stdout(Stdio::null()).spawn().expect("started")
+}
+
+/// The store below `prefix`. `None` if this is not a child process.
+fn store(prefix: &str, options: &StoreOptions) -> Option<Box<dyn Store>> {
+    std::env::var_os(ROUNDS)?;
+    let url = format!("s3://{BUCKET}/{prefix}").parse().expect("a URL");
+    Some(open_store(&url, options).expect("opened"))
+}
+
+fn number(name: &str) -> u16 {
+    std::env::var(name).expect("set").parse().expect("a number")
+}
+
+#[test]
+fn s3_behaves_as_a_store() {
+    let Some(server) = Server::start() else { return };
+    assert!(server.child("child_uses_a_store", 0, 0).wait().expect("waited").success());
+}
+
+#[test]
+fn child_uses_a_store() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (prefix, options) in [
+        ("compressed", StoreOptions::new()),
+        ("plain", StoreOptions::new().zstd_level(0)),
+        ("cached", StoreOptions::new().cache(folder.path().join("cache"), 1 << 20)),
+    ] {
+        let Some(store) = store(prefix, &options) else { return };
+        behaves_as_a_store(&*store);
+    }
+    let store = store("many", &StoreOptions::new().zstd_level(1)).expect("a child");
+    for byte in 0..64 {
+        put(&*store, &index(byte, 1));
+    }
+    assert_eq!(entries(&*store).len(), 64);
+    assert_eq!(store.gc(Duration::from_secs(3600)).expect("collected").kept, 64);
+    std::thread::sleep(Duration::from_millis(1100));
+    assert_eq!(store.gc(Duration::ZERO).expect("collected").removed, 64);
+}
+
+#[test]
+fn errors_name_the_object_and_have_no_secrets() {
+    let Some(server) = Server::start() else { return };
+    assert!(server.child("child_reads_a_missing_bucket", 0, 0).wait().expect("waited").success());
+    let port = server.port;
+    drop(server);
+    assert!(child(port, "child_cannot_connect", 0, 0).wait().expect("waited").success());
+}
+
+#[test]
+fn child_reads_a_missing_bucket() {
+    if std::env::var_os(ROUNDS).is_none() {
+        return;
+    }
+    let url = "s3://no-such-bucket/x".parse().expect("a URL");
+    let store = open_store(&url, &StoreOptions::new()).expect("opened");
+    let bytes = index(0xab, 1);
+    let error =
+        store.put(&symdex::Index::open(&bytes[..]).expect("an index")).expect_err("no bucket").to_string();
+    assert!(error.starts_with("s3://no-such-bucket/x/ab/abab") && error.contains("NoSuchBucket"), "{error}");
+    assert!(!error.contains("secret"), "{error}");
+}
+
+#[test]
+fn child_cannot_connect() {
+    let options = StoreOptions::new().timeout(Duration::from_secs(5));
+    let Some(store) = store("x", &options) else { return };
+    let error = store.open(&id(0xab)).expect_err("nobody listens");
+    assert!(error.is_unavailable() && error.to_string().starts_with("s3://indexes/x/ab/abab"), "{error}");
+    assert!(!error.to_string().contains("secret"), "{error}");
+}
+
+/// Writes as one of the processes of [`race`].
+#[test]
+fn child_writes() {
+    let options = StoreOptions::new().zstd_level(1);
+    if store("", &options).is_none() {
+        return;
+    }
+    let (rounds, process) = (number(ROUNDS), number(PROCESS));
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let options = &options;
+            scope.spawn(move || {
+                let bytes = index(0xab, process * THREADS + thread + 1);
+                for round in 0..rounds {
+                    put(&*store(&round.to_string(), options).expect("a child"), &bytes);
+                }
+            });
+        }
+    });
+}
+
+/// Checks what [`race`] has left.
+#[test]
+fn child_reads_the_best() {
+    if std::env::var_os(ROUNDS).is_none() {
+        return;
+    }
+    let best = index(0xab, PROCESSES * THREADS);
+    for round in 0..number(ROUNDS) {
+        let store = store(&round.to_string(), &StoreOptions::new()).expect("a child");
+        let kept = store.get(&id(0xab)).expect("readable").expect("there");
+        let counts = symdex::Index::open(&kept[..]).expect("whole").metadata().counts;
+        assert!(
+            *kept == best[..],
+            "round {round}: {} of {} functions",
+            counts.functions,
+            PROCESSES * THREADS
+        );
+    }
+}
+
+/// 64 writers in 4 processes put 64 different indexes of one id into one store in each round.
+fn race(rounds: u16) {
+    let Some(server) = Server::start() else { return };
+    let writers: Vec<_> =
+        (0..PROCESSES).map(|process| server.child("child_writes", rounds, process)).collect();
+    for mut writer in writers {
+        assert!(writer.wait().expect("waited").success());
+    }
+    assert!(server.child("child_reads_the_best", rounds, 0).wait().expect("waited").success());
+}
+
+#[test]
+fn writers_of_several_processes_leave_the_best_index() {
+    race(2);
+}
+
+#[test]
+#[ignore = "takes many minutes"]
+fn writers_of_several_processes_leave_the_best_index_of_1000_rounds() {
+    race(1000);
+}

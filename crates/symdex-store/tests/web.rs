@@ -1,0 +1,155 @@
+//! Stores on web servers, against a small server in the test.
+
+mod common;
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use common::{id, index, name_at, put};
+use symdex::{ImageOffset, Index};
+use symdex_store::{FolderStore, Store, StoreOptions, StoreUrl, open_store};
+
+/// A web server that shows a folder.
+struct Server {
+    port: u16,
+    /// The request lines and the header `authorization` of all requests.
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    /// Starts a server that answers the first `failures` requests with "503 Service Unavailable". It ends with the
+    /// process.
+    fn start(folder: &Path, failures: usize) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let requests: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (folder, log) = (folder.to_owned(), Arc::clone(&requests));
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (folder, log) = (folder.clone(), Arc::clone(&log));
+                std::thread::spawn(move || _ = answer(stream, &folder, &log, failures));
+            }
+        });
+        Self { port, requests }
+    }
+
+    fn open(&self, user: &str, query: &str) -> Box<dyn Store> {
+        let url = format!("http://{user}127.0.0.1:{}/indexes{query}", self.port);
+        let options = StoreOptions::new().timeout(Duration::from_secs(20));
+        open_store(&url.parse().expect("a URL"), &options).expect("opened")
+    }
+
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().expect("not poisoned").clone()
+    }
+}
+
+/// Answers the requests of one connection.
+fn answer(
+    mut stream: TcpStream,
+    folder: &Path,
+    log: &Mutex<Vec<String>>,
+    failures: usize,
+) -> std::io::Result<()> {
+    let mut lines = BufReader::new(stream.try_clone()?).lines();
+    while let Some(request) = lines.next().transpose()? {
+        let headers = lines.by_ref().map_while(Result::ok).take_while(|line| !line.is_empty());
+        let headers: HashMap<_, _> = headers
+            .filter_map(|line| line.split_once(": ").map(|(k, v)| (k.to_lowercase(), v.to_owned())))
+            .collect();
+        let authorization = headers.get("authorization").cloned().unwrap_or_default();
+        let count = {
+            let mut log = log.lock().expect("not poisoned");
+            log.push(format!("{request} {authorization}").trim().to_owned());
+            log.len()
+        };
+        let path = request.split(' ').nth(1).unwrap_or_default().split('?').next().unwrap_or_default();
+        let path: PathBuf = folder.join(path.trim_start_matches("/indexes/"));
+        let (status, body) = match std::fs::read(path) {
+            _ if count <= failures => ("503 Service Unavailable", Vec::new()),
+            Ok(body) => ("200 OK", body),
+            Err(_) => ("404 Not Found", Vec::new()),
+        };
+        write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n", body.len())?;
+        if !request.starts_with("HEAD") {
+            stream.write_all(&body)?;
+        }
+    }
+    Ok(())
+}
+
+/// A folder with the index of `id(0xab)`.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    put(&FolderStore::at(folder.path()), &index(0xab, 2));
+    folder
+}
+
+#[test]
+fn a_folder_behind_a_web_server_is_a_store_that_can_only_be_read() {
+    let folder = folder();
+    let server = Server::start(folder.path(), 0);
+    let store = server.open("", "");
+    let image = store.open(&id(0xab)).expect("readable").expect("there");
+    assert_eq!(name_at(&image, ImageOffset(0x1008)).as_deref(), Some("f1"));
+    assert!(store.open(&id(0xcd)).expect("readable").is_none());
+    let stat = store.stat(&id(0xab)).expect("readable").expect("there");
+    assert_eq!(stat.stored_size, index(0xab, 2).len() as u64);
+
+    let before = server.requests().len();
+    let bytes = index(0xcd, 1);
+    let refused = [
+        store.put(&Index::open(&bytes[..]).expect("an index")).map(drop),
+        store.remove(&id(0xab)).map(drop),
+        store.gc(Duration::ZERO).map(drop),
+    ];
+    for error in refused.map(Result::unwrap_err) {
+        assert!(error.to_string().contains("read only"), "{error}");
+    }
+    assert_eq!(server.requests().len(), before, "nothing is sent");
+}
+
+#[test]
+fn failures_of_the_server_are_tried_again_and_then_reported() {
+    let folder = folder();
+    let server = Server::start(folder.path(), 3);
+    // The first of the two keys of an image is asked for until the server answers.
+    assert!(server.open("", "").open(&id(0xab)).expect("tried again").is_some());
+    assert_eq!(server.requests().len(), 5, "{:?}", server.requests());
+
+    let server = Server::start(folder.path(), usize::MAX);
+    let error = server.open("", "").open(&id(0xab)).map(drop).expect_err("always fails");
+    assert!(error.is_unavailable() && error.to_string().contains("503"), "{error}");
+    assert_eq!(server.requests().len(), 6, "one request and five more");
+}
+
+#[test]
+fn users_and_tokens_are_sent_and_not_shown() {
+    let folder = folder();
+    let server = Server::start(folder.path(), 0);
+    let store = server.open("me:password@", "?token=password");
+    assert!(store.open(&id(0xab)).expect("readable").is_some());
+    let requests = server.requests();
+    // "me:password" in base64.
+    let is_sent = |request: &String| {
+        request.contains("?token=password ") && request.ends_with("Basic bWU6cGFzc3dvcmQ=")
+    };
+    assert!(requests.iter().all(is_sent), "{requests:?}");
+    let failing = Server::start(folder.path(), usize::MAX);
+    let error = failing.open("me:password@", "?token=password").open(&id(0xab)).map(drop).expect_err("fails");
+    assert!(!format!("{error} {error:?} {store:?}").contains("password"), "{error} {error:?}");
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_unavailable_after_the_time_out() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url: StoreUrl =
+        format!("http://{}/x", listener.local_addr().expect("an address")).parse().expect("a URL");
+    let store = open_store(&url, &StoreOptions::new().timeout(Duration::from_millis(300))).expect("opened");
+    let error = store.open(&id(0xab)).map(drop).expect_err("no answer");
+    assert!(error.is_unavailable() && error.to_string().contains("time-out"), "{error}");
+}
