@@ -1,6 +1,6 @@
 //! Opens the store of a URL.
 
-#[cfg(feature = "object-store")]
+#[cfg(any(feature = "object-store", feature = "redis"))]
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ pub struct StoreOptions {
     pub(crate) cache: Option<(PathBuf, u64)>,
     #[cfg(feature = "redis")]
     pub(crate) ttl: Duration,
+    #[cfg(feature = "redis")]
+    pub(crate) ca_file: Option<PathBuf>,
 }
 
 impl StoreOptions {
@@ -32,6 +34,8 @@ impl StoreOptions {
             cache: None,
             #[cfg(feature = "redis")]
             ttl: Duration::from_secs(45 * 24 * 60 * 60),
+            #[cfg(feature = "redis")]
+            ca_file: None,
         }
     }
 
@@ -47,6 +51,14 @@ impl StoreOptions {
     #[cfg(feature = "redis")]
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
+        self
+    }
+
+    /// Sets the file of certificates, in PEM, that Redis must have its certificate from. The default is the file that
+    /// `SYMDEX_REDIS_CA_FILE` names, or the certificates of the system.
+    #[cfg(feature = "redis")]
+    pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.ca_file = Some(path.into());
         self
     }
 

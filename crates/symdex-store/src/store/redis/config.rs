@@ -1,5 +1,6 @@
 //! Where a Redis server or cluster is, and how to log in.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
@@ -9,8 +10,8 @@ use redis::{
     TlsCertificates, TlsMode,
 };
 
-use crate::store::StoreUrl;
 use crate::store::url::RedisParts;
+use crate::store::{StoreOptions, StoreUrl};
 
 const DEFAULT_PORT: u16 = 6379;
 
@@ -39,7 +40,7 @@ impl Config {
     /// secrets.
     pub(super) fn new(
         url: &StoreUrl,
-        timeout: Duration,
+        options: &StoreOptions,
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, String> {
         let parts = url.redis_parts();
@@ -48,15 +49,16 @@ impl Config {
         }
         let (user, password) = login(&parts, environment)?;
         let settings = settings(&parts, user.as_deref(), password.as_deref())?;
-        let ca = environment(CA_FILE).map(|path| read(CA_FILE, &path)).transpose()?;
+        let ca = options.ca_file.clone().or_else(|| environment(CA_FILE).map(PathBuf::from));
+        let ca = ca.map(|path| read(CA_FILE, &path)).transpose()?;
         let addresses: Vec<_> =
             parts.hosts.split(',').map(|host| address(host, parts.is_tls)).collect::<Result<_, _>>()?;
         // Requests are never sent to the other hosts of a single server.
         if addresses.len() > 1 && !parts.is_cluster {
             return Err("the URL has several hosts; use redis+cluster:// for a cluster".to_owned());
         }
-        let connect_timeout = timeout.min(Duration::from_secs(5));
-        let response_timeout = timeout.min(Duration::from_secs(10));
+        let connect_timeout = options.timeout.min(Duration::from_secs(5));
+        let response_timeout = options.timeout.min(Duration::from_secs(10));
         let certificates = parts.is_tls.then_some(TlsCertificates { client_tls: None, root_cert: ca });
         if parts.is_tls {
             // Fails if the process has chosen a provider already.
@@ -161,7 +163,7 @@ fn login(
     };
     let password = match (password, environment(PASSWORD), environment(PASSWORD_FILE)) {
         (None, None, Some(path)) => {
-            let text = String::from_utf8(read(PASSWORD_FILE, &path)?);
+            let text = String::from_utf8(read(PASSWORD_FILE, path.as_ref())?);
             let text = text.map_err(|_| format!("{path}: the file of {PASSWORD_FILE} is not text"))?;
             Some(text.trim_end_matches(['\r', '\n']).to_owned())
         }
@@ -183,8 +185,9 @@ fn decoded(text: &str) -> Result<Option<String>, String> {
 }
 
 /// The content of the file that the environment variable `name` names.
-fn read(name: &str, path: &str) -> Result<Vec<u8>, String> {
-    std::fs::read(path).map_err(|error| format!("{path}: cannot read the file that {name} names: {error}"))
+fn read(name: &str, path: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path)
+        .map_err(|error| format!("{}: cannot read the file that {name} names: {error}", path.display()))
 }
 
 #[cfg(test)]
@@ -195,7 +198,7 @@ mod tests {
         let environment = |name: &str| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         };
-        Config::new(&url.parse().expect("a URL"), Duration::from_secs(60), &environment)
+        Config::new(&url.parse().expect("a URL"), &StoreOptions::new(), &environment)
     }
 
     fn secrets(url: &str, variables: &[(&str, &str)]) -> Vec<String> {

@@ -55,17 +55,14 @@ impl RedisStore {
     /// The store at `url`. Nothing is connected yet.
     ///
     /// The password is that of the URL, or of the environment variable `SYMDEX_REDIS_PASSWORD`, or of the file that
-    /// `SYMDEX_REDIS_PASSWORD_FILE` names. `SYMDEX_REDIS_CA_FILE` names a file of certificates, in PEM, that replace
-    /// those of the system for `rediss://`.
+    /// `SYMDEX_REDIS_PASSWORD_FILE` names.
     ///
     /// # Errors
     ///
     /// [`Error::Store`] if the URL or the environment is not valid, or if the URL is not one of Redis.
     pub fn open(url: &StoreUrl, options: &StoreOptions) -> Result<Self, Error> {
         let config = match url.kind() {
-            super::url::StoreKind::Redis => {
-                Config::new(url, options.timeout, &|name| std::env::var(name).ok())
-            }
+            super::url::StoreKind::Redis => Config::new(url, options, &|name| std::env::var(name).ok()),
             _ => Err("this is not a URL of Redis; expected redis://HOST:PORT/DB".to_owned()),
         };
         let config =

@@ -21,9 +21,6 @@ use crate::publish::PublishOutcome;
 /// Values that are not visible yet expire after this time. Those of a killed process are gone then.
 const UPLOAD_TTL: Duration = Duration::from_secs(60 * 60);
 
-/// The values of an index that was replaced stay for this time, for readers that have its metadata.
-const REPLACED_TTL: Duration = Duration::from_secs(60);
-
 /// Values are written in batches of this number or of this many bytes.
 const VALUES_PER_BATCH: usize = 64;
 const BYTES_PER_BATCH: usize = 4 << 20;
@@ -61,7 +58,7 @@ impl Putter<'_> {
                     Renewals::renew_now(self.client, record, *ttl).map_err(|failure| self.error(failure))?;
                 }
                 if upload.is_none() {
-                    self.expire(&new, Duration::ZERO);
+                    self.discard(&new);
                 }
                 return Ok(outcome);
             }
@@ -69,9 +66,6 @@ impl Putter<'_> {
                 new.stored_size = upload(&new)?;
             }
             if self.switch(&found, &new)? {
-                if let Found::Record(old, _) = &found {
-                    self.expire(old, REPLACED_TTL);
-                }
                 return Ok(outcome);
             }
         }
@@ -109,13 +103,13 @@ impl Putter<'_> {
 
     /// Makes `new` visible in one step, unless the metadata has changed since it was `found`.
     fn switch(&self, found: &Found, new: &Record) -> Result<bool, Error> {
-        let old = match found {
-            Found::Nothing => Vec::new(),
-            Found::Bad(mark, _) => mark.clone(),
-            Found::Record(record, _) => record.mark(),
+        let (mark, old) = match found {
+            Found::Nothing => (Vec::new(), None),
+            Found::Bad(mark, _) => (mark.clone(), None),
+            Found::Record(record, _) => (record.mark(), Some(&**record)),
         };
-        let reply =
-            self.client.send_one(scripts::switch(&old, new)).map_err(|failure| self.error(failure))?;
+        let command = scripts::switch(&mark, old, new);
+        let reply = self.client.send_one(command).map_err(|failure| self.error(failure))?;
         match reply {
             Value::Int(1) => Ok(true),
             Value::Int(0) => Ok(false),
@@ -131,16 +125,13 @@ impl Putter<'_> {
         }
     }
 
-    /// Makes the values of `record`, which no metadata names, expire after `ttl`. If this fails, they expire later.
-    fn expire(&self, record: &Record, ttl: Duration) {
+    /// Removes the values of `record`, which no metadata names. If this fails, they expire.
+    fn discard(&self, record: &Record) {
         let keys: Vec<_> = record.value_keys().collect();
         for keys in keys.chunks(1024) {
-            let commands = keys.iter().map(|key| {
-                let mut command = redis::cmd("PEXPIRE");
-                command.arg(key).arg(milliseconds(ttl));
-                command
-            });
-            _ = self.client.send(commands.collect());
+            let mut command = redis::cmd("UNLINK");
+            command.arg(keys);
+            _ = self.client.send_one(command);
         }
     }
 
