@@ -1,15 +1,18 @@
 //! `symdex ids`: the images in files.
 
 use std::io::{self, BufWriter, Write as _};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use serde::Serialize;
-use symdex::Index;
+use symdex::{ImageId, Index, Metadata};
 use symdex_build::debug_files::{FileError, ListedImage, images_in};
 use symdex_build::{Error, Found};
+use symdex_store::{Store, StoredImage};
 
 use crate::failure::{self, Failure, FailureKind, FailureView, complain};
+use crate::stores::StoreArgs;
 use crate::text;
 
 /// List the images in debug files, binaries and indexes: id, architecture, kind, size and path
@@ -21,8 +24,10 @@ use crate::text;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Files or folders
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(required_unless_present = "urls", value_name = "PATH")]
     paths: Vec<PathBuf>,
+    #[command(flatten)]
+    stores: StoreArgs,
     /// Print JSON, one object a line for each image
     #[arg(long)]
     json: bool,
@@ -32,6 +37,7 @@ const EXAMPLES: &str = "\
 Examples:
   symdex ids MyApp.app.dSYM MyApp.app/MyApp
   symdex ids indexes | grep -i 0c37c502
+  symdex ids --store s3://bucket/indexes
   symdex ids MyApp.xcarchive --json | jq -r .id
 
 JSON:
@@ -79,8 +85,40 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
             Err(failed) => vec![Err(failed)],
         })
         .collect();
-    let images: ImageRows = images.into_iter().flatten().collect();
+    let mut images: ImageRows = images.into_iter().flatten().collect();
+    if args.stores.are_given() {
+        for store in args.stores.open()? {
+            images.extend(rows_of_store(&*store));
+        }
+    }
     print(&images, args.json)
+}
+
+/// The indexes in `store`, sorted by id. Each is opened.
+fn rows_of_store(store: &dyn Store) -> ImageRows {
+    let mut ids = Vec::new();
+    let listed = store.list(&mut |entry| {
+        ids.push(entry.id);
+        ControlFlow::Continue(())
+    });
+    ids.sort();
+    let failed = |failure: Failure, location: String| (PathBuf::from(location), failure);
+    let row = |id: &ImageId| {
+        let location = store.location(id);
+        match store.open(id) {
+            Ok(Some(StoredImage::Index(index))) => Some(Ok(row_of_index(&index, location.as_ref()))),
+            Ok(Some(image)) => {
+                let size = store.stat(id).ok().flatten().and_then(|entry| entry.index_size);
+                Some(Ok(row_of_metadata(image.metadata(), size.unwrap_or_default(), location.as_ref())))
+            }
+            // It was removed meanwhile.
+            Ok(None) => None,
+            Err(error) => Some(Err(failed(error.into(), location))),
+        }
+    };
+    let mut rows: ImageRows = ids.iter().filter_map(row).collect();
+    rows.extend(listed.err().map(|error| Err(failed(error.into(), store.url().to_string()))));
+    rows
 }
 
 /// Prints the images, and reports the failures. Returns the gravest failure.
@@ -173,13 +211,16 @@ fn row(ListedImage { identity, arch, size, cached_path, .. }: ListedImage, path:
 }
 
 fn row_of_index<B: AsRef<[u8]>>(index: &Index<B>, path: &Path) -> ImageRow {
-    let metadata = index.metadata();
+    row_of_metadata(index.metadata(), index.as_bytes().len() as u64, path)
+}
+
+fn row_of_metadata(metadata: &Metadata, size: u64, path: &Path) -> ImageRow {
     ImageRow {
         id: metadata.id.to_string(),
         arch: metadata.arch.name.clone(),
         kind: "index",
         has_dwarf: metadata.counts.units != 0,
-        size: index.as_bytes().len() as u64,
+        size,
         path: path.display().to_string(),
         image: Some(metadata.image_name.clone()),
     }

@@ -10,6 +10,7 @@ use symdex::{Frame, ImageOffset, LinePolicy, Scratch, Table};
 use crate::answers::ImageAnswers;
 use crate::failure::{self, CommandError, Failure, FailureKind};
 use crate::source::{self, AddressSource};
+use crate::stores::StoreArgs;
 use crate::{number, text};
 use symdex_store::IdPrefix;
 
@@ -24,13 +25,16 @@ use symdex_store::IdPrefix;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// An index, a folder of indexes (with --id), or a debug file: a dSYM bundle, the file in it, a binary
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    /// An index, a folder of indexes (with --id), or a debug file: a dSYM bundle, the file in it, a binary. With
+    /// --store, there is no FILE
+    #[arg(value_name = "FILE", required_unless_present = "urls")]
+    file: Option<PathBuf>,
     /// Addresses. Without any, they are read from standard input, one per line
     #[arg(value_name = "ADDR")]
     addresses: Vec<String>,
-    /// The image to use, if FILE has several: its UUID, with or without dashes, its build id, or the first digits of
+    #[command(flatten)]
+    stores: StoreArgs,
+    /// The image to use, if FILE has several, or in a store: its UUID, with or without dashes, its build id, or the first digits of
     /// one, at least four
     #[arg(long, value_name = "ID")]
     id: Option<IdPrefix>,
@@ -66,6 +70,7 @@ Examples:
   symdex lookup 0c37c502aba03641a08f84c794684f36.symdex 0x5ed8
   symdex lookup MyApp.app.dSYM --arch arm64 --load 0x102bc4000 0x102bc9ed8
   symdex lookup indexes --id 0C37C502-ABA0-3641-A08F-84C794684F36 --load 0x102bc4000 0x102bc9ed8
+  symdex lookup --store s3://bucket/indexes --id 0C37C502-ABA0-3641-A08F-84C794684F36 0x5ed8
   echo 0x5ed8 | symdex lookup 0c37c502aba03641a08f84c794684f36.symdex --json
 
 JSON:
@@ -100,7 +105,9 @@ impl From<LineRows> for LinePolicy {
 }
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
-    match source::open(&args.file, args.arch.as_deref(), args.id.as_ref())? {
+    // With a store, the first argument is an address.
+    let file = args.file.as_deref().filter(|_| !args.stores.are_given());
+    match source::open(file, &args.stores, args.arch.as_deref(), args.id.as_ref())? {
         AddressSource::Index { index, path } => {
             answer_all(args, &mut ImageAnswers::Index { index: &index, path: &path })
         }
@@ -113,8 +120,11 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
 fn answer_all<B: AsRef<[u8]>>(args: &Args, answers: &mut ImageAnswers<'_, '_, B>) -> failure::CommandResult {
     let mut lookup = Lookup { args, answers, scratch: Scratch::default(), gravest: None };
     let mut out = BufWriter::new(io::stdout().lock());
-    lookup.answer(args.addresses.iter().map(String::as_str), &mut out)?;
-    if args.addresses.is_empty() {
+    let first = args.file.as_ref().filter(|_| args.stores.are_given()).map(|first| first.to_string_lossy());
+    let addresses: Vec<_> =
+        first.as_deref().into_iter().chain(args.addresses.iter().map(String::as_str)).collect();
+    lookup.answer(addresses.iter().copied(), &mut out)?;
+    if addresses.is_empty() {
         let mut input = io::stdin().lock();
         let mut line = Vec::new();
         while input.read_until(b'\n', &mut line).map_err(|error| stdin_failed(&error))? != 0 {

@@ -12,6 +12,7 @@ mod number;
 mod open;
 mod progress;
 mod source;
+mod stores;
 mod symbolicate;
 mod text;
 mod verify;

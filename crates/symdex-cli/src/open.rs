@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::{Failure, FailureKind, complain};
 use crate::text;
-use symdex::{Index, MappedFile};
-use symdex_store::{IdPrefix, IndexFolder};
+use symdex::Index;
+use symdex_store::{IdPrefix, IndexBytes, IndexFolder};
 
 /// The path of an index: `path` itself, or the index of the image `id` in the folder `path`.
 pub(crate) fn index_path(path: &Path, id: Option<&IdPrefix>) -> Result<PathBuf, Failure> {
@@ -54,8 +54,9 @@ fn described(path: &Path) -> String {
 }
 
 /// Opens the index at `path`, and checks that it is the index of `id` if one is given.
-pub(crate) fn index(path: &Path, id: Option<&IdPrefix>) -> Result<Index<MappedFile>, Failure> {
-    let index = Index::open_file(path).map_err(|error| Failure::index(path, &error))?;
+pub(crate) fn index(path: &Path, id: Option<&IdPrefix>) -> Result<Index<IndexBytes>, Failure> {
+    let index = symdex::map_file(path).map_err(symdex::Error::from).and_then(|file| Index::open(file.into()));
+    let index: Index<IndexBytes> = index.map_err(|error| Failure::index(path, &error))?;
     match id {
         Some(id) if !id.matches(index.id()) => {
             let message = format!("{}: the index of {}, not of {id}", path.display(), index.id());

@@ -2,32 +2,40 @@
 
 use std::path::{Path, PathBuf};
 
-use symdex::{Index, MappedFile};
+use symdex::Index;
 use symdex_build::debug_files::{FileError, FindImageError, ImageFiles, find_image};
 use symdex_build::{Companions, DirectLookup, Error};
-use symdex_store::{IdPrefix, IndexFolder};
+use symdex_store::{IdPrefix, IndexBytes, IndexFolder};
 
 use crate::answers::ImageAnswers;
 use crate::failure::{CommandResult, Failure, FailureKind, complain};
+use crate::stores::StoreArgs;
 use crate::{open, text};
 
 /// The source of answers.
 pub(crate) enum AddressSource {
-    Index { index: Box<Index<MappedFile>>, path: PathBuf },
+    Index { index: Box<Index<IndexBytes>>, path: PathBuf },
     DebugFiles(ImageFiles),
 }
 
-/// Opens the index at `object`, or the index of `id` in the folder `object`. If there is none, finds the image in the
-/// debug file or in the folder of debug files.
+/// Opens the index of `id` in `stores`, if the command line names any. Otherwise opens the index at `object`, or the
+/// index of `id` in the folder `object`. If there is none, finds the image in the debug file or in the folder of debug
+/// files.
 pub(crate) fn open(
-    object: &Path,
+    object: Option<&Path>,
+    stores: &StoreArgs,
     arch: Option<&str>,
     id: Option<&IdPrefix>,
 ) -> Result<AddressSource, Failure> {
-    let Some(path) = index_file(object, id)? else {
-        return debug_files(object, arch, id).map(AddressSource::DebugFiles);
+    let (index, path) = match (stores.index(id)?, object) {
+        (Some(found), _) => found,
+        (None, None) => return Err(Failure::new(FailureKind::Usage, "name a file, or a store with --store")),
+        (None, Some(object)) => match index_file(object, id)? {
+            Some(path) => (open::index(&path, id)?, path),
+            None => return debug_files(object, arch, id).map(AddressSource::DebugFiles),
+        },
     };
-    let index = Box::new(open::index(&path, id)?);
+    let index = Box::new(index);
     let found = &index.metadata().arch.name;
     if let Some(arch) = arch.filter(|arch| found != arch) {
         let message = format!("{}: an index for {found}, not for {arch:?}", path.display());

@@ -123,7 +123,7 @@ fn a_damaged_index_in_the_store_is_built_again_from_its_debug_file() {
         let root = folder();
         let dsym = testdata().join("demo");
         let whole = symbolicate(root.path(), &dsym, &[], [crash()]);
-        let index = root.path().join("store").join(KIT);
+        let index = root.path().join("store/4c").join(KIT);
         let bytes = fs::read(&index).expect("there");
         damage(&index);
         let done = symbolicate(root.path(), &dsym, &[], [crash()]);
@@ -143,7 +143,7 @@ fn reports_that_need_a_damaged_index_agree() {
     let reports = vec![crash(); 8];
     let whole = symbolicate(root.path(), &dsym, &["--format", "json"], &reports);
     assert_eq!(whole.code, Some(0), "{}", whole.err);
-    cut(&root.path().join("store").join(KIT));
+    cut(&root.path().join("store/4c").join(KIT));
     let done = symbolicate(root.path(), &dsym, &["--format", "json"], &reports);
     assert_eq!((done.code, done.err.matches("malformed: ").count()), (Some(4), 1), "{}", done.err);
     let [first, others @ ..] = &done.json()[..] else { panic!("{}", done.out) };
@@ -186,7 +186,7 @@ fn few_addresses_are_answered_from_the_debug_file_and_for_many_its_index_is_stor
     assert_eq!(many.code, Some(0), "{}", many.err);
     let [first, others @ ..] = &many.json()[..] else { panic!("{}", many.out) };
     assert!(others.iter().all(|report| report["threads"] == first["threads"]));
-    assert!(names_in(&root.path().join("cache/symdex")).contains(&KIT.to_owned()));
+    assert!(names_in(&root.path().join("cache/symdex/4c")).contains(&KIT.to_owned()));
     // Few addresses need no cache folder. For many addresses, a warning says that there is none.
     let file = root.path().join("file");
     fs::write(&file, "").expect("written");

@@ -7,7 +7,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use common::{CommandOutput, command, debug_file, folder, names_in, symbolicate, symdex, testdata};
+use common::{
+    CommandOutput, command, debug_file, folder, indexes_in, names_in, symbolicate, symdex, testdata,
+};
 
 fn crash() -> PathBuf {
     testdata().join("demo/demo.crash")
@@ -63,7 +65,7 @@ fn stack<'a>(report: &'a str, thread: &str) -> Vec<&'a str> {
 fn a_second_run_needs_no_debug_files() {
     let root = folder();
     let first = demo(root.path(), &[]);
-    assert_eq!(names_in(&root.path().join("store")).len(), 3, "{}", first.err);
+    assert_eq!(indexes_in(&root.path().join("store")).len(), 3, "{}", first.err);
     let store = root.path().join("store");
     for option in ["--store", "--index"] {
         let mut run = command();
@@ -77,7 +79,7 @@ fn a_second_run_needs_no_debug_files() {
     assert!(!root.path().join("none").exists());
     let mut run = command();
     run.arg("symbolicate").arg(crash()).arg("--store").arg(root.path().join("none"));
-    run.arg("--index").arg(store.join("4c4c444e55553144a1e5129c2dc95135.symdex"));
+    run.arg("--index").arg(store.join("4c/4c4c444e55553144a1e5129c2dc95135.symdex"));
     let one = CommandOutput::from(run.output().expect("ran"));
     assert_eq!(one.code, Some(3), "{}", one.err);
     assert!(

@@ -77,6 +77,14 @@ impl Write for IndexBuffer {
     }
 }
 
+impl IndexBytes {
+    /// Whether the bytes are those of a mapped file, which take no memory of their own.
+    #[must_use]
+    pub fn is_mapped(&self) -> bool {
+        matches!(self.0, Bytes::File(_))
+    }
+}
+
 impl From<Vec<u8>> for IndexBytes {
     fn from(bytes: Vec<u8>) -> Self {
         Self(Bytes::Memory(bytes))

@@ -33,7 +33,8 @@
 //! # Other stores
 //!
 //! A [`Store`] keeps indexes in a folder, in an object store or in Redis. [`open_store`] opens the store of a
-//! [`StoreUrl`]. The feature `object-store` adds object stores, the feature `redis` adds Redis.
+//! [`StoreUrl`]. A [`StoreReader`] reads from several stores, keeps open indexes in memory, and leaves a store alone that
+//! cannot be reached. The feature `object-store` adds object stores, the feature `redis` adds Redis.
 //!
 //! # The feature `symbolicate`
 //!
@@ -55,13 +56,15 @@ mod error;
 mod folder;
 mod id_prefix;
 mod publish;
+mod reader;
+mod single_flight;
 mod store;
 #[cfg(feature = "symbolicate")]
 pub mod symbolicator;
 #[cfg(test)]
 mod test_indexes;
 /// What tests of stores share with the tests that use only public items.
-#[cfg(all(test, feature = "object-store"))]
+#[cfg(test)]
 #[path = "../tests/common/mod.rs"]
 mod test_stores;
 
@@ -70,6 +73,7 @@ pub use error::Error;
 pub use folder::{IndexFolder, IndexList};
 pub use id_prefix::{IdPrefix, ParseIdPrefixError};
 pub use publish::{PublishOutcome, Published};
+pub use reader::{ReaderOptions, StoreCounts, StoreReader};
 pub use store::{
     FetchedValues, FolderStore, GcCounts, Store, StoreEntry, StoreOptions, StoreUrl, StoreUrlError,
     StoredImage, StoredLayout, StoredValues, ValueRequest, open_store,
@@ -92,7 +96,9 @@ mod threads {
         are_shared::<IndexBytes>();
         are_shared::<ParseIdPrefixError>();
         are_shared::<Published>();
+        are_shared::<ReaderOptions>();
         are_shared::<StoreEntry>();
+        are_shared::<StoreReader>();
         are_shared::<StoreOptions>();
         are_shared::<StoreUrl>();
         are_shared::<StoredImage>();

@@ -99,6 +99,55 @@ fn a_missing_folder_is_an_empty_store() {
     assert!(!root.path().join("missing").exists());
 }
 
+/// Puts and removes two indexes of one id for ever, as the process that
+/// [`a_killed_writer_leaves_no_index_the_old_or_the_new_one`] kills. Does nothing when all tests are run.
+#[test]
+fn one_process_that_is_killed() {
+    let Ok(folder) = std::env::var(KILLED) else { return };
+    let store = FolderStore::at(Path::new(&folder));
+    let [small, large] = [3, 3000].map(|functions| index(0xab, functions));
+    loop {
+        put(&store, &small);
+        put(&store, &large);
+        store.remove(&id(0xab)).expect("removed");
+    }
+}
+
+const KILLED: &str = "SYMDEX_TEST_KILLED";
+
+#[cfg(unix)]
+#[test]
+fn a_killed_writer_leaves_no_index_the_old_or_the_new_one() {
+    let root = tempfile::tempdir().expect("a folder");
+    let store = FolderStore::at(root.path());
+    let [small, large] = [3, 3000].map(|functions| index(0xab, functions));
+    let mut left = [0; 3];
+    for round in 0..40 {
+        let mut child = Command::new(std::env::current_exe().expect("this test"));
+        child.args(["--exact", "one_process_that_is_killed"]).env(KILLED, root.path());
+        let mut child = child.stdout(std::process::Stdio::null()).spawn().expect("started");
+        std::thread::sleep(Duration::from_millis(40 + round * 7 % 31));
+        child.kill().expect("killed");
+        child.wait().expect("waited");
+        let kept = store.get(&id(0xab)).expect("readable");
+        let whole = [None, Some(&small), Some(&large)];
+        let which = whole.iter().position(|whole| whole.map(|whole| &whole[..]) == kept.as_deref());
+        left[which.expect("absent, old or whole")] += 1;
+        // The lock of the killed process is free.
+        put(&store, &small);
+        store.remove(&id(0xab)).expect("removed");
+    }
+    assert!(left.iter().filter(|count| **count > 0).count() > 1, "{left:?}");
+    let mut leftovers = 0;
+    for file in fs::read_dir(root.path().join("ab")).expect("a folder").flatten() {
+        if file.path().extension().is_some_and(|extension| extension == "tmp") {
+            age(&file.path(), 2 * DAY);
+            leftovers += 1;
+        }
+    }
+    assert_eq!(store.gc(45 * DAY).expect("collected").leftovers, leftovers);
+}
+
 /// Names the folder of [`writers_of_several_processes`] for its child processes, and the number of rounds.
 const FOLDER: &str = "SYMDEX_TEST_WRITERS";
 const ROUNDS: &str = "SYMDEX_TEST_ROUNDS";

@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use symdex::ImageOffset;
 use symdex::LinePolicy::Statement;
 use symdex_report::{Answer, Answers, Image, Source, Unanswered};
-use symdex_store::IndexFolder;
 use symdex_store::symbolicator::{Event, Note, SourceError, Symbolicator, SymbolicatorOptions};
+use symdex_store::{FolderStore, IndexFolder, Store as _};
 
 const DSYM: &str = "../../testdata/dsyms/inline-dwarf4.dSYM";
 /// The offset of an inlined function.
@@ -62,7 +62,7 @@ fn few_addresses_are_answered_without_building_an_index() {
 fn an_index_is_built_once_and_stored() {
     let root = tempfile::tempdir().expect("a folder");
     let store = root.path().join("store");
-    let options = SymbolicatorOptions::new().debug_files(DSYM).store(&store).always_store(true);
+    let options = SymbolicatorOptions::new().debug_files(DSYM).store(store.as_path()).always_store(true);
     let symbolicator = open(&options);
     let image = image(&symbolicator);
     for expected in [&["built"][..], &[]] {
@@ -72,9 +72,37 @@ fn an_index_is_built_once_and_stored() {
     let id = image.id.as_ref().expect("it has one");
     assert!(IndexFolder::new(&store).open(id).expect("readable").is_some());
     // Another symbolicator needs no debug file.
-    let stored = open(&SymbolicatorOptions::new().store(&store));
+    let stored = open(&SymbolicatorOptions::new().store(store.as_path()));
     let answers = ask(&stored, &image).0.expect("answers");
-    assert_eq!(answers.by.source, Some(store.join(IndexFolder::file_name(id)).display().to_string()));
+    let path = store.join(&id.to_string()[..2]).join(IndexFolder::file_name(id));
+    assert_eq!(answers.by.source, Some(path.display().to_string()));
+    let counts = &stored.store_counts()[0];
+    assert_eq!((counts.url.to_string(), counts.found), (store.display().to_string(), 1));
+}
+
+#[test]
+fn the_stores_are_asked_in_order_and_new_indexes_are_put_into_the_first() {
+    let root = tempfile::tempdir().expect("a folder");
+    let [near, far] = ["near", "far"].map(|name| root.path().join(name));
+    let options = |stores: [&Path; 2]| {
+        let options = SymbolicatorOptions::new().debug_files(DSYM).always_store(true);
+        stores.into_iter().fold(options, |options, store| options.store(store))
+    };
+    // The second store has the index, so none is built.
+    let alone = open(&options([&far, &far]));
+    let image = image(&alone);
+    assert_eq!(ask(&alone, &image).1, ["built"]);
+    let both = open(&options([&near, &far]));
+    let (answers, events) = ask(&both, &image);
+    let source = answers.expect("answers").by.source.expect("one source");
+    assert!(source.starts_with(&far.display().to_string()) && events.is_empty(), "{source}");
+    assert!(!near.exists());
+    // A damaged index in the second store is passed over, and the first one gets a new index.
+    let id = image.id.as_ref().expect("it has one");
+    fs::write(FolderStore::at(&far).location(id), b"damaged").expect("written");
+    let (answers, events) = ask(&open(&options([&near, &far])), &image);
+    assert_eq!((answers.expect("answers").by.passed_over.len(), events), (1, vec!["built"]));
+    assert!(FolderStore::at(&near).stat(id).expect("readable").is_some());
 }
 
 #[test]

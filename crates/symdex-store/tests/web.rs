@@ -13,6 +13,15 @@ use common::{id, index, name_at, put};
 use symdex::{ImageOffset, Index};
 use symdex_store::{FolderStore, Store, StoreOptions, StoreUrl, open_store};
 
+/// What a server does wrong.
+#[derive(Clone, Copy)]
+struct Faults {
+    /// It answers so many requests with "503 Service Unavailable".
+    failures: usize,
+    /// It cuts the bodies of the first requests, up to this request.
+    cuts: usize,
+}
+
 /// A web server that shows a folder.
 struct Server {
     port: u16,
@@ -24,6 +33,10 @@ impl Server {
     /// Starts a server that answers the first `failures` requests with "503 Service Unavailable". It ends with the
     /// process.
     fn start(folder: &Path, failures: usize) -> Self {
+        Self::with(folder, Faults { failures, cuts: 0 })
+    }
+
+    fn with(folder: &Path, faults: Faults) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let requests: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -31,7 +44,7 @@ impl Server {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (folder, log) = (folder.clone(), Arc::clone(&log));
-                std::thread::spawn(move || _ = answer(stream, &folder, &log, failures));
+                std::thread::spawn(move || _ = answer(stream, &folder, &log, faults));
             }
         });
         Self { port, requests }
@@ -53,7 +66,7 @@ fn answer(
     mut stream: TcpStream,
     folder: &Path,
     log: &Mutex<Vec<String>>,
-    failures: usize,
+    faults: Faults,
 ) -> std::io::Result<()> {
     let mut lines = BufReader::new(stream.try_clone()?).lines();
     while let Some(request) = lines.next().transpose()? {
@@ -70,13 +83,17 @@ fn answer(
         let path = request.split(' ').nth(1).unwrap_or_default().split('?').next().unwrap_or_default();
         let path: PathBuf = folder.join(path.trim_start_matches("/indexes/"));
         let (status, body) = match std::fs::read(path) {
-            _ if count <= failures => ("503 Service Unavailable", Vec::new()),
+            _ if count <= faults.failures => ("503 Service Unavailable", Vec::new()),
             Ok(body) => ("200 OK", body),
             Err(_) => ("404 Not Found", Vec::new()),
         };
         write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n", body.len())?;
         if !request.starts_with("HEAD") {
-            stream.write_all(&body)?;
+            let is_cut = count <= faults.cuts && !body.is_empty();
+            stream.write_all(&body[..if is_cut { body.len() / 2 } else { body.len() }])?;
+            if is_cut {
+                return stream.shutdown(std::net::Shutdown::Both);
+            }
         }
     }
     Ok(())
@@ -125,6 +142,19 @@ fn failures_of_the_server_are_tried_again_and_then_reported() {
     let error = server.open("", "").open(&id(0xab)).map(drop).expect_err("always fails");
     assert!(error.is_unavailable() && error.to_string().contains("503"), "{error}");
     assert_eq!(server.requests().len(), 6, "one request and five more");
+}
+
+#[test]
+fn half_an_answer_is_a_failure_of_the_server_and_not_damage() {
+    let folder = folder();
+    let server = Server::with(folder.path(), Faults { failures: 0, cuts: 2 });
+    let cache = tempfile::tempdir().expect("a folder");
+    let url = format!("http://127.0.0.1:{}/indexes", server.port).parse().expect("a URL");
+    let options = StoreOptions::new().cache(cache.path().join("cache"), 1 << 20);
+    let store = open_store(&url, &options).expect("opened");
+    let error = store.open(&id(0xab)).map(drop).expect_err("half an index");
+    assert!(error.is_unavailable() && !error.is_damage(), "{error}");
+    assert!(store.open(&id(0xab)).expect("whole").is_some());
 }
 
 #[test]

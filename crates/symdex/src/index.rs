@@ -209,6 +209,11 @@ impl<B: AsRef<[u8]>> Index<B> {
         Ok(self.chunk_reader().bytes_of(table, index)?.map(|bytes| bytes.len()))
     }
 
+    /// What holds the bytes of the index.
+    pub fn bytes(&self) -> &B {
+        &self.bytes
+    }
+
     /// The index's own bytes.
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.as_ref()

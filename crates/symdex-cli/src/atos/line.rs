@@ -32,7 +32,7 @@ impl<'a, 'i, 'd, B: AsRef<[u8]>> AtosPrinter<'a, 'i, 'd, B> {
                 let text_exec = metadata.text_exec_base.ok_or_else(|| {
                     let message = format!(
                         "{}: this image has no __TEXT_EXEC segment; use -l with its load address",
-                        args.object.display()
+                        answers.path().display()
                     );
                     Failure::new(FailureKind::Usage, message)
                 })?;

@@ -11,6 +11,7 @@ use crate::failure::{self, CommandError, Failure};
 use crate::lookup::stdin_failed;
 use crate::number;
 use crate::source::{self, AddressSource};
+use crate::stores::StoreArgs;
 use line::AtosPrinter;
 pub(crate) use options::with_double_dashes;
 use symdex_store::IdPrefix;
@@ -26,15 +27,17 @@ use symdex_store::IdPrefix;
 #[command(after_help = EXAMPLES, args_override_self = true)]
 pub(crate) struct Args {
     /// A dSYM bundle, the DWARF file in it, a binary, an index, or a folder of indexes (with --id)
-    #[arg(short, value_name = "FILE")]
-    object: PathBuf,
+    #[arg(short, value_name = "FILE", required_unless_present = "urls")]
+    object: Option<PathBuf>,
+    #[command(flatten)]
+    stores: StoreArgs,
     /// -arch: the architecture to use, if the file has several
     #[arg(long, value_name = "ARCH")]
     arch: Option<String>,
     /// A folder that is searched for files that a debug file refers to, such as /usr/lib/debug. May be repeated
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
-    /// The image to use, if FILE is a folder: its UUID, with or without dashes, its build id, or the first digits of
+    /// The image to use, if FILE is a folder, or in a store: its UUID, with or without dashes, its build id, or the first digits of
     /// one, at least four
     #[arg(long, value_name = "ID")]
     id: Option<IdPrefix>,
@@ -98,7 +101,7 @@ struct Basis {
 }
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
-    match source::open(&args.object, args.arch.as_deref(), args.id.as_ref())? {
+    match source::open(args.object.as_deref(), &args.stores, args.arch.as_deref(), args.id.as_ref())? {
         AddressSource::Index { index, path } => {
             answer_all(args, &mut ImageAnswers::Index { index: &index, path: &path })
         }

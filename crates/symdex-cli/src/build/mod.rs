@@ -14,12 +14,13 @@ use symdex_build::debug_files::{
     BuildInputs, BuildJob, BuildPlan, FileError, ImageGroups, JobImage, UnreadArchives,
 };
 use symdex_build::{BuildOptions, BuildReport, Companions, Image, SymbolMaps};
-use symdex_store::{IndexBuffer, IndexBytes, IndexFolder};
+use symdex_store::{FolderStore, IndexBuffer, IndexBytes, Store};
 
 use self::totals::BuildTotals;
 use crate::failure::{self, CommandError, Failure, FailureKind, complain};
 use crate::in_order::in_order;
 use crate::progress::Progress;
+use crate::stores::StoreArgs;
 use crate::{number, text};
 
 /// Make an index of every image in debug files
@@ -56,9 +57,12 @@ pub(crate) struct Args {
     /// Debug files, bundles, folders or .xcarchives
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// The folder for the indexes. It is created if it does not exist
-    #[arg(short, long, value_name = "DIR", default_value = ".")]
-    output: PathBuf,
+    /// The folder for the indexes. It is created if it does not exist. The default is the current folder, unless
+    /// --store is given
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    stores: StoreArgs,
     /// Build only images of this architecture: arm64, arm64e, armv7, x86_64, ... May be repeated. Files without such an
     /// image are skipped. If all files are skipped, that is an error
     #[arg(long, value_name = "ARCH")]
@@ -99,6 +103,7 @@ Examples:
   symdex build libapp.so symbols/libapp.so.debug -o indexes
   symdex build /usr/lib --debug-dir /usr/lib/debug -o indexes
   symdex build MyApp.app.dSYM --max-memory 256MB
+  symdex build MyApp.xcarchive --store s3://bucket/indexes
 
 A debug file that cannot be read is reported on standard error, and the others are built.
 
@@ -123,8 +128,7 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let progress = Progress::new(jobs.iter().map(BuildJob::size).sum());
     let groups = pool.install(|| ImageGroups::of(&inputs));
     let max_memory = args.max_memory / pool.current_num_threads().min(jobs.len()).max(1);
-    let output = IndexFolder::new(&args.output);
-    let work = Work { args, output, maps, groups, max_memory, progress: &progress };
+    let work = Work { args, stores: stores(args)?, maps, groups, max_memory, progress: &progress };
     let mut totals = BuildTotals::new(skipped);
     in_order(
         &pool,
@@ -133,7 +137,7 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
         |job| build_job(&job, &work),
         |images| {
             for image in images {
-                let published = image.and_then(|image| summary::publish(image, &work.output));
+                let published = image.and_then(|image| summary::publish(image, &work.stores));
                 progress.suspend(|| {
                     totals.count(&published);
                     match published {
@@ -151,6 +155,20 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
         false => {}
     }
     Ok(totals.gravest())
+}
+
+/// The output folder and the stores that the command line names. Without any, the stores of the environment or the
+/// current folder.
+fn stores(args: &Args) -> Result<Vec<Box<dyn Store>>, Failure> {
+    let folder = |path: &Path| Box::new(FolderStore::flat(path)) as Box<dyn Store>;
+    let mut stores: Vec<_> = args.output.iter().map(|path| folder(path)).collect();
+    if stores.is_empty() || args.stores.are_given() {
+        stores.extend(args.stores.open()?);
+    }
+    if stores.is_empty() {
+        stores.push(folder(Path::new(".")));
+    }
+    Ok(stores)
 }
 
 /// Warns about archives in folders of debug files.
@@ -183,7 +201,8 @@ pub(crate) fn symbol_maps(paths: &[PathBuf]) -> Result<SymbolMaps, Failure> {
 /// The inputs that all jobs share.
 struct Work<'a> {
     args: &'a Args,
-    output: IndexFolder,
+    /// Where the indexes are put. There is at least one.
+    stores: Vec<Box<dyn Store>>,
     maps: SymbolMaps,
     groups: ImageGroups,
     /// The share of `--max-memory` for each image that is built at one time.
@@ -240,14 +259,14 @@ fn build_image(image: JobImage<'_>, begun: Instant, work: &Work<'_>) -> Result<F
     Ok(FinishedIndex { file, joined, debug_size, bytes, warnings, report, audit, time: begun.elapsed() })
 }
 
-/// Returns the index of `image`, the warnings and the report of its build. The index is the one in the output folder if
+/// Returns the index of `image`, the warnings and the report of its build. The index is the one in the first store if
 /// that is up to date, otherwise a new one.
 fn index_of(
     image: &Image<'_>,
     work: &Work<'_>,
 ) -> Result<(IndexBuffer, Vec<String>, BuildReport), symdex_build::Error> {
     let progress = work.progress.of_image(image.debug_size());
-    if let Some((bytes, report)) = up_to_date(image, &work.output, IndexBuffer::new()) {
+    if let Some((bytes, report)) = up_to_date(image, &*work.stores[0], IndexBuffer::new()) {
         return Ok((bytes, Vec::new(), report));
     }
     let progress = |done, all| progress.set(done, all);
@@ -259,11 +278,12 @@ fn index_of(
     Ok((built.bytes, built.warnings, built.report))
 }
 
-/// Writes to `out` the index of `image` that is in `folder`, if a build would make it again. Returns `None` if the
-/// image has to be built.
-fn up_to_date<W: Write>(image: &Image<'_>, folder: &IndexFolder, mut out: W) -> Option<(W, BuildReport)> {
+/// Writes to `out` the index of `image` that is in `store`, if a build would make it again. Returns `None` if the image
+/// has to be built.
+fn up_to_date<W: Write>(image: &Image<'_>, store: &dyn Store, mut out: W) -> Option<(W, BuildReport)> {
     // An image with debug information is always built. Its index states no digest of its input.
-    let index = (!image.has_dwarf()).then(|| folder.open(&image.info().id).ok().flatten()).flatten()?;
+    let index = (!image.has_dwarf()).then(|| store.get(&image.info().id).ok().flatten()).flatten()?;
+    let index = Index::open(index).ok()?;
     let report = symdex_build::up_to_date(image, &index)?;
     out.write_all(index.as_bytes()).ok()?;
     Some((out, report))

@@ -7,10 +7,10 @@ use serde::Serialize;
 use symdex::{Index, Partial, Table};
 use symdex_audit::{ADDR2LINE, AuditReport};
 use symdex_build::{BuildReport, TextCoverage};
-use symdex_store::{IndexFolder, PublishOutcome, Published};
+use symdex_store::{IndexBytes, PublishOutcome, Store};
 
 use super::FinishedIndex;
-use crate::failure::{CommandError, Failure, FailureView, complain};
+use crate::failure::{CommandError, Failure, FailureKind, FailureView, complain};
 use crate::text;
 
 /// The result for one image. With `--json`, it is one line.
@@ -24,8 +24,11 @@ pub(super) struct ImageSummary {
     /// Other files of the image. Their symbols are in the index, too.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     joined: Vec<String>,
-    /// The path of the index; `None` if it was not published.
+    /// The path of the index, or where it is in the first store; `None` if it was not published.
     index: Option<String>,
+    /// Where it is in the other stores.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    copies: Vec<String>,
     pub(super) index_size: u64,
     debug_size: u64,
     pub(super) has_dwarf: bool,
@@ -118,16 +121,19 @@ pub(super) fn report_failure(failure: &Failure, json: bool) -> Result<(), Comman
     Ok(())
 }
 
-/// Publishes the index in `folder`, unless `--verify` found it to be wrong.
-pub(super) fn publish(finished: FinishedIndex, folder: &IndexFolder) -> Result<ImageSummary, Failure> {
+/// Puts the index into all `stores`, unless `--verify` found it to be wrong. If a store fails, the others still get it.
+/// The outcome is that of the first store.
+pub(super) fn publish(finished: FinishedIndex, stores: &[Box<dyn Store>]) -> Result<ImageSummary, Failure> {
     let FinishedIndex { file, joined, debug_size, bytes, mut warnings, report, audit, time } = finished;
     let index = Index::open(bytes).map_err(|error| Failure::index(&file, &error))?;
     let verified = audit.as_ref().map(VerifiedView::new);
     let is_right = verified.as_ref().is_none_or(|verified| verified.wrong.is_empty());
-    let published = is_right.then(|| folder.publish(&index)).transpose();
-    let published = published.map_err(|error| Failure::from(error).of_path(&file))?;
-    if let Some(Published { outcome: PublishOutcome::Repaired { damage }, .. }) = &published {
-        warnings.push(format!("the old index is replaced: {damage}"));
+    let outcomes =
+        if is_right { put(&index, stores).map_err(|error| error.of_path(&file))? } else { Vec::new() };
+    for outcome in &outcomes {
+        if let PublishOutcome::Repaired { damage } = outcome {
+            warnings.push(format!("the old index is replaced: {damage}"));
+        }
     }
     if let Some(unexplained) = verified.as_ref().map(|verified| verified.unexplained).filter(|n| *n != 0) {
         warnings.push(format!(
@@ -135,7 +141,8 @@ pub(super) fn publish(finished: FinishedIndex, folder: &IndexFolder) -> Result<I
             text::count(unexplained, "address")
         ));
     }
-    let outcome = published.as_ref().map(|published| &published.outcome);
+    let outcome = outcomes.first();
+    let mut locations = stores.iter().take(outcomes.len()).map(|store| store.location(index.id()));
     let (word, outcome_text) = words(outcome);
     let metadata = index.metadata();
     let counts = metadata.counts;
@@ -147,8 +154,9 @@ pub(super) fn publish(finished: FinishedIndex, folder: &IndexFolder) -> Result<I
         arch: metadata.arch.name.clone(),
         file: file.display().to_string(),
         joined: joined.iter().map(|path| path.display().to_string()).collect(),
-        conflict: outcome.is_some_and(PublishOutcome::is_conflict),
-        index: published.map(|published| published.path.display().to_string()),
+        conflict: outcomes.iter().any(PublishOutcome::is_conflict),
+        index: locations.next(),
+        copies: locations.collect(),
         index_size: index.as_bytes().len() as u64,
         debug_size,
         has_dwarf,
@@ -168,6 +176,15 @@ pub(super) fn publish(finished: FinishedIndex, folder: &IndexFolder) -> Result<I
         outcome_text,
         seconds: time.as_secs_f64(),
     })
+}
+
+/// Puts `index` into all `stores`. Returns the outcomes in their order, or the first failure.
+fn put(index: &Index<IndexBytes>, stores: &[Box<dyn Store>]) -> Result<Vec<PublishOutcome>, Failure> {
+    let bytes = Index::open(index.as_bytes()).map_err(|error| {
+        Failure::new(FailureKind::Other, format!("the new index of {} cannot be read: {error}", index.id()))
+    })?;
+    let outcomes: Vec<_> = stores.iter().map(|store| store.put(&bytes)).collect();
+    outcomes.into_iter().map(|outcome| Ok(outcome?)).collect()
 }
 
 /// The outcome in one word and as text; `None` if the index was not published.

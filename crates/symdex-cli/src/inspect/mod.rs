@@ -10,6 +10,7 @@ use serde::Serialize;
 use symdex::{ChunkRanges, CodeRange, Index, InlineFrame, Metadata, NonMaxU32, RowRule, StringReader, Table};
 
 use crate::failure::{self, CommandError, Failure, FailureKind};
+use crate::stores::StoreArgs;
 use crate::{open, text};
 use symdex_store::IdPrefix;
 
@@ -18,9 +19,11 @@ use symdex_store::IdPrefix;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// An index file, or a folder of indexes (with --id)
-    #[arg(value_name = "INDEX")]
-    index: PathBuf,
-    /// The image to use, if INDEX is a folder: its UUID, with or without dashes, its build id, or the first digits of
+    #[arg(value_name = "INDEX", required_unless_present = "urls", conflicts_with = "urls")]
+    index: Option<PathBuf>,
+    #[command(flatten)]
+    stores: StoreArgs,
+    /// The image to use, if INDEX is a folder, or in a store: its UUID, with or without dashes, its build id, or the first digits of
     /// one, at least four
     #[arg(long, value_name = "ID")]
     id: Option<IdPrefix>,
@@ -53,8 +56,13 @@ enum WhichTable {
 }
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
-    let path = open::index_path(&args.index, args.id.as_ref())?;
-    let index = open::index(&path, args.id.as_ref())?;
+    let (index, path) = match (args.stores.index(args.id.as_ref())?, &args.index) {
+        (Some(found), _) => found,
+        (None, index) => {
+            let path = open::index_path(index.as_deref().unwrap_or(Path::new(".")), args.id.as_ref())?;
+            (open::index(&path, args.id.as_ref())?, path)
+        }
+    };
     let mut out = BufWriter::new(io::stdout().lock());
     match args.chunk {
         Some(number) => {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use symdex::LinePolicy;
 use symdex_report::{Options, Report, symbolicate};
+use symdex_store::StoreUrl;
 use symdex_store::symbolicator::{Assumption, Event, Symbolicator, SymbolicatorOptions};
 
 use self::events::Events;
@@ -19,6 +20,7 @@ use crate::failure::{self, Failure, FailureKind, complain};
 use crate::in_order::in_order;
 use crate::lookup::{LineRows, stdin_failed};
 use crate::progress::Progress;
+use crate::stores::{StoreArgs, user_cache};
 
 /// Put functions, files and lines into crash reports, with every inlined function
 ///
@@ -33,10 +35,11 @@ use crate::progress::Progress;
 /// * a list of `image address load` lines.
 ///
 /// SOURCES. Images are matched by their ids. Indexes are searched in the folders given with --index and in the folders
-/// below them, then in the local store. An image without an index is answered from the debug files given with --dsym:
-/// up to 200 addresses directly, from the compile units that have them. For more addresses, or with --store, its index
-/// is built into the store. If the store cannot be written, the index is kept in memory, and a warning says so. A
-/// damaged source is reported, and the next one answers. A new index replaces a damaged one in the store.
+/// below them, then in the stores given with --store, in their order; without --store, in the user's cache folder. An
+/// image without an index is answered from the debug files given with --dsym: up to 200 addresses directly, from the
+/// compile units that have them. For more addresses, or with --store, its index is built into the first store. If the
+/// store cannot be written, the index is kept in memory, and a warning says so. A damaged source is reported, and the
+/// next one answers. A new index replaces a damaged one in the store.
 ///
 /// IMAGES WITHOUT IDS. The reports of GCC's sanitizers, old tombstones, and stacks that were cut out of a report state
 /// no ids. Their frames are answered only with --match-by-name or --assume. Such an answer may be of another build:
@@ -78,10 +81,8 @@ pub(crate) struct Args {
     /// A folder that is searched for files that a debug file refers to, such as /usr/lib/debug. May be repeated
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
-    /// The folder in which indexes of --dsym are stored. With this option they are stored even for few addresses. The
-    /// default is in the user's cache folder
-    #[arg(long, value_name = "DIR")]
-    store: Option<PathBuf>,
+    #[command(flatten)]
+    stores: StoreArgs,
     /// Answer an image without an id from the only index or debug file of its name and architecture
     #[arg(long)]
     match_by_name: bool,
@@ -184,7 +185,7 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
         reports => reports.to_vec(),
     };
     let mut summary = RunSummary::default();
-    let symbolicator = Symbolicator::open(&args.sources(), &mut |skipped| summary.failure(&skipped.into()))
+    let symbolicator = Symbolicator::open(&args.sources()?, &mut |skipped| summary.failure(&skipped.into()))
         .map_err(Failure::from)?;
     let size = |path: &PathBuf| path.metadata().map_or(0, |file| file.len());
     let progress = Progress::new(reports.iter().map(size).sum::<u64>() + symbolicator.debug_files_size());
@@ -280,17 +281,12 @@ fn shown(path: &Path) -> String {
     if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() }
 }
 
-/// The local store in the user's cache folder; `None` if there is no cache folder.
-fn default_store() -> Option<PathBuf> {
-    use etcetera::BaseStrategy as _;
-    Some(etcetera::base_strategy::choose_native_strategy().ok()?.cache_dir().join("symdex"))
-}
-
 impl Args {
     /// The sources of answers.
-    fn sources(&self) -> SymbolicatorOptions {
+    fn sources(&self) -> Result<SymbolicatorOptions, Failure> {
+        let stores = self.stores.urls()?;
         let mut sources =
-            SymbolicatorOptions::new().always_store(self.store.is_some()).match_by_name(self.match_by_name);
+            SymbolicatorOptions::new().always_store(!stores.is_empty()).match_by_name(self.match_by_name);
         for path in &self.index {
             sources = sources.index(path);
         }
@@ -303,10 +299,9 @@ impl Args {
         for assumption in &self.assume {
             sources = sources.assume(assumption.clone());
         }
-        match self.store.clone().or_else(default_store) {
-            Some(store) => sources.store(store),
-            None => sources,
-        }
+        let local = user_cache().filter(|_| stores.is_empty()).map(StoreUrl::from);
+        sources = stores.into_iter().chain(local).fold(sources, SymbolicatorOptions::store);
+        Ok(sources.store_options(self.stores.options()))
     }
 
     fn options(&self) -> Options {

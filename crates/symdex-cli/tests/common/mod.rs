@@ -111,6 +111,15 @@ pub(crate) fn names_in(folder: &Path) -> Vec<String> {
     names
 }
 
+/// The names of the indexes in the store in `folder`, sorted.
+pub(crate) fn indexes_in(folder: &Path) -> Vec<String> {
+    let mut names: Vec<_> =
+        names_in(folder).iter().flat_map(|digits| names_in(&folder.join(digits))).collect();
+    names.retain(|name| name.ends_with(".symdex"));
+    names.sort();
+    names
+}
+
 /// The folder of a corpus, unpacked below `root`. The corpora are not in the repository; without them, prints a message
 /// and returns `None`.
 pub(crate) fn corpus(name: &str, root: &Path) -> Option<PathBuf> {

@@ -37,7 +37,24 @@ impl FolderStore {
     /// The store in the folder at `path`. It is created when the first index is put into it.
     #[must_use]
     pub fn at(path: &Path) -> Self {
-        Self { url: StoreUrl::from_path(path), folder: IndexFolder::new(path).fan_out() }
+        Self { url: StoreUrl::from(path), folder: IndexFolder::new(path).fan_out() }
+    }
+
+    /// The store in the folder at `path`, without subfolders: `DIR/0c37c502aba03641a08f84c794684f36.symdex`. It records
+    /// no uses.
+    #[must_use]
+    pub fn flat(path: &Path) -> Self {
+        Self { url: StoreUrl::from(path), folder: IndexFolder::new(path) }
+    }
+
+    /// Records a use of the index file at `path`, unless one was recorded during the last day.
+    fn record_use(&self, path: &Path) -> io::Result<()> {
+        let now = SystemTime::now();
+        let last = path.metadata()?.modified()?;
+        match now.duration_since(last) {
+            Ok(age) if age >= USE_INTERVAL && self.folder.fans_out => File::open(path)?.set_modified(now),
+            _ => Ok(()),
+        }
     }
 
     fn failed(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Error {
@@ -105,16 +122,6 @@ fn id_of(entry: &DirEntry) -> Option<ImageId> {
     (name.extension()? == EXTENSION && name.as_os_str() == IndexFolder::file_name(&id).as_str()).then_some(id)
 }
 
-/// Records a use of the index file at `path`, unless one was recorded during the last day.
-fn record_use(path: &Path) -> io::Result<()> {
-    let now = SystemTime::now();
-    let last = path.metadata()?.modified()?;
-    match now.duration_since(last) {
-        Ok(age) if age >= USE_INTERVAL => File::open(path)?.set_modified(now),
-        _ => Ok(()),
-    }
-}
-
 impl Store for FolderStore {
     fn url(&self) -> &StoreUrl {
         &self.url
@@ -128,7 +135,7 @@ impl Store for FolderStore {
     fn put(&self, index: &Index<&[u8]>) -> Result<PublishOutcome, Error> {
         let published = self.folder.publish(index)?;
         // Without a recorded use, an old index that was put again would expire.
-        _ = record_use(&published.path);
+        _ = self.record_use(&published.path);
         Ok(published.outcome)
     }
 
@@ -145,7 +152,7 @@ impl Store for FolderStore {
             return Err(Error::OtherImage { path, found, wanted });
         }
         // A reader need not be allowed to write.
-        _ = record_use(&path);
+        _ = self.record_use(&path);
         Ok(Some(StoredImage::Index(Box::new(index))))
     }
 
@@ -176,7 +183,7 @@ impl Store for FolderStore {
 
     fn touch(&self, id: &ImageId) -> Result<bool, Error> {
         let Some(path) = self.folder.find(id)? else { return Ok(false) };
-        match record_use(&path) {
+        match self.record_use(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             result => result.map(|()| true).map_err(Self::failed(&path, "record a use of")),
         }

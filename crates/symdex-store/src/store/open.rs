@@ -103,7 +103,6 @@ impl Default for StoreOptions {
 /// [`Error::NotCompiled`] if this build does not have the feature for the kind of store. [`Error::Store`] if the
 /// environment has no valid configuration for the store.
 pub fn open_store(url: &StoreUrl, options: &StoreOptions) -> Result<Box<dyn Store>, Error> {
-    let not_compiled = |feature| Err(Error::NotCompiled { url: url.clone(), feature });
     // A folder has no options.
     let _ = options;
     match url.kind() {
@@ -111,10 +110,10 @@ pub fn open_store(url: &StoreUrl, options: &StoreOptions) -> Result<Box<dyn Stor
         #[cfg(feature = "redis")]
         StoreKind::Redis => Ok(Box::new(super::RedisStore::open(url, options)?)),
         #[cfg(not(feature = "redis"))]
-        StoreKind::Redis => not_compiled("redis"),
+        StoreKind::Redis => Err(Error::NotCompiled { url: url.clone(), feature: "redis" }),
         #[cfg(feature = "object-store")]
         StoreKind::Objects => Ok(Box::new(super::objects::ObjectsStore::open(url, options)?)),
         #[cfg(not(feature = "object-store"))]
-        StoreKind::Objects => not_compiled("object-store"),
+        StoreKind::Objects => Err(Error::NotCompiled { url: url.clone(), feature: "object-store" }),
     }
 }

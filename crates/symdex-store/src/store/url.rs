@@ -133,13 +133,6 @@ const CLOUD_ADVICE: &str = "put credentials into the environment variables of th
      AWS_SECRET_ACCESS_KEY";
 
 impl StoreUrl {
-    /// The folder at `path`, whatever characters the path has.
-    #[must_use]
-    pub fn from_path(path: &Path) -> Self {
-        let place = path.to_string_lossy().into_owned();
-        Self { scheme: Scheme::Dir, user: None, place, query: None }
-    }
-
     /// Reads a URL from a command line. Other users of the machine can read it there, so secrets are refused. Use
     /// [`FromStr`] for a URL from the environment or a configuration file.
     ///
@@ -271,12 +264,26 @@ impl Scheme {
     }
 }
 
+/// The folder at a path, whatever characters the path has.
+impl From<&Path> for StoreUrl {
+    fn from(path: &Path) -> Self {
+        let place = path.to_string_lossy().into_owned();
+        Self { scheme: Scheme::Dir, user: None, place, query: None }
+    }
+}
+
+impl From<PathBuf> for StoreUrl {
+    fn from(path: PathBuf) -> Self {
+        Self::from(path.as_path())
+    }
+}
+
 impl FromStr for StoreUrl {
     type Err = StoreUrlError;
 
     /// Reads a URL from the environment or a configuration file. It may have a password.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let folder = |path: &str| Self::from_path(Path::new(path)).check();
+        let folder = |path: &str| Self::from(Path::new(path)).check();
         let Some((name, rest)) = text.split_once(':') else { return folder(text) };
         let scheme = SCHEMES.iter().find(|(known, _)| *known == name).map(|(_, scheme)| *scheme);
         let (scheme, rest) = match (scheme, rest.strip_prefix("//")) {

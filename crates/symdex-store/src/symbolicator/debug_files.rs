@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Once, OnceLock};
+use std::sync::{Arc, Once, OnceLock};
 
 use symdex::{ImageId, ImageOffset, Index};
 use symdex_build::debug_files::{FileError, ImageFiles, JoinedImage, ListedImage, slices_in};
@@ -11,7 +11,7 @@ use symdex_report::{Image, KnownImage, Unanswered, image_offsets};
 
 use super::{Event, SourceError, SymbolicatorOptions, file_name, unanswered};
 use crate::error::Error;
-use crate::folder::IndexFolder;
+use crate::reader::StoreReader;
 
 /// The number of addresses of an image that are answered from its debug file before its index is built.
 const FEW_ADDRESSES: usize = 200;
@@ -21,8 +21,8 @@ pub(super) struct DebugFiles {
     images: Vec<DebugImage>,
     /// Folders that are searched for the files that debug files refer to.
     debug_dirs: Vec<PathBuf>,
-    /// Where new indexes are published.
-    store: Option<IndexFolder>,
+    /// Where new indexes are put.
+    stores: Arc<StoreReader>,
     always_store: bool,
     /// The size of all files, in bytes.
     size: u64,
@@ -47,8 +47,8 @@ pub(super) struct BuiltIndex {
 
 /// Where a new index is.
 pub(super) enum IndexLocation {
-    /// The store has the index, at this path.
-    Stored(PathBuf),
+    /// The store with this number has the index.
+    Stored(usize),
     /// The index could not be stored.
     Memory(Box<Index<Vec<u8>>>),
 }
@@ -94,12 +94,11 @@ impl DebugImage {
 
 impl DebugFiles {
     /// No debug files yet.
-    pub(super) fn new(options: &SymbolicatorOptions) -> Self {
-        let store = options.store.clone().map(IndexFolder::new);
+    pub(super) fn new(options: &SymbolicatorOptions, stores: Arc<StoreReader>) -> Self {
         Self {
             images: Vec::new(),
             debug_dirs: options.debug_dirs.clone(),
-            store,
+            stores,
             always_store: options.always_store,
             size: 0,
             not_stored: Once::new(),
@@ -211,7 +210,7 @@ impl DebugFiles {
         built.as_ref().map_err(Unanswered::clone)
     }
 
-    /// Builds the index of `image` and publishes it in the store.
+    /// Builds the index of `image` and puts it into the first store that can be written.
     fn build(
         &self,
         image: &DebugImage,
@@ -226,12 +225,14 @@ impl DebugFiles {
         let built = built.map_err(|error| unanswered(&FileError::new(&read.path, error).into()))?;
         let index =
             Index::open(built.bytes).map_err(|error| unanswered(&Error::index(&read.path, error).into()))?;
-        let published = self.store.as_ref().map(|store| store.publish(&index));
-        let error = match published {
-            Some(Ok(published)) => {
-                return Ok(BuiltIndex { location: IndexLocation::Stored(published.path), read });
+        let error = match self.stores.stores().iter().position(|store| !store.url().is_read_only()) {
+            Some(store) => {
+                let put = Index::open(index.as_bytes()).map_err(|error| Error::index(&read.path, error));
+                match put.and_then(|index| self.stores.put(store, &index)) {
+                    Ok(_) => return Ok(BuiltIndex { location: IndexLocation::Stored(store), read }),
+                    Err(error) => Some(error),
+                }
             }
-            Some(Err(error)) => Some(error),
             None => None,
         };
         self.not_stored.call_once(|| on_event(Event::NotStored { error: error.as_ref() }));

@@ -1,4 +1,4 @@
-//! Answers crash reports from folders of indexes and from debug files.
+//! Answers crash reports from stores and folders of indexes, and from debug files.
 //!
 //! Call [`Symbolicator::open`] first, with [`SymbolicatorOptions`] that name the sources. All threads share the
 //! symbolicator. Each thread answers reports with a [`Session`] of its own, which is a
@@ -30,15 +30,15 @@
 //! # Order of sources
 //!
 //! The sources of an image are asked in this order until one answers every address: single indexes, folders of indexes,
-//! the store, debug files. A source that is damaged or cannot be read is reported, and the next one is asked. A damaged
-//! index in the store is replaced by a new index of the debug file. An index without debug information is asked last if
+//! the stores in their order, debug files. A source that is damaged or cannot be read is reported, and the next one is asked. A damaged
+//! index in the first store is replaced by a new index of the debug file. An index without debug information is asked last if
 //! there is a debug file that has some.
 //!
 //! Several debug files of one image, such as a stripped binary and its dSYM, are joined. A file that cannot be read is
 //! reported, and the others answer.
 //!
 //! Up to 200 addresses of an image are answered from its debug file directly. For more addresses, its index is built
-//! and published in the store. If the store cannot be written, the index is kept in memory.
+//! and put into the first store that can be written. If that fails, the index is kept in memory.
 
 mod assumption;
 mod debug_files;
@@ -47,6 +47,7 @@ mod listed_folder;
 mod options;
 mod session;
 mod sources;
+mod stored;
 
 use std::path::{Path, PathBuf};
 

@@ -3,19 +3,25 @@
 use std::path::PathBuf;
 
 use super::Assumption;
+use crate::reader::ReaderOptions;
+use crate::store::{StoreOptions, StoreUrl};
 
 /// The sources of a [`Symbolicator`](super::Symbolicator), and how they are used.
 ///
 /// ```
+/// use std::path::Path;
 /// use symdex_store::symbolicator::SymbolicatorOptions;
 ///
-/// let options = SymbolicatorOptions::new().index("indexes").store("/var/cache/symdex").match_by_name(true);
+/// let store = Path::new("/var/cache/symdex");
+/// let options = SymbolicatorOptions::new().index("indexes").store(store).match_by_name(true);
 /// ```
 #[must_use]
 #[derive(Clone, Debug, Default)]
 pub struct SymbolicatorOptions {
     pub(super) indexes: Vec<PathBuf>,
-    pub(super) store: Option<PathBuf>,
+    pub(super) stores: Vec<StoreUrl>,
+    pub(super) store_options: StoreOptions,
+    pub(super) reader_options: ReaderOptions,
     pub(super) always_store: bool,
     pub(super) debug_files: Vec<PathBuf>,
     pub(super) debug_dirs: Vec<PathBuf>,
@@ -35,10 +41,23 @@ impl SymbolicatorOptions {
         self
     }
 
-    /// Sets the folder in which new indexes of debug files are published. It is searched after all other indexes, and
-    /// created when the first index is published.
-    pub fn store(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.store = Some(folder.into());
+    /// Adds a store of indexes: a folder, or another [`Store`](crate::Store) by its URL. Stores are searched after all
+    /// other indexes, in the order in which they were added. New indexes of debug files are put into the first one that
+    /// can be written.
+    pub fn store(mut self, url: impl Into<StoreUrl>) -> Self {
+        self.stores.push(url.into());
+        self
+    }
+
+    /// Sets the options of all stores.
+    pub fn store_options(mut self, options: StoreOptions) -> Self {
+        self.store_options = options;
+        self
+    }
+
+    /// Sets how stores are read: memory, and the times for which stores are not asked.
+    pub fn reader_options(mut self, options: ReaderOptions) -> Self {
+        self.reader_options = options;
         self
     }
 

@@ -39,11 +39,8 @@ impl<'a> Session<'a> {
     ) -> Result<SourceAnswers, Unanswered> {
         let Self { symbolicator, on_event, scratch } = self;
         let file = match candidate {
-            Candidate::Index(path) => {
-                let answers = symbolicator.unless_damaged(path, || query.ask_file(path, id, scratch))?;
-                return Ok(SourceAnswers::from_file(path, answers));
-            }
             Candidate::DebugFile(file) => file,
+            index => return query.ask_index(symbolicator, index, id, scratch),
         };
         let debug_files = symbolicator.debug_files();
         let (answers, FilesRead { path, failures }) =
@@ -53,7 +50,12 @@ impl<'a> Session<'a> {
             } else {
                 let BuiltIndex { location, read } = debug_files.index(file, *on_event)?;
                 let answers = match location {
-                    IndexLocation::Stored(path) => query.ask_file(path, id, scratch)?,
+                    IndexLocation::Stored(store) => {
+                        let image = symbolicator.stores().open(*store, id);
+                        let image = image.map_err(|error| unanswered(&error.into()))?;
+                        let image = image.ok_or(Unanswered::Missing)?;
+                        query.ask_stored(symbolicator.stores(), *store, &image, scratch)?
+                    }
                     IndexLocation::Memory(index) => query.ask(index, scratch)?,
                 };
                 (answers, read.clone())
@@ -113,20 +115,19 @@ impl Source for Availability<'_> {
         let Self { symbolicator, scratch } = self;
         let query = ImageQuery { image, offsets, lines };
         ask_in_order(symbolicator, image, |candidate, id| match candidate {
-            Candidate::Index(path) => {
-                let ask = || query.ask_file(path, id, scratch);
-                let answers = symbolicator.unless_damaged(path, ask)?;
+            Candidate::DebugFile(file) => {
+                check_arch(file, image)?;
+                Ok(SourceAnswers::from_file(file.path(), vec![Answer::NoFunction; offsets.len()]))
+            }
+            index => {
+                let answered = query.ask_index(symbolicator, index, id, scratch)?;
                 // Only damage is kept. Frames with an answer would not be counted as frames that need the image.
                 let without_functions = |answer: Answer| match answer {
                     Answer::Damaged(what) => Answer::Damaged(what),
                     _ => Answer::NoFunction,
                 };
-                let answers = answers.into_iter().map(without_functions).collect();
-                Ok(SourceAnswers::from_file(path, answers))
-            }
-            Candidate::DebugFile(file) => {
-                check_arch(file, image)?;
-                Ok(SourceAnswers::from_file(file.path(), vec![Answer::NoFunction; offsets.len()]))
+                let answers = answered.answers.into_iter().map(without_functions).collect();
+                Ok(SourceAnswers { answers, ..answered })
             }
         })
     }
@@ -134,20 +135,42 @@ impl Source for Availability<'_> {
 
 /// The question of a report about one image.
 #[derive(Clone, Copy)]
-struct ImageQuery<'q> {
-    image: &'q Image,
-    offsets: &'q [ImageOffset],
-    lines: LinePolicy,
+pub(super) struct ImageQuery<'q> {
+    pub(super) image: &'q Image,
+    pub(super) offsets: &'q [ImageOffset],
+    pub(super) lines: LinePolicy,
 }
 
 impl ImageQuery<'_> {
     /// The answers of `index`.
-    fn ask<B: AsRef<[u8]>>(
+    pub(super) fn ask<B: AsRef<[u8]>>(
         &self,
         index: &Index<B>,
         scratch: &mut Scratch,
     ) -> Result<Vec<Answer>, Unanswered> {
         answer_from_index(index, self.image, self.offsets, self.lines, scratch)
+    }
+
+    /// The answers of `candidate`, which is an index of `id`.
+    fn ask_index(
+        &self,
+        symbolicator: &Symbolicator,
+        candidate: &Candidate<'_>,
+        id: &ImageId,
+        scratch: &mut Scratch,
+    ) -> Result<SourceAnswers, Unanswered> {
+        let stores = symbolicator.stores();
+        let source = match candidate {
+            Candidate::Index(path) => path.display().to_string(),
+            Candidate::Stored(store, _) => stores.stores()[*store].location(id),
+            Candidate::DebugFile(_) => return Err(Unanswered::Missing),
+        };
+        let answers = symbolicator.unless_damaged(&source, || match candidate {
+            Candidate::Index(path) => self.ask_file(path, id, scratch),
+            Candidate::Stored(store, image) => self.ask_stored(stores, *store, image, scratch),
+            Candidate::DebugFile(_) => Err(Unanswered::Missing),
+        })?;
+        Ok(SourceAnswers { answers, source, failures: Vec::new() })
     }
 
     /// The answers of the index at `path`. It is an error if this is not the index of `id`.
@@ -174,7 +197,7 @@ fn ask_in_order(
     for candidate in symbolicator.candidates(&id) {
         let answered = match candidate {
             Ok(candidate) => ask(&candidate, &id),
-            Err(error) => Err(unanswered(&error.into())),
+            Err(why) => Err(why),
         };
         if gathered.add(answered) {
             break;

@@ -1,19 +1,23 @@
 //! The sources of a symbolicator, and the order in which they are asked.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use symdex::{ImageId, Index};
-use symdex_report::{Answer, Image, KnownImage, MatchedBy, Unanswered, match_by_name};
+use symdex_report::{Image, KnownImage, MatchedBy, Unanswered, match_by_name};
 
 use super::assumption::{AssumptionTarget, ResolvedAssumption, ResolvedTarget};
 use super::debug_files::{DebugFiles, DebugImage};
 use super::listed_folder::ListedFolder;
-use super::{Assumption, Availability, Event, Note, Session, SourceError, SymbolicatorOptions};
+use super::{Assumption, Availability, Event, Note, Session, SourceError, SymbolicatorOptions, unanswered};
 use crate::error::Error;
 use crate::id_prefix::IdPrefix;
+use crate::reader::{StoreCounts, StoreReader};
+use crate::store::{StoredImage, open_store};
 
 /// The number of indexes that are opened in the search for the name of an image.
 const MAX_OPENED: usize = 20_000;
@@ -22,19 +26,22 @@ const MAX_OPENED: usize = 20_000;
 pub struct Symbolicator {
     /// Single indexes.
     files: Vec<(KnownImage, PathBuf)>,
-    /// Folders of indexes. The store is the last one.
+    /// Folders of indexes, which are searched with the folders below them.
     folders: Vec<ListedFolder>,
+    stores: Arc<StoreReader>,
     debug_files: DebugFiles,
     assumptions: Vec<ResolvedAssumption>,
     match_by_name: bool,
     known: OnceLock<KnownImages>,
-    /// The damage of each index that was found to be damaged.
-    damaged: Mutex<HashMap<PathBuf, String>>,
+    /// The damage of each index that was found to be damaged, by the path or the location in a store.
+    damaged: Mutex<HashMap<String, String>>,
 }
 
 /// A source that may have an image.
 pub(super) enum Candidate<'a> {
     Index(PathBuf),
+    /// An image in the store with this number.
+    Stored(usize, Arc<StoredImage>),
     DebugFile(&'a DebugImage),
 }
 
@@ -54,14 +61,18 @@ impl Symbolicator {
     ///
     /// # Errors
     ///
-    /// [`SourceError::Index`] if a path that was given as an index or a folder of indexes does not exist,
+    /// [`SourceError::Index`] if a path that was given as an index or a folder of indexes does not exist, or if a store
+    /// cannot be opened,
     /// [`SourceError::UnknownId`] or [`SourceError::AmbiguousId`] if not exactly one image has the id of an assumption,
     /// and any [`SourceError`] if the file of an assumption cannot be read.
     pub fn open(
         options: &SymbolicatorOptions,
         skipped: &mut dyn FnMut(SourceError),
     ) -> Result<Self, SourceError> {
-        let mut debug_files = DebugFiles::new(options);
+        let stores = options.stores.iter().map(|url| open_store(url, &options.store_options));
+        let stores = StoreReader::new(stores.collect::<Result<_, _>>()?, &options.reader_options);
+        let stores = Arc::new(stores);
+        let mut debug_files = DebugFiles::new(options, Arc::clone(&stores));
         for path in &options.debug_files {
             debug_files.add(path, skipped);
         }
@@ -75,10 +86,10 @@ impl Symbolicator {
                 },
             }
         }
-        folders.extend(options.store.clone().filter(|store| store.is_dir()).map(ListedFolder::new));
         let mut symbolicator = Self {
             files,
             folders,
+            stores,
             debug_files,
             assumptions: Vec::new(),
             match_by_name: options.match_by_name,
@@ -168,11 +179,12 @@ impl Symbolicator {
     }
 
     /// The images of all indexes and debug files, each once, sorted. The first call lists all folders and opens up to
-    /// 20,000 indexes.
+    /// 20,000 indexes. Stores that are not folders are left out: they may have any number of indexes.
     pub fn known(&self) -> &[KnownImage] {
         let known = self.known.get_or_init(|| {
-            let mut paths = self.folders.iter().flat_map(ListedFolder::all);
-            let indexes = paths.by_ref().take(MAX_OPENED).filter_map(|path| known_index(path).ok());
+            let in_folders = self.folders.iter().flat_map(ListedFolder::all).map(Cow::Borrowed);
+            let mut paths = in_folders.chain(self.paths_in_stores().into_iter().map(Cow::Owned));
+            let indexes = paths.by_ref().take(MAX_OPENED).filter_map(|path| known_index(&path).ok());
             let files = self.files.iter().map(|(known, _)| known.clone());
             // Indexes of images in debug files are left out. Otherwise the result would depend on which indexes are
             // already built.
@@ -187,6 +199,19 @@ impl Symbolicator {
             KnownImages { images, is_cut: paths.next().is_some() }
         });
         &known.images
+    }
+
+    /// The paths of all indexes in stores that are folders, sorted. A store that cannot be listed counts as empty.
+    fn paths_in_stores(&self) -> Vec<PathBuf> {
+        let mut paths = Vec::new();
+        for store in self.stores.stores().iter().filter(|store| store.url().path().is_some()) {
+            _ = store.list(&mut |entry| {
+                paths.push(PathBuf::from(entry.location));
+                ControlFlow::Continue(())
+            });
+        }
+        paths.sort();
+        paths
     }
 
     /// The size of all debug files, in bytes, for progress.
@@ -226,24 +251,27 @@ impl Symbolicator {
         }
     }
 
-    /// The sources of the image `id`, in this order: single indexes, folders, debug files. An index without debug
-    /// information comes last if a debug file has some.
-    pub(super) fn candidates(&self, id: &ImageId) -> impl Iterator<Item = Result<Candidate<'_>, Error>> {
+    /// The sources of the image `id`, in this order: single indexes, folders, stores, debug files. An index without
+    /// debug information comes last if a debug file has some.
+    pub(super) fn candidates(&self, id: &ImageId) -> impl Iterator<Item = Result<Candidate<'_>, Unanswered>> {
         let files =
             self.files.iter().filter(move |(known, _)| known.id == *id).map(|(_, path)| Ok(path.clone()));
         let in_folders = self.folders.iter().flat_map(|folder| folder.indexes_of(id));
-        let mut indexes = files.chain(in_folders);
+        let indexes = files.chain(in_folders).map(|path| match path {
+            Ok(path) => Ok(Candidate::Index(path)),
+            Err(error) => Err(unanswered(&error.into())),
+        });
+        let in_stores = 0..self.stores.stores().len();
+        let mut indexes = indexes.chain(in_stores.filter_map(|store| self.stored(store, id).transpose()));
         let mut debug_file = self.debug_files.image(id);
         let has_dwarf = self.debug_files.has_dwarf(id);
         let mut without_dwarf = Vec::new().into_iter();
         let mut postponed = Vec::new();
         std::iter::from_fn(move || {
-            for path in indexes.by_ref() {
-                match path {
-                    Ok(path) if has_dwarf && is_without_dwarf(&path) => {
-                        postponed.push(Ok(Candidate::Index(path)));
-                    }
-                    path => return Some(path.map(Candidate::Index)),
+            for index in indexes.by_ref() {
+                match index {
+                    Ok(index) if has_dwarf && index.is_without_dwarf() => postponed.push(Ok(index)),
+                    index => return Some(index),
                 }
             }
             if let Some(image) = debug_file.take() {
@@ -254,22 +282,29 @@ impl Symbolicator {
         })
     }
 
-    /// Calls `ask` for the answers of the index at `path`. If another report has found the index to be damaged, returns
+    /// The image `id` in the store with this number.
+    fn stored(&self, store: usize, id: &ImageId) -> Result<Option<Candidate<'_>>, Unanswered> {
+        let open = || self.stores.open(store, id).map_err(|error| unanswered(&error.into()));
+        let image = self.unless_damaged(&self.stores.stores()[store].location(id), open)?;
+        Ok(image.map(|image| Candidate::Stored(store, image)))
+    }
+
+    /// Calls `ask` for what the index at `location` has. If another report has found the index to be damaged, returns
     /// that damage instead: whether a new index has replaced it meanwhile depends on the order in which reports are
     /// answered.
-    pub(super) fn unless_damaged(
+    pub(super) fn unless_damaged<T>(
         &self,
-        path: &Path,
-        ask: impl FnOnce() -> Result<Vec<Answer>, Unanswered>,
-    ) -> Result<Vec<Answer>, Unanswered> {
+        location: &str,
+        ask: impl FnOnce() -> Result<T, Unanswered>,
+    ) -> Result<T, Unanswered> {
         let damaged = || self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = damaged().get(path).cloned();
+        let known = damaged().get(location).cloned();
         if let Some(damage) = known {
             return Err(Unanswered::Damaged(damage));
         }
         let answers = ask();
         if let Err(Unanswered::Damaged(damage)) = &answers {
-            damaged().insert(path.to_owned(), damage.clone());
+            damaged().insert(location.to_owned(), damage.clone());
         }
         answers
     }
@@ -277,8 +312,22 @@ impl Symbolicator {
     /// Whether this many more addresses of the image `id` are answered directly from its debug file. They are if they
     /// are few and the image has no index, not even a damaged one that needs replacing.
     pub(super) fn is_answered_directly(&self, id: &ImageId, file: &DebugImage, addresses: usize) -> bool {
-        let has_index = self.candidates(id).any(|candidate| matches!(candidate, Ok(Candidate::Index(_))));
+        let is_index = |candidate: Result<Candidate<'_>, _>| match candidate {
+            Ok(candidate) => !matches!(candidate, Candidate::DebugFile(_)),
+            Err(why) => matches!(why, Unanswered::Damaged(_)),
+        };
+        let has_index = self.candidates(id).any(is_index);
         !has_index && self.debug_files.are_few(file, addresses)
+    }
+
+    /// What the stores have answered until now, in the order in which they are asked.
+    #[must_use]
+    pub fn store_counts(&self) -> Vec<StoreCounts> {
+        self.stores.counts()
+    }
+
+    pub(super) fn stores(&self) -> &StoreReader {
+        &self.stores
     }
 
     pub(super) fn debug_files(&self) -> &DebugFiles {
@@ -294,6 +343,7 @@ impl fmt::Debug for Symbolicator {
         f.debug_struct("Symbolicator")
             .field("indexes", &indexes)
             .field("folders", &folders)
+            .field("stores", &self.stores.stores())
             .field("debug_files", &debug_files)
             .finish_non_exhaustive()
     }
@@ -307,8 +357,16 @@ fn known_index(path: &Path) -> Result<KnownImage, Error> {
     Ok(KnownImage { name, id: index.id().clone(), arch })
 }
 
-/// Whether an index has no debug information, for example because it was made from a stripped binary. Returns `false`
-/// if it cannot be opened: the error is reported when the index is asked.
-fn is_without_dwarf(path: &Path) -> bool {
-    Index::open_file(path).is_ok_and(|index| index.metadata().counts.functions == 0)
+impl Candidate<'_> {
+    /// Whether it is an index without debug information, for example because it was made from a stripped binary.
+    /// Returns `false` if it cannot be opened: the error is reported when the index is asked.
+    fn is_without_dwarf(&self) -> bool {
+        match self {
+            Self::Index(path) => {
+                Index::open_file(path).is_ok_and(|index| index.metadata().counts.functions == 0)
+            }
+            Self::Stored(_, image) => image.metadata().counts.functions == 0,
+            Self::DebugFile(_) => false,
+        }
+    }
 }

@@ -4,12 +4,10 @@
 //! `0c37....tag` with the tag of its object. The time of the index is its last use, that of the tag is when the store
 //! had the object with this tag.
 
-use std::collections::HashSet;
 use std::fs::{self, DirBuilder};
 use std::hash::Hasher as _;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use symdex::ImageId;
@@ -21,6 +19,7 @@ use crate::buffer::IndexBytes;
 use crate::error::Error;
 use crate::folder::IndexFolder;
 use crate::publish::{is_abandoned, temporary};
+use crate::single_flight::{Flight, SingleFlight};
 use crate::store::StoreUrl;
 
 /// For this time, the store is not asked whether an index has changed. A use is recorded at most once in it.
@@ -36,8 +35,7 @@ pub(super) struct Cache {
     /// The bytes that all stores may take in the cache.
     size: u64,
     /// The images that are being fetched.
-    busy: Mutex<HashSet<ImageId>>,
-    done: Condvar,
+    flights: SingleFlight<ImageId>,
 }
 
 /// An index in the cache.
@@ -47,19 +45,6 @@ pub(super) struct Cached {
     pub(super) tag: Option<String>,
     /// Whether the store was asked recently.
     pub(super) is_fresh: bool,
-}
-
-/// The right to fetch an image. Other threads of the process wait for it.
-pub(super) struct Turn<'c> {
-    cache: &'c Cache,
-    id: ImageId,
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        self.cache.busy().remove(&self.id);
-        self.cache.done.notify_all();
-    }
 }
 
 impl Cache {
@@ -73,18 +58,12 @@ impl Cache {
         let mut hash = Xxh3Default::new();
         hash.write(url.to_string().as_bytes());
         let folder = IndexFolder::new(root.join(format!("{:016x}", hash.digest()))).fan_out();
-        Ok(Self { root: root.to_owned(), folder, size, busy: Mutex::default(), done: Condvar::new() })
-    }
-
-    fn busy(&self) -> MutexGuard<'_, HashSet<ImageId>> {
-        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(Self { root: root.to_owned(), folder, size, flights: SingleFlight::default() })
     }
 
     /// Waits until no other thread fetches `id`.
-    pub(super) fn turn(&self, id: &ImageId) -> Turn<'_> {
-        let busy = self.done.wait_while(self.busy(), |busy| busy.contains(id));
-        busy.unwrap_or_else(PoisonError::into_inner).insert(id.clone());
-        Turn { cache: self, id: id.clone() }
+    pub(super) fn turn(&self, id: &ImageId) -> Flight<'_, ImageId> {
+        self.flights.turn(id)
     }
 
     /// The index of `id`; `None` if the cache does not have it. Records a use.

@@ -56,8 +56,33 @@ pub(super) fn of_body(error: io::Error, location: String) -> Error {
     }
 }
 
-/// The text of `error` and of its causes, without the users and the queries of URLs.
-pub(super) fn reason(error: &dyn std::error::Error) -> String {
+impl Failed {
+    /// Whether there is no such object. A missing bucket is another error: every index would seem to be missing.
+    pub(super) fn is_not_found(&self) -> bool {
+        let Self::Client(object_store::Error::NotFound { source, .. }) = self else { return false };
+        let text = full_text(&**source);
+        !["NoSuchBucket", "ContainerNotFound", "bucket does not exist"]
+            .iter()
+            .any(|other| text.contains(other))
+    }
+}
+
+/// The reason of `error`, without the users and the queries of URLs. If a server has sent a document about it, the
+/// reason is the server's code and message.
+pub(super) fn reason(error: &(dyn std::error::Error + 'static)) -> String {
+    let text = full_text(error);
+    let element = |name: &str| {
+        let (_, rest) = text.split_once(&format!("<{name}>"))?;
+        Some(rest.split_once("</")?.0)
+    };
+    match (element("Code"), element("Message")) {
+        (Some(code), Some(message)) => without_secrets(&format!("{code}: {message}")),
+        _ => without_secrets(&text),
+    }
+}
+
+/// The text of `error` and of its causes.
+fn full_text(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -67,7 +92,7 @@ pub(super) fn reason(error: &dyn std::error::Error) -> String {
         }
         cause = error.source();
     }
-    without_secrets(&text)
+    text
 }
 
 /// `text` without the users and the queries of the URLs in it.

@@ -111,7 +111,7 @@ impl ObjectsStore {
             let options = options.clone();
             match self.run(&key, |client, key| async move { client.get_opts(&key, options).await }) {
                 Ok(result) => return Ok(Some(Some(Found { encoding, key, result }))),
-                Err(Failed::Client(object_store::Error::NotFound { .. })) => {}
+                Err(error) if error.is_not_found() => {}
                 Err(Failed::Client(object_store::Error::NotModified { .. })) => return Ok(Some(None)),
                 Err(error) => return Err(error.at(self.location_of(&key), "read")),
             }
@@ -222,11 +222,11 @@ impl ObjectsStore {
         // S3 does not say whether there was an object.
         let head = self.run(key, |client, key| async move { client.head(&key).await });
         match head {
-            Err(Failed::Client(object_store::Error::NotFound { .. })) => return Ok(false),
+            Err(error) if error.is_not_found() => return Ok(false),
             head => head.map_err(|error| error.at(self.location_of(key), "read"))?,
         };
         match self.run(key, |client, key| async move { client.delete(&key).await }) {
-            Err(Failed::Client(object_store::Error::NotFound { .. })) => Ok(false),
+            Err(error) if error.is_not_found() => Ok(false),
             deleted => deleted.map(|()| true).map_err(|error| error.at(self.location_of(key), "remove")),
         }
     }

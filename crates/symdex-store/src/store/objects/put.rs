@@ -72,7 +72,7 @@ impl ObjectsStore {
         let (encoding, key) = (self.encoding(), self.key(id, self.encoding()));
         let options = GetOptions::default();
         let result = match self.run(&key, |client, key| async move { client.get_opts(&key, options).await }) {
-            Err(Failed::Client(ClientError::NotFound { .. })) => return Ok(None),
+            Err(error) if error.is_not_found() => return Ok(None),
             result => result.map_err(|error| error.at(self.location_of(&key), "read"))?,
         };
         let version =

@@ -4,7 +4,7 @@ use std::path::Path;
 use object_store::memory::InMemory;
 
 use super::*;
-use crate::test_stores::{behaves_as_a_store, id, index, put};
+use crate::test_stores::{behaves_as_a_store, id, index, name_at, put};
 
 /// A store in the memory of `client`.
 fn store(client: &Arc<InMemory>, options: &StoreOptions) -> ObjectsStore {
@@ -219,4 +219,36 @@ fn writers_of_one_object_leave_the_best_index() {
         assert!(*kept == indexes[63][..], "round {round}");
         assert!(store.remove(&id(0xab)).expect("removed"));
     }
+}
+
+#[test]
+fn every_home_gives_the_same_10000_answers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bytes = index(0xab, 300);
+    let mut homes: Vec<Box<dyn Store>> = vec![Box::new(crate::FolderStore::at(folder.path()))];
+    for options in
+        [StoreOptions::new(), StoreOptions::new().zstd_level(0), with_cache(folder.path(), 1 << 20)]
+    {
+        homes.push(Box::new(store(&Arc::default(), &options)));
+    }
+    for home in &homes {
+        put(&**home, &bytes);
+    }
+    let mut images: Vec<_> =
+        homes.iter().map(|home| home.open(&id(0xab)).expect("readable").expect("there")).collect();
+    let values = crate::reader::tests::Fake::new(300).store();
+    images.push(values.open(&id(0xab)).expect("readable").expect("there"));
+    let whole = Index::open(IndexBytes::from(bytes)).expect("an index");
+    let whole = StoredImage::Index(Box::new(whole));
+    let mut named = 0;
+    for number in 0..10_000 {
+        // Into functions, gaps, and behind the end.
+        let offset = symdex::ImageOffset(number * 127);
+        let expected = name_at(&whole, offset);
+        named += usize::from(expected.is_some());
+        for image in &images {
+            assert_eq!(name_at(image, offset), expected, "{offset:?}");
+        }
+    }
+    assert!((300..9000).contains(&named), "{named}");
 }

@@ -1,0 +1,155 @@
+//! The stores that a command line names.
+
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use symdex::{ImageId, Index};
+use symdex_store::{
+    IdPrefix, IndexBytes, Store, StoreOptions, StoreUrl, StoreUrlError, StoredImage, open_store,
+};
+
+use crate::failure::{Failure, FailureKind};
+use crate::{number, text};
+
+/// The variable with the stores that are used if the command line names none.
+const VARIABLE: &str = "SYMDEX_STORE";
+
+/// The digits of a UUID. Only longer ids begin with as many digits.
+const WHOLE_ID: usize = 32;
+
+/// A URL of the command line. If it is wrong, clap would print it with its secrets.
+type GivenUrl = Result<StoreUrl, StoreUrlError>;
+
+#[expect(clippy::unnecessary_wraps, reason = "clap wants a result")]
+fn given(text: &str) -> Result<GivenUrl, Infallible> {
+    Ok(StoreUrl::from_argument(text))
+}
+
+/// The options that name stores.
+#[derive(clap::Args)]
+pub(crate) struct StoreArgs {
+    /// A store of indexes: a folder, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or https://HOST/PATH.
+    /// May be repeated; the stores are asked in this order. Credentials are read from the environment. The default is
+    /// in the environment variable SYMDEX_STORE, separated by spaces
+    #[arg(long = "store", value_name = "URL", value_parser = given)]
+    urls: Vec<GivenUrl>,
+    /// The size of the cache for indexes of object stores, in the user's cache folder. 0 is no cache
+    #[arg(long, value_name = "SIZE", default_value = "10GB", value_parser = number::parse_size)]
+    cache_size: usize,
+}
+
+impl StoreArgs {
+    /// Whether the command line names a store.
+    pub(crate) fn are_given(&self) -> bool {
+        !self.urls.is_empty()
+    }
+
+    /// The URLs of the command line; without any, those of the environment.
+    pub(crate) fn urls(&self) -> Result<Vec<StoreUrl>, Failure> {
+        if self.are_given() {
+            let usage = |error: StoreUrlError| Failure::new(FailureKind::Usage, format!("--store: {error}"));
+            return self.urls.iter().map(|url| url.clone().map_err(usage)).collect();
+        }
+        let Some(urls) = std::env::var_os(VARIABLE) else { return Ok(Vec::new()) };
+        let wrong = |error| Failure::new(FailureKind::Usage, format!("{VARIABLE}: {error}"));
+        let read = |url: &str| url.parse().map_err(|error| wrong(format!("{error}")));
+        urls.to_string_lossy().split_whitespace().map(read).collect()
+    }
+
+    pub(crate) fn options(&self) -> StoreOptions {
+        let options = StoreOptions::new();
+        match user_cache().filter(|_| self.cache_size != 0) {
+            Some(folder) => options.cache(folder.join("objects"), self.cache_size as u64),
+            None => options,
+        }
+    }
+
+    /// Opens the stores, in their order.
+    pub(crate) fn open(&self) -> Result<Vec<Box<dyn Store>>, Failure> {
+        let options = self.options();
+        self.urls()?.iter().map(|url| Ok(open_store(url, &options)?)).collect()
+    }
+
+    /// The index of `id` in the first store that has it, and where it is. `None` if the command line names no store.
+    pub(crate) fn index(
+        &self,
+        id: Option<&IdPrefix>,
+    ) -> Result<Option<(Index<IndexBytes>, PathBuf)>, Failure> {
+        if !self.are_given() {
+            return Ok(None);
+        }
+        let stores = self.open()?;
+        let names = || text::list(stores.iter().map(|store| store.url()));
+        let Some(prefix) = id else {
+            let message = format!("{}: choose an index of the store with --id", names());
+            return Err(Failure::new(FailureKind::Usage, message));
+        };
+        let mut found = prefix.to_id().map_or(Ok(None), |id| find(&stores, &id))?;
+        // A list of all indexes takes long, so it is not made for what is a whole id.
+        if found.is_none()
+            && prefix.to_string().len() < WHOLE_ID
+            && let Some(id) = id_of(&stores, prefix)?
+        {
+            found = find(&stores, &id)?;
+        }
+        let not_found = || {
+            let message = format!("{}: no index has an id that begins with {prefix}", names());
+            Failure::new(FailureKind::NotFound, message)
+        };
+        found.map(Some).ok_or_else(not_found)
+    }
+}
+
+/// The index of `id` in the first store that has it, and where it is. If a store fails, the next one is asked.
+fn find(stores: &[Box<dyn Store>], id: &ImageId) -> Result<Option<(Index<IndexBytes>, PathBuf)>, Failure> {
+    let mut first_failure = None;
+    for store in stores {
+        match find_in(&**store, id) {
+            Ok(Some(index)) => return Ok(Some((index, store.location(id).into()))),
+            Ok(None) => {}
+            Err(failure) => _ = first_failure.get_or_insert(failure),
+        }
+    }
+    first_failure.map_or(Ok(None), Err)
+}
+
+fn find_in(store: &dyn Store, id: &ImageId) -> Result<Option<Index<IndexBytes>>, Failure> {
+    let bytes = match store.open(id)? {
+        None => return Ok(None),
+        Some(StoredImage::Index(index)) => return Ok(Some(*index)),
+        // Any address may be asked, so the whole index is needed.
+        Some(StoredImage::Values(_)) => store.get(id)?,
+    };
+    let open =
+        |bytes| Index::open(bytes).map_err(|error| Failure::index(store.location(id).as_ref(), &error));
+    bytes.map(open).transpose()
+}
+
+/// The one id in `stores` that begins with `prefix`. All stores are listed.
+fn id_of(stores: &[Box<dyn Store>], prefix: &IdPrefix) -> Result<Option<ImageId>, Failure> {
+    let mut ids: Vec<ImageId> = Vec::new();
+    for store in stores {
+        store.list(&mut |entry| {
+            if prefix.matches(&entry.id) && !ids.contains(&entry.id) {
+                ids.push(entry.id);
+            }
+            // More ids would not make the message better.
+            if ids.len() > 20 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+    }
+    match ids.len() {
+        0 | 1 => Ok(ids.pop()),
+        _ => {
+            ids.sort();
+            let message = format!("several ids begin with {prefix}: {}; give more digits", text::list(ids));
+            Err(Failure::new(FailureKind::Usage, message))
+        }
+    }
+}
+
+/// The folder of symdex in the user's cache folder; `None` if there is no cache folder.
+pub(crate) fn user_cache() -> Option<PathBuf> {
+    use etcetera::BaseStrategy as _;
+    Some(etcetera::base_strategy::choose_native_strategy().ok()?.cache_dir().join("symdex"))
+}
