@@ -78,13 +78,19 @@ pub enum Error {
         /// The feature that is needed.
         feature: &'static str,
     },
-    /// An object is not a compressed index.
+    /// An object or a value of a store is damaged.
     #[error("{location}: {what}; put the index into the store again")]
     DamagedObject {
         /// The URL of the store and the key.
         location: String,
         /// What is wrong with it.
         what: String,
+    },
+    /// The index was removed from the store, or replaced, since it was opened. Open it again.
+    #[error("{location}: the index was removed or replaced after it was opened; open it again")]
+    Replaced {
+        /// Where the index was: a URL with a key.
+        location: String,
     },
     /// A store has failed, or cannot do what was asked.
     #[error("{location}: cannot {action}: {reason}")]

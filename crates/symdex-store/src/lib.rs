@@ -81,9 +81,11 @@ pub use replace::replace_file;
 #[cfg(feature = "object-store")]
 pub use store::RangedIndex;
 pub use store::{
-    FolderStore, GcCounts, Store, StoreEntry, StoreOptions, StoreUrl, StoreUrlError, StoredImage,
-    StoredLayout, StoredValues, open_store,
+    FetchedValues, FolderStore, GcCounts, Store, StoreEntry, StoreOptions, StoreUrl, StoreUrlError,
+    StoredImage, StoredLayout, StoredValues, ValueRequest, open_store,
 };
+#[cfg(feature = "redis")]
+pub use store::{RedisCounts, RedisStore};
 
 /// The public types can be shared and sent between threads.
 #[cfg(test)]
@@ -107,6 +109,8 @@ mod threads {
         are_shared::<StoreOptions>();
         are_shared::<StoreUrl>();
         are_shared::<StoredImage>();
+        #[cfg(feature = "redis")]
+        are_shared::<RedisStore>();
     };
     // A buffer is written by one thread at a time.
     const fn is_sent<T: Send>() {}

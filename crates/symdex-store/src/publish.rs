@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use symdex::Index;
+use symdex::{Index, Metadata};
 use tempfile::NamedTempFile;
 
 use crate::error::Error;
@@ -149,10 +149,14 @@ pub(crate) type Rank = (u64, u64, Reverse<u64>, u64, u64, Reverse<u128>);
 
 /// The rank of `index` by the conflict rule.
 pub(crate) fn rank<B: AsRef<[u8]>>(index: &Index<B>) -> Rank {
-    let counts = index.metadata().counts;
-    let partial =
-        index.metadata().partial.iter().fold(0, |sum: u64, partial| sum.saturating_add(partial.count));
-    let digest = Reverse(u128::from_le_bytes(index.digest()));
+    rank_of(index.metadata(), index.digest())
+}
+
+/// The rank of the index that has this metadata and this digest.
+pub(crate) fn rank_of(metadata: &Metadata, digest: [u8; 16]) -> Rank {
+    let counts = metadata.counts;
+    let partial = metadata.partial.iter().fold(0, |sum: u64, partial| sum.saturating_add(partial.count));
+    let digest = Reverse(u128::from_le_bytes(digest));
     // A file that is not stripped has more symbols than its stripped twin, or as many symbols with more names.
     (counts.functions, counts.ranges, Reverse(partial), counts.symbols, counts.names, digest)
 }

@@ -4,11 +4,14 @@ mod folder;
 #[cfg(feature = "object-store")]
 mod objects;
 mod open;
+#[cfg(feature = "redis")]
+mod redis;
 #[cfg(any(feature = "object-store", feature = "redis"))]
 mod runtime;
 mod stored;
 mod url;
 
+use std::any::Any;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::time::{Duration, SystemTime};
@@ -23,14 +26,16 @@ pub use self::folder::FolderStore;
 #[cfg(feature = "object-store")]
 pub use self::objects::RangedIndex;
 pub use self::open::{StoreOptions, open_store};
-pub use self::stored::{StoredImage, StoredValues};
+#[cfg(feature = "redis")]
+pub use self::redis::{RedisCounts, RedisStore};
+pub use self::stored::{FetchedValues, StoredImage, StoredValues, ValueRequest};
 pub use self::url::{StoreUrl, StoreUrlError};
 
 /// A store of indexes: a folder, an object store, or Redis. [`open_store`] opens the store of a URL.
 ///
 /// All methods block until the store has answered or the time-out has passed. They may be called from any thread, and
 /// several threads may share a store.
-pub trait Store: fmt::Debug + Send + Sync {
+pub trait Store: Any + fmt::Debug + Send + Sync {
     /// The URL of the store.
     fn url(&self) -> &StoreUrl;
 
@@ -55,6 +60,18 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// [`Error`] if the store cannot be read, or if the index is damaged, unsupported or of another image.
     fn open(&self, id: &ImageId) -> Result<Option<StoredImage>, Error>;
 
+    /// Opens the indexes of several images, in the order of `ids`. Each result is that of [`open`](Self::open). Redis
+    /// needs one round trip for all.
+    fn open_many(&self, ids: &[ImageId]) -> Vec<Result<Option<StoredImage>, Error>> {
+        ids.iter().map(|id| self.open(id)).collect()
+    }
+
+    /// Fetches values of several images that this store has opened, in the order of `requests`. Each result is that of
+    /// [`StoredValues::fetch`]. Redis needs one round trip for all, if they are no more than 256 values.
+    fn fetch_many<'v>(&self, requests: &[ValueRequest<'v>]) -> Vec<FetchedValues> {
+        requests.iter().map(|request| request.values.fetch(request.numbers)).collect()
+    }
+
     /// What the store states of the index of `id`; `None` if the store has none. The index is not read.
     ///
     /// # Errors
@@ -68,8 +85,27 @@ pub trait Store: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Error`] if the store cannot be read, or if a part of the index is lost.
+    /// [`Error`] if the store cannot be read, or if it does not keep whole indexes. See [`copy_to`](Self::copy_to).
     fn get(&self, id: &ImageId) -> Result<Option<IndexBytes>, Error>;
+
+    /// Puts the index of `id` into `target`; `None` if this store has none. The index is verified before it is put.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if the index is damaged, if one of the stores fails, or if this store keeps values and the target needs
+    /// a whole index. Redis can be copied to Redis only.
+    fn copy_to(&self, id: &ImageId, target: &dyn Store) -> Result<Option<PublishOutcome>, Error> {
+        let Some(bytes) = self.get(id)? else { return Ok(None) };
+        let path = || self.location(id).into();
+        let damaged = |error| Error::Index { path: path(), error };
+        let index = Index::open(&bytes[..]).map_err(damaged)?;
+        index.verify().map_err(damaged)?;
+        if index.id() != id {
+            let (found, wanted) = (index.id().clone(), id.clone());
+            return Err(Error::OtherImage { path: path(), found, wanted });
+        }
+        target.put(&index).map(Some)
+    }
 
     /// Calls `visit` for each index, in no particular order, until it returns [`ControlFlow::Break`]. The memory in use
     /// does not depend on the number of indexes. Indexes that come or go meanwhile may be left out.

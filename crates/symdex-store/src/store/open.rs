@@ -1,6 +1,6 @@
 //! Opens the store of a URL.
 
-#[cfg(feature = "object-store")]
+#[cfg(any(feature = "object-store", feature = "redis"))]
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,12 +15,16 @@ use crate::error::Error;
 pub struct StoreOptions {
     pub(crate) timeout: Duration,
     pub(crate) access: IndexAccess,
-    #[cfg(feature = "object-store")]
+    #[cfg(any(feature = "object-store", feature = "redis"))]
     pub(crate) zstd_level: i32,
     #[cfg(feature = "object-store")]
     pub(crate) cache: Option<(PathBuf, u64)>,
     #[cfg(feature = "object-store")]
     pub(crate) is_ranged: bool,
+    #[cfg(feature = "redis")]
+    pub(crate) ttl: Duration,
+    #[cfg(feature = "redis")]
+    pub(crate) ca_file: Option<PathBuf>,
 }
 
 impl StoreOptions {
@@ -29,12 +33,16 @@ impl StoreOptions {
         Self {
             timeout: Duration::from_secs(30),
             access: IndexAccess::default(),
-            #[cfg(feature = "object-store")]
+            #[cfg(any(feature = "object-store", feature = "redis"))]
             zstd_level: 19,
             #[cfg(feature = "object-store")]
             cache: None,
             #[cfg(feature = "object-store")]
             is_ranged: false,
+            #[cfg(feature = "redis")]
+            ttl: Duration::from_secs(45 * 24 * 60 * 60),
+            #[cfg(feature = "redis")]
+            ca_file: None,
         }
     }
 
@@ -51,9 +59,25 @@ impl StoreOptions {
         self
     }
 
-    /// Sets the level at which an object store compresses new indexes, 1 to 22. At 0, indexes are not compressed. The
-    /// default is 19.
-    #[cfg(feature = "object-store")]
+    /// Sets the time after its last use at which an index that is put into Redis expires. The default is 45 days. A
+    /// shorter time than a second makes no sense.
+    #[cfg(feature = "redis")]
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// Sets the file of certificates, in PEM, that Redis must have its certificate from. The default is the file that
+    /// `SYMDEX_REDIS_CA_FILE` names, or the certificates of the system.
+    #[cfg(feature = "redis")]
+    pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.ca_file = Some(path.into());
+        self
+    }
+
+    /// Sets the level at which an object store or Redis compresses new indexes, 1 to 22. The default is 19. At 0, object
+    /// stores do not compress, and Redis compresses at level 1.
+    #[cfg(any(feature = "object-store", feature = "redis"))]
     pub fn zstd_level(mut self, level: u8) -> Self {
         self.zstd_level = i32::from(level.min(22));
         self
@@ -100,13 +124,15 @@ impl Default for StoreOptions {
 /// [`Error::NotCompiled`] if this build does not have the feature for the kind of store. [`Error::Store`] if the
 /// environment has no valid configuration for the store.
 pub fn open_store(url: &StoreUrl, options: &StoreOptions) -> Result<Box<dyn Store>, Error> {
-    let not_compiled = |feature| Err(Error::NotCompiled { url: url.clone(), feature });
     match url.kind() {
         StoreKind::Folder => Ok(Box::new(FolderStore::new(url.clone()).access(options.access))),
-        StoreKind::Redis => not_compiled("redis"),
+        #[cfg(feature = "redis")]
+        StoreKind::Redis => Ok(Box::new(super::RedisStore::open(url, options)?)),
+        #[cfg(not(feature = "redis"))]
+        StoreKind::Redis => Err(Error::NotCompiled { url: url.clone(), feature: "redis" }),
         #[cfg(feature = "object-store")]
         StoreKind::Objects => Ok(Box::new(super::objects::ObjectsStore::open(url, options)?)),
         #[cfg(not(feature = "object-store"))]
-        StoreKind::Objects => not_compiled("object-store"),
+        StoreKind::Objects => Err(Error::NotCompiled { url: url.clone(), feature: "object-store" }),
     }
 }

@@ -1,5 +1,6 @@
 //! An image as a store has it: a whole index, or values.
 
+use std::any::Any;
 use std::fmt;
 
 use symdex::{Index, Metadata};
@@ -25,7 +26,7 @@ pub enum StoredImage {
 ///
 /// Convert the offsets of a report with the metadata first. The value with the number [`Metadata::value_number`] answers
 /// an offset. An offset is a gap if its number is not in [`Metadata::value_numbers`].
-pub trait StoredValues: fmt::Debug + Send + Sync {
+pub trait StoredValues: Any + fmt::Debug + Send + Sync {
     /// The metadata of the whole index.
     fn metadata(&self) -> &Metadata;
 
@@ -34,8 +35,21 @@ pub trait StoredValues: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Error`] if the store cannot be read, or if a value is damaged.
-    fn fetch(&self, numbers: &[u64]) -> Result<Vec<Option<Index<IndexBytes>>>, Error>;
+    /// [`Error`] if the store cannot be read, or if a value is damaged. [`Error::Replaced`] if the index was removed or
+    /// replaced since it was opened, and its values are gone.
+    fn fetch(&self, numbers: &[u64]) -> FetchedValues;
+}
+
+/// The values of one image that were fetched. Each is an index of a part of the image. See [`StoredValues::fetch`].
+pub type FetchedValues = Result<Vec<Option<Index<IndexBytes>>>, Error>;
+
+/// Values of one image that [`Store::fetch_many`](super::Store::fetch_many) fetches.
+#[derive(Clone, Copy, Debug)]
+pub struct ValueRequest<'v> {
+    /// The image.
+    pub values: &'v dyn StoredValues,
+    /// The numbers of the values.
+    pub numbers: &'v [u64],
 }
 
 impl StoredImage {

@@ -11,7 +11,8 @@ use std::str::FromStr;
 /// | `PATH`, `dir:PATH` | a folder |
 /// | `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX`, `az://CONTAINER/PREFIX` | an object store |
 /// | `https://HOST/PATH` | a web server, read only; `http://` only for this machine |
-/// | `redis://HOST:PORT/DB`, `rediss://...` (TLS), `redis+cluster://HOST:PORT,HOST:PORT` | Redis or Valkey |
+/// | `redis://HOST:PORT/DB`, `rediss://...` (TLS) | Redis or Valkey |
+/// | `redis+cluster://HOST:PORT,HOST:PORT`, `rediss+cluster://...` (TLS) | a cluster of Redis or Valkey |
 ///
 /// [`Display`](fmt::Display) and [`Debug`] leave out user names, passwords and queries, which may have tokens.
 ///
@@ -76,6 +77,19 @@ pub enum StoreUrlError {
     },
 }
 
+/// What the URL of a Redis server or cluster has.
+#[cfg(feature = "redis")]
+pub(crate) struct RedisParts<'u> {
+    /// Hosts with optional ports, separated by commas.
+    pub(crate) hosts: &'u str,
+    pub(crate) database: Option<&'u str>,
+    /// The user, and the password behind a colon. Percent-encoded.
+    pub(crate) user: Option<&'u str>,
+    pub(crate) has_query: bool,
+    pub(crate) is_tls: bool,
+    pub(crate) is_cluster: bool,
+}
+
 /// What the URL begins with.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Scheme {
@@ -83,6 +97,7 @@ pub(crate) enum Scheme {
     Redis,
     RedisTls,
     RedisCluster,
+    RedisClusterTls,
     S3,
     Gcs,
     Azure,
@@ -98,11 +113,12 @@ pub(crate) enum StoreKind {
     Objects,
 }
 
-const SCHEMES: [(&str, Scheme); 9] = [
+const SCHEMES: [(&str, Scheme); 10] = [
     ("dir", Scheme::Dir),
     ("redis", Scheme::Redis),
     ("rediss", Scheme::RedisTls),
     ("redis+cluster", Scheme::RedisCluster),
+    ("rediss+cluster", Scheme::RedisClusterTls),
     ("s3", Scheme::S3),
     ("gs", Scheme::Gcs),
     ("az", Scheme::Azure),
@@ -153,6 +169,23 @@ impl StoreUrl {
         (self.scheme == Scheme::Dir).then(|| PathBuf::from(&self.place))
     }
 
+    /// The servers of a Redis URL.
+    #[cfg(feature = "redis")]
+    pub(crate) fn redis_parts(&self) -> RedisParts<'_> {
+        let (hosts, database) = match self.place.split_once('/') {
+            Some((hosts, database)) => (hosts, Some(database)),
+            None => (self.place.as_str(), None),
+        };
+        RedisParts {
+            hosts,
+            database,
+            user: self.user.as_deref(),
+            has_query: self.query.is_some(),
+            is_tls: matches!(self.scheme, Scheme::RedisTls | Scheme::RedisClusterTls),
+            is_cluster: matches!(self.scheme, Scheme::RedisCluster | Scheme::RedisClusterTls),
+        }
+    }
+
     #[cfg(feature = "object-store")]
     pub(crate) fn scheme(&self) -> Scheme {
         self.scheme
@@ -187,6 +220,7 @@ impl StoreUrl {
             Scheme::Redis => ("the host", "redis://HOST:PORT/DB"),
             Scheme::RedisTls => ("the host", "rediss://HOST:PORT/DB"),
             Scheme::RedisCluster => ("the host", "redis+cluster://HOST:PORT,HOST:PORT"),
+            Scheme::RedisClusterTls => ("the host", "rediss+cluster://HOST:PORT,HOST:PORT"),
             Scheme::S3 => ("the bucket", "s3://BUCKET/PREFIX"),
             Scheme::Gcs => ("the bucket", "gs://BUCKET/PREFIX"),
             Scheme::Azure => ("the container", "az://CONTAINER/PREFIX"),
@@ -224,7 +258,7 @@ impl Scheme {
     fn kind(self) -> StoreKind {
         match self {
             Self::Dir => StoreKind::Folder,
-            Self::Redis | Self::RedisTls | Self::RedisCluster => StoreKind::Redis,
+            Self::Redis | Self::RedisTls | Self::RedisCluster | Self::RedisClusterTls => StoreKind::Redis,
             Self::S3 | Self::Gcs | Self::Azure | Self::Http | Self::Https => StoreKind::Objects,
         }
     }

@@ -75,6 +75,19 @@ impl Header {
 
     /// The header in `head`, the first bytes of a file of `found` bytes. It has to state this size.
     pub(crate) fn decode(head: &[u8], found: u64) -> Result<Self, Error> {
+        let header = Self::decode_any(head, found)?;
+        if header.file_size != found {
+            return Err(Error::WrongSize { found, expected: header.file_size });
+        }
+        Ok(header)
+    }
+
+    /// The header in `head`, the first bytes of a file, whatever the size of the file.
+    pub(crate) fn decode_prefix(head: &[u8]) -> Result<Self, Error> {
+        Self::decode_any(head, head.len() as u64)
+    }
+
+    fn decode_any(head: &[u8], found: u64) -> Result<Self, Error> {
         let mut cursor = Cursor::new(head);
         let not_an_index = || Error::NotAnIndex { found: head.get(..32).unwrap_or(head).to_vec() };
         if cursor.array() != Some(MAGIC) {
@@ -103,11 +116,7 @@ impl Header {
                 what: "it has another size than its version has",
             });
         }
-        let header = Self::decode_checked(&mut Cursor::new(checked))?;
-        if header.file_size != found {
-            return Err(Error::WrongSize { found, expected: header.file_size });
-        }
-        Ok(header)
+        Self::decode_checked(&mut Cursor::new(checked))
     }
 
     fn decode_checked(cursor: &mut Cursor<'_>) -> Result<Self, Error> {

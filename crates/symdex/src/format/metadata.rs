@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::pages::{CHECKSUM_SIZE, StoredLocation};
-use super::{MAX_CHUNK_SPAN, MAX_CHUNKS, MAX_METADATA, SectionKind};
+use super::{Header, MAX_CHUNK_SPAN, MAX_CHUNKS, MAX_METADATA, SectionKind};
 use crate::error::Error;
 use crate::image::ImageOffset;
 use crate::image::{Arch, ImageId};
@@ -138,6 +138,32 @@ pub(crate) fn config() -> impl bincode::config::Config {
 impl Metadata {
     /// The most bytes of a metadata block.
     pub(crate) const MAX_BLOCK_SIZE: usize = CHECKSUM_SIZE + MAX_METADATA;
+
+    /// The metadata of the index file that begins with `prefix`, which has at least the header and the metadata. The
+    /// metadata is the first of [`Index::sections`](crate::Index::sections).
+    ///
+    /// ```
+    /// use symdex::{Index, Metadata};
+    ///
+    /// let index = Index::open(std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex")?)?;
+    /// let metadata = &index.sections()[0];
+    /// let end = usize::try_from(metadata.offset + metadata.size)?;
+    /// assert_eq!(&Metadata::from_prefix(&index.as_bytes()[..end])?, index.metadata());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Index::open`](crate::Index::open) for the header and the metadata.
+    pub fn from_prefix(prefix: &[u8]) -> Result<Self, Error> {
+        let header = Header::decode_prefix(prefix)?;
+        let [section, ..] = header.sections;
+        let too_short = Error::WrongSize {
+            found: prefix.len() as u64,
+            expected: section.offset.saturating_add(section.size),
+        };
+        Self::decode(&header.id, section.of(prefix).ok_or(too_short)?)
+    }
 
     /// How many chunks `table` has, empty ones included.
     #[must_use]
@@ -286,6 +312,22 @@ pub(crate) mod tests {
         }
         let other = ImageId::new(&[1]).expect("one byte is an id");
         assert!(matches!(Metadata::decode(&other, &block), Err(Error::Checksum { .. })));
+    }
+
+    #[test]
+    fn a_prefix_that_is_cut_or_changed_is_refused() {
+        let golden = std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex").expect("there");
+        let section = Header::decode(&golden).expect("an index").sections[0];
+        let prefix = &golden[..usize::try_from(section.offset + section.size).expect("small")];
+        Metadata::from_prefix(prefix).expect("whole");
+        for len in 0..prefix.len() {
+            assert!(Metadata::from_prefix(&prefix[..len]).is_err(), "{len}");
+        }
+        for at in 0..prefix.len() {
+            let mut changed = prefix.to_vec();
+            changed[at] ^= 1;
+            assert!(Metadata::from_prefix(&changed).is_err(), "{at}");
+        }
     }
 
     #[test]

@@ -1,0 +1,115 @@
+//! `symdex store gc`.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, SystemTime};
+
+use symdex_store::{GcCounts, Store, StoreEntry};
+
+use super::output::Output;
+use super::remove::RemovedLine;
+use super::target::{self, UrlArgument};
+use super::times::{distance, parse_age};
+use crate::failure::{CommandError, CommandResult, Failure, FailureKind, complain};
+use crate::text;
+
+/// Remove the indexes that were not used for some time
+///
+/// The last use counts; in an object store, which records no uses, the time of writing. An index that is used while gc
+/// runs stays. Temporary files that killed processes have left in a folder are removed, too, after a day. Values that
+/// killed processes have left in Redis expire by themselves.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// A store: a path or a URL; - stands for the one in SYMDEX_STORE
+    #[arg(value_name = "URL", value_parser = target::argument)]
+    url: UrlArgument,
+    /// Remove indexes that were not used for this time: 45d, 12h
+    #[arg(long, value_name = "AGE", value_parser = parse_age)]
+    older_than: Duration,
+    /// Remove nothing, and print what would be removed
+    #[arg(long)]
+    dry_run: bool,
+    /// Print JSON, one object a line for each index, and the totals
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  symdex store gc /var/lib/symdex --older-than 45d --dry-run
+  symdex store gc /var/lib/symdex --older-than 45d
+
+JSON:
+  {\"store\", \"id\", \"location\", \"stored_size\", \"outcome\"} for an index
+  {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
+The outcome is removed, or with --dry-run would_remove. The totals have kept and leftover_files, too.
+
+Exit codes:
+  0  everything that was old is removed
+  5  the folder of the store is missing
+  1  the store cannot be listed, or an index cannot be removed";
+
+/// An index may become old after the store was listed and before its turn comes.
+const MARGIN: Duration = Duration::from_secs(10 * 60);
+
+pub(super) fn run(args: &Args) -> CommandResult {
+    let store = args.url.open_existing()?;
+    let mut output = Output::new(args.json);
+    if args.dry_run {
+        let (old, kept) = older_than(&*store, args.older_than)?;
+        old.iter().try_for_each(|entry| report(&*store, entry, "would_remove", &mut output))?;
+        output.add("kept", kept);
+        return output.finish();
+    }
+    // The store only counts what it removes.
+    let (candidates, _) = older_than(&*store, args.older_than.saturating_sub(MARGIN))?;
+    let GcCounts { kept, leftovers, failed, .. } = store.gc(args.older_than)?;
+    for entry in &candidates {
+        if store.stat(&entry.id)?.is_none() {
+            report(&*store, entry, "removed", &mut output)?;
+        }
+    }
+    output.add("kept", kept);
+    if leftovers > 0 {
+        output.add("leftover_files", leftovers);
+    }
+    if failed > 0 {
+        complain(&format!("{}: {} could not be removed", store.url(), text::count(failed, "index")));
+        (0..failed).for_each(|_| output.count_failure(FailureKind::Other));
+    }
+    output.finish()
+}
+
+/// The indexes that were not used for `age`, sorted by id, and the number of the others.
+fn older_than(store: &dyn Store, age: Duration) -> Result<(Vec<StoreEntry>, u64), Failure> {
+    let (mut old, mut kept) = (Vec::new(), 0);
+    let is_old = |time: SystemTime| time.elapsed().is_ok_and(|elapsed| elapsed > age);
+    store.list(&mut |entry| {
+        match entry.last_use.or(entry.written).is_some_and(is_old) {
+            true => old.push(entry),
+            false => kept += 1,
+        }
+        ControlFlow::Continue(())
+    })?;
+    old.sort_by(|a, b| (&a.id, &a.location).cmp(&(&b.id, &b.location)));
+    old.dedup_by(|a, b| a.location == b.location);
+    Ok((old, kept))
+}
+
+fn report(
+    store: &dyn Store,
+    entry: &StoreEntry,
+    outcome: &'static str,
+    output: &mut Output,
+) -> Result<(), CommandError> {
+    let StoreEntry { id, location, stored_size, .. } = entry;
+    output.count_outcome(outcome, *stored_size);
+    let url = store.url().to_string();
+    let line =
+        RemovedLine { store: &url, id: id.to_string(), location, stored_size: *stored_size, outcome };
+    output.line(&line, || {
+        let words = outcome.replace('_', " ");
+        let age = distance(entry.last_use.or(entry.written));
+        format!("{words}  {id}  {}  last used {age} ago", text::size(*stored_size))
+    })
+}

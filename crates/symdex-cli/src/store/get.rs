@@ -1,0 +1,136 @@
+//! `symdex store get`.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use symdex::{ImageId, Index};
+use symdex_store::{IdPrefix, IndexBytes, IndexFolder, Store, replace_file};
+
+use super::output::Output;
+use super::selection::id_in;
+use super::target::{self, UrlArgument};
+use crate::failure::{CommandError, CommandResult, Failure, FailureKind};
+use crate::text;
+
+/// Write indexes of a store to files
+///
+/// An index is checked before it is written, and a file is written whole or not at all. An existing file is replaced.
+/// This is not a use of the index. Redis keeps no whole indexes, so that it has none to write.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// A store: a path or a URL; - stands for the one in SYMDEX_STORE
+    #[arg(value_name = "URL", value_parser = target::argument)]
+    url: UrlArgument,
+    /// Ids of images, or their first digits, at least four
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<IdPrefix>,
+    /// Write to this file, or into this folder. Without it, into the current folder. - is standard output
+    #[arg(short, long, value_name = "FILE|DIR")]
+    output: Option<PathBuf>,
+    /// Print JSON, one object a line for each index, and the totals
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  symdex store get s3://bucket/indexes 0c37c502            writes 0c37c502aba03641a08f84c794684f36.symdex
+  symdex store get s3://bucket/indexes 0c37c502 1f2e33aa -o indexes
+  symdex store get s3://bucket/indexes 0c37c502 -o - | sha256sum
+
+JSON:
+  {\"store\", \"id\", \"location\", \"path\", \"index_size\"} for a file that was written
+  {\"store\", \"id\", \"error\": {\"kind\", \"message\"}} for an index that was not
+  {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
+
+Exit codes:
+  0  every index was written
+  4  an index is damaged
+  6  an index was made by a newer symdex
+  5  the folder of the store is missing
+  1  the store cannot be read, or a file cannot be written
+  3  the store has no such index";
+
+/// An index that was written to a file, as a line of JSON.
+#[derive(Serialize)]
+struct GotLine<'a> {
+    store: &'a str,
+    id: String,
+    location: &'a str,
+    path: String,
+    index_size: u64,
+}
+
+pub(super) fn run(args: &Args) -> CommandResult {
+    let store = args.url.open_existing()?;
+    let url = store.url().to_string();
+    if args.output.as_deref() == Some(Path::new("-")) {
+        return print(&store, args);
+    }
+    let mut output = Output::new(args.json);
+    for prefix in &args.ids {
+        match get(&store, prefix, args) {
+            Ok((id, path, size)) => {
+                output.count_outcome("written", size);
+                let (location, path) = (store.location(&id), path.display().to_string());
+                let line =
+                    GotLine { store: &url, id: id.to_string(), location: &location, path, index_size: size };
+                output.line(&line, || {
+                    format!("{id}  {}  {}", text::size(size), text::printable(line.path.as_str().into()))
+                })?;
+            }
+            Err(failure) => output.fail(&url, prefix.to_id().as_ref(), &failure)?,
+        }
+    }
+    output.finish_quietly()
+}
+
+/// Writes one index to standard output.
+fn print(store: &Box<dyn Store>, args: &Args) -> CommandResult {
+    let [prefix] = &args.ids[..] else {
+        let message = "-o -: standard output takes one index; give one id, or a folder with -o";
+        return Err(Failure::new(FailureKind::Usage, message).into());
+    };
+    let index = checked(&**store, &id_in(store, prefix)?)?;
+    let mut out = io::stdout().lock();
+    out.write_all(index.as_bytes()).and_then(|()| out.flush()).map_err(CommandError::from)?;
+    Ok(None)
+}
+
+/// Writes an index to its file. Returns its id, the file and the size.
+fn get(
+    store: &Box<dyn Store>,
+    prefix: &IdPrefix,
+    args: &Args,
+) -> Result<(ImageId, PathBuf, u64), Failure> {
+    let id = id_in(store, prefix)?;
+    let path = path_of(&id, args)?;
+    let index = checked(&**store, &id)?;
+    replace_file(&path, index.as_bytes())?;
+    Ok((id, path, index.as_bytes().len() as u64))
+}
+
+/// The file for the index of `id`. Several indexes need a folder.
+fn path_of(id: &ImageId, args: &Args) -> Result<PathBuf, Failure> {
+    let name = IndexFolder::file_name(id);
+    let Some(path) = &args.output else { return Ok(name.into()) };
+    if args.ids.len() > 1 && !path.is_dir() {
+        let failed = |error| {
+            let message = format!("{}: cannot create the folder: {error}", path.display());
+            Failure::new(FailureKind::Other, message)
+        };
+        fs::create_dir_all(path).map_err(failed)?;
+    }
+    Ok(if path.is_dir() { path.join(name) } else { path.clone() })
+}
+
+/// The whole index of `id`, all of which is checked.
+fn checked(store: &dyn Store, id: &ImageId) -> Result<Index<IndexBytes>, Failure> {
+    match super::verify::whole(store, id)? {
+        Some((index, _)) => Ok(index),
+        None => Err(Failure::new(FailureKind::NotFound, format!("{}: the index is not there", store.location(id)))),
+    }
+}

@@ -1,0 +1,145 @@
+//! `symdex store ls`.
+
+use std::ops::ControlFlow;
+
+use serde::Serialize;
+use symdex_store::{Store, StoreEntry, StoredLayout};
+
+use super::output::Output;
+use super::selection::Selection;
+use super::target::{self, UrlArgument};
+use super::times::{distance, stamp};
+use crate::failure::{CommandError, CommandResult};
+use crate::text;
+
+/// List the indexes in stores: size, age, last use, expiry, layout and id
+///
+/// Indexes are listed in the order in which the store lists them, and are not read. Totals are printed on standard error.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// Stores: paths or URLs; - stands for those in SYMDEX_STORE
+    #[arg(required = true, value_name = "URL", value_parser = target::argument)]
+    urls: Vec<UrlArgument>,
+    #[command(flatten)]
+    selection: Selection,
+    /// Print JSON, one object a line for each index, and the totals
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  symdex store ls /var/lib/symdex
+  symdex store ls s3://bucket/indexes --id 0c37c502 --id 1f2e
+  symdex store ls redis://127.0.0.1:6379/0 --json | jq -r 'select(.id) | [.id, .expires] | @tsv'
+
+Columns:
+  STORED   the bytes in the store, compressed or not
+  INDEX    the size of the index; - if the list of the store does not state it (`symdex store stat` does)
+  WRITTEN  how long ago the index was written
+  USED     how long ago it was used last. Uses are recorded at most once a day; object stores record none
+  EXPIRES  when the store removes it by itself. Only Redis does
+  LAYOUT   whole: one file or object. values: parts, of which a reader fetches those that it needs
+
+JSON:
+  {\"store\", \"id\", \"location\", \"stored_size\", \"index_size\", \"layout\", \"written\", \"last_use\", \"expires\"}
+  {\"store\", \"id\", \"error\": {\"kind\", \"message\"}} for a store that cannot be listed; the id is null
+  {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
+Times are in UTC. A size or time that is not stated is null.
+
+Exit codes:
+  0  every store was listed
+  5  a folder is missing
+  1  a store cannot be listed
+  3  no index has an id that --id gives";
+
+/// What a store states of an index, as a line of JSON.
+#[derive(Serialize)]
+pub(super) struct EntryLine<'a> {
+    store: &'a str,
+    id: String,
+    location: &'a str,
+    stored_size: u64,
+    index_size: Option<u64>,
+    layout: &'static str,
+    written: Option<String>,
+    last_use: Option<String>,
+    expires: Option<String>,
+}
+
+impl<'a> EntryLine<'a> {
+    pub(super) fn new(store: &'a str, entry: &'a StoreEntry) -> Self {
+        Self {
+            store,
+            id: entry.id.to_string(),
+            location: &entry.location,
+            stored_size: entry.stored_size,
+            index_size: entry.index_size,
+            layout: layout_name(entry.layout),
+            written: entry.written.map(stamp),
+            last_use: entry.last_use.map(stamp),
+            expires: entry.expires.map(stamp),
+        }
+    }
+}
+
+pub(super) fn layout_name(layout: StoredLayout) -> &'static str {
+    match layout {
+        StoredLayout::Values => "values",
+        _ => "whole",
+    }
+}
+
+pub(super) fn run(args: &Args) -> CommandResult {
+    let stores = target::open_all(&args.urls)?;
+    let mut output = Output::new(args.json);
+    output.text(&row(["STORED", "INDEX", "WRITTEN", "USED", "EXPIRES", "LAYOUT"].map(str::to_owned), "ID"))?;
+    for store in &stores {
+        list(&**store, args, stores.len() > 1, &mut output)?;
+    }
+    output.finish()
+}
+
+/// Lists one store. If there are several, each line has the place of the index.
+fn list(store: &dyn Store, args: &Args, are_many: bool, output: &mut Output) -> Result<(), CommandError> {
+    let url = store.url().to_string();
+    let mut printed = Ok(());
+    let mut is_empty = true;
+    let listed = args.selection.visit(store, &mut |entry| {
+        is_empty = false;
+        output.count(entry.stored_size);
+        printed = output.line(&EntryLine::new(&url, &entry), || text_of(&entry, are_many));
+        if printed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    printed?;
+    match listed.err().or_else(|| args.selection.nothing_in(store).filter(|_| is_empty)) {
+        Some(failure) => output.fail(&url, None, &failure),
+        None => Ok(()),
+    }
+}
+
+fn text_of(entry: &StoreEntry, are_many: bool) -> String {
+    let ago = |time| match distance(time) {
+        none if none == "-" => none,
+        age => format!("{age} ago"),
+    };
+    let columns = [
+        text::size(entry.stored_size),
+        entry.index_size.map_or_else(|| "-".to_owned(), text::size),
+        ago(entry.written),
+        ago(entry.last_use),
+        distance(entry.expires),
+        layout_name(entry.layout).to_owned(),
+    ];
+    let id = entry.id.to_string();
+    match are_many {
+        true => row(columns, &format!("{id}  {}", text::printable(entry.location.as_str().into()))),
+        false => row(columns, &id),
+    }
+}
+
+/// A row of the list. The widths are fixed, so that each row is printed when it is there.
+fn row([stored, index, written, used, expires, layout]: [String; 6], rest: &str) -> String {
+    format!("{stored:>10}  {index:>10}  {written:>10}  {used:>10}  {expires:>8}  {layout:6}  {rest}")
+}

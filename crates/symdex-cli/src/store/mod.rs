@@ -1,0 +1,72 @@
+//! `symdex store`: lists, checks, copies and removes the indexes of stores.
+
+mod copy;
+mod gc;
+mod get;
+mod list;
+mod output;
+mod put;
+mod remove;
+mod selection;
+mod stat;
+mod target;
+mod times;
+mod verify;
+
+use clap::Subcommand;
+
+use crate::failure;
+
+/// List, check, copy and remove the indexes in stores
+///
+/// A store is a folder, an object store or Redis. Commands that read and write single indexes of crash reports have the
+/// option --store. These commands are for the people who keep a store.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+A URL is one of these:
+  PATH, dir:PATH                      a folder
+  s3://BUCKET/PREFIX                  Amazon S3 and servers of its protocol
+  gs://BUCKET/PREFIX                  Google Cloud Storage
+  az://CONTAINER/PREFIX               Azure Blob Storage
+  https://HOST/PATH                   a folder that a web server shows; read only
+  redis://HOST:PORT/DB, rediss://, redis+cluster://HOST:PORT,HOST:PORT
+  -                                   the stores in the environment variable SYMDEX_STORE
+Credentials are read from the environment. A URL with a password or a query is refused on the command line.
+Put it into SYMDEX_STORE and write - instead.
+
+Examples:
+  symdex store ls s3://bucket/indexes --id 0c37c502
+  symdex store verify /var/lib/symdex
+  symdex store copy /var/lib/symdex s3://bucket/indexes
+  symdex store gc /var/lib/symdex --older-than 45d --dry-run";
+
+#[derive(Subcommand)]
+enum Command {
+    Ls(list::Args),
+    Stat(stat::Args),
+    Get(get::Args),
+    Put(put::Args),
+    Rm(remove::Args),
+    Gc(gc::Args),
+    Verify(verify::Args),
+    Copy(copy::Args),
+}
+
+pub(crate) fn run(args: &Args) -> failure::CommandResult {
+    match &args.command {
+        Command::Ls(args) => list::run(args),
+        Command::Stat(args) => stat::run(args),
+        Command::Get(args) => get::run(args),
+        Command::Put(args) => put::run(args),
+        Command::Rm(args) => remove::run(args),
+        Command::Gc(args) => gc::run(args),
+        Command::Verify(args) => verify::run(args),
+        Command::Copy(args) => copy::run(args),
+    }
+}

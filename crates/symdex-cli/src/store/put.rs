@@ -1,0 +1,121 @@
+//! `symdex store put`.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use symdex::{ImageId, Index};
+use symdex_store::{PublishOutcome, Store};
+
+use super::output::Output;
+use super::target::{self, UrlArgument};
+use crate::build::{outcome_words, pool};
+use crate::failure::{CommandError, CommandResult, Failure};
+use crate::in_order::in_order;
+use crate::open::{self, AccessOption};
+use crate::verify::indexes_of;
+
+/// Put index files into a store
+///
+/// Each index is checked first. If the store has a different index of the same image, the better one stays, whatever
+/// the order. `symdex build --store URL` does the same with a new index.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// A store: a path or a URL; - stands for the one in SYMDEX_STORE
+    #[arg(value_name = "URL", value_parser = target::argument)]
+    url: UrlArgument,
+    /// Index files, or folders of indexes
+    #[arg(required = true, value_name = "INDEX")]
+    indexes: Vec<PathBuf>,
+    #[command(flatten)]
+    jobs: super::copy::Jobs,
+    /// Print JSON, one object a line for each index, and the totals
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  symdex store put s3://bucket/indexes 0c37c502aba03641a08f84c794684f36.symdex
+  symdex store put redis://127.0.0.1:6379/0 indexes
+
+JSON:
+  {\"store\", \"index\", \"id\", \"location\", \"outcome\", \"conflict\"} for an index
+  {\"store\", \"id\", \"error\": {\"kind\", \"message\"}} for an index that failed
+  {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
+The outcome is written, unchanged, repaired (a damaged index was replaced), replaced or kept (a different index was
+there). The sizes are those of the index files.
+
+Exit codes:
+  0  the store has every index, or a better one of its image
+  4  an index is damaged
+  6  an index was made by a newer symdex
+  5  an index is missing
+  1  the store cannot be written";
+
+/// An index that was put, as a line of JSON.
+#[derive(Serialize)]
+struct PutLine<'a> {
+    store: &'a str,
+    index: String,
+    id: String,
+    location: String,
+    outcome: &'static str,
+    conflict: bool,
+}
+
+/// An index that was put.
+struct PutIndex {
+    path: PathBuf,
+    id: ImageId,
+    size: u64,
+    outcome: PublishOutcome,
+}
+
+pub(super) fn run(args: &Args) -> CommandResult {
+    let store = args.url.open()?;
+    let pool = pool(Some(args.jobs.jobs))?;
+    let indexes = args.indexes.iter().flat_map(|path| indexes_of(path, None));
+    let mut output = Output::new(args.json);
+    in_order(
+        &pool,
+        pool.current_num_threads(),
+        indexes,
+        |found| put(&*store, &found.map_err(|(_, failure)| failure)?),
+        |put| report(&*store, put, &mut output),
+    )?;
+    output.finish()
+}
+
+/// Checks the index at `path` and puts it into `store`.
+fn put(store: &dyn Store, path: &Path) -> Result<PutIndex, Failure> {
+    let index = open::index(path, None, AccessOption::default())?;
+    index.verify().map_err(|error| Failure::index(path, &error))?;
+    let index = Index::open(index.as_bytes()).map_err(|error| Failure::index(path, &error))?;
+    let outcome = store.put(&index)?;
+    let (id, size) = (index.id().clone(), index.as_bytes().len() as u64);
+    Ok(PutIndex { path: path.to_owned(), id, size, outcome })
+}
+
+fn report(
+    store: &dyn Store,
+    put: Result<PutIndex, Failure>,
+    output: &mut Output,
+) -> Result<(), CommandError> {
+    let url = store.url().to_string();
+    let PutIndex { path, id, size, outcome } = match put {
+        Ok(put) => put,
+        Err(failure) => return output.fail(&url, None, &failure),
+    };
+    let (word, sentence) = outcome_words(Some(&outcome));
+    output.count_outcome(word, size);
+    let line = PutLine {
+        store: &url,
+        index: path.display().to_string(),
+        id: id.to_string(),
+        location: store.location(&id),
+        outcome: word,
+        conflict: outcome.is_conflict(),
+    };
+    output.line(&line, || format!("{id}  {sentence}"))
+}

@@ -1,0 +1,87 @@
+//! `symdex store stat`.
+
+use symdex_store::{IdPrefix, Store, StoreEntry};
+
+use super::list::{EntryLine, layout_name};
+use super::output::Output;
+use super::selection::id_in;
+use super::target::{self, UrlArgument};
+use super::times::{distance, stamp};
+use crate::failure::{CommandError, CommandResult, Failure, FailureKind};
+use crate::text;
+
+/// Show what a store states of single indexes: place, sizes, times, layout
+///
+/// The indexes are not read, and this is not a use of them. `symdex inspect --store URL --id ID` shows what an index has.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// A store: a path or a URL; - stands for the one in SYMDEX_STORE
+    #[arg(value_name = "URL", value_parser = target::argument)]
+    url: UrlArgument,
+    /// Ids of images, or their first digits, at least four
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<IdPrefix>,
+    /// Print JSON, one object a line for each index, and the totals
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  symdex store stat s3://bucket/indexes 0c37c502-aba0-3641-a08f-84c794684f36
+  symdex store stat redis://127.0.0.1:6379/0 0c37 --json
+
+JSON: as `symdex store ls --json`.
+
+Exit codes:
+  0  the store has every index
+  5  the folder is missing
+  1  the store cannot be read
+  3  the store has no such index";
+
+pub(super) fn run(args: &Args) -> CommandResult {
+    let store = args.url.open_existing()?;
+    let mut output = Output::new(args.json);
+    for id in &args.ids {
+        match stat(&store, id) {
+            Ok(entry) => show(&*store, &entry, &mut output)?,
+            Err(failure) => output.fail(&store.url().to_string(), id.to_id().as_ref(), &failure)?,
+        }
+    }
+    output.finish_quietly()
+}
+
+fn stat(store: &Box<dyn Store>, prefix: &IdPrefix) -> Result<StoreEntry, Failure> {
+    let id = id_in(store, prefix)?;
+    store.stat(&id)?.ok_or_else(|| {
+        // It was removed after it was listed.
+        Failure::new(FailureKind::NotFound, format!("{}: the index is not there", store.location(&id)))
+    })
+}
+
+fn show(store: &dyn Store, entry: &StoreEntry, output: &mut Output) -> Result<(), CommandError> {
+    output.count(entry.stored_size);
+    output.line(&EntryLine::new(&store.url().to_string(), entry), || {
+        let size = |size: Option<u64>| size.map_or_else(|| "not stated".to_owned(), text::size);
+        let ago = |time, none: &str| match time {
+            Some(time) => format!("{} ({} ago)", stamp(time), distance(Some(time))),
+            None => none.to_owned(),
+        };
+        let expires = match entry.expires {
+            Some(time) => format!("{} (in {})", stamp(time), distance(Some(time))),
+            None => "the store sets no time".to_owned(),
+        };
+        format!(
+            "{}\n    location  {}\n    stored    {}\n    index     {}\n    layout    {}\n    \
+             written   {}\n    last use  {}\n    expires   {expires}",
+            entry.id,
+            text::printable(entry.location.as_str().into()),
+            size(Some(entry.stored_size)),
+            size(entry.index_size),
+            layout_name(entry.layout),
+            ago(entry.written, "not stated"),
+            ago(entry.last_use, "not recorded"),
+        )
+    })
+}

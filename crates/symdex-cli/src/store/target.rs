@@ -1,0 +1,89 @@
+//! The stores that the commands of `symdex store` work on.
+
+use std::convert::Infallible;
+use std::fs;
+
+use symdex_store::{Store, StoreOptions, StoreUrl, StoreUrlError, open_store};
+
+use crate::failure::{Failure, FailureKind};
+use crate::stores;
+
+/// The word that stands for the stores in the environment.
+const ENVIRONMENT: &str = "-";
+
+/// A URL as an argument. If it is wrong, clap would print it with its secrets.
+#[derive(Clone)]
+pub(super) enum UrlArgument {
+    Url(Result<StoreUrl, StoreUrlError>),
+    Environment,
+}
+
+/// Reads a URL. A wrong one is reported when it is used.
+#[expect(clippy::unnecessary_wraps, reason = "clap wants a result")]
+pub(super) fn argument(text: &str) -> Result<UrlArgument, Infallible> {
+    Ok(match text {
+        ENVIRONMENT => UrlArgument::Environment,
+        text => UrlArgument::Url(StoreUrl::from_argument(text)),
+    })
+}
+
+impl UrlArgument {
+    /// The URLs that the argument stands for, at least one.
+    fn urls(&self) -> Result<Vec<StoreUrl>, Failure> {
+        let usage = |message: String| Failure::new(FailureKind::Usage, message);
+        match self {
+            Self::Url(url) => Ok(vec![url.clone().map_err(|error| usage(error.to_string()))?]),
+            Self::Environment => match stores::urls_of_environment()? {
+                urls if urls.is_empty() => {
+                    Err(usage(format!("- stands for the stores in {}, which is not set", stores::VARIABLE)))
+                }
+                urls => Ok(urls),
+            },
+        }
+    }
+
+    /// Opens the one store that the argument stands for.
+    pub(super) fn open(&self) -> Result<Box<dyn Store>, Failure> {
+        match &self.urls()?[..] {
+            [url] => Ok(open_store(url, &StoreOptions::new())?),
+            urls => {
+                let (count, variable) = (urls.len(), stores::VARIABLE);
+                let message = format!("{variable} names {count} stores; this command takes one URL");
+                Err(Failure::new(FailureKind::Usage, message))
+            }
+        }
+    }
+
+    /// Opens the one store that the argument stands for. A folder must exist.
+    pub(super) fn open_existing(&self) -> Result<Box<dyn Store>, Failure> {
+        let store = self.open()?;
+        check_existence(&*store)?;
+        Ok(store)
+    }
+}
+
+/// Opens the stores that `arguments` stand for. Folders must exist.
+pub(super) fn open_all(arguments: &[UrlArgument]) -> Result<Vec<Box<dyn Store>>, Failure> {
+    let mut stores = Vec::new();
+    for argument in arguments {
+        for url in argument.urls()? {
+            let store = open_store(&url, &StoreOptions::new())?;
+            check_existence(&*store)?;
+            stores.push(store);
+        }
+    }
+    Ok(stores)
+}
+
+/// A folder that does not exist is an empty store. For somebody who lists it, the path is probably wrong.
+fn check_existence(store: &dyn Store) -> Result<(), Failure> {
+    let Some(path) = store.url().path() else { return Ok(()) };
+    match fs::metadata(&path) {
+        Ok(found) if found.is_dir() => Ok(()),
+        Ok(_) => {
+            let message = format!("{}: this is a file; expected the folder of a store", path.display());
+            Err(Failure::new(FailureKind::Usage, message))
+        }
+        Err(error) => Err(Failure::unreadable(&path, &error)),
+    }
+}

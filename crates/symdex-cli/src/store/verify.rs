@@ -1,0 +1,292 @@
+//! `symdex store verify`.
+
+use std::ops::Range;
+
+use serde::Serialize;
+use symdex::{ImageId, Index, Metadata, VerifiedCounts};
+use symdex_store::{Error, IndexBytes, Store, StoredImage, StoredLayout, StoredValues};
+
+use super::list::layout_name;
+use super::output::Output;
+use super::selection::{Listed, Selection};
+use super::target::{self, UrlArgument};
+use crate::build::pool;
+use crate::failure::{CommandError, CommandResult, Failure, FailureKind, complain};
+use crate::in_order::in_order;
+use crate::progress::Progress;
+use crate::text;
+
+/// Check that the indexes of stores are whole: every page, every value, and that all of it decodes
+///
+/// Everything is fetched from the store, not from a cache. Values that were lost or are damaged are named by their
+/// numbers. In Redis this is a use of the indexes; elsewhere it is not.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// Stores: paths or URLs; - stands for those in SYMDEX_STORE
+    #[arg(required = true, value_name = "URL", value_parser = target::argument)]
+    urls: Vec<UrlArgument>,
+    #[command(flatten)]
+    selection: Selection,
+    #[command(flatten)]
+    jobs: super::copy::Jobs,
+    /// Print JSON, one object a line for each index, and the totals
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  symdex store verify s3://bucket/indexes
+  symdex store verify redis://127.0.0.1:6379/0 --id 0c37c502
+To repair a damaged index, build it again, or copy it from another store: both replace it.
+
+JSON:
+  {\"store\", \"id\", \"location\", \"layout\", \"image\", \"arch\", \"chunks\", \"ranges\", \"pages\", \"values\",
+   \"lost_values\", \"damaged_values\", \"error\"} for an index; without error if it is whole
+  {\"store\", \"id\", \"error\": {\"kind\", \"message\"}} for an index that cannot be opened
+  {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
+A value has the addresses from its number times 4 times the chunk span, as image offsets.
+
+Exit codes:
+  0  every index is whole
+  4  an index is damaged, or a value was lost
+  6  an index was made by a newer symdex
+  5  the folder of a store is missing
+  1  a store cannot be read
+  3  no index has an id that --id gives";
+
+/// So many values are fetched at once.
+const BATCH: usize = 256;
+/// More values than any index has. Metadata that states more are damaged.
+const MAX_VALUES: u64 = 1 << 20;
+
+/// What was found of an index.
+struct Checked {
+    layout: StoredLayout,
+    image: String,
+    arch: String,
+    counts: VerifiedCounts,
+    values: u64,
+    lost: Vec<u64>,
+    damaged: Vec<u64>,
+    /// The first damage.
+    failure: Option<Failure>,
+}
+
+/// An index that was checked, as a line of JSON.
+#[derive(Serialize)]
+struct CheckedLine<'a> {
+    store: &'a str,
+    id: String,
+    location: &'a str,
+    layout: &'static str,
+    image: &'a str,
+    arch: &'a str,
+    chunks: u64,
+    ranges: u64,
+    pages: u64,
+    values: u64,
+    lost_values: &'a [u64],
+    damaged_values: &'a [u64],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<crate::failure::FailureView<'a>>,
+}
+
+pub(super) fn run(args: &Args) -> CommandResult {
+    let stores = target::open_all(&args.urls)?;
+    let mut output = Output::new(args.json);
+    for store in &stores {
+        match args.selection.list(&**store) {
+            Ok(listed) => verify(&**store, listed, args, &mut output)?,
+            Err(failure) => output.fail(&store.url().to_string(), None, &failure)?,
+        }
+    }
+    output.finish()
+}
+
+fn verify(
+    store: &dyn Store,
+    listed: Vec<Listed>,
+    args: &Args,
+    output: &mut Output,
+) -> Result<(), CommandError> {
+    let pool = pool(Some(args.jobs.jobs))?;
+    let progress = Progress::new(listed.iter().map(|listed| listed.stored_size).sum());
+    in_order(
+        &pool,
+        pool.current_num_threads(),
+        listed,
+        |listed| {
+            let _share = progress.of_image(listed.stored_size);
+            let checked = check(store, &listed);
+            (listed, checked)
+        },
+        |(listed, checked)| progress.suspend(|| report(store, &listed, checked, output)),
+    )
+}
+
+/// Checks one index. `None` if it was removed after it was listed.
+fn check(store: &dyn Store, listed: &Listed) -> Result<Option<Checked>, Error> {
+    if listed.layout != StoredLayout::Values {
+        let Some((index, counts)) = whole(store, &listed.id)? else { return Ok(None) };
+        return Ok(Some(Checked { counts, ..Checked::new(index.metadata(), listed.layout) }));
+    }
+    match store.open(&listed.id)? {
+        None => Ok(None),
+        Some(StoredImage::Values(values)) => {
+            let mut checked = Checked::new(values.metadata(), listed.layout);
+            checked.check_values(&*values, &store.location(&listed.id))?;
+            Ok(Some(checked))
+        }
+        // The store has changed the layout.
+        Some(image) => Ok(Some(Checked::new(image.metadata(), StoredLayout::Whole))),
+    }
+}
+
+/// The index of `id`, all of which is checked, from a store that keeps whole indexes. `None` if it has none.
+pub(super) fn whole(
+    store: &dyn Store,
+    id: &ImageId,
+) -> Result<Option<(Index<IndexBytes>, VerifiedCounts)>, Error> {
+    let Some(bytes) = store.get(id)? else { return Ok(None) };
+    let path = || store.location(id).into();
+    let wrong = |error| Error::Index { path: path(), error };
+    let index = Index::open(bytes).map_err(wrong)?;
+    if index.id() != id {
+        return Err(Error::OtherImage { path: path(), found: index.id().clone(), wanted: id.clone() });
+    }
+    let counts = index.verify().map_err(wrong)?;
+    Ok(Some((index, counts)))
+}
+
+impl Checked {
+    fn new(metadata: &Metadata, layout: StoredLayout) -> Self {
+        Self {
+            layout,
+            image: metadata.image_name.clone(),
+            arch: metadata.arch.name.clone(),
+            counts: VerifiedCounts::default(),
+            values: 0,
+            lost: Vec::new(),
+            damaged: Vec::new(),
+            failure: None,
+        }
+    }
+
+    /// Fetches and checks all values.
+    fn check_values(&mut self, values: &dyn StoredValues, location: &str) -> Result<(), Error> {
+        let ranges = values.metadata().value_numbers();
+        let len = |range: &Range<u64>| range.end.saturating_sub(range.start);
+        self.values = ranges.iter().map(len).fold(0, u64::saturating_add);
+        if self.values > MAX_VALUES {
+            let what = format!("the metadata states {} values; an index has at most {MAX_VALUES}", self.values);
+            self.fail(location, &what);
+            return Ok(());
+        }
+        let numbers: Vec<u64> = ranges.into_iter().flatten().collect();
+        for batch in numbers.chunks(BATCH) {
+            match values.fetch(batch) {
+                // One damaged value is an error of the whole batch.
+                Err(error) if error.is_damage() => {
+                    for number in batch {
+                        match values.fetch(&[*number]) {
+                            Err(error) if error.is_damage() => self.damage(*number, &error.to_string(), location),
+                            fetched => self.check_fetched(&[*number], &fetched?, location),
+                        }
+                    }
+                }
+                fetched => self.check_fetched(batch, &fetched?, location),
+            }
+        }
+        if !self.lost.is_empty() {
+            let (lost, all) = (self.lost.len(), text::count(self.values, "value"));
+            let what = format!("{lost} of {all} were lost: {}", text::list(&self.lost));
+            self.fail(location, &what);
+        }
+        Ok(())
+    }
+
+    fn check_fetched(&mut self, numbers: &[u64], values: &[Option<Index<IndexBytes>>], location: &str) {
+        for (number, value) in numbers.iter().zip(values) {
+            match value.as_ref().map(Index::verify) {
+                None => self.lost.push(*number),
+                Some(Ok(VerifiedCounts { chunks, ranges, pages, .. })) => {
+                    self.counts.chunks += chunks;
+                    self.counts.ranges += ranges;
+                    self.counts.pages += pages;
+                }
+                Some(Err(error)) => self.damage(*number, &error.to_string(), location),
+            }
+        }
+    }
+
+    fn damage(&mut self, number: u64, what: &str, location: &str) {
+        self.damaged.push(number);
+        self.fail(location, &format!("value {number} is damaged: {what}"));
+    }
+
+    /// Keeps the first damage for the message.
+    fn fail(&mut self, location: &str, what: &str) {
+        let message = format!("{location}: {what}; put the index into the store again");
+        self.failure.get_or_insert_with(|| Failure::new(FailureKind::Damaged, message));
+    }
+}
+
+fn report(
+    store: &dyn Store,
+    Listed { id, stored_size, .. }: &Listed,
+    checked: Result<Option<Checked>, Error>,
+    output: &mut Output,
+) -> Result<(), CommandError> {
+    let url = store.url().to_string();
+    let checked = match checked {
+        Ok(Some(checked)) => checked,
+        Ok(None) => return Ok(()),
+        Err(error) => {
+            output.count(*stored_size);
+            return output.fail(&url, Some(id), &Failure::from(error));
+        }
+    };
+    let Checked { layout, image, arch, counts, values, lost, damaged, failure } = &checked;
+    match failure {
+        None => output.count_outcome("whole", *stored_size),
+        Some(_) => output.count(*stored_size),
+    }
+    let location = store.location(id);
+    let line = CheckedLine {
+        store: &url,
+        id: id.to_string(),
+        location: &location,
+        layout: layout_name(*layout),
+        image,
+        arch,
+        chunks: counts.chunks,
+        ranges: counts.ranges,
+        pages: counts.pages,
+        values: *values,
+        lost_values: lost,
+        damaged_values: damaged,
+        error: failure.as_ref().map(Failure::view),
+    };
+    match failure {
+        None => output.line(&line, || checked.text(id)),
+        Some(failure) => {
+            output.json(&line)?;
+            complain(&failure.message);
+            output.count_failure(failure.kind);
+            Ok(())
+        }
+    }
+}
+
+impl Checked {
+    fn text(&self, id: &ImageId) -> String {
+        let Self { image, arch, counts: VerifiedCounts { chunks, ranges, pages, .. }, values, .. } = self;
+        let mut parts = vec![text::count(*chunks, "chunk"), text::count(*ranges, "range"), text::count(*pages, "page")];
+        if self.layout == StoredLayout::Values {
+            parts.insert(0, text::count(*values, "value"));
+        }
+        format!("{id}  {}  {arch}  whole: {}", text::printable(image.as_str().into()), parts.join(", "))
+    }
+}

@@ -1,0 +1,70 @@
+//! The keys of an image in Redis.
+//!
+//! | key | value |
+//! |---|---|
+//! | `symdex/1/{<id>}/metadata` | [`Record`](super::record::Record) |
+//! | `symdex/1/{<id>}/<generation>/<number>` | [a part of the index](super::value) |
+//!
+//! The `1` is the version of this layout. The braces keep all keys of an image in one slot of a cluster.
+
+use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
+
+use symdex::ImageId;
+
+/// Matches the keys of the metadata of all images.
+pub(super) const METADATA_PATTERN: &str = "symdex/1/{*}/metadata";
+
+/// Tells the values of one `put` from those of another one. The metadata names the generation that readers use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Generation(pub(super) u64);
+
+impl Generation {
+    /// A new random generation.
+    pub(super) fn new() -> Self {
+        // The keys of the hasher are random in each process, and different each time.
+        Self(RandomState::new().hash_one(std::process::id()))
+    }
+}
+
+impl fmt::Display for Generation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// The key of the metadata of `id`.
+pub(super) fn metadata_key(id: &ImageId) -> String {
+    format!("symdex/1/{{{id}}}/metadata")
+}
+
+/// The key of a value of `id`.
+pub(super) fn value_key(id: &ImageId, generation: Generation, number: u64) -> String {
+    format!("symdex/1/{{{id}}}/{generation}/{number}")
+}
+
+/// The image whose metadata has this key; `None` if no metadata has it.
+pub(super) fn id_of_metadata_key(key: &[u8]) -> Option<ImageId> {
+    let id = std::str::from_utf8(key).ok()?.strip_prefix("symdex/1/{")?.strip_suffix("}/metadata")?;
+    let id: ImageId = id.parse().ok()?;
+    (metadata_key(&id).as_bytes() == key).then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_name_the_image_in_braces() {
+        let id: ImageId = "0c37c502aba03641a08f84c794684f36".parse().expect("an id");
+        let key = metadata_key(&id);
+        assert_eq!(key, "symdex/1/{0c37c502aba03641a08f84c794684f36}/metadata");
+        assert_eq!(id_of_metadata_key(key.as_bytes()), Some(id.clone()));
+        let value = value_key(&id, Generation(0xab), 7);
+        assert_eq!(value, "symdex/1/{0c37c502aba03641a08f84c794684f36}/00000000000000ab/7");
+        for other in ["symdex/1/{}/metadata", "symdex/1/{0C37}/metadata", value.as_str(), "x"] {
+            assert_eq!(id_of_metadata_key(other.as_bytes()), None, "{other}");
+        }
+        assert_ne!(Generation::new(), Generation::new());
+    }
+}

@@ -1,0 +1,91 @@
+//! Lists the images in Redis.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use redis::Value;
+use symdex::ImageId;
+
+use super::client::{Client, Node};
+use super::failure::Failure;
+use super::found::{Found, find};
+use super::keys::{METADATA_PATTERN, id_of_metadata_key};
+
+/// How many keys the server looks at in one step. It answers others between two steps.
+const KEYS_PER_STEP: u32 = 5000;
+
+/// Calls `visit` with each image, until it returns [`ControlFlow::Break`]. Redis may name an image twice.
+pub(super) fn list(
+    client: &Arc<Client>,
+    visit: &mut dyn FnMut(ImageId, Found) -> ControlFlow<()>,
+) -> Result<(), Failure> {
+    let nodes = match client.is_cluster() {
+        true => primaries(client)?.into_iter().map(Some).collect(),
+        false => vec![None],
+    };
+    for node in nodes {
+        if list_node(client, node.as_ref(), visit)?.is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn list_node(
+    client: &Arc<Client>,
+    node: Option<&Node>,
+    visit: &mut dyn FnMut(ImageId, Found) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>, Failure> {
+    let mut cursor = b"0".to_vec();
+    loop {
+        let mut command = redis::cmd("SCAN");
+        command.arg(&cursor).arg("MATCH").arg(METADATA_PATTERN).arg("COUNT").arg(KEYS_PER_STEP);
+        let reply = client.send_to(node.cloned(), vec![command])?.pop();
+        let (next, ids) = step(reply.unwrap_or_else(|| Err(Failure::unexpected_reply()))?)?;
+        for (id, found) in ids.iter().zip(find(client, &ids)) {
+            if visit(id.clone(), found?).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        if next == b"0" {
+            return Ok(ControlFlow::Continue(()));
+        }
+        cursor = next;
+    }
+}
+
+/// The next cursor and the images of one step.
+fn step(reply: Value) -> Result<(Vec<u8>, Vec<ImageId>), Failure> {
+    let Value::Array(parts) = reply else { return Err(Failure::unexpected_reply()) };
+    let (Some(Value::BulkString(cursor)), Some(Value::Array(keys))) = (parts.first(), parts.get(1)) else {
+        return Err(Failure::unexpected_reply());
+    };
+    let id = |key: &Value| match key {
+        Value::BulkString(key) => id_of_metadata_key(key),
+        _ => None,
+    };
+    Ok((cursor.clone(), keys.iter().filter_map(id).collect()))
+}
+
+/// The nodes of a cluster that have slots, each once.
+fn primaries(client: &Arc<Client>) -> Result<Vec<Node>, Failure> {
+    let mut command = redis::cmd("CLUSTER");
+    command.arg("SLOTS");
+    let Value::Array(ranges) = client.send_one(command)? else { return Err(Failure::unexpected_reply()) };
+    let mut nodes = Vec::new();
+    for range in ranges {
+        let node = primary(&range).ok_or_else(Failure::unexpected_reply)?;
+        if !nodes.contains(&node) {
+            nodes.push(node);
+        }
+    }
+    Ok(nodes)
+}
+
+/// The first node of a range of slots, `[first, last, [host, port, ...], ...]`, which is its primary.
+fn primary(range: &Value) -> Option<Node> {
+    let Value::Array(fields) = range else { return None };
+    let Value::Array(node) = fields.get(2)? else { return None };
+    let (Value::BulkString(host), Value::Int(port)) = (node.first()?, node.get(1)?) else { return None };
+    Some((String::from_utf8(host.clone()).ok()?, u16::try_from(*port).ok()?))
+}

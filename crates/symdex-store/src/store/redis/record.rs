@@ -1,0 +1,221 @@
+//! The metadata of an image in Redis.
+
+use std::time::{Duration, SystemTime};
+
+use symdex::{ImageId, Index, Metadata};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::keys::{Generation, value_key};
+use crate::publish::{Rank, rank_of};
+
+const MAGIC: [u8; 8] = *b"SYMDEXR1";
+const HEAD_SIZE: usize = 72;
+
+/// The first bytes of a record, which identify it: the magic and the generation.
+pub(super) const MARK_SIZE: usize = 16;
+
+/// An image with more values is refused. 65,536 values are 16 GiB of code in chunks of 64 KiB.
+pub(super) const MAX_VALUES: u64 = 1 << 16;
+
+/// What the store states of one image. Its values exist before readers can see the record.
+///
+/// | offset | size | field |
+/// |---|---|---|
+/// | 0 | 8 | `SYMDEXR1` |
+/// | 8 | 8 | generation |
+/// | 16 | 8 | XXH3-64 of the image id as text and of the other bytes of the record |
+/// | 24 | 16 | digest of the index |
+/// | 40 | 8 | when the index was written: milliseconds since 1970 |
+/// | 48 | 8 | time until the image expires after a use, in milliseconds |
+/// | 56 | 8 | bytes of all values |
+/// | 64 | 8 | bytes of the index |
+/// | 72 | | the first bytes of the index: header and metadata |
+///
+/// Numbers are little-endian.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Record {
+    pub(super) generation: Generation,
+    pub(super) digest: [u8; 16],
+    pub(super) written: u64,
+    pub(super) ttl: u64,
+    pub(super) stored_size: u64,
+    pub(super) index_size: u64,
+    pub(super) prefix: Vec<u8>,
+    pub(super) metadata: Metadata,
+}
+
+/// What [`Record::decode`] cannot read.
+#[derive(Debug)]
+pub(super) enum BadRecord {
+    /// The bytes are damaged. The text says how.
+    Damaged(String),
+    /// The index was written by a newer or a much older version.
+    Unsupported(symdex::Error),
+}
+
+impl Record {
+    /// The record of `index`, whose values do not exist yet.
+    pub(super) fn new(index: &Index<&[u8]>, ttl: Duration) -> Self {
+        let [section, ..] = index.sections();
+        let end = usize::try_from(section.offset + section.size).unwrap_or(usize::MAX);
+        Self {
+            generation: Generation::new(),
+            digest: index.digest(),
+            written: milliseconds(
+                SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default(),
+            ),
+            ttl: milliseconds(ttl).max(1),
+            stored_size: 0,
+            index_size: index.as_bytes().len() as u64,
+            prefix: index.as_bytes().get(..end).unwrap_or_default().to_vec(),
+            metadata: index.metadata().clone(),
+        }
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut head = self.mark();
+        head.extend([0; 8]);
+        head.extend(self.digest);
+        for number in [self.written, self.ttl, self.stored_size, self.index_size] {
+            head.extend(number.to_le_bytes());
+        }
+        head.extend(&self.prefix);
+        let checksum = checksum(&self.metadata.id, &head);
+        head.splice(MARK_SIZE..MARK_SIZE + 8, checksum.to_le_bytes());
+        head
+    }
+
+    pub(super) fn decode(id: &ImageId, bytes: &[u8]) -> Result<Self, BadRecord> {
+        let damaged = |what: &str| BadRecord::Damaged(what.to_owned());
+        let Some((head, prefix)) = bytes.split_first_chunk::<HEAD_SIZE>() else {
+            return Err(damaged("the metadata is too short"));
+        };
+        if head[..8] != MAGIC {
+            return Err(damaged("the metadata does not begin with SYMDEXR1"));
+        }
+        let (words, _) = head.as_chunks::<8>();
+        let number = |at: usize| u64::from_le_bytes(words[at]);
+        if checksum(id, bytes) != number(2) {
+            return Err(damaged("the checksum of the metadata does not match"));
+        }
+        let metadata = Metadata::from_prefix(prefix).map_err(|error| match error.is_unsupported() {
+            true => BadRecord::Unsupported(error),
+            false => BadRecord::Damaged(error.to_string()),
+        })?;
+        if metadata.id != *id {
+            return Err(damaged("the metadata is that of another image"));
+        }
+        let mut digest = [0; 16];
+        digest.copy_from_slice(&head[24..40]);
+        Ok(Self {
+            generation: Generation(number(1)),
+            digest,
+            written: number(5),
+            ttl: number(6),
+            stored_size: number(7),
+            index_size: number(8),
+            prefix: prefix.to_vec(),
+            metadata,
+        })
+    }
+
+    /// The first bytes of the encoded record, which no other record has.
+    pub(super) fn mark(&self) -> Vec<u8> {
+        [MAGIC, self.generation.0.to_le_bytes()].concat()
+    }
+
+    pub(super) fn rank(&self) -> Rank {
+        rank_of(&self.metadata, self.digest)
+    }
+
+    /// The numbers of all values.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u64> + use<> {
+        self.metadata.value_numbers().into_iter().flatten()
+    }
+
+    /// How many values there are.
+    pub(super) fn value_len(&self) -> u64 {
+        let lengths = self.metadata.value_numbers().into_iter().map(|numbers| numbers.end - numbers.start);
+        lengths.fold(0, u64::saturating_add)
+    }
+
+    /// The keys of all values.
+    pub(super) fn value_keys(&self) -> impl Iterator<Item = String> + '_ {
+        // A hostile record must not make the caller allocate without bound.
+        let numbers = self.numbers().take(MAX_VALUES as usize);
+        numbers.map(|number| value_key(&self.metadata.id, self.generation, number))
+    }
+
+    /// Milliseconds for which values outlive the metadata. A reader that has just seen the metadata finds the values.
+    pub(super) fn value_ttl(&self) -> u64 {
+        self.ttl.saturating_add((self.ttl / 10).clamp(1, 3_600_000))
+    }
+
+    /// The image is used, and expires later, if it would expire in less than this many milliseconds.
+    pub(super) fn renew_below(&self) -> u64 {
+        self.ttl - self.ttl / 10
+    }
+}
+
+pub(super) fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The checksum of the record `bytes` of `id`. The bytes of the checksum do not count.
+fn checksum(id: &ImageId, bytes: &[u8]) -> u64 {
+    let mut hash = Xxh3::new();
+    hash.update(id.to_string().as_bytes());
+    hash.update(&bytes[..MARK_SIZE]);
+    hash.update(&bytes[MARK_SIZE + 8..]);
+    hash.digest()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_indexes;
+
+    fn record() -> Record {
+        let index = test_indexes::index(0xab, 3, 4, "x");
+        let index = Index::open(index.as_bytes()).expect("an index");
+        Record { stored_size: 5, ..Record::new(&index, Duration::from_secs(10)) }
+    }
+
+    #[test]
+    fn a_record_reads_as_written() {
+        let record = record();
+        let bytes = record.encode();
+        let read = Record::decode(&record.metadata.id, &bytes).expect("as written");
+        assert_eq!((&read, read.ttl, read.mark()), (&record, 10_000, bytes[..MARK_SIZE].to_vec()));
+        assert_eq!((read.value_ttl(), read.renew_below()), (11_000, 9_000));
+    }
+
+    #[test]
+    fn every_cut_every_change_and_every_other_image_is_damage() {
+        let record = record();
+        let (id, bytes) = (&record.metadata.id, record.encode());
+        let is_damaged = |id: &ImageId, bytes: &[u8]| {
+            matches!(Record::decode(id, bytes).expect_err("damaged"), BadRecord::Damaged(_))
+        };
+        assert!((0..bytes.len()).all(|len| is_damaged(id, &bytes[..len])));
+        for at in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1;
+            assert!(is_damaged(id, &changed), "{at}");
+        }
+        assert!(is_damaged(&ImageId::new(&[1]).expect("an id"), &bytes));
+    }
+
+    #[test]
+    fn a_newer_index_is_unsupported() {
+        let mut newer = record();
+        newer.prefix[8] = 2;
+        let checksum = xxhash_rust::xxh3::xxh3_64(&newer.prefix[..120]);
+        newer.prefix[120..128].copy_from_slice(&checksum.to_le_bytes());
+        let error = Record::decode(&newer.metadata.id, &newer.encode()).expect_err("newer");
+        assert!(
+            matches!(error, BadRecord::Unsupported(symdex::Error::UnsupportedVersion { .. })),
+            "{error:?}"
+        );
+    }
+}

@@ -1,0 +1,207 @@
+//! Reads the values of images.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use redis::{Cmd, Value};
+use symdex::{ImageId, Metadata};
+
+use super::client::{Client, Reply};
+use super::failure::Failure;
+use super::keys::{metadata_key, value_key};
+use super::record::{MARK_SIZE, Record};
+use super::renewal::Renewals;
+use super::value::ValueName;
+use crate::error::Error;
+use crate::store::{FetchedValues, StoredValues};
+
+/// How many values one round trip fetches at most. They take about 10 MB.
+const VALUES_PER_BATCH: usize = 256;
+
+/// An open image in Redis.
+pub(super) struct RedisValues {
+    pub(super) client: Arc<Client>,
+    pub(super) renewals: Arc<Renewals>,
+    pub(super) record: Arc<Record>,
+    pub(super) location: String,
+    /// When the expiry is to be put off.
+    pub(super) renew_at: Mutex<Option<Instant>>,
+}
+
+impl RedisValues {
+    /// Counts as a use of the image. `ttl`: milliseconds until it expires.
+    pub(super) fn used_now(&self, ttl: Option<u64>) {
+        let until_due =
+            ttl.map(|ttl| Duration::from_millis((ttl + 1).saturating_sub(self.record.renew_below())));
+        *self.renew_at.lock().unwrap_or_else(PoisonError::into_inner) =
+            until_due.and_then(|until_due| Instant::now().checked_add(until_due));
+        self.renew_if_due();
+    }
+
+    /// Puts off the expiry of the image in the background if it is time to.
+    fn renew_if_due(&self) {
+        let mut renew_at = self.renew_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if renew_at.is_some_and(|at| at <= Instant::now()) {
+            // If this attempt fails, there are about eight more before the image expires.
+            *renew_at = Instant::now().checked_add(Duration::from_millis(self.record.ttl / 10));
+            self.renewals.renew(&self.client, &self.record);
+        }
+    }
+
+    fn name(&self, number: u64) -> ValueName<'_> {
+        ValueName { id: &self.record.metadata.id, generation: self.record.generation, number }
+    }
+
+    fn error(&self, failure: Failure) -> Error {
+        super::error(&self.location, "read", failure)
+    }
+}
+
+impl fmt::Debug for RedisValues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RedisValues({})", self.location)
+    }
+}
+
+impl StoredValues for RedisValues {
+    fn metadata(&self) -> &Metadata {
+        &self.record.metadata
+    }
+
+    fn fetch(&self, numbers: &[u64]) -> FetchedValues {
+        fetch(&self.client, &[(self, numbers)]).pop().unwrap_or_else(|| Ok(Vec::new()))
+    }
+}
+
+/// Fetches values of several images in one round trip. A second one follows if a value is missing.
+pub(super) fn fetch(client: &Arc<Client>, requests: &[(&RedisValues, &[u64])]) -> Vec<FetchedValues> {
+    requests.iter().for_each(|(values, _)| values.renew_if_due());
+    let wanted: Vec<_> = requests.iter().map(|(values, numbers)| (&*values.record, *numbers)).collect();
+    let raw = fetch_raw(client, &wanted);
+    let mut fetched: Vec<_> = requests
+        .iter()
+        .zip(raw)
+        .map(|((values, numbers), raw)| {
+            let raw = raw.map_err(|failure| values.error(failure))?;
+            let open = |(number, value): (&u64, Option<Vec<u8>>)| {
+                value.map(|value| values.name(*number).open(&value, &values.location)).transpose()
+            };
+            numbers.iter().zip(raw).map(open).collect::<Result<Vec<_>, _>>()
+        })
+        .collect();
+    check_generations(client, requests, &mut fetched);
+    fetched
+}
+
+/// The values with these numbers as Redis has them, in the same order. `None` stands for a value that is not there.
+/// One round trip fetches up to [`VALUES_PER_BATCH`] values.
+pub(super) fn fetch_raw(
+    client: &Arc<Client>,
+    wanted: &[(&Record, &[u64])],
+) -> Vec<Result<Vec<Option<Vec<u8>>>, Failure>> {
+    let mut fetched: Vec<_> =
+        wanted.iter().map(|(_, numbers)| Ok(Vec::with_capacity(numbers.len()))).collect();
+    let mut places = wanted
+        .iter()
+        .enumerate()
+        .flat_map(|(place, (record, numbers))| numbers.iter().map(move |number| (place, *record, *number)));
+    loop {
+        let batch: Vec<_> = places.by_ref().take(VALUES_PER_BATCH).collect();
+        if batch.is_empty() {
+            return fetched;
+        }
+        let images = batch.chunk_by(|a, b| a.0 == b.0);
+        let replies = client.send(images.clone().map(mget).collect());
+        let mut replies = replies.map(Vec::into_iter);
+        for image in images {
+            let reply = match &mut replies {
+                Ok(replies) => replies.next().unwrap_or_else(|| Err(Failure::unexpected_reply())),
+                Err(failure) => Err(failure.clone()),
+            };
+            let Some((place, ..)) = image.first() else { continue };
+            match (strings(reply, image.len()), &mut fetched[*place]) {
+                (Ok(values), Ok(fetched)) => fetched.extend(values),
+                (Err(failure), place) => *place = Err(failure),
+                (Ok(_), Err(_)) => {}
+            }
+        }
+    }
+}
+
+/// The command that fetches values of one image.
+fn mget(values: &[(usize, &Record, u64)]) -> Cmd {
+    let mut command = redis::cmd("MGET");
+    for (_, record, number) in values {
+        command.arg(value_key(&record.metadata.id, record.generation, *number));
+    }
+    command
+}
+
+/// The strings of a reply to `MGET`.
+fn strings(reply: Reply, len: usize) -> Result<Vec<Option<Vec<u8>>>, Failure> {
+    let Value::Array(values) = reply? else { return Err(Failure::unexpected_reply()) };
+    if values.len() != len {
+        return Err(Failure::unexpected_reply());
+    }
+    let string = |value| match value {
+        Value::BulkString(bytes) => Ok(Some(bytes)),
+        Value::Nil => Ok(None),
+        _ => Err(Failure::unexpected_reply()),
+    };
+    values.into_iter().map(string).collect()
+}
+
+/// Tells lost values from values of an index that was removed or replaced since it was opened: those become errors.
+fn check_generations(
+    client: &Arc<Client>,
+    requests: &[(&RedisValues, &[u64])],
+    fetched: &mut [FetchedValues],
+) {
+    let lacks =
+        |fetched: &FetchedValues| fetched.as_ref().is_ok_and(|values| values.iter().any(Option::is_none));
+    let doubtful: Vec<_> = requests
+        .iter()
+        .zip(fetched)
+        .filter(|(_, fetched)| lacks(fetched))
+        .map(|((values, _), f)| (*values, f))
+        .collect();
+    let mark = |id: &ImageId| {
+        let mut command = redis::cmd("GETRANGE");
+        command.arg(metadata_key(id)).arg(0).arg(MARK_SIZE - 1);
+        command
+    };
+    let replies = client.send(doubtful.iter().map(|(values, _)| mark(&values.record.metadata.id)).collect());
+    let mut replies = replies.map(Vec::into_iter);
+    for (values, fetched) in doubtful {
+        let reply = match &mut replies {
+            Ok(replies) => replies.next().unwrap_or_else(|| Err(Failure::unexpected_reply())),
+            Err(failure) => Err(failure.clone()),
+        };
+        match reply {
+            Ok(Value::BulkString(mark)) if mark == values.record.mark() => {}
+            Ok(_) => *fetched = Err(Error::Replaced { location: values.location.clone() }),
+            Err(failure) => *fetched = Err(values.error(failure)),
+        }
+    }
+}
+
+/// Returns what is wrong with the values of `record`, or `None` if all are there and intact.
+pub(super) fn damage(client: &Arc<Client>, record: &Record) -> Result<Option<String>, Failure> {
+    let numbers: Vec<u64> = record.numbers().collect();
+    for numbers in numbers.chunks(VALUES_PER_BATCH) {
+        let values = fetch_raw(client, &[(record, numbers)]).pop().unwrap_or_else(|| Ok(Vec::new()))?;
+        for (number, value) in numbers.iter().zip(values) {
+            let name = ValueName { id: &record.metadata.id, generation: record.generation, number: *number };
+            match value {
+                None => return Ok(Some(format!("value {number} was lost"))),
+                Some(value) if name.frame(&value).is_none() => {
+                    return Ok(Some(format!("the checksum of value {number} does not match")));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    Ok(None)
+}

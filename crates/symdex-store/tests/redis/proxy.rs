@@ -1,0 +1,116 @@
+//! A proxy that spoils connections.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What the proxy does to the next connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Nothing.
+    None,
+    /// The connection is closed at once.
+    Refused,
+    /// The replies are cut after this many bytes, and the connection is closed.
+    CutAfter(usize),
+    /// Replies are late by this time.
+    Late(Duration),
+    /// There are no replies.
+    Silent,
+}
+
+/// Forwards connections to a port of this machine, until it is dropped.
+pub(crate) struct Proxy {
+    pub(crate) port: u16,
+    state: Arc<State>,
+}
+
+struct State {
+    target: u16,
+    /// The fault, and how many connections have it.
+    fault: Mutex<(Fault, u32)>,
+    connections: AtomicU32,
+    is_over: AtomicBool,
+}
+
+impl Proxy {
+    pub(crate) fn start(target: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("a port").port();
+        let state = Arc::new(State {
+            target,
+            fault: Mutex::new((Fault::None, 0)),
+            connections: AtomicU32::new(0),
+            is_over: AtomicBool::new(false),
+        });
+        let accepting = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for client in listener.incoming() {
+                if accepting.is_over.load(Ordering::Relaxed) {
+                    return;
+                }
+                accepting.connections.fetch_add(1, Ordering::Relaxed);
+                accepting.forward(client.expect("a connection"));
+            }
+        });
+        Self { port, state }
+    }
+
+    /// The next `connections` have this fault, those after them have none.
+    pub(crate) fn spoil(&self, fault: Fault, connections: u32) {
+        *self.state.fault.lock().expect("no panic") = (fault, connections);
+    }
+
+    /// How many connections there were.
+    pub(crate) fn connections(&self) -> u32 {
+        self.state.connections.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.state.is_over.store(true, Ordering::Relaxed);
+        _ = TcpStream::connect(("127.0.0.1", self.port));
+    }
+}
+
+impl State {
+    fn forward(&self, client: TcpStream) {
+        let fault = {
+            let mut fault = self.fault.lock().expect("no panic");
+            if fault.1 == 0 {
+                fault.0 = Fault::None;
+            }
+            fault.1 = fault.1.saturating_sub(1);
+            fault.0
+        };
+        if fault == Fault::Refused {
+            return;
+        }
+        let Ok(server) = TcpStream::connect(("127.0.0.1", self.target)) else { return };
+        let (from, to) = (client.try_clone().expect("a socket"), server.try_clone().expect("a socket"));
+        std::thread::spawn(move || copy(from, to, Fault::None));
+        std::thread::spawn(move || copy(server, client, fault));
+    }
+}
+
+fn copy(mut from: TcpStream, mut to: TcpStream, fault: Fault) {
+    let (mut buffer, mut copied) = ([0; 4096], 0);
+    while let Ok(len @ 1..) = from.read(&mut buffer) {
+        let mut bytes = &buffer[..len];
+        match fault {
+            Fault::CutAfter(limit) => bytes = &bytes[..len.min(limit - copied)],
+            Fault::Late(time) => std::thread::sleep(time),
+            Fault::Silent => continue,
+            Fault::None | Fault::Refused => {}
+        }
+        copied += bytes.len();
+        if to.write_all(bytes).is_err() || bytes.len() < len {
+            break;
+        }
+    }
+    _ = from.shutdown(Shutdown::Both);
+    _ = to.shutdown(Shutdown::Both);
+}

@@ -1,0 +1,188 @@
+//! Servers of Redis on this machine, which end with their values.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use redis::{Client, Connection, Value};
+use symdex_store::{RedisStore, StoreOptions};
+use tempfile::TempDir;
+
+/// How long a test waits for a server. The tests take much less.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server of Redis.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) port: u16,
+    options: Vec<String>,
+    folder: TempDir,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A port that no program listens to.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port()
+}
+
+/// Whether the program `redis-server` exists. Otherwise the test says so.
+pub(crate) fn is_installed() -> bool {
+    let version = Command::new("redis-server").arg("--version").stdout(Stdio::null()).status();
+    let is_installed = version.is_ok_and(|status| status.success());
+    if !is_installed {
+        eprintln!("skipped: redis-server is not installed; .ci/run installs it");
+    }
+    is_installed
+}
+
+impl Server {
+    /// Starts a server. `None` if it is not installed.
+    pub(crate) fn start(options: &[&str]) -> Option<Self> {
+        let server = Self::start_unready(options)?;
+        server.wait();
+        Some(server)
+    }
+
+    /// Starts a server that may not answer without a password or TLS. `None` if it is not installed.
+    pub(crate) fn start_unready(options: &[&str]) -> Option<Self> {
+        if !is_installed() {
+            return None;
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let options: Vec<_> = options.iter().map(|&option| option.to_owned()).collect();
+        let port = free_port();
+        Some(Self { child: spawn(port, &options, folder.path().into()), port, options, folder })
+    }
+
+    /// Waits until the server answers.
+    pub(crate) fn wait(&self) {
+        let begun = Instant::now();
+        while self.connect().is_none_or(|mut connection| redis::cmd("PING").exec(&mut connection).is_err()) {
+            assert!(begun.elapsed() < PATIENCE, "the server does not answer");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Kills the server, as `kill -9` does.
+    pub(crate) fn kill(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+
+    /// Starts the server again after it was killed.
+    pub(crate) fn restart(&mut self) {
+        self.child = spawn(self.port, &self.options, self.folder.path().into());
+    }
+
+    fn connect(&self) -> Option<Connection> {
+        let client = Client::open(format!("redis://127.0.0.1:{}/", self.port)).expect("a URL");
+        client.get_connection_with_timeout(PATIENCE).ok()
+    }
+
+    /// Runs a command on the server itself.
+    pub(crate) fn run(&self, words: &[&str]) -> Value {
+        let mut connection = self.connect().expect("connected");
+        let (name, arguments) = words.split_first().expect("a command");
+        redis::cmd(name)
+            .arg(arguments)
+            .query(&mut connection)
+            .unwrap_or_else(|error| panic!("{words:?}: {error}"))
+    }
+
+    /// The text that a command prints, or the number that it returns.
+    pub(crate) fn text(&self, words: &[&str]) -> String {
+        redis::from_redis_value(self.run(words)).expect("text or a number")
+    }
+
+    /// All keys, sorted.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        let mut keys: Vec<String> = redis::from_redis_value(self.run(&["KEYS", "*"])).expect("keys");
+        keys.sort();
+        keys
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}/0", self.port)
+    }
+
+    /// A store in the server.
+    pub(crate) fn store(&self) -> RedisStore {
+        store(&self.url(), &StoreOptions::new())
+    }
+}
+
+/// The store at `url`.
+pub(crate) fn store(url: &str, options: &StoreOptions) -> RedisStore {
+    let url = url.parse().unwrap_or_else(|error| panic!("{error}"));
+    RedisStore::open(&url, options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn spawn(port: u16, options: &[String], folder: PathBuf) -> Child {
+    let mut command = Command::new("redis-server");
+    command.args([
+        "--port",
+        &port.to_string(),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+        "--appendonly",
+        "no",
+        "--dir",
+    ]);
+    command.arg(folder).args(options).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().expect("started")
+}
+
+/// A cluster of three servers.
+pub(crate) struct Cluster(pub(crate) Vec<Server>);
+
+impl Cluster {
+    const SLOTS: [&str; 3] = ["0 5460", "5461 10922", "10923 16383"];
+
+    /// Starts a cluster and waits until it answers. `None` if the server is not installed.
+    pub(crate) fn start() -> Option<Self> {
+        let bus_ports: Vec<_> = Self::SLOTS.iter().map(|_| free_port().to_string()).collect();
+        let start = |bus: &String| {
+            Server::start(&[
+                "--cluster-enabled",
+                "yes",
+                "--cluster-port",
+                bus,
+                "--cluster-node-timeout",
+                "5000",
+            ])
+        };
+        let servers = bus_ports.iter().map(start).collect::<Option<Vec<_>>>()?;
+        for (number, server) in servers.iter().enumerate() {
+            let (first, last) = Self::SLOTS[number].split_once(' ').expect("two numbers");
+            server.run(&["CLUSTER", "ADDSLOTSRANGE", first, last]);
+            server.run(&["CLUSTER", "SET-CONFIG-EPOCH", &(number + 1).to_string()]);
+            let (port, bus) = (servers[0].port.to_string(), &bus_ports[0]);
+            if number > 0 {
+                server.run(&["CLUSTER", "MEET", "127.0.0.1", &port, bus]);
+            }
+        }
+        let begun = Instant::now();
+        let is_ready = |server: &Server| {
+            let info = server.text(&["CLUSTER", "INFO"]);
+            info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:3")
+        };
+        while !servers.iter().all(is_ready) {
+            assert!(begun.elapsed() < PATIENCE, "the cluster is not ready");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Some(Self(servers))
+    }
+
+    pub(crate) fn url(&self) -> String {
+        let hosts: Vec<_> = self.0.iter().map(|server| format!("127.0.0.1:{}", server.port)).collect();
+        format!("redis+cluster://{}", hosts.join(","))
+    }
+}
