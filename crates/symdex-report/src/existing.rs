@@ -49,7 +49,7 @@ impl Report<'_> {
     /// ```
     #[must_use]
     pub fn existing_symbols(&self) -> Vec<Vec<ExistingSymbol>> {
-        self.format.existing_symbols(self)
+        (self.format.existing_symbols)(self)
     }
 
     /// Calls `read` for each frame and returns the results, by thread.

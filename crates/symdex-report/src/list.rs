@@ -11,46 +11,49 @@ use symdex::ImageId;
 
 use crate::apple_text;
 use crate::error::Error;
-use crate::format::{Edit, Format, frame_edits};
+use crate::format::{Edit, Format, frame_edits, symbols_in_text, write_native};
 use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, Symbolicated};
 use crate::text::{Cursor, line_end, lines, lossy};
 
 /// The format of address lists.
-pub(crate) struct List;
+pub(crate) const FORMAT: Format = Format {
+    name: "address-list",
+    description: "Lists of `image address load_address`, for stacks without a format of their own",
+    example: "App 0x104a343d0 0x104a34000 6dcd4e9dd3b13a0e8dff6a5a4be1b1b0",
+    recognises,
+    parse,
+    existing_symbols: symbols_in_text,
+    edits,
+    write_text: write_native,
+};
 
-impl Format for List {
-    fn name(&self) -> &'static str {
-        "address-list"
-    }
+fn recognises(text: &[u8]) -> bool {
+    lines(text).any(|(_, line)| AddressLine::of(line).is_some())
+}
 
-    fn recognises(&self, text: &[u8]) -> bool {
-        lines(text).any(|(_, line)| AddressLine::of(line).is_some())
-    }
-
-    fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
-        let mut parsed = Parsed::default();
-        let mut images = HashMap::new();
-        let mut follows = false;
-        for (span, line) in lines(text) {
-            let line = AddressLine::of(line);
-            if let Some(line) = &line {
-                if !follows {
-                    parsed.threads.push(Thread::default());
-                }
-                let image = image(line, &mut images, &mut parsed.images);
-                if let Some(thread) = parsed.threads.last_mut() {
-                    thread.frames.push(frame(line, image, span, !follows));
-                }
+fn parse(text: &[u8]) -> Result<Parsed, Error> {
+    let mut parsed = Parsed::default();
+    let mut images = HashMap::new();
+    let mut follows = false;
+    for (span, line) in lines(text) {
+        let line = AddressLine::of(line);
+        if let Some(line) = &line {
+            if !follows {
+                parsed.threads.push(Thread::default());
             }
-            follows = line.is_some();
+            let image = image(line, &mut images, &mut parsed.images);
+            if let Some(thread) = parsed.threads.last_mut() {
+                thread.frames.push(frame(line, image, span, !follows));
+            }
         }
-        Ok(parsed)
+        follows = line.is_some();
     }
+    Ok(parsed)
+}
 
-    fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-        frame_edits(symbolicated, replacement)
-    }
+fn edits(symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
+    frame_edits(symbolicated, replacement)
 }
 
 /// A line with an address.
@@ -177,7 +180,7 @@ mod tests {
         for number in 0..3000 {
             list.extend([&name(number % 1000)[..], b" 0x1234 0x1000\n"].concat());
         }
-        let parsed = List.parse(&list).expect("a list");
+        let parsed = parse(&list).expect("a list");
         let names = parsed.images.iter().map(|image| image.name.clone());
         assert!(names.eq((0..1000).map(|number| lossy(&name(number)))));
         let images = parsed.threads.iter().flat_map(|thread| &thread.frames).map(|frame| frame.image);

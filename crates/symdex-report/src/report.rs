@@ -20,7 +20,7 @@ pub struct Report<'t> {
     pub(crate) images: Vec<Image>,
     pub(crate) threads: Vec<Thread>,
     pub(crate) info: ReportInfo,
-    pub(crate) format: &'static dyn Format,
+    pub(crate) format: &'static Format,
 }
 
 /// The most images that are read from a report. A process has a few thousand; a hostile report could list millions.
@@ -205,11 +205,10 @@ impl<'t> Report<'t> {
         &self.info
     }
 
-    /// The name of the report's format, as JSON has it: `apple-crash`, `apple-ips`, `apple-call-tree`, `metrickit`,
-    /// `kscrash`, `sentry-event`, `android`, `harmonyos`, `sanitizer` or `address-list`.
+    /// The name of the report's format, as JSON has it. [`formats`](crate::formats) returns all formats.
     #[must_use]
     pub fn format_name(&self) -> &'static str {
-        self.format.name()
+        self.format.name
     }
 
     /// The text at `span`.
@@ -220,7 +219,7 @@ impl<'t> Report<'t> {
 
 impl fmt::Debug for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (format, images, threads) = (self.format.name(), &self.images, &self.threads);
+        let (format, images, threads) = (self.format.name, &self.images, &self.threads);
         let mut debug = f.debug_struct("Report");
         debug.field("format", &format).field("info", &self.info);
         debug.field("images", images).field("threads", threads).finish_non_exhaustive()

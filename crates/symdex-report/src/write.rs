@@ -29,7 +29,7 @@ impl Symbolicated<'_, '_> {
     /// Errors of `out`.
     pub fn write(&self, mut out: impl Write) -> io::Result<()> {
         let text = self.report.text;
-        let mut edits = self.report.format.edits(self);
+        let mut edits = (self.report.format.edits)(self);
         edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
         let mut at = 0;
         for edit in edits {

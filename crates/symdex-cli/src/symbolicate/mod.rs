@@ -1,6 +1,7 @@
 //! `symdex symbolicate`: whole crash reports.
 
 mod events;
+mod formats;
 mod needs;
 mod output;
 mod summary;
@@ -22,15 +23,8 @@ use crate::progress::Progress;
 
 /// Put functions, files and lines into crash reports, with every inlined function
 ///
-/// REPORT is one of these, recognised by its content:
-///
-/// * Apple: .crash, .ips, the output of `sample`, `spindump` and `leaks`, MetricKit's diagnostics;
-///
-/// * reports of PLCrashReporter (as text) and KSCrash, Sentry's events;
-///
-/// * Android's tombstones and logcat, HarmonyOS's cppcrash logs, the output of sanitizers;
-///
-/// * a list of `image address load` lines.
+/// REPORT is a report of Apple's systems, Android or HarmonyOS, of a crash reporter, or a list of `image address load`
+/// lines. Its format is recognised by its content. --list-formats prints all formats.
 ///
 /// SOURCES. Images are matched by their ids. Indexes are searched in the folders given with --index and in the folders
 /// below them, then in the local store. An image without an index is answered from the debug files given with --dsym:
@@ -92,6 +86,9 @@ pub(crate) struct Args {
     /// Only list the images that the reports need, and where they are found. With --format json, as JSON
     #[arg(long, conflicts_with = "output")]
     needs: bool,
+    /// Only list the formats of reports, with an example line of each. With --json, as JSON
+    #[arg(long, conflicts_with_all = ["reports", "needs", "output"])]
+    list_formats: bool,
     /// The output file, or for several reports the output folder. In a folder, each report keeps its name. The
     /// extension becomes .json with --format json, and .crash with --format text if the report is JSON. Reports of the
     /// same name keep their folders, too. No report is overwritten. On standard output, a line `==> PATH <==` begins
@@ -101,6 +98,9 @@ pub(crate) struct Args {
     /// The format of the output
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "native")]
     format: OutputFormat,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
     /// Do not change frames that have a function's name, even if they have no file and line
     #[arg(long)]
     only_missing: bool,
@@ -179,6 +179,9 @@ enum Addresses {
 }
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
+    if args.list_formats {
+        return formats::list(args.format() == OutputFormat::Json);
+    }
     let reports = match &args.reports[..] {
         [] => vec![PathBuf::from("-")],
         reports => reports.to_vec(),
@@ -189,8 +192,8 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let size = |path: &PathBuf| path.metadata().map_or(0, |file| file.len());
     let progress = Progress::new(reports.iter().map(size).sum::<u64>() + symbolicator.debug_files_size());
     let events = Events::new(&progress);
-    let is_json = args.format == OutputFormat::Json;
-    let mut output = Output::open(args.output.as_deref(), &reports, args.format)?;
+    let is_json = args.format() == OutputFormat::Json;
+    let mut output = Output::open(args.output.as_deref(), &reports, args.format())?;
     let pool = rayon::ThreadPoolBuilder::new()
         .build()
         .map_err(|error| Failure::new(FailureKind::Other, format!("cannot start threads: {error}")))?;
@@ -210,7 +213,7 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
                 }
                 Err(failure) => {
                     summary.failure(&failure);
-                    match args.format {
+                    match args.format() {
                         OutputFormat::Json => output.write(path, &output::json_failure(path, &failure)),
                         OutputFormat::Native | OutputFormat::Text => Ok(()),
                     }
@@ -251,7 +254,7 @@ fn one<'p>(
         let on_event = |event: Event<'_>| events.on(event);
         let symbolicated = symbolicate(&report, &mut symbolicator.session(&on_event), &args.options());
         let counted = ReportCounts::of(&symbolicated);
-        let text = match args.format {
+        let text = match args.format() {
             OutputFormat::Native => output::native(&symbolicated),
             OutputFormat::Text => output::text(&symbolicated),
             OutputFormat::Json => {
@@ -287,6 +290,10 @@ fn default_store() -> Option<PathBuf> {
 }
 
 impl Args {
+    fn format(&self) -> OutputFormat {
+        if self.json { OutputFormat::Json } else { self.format }
+    }
+
     /// The sources of answers.
     fn sources(&self) -> SymbolicatorOptions {
         let mut sources =

@@ -10,8 +10,9 @@ mod header;
 mod lines;
 mod reader;
 
+use crate::call_tree;
 use crate::error::Error;
-use crate::format::{Edit, Format};
+use crate::format::{Edit, Format, symbols_in_text, write_native};
 use crate::report::{Frame, Parsed, Span};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::{line_end, lines, lossy};
@@ -19,36 +20,40 @@ pub(crate) use header::HeaderReader;
 pub(crate) use lines::{code_type, image, is_images_header, is_nameless};
 use reader::Reader;
 
-/// The format of Apple's text reports.
-pub(crate) struct AppleText;
-
 /// Reads the frame in a line that stands alone. `None` for another kind of line.
 pub(crate) fn frame(line: &[u8]) -> Option<lines::FrameLine<'_>> {
     lines::frame(line, 0)
 }
 
-impl Format for AppleText {
-    fn name(&self) -> &'static str {
-        "apple-crash"
-    }
+/// The format of Apple's text reports.
+pub(crate) const FORMAT: Format = Format {
+    name: "apple-crash",
+    description: "Apple's `.crash` files, `leaks`, PLCrashReporter's text",
+    example: "0   App                           0x0000000104a343d0 0x104a34000 + 976",
+    recognises,
+    parse,
+    existing_symbols: symbols_in_text,
+    edits,
+    write_text: write_native,
+};
 
-    fn recognises(&self, text: &[u8]) -> bool {
-        lines(text)
-            .any(|(span, line)| lines::is_images_header(line) || lines::frame(line, span.start).is_some())
-    }
+fn recognises(text: &[u8]) -> bool {
+    let is_apples = |line: &[u8]| lines::is_images_header(line) || lines::frame(line, 0).is_some();
+    // Call trees have the same list of images.
+    lines(text).any(|(_, line)| is_apples(line)) && !(call_tree::FORMAT.recognises)(text)
+}
 
-    fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
-        let mut reader = Reader::default();
-        for (span, line) in lines(text) {
-            reader.line(line, span);
-        }
-        Ok(reader.finish())
+fn parse(text: &[u8]) -> Result<Parsed, Error> {
+    let mut reader = Reader::default();
+    for (span, line) in lines(text) {
+        reader.line(line, span);
     }
+    Ok(reader.finish())
+}
 
-    fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-        let threads = 0..symbolicated.report.threads.len();
-        threads.flat_map(|thread| stack_edits(symbolicated, thread)).collect()
-    }
+fn edits(symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
+    let threads = 0..symbolicated.report.threads.len();
+    threads.flat_map(|thread| stack_edits(symbolicated, thread)).collect()
 }
 
 /// The edits of one stack.

@@ -7,7 +7,6 @@ mod backtraces;
 pub(crate) mod info;
 
 use std::borrow::Cow;
-use std::io::{self, Write};
 
 use serde_json::json;
 use symdex::Arch;
@@ -25,63 +24,65 @@ use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::start_of_object;
 
 /// The format of Apple's JSON reports.
-pub(crate) struct Ips;
+pub(crate) const FORMAT: Format = Format {
+    name: "apple-ips",
+    description: "Apple's `.ips` files since iOS 15 and macOS 12",
+    example: concat!(
+        r#"{"usedImages":[{"base":4372774912,"uuid":"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0"}],"#,
+        r#""threads":[{"frames":[{"imageOffset":976,"imageIndex":0}]}]}"#,
+    ),
+    recognises,
+    parse,
+    existing_symbols,
+    edits,
+    write_text: write_crash,
+};
 
-impl Format for Ips {
-    fn name(&self) -> &'static str {
-        "apple-ips"
-    }
+fn recognises(text: &[u8]) -> bool {
+    let Some(start) = start_of_object(text) else { return false };
+    let text = text[start..].trim_ascii_start();
+    let (first, rest) = text.split_at(memchr::memchr(b'\n', text).unwrap_or(text.len()));
+    let has = |bytes: &[u8], key: &str| memchr::memmem::find(bytes, key.as_bytes()).is_some();
+    // An `.ips` can lack the header, for example if the body was copied from another file.
+    has(first, "\"bug_type\"") && start_of_object(rest).is_some() || has(text, "\"usedImages\"")
+}
 
-    fn recognises(&self, text: &[u8]) -> bool {
-        let Some(start) = start_of_object(text) else { return false };
-        let text = text[start..].trim_ascii_start();
-        let (first, rest) = text.split_at(memchr::memchr(b'\n', text).unwrap_or(text.len()));
-        let has = |bytes: &[u8], key: &str| memchr::memmem::find(bytes, key.as_bytes()).is_some();
-        // An `.ips` can lack the header, for example if the body was copied from another file.
-        has(first, "\"bug_type\"") && start_of_object(rest).is_some() || has(text, "\"usedImages\"")
-    }
-
-    fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
-        let header = Json::parse(text, start_of_object(text).unwrap_or_default())?;
-        let separate = match header.root().get("usedImages") {
-            Some(_) => None,
-            None => {
-                let body = Json::parse(text, header.end())?;
-                check_kind(header.root(), body.root())?;
-                Some(body)
-            }
-        };
-        let body = separate.as_ref().unwrap_or(&header).root();
-        let images = body.get("usedImages").into_iter().flat_map(Value::elements);
-        let images: Vec<_> = images.take(MAX_IMAGES).map(image).collect();
-        let faulting = body.get("faultingThread").and_then(Value::number);
-        let threads = body.get("threads").into_iter().flat_map(Value::elements);
-        let stack = |(number, thread)| stack(thread, number, faulting, &images);
-        let mut threads: Vec<_> = threads.enumerate().filter_map(stack).collect();
-        if let Some(exception) = body.get("lastExceptionBacktrace") {
-            let kind = AddressKind::ReturnAddress;
-            let frames = exception.elements().filter_map(|object| frame(object, kind, &images)).collect();
-            threads.push(Thread { name: "Last Exception Backtrace".to_owned(), frames, ..Thread::default() });
+fn parse(text: &[u8]) -> Result<Parsed, Error> {
+    let header = Json::parse(text, start_of_object(text).unwrap_or_default())?;
+    let separate = match header.root().get("usedImages") {
+        Some(_) => None,
+        None => {
+            let body = Json::parse(text, header.end())?;
+            check_kind(header.root(), body.root())?;
+            Some(body)
         }
-        let backtraces = body.get("asiBacktraces").into_iter().flat_map(Value::elements).enumerate();
-        threads.extend(backtraces.map(|(number, string)| backtraces::stack(string, number)));
-        Ok(Parsed { images, threads, info: info::info(header.root(), body) })
+    };
+    let body = separate.as_ref().unwrap_or(&header).root();
+    let images = body.get("usedImages").into_iter().flat_map(Value::elements);
+    let images: Vec<_> = images.take(MAX_IMAGES).map(image).collect();
+    let faulting = body.get("faultingThread").and_then(Value::number);
+    let threads = body.get("threads").into_iter().flat_map(Value::elements);
+    let stack = |(number, thread)| stack(thread, number, faulting, &images);
+    let mut threads: Vec<_> = threads.enumerate().filter_map(stack).collect();
+    if let Some(exception) = body.get("lastExceptionBacktrace") {
+        let kind = AddressKind::ReturnAddress;
+        let frames = exception.elements().filter_map(|object| frame(object, kind, &images)).collect();
+        threads.push(Thread { name: "Last Exception Backtrace".to_owned(), frames, ..Thread::default() });
     }
+    let backtraces = body.get("asiBacktraces").into_iter().flat_map(Value::elements).enumerate();
+    threads.extend(backtraces.map(|(number, string)| backtraces::stack(string, number)));
+    Ok(Parsed { images, threads, info: info::info(header.root(), body) })
+}
 
-    fn existing_symbols(&self, report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
-        report.map_frames(|frame| match report.text.get(frame.site.start) {
-            Some(b'{') => ExistingSymbol::of_object(report.text, &frame.site, SYMBOL_KEYS),
-            _ => backtraces::existing_symbol(report.text, &frame.site).unwrap_or_default(),
-        })
-    }
+fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
+    report.map_frames(|frame| match report.text.get(frame.site.start) {
+        Some(b'{') => ExistingSymbol::of_object(report.text, &frame.site, SYMBOL_KEYS),
+        _ => backtraces::existing_symbol(report.text, &frame.site).unwrap_or_default(),
+    })
+}
 
-    fn write_text(&self, symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
-        write_crash(symbolicated, out)
-    }
-
-    fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-        frame_edits(symbolicated, replacement)
-    }
+fn edits(symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
+    frame_edits(symbolicated, replacement)
 }
 
 /// The keys of a frame's function, file, line and distance from the start of the function.

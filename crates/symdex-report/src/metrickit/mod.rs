@@ -8,7 +8,6 @@ mod info;
 mod text;
 
 use std::collections::HashMap;
-use std::io::{self, Write};
 
 use serde_json::json;
 use symdex::Arch;
@@ -24,50 +23,51 @@ use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Report, Symbo
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 
 /// The format of MetricKit's diagnostics.
-pub(crate) struct MetricKit;
+pub(crate) const FORMAT: Format = Format {
+    name: "metrickit",
+    description: "MetricKit's diagnostics",
+    example: concat!(
+        r#"{"callStacks":[{"callStackRootFrames":[{"binaryUUID":"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0","offsetIntoBinaryTextSegment":976,"address":4372775888}]}]}"#,
+    ),
+    recognises,
+    parse,
+    existing_symbols,
+    edits,
+    write_text: text::write,
+};
 
-impl Format for MetricKit {
-    fn name(&self) -> &'static str {
-        "metrickit"
-    }
+fn recognises(text: &[u8]) -> bool {
+    let is_json = matches!(text.trim_ascii_start().first(), Some(b'{' | b'['));
+    is_json && memchr::memmem::find(text, b"\"callStackRootFrames\"").is_some()
+}
 
-    fn recognises(&self, text: &[u8]) -> bool {
-        let is_json = matches!(text.trim_ascii_start().first(), Some(b'{' | b'['));
-        is_json && memchr::memmem::find(text, b"\"callStackRootFrames\"").is_some()
-    }
+fn parse(text: &[u8]) -> Result<Parsed, Error> {
+    let json = Json::parse(text, 0)?;
+    let mut images = ImageTable::default();
+    let threads = stacks(json.root()).map(|stack| stack.thread(&mut images)).collect();
+    Ok(Parsed { images: images.images, threads, info: info::info(json.root()) })
+}
 
-    fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
-        let json = Json::parse(text, 0)?;
-        let mut images = ImageTable::default();
-        let threads = stacks(json.root()).map(|stack| stack.thread(&mut images)).collect();
-        Ok(Parsed { images: images.images, threads, info: info::info(json.root()) })
-    }
+fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
+    // The text was parsed before, so that this does not fail.
+    let Ok(json) = Json::parse(report.text, 0) else { return Vec::new() };
+    let symbol = |node: &Node<'_>| ExistingSymbol::of_members(node.object, ips::SYMBOL_KEYS);
+    stacks(json.root()).map(|stack| stack.innermost_first().map(symbol).collect()).collect()
+}
 
-    fn existing_symbols(&self, report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
-        // The text was parsed before, so that this does not fail.
-        let Ok(json) = Json::parse(report.text, 0) else { return Vec::new() };
-        let symbol = |node: &Node<'_>| ExistingSymbol::of_members(node.object, ips::SYMBOL_KEYS);
-        stacks(json.root()).map(|stack| stack.innermost_first().map(symbol).collect()).collect()
-    }
-
-    fn write_text(&self, symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
-        text::write(symbolicated, out)
-    }
-
-    fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-        let text = symbolicated.report.text;
-        // The text was parsed before, so that this does not fail.
-        let Ok(json) = Json::parse(text, 0) else { return Vec::new() };
-        let mut edits = Vec::new();
-        for (thread, stack) in stacks(json.root()).enumerate() {
-            for (number, node) in stack.innermost_first().enumerate() {
-                if let Some(resolution) = symbolicated.resolution(thread, number) {
-                    edits.extend(node.edits(text, &resolution, stack.is_outermost_first));
-                }
+fn edits(symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
+    let text = symbolicated.report.text;
+    // The text was parsed before, so that this does not fail.
+    let Ok(json) = Json::parse(text, 0) else { return Vec::new() };
+    let mut edits = Vec::new();
+    for (thread, stack) in stacks(json.root()).enumerate() {
+        for (number, node) in stack.innermost_first().enumerate() {
+            if let Some(resolution) = symbolicated.resolution(thread, number) {
+                edits.extend(node.edits(text, &resolution, stack.is_outermost_first));
             }
         }
-        edits
     }
+    edits
 }
 
 /// A stack, or a tree of many stacks.

@@ -3,8 +3,6 @@
 
 mod info;
 
-use std::io::{self, Write};
-
 use serde_json::json;
 use symdex::Arch;
 
@@ -21,50 +19,51 @@ use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::start_of_object;
 
 /// The format of Sentry's events.
-pub(crate) struct Sentry;
+pub(crate) const FORMAT: Format = Format {
+    name: "sentry-event",
+    description: "Events that Sentry's clients send",
+    example: concat!(
+        r#"{"debug_meta":{"images":[{"image_addr":"0x104a34000","debug_id":"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0"}]},"threads":{"values":[{"stacktrace":{"frames":[{"instruction_addr":"0x104a343d0"}]}}]}}"#,
+    ),
+    recognises,
+    parse,
+    existing_symbols,
+    edits,
+    write_text: write_crash,
+};
 
-impl Format for Sentry {
-    fn name(&self) -> &'static str {
-        "sentry-event"
-    }
+fn recognises(text: &[u8]) -> bool {
+    let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
+    start_of_object(text).is_some() && has("\"debug_meta\"") && has("\"instruction_addr\"")
+}
 
-    fn recognises(&self, text: &[u8]) -> bool {
-        let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
-        start_of_object(text).is_some() && has("\"debug_meta\"") && has("\"instruction_addr\"")
-    }
+fn parse(text: &[u8]) -> Result<Parsed, Error> {
+    let json = Json::parse(text, start_of_object(text).unwrap_or_default())?;
+    let event = json.root();
+    let images = event.get("debug_meta").and_then(|meta| meta.get("images"));
+    let images = images.into_iter().flat_map(Value::elements).take(MAX_IMAGES).map(image).collect();
+    let values = |key| event.get(key).and_then(|list: Value<'_>| list.get("values").or(Some(list)));
+    let stacks = |key| values(key).into_iter().flat_map(Value::elements);
+    let threads = stacks("threads").chain(stacks("exception")).filter_map(stack).collect();
+    Ok(Parsed { images, threads, info: info::info(event) })
+}
 
-    fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
-        let json = Json::parse(text, start_of_object(text).unwrap_or_default())?;
-        let event = json.root();
-        let images = event.get("debug_meta").and_then(|meta| meta.get("images"));
-        let images = images.into_iter().flat_map(Value::elements).take(MAX_IMAGES).map(image).collect();
-        let values = |key| event.get(key).and_then(|list: Value<'_>| list.get("values").or(Some(list)));
-        let stacks = |key| values(key).into_iter().flat_map(Value::elements);
-        let threads = stacks("threads").chain(stacks("exception")).filter_map(stack).collect();
-        Ok(Parsed { images, threads, info: info::info(event) })
-    }
+fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
+    report.map_frames(|frame| {
+        let Ok(json) = Json::parse(report.text, frame.site.start) else {
+            return ExistingSymbol::default();
+        };
+        let object = json.root();
+        let start = object.get("symbol_addr").and_then(address);
+        let file = if object.get("filename").is_some() { "filename" } else { "abs_path" };
+        let symbol = ExistingSymbol::of_members(object, ["function", file, "lineno", ""]);
+        let offset = start.filter(|_| symbol.function.is_some());
+        ExistingSymbol { offset, ..symbol }.with_start_as_offset(frame.address)
+    })
+}
 
-    fn existing_symbols(&self, report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
-        report.map_frames(|frame| {
-            let Ok(json) = Json::parse(report.text, frame.site.start) else {
-                return ExistingSymbol::default();
-            };
-            let object = json.root();
-            let start = object.get("symbol_addr").and_then(address);
-            let file = if object.get("filename").is_some() { "filename" } else { "abs_path" };
-            let symbol = ExistingSymbol::of_members(object, ["function", file, "lineno", ""]);
-            let offset = start.filter(|_| symbol.function.is_some());
-            ExistingSymbol { offset, ..symbol }.with_start_as_offset(frame.address)
-        })
-    }
-
-    fn write_text(&self, symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
-        write_crash(symbolicated, out)
-    }
-
-    fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-        frame_edits(symbolicated, replacement)
-    }
+fn edits(symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
+    frame_edits(symbolicated, replacement)
 }
 
 /// Reads an address: a string with `0x`, or a number.

@@ -1,6 +1,9 @@
 //! Reports and a source for the tests.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
+pub(crate) mod samples;
+
+pub(crate) use samples::samples;
 use symdex::{ImageOffset, LinePolicy, Table};
 use symdex_report::{Answer, Answers, Function, Image, Options, Report, Source, Unanswered, symbolicate};
 
