@@ -9,11 +9,11 @@ use std::collections::HashMap;
 
 use symdex::ImageId;
 
-use crate::apple_text;
+use crate::apple_text::{self, is_of_exception, stack_name};
 use crate::error::Error;
 use crate::format::{Edit, Format, frame_edits, symbols_in_text, write_native};
 use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread};
-use crate::symbolicate::{Resolution, Symbolicated};
+use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::{Cursor, line_end, lines, lossy};
 
 /// The format of address lists.
@@ -36,18 +36,24 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let mut parsed = Parsed::default();
     let mut images = HashMap::new();
     let mut follows = false;
+    let mut title = None;
     for (span, line) in lines(text) {
-        let line = AddressLine::of(line);
-        if let Some(line) = &line {
+        let address_line = AddressLine::of(line);
+        if let Some(line) = &address_line {
+            let mut is_instruction = false;
             if !follows {
-                parsed.threads.push(Thread::default());
+                let name: String = title.take().unwrap_or_default();
+                is_instruction = !is_of_exception(&name);
+                parsed.threads.push(Thread { name, ..Thread::default() });
             }
             let image = image(line, &mut images, &mut parsed.images);
             if let Some(thread) = parsed.threads.last_mut() {
-                thread.frames.push(frame(line, image, span, !follows));
+                thread.frames.push(frame(line, image, span, is_instruction));
             }
+        } else {
+            title = stack_name(line).or(title);
         }
-        follows = line.is_some();
+        follows = address_line.is_some();
     }
     Ok(parsed)
 }
@@ -63,7 +69,11 @@ struct AddressLine<'l> {
     load_address: u64,
     id: Option<ImageId>,
     detail: SymbolDetail,
+    inlined: bool,
 }
+
+/// The suffix of lines of inlined functions.
+const INLINED: &[u8] = b" [inlined]";
 
 /// The fewest bytes of an id. Shorter hexadecimal words can be ordinary words, such as `added`.
 const MIN_ID: usize = 8;
@@ -84,7 +94,8 @@ impl<'l> AddressLine<'l> {
             id = cursor.word().and_then(self::id);
         }
         let detail = if has_line(line) { SymbolDetail::Line } else { SymbolDetail::AddressOnly };
-        Some(AddressLine { image, address, load_address, id, detail })
+        let inlined = line.ends_with(INLINED);
+        Some(AddressLine { image, address, load_address, id, detail, inlined })
     }
 }
 
@@ -97,7 +108,7 @@ fn id(word: &[u8]) -> Option<ImageId> {
 
 /// Whether a line ends with a file and a line number, as an answer does.
 fn has_line(line: &[u8]) -> bool {
-    let line = line.strip_suffix(b" [inlined]").unwrap_or(line);
+    let line = line.strip_suffix(INLINED).unwrap_or(line);
     let Some(line) = line.strip_suffix(b")") else { return false };
     let digits = line.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     digits != 0 && line[..line.len() - digits].ends_with(b":")
@@ -120,21 +131,26 @@ fn image<'t>(
     Some(number)
 }
 
-fn frame(line: &AddressLine<'_>, image: Option<usize>, site: Span, is_innermost: bool) -> Frame {
+fn frame(line: &AddressLine<'_>, image: Option<usize>, site: Span, is_instruction: bool) -> Frame {
     Frame {
         address: line.address,
         image,
-        kind: if is_innermost { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress },
+        kind: if is_instruction { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress },
         site,
         detail: line.detail,
         function: None,
-        inlined: false,
+        inlined: line.inlined,
     }
 }
 
-/// The line with an answer appended, once for each function.
+/// The line with an answer appended, once for each function. An answer without a line, from an earlier run, is replaced.
 fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
     let line = text.get(site.clone())?;
+    let earlier = resolution.frames.last().map(|concrete| {
+        let without_line = ResolvedFrame { line: None, ..concrete.clone() };
+        format!(" {}", apple_text::answer(&without_line, b"", resolution))
+    });
+    let line = earlier.and_then(|earlier| line.strip_suffix(earlier.as_bytes())).unwrap_or(line);
     let answer = |resolved| [line, b" ", apple_text::answer(resolved, b"", resolution).as_bytes()].concat();
     let lines: Vec<_> = resolution.frames.iter().map(answer).collect();
     Some(lines.join(line_end(text, site.end)))

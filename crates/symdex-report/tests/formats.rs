@@ -25,7 +25,7 @@ fn each_example_is_a_report_of_its_format_alone() {
 
 #[test]
 fn the_sample_of_each_format_has_one_taker() {
-    for (name, text) in common::samples() {
+    for (name, text) in common::samples::samples() {
         assert_eq!(takers(text.as_bytes()), [name], "{text}");
     }
 }

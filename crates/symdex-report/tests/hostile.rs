@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::samples::{KSCRASH, METRICKIT, SAMPLE, SPINDUMP};
-use common::{App, crash, ips, samples};
+use common::samples::{KSCRASH, METRICKIT, SAMPLE, SPINDUMP, samples};
+use common::{App, crash, ips};
 use symdex_report::{Options, Report, symbolicate};
 
 /// The rewritten report; `None` if it is refused.

@@ -6,6 +6,7 @@
 //! a JSON header.
 
 mod bare;
+mod frame;
 mod header;
 mod lines;
 mod reader;
@@ -16,14 +17,11 @@ use crate::format::{Edit, Format, symbols_in_text, write_native};
 use crate::report::{Frame, Parsed, Span};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::{line_end, lines, lossy};
+pub(crate) use frame::frame;
 pub(crate) use header::HeaderReader;
-pub(crate) use lines::{code_type, image, is_images_header, is_nameless};
+pub(crate) use lines::{code_type, image, is_images_header, is_nameless, is_of_exception, stack_name};
 use reader::Reader;
 
-/// Reads the frame in a line that stands alone. `None` for another kind of line.
-pub(crate) fn frame(line: &[u8]) -> Option<lines::FrameLine<'_>> {
-    lines::frame(line, 0)
-}
 
 /// The format of Apple's text reports.
 pub(crate) const FORMAT: Format = Format {
@@ -38,7 +36,7 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 fn recognises(text: &[u8]) -> bool {
-    let is_apples = |line: &[u8]| lines::is_images_header(line) || lines::frame(line, 0).is_some();
+    let is_apples = |line: &[u8]| lines::is_images_header(line) || frame(line, 0).is_some();
     // Call trees have the same list of images.
     lines(text).any(|(_, line)| is_apples(line)) && !(call_tree::FORMAT.recognises)(text)
 }
@@ -73,21 +71,24 @@ fn stack_edits(symbolicated: &Symbolicated<'_, '_>, thread: usize) -> Vec<Edit> 
 /// The lines for the frame whose line is at `site`. Each has the number, image and address of the original line.
 pub(crate) fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
     let line = text.get(site.clone())?;
-    let parts = lines::frame(line, 0)?;
-    let (head, tail) = line.split_at_checked(parts.answer.start)?;
+    let old = frame(line, 0)?.answer;
+    let (head, tail) = (line.get(..old.start)?, line.get(old.end..)?);
+    let old = line.get(old)?;
     let lines = resolution
         .frames
         .iter()
-        .map(|resolved| [head, answer(resolved, tail, resolution).as_bytes()].concat());
-    Some(lines.collect::<Vec<_>>().join(line_end(text, site.end)))
+        .map(|resolved| [head, answer(resolved, old, resolution).as_bytes()].concat());
+    let mut out = lines.collect::<Vec<_>>().join(line_end(text, site.end));
+    out.extend_from_slice(tail);
+    Some(out)
 }
 
-/// The text for a function: `-[A b:] + 24 (A.m:42)`, with ` [inlined]` at the end if it is inlined. `tail` is the
-/// original text. It replaces an unknown name.
-pub(crate) fn answer(resolved: &ResolvedFrame, tail: &[u8], resolution: &Resolution<'_>) -> String {
+/// The text for a function: `-[A b:] + 24 (A.m:42)`, with ` [inlined]` at the end if it is inlined. `old` is the
+/// original text. It stands in place of an unknown name.
+pub(crate) fn answer(resolved: &ResolvedFrame, old: &[u8], resolution: &Resolution<'_>) -> String {
     let mut out = match &resolved.function {
         Some(function) => symdex_demangle::printable(function.into()).into_owned(),
-        None => lossy(tail),
+        None => lossy(old),
     };
     if let Some(offset) = resolution.function_offset(resolved).filter(|_| resolved.function.is_some()) {
         out += &format!(" + {offset}");

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use symdex::Arch;
+use symdex::{Arch, ImageId};
 
+use super::frame::{self, FrameLine};
 use super::header::{HeaderReader, label_and_queue};
-use super::lines::{self, FrameLine};
+use super::lines::{self, BareStack, is_nameless};
 use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread};
 use crate::text::lossy;
 
@@ -33,13 +34,15 @@ struct FrameImage<'t> {
     frame: usize,
     /// The load address of the image, if the frame's line states it. Lines with a function's name do not.
     load_address: Option<u64>,
+    /// The id of the image, if the line states it. The load address is then 0.
+    id: Option<ImageId>,
     image: &'t [u8],
 }
 
 impl<'t> Reader<'t> {
     /// Reads the next line, which is at `span`.
     pub(super) fn line(&mut self, line: &'t [u8], span: Span) {
-        if let Some(frame) = lines::frame(line, span.start) {
+        if let Some(frame) = frame::frame(line, span.start) {
             self.push(frame, span);
             return;
         }
@@ -62,8 +65,8 @@ impl<'t> Reader<'t> {
             self.arch = Some(arch);
         } else if let Some(arch) = lines::thread_state(line) {
             self.registers = Some(arch);
-        } else if let Some(addresses) = lines::bare_addresses(line, span.start) {
-            self.bare_stack(addresses);
+        } else if let Some(stack) = lines::bare_stack(line, span.start) {
+            self.bare_stack(stack);
         }
     }
 
@@ -80,8 +83,18 @@ impl<'t> Reader<'t> {
         }
         // Positions of the images that the report does not list, by name. `None` if several images have the name.
         let mut unlisted = HashMap::new();
-        for FrameImage { thread, frame, load_address, image } in &frame_images {
+        let mut with_ids = HashMap::new();
+        for FrameImage { thread, frame, load_address, id, image } in &frame_images {
             let Some(load_address) = *load_address else { continue };
+            if let Some(id) = id {
+                let number = *with_ids.entry((*image, id)).or_insert_with(|| {
+                    let (name, id) = (lossy(image), Some(id.clone()));
+                    parsed.images.push(Image { name, id, arch: arch.clone(), ..Image::default() });
+                    parsed.images.len() - 1
+                });
+                parsed.threads[*thread].frames[*frame].image = Some(number);
+                continue;
+            }
             let number = *loaded.entry(load_address).or_insert_with(|| {
                 // An excerpt of a report has frames of images that it does not list.
                 let number = parsed.images.len();
@@ -106,11 +119,11 @@ impl<'t> Reader<'t> {
     }
 
     fn push(&mut self, line: FrameLine<'t>, site: Span) {
-        let FrameLine { number, image, address, load_address, detail, function, inlined, .. } = line;
+        let FrameLine { number, image, address, load_address, id, detail, function, inlined, .. } = line;
         self.numbers = (if self.stack.is_empty() { number } else { self.numbers.0 }, number);
-        if image != b"???" {
+        if !is_nameless(image) {
             let (thread, frame) = (self.parsed.threads.len(), self.stack.len());
-            self.frame_images.push(FrameImage { thread, frame, load_address, image });
+            self.frame_images.push(FrameImage { thread, frame, load_address, id, image });
         }
         let kind = AddressKind::ReturnAddress;
         self.stack.push(Frame { address, image: None, kind, site, detail, function, inlined });
@@ -132,7 +145,7 @@ impl<'t> Reader<'t> {
                 self.frame_images.iter_mut().rev().take_while(|frame_image| frame_image.thread == thread);
             of_stack.for_each(|frame_image| frame_image.frame = frames.len() - 1 - frame_image.frame);
         // The stack of an exception has return addresses only.
-        } else if first == 0 && !name.contains("Backtrace") {
+        } else if first == 0 && !lines::is_of_exception(&name) {
             frames[0].kind = AddressKind::ProgramCounter;
         }
         let crashed = name.contains("Crashed");
@@ -140,7 +153,9 @@ impl<'t> Reader<'t> {
     }
 
     /// Adds the stack of an exception that is one line of addresses. All of them are return addresses.
-    fn bare_stack(&mut self, addresses: Vec<(u64, Span)>) {
+    fn bare_stack(&mut self, stack: BareStack) {
+        let own = std::mem::take(&mut self.name);
+        let name = stack.name.unwrap_or(own);
         let frame = |(address, site)| Frame {
             address,
             image: None,
@@ -150,8 +165,7 @@ impl<'t> Reader<'t> {
             function: None,
             inlined: false,
         };
-        let frames = addresses.into_iter().map(frame).collect();
-        let name = std::mem::take(&mut self.name);
+        let frames = stack.addresses.into_iter().map(frame).collect();
         self.parsed.threads.push(Thread { name, frames, ..std::mem::take(&mut self.thread) });
     }
 }

@@ -3,7 +3,6 @@
 
 pub(crate) mod samples;
 
-pub(crate) use samples::samples;
 use symdex::{ImageOffset, LinePolicy, Table};
 use symdex_report::{Answer, Answers, Function, Image, Options, Report, Source, Unanswered, symbolicate};
 
