@@ -235,7 +235,8 @@ fn all_addresses_of_a_throw_stack_are_return_addresses() {
         assert_eq!(asked(&text, &Options::new()), [0x1020, 0x1030], "{line}");
         let title = line.split('\n').next().unwrap_or_default().split(" (").next().unwrap_or_default();
         let after = rewritten(&text);
-        let expected = format!("\n{title}\n0   App                           \t0x0000000100001021 app::inner()");
+        let expected =
+            format!("\n{title}\n0   App                           \t0x0000000100001021 app::inner()");
         assert!(after.contains(&expected), "{after}");
         assert_eq!(rewritten(&after), after);
     }
@@ -245,7 +246,8 @@ fn all_addresses_of_a_throw_stack_are_return_addresses() {
 
 #[test]
 fn addresses_in_no_image_have_no_function_and_no_image() {
-    let frames = "0   ???  0x0000000104a3c7d8 0 + 4372811736\n1   <unknown>  0x0000000104a3c7d8 <unknown> + 4\n";
+    let frames =
+        "0   ???  0x0000000104a3c7d8 0 + 4372811736\n1   <unknown>  0x0000000104a3c7d8 <unknown> + 4\n";
     let text = crash(frames, "arm64");
     let report = Report::parse(text.as_bytes()).expect("a report");
     for (frame, symbol) in report.threads()[0].frames.iter().zip(&report.existing_symbols()[0]) {

@@ -33,7 +33,10 @@ fn a_symbol_without_a_line_is_not_written_twice() {
     assert_eq!(rewritten(&first), first);
     for format in [0, 1, 2, 3] {
         let text = match format {
-            0 => crash("0   App  0x100006030 0x100000000 + 24624\n1   App  0x100006041 0x100000000 + 24641\n", "arm64"),
+            0 => crash(
+                "0   App  0x100006030 0x100000000 + 24624\n1   App  0x100006041 0x100000000 + 24641\n",
+                "arm64",
+            ),
             1 => format!("#00 pc 6030  /x/App (BuildId: {id})\n#01 pc 6041  /x/App (BuildId: {id})\n"),
             2 => format!("#00 pc 6030 /x/App({id})\n"),
             _ => format!("#0 0x551010  (/x/App:arm64+0x6030) (BuildId: {id})\n"),

@@ -250,13 +250,19 @@ mod tests {
             ("start", (SymbolDetail::Function, Some("start"), None, false)),
             ("0x104a34000 + 34776 ", (SymbolDetail::AddressOnly, None, Some(0x104a34000), false)),
             ("0x104a34000 + 0x87d8", (SymbolDetail::AddressOnly, None, Some(0x104a34000), false)),
-            ("0x104a34000 + 34776 (<redacted> + 24)", (SymbolDetail::AddressOnly, None, Some(0x104a34000), false)),
+            (
+                "0x104a34000 + 34776 (<redacted> + 24)",
+                (SymbolDetail::AddressOnly, None, Some(0x104a34000), false),
+            ),
             ("0x104a34000 + 34776 (A.m:42)", (SymbolDetail::Line, None, Some(0x104a34000), false)),
             ("-[A b:] + 24 (A.m:42) (f(int) + 24) ", (SymbolDetail::Line, Some("-[A b:]"), None, false)),
             ("My App + 34776 (<redacted> + 24)", (SymbolDetail::AddressOnly, None, Some(0x104a34000), false)),
             ("0 + 4372811736", (SymbolDetail::AddressOnly, None, None, false)),
             ("<unknown> + 4", (SymbolDetail::AddressOnly, None, None, false)),
-            ("(Missing UUID 6dcd4e9dd3b13a0e8dff6a5a4be1b1b0)", (SymbolDetail::AddressOnly, None, Some(0), false)),
+            (
+                "(Missing UUID 6dcd4e9dd3b13a0e8dff6a5a4be1b1b0)",
+                (SymbolDetail::AddressOnly, None, Some(0), false),
+            ),
         ];
         for (tail, expected) in cases {
             assert_eq!(frame_text(&format!("{head}{tail}")), expected, "{tail}");

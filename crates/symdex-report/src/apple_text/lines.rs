@@ -47,7 +47,8 @@ pub(crate) fn image(line: &[u8]) -> Option<Image> {
         Some(id) if load_address == 0 && is_nil(&id) => (Base::Absolute, None),
         id => (Base::Image, id),
     };
-    let name = if name.is_empty() { path.rsplit('/').next().unwrap_or_default().to_owned() } else { lossy(name) };
+    let name =
+        if name.is_empty() { path.rsplit('/').next().unwrap_or_default().to_owned() } else { lossy(name) };
     Some(Image { name, path, arch, id, load_address, size, base })
 }
 
@@ -229,7 +230,10 @@ mod tests {
         assert_eq!(name("Last Exception Backtrace:").as_deref(), Some("Last Exception Backtrace"));
         assert_eq!(name("Thread 0 name:  Dispatch queue"), None);
         assert_eq!(name("Thread 0 crashed with ARM Thread State (64-bit):"), None);
-        assert_eq!(name("2024 App[7:9] *** First throw call stack:").as_deref(), Some("First throw call stack"));
+        assert_eq!(
+            name("2024 App[7:9] *** First throw call stack:").as_deref(),
+            Some("First throw call stack")
+        );
     }
 
     #[test]

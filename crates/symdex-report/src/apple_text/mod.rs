@@ -22,7 +22,6 @@ pub(crate) use header::HeaderReader;
 pub(crate) use lines::{code_type, image, is_images_header, is_nameless, is_of_exception, stack_name};
 use reader::Reader;
 
-
 /// The format of Apple's text reports.
 pub(crate) const FORMAT: Format = Format {
     name: "apple-crash",

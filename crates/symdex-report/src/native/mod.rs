@@ -26,7 +26,10 @@ pub(crate) const ANDROID: Format = Format {
     name: "android",
     description: "Android's tombstones, ANR traces and logcat",
     example: "#01 pc 00000000000a1b2c  /data/app/libfoo.so (offset 0x1000) (do_action+764) (BuildId: 0a1b2c3d4e5f6071)",
-    recognises: |text| is_written_by(text, |writer| matches!(writer, Writer::Android { .. })),
+    recognises: |text| {
+        is_written_by(text, |writer| matches!(writer, Writer::Android { .. }))
+            || is_tombstone_without_frames(text)
+    },
     ..NATIVE
 };
 
@@ -64,8 +67,17 @@ const NATIVE: Format = Format {
 fn is_written_by(text: &[u8], is_writer: fn(Writer) -> bool) -> bool {
     // Apple's reports can contain the output of a sanitizer.
     let is_apples = || memchr::memmem::find(text, b"\nBinary Images:").is_some();
-    let first = lines(text).find_map(|(_, line)| frame::frame(line));
+    // A frame in no image does not tell the writer.
+    let in_image = |line| frame::frame(line).filter(|frame| frame.path != Some(b"Not mapped"));
+    let first = lines(text).find_map(|(_, line)| in_image(line));
     first.is_some_and(|frame| is_writer(frame.writer)) && !is_apples()
+}
+
+/// Whether `text` is a tombstone that says that the process could not be unwound.
+fn is_tombstone_without_frames(text: &[u8]) -> bool {
+    let has = |words: &[u8]| memchr::memmem::find(text, words).is_some();
+    let has_frames = || lines(text).any(|(_, line)| frame::frame(line).is_some());
+    has(b"Failed to unwind") && has(b"pid: ") && has(b"  >>> ") && !has_frames()
 }
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {
