@@ -80,6 +80,7 @@
 //! * Reports and answers are `Send` and `Sync`.
 
 mod apple_text;
+mod breakpad;
 mod call_tree;
 mod error;
 mod existing;

@@ -49,7 +49,7 @@ pub(crate) fn image(line: &[u8]) -> Option<Image> {
     };
     let name =
         if name.is_empty() { path.rsplit('/').next().unwrap_or_default().to_owned() } else { lossy(name) };
-    Some(Image { name, path, arch, id, load_address, size, base })
+    Some(Image { name, path, arch, id, load_address, size, base, ..Image::default() })
 }
 
 /// Splits at `<6dcd4e9d...>` into the text before it, the id, and the text after it. A name may contain angle brackets.

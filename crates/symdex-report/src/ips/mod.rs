@@ -117,7 +117,7 @@ fn image(object: Value<'_>) -> Image {
     let id = text("uuid").parse().ok().filter(|_| base != Base::Absolute);
     let load_address = number("base").unwrap_or_default();
     let arch = Arch::from_name(&text("arch"));
-    Image { name, path, arch, id, load_address, size: number("size"), base }
+    Image { name, path, arch, id, load_address, size: number("size"), base, ..Image::default() }
 }
 
 fn stack(thread: Value<'_>, number: usize, faulting: Option<u64>, images: &[Image]) -> Option<Thread> {

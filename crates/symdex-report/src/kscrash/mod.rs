@@ -19,7 +19,7 @@ use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_objects_before};
 use crate::render::write_crash;
 use crate::report::{
-    AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread,
+    AddressKind, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread,
 };
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 
@@ -83,7 +83,7 @@ fn image(object: Value<'_>) -> Image {
         id: text("uuid").parse().ok(),
         load_address: number("image_addr").unwrap_or_default(),
         size: number("image_size"),
-        base: Base::Image,
+        ..Image::default()
     }
 }
 

@@ -155,9 +155,8 @@ fn image(path: &[u8], id: Option<&[u8]>, arch: Option<Arch>) -> Image {
         path: lossy(path),
         arch,
         id: id.and_then(build_id).filter(|_| is_file),
-        load_address: 0,
-        size: None,
         base: if is_file { Base::File } else { Base::Absolute },
+        ..Image::default()
     }
 }
 

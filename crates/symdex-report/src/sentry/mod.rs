@@ -6,6 +6,7 @@ mod info;
 use serde_json::json;
 use symdex::Arch;
 
+use crate::breakpad;
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::format::{Edit, Format, frame_edits};
@@ -13,7 +14,7 @@ use crate::json::{Json, Value};
 use crate::json_edit::{Member, object_like, with_members};
 use crate::render::write_crash;
 use crate::report::{
-    AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread,
+    AddressKind, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread,
 };
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::start_of_object;
@@ -83,14 +84,22 @@ fn image(object: Value<'_>) -> Image {
     let path = text(&["code_file", "name"]);
     let arch = Arch::from_name(&text(&["arch"]));
     let arch = arch.or_else(|| Some(Arch::from_macho(cpu("cpu_type")?, cpu("cpu_subtype")?)));
+    let debug_id = text(&["debug_id", "uuid"]);
+    // `code_id` is the build id of an ELF image. The debug id has the start of it.
+    let is_elf = text(&["type"]) == "elf";
+    let code_id = text(&["code_id"]).parse().ok().filter(|_| is_elf);
+    let is_id_cut = is_elf && code_id.is_none();
+    let id = code_id
+        .or_else(|| if is_elf { breakpad::build_id_start(&debug_id) } else { breakpad::uuid(&debug_id) });
     Image {
         name: path.rsplit('/').next().unwrap_or_default().to_owned(),
         path,
         arch,
-        id: text(&["debug_id", "uuid"]).parse().ok(),
+        id,
+        is_id_cut,
         load_address: number("image_addr").unwrap_or_default(),
         size: number("image_size"),
-        base: Base::Image,
+        ..Image::default()
     }
 }
 

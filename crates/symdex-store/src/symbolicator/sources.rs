@@ -218,12 +218,22 @@ impl Symbolicator {
             return Ok((id.clone(), if is_same { MatchedBy::Id } else { MatchedBy::Assumed }));
         }
         match &image.id {
+            Some(start) if image.is_id_cut => Ok((self.whole_id(start), MatchedBy::Id)),
             Some(id) => Ok((id.clone(), MatchedBy::Id)),
             None if self.match_by_name => {
                 Ok((match_by_name(image, self.known())?.id.clone(), MatchedBy::Name))
             }
             None => Err(Unanswered::Missing),
         }
+    }
+
+    /// The first id of a source that begins with `start`. Returns `start` if there is none.
+    fn whole_id(&self, start: &ImageId) -> ImageId {
+        let begins = |id: &ImageId| id.as_bytes().starts_with(start.as_bytes());
+        let files = self.files.iter().map(|(known, _)| known.id.clone()).filter(begins);
+        let in_folders = self.folders.iter().filter_map(|folder| folder.first_id_from(start)).filter(begins);
+        let in_debug_files = self.debug_files.known().map(|known| known.id).filter(begins);
+        files.chain(in_folders).chain(in_debug_files).next().unwrap_or_else(|| start.clone())
     }
 
     /// The sources of the image `id`, in this order: single indexes, folders, debug files. An index without debug
