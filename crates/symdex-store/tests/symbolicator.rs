@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 
-use symdex::{ImageId, ImageOffset};
 use symdex::LinePolicy::Statement;
+use symdex::{ImageId, ImageOffset};
 use symdex_report::{Answer, Answers, Image, Source, Unanswered};
 use symdex_store::IndexFolder;
 use symdex_store::symbolicator::{Event, Note, SourceError, Symbolicator, SymbolicatorOptions};

@@ -151,12 +151,17 @@ impl ReportCounts {
 pub(super) struct RunSummary {
     reports: u64,
     total: ReportCounts,
+    /// Reports without frames.
+    without_frames: u64,
+    /// Files that are no reports and were copied unchanged to the output folder.
+    copied: u64,
     gravest: Option<FailureKind>,
 }
 
 impl RunSummary {
     pub(super) fn count(&mut self, counted: ReportCounts) {
         self.reports += 1;
+        self.without_frames += u64::from(counted.frames == 0);
         let total = &mut self.total;
         total.frames += counted.frames;
         total.symbolicated += counted.symbolicated;
@@ -175,6 +180,11 @@ impl RunSummary {
         }
     }
 
+    /// Counts a file that was copied unchanged.
+    pub(super) fn count_copied(&mut self) {
+        self.copied += 1;
+    }
+
     pub(super) fn graver(&mut self, kind: FailureKind) {
         self.gravest = self.gravest.max(Some(kind));
     }
@@ -190,6 +200,10 @@ impl RunSummary {
 
     /// Prints on standard error how many frames are symbolicated, which images were found, and which are missing.
     pub(super) fn report(&self, symbolicator: &Symbolicator) {
+        if self.copied != 0 {
+            let files = text::count(self.copied, "file");
+            complain(&format!("{files} copied unchanged: not read as a report"));
+        }
         if self.reports == 0 {
             return;
         }
@@ -205,6 +219,9 @@ impl RunSummary {
             text::count(self.reports, "report"),
             text::count(*frames, "frame"),
         ));
+        if self.without_frames != 0 {
+            complain(&format!("{} without frames", text::count(self.without_frames, "report")));
+        }
         let found = self.total.images.values();
         let found = found.filter_map(|image| Some((image, image.outcome.answered_by()?)));
         let mut said = Vec::new();
