@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use symdex::Arch;
 
 use super::lines::{self, Node, SampleLine};
-use crate::apple_text::{HeaderReader, code_type, image, is_images_header};
-use crate::report::{AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread};
+use crate::apple_text::{HeaderReader, code_type, image, is_images_header, is_nameless};
+use crate::report::{AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Span, Thread};
 use crate::text::lossy;
 
 /// The state of the parser.
@@ -104,13 +104,14 @@ impl<'t> Reader<'t> {
             self.frame_images.push(FrameImage { thread, frame, process, load_address, image });
         }
         let function = site.start + sample_line.name..site.start + sample_line.name + node.function_len;
+        let is_named = !is_nameless(&sample_line.rest()[..node.function_len]);
         self.tree.push(Frame {
             address: node.address,
             image: None,
             kind: AddressKind::ProgramCounter,
             site,
             detail: node.detail,
-            function: (node.detail != SymbolDetail::AddressOnly).then_some(function),
+            function: is_named.then_some(function),
             inlined: node.inlined,
         });
     }
