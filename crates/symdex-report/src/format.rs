@@ -28,8 +28,8 @@ pub struct Format {
     pub(crate) parse: fn(&[u8]) -> Result<Parsed, Error>,
     /// Returns the symbol that the report has for each frame, by thread. For a text format: [`symbols_in_text`].
     pub(crate) existing_symbols: fn(&Report<'_>) -> Vec<Vec<ExistingSymbol>>,
-    /// Returns the edits that put the answers into the text: in any order, without overlaps.
-    pub(crate) edits: fn(&Symbolicated<'_, '_>) -> Vec<Edit>,
+    /// Returns the edits that put the answers into the text.
+    pub(crate) edits: fn(&Symbolicated<'_, '_>) -> Edits,
     /// Writes the symbolicated report as text that people read. For a text format: [`write_native`].
     pub(crate) write_text: fn(&Symbolicated<'_, '_>, &mut dyn Write) -> io::Result<()>,
 }
@@ -93,19 +93,28 @@ pub(crate) struct Edit {
     pub(crate) text: Vec<u8>,
 }
 
-/// The edits of a format that replaces each frame by itself. `replacement` returns the new text of a resolved frame; it
-/// takes the report's text, the frame's site and the answer.
-pub(crate) fn frame_edits(
-    symbolicated: &Symbolicated<'_, '_>,
-    replacement: impl Fn(&[u8], &Span, &Resolution<'_>) -> Option<Vec<u8>>,
-) -> Vec<Edit> {
-    let report = symbolicated.report;
-    let edit = |(thread, number): (usize, usize)| {
-        let span = report.threads[thread].frames[number].site.clone();
-        let text = replacement(report.text, &span, &symbolicated.resolution(thread, number)?)?;
-        Some(Edit { span, text })
-    };
-    symbolicated.frames().filter_map(edit).collect()
+/// Returns the new text of a resolved frame. It takes the report's text, the frame's site and the answer.
+pub(crate) type Replacement = fn(&[u8], &Span, &Resolution<'_>) -> Option<Vec<u8>>;
+
+/// The edits of a report, without overlaps.
+#[derive(Default)]
+pub(crate) struct Edits {
+    /// The edit of each resolved frame by itself. Its text is made when it is written, so that the edits of a large
+    /// report take no memory.
+    pub(crate) frames: Option<Replacement>,
+    /// Other edits, in any order.
+    pub(crate) others: Vec<Edit>,
+}
+
+impl From<Vec<Edit>> for Edits {
+    fn from(others: Vec<Edit>) -> Self {
+        Self { frames: None, others }
+    }
+}
+
+/// The edits of a format that replaces each frame by itself.
+pub(crate) fn frame_edits(_: &Symbolicated<'_, '_>, replacement: Replacement) -> Edits {
+    Edits { frames: Some(replacement), others: Vec::new() }
 }
 
 /// The table of all formats. If several recognise a text, the first of them reads it.
@@ -158,11 +167,11 @@ impl<'t> Report<'t> {
         }
         let format = FORMATS.iter().find(|format| format.recognises(text));
         let format = format.ok_or(Error::UnknownFormat)?;
-        let Parsed { mut images, threads, info } = (format.parse)(text)?;
+        let Parsed { mut images, threads, info, unread_frames } = (format.parse)(text)?;
         for image in &mut images {
             // An id of zeros means that the reporter did not know the id.
             image.id.take_if(|id| id.as_bytes().iter().all(|byte| *byte == 0));
         }
-        Ok(Report { text, format, images, threads, info })
+        Ok(Report { text, format, images, threads, info, unread_frames })
     }
 }

@@ -11,8 +11,9 @@ use symdex::ImageId;
 
 use crate::apple_text::{self, is_of_exception, stack_name};
 use crate::error::Error;
-use crate::format::{Edit, Format, frame_edits, symbols_in_text, write_native};
-use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread};
+use crate::format::{Edits, Format, frame_edits, symbols_in_text, write_native};
+use crate::limits::FrameLimit;
+use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread, to_u32};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::{Cursor, line_end, lines, lossy};
 
@@ -34,12 +35,16 @@ fn recognises(text: &[u8]) -> bool {
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let mut parsed = Parsed::default();
+    let mut limit = FrameLimit::of(text.len());
     let mut images = HashMap::new();
     let mut follows = false;
     let mut title = None;
     for (span, line) in lines(text) {
         let address_line = AddressLine::of(line);
         if let Some(line) = &address_line {
+            if !limit.take() {
+                continue;
+            }
             let mut is_instruction = false;
             if !follows {
                 let name: String = title.take().unwrap_or_default();
@@ -55,10 +60,11 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
         }
         follows = address_line.is_some();
     }
+    parsed.unread_frames = limit.unread;
     Ok(parsed)
 }
 
-fn edits(symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
+fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
     frame_edits(symbolicated, replacement)
 }
 
@@ -134,9 +140,9 @@ fn image<'t>(
 fn frame(line: &AddressLine<'_>, image: Option<usize>, site: Span, is_instruction: bool) -> Frame {
     Frame {
         address: line.address,
-        image,
+        image: image.map(to_u32),
         kind: if is_instruction { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress },
-        site,
+        site: site.into(),
         detail: line.detail,
         function: None,
         inlined: line.inlined,

@@ -16,7 +16,7 @@ use symdex_store::symbolicator::{Assumption, Event, Symbolicator, SymbolicatorOp
 
 use self::events::Events;
 use self::input::{Input, Inputs};
-use self::output::Output;
+use self::output::{Output, Text};
 use self::summary::{ReportCounts, RunSummary};
 use crate::failure::{self, Failure, FailureKind, complain};
 use crate::in_order::in_order;
@@ -212,17 +212,17 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
             progress.suspend(|| match result {
                 Ok((text, counted)) => {
                     summary.count(counted);
-                    text.map_or(Ok(()), |text| output.write(input.path(), &text))
+                    text.map_or(Ok(()), |text| output.write(input.path(), text))
                 }
                 Err(Refused { failure, text }) => {
                     summary.failure(&failure);
                     match text {
                         _ if is_json => {
-                            output.write(input.path(), &output::json_failure(input.path(), &failure))
+                            output.write(input.path(), output::json_failure(input.path(), &failure))
                         }
                         Some(text) if output.is_folder() => {
                             summary.count_copied();
-                            output.write(input.path(), &text)
+                            output.write(input.path(), Text::Memory(text))
                         }
                         _ => Ok(()),
                     }
@@ -239,7 +239,7 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
 }
 
 /// The output of a report, `None` with `--needs`, and its counts.
-type Done = (Option<Vec<u8>>, ReportCounts);
+type Done = (Option<Text>, ReportCounts);
 
 /// A report without an output of its own.
 struct Refused {
@@ -280,16 +280,16 @@ fn one(
     let on_event = |event: Event<'_>| events.on(event);
     let symbolicated = symbolicate(&report, &mut symbolicator.session(&on_event), &args.options());
     let counted = ReportCounts::of(&symbolicated);
-    let text = match args.format() {
-        OutputFormat::Native => output::native(&symbolicated),
-        OutputFormat::Text => output::text(&symbolicated),
+    let text = Text::of(report.text().len(), |mut out| match args.format() {
+        OutputFormat::Native => symbolicated.write(out),
+        OutputFormat::Text => symbolicated.write_text(&mut out),
         OutputFormat::Json => {
             let mut images = report.images().iter().zip(symbolicated.images());
             let is_any_missing = images.any(|(image, outcome)| outcome.lacks_index_of(image));
             let known = if is_any_missing { symbolicator.known() } else { &[] };
-            output::json(path, &symbolicated, &counted, known)
+            output::json(path, &symbolicated, &counted, known, out)
         }
-    };
+    })?;
     Ok((Some(text), counted))
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, BufWriter, Seek as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
@@ -66,7 +66,7 @@ impl Output {
     }
 
     /// Writes `text`, the output of the report at `report`.
-    pub(super) fn write(&mut self, report: &Path, text: &[u8]) -> Result<(), CommandError> {
+    pub(super) fn write(&mut self, report: &Path, text: Text) -> Result<(), CommandError> {
         let path = match self {
             Output::Stdout { out, headers } => {
                 match headers {
@@ -77,7 +77,7 @@ impl Output {
                 if *headers == Headers::BeforeFirst {
                     *headers = Headers::BeforeNext;
                 }
-                return Ok(out.write_all(text)?);
+                return Ok(text.copy_to(out)?);
             }
             Output::File(path) => path.clone(),
             Output::Folder(folder, names) => {
@@ -87,7 +87,8 @@ impl Output {
                 path
             }
         };
-        Ok(fs::write(&path, text).map_err(|error| unwritable(&path, &error))?)
+        let write = |text: Text| text.copy_to(fs::File::create(&path)?);
+        Ok(write(text).map_err(|error| unwritable(&path, &error))?)
     }
 
     /// Whether every report has an output file of its own in a folder.
@@ -238,20 +239,50 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::new(FailureKind::Other, format!("{}: cannot write: {error}", path.display()))
 }
 
-/// The symbolicated report in its own format.
-pub(super) fn native(symbolicated: &Symbolicated<'_, '_>) -> Vec<u8> {
-    let mut out = Vec::with_capacity(symbolicated.report.text().len());
-    // Writing to memory does not fail.
-    let _ = symbolicated.write(&mut out);
-    out
+/// The output of a report. That of a large report waits in a temporary file, not in memory.
+pub(super) enum Text {
+    Memory(Vec<u8>),
+    File(fs::File),
 }
 
-/// The symbolicated report as text.
-pub(super) fn text(symbolicated: &Symbolicated<'_, '_>) -> Vec<u8> {
-    let mut out = Vec::new();
-    // Writing to memory does not fail.
-    let _ = symbolicated.write_text(&mut out);
-    out
+/// The largest report whose output is kept in memory, in bytes.
+const MAX_IN_MEMORY: usize = 10_000_000;
+
+impl Text {
+    /// The output that `write` writes for a report of `size` bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`] if the temporary file cannot be written.
+    pub(super) fn of(
+        size: usize,
+        write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>,
+    ) -> Result<Self, Failure> {
+        if size <= MAX_IN_MEMORY {
+            let mut text = Vec::new();
+            // Writing to memory does not fail.
+            let _ = write(&mut text);
+            return Ok(Text::Memory(text));
+        }
+        let to_file = || {
+            let mut out = BufWriter::new(tempfile::tempfile()?);
+            write(&mut out)?;
+            let mut file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+            file.rewind()?;
+            Ok(Text::File(file))
+        };
+        to_file().map_err(|error: io::Error| {
+            let message = format!("cannot write a temporary file: {error}");
+            Failure::new(FailureKind::Other, message)
+        })
+    }
+
+    fn copy_to(self, mut out: impl io::Write) -> io::Result<()> {
+        match self {
+            Text::Memory(text) => out.write_all(&text),
+            Text::File(mut file) => io::copy(&mut file, &mut out).map(|_| ()),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -262,14 +293,17 @@ struct OneReport<'s> {
     totals: ReportTotals,
 }
 
-/// One line of JSON. `known` are the images of all indexes and debug files.
+/// Writes one line of JSON. `known` are the images of all indexes and debug files.
 pub(super) fn json(
     path: &Path,
     symbolicated: &Symbolicated<'_, '_>,
     counted: &ReportCounts,
     known: &[KnownImage],
-) -> Vec<u8> {
-    line(&OneReport { report: shown(path), view: symbolicated.view(known), totals: counted.totals() })
+    mut out: &mut dyn io::Write,
+) -> io::Result<()> {
+    let view = symbolicated.view(known);
+    serde_json::to_writer(&mut out, &OneReport { report: shown(path), view, totals: counted.totals() })?;
+    out.write_all(b"\n")
 }
 
 #[derive(Serialize)]
@@ -279,13 +313,10 @@ struct FailedReport<'f> {
 }
 
 /// One line of JSON for a report that could not be read.
-pub(super) fn json_failure(path: &Path, failure: &Failure) -> Vec<u8> {
-    line(&FailedReport { report: shown(path), error: failure.view() })
-}
-
-fn line(value: &impl Serialize) -> Vec<u8> {
+pub(super) fn json_failure(path: &Path, failure: &Failure) -> Text {
     // Values of text and numbers alone are always serialized.
-    let mut out = serde_json::to_vec(value).unwrap_or_default();
+    let failed = FailedReport { report: shown(path), error: failure.view() };
+    let mut out = serde_json::to_vec(&failed).unwrap_or_default();
     out.push(b'\n');
-    out
+    Text::Memory(out)
 }

@@ -20,6 +20,8 @@ use crate::text;
 #[derive(Default)]
 pub(super) struct ReportCounts {
     frames: u64,
+    /// Frames that are not read, because the report has too many.
+    unread: u64,
     symbolicated: u64,
     /// Symbolicated frames whose image was not matched by its id.
     not_by_id: u64,
@@ -68,6 +70,9 @@ impl CountedImage {
 #[derive(Serialize)]
 pub(super) struct ReportTotals {
     frames: u64,
+    /// Absent if all frames are read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unread: Option<u64>,
     symbolicated: u64,
     kept: u64,
     unresolved_app: u64,
@@ -76,9 +81,10 @@ pub(super) struct ReportTotals {
 
 impl ReportCounts {
     pub(super) fn totals(&self) -> ReportTotals {
-        let ReportCounts { frames, symbolicated, kept, app_unresolved, system_unresolved, .. } = *self;
+        let ReportCounts { frames, unread, symbolicated, kept, app_unresolved, system_unresolved, .. } = *self;
         ReportTotals {
             frames,
+            unread: Some(unread).filter(|unread| *unread != 0),
             symbolicated,
             kept,
             unresolved_app: app_unresolved,
@@ -88,7 +94,7 @@ impl ReportCounts {
 
     pub(super) fn of(symbolicated: &Symbolicated<'_, '_>) -> Self {
         let report = symbolicated.report;
-        let mut counted = Self::default();
+        let mut counted = Self { unread: report.unread_frames(), ..Self::default() };
         let mut frames = vec![0; report.images().len()];
         let mut answered = vec![0; report.images().len()];
         for (thread, number) in symbolicated.frames() {
@@ -164,6 +170,7 @@ impl RunSummary {
         self.without_frames += u64::from(counted.frames == 0);
         let total = &mut self.total;
         total.frames += counted.frames;
+        total.unread += counted.unread;
         total.symbolicated += counted.symbolicated;
         total.not_by_id += counted.not_by_id;
         total.kept += counted.kept;
@@ -175,7 +182,7 @@ impl RunSummary {
         counted.images.into_values().for_each(|image| total.add(image));
         let damaged = total.images.values().filter_map(|image| kind(&image.outcome)).max();
         self.gravest = self.gravest.max(damaged);
-        if counted.app_unresolved != 0 {
+        if counted.app_unresolved != 0 || counted.unread != 0 {
             self.graver(FailureKind::NotFound);
         }
     }
@@ -219,6 +226,12 @@ impl RunSummary {
             text::count(self.reports, "report"),
             text::count(*frames, "frame"),
         ));
+        if self.total.unread != 0 {
+            let frames = text::count(self.total.unread, "frame");
+            complain(&format!(
+                "{frames} not read: a text of more than 10 MB may have one frame for every 30 bytes; split it"
+            ));
+        }
         if self.without_frames != 0 {
             complain(&format!("{} without frames", text::count(self.without_frames, "report")));
         }

@@ -13,8 +13,8 @@ mod reader;
 
 use crate::call_tree;
 use crate::error::Error;
-use crate::format::{Edit, Format, symbols_in_text, write_native};
-use crate::report::{Frame, Parsed, Span};
+use crate::format::{Edits, Format, symbols_in_text, write_native};
+use crate::report::{Parsed, Span};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::{line_end, lines, lossy};
 pub(crate) use frame::frame;
@@ -41,30 +41,22 @@ fn recognises(text: &[u8]) -> bool {
 }
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {
-    let mut reader = Reader::default();
+    let mut reader = Reader::new(text.len());
     for (span, line) in lines(text) {
         reader.line(line, span);
     }
     Ok(reader.finish())
 }
 
-fn edits(symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-    let threads = 0..symbolicated.report.threads.len();
-    threads.flat_map(|thread| stack_edits(symbolicated, thread)).collect()
-}
-
-/// The edits of one stack.
-fn stack_edits(symbolicated: &Symbolicated<'_, '_>, thread: usize) -> Vec<Edit> {
+fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
     let report = symbolicated.report;
-    let frames = &report.threads[thread].frames;
-    if frames.first().is_some_and(|frame| report.at(&frame.site).starts_with(b"0x")) {
-        return bare::edits(symbolicated, thread);
-    }
-    let edit = |(number, frame): (usize, &Frame)| {
-        let resolution = symbolicated.resolution(thread, number)?;
-        Some(Edit { span: frame.site.clone(), text: replacement(report.text, &frame.site, &resolution)? })
+    let is_bare = |thread: &usize| {
+        let first = report.threads[*thread].frames.first();
+        first.is_some_and(|frame| report.at(frame.site).starts_with(b"0x"))
     };
-    frames.iter().enumerate().filter_map(edit).collect()
+    let bare = (0..report.threads.len()).filter(is_bare);
+    // A frame of a stack that is one line is not a line, so that it has no replacement.
+    Edits { frames: Some(replacement), others: bare.flat_map(|thread| bare::edits(symbolicated, thread)).collect() }
 }
 
 /// The lines for the frame whose line is at `site`. Each has the number, image and address of the original line.

@@ -9,7 +9,7 @@ mod lines;
 mod reader;
 
 use crate::error::Error;
-use crate::format::{Edit, Format, symbols_in_text, write_native};
+use crate::format::{Edit, Edits, Format, symbols_in_text, write_native};
 use crate::report::{Parsed, Report, Span};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::{line_end, lines, lossy};
@@ -34,14 +34,14 @@ fn recognises(text: &[u8]) -> bool {
 }
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {
-    let mut reader = Reader::default();
+    let mut reader = Reader::new(text.len());
     for (span, line) in lines(text) {
         reader.line(line, span);
     }
     Ok(reader.finish())
 }
 
-fn edits(symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
+fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
     let mut edits = Vec::new();
     let mut indentation = Indentation::default();
     let mut frames = in_text_order(symbolicated.report).peekable();
@@ -66,7 +66,7 @@ fn edits(symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
             indentation.push(sample_line.column, resolution.frames.len() - 1);
         }
     }
-    edits
+    edits.into()
 }
 
 /// The start of each frame's line, its thread and its number, in the order of the text.
@@ -74,7 +74,7 @@ fn in_text_order<'r>(report: &'r Report<'_>) -> impl Iterator<Item = (usize, usi
     let threads = report.threads.iter().enumerate();
     threads.flat_map(|(thread, frames)| {
         let frames = frames.frames.iter().enumerate().rev();
-        frames.map(move |(number, frame)| (frame.site.start, thread, number))
+        frames.map(move |(number, frame)| (frame.site.start(), thread, number))
     })
 }
 

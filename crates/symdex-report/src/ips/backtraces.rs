@@ -16,7 +16,7 @@ pub(super) fn stack(string: Value<'_>, number: usize) -> Thread {
         // The span of the name in the escaped text is unknown. Nothing reads it.
         let (address, detail, inlined) = (frame.address, frame.detail, frame.inlined);
         let (kind, function) = (AddressKind::ReturnAddress, None);
-        Some(Frame { address, image: None, kind, site, detail, function, inlined })
+        Some(Frame { address, image: None, kind, site: site.into(), detail, function, inlined })
     });
     Thread {
         name: format!("Application Specific Backtrace {number}"),

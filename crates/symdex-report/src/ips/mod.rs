@@ -13,12 +13,12 @@ use symdex::Arch;
 
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
-use crate::format::{Edit, Format, frame_edits};
+use crate::format::{Edits, Format, frame_edits};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_objects_before};
 use crate::render::write_crash;
 use crate::report::{
-    AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread,
+    AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread, to_u32,
 };
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::start_of_object;
@@ -71,17 +71,17 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     }
     let backtraces = body.get("asiBacktraces").into_iter().flat_map(Value::elements).enumerate();
     threads.extend(backtraces.map(|(number, string)| backtraces::stack(string, number)));
-    Ok(Parsed { images, threads, info: info::info(header.root(), body) })
+    Ok(Parsed { images, threads, info: info::info(header.root(), body), ..Parsed::default() })
 }
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
-    report.map_frames(|frame| match report.text.get(frame.site.start) {
-        Some(b'{') => ExistingSymbol::of_object(report.text, &frame.site, SYMBOL_KEYS),
-        _ => backtraces::existing_symbol(report.text, &frame.site).unwrap_or_default(),
+    report.map_frames(|frame| match report.text.get(frame.site.start()) {
+        Some(b'{') => ExistingSymbol::of_object(report.text, &frame.site.span(), SYMBOL_KEYS),
+        _ => backtraces::existing_symbol(report.text, &frame.site.span()).unwrap_or_default(),
     })
 }
 
-fn edits(symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
+fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
     frame_edits(symbolicated, replacement)
 }
 
@@ -150,9 +150,10 @@ fn frame(object: Value<'_>, kind: AddressKind, images: &[Image]) -> Option<Frame
         Some(_) => SymbolDetail::Function,
         None => SymbolDetail::AddressOnly,
     };
-    let function = symbol.map(|symbol| symbol.span().start + 1..symbol.span().end.saturating_sub(1));
+    let function = symbol.map(Value::inner);
     let inlined = object.get("inline").is_some_and(Value::is_true);
-    Some(Frame { address, image, kind, site: object.span(), detail, function, inlined })
+    let (image, site) = (image.map(to_u32), object.span().into());
+    Some(Frame { address, image, kind, site, detail, function, inlined })
 }
 
 /// The frame's object with its answer, after new objects for the functions inlined into it. A frame of a backtrace is a

@@ -14,7 +14,7 @@ use symdex::Arch;
 use crate::apple_text::is_nameless;
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
-use crate::format::{Edit, Format, frame_edits};
+use crate::format::{Edits, Format, frame_edits};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_objects_before};
 use crate::render::write_crash;
@@ -54,17 +54,18 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
         images: images.collect(),
         threads: reports.iter().flat_map(|report| stacks(*report)).collect(),
         info: info::info(json.root()),
+        ..Parsed::default()
     })
 }
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
     let keys = ["symbol_name", "source_file", "source_line", "symbol_addr"];
     report.map_frames(|frame| {
-        ExistingSymbol::of_object(report.text, &frame.site, keys).with_start_as_offset(frame.address)
+        ExistingSymbol::of_object(report.text, &frame.site.span(), keys).with_start_as_offset(frame.address)
     })
 }
 
-fn edits(symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
+fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
     frame_edits(symbolicated, replacement)
 }
 
@@ -150,9 +151,9 @@ fn frames(backtrace: Value<'_>, is_instruction: impl Fn(u64) -> bool) -> Vec<Fra
             Some(_) => SymbolDetail::Function,
             None => SymbolDetail::AddressOnly,
         };
-        let function = symbol.map(|name| name.span().start + 1..name.span().end.saturating_sub(1));
+        let function = symbol.map(Value::inner);
         let inlined = object.get("inlined").is_some_and(Value::is_true);
-        Some(Frame { address, image: None, kind, site: object.span(), detail, function, inlined })
+        Some(Frame { address, image: None, kind, site: object.span().into(), detail, function, inlined })
     };
     objects.filter_map(frame).collect()
 }

@@ -15,11 +15,11 @@ use symdex::Arch;
 use crate::apple_text::is_nameless;
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
-use crate::format::{Edit, Format};
+use crate::format::{Edit, Edits, Format};
 use crate::ips;
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, more_members};
-use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Report, SymbolDetail, Thread};
+use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Report, SymbolDetail, Thread, to_u32};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 
 /// The format of MetricKit's diagnostics.
@@ -45,7 +45,7 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let json = Json::parse(text, 0)?;
     let mut images = ImageTable::default();
     let threads = stacks(json.root()).map(|stack| stack.thread(&mut images)).collect();
-    Ok(Parsed { images: images.images, threads, info: info::info(json.root()) })
+    Ok(Parsed { images: images.images, threads, info: info::info(json.root()), ..Parsed::default() })
 }
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
@@ -55,10 +55,10 @@ fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
     stacks(json.root()).map(|stack| stack.innermost_first().map(symbol).collect()).collect()
 }
 
-fn edits(symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
+fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
     let text = symbolicated.report.text;
     // The text was parsed before, so that this does not fail.
-    let Ok(json) = Json::parse(text, 0) else { return Vec::new() };
+    let Ok(json) = Json::parse(text, 0) else { return Edits::default() };
     let mut edits = Vec::new();
     for (thread, stack) in stacks(json.root()).enumerate() {
         for (number, node) in stack.innermost_first().enumerate() {
@@ -67,7 +67,7 @@ fn edits(symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
             }
         }
     }
-    edits
+    edits.into()
 }
 
 /// A stack, or a tree of many stacks.
@@ -121,7 +121,9 @@ fn stacks<'j>(root: Value<'j>) -> impl Iterator<Item = Stack<'j>> {
             let attributed = stack.get("threadAttributed").is_some_and(Value::is_true);
             let crashed = attributed && (kind.is_empty() || kind.starts_with("crash"));
             let nodes = nodes(stack);
-            let is_outermost_first = is_outermost_first(&nodes).unwrap_or(!per_thread);
+            // If the frames do not tell, the kind does: the roots are the innermost frames in crashes only.
+            let of_kind = if kind.is_empty() { !per_thread } else { !kind.starts_with("crash") };
+            let is_outermost_first = is_outermost_first(&nodes).unwrap_or(of_kind);
             let name = format!("{kind}Thread {number}");
             let is_of_thread = kind.starts_with("crash") || (kind.is_empty() && per_thread);
             Stack { name, diagnostic, is_of_thread, crashed, arch: arch.clone(), nodes, is_outermost_first }
@@ -204,12 +206,12 @@ impl<'j> Node<'j> {
         let start = self.object.span().start;
         Frame {
             address: self.address,
-            image,
+            image: image.map(to_u32),
             kind,
             // The edits insert into the object, so that this span is only its start.
-            site: start..start + 1,
+            site: (start..start + 1).into(),
             detail,
-            function: symbol.map(|name| name.span().start + 1..name.span().end.saturating_sub(1)),
+            function: symbol.map(Value::inner),
             inlined: self.object.get("inline").is_some_and(Value::is_true),
         }
     }

@@ -81,7 +81,7 @@ fn is_tombstone_without_frames(text: &[u8]) -> bool {
 }
 
 fn parse(text: &[u8]) -> Result<Parsed, Error> {
-    let mut reader = Reader::default();
+    let mut reader = Reader::new(text.len());
     for (span, line) in lines(text) {
         reader.line(line, span);
     }
@@ -98,7 +98,7 @@ fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
     for (frame, symbol) in
         frames.filter(|(frame, symbol)| frame.detail == SymbolDetail::Line && symbol.line.is_none())
     {
-        if let Some((file, line)) = frame::location_after(report.text, &frame.site) {
+        if let Some((file, line)) = frame::location_after(report.text, &frame.site.span()) {
             (symbol.file, symbol.line) = (Some(file), Some(line));
         }
     }

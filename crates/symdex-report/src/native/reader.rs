@@ -7,13 +7,15 @@ use symdex::{Arch, ImageId};
 use super::frame::{self, FrameLine, Writer, log_prefix};
 use super::header::{self, Header, StatedId};
 use super::info;
-use crate::report::{AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread};
+use crate::limits::FrameLimit;
+use crate::report::{AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread, to_u32};
 use crate::text::lossy;
 
 /// The state of the parser.
 #[derive(Default)]
 pub(super) struct Reader<'t> {
     parsed: Parsed,
+    limit: FrameLimit,
     /// The positions of images.
     images: HashMap<Key<'t>, usize>,
     previous: Option<PreviousFrame<'t>>,
@@ -43,10 +45,17 @@ struct PreviousFrame<'t> {
 }
 
 impl<'t> Reader<'t> {
+    /// A reader of a text of `size` bytes.
+    pub(super) fn new(size: usize) -> Self {
+        Self { limit: FrameLimit::of(size), ..Self::default() }
+    }
+
     /// Reads the next line, which is at `span`.
     pub(super) fn line(&mut self, line: &'t [u8], span: Span) {
         if let Some(frame) = frame::frame(line) {
-            self.push(frame, line, span);
+            if self.limit.take() {
+                self.push(frame, line, span);
+            }
         } else if self.previous.as_ref().is_some_and(|previous| frame::states_location(line, previous.prefix))
         {
             let last = self.parsed.threads.last_mut().and_then(|thread| thread.frames.last_mut());
@@ -81,7 +90,8 @@ impl<'t> Reader<'t> {
     /// Returns the images and stacks. An image whose frames have no build id gets the one that another line states for
     /// its path.
     pub(super) fn finish(self) -> Parsed {
-        let Self { mut parsed, images, ids, .. } = self;
+        let Self { mut parsed, images, ids, limit, .. } = self;
+        parsed.unread_frames = limit.unread;
         for ((path, offset, id, _), number) in images {
             // `base.apk!libfoo.so` is mapped as `base.apk`.
             let archive = memchr::memchr(b'!', path).map_or(path, |end| &path[..end]);
@@ -113,12 +123,12 @@ impl<'t> Reader<'t> {
         }
         let frame = Frame {
             address: line.address,
-            image: self.image(&line),
+            image: self.image(&line).map(to_u32),
             // The writers have adjusted return addresses already.
             kind: AddressKind::ProgramCounter,
             detail: line.detail,
-            function: line.function.map(|name| site.start + name.start..site.start + name.end),
-            site,
+            function: line.function.map(|name| (site.start + name.start..site.start + name.end).into()),
+            site: site.into(),
             inlined: false,
         };
         if let Some(thread) = self.parsed.threads.last_mut() {

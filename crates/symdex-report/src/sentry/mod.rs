@@ -9,7 +9,7 @@ use symdex::Arch;
 use crate::breakpad;
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
-use crate::format::{Edit, Format, frame_edits};
+use crate::format::{Edits, Format, frame_edits};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, object_like, with_members};
 use crate::render::write_crash;
@@ -44,12 +44,12 @@ fn parse(text: &[u8]) -> Result<Parsed, Error> {
     let values = |key| event.get(key).and_then(|list: Value<'_>| list.get("values").or(Some(list)));
     let stacks = |key| values(key).into_iter().flat_map(Value::elements);
     let threads = stacks("threads").chain(stacks("exception")).filter_map(stack).collect();
-    Ok(Parsed { images, threads, info: info::info(event) })
+    Ok(Parsed { images, threads, info: info::info(event), ..Parsed::default() })
 }
 
 fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
     report.map_frames(|frame| {
-        let Ok(json) = Json::parse(report.text, frame.site.start) else {
+        let Ok(json) = Json::parse(report.text, frame.site.start()) else {
             return ExistingSymbol::default();
         };
         let object = json.root();
@@ -61,7 +61,7 @@ fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
     })
 }
 
-fn edits(symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
+fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
     frame_edits(symbolicated, replacement)
 }
 
@@ -122,8 +122,8 @@ fn stack(value: Value<'_>) -> Option<Thread> {
             Some(_) => SymbolDetail::Function,
             None => SymbolDetail::AddressOnly,
         };
-        let function = function.map(|name| name.span().start + 1..name.span().end.saturating_sub(1));
-        Some(Frame { address, image: None, kind, site: object.span(), detail, function, inlined: false })
+        let function = function.map(Value::inner);
+        Some(Frame { address, image: None, kind, site: object.span().into(), detail, function, inlined: false })
     };
     let text = |key: &str| value.get(key).and_then(Value::text).unwrap_or_default().into_owned();
     Some(Thread {
