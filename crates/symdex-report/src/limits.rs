@@ -48,6 +48,11 @@ impl FrameLimit {
         Self { left, unread: 0 }
     }
 
+    /// How many frames are still read.
+    pub(crate) fn left(&self) -> usize {
+        self.left
+    }
+
     /// Counts a frame. Returns whether it is read.
     pub(crate) fn take(&mut self) -> bool {
         let left = self.left.checked_sub(1);
