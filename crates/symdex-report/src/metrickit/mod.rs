@@ -28,7 +28,8 @@ pub(crate) const FORMAT: Format = Format {
     description: "MetricKit's diagnostics",
     example: concat!(
         r#"{"callStacks":[{"callStackRootFrames":["#,
-        r#"{"binaryUUID":"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0","offsetIntoBinaryTextSegment":976,"address":4372775888}]}]}"#,
+        r#"{"binaryUUID":"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0","offsetIntoBinaryTextSegment":976,"#,
+        r#""address":4372775888}]}]}"#,
     ),
     recognises,
     parse,
