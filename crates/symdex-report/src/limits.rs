@@ -31,8 +31,8 @@ impl AnswerBytes {
 
 /// The largest report whose frames are all read, in bytes.
 pub(crate) const WHOLE_REPORT: usize = 10_000_000;
-/// The bytes of a larger report for each frame that is read. The lines of real reports have more. A frame takes less than
-/// twice as many bytes of memory.
+/// The bytes of a larger report for each frame that is read. The lines of real reports have more. A frame takes less
+/// than twice as many bytes of memory.
 pub(crate) const BYTES_PER_FRAME: usize = 30;
 
 /// How many frames of a report are still read, and how many were not.
