@@ -73,9 +73,8 @@ pub(super) fn each_index(
     mut each: impl FnMut(Result<FinishedIndex, Failure>),
 ) {
     let mut begun = Instant::now();
-    let companions = Companions::new(work.debug_dirs.to_vec())
-        .max_memory(work.max_memory)
-        .max_seconds(work.max_seconds);
+    let companions =
+        Companions::new(work.debug_dirs.to_vec()).max_memory(work.max_memory).max_seconds(work.max_seconds);
     job.for_each_image(work.archs, work.groups, &companions, |image| {
         each(image.map_err(Failure::from).and_then(|image| build_image(image, begun, work)));
         begun = Instant::now();
