@@ -29,14 +29,17 @@ fn given(text: &str) -> Result<GivenUrl, Infallible> {
 /// The options that name stores.
 #[derive(clap::Args)]
 pub(crate) struct StoreArgs {
-    /// A store of indexes: a folder, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or https://HOST/PATH.
-    /// May be repeated; the stores are asked in this order. Credentials are read from the environment. The default is
-    /// in the environment variable SYMDEX_STORE, separated by spaces
+    /// A store of indexes: a folder, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or
+    /// https://HOST/PATH. May be repeated; the stores are asked in this order. Credentials are read from the
+    /// environment. The default is in the environment variable SYMDEX_STORE, separated by spaces
     #[arg(long = "store", value_name = "URL", value_parser = given)]
     urls: Vec<GivenUrl>,
     /// The size of the cache for indexes of object stores, in the user's cache folder. 0 is no cache
     #[arg(long, value_name = "SIZE", default_value = "10GB", value_parser = number::parse_size)]
     cache_size: usize,
+    /// Read only the needed parts of indexes that an object store keeps without compression, and no cache
+    #[arg(long)]
+    ranged: bool,
 }
 
 impl StoreArgs {
@@ -58,7 +61,7 @@ impl StoreArgs {
     }
 
     pub(crate) fn options(&self) -> StoreOptions {
-        let options = StoreOptions::new();
+        let options = StoreOptions::new().ranged(self.ranged);
         match user_cache().filter(|_| self.cache_size != 0) {
             Some(folder) => options.cache(folder.join("objects"), self.cache_size as u64),
             None => options,
@@ -67,8 +70,12 @@ impl StoreArgs {
 
     /// Opens the stores, in their order.
     pub(crate) fn open(&self) -> Result<Vec<Box<dyn Store>>, Failure> {
-        let options = self.options();
-        self.urls()?.iter().map(|url| Ok(open_store(url, &options)?)).collect()
+        self.open_with(&self.options())
+    }
+
+    /// Opens the stores, in their order, with `options`.
+    pub(crate) fn open_with(&self, options: &StoreOptions) -> Result<Vec<Box<dyn Store>>, Failure> {
+        self.urls()?.iter().map(|url| Ok(open_store(url, options)?)).collect()
     }
 
     /// The index of `id` in the first store that has it, and where it is. `None` if the command line names no store.
@@ -119,7 +126,7 @@ fn find_in(store: &dyn Store, id: &ImageId) -> Result<Option<Index<IndexBytes>>,
         None => return Ok(None),
         Some(StoredImage::Index(index)) => return Ok(Some(*index)),
         // Any address may be asked, so the whole index is needed.
-        Some(StoredImage::Values(_)) => store.get(id)?,
+        Some(StoredImage::Values(_) | StoredImage::Ranged(_)) => store.get(id)?,
     };
     let open =
         |bytes| Index::open(bytes).map_err(|error| Failure::index(store.location(id).as_ref(), &error));

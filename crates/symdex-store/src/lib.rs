@@ -33,8 +33,8 @@
 //! # Other stores
 //!
 //! A [`Store`] keeps indexes in a folder, in an object store or in Redis. [`open_store`] opens the store of a
-//! [`StoreUrl`]. A [`StoreReader`] reads from several stores, keeps open indexes in memory, and leaves a store alone that
-//! cannot be reached. The feature `object-store` adds object stores, the feature `redis` adds Redis.
+//! [`StoreUrl`]. A [`StoreReader`] reads from several stores, keeps open indexes in memory, and leaves a store alone
+//! that cannot be reached. The feature `object-store` adds object stores, the feature `redis` adds Redis.
 //!
 //! # The feature `symbolicate`
 //!
@@ -74,6 +74,8 @@ pub use folder::{IndexFolder, IndexList};
 pub use id_prefix::{IdPrefix, ParseIdPrefixError};
 pub use publish::{PublishOutcome, Published};
 pub use reader::{ReaderOptions, StoreCounts, StoreReader};
+#[cfg(feature = "object-store")]
+pub use store::RangedIndex;
 pub use store::{
     FetchedValues, FolderStore, GcCounts, Store, StoreEntry, StoreOptions, StoreUrl, StoreUrlError,
     StoredImage, StoredLayout, StoredValues, ValueRequest, open_store,

@@ -10,7 +10,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{behaves_as_a_store, entries, id, index, put};
+use common::{behaves_as_a_store, entries, id, index, index_of, put};
+use symdex::ImageId;
 use symdex_store::{Store, StoreOptions, open_store};
 
 const BUCKET: &str = "indexes";
@@ -158,21 +159,24 @@ fn child_cannot_connect() {
     assert!(!error.to_string().contains("secret"), "{error}");
 }
 
+/// The image that is written in a round.
+fn image(round: u16) -> ImageId {
+    ImageId::new(format!("the round {round:06}").as_bytes()).expect("16 bytes are an id")
+}
+
 /// Writes as one of the processes of [`race`].
 #[test]
 fn child_writes() {
-    let options = StoreOptions::new().zstd_level(1);
-    if store("", &options).is_none() {
-        return;
-    }
+    // The server answers one request after the other.
+    let options = StoreOptions::new().zstd_level(1).timeout(Duration::from_secs(300));
+    let Some(store) = store("", &options) else { return };
     let (rounds, process) = (number(ROUNDS), number(PROCESS));
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
-            let options = &options;
+            let store = &*store;
             scope.spawn(move || {
-                let bytes = index(0xab, process * THREADS + thread + 1);
                 for round in 0..rounds {
-                    put(&*store(&round.to_string(), options).expect("a child"), &bytes);
+                    put(store, &index_of(image(round), process * THREADS + thread + 1));
                 }
             });
         }
@@ -182,13 +186,10 @@ fn child_writes() {
 /// Checks what [`race`] has left.
 #[test]
 fn child_reads_the_best() {
-    if std::env::var_os(ROUNDS).is_none() {
-        return;
-    }
-    let best = index(0xab, PROCESSES * THREADS);
+    let Some(store) = store("", &StoreOptions::new()) else { return };
     for round in 0..number(ROUNDS) {
-        let store = store(&round.to_string(), &StoreOptions::new()).expect("a child");
-        let kept = store.get(&id(0xab)).expect("readable").expect("there");
+        let best = index_of(image(round), PROCESSES * THREADS);
+        let kept = store.get(&image(round)).expect("readable").expect("there");
         let counts = symdex::Index::open(&kept[..]).expect("whole").metadata().counts;
         assert!(
             *kept == best[..],
@@ -199,7 +200,7 @@ fn child_reads_the_best() {
     }
 }
 
-/// 64 writers in 4 processes put 64 different indexes of one id into one store in each round.
+/// In each round, 64 writers in 4 processes put 64 different indexes of one id into the store.
 fn race(rounds: u16) {
     let Some(server) = Server::start() else { return };
     let writers: Vec<_> =

@@ -86,7 +86,7 @@ pub use answer::{Frame, Frames, LinePolicy, OwnedFrame};
 pub use error::{Error, ErrorLocation, guess_file_kind};
 pub use format::{Counts, MAX_STRING, Metadata, Partial, RowRule, SectionKind, Table};
 pub use image::{Arch, FrameAddress, ImageId, ImageOffset, ParseImageIdError};
-pub use index::{Index, SectionInfo};
+pub use index::{Index, SectionInfo, checked_bytes};
 pub use lookup::Scratch;
 #[cfg(feature = "mmap")]
 pub use mmap::{MappedFile, map_file, map_open_file};

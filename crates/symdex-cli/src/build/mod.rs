@@ -63,6 +63,9 @@ pub(crate) struct Args {
     output: Option<PathBuf>,
     #[command(flatten)]
     stores: StoreArgs,
+    /// The zstd level of indexes in object stores, 1 to 22. At 0 they are not compressed, as --ranged needs them
+    #[arg(long, value_name = "LEVEL", default_value = "19", value_parser = clap::value_parser!(u8).range(0..=22))]
+    zstd_level: u8,
     /// Build only images of this architecture: arm64, arm64e, armv7, x86_64, ... May be repeated. Files without such an
     /// image are skipped. If all files are skipped, that is an error
     #[arg(long, value_name = "ARCH")]
@@ -163,7 +166,7 @@ fn stores(args: &Args) -> Result<Vec<Box<dyn Store>>, Failure> {
     let folder = |path: &Path| Box::new(FolderStore::flat(path)) as Box<dyn Store>;
     let mut stores: Vec<_> = args.output.iter().map(|path| folder(path)).collect();
     if stores.is_empty() || args.stores.are_given() {
-        stores.extend(args.stores.open()?);
+        stores.extend(args.stores.open_with(&args.stores.options().zstd_level(args.zstd_level))?);
     }
     if stores.is_empty() {
         stores.push(folder(Path::new(".")));

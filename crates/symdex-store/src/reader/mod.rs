@@ -270,6 +270,12 @@ impl StoreReader {
         Ok(found)
     }
 
+    /// Drops the image `id` of the store with this number from memory, so that it is opened again.
+    #[cfg(all(feature = "object-store", feature = "symbolicate"))]
+    pub(crate) fn forget(&self, store: usize, id: &ImageId) {
+        self.memory().forget(&Key { store, id: id.clone(), value: None });
+    }
+
     /// Puts `index` into the store with this number. See [`Store::put`].
     ///
     /// # Errors

@@ -23,6 +23,8 @@ use crate::error::Error;
 use crate::publish::PublishOutcome;
 
 pub use self::folder::FolderStore;
+#[cfg(feature = "object-store")]
+pub use self::objects::RangedIndex;
 pub use self::open::{StoreOptions, open_store};
 #[cfg(feature = "redis")]
 pub use self::redis::{RedisCounts, RedisStore};

@@ -17,6 +17,8 @@ pub struct StoreOptions {
     pub(crate) zstd_level: i32,
     #[cfg(feature = "object-store")]
     pub(crate) cache: Option<(PathBuf, u64)>,
+    #[cfg(feature = "object-store")]
+    pub(crate) is_ranged: bool,
     #[cfg(feature = "redis")]
     pub(crate) ttl: Duration,
     #[cfg(feature = "redis")]
@@ -32,6 +34,8 @@ impl StoreOptions {
             zstd_level: 19,
             #[cfg(feature = "object-store")]
             cache: None,
+            #[cfg(feature = "object-store")]
+            is_ranged: false,
             #[cfg(feature = "redis")]
             ttl: Duration::from_secs(45 * 24 * 60 * 60),
             #[cfg(feature = "redis")]
@@ -67,6 +71,14 @@ impl StoreOptions {
     #[cfg(any(feature = "object-store", feature = "redis"))]
     pub fn zstd_level(mut self, level: u8) -> Self {
         self.zstd_level = i32::from(level.min(22));
+        self
+    }
+
+    /// Sets whether an index that an object store keeps without compression is read in parts, without a cache. This is
+    /// for few addresses of large indexes. Compressed indexes are fetched whole. The default is `false`.
+    #[cfg(feature = "object-store")]
+    pub fn ranged(mut self, is_ranged: bool) -> Self {
+        self.is_ranged = is_ranged;
         self
     }
 

@@ -7,6 +7,8 @@ use symdex::{Index, Metadata};
 
 use crate::buffer::IndexBytes;
 use crate::error::Error;
+#[cfg(feature = "object-store")]
+use crate::store::RangedIndex;
 
 /// An image that [`Store::open`](super::Store::open) has found.
 #[derive(Debug)]
@@ -15,12 +17,15 @@ pub enum StoredImage {
     Index(Box<Index<IndexBytes>>),
     /// The metadata of the index. The values are fetched when offsets are known.
     Values(Box<dyn StoredValues>),
+    /// An index of which the needed parts are fetched when offsets are known.
+    #[cfg(feature = "object-store")]
+    Ranged(Box<RangedIndex>),
 }
 
 /// The values of one index in a key-value store.
 ///
-/// Convert the offsets of a report with the metadata first. The value with the number [`Metadata::value_number`] answers
-/// an offset. An offset is a gap if its number is not in [`Metadata::value_numbers`].
+/// Convert the offsets of a report with the metadata first. The value with the number [`Metadata::value_number`]
+/// answers an offset. An offset is a gap if its number is not in [`Metadata::value_numbers`].
 pub trait StoredValues: Any + fmt::Debug + Send + Sync {
     /// The metadata of the whole index.
     fn metadata(&self) -> &Metadata;
@@ -54,6 +59,8 @@ impl StoredImage {
         match self {
             Self::Index(index) => index.metadata(),
             Self::Values(values) => values.metadata(),
+            #[cfg(feature = "object-store")]
+            Self::Ranged(index) => index.metadata(),
         }
     }
 }

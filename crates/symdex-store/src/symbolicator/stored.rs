@@ -26,6 +26,16 @@ impl ImageQuery<'_> {
         match image {
             StoredImage::Index(index) => self.ask(index, scratch),
             StoredImage::Values(_) => self.ask_values(stores, store, image, scratch),
+            #[cfg(feature = "object-store")]
+            StoredImage::Ranged(index) => {
+                let offsets = image_offsets(index.metadata(), self.image, self.offsets)?;
+                let answers = index.with(&offsets, |index| self.ask(index, scratch));
+                // The object may have been replaced by a better index. The next report opens that one.
+                if answers.as_ref().is_err_and(|error| !error.is_unavailable()) {
+                    stores.forget(store, &index.metadata().id);
+                }
+                answers.map_err(|error| unanswered(&error.into()))?
+            }
         }
     }
 

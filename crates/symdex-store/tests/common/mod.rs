@@ -22,8 +22,12 @@ pub(crate) fn id(byte: u8) -> ImageId {
 /// An index of the image `id(byte)` with this many chunks, each of one function `f0`, `f1`, ... of 0x100 bytes. The
 /// index with more functions is better by the rule for conflicts.
 pub(crate) fn index(byte: u8, functions: u16) -> Vec<u8> {
-    let mut image =
-        ImageInfo::new(id(byte), "demo", Arch::from_name("arm64").expect("known"), RowRule::First);
+    index_of(id(byte), functions)
+}
+
+/// As [`index`], of the image `id`.
+pub(crate) fn index_of(id: ImageId, functions: u16) -> Vec<u8> {
+    let mut image = ImageInfo::new(id, "demo", Arch::from_name("arm64").expect("known"), RowRule::First);
     image.image_size = u64::from(functions) * u64::from(SPAN);
     image.executable = vec![(0, image.image_size)];
     let mut encoder = ChunkEncoder::new(SPAN, image.image_size);
@@ -58,21 +62,25 @@ pub(crate) fn put(store: &dyn Store, bytes: &[u8]) -> PublishOutcome {
 
 /// The name at `offset`, from the whole index or the value of a store. `None` for a gap.
 pub(crate) fn name_at(image: &StoredImage, offset: ImageOffset) -> Option<String> {
-    let name = |index: &Index<symdex_store::IndexBytes>| {
+    fn name<B: AsRef<[u8]>>(index: &Index<B>, offset: ImageOffset) -> Option<String> {
         let mut scratch = Scratch::default();
         let frames = index.lookup(offset, LinePolicy::Statement, &mut scratch).expect("not damaged")?;
         let name = frames.iter().next()?.name?.to_vec();
         Some(String::from_utf8(name).expect("ASCII"))
-    };
+    }
     match image {
-        StoredImage::Index(index) => name(index),
+        StoredImage::Index(index) => name(index, offset),
+        #[cfg(feature = "object-store")]
+        StoredImage::Ranged(index) => {
+            index.with(&[offset], |index| name(index, offset)).unwrap_or_else(|error| panic!("{error}"))
+        }
         StoredImage::Values(values) => {
             let number = values.metadata().value_number(offset);
             if !values.metadata().value_numbers().iter().any(|numbers| numbers.contains(&number)) {
                 return None;
             }
             let fetched = values.fetch(&[number]).unwrap_or_else(|error| panic!("{error}"));
-            name(fetched[0].as_ref().expect("the value is there"))
+            name(fetched[0].as_ref().expect("the value is there"), offset)
         }
     }
 }

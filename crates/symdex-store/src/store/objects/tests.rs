@@ -252,3 +252,69 @@ fn every_home_gives_the_same_10000_answers() {
     }
     assert!((300..9000).contains(&named), "{named}");
 }
+
+/// The index of `id(0xab)` in `store`, read in parts.
+fn ranged(store: &ObjectsStore) -> Box<RangedIndex> {
+    match store.open(&id(0xab)).expect("readable") {
+        Some(StoredImage::Ranged(index)) => index,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn parts_of_an_index_answer_as_the_whole_and_most_of_it_is_not_fetched() {
+    let store = store(&Arc::default(), &StoreOptions::new().zstd_level(0).ranged(true));
+    let bytes = index(0xab, 60_000);
+    put(&store, &bytes);
+    let index = ranged(&store);
+    let opened = index.fetched();
+    let offsets: Vec<_> = (0..100).map(|number| symdex::ImageOffset(number * 597 * 0x1000 + 8)).collect();
+    let whole = StoredImage::Index(Box::new(Index::open(IndexBytes::from(bytes.clone())).expect("an index")));
+    let answer = |image: &StoredImage| offsets.iter().map(|at| name_at(image, *at)).collect::<Vec<_>>();
+    let names = index.with(&offsets, |index| {
+        let mut scratch = symdex::Scratch::default();
+        let mut name = |at: &symdex::ImageOffset| {
+            let frames = index.lookup(*at, symdex::LinePolicy::Exact, &mut scratch).expect("fetched")?;
+            Some(String::from_utf8_lossy(frames.iter().next()?.name?).into_owned())
+        };
+        offsets.iter().map(&mut name).collect::<Vec<_>>()
+    });
+    assert_eq!(names.expect("readable"), answer(&whole));
+    let size = bytes.len() as u64;
+    println!("{size} bytes: {opened} fetched to open, {index:?} for 100 addresses");
+    assert!(opened < size / 4, "{opened} of {size}");
+    let before = format!("{index:?}");
+    assert_eq!(answer(&StoredImage::Ranged(index)), answer(&whole));
+    assert!(!before.is_empty());
+}
+
+#[test]
+fn an_object_that_was_replaced_is_not_mixed_with_the_old_one() {
+    let store = store(&Arc::default(), &StoreOptions::new().zstd_level(0).ranged(true));
+    put(&store, &index(0xab, 30_000));
+    let old = ranged(&store);
+    put(&store, &index(0xab, 30_001));
+    let last = symdex::ImageOffset(15_000 * 0x1000 + 8);
+    let error = old.with(&[last], |_| ()).expect_err("replaced");
+    assert!(matches!(error, Error::Store { .. }), "{error}");
+    assert_eq!(name_at(&StoredImage::Ranged(ranged(&store)), last).as_deref(), Some("f15000"));
+}
+
+#[test]
+fn damage_of_an_index_that_is_read_in_parts_is_told() {
+    let client = Arc::default();
+    let store = store(&client, &StoreOptions::new().zstd_level(0).ranged(true));
+    let mut bytes = index(0xab, 3000);
+    let chunks = Index::open(&bytes[..]).expect("an index").sections()[2];
+    let chunks = usize::try_from(chunks.offset).expect("small")..usize::try_from(chunks.size).expect("small");
+    bytes[chunks.start..][..chunks.end].fill(7);
+    let key = store.key(&id(0xab), Encoding::Plain);
+    let put = client.put_opts(&key, bytes.into(), object_store::PutOptions::default());
+    futures_util::FutureExt::now_or_never(put).expect("at once").expect("written");
+    let index = ranged(&store);
+    let at = symdex::ImageOffset(8);
+    let found = index.with(&[at], |index| {
+        index.lookup(at, symdex::LinePolicy::Exact, &mut symdex::Scratch::default()).map(drop)
+    });
+    assert!(found.expect("readable").is_err_and(|error| error.is_damage()));
+}
