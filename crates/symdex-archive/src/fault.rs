@@ -30,6 +30,8 @@ pub enum FaultKind {
     Encrypted,
     /// The entry is compressed by another method than those that are read.
     Method(u16),
+    /// The file is no archive of a kind that is read.
+    NotAnArchive,
     /// The archive or the entry is damaged.
     Damaged(String),
     /// The data of the entry is that of another entry, too.
@@ -94,6 +96,9 @@ impl fmt::Display for FaultKind {
                 f,
                 "it is compressed by method {method}; expected 0 (stored), 8 (deflate), 9 (deflate64) or 93 (zstd)"
             ),
+            Self::NotAnArchive => {
+                f.write_str("not an archive; expected zip, tar, or a file compressed by gzip or zstd")
+            }
             Self::Damaged(what) => write!(f, "damaged: {what}"),
             Self::Overlap => f.write_str("damaged: its data is that of another entry, too"),
             Self::LyingSize { stated } => {

@@ -25,7 +25,7 @@
 //! let is_wanted = |_name: &str, head: &[u8]| head.starts_with(b"\x7fELF");
 //! let unpacked = unpacker.unpack(File::open(path)?, "app.tar", &is_wanted);
 //! assert!(unpacked.faults.is_empty());
-//! assert_eq!(unpacked.files[0].name, "app.tar: lib/arm64/libapp.so");
+//! assert_eq!(unpacked.files[0].entry, "lib/arm64/libapp.so");
 //! assert_eq!(std::fs::read(&unpacked.files[0].path)?, b"\x7fELF....");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

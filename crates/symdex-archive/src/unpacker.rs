@@ -28,9 +28,11 @@ pub struct Unpacker {
 pub struct UnpackedFile {
     /// Where it is. Its file name is a number.
     pub path: PathBuf,
-    /// Its name for messages: `app.zip: MyApp.app.dSYM/Contents/Resources/DWARF/MyApp`. It has no `..` and no control
-    /// characters, but is not a path on disk.
-    pub name: String,
+    /// The archive: `app.zip`, or `all.zip: app.ipa` for an archive in another one.
+    pub archive: String,
+    /// Its name in the archive: `MyApp.app.dSYM/Contents/Resources/DWARF/MyApp`. It has no `..` and no control characters,
+    /// but is not a path on disk.
+    pub entry: String,
     /// Its size in bytes.
     pub size: u64,
 }
@@ -99,7 +101,7 @@ impl Reading<'_> {
         let kind = head_of(&mut file).map(|head| Kind::of(&head));
         let read = match kind {
             Err(error) => Err(FaultKind::Io(format!("cannot read: {error}"))),
-            Ok(None) => Err(FaultKind::Damaged("it is no archive".to_owned())),
+            Ok(None) => Err(FaultKind::NotAnArchive),
             Ok(Some(Kind::Zip)) => zip::read(self, file, archive, depth),
             Ok(Some(kind)) => tar::read(self, kind, BufReader::new(file), archive, depth),
         };
@@ -127,7 +129,7 @@ impl Reading<'_> {
         let mut head = Vec::with_capacity(HEAD);
         data.take(HEAD as u64).read_to_end(&mut head).map_err(|error| self.meter.fault(&error))?;
         if (self.is_wanted)(name, &head) {
-            return self.keep(&head, data, format!("{archive}: {name}"));
+            return self.keep(&head, data, archive, name);
         }
         if Kind::of(&head).is_none() {
             return Ok(());
@@ -143,12 +145,19 @@ impl Reading<'_> {
     }
 
     /// Writes a file to the temporary folder.
-    fn keep(&mut self, head: &[u8], data: &mut dyn Read, name: String) -> Result<(), FaultKind> {
+    fn keep(
+        &mut self,
+        head: &[u8],
+        data: &mut dyn Read,
+        archive: &str,
+        entry: &str,
+    ) -> Result<(), FaultKind> {
+        let (archive, entry) = (archive.to_owned(), entry.to_owned());
         let path = self.unpacker.folder.path().join(self.unpacker.files.to_string());
         self.unpacker.files += 1;
         let mut file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(unwritable)?;
         match self.copy(head, data, &mut file) {
-            Ok(size) => self.files.push(UnpackedFile { path, name, size }),
+            Ok(size) => self.files.push(UnpackedFile { path, archive, entry, size }),
             Err(fault) => {
                 // If it cannot be deleted now, it is deleted with the folder.
                 let _ = std::fs::remove_file(&path);

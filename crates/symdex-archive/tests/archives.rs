@@ -14,7 +14,8 @@ fn unpack(archive: &[u8], limits: Limits) -> (Vec<(String, Vec<u8>)>, Vec<String
     let mut unpacker = Unpacker::new(limits).expect("a folder");
     let unpacked = unpacker.unpack(file(archive), "a", &|_, head| head.starts_with(b"debug"));
     let read = |file: &symdex_archive::UnpackedFile| fs::read(&file.path).expect("there");
-    let files = unpacked.files.iter().map(|file| (file.name.clone(), read(file))).collect();
+    let files =
+        unpacked.files.iter().map(|file| (format!("{}: {}", file.archive, file.entry), read(file))).collect();
     (files, unpacked.faults.iter().map(ToString::to_string).collect(), unpacked)
 }
 

@@ -20,6 +20,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod debug_file;
 mod find;
 mod groups;
 mod image_files;
@@ -32,6 +33,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 
+pub use self::debug_file::DebugFile;
 pub use self::find::{FindImageError, find_image};
 pub use self::groups::ImageGroups;
 pub use self::image_files::{ImageFiles, JoinedImage};

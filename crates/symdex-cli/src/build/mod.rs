@@ -1,5 +1,8 @@
 //! `symdex build`: indexes from debug files.
 
+mod intake;
+mod required;
+mod shard;
 mod summary;
 mod totals;
 
@@ -11,11 +14,13 @@ use rayon::ThreadPool;
 use symdex::Index;
 use symdex_audit::{AuditReport, audit};
 use symdex_build::debug_files::{
-    BuildInputs, BuildJob, BuildPlan, FileError, ImageGroups, JobImage, UnreadArchives,
+    BuildInputs, BuildJob, BuildPlan, FileError, ImageGroups, JobError, JobImage, UnreadArchives,
 };
 use symdex_build::{BuildOptions, BuildReport, Companions, Image, SymbolMaps};
 use symdex_store::{IndexBuffer, IndexBytes, IndexFolder};
 
+use self::intake::{Batch, InputArgs, Intake};
+use self::required::{Required, RequiredArgs};
 use self::totals::BuildTotals;
 use crate::failure::{self, CommandError, Failure, FailureKind, complain};
 use crate::in_order::in_order;
@@ -53,9 +58,10 @@ use crate::{number, text};
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Debug files, bundles, folders or .xcarchives
-    #[arg(required = true, value_name = "INPUT")]
-    inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    inputs: InputArgs,
+    #[command(flatten)]
+    required: RequiredArgs,
     /// The folder for the indexes. It is created if it does not exist
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     output: PathBuf,
@@ -81,6 +87,9 @@ pub(crate) struct Args {
     /// stripped ELF files, .dwo files, dwz files. May be repeated
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
+    /// Build images whose index is in DIR already, too
+    #[arg(long)]
+    force: bool,
     /// Compare every answer of an index with its debug file. An index with a wrong answer is not published
     #[arg(long)]
     verify: bool,
@@ -115,42 +124,99 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let begun = Instant::now();
     let pool = pool(args.jobs)?;
     let maps = symbol_maps(&args.symbol_map)?;
-    let inputs = BuildInputs::find(&args.inputs);
-    warn_about_archives(&inputs);
-    let BuildPlan { jobs, skipped, .. } = inputs.plan(&args.arch);
-    // The output of one or two files needs no totals.
-    let are_many = jobs.len() > 2;
-    let progress = Progress::new(jobs.iter().map(BuildJob::size).sum());
-    let groups = pool.install(|| ImageGroups::of(&inputs));
+    let inputs = args.inputs.list()?;
+    if inputs.is_empty() {
+        complain("warning: there is nothing to build: no input is listed, or none is in this shard");
+    }
+    let progress = Progress::new(0);
+    let mut intake = Intake::new(&args.inputs, inputs, maps);
+    let mut done = Done { totals: BuildTotals::default(), required: Required::new(&args.required), jobs: 0 };
+    let mut without_arch = None;
+    while let Some(batch) = intake.next_batch(&progress)? {
+        without_arch = build_batch(args, &pool, batch, &progress, &mut done)?.or(without_arch);
+    }
+    let Done { mut totals, required, jobs } = done;
+    let without_arch = without_arch.filter(|_| totals.is_empty());
+    for failure in without_arch.into_iter().chain(required.failures()) {
+        progress.suspend(|| summary::report_failure(&failure, args.json))?;
+        totals.count(&Err(failure));
+    }
+    match args.json {
+        true => totals.print_json(begun.elapsed())?,
+        // The output of one or two files needs no totals.
+        false if jobs > 2 || totals.has_skipped() => progress.suspend(|| totals.report(begun.elapsed())),
+        false => {}
+    }
+    Ok(totals.gravest())
+}
+
+/// What is built so far.
+struct Done<'a> {
+    totals: BuildTotals,
+    required: Required<'a>,
+    /// How many jobs were run.
+    jobs: usize,
+}
+
+/// Builds and publishes the indexes of `batch`. Returns a failure if none of its files has a wanted architecture.
+fn build_batch(
+    args: &Args,
+    pool: &ThreadPool,
+    batch: Batch,
+    progress: &Progress,
+    done: &mut Done<'_>,
+) -> Result<Option<Failure>, CommandError> {
+    let Batch { inputs, maps, failures, warnings, .. } = &batch;
+    warn_about_archives(inputs);
+    for fault in warnings {
+        complain(&format!("warning: {fault}"));
+        done.required.not_read(fault);
+    }
+    for failure in failures {
+        summary::report_failure(failure, args.json)?;
+        done.totals.count(&Err(failure.clone()));
+    }
+    done.required.mentioned(inputs);
+    let BuildPlan { mut jobs, skipped, .. } = inputs.plan(&args.arch);
+    done.totals.skip(skipped);
+    let without_arch = match jobs.pop_if(|job| matches!(job, BuildJob::NoSuchArch(_))) {
+        Some(BuildJob::NoSuchArch(error)) => {
+            done.totals.skip(error.files);
+            Some(Failure::from(JobError::NoSuchArch(&error)))
+        }
+        _ => None,
+    };
+    done.jobs += jobs.len();
+    let are_many = done.jobs > 2;
+    progress.add(jobs.iter().map(BuildJob::size).sum());
+    let groups = pool.install(|| ImageGroups::of(inputs));
     let max_memory = args.max_memory / pool.current_num_threads().min(jobs.len()).max(1);
     let output = IndexFolder::new(&args.output);
-    let work = Work { args, output, maps, groups, max_memory, progress: &progress };
-    let mut totals = BuildTotals::new(skipped);
+    let Done { totals, required, .. } = done;
+    let work = Work { args, output, maps, groups, max_memory, progress, required };
     in_order(
-        &pool,
+        pool,
         pool.current_num_threads(),
         jobs,
         |job| build_job(&job, &work),
         |images| {
             for image in images {
-                let published = image.and_then(|image| summary::publish(image, &work.output));
+                let image = image.and_then(|image| summary::publish(image, &work.output));
                 progress.suspend(|| {
-                    totals.count(&published);
-                    match published {
-                        Ok(image) => summary::report(&image, args.json, are_many),
-                        Err(failure) => summary::report_failure(&failure, args.json),
+                    totals.count(&image);
+                    match &image {
+                        Ok(image) => {
+                            work.required.built(image);
+                            summary::report(image, args.json, are_many)
+                        }
+                        Err(failure) => summary::report_failure(failure, args.json),
                     }
                 })?;
             }
             Ok::<(), CommandError>(())
         },
     )?;
-    match args.json {
-        true => totals.print_json(begun.elapsed())?,
-        false if are_many || skipped != 0 => progress.suspend(|| totals.report(begun.elapsed())),
-        false => {}
-    }
-    Ok(totals.gravest())
+    Ok(without_arch)
 }
 
 /// Warns about archives in folders of debug files.
@@ -158,7 +224,7 @@ fn warn_about_archives(inputs: &BuildInputs) {
     for UnreadArchives { folder, archives, .. } in inputs.unread_archives() {
         let names = archives.iter().map(|path| path.strip_prefix(folder).unwrap_or(path).display());
         complain(&format!(
-            "warning: {}: holds archives that are not read yet: {}; unpack them first",
+            "warning: {}: archives in a folder are not read: {}; give them to symdex build as inputs",
             folder.display(),
             text::list(names)
         ));
@@ -184,8 +250,9 @@ pub(crate) fn symbol_maps(paths: &[PathBuf]) -> Result<SymbolMaps, Failure> {
 struct Work<'a> {
     args: &'a Args,
     output: IndexFolder,
-    maps: SymbolMaps,
+    maps: &'a SymbolMaps,
     groups: ImageGroups,
+    required: &'a Required<'a>,
     /// The share of `--max-memory` for each image that is built at one time.
     max_memory: usize,
     progress: &'a Progress,
@@ -211,6 +278,9 @@ fn build_job(job: &BuildJob<'_>, work: &Work<'_>) -> Vec<Result<FinishedIndex, F
     let mut finished = Vec::new();
     let companions = Companions::new(work.args.debug_dir.clone());
     job.for_each_image(&work.args.arch, &work.groups, &companions, |image| {
+        if image.as_ref().is_ok_and(|image| !work.required.wants(&image.image.info().id)) {
+            return;
+        }
         let index = image.map_err(Failure::from).and_then(|image| build_image(image, begun, work));
         finished.push(index);
         begun = Instant::now();
@@ -220,9 +290,10 @@ fn build_job(job: &BuildJob<'_>, work: &Work<'_>) -> Vec<Result<FinishedIndex, F
 
 /// Builds the index of `image`, and compares both if `--verify` is given.
 fn build_image(image: JobImage<'_>, begun: Instant, work: &Work<'_>) -> Result<FinishedIndex, Failure> {
-    let JobImage { path: file, part, joined, image, .. } = image;
+    let JobImage { file, part, joined, image, .. } = image;
+    let (path, file) = (file.path(), file.name().to_owned());
     let failed = |error| Failure::from(FileError::new(&file, error).in_part(&part));
-    let map = work.maps.load(&image.info().id, &file).map_err(failed)?;
+    let map = work.maps.load(&image.info().id, path).map_err(failed)?;
     let image = match &map {
         Some(map) => image.with_symbol_map(map),
         None => image,
@@ -230,7 +301,7 @@ fn build_image(image: JobImage<'_>, begun: Instant, work: &Work<'_>) -> Result<F
     let (bytes, mut warnings, report) = index_of(&image, work).map_err(failed)?;
     let bytes = bytes.into_bytes().map_err(|error| failed(symdex::Error::from(error).into()))?;
     if map.is_none() && report.hidden_names != 0 {
-        let wanted = work.maps.file_name(&image.info().id, &file);
+        let wanted = work.maps.file_name(&image.info().id, path);
         warnings.push(format!("its names are hidden: give {wanted} with --symbol-map"));
     }
     let audit = work.args.verify.then(|| verify(&image, bytes.as_ref())).transpose();
@@ -247,7 +318,9 @@ fn index_of(
     work: &Work<'_>,
 ) -> Result<(IndexBuffer, Vec<String>, BuildReport), symdex_build::Error> {
     let progress = work.progress.of_image(image.debug_size());
-    if let Some((bytes, report)) = up_to_date(image, &work.output, IndexBuffer::new()) {
+    if !work.args.force
+        && let Some((bytes, report)) = existing_index(image, &work.output, IndexBuffer::new())
+    {
         return Ok((bytes, Vec::new(), report));
     }
     let progress = |done, all| progress.set(done, all);
@@ -259,12 +332,14 @@ fn index_of(
     Ok((built.bytes, built.warnings, built.report))
 }
 
-/// Writes to `out` the index of `image` that is in `folder`, if a build would make it again. Returns `None` if the
-/// image has to be built.
-fn up_to_date<W: Write>(image: &Image<'_>, folder: &IndexFolder, mut out: W) -> Option<(W, BuildReport)> {
-    // An image with debug information is always built. Its index states no digest of its input.
-    let index = (!image.has_dwarf()).then(|| folder.open(&image.info().id).ok().flatten()).flatten()?;
-    let report = symdex_build::up_to_date(image, &index)?;
+/// Writes to `out` the index of `image` that is in `folder`, if it need not be built again. Returns `None` if the image
+/// has to be built.
+fn existing_index<W: Write>(image: &Image<'_>, folder: &IndexFolder, mut out: W) -> Option<(W, BuildReport)> {
+    let index = folder.open(&image.info().id).ok().flatten()?;
+    let report = match image.has_dwarf() {
+        true => symdex_build::built_before(image, &index),
+        false => symdex_build::up_to_date(image, &index),
+    }?;
     out.write_all(index.as_bytes()).ok()?;
     Some((out, report))
 }

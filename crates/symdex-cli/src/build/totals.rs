@@ -37,9 +37,19 @@ pub(super) struct BuildTotals {
 }
 
 impl BuildTotals {
-    /// No images yet, and `skipped` files without a wanted image.
-    pub(super) fn new(skipped: u64) -> Self {
-        Self { skipped, ..Self::default() }
+    /// Counts `files` files without a wanted image.
+    pub(super) fn skip(&mut self, files: u64) {
+        self.skipped += files;
+    }
+
+    /// Whether files were skipped.
+    pub(super) fn has_skipped(&self) -> bool {
+        self.skipped != 0
+    }
+
+    /// Whether nothing was built and nothing failed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.images == 0 && self.failed == 0
     }
 
     pub(super) fn count(&mut self, image: &Result<ImageSummary, Failure>) {
