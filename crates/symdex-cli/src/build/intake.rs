@@ -185,9 +185,11 @@ fn archive(input: &Path, limit: u64) -> io::Result<Option<File>> {
     if is_standard_input(input) {
         return spool(io::stdin().lock(), limit).map(Some);
     }
-    // What cannot be read is reported as an input.
-    let is_file = std::fs::metadata(input).is_ok_and(|metadata| metadata.is_file());
-    let Some(file) = File::open(input).ok().filter(|_| is_file) else { return Ok(None) };
+    // What cannot be read is reported as an input. Opening a pipe would wait for its writer.
+    if !std::fs::metadata(input).is_ok_and(|metadata| metadata.is_file()) {
+        return Ok(None);
+    }
+    let Ok(file) = File::open(input) else { return Ok(None) };
     let mut head = Vec::new();
     (&file).take(512).read_to_end(&mut head)?;
     Ok(is_archive(&head).then_some(file))

@@ -14,7 +14,7 @@ use rayon::ThreadPool;
 use symdex::Index;
 use symdex_audit::{AuditReport, audit};
 use symdex_build::debug_files::{
-    BuildInputs, BuildJob, BuildPlan, FileError, ImageGroups, JobError, JobImage, UnreadArchives,
+    BuildInputs, BuildJob, BuildPlan, FileError, ImageGroups, JobError, JobImage, NoSuchArch, UnreadArchives,
 };
 use symdex_build::{BuildOptions, BuildReport, Companions, Image, SymbolMaps};
 use symdex_store::{IndexBuffer, IndexBytes, IndexFolder};
@@ -130,13 +130,20 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
     }
     let progress = Progress::new(0);
     let mut intake = Intake::new(&args.inputs, inputs, maps);
-    let mut done = Done { totals: BuildTotals::default(), required: Required::new(&args.required), jobs: 0 };
-    let mut without_arch = None;
+    let (totals, required) = (BuildTotals::default(), Required::new(&args.required));
+    let mut done = Done { totals, required, jobs: 0, without_arch: Vec::new() };
     while let Some(batch) = intake.next_batch(&progress)? {
-        without_arch = build_batch(args, &pool, batch, &progress, &mut done)?.or(without_arch);
+        build_batch(args, &pool, batch, &progress, &mut done)?;
     }
-    let Done { mut totals, required, jobs } = done;
-    let without_arch = without_arch.filter(|_| totals.is_empty());
+    let Done { mut totals, required, jobs, mut without_arch } = done;
+    // If an image was built, files without a wanted architecture are skipped.
+    let without_arch = match totals.is_empty() {
+        true => without_arch.pop().map(|error| Failure::from(JobError::NoSuchArch(&error))),
+        false => {
+            totals.skip(without_arch.iter().map(|error| error.files).sum());
+            None
+        }
+    };
     for failure in without_arch.into_iter().chain(required.failures()) {
         progress.suspend(|| summary::report_failure(&failure, args.json))?;
         totals.count(&Err(failure));
@@ -156,16 +163,18 @@ struct Done<'a> {
     required: Required<'a>,
     /// How many jobs were run.
     jobs: usize,
+    /// Batches without a file of a wanted architecture.
+    without_arch: Vec<NoSuchArch>,
 }
 
-/// Builds and publishes the indexes of `batch`. Returns a failure if none of its files has a wanted architecture.
+/// Builds and publishes the indexes of `batch`.
 fn build_batch(
     args: &Args,
     pool: &ThreadPool,
     batch: Batch,
     progress: &Progress,
     done: &mut Done<'_>,
-) -> Result<Option<Failure>, CommandError> {
+) -> Result<(), CommandError> {
     let Batch { inputs, maps, failures, warnings, .. } = &batch;
     warn_about_archives(inputs);
     for fault in warnings {
@@ -179,13 +188,9 @@ fn build_batch(
     done.required.mentioned(inputs);
     let BuildPlan { mut jobs, skipped, .. } = inputs.plan(&args.arch);
     done.totals.skip(skipped);
-    let without_arch = match jobs.pop_if(|job| matches!(job, BuildJob::NoSuchArch(_))) {
-        Some(BuildJob::NoSuchArch(error)) => {
-            done.totals.skip(error.files);
-            Some(Failure::from(JobError::NoSuchArch(&error)))
-        }
-        _ => None,
-    };
+    if let Some(BuildJob::NoSuchArch(error)) = jobs.pop_if(|job| matches!(job, BuildJob::NoSuchArch(_))) {
+        done.without_arch.push(error);
+    }
     done.jobs += jobs.len();
     let are_many = done.jobs > 2;
     progress.add(jobs.iter().map(BuildJob::size).sum());
@@ -216,7 +221,7 @@ fn build_batch(
             Ok::<(), CommandError>(())
         },
     )?;
-    Ok(without_arch)
+    Ok(())
 }
 
 /// Warns about archives in folders of debug files.
