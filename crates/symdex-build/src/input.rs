@@ -182,9 +182,15 @@ pub fn may_be_debug_file(name: &Path, head: &[u8]) -> bool {
         }
 }
 
-/// Whether a file that was taken out of an archive is a debug file.
-pub(crate) fn is_debug_file(file: &DebugFile) -> io::Result<bool> {
-    Ok(is_in_bundle(file.entry()) || begins_as_linked(file.path())?)
+impl DebugFile {
+    /// Whether the file is a debug file, as [`find`] tells it: by its place in a bundle, or by its first bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`io::Error`] if it cannot be read.
+    pub fn is_debug_file(&self) -> io::Result<bool> {
+        Ok(is_in_bundle(self.entry()) || begins_as_linked(self.path())?)
+    }
 }
 
 fn copy_of(error: &io::Error) -> io::Error {

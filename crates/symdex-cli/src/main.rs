@@ -1,8 +1,10 @@
 //! The command `symdex`.
 
 mod answers;
+mod archive;
 mod atos;
 mod build;
+mod config;
 mod failure;
 mod ids;
 mod in_order;
@@ -11,15 +13,18 @@ mod lookup;
 mod number;
 mod open;
 mod progress;
+mod secret;
 mod source;
 mod symbolicate;
 mod text;
 mod verify;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use crate::config::Config;
 use crate::failure::{CommandError, complain};
 
 /// Makes small indexes from debug files, and answers crash addresses from them.
@@ -32,6 +37,12 @@ use crate::failure::{CommandError, complain};
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// The configuration file. Without this option, symdex.toml is searched in the working folder and above it
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Read no configuration file
+    #[arg(long, global = true)]
+    no_config: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -60,10 +71,22 @@ enum Command {
     Ids(ids::Args),
     Inspect(inspect::Args),
     Verify(verify::Args),
+    Config(config::Args),
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse_from(atos::with_double_dashes(std::env::args_os())).command {
+    let arguments = atos::with_double_dashes(std::env::args_os());
+    let config = match Config::load(&arguments) {
+        Ok(config) => config,
+        Err(failure) => {
+            complain(&failure.message);
+            return failure.kind.exit_code().into();
+        }
+    };
+    let mut commands = config.apply(Cli::command());
+    let matches = commands.try_get_matches_from_mut(arguments).unwrap_or_else(|error| error.exit());
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let result = match cli.command {
         Command::Build(args) => build::run(&args),
         Command::Lookup(args) => lookup::run(&args),
         Command::Atos(args) => atos::run(&args),
@@ -71,6 +94,7 @@ fn main() -> ExitCode {
         Command::Ids(args) => ids::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::Config(args) => config::run(&args, &config, &commands),
     };
     match result {
         Ok(gravest) => gravest.map_or(0, failure::FailureKind::exit_code).into(),

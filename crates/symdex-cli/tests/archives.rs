@@ -180,6 +180,27 @@ fn symbol_maps_in_an_archive_are_used() {
 }
 
 #[test]
+fn the_images_in_an_archive_are_listed() {
+    let root = folder();
+    let archive = write(
+        root.path(),
+        "a.zip",
+        &zip_of(&[(IN_BUNDLE, &read("cxx")), ("x", b"notes"), ("fat", &read("fat"))]),
+    );
+    let ids = |path: &Path| common::symdex(["ids".as_ref(), path.as_os_str(), "--json".as_ref()]);
+    let listed = ids(&archive);
+    let rows = listed.json();
+    assert_eq!((listed.code, rows.len()), (Some(0), 4), "{}", listed.err);
+    assert_eq!(rows[0]["path"], format!("{}: {IN_BUNDLE}", archive.display()));
+    assert_eq!(rows[0]["id"], ids(&debug_file("cxx")).json()[0]["id"]);
+    let empty = write(root.path(), "b.zip", &zip_of(&[("x", b"notes")]));
+    assert_eq!(ids(&empty).code, Some(5));
+    let bad =
+        write(root.path(), "c.zip", &zip(&[ZipEntry { crc: 0, ..ZipEntry::deflated("cxx", &read("cxx")) }]));
+    assert_eq!(ids(&bad).code, Some(4));
+}
+
+#[test]
 fn failures_of_archives_are_objects_of_json() {
     let root = folder();
     let archive = write(root.path(), "a.zip", &zip(&[ZipEntry::deflated("../cxx", &read("cxx"))]));

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 use symdex::ImageId;
 
-use super::list::slices_of;
-use super::{BuildInputs, DebugFile, JoinedImage};
+use super::{BuildInputs, DebugFile, JoinedImage, slices_of};
 use crate::companions::Companions;
 use crate::image::{Identity, Image};
 use crate::slice::Slice;

@@ -57,7 +57,11 @@ pub fn slices_in(path: &Path) -> Result<Vec<Result<ListedImage, FileError>>, Fil
 }
 
 /// As [`slices_in`], for a file that may be called otherwise.
-pub(super) fn slices_of(file: &DebugFile) -> Result<Vec<Result<ListedImage, FileError>>, FileError> {
+///
+/// # Errors
+///
+/// As [`slices_in`].
+pub fn slices_of(file: &DebugFile) -> Result<Vec<Result<ListedImage, FileError>>, FileError> {
     let failed = |error| FileError::new(file.name(), error);
     let bytes = symdex::map_file(file.path()).map_err(|error| FileError::unreadable(file.name(), error))?;
     let slices = slices(&bytes).map_err(failed)?;

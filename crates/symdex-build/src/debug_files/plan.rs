@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{DebugFile, FileError};
 use crate::cache::{Cache, CachedImage};
 use crate::error::Error;
-use crate::input::{Found, is_debug_file, search};
+use crate::input::{Found, search};
 use crate::slice::slices;
 
 /// The debug files of a build, in order.
@@ -68,8 +68,7 @@ impl BuildInputs {
     /// Adds a file that may be a debug file and was taken out of an archive. Other files are not added. Returns whether
     /// the file was added.
     pub fn add_unpacked(&mut self, file: DebugFile) -> bool {
-        let is_debug_file = is_debug_file(&file);
-        match is_debug_file {
+        match file.is_debug_file() {
             Ok(true) => self.inputs.push(BuildInput::File(file)),
             Ok(false) => return false,
             Err(error) => self.add_failure(FileError::unreadable(file.name(), error)),

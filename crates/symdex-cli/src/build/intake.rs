@@ -1,20 +1,18 @@
 //! The inputs of a build: paths, listings of paths, and archives.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use symdex_archive::{Fault, FaultKind, Limits, Unpacked, Unpacker, is_archive, spool};
+use symdex_archive::{Fault, Limits, Unpacked, Unpacker};
+use symdex_build::SymbolMaps;
 use symdex_build::debug_files::{BuildInputs, DebugFile};
-use symdex_build::{SymbolMaps, may_be_debug_file};
 
 use super::shard::Shard;
+use crate::archive;
 use crate::failure::{Failure, FailureKind};
 use crate::number;
 use crate::progress::Progress;
-
-/// How standard input is called in messages.
-const STANDARD_INPUT: &str = "standard input";
 
 #[derive(clap::Args)]
 pub(super) struct InputArgs {
@@ -71,7 +69,7 @@ impl InputArgs {
         let mut inputs = self.inputs.clone();
         if let Some(path) = &self.inputs_from {
             let listing = match path.to_str() {
-                Some("-") if inputs.iter().any(|input| is_standard_input(input)) => {
+                Some("-") if inputs.iter().any(|input| archive::is_standard_input(input)) => {
                     let message =
                         "- is an input and the listing of inputs; only one of them can be standard input";
                     return Err(Failure::new(FailureKind::Usage, message));
@@ -125,10 +123,6 @@ fn path(bytes: &[u8]) -> PathBuf {
     String::from_utf8_lossy(bytes).into_owned().into()
 }
 
-fn is_standard_input(input: &Path) -> bool {
-    input.as_os_str() == "-"
-}
-
 /// Debug files that are built together, and what is wrong with the archives that they come from.
 #[derive(Default)]
 pub(super) struct Batch {
@@ -165,7 +159,7 @@ impl<'a> Intake<'a> {
         while batch.unpacked < self.args.limits.max_temporary
             && let Some(input) = self.inputs.next()
         {
-            match archive(&input, self.args.limits.max_unpacked) {
+            match archive::open(&input, self.args.limits.max_unpacked) {
                 Ok(Some(file)) => {
                     let size = file.metadata().map_or(0, |file| file.len());
                     progress.add(size);
@@ -180,21 +174,6 @@ impl<'a> Intake<'a> {
     }
 }
 
-/// Opens `input` if it is an archive. Standard input is copied to a temporary file first.
-fn archive(input: &Path, limit: u64) -> io::Result<Option<File>> {
-    if is_standard_input(input) {
-        return spool(io::stdin().lock(), limit).map(Some);
-    }
-    // What cannot be read is reported as an input. Opening a pipe would wait for its writer.
-    if !std::fs::metadata(input).is_ok_and(|metadata| metadata.is_file()) {
-        return Ok(None);
-    }
-    let Ok(file) = File::open(input) else { return Ok(None) };
-    let mut head = Vec::new();
-    (&file).take(512).read_to_end(&mut head)?;
-    Ok(is_archive(&head).then_some(file))
-}
-
 impl Batch {
     fn add_archive(&mut self, file: File, input: &Path, limits: Limits) -> Result<(), Failure> {
         let unpacker = match &mut self.unpacker {
@@ -203,11 +182,7 @@ impl Batch {
                 Failure::new(FailureKind::Other, format!("cannot make a folder for temporary files: {error}"))
             })?),
         };
-        let shown = if is_standard_input(input) { STANDARD_INPUT.into() } else { input.to_string_lossy() };
-        let is_wanted = |name: &str, head: &[u8]| {
-            may_be_debug_file(Path::new(name), head) || SymbolMaps::may_be_one(Path::new(name))
-        };
-        let Unpacked { files, faults, .. } = unpacker.unpack(file, &shown, &is_wanted);
+        let Unpacked { files, faults, .. } = archive::unpack(unpacker, file, input);
         let mut is_empty = true;
         for file in files {
             self.unpacked += file.size;
@@ -218,29 +193,11 @@ impl Batch {
         let (warnings, faults): (Vec<_>, Vec<_>) =
             faults.into_iter().partition(|fault| fault.kind.is_harmless());
         if is_empty && faults.is_empty() {
-            let message = format!(
-                "{shown}: no debug file in this archive; expected a .dSYM bundle or a linked Mach-O or ELF file inside"
-            );
-            let failure = Failure {
-                reason: "archive without debug files",
-                ..Failure::new(FailureKind::Missing, message)
-            };
-            self.failures.push(failure.of_path(input));
+            self.failures.push(archive::without_debug_files(input));
         }
         self.failures.extend(faults.iter().map(Failure::from));
         self.warnings.extend(warnings);
         Ok(())
-    }
-}
-
-impl From<&Fault> for Failure {
-    fn from(fault: &Fault) -> Self {
-        let (kind, reason) = match &fault.kind {
-            FaultKind::Io(_) => (FailureKind::Other, "not readable"),
-            kind if kind.is_damage() => (FailureKind::Damaged, "damaged archive"),
-            _ => (FailureKind::Unsupported, "refused in an archive"),
-        };
-        Self { reason, ..Self::new(kind, fault.to_string()) }.of_path(Path::new(&fault.archive))
     }
 }
 

@@ -37,19 +37,23 @@ use crate::{number, text};
 ///
 /// * the main file of a dyld shared cache, such as dyld_shared_cache_arm64e, with the cache's other files beside it;
 ///
-/// * a folder or an .xcarchive, which is searched for all of these.
+/// * a folder or an .xcarchive, which is searched for all of these;
+///
+/// * an archive of these, told by its content: zip (.xcarchive.zip, .ipa, .aar, .apk), tar, tar compressed by gzip or
+///   zstd, and archives in such an archive. - is an archive on standard input.
 ///
 /// Each architecture of each file is an image. It becomes one index, which is named by the image's id:
 /// DIR/0c37c502aba03641a08f84c794684f36.symdex. If several files have the same image, such as a stripped binary and its
 /// debug file, their symbols are joined in one index.
 ///
 /// An index is published whole or not at all. If DIR already has a different index of the same id, the one with more
-/// functions stays, and the summary says `conflict`. An image without debug information is not built again if its index
-/// in DIR is up to date.
+/// functions stays, and the summary says `conflict`. An image whose whole index is in DIR already is `unchanged`: its
+/// debug information is not read, unless --force is given.
 ///
-/// Archives (.zip, .tgz, ...) in a folder are not read. Standard error names them. For more than two files, standard
-/// error ends with totals: how many indexes were written, unchanged or in conflict, and how many inputs failed, by
-/// reason.
+/// Names in archives are never used as paths. Entries that lead out of the archive, that exceed a limit, or that are
+/// damaged are skipped and named. Archives in a folder are not read. Standard error names them. For more than two files,
+/// standard error ends with totals: how many indexes were written, unchanged or in conflict, and how many inputs failed,
+/// by reason.
 ///
 /// With --json, standard output has one object a line: one for each image, with its id, architecture, index, sizes and
 /// outcome; {"input", "error": {"kind", "message"}} for each input that failed; and {"totals": {...}} as the last line.
@@ -108,16 +112,19 @@ Examples:
   symdex build libapp.so symbols/libapp.so.debug -o indexes
   symdex build /usr/lib --debug-dir /usr/lib/debug -o indexes
   symdex build MyApp.app.dSYM --max-memory 256MB
+  symdex build MyApp.ipa appDsyms.zip --require-all -o indexes
+  curl https://example.com/dsyms.tar.gz | symdex build - -o indexes
+  find dsyms -name '*.zip' -print0 | symdex build --inputs-from - -0 --shard 0/16
 
 A debug file that cannot be read is reported on standard error, and the others are built.
 
 Exit codes:
   0  every index was built
-  4  a debug file is damaged
-  6  a file is not a debug file
+  4  a debug file or an archive is damaged
+  6  a file is not a debug file, or an entry of an archive is refused
   5  a file is missing
   1  an index could not be written, or has a wrong answer
-  3  no image has the architecture
+  3  no image has the architecture, an image of --id is missing, or --require-all lacks debug information
 If several apply, the first of these after 0 counts.";
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
