@@ -169,20 +169,22 @@ fn in_folder(value: String, config: &Path) -> String {
 /// Show the configuration that is in force, and where each value comes from
 ///
 /// An option on the command line is preferred to its environment variable, and that to symdex.toml, which is searched in
-/// the working folder and in the folders above it. Keys of symdex.toml are the names of options:
-///
-///   store = ["indexes"]
-///   debug-dir = ["/usr/lib/debug"]
-///   max-memory = "512MB"
-///
-/// A relative path starts at the folder of the file. An environment variable has one value; a key of the file may have a
+/// the working folder and in the folders above it. Keys of symdex.toml are the names of options. A relative path starts at the folder of the file. An environment variable has one value; a key of the file may have a
 /// list. Passwords are not shown. A file with a password in a URL has to be private (mode 600).
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLE)]
 pub(crate) struct Args {
     /// Print JSON, one object a line for each option: key, values, source
     #[arg(long)]
     json: bool,
 }
+
+const EXAMPLE: &str = "\
+Example of a symdex.toml:
+  index = [\"indexes\", \"/srv/indexes\"]
+  debug-dir = [\"/usr/lib/debug\"]
+  max-memory = \"512MB\"
+  jobs = 8";
 
 /// An option and its values. With `--json`, its line.
 #[derive(Serialize)]

@@ -33,28 +33,30 @@ pub(super) struct InputArgs {
     limits: LimitArgs,
 }
 
+/// The heading of these options in the help.
+const LIMITS: &str = "Limits of archives";
+
 #[derive(clap::Args)]
-#[command(next_help_heading = "Limits of archives")]
 struct LimitArgs {
     /// How many entries an archive may have, those of the archives in it included
-    #[arg(long, value_name = "N", default_value_t = Limits::default().entries)]
+    #[arg(long, help_heading = LIMITS, value_name = "N", default_value_t = Limits::default().entries)]
     max_entries: u64,
     /// How many bytes an archive may unpack to
-    #[arg(long, value_name = "SIZE", default_value = "64GB", value_parser = size)]
+    #[arg(long, help_heading = LIMITS, value_name = "SIZE", default_value = "64GB", value_parser = size)]
     max_unpacked: u64,
     /// How many bytes an entry may have
-    #[arg(long, value_name = "SIZE", default_value = "16GB", value_parser = size)]
+    #[arg(long, help_heading = LIMITS, value_name = "SIZE", default_value = "16GB", value_parser = size)]
     max_entry_size: u64,
     /// How many bytes may be unpacked for each compressed byte, beside the first 16 MiB
-    #[arg(long, value_name = "N", default_value_t = Limits::default().ratio)]
+    #[arg(long, help_heading = LIMITS, value_name = "N", default_value_t = Limits::default().ratio)]
     max_ratio: u64,
     /// How deep archives in archives are read
-    #[arg(long, value_name = "N", default_value_t = Limits::default().nesting,
+    #[arg(long, help_heading = LIMITS, value_name = "N", default_value_t = Limits::default().nesting,
           value_parser = clap::value_parser!(u32).range(..=8))]
     max_nesting: u32,
     /// When the unpacked debug files take this much space in the folder for temporary files, build them and delete them
     /// before the next archive is unpacked. Only debug files that are built together are joined
-    #[arg(long, value_name = "SIZE", default_value = "8GB", value_parser = size)]
+    #[arg(long, help_heading = LIMITS, value_name = "SIZE", default_value = "8GB", value_parser = size)]
     max_temporary: u64,
 }
 

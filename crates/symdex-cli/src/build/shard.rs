@@ -48,7 +48,9 @@ mod tests {
             sizes[usize::try_from(of[0].number).expect("small")] += 1;
         }
         assert!(sizes.iter().all(|size| (60..140).contains(size)), "{sizes:?}");
-        assert!(shards[3].has(Path::new("dsyms/0.zip")), "the hash does not change between versions");
+        // Machines with different versions of symdex agree.
+        let numbers = ["dsyms/0.zip", "a", "b"].map(|input| xxh3_64(input.as_bytes()) % 1000);
+        assert_eq!(numbers, [270, 719, 615]);
     }
 
     #[test]
