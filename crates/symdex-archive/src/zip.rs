@@ -125,8 +125,11 @@ impl Zip<'_> {
     /// Whether data from `start` to `end` is that of an earlier entry, too. Archives that unpack to far more bytes than
     /// they have list the same data many times.
     fn overlaps(&mut self, start: u64, end: u64) -> bool {
-        let before = self.data.range(..end).next_back();
-        let overlaps = start < end && before.is_some_and(|(_, other)| *other > start);
+        if start == end {
+            return false;
+        }
+        // The ranges so far do not overlap, so that the last one before `end` reaches farthest.
+        let overlaps = self.data.range(..end).next_back().is_some_and(|(_, other)| *other > start);
         if !overlaps {
             self.data.insert(start, end);
         }

@@ -207,6 +207,16 @@ fn entries_that_share_their_data_are_refused() {
 }
 
 #[test]
+fn empty_entries_do_not_hide_that_data_is_shared() {
+    let outer = ZipEntry::stored("debug", &[DEBUG, &[0; 500]].concat());
+    let empty =
+        ZipEntry { offset: Some(0), compressed_size: 0, size: 0, crc: 0, ..ZipEntry::stored("empty", b"") };
+    // This entry and the empty one begin where the data of the first begins.
+    let again = ZipEntry { name: b"debug2".to_vec(), offset: Some(0), ..outer.clone() };
+    assert_eq!(fault(&zip(&[outer, empty, again]), Limits::default()), (FaultKind::Overlap, 1));
+}
+
+#[test]
 fn headers_of_a_tar_archive_stay_small() {
     // A GNU long name, which the crate tar reads into memory.
     let name = vec![b'n'; 30 << 20];

@@ -233,7 +233,9 @@ impl Config {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Vec<(&'static str, Vec<String>, usize)>, String> {
+    type Read = Vec<(&'static str, Vec<String>, usize)>;
+
+    fn read(text: &str) -> Result<Read, String> {
         let settings =
             settings(text, Path::new("/project/symdex.toml")).map_err(|failure| failure.message)?;
         Ok(settings.into_iter().map(|setting| (setting.key.name, setting.values, setting.line)).collect())
