@@ -9,8 +9,15 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
 /// The crates in the order in which a reader meets them.
-const CRATES: [&str; 6] =
-    ["symdex", "symdex-demangle", "symdex-build", "symdex-store", "symdex-report", "symdex-audit"];
+const CRATES: [&str; 7] = [
+    "symdex",
+    "symdex-demangle",
+    "symdex-build",
+    "symdex-archive",
+    "symdex-store",
+    "symdex-report",
+    "symdex-audit",
+];
 
 /// The longest line of the list, in characters.
 const LINE: usize = 120;

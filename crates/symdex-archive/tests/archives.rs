@@ -8,9 +8,12 @@ use symdex_testimages::archive::{ZipEntry, gzip, tar_entry, tar_of, zip, zip_of}
 
 const DEBUG: &[u8] = b"debug file";
 
+/// Names and contents of files.
+type NamedFiles = Vec<(String, Vec<u8>)>;
+
 /// Unpacks `archive`, which is called `a`. Files that begin with `debug` are wanted. Returns their names and contents,
 /// and the faults as text.
-fn unpack(archive: &[u8], limits: Limits) -> (Vec<(String, Vec<u8>)>, Vec<String>, Unpacked) {
+fn unpack(archive: &[u8], limits: Limits) -> (NamedFiles, Vec<String>, Unpacked) {
     let mut unpacker = Unpacker::new(limits).expect("a folder");
     let unpacked = unpacker.unpack(file(archive), "a", &|_, head| head.starts_with(b"debug"));
     let read = |file: &symdex_archive::UnpackedFile| fs::read(&file.path).expect("there");

@@ -50,10 +50,13 @@ fn lists_of_the_file_are_the_values_of_an_option_that_may_be_repeated() {
     common::index_of("cxx", &root.path().join("indexes"));
     let id = fs::read_dir(root.path().join("indexes")).expect("there").next().expect("one").expect("one");
     let id = id.file_name().to_string_lossy().trim_end_matches(".symdex").to_owned();
-    let stack = below.join("stack");
-    fs::write(&stack, format!("Binary Images:\n0x1000 - 0x9fff cxx arm64 <{id}> /cxx\n")).expect("written");
+    let frame =
+        "Thread 0 Crashed:\n0   cxx                           \t0x0000000104a34400 0x104a34000 + 1024";
+    let image = format!("0x104a34000 - 0x104a3ffff +cxx arm64  <{id}> /var/containers/cxx");
+    let report = format!("Report Version:      104\n\n{frame}\n\nBinary Images:\n{image}\n");
+    fs::write(below.join("stack"), report).expect("written");
     let needs = run(&below, &[], &["symbolicate", "--needs", "stack"]);
-    assert!(needs.out.starts_with("found") || needs.err.contains("1 found"), "{needs:?}");
+    assert!(needs.out.starts_with("found "), "{needs:?}");
 }
 
 #[test]

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{CommandOutput, debug_file, folder, names_in, testdata, without_debug_information};
+use saphyr_parser::{Event, Parser};
+use serde_json::Value;
 use symdex_testimages::archive::zip_of;
-use yaml_rust2::{Yaml, YamlLoader};
 
 /// The code blocks of a section of the document, in this language.
 fn blocks(section: &str, language: &str) -> Vec<String> {
@@ -32,9 +33,28 @@ fn shell(section: &str) -> String {
     block.clone()
 }
 
-fn yaml(section: &str) -> Yaml {
+/// The only YAML block of a section. Scalars are strings.
+fn yaml(section: &str) -> Value {
     let [block] = &blocks(section, "yaml")[..] else { panic!("one block in {section}") };
-    YamlLoader::load_from_str(block).expect("YAML").remove(0)
+    let mut events = Parser::new_from_str(block).map(|event| event.expect("YAML").0);
+    node(&mut events).expect("a document")
+}
+
+/// The next node; `None` at the end of a list or of a mapping.
+fn node<'y>(events: &mut impl Iterator<Item = Event<'y>>) -> Option<Value> {
+    match events.next().expect("an end") {
+        Event::Scalar(text, ..) => Some(Value::String(text.into_owned())),
+        Event::SequenceStart(..) => Some(std::iter::from_fn(|| node(events)).collect()),
+        Event::MappingStart(..) => {
+            let mut mapping = serde_json::Map::new();
+            while let Some(key) = node(events) {
+                mapping.insert(key.as_str().expect("a key").to_owned(), node(events).expect("a value"));
+            }
+            Some(Value::Object(mapping))
+        }
+        Event::SequenceEnd | Event::MappingEnd => None,
+        _ => node(events),
+    }
 }
 
 /// A folder in which a script runs, and the folder of the indexes that it makes.
@@ -202,9 +222,9 @@ fn xcarchive(dsyms: &[&str]) -> Vec<u8> {
 fn the_steps_of_github_and_gitlab_fail_if_a_dsym_is_missing() {
     let github = yaml("GitHub Actions");
     let job = &github["jobs"]["indexes"];
-    let steps = job["steps"].as_vec().expect("steps").iter().filter_map(|step| step["run"].as_str());
+    let steps = job["steps"].as_array().expect("steps").iter().filter_map(|step| step["run"].as_str());
     let gitlab = yaml("GitLab CI");
-    let script = gitlab["indexes"]["script"].as_vec().expect("a script").iter().filter_map(Yaml::as_str);
+    let script = gitlab["indexes"]["script"].as_array().expect("a script").iter().filter_map(Value::as_str);
     let scripts: Vec<_> =
         [steps.collect::<Vec<_>>().join("\n"), script.collect::<Vec<_>>().join("\n")].into();
     assert_eq!(job["env"]["INDEXES"].as_str(), Some("indexes"));
@@ -228,7 +248,7 @@ fn the_jobs_of_the_array_build_every_input_once() {
     let container = &spec["template"]["spec"]["containers"][0];
     assert_eq!(container["command"][0].as_str(), Some("sh"));
     let script = container["args"][0].as_str().expect("a command");
-    let jobs = spec["completions"].as_i64().expect("a number");
+    let jobs: usize = spec["completions"].as_str().expect("a number").parse().expect("a number");
     assert!(script.contains(&format!("$JOB_COMPLETION_INDEX/{jobs}")), "as many shards as jobs: {script}");
     let mut work = Workplace::new();
     let inputs = ["cxx", "lto", "icf", "objc"].map(|name| common::dsym(name).display().to_string());
