@@ -144,7 +144,7 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
     }
     let Done { mut totals, required, jobs, mut without_arch } = done;
     // If an image was built, files without a wanted architecture are skipped.
-    let without_arch = match totals.is_empty() {
+    let without_arch = match totals.has_no_image() {
         true => without_arch.pop().map(|error| Failure::from(JobError::NoSuchArch(&error))),
         false => {
             totals.skip(without_arch.iter().map(|error| error.files).sum());
@@ -183,15 +183,13 @@ fn build_batch(
     done: &mut Done<'_>,
 ) -> Result<(), CommandError> {
     let Batch { inputs, maps, failures, warnings, .. } = &batch;
-    warn_about_archives(inputs);
-    for fault in warnings {
-        complain(&format!("warning: {fault}"));
-        done.required.not_read(fault);
-    }
-    for failure in failures {
-        summary::report_failure(failure, args.json)?;
-        done.totals.count(&Err(failure.clone()));
-    }
+    progress.suspend(|| {
+        warn_about_archives(inputs);
+        warnings.iter().for_each(|fault| complain(&format!("warning: {fault}")));
+        failures.iter().try_for_each(|failure| summary::report_failure(failure, args.json))
+    })?;
+    warnings.iter().for_each(|fault| done.required.not_read(fault));
+    failures.iter().for_each(|failure| done.totals.count(&Err(failure.clone())));
     done.required.mentioned(inputs);
     let BuildPlan { mut jobs, skipped, .. } = inputs.plan(&args.arch);
     done.totals.skip(skipped);

@@ -47,9 +47,9 @@ impl BuildTotals {
         self.skipped != 0
     }
 
-    /// Whether nothing was built and nothing failed.
-    pub(super) fn is_empty(&self) -> bool {
-        self.images == 0 && self.failed == 0
+    /// Whether no image was built.
+    pub(super) fn has_no_image(&self) -> bool {
+        self.images == 0
     }
 
     pub(super) fn count(&mut self, image: &Result<ImageSummary, Failure>) {
