@@ -71,14 +71,9 @@ impl BuildInputs {
         match file.is_debug_file() {
             Ok(true) => self.inputs.push(BuildInput::File(file)),
             Ok(false) => return false,
-            Err(error) => self.add_failure(FileError::unreadable(file.name(), error)),
+            Err(error) => self.inputs.push(BuildInput::Failed(FileError::unreadable(file.name(), error))),
         }
         true
-    }
-
-    /// Adds an input that cannot be read.
-    pub fn add_failure(&mut self, error: FileError) {
-        self.inputs.push(BuildInput::Failed(error));
     }
 
     /// Archives beside the debug files.
