@@ -87,7 +87,9 @@ pub enum Error {
         what: String,
     },
     /// The index was removed from the store or replaced, or has expired, since it was opened. Open it again.
-    #[error("{location}: the index was removed or replaced, or has expired, after it was opened; open it again")]
+    #[error(
+        "{location}: the index was removed or replaced, or has expired, after it was opened; open it again"
+    )]
     Replaced {
         /// Where the index was: a URL with a key.
         location: String,

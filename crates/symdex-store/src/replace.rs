@@ -43,7 +43,9 @@ pub fn replace_file(path: &Path, mut contents: impl io::Read) -> Result<(), Erro
     delete_abandoned(folder);
     let mut new = temporary(folder).map_err(|error| failed("create a temporary file", folder, error))?;
     let written = old.map_or(Ok(()), |old| keep_permissions(&old, new.as_file()));
-    let written = written.and_then(|()| io::copy(&mut contents, &mut new).map(drop)).and_then(|()| new.as_file().sync_all());
+    let written = written
+        .and_then(|()| io::copy(&mut contents, &mut new).map(drop))
+        .and_then(|()| new.as_file().sync_all());
     written.map_err(|error| failed("write", &target, error))?;
     new.persist(&target).map_err(|error| failed("replace", &target, error.error))?;
     Ok(())
