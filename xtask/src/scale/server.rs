@@ -32,7 +32,7 @@ pub(crate) struct Reads {
 
 /// A cache that drops what was not used for the longest time.
 struct Cache {
-    entries: LruCache<(u64, u64), u64>,
+    entries: LruCache<(usize, Option<usize>), u64>,
     left: u64,
 }
 
@@ -42,7 +42,7 @@ impl Cache {
     }
 
     /// Whether `key` is in the cache. It is there afterwards, with its `size` in bytes.
-    fn uses(&mut self, key: (u64, u64), size: u64) -> bool {
+    fn uses(&mut self, key: (usize, Option<usize>), size: u64) -> bool {
         if self.entries.get(&key).is_some() {
             return true;
         }
@@ -78,12 +78,12 @@ pub(crate) fn simulate(fleet: &Fleet, measured: &[MeasuredIndex]) -> Result<Read
         needed.clear();
         for frame in 0..fleet.frames_per_report {
             if frame % fleet.frames_per_report.div_ceil(fleet.images_per_report) == 0 {
-                let image = images.sample(&mut random) as u64;
+                let image = rank(images.sample(&mut random));
                 needed.push((image, None));
             }
             let Some(&(image, _)) = needed.last() else { continue };
-            let kind = image as usize % measured.len();
-            let function = functions[kind].sample(&mut random) as u64;
+            let kind = image % measured.len();
+            let function = rank(functions[kind].sample(&mut random));
             needed.push((image, Some(value_of(image, function, measured[kind].values.len()))));
         }
         needed.sort_unstable();
@@ -93,35 +93,41 @@ pub(crate) fn simulate(fleet: &Fleet, measured: &[MeasuredIndex]) -> Result<Read
     Ok(reads)
 }
 
+/// A rank of Zipf's law, 1 for the most frequent.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "ranks are whole numbers from 1")]
+fn rank(sample: f64) -> usize {
+    sample as usize
+}
+
 /// The position of the value that has `function`. Often used functions are anywhere in an image, so the position is
 /// drawn, always the same for one function.
-fn value_of(image: u64, function: u64, values: usize) -> u64 {
-    SmallRng::seed_from_u64(image << 32 | function).random_range(0..values as u64)
+fn value_of(image: usize, function: usize, values: usize) -> usize {
+    SmallRng::seed_from_u64((image as u64) << 32 | function as u64).random_range(0..values)
 }
 
 /// Counts the reads of one report. `needed` has each image, followed by its values; an image itself has no value.
 fn count_report(
     reads: &mut Reads,
-    needed: &[(u64, Option<u64>)],
+    needed: &[(usize, Option<usize>)],
     measured: &[MeasuredIndex],
     memory: &mut Cache,
     disk: &mut Cache,
 ) {
     let (mut reads_metadata, mut reads_values) = (false, false);
     for &(image, value) in needed {
-        let index = &measured[image as usize % measured.len()];
+        let index = &measured[image % measured.len()];
         let Some(value) = value else {
             reads.images += 1;
-            reads_metadata |= !memory.uses((image, u64::MAX), METADATA_SIZE);
-            if !disk.uses((image, 0), index.index_size) {
+            reads_metadata |= !memory.uses((image, None), METADATA_SIZE);
+            if !disk.uses((image, None), index.index_size) {
                 reads.objects_read += 1;
                 reads.object_bytes_read += index.object_size;
             }
             continue;
         };
-        let size = &index.values[value as usize];
+        let size = &index.values[value];
         reads.values += 1;
-        if !memory.uses((image, value), size.opened_size) {
+        if !memory.uses((image, Some(value)), size.opened_size) {
             reads_values = true;
             reads.values_read += 1;
             reads.bytes_read += size.stored_size;
@@ -145,15 +151,15 @@ mod tests {
     #[test]
     fn a_cache_drops_what_was_not_used_for_the_longest_time() {
         let mut cache = Cache::new(100);
-        assert!(!cache.uses((1, 0), 50));
-        assert!(!cache.uses((2, 0), 50));
-        assert!(cache.uses((1, 0), 50));
-        assert!(!cache.uses((3, 0), 50));
-        assert!(cache.uses((1, 0), 50));
-        assert!(!cache.uses((2, 0), 50));
+        assert!(!cache.uses((1, None), 50));
+        assert!(!cache.uses((2, None), 50));
+        assert!(cache.uses((1, None), 50));
+        assert!(!cache.uses((3, None), 50));
+        assert!(cache.uses((1, None), 50));
+        assert!(!cache.uses((2, None), 50));
         // An entry larger than the cache is never in it.
-        assert!(!cache.uses((4, 0), 200));
-        assert!(!cache.uses((4, 0), 200));
+        assert!(!cache.uses((4, None), 200));
+        assert!(!cache.uses((4, None), 200));
     }
 
     #[test]
