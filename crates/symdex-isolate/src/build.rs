@@ -27,7 +27,7 @@ pub enum Task {
     /// List the build tasks of debug files.
     Plan(PlanTask),
     /// Build the indexes of a debug file.
-    Build(BuildTask),
+    Build(Box<BuildTask>),
     /// List the images of the files at these paths.
     Images(Vec<OsString>),
 }
