@@ -60,6 +60,23 @@ fn lists_of_the_file_are_the_values_of_an_option_that_may_be_repeated() {
 }
 
 #[test]
+fn stores_of_the_file_are_used_if_no_option_and_no_variable_names_any() {
+    let (root, below) = project("store = [\"one\", \"two stores\"]\n");
+    let count = |name: &str| fs::read_dir(root.path().join(name)).map_or(0, Iterator::count);
+    assert_eq!(run(&below, &[], &["build", "two.zip"]).code, Some(0));
+    assert_eq!((count("one"), count("two stores")), (1, 1));
+    let other = root.path().join("other").display().to_string();
+    assert_eq!(run(&below, &[("SYMDEX_STORE", &other)], &["build", "two.zip"]).code, Some(0));
+    assert_eq!(run(&below, &[], &["build", "two.zip", "--isolate", "-o", "out"]).code, Some(0));
+    assert_eq!((count("other"), count("a/b/out")), (1, 1));
+    fs::write(root.path().join("symdex.toml"), "\nstore = \"ftp://host\"\n").expect("written");
+    let wrong = run(&below, &[], &["build", "two.zip"]);
+    assert!(wrong.code == Some(2) && wrong.err.contains("symdex.toml:2: `store`: ftp: "), "{}", wrong.err);
+    let without = run(&below, &[], &["build", "two.zip", "--no-config", "--isolate", "-o", "out"]);
+    assert_eq!(without.code, Some(0), "{}", without.err);
+}
+
+#[test]
 fn the_configuration_in_force_is_shown_with_its_sources() {
     let (root, below) = project("debug-dir = [\"debug\", \"/usr/lib/debug\"]\nmax-memory = \"512MB\"\n");
     let shown = run(&below, &[("SYMDEX_JOBS", "3")], &["config", "--json"]);

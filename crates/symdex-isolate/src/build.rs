@@ -27,7 +27,7 @@ pub enum Task {
     /// List the build tasks of debug files.
     Plan(PlanTask),
     /// Build the indexes of a debug file.
-    Build(BuildTask),
+    Build(Box<BuildTask>),
     /// List the images of the files at these paths.
     Images(Vec<OsString>),
 }
@@ -313,5 +313,20 @@ impl Isolation {
             None => self.limits.clone().file_size(Some(limit)),
         };
         self.clone().limits(limits)
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_reads_an_unpacked_file_alone_and_a_file_on_disk_with_its_folder() {
+        let mut task = BuildTask::new(TaskFile::of_archive("/tmp/x/0", "a.zip", "App"));
+        task.part.group = vec![TaskFile::on_disk("/up/liba.so")];
+        task.existing = vec![("00".to_owned(), "/tmp/y".into())];
+        let read: Vec<_> = task.access().read.into_iter().collect();
+        assert_eq!(read, ["/tmp/x/0", "/tmp/y", "/up", "/up/liba.so"]);
+        assert_eq!(task.file.name(), "a.zip: App");
     }
 }

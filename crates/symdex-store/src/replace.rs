@@ -153,6 +153,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn devices_and_open_files_are_written_to() {
+        use std::io::Write as _;
         use std::os::fd::AsRawFd as _;
         replace_file(Path::new("/dev/null"), &b"nothing"[..]).expect("written");
         let full = replace_file(Path::new("/dev/full"), &b"text"[..]).map_err(|error| error.to_string());

@@ -79,7 +79,6 @@ impl InputFiles {
     }
 
     /// The files, and why others cannot be read.
-    #[must_use]
     pub fn files(&self) -> &[Result<DebugFile, FileError>] {
         &self.files
     }

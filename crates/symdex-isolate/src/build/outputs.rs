@@ -87,13 +87,19 @@ impl Isolation {
         let mut results = Vec::new();
         let files = task.part.group.iter().chain([&task.file]);
         let isolation = self.with_file_size(files.map(|file| Path::new(&file.path)));
-        let ended = isolation.run(&Task::Build(task.clone()), &task.access(), output, |event| match event {
-            Event::Progress { size, done, total } => progress(Event::Progress { size, done, total }),
-            Event::Result(result) => {
-                progress(Event::Result(&result));
-                results.push(result);
-            }
-        });
+        let ended =
+            isolation.run(
+                &Task::Build(Box::new(task.clone())),
+                &task.access(),
+                output,
+                |event| match event {
+                    Event::Progress { size, done, total } => progress(Event::Progress { size, done, total }),
+                    Event::Result(result) => {
+                        progress(Event::Result(&result));
+                        results.push(result);
+                    }
+                },
+            );
         (results, ended)
     }
 }
