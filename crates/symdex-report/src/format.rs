@@ -9,7 +9,10 @@ use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::report::{Parsed, Report, Span};
 use crate::symbolicate::{Resolution, Symbolicated};
-use crate::{apple_text, call_tree, ips, kscrash, list, metrickit, native, sentry};
+use crate::{
+    appended, apple_text, bugsnag, call_tree, ips, kscrash, list, measure, metrickit, minidump, native,
+    sentry,
+};
 
 /// A format of reports: it recognises, reads and rewrites them. [`formats`] returns all formats.
 pub struct Format {
@@ -118,16 +121,25 @@ pub(crate) fn frame_edits(_: &Symbolicated<'_, '_>, replacement: Replacement) ->
 }
 
 /// The table of all formats. If several recognise a text, the first of them reads it.
-static FORMATS: [Format; 10] = [
+static FORMATS: [Format; 19] = [
     apple_text::FORMAT,
     ips::FORMAT,
+    ips::stackshot::FORMAT,
     call_tree::FORMAT,
     metrickit::FORMAT,
+    metrickit::embedded::FORMAT,
     kscrash::FORMAT,
     sentry::FORMAT,
+    bugsnag::FORMAT,
+    measure::FORMAT,
+    minidump::FORMAT,
     native::ANDROID,
     native::HARMONY_OS,
     native::SANITIZER,
+    appended::lldb::FORMAT,
+    appended::glibc::FORMAT,
+    appended::swift::FORMAT,
+    appended::dart::FORMAT,
     list::FORMAT,
 ];
 

@@ -1,4 +1,4 @@
-//! Symbolicates crash reports: it reads a report in any of ten formats, and writes it back with functions, files and
+//! Symbolicates crash reports: it reads a report in any of its formats, and writes it back with functions, files and
 //! lines.
 //!
 //! Start with three calls:
@@ -79,12 +79,15 @@
 //!   proportion to the length of the text.
 //! * Reports and answers are `Send` and `Sync`.
 
+mod appended;
 mod apple_text;
 mod breakpad;
+mod bugsnag;
 mod call_tree;
 mod error;
 mod existing;
 mod format;
+mod frame_object;
 mod images;
 mod info;
 mod ips;
@@ -94,7 +97,9 @@ mod kscrash;
 mod limits;
 mod list;
 mod lookup_targets;
+mod measure;
 mod metrickit;
+mod minidump;
 mod native;
 mod near;
 mod options;

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 pub(crate) mod samples;
+pub(crate) mod stacks;
 
 use symdex::{ImageOffset, LinePolicy, Table};
 use symdex_report::{Answer, Answers, Function, Image, Options, Report, Source, Unanswered, symbolicate};
