@@ -1,5 +1,6 @@
-//! How many frames of a report are read, and how much text the answers for one report may have. A small index can have names of megabytes at each address, and a
-//! report can have any number of frames there.
+//! How many frames of a report are read, and how much text the answers for one report may have.
+//!
+//! A small index can have names of megabytes at each address, and a report can have any number of frames there.
 
 use crate::source::Function;
 use crate::symbolicate::ResolvedFrame;
@@ -30,8 +31,8 @@ impl AnswerBytes {
 
 /// The largest report whose frames are all read, in bytes.
 pub(crate) const WHOLE_REPORT: usize = 10_000_000;
-/// The bytes of a larger report for each frame that is read. The lines of real reports have more. A frame takes twice as
-/// many bytes of memory.
+/// The bytes of a larger report for each frame that is read. The lines of real reports have more. A frame takes less
+/// than twice as many bytes of memory.
 pub(crate) const BYTES_PER_FRAME: usize = 30;
 
 /// How many frames of a report are still read, and how many were not.
@@ -46,6 +47,11 @@ impl FrameLimit {
     pub(crate) fn of(size: usize) -> Self {
         let left = if size <= WHOLE_REPORT { usize::MAX } else { size / BYTES_PER_FRAME };
         Self { left, unread: 0 }
+    }
+
+    /// How many frames are still read.
+    pub(crate) fn left(&self) -> usize {
+        self.left
     }
 
     /// Counts a frame. Returns whether it is read.

@@ -149,7 +149,7 @@ fn frame(line: &AddressLine<'_>, image: Option<usize>, site: Span, is_instructio
     }
 }
 
-/// The line with an answer appended, once for each function. An answer without a line, from an earlier run, is replaced.
+/// The line with an answer appended, once for each function. An answer without a line from an earlier run is replaced.
 pub(crate) fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
     let line = text.get(site.clone())?;
     let earlier = resolution.frames.last().map(|concrete| {

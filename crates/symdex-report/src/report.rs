@@ -52,8 +52,8 @@ pub struct Image {
     pub arch: Option<Arch>,
     /// The `LC_UUID` or the build id; `None` if the report does not state it.
     pub id: Option<ImageId>,
-    /// Whether [`id`](Self::id) is only the start of the build id: its first 16 bytes. Reports with Breakpad's debug ids
-    /// state no more of an ELF image.
+    /// Whether [`id`](Self::id) is only the start of the build id: its first 16 bytes. Reports with Breakpad's debug
+    /// ids state no more of an ELF image.
     pub is_id_cut: bool,
     /// The address that offsets count from; see [`Base`]. It is 0 if the report's addresses are offsets already.
     pub load_address: u64,

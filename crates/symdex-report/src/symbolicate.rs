@@ -2,8 +2,8 @@
 
 use symdex::{ImageOffset, Table};
 
-use crate::limits::{AnswerBytes, size_of_answer};
 use crate::images::without_code;
+use crate::limits::{AnswerBytes, size_of_answer};
 use crate::lookup_targets::{LookupTarget, LookupTargets, TargetOffset};
 use crate::options::Options;
 use crate::outcome::{ImageOutcome, Unresolved};
@@ -39,9 +39,48 @@ pub struct Symbolicated<'r, 't> {
 /// The outcome of a frame. A report can have millions, so that it is small.
 #[derive(Debug)]
 struct Outcome {
+    /// The position of its image in the report, or [`NOTHING`].
+    image: u32,
+    /// The position of its answer in [`Symbolicated::answers`], or [`NOTHING`] minus the position in [`OTHERS`].
+    answer: u32,
+}
+
+/// The number that stands for no position.
+const NOTHING: u32 = u32::MAX;
+
+/// All outcomes but those from the source.
+const OTHERS: [FrameAnswer; 5] = [
+    FrameAnswer::Report,
+    FrameAnswer::NoImage,
+    FrameAnswer::NoId,
+    FrameAnswer::NoAnswer,
+    FrameAnswer::TooLarge,
+];
+
+impl Outcome {
+    fn new(image: Option<usize>, answer: FrameAnswer) -> Self {
+        let mut outcome = Self { image: image.map_or(NOTHING, to_u32), answer: NOTHING };
+        outcome.set_answer(answer);
+        outcome
+    }
+
+    fn set_answer(&mut self, answer: FrameAnswer) {
+        let other = OTHERS.iter().position(|other| *other == answer).unwrap_or_default();
+        self.answer = match answer {
+            FrameAnswer::Source(position) => position,
+            _ => NOTHING - to_u32(other),
+        };
+    }
+
     /// The position of its image in the report; `None` if it lies in no image.
-    image: Option<u32>,
-    answer: FrameAnswer,
+    fn image(&self) -> Option<usize> {
+        (self.image != NOTHING).then_some(self.image as usize)
+    }
+
+    fn answer(&self) -> FrameAnswer {
+        let other = OTHERS.get((NOTHING - self.answer) as usize);
+        other.copied().unwrap_or(FrameAnswer::Source(self.answer))
+    }
 }
 
 /// Where the answer of a frame comes from, or why there is none.
@@ -190,7 +229,7 @@ pub fn symbolicate<'r, 't>(
             }
             _ => FrameAnswer::NoImage,
         };
-        Outcome { image: target.image.map(to_u32), answer }
+        Outcome::new(target.image, answer)
     };
     let threads = report.threads.iter();
     let outcomes = threads.map(|thread| targets.of_thread(thread).map(&mut outcome).collect()).collect();
@@ -274,7 +313,7 @@ impl<'r> Symbolicated<'r, '_> {
     #[must_use]
     pub fn resolution(&self, thread: usize, frame: usize) -> Option<Resolution<'_>> {
         let outcome = self.outcomes.get(thread)?.get(frame)?;
-        let FrameAnswer::Source(answer) = outcome.answer else { return None };
+        let FrameAnswer::Source(answer) = outcome.answer() else { return None };
         let resolved = self.answers.get(answer as usize)?.as_deref().ok()?;
         // A report that was symbolicated before has the inlined functions as frames of their own. They stand before the
         // frame of the concrete function and have its address.
@@ -283,7 +322,7 @@ impl<'r> Symbolicated<'r, '_> {
         let has_inlined_frames =
             before.is_some_and(|before| before.inlined && before.address == frames[frame].address);
         let resolved = if has_inlined_frames { resolved.get(resolved.len() - 1..)? } else { resolved };
-        let image = self.report.images.get(outcome.image? as usize)?;
+        let image = self.report.images.get(outcome.image()?)?;
         let address = without_code(image, frames[frame].address, self.may_be_signed);
         Some(Resolution { frames: resolved, offset: address.checked_sub(image.load_address)? })
     }
@@ -291,7 +330,7 @@ impl<'r> Symbolicated<'r, '_> {
     /// Returns why a frame has no answer. `None` if the source or the report itself has one.
     #[must_use]
     pub fn unresolved(&self, thread: usize, frame: usize) -> Option<&Unresolved> {
-        match self.outcomes.get(thread)?.get(frame)?.answer {
+        match self.outcomes.get(thread)?.get(frame)?.answer() {
             FrameAnswer::Report => None,
             FrameAnswer::Source(answer) => self.answers.get(answer as usize)?.as_ref().err(),
             FrameAnswer::NoImage => Some(&Unresolved::NoImage),
@@ -305,15 +344,15 @@ impl<'r> Symbolicated<'r, '_> {
     #[must_use]
     pub fn matched_by(&self, thread: usize, frame: usize) -> Option<MatchedBy> {
         let outcome = self.outcomes.get(thread)?.get(frame)?;
-        let FrameAnswer::Source(answer) = outcome.answer else { return None };
+        let FrameAnswer::Source(answer) = outcome.answer() else { return None };
         self.answers.get(answer as usize)?.as_ref().ok()?;
-        Some(self.images.get(outcome.image? as usize)?.answered_by()?.matched)
+        Some(self.images.get(outcome.image()?)?.answered_by()?.matched)
     }
 
     /// Returns the position in [`Report::images`] of the image that a frame lies in. `None` if it lies in no image.
     #[must_use]
     pub fn image_of(&self, thread: usize, frame: usize) -> Option<usize> {
-        Some(self.outcomes.get(thread)?.get(frame)?.image? as usize)
+        self.outcomes.get(thread)?.get(frame)?.image()
     }
 
     /// The outcome of each image, in the order of [`Report::images`].
@@ -332,13 +371,13 @@ impl<'r> Symbolicated<'r, '_> {
     fn keep_better_symbols(&mut self) {
         for (thread, outcomes) in self.report.threads.iter().zip(&mut self.outcomes) {
             for (frame, outcome) in thread.frames.iter().zip(outcomes) {
-                let FrameAnswer::Source(answer) = outcome.answer else { continue };
+                let FrameAnswer::Source(answer) = outcome.answer() else { continue };
                 let adds_no_line =
                     |frames: &Vec<ResolvedFrame>| frames.iter().all(|frame| frame.line.is_none());
                 if frame.detail == SymbolDetail::Function
                     && self.answers[answer as usize].as_ref().is_ok_and(adds_no_line)
                 {
-                    outcome.answer = FrameAnswer::Report;
+                    outcome.set_answer(FrameAnswer::Report);
                 }
             }
         }

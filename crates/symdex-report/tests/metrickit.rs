@@ -180,12 +180,12 @@ fn where_no_frame_tells_the_roots_are_innermost_in_crashes_only() {
     let (root_is_innermost, leaf_is_innermost) = ([0x1010, 0x102f], [0x100f, 0x1030]);
     for per_thread in [true, false] {
         let tree = tree(per_thread, &frames);
-        assert_eq!(asked(&payload("crash", &tree)), root_is_innermost);
+        // A tree alone has no kind. Only a crash has a stack for each thread and no more.
+        let of_crash = if per_thread { root_is_innermost } else { leaf_is_innermost };
+        assert_eq!(asked(&payload("crash", &tree)), of_crash);
+        assert_eq!(asked(&tree), of_crash);
         for kind in ["hang", "cpuException", "diskWriteException", "appLaunch"] {
             assert_eq!(asked(&payload(kind, &tree)), leaf_is_innermost, "{kind}");
         }
-        // A tree alone has no kind.
-        let expected = if per_thread { root_is_innermost } else { leaf_is_innermost };
-        assert_eq!(asked(&tree), expected);
     }
 }

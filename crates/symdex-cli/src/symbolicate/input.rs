@@ -54,8 +54,8 @@ impl Inputs {
         inputs
     }
 
-    /// Adds the files in a folder, sorted by name. Hidden files and what macOS adds to archives are left out. In a crash
-    /// point of Xcode, reports are in folders named `Logs`.
+    /// Adds the files in a folder, sorted by name. Hidden files and what macOS adds to archives are left out. In a
+    /// crash point of Xcode, reports are in folders named `Logs`.
     fn folder(&mut self, folder: &Path, is_crash_point: bool, depth: usize) {
         let entries = std::fs::read_dir(folder)
             .and_then(|entries| entries.map(|entry| entry.map(|entry| entry.path())).collect());

@@ -81,7 +81,8 @@ pub(super) struct ReportTotals {
 
 impl ReportCounts {
     pub(super) fn totals(&self) -> ReportTotals {
-        let ReportCounts { frames, unread, symbolicated, kept, app_unresolved, system_unresolved, .. } = *self;
+        let ReportCounts { frames, unread, symbolicated, kept, app_unresolved, system_unresolved, .. } =
+            *self;
         ReportTotals {
             frames,
             unread: Some(unread).filter(|unread| *unread != 0),

@@ -157,27 +157,33 @@ pub(super) fn thread_label(line: &[u8]) -> Option<&[u8]> {
 pub(super) struct BareStack {
     /// The title, if it is on the same line.
     pub(super) name: Option<String>,
-    /// The addresses with their spans.
+    /// The addresses with their spans, at most as many as are asked for.
     pub(super) addresses: Vec<(u64, Span)>,
+    /// The number of addresses that were not asked for.
+    pub(super) more: u64,
 }
 
 /// Reads the addresses of `(0x1ca4cd27c 0x1c96a79f8 ...)`. A title may stand before the parentheses, and white space
-/// before them and inside them. `None` for another kind of line.
-pub(super) fn bare_stack(line: &[u8], start: usize) -> Option<BareStack> {
+/// before them and inside them. Keeps `at_most` of them. `None` for another kind of line.
+pub(super) fn bare_stack(line: &[u8], start: usize, at_most: usize) -> Option<BareStack> {
     let open = memchr::memchr(b'(', line)?;
     let title = line[..open].trim_ascii();
     let name = if title.is_empty() { None } else { Some(stack_name(title)?) };
     let mut cursor = Cursor::at_byte(line, open + 1);
     cursor.space();
-    let mut addresses = Vec::new();
+    let (mut addresses, mut more) = (Vec::new(), 0);
     loop {
         let from = cursor.at();
         cursor.rest().starts_with(b"0x").then_some(())?;
         let address = cursor.hexadecimal()?;
-        addresses.push((address, start + from..start + cursor.at()));
+        if addresses.len() < at_most {
+            addresses.push((address, start + from..start + cursor.at()));
+        } else {
+            more += 1;
+        }
         let has_space = cursor.space();
         if cursor.take(b")").is_some() {
-            return Some(BareStack { name, addresses });
+            return Some(BareStack { name, addresses, more });
         }
         has_space.then_some(())?;
     }
@@ -238,7 +244,7 @@ mod tests {
 
     #[test]
     fn stacks_of_one_line_are_read_with_and_without_a_title() {
-        let read = |line: &[u8]| bare_stack(line, 5).map(|stack| (stack.name, stack.addresses));
+        let read = |line: &[u8]| bare_stack(line, 5, 9).map(|stack| (stack.name, stack.addresses));
         assert_eq!(read(b"(0x10 0x2f)"), Some((None, vec![(0x10, 6..10), (0x2f, 11..15)])));
         assert_eq!(read(b" ( 0x10\t0x2f )"), Some((None, vec![(0x10, 8..12), (0x2f, 13..17)])));
         let name = |text: &str| Some(text.to_owned());

@@ -56,7 +56,10 @@ fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
     };
     let bare = (0..report.threads.len()).filter(is_bare);
     // A frame of a stack that is one line is not a line, so that it has no replacement.
-    Edits { frames: Some(replacement), others: bare.flat_map(|thread| bare::edits(symbolicated, thread)).collect() }
+    Edits {
+        frames: Some(replacement),
+        others: bare.flat_map(|thread| bare::edits(symbolicated, thread)).collect(),
+    }
 }
 
 /// The lines for the frame whose line is at `site`. Each has the number, image and address of the original line.

@@ -77,7 +77,7 @@ impl<'t> Reader<'t> {
             self.arch = Some(arch);
         } else if let Some(arch) = lines::thread_state(line) {
             self.registers = Some(arch);
-        } else if let Some(stack) = lines::bare_stack(line, span.start) {
+        } else if let Some(stack) = lines::bare_stack(line, span.start, self.limit.left()) {
             self.bare_stack(stack);
         }
     }
@@ -179,6 +179,7 @@ impl<'t> Reader<'t> {
             function: None,
             inlined: false,
         };
+        self.limit.unread += stack.more;
         let read = stack.addresses.into_iter().take_while(|_| self.limit.take());
         let frames = read.map(frame).collect();
         self.parsed.threads.push(Thread { name, frames, ..std::mem::take(&mut self.thread) });

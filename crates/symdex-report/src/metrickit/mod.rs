@@ -28,7 +28,9 @@ pub(crate) const FORMAT: Format = Format {
     name: "metrickit",
     description: "MetricKit's diagnostics",
     example: concat!(
-        r#"{"callStacks":[{"callStackRootFrames":[{"binaryUUID":"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0","offsetIntoBinaryTextSegment":976,"address":4372775888}]}]}"#,
+        r#"{"callStacks":[{"callStackRootFrames":["#,
+        r#"{"binaryUUID":"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0","offsetIntoBinaryTextSegment":976,"#,
+        r#""address":4372775888}]}]}"#,
     ),
     recognises,
     parse,
@@ -130,9 +132,9 @@ fn stacks<'j>(root: Value<'j>) -> impl Iterator<Item = Stack<'j>> {
             let attributed = stack.get("threadAttributed").is_some_and(Value::is_true);
             let crashed = attributed && (kind.is_empty() || kind.starts_with("crash"));
             let nodes = nodes(stack);
-            // If the frames do not tell, the kind does: the roots are the innermost frames in crashes only.
-            let of_kind = if kind.is_empty() { !per_thread } else { !kind.starts_with("crash") };
-            let is_outermost_first = is_outermost_first(&nodes).unwrap_or(of_kind);
+            // If the frames do not tell, the kind does: the roots are the innermost frames in stacks of crashes only.
+            let is_of_crash = per_thread && (kind.is_empty() || kind.starts_with("crash"));
+            let is_outermost_first = is_outermost_first(&nodes).unwrap_or(!is_of_crash);
             let name = format!("{kind}Thread {number}");
             let is_of_thread = kind.starts_with("crash") || (kind.is_empty() && per_thread);
             Stack { name, diagnostic, is_of_thread, crashed, arch: arch.clone(), nodes, is_outermost_first }

@@ -8,7 +8,9 @@ use super::frame::{self, FrameLine, Writer, log_prefix};
 use super::header::{self, Header, StatedId};
 use super::info;
 use crate::limits::FrameLimit;
-use crate::report::{AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread, to_u32};
+use crate::report::{
+    AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread, to_u32,
+};
 use crate::text::lossy;
 
 /// The state of the parser.
@@ -29,8 +31,11 @@ pub(super) struct Reader<'t> {
     arch: Option<Arch>,
     /// The build ids that other lines state, by the path of the file: memory maps, and the list of xCrash. `None` if
     /// two lines differ. In an archive with several files, the offset tells the file.
-    ids: HashMap<(&'t [u8], Option<u64>), Option<&'t [u8]>>,
+    ids: HashMap<PathAndOffset<'t>, Option<&'t [u8]>>,
 }
+
+/// The path of a file, and the position in it of the bytes that a memory map states.
+type PathAndOffset<'t> = (&'t [u8], Option<u64>);
 
 /// The key of an image: the path, the offset in an archive, the digits of the build id, and the CPU type and subtype.
 type Key<'t> = (&'t [u8], Option<u64>, Option<&'t [u8]>, Option<(u32, u32)>);

@@ -22,7 +22,8 @@ pub(crate) const FORMAT: Format = Format {
     name: "sentry-event",
     description: "Events that Sentry's clients send",
     example: concat!(
-        r#"{"debug_meta":{"images":[{"image_addr":"0x104a34000","debug_id":"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0"}]},"threads":{"values":[{"stacktrace":{"frames":[{"instruction_addr":"0x104a343d0"}]}}]}}"#,
+        r#"{"debug_meta":{"images":[{"image_addr":"0x104a34000","debug_id":"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0"}]},"#,
+        r#""threads":{"values":[{"stacktrace":{"frames":[{"instruction_addr":"0x104a343d0"}]}}]}}"#,
     ),
     recognises,
     parse,
@@ -123,7 +124,15 @@ fn stack(value: Value<'_>) -> Option<Thread> {
             None => SymbolDetail::AddressOnly,
         };
         let function = function.map(Value::inner);
-        Some(Frame { address, image: None, kind, site: object.span().into(), detail, function, inlined: false })
+        Some(Frame {
+            address,
+            image: None,
+            kind,
+            site: object.span().into(),
+            detail,
+            function,
+            inlined: false,
+        })
     };
     let text = |key: &str| value.get(key).and_then(Value::text).unwrap_or_default().into_owned();
     Some(Thread {
