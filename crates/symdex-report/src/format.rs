@@ -11,7 +11,7 @@ use crate::report::{Parsed, Report, Span};
 use crate::symbolicate::{Resolution, Symbolicated};
 use crate::{
     appended, apple_text, bugsnag, call_tree, ips, kscrash, list, measure, metrickit, minidump, native,
-    sentry,
+    protobuf, sentry,
 };
 
 /// A format of reports: it recognises, reads and rewrites them. [`formats`] returns all formats.
@@ -50,7 +50,7 @@ impl Format {
         self.description
     }
 
-    /// A line of a report of this format. It is recognised as a report by itself.
+    /// A line of a report of this format. It is recognised as a report by itself. Empty for a binary format.
     #[must_use]
     pub fn example(&self) -> &'static str {
         self.example
@@ -121,7 +121,7 @@ pub(crate) fn frame_edits(_: &Symbolicated<'_, '_>, replacement: Replacement) ->
 }
 
 /// The table of all formats. If several recognise a text, the first of them reads it.
-static FORMATS: [Format; 19] = [
+static FORMATS: [Format; 22] = [
     apple_text::FORMAT,
     ips::FORMAT,
     ips::stackshot::FORMAT,
@@ -133,7 +133,10 @@ static FORMATS: [Format; 19] = [
     bugsnag::FORMAT,
     measure::FORMAT,
     minidump::FORMAT,
+    protobuf::plcrash::FORMAT,
+    protobuf::pprof::FORMAT,
     native::ANDROID,
+    protobuf::tombstone::FORMAT,
     native::HARMONY_OS,
     native::SANITIZER,
     appended::lldb::FORMAT,

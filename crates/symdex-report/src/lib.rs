@@ -60,9 +60,10 @@
 //! # Formats
 //!
 //! Apple's `.crash` and `.ips`, the output of `leaks`, `sample` and `spindump`, MetricKit's diagnostics,
-//! PLCrashReporter's text, KSCrash's reports, Sentry's events, Android's tombstones and logcat, HarmonyOS's cppcrash
-//! logs, the output of sanitizers, and lists of `image address load_address`. [`formats`] returns all formats, and
-//! [`Report::format_name`] names the format of a report.
+//! PLCrashReporter's text and binary reports, KSCrash's reports, events of Sentry, Bugsnag and measure.sh, the JSON of
+//! minidump-stackwalk, Android's tombstones and logcat, HarmonyOS's cppcrash logs, the output of sanitizers, backtraces
+//! of lldb, glibc, Swift and Dart, profiles of pprof, and lists of `image address load_address`. [`formats`] returns
+//! all formats, and [`Report::format_name`] names the format of a report.
 //!
 //! # Beyond the first report
 //!
@@ -104,6 +105,7 @@ mod native;
 mod near;
 mod options;
 mod outcome;
+mod protobuf;
 mod registers;
 mod render;
 mod report;

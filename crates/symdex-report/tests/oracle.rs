@@ -100,7 +100,7 @@ fn written(text: &[u8]) -> Vec<u8> {
 
 #[test]
 fn every_frame_has_the_functions_that_llvm_symbolizer_finds() {
-    for Sample { format, text, adjusted } in samples() {
+    for Sample { format, text, adjusted, .. } in samples() {
         let report = Report::parse(&text).unwrap_or_else(|error| panic!("{format}: {error}"));
         assert_eq!(report.format_name(), format);
         let symbolicated = symbolicate(&report, &mut OneIndex::new(), &Options::new());
@@ -120,20 +120,27 @@ fn every_frame_has_the_functions_that_llvm_symbolizer_finds() {
 
 #[test]
 fn the_written_report_names_every_function_and_its_line() {
-    for Sample { format, text, .. } in samples() {
+    for Sample { format, text, has_lines, .. } in samples() {
         let report = Report::parse(&text).expect("a report");
         let symbolicated = symbolicate(&report, &mut OneIndex::new(), &Options::new());
         let mut readable = Vec::new();
         symbolicated.write_text(&mut readable).expect("memory");
         let written = String::from_utf8_lossy(&written(&text)).into_owned();
         let readable = String::from_utf8_lossy(&readable).into_owned();
-        for (function, file, line) in answers(&symbolicated).into_iter().flatten() {
+        let answers = answers(&symbolicated);
+        let concrete = answers.iter().filter_map(|chain| chain.last());
+        concrete.for_each(|(function, ..)| {
+            assert!(written.contains(function), "{format}, {function}: {written}")
+        });
+        for (function, file, line) in answers.into_iter().flatten() {
             let file = file.rsplit('/').next().expect("a name");
             assert!(
                 readable.contains(&format!("{file}:{line}")) && readable.contains(&function),
                 "{format}: {readable}"
             );
-            for part in [function.as_str(), file, &line.to_string()] {
+            // The numbers of a binary format are no text.
+            let number = if format == "pprof" { String::new() } else { line.to_string() };
+            for part in [function.as_str(), file, &number].into_iter().filter(|_| has_lines) {
                 assert!(written.contains(part), "{format}, {part}: {written}");
             }
         }
@@ -171,9 +178,9 @@ fn the_second_time_changes_nothing() {
 #[test]
 fn each_report_and_its_answer_have_one_taker() {
     for Sample { format, text, .. } in samples() {
-        for text in [&text, &written(&text)] {
-            let takers = formats().iter().filter(|format| format.recognises(text)).map(Format::name);
-            assert_eq!(takers.collect::<Vec<_>>(), [format], "{}", String::from_utf8_lossy(text));
+        for text in [text.clone(), written(&text)] {
+            let takers = formats().iter().filter(|format| format.recognises(&text)).map(Format::name);
+            assert_eq!(takers.collect::<Vec<_>>(), [format], "{}", String::from_utf8_lossy(&text));
         }
     }
 }
@@ -181,4 +188,26 @@ fn each_report_and_its_answer_have_one_taker() {
 #[test]
 fn the_index_has_the_id_of_the_reports() {
     assert_eq!(OneIndex::new().0.id().to_string(), ID);
+}
+
+/// Reads, symbolicates and writes a text that may be damaged.
+fn survives(text: &[u8]) {
+    let Ok(report) = Report::parse(text) else { return };
+    let symbolicated = symbolicate(&report, &mut OneIndex::new(), &Options::new());
+    let mut out = Vec::new();
+    symbolicated.write(&mut out).expect("memory");
+    symbolicated.write_text(&mut out).expect("memory");
+    assert_eq!(report.existing_symbols().len(), report.threads().len());
+}
+
+#[test]
+fn damaged_reports_are_refused_or_read_in_part() {
+    for Sample { text, .. } in samples() {
+        for at in (0..text.len()).step_by(7) {
+            survives(&text[..at]);
+            let mut changed = text.clone();
+            changed[at] ^= 0x55;
+            survives(&changed);
+        }
+    }
 }

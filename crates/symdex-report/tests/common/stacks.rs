@@ -20,6 +20,8 @@ pub(crate) struct Sample {
     pub(crate) text: Vec<u8>,
     /// Whether the frame with this number has a return address, which is looked up one byte before.
     pub(crate) adjusted: fn(usize) -> bool,
+    /// Whether a frame of the format has room for the functions inlined into it, for files and for lines.
+    pub(crate) has_lines: bool,
 }
 
 /// All addresses but the first are return addresses.
@@ -28,7 +30,13 @@ const ALL: fn(usize) -> bool = |_| true;
 const NONE: fn(usize) -> bool = |_| false;
 
 pub(crate) fn samples() -> Vec<Sample> {
-    let sample = |format, text: String, adjusted| Sample { format, text: text.into_bytes(), adjusted };
+    let sample = |format, text: String, adjusted| Sample {
+        format,
+        text: text.into_bytes(),
+        adjusted,
+        has_lines: true,
+    };
+    let of_names = |format, text, adjusted| Sample { format, text, adjusted, has_lines: false };
     vec![
         sample("apple-stackshot", stackshot(), CALLERS),
         sample("bugsnag", bugsnag(), ALL),
@@ -36,10 +44,15 @@ pub(crate) fn samples() -> Vec<Sample> {
         sample("measure", measure_of_dart(), NONE),
         sample("metrickit-string", metrickit_string(), CALLERS),
         sample("minidump-stackwalk", minidump(), NONE),
+        sample("android", bugly(), NONE),
+        sample("apple-call-tree", spindump_of_ips(), CALLERS),
         sample("lldb", lldb(), CALLERS),
         sample("glibc-backtrace", glibc(), ALL),
         sample("swift-backtrace", swift(), CALLERS),
         sample("dart", dart(), NONE),
+        of_names("plcrash", plcrash(), CALLERS),
+        of_names("android-protobuf", tombstone(), NONE),
+        Sample { has_lines: true, ..of_names("pprof", pprof(), NONE) },
     ]
 }
 
@@ -152,6 +165,29 @@ fn minidump() -> String {
     }))
 }
 
+fn bugly() -> String {
+    frame_lines(|number, address| {
+        let file_address = BASE + address - LOAD;
+        format!("{number} #{number:02}    pc {file_address:016x}    /data/app/lib/arm64/libapp.so [arm64-v8a::{ID}]")
+    })
+}
+
+/// An `.ips` of bug type 202: a header, then a report of spindump.
+fn spindump_of_ips() -> String {
+    let frames = OFFSETS.iter().enumerate().rev().map(|(number, offset)| {
+        let indent = "  ".repeat(OFFSETS.len() - number);
+        format!("  {indent}9  ??? (App + {offset}) [{:#x}]\n", LOAD + offset)
+    });
+    format!(
+        "{{\"bug_type\":\"202\",\"name\":\"App\"}}\nDate/Time: 2024-03-01\nArchitecture:     arm64\n\n\
+         Process:          App [42]\nArchitecture:     arm64\n\n  Thread 0x1    9 samples\n{}\n  Binary Images:\n           \
+         {LOAD:#x} -        {:#x}  App 1.0 (1)  <{}>  /var/App.app/App\n",
+        frames.collect::<String>(),
+        LOAD + 0x3fff,
+        uuid()
+    )
+}
+
 fn lldb() -> String {
     let frames = frame_lines(|number, address| {
         let mark = if number == 0 { '*' } else { ' ' };
@@ -199,4 +235,112 @@ fn dart() -> String {
         "*** *** *** *** *** *** *** *** *** *** *** *** *** *** *** ***\npid: 42, tid: 43, name 1.ui\n\
          os: android arch: arm64 comp: no sim: no\nbuild_id: '{ID}'\nisolate_dso_base: {LOAD:x}, vm_dso_base: {LOAD:x}\n{frames}"
     )
+}
+
+/// A field of Protocol Buffers: its number and its value.
+enum Field<'v> {
+    Number(u64, u64),
+    Bytes(u64, &'v [u8]),
+}
+
+use Field::{Bytes, Number};
+
+fn message(fields: &[Field<'_>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let varint = |out: &mut Vec<u8>, mut number: u64| {
+        while number >= 0x80 {
+            out.push((number & 0x7f) as u8 | 0x80);
+            number >>= 7;
+        }
+        out.push(number as u8);
+    };
+    for field in fields {
+        match field {
+            Number(number, value) => {
+                varint(&mut out, number << 3);
+                varint(&mut out, *value);
+            }
+            Bytes(number, bytes) => {
+                varint(&mut out, number << 3 | 2);
+                varint(&mut out, bytes.len() as u64);
+                out.extend_from_slice(bytes);
+            }
+        }
+    }
+    out
+}
+
+fn id_bytes() -> Vec<u8> {
+    ID.as_bytes()
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(str::from_utf8(pair).expect("ASCII"), 16).expect("hexadecimal"))
+        .collect()
+}
+
+fn plcrash() -> Vec<u8> {
+    let mut thread = message(&[Number(1, 0), Number(3, 1)]);
+    for address in addresses() {
+        // A field that no version has stays.
+        thread.extend(message(&[Bytes(2, &message(&[Number(3, address), Bytes(15, b"kept")]))]));
+    }
+    let processor = message(&[Number(1, 1), Number(2, 0x0100_000c), Number(3, 0)]);
+    let id = id_bytes();
+    let image = message(&[
+        Number(1, LOAD),
+        Number(2, 0x4000),
+        Bytes(3, b"/var/App.app/App"),
+        Bytes(4, &id),
+        Bytes(5, &processor),
+    ]);
+    let signal = message(&[Bytes(1, b"SIGABRT"), Bytes(2, b"#0"), Number(3, 0)]);
+    let report =
+        message(&[Bytes(3, &thread), Bytes(4, &image), Bytes(6, &signal), Bytes(10, b"custom data")]);
+    [b"plcrash\x01", &report[..]].concat()
+}
+
+fn tombstone() -> Vec<u8> {
+    let mut thread = message(&[Number(1, 43), Bytes(2, b"worker")]);
+    for address in addresses() {
+        let frame = message(&[
+            Number(1, BASE + address - LOAD),
+            Number(2, address),
+            Bytes(6, b"/data/app/libapp.so"),
+            Bytes(8, ID.as_bytes()),
+        ]);
+        thread.extend(message(&[Bytes(4, &frame)]));
+    }
+    let entry = message(&[Number(1, 43), Bytes(2, &thread)]);
+    message(&[
+        Number(1, 1),
+        Bytes(2, b"a/b:12"),
+        Number(5, 42),
+        Number(6, 43),
+        Bytes(16, &entry),
+        Bytes(26, b"kept"),
+    ])
+}
+
+fn pprof() -> Vec<u8> {
+    let unit = message(&[Number(1, 1), Number(2, 2)]);
+    let mapping = message(&[
+        Number(1, 1),
+        Number(2, LOAD + 0x1000),
+        Number(3, LOAD + 0x4000),
+        Number(4, 0x1000),
+        Number(5, 3),
+        Number(6, 4),
+    ]);
+    // The mapping begins after the header of the image.
+    let mut profile = message(&[Bytes(1, &unit), Bytes(3, &mapping)]);
+    for (number, address) in addresses().enumerate() {
+        profile.extend(message(&[Bytes(
+            4,
+            &message(&[Number(1, number as u64 + 1), Number(2, 1), Number(3, address)]),
+        )]));
+    }
+    for text in ["", "cpu", "nanoseconds", "/opt/App", ID] {
+        profile.extend(message(&[Bytes(6, text.as_bytes())]));
+    }
+    profile.extend(message(&[Number(12, 1000)]));
+    profile
 }
