@@ -10,8 +10,8 @@ use crate::existing::ExistingSymbol;
 use crate::report::{Parsed, Report, Span};
 use crate::symbolicate::{Resolution, Symbolicated};
 use crate::{
-    appended, apple_text, bugsnag, call_tree, ips, kscrash, list, measure, metrickit, minidump, native,
-    protobuf, sentry,
+    appended, apple_text, bugsnag, call_tree, firefox, ips, kscrash, list, measure, metrickit, minidump,
+    native, protobuf, sentry,
 };
 
 /// A format of reports: it recognises, reads and rewrites them. [`formats`] returns all formats.
@@ -121,7 +121,7 @@ pub(crate) fn frame_edits(_: &Symbolicated<'_, '_>, replacement: Replacement) ->
 }
 
 /// The table of all formats. If several recognise a text, the first of them reads it.
-static FORMATS: [Format; 22] = [
+static FORMATS: [Format; 23] = [
     apple_text::FORMAT,
     ips::FORMAT,
     ips::stackshot::FORMAT,
@@ -135,6 +135,7 @@ static FORMATS: [Format; 22] = [
     minidump::FORMAT,
     protobuf::plcrash::FORMAT,
     protobuf::pprof::FORMAT,
+    firefox::FORMAT,
     native::ANDROID,
     protobuf::tombstone::FORMAT,
     native::HARMONY_OS,

@@ -62,7 +62,8 @@
 //! Apple's `.crash` and `.ips`, the output of `leaks`, `sample` and `spindump`, MetricKit's diagnostics,
 //! PLCrashReporter's text and binary reports, KSCrash's reports, events of Sentry, Bugsnag and measure.sh, the JSON of
 //! minidump-stackwalk, Android's tombstones and logcat, HarmonyOS's cppcrash logs, the output of sanitizers, backtraces
-//! of lldb, glibc, Swift and Dart, profiles of pprof, and lists of `image address load_address`. [`formats`] returns
+//! of lldb, glibc, Swift and Dart, profiles of pprof and of
+//! the Firefox Profiler, and lists of `image address load_address`. [`formats`] returns
 //! all formats, and [`Report::format_name`] names the format of a report.
 //!
 //! # Beyond the first report
@@ -87,6 +88,7 @@ mod bugsnag;
 mod call_tree;
 mod error;
 mod existing;
+mod firefox;
 mod format;
 mod frame_object;
 mod images;

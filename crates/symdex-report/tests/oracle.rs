@@ -147,6 +147,34 @@ fn the_written_report_names_every_function_and_its_line() {
     }
 }
 
+/// Formats that append answers to lines do not read them back.
+const NOT_READ_BACK: [&str; 4] = ["glibc-backtrace", "swift-backtrace", "dart", "metrickit-string"];
+
+#[test]
+fn the_written_report_is_read_back_with_its_functions() {
+    for Sample { format, text, .. } in
+        samples().into_iter().filter(|sample| !NOT_READ_BACK.contains(&sample.format))
+    {
+        let report = Report::parse(&text).expect("a report");
+        let symbolicated = symbolicate(&report, &mut OneIndex::new(), &Options::new());
+        let answers = answers(&symbolicated);
+        let concrete: Vec<_> =
+            answers.iter().filter_map(|chain| chain.last()).map(|(name, ..)| name.clone()).collect();
+        let written = written(&text);
+        let again = Report::parse(&written).expect("a report");
+        let symbols = again.existing_symbols();
+        let frames = again
+            .threads()
+            .iter()
+            .zip(&symbols)
+            .flat_map(|(thread, symbols)| thread.frames.iter().zip(symbols));
+        let known = report.existing_symbols().concat();
+        let new = frames.filter(|(frame, symbol)| !frame.inlined && !known.contains(symbol));
+        let functions: Vec<_> = new.filter_map(|(_, symbol)| symbol.function.clone()).collect();
+        assert_eq!(functions, concrete, "{format}");
+    }
+}
+
 /// A source that has no index.
 struct Nothing;
 

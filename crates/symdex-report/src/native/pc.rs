@@ -234,7 +234,10 @@ mod tests {
             ),
             ("#01 pc 000a1b2c  [vdso] (f+12", ("[vdso]", None, None, " (f+12")),
             ("#01 pc 000a1b2c  /x/b.apk (offset 90000)", ("/x/b.apk", None, None, "")),
-            ("#01    pc 000a1b2c   libf.so [arm64-v8a::0a1b2c]", ("libf.so", Some("0a1b2c"), None, " [arm64-v8a::0a1b2c]")),
+            (
+                "#01    pc 000a1b2c   libf.so [arm64-v8a::0a1b2c]",
+                ("libf.so", Some("0a1b2c"), None, " [arm64-v8a::0a1b2c]"),
+            ),
             (
                 "12 #01 pc 000a1b2c /x/libf.so (f+4) [armeabi-v7a::0a1b2c]",
                 ("/x/libf.so", Some("0a1b2c"), Some("f"), " (f+4) [armeabi-v7a::0a1b2c]"),

@@ -53,6 +53,7 @@ pub(crate) fn samples() -> Vec<Sample> {
         of_names("plcrash", plcrash(), CALLERS),
         of_names("android-protobuf", tombstone(), NONE),
         Sample { has_lines: true, ..of_names("pprof", pprof(), NONE) },
+        of_names("firefox-profile", firefox().into_bytes(), NONE),
     ]
 }
 
@@ -168,7 +169,9 @@ fn minidump() -> String {
 fn bugly() -> String {
     frame_lines(|number, address| {
         let file_address = BASE + address - LOAD;
-        format!("{number} #{number:02}    pc {file_address:016x}    /data/app/lib/arm64/libapp.so [arm64-v8a::{ID}]")
+        format!(
+            "{number} #{number:02}    pc {file_address:016x}    /data/app/lib/arm64/libapp.so [arm64-v8a::{ID}]"
+        )
     })
 }
 
@@ -235,6 +238,28 @@ fn dart() -> String {
         "*** *** *** *** *** *** *** *** *** *** *** *** *** *** *** ***\npid: 42, tid: 43, name 1.ui\n\
          os: android arch: arm64 comp: no sim: no\nbuild_id: '{ID}'\nisolate_dso_base: {LOAD:x}, vm_dso_base: {LOAD:x}\n{frames}"
     )
+}
+
+fn firefox() -> String {
+    let count = OFFSETS.len();
+    let column = |value: Value| vec![value; count];
+    let rows: Vec<_> = (0..count).collect();
+    let names: Vec<_> = OFFSETS.iter().map(|offset| format!("{offset:#x}")).collect();
+    pretty(&json!({
+        "meta": {"symbolicated": false, "product": "App", "preprocessedProfileVersion": 41},
+        "libs": [{"name": "App", "path": "/opt/App", "breakpadId": format!("{}0", ID.to_uppercase()), "codeId": null,
+            "arch": "arm64"}],
+        "threads": [{
+            "name": "main", "pid": 42, "stringArray": names,
+            "frameTable": {"length": count, "address": OFFSETS, "func": rows, "nativeSymbol": column(Value::Null),
+                "line": column(Value::Null), "inlineDepth": column(json!(0))},
+            "funcTable": {"length": count, "name": rows, "isJS": column(json!(false)), "resource": column(json!(0)),
+                "fileName": column(Value::Null), "lineNumber": column(Value::Null)},
+            "resourceTable": {"length": 1, "lib": [0], "name": [0], "host": [null], "type": [1]},
+            "nativeSymbols": {"length": 0, "libIndex": [], "address": [], "name": [], "functionSize": []},
+            "stackTable": {"length": 1, "frame": [0], "prefix": [null]}, "samples": {"stack": [0]},
+        }],
+    }))
 }
 
 /// A field of Protocol Buffers: its number and its value.
