@@ -4,7 +4,6 @@
 //! members of a crash report's frame. The arrays of inlined functions are inserted before the array of the function
 //! that contains them.
 
-use serde_json::json;
 use symdex::ImageId;
 
 use super::{SYMBOL_KEYS, answer, info};
@@ -140,7 +139,7 @@ fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<
     let rest = json.root().elements().nth(2).map_or(offset.span().end, |symbol| symbol.span().end);
     let end = text.get(rest..site.end)?;
     let array = |resolved: &ResolvedFrame| {
-        let inline = resolved.inlined.then(|| ("inline", json!(true)));
+        let inline = resolved.inlined.then_some(("inline", serde_json::Value::Bool(true)));
         let members: serde_json::Map<_, _> = inline
             .into_iter()
             .chain(answer(resolved, resolution))

@@ -40,10 +40,9 @@ fn payloads(root: Value<'_>) -> Vec<Payload<'_>> {
     while let Some(value) = open.pop() {
         let is_payload =
             value.bytes().starts_with(b"\"") && memchr::memmem::find(value.bytes(), ROOTS).is_some();
-        if let Some(text) = value.text().filter(|_| is_payload) {
-            if Json::parse(text.as_bytes(), 0).is_ok() {
-                payloads.push(Payload { string: value, text: text.into_owned() });
-            }
+        let text = value.text().filter(|_| is_payload);
+        if let Some(text) = text.filter(|text| Json::parse(text.as_bytes(), 0).is_ok()) {
+            payloads.push(Payload { string: value, text: text.into_owned() });
         }
         inner.extend(value.elements());
         inner.extend(value.members().map(|(_, member)| member));

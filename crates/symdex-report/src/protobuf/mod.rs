@@ -133,11 +133,14 @@ fn varint(text: &[u8], at: usize) -> Option<(u64, usize)> {
 }
 
 fn push_varint(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push((number & 0x7f) as u8 | 0x80);
+    loop {
+        let [low, ..] = number.to_le_bytes();
         number >>= 7;
+        if number == 0 {
+            return out.push(low & 0x7f);
+        }
+        out.push(low | 0x80);
     }
-    out.push(number as u8);
 }
 
 fn push_number(out: &mut Vec<u8>, number: u64, value: u64) {

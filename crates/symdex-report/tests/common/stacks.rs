@@ -273,11 +273,14 @@ use Field::{Bytes, Number};
 fn message(fields: &[Field<'_>]) -> Vec<u8> {
     let mut out = Vec::new();
     let varint = |out: &mut Vec<u8>, mut number: u64| {
-        while number >= 0x80 {
-            out.push((number & 0x7f) as u8 | 0x80);
+        loop {
+            let [low, ..] = number.to_le_bytes();
             number >>= 7;
+            if number == 0 {
+                return out.push(low & 0x7f);
+            }
+            out.push(low | 0x80);
         }
-        out.push(number as u8);
     };
     for field in fields {
         match field {
