@@ -15,7 +15,10 @@ use crate::text::start_of_object;
 pub(crate) const FORMAT: Format = Format {
     name: "bugsnag",
     description: "Events that Bugsnag's clients send, of Apple's systems and Android",
-    example: r#"{"exceptions":[{"stacktrace":[{"frameAddress":"0x104a343d0","machoLoadAddress":"0x104a34000","machoUUID":"6DCD4E9D-D3B1-3A0E-8DFF-6A5A4BE1B1B0"}]}]}"#,
+    example: concat!(
+        r#"{"exceptions":[{"stacktrace":[{"frameAddress":"0x104a343d0","machoLoadAddress":"0x104a34000","#,
+        r#""machoUUID":"6DCD4E9D-D3B1-3A0E-8DFF-6A5A4BE1B1B0"}]}]}"#,
+    ),
     recognises,
     parse,
     existing_symbols: |report| FRAME.existing_symbols(report),

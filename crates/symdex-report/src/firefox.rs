@@ -24,7 +24,11 @@ use crate::text::start_of_object;
 pub(crate) const FORMAT: Format = Format {
     name: "firefox-profile",
     description: "Profiles of the Firefox Profiler and samply, with the concrete function of each frame",
-    example: r#"{"libs":[{"name":"App","breakpadId":"6DCD4E9DD3B13A0E8DFF6A5A4BE1B1B00"}],"threads":[{"frameTable":{"address":[976],"func":[0]},"funcTable":{"name":[0],"resource":[0]},"resourceTable":{"lib":[0]},"stringArray":["0x3d0"]}]}"#,
+    example: concat!(
+        r#"{"libs":[{"name":"App","breakpadId":"6DCD4E9DD3B13A0E8DFF6A5A4BE1B1B00"}],"threads":["#,
+        r#"{"frameTable":{"address":[976],"func":[0]},"funcTable":{"name":[0],"resource":[0]},"#,
+        r#""resourceTable":{"lib":[0]},"stringArray":["0x3d0"]}]}"#,
+    ),
     recognises,
     parse,
     existing_symbols,

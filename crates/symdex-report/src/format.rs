@@ -121,7 +121,7 @@ pub(crate) fn frame_edits(_: &Symbolicated<'_, '_>, replacement: Replacement) ->
 }
 
 /// The table of all formats. If several recognise a text, the first of them reads it.
-static FORMATS: [Format; 23] = [
+static FORMATS: [Format; 25] = [
     apple_text::FORMAT,
     ips::FORMAT,
     ips::stackshot::FORMAT,
@@ -141,9 +141,11 @@ static FORMATS: [Format; 23] = [
     native::HARMONY_OS,
     native::SANITIZER,
     appended::lldb::FORMAT,
+    appended::gdb::FORMAT,
     appended::glibc::FORMAT,
     appended::swift::FORMAT,
     appended::dart::FORMAT,
+    appended::minidump_text::FORMAT,
     list::FORMAT,
 ];
 

@@ -1,5 +1,5 @@
-//! Events of measure.sh: JSON with hexadecimal addresses and the innermost frame first. The images are a list beside the
-//! stacks. Events of Apple's systems name the image in each frame; events of Dart have one image.
+//! Events of measure.sh: JSON with hexadecimal addresses and the innermost frame first. The images are a list
+//! beside the stacks. Events of Apple's systems name the image in each frame; events of Dart have one image.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,11 @@ use crate::text::start_of_object;
 pub(crate) const FORMAT: Format = Format {
     name: "measure",
     description: "Events of measure.sh, of Apple's systems and Flutter",
-    example: r#"{"exceptions":[{"frames":[{"binary_name":"App","binary_address":"104a34000","symbol_address":"0000000104a343d0"}]}],"binary_images":[{"name":"App","start_addr":"104a34000","end_addr":"104a37fff","uuid":"6dcd4e9dd3b13a0e8dff6a5a4be1b1b0"}]}"#,
+    example: concat!(
+        r#"{"exceptions":[{"frames":[{"binary_name":"App","binary_address":"104a34000","#,
+        r#""symbol_address":"0000000104a343d0"}]}],"binary_images":[{"name":"App","start_addr":"104a34000","#,
+        r#""end_addr":"104a37fff","uuid":"6dcd4e9dd3b13a0e8dff6a5a4be1b1b0"}]}"#,
+    ),
     recognises,
     parse,
     existing_symbols: |report| FRAME.existing_symbols(report),

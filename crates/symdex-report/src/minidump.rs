@@ -25,7 +25,11 @@ use crate::symbolicate::{Resolution, ResolvedFrame};
 pub(crate) const FORMAT: Format = Format {
     name: "minidump-stackwalk",
     description: "The JSON of minidump-stackwalk",
-    example: r#"{"system_info":{"os":"iOS"},"modules":[{"base_addr":"0x104a34000","end_addr":"0x104a38000","filename":"App","debug_id":"6DCD4E9DD3B13A0E8DFF6A5A4BE1B1B00"}],"threads":[{"frames":[{"module":"App","module_offset":"0x3d0","offset":"0x104a343d0"}]}]}"#,
+    example: concat!(
+        r#"{"system_info":{"os":"iOS"},"modules":[{"base_addr":"0x104a34000","end_addr":"0x104a38000","#,
+        r#""filename":"App","debug_id":"6DCD4E9DD3B13A0E8DFF6A5A4BE1B1B00"}],"threads":[{"frames":["#,
+        r#"{"module":"App","module_offset":"0x3d0","offset":"0x104a343d0"}]}]}"#,
+    ),
     recognises,
     parse,
     existing_symbols,

@@ -126,7 +126,8 @@ fn the_written_report_names_every_function_and_its_line() {
         let mut readable = Vec::new();
         symbolicated.write_text(&mut readable).expect("memory");
         let written = String::from_utf8_lossy(&written(&text)).into_owned();
-        let readable = String::from_utf8_lossy(&readable).into_owned();
+        // minidump-stackwalk has spaces before the line.
+        let readable = String::from_utf8_lossy(&readable).replace(" : ", ":");
         let answers = answers(&symbolicated);
         let concrete = answers.iter().filter_map(|chain| chain.last());
         concrete.for_each(|(function, ..)| {

@@ -54,6 +54,7 @@ impl Lines {
             r"#\d+\s+(native: )?pc\s+(0x)?[0-9a-fA-F]+\S*\s+\S",
             r"#\d+\s+0x[0-9a-f]+\s+(in|\()",
             r"^[\s+!:|]*\*?\d+\s+\S.*\[0x[0-9a-f]+",
+            r"^ ?\d+  \S+( \+ 0x[0-9a-f]+|!.* \[.* : \d+ \+ 0x[0-9a-f]+\])$",
         ];
         let regex = |pattern: &str| Regex::new(pattern).expect("a pattern");
         Self {

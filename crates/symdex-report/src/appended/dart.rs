@@ -3,7 +3,7 @@
 
 use memchr::memmem::find;
 
-use super::{Dialect, FrameLine, ImageReference, appended, has_frame, parse};
+use super::{Dialect, FrameLine, ImageReference, appended, has_frame, images_in_lines, parse};
 use crate::format::{Format, symbols_in_text, write_native};
 use crate::report::{AddressKind, Base, Image};
 use crate::text::{Cursor, lossy};
@@ -20,7 +20,7 @@ pub(crate) const FORMAT: Format = Format {
     write_text: write_native,
 };
 
-const DIALECT: Dialect = Dialect { frame, image, title: |_| None };
+const DIALECT: Dialect = Dialect { frame, images: |text| images_in_lines(text, image), title: |_| None };
 
 /// The name of the image. Stacks do not state it.
 const NAME: &str = "libapp.so";

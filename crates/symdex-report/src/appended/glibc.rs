@@ -1,5 +1,6 @@
-//! What `backtrace_symbols` of glibc prints: `./app(+0x1234) [0x55d0c0de1234]`, and with the name of an exported function
-//! `lib.so(f+0xc) [0x7f51400f302d]`. The lines have no ids, so that an index is found by the name of the file only.
+//! What `backtrace_symbols` of glibc prints: `./app(+0x1234) [0x55d0c0de1234]`, and with the name of an exported
+//! function `lib.so(f+0xc) [0x7f51400f302d]`. The lines have no ids, so that an index is found by the name of the
+//! file only.
 
 use super::{Dialect, FrameLine, ImageReference, appended, has_frame, parse};
 use crate::format::{Format, symbols_in_text, write_native};
@@ -18,7 +19,7 @@ pub(crate) const FORMAT: Format = Format {
     write_text: write_native,
 };
 
-const DIALECT: Dialect = Dialect { frame, image: |_| None, title: |_| None };
+const DIALECT: Dialect = Dialect { frame, images: |_| Vec::new(), title: |_| None };
 
 /// Reads `PATH(+0xOFFSET) [0xADDRESS]`, `PATH(NAME+0xDISTANCE) [0xADDRESS]` or `PATH() [0xADDRESS]`. The last one is of
 /// an image at its preferred address.

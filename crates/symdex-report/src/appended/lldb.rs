@@ -1,9 +1,10 @@
-//! What lldb prints for `bt`, with the images that it prints for `image list`: ``frame #1: 0x0000000104a343d0 App`main +
-//! 24 at main.c:5:3`` and `[  0] 6DCD4E9D-... 0x0000000104a34000 /opt/App`.
+//! What lldb prints for `bt`, with the images that it prints for `image list`:
+//! ``frame #1: 0x0000000104a343d0 App`main + 24 at main.c:5:3`` and
+//! `[  0] 6DCD4E9D-... 0x0000000104a34000 /opt/App`.
 
 use memchr::memmem;
 
-use super::{Dialect, FrameLine, ImageReference, has_frame, parse};
+use super::{Dialect, FrameLine, ImageReference, has_frame, images_in_lines, parse};
 use crate::apple_text::is_nameless;
 use crate::existing::ExistingSymbol;
 use crate::format::{Format, frame_edits, write_native};
@@ -24,7 +25,11 @@ pub(crate) const FORMAT: Format = Format {
     write_text: write_native,
 };
 
-const DIALECT: Dialect = Dialect { frame: |line| Some(Line::of(line)?.frame(line)), image, title };
+const DIALECT: Dialect = Dialect {
+    frame: |line| Some(Line::of(line)?.frame(line)),
+    images: |text| images_in_lines(text, image),
+    title,
+};
 
 /// The placeholder for a function that is not known.
 const NO_NAME: &str = "??";

@@ -5,8 +5,10 @@
 //! them.
 
 pub(crate) mod dart;
+pub(crate) mod gdb;
 pub(crate) mod glibc;
 pub(crate) mod lldb;
+pub(crate) mod minidump_text;
 pub(crate) mod swift;
 
 use std::collections::{BTreeMap, HashMap};
@@ -21,8 +23,8 @@ use crate::text::{lines, lossy};
 /// Reads the lines of one format.
 struct Dialect {
     frame: for<'l> fn(&'l [u8]) -> Option<FrameLine<'l>>,
-    /// Reads an image of a list of images.
-    image: fn(&[u8]) -> Option<Image>,
+    /// Reads the lists of images in a report.
+    images: fn(&[u8]) -> Vec<Image>,
     /// Reads the title of a stack, and whether it is the one that crashed.
     title: fn(&[u8]) -> Option<(String, bool)>,
 }
@@ -50,6 +52,9 @@ enum ImageReference<'l> {
     Loaded { path: &'l [u8], load_address: u64 },
 }
 
+/// What gdb prints for the frame that the kernel made to call a signal handler.
+const SIGNAL_HANDLER: &[u8] = b"<signal handler called>";
+
 /// Whether `text` has a line with a frame.
 fn has_frame(text: &[u8], dialect: &Dialect) -> bool {
     lines(text).any(|(_, line)| (dialect.frame)(line).is_some())
@@ -58,10 +63,9 @@ fn has_frame(text: &[u8], dialect: &Dialect) -> bool {
 /// Reads a report. Images may be listed after the stacks, so that they are read first.
 fn parse(text: &[u8], dialect: &Dialect) -> Parsed {
     let mut images = Images::default();
+    (dialect.images)(text).into_iter().for_each(|image| images.push(image));
     for (_, line) in lines(text) {
-        if let Some(image) = (dialect.image)(line) {
-            images.push(image);
-        } else if let Some(ImageReference::Loaded { path, load_address }) =
+        if let Some(ImageReference::Loaded { path, load_address }) =
             (dialect.frame)(line).map(|frame| frame.image)
         {
             images.add(path, load_address);
@@ -70,10 +74,13 @@ fn parse(text: &[u8], dialect: &Dialect) -> Parsed {
     let mut limit = FrameLimit::of(text.len());
     let mut threads: Vec<Thread> = Vec::new();
     let mut title = None;
+    // Whether a signal interrupted the next frame.
+    let mut is_interrupted = false;
     // The number and the address of the frame before.
     let mut previous: Option<(Option<u64>, u64)> = None;
     for (span, line) in lines(text) {
-        let Some(frame) = (dialect.frame)(line) else {
+        let Some(mut frame) = (dialect.frame)(line) else {
+            is_interrupted |= memchr::memmem::find(line, SIGNAL_HANDLER).is_some();
             title = (dialect.title)(line).or(title);
             // Lines without numbers are one stack if they follow one another.
             previous = previous.filter(|(number, _)| number.is_some());
@@ -91,12 +98,20 @@ fn parse(text: &[u8], dialect: &Dialect) -> Parsed {
             let (name, crashed) = title.take().unwrap_or_default();
             threads.push(Thread { name, crashed, ..Thread::default() });
         }
+        if std::mem::take(&mut is_interrupted) {
+            frame.kind = AddressKind::ProgramCounter;
+        }
         let image = images.of(&frame);
         if let Some(thread) = threads.last_mut() {
             thread.frames.push(frame.placed(image, span));
         }
     }
     Parsed { images: images.images, threads, unread_frames: limit.unread, ..Parsed::default() }
+}
+
+/// Reads each line of `text` with `image`.
+fn images_in_lines(text: &[u8], image: impl Fn(&[u8]) -> Option<Image>) -> Vec<Image> {
+    lines(text).filter_map(|(_, line)| image(line)).take(MAX_IMAGES).collect()
 }
 
 /// The edits that append an answer to each line.

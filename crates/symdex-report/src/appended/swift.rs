@@ -1,9 +1,9 @@
-//! What Swift's runtime prints when a program crashes (`swift-backtrace`): frames with their number, `[ra]` for a return
-//! address, and the address; and a list of images with their ids.
+//! What Swift's runtime prints when a program crashes (`swift-backtrace`): frames with their number, `[ra]` for a
+//! return address, and the address; and a list of images with their ids.
 
 use symdex::ImageId;
 
-use super::{Dialect, FrameLine, ImageReference, appended, parse};
+use super::{Dialect, FrameLine, ImageReference, appended, images_in_lines, parse};
 use crate::format::{Format, symbols_in_text, write_native};
 use crate::report::{AddressKind, Image, SymbolDetail};
 use crate::text::{Cursor, lines, lossy};
@@ -20,7 +20,7 @@ pub(crate) const FORMAT: Format = Format {
     write_text: write_native,
 };
 
-const DIALECT: Dialect = Dialect { frame, image, title };
+const DIALECT: Dialect = Dialect { frame, images: |text| images_in_lines(text, image), title };
 
 /// The mark of a return address.
 const RETURN_ADDRESS: &[u8] = b"[ra]";

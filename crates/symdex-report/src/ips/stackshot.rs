@@ -22,7 +22,10 @@ use crate::text::start_of_object;
 pub(crate) const FORMAT: Format = Format {
     name: "apple-stackshot",
     description: "Apple's `.ips` files of all processes: stackshots (288), kernel panics (210), 151",
-    example: r#"{"binaryImages":[["6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0",4372774912,"P"]],"processByPid":{"42":{"procname":"App","threadById":{"7":{"userFrames":[[0,976]]}}}}}"#,
+    example: concat!(
+        r#"{"binaryImages":[["6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0",4372774912,"P"]],"#,
+        r#""processByPid":{"42":{"procname":"App","threadById":{"7":{"userFrames":[[0,976]]}}}}}"#,
+    ),
     recognises,
     parse,
     existing_symbols,

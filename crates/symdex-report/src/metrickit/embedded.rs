@@ -16,7 +16,11 @@ use crate::symbolicate::Symbolicated;
 pub(crate) const FORMAT: Format = Format {
     name: "metrickit-string",
     description: "MetricKit's diagnostics as strings in the JSON of other SDKs",
-    example: r#"[{"callStack":"{\"callStacks\":[{\"callStackRootFrames\":[{\"binaryUUID\":\"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0\",\"offsetIntoBinaryTextSegment\":976,\"address\":4372775888}]}]}"}]"#,
+    example: concat!(
+        r#"[{"callStack":"{\"callStacks\":[{\"callStackRootFrames\":["#,
+        r#"{\"binaryUUID\":\"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0\",\"offsetIntoBinaryTextSegment\":976,"#,
+        r#"\"address\":4372775888}]}]}"}]"#,
+    ),
     recognises,
     parse,
     existing_symbols,
@@ -137,8 +141,8 @@ fn positions(escaped: &[u8], start: usize) -> Vec<u32> {
     positions
 }
 
-/// The length of the escape that `text` begins with, and of its character in UTF-8. Two escapes are one character if the
-/// first is a surrogate.
+/// The length of the escape that `text` begins with, and of its character in UTF-8. Two escapes are one character if
+/// the first is a surrogate.
 fn unicode_escape(text: &[u8]) -> (usize, usize) {
     let digits = text.get(2..6).and_then(|digits| std::str::from_utf8(digits).ok());
     match digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()) {

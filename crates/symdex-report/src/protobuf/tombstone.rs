@@ -1,7 +1,8 @@
-//! Tombstones of Android 12 and later as Android stores them: `tombstone_00.pb`, and what `ApplicationExitInfo` returns.
+//! Tombstones of Android 12 and later as Android stores them: `tombstone_00.pb`, and what `ApplicationExitInfo`
+//! returns.
 //!
-//! A frame has room for the name of one function and the distance from its start. The rewritten report has the concrete
-//! function of each frame; text and JSON have files, lines and inlined functions too.
+//! A frame has room for the name of one function and the distance from its start. The rewritten report has the
+//! concrete function of each frame; text and JSON have files, lines and inlined functions too.
 
 use std::collections::HashMap;
 

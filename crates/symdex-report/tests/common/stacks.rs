@@ -47,6 +47,8 @@ pub(crate) fn samples() -> Vec<Sample> {
         sample("android", bugly(), NONE),
         sample("apple-call-tree", spindump_of_ips(), CALLERS),
         sample("lldb", lldb(), CALLERS),
+        sample("gdb", gdb(), |number| !matches!(number, 0 | 2)),
+        sample("minidump-stackwalk-text", minidump_text(), NONE),
         sample("glibc-backtrace", glibc(), ALL),
         sample("swift-backtrace", swift(), CALLERS),
         sample("dart", dart(), NONE),
@@ -183,8 +185,8 @@ fn spindump_of_ips() -> String {
     });
     format!(
         "{{\"bug_type\":\"202\",\"name\":\"App\"}}\nDate/Time: 2024-03-01\nArchitecture:     arm64\n\n\
-         Process:          App [42]\nArchitecture:     arm64\n\n  Thread 0x1    9 samples\n{}\n  Binary Images:\n           \
-         {LOAD:#x} -        {:#x}  App 1.0 (1)  <{}>  /var/App.app/App\n",
+         Process:          App [42]\nArchitecture:     arm64\n\n  Thread 0x1    9 samples\n{}\n  \
+         Binary Images:\n           {LOAD:#x} -        {:#x}  App 1.0 (1)  <{}>  /var/App.app/App\n",
         frames.collect::<String>(),
         LOAD + 0x3fff,
         uuid()
@@ -213,6 +215,36 @@ fn glibc() -> String {
     format!("caught a signal\n{frames}/lib/libc.so.6(__libc_start_main+0x80) [0x7f5140250080]\nend\n")
 }
 
+fn gdb() -> String {
+    let frames = frame_lines(|number, address| {
+        // A signal interrupted the third frame.
+        let before = if number == 2 { "#2  <signal handler called>\n" } else { "" };
+        let number = if number < 2 { number } else { number + 1 };
+        format!("{before}#{number}  {address:#018x} in ?? () from /opt/inline-dwarf4")
+    });
+    format!(
+        "(gdb) bt\n{frames}#9  0x00007f5140250080 in __libc_start_main () from /lib/libc.so.6\n#10 main () at a.c:3\n\
+         (gdb) info proc mappings\n          Start Addr           End Addr       Size     Offset  Perms  \
+         objfile\n      {LOAD:#x}        {:#x}     0x1000        0x0  r-xp   /opt/inline-dwarf4\n",
+        LOAD + 0x1000
+    )
+}
+
+fn minidump_text() -> String {
+    let frames = OFFSETS.iter().enumerate().map(|(number, offset)| {
+        format!(
+            " {number}  inline-dwarf4 + {offset:#x}\n     pc = {:#018x}\n    Found by: call frame info\n",
+            LOAD + offset
+        )
+    });
+    format!(
+        "Operating system: Linux\nCrash reason:  SIGSEGV\n\nThread 0  (crashed) - tid: 1304\n{}\n\nLoaded modules:\n\
+         {LOAD:#x} - {:#x}  inline-dwarf4  ???  (main)\n",
+        frames.collect::<String>(),
+        LOAD + 0x3fff
+    )
+}
+
 fn swift() -> String {
     let frames = frame_lines(|number, address| {
         format!("{number}{} {address:#018x} in App", if number == 0 { "     " } else { " [ra]" })
@@ -236,7 +268,8 @@ fn dart() -> String {
     });
     format!(
         "*** *** *** *** *** *** *** *** *** *** *** *** *** *** *** ***\npid: 42, tid: 43, name 1.ui\n\
-         os: android arch: arm64 comp: no sim: no\nbuild_id: '{ID}'\nisolate_dso_base: {LOAD:x}, vm_dso_base: {LOAD:x}\n{frames}"
+         os: android arch: arm64 comp: no sim: no\nbuild_id: '{ID}'\nisolate_dso_base: {LOAD:x}, \
+         vm_dso_base: {LOAD:x}\n{frames}"
     )
 }
 
