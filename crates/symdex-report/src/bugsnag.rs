@@ -8,7 +8,7 @@ use crate::format::{Format, frame_edits};
 use crate::frame_object::{FrameObject, hexadecimal, lists};
 use crate::json::{Json, Value};
 use crate::render::write_crash;
-use crate::report::{AddressKind, Image, MAX_IMAGES, Parsed, Thread};
+use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, SymbolDetail, Thread};
 use crate::text::start_of_object;
 
 /// The format of Bugsnag's events.
@@ -72,13 +72,22 @@ fn stack(owner: Value<'_>, frames: Value<'_>, images: &mut Images) -> Thread {
     let frame = |(depth, object): (usize, Value<'_>)| {
         let is_instruction = object.get("isPC").is_some_and(Value::is_true) || (is_suspended && depth == 0);
         let kind = if is_instruction { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
-        FRAME.frame(object, kind, images.number(object))
+        let frame = FRAME.frame(object, kind, images.number(object))?;
+        let is_line = frame.detail == SymbolDetail::Line && !names_library(object);
+        let detail = if is_line { SymbolDetail::Line } else { frame.detail.min(SymbolDetail::Function) };
+        Some(Frame { detail, ..frame })
     };
     let frames = frames.elements().enumerate().filter_map(frame).collect();
     let name =
         if is_exception { text("errorClass") + " Backtrace" } else { format!("Thread {}", text("id")) };
     let label = Some(text("name")).filter(|name| !name.is_empty());
     Thread { name, label, crashed: is_true("errorReportingThread"), frames, ..Thread::default() }
+}
+
+/// Whether the file of a frame is its library. Android's client writes it there, and a number in place of the line.
+fn names_library(frame: Value<'_>) -> bool {
+    let file = frame.get("file").and_then(Value::text).unwrap_or_default();
+    file.ends_with(".so") || file.contains(".apk")
 }
 
 /// The images that frames name, in the order of the frames.
