@@ -1,6 +1,7 @@
 //! Reports and a source for the tests.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
+mod binary_stacks;
 pub(crate) mod samples;
 pub(crate) mod stacks;
 
