@@ -9,7 +9,10 @@ use crate::error::Error;
 use crate::existing::ExistingSymbol;
 use crate::report::{Parsed, Report, Span};
 use crate::symbolicate::{Resolution, Symbolicated};
-use crate::{apple_text, call_tree, ips, kscrash, list, metrickit, native, sentry};
+use crate::{
+    appended, apple_text, bugsnag, call_tree, firefox, ips, kscrash, list, measure, metrickit, minidump,
+    native, protobuf, sentry,
+};
 
 /// A format of reports: it recognises, reads and rewrites them. [`formats`] returns all formats.
 pub struct Format {
@@ -47,7 +50,7 @@ impl Format {
         self.description
     }
 
-    /// A line of a report of this format. It is recognised as a report by itself.
+    /// A line of a report of this format. It is recognised as a report by itself. Empty for a binary format.
     #[must_use]
     pub fn example(&self) -> &'static str {
         self.example
@@ -118,16 +121,31 @@ pub(crate) fn frame_edits(_: &Symbolicated<'_, '_>, replacement: Replacement) ->
 }
 
 /// The table of all formats. If several recognise a text, the first of them reads it.
-static FORMATS: [Format; 10] = [
+static FORMATS: [Format; 25] = [
     apple_text::FORMAT,
     ips::FORMAT,
+    ips::stackshot::FORMAT,
     call_tree::FORMAT,
     metrickit::FORMAT,
+    metrickit::embedded::FORMAT,
     kscrash::FORMAT,
     sentry::FORMAT,
+    bugsnag::FORMAT,
+    measure::FORMAT,
+    minidump::FORMAT,
+    protobuf::plcrash::FORMAT,
+    protobuf::pprof::FORMAT,
+    firefox::FORMAT,
     native::ANDROID,
+    protobuf::tombstone::FORMAT,
     native::HARMONY_OS,
     native::SANITIZER,
+    appended::lldb::FORMAT,
+    appended::gdb::FORMAT,
+    appended::glibc::FORMAT,
+    appended::swift::FORMAT,
+    appended::dart::FORMAT,
+    appended::minidump_text::FORMAT,
     list::FORMAT,
 ];
 

@@ -1,4 +1,4 @@
-//! Symbolicates crash reports: it reads a report in any of ten formats, and writes it back with functions, files and
+//! Symbolicates crash reports: it reads a report in any of its formats, and writes it back with functions, files and
 //! lines.
 //!
 //! Start with three calls:
@@ -60,9 +60,10 @@
 //! # Formats
 //!
 //! Apple's `.crash` and `.ips`, the output of `leaks`, `sample` and `spindump`, MetricKit's diagnostics,
-//! PLCrashReporter's text, KSCrash's reports, Sentry's events, Android's tombstones and logcat, HarmonyOS's cppcrash
-//! logs, the output of sanitizers, and lists of `image address load_address`. [`formats`] returns all formats, and
-//! [`Report::format_name`] names the format of a report.
+//! PLCrashReporter's text and binary reports, KSCrash's reports, events of Sentry, Bugsnag and measure.sh, the output
+//! of minidump-stackwalk, Android's tombstones and logcat, HarmonyOS's cppcrash logs, the output of sanitizers,
+//! backtraces of lldb, gdb, glibc, Swift and Dart, profiles of pprof and of the Firefox Profiler, and lists of `image
+//! address load_address`. [`formats`] returns all formats, and [`Report::format_name`] names the format of a report.
 //!
 //! # Beyond the first report
 //!
@@ -79,12 +80,16 @@
 //!   proportion to the length of the text.
 //! * Reports and answers are `Send` and `Sync`.
 
+mod appended;
 mod apple_text;
 mod breakpad;
+mod bugsnag;
 mod call_tree;
 mod error;
 mod existing;
+mod firefox;
 mod format;
+mod frame_object;
 mod images;
 mod info;
 mod ips;
@@ -94,11 +99,14 @@ mod kscrash;
 mod limits;
 mod list;
 mod lookup_targets;
+mod measure;
 mod metrickit;
+mod minidump;
 mod native;
 mod near;
 mod options;
 mod outcome;
+mod protobuf;
 mod registers;
 mod render;
 mod report;

@@ -79,7 +79,7 @@ struct AddressLine<'l> {
 }
 
 /// The suffix of lines of inlined functions.
-const INLINED: &[u8] = b" [inlined]";
+pub(crate) const INLINED: &[u8] = b" [inlined]";
 
 /// The fewest bytes of an id. Shorter hexadecimal words can be ordinary words, such as `added`.
 const MIN_ID: usize = 8;
@@ -113,7 +113,7 @@ fn id(word: &[u8]) -> Option<ImageId> {
 }
 
 /// Whether a line ends with a file and a line number, as an answer does.
-fn has_line(line: &[u8]) -> bool {
+pub(crate) fn has_line(line: &[u8]) -> bool {
     let line = line.strip_suffix(INLINED).unwrap_or(line);
     let Some(line) = line.strip_suffix(b")") else { return false };
     let digits = line.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
@@ -150,7 +150,7 @@ fn frame(line: &AddressLine<'_>, image: Option<usize>, site: Span, is_instructio
 }
 
 /// The line with an answer appended, once for each function. An answer without a line from an earlier run is replaced.
-fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
+pub(crate) fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
     let line = text.get(site.clone())?;
     let earlier = resolution.frames.last().map(|concrete| {
         let without_line = ResolvedFrame { line: None, ..concrete.clone() };

@@ -201,6 +201,8 @@ impl Image {
         // Simulators, and SDKs of older simulators, have the folders of the system below a folder of their own.
         const BELOW: [&str; 3] = ["/RuntimeRoot/", ".sdk/System/", ".sdk/usr/"];
         let is_system = ROOTS.iter().any(|root| self.path.starts_with(root))
+            // Profiles name the kernel `[kernel.kallsyms]`, and its code in processes `[vdso]`.
+            || self.path.starts_with('[')
             || BELOW.iter().any(|folder| self.path.contains(folder))
             // Apps for older systems contain the libraries of Swift.
             || (self.file_name().starts_with("libswift") && self.path.contains("/Frameworks/"));

@@ -26,6 +26,8 @@ pub(super) fn list(is_json: bool) -> failure::CommandResult {
                 serde_json::to_writer(&mut out, &view).map_err(io::Error::from)?;
                 writeln!(out)?;
             }
+            // A binary format has no line to show.
+            false if example.is_empty() => writeln!(out, "{name:<16} {description}")?,
             false => writeln!(out, "{name:<16} {description}\n    {}", example.trim_start())?,
         }
     }

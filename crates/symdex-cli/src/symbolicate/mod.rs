@@ -57,9 +57,12 @@ use crate::stores::{StoreArgs, user_cache};
 /// and its callees. Frames of Android and HarmonyOS get `(function+offset)`, and after them one line `file:line
 /// (function)` for each function. Frames of sanitizers get `in function file:line` in place of the image.
 ///
-/// With --format text, an .ips, a KSCrash report or a Sentry event is written in the layout of a .crash: header,
-/// exception, threads, registers, images. MetricKit's crashes become stacks, and its hangs, CPU and disk-write
-/// exceptions become call trees with numbers of samples.
+/// Frames of PLCrashReporter's binary reports, of Android's binary tombstones and of profiles of the Firefox Profiler have
+/// room for one function only. They get the concrete function; the other output formats have the rest.
+///
+/// With --format text, a report in JSON or a binary one is written in the layout of a .crash: header, exception,
+/// threads, registers, images. MetricKit's crashes become stacks, and its hangs, CPU and disk-write exceptions become
+/// call trees with numbers of samples.
 ///
 /// The summary on standard error lists the images that were found, the missing ones (with id, architecture and path),
 /// and indexes that are near a missing image: another build of its name, or its id for another architecture.

@@ -30,6 +30,10 @@ pub(crate) fn frame(line: &[u8], start: usize) -> Option<FrameLine<'_>> {
     let number = cursor.decimal()?;
     cursor.space().then_some(())?;
     let (image, address) = image_and_address(&mut cursor)?;
+    // Swift's runtime marks return addresses so.
+    if image.starts_with(b"[ra]") {
+        return None;
+    }
     cursor.space().then_some(())?;
     let from = start + cursor.at();
     let text = cursor.rest();

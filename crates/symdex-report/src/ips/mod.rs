@@ -1,10 +1,12 @@
 //! Apple's `.ips` reports: a JSON header on the first line, then the report as one JSON object (bug type 309 and
 //! similar).
 //!
-//! An `.ips` with a text report after the header (bug type 109) is read by [`crate::apple_text`].
+//! An `.ips` with a text report after the header is read by [`crate::apple_text`] (bug type 109) or by
+//! [`crate::call_tree`] (202, 142 and similar).
 
 mod backtraces;
 pub(crate) mod info;
+pub(crate) mod stackshot;
 
 use std::borrow::Cow;
 
@@ -43,6 +45,9 @@ fn recognises(text: &[u8]) -> bool {
     let text = text[start..].trim_ascii_start();
     let (first, rest) = text.split_at(memchr::memchr(b'\n', text).unwrap_or(text.len()));
     let has = |bytes: &[u8], key: &str| memchr::memmem::find(bytes, key.as_bytes()).is_some();
+    if stackshot::recognises(text) {
+        return false;
+    }
     // An `.ips` can lack the header, for example if the body was copied from another file.
     has(first, "\"bug_type\"") && start_of_object(rest).is_some() || has(text, "\"usedImages\"")
 }

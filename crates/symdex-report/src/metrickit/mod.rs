@@ -4,6 +4,7 @@
 //! for inlined functions are inserted around its `subFrames`, or around the frame itself if the root is the innermost
 //! frame.
 
+pub(crate) mod embedded;
 mod info;
 mod text;
 
@@ -63,13 +64,21 @@ fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
     let Ok(json) = Json::parse(text, 0) else { return Edits::default() };
     let mut edits = Vec::new();
     for (thread, stack) in stacks(json.root()).enumerate() {
-        for (number, node) in stack.innermost_first().enumerate() {
-            if let Some(resolution) = symbolicated.resolution(thread, number) {
-                edits.extend(node.edits(text, &resolution, stack.is_outermost_first));
-            }
-        }
+        edits.extend(stack_edits(text, &stack, symbolicated, thread));
     }
     edits.into()
+}
+
+/// The edits of one stack. `thread` is its position in the report.
+fn stack_edits(
+    text: &[u8],
+    stack: &Stack<'_>,
+    symbolicated: &Symbolicated<'_, '_>,
+    thread: usize,
+) -> Vec<Edit> {
+    let frames = stack.innermost_first().enumerate();
+    let answered = frames.filter_map(|(number, node)| Some((symbolicated.resolution(thread, number)?, node)));
+    answered.flat_map(|(resolution, node)| node.edits(text, &resolution, stack.is_outermost_first)).collect()
 }
 
 /// A stack, or a tree of many stacks.

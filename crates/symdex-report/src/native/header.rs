@@ -107,7 +107,7 @@ fn up_to<'l>(text: &'l [u8], end: &[u8]) -> &'l [u8] {
 }
 
 /// Returns the architecture for a name that Android and HarmonyOS use.
-fn arch(abi: &[u8]) -> Option<Arch> {
+pub(super) fn arch(abi: &[u8]) -> Option<Arch> {
     let name = match abi {
         b"arm64-v8a" => "arm64",
         b"armeabi-v7a" | b"armeabi" => "arm",

@@ -3,7 +3,10 @@
 
 use std::ops::Range;
 
+use symdex::Arch;
+
 use super::frame::{FrameLine, LOCATION_INDENT, Writer, log_prefix};
+use super::header;
 use crate::apple_text::is_nameless;
 use crate::report::{Span, SymbolDetail};
 use crate::symbolicate::{Resolution, ResolvedFrame};
@@ -24,6 +27,7 @@ pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: u64) -> Option<
     }
     cursor.space().then_some(())?;
     let (start, rest) = (cursor.at(), cursor.rest());
+    let (rest, stated) = arch_and_id(rest).map_or((rest, None), |(rest, arch, id)| (rest, Some((arch, id))));
     let path = rest[..memchr::memchr(b'(', rest).unwrap_or(rest.len())].trim_ascii_end();
     (!path.is_empty()).then_some(())?;
     let at = start + path.len();
@@ -37,8 +41,8 @@ pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: u64) -> Option<
         address,
         path: Some(path),
         offset: frame_text.offset,
-        id: frame_text.id,
-        arch: None,
+        id: frame_text.id.or(stated.as_ref().map(|(_, id)| *id)),
+        arch: stated.and_then(|(arch, _)| arch),
         detail: if frame_text.function.is_some() {
             SymbolDetail::Function
         } else {
@@ -51,6 +55,17 @@ pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: u64) -> Option<
             Writer::HarmonyOs { at: old.start, until: old.end }
         },
     })
+}
+
+/// Splits ` [arm64-v8a::0a1b2c]` from the end of a line. Bugly states the architecture and the build id so.
+fn arch_and_id(rest: &[u8]) -> Option<(&[u8], Option<Arch>, &[u8])> {
+    let inside = rest.trim_ascii_end().strip_suffix(b"]")?;
+    let open = memchr::memrchr(b'[', inside)?;
+    let (before, inside) = (inside[..open].trim_ascii_end(), &inside[open + 1..]);
+    let colons = memchr::memmem::find(inside, b"::")?;
+    let id = &inside[colons + 2..];
+    let is_id = !id.is_empty() && id.iter().all(u8::is_ascii_hexdigit);
+    is_id.then(|| (before, header::arch(&inside[..colons]), id))
 }
 
 /// The contents of the parentheses after a path.
@@ -219,6 +234,15 @@ mod tests {
             ),
             ("#01 pc 000a1b2c  [vdso] (f+12", ("[vdso]", None, None, " (f+12")),
             ("#01 pc 000a1b2c  /x/b.apk (offset 90000)", ("/x/b.apk", None, None, "")),
+            (
+                "#01    pc 000a1b2c   libf.so [arm64-v8a::0a1b2c]",
+                ("libf.so", Some("0a1b2c"), None, " [arm64-v8a::0a1b2c]"),
+            ),
+            (
+                "12 #01 pc 000a1b2c /x/libf.so (f+4) [armeabi-v7a::0a1b2c]",
+                ("/x/libf.so", Some("0a1b2c"), Some("f"), " (f+4) [armeabi-v7a::0a1b2c]"),
+            ),
+            ("#01 pc 000a1b2c  [anon:a::0a]x", ("[anon:a::0a]x", None, None, "")),
             (
                 "#01 pc 000a1b2c  /x/b.apk (offset 9f000) (???) (BuildId: 0a)",
                 ("/x/b.apk", Some("0a"), None, " (BuildId: 0a)"),

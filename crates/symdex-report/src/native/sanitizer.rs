@@ -3,6 +3,7 @@
 use symdex::Arch;
 
 use super::frame::{FrameLine, Writer, log_prefix};
+use crate::appended::gdb;
 use crate::report::{Span, SymbolDetail};
 use crate::symbolicate::Resolution;
 use crate::text::{Cursor, line_end};
@@ -11,6 +12,9 @@ use crate::text::{Cursor, line_end};
 pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: u64) -> Option<FrameLine<'_>> {
     let address = cursor.hexadecimal()?;
     let at = cursor.at();
+    if gdb::Symbol::of(cursor.rest()).is_some() {
+        return None;
+    }
     cursor.space().then_some(())?;
     let (start, rest) = (cursor.at(), cursor.rest());
     let reference = ImageReference::of(rest);

@@ -21,8 +21,8 @@ impl Symbolicated<'_, '_> {
     /// Writes the symbolicated report as text that people read.
     ///
     /// An `.ips` gets the layout of Apple's `.crash`, which [`Report::parse`](crate::Report::parse) reads back with the
-    /// same threads, addresses and images. KSCrash's, Sentry's and MetricKit's JSON get this layout too, as far as they
-    /// have the data. A report that is text already is written as [`write`](Symbolicated::write) writes it.
+    /// same threads, addresses and images. Other JSON and binary reports get this layout too, as far as they have the
+    /// data. A report that is text already is written as [`write`](Symbolicated::write) writes it.
     ///
     /// ```
     /// # use symdex::{ImageOffset, LinePolicy};

@@ -1,7 +1,9 @@
 //! Reports and a source for the tests.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
+mod binary_stacks;
 pub(crate) mod samples;
+pub(crate) mod stacks;
 
 use symdex::{ImageOffset, LinePolicy, Table};
 use symdex_report::{Answer, Answers, Function, Image, Options, Report, Source, Unanswered, symbolicate};

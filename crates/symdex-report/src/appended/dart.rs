@@ -1,0 +1,48 @@
+//! Stacks of Dart's ahead-of-time compiler, which Flutter uses: `#00 abs 0000007a14807000 virt 00000000000e4807
+//! _kDartIsolateSnapshotInstructions+0x1234`. The build id stands before the stack.
+
+use memchr::memmem::find;
+
+use super::{Dialect, FrameLine, ImageReference, appended, has_frame, images_in_lines, parse};
+use crate::format::{Format, symbols_in_text, write_native};
+use crate::report::{AddressKind, Base, Image};
+use crate::text::{Cursor, lossy};
+
+/// The format of Dart's stacks.
+pub(crate) const FORMAT: Format = Format {
+    name: "dart",
+    description: "Stacks of Flutter and Dart ahead-of-time code",
+    example: "    #00 abs 0000007a141e4807 virt 00000000000e4807 _kDartIsolateSnapshotInstructions+0x1234",
+    recognises: |text| has_frame(text, &DIALECT),
+    parse: |text| Ok(parse(text, &DIALECT)),
+    existing_symbols: symbols_in_text,
+    edits: appended,
+    write_text: write_native,
+};
+
+const DIALECT: Dialect = Dialect { frame, images: |text| images_in_lines(text, image), title: |_| None };
+
+/// The name of the image. Stacks do not state it.
+const NAME: &str = "libapp.so";
+
+/// Reads a frame. `virt` is the address in the image's file. The runtime has moved return addresses back into the call
+/// already.
+fn frame(line: &[u8]) -> Option<FrameLine<'_>> {
+    let mut cursor = Cursor::at_byte(line, find(line, b" abs ")? + 1);
+    let before = &line[..cursor.at()].trim_ascii_end();
+    let number = Cursor::at_byte(before, memchr::memrchr(b'#', before)? + 1).decimal()?;
+    cursor.take(b"abs ")?;
+    cursor.hexadecimal_digits()?;
+    cursor.take(b" virt ")?;
+    let address = cursor.hexadecimal_digits()?;
+    let (kind, image) = (AddressKind::ProgramCounter, ImageReference::Name(NAME.as_bytes()));
+    Some(FrameLine::of_address(line, Some(number), address, kind, image))
+}
+
+/// Reads the image from `build_id: '0a1b2c'`.
+fn image(line: &[u8]) -> Option<Image> {
+    let after = &line[find(line, b"build_id: '")? + b"build_id: '".len()..];
+    let digits = &after[..memchr::memchr(b'\'', after)?];
+    let id = lossy(digits).parse().ok();
+    Some(Image { name: NAME.to_owned(), id, base: Base::File, ..Image::default() })
+}

@@ -1,0 +1,183 @@
+//! Text backtraces of debuggers, runtimes and C libraries. Each frame is a line. An answer is appended to the line, or
+//! replaces the function in it.
+//!
+//! The formats differ in their lines only. [`Dialect`] reads the lines of one format, and [`parse`] makes a report of
+//! them.
+
+pub(crate) mod dart;
+pub(crate) mod gdb;
+pub(crate) mod glibc;
+pub(crate) mod lldb;
+pub(crate) mod minidump_text;
+pub(crate) mod swift;
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::format::{Edits, frame_edits};
+use crate::limits::FrameLimit;
+use crate::list;
+use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread, to_u32};
+use crate::symbolicate::Symbolicated;
+use crate::text::{lines, lossy};
+
+/// Reads the lines of one format.
+struct Dialect {
+    frame: for<'l> fn(&'l [u8]) -> Option<FrameLine<'l>>,
+    /// Reads the lists of images in a report.
+    images: fn(&[u8]) -> Vec<Image>,
+    /// Reads the title of a stack, and whether it is the one that crashed.
+    title: fn(&[u8]) -> Option<(String, bool)>,
+}
+
+/// A line with a frame.
+struct FrameLine<'l> {
+    /// The number of the frame in its stack; `None` if the format has none.
+    number: Option<u64>,
+    address: u64,
+    kind: AddressKind,
+    image: ImageReference<'l>,
+    detail: SymbolDetail,
+    /// The span of the function's name in the line.
+    function: Option<Span>,
+    inlined: bool,
+}
+
+/// How a frame states its image.
+enum ImageReference<'l> {
+    /// By its address alone.
+    Address,
+    /// By the name of an image of the list. Several can have the name; the frame's address tells which it is.
+    Name(&'l [u8]),
+    /// By the path and the load address.
+    Loaded { path: &'l [u8], load_address: u64 },
+}
+
+/// What gdb prints for the frame that the kernel made to call a signal handler.
+const SIGNAL_HANDLER: &[u8] = b"<signal handler called>";
+
+/// Whether `text` has a line with a frame.
+fn has_frame(text: &[u8], dialect: &Dialect) -> bool {
+    lines(text).any(|(_, line)| (dialect.frame)(line).is_some())
+}
+
+/// Reads a report. Images may be listed after the stacks, so that they are read first.
+fn parse(text: &[u8], dialect: &Dialect) -> Parsed {
+    let mut images = Images::default();
+    (dialect.images)(text).into_iter().for_each(|image| images.push(image));
+    for (_, line) in lines(text) {
+        if let Some(ImageReference::Loaded { path, load_address }) =
+            (dialect.frame)(line).map(|frame| frame.image)
+        {
+            images.add(path, load_address);
+        }
+    }
+    let mut limit = FrameLimit::of(text.len());
+    let mut threads: Vec<Thread> = Vec::new();
+    let mut title = None;
+    // Whether a signal interrupted the next frame.
+    let mut is_interrupted = false;
+    // The number and the address of the frame before.
+    let mut previous: Option<(Option<u64>, u64)> = None;
+    for (span, line) in lines(text) {
+        let Some(mut frame) = (dialect.frame)(line) else {
+            is_interrupted |= memchr::memmem::find(line, SIGNAL_HANDLER).is_some();
+            title = (dialect.title)(line).or(title);
+            // Lines without numbers are one stack if they follow one another.
+            previous = previous.filter(|(number, _)| number.is_some());
+            continue;
+        };
+        if !limit.take() {
+            continue;
+        }
+        let is_next = previous.is_some_and(|(number, address)| {
+            number < frame.number
+                || (number == frame.number && (number.is_none() || address == frame.address))
+        });
+        previous = Some((frame.number, frame.address));
+        if !is_next || title.is_some() {
+            let (name, crashed) = title.take().unwrap_or_default();
+            threads.push(Thread { name, crashed, ..Thread::default() });
+        }
+        if std::mem::take(&mut is_interrupted) {
+            frame.kind = AddressKind::ProgramCounter;
+        }
+        let image = images.of(&frame);
+        if let Some(thread) = threads.last_mut() {
+            thread.frames.push(frame.placed(image, span));
+        }
+    }
+    Parsed { images: images.images, threads, unread_frames: limit.unread, ..Parsed::default() }
+}
+
+/// Reads each line of `text` with `image`.
+fn images_in_lines(text: &[u8], image: impl Fn(&[u8]) -> Option<Image>) -> Vec<Image> {
+    lines(text).filter_map(|(_, line)| image(line)).take(MAX_IMAGES).collect()
+}
+
+/// The edits that append an answer to each line.
+fn appended(symbolicated: &Symbolicated<'_, '_>) -> Edits {
+    frame_edits(symbolicated, list::replacement)
+}
+
+impl<'l> FrameLine<'l> {
+    /// A frame in `line` without a function of its own. The line may have an answer of an earlier run.
+    fn of_address(
+        line: &[u8],
+        number: Option<u64>,
+        address: u64,
+        kind: AddressKind,
+        image: ImageReference<'l>,
+    ) -> Self {
+        let detail = if list::has_line(line) { SymbolDetail::Line } else { SymbolDetail::AddressOnly };
+        Self { number, address, kind, image, detail, function: None, inlined: line.ends_with(list::INLINED) }
+    }
+
+    fn placed(self, image: Option<usize>, line: Span) -> Frame {
+        let function = self.function.map(|name| (line.start + name.start..line.start + name.end).into());
+        Frame {
+            address: self.address,
+            image: image.map(to_u32),
+            kind: self.kind,
+            detail: self.detail,
+            function,
+            inlined: self.inlined,
+            site: line.into(),
+        }
+    }
+}
+
+/// The images of a report, with their positions by name and load address.
+#[derive(Default)]
+struct Images {
+    images: Vec<Image>,
+    known: HashMap<String, BTreeMap<u64, usize>>,
+}
+
+impl Images {
+    fn push(&mut self, image: Image) {
+        if self.images.len() < MAX_IMAGES {
+            let by_address = self.known.entry(image.name.clone()).or_default();
+            by_address.entry(image.load_address).or_insert(self.images.len());
+            self.images.push(image);
+        }
+    }
+
+    /// Adds the image if it is new. Its name is the path.
+    fn add(&mut self, path: &[u8], load_address: u64) {
+        let name = lossy(path);
+        if self.known.get(&name).is_none_or(|known| !known.contains_key(&load_address)) {
+            self.push(Image { path: name.clone(), name, load_address, ..Image::default() });
+        }
+    }
+
+    /// Returns the position of the image of `frame`. `None` if the report does not state its load address.
+    fn of(&self, frame: &FrameLine<'_>) -> Option<usize> {
+        let (name, address) = match frame.image {
+            ImageReference::Address => return None,
+            ImageReference::Name(name) => (name, frame.address),
+            ImageReference::Loaded { path, load_address } => (path, load_address),
+        };
+        let by_address = self.known.get(&*String::from_utf8_lossy(name))?;
+        by_address.range(..=address).next_back().map(|(_, number)| *number)
+    }
+}

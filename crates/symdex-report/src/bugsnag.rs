@@ -1,0 +1,121 @@
+//! Bugsnag's events: JSON with hexadecimal addresses, the id and the load address of the image in each frame, and the
+//! innermost frame first.
+
+use std::collections::HashMap;
+
+use crate::error::Error;
+use crate::format::{Format, frame_edits};
+use crate::frame_object::{FrameObject, hexadecimal, lists};
+use crate::json::{Json, Value};
+use crate::render::write_crash;
+use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, SymbolDetail, Thread};
+use crate::text::start_of_object;
+
+/// The format of Bugsnag's events.
+pub(crate) const FORMAT: Format = Format {
+    name: "bugsnag",
+    description: "Events that Bugsnag's clients send, of Apple's systems and Android",
+    example: concat!(
+        r#"{"exceptions":[{"stacktrace":[{"frameAddress":"0x104a343d0","machoLoadAddress":"0x104a34000","#,
+        r#""machoUUID":"6DCD4E9D-D3B1-3A0E-8DFF-6A5A4BE1B1B0"}]}]}"#,
+    ),
+    recognises,
+    parse,
+    existing_symbols: |report| FRAME.existing_symbols(report),
+    edits: |symbolicated| {
+        frame_edits(symbolicated, |text, site, resolution| FRAME.replacement(text, site, resolution))
+    },
+    write_text: write_crash,
+};
+
+/// The members of a frame.
+const FRAME: FrameObject = FrameObject {
+    address: |object| hexadecimal(object.get("frameAddress")?),
+    function: "method",
+    file: "file",
+    line: "lineNumber",
+    start: Some("symbolAddress"),
+    copied: &[
+        "frameAddress",
+        "machoFile",
+        "machoLoadAddress",
+        "machoUUID",
+        "machoVMAddress",
+        "loadAddress",
+        "codeIdentifier",
+    ],
+};
+
+fn recognises(text: &[u8]) -> bool {
+    let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
+    let is_json = start_of_object(text).is_some() || text.trim_ascii_start().starts_with(b"[");
+    is_json && has("\"frameAddress\"") && has("\"stacktrace\"")
+}
+
+fn parse(text: &[u8]) -> Result<Parsed, Error> {
+    let json = Json::parse(text, start_of_object(text).unwrap_or_default())?;
+    let mut images = Images::default();
+    let threads = lists(json.root(), "stacktrace").into_iter();
+    let threads = threads.map(|(owner, frames)| stack(owner, frames, &mut images)).collect();
+    Ok(Parsed { images: images.images, threads, ..Parsed::default() })
+}
+
+/// Reads the stack of an exception or a thread.
+fn stack(owner: Value<'_>, frames: Value<'_>, images: &mut Images) -> Thread {
+    let text = |key: &str| owner.get(key).and_then(Value::text).unwrap_or_default().into_owned();
+    let is_true = |key: &str| owner.get(key).is_some_and(Value::is_true);
+    let is_exception = owner.get("errorClass").is_some();
+    let states_instruction = frames.elements().any(|object| object.get("isPC").is_some_and(Value::is_true));
+    // A thread that was suspended has the address of an instruction in its innermost frame. An exception and the thread
+    // that reports it have return addresses, unless the frame says otherwise.
+    let is_suspended = !states_instruction && !is_exception && !is_true("errorReportingThread");
+    let frame = |(depth, object): (usize, Value<'_>)| {
+        let is_instruction = object.get("isPC").is_some_and(Value::is_true) || (is_suspended && depth == 0);
+        let kind = if is_instruction { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress };
+        let frame = FRAME.frame(object, kind, images.number(object))?;
+        let is_line = frame.detail == SymbolDetail::Line && !names_library(object);
+        let detail = if is_line { SymbolDetail::Line } else { frame.detail.min(SymbolDetail::Function) };
+        Some(Frame { detail, ..frame })
+    };
+    let frames = frames.elements().enumerate().filter_map(frame).collect();
+    let name =
+        if is_exception { text("errorClass") + " Backtrace" } else { format!("Thread {}", text("id")) };
+    let label = Some(text("name")).filter(|name| !name.is_empty());
+    Thread { name, label, crashed: is_true("errorReportingThread"), frames, ..Thread::default() }
+}
+
+/// Whether the file of a frame is its library. Android's client writes it there, and a number in place of the line.
+fn names_library(frame: Value<'_>) -> bool {
+    let file = frame.get("file").and_then(Value::text).unwrap_or_default();
+    file.ends_with(".so") || file.contains(".apk")
+}
+
+/// The images that frames name, in the order of the frames.
+#[derive(Default)]
+struct Images {
+    images: Vec<Image>,
+    /// Positions by load address and id.
+    known: HashMap<(u64, String), usize>,
+}
+
+impl Images {
+    /// Returns the position of the image of a frame, and adds the image if it is new.
+    fn number(&mut self, frame: Value<'_>) -> Option<usize> {
+        let text = |keys: [&str; 2]| {
+            keys.iter().find_map(|key| frame.get(key)?.text()).unwrap_or_default().into_owned()
+        };
+        let load_address =
+            ["machoLoadAddress", "loadAddress"].iter().find_map(|key| hexadecimal(frame.get(key)?))?;
+        let id = text(["machoUUID", "codeIdentifier"]);
+        let number = self.images.len();
+        let known = self.known.get(&(load_address, id.clone())).copied();
+        if known.is_some() || number == MAX_IMAGES {
+            return known;
+        }
+        let path = text(["machoFile", "file"]);
+        let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+        self.images.push(Image { name, path, id: id.parse().ok(), load_address, ..Image::default() });
+        self.known.insert((load_address, id), number);
+        Some(number)
+    }
+}

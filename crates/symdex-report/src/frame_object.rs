@@ -1,0 +1,155 @@
+//! Frames that are JSON objects: their symbols, and the members for their answers.
+
+use serde_json::json;
+
+use crate::apple_text::is_nameless;
+use crate::existing::ExistingSymbol;
+use crate::json::{Json, Value};
+use crate::json_edit::{Member, with_objects_before};
+use crate::report::{AddressKind, Frame, Report, Span, SymbolDetail, to_u32};
+use crate::symbolicate::{Resolution, ResolvedFrame};
+
+/// The members of a frame's object in one format.
+pub(crate) struct FrameObject {
+    /// Reads the address of the frame.
+    pub(crate) address: fn(Value<'_>) -> Option<u64>,
+    /// The key of the function's name.
+    pub(crate) function: &'static str,
+    /// The key of the file.
+    pub(crate) file: &'static str,
+    /// The key of the line.
+    pub(crate) line: &'static str,
+    /// The key of the function's start address, as a hexadecimal string. `None` if the format has none.
+    pub(crate) start: Option<&'static str>,
+    /// The keys that the object of an inlined function copies from the frame.
+    pub(crate) copied: &'static [&'static str],
+}
+
+/// The key that marks the object of an inlined function.
+const INLINED: &str = "inlined";
+
+impl FrameObject {
+    /// Reads a frame. `None` if the object states no address.
+    pub(crate) fn frame(&self, object: Value<'_>, kind: AddressKind, image: Option<usize>) -> Option<Frame> {
+        let text =
+            |key: &str| object.get(key).filter(|value| value.text().is_some_and(|text| !text.is_empty()));
+        let function = text(self.function).filter(|name| !is_nameless(name.unescaped()));
+        let detail = match function {
+            Some(_) if text(self.file).is_some() => SymbolDetail::Line,
+            Some(_) => SymbolDetail::Function,
+            None => SymbolDetail::AddressOnly,
+        };
+        Some(Frame {
+            address: (self.address)(object)?,
+            image: image.map(to_u32),
+            kind,
+            site: object.span().into(),
+            detail,
+            function: function.map(Value::inner),
+            inlined: object.get(INLINED).is_some_and(Value::is_true),
+        })
+    }
+
+    /// Returns the symbol that the report has for each frame, by thread.
+    pub(crate) fn existing_symbols(&self, report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
+        let keys = [self.function, self.file, self.line, ""];
+        report.map_frames(|frame| {
+            let Ok(json) = Json::parse(report.text, frame.site.start()) else {
+                return ExistingSymbol::default();
+            };
+            let symbol = ExistingSymbol::of_members(json.root(), keys);
+            let start = self.start.and_then(|key| hexadecimal(json.root().get(key)?));
+            let offset = start.filter(|_| symbol.function.is_some());
+            let file = symbol.file.filter(|file| !file.is_empty());
+            ExistingSymbol { offset, file, ..symbol }.with_start_as_offset(frame.address)
+        })
+    }
+
+    /// The frame's object with its answer, after new objects for the functions inlined into it.
+    pub(crate) fn replacement(
+        &self,
+        text: &[u8],
+        site: &Span,
+        resolution: &Resolution<'_>,
+    ) -> Option<Vec<u8>> {
+        let json = Json::parse(text, site.start).ok()?;
+        let object = json.root();
+        let (concrete, inlined) = resolution.frames.split_last()?;
+        let copy = |key: &'static str| Some((key, serde_json::from_slice(object.get(key)?.bytes()).ok()?));
+        let before = inlined.iter().map(|resolved| {
+            let copied = self.copied.iter().filter_map(|key| copy(key));
+            copied.chain(self.answer(resolved, object, resolution)).chain([(INLINED, json!(true))]).collect()
+        });
+        Some(with_objects_before(text, object, before, &self.answer(concrete, object, resolution)))
+    }
+
+    fn answer(
+        &self,
+        resolved: &ResolvedFrame,
+        object: Value<'_>,
+        resolution: &Resolution<'_>,
+    ) -> Vec<Member<'static>> {
+        let start = || (self.address)(object)?.checked_sub(resolution.function_offset(resolved)?);
+        let start = self.start.zip(resolved.function.as_ref().and_then(|_| start()));
+        let members = [
+            resolved.function.as_ref().map(|function| (self.function, json!(function))),
+            start.map(|(key, start)| (key, json!(format!("{start:#x}")))),
+            resolved.line.map(|_| (self.file, json!(resolved.file_path()))),
+            resolved.line.map(|line| (self.line, json!(line))),
+        ];
+        members.into_iter().flatten().collect()
+    }
+}
+
+/// Reads a number: hexadecimal digits in a string, with or without `0x`, or a decimal number.
+pub(crate) fn hexadecimal(value: Value<'_>) -> Option<u64> {
+    match value.text() {
+        Some(text) => u64::from_str_radix(text.strip_prefix("0x").unwrap_or(&text), 16).ok(),
+        None => value.number(),
+    }
+}
+
+/// Returns every array that is a member `key` of an object in `root`, at any depth and in order, with its object.
+pub(crate) fn lists<'j>(root: Value<'j>, key: &str) -> Vec<(Value<'j>, Value<'j>)> {
+    let mut found = Vec::new();
+    let mut open = vec![(None, root)];
+    let mut inner = Vec::new();
+    while let Some((owner, value)) = open.pop() {
+        if let Some(owner) = owner {
+            found.push((owner, value));
+            continue;
+        }
+        inner.extend(value.elements().map(|element| (None, element)));
+        inner.extend(value.members().map(|(name, member)| {
+            let is_list = name.unescaped() == key.as_bytes() && member.bytes().starts_with(b"[");
+            (is_list.then_some(value), member)
+        }));
+        open.extend(inner.drain(..).rev());
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_found_at_any_depth_in_order() {
+        let text = br#"{"a":[{"s":[1],"n":0},{"x":{"s":[2,3],"n":1}}],"s":{"s":[4]}}"#;
+        let json = Json::parse(text, 0).expect("JSON");
+        let found: Vec<_> = lists(json.root(), "s").iter().map(|(_, list)| list.bytes()).collect();
+        assert_eq!(found, [&b"[1]"[..], b"[2,3]", b"[4]"]);
+        let owners: Vec<_> =
+            lists(json.root(), "s").iter().map(|(owner, _)| owner.get("n").is_some()).collect();
+        assert_eq!(owners, [true, true, false]);
+    }
+
+    #[test]
+    fn numbers_are_hexadecimal_in_strings() {
+        let read = |text: &str| hexadecimal(Json::parse(text.as_bytes(), 0).expect("JSON").root());
+        assert_eq!(
+            (read("\"0x1f\""), read("\"1F\""), read("31"), read("null")),
+            (Some(31), Some(31), Some(31), None)
+        );
+    }
+}

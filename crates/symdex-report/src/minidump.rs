@@ -1,0 +1,186 @@
+//! The JSON of rust-minidump's `minidump-stackwalk`: modules with Breakpad's debug ids, and frames with hexadecimal
+//! addresses, innermost first. A frame has room for the functions inlined into it.
+
+use std::collections::HashMap;
+
+use serde_json::json;
+use symdex::{Arch, ImageId};
+
+use crate::apple_text::is_nameless;
+use crate::breakpad;
+use crate::error::Error;
+use crate::existing::ExistingSymbol;
+use crate::format::{Format, frame_edits};
+use crate::frame_object::{hexadecimal, lists};
+use crate::info::{ReportInfo, set};
+use crate::json::{Json, Value};
+use crate::json_edit::{Member, with_members};
+use crate::render::write_crash;
+use crate::report::{
+    AddressKind, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread, to_u32,
+};
+use crate::symbolicate::{Resolution, ResolvedFrame};
+
+/// The format of minidump-stackwalk's JSON.
+pub(crate) const FORMAT: Format = Format {
+    name: "minidump-stackwalk",
+    description: "The JSON of minidump-stackwalk",
+    example: concat!(
+        r#"{"system_info":{"os":"iOS"},"modules":[{"base_addr":"0x104a34000","end_addr":"0x104a38000","#,
+        r#""filename":"App","debug_id":"6DCD4E9DD3B13A0E8DFF6A5A4BE1B1B00"}],"threads":[{"frames":["#,
+        r#"{"module":"App","module_offset":"0x3d0","offset":"0x104a343d0"}]}]}"#,
+    ),
+    recognises,
+    parse,
+    existing_symbols,
+    edits: |symbolicated| frame_edits(symbolicated, replacement),
+    write_text: write_crash,
+};
+
+fn recognises(text: &[u8]) -> bool {
+    let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
+    start(text).is_some() && has("\"module_offset\"") && has("\"modules\"")
+}
+
+/// Returns the position of the document. Snapshots of tests have lines before it.
+fn start(text: &[u8]) -> Option<usize> {
+    if text.trim_ascii_start().starts_with(b"{") {
+        return Some(0);
+    }
+    let is_snapshot = text.starts_with(b"---\n");
+    memchr::memmem::find(text, b"\n{").filter(|_| is_snapshot).map(|line_feed| line_feed + 1)
+}
+
+fn parse(text: &[u8]) -> Result<Parsed, Error> {
+    let json = Json::parse(text, start(text).unwrap_or_default())?;
+    let dump = json.root();
+    let system =
+        |key: &str| dump.get("system_info").and_then(|info| info.get(key)?.text()).unwrap_or_default();
+    let os = system("os");
+    let arch = Arch::from_name(match &*system("cpu_arch") {
+        "amd64" => "x86_64",
+        "x86" => "i386",
+        other => other,
+    });
+    let modules = dump.get("modules").into_iter().flat_map(Value::elements).take(MAX_IMAGES);
+    let images: Vec<_> = modules.map(|module| image(module, &os, arch.as_ref())).collect();
+    let by_base: HashMap<_, _> =
+        images.iter().enumerate().map(|(number, image)| (image.load_address, number)).collect();
+    let stacks = lists(dump, "frames").into_iter();
+    let threads = stacks.enumerate().map(|(number, (owner, frames))| stack(owner, frames, number, &by_base));
+    let threads = threads.collect();
+    Ok(Parsed { images, threads, info: info(dump, &os), ..Parsed::default() })
+}
+
+fn info(dump: Value<'_>, os: &str) -> ReportInfo {
+    let mut info = ReportInfo { pid: dump.get("pid").and_then(Value::number), ..ReportInfo::default() };
+    let version = dump.get("system_info").and_then(|system| system.get("os_ver")?.text()).unwrap_or_default();
+    set(&mut info.os, format!("{os} {version}").trim());
+    let kind = dump.get("crash_info").and_then(|crash| crash.get("type")?.text());
+    if let Some(kind) = kind {
+        set(&mut info.exception().kind, kind);
+    }
+    info
+}
+
+fn image(module: Value<'_>, os: &str, arch: Option<&Arch>) -> Image {
+    let text = |key: &str| module.get(key).and_then(Value::text).unwrap_or_default().into_owned();
+    let number = |key: &str| module.get(key).and_then(hexadecimal);
+    let load_address = number("base_addr").unwrap_or_default();
+    let path = text("filename");
+    let (id, is_id_cut) = match os {
+        "Windows NT" => (None, false),
+        "Mac OS X" | "iOS" => (breakpad::uuid(&text("debug_id")), false),
+        // The code id of an ELF image is its build id.
+        _ => match text("code_id").parse::<ImageId>() {
+            Ok(id) => (Some(id), false),
+            Err(_) => (breakpad::build_id_start(&text("debug_id")), true),
+        },
+    };
+    Image {
+        name: path.rsplit(['/', '\\']).next().unwrap_or_default().to_owned(),
+        path,
+        arch: arch.cloned(),
+        id,
+        is_id_cut,
+        load_address,
+        size: number("end_addr").and_then(|end| end.checked_sub(load_address)),
+        ..Image::default()
+    }
+}
+
+fn stack(owner: Value<'_>, frames: Value<'_>, number: usize, by_base: &HashMap<u64, usize>) -> Thread {
+    let text = |key: &str| owner.get(key).and_then(Value::text).filter(|text| !text.is_empty());
+    let index = owner.get("threads_index").and_then(Value::number);
+    Thread {
+        name: index.map_or_else(|| format!("Thread {number}"), |index| format!("Thread {index}")),
+        // The document has the stack of the crashed thread twice. Only this copy states the thread's index.
+        crashed: index.is_some(),
+        id: owner.get("thread_id").and_then(Value::number),
+        label: text("thread_name").map(|name| name.into_owned()),
+        frames: frames.elements().filter_map(|object| frame(object, by_base)).collect(),
+        ..Thread::default()
+    }
+}
+
+fn frame(object: Value<'_>, by_base: &HashMap<u64, usize>) -> Option<Frame> {
+    let number = |key: &str| object.get(key).and_then(hexadecimal);
+    let address = number("offset")?;
+    let base = number("module_offset").and_then(|offset| address.checked_sub(offset));
+    let text = |key: &str| object.get(key).filter(|value| value.text().is_some_and(|text| !text.is_empty()));
+    let function = text("function").filter(|name| !is_nameless(name.unescaped()));
+    let detail = match function {
+        Some(_) if text("file").is_some() => SymbolDetail::Line,
+        Some(_) => SymbolDetail::Function,
+        None => SymbolDetail::AddressOnly,
+    };
+    Some(Frame {
+        address,
+        image: base.and_then(|base| by_base.get(&base)).map(|number| to_u32(*number)),
+        // The tool has moved return addresses back into the call already.
+        kind: AddressKind::ProgramCounter,
+        site: object.span().into(),
+        detail,
+        function: function.map(Value::inner),
+        inlined: false,
+    })
+}
+
+fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
+    report.map_frames(|frame| {
+        let Ok(json) = Json::parse(report.text, frame.site.start()) else {
+            return ExistingSymbol::default();
+        };
+        let symbol = ExistingSymbol::of_members(json.root(), ["function", "file", "line", ""]);
+        let offset = json.root().get("function_offset").and_then(hexadecimal);
+        ExistingSymbol { offset: offset.filter(|_| symbol.function.is_some()), ..symbol }
+    })
+}
+
+/// The frame's object with its answer. `inlines` has the functions inlined into the frame, innermost first.
+fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
+    let json = Json::parse(text, site.start).ok()?;
+    let (concrete, inlined) = resolution.frames.split_last()?;
+    let mut members = function(concrete);
+    if let Some(offset) = resolution.function_offset(concrete) {
+        members.push(("function_offset", json!(format!("{offset:#010x}"))));
+    }
+    let inlined = inlined.iter().map(|resolved| {
+        let members = function(resolved).into_iter().map(|(key, value)| (key.to_owned(), value));
+        serde_json::Value::Object(members.collect())
+    });
+    let inlined: Vec<_> = inlined.collect();
+    if !inlined.is_empty() {
+        members.push(("inlines", inlined.into()));
+    }
+    Some(with_members(text, json.root(), &members))
+}
+
+fn function(resolved: &ResolvedFrame) -> Vec<Member<'static>> {
+    let members = [
+        ("file", resolved.line.map(|_| json!(resolved.file_path()))),
+        ("function", resolved.function.as_ref().map(|function| json!(function))),
+        ("line", resolved.line.map(|line| json!(line))),
+    ];
+    members.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+}
