@@ -30,9 +30,9 @@ fn given(text: &str) -> Result<GivenUrl, Infallible> {
 /// The options that name stores.
 #[derive(clap::Args)]
 pub(crate) struct StoreArgs {
-    /// A store of indexes: a folder, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or https://HOST/PATH.
-    /// May be repeated; the stores are asked in this order. Credentials are read from the environment. The default is
-    /// in the environment variable SYMDEX_STORE, separated by spaces
+    /// A store of indexes: a folder, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or
+    /// https://HOST/PATH. May be repeated; the stores are asked in this order. Credentials are read from the
+    /// environment. The default is in the environment variable SYMDEX_STORE, separated by spaces
     #[arg(long = "store", value_name = "URL", value_parser = given)]
     urls: Vec<GivenUrl>,
     /// The size of the cache for indexes of object stores, in the user's cache folder. 0 is no cache
