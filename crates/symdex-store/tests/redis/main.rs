@@ -4,11 +4,14 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/proxy.rs"]
+mod proxy;
 
 mod access;
 mod expiry;
 mod faults;
 mod layout;
-mod proxy;
 mod publishing;
+#[cfg(feature = "symbolicate")]
+mod reports;
 mod server;
