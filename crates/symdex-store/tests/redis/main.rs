@@ -6,6 +6,9 @@
 mod common;
 #[path = "../common/proxy.rs"]
 mod proxy;
+#[cfg(feature = "symbolicate")]
+#[path = "../common/reports.rs"]
+mod reports;
 
 mod access;
 mod expiry;
@@ -13,5 +16,5 @@ mod faults;
 mod layout;
 mod publishing;
 #[cfg(feature = "symbolicate")]
-mod reports;
+mod round_trips;
 mod server;

@@ -1,54 +1,15 @@
 //! Whole crash reports from Redis, and how many round trips they take.
 
 use std::any::Any;
-use std::fmt::Write as _;
 use std::time::Duration;
 
-use symdex_report::{Options, Report, symbolicate};
 use symdex_store::symbolicator::{Symbolicator, SymbolicatorOptions};
-use symdex_store::{FolderStore, ReaderOptions, RedisStore, StoreOptions, StoreUrl};
+use symdex_store::{FolderStore, ReaderOptions, RedisStore, StoreOptions};
 
-use crate::common::{id, index, put};
+use crate::common::{index, put};
 use crate::proxy::{Fault, Proxy};
+use crate::reports::{IMAGES, NAMES, OFFSETS, names, report, symbolicator};
 use crate::server::{Cluster, Server, store};
-
-const IMAGES: u8 = 20;
-/// Five frames of each image, in three values.
-const OFFSETS: [u64; 5] = [0x9, 0x5009, 0x5019, 0x9009, 0x6009];
-const NAMES: [&str; 5] = ["f0", "f5", "f5", "f9", "f6"];
-
-fn symbolicator<'u>(urls: impl IntoIterator<Item = &'u str>, options: SymbolicatorOptions) -> Symbolicator {
-    let url = |url: &str| -> StoreUrl { url.parse().unwrap_or_else(|error| panic!("{error}")) };
-    let options = urls.into_iter().fold(options, |options, text| options.store(url(text)));
-    Symbolicator::open(&options, &mut |error| panic!("{error}")).unwrap_or_else(|error| panic!("{error}"))
-}
-
-/// A report with these offsets of each of `images`.
-fn report(images: impl IntoIterator<Item = u8>, offsets: &[u64]) -> String {
-    let mut text = String::new();
-    for byte in images {
-        let load = 0x1_0000_0000 + u64::from(byte) * 0x1000_0000;
-        for offset in offsets {
-            writeln!(text, "App {:#x} {load:#x} {}", load + offset, id(byte)).expect("memory");
-        }
-    }
-    text
-}
-
-/// The names of the innermost functions of a report, and why sources of its images failed.
-fn names(symbolicator: &Symbolicator, text: &str) -> (Vec<String>, Vec<String>) {
-    let report = Report::parse(text.as_bytes()).expect("a report");
-    let mut session = symbolicator.session(&|_| ());
-    let symbolicated = symbolicate(&report, &mut session, &Options::new());
-    let name = |(thread, frame)| {
-        let resolution = symbolicated.resolution(thread, frame);
-        let name = resolution.and_then(|resolution| resolution.frames[0].function.clone());
-        name.unwrap_or_else(|| format!("{:?}", symbolicated.unresolved(thread, frame)))
-    };
-    let failures = symbolicated.images().iter().filter_map(|image| image.answered_by());
-    let failures = failures.flat_map(|by| by.passed_over.iter().map(|why| why.reason().into_owned()));
-    (symbolicated.frames().map(name).collect(), failures.collect())
-}
 
 /// The round trips of the store with this number while `work` runs.
 fn round_trips(symbolicator: &Symbolicator, store: usize, work: impl FnOnce()) -> u64 {
