@@ -25,8 +25,8 @@ pub use self::options::ReaderOptions;
 /// An image that was opened; `None` if the store does not have it.
 type Opened = Result<Option<Arc<StoredImage>>, Error>;
 
-/// Values of an image. `None` stands for a value that the store has lost.
-type Values = Vec<Option<Arc<Index<IndexBytes>>>>;
+/// Values of an image that a [`StoreReader`] has read. `None` stands for a value that the store has lost.
+pub type ReadValues = Vec<Option<Arc<Index<IndexBytes>>>>;
 
 /// Reads images from several stores, with one memory for all of them. Threads share it.
 ///
@@ -198,12 +198,7 @@ impl StoreReader {
     /// # Panics
     ///
     /// If there is no store with this number.
-    pub fn values(
-        &self,
-        store: usize,
-        image: &StoredImage,
-        numbers: &[u64],
-    ) -> Result<Vec<Option<Arc<Index<IndexBytes>>>>, Error> {
+    pub fn values(&self, store: usize, image: &StoredImage, numbers: &[u64]) -> Result<ReadValues, Error> {
         self.values_many(store, &[(image, numbers)]).pop().unwrap_or_else(|| Ok(Vec::new()))
     }
 
@@ -217,7 +212,7 @@ impl StoreReader {
         &self,
         store: usize,
         requests: &[(&StoredImage, &[u64])],
-    ) -> Vec<Result<Vec<Option<Arc<Index<IndexBytes>>>>, Error>> {
+    ) -> Vec<Result<ReadValues, Error>> {
         let mut found: Vec<_> = requests
             .iter()
             .map(|(image, numbers)| Ok(self.values_in_memory(store, image, numbers)))
@@ -245,7 +240,7 @@ impl StoreReader {
     }
 
     /// The values of `image` that are in memory. The others are `None`.
-    fn values_in_memory(&self, store: usize, image: &StoredImage, numbers: &[u64]) -> Values {
+    fn values_in_memory(&self, store: usize, image: &StoredImage, numbers: &[u64]) -> ReadValues {
         let StoredImage::Values(values) = image else { return vec![None; numbers.len()] };
         let mut memory = self.memory();
         let mut kept = |number| match memory.get(&value_key(store, &**values, number)) {
@@ -265,7 +260,7 @@ impl StoreReader {
         values: &dyn StoredValues,
         numbers: &[u64],
         fetched: Vec<Option<Index<IndexBytes>>>,
-        found: &mut Values,
+        found: &mut ReadValues,
     ) {
         let counts = &self.states[store].counts;
         let gaps = found.iter_mut().filter(|value| value.is_none());

@@ -1,16 +1,14 @@
 //! Answers from an image in a store.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use symdex::{ImageOffset, Index, Metadata, Scratch};
+use symdex::{ImageOffset, Metadata, Scratch};
 use symdex_report::{Answer, Image, Unanswered, answer_from_index, image_offsets};
 
 use super::session::ImageQuery;
 use super::unanswered;
-use crate::buffer::IndexBytes;
 use crate::error::Error;
-use crate::reader::StoreReader;
+use crate::reader::{ReadValues, StoreReader};
 use crate::store::StoredImage;
 
 /// The bytes that the answers from values may take together: this, and [`MAX_PER_OFFSET`] for each offset.
@@ -97,7 +95,7 @@ impl ImageQuery<'_> {
     fn answers_of(
         &self,
         positions: BTreeMap<u64, Vec<usize>>,
-        values: Vec<Option<Arc<Index<IndexBytes>>>>,
+        values: ReadValues,
         lost: impl Fn(u64) -> String,
         scratch: &mut Scratch,
     ) -> Result<Vec<Answer>, Unanswered> {
