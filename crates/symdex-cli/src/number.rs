@@ -1,4 +1,6 @@
-//! Numbers on command lines: addresses and sizes.
+//! Numbers on command lines: addresses, sizes and times.
+
+use std::time::Duration;
 
 /// Parses an address: hexadecimal if it begins with `0x` or has a letter among its digits, otherwise decimal.
 pub(crate) fn address(text: &str) -> Option<u64> {
@@ -37,6 +39,12 @@ pub(crate) fn parse_hexadecimal(text: &str) -> Result<u64, String> {
     hexadecimal(text).ok_or_else(|| "expected hexadecimal digits, with or without 0x".to_owned())
 }
 
+/// Parses a time for command line options: `45d`, `12h`, `1h 30m`. It has at least one second.
+pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(text).ok().filter(|time| *time >= Duration::from_secs(1));
+    time.ok_or_else(|| "expected a time of at least a second, such as 45d, 12h or 30m".to_owned())
+}
+
 /// Parses a size for command line options: a number of bytes, or of kB, MB or GB if the text ends so.
 pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
     let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
@@ -60,6 +68,15 @@ mod tests {
             assert!(parse_size(text).is_err(), "{text}");
         }
         assert_eq!((parse_size("0"), parse_size("7kB")), (Ok(0), Ok(7000)));
+    }
+
+    #[test]
+    fn times_have_a_unit_and_at_least_a_second() {
+        assert_eq!(parse_time("45d"), Ok(Duration::from_secs(45 * 24 * 60 * 60)));
+        assert_eq!(parse_time("1h 30m"), Ok(Duration::from_secs(90 * 60)));
+        for wrong in ["45", "", "d", "-1d", "0s", "999ms", "99999999999999999999d"] {
+            assert!(parse_time(wrong).is_err_and(|error| error.contains("45d")), "{wrong}");
+        }
     }
 
     #[test]

@@ -156,7 +156,15 @@ fn find_in(store: &dyn Store, id: &ImageId) -> Result<Option<Index<IndexBytes>>,
         None => return Ok(None),
         Some(StoredImage::Index(index)) => return Ok(Some(*index)),
         // Any address may be asked, so the whole index is needed.
-        Some(StoredImage::Values(_) | StoredImage::Ranged(_)) => store.get(id)?,
+        Some(StoredImage::Ranged(_)) => store.get(id)?,
+        Some(StoredImage::Values(_)) => {
+            let message = format!(
+                "{}: this command needs the whole index, and the store has it in parts; use `symdex symbolicate`, or \
+                 a store of whole indexes",
+                store.location(id)
+            );
+            return Err(Failure::new(FailureKind::Unsupported, message));
+        }
     };
     let open =
         |bytes| Index::open(bytes).map_err(|error| Failure::index(store.location(id).as_ref(), &error));

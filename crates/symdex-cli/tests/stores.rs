@@ -2,7 +2,11 @@
 
 mod common;
 
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use common::{CommandOutput, command, dsym, folder, names_in, symdex, symdex_on, testdata};
 
@@ -137,4 +141,101 @@ fn urls_with_secrets_are_refused_on_the_command_line_and_errors_say_what_is_acce
     let text = String::from_utf8_lossy(&wrong.stderr);
     assert_eq!(wrong.status.code(), Some(2), "{text}");
     assert!(text.contains("SYMDEX_STORE") && !text.contains("hunter2"), "{text}");
+}
+
+/// A server of Redis on this machine, which ends with the value.
+struct Redis(Child, u16);
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}
+
+impl Redis {
+    /// Starts a server. `None` if it is not installed.
+    fn start() -> Option<Self> {
+        let port =
+            TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+        let options = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
+        let mut server = Command::new("redis-server");
+        server.args(["--port", &port.to_string()]).args(options).stdout(Stdio::null()).stderr(Stdio::null());
+        let Ok(child) = server.spawn() else {
+            eprintln!("skipped: redis-server is not installed; .ci/run installs it");
+            return None;
+        };
+        let (server, begun) = (Self(child, port), Instant::now());
+        while server.run("PING").is_none_or(|answer| answer != "+PONG") {
+            assert!(begun.elapsed() < Duration::from_secs(60), "the server does not answer");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Some(server)
+    }
+
+    /// The first line of the answer to a command.
+    fn run(&self, command: &str) -> Option<String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.1)).ok()?;
+        stream.write_all(format!("{command}\r\n").as_bytes()).ok()?;
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).ok()?;
+        Some(line.trim_end().to_owned())
+    }
+
+    fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}/0", self.1)
+    }
+}
+
+#[test]
+fn a_report_is_answered_from_redis_in_two_calls_and_the_summary_says_which_store_answered() {
+    let Some(server) = Redis::start() else { return };
+    let (root, url, demo) = (folder(), server.url(), testdata().join("demo"));
+    let built =
+        symdex(["build".as_ref(), demo.as_os_str(), "--store".as_ref(), url.as_ref(), "--json".as_ref()]);
+    assert_eq!(built.code, Some(0), "{}", built.err);
+    let (empty, crash) = (root.path().join("empty"), demo.join("demo.crash"));
+    let ask = |stores: &[&std::ffi::OsStr]| {
+        let mut run = command();
+        run.arg("symbolicate").arg(&crash);
+        stores.iter().for_each(|store| _ = run.arg("--store").arg(store));
+        CommandOutput::from(run.output().expect("the command starts"))
+    };
+    let from_debug_files =
+        symdex(["symbolicate".as_ref(), crash.as_os_str(), "--dsym".as_ref(), demo.as_os_str()]);
+    let answered = ask(&[empty.as_ref(), url.as_ref()]);
+    assert_eq!((answered.code, &answered.out), (Some(0), &from_debug_files.out), "{}", answered.err);
+    let lines: Vec<_> = answered.err.lines().filter_map(|line| line.strip_prefix("symdex: store ")).collect();
+    let [of_folder, of_redis] = lines[..] else { panic!("{}", answered.err) };
+    assert!(of_folder.contains("empty: 0 images and values found in "), "{of_folder}");
+    assert!(of_redis.starts_with(&url) && of_redis.contains("found in 2 calls"), "{of_redis}");
+
+    // Addresses of one index need the whole index.
+    let id = built.images()[0]["id"].as_str().expect("an id").to_owned();
+    let looked_up = symdex(["lookup", "--store", &url, "--id", &id, "0x3cf"]);
+    assert_eq!(looked_up.code, Some(6), "{}", looked_up.err);
+    assert!(looked_up.err.contains("use `symdex symbolicate`"), "{}", looked_up.err);
+    drop(server);
+    let lost = ask(&[url.as_ref()]);
+    assert_eq!(lost.code, Some(1), "{}", lost.err);
+    assert!(lost.err.contains(&format!("store {url}: 0 images and values found in 3 calls")), "{}", lost.err);
+    assert!(lost.err.contains("3 of the calls failed"), "{}", lost.err);
+}
+
+#[test]
+fn an_index_in_redis_expires_after_the_time_of_the_option() {
+    let Some(server) = Redis::start() else { return };
+    for (ttl, most) in [(&[][..], 45 * 24 * 3600), (&["--ttl", "2h"], 2 * 3600)] {
+        _ = server.run("FLUSHALL");
+        let mut run = command();
+        run.arg("build").arg(dsym("inline-dwarf4")).args(["--json", "--store", &server.url()]).args(ttl);
+        let built = CommandOutput::from(run.output().expect("the command starts"));
+        assert_eq!(built.code, Some(0), "{}", built.err);
+        let id = built.images()[0]["id"].as_str().expect("an id").to_owned();
+        let seconds = server.run(&format!("TTL symdex/1/{{{id}}}/metadata")).expect("an answer");
+        let seconds: u64 = seconds.trim_start_matches(':').parse().expect("a number");
+        assert!(seconds <= most && seconds + 600 > most, "{ttl:?}: {seconds}");
+    }
+    let wrong = symdex(["build", "x", "--ttl", "0s"]);
+    assert_eq!(wrong.code, Some(2), "{}", wrong.err);
 }

@@ -10,6 +10,15 @@ use crate::report::{Base, Image};
 ///
 /// [`answer_from_index`] does the work for a source that has opened the image's index.
 pub trait Source {
+    /// Prepares the source for the images of a report: each image with the offsets that it will be asked for.
+    ///
+    /// [`symbolicate`](crate::symbolicate()) calls it once for each report, before the first call of
+    /// [`answer`](Self::answer). A source can fetch what it needs for all images at once. It reports no errors: those
+    /// come from the calls of `answer`. The default does nothing.
+    fn prepare(&mut self, requests: &[(&Image, &[ImageOffset])]) {
+        let _ = requests;
+    }
+
     /// Returns an answer for each of `offsets` in `image`, in their order.
     ///
     /// [`symbolicate`](crate::symbolicate()) calls it at most once for each image of a report. The offsets ascend and

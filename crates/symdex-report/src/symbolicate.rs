@@ -160,7 +160,7 @@ impl Resolution<'_> {
 
 /// Asks `source` for the answer of every frame that needs one.
 ///
-/// The source is asked at most once for each image of the report. A frame needs an answer unless the report has its
+/// The source is prepared for all images, and then asked at most once for each image of the report. A frame needs an answer unless the report has its
 /// function, file and line already; see [`Options::only_missing`].
 ///
 /// ```
@@ -205,9 +205,14 @@ pub fn symbolicate<'r, 't>(
     let mut answers = Vec::new();
     let mut images = Vec::with_capacity(asked.len());
     let mut first = Vec::with_capacity(asked.len());
-    for (image, offsets) in report.images.iter().zip(&mut asked) {
+    for offsets in &mut asked {
         offsets.sort_unstable();
         offsets.dedup();
+    }
+    let asked_images = report.images.iter().zip(&asked).filter(|(_, offsets)| !offsets.is_empty());
+    let requests: Vec<_> = asked_images.map(|(image, offsets)| (image, offsets.as_slice())).collect();
+    source.prepare(&requests);
+    for (image, offsets) in report.images.iter().zip(&asked) {
         first.push(answers.len());
         images.push(ask(image, offsets, source, options, (&mut answers, &mut left)));
     }

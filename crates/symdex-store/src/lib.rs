@@ -76,7 +76,7 @@ pub use error::Error;
 pub use folder::{IndexFolder, IndexList};
 pub use id_prefix::{IdPrefix, ParseIdPrefixError};
 pub use publish::{PublishOutcome, Published};
-pub use reader::{ReaderOptions, StoreCounts, StoreReader};
+pub use reader::{ReadValues, ReaderOptions, StoreCounts, StoreReader};
 pub use replace::replace_file;
 #[cfg(feature = "object-store")]
 pub use store::RangedIndex;

@@ -1,4 +1,4 @@
-//! One thread at a time does the work for a key.
+//! One thread at a time does the work for a key, or for several keys.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -11,10 +11,10 @@ pub(crate) struct SingleFlight<K> {
     done: Condvar,
 }
 
-/// The right to work for a key. Dropping it lets the next thread continue.
+/// The right to work for some keys. Dropping it lets the next thread continue.
 pub(crate) struct Flight<'f, K: Eq + Hash> {
     flights: &'f SingleFlight<K>,
-    key: K,
+    keys: Vec<K>,
 }
 
 impl<K> Default for SingleFlight<K> {
@@ -28,17 +28,20 @@ impl<K: Eq + Hash + Clone> SingleFlight<K> {
         self.busy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until no other thread works for `key`. What that thread has found may then be in a cache.
-    pub(crate) fn turn(&self, key: &K) -> Flight<'_, K> {
-        let busy = self.done.wait_while(self.busy(), |busy| busy.contains(key));
-        busy.unwrap_or_else(PoisonError::into_inner).insert(key.clone());
-        Flight { flights: self, key: key.clone() }
+    /// Waits until no other thread works for one of `keys`. What those threads have found may then be in a cache. The
+    /// thread must not have the right for other keys already: two such threads could wait for each other.
+    pub(crate) fn turn(&self, keys: &[K]) -> Flight<'_, K> {
+        let busy = self.done.wait_while(self.busy(), |busy| keys.iter().any(|key| busy.contains(key)));
+        busy.unwrap_or_else(PoisonError::into_inner).extend(keys.iter().cloned());
+        Flight { flights: self, keys: keys.to_vec() }
     }
 }
 
 impl<K: Eq + Hash> Drop for Flight<'_, K> {
     fn drop(&mut self) {
-        self.flights.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+        let mut busy = self.flights.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        self.keys.iter().for_each(|key| _ = busy.remove(key));
+        drop(busy);
         self.flights.done.notify_all();
     }
 }

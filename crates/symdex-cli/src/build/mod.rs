@@ -11,7 +11,7 @@ mod summary;
 mod totals;
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rayon::ThreadPool;
 use symdex_build::SymbolMaps;
@@ -75,6 +75,9 @@ pub(crate) struct Args {
     /// The zstd level of indexes in object stores, 1 to 22. At 0 they are not compressed, as --ranged needs them
     #[arg(long, value_name = "LEVEL", default_value = "19", value_parser = clap::value_parser!(u8).range(0..=22))]
     zstd_level: u8,
+    /// The time after its last use at which an index in Redis expires: 45d, 12h
+    #[arg(long, value_name = "TIME", default_value = "45d", value_parser = number::parse_time)]
+    ttl: Duration,
     /// Build only images of this architecture: arm64, arm64e, armv7, x86_64, ... May be repeated. Files without such an
     /// image are skipped. If all files are skipped, that is an error
     #[arg(long, value_name = "ARCH")]
@@ -183,7 +186,8 @@ fn stores(args: &Args) -> Result<Vec<Box<dyn Store>>, Failure> {
     let folder = |path: &Path| Box::new(FolderStore::flat(path)) as Box<dyn Store>;
     let mut stores: Vec<_> = args.output.iter().map(|path| folder(path)).collect();
     if stores.is_empty() || args.stores.are_given() {
-        let options = args.stores.options(AccessOption::default()).zstd_level(args.zstd_level);
+        let options = args.stores.options(AccessOption::default());
+        let options = options.zstd_level(args.zstd_level).ttl(args.ttl);
         stores.extend(args.stores.open_with(&options)?);
     }
     if stores.is_empty() {

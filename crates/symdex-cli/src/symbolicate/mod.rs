@@ -6,6 +6,7 @@ mod input;
 mod needs;
 mod output;
 mod packed;
+mod stores;
 mod summary;
 
 use std::path::{Path, PathBuf};

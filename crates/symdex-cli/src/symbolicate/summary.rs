@@ -13,6 +13,7 @@ use symdex_report::{
 use symdex_store::symbolicator::Symbolicator;
 
 use super::events::report_notes;
+use super::stores::report_stores;
 use crate::failure::{FailureKind, complain};
 use crate::text;
 
@@ -246,6 +247,7 @@ impl RunSummary {
             complain(&format!("not resolved: {frames} in {image}: {}", text::printable(reason.into())));
         });
         self.report_missing(symbolicator);
+        report_stores(&symbolicator.store_counts());
         report_notes(&symbolicator.notes());
     }
 

@@ -20,8 +20,16 @@ pub(super) struct Key {
     /// The number of the store.
     pub(super) store: usize,
     pub(super) id: ImageId,
-    /// The number of a value. `None` for the image.
-    pub(super) value: Option<u64>,
+    /// The value. `None` for the image.
+    pub(super) value: Option<ValueKey>,
+}
+
+/// A value of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ValueKey {
+    /// The index that the value belongs to. See [`StoredValues::generation`](crate::StoredValues::generation).
+    pub(super) generation: u64,
+    pub(super) number: u64,
 }
 
 /// What is kept for a key.
@@ -125,8 +133,9 @@ impl Memory {
 mod tests {
     use super::*;
 
-    fn key(value: u64) -> Key {
-        Key { store: 0, id: ImageId::new(&[7; 16]).expect("an id"), value: Some(value) }
+    fn key(number: u64) -> Key {
+        let value = Some(ValueKey { generation: 0, number });
+        Key { store: 0, id: ImageId::new(&[7; 16]).expect("an id"), value }
     }
 
     #[test]

@@ -1,69 +1,32 @@
 //! Reads images from several stores.
 
 mod breaker;
+mod counts;
 mod memory;
+mod options;
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use symdex::{ImageId, Index};
 
 use self::breaker::Breaker;
-use self::memory::{Kept, Key, Memory};
+use self::counts::{Counts, count};
+use self::memory::{Kept, Key, Memory, ValueKey};
 use crate::buffer::IndexBytes;
 use crate::error::Error;
 use crate::publish::PublishOutcome;
 use crate::single_flight::SingleFlight;
-use crate::store::{Store, StoreUrl, StoredImage};
+use crate::store::{Store, StoredImage, StoredValues, ValueRequest};
 
-/// The options of a [`StoreReader`].
-#[must_use]
-#[derive(Clone, Debug)]
-pub struct ReaderOptions {
-    memory: u64,
-    fresh: Duration,
-    absent: Duration,
-    pause: Duration,
-}
+pub use self::counts::StoreCounts;
+pub use self::options::ReaderOptions;
 
-impl ReaderOptions {
-    /// The default options.
-    pub fn new() -> Self {
-        let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
-        Self { memory: 256 << 20, fresh: minutes(10), absent: minutes(1), pause: Duration::from_secs(30) }
-    }
+/// An image that was opened; `None` if the store does not have it.
+type Opened = Result<Option<Arc<StoredImage>>, Error>;
 
-    /// Sets the memory for open indexes and values, in bytes. Mapped files do not count. The default is 256 MiB.
-    pub fn memory(mut self, size: u64) -> Self {
-        self.memory = size;
-        self
-    }
-
-    /// Sets how long an index in memory answers before its store is asked for a newer one. The default is ten minutes.
-    pub fn fresh(mut self, time: Duration) -> Self {
-        self.fresh = time;
-        self
-    }
-
-    /// Sets how long a store is not asked again for an image that it does not have. The default is one minute.
-    pub fn absent(mut self, time: Duration) -> Self {
-        self.absent = time;
-        self
-    }
-
-    /// Sets how long a store is not asked after three calls in a row could not reach it. The default is 30 seconds.
-    pub fn pause(mut self, time: Duration) -> Self {
-        self.pause = time;
-        self
-    }
-}
-
-impl Default for ReaderOptions {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+/// Values of an image that a [`StoreReader`] has read. `None` stands for a value that the store has lost.
+pub type ReadValues = Vec<Option<Arc<Index<IndexBytes>>>>;
 
 /// Reads images from several stores, with one memory for all of them. Threads share it.
 ///
@@ -99,40 +62,6 @@ pub struct StoreReader {
 struct State {
     breaker: Breaker,
     counts: Counts,
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    found: AtomicU64,
-    from_memory: AtomicU64,
-    absent: AtomicU64,
-    lost_values: AtomicU64,
-    failed: AtomicU64,
-    skipped: AtomicU64,
-}
-
-/// What a store has answered to a [`StoreReader`], in numbers of images and values.
-#[non_exhaustive]
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoreCounts {
-    /// The URL of the store.
-    pub url: StoreUrl,
-    /// Found in the store.
-    pub found: u64,
-    /// Found in the memory of the reader.
-    pub from_memory: u64,
-    /// Images that the store did not have when it was asked.
-    pub absent: u64,
-    /// Values that the store had lost.
-    pub lost_values: u64,
-    /// Calls that failed.
-    pub failed: u64,
-    /// Calls that were not made because earlier ones could not reach the store.
-    pub skipped: u64,
-}
-
-fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
 }
 
 impl StoreReader {
@@ -180,28 +109,64 @@ impl StoreReader {
     ///
     /// If there is no store with this number.
     pub fn open(&self, store: usize, id: &ImageId) -> Result<Option<Arc<StoredImage>>, Error> {
-        let key = Key { store, id: id.clone(), value: None };
-        let (home, State { counts, .. }) = (&self.stores[store], &self.states[store]);
-        if let Some(image) = self.fresh_image(&key) {
-            return Ok(image);
+        let opened = self.open_at_once(store, std::slice::from_ref(id)).pop();
+        opened.unwrap_or(Ok(None))
+    }
+
+    /// The images `ids` of the store with this number, in the order of `ids`. Each result is that of
+    /// [`open`](Self::open). A store that [has batches](Store::has_batches) is asked once for those that are not in
+    /// memory.
+    ///
+    /// # Panics
+    ///
+    /// If there is no store with this number.
+    pub fn open_many(&self, store: usize, ids: &[ImageId]) -> Vec<Result<Option<Arc<StoredImage>>, Error>> {
+        match self.stores[store].has_batches() {
+            true => self.open_at_once(store, ids),
+            // The breaker counts each call.
+            false => ids.iter().map(|id| self.open(store, id)).collect(),
         }
-        let _flight = self.flights.turn(&key);
-        if let Some(image) = self.fresh_image(&key) {
-            return Ok(image);
+    }
+
+    /// Opens the images that are not in memory with one call of the store.
+    fn open_at_once(&self, store: usize, ids: &[ImageId]) -> Vec<Opened> {
+        let keys: Vec<_> = ids.iter().map(|id| Key { store, id: id.clone(), value: None }).collect();
+        let mut opened: Vec<_> = keys.iter().map(|key| self.fresh_image(key).map(Ok)).collect();
+        let mut left: Vec<_> = (0..keys.len()).filter(|at| opened[*at].is_none()).collect();
+        if !left.is_empty() {
+            let waiting: Vec<_> = left.iter().map(|at| keys[*at].clone()).collect();
+            let _flight = self.flights.turn(&waiting);
+            // Other threads may have opened some of them meanwhile.
+            left.retain(|at| {
+                opened[*at] = self.fresh_image(&keys[*at]).map(Ok);
+                opened[*at].is_none()
+            });
+            let ids: Vec<_> = left.iter().map(|at| ids[*at].clone()).collect();
+            let new = self.ask(store, ids.len(), || self.stores[store].open_many(&ids));
+            for (at, new) in left.into_iter().zip(new) {
+                opened[at] = Some(self.keep(&keys[at], new));
+            }
         }
-        match self.ask(store, || home.open(id)) {
+        opened.into_iter().map(|opened| opened.unwrap_or(Ok(None))).collect()
+    }
+
+    /// Keeps what the store has answered for the image `key`. If the store could not be reached, an older image in memory
+    /// answers.
+    fn keep(&self, key: &Key, answer: Result<Option<StoredImage>, Error>) -> Opened {
+        let counts = &self.states[key.store].counts;
+        match answer {
             Ok(Some(image)) => {
                 count(&counts.found);
                 let image = Arc::new(image);
-                self.memory().put(key, Kept::Image(Arc::clone(&image)), Instant::now());
+                self.memory().put(key.clone(), Kept::Image(Arc::clone(&image)), Instant::now());
                 Ok(Some(image))
             }
             Ok(None) => {
                 count(&counts.absent);
-                self.memory().put(key, Kept::Absent, Instant::now());
+                self.memory().put(key.clone(), Kept::Absent, Instant::now());
                 Ok(None)
             }
-            Err(error) => match self.memory().get(&key) {
+            Err(error) => match self.memory().get(key) {
                 Some((Kept::Image(image), _)) if error.is_unavailable() => Ok(Some(image)),
                 _ => Err(error),
             },
@@ -227,51 +192,93 @@ impl StoreReader {
     ///
     /// # Errors
     ///
-    /// [`Error`] if the store cannot be read or a value is damaged.
+    /// [`Error`] if the store cannot be read or a value is damaged. [`Error::Replaced`] if the index was removed or
+    /// replaced since it was opened, and its values are gone.
     ///
     /// # Panics
     ///
     /// If there is no store with this number.
-    pub fn values(
+    pub fn values(&self, store: usize, image: &StoredImage, numbers: &[u64]) -> Result<ReadValues, Error> {
+        self.values_many(store, &[(image, numbers)]).pop().unwrap_or_else(|| Ok(Vec::new()))
+    }
+
+    /// Values of several images of the store with this number, in the order of `requests`. Each result is that of
+    /// [`values`](Self::values). The store is asked once for those that are not in memory.
+    ///
+    /// # Panics
+    ///
+    /// If there is no store with this number.
+    pub fn values_many(
         &self,
         store: usize,
-        image: &StoredImage,
-        numbers: &[u64],
-    ) -> Result<Vec<Option<Arc<Index<IndexBytes>>>>, Error> {
-        let StoredImage::Values(values) = image else { return Ok(vec![None; numbers.len()]) };
-        let id = &image.metadata().id;
-        let key = |number| Key { store, id: id.clone(), value: Some(number) };
-        let counts = &self.states[store].counts;
-        let mut found: Vec<_> = {
-            let mut memory = self.memory();
-            let mut kept = |number| match memory.get(&key(number)) {
-                Some((Kept::Value(index), _)) => Some(index),
-                _ => None,
-            };
-            numbers.iter().map(|number| kept(*number)).collect()
-        };
-        let missing: Vec<_> = (0..numbers.len()).filter(|at| found[*at].is_none()).collect();
-        (missing.len()..numbers.len()).for_each(|_| count(&counts.from_memory));
-        if missing.is_empty() {
-            return Ok(found);
+        requests: &[(&StoredImage, &[u64])],
+    ) -> Vec<Result<ReadValues, Error>> {
+        let mut found: Vec<_> = requests
+            .iter()
+            .map(|(image, numbers)| Ok(self.values_in_memory(store, image, numbers)))
+            .collect();
+        let mut missing: Vec<(usize, &dyn StoredValues, Vec<u64>)> = Vec::new();
+        for (at, ((image, numbers), found)) in requests.iter().zip(&found).enumerate() {
+            let (StoredImage::Values(values), Ok(found)) = (image, found) else { continue };
+            let numbers = numbers.iter().zip(found).filter(|(_, value)| value.is_none());
+            let numbers: Vec<_> = numbers.map(|(number, _)| *number).collect();
+            if !numbers.is_empty() {
+                missing.push((at, &**values, numbers));
+            }
         }
-        let wanted: Vec<_> = missing.iter().map(|at| numbers[*at]).collect();
-        let fetched = self.ask(store, || values.fetch(&wanted))?;
-        for ((at, number), value) in missing.into_iter().zip(wanted).zip(fetched) {
+        let wanted = missing.iter().map(|(_, values, numbers)| ValueRequest { values: *values, numbers });
+        let wanted: Vec<_> = wanted.collect();
+        let fetched = self.ask(store, wanted.len(), || self.stores[store].fetch_many(&wanted));
+        for ((at, values, numbers), fetched) in missing.into_iter().zip(fetched) {
+            match (fetched, &mut found[at]) {
+                (Ok(fetched), Ok(found)) => self.keep_values(store, values, &numbers, fetched, found),
+                (Err(error), found) => *found = Err(error),
+                (Ok(_), Err(_)) => {}
+            }
+        }
+        found
+    }
+
+    /// The values of `image` that are in memory. The others are `None`.
+    fn values_in_memory(&self, store: usize, image: &StoredImage, numbers: &[u64]) -> ReadValues {
+        let StoredImage::Values(values) = image else { return vec![None; numbers.len()] };
+        let mut memory = self.memory();
+        let mut kept = |number| match memory.get(&value_key(store, &**values, number)) {
+            Some((Kept::Value(index), _)) => {
+                count(&self.states[store].counts.from_memory);
+                Some(index)
+            }
+            _ => None,
+        };
+        numbers.iter().map(|number| kept(*number)).collect()
+    }
+
+    /// Keeps the values that were fetched, and puts them into the gaps of `found`, which are in the order of `numbers`.
+    fn keep_values(
+        &self,
+        store: usize,
+        values: &dyn StoredValues,
+        numbers: &[u64],
+        fetched: Vec<Option<Index<IndexBytes>>>,
+        found: &mut ReadValues,
+    ) {
+        let counts = &self.states[store].counts;
+        let gaps = found.iter_mut().filter(|value| value.is_none());
+        for ((number, value), gap) in numbers.iter().zip(fetched).zip(gaps) {
             let Some(value) = value else {
                 count(&counts.lost_values);
                 continue;
             };
             count(&counts.found);
             let value = Arc::new(value);
-            self.memory().put(key(number), Kept::Value(Arc::clone(&value)), Instant::now());
-            found[at] = Some(value);
+            let key = value_key(store, values, *number);
+            self.memory().put(key, Kept::Value(Arc::clone(&value)), Instant::now());
+            *gap = Some(value);
         }
-        Ok(found)
     }
 
     /// Drops the image `id` of the store with this number from memory, so that it is opened again.
-    #[cfg(all(feature = "object-store", feature = "symbolicate"))]
+    #[cfg(feature = "symbolicate")]
     pub(crate) fn forget(&self, store: usize, id: &ImageId) {
         self.memory().forget(&Key { store, id: id.clone(), value: None });
     }
@@ -286,55 +293,65 @@ impl StoreReader {
     ///
     /// If there is no store with this number.
     pub fn put(&self, store: usize, index: &Index<&[u8]>) -> Result<PublishOutcome, Error> {
-        let outcome = self.ask(store, || self.stores[store].put(index))?;
-        // Values have the numbers of the old index.
-        let numbers = index.metadata().value_numbers().into_iter().flatten().map(Some);
-        let key = |value| Key { store, id: index.id().clone(), value };
-        let mut memory = self.memory();
-        numbers.chain([None]).for_each(|value| memory.forget(&key(value)));
-        Ok(outcome)
+        let outcome = self.ask(store, 1, || vec![self.stores[store].put(index)]).pop();
+        // Values of the old index have its generation. They are not used any more.
+        self.memory().forget(&Key { store, id: index.id().clone(), value: None });
+        outcome.unwrap_or(Ok(PublishOutcome::Unchanged))
     }
 
-    /// Calls `call`, unless the store could not be reached lately.
-    fn ask<T>(&self, store: usize, call: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    /// Calls `call`, which returns an answer for each of several images, unless the store could not be reached lately. Does
+    /// not call it for no images.
+    fn ask<T>(
+        &self,
+        store: usize,
+        images: usize,
+        call: impl FnOnce() -> Vec<Result<T, Error>>,
+    ) -> Vec<Result<T, Error>> {
+        if images == 0 {
+            return Vec::new();
+        }
         let State { breaker, counts } = &self.states[store];
         if !breaker.allows(Instant::now()) {
             count(&counts.skipped);
-            return Err(Error::Store {
-                location: self.stores[store].url().to_string(),
-                action: "ask",
-                reason: "it could not be reached several times; it is asked again after a pause".to_owned(),
-                is_unavailable: true,
-            });
+            return (0..images).map(|_| Err(self.left_alone(store))).collect();
         }
-        let answer = call();
-        let is_reached = !answer.as_ref().is_err_and(Error::is_unavailable);
-        breaker.record(is_reached, Instant::now());
-        if answer.is_err() {
+        count(&counts.calls);
+        let answers = call();
+        let is_lost = |answer: &Result<T, Error>| answer.as_ref().is_err_and(Error::is_unavailable);
+        breaker.record(!answers.iter().all(is_lost), Instant::now());
+        let is_failure = |error: &Error| !matches!(error, Error::Replaced { .. });
+        if answers.iter().any(|answer| answer.as_ref().is_err_and(is_failure)) {
             count(&counts.failed);
         }
-        answer
+        answers
+    }
+
+    /// The error for a store that is not asked for a while.
+    fn left_alone(&self, store: usize) -> Error {
+        Error::Store {
+            location: self.stores[store].url().to_string(),
+            action: "ask",
+            reason: "it could not be reached several times; it is asked again after a pause".to_owned(),
+            is_unavailable: true,
+        }
     }
 
     /// What the stores have answered until now, in their order.
     #[must_use]
     pub fn counts(&self) -> Vec<StoreCounts> {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let counts = |(store, State { counts, .. }): (usize, &State)| StoreCounts {
-            url: self.stores[store].url().clone(),
-            found: read(&counts.found),
-            from_memory: read(&counts.from_memory),
-            absent: read(&counts.absent),
-            lost_values: read(&counts.lost_values),
-            failed: read(&counts.failed),
-            skipped: read(&counts.skipped),
-        };
-        self.states.iter().enumerate().map(counts).collect()
+        let states = self.stores.iter().zip(&self.states);
+        states.map(|(store, state)| state.counts.of(store.url().clone())).collect()
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The key of a value of an image.
+fn value_key(store: usize, values: &dyn StoredValues, number: u64) -> Key {
+    let value = ValueKey { generation: values.generation(), number };
+    Key { store, id: values.metadata().id.clone(), value: Some(value) }
 }
 
 #[cfg(test)]

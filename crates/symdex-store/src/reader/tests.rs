@@ -1,11 +1,11 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use symdex::{ImageOffset, Metadata};
 
 use super::*;
-use crate::store::{GcCounts, StoreEntry, StoredValues};
+use crate::store::{GcCounts, StoreEntry, StoreUrl};
 use crate::test_stores::{id, index, name_at};
 use crate::{FolderStore, PublishOutcome};
 
@@ -19,7 +19,8 @@ struct FakeStore {
 #[derive(Debug, Default)]
 pub(crate) struct Fake {
     pub(crate) values: Mutex<BTreeMap<u64, Vec<u8>>>,
-    whole: Vec<u8>,
+    whole: Mutex<Vec<u8>>,
+    generation: AtomicU64,
     opened: AtomicU64,
     fetched: AtomicU64,
     is_down: AtomicBool,
@@ -27,17 +28,27 @@ pub(crate) struct Fake {
 
 impl Fake {
     pub(crate) fn new(functions: u16) -> Arc<Self> {
+        let fake = Self::default();
+        fake.replace(functions);
+        Arc::new(fake)
+    }
+
+    /// Replaces the index. The values of the old one are gone.
+    pub(crate) fn replace(&self, functions: u16) {
         let whole = index(0xab, functions);
-        let open = Index::open(whole.clone()).expect("an index");
+        let open = Index::open(&whole[..]).expect("an index");
         let values = symdex::write::split(&open).map(|value| value.expect("splits"));
-        let values = Mutex::new(values.map(|value| (value.number, value.bytes)).collect());
-        Arc::new(Self { values, whole, ..Self::default() })
+        *self.values.lock().expect("not poisoned") =
+            values.map(|value| (value.number, value.bytes)).collect();
+        *self.whole.lock().expect("not poisoned") = whole;
+        self.generation.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Loses the value that answers `offset`.
     #[cfg(feature = "symbolicate")]
     pub(crate) fn lose(&self, offset: ImageOffset) {
-        let index = Index::open(&self.whole[..]).expect("an index");
+        let whole = self.whole.lock().expect("not poisoned");
+        let index = Index::open(&whole[..]).expect("an index");
         let number = index.metadata().value_number(offset);
         assert!(self.values.lock().expect("not poisoned").remove(&number).is_some());
     }
@@ -63,6 +74,7 @@ impl Fake {
 #[derive(Debug)]
 struct FakeValues {
     metadata: Metadata,
+    generation: u64,
     shared: Arc<Fake>,
 }
 
@@ -71,9 +83,15 @@ impl StoredValues for FakeValues {
         &self.metadata
     }
 
+    fn generation(&self) -> u64 {
+        self.generation
+    }
+
     fn fetch(&self, numbers: &[u64]) -> Result<Vec<Option<Index<IndexBytes>>>, Error> {
         self.shared.answer()?;
-        self.shared.fetched.fetch_add(1, Ordering::Relaxed);
+        if self.generation != self.shared.generation.load(Ordering::Relaxed) {
+            return Err(Error::Replaced { location: "fake".to_owned() });
+        }
         let values = self.shared.values.lock().expect("not poisoned");
         let open = |bytes: &Vec<u8>| Index::open(bytes.clone().into()).expect("a value");
         Ok(numbers.iter().map(|number| values.get(number).map(open)).collect())
@@ -88,13 +106,24 @@ impl Store for FakeStore {
         format!("{}/{id}", self.url)
     }
     fn open(&self, wanted: &ImageId) -> Result<Option<StoredImage>, Error> {
+        self.shared.answer()?;
+        let whole = self.shared.whole.lock().expect("not poisoned");
+        let metadata = Index::open(&whole[..]).expect("an index").metadata().clone();
+        let (generation, shared) = (self.shared.generation.load(Ordering::Relaxed), Arc::clone(&self.shared));
+        let is_there = *wanted == id(0xab);
+        Ok(is_there.then(|| StoredImage::Values(Box::new(FakeValues { metadata, generation, shared }))))
+    }
+    fn has_batches(&self) -> bool {
+        true
+    }
+    fn open_many(&self, ids: &[ImageId]) -> Vec<Result<Option<StoredImage>, Error>> {
         self.shared.opened.fetch_add(1, Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(20));
-        self.shared.answer()?;
-        let index = Index::open(&self.shared.whole[..]).expect("an index");
-        let (metadata, shared) = (index.metadata().clone(), Arc::clone(&self.shared));
-        let is_there = *wanted == id(0xab);
-        Ok(is_there.then(|| StoredImage::Values(Box::new(FakeValues { metadata, shared }))))
+        ids.iter().map(|id| self.open(id)).collect()
+    }
+    fn fetch_many<'v>(&self, requests: &[ValueRequest<'v>]) -> Vec<crate::FetchedValues> {
+        self.shared.fetched.fetch_add(1, Ordering::Relaxed);
+        requests.iter().map(|request| request.values.fetch(request.numbers)).collect()
     }
     fn put(&self, _: &Index<&[u8]>) -> Result<PublishOutcome, Error> {
         unreachable!("a reader does not write")
@@ -120,7 +149,7 @@ impl Store for FakeStore {
 }
 
 /// The numbers that a store has counted: opened, fetched.
-fn calls(fake: &Fake) -> (u64, u64) {
+pub(crate) fn calls(fake: &Fake) -> (u64, u64) {
     (fake.opened.load(Ordering::Relaxed), fake.fetched.load(Ordering::Relaxed))
 }
 
@@ -216,4 +245,53 @@ fn the_next_store_answers_if_the_first_fails_or_lacks_the_image() {
     fake.is_down.store(true, Ordering::Relaxed);
     assert_eq!(store_of(0xcd).expect("the second store answers"), Some(1));
     store_of(0x12).expect_err("nobody knows");
+}
+
+#[test]
+fn several_images_are_opened_with_one_call_and_their_values_fetched_with_one() {
+    let fake = Fake::new(300);
+    let reader = fake.reader(&ReaderOptions::new());
+    for _ in 0..2 {
+        let opened = reader.open_many(0, &[0xab, 0xcd, 0xab].map(id));
+        let images: Vec<_> = opened.into_iter().map(|image| image.expect("readable")).collect();
+        let [Some(image), None, Some(_)] = &images[..] else { panic!("{images:?}") };
+        let found = reader.values_many(0, &[(image, &[0, 1]), (image, &[]), (image, &[1, 2])]);
+        let numbers: Vec<_> = found.into_iter().map(|found| found.expect("readable").len()).collect();
+        assert_eq!((numbers, calls(&fake)), (vec![2, 0, 2], (1, 1)));
+    }
+    assert_eq!(reader.counts()[0].calls, 2);
+}
+
+#[test]
+fn threads_that_open_the_same_images_in_another_order_do_not_block_each_other() {
+    let fake = Fake::new(3);
+    let reader = fake.reader(&ReaderOptions::new());
+    std::thread::scope(|scope| {
+        for thread in 0..16 {
+            let mut ids = [0xab, 0xcd, 0xef].map(id);
+            ids.rotate_left(thread % 3);
+            let reader = &reader;
+            scope.spawn(move || {
+                let found = reader.open_many(0, &ids);
+                assert_eq!(found.iter().filter(|image| matches!(image, Ok(Some(_)))).count(), 1);
+            });
+        }
+    });
+    assert_eq!(calls(&fake).0, 1, "the threads wait for the first one");
+}
+
+#[test]
+fn values_in_memory_do_not_answer_for_the_index_that_has_replaced_theirs() {
+    let fake = Fake::new(300);
+    let reader = fake.reader(&ReaderOptions::new().fresh(Duration::ZERO));
+    let value = || {
+        let image = reader.open(0, &id(0xab)).expect("readable").expect("there");
+        reader.values(0, &image, &[1]).expect("readable").pop().flatten().expect("not lost")
+    };
+    let old = value();
+    assert!(Arc::ptr_eq(&old, &value()));
+    fake.replace(301);
+    let new = value();
+    assert!(!Arc::ptr_eq(&old, &new) && Arc::ptr_eq(&new, &value()));
+    assert_eq!(calls(&fake).1, 2);
 }

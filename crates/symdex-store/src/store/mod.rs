@@ -72,6 +72,12 @@ pub trait Store: Any + fmt::Debug + Send + Sync {
         requests.iter().map(|request| request.values.fetch(request.numbers)).collect()
     }
 
+    /// Whether [`open_many`](Self::open_many) and [`fetch_many`](Self::fetch_many) ask for all images at once. If not,
+    /// the caller can as well open the images one by one, when they are needed.
+    fn has_batches(&self) -> bool {
+        false
+    }
+
     /// What the store states of the index of `id`; `None` if the store has none. The index is not read.
     ///
     /// # Errors

@@ -30,6 +30,10 @@ pub trait StoredValues: Any + fmt::Debug + Send + Sync {
     /// The metadata of the whole index.
     fn metadata(&self) -> &Metadata;
 
+    /// The number of the index among those of this image. If the index of an image is replaced, the new one has another
+    /// number, so that values of the two are not mixed.
+    fn generation(&self) -> u64;
+
     /// Fetches the values with these numbers at once, in the order of `numbers`. `None` stands for a value that the
     /// store has lost: each number in [`Metadata::value_numbers`] had a value. Do not take it for a gap.
     ///

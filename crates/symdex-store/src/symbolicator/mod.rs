@@ -45,6 +45,7 @@ mod debug_files;
 mod gathered;
 mod listed_folder;
 mod options;
+mod prepare;
 mod session;
 mod sources;
 mod stored;

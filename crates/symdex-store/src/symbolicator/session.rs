@@ -72,6 +72,10 @@ impl SourceAnswers {
 }
 
 impl Source for Session<'_> {
+    fn prepare(&mut self, requests: &[(&Image, &[ImageOffset])]) {
+        self.symbolicator.prepare(requests);
+    }
+
     fn answer(
         &mut self,
         image: &Image,
@@ -106,6 +110,10 @@ impl<'a> Availability<'a> {
 }
 
 impl Source for Availability<'_> {
+    fn prepare(&mut self, requests: &[(&Image, &[ImageOffset])]) {
+        self.symbolicator.prepare(requests);
+    }
+
     fn answer(
         &mut self,
         image: &Image,

@@ -272,10 +272,7 @@ impl Symbolicator {
     /// The sources of the image `id`, in this order: single indexes, folders, stores, debug files. An index without
     /// debug information comes last if a debug file has some.
     pub(super) fn candidates(&self, id: &ImageId) -> impl Iterator<Item = Result<Candidate<'_>, Unanswered>> {
-        let files =
-            self.files.iter().filter(move |(known, _)| known.id == *id).map(|(_, path)| Ok(path.clone()));
-        let in_folders = self.folders.iter().flat_map(|folder| folder.indexes_of(id));
-        let indexes = files.chain(in_folders).map(|path| match path {
+        let indexes = self.indexes(id).map(|path| match path {
             Ok(path) => Ok(Candidate::Index(path)),
             Err(error) => Err(unanswered(&error.into())),
         });
@@ -298,6 +295,13 @@ impl Symbolicator {
             }
             without_dwarf.next()
         })
+    }
+
+    /// The single indexes of the image `id`, and those in folders.
+    pub(super) fn indexes(&self, id: &ImageId) -> impl Iterator<Item = Result<PathBuf, Error>> {
+        let files =
+            self.files.iter().filter(move |(known, _)| known.id == *id).map(|(_, path)| Ok(path.clone()));
+        files.chain(self.folders.iter().flat_map(|folder| folder.indexes_of(id)))
     }
 
     /// The image `id` in the store with this number.
@@ -349,7 +353,9 @@ impl Symbolicator {
         self.stores.counts()
     }
 
-    pub(super) fn stores(&self) -> &StoreReader {
+    /// The stores.
+    #[must_use]
+    pub fn stores(&self) -> &StoreReader {
         &self.stores
     }
 

@@ -4,11 +4,17 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/proxy.rs"]
+mod proxy;
+#[cfg(feature = "symbolicate")]
+#[path = "../common/reports.rs"]
+mod reports;
 
 mod access;
 mod expiry;
 mod faults;
 mod layout;
-mod proxy;
 mod publishing;
+#[cfg(feature = "symbolicate")]
+mod round_trips;
 mod server;

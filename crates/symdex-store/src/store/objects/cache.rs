@@ -63,7 +63,7 @@ impl Cache {
 
     /// Waits until no other thread fetches `id`.
     pub(super) fn turn(&self, id: &ImageId) -> Flight<'_, ImageId> {
-        self.flights.turn(id)
+        self.flights.turn(std::slice::from_ref(id))
     }
 
     /// The index of `id`; `None` if the cache does not have it. Records a use.

@@ -156,6 +156,10 @@ impl Store for RedisStore {
         ids.iter().zip(found).map(|(id, found)| self.image(id, found)).collect()
     }
 
+    fn has_batches(&self) -> bool {
+        true
+    }
+
     fn fetch_many<'v>(&self, requests: &[ValueRequest<'v>]) -> Vec<FetchedValues> {
         let own = |request: &ValueRequest<'v>| -> Option<(&'v RedisValues, &'v [u64])> {
             let values: &dyn Any = request.values;

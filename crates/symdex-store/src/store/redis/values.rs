@@ -70,6 +70,10 @@ impl StoredValues for RedisValues {
         &self.record.metadata
     }
 
+    fn generation(&self) -> u64 {
+        self.record.generation.0
+    }
+
     fn fetch(&self, numbers: &[u64]) -> FetchedValues {
         fetch(&self.client, &[(self, numbers)]).pop().unwrap_or_else(|| Ok(Vec::new()))
     }

@@ -1,8 +1,10 @@
 //! A proxy that spoils connections.
 
+#![allow(dead_code, reason = "no test file uses all of it")]
+
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -19,6 +21,8 @@ pub(crate) enum Fault {
     Late(Duration),
     /// There are no replies.
     Silent,
+    /// The reply to the first request is an error of a server of HTTP, and the connection is closed.
+    Error500,
 }
 
 /// Forwards connections to a port of this machine, until it is dropped.
@@ -28,7 +32,7 @@ pub(crate) struct Proxy {
 }
 
 struct State {
-    target: u16,
+    target: AtomicU16,
     /// The fault, and how many connections have it.
     fault: Mutex<(Fault, u32)>,
     connections: AtomicU32,
@@ -40,7 +44,7 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("a port").port();
         let state = Arc::new(State {
-            target,
+            target: AtomicU16::new(target),
             fault: Mutex::new((Fault::None, 0)),
             connections: AtomicU32::new(0),
             is_over: AtomicBool::new(false),
@@ -61,6 +65,11 @@ impl Proxy {
     /// The next `connections` have this fault, those after them have none.
     pub(crate) fn spoil(&self, fault: Fault, connections: u32) {
         *self.state.fault.lock().expect("no panic") = (fault, connections);
+    }
+
+    /// New connections are forwarded to this port.
+    pub(crate) fn set_target(&self, port: u16) {
+        self.state.target.store(port, Ordering::Relaxed);
     }
 
     /// How many connections there were.
@@ -89,11 +98,22 @@ impl State {
         if fault == Fault::Refused {
             return;
         }
-        let Ok(server) = TcpStream::connect(("127.0.0.1", self.target)) else { return };
+        if fault == Fault::Error500 {
+            std::thread::spawn(move || answer_with_500(client));
+            return;
+        }
+        let Ok(server) = TcpStream::connect(("127.0.0.1", self.target.load(Ordering::Relaxed))) else {
+            return;
+        };
         let (from, to) = (client.try_clone().expect("a socket"), server.try_clone().expect("a socket"));
         std::thread::spawn(move || copy(from, to, Fault::None));
         std::thread::spawn(move || copy(server, client, fault));
     }
+}
+
+fn answer_with_500(mut client: TcpStream) {
+    let answer = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    _ = client.read(&mut [0; 4096]).and_then(|_| client.write_all(answer));
 }
 
 fn copy(mut from: TcpStream, mut to: TcpStream, fault: Fault) {
@@ -104,7 +124,7 @@ fn copy(mut from: TcpStream, mut to: TcpStream, fault: Fault) {
             Fault::CutAfter(limit) => bytes = &bytes[..len.min(limit - copied)],
             Fault::Late(time) => std::thread::sleep(time),
             Fault::Silent => continue,
-            Fault::None | Fault::Refused => {}
+            Fault::None | Fault::Refused | Fault::Error500 => {}
         }
         copied += bytes.len();
         if to.write_all(bytes).is_err() || bytes.len() < len {

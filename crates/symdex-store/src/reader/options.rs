@@ -1,0 +1,51 @@
+//! How stores are read.
+
+use std::time::Duration;
+
+/// The options of a [`StoreReader`](super::StoreReader).
+#[must_use]
+#[derive(Clone, Debug)]
+pub struct ReaderOptions {
+    pub(super) memory: u64,
+    pub(super) fresh: Duration,
+    pub(super) absent: Duration,
+    pub(super) pause: Duration,
+}
+
+impl ReaderOptions {
+    /// The default options.
+    pub fn new() -> Self {
+        let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+        Self { memory: 256 << 20, fresh: minutes(10), absent: minutes(1), pause: Duration::from_secs(30) }
+    }
+
+    /// Sets the memory for open indexes and values, in bytes. Mapped files do not count. The default is 256 MiB.
+    pub fn memory(mut self, size: u64) -> Self {
+        self.memory = size;
+        self
+    }
+
+    /// Sets how long an index in memory answers before its store is asked for a newer one. The default is ten minutes.
+    pub fn fresh(mut self, time: Duration) -> Self {
+        self.fresh = time;
+        self
+    }
+
+    /// Sets how long a store is not asked again for an image that it does not have. The default is one minute.
+    pub fn absent(mut self, time: Duration) -> Self {
+        self.absent = time;
+        self
+    }
+
+    /// Sets how long a store is not asked after three calls in a row could not reach it. The default is 30 seconds.
+    pub fn pause(mut self, time: Duration) -> Self {
+        self.pause = time;
+        self
+    }
+}
+
+impl Default for ReaderOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
