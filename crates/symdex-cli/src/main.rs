@@ -12,6 +12,7 @@ mod number;
 mod open;
 mod progress;
 mod source;
+mod store;
 mod stores;
 mod symbolicate;
 mod text;
@@ -61,6 +62,7 @@ enum Command {
     Ids(ids::Args),
     Inspect(inspect::Args),
     Verify(verify::Args),
+    Store(store::Args),
     /// Reads one debug file for `build --isolate`
     #[command(name = build::child::COMMAND, hide = true)]
     IsolatedChild,
@@ -95,6 +97,7 @@ fn run() -> Result<ExitCode, CommandError> {
         Command::Ids(args) => ids::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::Store(args) => store::run(&args),
         Command::IsolatedChild => return Ok(build::child::run()),
     };
     gravest.map(exit_code)

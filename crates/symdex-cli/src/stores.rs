@@ -14,7 +14,7 @@ use crate::open::AccessOption;
 use crate::{number, text};
 
 /// The variable with the stores that are used if the command line names none.
-const VARIABLE: &str = "SYMDEX_STORE";
+pub(crate) const VARIABLE: &str = "SYMDEX_STORE";
 
 /// The digits of a UUID. Only longer ids begin with as many digits.
 const WHOLE_ID: usize = 32;
@@ -55,10 +55,7 @@ impl StoreArgs {
             let usage = |error: StoreUrlError| Failure::new(FailureKind::Usage, format!("--store: {error}"));
             return self.urls.iter().map(|url| url.clone().map_err(usage)).collect();
         }
-        let Some(urls) = std::env::var_os(VARIABLE) else { return Ok(Vec::new()) };
-        let wrong = |error| Failure::new(FailureKind::Usage, format!("{VARIABLE}: {error}"));
-        let read = |url: &str| url.parse().map_err(|error| wrong(format!("{error}")));
-        urls.to_string_lossy().split_whitespace().map(read).collect()
+        urls_of_environment()
     }
 
     pub(crate) fn options(&self, access: AccessOption) -> StoreOptions {
@@ -97,7 +94,7 @@ impl StoreArgs {
         let mut found = prefix.to_id().map_or(Ok(None), |id| find(&stores, &id))?;
         // A list of all indexes takes long, so it is not made for what is a whole id.
         if found.is_none()
-            && prefix.to_string().len() < WHOLE_ID
+            && whole_id(prefix).is_none()
             && let Some(id) = id_of(&stores, prefix)?
         {
             found = find(&stores, &id)?;
@@ -108,6 +105,14 @@ impl StoreArgs {
         };
         found.map(Some).ok_or_else(not_found)
     }
+}
+
+/// The URLs in the environment.
+pub(crate) fn urls_of_environment() -> Result<Vec<StoreUrl>, Failure> {
+    let Some(urls) = std::env::var_os(VARIABLE) else { return Ok(Vec::new()) };
+    let wrong = |error| Failure::new(FailureKind::Usage, format!("{VARIABLE}: {error}"));
+    let read = |url: &str| url.parse().map_err(|error| wrong(format!("{error}")));
+    urls.to_string_lossy().split_whitespace().map(read).collect()
 }
 
 /// The index of `id` in the first store that has it, and where it is. If a store fails, the next one is asked.
@@ -135,8 +140,13 @@ fn find_in(store: &dyn Store, id: &ImageId) -> Result<Option<Index<IndexBytes>>,
     bytes.map(open).transpose()
 }
 
+/// The id that `prefix` is, if it has as many digits as a UUID.
+pub(crate) fn whole_id(prefix: &IdPrefix) -> Option<ImageId> {
+    prefix.to_id().filter(|id| id.to_string().len() >= WHOLE_ID)
+}
+
 /// The one id in `stores` that begins with `prefix`. All stores are listed.
-fn id_of(stores: &[Box<dyn Store>], prefix: &IdPrefix) -> Result<Option<ImageId>, Failure> {
+pub(crate) fn id_of(stores: &[Box<dyn Store>], prefix: &IdPrefix) -> Result<Option<ImageId>, Failure> {
     let mut ids: Vec<ImageId> = Vec::new();
     for store in stores {
         store.list(&mut |entry| {

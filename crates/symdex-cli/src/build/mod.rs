@@ -16,6 +16,7 @@ use symdex_store::{FolderStore, Store};
 
 use self::isolated::IsolatedJobs;
 use self::job::{FinishedIndex, JobProgress, Work, build_job};
+pub(crate) use self::summary::outcome_words;
 use self::totals::BuildTotals;
 use crate::failure::{self, CommandError, Failure, FailureKind, complain};
 use crate::in_order::in_order;

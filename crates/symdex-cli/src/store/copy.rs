@@ -14,9 +14,10 @@ use crate::progress::Progress;
 
 /// Copy indexes from one store to another
 ///
-/// Indexes that the target has already are skipped, so that the same command goes on after it was interrupted. Each
-/// index is checked before it is written. If the target has a different index of an image, the better one stays. Redis
-/// keeps an index as values, which can be copied to Redis only.
+/// Indexes that the target has already are skipped, so that the same command goes on after it was interrupted: the
+/// digests that both stores state are compared, and nothing is read. Each index is checked before it is written. If the
+/// target has a different index of an image, the better one stays. Redis keeps an index as values, which can be copied
+/// to Redis only.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {

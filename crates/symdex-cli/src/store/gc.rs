@@ -63,9 +63,9 @@ pub(super) fn run(args: &Args) -> CommandResult {
     }
     // The store only counts what it removes.
     let (candidates, _) = older_than(&*store, args.older_than.saturating_sub(MARGIN))?;
-    let GcCounts { kept, leftovers, failed, .. } = store.gc(args.older_than)?;
+    let GcCounts { kept, leftovers, failed, .. } = store.gc(args.older_than).map_err(Failure::from)?;
     for entry in &candidates {
-        if store.stat(&entry.id)?.is_none() {
+        if store.stat(&entry.id).map_err(Failure::from)?.is_none() {
             report(&*store, entry, "removed", &mut output)?;
         }
     }
@@ -105,8 +105,7 @@ fn report(
     let StoreEntry { id, location, stored_size, .. } = entry;
     output.count_outcome(outcome, *stored_size);
     let url = store.url().to_string();
-    let line =
-        RemovedLine { store: &url, id: id.to_string(), location, stored_size: *stored_size, outcome };
+    let line = RemovedLine { store: &url, id: id.to_string(), location, stored_size: *stored_size, outcome };
     output.line(&line, || {
         let words = outcome.replace('_', " ");
         let age = distance(entry.last_use.or(entry.written));

@@ -101,11 +101,7 @@ fn print(store: &Box<dyn Store>, args: &Args) -> CommandResult {
 }
 
 /// Writes an index to its file. Returns its id, the file and the size.
-fn get(
-    store: &Box<dyn Store>,
-    prefix: &IdPrefix,
-    args: &Args,
-) -> Result<(ImageId, PathBuf, u64), Failure> {
+fn get(store: &Box<dyn Store>, prefix: &IdPrefix, args: &Args) -> Result<(ImageId, PathBuf, u64), Failure> {
     let id = id_in(store, prefix)?;
     let path = path_of(&id, args)?;
     let index = checked(&**store, &id)?;
@@ -131,6 +127,9 @@ fn path_of(id: &ImageId, args: &Args) -> Result<PathBuf, Failure> {
 fn checked(store: &dyn Store, id: &ImageId) -> Result<Index<IndexBytes>, Failure> {
     match super::verify::whole(store, id)? {
         Some((index, _)) => Ok(index),
-        None => Err(Failure::new(FailureKind::NotFound, format!("{}: the index is not there", store.location(id)))),
+        None => Err(Failure::new(
+            FailureKind::NotFound,
+            format!("{}: the index is not there", store.location(id)),
+        )),
     }
 }

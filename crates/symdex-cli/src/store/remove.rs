@@ -81,8 +81,10 @@ pub(super) fn run(args: &Args) -> CommandResult {
 /// Removes the index of exactly this id. Returns the id, where the index was, and its size in the store.
 fn remove(store: &dyn Store, prefix: &IdPrefix) -> Result<(ImageId, String, u64), Failure> {
     let missing = || {
-        let message =
-            format!("{}: no index of {prefix}; give whole ids, as `symdex store ls` prints them", store.url());
+        let message = format!(
+            "{}: no index of {prefix}; give whole ids, as `symdex store ls` prints them",
+            store.url()
+        );
         Failure::new(FailureKind::NotFound, message)
     };
     let id = prefix.to_id().ok_or_else(missing)?;

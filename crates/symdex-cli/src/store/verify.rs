@@ -39,7 +39,8 @@ const EXAMPLES: &str = "\
 Examples:
   symdex store verify s3://bucket/indexes
   symdex store verify redis://127.0.0.1:6379/0 --id 0c37c502
-To repair a damaged index, build it again, or copy it from another store: both replace it.
+To repair a damaged index, put it or build it again: `symdex store put`, `symdex build --store URL`. To copy it from
+another store, remove it first, because `symdex store copy` skips indexes that seem to be the same.
 
 JSON:
   {\"store\", \"id\", \"location\", \"layout\", \"image\", \"arch\", \"chunks\", \"ranges\", \"pages\", \"values\",
@@ -180,7 +181,8 @@ impl Checked {
         let len = |range: &Range<u64>| range.end.saturating_sub(range.start);
         self.values = ranges.iter().map(len).fold(0, u64::saturating_add);
         if self.values > MAX_VALUES {
-            let what = format!("the metadata states {} values; an index has at most {MAX_VALUES}", self.values);
+            let what =
+                format!("the metadata states {} values; an index has at most {MAX_VALUES}", self.values);
             self.fail(location, &what);
             return Ok(());
         }
@@ -191,7 +193,9 @@ impl Checked {
                 Err(error) if error.is_damage() => {
                     for number in batch {
                         match values.fetch(&[*number]) {
-                            Err(error) if error.is_damage() => self.damage(*number, &error.to_string(), location),
+                            Err(error) if error.is_damage() => {
+                                self.damage(*number, &error.to_string(), location)
+                            }
                             fetched => self.check_fetched(&[*number], &fetched?, location),
                         }
                     }
@@ -283,7 +287,8 @@ fn report(
 impl Checked {
     fn text(&self, id: &ImageId) -> String {
         let Self { image, arch, counts: VerifiedCounts { chunks, ranges, pages, .. }, values, .. } = self;
-        let mut parts = vec![text::count(*chunks, "chunk"), text::count(*ranges, "range"), text::count(*pages, "page")];
+        let mut parts =
+            vec![text::count(*chunks, "chunk"), text::count(*ranges, "range"), text::count(*pages, "page")];
         if self.layout == StoredLayout::Values {
             parts.insert(0, text::count(*values, "value"));
         }
