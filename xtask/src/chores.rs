@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 mod audit;
 mod corpus;
+mod scale;
 mod testdata;
 mod tools;
 
@@ -16,6 +17,9 @@ fn main() -> ExitCode {
         }
         ["corpus", words @ ..] if let Some(arguments) = corpus::Arguments::parse(words) => {
             corpus::run(&arguments)
+        }
+        ["scale", words @ ..] if let Some(arguments) = scale::Arguments::parse(words) => {
+            scale::run(&arguments)
         }
         ["testdata"] => testdata::make(),
         ["testdata", "--check"] => testdata::check(),

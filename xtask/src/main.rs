@@ -11,6 +11,7 @@ use anyhow::{Context as _, Result};
 mod api;
 mod bench;
 mod demo;
+mod fuzz;
 mod sbom;
 
 fn main() -> ExitCode {
@@ -21,7 +22,8 @@ fn main() -> ExitCode {
         ["bench", words @ ..] => bench::run(words),
         ["demo"] => demo::run(),
         ["sbom", words @ ..] => sbom::run(words),
-        ["audit" | "corpus" | "testdata", ..] => match run_chore(&words) {
+        ["fuzz", words @ ..] => fuzz::run(words),
+        ["audit" | "corpus" | "scale" | "testdata", ..] => match run_chore(&words) {
             // The chore has printed its error.
             Ok(code) => return code,
             Err(error) => Err(error),
@@ -45,8 +47,8 @@ fn main() -> ExitCode {
 /// # Errors
 /// Cargo cannot be run.
 fn run_chore(words: &[&str]) -> Result<ExitCode> {
-    // An optimised audit compares millions of addresses in a tenth of the time.
-    let profile = if words.first() == Some(&"audit") { "release" } else { "dev" };
+    // An optimised audit compares millions of addresses in a tenth of the time. A simulation draws millions of numbers.
+    let profile = if matches!(words.first(), Some(&("audit" | "scale"))) { "release" } else { "dev" };
     let status = cargo()
         .args(["run", "--quiet", "--package", "xtask", "--features", "chores", "--bin", "xtask-chores"])
         .args(["--profile", profile, "--"])

@@ -7,7 +7,6 @@ use addr2line::{Context, LookupContinuation as _, LookupResult};
 use gimli::{DebugInfo, Dwarf, LittleEndian, RangeLists, Section as _};
 use rustc_hash::FxHashMap;
 use symdex::Table;
-use symdex_build::audit_access::dwarf;
 use symdex_build::{Error, Image};
 
 use crate::classes::Class;
@@ -59,8 +58,8 @@ impl Peer for Addr2line {
 }
 
 /// addr2line with the image's sections. It shares nothing with others, and parses a unit when it first looks into it.
-pub(crate) fn context<'d>(image: &Image<'d>) -> Result<Context<Reader<'d>>, Error> {
-    let context = Context::from_arc_dwarf(Arc::clone(dwarf(image)));
+pub(crate) fn context<'d>(facts: &Facts<'_, 'd>) -> Result<Context<Reader<'d>>, Error> {
+    let context = Context::from_arc_dwarf(Arc::clone(&facts.dwarf));
     context.map_err(|error| Error::Malformed { what: format!("addr2line says: {error}") })
 }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use symdex::{ImageOffset, Index, LinePolicy, Scratch, Table};
 use symdex_build::Error;
+use symdex_build::audit_access::Deadline;
 
 use crate::addr2line_peer::{self, ADDR2LINE, Addr2line};
 use crate::expected::{Expected, Frame, SearchBuffer};
@@ -29,13 +30,14 @@ struct Comparison<'f, 'd, B> {
     lines: InstanceLines,
 }
 
-/// Compares `batch`; `next` is the address behind its last.
+/// Compares `batch` until `deadline`; `next` is the address behind its last.
 pub(crate) fn compare_batch<B: AsRef<[u8]>>(
     facts: &Facts<'_, '_>,
     index: &Index<B>,
     options: &AuditOptions<'_>,
     batch: &[u64],
     next: Option<u64>,
+    deadline: Deadline,
 ) -> Result<(AuditReport, InstanceLines), Error> {
     let svma = |offset: &u64| facts.image.info().base + offset;
     let asked = match options.peer {
@@ -45,7 +47,7 @@ pub(crate) fn compare_batch<B: AsRef<[u8]>>(
     let mut comparison = Comparison {
         facts,
         index,
-        addr2line: addr2line_peer::context(facts.image)?,
+        addr2line: addr2line_peer::context(facts)?,
         asked,
         buffer: SearchBuffer::default(),
         exact: Scratch::default(),
@@ -55,6 +57,9 @@ pub(crate) fn compare_batch<B: AsRef<[u8]>>(
     };
     let executable = &facts.image.info().executable;
     for (number, &offset) in batch.iter().enumerate() {
+        if number.is_multiple_of(1 << 8) {
+            deadline.check()?;
+        }
         // Answers change only at compared addresses, so each answer holds up to the next address.
         let section = executable.partition_point(|section| section.0 <= offset);
         let end = section.checked_sub(1).map_or(offset, |section| executable[section].1);

@@ -3,10 +3,10 @@
 use gimli::{Abbreviation, Attribute, AttributeValue, DebugInfoOffset, EntriesRaw, UnitRef};
 use symdex_build::Image;
 
+use crate::budget::{Budget, TooMuch};
 use crate::image::{Reader, executable_part, resolve};
 use crate::intervals::{Interval, Intervals};
 use crate::names::Name;
-use crate::units::{Budget, TooMuch};
 
 /// A subprogram with code in the image.
 pub(crate) struct Function<'d> {
@@ -82,6 +82,9 @@ struct Attributes<'d> {
     call_line: Option<u32>,
     folder_is_supplementary: bool,
 }
+
+/// About how many bytes of memory a namespace, a type, a function or an inlined subroutine takes.
+const SCOPE: u64 = 96;
 
 struct Walk<'a, 'd> {
     unit: UnitRef<'a, Reader<'d>>,
@@ -160,6 +163,7 @@ impl<'d> Walk<'_, 'd> {
                 Err(error) => return Ok(Err(error)),
             };
             while within.pop_if(|(above, _)| *above >= depth).is_some() {}
+            self.budget.check_depth(within.len())?;
             let parent = within.last().map_or(Within::default(), |(_, within)| *within);
             let die = offset.to_debug_info_offset(&self.unit.header).map_or(0, |DebugInfoOffset(die)| die);
             let die = self.base + die;
@@ -241,6 +245,7 @@ impl<'d> Walk<'_, 'd> {
                     gimli::DW_TAG_namespace => b"(anonymous namespace)",
                     _ => b"(anonymous)",
                 });
+                self.budget.take_memory(SCOPE)?;
                 let scope = number(self.dies.scopes.len());
                 self.dies.scopes.push((parent.scope, name));
                 Ok(Within { scope: Some(scope), ..parent })
@@ -258,6 +263,7 @@ impl<'d> Walk<'_, 'd> {
         if let Some(scope) = parent.scope {
             self.dies.scope_of.insert(die, scope);
         }
+        self.budget.take_memory(SCOPE)?;
         let stated = self.stated_ranges(attributes)?;
         self.dies.addresses.extend(stated.iter().flat_map(|(start, end)| [*start, *end]));
         let parts = stated.iter().filter_map(|&(start, end)| executable_part(self.image, start, end));
@@ -279,6 +285,7 @@ impl<'d> Walk<'_, 'd> {
         attributes: &Attributes<'d>,
         parent: Within,
     ) -> Result<Within, TooMuch> {
+        self.budget.take_memory(SCOPE)?;
         let stated = self.stated_ranges(attributes)?;
         self.dies.addresses.extend(stated.iter().flat_map(|(start, end)| [*start, *end]));
         let Some(function) = parent.function else { return Ok(parent) };

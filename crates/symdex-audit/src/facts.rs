@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use gimli::Dwarf;
+use gimli::{AbbreviationsCacheStrategy, Dwarf, RangeLists};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
+use symdex_build::audit_access::dwarf;
 use symdex_build::{Error, Image};
 
+use crate::budget::Budget;
 use crate::image::{Reader, resolve};
 use crate::intervals::{Interval, Intervals};
 use crate::symbol_table::{self, TableFunction};
-use crate::units::{self, Budget, DwarfFile, Unit};
+use crate::units::{self, DwarfFile, Unit};
 use crate::{addr2line_peer, names, statements};
 
 /// A function, by the numbers of its unit and of itself in [`Dies::functions`].
@@ -23,6 +25,8 @@ pub(crate) struct FunctionId {
 /// All that a debug file states, as far as the audit needs it.
 pub(crate) struct Facts<'a, 'd> {
     pub(crate) image: &'a Image<'d>,
+    /// The sections of the image's own file.
+    pub(crate) dwarf: Arc<Dwarf<Reader<'d>>>,
     /// In file order. Split units take the places of their skeletons. The units of the supplementary file come last.
     pub(crate) units: Vec<Unit<'d>>,
     /// [`Unit::number`] of each unit and its index in `units`, sorted.
@@ -46,9 +50,9 @@ pub(crate) struct Facts<'a, 'd> {
 
 impl<'a, 'd> Facts<'a, 'd> {
     /// Reads `image`, on the threads of the rayon pool it is called in.
-    pub(crate) fn read(image: &'a Image<'d>) -> Result<Self, Error> {
-        let budget = Budget::new(image.debug_size());
-        let (units, supplementary) = units::read(image, &budget)?;
+    pub(crate) fn read(image: &'a Image<'d>, budget: &Budget) -> Result<Self, Error> {
+        let dwarf = with_cache(dwarf(image));
+        let (units, supplementary) = units::read(image, &dwarf, budget)?;
         let mut by_die: Vec<(usize, u32)> = units.iter().map(Unit::number).zip(0..).collect();
         by_die.sort_unstable();
         let table = symbol_table::read(image);
@@ -59,6 +63,7 @@ impl<'a, 'd> Facts<'a, 'd> {
         };
         let mut facts = Self {
             image,
+            dwarf,
             split_files: addr2line_peer::split_files(&units),
             units,
             by_die,
@@ -71,8 +76,11 @@ impl<'a, 'd> Facts<'a, 'd> {
             table,
         };
         facts.join();
+        budget.deadline.check()?;
         names::resolve(&mut facts);
+        budget.deadline.check()?;
         facts.resolve_statements();
+        budget.deadline.check()?;
         Ok(facts)
     }
 
@@ -120,4 +128,25 @@ impl<'a, 'd> Facts<'a, 'd> {
         let number = self.by_die[before].1;
         Some((number, &self.units[number as usize]))
     }
+}
+
+/// The sections of `dwarf`, with a cache of abbreviations. Without the cache, each unit has a copy of its table.
+fn with_cache<'d>(dwarf: &Dwarf<Reader<'d>>) -> Arc<Dwarf<Reader<'d>>> {
+    let mut copy = Dwarf {
+        debug_abbrev: dwarf.debug_abbrev,
+        debug_addr: dwarf.debug_addr,
+        debug_aranges: dwarf.debug_aranges,
+        debug_info: dwarf.debug_info,
+        debug_line: dwarf.debug_line,
+        debug_line_str: dwarf.debug_line_str,
+        debug_str: dwarf.debug_str,
+        debug_str_offsets: dwarf.debug_str_offsets,
+        debug_types: dwarf.debug_types,
+        ranges: RangeLists::new(*dwarf.ranges.debug_ranges(), *dwarf.ranges.debug_rnglists()),
+        file_type: dwarf.file_type,
+        sup: dwarf.sup.clone(),
+        ..Dwarf::default()
+    };
+    copy.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
+    Arc::new(copy)
 }

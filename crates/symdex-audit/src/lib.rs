@@ -24,6 +24,7 @@
 mod addr2line_peer;
 mod addresses;
 mod around;
+mod budget;
 mod classes;
 mod comparison;
 mod dies;
@@ -44,11 +45,15 @@ mod text;
 mod units;
 mod unwound;
 
+use std::time::{Duration, Instant};
+
 use rayon::prelude::*;
 use symdex::{Index, LinePolicy, Scratch, Table};
-use symdex_build::{Error, Image};
+use symdex_build::audit_access::Deadline;
+use symdex_build::{BuildOptions, Error, Image};
 
 pub use self::addr2line_peer::ADDR2LINE;
+use self::budget::{Budget, check_limits};
 pub use self::classes::Class;
 use self::comparison::{compare_batch, our_frames};
 pub use self::expected::{Expected, Frame, Position};
@@ -90,6 +95,9 @@ pub struct AuditOptions<'a> {
     random: u64,
     seed: u64,
     pub(crate) every: usize,
+    max_memory: usize,
+    max_seconds: Option<u64>,
+    time_spent: Duration,
     pub(crate) peer: Option<AskedPeer<'a>>,
 }
 
@@ -97,7 +105,8 @@ impl<'a> AuditOptions<'a> {
     /// The default options.
     #[must_use]
     pub fn new() -> Self {
-        Self { random: 0, seed: 0, every: 1, peer: None }
+        let (max_memory, max_seconds, time_spent) = (usize::MAX / 4, None, Duration::ZERO);
+        Self { random: 0, seed: 0, every: 1, max_memory, max_seconds, time_spent, peer: None }
     }
 
     /// Adds `count` random addresses to those that the debug file states. The same seed gives the same addresses.
@@ -113,6 +122,26 @@ impl<'a> AuditOptions<'a> {
         Self { every, ..self }
     }
 
+    /// About how many bytes of memory the audit may take. A file that needs more fails with [`Error::TooLarge`]. The
+    /// default is no limit: memory is in proportion to the size of the file.
+    #[must_use]
+    pub fn max_memory(self, bytes: usize) -> Self {
+        Self { max_memory: bytes, ..self }
+    }
+
+    /// How many seconds the audit may take. An audit that takes longer fails with [`Error::TooSlow`]. `None`, the
+    /// default, is no limit.
+    #[must_use]
+    pub fn max_seconds(self, seconds: Option<u64>) -> Self {
+        Self { max_seconds: seconds, ..self }
+    }
+
+    /// Counts `time`, which was spent before, for example to build the index, as time of the audit.
+    #[must_use]
+    pub fn time_spent(self, time: Duration) -> Self {
+        Self { time_spent: time, ..self }
+    }
+
     /// Compares with this peer too, beside addr2line.
     #[must_use]
     pub fn peer(self, peer: AskedPeer<'a>) -> Self {
@@ -123,14 +152,20 @@ impl<'a> AuditOptions<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Malformed`] if the debug file cannot be read at all, [`Error::Index`] if the index is damaged, and the
+    /// [`Error::Malformed`] if the debug file cannot be read at all, or exceeds a limit of the builder, so that it is not
+    /// read in full. [`Error::TooLarge`] and [`Error::TooSlow`] past the limits of the audit. [`Error::Index`] if the index is damaged, and the
     /// error of the peer.
     pub fn audit<B: AsRef<[u8]> + Sync>(
         &self,
         image: &Image<'_>,
         index: &Index<B>,
     ) -> Result<AuditReport, Error> {
-        let facts = Facts::read(image)?;
+        let begun = Instant::now();
+        let build = BuildOptions::new().max_memory(self.max_memory).max_seconds(self.max_seconds);
+        check_limits(image, build)?;
+        let spent = self.time_spent + begun.elapsed();
+        let deadline = Deadline::after(self.max_seconds).less(spent);
+        let facts = Facts::read(image, &Budget::new(image.debug_size(), self.max_memory, deadline))?;
         let mut addresses = addresses::stated(&facts);
         if self.every > 1 {
             addresses = addresses::sampled(&addresses, self.every);
@@ -138,8 +173,9 @@ impl<'a> AuditOptions<'a> {
         let addresses = addresses::with_random(&facts, addresses, self.random, self.seed);
         let batches: Vec<&[u64]> = addresses.chunks(BATCH_LEN).collect();
         let next = |batch: usize| batches.get(batch + 1).and_then(|next| next.first()).copied();
-        let compare =
-            |(number, batch): (usize, &&[u64])| compare_batch(&facts, index, self, batch, next(number));
+        let compare = |(number, batch): (usize, &&[u64])| {
+            compare_batch(&facts, index, self, batch, next(number), deadline)
+        };
         let compared: Vec<_> = batches.par_iter().enumerate().map(compare).collect();
         let mut report = AuditReport { coverage: own_coverage(image, index)?, ..AuditReport::default() };
         report.wrong_symbols.extend(symbol_table::difference(image, &facts.table));

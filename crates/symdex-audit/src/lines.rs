@@ -4,11 +4,11 @@ use gimli::{FileEntry, LineProgramHeader, UnitRef};
 use symdex::RowRule;
 use symdex_build::Image;
 
+use crate::budget::{Budget, TooMuch};
 use crate::image::{Reader, executable_part, resolve};
 use crate::intervals::{Interval, Intervals};
 use crate::rows::{RawSequence, Row, for_each_sequence};
 use crate::statements::Piece;
-use crate::units::Budget;
 
 /// What the line program of a unit states. Addresses are image offsets, files are numbers of [`Lines::files`].
 #[derive(Default)]
@@ -46,7 +46,7 @@ impl Lines {
         unit: UnitRef<'_, Reader<'d>>,
         image: &Image<'d>,
         budget: &Budget,
-    ) -> Result<Self, crate::units::TooMuch> {
+    ) -> Result<Self, TooMuch> {
         let mut lines = Self::default();
         let Some(program) = &unit.line_program else { return Ok(lines) };
         let header = program.header();
@@ -63,7 +63,7 @@ impl Lines {
         lines.ends.sort_by_key(|row| row.address);
         lines.addresses.sort_unstable();
         lines.addresses.dedup();
-        lines.files = files(unit, image, header, &defined);
+        lines.files = files(unit, image, header, &defined, budget)?;
         // Up to DWARF 4, file 0 is not listed.
         let unlisted = usize::from(header.version() <= 4);
         lines.has_bad_paths = lines.files.iter().skip(unlisted).any(Option::is_none);
@@ -142,10 +142,16 @@ fn files<'d>(
     image: &Image<'d>,
     header: &LineProgramHeader<Reader<'d>>,
     defined: &[FileEntry<Reader<'d>>],
-) -> Vec<Option<Vec<u8>>> {
-    let stated = header.file_names().iter().chain(defined).map(|file| path(unit, image, header, file));
+    budget: &Budget,
+) -> Result<Vec<Option<Vec<u8>>>, TooMuch> {
+    let path = |file| {
+        let path = path(unit, image, header, file);
+        budget.take_memory(64 + path.as_ref().map_or(0, Vec::len) as u64)?;
+        Ok(path)
+    };
+    let stated = header.file_names().iter().chain(defined).map(path);
     // Up to DWARF 4, numbers begin at 1 and 0 is the unit's own file. From DWARF 5 on they begin at 0.
-    let own = header.file(0).map(|file| path(unit, image, header, file)).unwrap_or_default();
+    let own = header.file(0).map(path).transpose().map(Option::unwrap_or_default);
     let own = if header.version() <= 4 { Some(own) } else { None };
     own.into_iter().chain(stated).collect()
 }

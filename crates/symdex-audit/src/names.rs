@@ -12,6 +12,9 @@ use crate::image::Reader;
 /// Longer chains of declarations are taken for cycles.
 const MAX_CHAIN: usize = 16;
 
+/// Longer names are cut.
+const MAX_NAME: usize = 64 << 10;
+
 /// The name that is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name<'d> {
@@ -140,6 +143,7 @@ fn link<'d>(facts: &Facts<'_, 'd>, die: usize) -> Option<(Link<'d>, Option<usize
             misread = reference.dwarf.debug_str.get_str(offset).ok().map(|string| string.slice());
         }
         let name = reference.attr_string(value).ok().map(|string| facts.resolve(string.slice()));
+        let name = name.map(|name| &name[..name.len().min(MAX_NAME)]);
         // Empty names are ignored.
         name.filter(|name| !name.is_empty())
     };

@@ -2,44 +2,19 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use gimli::{
     AttributeValue, DebugInfoOffset, Dwarf, Section as _, UnitHeader, UnitOffset, UnitRef, UnitType,
 };
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
+use symdex_build::Image;
 use symdex_build::audit_access::{SplitUnit, dwarf, split_units};
-use symdex_build::{Error, Image};
 
+use crate::budget::{Budget, TooMuch};
 use crate::dies::{self, Dies};
 use crate::image::Reader;
 use crate::lines::Lines;
-
-/// How many more rows and ranges may be read. In a valid file each takes at least a byte; hostile files state many in
-/// few bytes.
-pub(crate) struct Budget(AtomicI64);
-
-/// The error for a file that states more rows and ranges than it has bytes.
-pub(crate) struct TooMuch;
-
-impl Budget {
-    /// For a file of `size` bytes.
-    pub(crate) fn new(size: u64) -> Self {
-        Self(AtomicI64::new(i64::try_from(size).unwrap_or(i64::MAX)))
-    }
-
-    pub(crate) fn take(&self, count: usize) -> Result<(), TooMuch> {
-        let count = i64::try_from(count).unwrap_or(i64::MAX);
-        if self.0.fetch_sub(count, Ordering::Relaxed) < count { Err(TooMuch) } else { Ok(()) }
-    }
-}
-
-impl From<TooMuch> for Error {
-    fn from(TooMuch: TooMuch) -> Self {
-        Error::Malformed { what: "it states more line rows and address ranges than it has bytes".to_owned() }
-    }
-}
 
 /// A unit and what it states.
 pub struct Unit<'d> {
@@ -106,17 +81,17 @@ impl<'d> Unit<'d> {
     }
 }
 
-/// The units of `image`, and its supplementary file. The units are in file order. Split units take the places of their
+/// The units of `image`, and its supplementary file. `own` has the sections of the image. The units are in file order. Split units take the places of their
 /// skeletons, and the units of the supplementary file come last.
 pub(crate) fn read<'d>(
     image: &Image<'d>,
+    own: &Arc<Dwarf<Reader<'d>>>,
     budget: &Budget,
 ) -> Result<(Vec<Unit<'d>>, Option<DwarfFile<'d>>), TooMuch> {
     let aranges = aranges(image);
-    let files = Files::of(image);
+    let files = Files::of(image, own);
     let read = |header| read_unit(image, &files, &aranges, header, budget).transpose();
-    let units: Result<Vec<Unit<'d>>, TooMuch> =
-        headers(dwarf(image)).into_par_iter().filter_map(read).collect();
+    let units: Result<Vec<Unit<'d>>, TooMuch> = headers(own).into_par_iter().filter_map(read).collect();
     let mut units = units?;
     if let Some(file) = &files.supplementary {
         let read = |header| read_supplementary(image, file, header, budget).transpose();
@@ -156,13 +131,14 @@ fn aranges(image: &Image<'_>) -> FxHashMap<usize, Vec<(u64, u64)>> {
 
 /// The files of an image that have DIEs.
 struct Files<'d> {
+    own: Arc<Dwarf<Reader<'d>>>,
     supplementary: Option<DwarfFile<'d>>,
     /// By the offset of the skeleton's header: the file of the split unit, and its header.
     split: FxHashMap<usize, (DwarfFile<'d>, UnitHeader<Reader<'d>>)>,
 }
 
 impl<'d> Files<'d> {
-    fn of(image: &Image<'d>) -> Self {
+    fn of(image: &Image<'d>, own: &Arc<Dwarf<Reader<'d>>>) -> Self {
         let mut end = dwarf(image).debug_info.reader().len();
         let mut behind = |dwarf: &Arc<Dwarf<Reader<'d>>>| {
             let file = DwarfFile { dwarf: Arc::clone(dwarf), base: end };
@@ -177,7 +153,7 @@ impl<'d> Files<'d> {
             let file = behind(&of_file[0].dwarf);
             split.extend(of_file.iter().map(|unit| (unit.skeleton, (file.clone(), unit.header))));
         }
-        Self { supplementary, split }
+        Self { own: Arc::clone(own), supplementary, split }
     }
 }
 
@@ -189,21 +165,22 @@ fn read_unit<'d>(
     budget: &Budget,
 ) -> Result<Option<Unit<'d>>, TooMuch> {
     let Some(offset) = header.debug_info_offset() else { return Ok(None) };
-    let Some((mut unit, error)) = gimli_unit(dwarf(image), header) else { return Ok(None) };
-    let own = DwarfFile { dwarf: Arc::clone(dwarf(image)), base: 0 };
+    budget.take_unit()?;
+    let Some((mut unit, error)) = gimli_unit(&files.own, header) else { return Ok(None) };
+    let own = DwarfFile { dwarf: Arc::clone(&files.own), base: 0 };
     let mut dies = dies::read(unit.unit_ref(&own.dwarf), own.base, image, budget)?;
     let (mut split, mut file) = (None, own);
     if let Some((split_file, header)) = files.split.get(&offset.0)
         && let Some((mut other, _)) = gimli_unit(&split_file.dwarf, *header)
     {
         other.copy_relocated_attributes(&unit);
-        name_as(&mut unit, &other, dwarf(image));
+        name_as(&mut unit, &other, &files.own);
         file = split_file.clone();
         dies = dies::read(other.unit_ref(&file.dwarf), file.base, image, budget)?.behind(dies);
         split = Some(Box::new(other));
     }
     dies.in_aranges = aranges.get(&offset.0).map_or_else(Vec::new, Vec::clone);
-    let mut lines = Lines::read(unit.unit_ref(dwarf(image)), image, budget)?;
+    let mut lines = Lines::read(unit.unit_ref(&files.own), image, budget)?;
     lines.error = lines.error.or(error);
     Ok(Some(Unit { unit, split, file, dies, lines }))
 }
@@ -215,6 +192,7 @@ fn read_supplementary<'d>(
     header: UnitHeader<Reader<'d>>,
     budget: &Budget,
 ) -> Result<Option<Unit<'d>>, TooMuch> {
+    budget.take_unit()?;
     let Some((unit, _)) = gimli_unit(&file.dwarf, header) else { return Ok(None) };
     let dies = dies::read(unit.unit_ref(&file.dwarf), file.base, image, budget)?.without_code();
     Ok(Some(Unit { unit, split: None, file: file.clone(), dies, lines: Lines::default() }))

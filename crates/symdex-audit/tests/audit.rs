@@ -1,11 +1,13 @@
 //! The audit passes correct answers even if addr2line has others, names the reasons for differences, and fails wrong
 //! answers.
 
+use std::time::Duration;
+
 use gimli::constants as dw;
 use symdex::{ImageOffset, Index, LinePolicy};
 use symdex_audit::{ADDR2LINE, AuditOptions, AuditReport, Class, Coverage, audit};
-use symdex_build::{Companions, Image, slices};
-use symdex_testimages::debug_file::{BASE, Die, Unit, debug_file, whole};
+use symdex_build::{Companions, Error, Image, slices};
+use symdex_testimages::debug_file::{BASE, Die, Unit, Value, debug_file, whole};
 
 /// The report of an audit of the index of `built` against the debug file `against`.
 fn audited(built: &[u8], against: &[u8]) -> AuditReport {
@@ -36,6 +38,44 @@ fn assert_classes(file: &[u8], classes: &[Class]) {
 
 fn classes_of(report: &AuditReport) -> Vec<Class> {
     report.peers[ADDR2LINE].classes.keys().copied().collect()
+}
+
+/// The error of an audit of `file` with these options.
+fn error(file: &[u8], options: AuditOptions<'_>) -> Error {
+    let slice = &slices(file).expect("a Mach-O file")[0];
+    let companions = Companions::default();
+    let image = Image::load(slice, "made-up", &companions).expect("loads");
+    let index = Index::open(symdex_build::build(&image).expect("builds").bytes).expect("just written");
+    options.audit(&image, &index).expect_err("past a limit")
+}
+
+#[test]
+fn a_file_past_a_limit_of_the_builder_is_not_compared() {
+    let flag = |die: Die, _| die.with(dw::DW_AT_external, Value::Form(dw::DW_FORM_flag_present, Vec::new()));
+    let attributes = (0..2000).fold(Die::function("f", (0x1000, 0x1100)), flag);
+    let file = debug_file(&[Unit::new((0x1000, 0x1100)).child(attributes)], &[]);
+    let error = error(&file, AuditOptions::new()).to_string();
+    assert!(error.contains("not compared: unit at 0x0: an abbreviation has 2003 attributes"), "{error}");
+}
+
+#[test]
+fn a_file_whose_entries_are_nested_too_deeply_is_not_compared() {
+    let nested = |depth| {
+        let around = |inner: Die, _| Die::new(dw::DW_TAG_lexical_block).child(inner);
+        let inner = (0..depth).fold(Die::new(dw::DW_TAG_lexical_block), around);
+        debug_file(&[Unit::new((0x1000, 0x1100)).child(inner)], &[])
+    };
+    let error = error(&nested(1100), AuditOptions::new()).to_string();
+    assert!(error.contains("its entries are nested more than 1024 deep"), "{error}");
+    audited(&nested(900), &nested(900));
+}
+
+#[test]
+fn an_audit_that_takes_too_long_fails_and_names_the_option() {
+    let unit = Unit::new((0x1000, 0x1100)).child(Die::function("f", (0x1000, 0x1100)));
+    let options = AuditOptions::new().max_seconds(Some(60)).time_spent(Duration::from_secs(61));
+    let error = error(&debug_file(&[unit], &[]), options);
+    assert!(matches!(error, Error::TooSlow { seconds: 60 }), "{error}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use gimli::{Dwarf, UnitHeader};
 
 use crate::image::Image;
+pub use crate::limits::Deadline;
 use crate::reader::Reader;
 
 /// A unit whose debug information is in a file of its own, or in a package of such files.

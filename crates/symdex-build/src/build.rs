@@ -10,11 +10,11 @@
 //!   the index at once: the index begins with sizes, metadata and prefix codes, which are known after the last chunk.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::io::Write;
 
 use symdex::write::{ChunkEncoder, EncodedChunk, EncodedStrings, Writer};
 use symdex::{Counts, Partial, Table};
-use tempfile::{SpooledTempFile, spooled_tempfile};
 
 use crate::chunk_job::ChunkJob;
 use crate::chunker::CHUNK_SPAN;
@@ -22,20 +22,19 @@ use crate::dwarf::{Units, unit_ranges};
 use crate::error::Error;
 use crate::image::Image;
 use crate::limits::{Deadline, UnitLimits};
-use crate::merge::{Merge, OutOfOrder};
+use crate::memory::{Budget, LEAST, Memory};
+use crate::merge::{Merge, OutOfOrder, StepError};
 use crate::options::BuildOptions;
 use crate::pools::{Pool, Pools};
 use crate::queue::Queue;
 use crate::report::{BuildReport, Problems, TextCoverage};
+use crate::spool::Spool;
 use crate::symbol_map::{SymbolMap, is_hidden};
 use crate::symbol_ranges::{kept_aliases, symbol_ranges};
 use crate::symbols::FunctionSymbol;
 use crate::unit_ranges::UnitRanges;
 use crate::up_to_date::input_digest;
 
-/// How many bytes of chunks are kept in memory until the index is written. If there are more, all are in a temporary
-/// file.
-const CHUNKS_IN_MEMORY: usize = 4 << 20;
 /// How many bytes of `.debug_info` are read ahead of the unit that is merged next.
 pub(crate) const WALK_AHEAD: usize = 8 << 20;
 /// A unit counts as at least this many bytes of `.debug_info`. Its task takes about as much memory.
@@ -57,9 +56,19 @@ pub(crate) fn build_image(
     options: &BuildOptions<'_>,
     out: &mut (impl Write + Send),
 ) -> Result<(BuildReport, Vec<String>), Error> {
-    let deadline = Deadline::after(options.max_seconds);
+    if options.max_memory < LEAST {
+        return Err(Error::TooLittleMemory { limit: options.max_memory, least: LEAST });
+    }
+    let deadline = Deadline::after(options.max_seconds).less(image.load_time);
     let mut problems = image.problems();
-    let units = Units::read(image, &mut problems);
+    let memory = Memory::new(options.max_memory);
+    if !memory.take(image.memory()) {
+        let what = "its decompressed sections and symbols";
+        return Err(Error::TooLarge { limit: options.max_memory, what });
+    }
+    let limits = UnitLimits { ranges: image.range_budget(), deadline, memory: &memory };
+    let units = Units::read(image, limits, &mut problems)?;
+    let budget = Budget::new(options.max_memory, memory.used())?;
     let mut warnings = Vec::new();
     if units.not_in_aranges != 0 && image.has_aranges() {
         let (missed, units) =
@@ -67,7 +76,7 @@ pub(crate) fn build_image(
         warnings.push(format!(".debug_aranges misses {missed} {units} with code"));
     }
     let mut run = |order| {
-        let build = Build::new(image, options.max_memory, deadline);
+        let build = Build::new(image, budget, deadline);
         build.run(&units, order, problems.clone(), options.progress, out)
     };
     let report = match run(UnitOrder::ByAddress) {
@@ -88,7 +97,8 @@ pub(crate) fn build_parts<'d>(
     symbols: UnitRanges<'d>,
     mut problems: Problems,
 ) -> Result<Vec<u8>, Error> {
-    let mut build = Build::new(image, BuildOptions::new().max_memory, Deadline::default());
+    let budget = Budget::new(usize::MAX / 4, 0)?;
+    let mut build = Build::new(image, budget, Deadline::default());
     let (mut counts, mut out) = (Counts::default(), Vec::new());
     (counts.functions, counts.ranges) = build.merge_parts(Table::Dwarf, units, &mut problems)?;
     (_, counts.symbols) = build.merge_parts(Table::SymbolTable, vec![symbols], &mut problems)?;
@@ -141,20 +151,33 @@ impl From<Stop> for Error {
 /// The state of a build.
 struct Build<'a, 'd> {
     image: &'a Image<'d>,
-    max_memory: usize,
+    budget: Budget,
+    /// Pending units are spilled beyond this many bytes, even if there is more memory.
+    max_pending: usize,
     deadline: Deadline,
-    writer: Writer<SpooledTempFile>,
+    /// The ranges and inline frames of the chunks that are being encoded, by task: how many bytes they take.
+    encoding: VecDeque<usize>,
+    writer: Writer<Spool>,
     pools: Pools<'d>,
     coverage: TextCoverage,
 }
 
 impl<'a, 'd> Build<'a, 'd> {
-    fn new(image: &'a Image<'d>, max_memory: usize, deadline: Deadline) -> Self {
+    fn new(image: &'a Image<'d>, budget: Budget, deadline: Deadline) -> Self {
         let limit = image.debug_size + image.symbol_map.map_or(0, SymbolMap::size) + (1 << 20);
         let pools = Pools { names: Pool::new(limit), files: Pool::new(limit) };
-        let writer = Writer::new(image.info.clone(), CHUNK_SPAN, spooled_tempfile(CHUNKS_IN_MEMORY));
+        let writer = Writer::new(image.info.clone(), CHUNK_SPAN, Spool::new(deadline));
         let coverage = TextCoverage::of(&image.info);
-        Self { image, max_memory, deadline, writer, pools, coverage }
+        Self {
+            image,
+            budget,
+            max_pending: usize::MAX,
+            deadline,
+            encoding: VecDeque::new(),
+            writer,
+            pools,
+            coverage,
+        }
     }
 
     /// Writes the index to `out`.
@@ -170,13 +193,15 @@ impl<'a, 'd> Build<'a, 'd> {
         progress: &(dyn Fn(u64, u64) + Sync),
         out: &mut impl Write,
     ) -> Result<BuildReport, Stop> {
-        let mut counts = Counts { units: units.own as u64, ..Counts::default() };
+        let mut counts = Counts { units: units.own as u64 + units.types, ..Counts::default() };
         if let Some(digest) = input_digest(self.image, &problems) {
             self.writer.set_input_digest(digest);
         }
         self.dwarf(units, order, &mut problems, &mut counts, progress)?;
         self.symbols(&mut counts, &mut problems)?;
         self.deadline.check()?;
+        let [names, files] = [&self.pools.names, &self.pools.files].map(Pool::lens);
+        self.budget.check_strings(self.pools.size(), names.0 + files.0, names.1 + files.1)?;
         let (names, files) = self.strings(&mut counts, &mut problems);
         let (partial, report) = problems.finish(self.image.has_dwarf(), self.coverage);
         self.write(&names, &files, counts, partial, out)?;
@@ -186,8 +211,8 @@ impl<'a, 'd> Build<'a, 'd> {
     /// Takes the names and the files that the chunks need from the pools.
     fn strings(&mut self, counts: &mut Counts, problems: &mut Problems) -> (Strings<'d>, Strings<'d>) {
         let Pools { names, files } = std::mem::take(&mut self.pools);
-        problems.add("names left out: they are too long, or overlap too much", names.refused);
-        problems.add("file paths left out: they are too long, or too many", files.refused);
+        problems.limit("names left out: they are too long, or overlap too much", names.refused);
+        problems.limit("file paths left out: they are too long, or too many", files.refused);
         let (names, files) = (names.into_strings(), files.into_strings());
         (counts.names, counts.files) = (names.len() as u64, files.len() as u64);
         problems.hidden(hidden_len(&names, &files));
@@ -203,10 +228,15 @@ impl<'a, 'd> Build<'a, 'd> {
         partial: Vec<Partial>,
         out: &mut impl Write,
     ) -> Result<(), Error> {
-        let strings = || (EncodedStrings::new(names), EncodedStrings::new(files));
+        let deadline = self.deadline;
+        let stop = || deadline.is_over();
+        let strings = || (EncodedStrings::new_until(names, &stop), EncodedStrings::new_until(files, &stop));
         let (sealed, (names, files)) = rayon::join(|| self.writer.seal(), strings);
-        let sealed = sealed.map_err(spool_failed)?;
-        Ok(sealed.finish(&names?, &files?, counts, partial, out)?)
+        // What fails after the deadline fails because of it.
+        deadline.check()?;
+        let finished = sealed.map_err(spool_failed)?.finish(&names?, &files?, counts, partial, out);
+        deadline.check()?;
+        Ok(finished?)
     }
 
     /// Reads and merges the units, and writes the chunks of the `dwarf` table.
@@ -229,7 +259,10 @@ impl<'a, 'd> Build<'a, 'd> {
         let total = units.own_size() as u64;
         let image = self.image;
         let mut merge = Merge::new(CHUNK_SPAN);
-        let mut limits = UnitLimits { ranges: image.range_budget(), deadline: self.deadline };
+        let ahead_memory = Memory::new(self.budget.of_units_ahead());
+        let memory_in_turn = Memory::new(self.budget.of_unit());
+        let mut limits =
+            UnitLimits { ranges: image.range_budget(), deadline: self.deadline, memory: &ahead_memory };
         let merged = rayon::scope_fifo(|scope| {
             let (mut walks, mut chunks) = (Queue::new(scope), Queue::new(scope));
             let (mut next, mut ahead, mut done) = (0, 0, 0);
@@ -237,11 +270,27 @@ impl<'a, 'd> Build<'a, 'd> {
                 // Which units are read ahead depends only on their sizes, and so does the budget of each unit.
                 while next < order.len() && (next <= place || ahead < WALK_AHEAD) {
                     let unit = order[next];
-                    walks.add(move || unit_ranges(image, units, unit, limits));
+                    walks.add(move || (limits, unit_ranges(image, units, unit, limits)));
                     ahead += if next == place { 0 } else { ahead_size(unit) };
                     next += 1;
                 }
-                let Some(mut walked) = walks.take() else { break };
+                let Some((limits_then, walked)) = walks.take() else { break };
+                self.deadline.check()?;
+                let walked = match walked {
+                    Some(walked) => {
+                        ahead_memory.give_back(walked.size());
+                        Some(walked)
+                    }
+                    // Units that are read ahead take all of the memory.
+                    None => {
+                        let limits = UnitLimits { memory: &memory_in_turn, ..limits_then };
+                        let walked = unit_ranges(image, units, *unit, limits);
+                        memory_in_turn.give_back(walked.as_ref().map_or(0, UnitRanges::size));
+                        walked
+                    }
+                };
+                let too_large = Error::TooLarge { limit: self.budget.limit, what: "one of its units" };
+                let mut walked = walked.ok_or(too_large)?;
                 ahead -=
                     order.get(place + 1).filter(|_| place + 1 < next).map_or(0, |unit| ahead_size(*unit));
                 limits.ranges = limits.ranges.saturating_sub(walked.range_entries);
@@ -250,14 +299,16 @@ impl<'a, 'd> Build<'a, 'd> {
                 problems.merge(std::mem::take(&mut walked.problems));
                 problems.add_steps(1 + walked.steps);
                 merge.add(walked, &mut self.pools)?;
+                let max_pending = self.budget.of_pending(self.pools.size())?;
                 let watermark = order.get(place + 1).map_or(u64::MAX, |unit| low(*unit));
-                if watermark == u64::MAX || merge.is_time_to_step(self.max_memory) {
-                    while let Some(jobs) = merge.step(watermark, &mut self.pools).map_err(spill_failed)? {
+                let spilled_beyond = max_pending.min(self.max_pending);
+                if watermark == u64::MAX || merge.is_time_to_step(spilled_beyond) {
+                    while let Some(jobs) = self.step(&mut merge, watermark, max_pending)? {
                         self.deadline.check()?;
                         self.encode(Table::Dwarf, jobs, &mut chunks)?;
                     }
                 }
-                if merge.is_time_to_spill(self.max_memory) {
+                if merge.is_time_to_spill(spilled_beyond) {
                     merge.spill().map_err(spill_failed)?;
                 }
                 done += size(*unit) as u64;
@@ -283,8 +334,9 @@ impl<'a, 'd> Build<'a, 'd> {
                 let mut unit = symbol_ranges(symbols, &kept_aliases(symbols));
                 problems.merge(std::mem::take(&mut unit.problems));
                 merge.add(unit, &mut self.pools)?;
+                let max_pending = self.budget.of_pending(self.pools.size())?;
                 let watermark = rest.first().map_or(u64::MAX, |symbol| symbol.start);
-                while let Some(jobs) = merge.step(watermark, &mut self.pools).map_err(spill_failed)? {
+                while let Some(jobs) = self.step(&mut merge, watermark, max_pending)? {
                     self.encode(Table::SymbolTable, jobs, &mut chunks)?;
                 }
             }
@@ -293,6 +345,21 @@ impl<'a, 'd> Build<'a, 'd> {
         self.coverage.symbol_table = merge.covered().1;
         counts.symbols = merge.ranges();
         Ok(())
+    }
+
+    /// Merges some code below `watermark`; see [`Merge::step`].
+    fn step(
+        &mut self,
+        merge: &mut Merge,
+        watermark: u64,
+        max_memory: usize,
+    ) -> Result<Option<Vec<ChunkJob>>, Error> {
+        merge.step(watermark, max_memory, &mut self.pools).map_err(|error| match error {
+            StepError::Io(error) => spill_failed(error),
+            StepError::TooLarge => {
+                Error::TooLarge { limit: self.budget.limit, what: "code that many of its units state" }
+            }
+        })
     }
 
     /// Merges `units`, and writes the chunks of `table` that they make. Returns how many functions and ranges they
@@ -309,7 +376,7 @@ impl<'a, 'd> Build<'a, 'd> {
             merge.add(unit, &mut self.pools).map_err(Stop::from)?;
         }
         let mut encoder = ChunkEncoder::new(CHUNK_SPAN, self.image.info.image_size);
-        while let Some(jobs) = merge.step(u64::MAX, &mut self.pools).map_err(spill_failed)? {
+        while let Some(jobs) = self.step(&mut merge, u64::MAX, usize::MAX)? {
             for job in jobs {
                 self.writer.push(encoder.encode(table, job.index, &job.ranges)?)?;
             }
@@ -330,8 +397,17 @@ impl<'a, 'd> Build<'a, 'd> {
     {
         let image_size = self.image.info.image_size;
         let mut jobs = jobs.into_iter().peekable();
+        let max_size = self.budget.of_chunks();
         while jobs.peek().is_some() {
-            let some: Vec<_> = jobs.by_ref().take(CHUNKS_AT_A_TIME).collect();
+            let (mut some, mut size) = (Vec::new(), 0);
+            while some.len() < CHUNKS_AT_A_TIME
+                && let Some(job) =
+                    jobs.next_if(|job| some.is_empty() || size + job.size() <= max_size / ENCODE_AHEAD)
+            {
+                size += job.size();
+                some.push(job);
+            }
+            self.encoding.push_back(size);
             chunks.add(move || {
                 let mut encoder = ChunkEncoder::new(CHUNK_SPAN, image_size);
                 let encode = |job: ChunkJob| encoder.encode(table, job.index, &job.ranges);
@@ -342,13 +418,16 @@ impl<'a, 'd> Build<'a, 'd> {
         Ok(())
     }
 
-    /// Writes chunks until `left` tasks are left.
+    /// Writes chunks until `left` tasks are left, and these do not take too much memory.
     fn finish_chunks(&mut self, chunks: &mut Queue<'_, '_, Encoded>, left: usize) -> Result<(), Error> {
-        while chunks.len() > left {
+        while chunks.len() > left || self.encoding.iter().sum::<usize>() > self.budget.of_chunks() {
+            self.encoding.pop_front();
             let encoded = chunks.take().unwrap_or_else(|| Ok(Vec::new()))?;
             for chunk in encoded {
                 // Chunks wait in a temporary file until all are there.
-                self.writer.push(chunk).map_err(spool_failed)?;
+                let pushed = self.writer.push(chunk);
+                // What fails after the deadline fails because of it.
+                pushed.map_err(|error| self.deadline.check().err().unwrap_or_else(|| spool_failed(error)))?;
             }
         }
         Ok(())
@@ -398,14 +477,17 @@ mod tests {
 
     /// The index of the first image in the file at `path`. No chunk is written until all units are merged, so that all
     /// of them wait.
-    fn merged_as_listed(path: &Path, max_memory: usize) -> (usize, Vec<u8>) {
+    fn merged_as_listed(path: &Path, max_pending: usize) -> (usize, Vec<u8>) {
         let bytes = std::fs::read(path).expect("readable");
         let companions = Companions::default();
         let slice = slices(&bytes).expect("a debug file").remove(0);
         let image = Image::load(&slice, path, &companions).expect("loads");
         let mut problems = image.problems();
-        let units = Units::read(&image, &mut problems);
-        let build = Build::new(&image, max_memory, Deadline::default());
+        let memory = Memory::new(usize::MAX);
+        let limits = UnitLimits::without_deadline(&image, &memory);
+        let units = Units::read(&image, limits, &mut problems).expect("small");
+        let budget = Budget::new(usize::MAX / 4, 0).expect("enough");
+        let build = Build { max_pending, ..Build::new(&image, budget, Deadline::default()) };
         let mut out = Vec::new();
         let report = build.run(&units, UnitOrder::AsListed, problems, &|_, _| {}, &mut out);
         assert!(report.is_ok(), "{}", path.display());

@@ -14,6 +14,11 @@ pub(crate) struct ChunkJob {
 }
 
 impl ChunkJob {
+    /// About how many bytes of memory it takes, and its symbols once it is encoded.
+    pub(crate) fn size(&self) -> usize {
+        2 * (size_of_val(&self.ranges.ranges[..]) + size_of_val(&self.ranges.frames[..]))
+    }
+
     /// The number in this chunk of the inline frame with number `number` in the build. Returns `None` if the frame is
     /// in a chunk before this one.
     #[inline]

@@ -1,5 +1,6 @@
 //! Where files that a debug file refers to are searched, and the memory of these files and of decompressed sections.
 
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -7,6 +8,9 @@ use std::path::{Component, Path, PathBuf};
 use symdex::ImageId;
 use symdex::MappedFile;
 use typed_arena::Arena;
+
+use crate::error::Error;
+use crate::limits::Deadline;
 
 /// Owns bytes that images borrow: decompressed sections, and the files that a debug file refers to.
 ///
@@ -17,6 +21,13 @@ pub struct Companions {
     /// Folders of debug files such as `/usr/lib/debug`. Files in them are found by build id in `.build-id`, or by the
     /// path of the binary.
     debug_dirs: Vec<PathBuf>,
+    max_memory: Option<usize>,
+    max_seconds: Option<u64>,
+    deadline: Cell<Deadline>,
+    /// Whether something was not kept because of `max_memory`.
+    is_exceeded: Cell<bool>,
+    /// How many bytes `buffers` has.
+    kept: Cell<usize>,
     buffers: Arena<Vec<u8>>,
     maps: Arena<MappedFile>,
 }
@@ -28,8 +39,68 @@ impl Companions {
         Self { debug_dirs, ..Self::default() }
     }
 
+    /// How many bytes of decompressed sections may be kept. An image that needs more fails with [`Error::TooLarge`].
+    /// Give [`BuildOptions::max_memory`](crate::BuildOptions::max_memory) the same limit: it counts these bytes, too.
+    #[must_use]
+    pub fn max_memory(self, bytes: usize) -> Self {
+        Self { max_memory: Some(bytes), ..self }
+    }
+
+    /// How many seconds the loading of an image may take. An image that takes longer fails with [`Error::TooSlow`]. Give
+    /// [`BuildOptions::max_seconds`](crate::BuildOptions::max_seconds) the same limit: it counts this time, too. `None`
+    /// is no limit.
+    #[must_use]
+    pub fn max_seconds(self, seconds: Option<u64>) -> Self {
+        Self { max_seconds: seconds, ..self }
+    }
+
+    /// Begins to load an image.
+    pub(crate) fn begin(&self) {
+        self.deadline.set(Deadline::after(self.max_seconds));
+        self.is_exceeded.set(false);
+    }
+
+    /// When the image has to be loaded.
+    pub(crate) fn deadline(&self) -> Deadline {
+        self.deadline.get()
+    }
+
+    /// How many bytes of decompressed sections are kept.
+    pub(crate) fn kept(&self) -> usize {
+        self.kept.get()
+    }
+
+    /// How many bytes may still be kept.
+    pub(crate) fn left(&self) -> u64 {
+        self.max_memory.map_or(u64::MAX, |limit| limit.saturating_sub(self.kept()) as u64)
+    }
+
+    /// Checks that `bytes` more may be kept.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLarge`].
+    pub(crate) fn check(&self, bytes: u64) -> Result<(), Error> {
+        self.is_exceeded.set(self.is_exceeded.get() || bytes > self.left());
+        self.check_loaded()
+    }
+
+    /// Checks that the limits allowed all that was to be loaded.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLarge`] and [`Error::TooSlow`].
+    pub(crate) fn check_loaded(&self) -> Result<(), Error> {
+        self.deadline().check()?;
+        match self.max_memory.filter(|_| self.is_exceeded.get()) {
+            Some(limit) => Err(Error::TooLarge { limit, what: "its decompressed sections" }),
+            None => Ok(()),
+        }
+    }
+
     /// Keeps `bytes`.
     pub(crate) fn keep(&self, bytes: Vec<u8>) -> &[u8] {
+        self.kept.set(self.kept().saturating_add(bytes.capacity()));
         self.buffers.alloc(bytes)
     }
 

@@ -104,6 +104,25 @@ pub enum Error {
         /// The limit in seconds.
         seconds: u64,
     },
+    /// The build needs more memory than it may take.
+    #[error(
+        "the build needs more memory than {} MB, the limit of --max-memory, for {what}; raise it to build this file",
+        limit / 1_000_000
+    )]
+    TooLarge {
+        /// The limit in bytes.
+        limit: usize,
+        /// What takes the memory.
+        what: &'static str,
+    },
+    /// The limit of memory is too low for any build.
+    #[error("the limit of {limit} bytes of memory is too low; --max-memory has to be at least {least} bytes")]
+    TooLittleMemory {
+        /// The limit in bytes.
+        limit: usize,
+        /// The lowest limit.
+        least: usize,
+    },
     /// The index could not be written.
     #[error(transparent)]
     Index(#[from] symdex::Error),

@@ -63,6 +63,7 @@ mod image;
 mod input;
 mod keyed;
 mod limits;
+mod memory;
 mod merge;
 mod options;
 mod pending;
@@ -74,6 +75,7 @@ mod reader;
 mod report;
 mod slice;
 mod spill;
+mod spool;
 #[doc(hidden)]
 pub mod stages;
 mod symbol_map;

@@ -7,6 +7,8 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
+use crate::image::Image;
+use crate::memory::Memory;
 
 /// How many bytes of sections are decompressed, beside [`DECOMPRESSED_RATIO`].
 pub(crate) const DECOMPRESSED: u64 = 16 << 20;
@@ -47,13 +49,20 @@ pub(crate) fn units(size: usize) -> usize {
 
 /// When a build has to be done, if it has a limit of time.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Deadline(Option<(Instant, u64)>);
+pub struct Deadline(Option<(Instant, u64)>);
 
 impl Deadline {
     /// The deadline that many seconds from now; no deadline for `None`.
-    pub(crate) fn after(seconds: Option<u64>) -> Self {
+    #[must_use]
+    pub fn after(seconds: Option<u64>) -> Self {
         let at = |seconds| Some((Instant::now().checked_add(Duration::from_secs(seconds))?, seconds));
         Self(seconds.and_then(at))
+    }
+
+    /// The deadline without the time that was needed before.
+    #[must_use]
+    pub fn less(self, needed: Duration) -> Self {
+        Self(self.0.map(|(at, seconds)| (at.checked_sub(needed).unwrap_or_else(Instant::now), seconds)))
     }
 
     /// Whether the deadline has passed.
@@ -66,7 +75,7 @@ impl Deadline {
     /// # Errors
     ///
     /// [`Error::TooSlow`].
-    pub(crate) fn check(self) -> Result<(), Error> {
+    pub fn check(self) -> Result<(), Error> {
         match self.0 {
             Some((at, seconds)) if Instant::now() >= at => Err(Error::TooSlow { seconds }),
             _ => Ok(()),
@@ -76,17 +85,19 @@ impl Deadline {
 
 /// What one unit may take.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct UnitLimits {
+pub(crate) struct UnitLimits<'m> {
     /// How many range-list entries.
     pub(crate) ranges: u64,
     /// When the build has to be done.
     pub(crate) deadline: Deadline,
+    /// The memory that the unit takes its share of.
+    pub(crate) memory: &'m Memory,
 }
 
-impl UnitLimits {
-    /// The limits of a unit that may take any time.
-    pub(crate) fn of_ranges(ranges: u64) -> Self {
-        Self { ranges, deadline: Deadline::default() }
+impl<'m> UnitLimits<'m> {
+    /// The limits of a unit of `image` that may take any time.
+    pub(crate) fn without_deadline(image: &Image<'_>, memory: &'m Memory) -> Self {
+        Self { ranges: image.range_budget(), deadline: Deadline::default(), memory }
     }
 }
 
@@ -124,8 +135,8 @@ pub(crate) enum UnitError {
     Damaged(gimli::Error),
     /// The entries have more attributes than [`READS`] and [`READS_PER_BYTE`] allow.
     TooManyReads,
-    /// The time of the build is over. The build fails, so that nobody reads this.
-    TimeIsOver,
+    /// The time or the memory of the build is exhausted. The build fails, so that nobody reads this.
+    GivenUp,
 }
 
 impl From<gimli::Error> for UnitError {
@@ -138,7 +149,7 @@ impl fmt::Display for UnitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Damaged(error) => error.fmt(f),
-            Self::TimeIsOver => f.write_str("the time is over"),
+            Self::GivenUp => f.write_str("the time or the memory is exhausted"),
             Self::TooManyReads => write!(
                 f,
                 "its entries have more attributes than the limit of {READS} and {READS_PER_BYTE} for each byte"

@@ -38,6 +38,20 @@ use crate::unit_ranges::{Rank, UnitRange, UnitRanges};
 /// The error for an added unit that has code at addresses that are already merged.
 pub(crate) struct OutOfOrder;
 
+/// Why a step of the merge fails.
+pub(crate) enum StepError {
+    /// The units of one bucket take more memory than the limit.
+    TooLarge,
+    /// The temporary file cannot be read.
+    Io(io::Error),
+}
+
+impl From<io::Error> for StepError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
 /// How many chunks a bucket has. Segments are kept and spilled by the bucket they start in.
 const CHUNKS_PER_BUCKET: u64 = 16;
 /// About how many segments one step merges.
@@ -167,7 +181,7 @@ impl Merge {
                 unit.segments += 1;
             }
         }
-        self.size += unit.size();
+        self.size += unit.size() + unit.segments * size_of::<Segment>();
         let segments = unit.segments;
         match self.units.get_mut(index) {
             Some(free) => *free = Some(unit),
@@ -178,17 +192,25 @@ impl Merge {
 
     /// Merges some segments below `watermark`. Units that are added later may have no code there. Returns the chunks
     /// that are complete, or `None` once everything below `watermark` is merged.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::TooLarge`] if the units of a bucket take more than `max_memory`.
     pub(crate) fn step(
         &mut self,
         watermark: u64,
+        max_memory: usize,
         pools: &mut Pools<'_>,
-    ) -> io::Result<Option<Vec<ChunkJob>>> {
+    ) -> Result<Option<Vec<ChunkJob>>, StepError> {
         let mut due = std::mem::take(&mut self.open);
         // For linear time, a step takes at least as many new segments as it carries over.
         let enough = due.len() + due.len().max(STEP);
         while due.len() < enough
             && let Some(bucket) = self.next_bucket(watermark)
         {
+            if self.spilled.size_of(bucket) > max_memory {
+                return Err(StepError::TooLarge);
+            }
             for unit in self.spilled.take(bucket)? {
                 self.keep(unit);
             }
@@ -281,6 +303,7 @@ impl Merge {
     fn finish_segment(&mut self, index: usize) {
         let Some(unit) = &mut self.units[index] else { return };
         unit.segments -= 1;
+        self.size -= size_of::<Segment>();
         if unit.segments != 0 {
             return;
         }

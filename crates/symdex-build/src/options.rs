@@ -8,6 +8,9 @@ use crate::error::Error;
 use crate::image::Image;
 use crate::report::BuildReport;
 
+/// The default of [`BuildOptions::max_memory`].
+pub(crate) const MAX_MEMORY: usize = 1 << 30;
+
 /// Options of a build: limits of memory and time, and a function that is told the progress.
 ///
 /// [`build`] builds with the default options.
@@ -39,21 +42,27 @@ pub struct BuildOptions<'p> {
 }
 
 impl<'p> BuildOptions<'p> {
-    /// The default options: 1 GiB for waiting units, any time, and no progress.
+    /// The default options: 1 GiB of memory, any time, and no progress.
     #[must_use]
     pub fn new() -> Self {
-        Self { max_memory: 1 << 30, max_seconds: None, progress: &|_, _| {} }
+        Self { max_memory: MAX_MEMORY, max_seconds: None, progress: &|_, _| {} }
     }
 
-    /// About how many bytes of memory may hold units that wait to be merged. Units wait for each other where their
-    /// functions are mixed, as order files place them. The rest goes to a temporary file. The index does not depend on
-    /// this limit.
+    /// About how many bytes of memory the build and its image may take, beside the bytes of the debug file: at least 32
+    /// MB. Units that wait for each other go to a temporary file, for example if an order file mixes their functions. If
+    /// something else needs more, the build fails with [`Error::TooLarge`]. The index does not depend on this limit, and
+    /// whether the build fails does not depend on the number of threads.
+    ///
+    /// [`Companions::max_memory`](crate::Companions::max_memory) limits the sections that are decompressed before.
     #[must_use]
     pub fn max_memory(self, bytes: usize) -> Self {
         Self { max_memory: bytes, ..self }
     }
 
-    /// How many seconds the build may take. A build that takes longer fails with [`Error::TooSlow`]. `None` is no limit.
+    /// How many seconds the build may take, with the loading of the image. A build that takes longer fails with
+    /// [`Error::TooSlow`]. `None` is no limit.
+    ///
+    /// [`Companions::max_seconds`](crate::Companions::max_seconds) limits the loading itself.
     #[must_use]
     pub fn max_seconds(self, seconds: Option<u64>) -> Self {
         Self { max_seconds: seconds, ..self }
@@ -82,7 +91,8 @@ impl<'p> BuildOptions<'p> {
     /// # Errors
     ///
     /// [`Error::Index`] if the index is too large for the format or `out` cannot be written, [`Error::Io`] if a
-    /// temporary file cannot be written, and [`Error::TooSlow`] after [`Self::max_seconds`]. A unit or a function that
+    /// temporary file cannot be written, [`Error::TooSlow`] after [`Self::max_seconds`], [`Error::TooLarge`] beyond
+    /// [`Self::max_memory`], and [`Error::TooLittleMemory`] if that is too low. A unit or a function that
     /// cannot be read is no error: it is left out and counted in the index's metadata.
     pub fn build_into<W: Write + Send>(&self, image: &Image<'_>, mut out: W) -> Result<Built<W>, Error> {
         let (report, warnings) = build_image(image, self, &mut out)?;

@@ -22,6 +22,13 @@ impl<'d> Hashed<'d> {
     }
 }
 
+impl Hashed<'_> {
+    /// About how many bytes of memory it takes.
+    pub(crate) fn size(&self) -> usize {
+        size_of_val(self) + if let Cow::Owned(text) = &self.string { text.len() } else { 0 }
+    }
+}
+
 /// Finds the numbers of distinct strings. The table keeps a part of each string's hash, so that it grows without
 /// reading the strings, which are scattered over the debug file.
 #[derive(Default)]
@@ -58,6 +65,13 @@ pub(crate) struct Pools<'d> {
     pub(crate) files: Pool<'d>,
 }
 
+impl Pools<'_> {
+    /// About how many bytes of memory they take.
+    pub(crate) fn size(&self) -> usize {
+        self.names.size() + self.files.size()
+    }
+}
+
 /// Distinct strings. Each gets a place when it is added, and a number when a chunk first needs it. Most strings borrow
 /// from the debug file.
 #[derive(Default)]
@@ -69,6 +83,8 @@ pub(crate) struct Pool<'d> {
     /// The place of each number.
     numbered: Vec<u32>,
     bytes: u64,
+    /// How many bytes of strings do not borrow from the debug file.
+    owned: usize,
     /// How many strings were left out because they are longer than an index may hold, or because the pool was full.
     pub(crate) refused: u64,
     limit: u64,
@@ -93,6 +109,7 @@ impl<'d> Pool<'d> {
             return None;
         };
         self.bytes += len as u64;
+        self.owned += if let Cow::Owned(text) = &string.string { text.len() } else { 0 };
         self.places.insert(string, place.get());
         self.strings.push(string.string.clone());
         self.numbers.push(None);
@@ -107,6 +124,18 @@ impl<'d> Pool<'d> {
             self.numbered.push(place.get());
         }
         *number
+    }
+
+    /// About how many bytes of memory it takes.
+    pub(crate) fn size(&self) -> usize {
+        // A growing table is twice as large as its elements, and a growing vector is copied.
+        let each = 2 * size_of::<(u32, u32)>() + size_of::<Cow<'_, [u8]>>() + 2 * size_of::<u32>();
+        2 * each * self.strings.len() + self.owned
+    }
+
+    /// The number of its strings, and the bytes of all strings.
+    pub(crate) fn lens(&self) -> (usize, usize) {
+        (self.strings.len(), usize::try_from(self.bytes).unwrap_or(usize::MAX))
     }
 
     /// The strings that have numbers, in the order of their numbers.

@@ -19,8 +19,10 @@ pub struct BuildReport {
     pub hidden_names: u64,
     /// How much code has answers.
     pub coverage: TextCoverage,
-    /// How much work the build did, in counted steps: units, functions, attributes that were read one by one, line rows,
-    /// files, directories and range-list entries. It does not depend on the machine.
+    /// A limit that the file exceeds, if any. See docs/SECURITY.md.
+    pub exceeded: Option<String>,
+    /// How much work the build did, in counted steps: units, functions, attributes that were read one by one, line
+    /// rows, files, directories, range-list entries and scopes of names. It does not depend on the machine.
     pub steps: u64,
 }
 
@@ -124,6 +126,8 @@ pub(crate) struct Problems {
     dropped: BTreeMap<&'static str, u64>,
     failed_units: BTreeSet<usize>,
     hidden_names: u64,
+    /// The reasons in `lost` that are limits.
+    exceeded: BTreeSet<String>,
     steps: u64,
 }
 
@@ -137,6 +141,28 @@ impl Problems {
     pub(crate) fn add(&mut self, reason: &str, count: u64) {
         if count != 0 {
             *self.lost.entry(reason.to_owned()).or_default() += count;
+        }
+    }
+
+    /// Counts answers that are lost because of a limit.
+    pub(crate) fn limit(&mut self, reason: &str, count: u64) {
+        self.add(reason, count);
+        if count != 0 {
+            self.exceeded.insert(reason.to_owned());
+        }
+    }
+
+    /// States a limit that is exceeded without a loss of answers.
+    pub(crate) fn exceeds(&mut self, limit: &str) {
+        self.exceeded.insert(limit.to_owned());
+    }
+
+    /// Counts a unit that exceeds a limit, by its offset in `.debug_info`.
+    pub(crate) fn unit_limit(&mut self, offset: usize, limit: &str) {
+        self.unit(offset, limit);
+        // The first ones suffice.
+        if self.exceeded.is_empty() {
+            self.exceeded.insert(format!("unit at {offset:#x}: {limit}"));
         }
     }
 
@@ -177,6 +203,7 @@ impl Problems {
             .into_iter()
             .for_each(|(reason, count)| *self.dropped.entry(reason).or_default() += count);
         self.failed_units.extend(other.failed_units);
+        self.exceeded.extend(other.exceeded);
         self.hidden_names += other.hidden_names;
     }
 
@@ -184,8 +211,9 @@ impl Problems {
     pub(crate) fn finish(self, has_dwarf: bool, coverage: TextCoverage) -> (Vec<Partial>, BuildReport) {
         let partial = self.lost.into_iter().map(|(reason, count)| Partial::new(reason, count)).collect();
         let failed_units = self.failed_units.len() as u64;
-        let Self { dropped, hidden_names, steps, .. } = self;
-        (partial, BuildReport { has_dwarf, failed_units, dropped, hidden_names, coverage, steps })
+        let Self { dropped, hidden_names, exceeded, steps, .. } = self;
+        let exceeded = exceeded.into_iter().next();
+        (partial, BuildReport { has_dwarf, failed_units, dropped, hidden_names, coverage, exceeded, steps })
     }
 }
 

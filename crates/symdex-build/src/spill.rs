@@ -45,6 +45,11 @@ impl Spill {
         Ok(())
     }
 
+    /// How many bytes the units of a bucket have in the file. In memory they take about as many.
+    pub(crate) fn size_of(&self, bucket: u64) -> usize {
+        self.extents.get(&bucket).into_iter().flatten().map(|(_, size)| size).sum()
+    }
+
     /// Reads all units of a bucket, and removes the bucket from `extents`.
     pub(crate) fn take(&mut self, bucket: u64) -> io::Result<Vec<PendingUnit>> {
         let mut units = Vec::new();

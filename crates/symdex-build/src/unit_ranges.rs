@@ -63,7 +63,7 @@ impl UnitRanges<'_> {
         size_of_val(&ranges[..])
             + size_of_val(&function_ranges[..])
             + size_of_val(&frames[..])
-            + size_of_val(&names[..])
+            + names.iter().map(Hashed::size).sum::<usize>()
             + files.iter().map(|file| size_of_val(file) + file.len()).sum::<usize>()
     }
 }

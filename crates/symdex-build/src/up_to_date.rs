@@ -6,6 +6,8 @@ use xxhash_rust::xxh3::Xxh3Default;
 use crate::chunker::CHUNK_SPAN;
 use crate::dwarf::Units;
 use crate::image::Image;
+use crate::limits::UnitLimits;
+use crate::memory::Memory;
 use crate::report::{BuildReport, HIDDEN_NAMES, Problems, TextCoverage};
 use crate::symbol_map::SymbolMap;
 use crate::symbols::FunctionSymbol;
@@ -41,7 +43,9 @@ use crate::symbols::FunctionSymbol;
 pub fn up_to_date<B: AsRef<[u8]>>(image: &Image<'_>, index: &Index<B>) -> Option<BuildReport> {
     let stated = index.metadata().input_digest?;
     let mut problems = image.problems();
-    Units::read(image, &mut problems);
+    // An image without debug information has no units.
+    let memory = Memory::new(0);
+    Units::read(image, UnitLimits::without_deadline(image, &memory), &mut problems).ok()?;
     if input_digest(image, &problems)? != stated {
         return None;
     }

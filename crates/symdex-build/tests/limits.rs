@@ -79,20 +79,80 @@ fn a_unit_with_too_many_files_has_no_lines() {
 /// A parameter of a file that asks for much work, and twice that parameter, ask for at most about twice the work.
 #[test]
 fn work_grows_no_faster_than_the_parameter_of_a_hostile_file() {
-    type Make = fn(usize) -> Unit;
-    let files: [(&str, Make, usize); 5] = [
-        ("attributes without size", |n| with_attributes(n, n), 500),
-        ("attributes of few entries", |n| with_attributes(n, 4), 500),
-        ("rows", with_rows, 100_000),
-        ("files", with_files, 10_000),
-        ("entries", |n| with_attributes(0, n), 10_000),
+    type Make = fn(usize) -> Vec<Unit>;
+    let files: [(&str, Make, usize); 7] = [
+        ("attributes without size", |n| vec![with_attributes(n, n)], 500),
+        ("attributes of few entries", |n| vec![with_attributes(n, 4)], 500),
+        ("rows", |n| vec![with_rows(n)], 100_000),
+        ("files", |n| vec![with_files(n)], 10_000),
+        ("entries", |n| vec![with_attributes(0, n)], 10_000),
+        ("units", |n| (0..n).map(|_| other()).collect(), 500),
+        ("functions in deep scopes", |n| vec![in_scopes(200, n)], 1000),
     ];
-    for (what, unit, n) in files {
-        let steps = |n| built(&debug_file(&[unit(n), other()], &[])).report.steps;
+    for (what, units, n) in files {
+        let all = |n| units(n).into_iter().chain([other()]).collect::<Vec<_>>();
+        let steps = |n| built(&debug_file(&all(n), &[])).report.steps;
         let (once, twice) = (steps(n), steps(2 * n));
         assert!(once >= n as u64, "{what}: {once} steps are not all of the work");
         assert!(twice <= 2 * once + 1000, "{what}: {once} steps, and {twice} for twice as much");
     }
+}
+
+/// `count` functions in `depth` namespaces, one in the other.
+fn in_scopes(depth: usize, count: usize) -> Unit {
+    let functions = Die::function("f", (0x1000, 0x1100)).copies(count);
+    let around = |inner: Die, _| Die::new(dw::DW_TAG_namespace).name("n").child(inner);
+    Unit::new((0x1000, 0x1100)).child((0..depth).fold(functions, around))
+}
+
+/// A function of `count` ranges, and as many subroutines that are inlined into all of them.
+fn in_ranges(copies: usize) -> Unit {
+    let count = copies as u64;
+    let ranges: Vec<_> = (0..count).map(|number| (0x1000 + 4 * number, 0x1002 + 4 * number)).collect();
+    let whole = (0x1000, 0x1002 + 4 * count);
+    Unit::new(whole).child(Die::new(dw::DW_TAG_subprogram).name("callee").label("callee")).child(
+        Die::function("f", whole)
+            .ranges(&ranges)
+            .child(Die::inlined("callee", 3).range(whole).copies(copies)),
+    )
+}
+
+#[test]
+fn ranges_that_inlined_subroutines_share_count_as_range_list_entries() {
+    assert_eq!(reasons(&debug_file(&[in_ranges(100)], &[])), [""; 0]);
+    let reasons = reasons(&debug_file(&[in_ranges(1200)], &[]));
+    assert!(matches!(&reasons[..], [reason] if reason.starts_with("unreadable range lists")), "{reasons:?}");
+}
+
+/// The index of `file`, built with `max_memory` on that many threads.
+fn built_within(file: &[u8], max_memory: usize, threads: usize) -> Result<Vec<u8>, Error> {
+    let companions = Companions::default();
+    let slice = slices(file).expect("a Mach-O file").remove(0);
+    let image = Image::load(&slice, "made-up", &companions).expect("loads");
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+    let built = pool.install(|| BuildOptions::new().max_memory(max_memory).build(&image));
+    built.map(|built| built.bytes)
+}
+
+#[test]
+fn a_build_that_needs_too_much_memory_fails_and_names_the_option() {
+    let rows = debug_file(&[with_rows(1 << 20), other()], &[]);
+    let units: Vec<Unit> = (0..200).map(|_| with_attributes(0, 1000)).collect();
+    let (units, names) = (debug_file(&units, &[]), debug_file(&[in_scopes(0, 100), other()], &[]));
+    for threads in [1, 4] {
+        let error = built_within(&rows, 64_000_000, threads).expect_err("a million rows");
+        assert!(matches!(error, Error::TooLarge { limit: 64_000_000, .. }), "{error}");
+        assert!(
+            error.to_string().contains("64 MB, the limit of --max-memory, for one of its units"),
+            "{error}"
+        );
+        // Units that do not fit ahead of their turn are read in their turn.
+        let expected = built_within(&units, 1 << 30, threads).expect("builds");
+        assert!(built_within(&units, 32_000_000, threads).expect("builds") == expected);
+        assert!(built_within(&names, 32_000_000, threads).is_ok());
+    }
+    let error = built_within(&names, 1 << 20, 1).expect_err("less than any build needs");
+    assert!(matches!(error, Error::TooLittleMemory { limit: 1_048_576, least: 32_000_000 }), "{error}");
 }
 
 #[test]

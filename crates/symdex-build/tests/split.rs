@@ -10,7 +10,7 @@ use checks::{all, found};
 use gimli::constants as dw;
 use symdex_build::Companions;
 use symdex_testimages::debug_file::{
-    Elf, ID, Unit, Value, debug_addr, image, number, object, of_skeleton, of_split, rnglists, split_unit,
+    ID, Unit, Value, debug_addr, image, number, object, of_skeleton, of_split, package, rnglists, split_unit,
     write,
 };
 
@@ -42,29 +42,6 @@ fn split_units_are_found_in_object_files() {
             fs::remove_file(&place).expect("there");
         }
     }
-}
-
-/// A package of the split units in these files.
-fn package(version: u16, files: &[Elf]) -> Elf {
-    let names = [".debug_info.dwo", ".debug_abbrev.dwo", ".debug_rnglists.dwo"];
-    let columns = if version == 5 { &[1, 3, 8][..] } else { &[1, 3] };
-    let mut sections = vec![Vec::new(); columns.len()];
-    let (mut offsets, mut sizes) = (Vec::new(), Vec::new());
-    for file in files {
-        for (section, name) in sections.iter_mut().zip(names) {
-            let part = file.sections.iter().find(|section| section.name == name).expect("a section");
-            offsets.extend(number(section.len() as u64, 4));
-            sizes.extend(number(part.bytes.len() as u64, 4));
-            section.extend(&part.bytes);
-        }
-    }
-    let slots = (files.len() + 1).next_power_of_two();
-    let version = if version == 5 { 5 } else { 2 };
-    let header = [version, columns.len(), files.len(), slots].map(|field| number(field as u64, 4)).concat();
-    let columns: Vec<u8> = columns.iter().flat_map(|column| number(*column, 4)).collect();
-    let index = [header, vec![0; 12 * slots], columns, offsets, sizes].concat();
-    let package = Elf { build_id: None, ..Elf::default() }.section(".debug_cu_index", index);
-    sections.into_iter().zip(names).fold(package, |elf, (bytes, name)| elf.section(name, bytes))
 }
 
 #[test]

@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use symdex::{Index, Metadata, Partial, VerifiedCounts};
-use symdex_audit::{AuditReport, audit};
+use symdex_audit::{AuditOptions, AuditReport};
 use symdex_build::debug_files::JoinedImage;
 use symdex_build::{Companions, SymbolMaps};
 
 use crate::build::{pool, symbol_maps};
 use crate::failure::{self, CommandError, Failure, FailureKind, complain};
 use crate::in_order::in_order;
+use crate::number;
 use crate::open;
 use crate::text::count;
 use symdex_store::{IdPrefix, IndexFolder, IndexList};
@@ -45,6 +46,17 @@ pub(crate) struct Args {
     /// A folder that was given with --debug-dir when the index was built. May be repeated
     #[arg(long, value_name = "DIR", requires = "against")]
     debug_dir: Vec<PathBuf>,
+    /// Memory that the comparison with the debug file may take, beside the file itself. If it needs more, it fails
+    #[arg(long, value_name = "SIZE", default_value = "4GB", requires = "against", value_parser = number::parse_size)]
+    max_memory: usize,
+    /// Seconds that the comparison of one index may take. If it takes longer, it fails
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        requires = "against",
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
+    max_seconds: Option<u64>,
     /// Print JSON, one object a line: each index, and the totals
     #[arg(long)]
     json: bool,
@@ -175,8 +187,11 @@ fn check(found: FoundIndex, args: &Args, maps: &SymbolMaps) -> CheckedIndex {
         let verified = index.verify().map_err(|error| Failure::index(&path, &error))?;
         checked.whole = Some(IndexContents::new(index.metadata(), verified));
         let Some(debug_file) = &args.against else { return Ok(()) };
-        let companions = Companions::new(args.debug_dir.clone());
-        checked.against = Some(Comparison::new(audit_against(&path, &index, debug_file, maps, &companions)?));
+        let companions =
+            Companions::new(args.debug_dir.clone()).max_memory(args.max_memory).max_seconds(args.max_seconds);
+        let options = AuditOptions::new().max_memory(args.max_memory).max_seconds(args.max_seconds);
+        let report = audit_against(&path, &index, debug_file, maps, &companions, options)?;
+        checked.against = Some(Comparison::new(report));
         Ok(())
     });
     checked.error = verified.err();
@@ -297,6 +312,7 @@ fn audit_against<B: AsRef<[u8]> + Sync>(
     debug_file: &Path,
     maps: &SymbolMaps,
     companions: &Companions,
+    options: AuditOptions<'_>,
 ) -> Result<AuditReport, Failure> {
     let arch = &index.metadata().arch.name;
     let JoinedImage { image, paths, failures, .. } =
@@ -315,7 +331,7 @@ fn audit_against<B: AsRef<[u8]> + Sync>(
         Some(map) => image.with_symbol_map(map),
         None => image,
     };
-    audit(&image, index).map_err(|error| match error {
+    options.audit(&image, index).map_err(|error| match error {
         symdex_build::Error::Index(error) => Failure::index(path, &error),
         error => failed(error),
     })

@@ -80,7 +80,7 @@ fn any_number_of_jobs_and_any_memory_make_the_same_bytes() {
     let one = contents("--jobs", "1");
     assert!(!one.is_empty());
     assert!(one == contents("--jobs", "2") && one == contents("--jobs", "8"));
-    assert!(one == contents("--max-memory", "1MB") && one == contents("--max-memory", "0"));
+    assert!(one == contents("--max-memory", "32MB") && one == contents("--max-memory", "64MB"));
 }
 
 #[test]

@@ -5,11 +5,7 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// No format recognises the text.
-    #[error(
-        "not a crash report of a known format; expected one of Apple's (.crash, .ips, sample, spindump, MetricKit), \
-         of PLCrashReporter's, KSCrash's, Sentry's (JSON events), Android's (tombstone, logcat), HarmonyOS's \
-         (cppcrash) or a sanitizer's, or a list of `image address load`"
-    )]
+    #[error("not a crash report of a known format; expected one of {}", names())]
     UnknownFormat,
     /// The format is known, but a report of this kind has no stacks.
     #[error("{what}")]
@@ -31,4 +27,9 @@ pub enum Error {
         /// The length of the text in bytes.
         size: usize,
     },
+}
+
+/// The names of all formats, with commas between them.
+fn names() -> String {
+    crate::formats().iter().map(crate::Format::name).collect::<Vec<_>>().join(", ")
 }

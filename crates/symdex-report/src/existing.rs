@@ -49,7 +49,7 @@ impl Report<'_> {
     /// ```
     #[must_use]
     pub fn existing_symbols(&self) -> Vec<Vec<ExistingSymbol>> {
-        self.format.existing_symbols(self)
+        (self.format.existing_symbols)(self)
     }
 
     /// Calls `read` for each frame and returns the results, by thread.
@@ -60,9 +60,9 @@ impl Report<'_> {
     /// The symbols of the frames of a text format. File, line and distance stand after the name in the frame's line.
     pub(crate) fn symbols_in_text(&self) -> Vec<Vec<ExistingSymbol>> {
         self.map_frames(|frame| {
-            let function = frame.function.as_ref();
-            let symbol =
-                function.map(|name| ExistingSymbol::of_line(self.text, name, frame.site.end, frame.detail));
+            let symbol = frame
+                .function
+                .map(|name| ExistingSymbol::of_line(self.text, &name.span(), frame.site.end(), frame.detail));
             symbol.unwrap_or_default()
         })
     }

@@ -1,7 +1,8 @@
-//! The trait of a report format, and the list of all formats.
+//! A format of reports, and the table of all formats.
 //!
-//! A new format is a module with a type that implements [`Format`], and an entry in [`FORMATS`].
+//! A new format is a file or a folder with a constant of type [`Format`], and an entry in [`FORMATS`].
 
+use std::fmt;
 use std::io::{self, Write};
 
 use crate::error::Error;
@@ -10,38 +11,77 @@ use crate::report::{Parsed, Report, Span};
 use crate::symbolicate::{Resolution, Symbolicated};
 use crate::{apple_text, call_tree, ips, kscrash, list, metrickit, native, sentry};
 
-/// A format of reports: it recognises, reads and rewrites them.
-pub(crate) trait Format: Sync {
-    /// The name in JSON.
-    fn name(&self) -> &'static str;
-
-    /// Whether `text` is of this format, judged by its content. Takes linear time.
-    fn recognises(&self, text: &[u8]) -> bool;
-
-    /// Reads the header, images and threads in `text`. It skips lines and members that it does not know.
+/// A format of reports: it recognises, reads and rewrites them. [`formats`] returns all formats.
+pub struct Format {
+    /// As [`Format::name`].
+    pub(crate) name: &'static str,
+    /// As [`Format::description`].
+    pub(crate) description: &'static str,
+    /// As [`Format::example`].
+    pub(crate) example: &'static str,
+    /// As [`Format::recognises`].
+    pub(crate) recognises: fn(&[u8]) -> bool,
+    /// Reads the header, images and threads of a report. It skips lines and members that it does not know.
     ///
-    /// # Errors
-    ///
-    /// [`Error::Malformed`] if the text is broken, [`Error::Unsupported`] if this kind of report has no stacks.
-    fn parse(&self, text: &[u8]) -> Result<Parsed, Error>;
+    /// It returns [`Error::Malformed`] if the text is broken, and [`Error::Unsupported`] if this kind of report has no
+    /// stacks.
+    pub(crate) parse: fn(&[u8]) -> Result<Parsed, Error>,
+    /// Returns the symbol that the report has for each frame, by thread. For a text format: [`symbols_in_text`].
+    pub(crate) existing_symbols: fn(&Report<'_>) -> Vec<Vec<ExistingSymbol>>,
+    /// Returns the edits that put the answers into the text.
+    pub(crate) edits: fn(&Symbolicated<'_, '_>) -> Edits,
+    /// Writes the symbolicated report as text that people read. For a text format: [`write_native`].
+    pub(crate) write_text: fn(&Symbolicated<'_, '_>, &mut dyn Write) -> io::Result<()>,
+}
 
-    /// Returns the symbol that the report has for each frame, by thread.
-    fn existing_symbols(&self, report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
-        report.symbols_in_text()
+impl Format {
+    /// The name in JSON: `apple-crash`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
     }
 
-    /// Writes the symbolicated report as text that people read. A text format is written as
-    /// [`Symbolicated::write`] writes it.
-    ///
-    /// # Errors
-    ///
-    /// Errors of `out`.
-    fn write_text(&self, symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
-        symbolicated.write(out)
+    /// The programs that write reports of this format, for people.
+    #[must_use]
+    pub fn description(&self) -> &'static str {
+        self.description
     }
 
-    /// Returns the edits that put the answers of `symbolicated` into the text: in any order, without overlaps.
-    fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit>;
+    /// A line of a report of this format. It is recognised as a report by itself.
+    #[must_use]
+    pub fn example(&self) -> &'static str {
+        self.example
+    }
+
+    /// Whether `text` is a report of this format, judged by its content. Takes linear time. At most one format
+    /// recognises a real report.
+    ///
+    /// ```
+    /// let text = b"#01 pc 00000000000a1b2c  /data/app/libfoo.so (do_action+764)";
+    /// let formats = symdex_report::formats().iter().filter(|format| format.recognises(text));
+    /// assert!(formats.map(|format| format.name()).eq(["android"]));
+    /// ```
+    #[must_use]
+    pub fn recognises(&self, text: &[u8]) -> bool {
+        (self.recognises)(text)
+    }
+}
+
+/// The name of the format.
+impl fmt::Debug for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Format").field(&self.name).finish()
+    }
+}
+
+/// As [`Report::symbols_in_text`].
+pub(crate) fn symbols_in_text(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
+    report.symbols_in_text()
+}
+
+/// As [`Symbolicated::write`].
+pub(crate) fn write_native(symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
+    symbolicated.write(out)
 }
 
 /// A replacement of bytes of a report.
@@ -53,34 +93,53 @@ pub(crate) struct Edit {
     pub(crate) text: Vec<u8>,
 }
 
-/// The edits of a format that replaces each frame by itself. `replacement` returns the new text of a resolved frame; it
-/// takes the report's text, the frame's site and the answer.
-pub(crate) fn frame_edits(
-    symbolicated: &Symbolicated<'_, '_>,
-    replacement: impl Fn(&[u8], &Span, &Resolution<'_>) -> Option<Vec<u8>>,
-) -> Vec<Edit> {
-    let report = symbolicated.report;
-    let edit = |(thread, number): (usize, usize)| {
-        let span = report.threads[thread].frames[number].site.clone();
-        let text = replacement(report.text, &span, &symbolicated.resolution(thread, number)?)?;
-        Some(Edit { span, text })
-    };
-    symbolicated.frames().filter_map(edit).collect()
+/// Returns the new text of a resolved frame. It takes the report's text, the frame's site and the answer.
+pub(crate) type Replacement = fn(&[u8], &Span, &Resolution<'_>) -> Option<Vec<u8>>;
+
+/// The edits of a report, without overlaps.
+#[derive(Default)]
+pub(crate) struct Edits {
+    /// The edit of each resolved frame by itself. Its text is made when it is written, so that the edits of a large
+    /// report take no memory.
+    pub(crate) frames: Option<Replacement>,
+    /// Other edits, in any order.
+    pub(crate) others: Vec<Edit>,
 }
 
-/// All formats. The first that recognises a text reads it.
-const FORMATS: [&dyn Format; 10] = [
-    &ips::Ips,
-    &sentry::Sentry,
-    &kscrash::KsCrash,
-    &metrickit::MetricKit,
-    &native::HARMONY_OS,
-    &native::ANDROID,
-    &native::SANITIZER,
-    &call_tree::CallTree,
-    &apple_text::AppleText,
-    &list::List,
+impl From<Vec<Edit>> for Edits {
+    fn from(others: Vec<Edit>) -> Self {
+        Self { frames: None, others }
+    }
+}
+
+/// The edits of a format that replaces each frame by itself.
+pub(crate) fn frame_edits(_: &Symbolicated<'_, '_>, replacement: Replacement) -> Edits {
+    Edits { frames: Some(replacement), others: Vec::new() }
+}
+
+/// The table of all formats. If several recognise a text, the first of them reads it.
+static FORMATS: [Format; 10] = [
+    apple_text::FORMAT,
+    ips::FORMAT,
+    call_tree::FORMAT,
+    metrickit::FORMAT,
+    kscrash::FORMAT,
+    sentry::FORMAT,
+    native::ANDROID,
+    native::HARMONY_OS,
+    native::SANITIZER,
+    list::FORMAT,
 ];
+
+/// Returns all formats of reports.
+///
+/// ```
+/// assert!(symdex_report::formats().iter().any(|format| format.name() == "apple-crash"));
+/// ```
+#[must_use]
+pub fn formats() -> &'static [Format] {
+    &FORMATS
+}
 
 /// The longest text that is read, in bytes. [`crate::json`] stores positions in 32 bits.
 const MAX_SIZE: usize = u32::MAX as usize - 1;
@@ -106,13 +165,13 @@ impl<'t> Report<'t> {
         if text.len() > MAX_SIZE {
             return Err(Error::TooLarge { size: text.len() });
         }
-        let format = FORMATS.into_iter().find(|format| format.recognises(text));
+        let format = FORMATS.iter().find(|format| format.recognises(text));
         let format = format.ok_or(Error::UnknownFormat)?;
-        let Parsed { mut images, threads, info } = format.parse(text)?;
+        let Parsed { mut images, threads, info, unread_frames } = (format.parse)(text)?;
         for image in &mut images {
             // An id of zeros means that the reporter did not know the id.
             image.id.take_if(|id| id.as_bytes().iter().all(|byte| *byte == 0));
         }
-        Ok(Report { text, format, images, threads, info })
+        Ok(Report { text, format, images, threads, info, unread_frames })
     }
 }

@@ -27,6 +27,11 @@ impl<'r> ImageMap<'r> {
         Self { images, order, may_be_signed }
     }
 
+    /// Whether addresses may carry a pointer authentication code.
+    pub(crate) fn may_be_signed(&self) -> bool {
+        self.may_be_signed
+    }
+
     /// Returns the image that contains `address`, and the address. The pointer authentication code is removed if the
     /// address lies in no image with it.
     pub(crate) fn containing(&self, address: u64) -> Option<(usize, u64)> {
@@ -43,7 +48,8 @@ impl<'r> ImageMap<'r> {
 
     /// Returns the image of `frame`, and the frame's address without a pointer authentication code.
     pub(crate) fn of_frame(&self, frame: &Frame) -> Option<(usize, u64)> {
-        let stated = frame.image.and_then(|number| Some((number, self.images.get(number)?)));
+        let number = frame.image.map(|number| number as usize);
+        let stated = number.and_then(|number| Some((number, self.images.get(number)?)));
         match stated {
             Some((number, image)) if image.base != Base::Absolute => {
                 if image.contains(frame.address) {
@@ -55,6 +61,15 @@ impl<'r> ImageMap<'r> {
             _ => self.containing(frame.address),
         }
     }
+}
+
+/// Returns `address`, which lies in `image`, without its pointer authentication code.
+pub(crate) fn without_code(image: &Image, address: u64, may_be_signed: bool) -> u64 {
+    if image.contains(address) || !may_be_signed {
+        return address;
+    }
+    let mut stripped = SIGNIFICANT_BITS.iter().map(|bits| address & ((1 << bits) - 1));
+    stripped.find(|address| image.contains(*address)).unwrap_or(address)
 }
 
 /// Returns the offset at which to look up `address` in `image`. `None` if the address lies below the image.
@@ -102,7 +117,7 @@ mod tests {
             address,
             image: Some(0),
             kind: AddressKind::ReturnAddress,
-            site: 0..0,
+            site: (0..0).into(),
             detail: crate::report::SymbolDetail::AddressOnly,
             function: None,
             inlined: false,

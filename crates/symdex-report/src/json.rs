@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use crate::error::Error;
-use crate::report::Span;
+use crate::report::{Site, Span, to_u32};
 
 /// A parsed document. It borrows its text.
 pub(crate) struct Json<'t> {
@@ -54,6 +54,12 @@ impl<'j> Value<'j> {
     pub(crate) fn span(self) -> Span {
         let node = &self.json.nodes[self.node];
         node.start as usize..node.end as usize
+    }
+
+    /// The site of the text between the quotes of a string.
+    pub(crate) fn inner(self) -> Site {
+        let span = self.span();
+        (span.start + 1..span.end.saturating_sub(1)).into()
     }
 
     /// The bytes of the value.
@@ -128,11 +134,6 @@ struct Parser<'t> {
 
 /// The deepest nesting of objects and arrays that is read. A call tree has two levels for each call.
 const MAX_DEPTH: usize = 100_000;
-
-/// Converts a position to 32 bits. Longer texts are refused before they are parsed.
-fn to_u32(at: usize) -> u32 {
-    u32::try_from(at).unwrap_or(u32::MAX)
-}
 
 impl Parser<'_> {
     fn run(&mut self) -> Result<(), Error> {

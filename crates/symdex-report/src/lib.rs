@@ -61,8 +61,8 @@
 //!
 //! Apple's `.crash` and `.ips`, the output of `leaks`, `sample` and `spindump`, MetricKit's diagnostics,
 //! PLCrashReporter's text, KSCrash's reports, Sentry's events, Android's tombstones and logcat, HarmonyOS's cppcrash
-//! logs, the output of sanitizers, and lists of `image address load_address`. [`Report::format_name`] names the format
-//! of a report.
+//! logs, the output of sanitizers, and lists of `image address load_address`. [`formats`] returns all formats, and
+//! [`Report::format_name`] names the format of a report.
 //!
 //! # Beyond the first report
 //!
@@ -80,6 +80,7 @@
 //! * Reports and answers are `Send` and `Sync`.
 
 mod apple_text;
+mod breakpad;
 mod call_tree;
 mod error;
 mod existing;
@@ -110,6 +111,7 @@ mod write;
 
 pub use error::Error;
 pub use existing::ExistingSymbol;
+pub use format::{Format, formats};
 pub use info::{Exception, ReportInfo};
 pub use near::{KnownImage, KnownImageMap, Nearness, match_by_name, nearness};
 pub use options::Options;

@@ -9,48 +9,63 @@ use std::collections::HashMap;
 
 use symdex::ImageId;
 
-use crate::apple_text;
+use crate::apple_text::{self, is_of_exception, stack_name};
 use crate::error::Error;
-use crate::format::{Edit, Format, frame_edits};
-use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread};
-use crate::symbolicate::{Resolution, Symbolicated};
+use crate::format::{Edits, Format, frame_edits, symbols_in_text, write_native};
+use crate::limits::FrameLimit;
+use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread, to_u32};
+use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::{Cursor, line_end, lines, lossy};
 
 /// The format of address lists.
-pub(crate) struct List;
+pub(crate) const FORMAT: Format = Format {
+    name: "address-list",
+    description: "Lists of `image address load_address`, for stacks without a format of their own",
+    example: "App 0x104a343d0 0x104a34000 6dcd4e9dd3b13a0e8dff6a5a4be1b1b0",
+    recognises,
+    parse,
+    existing_symbols: symbols_in_text,
+    edits,
+    write_text: write_native,
+};
 
-impl Format for List {
-    fn name(&self) -> &'static str {
-        "address-list"
-    }
+fn recognises(text: &[u8]) -> bool {
+    lines(text).any(|(_, line)| AddressLine::of(line).is_some())
+}
 
-    fn recognises(&self, text: &[u8]) -> bool {
-        lines(text).any(|(_, line)| AddressLine::of(line).is_some())
-    }
-
-    fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
-        let mut parsed = Parsed::default();
-        let mut images = HashMap::new();
-        let mut follows = false;
-        for (span, line) in lines(text) {
-            let line = AddressLine::of(line);
-            if let Some(line) = &line {
-                if !follows {
-                    parsed.threads.push(Thread::default());
-                }
-                let image = image(line, &mut images, &mut parsed.images);
-                if let Some(thread) = parsed.threads.last_mut() {
-                    thread.frames.push(frame(line, image, span, !follows));
-                }
+fn parse(text: &[u8]) -> Result<Parsed, Error> {
+    let mut parsed = Parsed::default();
+    let mut limit = FrameLimit::of(text.len());
+    let mut images = HashMap::new();
+    let mut follows = false;
+    let mut title = None;
+    for (span, line) in lines(text) {
+        let address_line = AddressLine::of(line);
+        if let Some(line) = &address_line {
+            if !limit.take() {
+                continue;
             }
-            follows = line.is_some();
+            let mut is_instruction = false;
+            if !follows {
+                let name: String = title.take().unwrap_or_default();
+                is_instruction = !is_of_exception(&name);
+                parsed.threads.push(Thread { name, ..Thread::default() });
+            }
+            let image = image(line, &mut images, &mut parsed.images);
+            if let Some(thread) = parsed.threads.last_mut() {
+                thread.frames.push(frame(line, image, span, is_instruction));
+            }
+        } else {
+            title = stack_name(line).or(title);
         }
-        Ok(parsed)
+        follows = address_line.is_some();
     }
+    parsed.unread_frames = limit.unread;
+    Ok(parsed)
+}
 
-    fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-        frame_edits(symbolicated, replacement)
-    }
+fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
+    frame_edits(symbolicated, replacement)
 }
 
 /// A line with an address.
@@ -60,7 +75,11 @@ struct AddressLine<'l> {
     load_address: u64,
     id: Option<ImageId>,
     detail: SymbolDetail,
+    inlined: bool,
 }
+
+/// The suffix of lines of inlined functions.
+const INLINED: &[u8] = b" [inlined]";
 
 /// The fewest bytes of an id. Shorter hexadecimal words can be ordinary words, such as `added`.
 const MIN_ID: usize = 8;
@@ -81,7 +100,8 @@ impl<'l> AddressLine<'l> {
             id = cursor.word().and_then(self::id);
         }
         let detail = if has_line(line) { SymbolDetail::Line } else { SymbolDetail::AddressOnly };
-        Some(AddressLine { image, address, load_address, id, detail })
+        let inlined = line.ends_with(INLINED);
+        Some(AddressLine { image, address, load_address, id, detail, inlined })
     }
 }
 
@@ -94,7 +114,7 @@ fn id(word: &[u8]) -> Option<ImageId> {
 
 /// Whether a line ends with a file and a line number, as an answer does.
 fn has_line(line: &[u8]) -> bool {
-    let line = line.strip_suffix(b" [inlined]").unwrap_or(line);
+    let line = line.strip_suffix(INLINED).unwrap_or(line);
     let Some(line) = line.strip_suffix(b")") else { return false };
     let digits = line.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     digits != 0 && line[..line.len() - digits].ends_with(b":")
@@ -117,21 +137,26 @@ fn image<'t>(
     Some(number)
 }
 
-fn frame(line: &AddressLine<'_>, image: Option<usize>, site: Span, is_innermost: bool) -> Frame {
+fn frame(line: &AddressLine<'_>, image: Option<usize>, site: Span, is_instruction: bool) -> Frame {
     Frame {
         address: line.address,
-        image,
-        kind: if is_innermost { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress },
-        site,
+        image: image.map(to_u32),
+        kind: if is_instruction { AddressKind::ProgramCounter } else { AddressKind::ReturnAddress },
+        site: site.into(),
         detail: line.detail,
         function: None,
-        inlined: false,
+        inlined: line.inlined,
     }
 }
 
-/// The line with an answer appended, once for each function.
+/// The line with an answer appended, once for each function. An answer without a line from an earlier run is replaced.
 fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
     let line = text.get(site.clone())?;
+    let earlier = resolution.frames.last().map(|concrete| {
+        let without_line = ResolvedFrame { line: None, ..concrete.clone() };
+        format!(" {}", apple_text::answer(&without_line, b"", resolution))
+    });
+    let line = earlier.and_then(|earlier| line.strip_suffix(earlier.as_bytes())).unwrap_or(line);
     let answer = |resolved| [line, b" ", apple_text::answer(resolved, b"", resolution).as_bytes()].concat();
     let lines: Vec<_> = resolution.frames.iter().map(answer).collect();
     Some(lines.join(line_end(text, site.end)))
@@ -177,7 +202,7 @@ mod tests {
         for number in 0..3000 {
             list.extend([&name(number % 1000)[..], b" 0x1234 0x1000\n"].concat());
         }
-        let parsed = List.parse(&list).expect("a list");
+        let parsed = parse(&list).expect("a list");
         let names = parsed.images.iter().map(|image| image.name.clone());
         assert!(names.eq((0..1000).map(|number| lossy(&name(number)))));
         let images = parsed.threads.iter().flat_map(|thread| &thread.frames).map(|frame| frame.image);

@@ -10,8 +10,6 @@ use crate::report::{AddressKind, Frame, Report, SymbolDetail, Thread};
 pub(crate) struct LookupTarget {
     /// The position of its image in the report; `None` if it lies in no image.
     pub(crate) image: Option<usize>,
-    /// The address without a pointer authentication code.
-    pub(crate) address: u64,
     pub(crate) offset: TargetOffset,
 }
 
@@ -23,26 +21,43 @@ pub(crate) enum TargetOffset {
     Offset(ImageOffset),
 }
 
-/// The lookup targets of all frames, by thread.
-pub(crate) fn lookup_targets(report: &Report<'_>, options: &Options) -> Vec<Vec<LookupTarget>> {
-    let images = ImageMap::new(&report.images);
-    let enough = if options.only_missing { SymbolDetail::Function } else { SymbolDetail::Line };
-    let target = |frame: &Frame, kind| {
-        let (image, address) = images.of_frame(frame).unzip();
+/// Finds the lookup targets of a report's frames. They are not kept, because a large report has many.
+pub(crate) struct LookupTargets<'r> {
+    report: &'r Report<'r>,
+    images: ImageMap<'r>,
+    as_given: bool,
+    /// A frame with this much detail needs no answer.
+    enough: SymbolDetail,
+}
+
+impl<'r> LookupTargets<'r> {
+    pub(crate) fn new(report: &'r Report<'_>, options: &Options) -> Self {
+        let enough = if options.only_missing { SymbolDetail::Function } else { SymbolDetail::Line };
+        Self { report, images: ImageMap::new(&report.images), as_given: options.as_given, enough }
+    }
+
+    /// Whether addresses may carry a pointer authentication code.
+    pub(crate) fn may_be_signed(&self) -> bool {
+        self.images.may_be_signed()
+    }
+
+    /// The lookup targets of the frames of `thread`.
+    pub(crate) fn of_thread(&self, thread: &'r Thread) -> impl Iterator<Item = LookupTarget> {
+        let kinds = kinds(self.report, thread);
+        thread.frames.iter().zip(kinds).map(|(frame, kind)| self.target(frame, kind))
+    }
+
+    fn target(&self, frame: &Frame, kind: AddressKind) -> LookupTarget {
+        let (image, address) = self.images.of_frame(frame).unzip();
         let address = address.unwrap_or(frame.address);
-        let kind = if options.as_given { AddressKind::ProgramCounter } else { kind };
-        let offset = || offset(report.images.get(image?)?, address, kind);
-        let offset = match frame.detail >= enough || frame.inlined {
+        let kind = if self.as_given { AddressKind::ProgramCounter } else { kind };
+        let offset = || offset(self.report.images.get(image?)?, address, kind);
+        let offset = match frame.detail >= self.enough || frame.inlined {
             true => TargetOffset::NotNeeded,
             false => offset().map_or(TargetOffset::NoImage, TargetOffset::Offset),
         };
-        LookupTarget { image, address, offset }
-    };
-    let of_thread = |thread: &Thread| {
-        let kinds = kinds(report, thread);
-        thread.frames.iter().zip(kinds).map(|(frame, kind)| target(frame, kind)).collect()
-    };
-    report.threads.iter().map(of_thread).collect()
+        LookupTarget { image, offset }
+    }
 }
 
 /// The address kinds of a thread's frames. The format decides, with two exceptions: the frame after a signal trampoline
@@ -63,6 +78,6 @@ fn kinds(report: &Report<'_>, thread: &Thread) -> Vec<AddressKind> {
 }
 
 fn is_trampoline(report: &Report<'_>, frame: &Frame) -> bool {
-    let name = frame.function.as_ref().map(|span| report.at(span));
+    let name = frame.function.map(|site| report.at(site));
     name.is_some_and(|name| name.starts_with(b"_sigtramp") || name.starts_with(b"__kernel_rt_sigreturn"))
 }

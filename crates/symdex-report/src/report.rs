@@ -20,7 +20,8 @@ pub struct Report<'t> {
     pub(crate) images: Vec<Image>,
     pub(crate) threads: Vec<Thread>,
     pub(crate) info: ReportInfo,
-    pub(crate) format: &'static dyn Format,
+    pub(crate) unread_frames: u64,
+    pub(crate) format: &'static Format,
 }
 
 /// The most images that are read from a report. A process has a few thousand; a hostile report could list millions.
@@ -35,6 +36,8 @@ pub(crate) struct Parsed {
     pub(crate) threads: Vec<Thread>,
     /// As [`Report::info`].
     pub(crate) info: ReportInfo,
+    /// As [`Report::unread_frames`].
+    pub(crate) unread_frames: u64,
 }
 
 /// An image as the report describes it.
@@ -49,6 +52,9 @@ pub struct Image {
     pub arch: Option<Arch>,
     /// The `LC_UUID` or the build id; `None` if the report does not state it.
     pub id: Option<ImageId>,
+    /// Whether [`id`](Self::id) is only the start of the build id: its first 16 bytes. Reports with Breakpad's debug
+    /// ids state no more of an ELF image.
+    pub is_id_cut: bool,
     /// The address that offsets count from; see [`Base`]. It is 0 if the report's addresses are offsets already.
     pub load_address: u64,
     /// The size in bytes from the load address; `None` if the report does not state it.
@@ -92,14 +98,14 @@ pub struct Thread {
     pub frames: Vec<Frame>,
 }
 
-/// A frame as the report describes it.
+/// A frame as the report describes it. A report can have millions, so that it is small.
 #[non_exhaustive]
 #[derive(Clone, Debug)]
 pub struct Frame {
     /// The runtime address as the report states it, not adjusted. It is an offset if the image's load address is 0.
     pub address: u64,
     /// The position of the image in [`Report::images`]; `None` if the report does not name it.
-    pub image: Option<usize>,
+    pub image: Option<u32>,
     /// What the address is the address of.
     pub kind: AddressKind,
     /// How much the report says about the address.
@@ -107,9 +113,41 @@ pub struct Frame {
     /// Whether the report marks the frame as a function inlined into the next frame.
     pub inlined: bool,
     /// The bytes that change when the frame is symbolicated.
-    pub(crate) site: Span,
+    pub(crate) site: Site,
     /// The bytes of the function's name; `None` if the report has none.
-    pub(crate) function: Option<Span>,
+    pub(crate) function: Option<Site>,
+}
+
+/// A [`Span`] in half the memory. A report has at most 4 GiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Site {
+    start: u32,
+    end: u32,
+}
+
+impl From<Span> for Site {
+    fn from(Span { start, end }: Span) -> Self {
+        Self { start: to_u32(start), end: to_u32(end) }
+    }
+}
+
+impl Site {
+    pub(crate) fn span(self) -> Span {
+        self.start()..self.end()
+    }
+
+    pub(crate) fn start(self) -> usize {
+        self.start as usize
+    }
+
+    pub(crate) fn end(self) -> usize {
+        self.end as usize
+    }
+}
+
+/// Converts a position to 32 bits. A report has at most 4 GiB, so that all positions fit.
+pub(crate) fn to_u32(position: usize) -> u32 {
+    u32::try_from(position).unwrap_or(u32::MAX)
 }
 
 /// Whether a frame's address is an instruction's or a return address.
@@ -205,22 +243,28 @@ impl<'t> Report<'t> {
         &self.info
     }
 
-    /// The name of the report's format, as JSON has it: `apple-crash`, `apple-ips`, `apple-call-tree`, `metrickit`,
-    /// `kscrash`, `sentry-event`, `android`, `harmonyos`, `sanitizer` or `address-list`.
+    /// The number of frames that are not read. A text of more than 10 MB may have one frame for every 30 bytes; further
+    /// frames stay as they are.
+    #[must_use]
+    pub fn unread_frames(&self) -> u64 {
+        self.unread_frames
+    }
+
+    /// The name of the report's format, as JSON has it. [`formats`](crate::formats) returns all formats.
     #[must_use]
     pub fn format_name(&self) -> &'static str {
-        self.format.name()
+        self.format.name
     }
 
     /// The text at `span`.
-    pub(crate) fn at(&self, span: &Span) -> &[u8] {
-        self.text.get(span.clone()).unwrap_or_default()
+    pub(crate) fn at(&self, site: Site) -> &[u8] {
+        self.text.get(site.span()).unwrap_or_default()
     }
 }
 
 impl fmt::Debug for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (format, images, threads) = (self.format.name(), &self.images, &self.threads);
+        let (format, images, threads) = (self.format.name, &self.images, &self.threads);
         let mut debug = f.debug_struct("Report");
         debug.field("format", &format).field("info", &self.info);
         debug.field("images", images).field("threads", threads).finish_non_exhaustive()

@@ -2,11 +2,12 @@
 
 use symdex::{ImageOffset, Table};
 
+use crate::images::without_code;
 use crate::limits::{AnswerBytes, size_of_answer};
-use crate::lookup_targets::{LookupTarget, TargetOffset, lookup_targets};
+use crate::lookup_targets::{LookupTarget, LookupTargets, TargetOffset};
 use crate::options::Options;
 use crate::outcome::{ImageOutcome, Unresolved};
-use crate::report::{Image, Report, SymbolDetail};
+use crate::report::{Image, Report, SymbolDetail, to_u32};
 use crate::source::{Answer, Answers, Function, MatchedBy, Source, Unanswered};
 use crate::text::lossy;
 
@@ -30,27 +31,73 @@ pub struct Symbolicated<'r, 't> {
     images: Vec<ImageOutcome>,
     /// The answers, each distinct address of an image once.
     answers: Vec<LookupResult>,
+    /// Whether addresses may carry a pointer authentication code.
+    may_be_signed: bool,
     pub(crate) demangle: bool,
 }
 
-/// The outcome of a frame.
+/// The outcome of a frame. A report can have millions, so that it is small.
 #[derive(Debug)]
 struct Outcome {
-    /// The position of its image in the report; `None` if it lies in no image.
-    image: Option<usize>,
-    /// The address without a pointer authentication code.
-    address: u64,
-    answer: FrameAnswer,
+    /// The position of its image in the report, or [`NOTHING`].
+    image: u32,
+    /// The position of its answer in [`Symbolicated::answers`], or [`NOTHING`] minus the position in [`OTHERS`].
+    answer: u32,
 }
 
-/// Where the answer of a frame comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The number that stands for no position.
+const NOTHING: u32 = u32::MAX;
+
+/// All outcomes but those from the source.
+const OTHERS: [FrameAnswer; 5] = [
+    FrameAnswer::Report,
+    FrameAnswer::NoImage,
+    FrameAnswer::NoId,
+    FrameAnswer::NoAnswer,
+    FrameAnswer::TooLarge,
+];
+
+impl Outcome {
+    fn new(image: Option<usize>, answer: FrameAnswer) -> Self {
+        let mut outcome = Self { image: image.map_or(NOTHING, to_u32), answer: NOTHING };
+        outcome.set_answer(answer);
+        outcome
+    }
+
+    fn set_answer(&mut self, answer: FrameAnswer) {
+        let other = OTHERS.iter().position(|other| *other == answer).unwrap_or_default();
+        self.answer = match answer {
+            FrameAnswer::Source(position) => position,
+            _ => NOTHING - to_u32(other),
+        };
+    }
+
+    /// The position of its image in the report; `None` if it lies in no image.
+    fn image(&self) -> Option<usize> {
+        (self.image != NOTHING).then_some(self.image as usize)
+    }
+
+    fn answer(&self) -> FrameAnswer {
+        let other = OTHERS.get((NOTHING - self.answer) as usize);
+        other.copied().unwrap_or(FrameAnswer::Source(self.answer))
+    }
+}
+
+/// Where the answer of a frame comes from, or why there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FrameAnswer {
     /// The report has a symbol for the frame and keeps it.
     Report,
     /// From the source: a position in [`Symbolicated::answers`].
-    Source(usize),
-    Unresolved(Unresolved),
+    Source(u32),
+    /// [`Unresolved::NoImage`].
+    NoImage,
+    /// [`Unresolved::NoId`].
+    NoId,
+    /// [`Unresolved::NoAnswer`].
+    NoAnswer,
+    /// [`Unresolved::TooLarge`].
+    TooLarge,
 }
 
 /// The answer for one address: its functions, innermost first, at least one.
@@ -147,13 +194,13 @@ pub fn symbolicate<'r, 't>(
     options: &Options,
 ) -> Symbolicated<'r, 't> {
     let mut asked: Vec<Vec<ImageOffset>> = vec![Vec::new(); report.images.len()];
-    let targets = lookup_targets(report, options);
-    for target in targets.iter().flatten() {
+    let targets = LookupTargets::new(report, options);
+    for target in report.threads.iter().flat_map(|thread| targets.of_thread(thread)) {
         if let (Some(image), TargetOffset::Offset(offset)) = (target.image, &target.offset) {
-            asked[image].push(*offset);
+            push_distinct(&mut asked[image], *offset);
         }
     }
-    let frames = targets.iter().map(Vec::len).sum();
+    let frames = report.threads.iter().map(|thread| thread.frames.len()).sum();
     let mut left = AnswerBytes::of(frames);
     let mut answers = Vec::new();
     let mut images = Vec::with_capacity(asked.len());
@@ -173,21 +220,34 @@ pub fn symbolicate<'r, 't>(
             (TargetOffset::Offset(offset), Some(image)) => {
                 match (&images[image], asked[image].binary_search(&offset)) {
                     (ImageOutcome::Found(_), Ok(position)) => match first[image] + position {
-                        answer if left.take(sizes[answer]) => FrameAnswer::Source(answer),
-                        _ => FrameAnswer::Unresolved(Unresolved::TooLarge),
+                        answer if left.take(sizes[answer]) => FrameAnswer::Source(to_u32(answer)),
+                        _ => FrameAnswer::TooLarge,
                     },
-                    (ImageOutcome::NoId, _) => FrameAnswer::Unresolved(Unresolved::NoId),
-                    _ => FrameAnswer::Unresolved(Unresolved::NoAnswer),
+                    (ImageOutcome::NoId, _) => FrameAnswer::NoId,
+                    _ => FrameAnswer::NoAnswer,
                 }
             }
-            _ => FrameAnswer::Unresolved(Unresolved::NoImage),
+            _ => FrameAnswer::NoImage,
         };
-        Outcome { image: target.image, address: target.address, answer }
+        Outcome::new(target.image, answer)
     };
-    let outcomes = targets.into_iter().map(|thread| thread.into_iter().map(&mut outcome).collect()).collect();
-    let mut symbolicated = Symbolicated { report, outcomes, images, answers, demangle: options.demangle };
+    let threads = report.threads.iter();
+    let outcomes = threads.map(|thread| targets.of_thread(thread).map(&mut outcome).collect()).collect();
+    let (may_be_signed, demangle) = (targets.may_be_signed(), options.demangle);
+    let mut symbolicated = Symbolicated { report, outcomes, images, answers, may_be_signed, demangle };
     symbolicated.keep_better_symbols();
     symbolicated
+}
+
+/// Appends `offset`. Before the list grows, repeated offsets are removed from it: many frames have few addresses.
+fn push_distinct(offsets: &mut Vec<ImageOffset>, offset: ImageOffset) {
+    if offsets.len() == offsets.capacity() {
+        offsets.sort_unstable();
+        offsets.dedup();
+        // Each removal must free half of the list, so that the time stays linear.
+        offsets.reserve(offsets.len().max(16));
+    }
+    offsets.push(offset);
 }
 
 /// Asks `source` for `offsets` of `image` and appends an answer for each, or none if the source has none. Answers with
@@ -253,8 +313,8 @@ impl<'r> Symbolicated<'r, '_> {
     #[must_use]
     pub fn resolution(&self, thread: usize, frame: usize) -> Option<Resolution<'_>> {
         let outcome = self.outcomes.get(thread)?.get(frame)?;
-        let FrameAnswer::Source(answer) = outcome.answer else { return None };
-        let resolved = self.answers.get(answer)?.as_deref().ok()?;
+        let FrameAnswer::Source(answer) = outcome.answer() else { return None };
+        let resolved = self.answers.get(answer as usize)?.as_deref().ok()?;
         // A report that was symbolicated before has the inlined functions as frames of their own. They stand before the
         // frame of the concrete function and have its address.
         let frames = &self.report.threads.get(thread)?.frames;
@@ -262,17 +322,21 @@ impl<'r> Symbolicated<'r, '_> {
         let has_inlined_frames =
             before.is_some_and(|before| before.inlined && before.address == frames[frame].address);
         let resolved = if has_inlined_frames { resolved.get(resolved.len() - 1..)? } else { resolved };
-        let image = self.report.images.get(outcome.image?)?;
-        Some(Resolution { frames: resolved, offset: outcome.address.checked_sub(image.load_address)? })
+        let image = self.report.images.get(outcome.image()?)?;
+        let address = without_code(image, frames[frame].address, self.may_be_signed);
+        Some(Resolution { frames: resolved, offset: address.checked_sub(image.load_address)? })
     }
 
     /// Returns why a frame has no answer. `None` if the source or the report itself has one.
     #[must_use]
     pub fn unresolved(&self, thread: usize, frame: usize) -> Option<&Unresolved> {
-        match &self.outcomes.get(thread)?.get(frame)?.answer {
+        match self.outcomes.get(thread)?.get(frame)?.answer() {
             FrameAnswer::Report => None,
-            FrameAnswer::Source(answer) => self.answers.get(*answer)?.as_ref().err(),
-            FrameAnswer::Unresolved(why) => Some(why),
+            FrameAnswer::Source(answer) => self.answers.get(answer as usize)?.as_ref().err(),
+            FrameAnswer::NoImage => Some(&Unresolved::NoImage),
+            FrameAnswer::NoId => Some(&Unresolved::NoId),
+            FrameAnswer::NoAnswer => Some(&Unresolved::NoAnswer),
+            FrameAnswer::TooLarge => Some(&Unresolved::TooLarge),
         }
     }
 
@@ -280,15 +344,15 @@ impl<'r> Symbolicated<'r, '_> {
     #[must_use]
     pub fn matched_by(&self, thread: usize, frame: usize) -> Option<MatchedBy> {
         let outcome = self.outcomes.get(thread)?.get(frame)?;
-        let FrameAnswer::Source(answer) = outcome.answer else { return None };
-        self.answers.get(answer)?.as_ref().ok()?;
-        Some(self.images.get(outcome.image?)?.answered_by()?.matched)
+        let FrameAnswer::Source(answer) = outcome.answer() else { return None };
+        self.answers.get(answer as usize)?.as_ref().ok()?;
+        Some(self.images.get(outcome.image()?)?.answered_by()?.matched)
     }
 
     /// Returns the position in [`Report::images`] of the image that a frame lies in. `None` if it lies in no image.
     #[must_use]
     pub fn image_of(&self, thread: usize, frame: usize) -> Option<usize> {
-        self.outcomes.get(thread)?.get(frame)?.image
+        self.outcomes.get(thread)?.get(frame)?.image()
     }
 
     /// The outcome of each image, in the order of [`Report::images`].
@@ -307,13 +371,13 @@ impl<'r> Symbolicated<'r, '_> {
     fn keep_better_symbols(&mut self) {
         for (thread, outcomes) in self.report.threads.iter().zip(&mut self.outcomes) {
             for (frame, outcome) in thread.frames.iter().zip(outcomes) {
-                let FrameAnswer::Source(answer) = outcome.answer else { continue };
+                let FrameAnswer::Source(answer) = outcome.answer() else { continue };
                 let adds_no_line =
                     |frames: &Vec<ResolvedFrame>| frames.iter().all(|frame| frame.line.is_none());
                 if frame.detail == SymbolDetail::Function
-                    && self.answers[answer].as_ref().is_ok_and(adds_no_line)
+                    && self.answers[answer as usize].as_ref().is_ok_and(adds_no_line)
                 {
-                    outcome.answer = FrameAnswer::Report;
+                    outcome.set_answer(FrameAnswer::Report);
                 }
             }
         }

@@ -161,7 +161,7 @@ impl Symbolicated<'_, '_> {
         };
         let crashed_thread = report.threads.iter().position(|thread| thread.crashed);
         ReportView {
-            format: report.format.name(),
+            format: report.format.name,
             header: HeaderView { info: &report.info, crashed_thread },
             images: images.map(|(image, outcome)| image_view(image, outcome, &known)).collect(),
             threads: report.threads.iter().enumerate().map(&mut thread_view).collect(),

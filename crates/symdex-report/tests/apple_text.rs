@@ -181,3 +181,86 @@ fn every_frame_without_an_answer_has_a_reason() {
     assert_eq!(reasons.collect::<Vec<_>>(), expected.map(|(status, reason)| (status, reason.to_owned())));
     assert_eq!(rewritten(&text), text);
 }
+
+#[test]
+fn text_after_the_offset_stays_and_the_frame_is_answered() {
+    let frames = "0   App  0x100001010 0x100000000 + 4112 \n\
+                  1   App  0x100001021 0x100000000 + 4129 (<redacted> + 24)\n\
+                  2   App  0x100001031 0x100000000 + 0x1031 (-[Crasher foo] + 24)\n\
+                  3   App  0x100001031 0x100000000 + 4145\t// -[Crasher foo] + 0x18\n";
+    let expected = [
+        "0   App  0x100001010 outer + 16 (main.c:257) ",
+        "1   App  0x100001021 app::inner() (main.c:258) [inlined]",
+        "1   App  0x100001021 outer + 33 (main.c:7) (<redacted> + 24)",
+        "2   App  0x100001031 outer + 49 (main.c:259) (-[Crasher foo] + 24)",
+        "3   App  0x100001031 outer + 49 (main.c:259)\t// -[Crasher foo] + 0x18",
+    ];
+    assert_eq!(lines(frames), expected);
+    let once = rewritten(&crash(frames, "arm64"));
+    assert_eq!(rewritten(&once), once);
+}
+
+#[test]
+fn frames_of_crashlytics_are_answered_by_the_uuid_that_they_miss() {
+    let text = format!(
+        "Crashed: com.apple.main-thread\n0  App  0x1010 (Missing UUID {id})\n1  libobjc.A.dylib  0x4b34 objc_msgSend\n\
+         2  App  0x1021 (Missing UUID {id})\n",
+        id = common::APP
+    );
+    assert_eq!(asked(&text, &Options::new()), [0x1010, 0x1020]);
+    let expected = [
+        "0  App  0x1010 outer + 16 (main.c:257)",
+        "2  App  0x1021 app::inner() (main.c:258) [inlined]",
+        "2  App  0x1021 outer + 33 (main.c:7)",
+    ];
+    assert_eq!(new_lines(&text, &rewritten(&text)), expected);
+    let other = text.replace(common::APP, "c4beb94cb8313889a4034b7a4aa4dcdf");
+    let report = Report::parse(other.as_bytes()).expect("a report");
+    let symbolicated = symbolicate(&report, &mut common::App { asked: Vec::new() }, &Options::new());
+    assert!(symbolicated.unresolved(0, 0).is_some() && report.images()[0].is_app());
+}
+
+#[test]
+fn all_addresses_of_a_throw_stack_are_return_addresses() {
+    let frame = "\t0   App  0x0000000100001021 0x100000000 + 4129\n";
+    let listed = format!("*** First throw call stack:\n(\n{frame})\n");
+    assert_eq!(asked(&crash(&listed, "arm64"), &Options::new()), [0x1020]);
+    for line in [
+        "*** First throw call stack:\n    (0x100001021 0x100001031)",
+        "*** First throw call stack: (0x100001021 0x100001031)",
+        "2024-01-01 App[7:9] *** First throw call stack:\n(0x100001021 0x100001031)",
+        "Last Exception Backtrace: (0x100001021 0x100001031)",
+    ] {
+        let text = crash(line, "arm64");
+        assert_eq!(asked(&text, &Options::new()), [0x1020, 0x1030], "{line}");
+        let title = line.split('\n').next().unwrap_or_default().split(" (").next().unwrap_or_default();
+        let after = rewritten(&text);
+        let expected =
+            format!("\n{title}\n0   App                           \t0x0000000100001021 app::inner()");
+        assert!(after.contains(&expected), "{after}");
+        assert_eq!(rewritten(&after), after);
+    }
+    let list = format!("First throw call stack:\nApp 0x100001021 0x100000000 {}\n", common::APP);
+    assert_eq!(asked(&list, &Options::new()), [0x1020]);
+}
+
+#[test]
+fn addresses_in_no_image_have_no_function_and_no_image() {
+    let frames =
+        "0   ???  0x0000000104a3c7d8 0 + 4372811736\n1   <unknown>  0x0000000104a3c7d8 <unknown> + 4\n";
+    let text = crash(frames, "arm64");
+    let report = Report::parse(text.as_bytes()).expect("a report");
+    for (frame, symbol) in report.threads()[0].frames.iter().zip(&report.existing_symbols()[0]) {
+        assert_eq!((frame.image, &symbol.function), (None, &None));
+    }
+    assert_eq!(report.images().len(), 2);
+}
+
+#[test]
+fn images_without_a_name_have_the_name_of_their_file() {
+    let frames = "0   \t0x0000000100001010 0x100000000 + 4112\n";
+    let nameless = crash(frames, "arm64").replace(" App arm64  <", " + (0) <");
+    let report = Report::parse(nameless.as_bytes()).expect("a report");
+    assert_eq!(report.images()[0].name, "App");
+    assert!(rewritten(&nameless).contains("0   \t0x0000000100001010 outer + 16 (main.c:257)\n"));
+}

@@ -1,5 +1,7 @@
 //! The answers for one report have a limit, however much text an index has at each address.
 
+mod common;
+
 use symdex::{ImageOffset, LinePolicy, Table};
 use symdex_report::{
     Answer, Answers, Function, Image, Options, Report, Source, Unanswered, Unresolved, symbolicate,
@@ -54,4 +56,18 @@ fn frames_that_repeat_an_answer_past_the_limit_are_marked() {
     let (some, too_large, size) = answered(&list((0..64).map(|_| 16)));
     assert_eq!((some, too_large), (30, 34));
     assert!(size < 64 << 20, "{size}");
+}
+
+/// A report of more than 10 MB may have one frame for every 30 bytes of text.
+#[test]
+fn frames_of_a_large_report_are_read_up_to_a_limit_and_the_others_are_counted() {
+    let line = format!("App 0x100001010 0x100000000 {}\n", common::APP);
+    let short = "App 0x100001010 0x100000000\n";
+    let large = line.clone() + &short.repeat(10_000_000 / short.len());
+    let report = Report::parse(large.as_bytes()).expect("a report");
+    let read = report.threads().iter().map(|thread| thread.frames.len()).sum::<usize>();
+    assert_eq!(read, large.len() / 30);
+    assert_eq!(report.unread_frames(), (large.lines().count() - read) as u64);
+    let whole = line + &short.repeat(100);
+    assert_eq!(Report::parse(whole.as_bytes()).expect("a report").unread_frames(), 0);
 }

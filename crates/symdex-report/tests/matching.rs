@@ -265,3 +265,23 @@ fn an_image_with_a_damaged_index_is_malformed_even_if_another_one_answers() {
     assert_eq!(image["reason"], "a: checksum; answered from b");
     assert_eq!(view["threads"][0]["frames"][0]["status"], "missing_symbol");
 }
+
+/// Sentry's events state the build id of an ELF image as `code_id`, and its first 16 bytes as `debug_id`, in the order of
+/// a GUID.
+#[test]
+fn an_elf_image_of_sentry_has_its_build_id_or_the_start_of_it() {
+    let image = |members: &str| {
+        let text = format!(
+            r#"{{"debug_meta":{{"images":[{{"type":"elf","image_addr":"0x1000",{members}}}]}},"exception":
+            {{"values":[{{"stacktrace":{{"frames":[{{"instruction_addr":"0x1010"}}]}}}}]}}}}"#
+        );
+        let report = Report::parse(text.as_bytes()).expect("a report");
+        let image = &report.images()[0];
+        (image.id.as_ref().map(ToString::to_string).unwrap_or_default(), image.is_id_cut)
+    };
+    let debug_id = r#""debug_id":"33221100-5544-7766-8899-aabbccddeeff""#;
+    let code_id = r#""code_id":"00112233445566778899aabbccddeeff01020304""#;
+    let start = "00112233445566778899aabbccddeeff";
+    assert_eq!(image(&format!("{debug_id},{code_id}")), (format!("{start}01020304"), false));
+    assert_eq!(image(debug_id), (start.to_owned(), true));
+}

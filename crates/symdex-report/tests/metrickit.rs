@@ -172,3 +172,20 @@ fn a_deep_tree_is_read_without_recursion() {
     symbolicate(&report, &mut App { asked: Vec::new() }, &Options::new()).write(&mut out).expect("memory");
     assert_eq!(String::from_utf8(out).expect("text").matches("\"outer\"").count(), depth + 1);
 }
+
+/// The innermost frame is looked up at its address, the others one byte before.
+#[test]
+fn where_no_frame_tells_the_roots_are_innermost_in_crashes_only() {
+    let frames = frame(0x1010, &frame(0x1030, "", ""), "");
+    let (root_is_innermost, leaf_is_innermost) = ([0x1010, 0x102f], [0x100f, 0x1030]);
+    for per_thread in [true, false] {
+        let tree = tree(per_thread, &frames);
+        // A tree alone has no kind. Only a crash has a stack for each thread and no more.
+        let of_crash = if per_thread { root_is_innermost } else { leaf_is_innermost };
+        assert_eq!(asked(&payload("crash", &tree)), of_crash);
+        assert_eq!(asked(&tree), of_crash);
+        for kind in ["hang", "cpuException", "diskWriteException", "appLaunch"] {
+            assert_eq!(asked(&payload(kind, &tree)), leaf_is_innermost, "{kind}");
+        }
+    }
+}

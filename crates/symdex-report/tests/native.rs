@@ -186,3 +186,93 @@ fn answers_are_appended_to_the_lines_of_a_list() {
     assert_eq!(rewritten(&expected), expected);
     assert_eq!(asked(&text, &Options::new().as_given(true)), [0x1010, 0x1021]);
 }
+
+#[test]
+fn a_frame_without_a_build_id_takes_the_one_that_is_stated_for_its_path() {
+    let frame = "    #00 pc 00001010  /data/app/x/App\n";
+    for stated in [
+        format!(
+            "memory map:\n    e1f00000-e1f0ffff r-x         0     10000  /data/app/x/App (BuildId: {APP}) (load bias 0x1000)\n"
+        ),
+        format!("build id:\n    /data/app/x/App (BuildId: {APP}. FileSize: 12. LastModified: 2019-10-12)\n"),
+        format!("build id:\n    /data/app/x/App (BuildId: {APP}, FileSize: 12)\n"),
+    ] {
+        let text =
+            tombstone("", frame).replace(&format!("/data/App (BuildId: {APP})"), "/data/App") + &stated;
+        assert_eq!(asked(&text, &Options::new()), [0x1010], "{text}");
+        let other = "/data/app/x/App (BuildId: 0102030405060708)\n";
+        assert!(asked(&(text + other), &Options::new()).is_empty(), "two lines differ");
+    }
+}
+
+#[test]
+fn the_offset_tells_which_file_of_an_archive_a_frame_is_in() {
+    let frame = "    #00 pc 00001010  /data/app/x/base.apk!App (offset 0x4000)\n";
+    let maps = format!(
+        "    e1f00000-e1f0ffff r-x      2000     10000  /data/app/x/base.apk (BuildId: 0102030405060708)\n    \
+         e2f00000-e2f0ffff r-x      4000     10000  /data/app/x/base.apk (BuildId: {APP})\n"
+    );
+    assert_eq!(asked(&(tombstone("", frame) + &maps), &Options::new()), [0x1010]);
+    let other = frame.replace("0x4000", "0x8000");
+    assert!(asked(&(tombstone("", &other) + &maps), &Options::new()).is_empty());
+}
+
+/// A dump of Android's runtime, which traces of ANRs have.
+#[test]
+fn frames_of_a_runtime_dump_have_offsets_without_0x_and_placeholders_for_names() {
+    let text = format!(
+        "\"main\" prio=5 tid=1 Native\n  | group=\"main\" sCount=1\n  | sysTid=1705 nice=-10\n  \
+         native: #00 pc 00001010  /data/app/x/base.apk (offset 90000) (???) (BuildId: {APP})\n  \
+         native: #01 pc 00001010  /data/app/x/base.apk (offset 90000) (BuildId: {APP})\n  at android.os.Main\n\n\
+         \"worker 1\" daemon prio=5 tid=7 Waiting\n  at java.lang.Object.wait\n\n\"worker 2\" sysTid=99\n  \
+         native: #00 pc 00001020  /data/app/x/base.apk (offset 90000) (old+8) (BuildId: {APP})\n"
+    );
+    let expected = [
+        format!("  native: #00 pc 00001010  /data/app/x/base.apk (offset 90000) (outer+16) (BuildId: {APP})"),
+        "  native:     /src/app/main.c:257 (outer)".to_owned(),
+        format!("  native: #01 pc 00001010  /data/app/x/base.apk (offset 90000) (outer+16) (BuildId: {APP})"),
+        "  native:     /src/app/main.c:257 (outer)".to_owned(),
+    ];
+    let after = rewritten(&text);
+    assert_eq!(new_lines(&text, &after)[..4], expected);
+    assert_eq!(rewritten(&after), after);
+    let report = Report::parse(text.as_bytes()).expect("a report");
+    let threads = report.threads().iter().map(|thread| (thread.name.as_str(), thread.id, thread.crashed));
+    assert!(threads.eq([("main", Some(1705), false), ("worker 2", Some(99), false)]));
+    assert_eq!(report.images().len(), 1);
+}
+
+#[test]
+fn only_the_first_thread_of_a_tombstone_crashed_even_if_each_has_a_signal() {
+    let other = "--- --- --- --- ---\npid: 4711, tid: 4721, name: other  >>> com.example.app <<<\n\
+                 signal 35 (<debuggerd signal>), code -1 (SI_QUEUE), fault addr 0x0\n    #00 pc 00001010  /x/App\n";
+    let without_line = other.replace("--- --- --- --- ---\n", "");
+    let one = tombstone("", "    #00 pc 00001010  /x/App\n");
+    let crashed = |text: &str| {
+        let report = Report::parse(text.as_bytes()).expect("a report");
+        report.threads().iter().map(|thread| thread.crashed).collect::<Vec<_>>()
+    };
+    assert_eq!(crashed(&format!("{one}{other}{other}")), [true, false, false]);
+    assert_eq!(crashed(&format!("{one}{without_line}{other}")), [true, false, false]);
+    // A log can have several tombstones.
+    assert_eq!(crashed(&format!("{one}{other}{one}")), [true, false, true]);
+}
+
+#[test]
+fn a_tombstone_that_could_not_be_unwound_is_a_report_without_frames() {
+    let text = tombstone("", "Failed to unwind\n");
+    let report = Report::parse(text.as_bytes()).expect("a report");
+    assert_eq!((report.format_name(), report.threads().len()), ("android", 0));
+    assert_eq!(rewritten(&text), text);
+}
+
+#[test]
+fn addresses_that_are_not_mapped_are_in_no_image_of_the_app() {
+    let text = format!("Tid:1, Name:a\n#00 pc 0000000000000000 Not mapped\n#01 pc 00001010 /x/App({APP})\n");
+    let report = Report::parse(text.as_bytes()).expect("a report");
+    assert_eq!(report.format_name(), "harmonyos");
+    assert!(!report.images()[0].is_app() && report.images()[1].is_app());
+    let unknown = "#00 pc 0000000000000010  <unknown>\n#01 pc 00001010  Unknown\n";
+    let report = Report::parse(unknown.as_bytes()).expect("a report");
+    assert!(report.images().iter().all(|image| !image.is_app()));
+}

@@ -86,8 +86,10 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
-    /// The index was removed from the store, or replaced, since it was opened. Open it again.
-    #[error("{location}: the index was removed or replaced after it was opened; open it again")]
+    /// The index was removed from the store or replaced, or has expired, since it was opened. Open it again.
+    #[error(
+        "{location}: the index was removed or replaced, or has expired, after it was opened; open it again"
+    )]
     Replaced {
         /// Where the index was: a URL with a key.
         location: String,

@@ -1,7 +1,7 @@
 //! Writing a file whole or not at all.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
@@ -10,7 +10,7 @@ use crate::publish::{delete_abandoned, parent, temporary};
 /// The number of links after which a path counts as a loop of links, as in Linux.
 const MAX_LINKS: usize = 40;
 
-/// Writes `bytes` to the file at `path`, so that the file is absent, old or whole at any moment.
+/// Writes `contents` to the file at `path`, so that the file is absent, old or whole at any moment.
 ///
 /// The bytes are written to a temporary file in the same folder, which is synced and then renamed. A file that existed
 /// keeps its permissions and, if this user may set them, its owner and group; its other hard links keep the old
@@ -24,13 +24,13 @@ const MAX_LINKS: usize = 40;
 ///
 /// [`Error::NotPublished`] with the step that failed and its path. The file then is as it was, unless it is one that
 /// cannot be replaced.
-pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+pub fn replace_file(path: &Path, mut contents: impl io::Read) -> Result<(), Error> {
     let failed = |action, path: &Path, error| Error::NotPublished { action, path: path.to_owned(), error };
     let target = resolve(path).map_err(|error| failed("follow the link", path, error))?;
     let Some(target) = target else {
         let opened = OpenOptions::new().append(true).open(path);
         return opened
-            .and_then(|mut file| file.write_all(bytes))
+            .and_then(|mut file| io::copy(&mut contents, &mut file).map(drop))
             .map_err(|error| failed("write", path, error));
     };
     // A file that the user may not write to is not replaced, although its folder may permit that.
@@ -43,7 +43,9 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     delete_abandoned(folder);
     let mut new = temporary(folder).map_err(|error| failed("create a temporary file", folder, error))?;
     let written = old.map_or(Ok(()), |old| keep_permissions(&old, new.as_file()));
-    let written = written.and_then(|()| new.write_all(bytes)).and_then(|()| new.as_file().sync_all());
+    let written = written
+        .and_then(|()| io::copy(&mut contents, &mut new).map(drop))
+        .and_then(|()| new.as_file().sync_all());
     written.map_err(|error| failed("write", &target, error))?;
     new.persist(&target).map_err(|error| failed("replace", &target, error.error))?;
     Ok(())
@@ -111,7 +113,7 @@ mod tests {
         fs::create_dir(folder.path().join("folder")).expect("a folder");
         let error = |name: &str| {
             let path = folder.path().join(name);
-            let error = replace_file(&path, b"new").expect_err("an error").to_string();
+            let error = replace_file(&path, &b"new"[..]).expect_err("an error").to_string();
             error.strip_prefix(&folder.path().display().to_string()).unwrap_or(&error).to_owned()
         };
         assert!(error("folder").starts_with("/folder: cannot write: "), "{}", error("folder"));
@@ -130,19 +132,19 @@ mod tests {
         fs::write(path("below/report"), "old").expect("written");
         for mode in [0o640, 0o604, 0o777] {
             fs::set_permissions(path("below/report"), fs::Permissions::from_mode(mode)).expect("permissions");
-            replace_file(&path("below/report"), b"new").expect("written");
+            replace_file(&path("below/report"), &b"new"[..]).expect("written");
             let permissions = fs::metadata(path("below/report")).expect("there").permissions();
             assert_eq!(permissions.mode() & 0o7777, mode);
         }
         symlink("below/report", path("link")).expect("a link");
         symlink(path("link"), path("link to link")).expect("a link");
-        replace_file(&path("link to link"), b"by links").expect("written");
+        replace_file(&path("link to link"), &b"by links"[..]).expect("written");
         assert_eq!(fs::read_to_string(path("below/report")).expect("readable"), "by links");
         symlink("below/missing", path("dangling")).expect("a link");
-        replace_file(&path("dangling"), b"created").expect("written");
+        replace_file(&path("dangling"), &b"created"[..]).expect("written");
         assert_eq!(fs::read_to_string(path("below/missing")).expect("readable"), "created");
         symlink("loop", path("loop")).expect("a link");
-        let error = replace_file(&path("loop"), b"").expect_err("a loop").to_string();
+        let error = replace_file(&path("loop"), &b""[..]).expect_err("a loop").to_string();
         assert!(error.contains("loop: cannot follow the link: there are too many links"), "{error}");
         assert_eq!(names(folder.path()), ["below", "dangling", "link", "link to link", "loop"]);
         assert!(["dangling", "link", "link to link"].iter().all(|link| path(link).is_symlink()));
@@ -152,15 +154,15 @@ mod tests {
     #[test]
     fn devices_and_open_files_are_written_to() {
         use std::os::fd::AsRawFd as _;
-        replace_file(Path::new("/dev/null"), b"nothing").expect("written");
-        let full = replace_file(Path::new("/dev/full"), b"text").map_err(|error| error.to_string());
+        replace_file(Path::new("/dev/null"), &b"nothing"[..]).expect("written");
+        let full = replace_file(Path::new("/dev/full"), &b"text"[..]).map_err(|error| error.to_string());
         if cfg!(target_os = "linux") {
             assert!(full.is_err_and(|error| error.starts_with("/dev/full: cannot write: No space left")));
         }
         let file = tempfile::NamedTempFile::new().expect("a file");
         file.as_file().write_all(b"before, ").expect("written");
         let open = format!("/dev/fd/{}", file.as_file().as_raw_fd());
-        replace_file(open.as_ref(), b"after").expect("written");
+        replace_file(open.as_ref(), &b"after"[..]).expect("written");
         assert_eq!(fs::read_to_string(file.path()).expect("readable"), "before, after");
     }
 
@@ -172,7 +174,7 @@ mod tests {
             let file = File::create(folder.path().join(name)).expect("created");
             file.set_modified(now - std::time::Duration::from_secs(hours * 60 * 60)).expect("a time");
         }
-        replace_file(&folder.path().join("report"), b"").expect("written");
+        replace_file(&folder.path().join("report"), &b""[..]).expect("written");
         assert_eq!(names(folder.path()), [".symdex-new.tmp", "report"]);
     }
 }

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 
-use symdex::ImageOffset;
 use symdex::LinePolicy::Statement;
+use symdex::{ImageId, ImageOffset};
 use symdex_report::{Answer, Answers, Image, Source, Unanswered};
 use symdex_store::symbolicator::{Event, Note, SourceError, Symbolicator, SymbolicatorOptions};
 use symdex_store::{FolderStore, IndexFolder, Store as _};
@@ -179,4 +179,25 @@ fn an_assumption_that_no_report_needs_is_noted() {
 fn a_symbolicator_is_shared_by_threads() {
     fn is_shared<T: Send + Sync>(_: &T) {}
     is_shared(&open(&SymbolicatorOptions::new()));
+}
+
+/// Reports with Breakpad's ids state only the first 16 bytes of a build id.
+#[test]
+fn an_image_is_found_by_the_start_of_its_id() {
+    let root = tempfile::tempdir().expect("a folder");
+    let options = SymbolicatorOptions::new().debug_files(DSYM).store(root.path()).always_store(true);
+    let from_debug_file = open(&options);
+    let whole = image(&from_debug_file);
+    let mut cut = whole.clone();
+    cut.id = ImageId::new(&whole.id.as_ref().expect("it has one").as_bytes()[..12]);
+    assert_eq!(ask(&from_debug_file, &cut).0, Err(Unanswered::Missing));
+    cut.is_id_cut = true;
+    assert_eq!(innermost(&ask(&from_debug_file, &cut).0.expect("answers")), "cell");
+    let from_folder = open(&SymbolicatorOptions::new().store(root.path()));
+    assert_eq!(innermost(&ask(&from_folder, &cut).0.expect("answers")), "cell");
+    let index = IndexFolder::new(root.path()).list().paths.remove(0);
+    let from_index = open(&SymbolicatorOptions::new().index(index));
+    assert_eq!(innermost(&ask(&from_index, &cut).0.expect("answers")), "cell");
+    cut.id = ImageId::new(&[1, 2, 3, 4]);
+    assert_eq!(ask(&from_folder, &cut).0, Err(Unanswered::Missing));
 }

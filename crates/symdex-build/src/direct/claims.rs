@@ -4,6 +4,7 @@ use rayon::prelude::*;
 
 use crate::dwarf::{Code, Units, outline, stated};
 use crate::image::Image;
+use crate::limits::UnitLimits;
 
 /// The code of each unit, as far as it is known.
 pub(super) struct Claims {
@@ -20,10 +21,10 @@ struct Claim {
 
 impl Claims {
     /// The stated code. A unit that does not state all of its code is read in outline.
-    pub(super) fn new<'d>(image: &Image<'d>, units: &Units<'d>) -> Self {
+    pub(super) fn new<'d>(image: &Image<'d>, units: &Units<'d>, limits: UnitLimits<'_>) -> Self {
         let claim = |(unit, stated): (usize, Option<Code>)| {
             let is_read = stated.is_none();
-            Claim { code: stated.unwrap_or_else(|| outline(image, units, unit)), is_read }
+            Claim { code: stated.unwrap_or_else(|| outline(image, units, unit, limits)), is_read }
         };
         let units = stated(image, units).into_par_iter().enumerate().map(claim).collect();
         Self { units, is_wrong: false }
@@ -52,12 +53,20 @@ impl Claims {
 
     /// Reads in outline all units that were not read yet, if `is_needed` is set or the stated code of a unit was wrong.
     /// Returns whether that changed anything.
-    pub(super) fn outline<'d>(&mut self, image: &Image<'d>, units: &Units<'d>, is_needed: bool) -> bool {
+    pub(super) fn outline<'d>(
+        &mut self,
+        image: &Image<'d>,
+        units: &Units<'d>,
+        limits: UnitLimits<'_>,
+        is_needed: bool,
+    ) -> bool {
         if !(is_needed || self.is_wrong) || self.units.iter().all(|claim| claim.is_read) {
             return false;
         }
         let unread = self.units.par_iter_mut().enumerate().filter(|(_, claim)| !claim.is_read);
-        unread.for_each(|(unit, claim)| *claim = Claim { code: outline(image, units, unit), is_read: true });
+        unread.for_each(|(unit, claim)| {
+            *claim = Claim { code: outline(image, units, unit, limits), is_read: true }
+        });
         true
     }
 }

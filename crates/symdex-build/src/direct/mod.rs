@@ -25,7 +25,8 @@ use crate::flatten::{Interval, Stretch, flatten};
 use crate::image::Image;
 use crate::keyed::KeyedSet;
 use crate::limits::UnitLimits;
-use crate::options::build;
+use crate::memory::Memory;
+use crate::options::{MAX_MEMORY, build};
 use crate::report::Problems;
 use crate::symbol_ranges::{kept_aliases, symbol_ranges};
 use crate::symbols::FunctionSymbol;
@@ -83,6 +84,8 @@ const MAX_READS: usize = 2;
 /// ```
 pub struct DirectLookup<'i, 'd> {
     image: &'i Image<'d>,
+    /// What the list of units takes, and the units that are being read.
+    memory: Memory,
     units: Units<'d>,
     problems: Problems,
     claims: Claims,
@@ -107,13 +110,27 @@ impl<'i, 'd> DirectLookup<'i, 'd> {
     /// As [`Self::answer`].
     pub fn new(image: &'i Image<'d>) -> Result<Self, Error> {
         let mut problems = image.problems();
-        let units = Units::read(image, &mut problems);
-        let claims = Claims::new(image, &units);
+        let memory = Memory::new(MAX_MEMORY);
+        let limits = UnitLimits::without_deadline(image, &memory);
+        let units = Units::read(image, limits, &mut problems)?;
+        let claims = Claims::new(image, &units, limits);
         let nothing = build_parts(image, Vec::new(), UnitRanges::default(), problems.clone())?;
         let (index, cache) = (Index::open(nothing)?, UnitCache::new(CACHE_SIZE));
         let was_walked = vec![false; units.own];
         let (walked, symbols, is_whole) = (0, None, false);
-        Ok(Self { image, units, problems, claims, was_walked, cache, walked, symbols, index, is_whole })
+        Ok(Self {
+            image,
+            memory,
+            units,
+            problems,
+            claims,
+            was_walked,
+            cache,
+            walked,
+            symbols,
+            index,
+            is_whole,
+        })
     }
 
     /// An index that answers `offsets` as the index of the whole image does. Other offsets may have no answers in it.
@@ -134,10 +151,11 @@ impl<'i, 'd> DirectLookup<'i, 'd> {
         // Outside of the executable sections there is no answer.
         offsets.retain(|offset| self.image.is_executable(*offset));
         let mut parts = BTreeMap::new();
-        self.walk(&offsets, &mut parts);
+        self.walk(&offsets, &mut parts)?;
         let unsure = without_function(&offsets, &parts);
-        if self.claims.outline(self.image, &self.units, !unsure.is_empty()) {
-            self.walk(&offsets, &mut parts);
+        let limits = UnitLimits::without_deadline(self.image, &self.memory);
+        if self.claims.outline(self.image, &self.units, limits, !unsure.is_empty()) {
+            self.walk(&offsets, &mut parts)?;
         }
         if self.walked > MAX_READS * self.units.own_size() {
             self.cache = UnitCache::new(0);
@@ -160,7 +178,7 @@ impl<'d> DirectLookup<'_, 'd> {
     }
 
     /// Reads the units that claim one of `offsets` and that `parts` lacks, and adds their ranges at the offsets.
-    fn walk(&mut self, offsets: &[u64], parts: &mut Parts<'d>) {
+    fn walk(&mut self, offsets: &[u64], parts: &mut Parts<'d>) -> Result<(), Error> {
         let mut missing = self.claims.units_at(offsets);
         missing.retain(|unit| !parts.contains_key(&(self.units.low(*unit), *unit)));
         let (image, units) = (self.image, &self.units);
@@ -175,13 +193,18 @@ impl<'d> DirectLookup<'_, 'd> {
             let rest = missing.split_off(missing.iter().copied().take_while(fits).count());
             let cached: Vec<_> = missing.iter().map(|unit| (*unit, self.cache.get(*unit))).collect();
             let was_walked = &self.was_walked;
-            let limits = UnitLimits::of_ranges(image.range_budget());
+            let limits = UnitLimits::without_deadline(self.image, &self.memory);
             let walk = |(unit, cached): (usize, Option<Arc<UnitRanges<'d>>>)| match cached {
-                Some(ranges) => Walked::Cached(ranges),
-                None if was_walked[unit] => Walked::Whole(Arc::new(unit_ranges(image, units, unit, limits))),
-                None => Walked::Part(Box::new(unit_ranges_at(image, units, unit, offsets))),
+                Some(ranges) => Some(Walked::Cached(ranges)),
+                None if was_walked[unit] => {
+                    let ranges = unit_ranges(image, units, unit, limits)?;
+                    limits.memory.give_back(ranges.size());
+                    Some(Walked::Whole(Arc::new(ranges)))
+                }
+                None => Some(Walked::Part(Box::new(unit_ranges_at(image, units, unit, limits, offsets)?))),
             };
-            let walked: Vec<_> = cached.into_par_iter().map(walk).collect();
+            let walked: Option<Vec<_>> = cached.into_par_iter().map(walk).collect();
+            let walked = walked.ok_or(Error::TooLarge { limit: MAX_MEMORY, what: "the units it reads" })?;
             for (unit, walked) in missing.into_iter().zip(walked) {
                 self.walked += if matches!(walked, Walked::Cached(_)) { 0 } else { units.size(unit) };
                 self.was_walked[unit] = true;
@@ -201,6 +224,7 @@ impl<'d> DirectLookup<'_, 'd> {
             }
             missing = rest;
         }
+        Ok(())
     }
 
     /// The symbols at `offsets`, and those at the start of each function there, because aliases are looked up by the

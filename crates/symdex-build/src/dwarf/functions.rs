@@ -1,5 +1,7 @@
 //! The functions of a unit: its subprograms with code and, below each, the tree of inlined subroutines.
 
+use std::borrow::Cow;
+
 use gimli::UnitOffset;
 use symdex::write::NonMaxU32;
 
@@ -12,11 +14,16 @@ use crate::flatten::{intersect, join};
 use crate::image::Image;
 use crate::keyed::KeyedMap;
 use crate::limits::{self, UnitError, UnitLimits};
+use crate::memory::Share;
 use crate::pools::{Hashed, StringTable};
 use crate::report::Problems;
 
-/// The number of steps between two checks of the deadline.
-const TIMED: u64 = 1 << 10;
+/// The number of steps between two checks of the time and the memory.
+const CHECKED: u64 = 1 << 10;
+/// About how many bytes of memory a node takes here and in the next stages, beside its ranges.
+const NODE: usize = size_of::<Node>() + 64;
+/// About how many bytes of memory a range of a node takes here and in the next stages.
+const RANGE: usize = 128;
 
 /// A subprogram or an inlined subroutine with code: one inline instance.
 #[derive(Clone, Debug)]
@@ -71,11 +78,12 @@ pub(crate) fn functions<'d>(
     image: &Image<'d>,
     units: &Units<'d>,
     unit: usize,
-    limits: UnitLimits,
+    limits: UnitLimits<'_>,
+    share: &Share<'_>,
 ) -> Functions<'d> {
     // C++ and Rust have one function in about a hundred bytes.
     let about = (units.all[unit].unit.header.length_including_self() / 64).min(1 << 16);
-    let mut walk = Walk::new(image, units, unit, limits, about);
+    let mut walk = Walk::new(image, units, unit, limits, share, about);
     let result = Walker::new(walk.entry).map_err(UnitError::from);
     let result = result.and_then(|mut entries| walk.all(&mut entries, isize::MIN));
     walk.finish(result.map(|_| ()))
@@ -87,18 +95,24 @@ pub(super) fn functions_at<'d>(
     image: &Image<'d>,
     units: &Units<'d>,
     unit: usize,
-    limits: UnitLimits,
+    limits: UnitLimits<'_>,
+    share: &Share<'_>,
     functions: &[(UnitOffset, isize)],
 ) -> Functions<'d> {
-    let mut walk = Walk::new(image, units, unit, limits, 0);
+    let mut walk = Walk::new(image, units, unit, limits, share, 0);
     let mut behind = UnitOffset(0);
+    // The limit of attributes is one of the whole unit.
+    let mut reads = None;
     let mut each = || {
         for (offset, depth) in functions {
             // A function inside another one is read with it.
             if *offset >= behind {
                 walk.open.clear();
                 let mut entries = Walker::at(walk.entry, *offset, *depth)?;
-                behind = walk.all(&mut entries, *depth)?;
+                entries.reads = reads.unwrap_or(entries.reads);
+                let end = walk.all(&mut entries, *depth);
+                reads = Some(entries.reads);
+                behind = end?;
             }
         }
         Ok(())
@@ -111,7 +125,8 @@ struct Walk<'a, 'd> {
     image: &'a Image<'d>,
     entry: &'a UnitEntry<'d>,
     unit: usize,
-    limits: UnitLimits,
+    limits: UnitLimits<'a>,
+    share: &'a Share<'a>,
     /// How much work was done, in counted steps.
     steps: u64,
     names: Names<'a, 'd>,
@@ -120,6 +135,8 @@ struct Walk<'a, 'd> {
     by_origin: KeyedMap<u64, Option<NonMaxU32>>,
     /// Finds the numbers of names.
     numbers: StringTable,
+    /// How many bytes of names do not borrow from the debug file.
+    text: usize,
     /// The functions that enclose the current entry: the depth and the node of each. The node is `None` for a function
     /// without code.
     open: Vec<(isize, Option<NonMaxU32>)>,
@@ -137,7 +154,8 @@ impl<'a, 'd> Walk<'a, 'd> {
         image: &'a Image<'d>,
         units: &'a Units<'d>,
         unit: usize,
-        limits: UnitLimits,
+        limits: UnitLimits<'a>,
+        share: &'a Share<'a>,
         about: usize,
     ) -> Self {
         let functions = Functions {
@@ -150,11 +168,13 @@ impl<'a, 'd> Walk<'a, 'd> {
             entry: &units.all[unit],
             unit,
             limits,
+            share,
             steps: 0,
             names: Names::new(image, units, unit),
             functions,
             by_origin: KeyedMap::default(),
             numbers: StringTable::default(),
+            text: 0,
             open: Vec::new(),
             stated: Vec::new(),
             within: Vec::new(),
@@ -165,13 +185,22 @@ impl<'a, 'd> Walk<'a, 'd> {
 
     /// The functions that were found, and what went wrong.
     fn finish(self, result: Result<(), UnitError>) -> Functions<'d> {
+        let result = result.and_then(|()| self.check());
+        let file_size = self.image.debug_size;
         let Walk { mut functions, names, entry, too_deep, bad_ranges, steps, .. } = self;
-        functions.steps = steps + names.reads.done + functions.range_entries;
-        if let Err(error) = result {
-            functions.problems.unit(entry.offset, &error.to_string());
+        functions.steps = steps + names.reads.done + names.steps + functions.range_entries;
+        match result {
+            Ok(()) => {}
+            Err(UnitError::TooManyReads) => {
+                functions.problems.unit_limit(entry.offset, &UnitError::TooManyReads.to_string());
+            }
+            Err(error) => functions.problems.unit(entry.offset, &error.to_string()),
         }
-        functions.problems.add("inlined subroutines nested too deeply", too_deep);
+        functions.problems.limit("inlined subroutines nested too deeply", too_deep);
         functions.problems.add("unreadable range lists of functions", bad_ranges);
+        if names.cut.get() > file_size {
+            functions.problems.exceeds("more bytes of names longer than the limit than the file has");
+        }
         functions.problems.add("names whose origins form a circle or a long chain", names.too_long);
         functions
     }
@@ -179,8 +208,9 @@ impl<'a, 'd> Walk<'a, 'd> {
     /// Reads the first entry and the entries after it that are deeper than `depth`. Returns the offset of the next
     /// entry.
     fn all(&mut self, entries: &mut Walker<'a, 'd>, depth: isize) -> Result<UnitOffset, UnitError> {
+        let before = entries.reads.done;
         let result = self.all_of(entries, depth);
-        self.steps += entries.reads.done;
+        self.steps += entries.reads.done - before;
         result
     }
 
@@ -188,8 +218,8 @@ impl<'a, 'd> Walk<'a, 'd> {
         let mut is_first = true;
         while let Some(found) = entries.next()? {
             self.steps += 1;
-            if self.steps.is_multiple_of(TIMED) && self.limits.deadline.is_over() {
-                return Err(UnitError::TimeIsOver);
+            if self.steps.is_multiple_of(CHECKED) {
+                self.check()?;
             }
             if found.depth <= depth && !std::mem::take(&mut is_first) {
                 return Ok(found.offset);
@@ -212,6 +242,21 @@ impl<'a, 'd> Walk<'a, 'd> {
             }
         }
         Ok(UnitOffset(usize::MAX))
+    }
+
+    /// Checks the time, and takes memory for what was read.
+    fn check(&self) -> Result<(), UnitError> {
+        let Functions { nodes, ranges, names, .. } = &self.functions;
+        let size = nodes.len() * NODE
+            + ranges.len() * RANGE
+            + names.len() * 2 * size_of::<Hashed<'_>>()
+            + self.by_origin.len() * 32
+            + self.names.size
+            + self.text;
+        match !self.limits.deadline.is_over() && self.share.take_up_to(size) {
+            true => Ok(()),
+            false => Err(UnitError::GivenUp),
+        }
     }
 
     fn subprogram(&mut self, entry: EntryId, attributes: &Attributes<'d>) -> Option<NonMaxU32> {
@@ -238,7 +283,10 @@ impl<'a, 'd> Walk<'a, 'd> {
         }
         let first = self.functions.ranges.len();
         let around = self.functions.ranges(&self.functions.nodes[parent.index()]);
-        let lies_in = |one: &(u64, u64)| around.iter().any(|around| around.0 <= one.0 && one.1 <= around.1);
+        let lies_in = |one: &(u64, u64)| {
+            let around = around.get(around.partition_point(|around| around.1 < one.1));
+            around.is_some_and(|around| around.0 <= one.0)
+        };
         let plain = attributes.plain_range().and_then(|(start, end)| self.image.offsets(start, end));
         // A range inside a range of the parent lies in one executable section, because each range of the parent does.
         if let Some(one) = plain.filter(lies_in) {
@@ -251,7 +299,10 @@ impl<'a, 'd> Walk<'a, 'd> {
             }
             self.within.clear();
             let around = self.functions.ranges(&self.functions.nodes[parent.index()]);
-            intersect(&self.stated, around, &mut self.within);
+            let first = self.stated.first().map_or(0, |first| first.0);
+            let first = around.partition_point(|around| around.1 <= first);
+            intersect(&self.stated, &around[first..], &mut self.within);
+            self.count_more_than_stated();
             if self.within.is_empty() {
                 // The children of code outside of the function are outside, too.
                 return None;
@@ -286,6 +337,7 @@ impl<'a, 'd> Walk<'a, 'd> {
         }
         let number = NonMaxU32::new(names.len() as u64)?;
         self.numbers.insert(&name, number.get());
+        self.text += if let Cow::Owned(text) = &name.string { text.len() } else { 0 };
         names.push(name);
         Some(number)
     }
@@ -308,6 +360,21 @@ impl<'a, 'd> Walk<'a, 'd> {
         }
         self.functions.nodes.push(Node { parent, depth, name, call_file, call_line, ranges });
         Some(number)
+    }
+
+    /// Counts the ranges in `within` that the entry does not list against the limit of range-list entries. An entry with
+    /// one range has as many ranges in `within` as its parent has in that range.
+    fn count_more_than_stated(&mut self) {
+        let more = self.within.len().saturating_sub(self.stated.len()) as u64;
+        self.functions.range_entries += more.min(self.limits.ranges);
+        match self.limits.ranges.checked_sub(more) {
+            Some(left) => self.limits.ranges = left,
+            None => {
+                self.limits.ranges = 0;
+                self.bad_ranges += 1;
+                self.within.clear();
+            }
+        }
     }
 
     /// Sets `stated` to the ranges of an entry.
@@ -333,5 +400,40 @@ impl<'a, 'd> Walk<'a, 'd> {
         if self.stated.len() > 1 {
             join(&mut self.stated);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gimli::constants as dw;
+    use symdex_testimages::debug_file::{Die, Unit, Value, debug_file};
+
+    use super::*;
+    use crate::memory::Memory;
+
+    #[test]
+    fn functions_that_are_read_one_by_one_share_the_units_limit_of_attributes() {
+        let flag =
+            |die: Die, _| die.with(dw::DW_AT_external, Value::Form(dw::DW_FORM_flag_present, Vec::new()));
+        let function = (0..1000).fold(Die::function("f", (0x1000, 0x1100)), flag);
+        let file = debug_file(&[Unit::new((0x1000, 0x1100)).child(function.copies(1000))], &[]);
+        let companions = crate::Companions::default();
+        let slice = crate::slices(&file).expect("a Mach-O file").remove(0);
+        let image = Image::load(&slice, "made-up", &companions).expect("loads");
+        let memory = Memory::new(usize::MAX);
+        let limits = UnitLimits::without_deadline(&image, &memory);
+        let units = Units::read(&image, limits, &mut Problems::default()).expect("small");
+        let mut entries = Walker::new(&units.all[0]).expect("has entries");
+        let mut next = || entries.next().expect("within the limit").expect("a function");
+        let (first, second) = (next(), next());
+        let size = second.offset.0 - first.offset.0;
+        let at = |number| (UnitOffset(first.offset.0 + number * size), first.depth);
+        let errors = |count: usize| {
+            let all: Vec<_> = (0..count).map(at).collect();
+            let functions = functions_at(&image, &units, 0, limits, &Share::new(&memory), &all);
+            functions.problems.lost().keys().cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(errors(100), [""; 0]);
+        assert_eq!(errors(1000), [format!("unit at 0x0: {}", UnitError::TooManyReads)]);
     }
 }

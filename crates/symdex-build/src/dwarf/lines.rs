@@ -2,16 +2,17 @@
 
 use std::fmt::Display;
 
-use gimli::{AttributeValue, LineProgramHeader, Section as _};
+use gimli::{AttributeValue, FileEntry, LineProgramHeader, Section as _};
 
 use super::attributes::text;
 use super::line_header;
 use super::opcodes::run;
 use super::rows::{Row, SequenceEnd};
-use super::sequences::{SequenceReader, in_address_order};
+use super::sequences::{Exceeded, SequenceReader, in_address_order};
 use super::units::UnitEntry;
 use crate::image::Image;
-use crate::limits;
+use crate::limits::{self, Deadline};
+use crate::memory::Share;
 use crate::reader::Reader;
 use crate::report::Problems;
 
@@ -30,27 +31,41 @@ pub(crate) struct Lines<'d> {
 impl<'d> Lines<'d> {
     /// Runs the unit's line program. Errors are counted in `problems`. A program that exceeds a limit
     /// has no rows.
-    pub(crate) fn read(image: &Image<'d>, unit: &UnitEntry<'d>, problems: &mut Problems) -> Self {
+    pub(crate) fn read(
+        image: &Image<'d>,
+        unit: &UnitEntry<'d>,
+        deadline: Deadline,
+        share: &Share<'_>,
+        problems: &mut Problems,
+    ) -> Self {
         let Some(offset) = unit.lines else { return Self::default() };
-        let mut give_up = |why: &dyn Display| {
-            problems.unit(unit.offset, &format!("its line table: {why}"));
+        let mut give_up = |why: &dyn Display, is_limit| {
+            let why = format!("its line table: {why}");
+            match is_limit {
+                true => problems.unit_limit(unit.offset, &why),
+                false => problems.unit(unit.offset, &why),
+            }
             Self::default()
         };
         if let Err(error) = line_header::check(image.dwarf.debug_line.reader(), offset.0) {
-            return give_up(&error);
+            return give_up(&error, true);
         }
         let line_unit = unit.line_unit();
         let (address_size, comp_dir, name) =
             (line_unit.header.address_size(), line_unit.comp_dir, line_unit.name);
         let program = match image.dwarf.debug_line.program(offset, address_size, comp_dir, name) {
             Ok(program) => program,
-            Err(error) => return give_up(&error),
+            Err(error) => return give_up(&error, false),
         };
-        let mut reader = SequenceReader::new(image);
+        // The list of files is copied once.
+        if !share.take(program.header().file_names().len() * 2 * size_of::<FileEntry<Reader<'_>>>()) {
+            return give_up(&Exceeded::Build, true);
+        }
+        let mut reader = SequenceReader::new(image, deadline, share);
         let header = match run(program.header(), &mut reader) {
             Some(()) => program.header().clone(),
             None => {
-                reader = SequenceReader::new(image);
+                reader = SequenceReader::new(image, deadline, share);
                 let (header, result) = reader.run(program);
                 if let Err(error) = result {
                     reader.problems.unit(unit.offset, &format!("its line table: {error}"));
@@ -59,7 +74,7 @@ impl<'d> Lines<'d> {
             }
         };
         if let Some(limit) = reader.exceeded {
-            return give_up(&limit);
+            return give_up(&limit, true);
         }
         reader.end();
         let SequenceReader { sequences, rows, mut ends, problems: of_program, read, .. } = reader;
@@ -67,7 +82,12 @@ impl<'d> Lines<'d> {
         let steps = read + header.file_names().len() + header.include_directories().len();
         ends.sort_by_key(|end| end.at);
         ends.dedup_by_key(|end| end.at);
-        Self { rows: in_address_order(sequences, rows), ends, header: Some(header), steps: steps as u64 }
+        Self {
+            rows: in_address_order(sequences, rows, share),
+            ends,
+            header: Some(header),
+            steps: steps as u64,
+        }
     }
 
     /// The exclusive upper bound of the unit's file indexes.

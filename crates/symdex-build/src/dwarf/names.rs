@@ -1,5 +1,7 @@
 //! The names of functions.
 
+use std::cell::Cell;
+
 use gimli::{AttributeValue, UnitOffset, constants};
 use rustc_hash::FxHashMap;
 use symdex::write::NonMaxU32;
@@ -41,6 +43,12 @@ pub(crate) struct Names<'a, 'd> {
     pub(crate) reads: Reads,
     /// How many chains were longer than [`limits::ORIGINS`].
     pub(crate) too_long: u64,
+    /// How many bytes were cut from names.
+    pub(crate) cut: Cell<u64>,
+    /// How many scopes were put before names.
+    pub(crate) steps: u64,
+    /// About how many bytes of memory the scopes take.
+    pub(crate) size: usize,
     /// The index of the last symbol found. The next search begins there.
     last_symbol: usize,
 }
@@ -50,7 +58,18 @@ impl<'a, 'd> Names<'a, 'd> {
     pub(crate) fn new(image: &'a Image<'d>, units: &'a Units<'d>, unit: usize) -> Self {
         let size = units.all[unit].unit.header.length_including_self();
         let (scopes, budget, reads) = (FxHashMap::default(), 4 * size + (1 << 16), Reads::of_unit(size));
-        Self { image, units, scopes, budget, reads, too_long: 0, last_symbol: 0 }
+        Self {
+            image,
+            units,
+            scopes,
+            budget,
+            reads,
+            too_long: 0,
+            cut: Cell::new(0),
+            steps: 0,
+            size: 0,
+            last_symbol: 0,
+        }
     }
 
     /// The stated name of the entry with these attributes: the first linkage name on the chain of origins, which begins
@@ -121,6 +140,7 @@ impl<'a, 'd> Names<'a, 'd> {
         let UnitEntry { dwarf, unit, .. } = &self.units.all[unit];
         let string = text(dwarf, unit, value?)?;
         let string = self.image.resolve(string);
+        self.cut.set(self.cut.get() + string.len().saturating_sub(limits::NAME) as u64);
         Some(&string[..string.len().min(limits::NAME)]).filter(|string| !string.is_empty())
     }
 
@@ -133,6 +153,7 @@ impl<'a, 'd> Names<'a, 'd> {
             // If the unit is damaged, the scopes before the damage are used.
             let mut scopes = Scopes::default();
             let _partly = self.read_scopes(unit, &mut scopes);
+            self.size += size_of_val(&scopes.all[..]) + size_of_val(&scopes.of[..]);
             self.scopes.insert(unit, scopes);
         }
         let scopes = &self.scopes[&unit];
@@ -140,6 +161,7 @@ impl<'a, 'd> Names<'a, 'd> {
             return name.into();
         };
         let names = scopes.around(scopes.of[function].1);
+        self.steps += names.len() as u64;
         let size = names.iter().map(|name| name.len() + 2).sum::<usize>() + name.len();
         match self.budget.checked_sub(size) {
             Some(left) if size <= limits::NAME => self.budget = left,

@@ -8,6 +8,9 @@ use super::sequences::SequenceReader;
 use crate::limits;
 use crate::reader::Reader;
 
+/// The number of opcodes between two checks of the time.
+const CHECKED: u32 = 1 << 16;
+
 /// Runs the program of `header`. The rows equal those of gimli's state machine. Returns `None` for an unsupported
 /// program, for example one that defines files, packs several operations into one instruction, or is damaged. gimli
 /// then has to run the program from its start.
@@ -24,9 +27,14 @@ pub(crate) fn run(header: &LineProgramHeader<Reader<'_>>, rows: &mut SequenceRea
     let (mut registers, mut is_dropped) = (new, false);
     let mut input = header.raw_program_buf().slice();
     // Rows take about five bytes.
-    rows.rows.reserve((input.len() / 4).min(limits::ROWS));
+    rows.reserve((input.len() / 4).min(limits::ROWS));
+    let mut steps = 0u32;
     while let [opcode, rest @ ..] = input {
         input = rest;
+        steps = steps.wrapping_add(1);
+        if steps.is_multiple_of(CHECKED) && rows.is_too_late() {
+            break;
+        }
         let (address_advance, line_advance) = special[usize::from(*opcode)];
         let (advance, is_row) = if *opcode >= first_special {
             registers.line = advanced(registers.line, line_advance.into());
@@ -181,6 +189,8 @@ mod tests {
 
     use super::*;
     use crate::image::Image;
+    use crate::limits::Deadline;
+    use crate::memory::{Memory, Share};
     use crate::random::Random;
 
     impl Random {
@@ -248,6 +258,9 @@ mod tests {
         let companions = crate::Companions::default();
         let image = Image::load(slice, &path, &companions).expect("loads");
         let text = image.info.base + image.info.executable[0].0;
+        let memory = Memory::new(usize::MAX);
+        let share = Share::new(&memory);
+        let new = || SequenceReader::new(&image, Deadline::default(), &share);
         let mut random = Random(3);
         let (mut rows, mut lost) = (0, 0);
         for _ in 0..30_000 {
@@ -256,7 +269,7 @@ mod tests {
                 let section = DebugLine::new(&section, gimli::LittleEndian);
                 section.program(DebugLineOffset(0), 8, None, None).expect("has a header")
             };
-            let (mut own, mut theirs) = (SequenceReader::new(&image), SequenceReader::new(&image));
+            let (mut own, mut theirs) = (new(), new());
             let (_, result) = theirs.run(program());
             if run(program().header(), &mut own).is_none() {
                 lost += 1;

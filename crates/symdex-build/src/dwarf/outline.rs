@@ -14,6 +14,7 @@ use super::walk::Walker;
 use crate::flatten::join;
 use crate::image::Image;
 use crate::limits::{UnitError, UnitLimits};
+use crate::memory::Share;
 use crate::report::Problems;
 use crate::unit_ranges::UnitRanges;
 
@@ -48,9 +49,10 @@ fn stated_by_root<'d>(image: &Image<'d>, unit: &UnitEntry<'d>) -> Option<Code> {
 /// The addresses that the functions and line rows of unit number `unit` cover, sorted and disjoint.
 ///
 /// Reads the ranges of subprograms and the line program, but no names and no inlined subroutines.
-pub(crate) fn outline<'d>(image: &Image<'d>, units: &Units<'d>, unit: usize) -> Code {
+pub(crate) fn outline<'d>(image: &Image<'d>, units: &Units<'d>, unit: usize, limits: UnitLimits<'_>) -> Code {
     let entry = &units.all[unit];
-    let lines = Lines::read(image, entry, &mut Problems::default());
+    let share = Share::new(limits.memory);
+    let lines = Lines::read(image, entry, limits.deadline, &share, &mut Problems::default());
     Subprograms::read(image, entry).code_with(&lines)
 }
 
@@ -66,14 +68,16 @@ pub(crate) struct Part<'d> {
 
 /// The ranges of unit number `unit` at `offsets`, which are sorted. They equal those of
 /// [`unit_ranges`](super::unit_ranges), but names and inlined subroutines are read only for functions that can affect
-/// these addresses.
+/// these addresses. Returns `None` if too little memory is left.
 pub(crate) fn unit_ranges_at<'d>(
     image: &Image<'d>,
     units: &Units<'d>,
     unit: usize,
+    limits: UnitLimits<'_>,
     offsets: &[u64],
-) -> Part<'d> {
+) -> Option<Part<'d>> {
     let entry = &units.all[unit];
+    let share = Share::new(limits.memory);
     let subprograms = Subprograms::read(image, entry);
     let points: Code = offsets.iter().map(|offset| (*offset, offset + 1)).collect();
     // The `statement` answer for a row depends on earlier rows of its function, and therefore on every function that
@@ -82,16 +86,18 @@ pub(crate) fn unit_ranges_at<'d>(
         subprograms.overlapping(&points).flat_map(|one| subprograms.ranges(one)).copied().collect();
     join(&mut decisive);
     let needed: Vec<_> = subprograms.overlapping(&decisive).map(|one| (one.offset, one.depth)).collect();
-    let mut functions =
-        functions_at(image, units, unit, UnitLimits::of_ranges(image.range_budget()), &needed);
+    let mut functions = functions_at(image, units, unit, limits, &share, &needed);
+    if share.is_exceeded() {
+        return None;
+    }
     let (function_ranges, instances) = instances(image, &functions);
-    let mut lines = Lines::read(image, entry, &mut functions.problems);
+    let mut lines = Lines::read(image, entry, limits.deadline, &share, &mut functions.problems);
     let code = subprograms.code_with(&lines);
     decisive.extend(points);
     join(&mut decisive);
     lines.rows.retain(|row| overlaps(&decisive, (row.start, row.end)));
-    let ranges = joined(image, entry, functions, (function_ranges, instances), &lines);
-    Part { ranges, functions: subprograms.ranges, code }
+    let ranges = joined(image, entry, functions, (function_ranges, instances), &lines, &share)?;
+    Some(Part { ranges, functions: subprograms.ranges, code })
 }
 
 /// The subprograms of a unit that have code.

@@ -1,6 +1,6 @@
 //! The ranges of a unit: its inline instances and its line rows, joined.
 
-use symdex::write::NonMaxU32;
+use symdex::write::{InlineFrame, NonMaxU32};
 
 use super::functions::{Functions, functions};
 use super::inline_frames::{Callee, InlineFrames};
@@ -11,37 +11,56 @@ use super::statements::Statements;
 use super::units::{UnitEntry, Units};
 use crate::image::Image;
 use crate::limits::UnitLimits;
+use crate::memory::Share;
 use crate::unit_ranges::{FunctionRange, UnitRange, UnitRanges};
 
-/// The ranges of unit number `unit`, read within `limits`. Returns no ranges after the deadline; the build then fails.
+/// The ranges of unit number `unit`, read within `limits`. After the deadline they are not complete; the build then
+/// fails. Returns `None` if too little memory is left. Otherwise the result takes [`UnitRanges::size`] bytes of it.
 pub(crate) fn unit_ranges<'d>(
     image: &Image<'d>,
     units: &Units<'d>,
     unit: usize,
-    limits: UnitLimits,
-) -> UnitRanges<'d> {
+    limits: UnitLimits<'_>,
+) -> Option<UnitRanges<'d>> {
     if limits.deadline.is_over() {
-        return UnitRanges::default();
+        return Some(UnitRanges::default());
     }
-    let mut functions = functions(image, units, unit, limits);
+    let share = Share::new(limits.memory);
+    let mut functions = functions(image, units, unit, limits, &share);
+    if share.is_exceeded() {
+        return None;
+    }
     let (function_ranges, instances) = instances(image, &functions);
-    let lines = Lines::read(image, &units.all[unit], &mut functions.problems);
-    joined(image, &units.all[unit], functions, (function_ranges, instances), &lines)
+    let entry = &units.all[unit];
+    let lines = Lines::read(image, entry, limits.deadline, &share, &mut functions.problems);
+    let joined = joined(image, entry, functions, (function_ranges, instances), &lines, &share)?;
+    share.keep(joined.size());
+    Some(joined)
 }
 
-/// Joins the functions of a unit, their function ranges and inline instances, and its line rows into ranges.
+/// Joins the functions of a unit, their function ranges and inline instances, and its line rows into ranges. Returns
+/// `None` if too little memory is left.
 pub(super) fn joined<'d>(
     image: &Image<'d>,
     unit: &UnitEntry<'d>,
     functions: Functions<'d>,
     (function_ranges, instances): (Vec<FunctionRange>, Vec<Instance>),
     lines: &Lines<'d>,
-) -> UnitRanges<'d> {
+    share: &Share<'_>,
+) -> Option<UnitRanges<'d>> {
+    let (rows, nodes, ranges) = (lines.rows.len(), functions.nodes.len(), lines.rows.len() + instances.len());
+    // A row takes a frame and its place in the table of frames.
+    const FRAME: usize = size_of::<InlineFrame>() + 8;
+    let size = ranges * size_of::<UnitRange>() + (rows + nodes) * FRAME + lines.files() * 8;
+    if share.is_exceeded() || !share.take(size) {
+        return None;
+    }
     let mut join = Join {
         image,
         unit,
         functions: &functions,
         lines,
+        share,
         callees: vec![None; functions.nodes.len()],
         chain: Vec::new(),
         statements: Statements::new(functions.nodes.len()),
@@ -55,7 +74,7 @@ pub(super) fn joined<'d>(
     };
     join.run(&instances);
     let Join { frames, out, .. } = join;
-    UnitRanges {
+    Some(UnitRanges {
         function_ranges,
         functions: u32::try_from(functions.places.len()).unwrap_or(u32::MAX),
         range_entries: functions.range_entries,
@@ -64,7 +83,8 @@ pub(super) fn joined<'d>(
         frames: frames.frames,
         names: functions.names,
         ..out
-    }
+    })
+    .filter(|_| !share.is_exceeded())
 }
 
 struct Join<'a, 'd> {
@@ -72,6 +92,7 @@ struct Join<'a, 'd> {
     unit: &'a UnitEntry<'d>,
     functions: &'a Functions<'d>,
     lines: &'a Lines<'d>,
+    share: &'a Share<'a>,
     /// The callee of each node. A callee is made when an address first needs it. Inline frames are therefore numbered
     /// in address order, the order in which chunks use them.
     callees: Vec<Option<Callee>>,
@@ -219,6 +240,9 @@ impl Join<'_, '_> {
 
     fn add_file(&mut self, index: u32) -> Option<NonMaxU32> {
         let number = self.lines.path(self.image, self.unit, index.into()).and_then(|path| {
+            if !self.share.take(size_of_val(&path) + path.len()) {
+                return None;
+            }
             self.out.files.push(path);
             NonMaxU32::new(self.out.files.len() as u64 - 1)
         });

@@ -1,5 +1,6 @@
 //! Unit headers, abbreviation tables, and root entries.
 
+use std::fmt;
 use std::sync::Arc;
 
 use gimli::{
@@ -15,27 +16,57 @@ use crate::limits;
 use crate::reader::Reader;
 use crate::report::Problems;
 
-/// The unit headers before the first unreadable one, and the offset and error of the unreadable one. Headers beyond the
-/// limit of [`limits::units`] count as unreadable.
-pub(crate) fn headers<'d>(
-    dwarf: &Dwarf<Reader<'d>>,
-) -> (Vec<UnitHeader<Reader<'d>>>, Option<(usize, String)>) {
+/// The unit headers of a section.
+#[derive(Default)]
+pub(crate) struct Headers<'d> {
+    /// Those of all units but type units, up to the first unreadable one. Headers beyond the limit of [`limits::units`]
+    /// count as unreadable.
+    pub(crate) units: Vec<UnitHeader<Reader<'d>>>,
+    /// The number of type units. They have no code, and entries do not refer to them by offset.
+    pub(crate) types: u64,
+    /// The offset and the error of the unreadable header.
+    pub(crate) error: Option<(usize, HeaderError)>,
+}
+
+/// Why a header, and all headers after it, are not read.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum HeaderError {
+    Damaged(gimli::Error),
+    /// There are more units than this limit.
+    TooMany(usize),
+}
+
+impl fmt::Display for HeaderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Damaged(error) => error.fmt(f),
+            Self::TooMany(limit) => write!(f, "the limit is {limit} units; those from here on are left out"),
+        }
+    }
+}
+
+/// The unit headers of `dwarf`.
+pub(crate) fn headers<'d>(dwarf: &Dwarf<Reader<'d>>) -> Headers<'d> {
     let limit = limits::units(dwarf.debug_info.reader().len());
-    let mut headers = Vec::new();
-    let mut iterator = dwarf.units();
+    let mut headers = Headers::default();
+    let (mut iterator, mut end) = (dwarf.units(), 0);
     loop {
-        match iterator.next() {
-            Ok(Some(header)) if headers.len() >= limit => {
-                let error = format!("the limit is {limit} units; those from here on are left out");
-                return (headers, Some((offset_of(&header), error)));
-            }
-            Ok(Some(header)) => headers.push(header),
-            Ok(None) => return (headers, None),
+        let header = match iterator.next() {
+            Ok(Some(header)) => header,
+            Ok(None) => return headers,
             Err(error) => {
-                let after = |last: &UnitHeader<_>| offset_of(last) + last.length_including_self();
-                let next = headers.last().map_or(0, after);
-                return (headers, Some((next, error.to_string())));
+                headers.error = Some((end, HeaderError::Damaged(error)));
+                return headers;
             }
+        };
+        end = offset_of(&header) + header.length_including_self();
+        if matches!(header.type_(), UnitType::Type { .. } | UnitType::SplitType { .. }) {
+            headers.types += 1;
+        } else if headers.units.len() < limit {
+            headers.units.push(header);
+        } else {
+            headers.error = Some((offset_of(&header), HeaderError::TooMany(limit)));
+            return headers;
         }
     }
 }
@@ -67,7 +98,7 @@ impl TableReader {
         &mut self,
         dwarf: &Dwarf<Reader<'d>>,
         header: &UnitHeader<Reader<'d>>,
-    ) -> Result<Arc<Abbreviations>, String> {
+    ) -> Result<Arc<Abbreviations>, TableError> {
         let (section, offset) = (dwarf.debug_abbrev.reader().slice(), header.debug_abbrev_offset().0);
         let place = (section.as_ptr().addr(), section.len(), offset);
         if let Some(table) = self.tables.get(&place) {
@@ -77,18 +108,26 @@ impl TableReader {
         let (size, most) = table_size(section.get(offset..).unwrap_or_default(), self.left);
         self.left -= size;
         if self.left == 0 {
-            return Err("its abbreviations overlap too many others".to_owned());
+            let text = "its abbreviations overlap too many others".to_owned();
+            return Err(TableError { text, is_limit: true });
         }
         if most > limits::ATTRIBUTES {
-            return Err(format!(
-                "an abbreviation has {most} attributes, the limit is {}",
-                limits::ATTRIBUTES
-            ));
+            let text = format!("an abbreviation has {most} attributes, the limit is {}", limits::ATTRIBUTES);
+            return Err(TableError { text, is_limit: true });
         }
-        let table = dwarf.abbreviations(header).map_err(|error| error.to_string())?;
+        let table = dwarf.abbreviations(header);
+        let table = table.map_err(|error| TableError { text: error.to_string(), is_limit: false })?;
         self.tables.insert(place, Arc::clone(&table));
         Ok(table)
     }
+}
+
+/// Why a table is not read.
+#[derive(Debug)]
+pub(crate) struct TableError {
+    text: String,
+    /// Whether it exceeds a limit, as opposed to damage.
+    is_limit: bool,
 }
 
 /// The abbreviation tables of units with these headers, by their offsets.
@@ -104,7 +143,8 @@ pub(crate) fn tables<'d>(
             Ok(table) => {
                 tables.insert(header.debug_abbrev_offset().0, table);
             }
-            Err(error) => problems.unit(offset_of(header), &error),
+            Err(error) if error.is_limit => problems.unit_limit(offset_of(header), &error.text),
+            Err(error) => problems.unit(offset_of(header), &error.text),
         }
     }
     tables
@@ -234,12 +274,26 @@ mod tests {
             let info = unit.repeat(count);
             let debug_info = gimli::DebugInfo::new(&info, gimli::LittleEndian);
             let dwarf = Dwarf::<Reader<'_>> { debug_info, ..Dwarf::default() };
-            let (headers, error) = headers(&dwarf);
-            (headers.len(), error)
+            let Headers { units, error, .. } = headers(&dwarf);
+            (units.len(), error)
         };
         assert_eq!(headers_of(limits::UNITS), (limits::UNITS, None));
         let limit = limits::units(12 * 100_000);
-        let error = format!("the limit is {limit} units; those from here on are left out");
-        assert_eq!(headers_of(100_000), (limit, Some((12 * limit, error))));
+        assert_eq!(headers_of(100_000), (limit, Some((12 * limit, HeaderError::TooMany(limit)))));
+    }
+
+    #[test]
+    fn type_units_do_not_count_as_units() {
+        // The length of the rest, version 5, DW_UT_type or DW_UT_compile, the address size, the offset of the
+        // abbreviations, the signature and the offset of the type, and an entry.
+        let type_unit = [&[21, 0, 0, 0, 5, 0, 2, 8, 0, 0, 0, 0][..], &[7; 8], &[24, 0, 0, 0], &[1]].concat();
+        let unit = [9, 0, 0, 0, 5, 0, 1, 8, 0, 0, 0, 0, 1];
+        let types = 2 * limits::units(0);
+        let info = [&unit[..], &type_unit.repeat(types), &unit].concat();
+        let debug_info = gimli::DebugInfo::new(&info, gimli::LittleEndian);
+        let dwarf = Dwarf::<Reader<'_>> { debug_info, ..Dwarf::default() };
+        let Headers { units, types: found, error } = headers(&dwarf);
+        assert_eq!((units.len(), found, error), (2, types as u64, None));
+        assert_eq!(offset_of(&units[1]), 13 + types * type_unit.len());
     }
 }

@@ -3,14 +3,15 @@
 use std::fmt;
 use std::ops::Range;
 
-use gimli::{IncompleteLineProgram, LineInstruction, LineProgramHeader, LineRow};
+use gimli::{FileEntry, IncompleteLineProgram, LineInstruction, LineProgramHeader, LineRow};
 use symdex::RowRule;
 use symdex::write::NonMaxU32;
 
 use super::rows::{Registers, Row, SequenceEnd, file};
 use crate::flatten::{Interval, flatten};
 use crate::image::Image;
-use crate::limits;
+use crate::limits::{self, Deadline};
+use crate::memory::Share;
 use crate::reader::Reader;
 use crate::report::Problems;
 
@@ -45,8 +46,10 @@ pub(super) struct SequenceReader<'a, 'd> {
     pub(super) problems: Problems,
     /// The number of rows read in sequences that have an end.
     pub(super) read: usize,
-    /// The limit of the number of rows.
-    max_rows: usize,
+    /// For how many rows, and for how many sequences, memory was taken.
+    taken: (usize, usize),
+    share: &'a Share<'a>,
+    deadline: Deadline,
     /// How many files the program has defined.
     defined_files: usize,
     /// The limit that the program exceeds.
@@ -58,6 +61,8 @@ pub(super) struct SequenceReader<'a, 'd> {
 pub(super) enum Exceeded {
     Rows,
     Files,
+    /// The time or the memory of the whole build.
+    Build,
 }
 
 impl fmt::Display for Exceeded {
@@ -65,14 +70,18 @@ impl fmt::Display for Exceeded {
         match self {
             Self::Rows => write!(f, "it has more than {} rows", limits::ROWS),
             Self::Files => write!(f, "it defines more than {} files", limits::FILES),
+            Self::Build => f.write_str("the time or the memory is exhausted"),
         }
     }
 }
 
 impl<'a, 'd> SequenceReader<'a, 'd> {
-    pub(super) fn new(image: &'a Image<'d>) -> Self {
+    pub(super) fn new(image: &'a Image<'d>, deadline: Deadline, share: &'a Share<'a>) -> Self {
         Self {
             image,
+            taken: (0, 0),
+            share,
+            deadline,
             rows: Vec::new(),
             finished: 0,
             in_order: true,
@@ -82,7 +91,6 @@ impl<'a, 'd> SequenceReader<'a, 'd> {
             ends: Vec::new(),
             problems: Problems::default(),
             read: 0,
-            max_rows: limits::ROWS,
             defined_files: 0,
             exceeded: None,
         }
@@ -96,7 +104,12 @@ impl<'a, 'd> SequenceReader<'a, 'd> {
     ) -> (LineProgramHeader<Reader<'d>>, gimli::Result<()>) {
         let mut instructions = program.header().instructions();
         let mut row = LineRow::new(program.header());
+        let mut steps = 0u32;
         let result = loop {
+            steps = steps.wrapping_add(1);
+            if self.exceeded.is_some() || steps.is_multiple_of(1 << 16) && self.is_too_late() {
+                break Ok(());
+            }
             match instructions.next_instruction(program.header()) {
                 Ok(Some(instruction)) => self.execute(instruction, &mut row, &mut program),
                 Ok(None) => break Ok(()),
@@ -114,7 +127,8 @@ impl<'a, 'd> SequenceReader<'a, 'd> {
     ) {
         if let LineInstruction::DefineFile(_) = instruction {
             self.defined_files += 1;
-            if self.defined_files > limits::FILES {
+            let is_taken = self.share.take(2 * size_of::<FileEntry<Reader<'_>>>());
+            if self.defined_files > limits::FILES || !is_taken {
                 self.exceeded = Some(Exceeded::Files);
                 return;
             }
@@ -153,8 +167,8 @@ impl SequenceReader<'_, '_> {
         if self.is_tombstone {
             return;
         }
-        if self.rows.len() >= self.max_rows {
-            return self.give_up();
+        if self.rows.len() >= self.taken.0 && !self.may_grow() {
+            return;
         }
         let start = row.address.wrapping_sub(self.image.info.base);
         let (file, line, is_stmt) = (row.file, NonMaxU32::new(row.line), row.is_stmt);
@@ -163,11 +177,55 @@ impl SequenceReader<'_, '_> {
         self.in_order &= push_row(&mut self.rows, self.finished, new, self.image.info.row_rule);
     }
 
-    /// Drops all rows, because there are too many.
+    /// Whether the deadline has passed. The program is then given up.
+    pub(super) fn is_too_late(&mut self) -> bool {
+        if self.deadline.is_over() {
+            self.exceeded.get_or_insert(Exceeded::Build);
+        }
+        self.deadline.is_over()
+    }
+
+    /// Reserves room for `rows` rows, if there is enough memory.
+    pub(super) fn reserve(&mut self, rows: usize) {
+        if self.share.take(rows * size_of::<Row>()) && self.rows.try_reserve_exact(rows).is_ok() {
+            self.taken.0 = rows;
+        }
+    }
+
+    /// Takes memory for more rows. If there are too many rows, or too little memory or time is left, all rows are
+    /// dropped, and the result is `false`.
     #[cold]
-    fn give_up(&mut self) {
-        self.exceeded.get_or_insert(Exceeded::Rows);
-        (self.rows, self.finished, self.max_rows) = (Vec::new(), 0, 0);
+    fn may_grow(&mut self) -> bool {
+        const ROWS_AT_A_TIME: usize = 1 << 12;
+        let more = self.taken.0.clamp(ROWS_AT_A_TIME, ROWS_AT_A_TIME << 6).min(limits::ROWS - self.taken.0);
+        if more == 0 {
+            self.exceeded.get_or_insert(Exceeded::Rows);
+        } else if self.exceeded.is_none() {
+            // A growing vector is copied.
+            match !self.deadline.is_over() && self.share.take(2 * more * size_of::<Row>()) {
+                true => {
+                    self.taken.0 += more;
+                    return true;
+                }
+                false => self.exceeded = Some(Exceeded::Build),
+            }
+        }
+        (self.rows, self.finished, self.taken.0) = (Vec::new(), 0, 0);
+        false
+    }
+
+    /// Takes memory for more sequences.
+    #[cold]
+    fn may_have_more_sequences(&mut self) -> bool {
+        const SEQUENCES_AT_A_TIME: usize = 1 << 10;
+        const SIZE: usize = 2 * (size_of::<Sequence>() + size_of::<SequenceEnd>());
+        if self.exceeded.is_some() || self.deadline.is_over() || !self.share.take(SEQUENCES_AT_A_TIME * SIZE)
+        {
+            self.exceeded.get_or_insert(Exceeded::Build);
+            return false;
+        }
+        self.taken.1 += SEQUENCES_AT_A_TIME;
+        true
     }
 
     /// Ends the current sequence.
@@ -204,6 +262,9 @@ impl SequenceReader<'_, '_> {
             };
         };
         finish_rows(&mut self.rows, finished, self.in_order, end, image.info.row_rule);
+        if self.sequences.len() >= self.taken.1 && !self.may_have_more_sequences() {
+            return;
+        }
         self.finished = self.rows.len();
         self.sequences.push(Sequence { start, end, rows: finished..self.finished });
         self.ends.push(SequenceEnd { at: end, file, line });
@@ -275,9 +336,13 @@ fn finish_rows(rows: &mut Vec<Row>, first: usize, in_order: bool, end: u64, rule
 
 /// The rows of all sequences in address order. If sequences overlap, the one that starts last wins. If they start at
 /// one address, the shortest wins.
-pub(super) fn in_address_order(mut sequences: Vec<Sequence>, rows: Vec<Row>) -> Vec<Row> {
+pub(super) fn in_address_order(mut sequences: Vec<Sequence>, rows: Vec<Row>, share: &Share<'_>) -> Vec<Row> {
     if sequences.is_sorted_by(|a, b| a.end <= b.start) {
         return rows;
+    }
+    // The rows are copied. The unit is given up if there is too little memory for them.
+    if !share.take(size_of_val(&rows[..])) {
+        return Vec::new();
     }
     sequences.sort_by_key(|sequence| (sequence.start, sequence.end));
     if sequences.is_sorted_by(|a, b| a.end <= b.start) {
@@ -305,6 +370,7 @@ pub(super) fn in_address_order(mut sequences: Vec<Sequence>, rows: Vec<Row>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::Memory;
 
     fn row(start: u64, line: u64) -> Row {
         Row { start, end: 0, file: 1, line: NonMaxU32::new(line), is_stmt: true, sequence: 0 }
@@ -347,6 +413,9 @@ mod tests {
         let rows = rows.map(|(start, end, line)| Row { end, ..row(start, line) }).to_vec();
         let inner = Sequence { start: 8, end: 12, rows: 0..1 };
         let outer = Sequence { start: 0, end: 20, rows: 1..3 };
-        assert_eq!(text(&in_address_order(vec![inner, outer], rows)), "0-8:1 8-12:7 12-20:2");
+        assert_eq!(
+            text(&in_address_order(vec![inner, outer], rows, &Share::new(&Memory::new(1 << 20)))),
+            "0-8:1 8-12:7 12-20:2"
+        );
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn skeletons<'d>(dwarf: &Dwarf<Reader<'d>>) -> Vec<Skeleton<'d>> {
     if dwarf.debug_addr.reader().is_empty() {
         return Vec::new();
     }
-    let (mut headers, _) = headers(dwarf);
+    let mut headers = headers(dwarf).units;
     headers.retain(may_be_skeleton);
     // `Units::read` counts units that cannot be read.
     let tables = tables(dwarf, &headers, &mut Problems::default());

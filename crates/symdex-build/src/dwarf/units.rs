@@ -14,9 +14,11 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::attributes::Attributes;
-use super::roots::{Root, headers, offset_of, tables};
+use super::roots::{HeaderError, Headers, Root, headers, offset_of, tables};
 use super::shapes::Shapes;
+use crate::error::Error;
 use crate::image::{Image, Split};
+use crate::limits::UnitLimits;
 use crate::reader::Reader;
 use crate::report::Problems;
 
@@ -72,6 +74,8 @@ impl<'d> UnitEntry<'d> {
     }
 }
 
+/// How many bytes of memory a unit takes while root entries are read: its entry, and its places in lists.
+const UNIT: usize = size_of::<UnitEntry<'_>>() + 128;
 /// How many root entries are read at a time.
 const READ_AT_A_TIME: usize = 1 << 12;
 
@@ -79,8 +83,10 @@ const READ_AT_A_TIME: usize = 1 << 12;
 pub(crate) struct Units<'d> {
     /// The units of `.debug_info` in file order, then those of the supplementary file.
     pub(crate) all: Vec<UnitEntry<'d>>,
-    /// How many units `.debug_info` has. The others have no code; entries refer to them.
+    /// How many units of `all` are in `.debug_info`. The others have no code; entries refer to them.
     pub(crate) own: usize,
+    /// How many type units `.debug_info` has. They are not read.
+    pub(crate) types: u64,
     /// The file number, the header offset, and the index in `all` of each unit, sorted.
     by_offset: Vec<(u32, usize, usize)>,
     /// The number of units with code that `.debug_aranges` does not list.
@@ -88,12 +94,32 @@ pub(crate) struct Units<'d> {
 }
 
 impl<'d> Units<'d> {
-    /// Reads the unit headers and the root entry of each. Units that cannot be read are counted in `problems`.
-    pub(crate) fn read(image: &Image<'d>, problems: &mut Problems) -> Self {
-        let (headers, error) = headers(&image.dwarf);
+    /// Reads the unit headers and the root entry of each. Units that cannot be read are counted in `problems`. The result
+    /// takes its share of `memory`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLarge`] and [`Error::TooSlow`].
+    pub(crate) fn read(
+        image: &Image<'d>,
+        limits: UnitLimits<'_>,
+        problems: &mut Problems,
+    ) -> Result<Self, Error> {
+        let UnitLimits { deadline, memory, .. } = limits;
+        let too_large = || Error::TooLarge { limit: memory.limit(), what: "its list of units" };
+        let take = |bytes: usize| if memory.take(bytes) { Ok(()) } else { Err(too_large()) };
+        let Headers { units: headers, types, error } = headers(&image.dwarf);
+        take(headers.len() * (size_of::<UnitHeader<Reader<'_>>>() + UNIT))?;
+        deadline.check()?;
         let tables = tables(&image.dwarf, &headers, problems);
-        if let Some((offset, error)) = error {
-            problems.unit(offset, &error);
+        take(tables.values().map(|table| table_size(table)).sum())?;
+        deadline.check()?;
+        match error {
+            Some((offset, error @ HeaderError::TooMany(_))) => {
+                problems.unit_limit(offset, &error.to_string())
+            }
+            Some((offset, error)) => problems.unit(offset, &error.to_string()),
+            None => {}
         }
         let in_aranges = lowest_in_aranges(image, &headers);
         // Any number of units may share a range list, so each unit gets an equal part of the budget.
@@ -112,6 +138,9 @@ impl<'d> Units<'d> {
             headers.par_iter().zip(in_aranges).filter_map(read).collect::<Vec<_>>()
         });
         for (listed, entry) in entries {
+            if all.len().is_multiple_of(READ_AT_A_TIME) {
+                deadline.check()?;
+            }
             match entry {
                 Ok(None) => {}
                 Ok(Some(entry)) => {
@@ -130,13 +159,15 @@ impl<'d> Units<'d> {
         let own = all.len();
         if let Some(sup) = &image.dwarf.sup {
             all.extend(supplementary(sup, problems));
+            take((all.len() - own) * UNIT)?;
         }
+        deadline.check()?;
         compile_abbreviations(&mut all);
         let place =
             |(index, entry): (usize, &UnitEntry<'d>)| (entry.file, offset_of(&entry.unit.header), index);
         let mut by_offset: Vec<_> = all.iter().enumerate().map(place).collect();
         by_offset.sort_unstable();
-        Self { all, own, by_offset, not_in_aranges }
+        Ok(Self { all, own, types, by_offset, not_in_aranges })
     }
 
     /// The lowest image offset that is stated for unit number `unit`, or 0. Units are merged in this order. If several
@@ -227,6 +258,12 @@ fn note_lowest(lowest: &mut Option<u64>, image: &Image<'_>, start: u64, end: u64
     }
 }
 
+/// About how many bytes of memory a table of abbreviations takes once it is compiled.
+fn table_size(table: &Abbreviations) -> usize {
+    let in_order = (1..).map_while(|code| table.get(code));
+    in_order.map(|one| 2 * size_of_val(one) + 24 * one.attributes().len()).sum()
+}
+
 /// Compiles the abbreviations of all units. A table that units share is compiled once.
 fn compile_abbreviations(units: &mut [UnitEntry<'_>]) {
     let what = |unit: &UnitEntry<'_>| {
@@ -312,7 +349,7 @@ fn with_split<'d>(skeleton: UnitEntry<'d>, split: &Split<'d>) -> gimli::Result<U
 
 /// The units of the supplementary file.
 fn supplementary<'d>(sup: &Arc<Dwarf<Reader<'d>>>, problems: &mut Problems) -> Vec<UnitEntry<'d>> {
-    let (headers, error) = headers(sup);
+    let Headers { units: headers, error, .. } = headers(sup);
     let mut lost = Problems::default();
     let tables = tables(sup, &headers, &mut lost);
     let read = |header: &UnitHeader<Reader<'d>>| match tables.get(&header.debug_abbrev_offset().0) {
@@ -340,7 +377,7 @@ fn limit_line_programs(image: &Image<'_>, units: &mut [UnitEntry<'_>], problems:
             Some(left) => budget = left,
             None => {
                 unit.lines = None;
-                problems.add("units without lines: too many share a line program", 1);
+                problems.limit("units without lines: too many share a line program", 1);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use object::{LittleEndian as Little, elf};
@@ -25,6 +26,7 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
     let base = file.base();
     let executable = executable(file.code(), base);
     let mut dwarf = file.dwarf(|id| Some(id.name()), companions)?;
+    companions.deadline().check()?;
     let mut starts = symbols::elf::starts(file, base, arch.is_arm32())?;
     let (mut files, mut missing) = (vec![file.bytes], Vec::new());
     match file.mini_debug_info(companions) {
@@ -40,11 +42,26 @@ pub(super) fn image<'d, Header: FileHeader<Endian = Little>>(
     info.image_size = executable.last().map_or(0, |section| section.1);
     info.executable = executable;
     let symbols = symbols::functions(&mut starts, &info.executable);
+    companions.deadline().check()?;
     let sup_size = supplementary::add(&mut dwarf, file, path, companions, &mut missing);
     let (splits, split_size) = split::find(&dwarf, file, path, companions, &mut missing);
     let dwarf = Arc::new(dwarf);
     let debug_size = file.bytes.len() as u64 + sup_size + split_size;
-    Ok(Image { info, debug_size, files, dwarf, splits, starts, symbols, symbol_map: None, missing })
+    companions.deadline().check()?;
+    let (symbol_map, decompressed, load_time) = (None, companions.kept(), Duration::ZERO);
+    Ok(Image {
+        info,
+        debug_size,
+        files,
+        dwarf,
+        splits,
+        starts,
+        symbols,
+        symbol_map,
+        missing,
+        decompressed,
+        load_time,
+    })
 }
 
 /// The identity of the image in `bytes`, an ELF file.

@@ -187,7 +187,11 @@ impl<'d, Header: FileHeader<Endian = Little>> ElfFile<'d, Header> {
         size: u64,
         companions: &'d Companions,
     ) -> Result<&'d [u8], Error> {
-        let decompressed = decompress(format, bytes, size, self.budget.get());
+        if size <= self.budget.get() {
+            companions.check(size)?;
+        }
+        let decompressed = decompress(format, bytes, size, self.budget.get(), companions.deadline());
+        companions.deadline().check()?;
         let malformed = |why| Error::Malformed { what: format!("the section {name}: {why}") };
         let decompressed = decompressed.map_err(malformed)?;
         self.budget.set(self.budget.get() - decompressed.len() as u64);
@@ -199,7 +203,12 @@ impl<'d, Header: FileHeader<Endian = Little>> ElfFile<'d, Header> {
     pub(super) fn mini_debug_info(&self, companions: &'d Companions) -> Result<Option<Self>, String> {
         let Some(section) = self.section(".gnu_debugdata") else { return Ok(None) };
         let bytes = self.data(section).map_err(|error| error.to_string())?;
-        let bytes = decompress_xz(bytes, self.budget.get())?;
+        let limit = self.budget.get().min(companions.left());
+        let bytes = decompress_xz(bytes, limit, companions.deadline());
+        if bytes.is_err() && limit == companions.left() {
+            companions.check(limit.saturating_add(1)).map_err(|error| error.to_string())?;
+        }
+        let bytes = bytes?;
         Self::parse(companions.keep(bytes)).map(Some).map_err(|error| error.to_string())
     }
 

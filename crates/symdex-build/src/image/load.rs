@@ -1,6 +1,7 @@
 //! Loading images and their identities, by the kind of their files.
 
 use std::path::Path;
+use std::time::Instant;
 
 use object::LittleEndian as Little;
 use object::read::elf::FileHeader;
@@ -39,16 +40,21 @@ impl<'d> Image<'d> {
     ///
     /// [`Error::Truncated`] if a section or the symbol table reaches behind the end of the slice,
     /// [`Error::Malformed`] if headers do not parse, [`Error::Unsupported`] for files that are not linked yet.
+    /// [`Error::TooLarge`] and [`Error::TooSlow`] past the limits of `companions`.
     pub fn load(
         slice: &Slice<'d>,
         path: impl AsRef<Path>,
         companions: &'d Companions,
     ) -> Result<Self, Error> {
+        let begun = Instant::now();
+        companions.begin();
         let bytes = slice.bytes()?;
-        match bytes.first() {
+        let image = match bytes.first() {
             Some(0x7f) => load_elf(&slice.arch, bytes, path.as_ref(), companions),
             _ => macho::load(&slice.arch, bytes, &file_name(path.as_ref())),
-        }
+        }?;
+        companions.check_loaded()?;
+        Ok(Self { load_time: begun.elapsed(), ..image })
     }
 
     /// Loads the image with this id and architecture from the file at `path`. Returns `None` if the file has no such

@@ -1,6 +1,7 @@
 //! Images in Mach-O files.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use gimli::{EndianSlice, LittleEndian, SectionId};
 use object::read::macho::{LoadCommandData, MachHeader, Section, Segment};
@@ -152,7 +153,20 @@ fn load_class<'d, Mach: MachHeader<Endian = Endianness>>(
         Some(cached) => (Vec::new(), cached.missing),
         None => (vec![bytes], Vec::new()),
     };
-    Ok(Image { info, debug_size, files, dwarf, splits, starts, symbols, symbol_map: None, missing })
+    let (symbol_map, decompressed, load_time) = (None, 0, Duration::ZERO);
+    Ok(Image {
+        info,
+        debug_size,
+        files,
+        dwarf,
+        splits,
+        starts,
+        symbols,
+        symbol_map,
+        missing,
+        decompressed,
+        load_time,
+    })
 }
 
 /// The identity of the image in `bytes`, a Mach-O file.

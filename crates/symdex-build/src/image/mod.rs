@@ -11,6 +11,7 @@ mod split;
 mod supplementary;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use gimli::Section as _;
 use symdex::write::ImageInfo;
@@ -61,6 +62,10 @@ pub struct Image<'d> {
     pub(crate) symbol_map: Option<&'d SymbolMap>,
     /// The files that the image refers to and that were not found or not readable, in sentences.
     pub(crate) missing: Vec<String>,
+    /// How many bytes of decompressed sections are in memory. Other images of the same file may have some of them.
+    pub(crate) decompressed: usize,
+    /// How long the loading took.
+    pub(crate) load_time: Duration,
 }
 
 /// The identity of an image, which is read from the headers alone.
@@ -174,6 +179,8 @@ impl<'d> Image<'d> {
             self.info.image_name = other.info.image_name;
         }
         self.debug_size += other.debug_size;
+        self.decompressed = self.decompressed.max(other.decompressed);
+        self.load_time += other.load_time;
         self.files.extend(other.files);
         self.starts.extend(other.starts);
         self.symbols = symbols::functions(&mut self.starts, &self.info.executable);
@@ -200,6 +207,12 @@ impl<'d> Image<'d> {
     /// shared.
     pub(crate) fn range_budget(&self) -> u64 {
         self.debug_size / limits::RANGE_BYTES + limits::RANGES
+    }
+
+    /// About how many bytes of memory it takes, beside the bytes of its files.
+    pub(crate) fn memory(&self) -> usize {
+        let aliases = self.symbols.iter().map(|symbol| size_of_val(&symbol.aliases[..])).sum::<usize>();
+        self.decompressed + size_of_val(&self.starts[..]) + size_of_val(&self.symbols[..]) + aliases
     }
 
     /// Whether the slice has debug information, as opposed to a symbol table alone.

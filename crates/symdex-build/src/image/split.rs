@@ -178,7 +178,7 @@ impl<'d> SplitFiles<'_, 'd> {
         let mut tables = TableReader::new(dwarf.debug_abbrev.reader().len());
         let mut units = Units::default();
         let (dwarf, number) = (Arc::new(dwarf), self.next_file());
-        for header in headers(&dwarf).0 {
+        for header in headers(&dwarf).units {
             if let Some((id, split)) = split_unit(&dwarf, header, number, &mut tables) {
                 units.entry(id).or_insert(split);
             }

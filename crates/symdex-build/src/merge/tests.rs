@@ -89,7 +89,8 @@ fn merged(
         }
         peak = peak.max(merge.size);
         while let Some(watermark) = watermark
-            && let Some(more) = merge.step(watermark, &mut pools).expect("the temporary file")
+            && let Some(more) =
+                merge.step(watermark, usize::MAX, &mut pools).ok().expect("the temporary file")
         {
             jobs.extend(more);
         }

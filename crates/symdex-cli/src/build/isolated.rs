@@ -43,7 +43,7 @@ impl<'a> IsolatedJobs<'a> {
         let Plan { tasks, skipped } = isolation
             .plan(debug_files(&args.inputs), &args.arch)
             .map_err(|error| Failure::new(FailureKind::Other, error.to_string()))?;
-        let children = in_flight(pool, tasks.len());
+        let children = in_flight(args, pool, tasks.len());
         let threads = pool.current_num_threads() / children;
         let isolation = isolation.limits(limits.threads(threads as u64));
         let max_memory = args.max_memory / children;

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use symdex::Index;
-use symdex_audit::{ADDR2LINE, AuditReport, audit};
+use symdex_audit::{ADDR2LINE, AuditOptions, AuditReport};
 use symdex_build::debug_files::{BuildJob, FileError, ImageGroups, JobImage};
 use symdex_build::{BuildOptions, BuildReport, Companions, Image, SymbolMaps, TextCoverage};
 use symdex_isolate::build::{BuiltImage, Coverage, IsolatedIndex, TaskResult, Verified};
 use symdex_isolate::child::Channel;
 use symdex_store::{IndexBuffer, IndexBytes, Store};
 
+use super::AUDIT_MEMORY;
 use crate::failure::Failure;
 use crate::progress::Progress;
 
@@ -72,7 +73,8 @@ pub(super) fn each_index(
     mut each: impl FnMut(Result<FinishedIndex, Failure>),
 ) {
     let mut begun = Instant::now();
-    let companions = Companions::new(work.debug_dirs.to_vec());
+    let companions =
+        Companions::new(work.debug_dirs.to_vec()).max_memory(work.max_memory).max_seconds(work.max_seconds);
     job.for_each_image(work.archs, work.groups, &companions, |image| {
         each(image.map_err(Failure::from).and_then(|image| build_image(image, begun, work)));
         begun = Instant::now();
@@ -94,7 +96,7 @@ fn build_image(image: JobImage<'_>, begun: Instant, work: &Work<'_>) -> Result<F
         let wanted = work.maps.file_name(&image.info().id, &file);
         warnings.push(format!("its names are hidden: give {wanted} with --symbol-map"));
     }
-    let audit = work.verify.then(|| verify(&image, bytes.as_ref())).transpose();
+    let audit = work.verify.then(|| verify(&image, bytes.as_ref(), begun, work)).transpose();
     let unverified = format!("{part}; its index cannot be verified and is not published");
     let audit = audit.map_err(|error| FileError::new(&file, error).in_part(unverified))?;
     let image = built_image(&file, joined, &image, &bytes, (warnings, report, audit), begun.elapsed());
@@ -180,8 +182,14 @@ fn up_to_date<W: Write>(image: &Image<'_>, store: &dyn Store, mut out: W) -> Opt
 }
 
 /// Checks a new index as `symdex verify --against` checks a published one.
-fn verify(image: &Image<'_>, index: &[u8]) -> Result<AuditReport, symdex_build::Error> {
+fn verify(
+    image: &Image<'_>,
+    index: &[u8],
+    begun: Instant,
+    work: &Work<'_>,
+) -> Result<AuditReport, symdex_build::Error> {
     let index = Index::open(index)?;
     index.verify()?;
-    audit(image, &index)
+    let options = AuditOptions::new().max_memory(AUDIT_MEMORY.saturating_mul(work.max_memory));
+    options.max_seconds(work.max_seconds).time_spent(begun.elapsed()).audit(image, &index)
 }

@@ -75,8 +75,9 @@ pub(crate) struct Args {
     /// The number of threads. The default is one for each core. The indexes do not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// Memory for compile units that wait for others, for example because an order file mixes the functions of all
-    /// units. Beyond it, units wait in a temporary file. The indexes do not depend on it
+    /// Memory that the builds may take, at least 32MB, beside the debug files, which are mapped. Images that are built
+    /// at the same time share it. Compile units that wait for others go to a temporary file; an image that needs more
+    /// fails, and the others go on. An index does not depend on it
     #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = number::parse_size)]
     max_memory: usize,
     /// Seconds that the index of one image may take. The build of an image that takes longer fails; the others go on
@@ -90,7 +91,8 @@ pub(crate) struct Args {
     /// stripped ELF files, .dwo files, dwz files. May be repeated
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
-    /// Compare every answer of an index with its debug file. An index with a wrong answer is not published
+    /// Compare every answer of an index with its debug file. An index with a wrong answer is not published. The
+    /// comparison may take four times the memory, and counts as time of the build
     #[arg(long)]
     verify: bool,
     /// Read each debug file in a child process with limits. Use this for debug files of strangers
@@ -130,6 +132,13 @@ Exit codes:
   3  no image has the architecture
 If several apply, the first of these after 0 counts.";
 
+/// Images are built at the same time only if each of them may take this much memory. It is enough for a debug file of a
+/// few hundred megabytes.
+const ENOUGH_MEMORY: usize = 250_000_000;
+
+/// How many times as much memory the comparison with the debug file may take. It keeps all of the file's rows.
+pub(crate) const AUDIT_MEMORY: usize = 4;
+
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let begun = Instant::now();
     let pool = pool(args.jobs)?;
@@ -153,7 +162,7 @@ fn run_here(args: &Args, pool: &ThreadPool, maps: &SymbolMaps, begun: Instant) -
         debug_dirs: &args.debug_dir,
         maps,
         groups: &groups,
-        max_memory: args.max_memory / in_flight(pool, jobs.len()),
+        max_memory: args.max_memory / in_flight(args, pool, jobs.len()),
         max_seconds: args.max_seconds,
         verify: args.verify,
         store: stores.first().map(|store| &**store),
@@ -172,9 +181,10 @@ fn run_isolated(args: &Args, pool: &ThreadPool, begun: Instant) -> failure::Comm
     Ok(build.all(tasks, |task| jobs.build(task, &progress))?.gravest())
 }
 
-/// How many of `jobs` run at one time.
-fn in_flight(pool: &ThreadPool, jobs: usize) -> usize {
-    pool.current_num_threads().min(jobs).max(1)
+/// How many of `jobs` run at one time. Each has an equal share of the memory, and there are not more of them than have
+/// enough.
+fn in_flight(args: &Args, pool: &ThreadPool, jobs: usize) -> usize {
+    pool.current_num_threads().min(jobs).min(args.max_memory / ENOUGH_MEMORY).max(1)
 }
 
 /// What is done with the indexes of all jobs.
@@ -200,7 +210,8 @@ impl Build<'_> {
         // The output of one or two files needs no totals.
         let are_many = jobs.len() > 2;
         let mut totals = BuildTotals::new(skipped);
-        in_order(pool, pool.current_num_threads(), jobs, build, |images| {
+        let at_a_time = in_flight(args, pool, jobs.len());
+        in_order(pool, at_a_time, jobs, build, |images| {
             for image in images {
                 let published = image.and_then(|image| summary::publish(image, stores));
                 progress.suspend(|| {

@@ -1,11 +1,13 @@
 //! `symdex symbolicate`: whole crash reports.
 
 mod events;
+mod formats;
+mod input;
 mod needs;
 mod output;
+mod packed;
 mod summary;
 
-use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use symdex::LinePolicy;
@@ -14,26 +16,21 @@ use symdex_store::StoreUrl;
 use symdex_store::symbolicator::{Assumption, Event, Symbolicator, SymbolicatorOptions};
 
 use self::events::Events;
-use self::output::Output;
+use self::input::{Input, Inputs};
+use self::output::{Output, Text};
 use self::summary::{ReportCounts, RunSummary};
 use crate::failure::{self, Failure, FailureKind, complain};
 use crate::in_order::in_order;
-use crate::lookup::{LineRows, stdin_failed};
+use crate::lookup::LineRows;
 use crate::open::AccessOption;
 use crate::progress::Progress;
 use crate::stores::{StoreArgs, user_cache};
 
 /// Put functions, files and lines into crash reports, with every inlined function
 ///
-/// REPORT is one of these, recognised by its content:
-///
-/// * Apple: .crash, .ips, the output of `sample`, `spindump` and `leaks`, MetricKit's diagnostics;
-///
-/// * reports of PLCrashReporter (as text) and KSCrash, Sentry's events;
-///
-/// * Android's tombstones and logcat, HarmonyOS's cppcrash logs, the output of sanitizers;
-///
-/// * a list of `image address load` lines.
+/// REPORT is a report of Apple's systems, Android or HarmonyOS, of a crash reporter, or a list of `image address load`
+/// lines. Its format is recognised by its content. --list-formats prints all formats. A REPORT may also be a folder of
+/// reports, a zip archive of reports or an .xccrashpoint of Xcode. Reports may be compressed with gzip or zstd.
 ///
 /// SOURCES. Images are matched by their ids. Indexes are searched in the folders given with --index and in the folders
 /// below them, then in the stores given with --store, in their order; without --store, in the user's cache folder. An
@@ -69,7 +66,8 @@ use crate::stores::{StoreArgs, user_cache};
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Crash reports. `-`, or no report, stands for standard input
+    /// Crash reports, folders or zip archives of reports. They may be compressed (.gz, .zst). `-`, or no report, stands
+    /// for standard input
     #[arg(value_name = "REPORT")]
     reports: Vec<PathBuf>,
     /// An index, or a folder of indexes, which is searched with the folders below it. May be repeated
@@ -96,15 +94,22 @@ pub(crate) struct Args {
     /// Only list the images that the reports need, and where they are found. With --format json, as JSON
     #[arg(long, conflicts_with = "output")]
     needs: bool,
+    /// Only list the formats of reports, with an example line of each. With --json, as JSON
+    #[arg(long, conflicts_with_all = ["reports", "needs", "output"])]
+    list_formats: bool,
     /// The output file, or for several reports the output folder. In a folder, each report keeps its name. The
     /// extension becomes .json with --format json, and .crash with --format text if the report is JSON. Reports of the
-    /// same name keep their folders, too. No report is overwritten. On standard output, a line `==> PATH <==` begins
+    /// same name keep their folders, too. A file that is not a report of a known format is copied unchanged. No report
+    /// is overwritten. On standard output, a line `==> PATH <==` begins
     /// each of several reports
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// The format of the output
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "native")]
     format: OutputFormat,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
     /// Do not change frames that have a function's name, even if they have no file and line
     #[arg(long)]
     only_missing: bool,
@@ -183,18 +188,19 @@ enum Addresses {
 }
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
-    let reports = match &args.reports[..] {
-        [] => vec![PathBuf::from("-")],
-        reports => reports.to_vec(),
-    };
+    if args.list_formats {
+        return formats::list(args.format() == OutputFormat::Json);
+    }
+    let Inputs { reports, has_folder, failures } = Inputs::find(&args.reports);
     let mut summary = RunSummary::default();
+    failures.iter().for_each(|failure| summary.failure(failure));
     let symbolicator = Symbolicator::open(&args.sources()?, &mut |skipped| summary.failure(&skipped.into()))
         .map_err(Failure::from)?;
-    let size = |path: &PathBuf| path.metadata().map_or(0, |file| file.len());
-    let progress = Progress::new(reports.iter().map(size).sum::<u64>() + symbolicator.debug_files_size());
+    let progress =
+        Progress::new(reports.iter().map(Input::size).sum::<u64>() + symbolicator.debug_files_size());
     let events = Events::new(&progress);
-    let is_json = args.format == OutputFormat::Json;
-    let mut output = Output::open(args.output.as_deref(), &reports, args.format)?;
+    let is_json = args.format() == OutputFormat::Json;
+    let mut output = Output::open(args.output.as_deref(), &reports, has_folder, args.format())?;
     let pool = rayon::ThreadPoolBuilder::new()
         .build()
         .map_err(|error| Failure::new(FailureKind::Other, format!("cannot start threads: {error}")))?;
@@ -202,21 +208,27 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
         &pool,
         pool.current_num_threads(),
         &reports,
-        |path| {
-            let _counts = progress.of_image(size(path));
-            one(args, path, &symbolicator, &events)
+        |input| {
+            let _counts = progress.of_image(input.size());
+            (input, one(args, input, &symbolicator, &events))
         },
-        |(path, result)| {
+        |(input, result)| {
             progress.suspend(|| match result {
                 Ok((text, counted)) => {
                     summary.count(counted);
-                    text.map_or(Ok(()), |text| output.write(path, &text))
+                    text.map_or(Ok(()), |text| output.write(input.path(), text))
                 }
-                Err(failure) => {
+                Err(Refused { failure, text }) => {
                     summary.failure(&failure);
-                    match args.format {
-                        OutputFormat::Json => output.write(path, &output::json_failure(path, &failure)),
-                        OutputFormat::Native | OutputFormat::Text => Ok(()),
+                    match text {
+                        _ if is_json => {
+                            output.write(input.path(), output::json_failure(input.path(), &failure))
+                        }
+                        Some(text) if output.is_folder() => {
+                            summary.count_copied();
+                            output.write(input.path(), Text::Memory(text))
+                        }
+                        _ => Ok(()),
                     }
                 }
             })
@@ -231,52 +243,58 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
 }
 
 /// The output of a report, `None` with `--needs`, and its counts.
-type Done = (Option<Vec<u8>>, ReportCounts);
+type Done = (Option<Text>, ReportCounts);
 
-fn one<'p>(
-    args: &Args,
-    path: &'p Path,
-    symbolicator: &Symbolicator,
-    events: &Events<'_>,
-) -> (&'p Path, Result<Done, Failure>) {
-    let failed = |error: symdex_report::Error| {
-        let kind = match &error {
-            symdex_report::Error::Malformed { .. } => FailureKind::Damaged,
-            _ => FailureKind::Unsupported,
-        };
-        Failure::new(kind, format!("{}: {error}", shown(path)))
-    };
-    let done = read(path).and_then(|text| {
-        let report = Report::parse(&text).map_err(failed)?;
-        if args.needs {
-            let available = symbolicate(&report, &mut symbolicator.availability(), &args.options());
-            return Ok((None, ReportCounts::of(&available)));
-        }
-        let on_event = |event: Event<'_>| events.on(event);
-        let symbolicated = symbolicate(&report, &mut symbolicator.session(&on_event), &args.options());
-        let counted = ReportCounts::of(&symbolicated);
-        let text = match args.format {
-            OutputFormat::Native => output::native(&symbolicated),
-            OutputFormat::Text => output::text(&symbolicated),
-            OutputFormat::Json => {
-                let mut images = report.images().iter().zip(symbolicated.images());
-                let is_any_missing = images.any(|(image, outcome)| outcome.lacks_index_of(image));
-                let known = if is_any_missing { symbolicator.known() } else { &[] };
-                output::json(path, &symbolicated, &counted, known)
-            }
-        };
-        Ok((Some(text), counted))
-    });
-    (path, done)
+/// A report without an output of its own.
+struct Refused {
+    failure: Failure,
+    /// The text of the report, if it could be read.
+    text: Option<Vec<u8>>,
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    if path.as_os_str() != "-" {
-        return std::fs::read(path).map_err(|error| Failure::unreadable(path, &error));
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        Self { failure, text: None }
     }
-    let mut text = Vec::new();
-    io::stdin().lock().read_to_end(&mut text).map_err(|error| stdin_failed(&error))?;
-    Ok(text)
+}
+
+fn one(
+    args: &Args,
+    input: &Input,
+    symbolicator: &Symbolicator,
+    events: &Events<'_>,
+) -> Result<Done, Refused> {
+    let path = input.path();
+    let text = input.read()?;
+    let report = match Report::parse(&text) {
+        Ok(report) => report,
+        Err(error) => {
+            let kind = match &error {
+                symdex_report::Error::Malformed { .. } => FailureKind::Damaged,
+                _ => FailureKind::Unsupported,
+            };
+            let failure = Failure::new(kind, format!("{}: {error}", shown(path)));
+            return Err(Refused { failure, text: Some(text) });
+        }
+    };
+    if args.needs {
+        let available = symbolicate(&report, &mut symbolicator.availability(), &args.options());
+        return Ok((None, ReportCounts::of(&available)));
+    }
+    let on_event = |event: Event<'_>| events.on(event);
+    let symbolicated = symbolicate(&report, &mut symbolicator.session(&on_event), &args.options());
+    let counted = ReportCounts::of(&symbolicated);
+    let text = Text::of(report.text().len(), |mut out| match args.format() {
+        OutputFormat::Native => symbolicated.write(out),
+        OutputFormat::Text => symbolicated.write_text(&mut out),
+        OutputFormat::Json => {
+            let mut images = report.images().iter().zip(symbolicated.images());
+            let is_any_missing = images.any(|(image, outcome)| outcome.lacks_index_of(image));
+            let known = if is_any_missing { symbolicator.known() } else { &[] };
+            output::json(path, &symbolicated, &counted, known, out)
+        }
+    })?;
+    Ok((Some(text), counted))
 }
 
 /// The name of a report in messages.
@@ -285,6 +303,10 @@ fn shown(path: &Path) -> String {
 }
 
 impl Args {
+    fn format(&self) -> OutputFormat {
+        if self.json { OutputFormat::Json } else { self.format }
+    }
+
     /// The sources of answers.
     fn sources(&self) -> Result<SymbolicatorOptions, Failure> {
         let stores = self.stores.urls()?;

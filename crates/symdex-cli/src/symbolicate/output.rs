@@ -3,12 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::{self, BufWriter, Read as _, Write as _};
+use std::io::{self, BufWriter, Seek as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
 use symdex_report::{KnownImage, ReportView, Symbolicated};
 
+use super::input::Input;
 use super::summary::{ReportCounts, ReportTotals};
 use super::{OutputFormat, shown};
 use crate::failure::{CommandError, Failure, FailureKind, FailureView};
@@ -33,14 +34,16 @@ pub(super) enum Headers {
 }
 
 impl Output {
-    /// The output at `path` for these reports.
+    /// The output at `path` for these reports. It is a folder for several reports, and if `has_folder`: a folder or an
+    /// archive was given, which may have any number.
     ///
     /// # Errors
     ///
     /// [`Failure`] if an output would overwrite a report or another output, or if the folder cannot be created.
     pub(super) fn open(
         path: Option<&Path>,
-        reports: &[PathBuf],
+        reports: &[Input],
+        has_folder: bool,
         format: OutputFormat,
     ) -> Result<Self, Failure> {
         let Some(path) = path else {
@@ -52,7 +55,7 @@ impl Output {
             };
             return Ok(Output::Stdout { out: BufWriter::new(io::stdout().lock()), headers });
         };
-        if reports.len() < 2 && !path.is_dir() {
+        if reports.len() < 2 && !has_folder && !path.is_dir() {
             keep_reports(reports, [path.to_owned()])?;
             return Ok(Output::File(path.to_owned()));
         }
@@ -63,7 +66,7 @@ impl Output {
     }
 
     /// Writes `text`, the output of the report at `report`.
-    pub(super) fn write(&mut self, report: &Path, text: &[u8]) -> Result<(), CommandError> {
+    pub(super) fn write(&mut self, report: &Path, text: Text) -> Result<(), CommandError> {
         let path = match self {
             Output::Stdout { out, headers } => {
                 match headers {
@@ -74,7 +77,7 @@ impl Output {
                 if *headers == Headers::BeforeFirst {
                     *headers = Headers::BeforeNext;
                 }
-                return Ok(out.write_all(text)?);
+                return Ok(text.copy_to(out)?);
             }
             Output::File(path) => path.clone(),
             Output::Folder(folder, names) => {
@@ -84,7 +87,12 @@ impl Output {
                 path
             }
         };
-        Ok(symdex_store::replace_file(&path, text).map_err(Failure::from)?)
+        Ok(symdex_store::replace_file(&path, text.into_reader()).map_err(Failure::from)?)
+    }
+
+    /// Whether every report has an output file of its own in a folder.
+    pub(super) fn is_folder(&self) -> bool {
+        matches!(self, Output::Folder(..))
     }
 
     pub(super) fn finish(self) -> Result<(), CommandError> {
@@ -96,14 +104,11 @@ impl Output {
 }
 
 /// Fails if one of `outputs` is the file of a report.
-fn keep_reports(reports: &[PathBuf], outputs: impl IntoIterator<Item = PathBuf>) -> Result<(), Failure> {
+fn keep_reports(reports: &[Input], outputs: impl IntoIterator<Item = PathBuf>) -> Result<(), Failure> {
     // Only regular files can be overwritten. A terminal may be both the input and the output.
     let file = |path: &Path| path.canonicalize().ok().filter(|path| path.is_file());
-    let reports: HashMap<_, _> = reports
-        .iter()
-        .filter(|report| report.as_os_str() != "-")
-        .filter_map(|report| Some((file(report)?, report)))
-        .collect();
+    let reports: HashMap<_, _> =
+        reports.iter().filter_map(Input::source).filter_map(|report| Some((file(report)?, report))).collect();
     let overwritten = outputs.into_iter().find_map(|output| reports.get(&file(&output)?));
     overwritten.map_or(Ok(()), |report| {
         let report = shown(report);
@@ -125,8 +130,9 @@ enum Extension {
 /// The path of each report in the output folder: its file name, with the extension of `format`. If two of these names
 /// are equal, it is the path below the folder that has all reports. If two of these paths are equal, the extension is
 /// appended instead of replaced.
-fn names(reports: &[PathBuf], format: OutputFormat) -> Result<HashMap<PathBuf, PathBuf>, Failure> {
-    let written: Vec<_> = reports.iter().map(|report| written_extension(report, format)).collect();
+fn names(inputs: &[Input], format: OutputFormat) -> Result<HashMap<PathBuf, PathBuf>, Failure> {
+    let written: Vec<_> = inputs.iter().map(|input| written_extension(input, format)).collect();
+    let reports: Vec<_> = inputs.iter().map(Input::unpacked_path).collect();
     let named = |extension: Extension| -> Vec<PathBuf> {
         let name = |(report, written): (&PathBuf, &Option<&str>)| {
             with_extension(name_of(report), *written, extension)
@@ -151,12 +157,14 @@ fn names(reports: &[PathBuf], format: OutputFormat) -> Result<HashMap<PathBuf, P
             Some(nested()).filter(|names: &Vec<_>| are_unique(names))
         };
         if let Some(names) = unique {
-            return Ok(reports.iter().cloned().zip(names).collect());
+            return Ok(inputs.iter().map(|input| input.path().to_owned()).zip(names).collect());
         }
     }
     let mut taken = HashMap::new();
-    let mut same =
-        places.iter().zip(reports).filter_map(|(place, report)| Some((taken.insert(place, report)?, report)));
+    let mut same = places
+        .iter()
+        .zip(&reports)
+        .filter_map(|(place, report)| Some((taken.insert(place, report)?, report)));
     let message = match same.next() {
         Some((other, report)) => {
             let (report, other) = (shown(report), shown(other));
@@ -173,7 +181,7 @@ fn are_unique(names: &[PathBuf]) -> bool {
 }
 
 /// The extension of a report's output; `None` if the output keeps the report's own extension.
-fn written_extension(report: &Path, format: OutputFormat) -> Option<&'static str> {
+fn written_extension(report: &Input, format: OutputFormat) -> Option<&'static str> {
     match format {
         OutputFormat::Json => Some("json"),
         OutputFormat::Text if is_json(report) => Some("crash"),
@@ -183,15 +191,14 @@ fn written_extension(report: &Path, format: OutputFormat) -> Option<&'static str
 
 /// Whether a report begins as JSON does. Returns false unless it is a regular file, because a pipe can be read only
 /// once.
-fn is_json(report: &Path) -> bool {
-    const BEGINNING: u64 = 256;
-    let mut start = Vec::new();
-    let is_read = report.is_file()
-        && fs::File::open(report).and_then(|file| file.take(BEGINNING).read_to_end(&mut start)).is_ok();
+fn is_json(report: &Input) -> bool {
+    const BEGINNING: usize = 256;
+    let is_file = report.source().is_some_and(Path::is_file);
+    let start = if is_file { report.start(BEGINNING) } else { Vec::new() };
     let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start).trim_ascii_start();
     // A bracket alone does not tell: lines of a log may begin with one, too.
     let text = text.strip_prefix(b"[").map_or(text, <[u8]>::trim_ascii_start);
-    is_read && text.starts_with(b"{")
+    text.starts_with(b"{")
 }
 
 /// The file name `name` with the extension `written`.
@@ -231,20 +238,54 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::new(FailureKind::Other, format!("{}: cannot write: {error}", path.display()))
 }
 
-/// The symbolicated report in its own format.
-pub(super) fn native(symbolicated: &Symbolicated<'_, '_>) -> Vec<u8> {
-    let mut out = Vec::with_capacity(symbolicated.report.text().len());
-    // Writing to memory does not fail.
-    let _ = symbolicated.write(&mut out);
-    out
+/// The output of a report. That of a large report waits in a temporary file, not in memory.
+pub(super) enum Text {
+    Memory(Vec<u8>),
+    File(fs::File),
 }
 
-/// The symbolicated report as text.
-pub(super) fn text(symbolicated: &Symbolicated<'_, '_>) -> Vec<u8> {
-    let mut out = Vec::new();
-    // Writing to memory does not fail.
-    let _ = symbolicated.write_text(&mut out);
-    out
+/// The largest report whose output is kept in memory, in bytes.
+const MAX_IN_MEMORY: usize = 10_000_000;
+
+impl Text {
+    /// The output that `write` writes for a report of `size` bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`] if the temporary file cannot be written.
+    pub(super) fn of(
+        size: usize,
+        write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>,
+    ) -> Result<Self, Failure> {
+        if size <= MAX_IN_MEMORY {
+            let mut text = Vec::new();
+            // Writing to memory does not fail.
+            let _ = write(&mut text);
+            return Ok(Text::Memory(text));
+        }
+        let to_file = || {
+            let mut out = BufWriter::new(tempfile::tempfile()?);
+            write(&mut out)?;
+            let mut file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+            file.rewind()?;
+            Ok(Text::File(file))
+        };
+        to_file().map_err(|error: io::Error| {
+            let message = format!("cannot write a temporary file: {error}");
+            Failure::new(FailureKind::Other, message)
+        })
+    }
+
+    fn into_reader(self) -> Box<dyn io::Read> {
+        match self {
+            Text::Memory(text) => Box::new(io::Cursor::new(text)),
+            Text::File(file) => Box::new(file),
+        }
+    }
+
+    fn copy_to(self, mut out: impl io::Write) -> io::Result<()> {
+        io::copy(&mut self.into_reader(), &mut out).map(drop)
+    }
 }
 
 #[derive(Serialize)]
@@ -255,14 +296,17 @@ struct OneReport<'s> {
     totals: ReportTotals,
 }
 
-/// One line of JSON. `known` are the images of all indexes and debug files.
+/// Writes one line of JSON. `known` are the images of all indexes and debug files.
 pub(super) fn json(
     path: &Path,
     symbolicated: &Symbolicated<'_, '_>,
     counted: &ReportCounts,
     known: &[KnownImage],
-) -> Vec<u8> {
-    line(&OneReport { report: shown(path), view: symbolicated.view(known), totals: counted.totals() })
+    mut out: &mut dyn io::Write,
+) -> io::Result<()> {
+    let view = symbolicated.view(known);
+    serde_json::to_writer(&mut out, &OneReport { report: shown(path), view, totals: counted.totals() })?;
+    out.write_all(b"\n")
 }
 
 #[derive(Serialize)]
@@ -272,13 +316,10 @@ struct FailedReport<'f> {
 }
 
 /// One line of JSON for a report that could not be read.
-pub(super) fn json_failure(path: &Path, failure: &Failure) -> Vec<u8> {
-    line(&FailedReport { report: shown(path), error: failure.view() })
-}
-
-fn line(value: &impl Serialize) -> Vec<u8> {
+pub(super) fn json_failure(path: &Path, failure: &Failure) -> Text {
     // Values of text and numbers alone are always serialized.
-    let mut out = serde_json::to_vec(value).unwrap_or_default();
+    let failed = FailedReport { report: shown(path), error: failure.view() };
+    let mut out = serde_json::to_vec(&failed).unwrap_or_default();
     out.push(b'\n');
-    out
+    Text::Memory(out)
 }

@@ -20,6 +20,8 @@ use crate::text;
 #[derive(Default)]
 pub(super) struct ReportCounts {
     frames: u64,
+    /// Frames that are not read, because the report has too many.
+    unread: u64,
     symbolicated: u64,
     /// Symbolicated frames whose image was not matched by its id.
     not_by_id: u64,
@@ -68,6 +70,9 @@ impl CountedImage {
 #[derive(Serialize)]
 pub(super) struct ReportTotals {
     frames: u64,
+    /// Absent if all frames are read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unread: Option<u64>,
     symbolicated: u64,
     kept: u64,
     unresolved_app: u64,
@@ -76,9 +81,11 @@ pub(super) struct ReportTotals {
 
 impl ReportCounts {
     pub(super) fn totals(&self) -> ReportTotals {
-        let ReportCounts { frames, symbolicated, kept, app_unresolved, system_unresolved, .. } = *self;
+        let ReportCounts { frames, unread, symbolicated, kept, app_unresolved, system_unresolved, .. } =
+            *self;
         ReportTotals {
             frames,
+            unread: Some(unread).filter(|unread| *unread != 0),
             symbolicated,
             kept,
             unresolved_app: app_unresolved,
@@ -88,7 +95,7 @@ impl ReportCounts {
 
     pub(super) fn of(symbolicated: &Symbolicated<'_, '_>) -> Self {
         let report = symbolicated.report;
-        let mut counted = Self::default();
+        let mut counted = Self { unread: report.unread_frames(), ..Self::default() };
         let mut frames = vec![0; report.images().len()];
         let mut answered = vec![0; report.images().len()];
         for (thread, number) in symbolicated.frames() {
@@ -151,14 +158,20 @@ impl ReportCounts {
 pub(super) struct RunSummary {
     reports: u64,
     total: ReportCounts,
+    /// Reports without frames.
+    without_frames: u64,
+    /// Files that are no reports and were copied unchanged to the output folder.
+    copied: u64,
     gravest: Option<FailureKind>,
 }
 
 impl RunSummary {
     pub(super) fn count(&mut self, counted: ReportCounts) {
         self.reports += 1;
+        self.without_frames += u64::from(counted.frames == 0);
         let total = &mut self.total;
         total.frames += counted.frames;
+        total.unread += counted.unread;
         total.symbolicated += counted.symbolicated;
         total.not_by_id += counted.not_by_id;
         total.kept += counted.kept;
@@ -170,9 +183,14 @@ impl RunSummary {
         counted.images.into_values().for_each(|image| total.add(image));
         let damaged = total.images.values().filter_map(|image| kind(&image.outcome)).max();
         self.gravest = self.gravest.max(damaged);
-        if counted.app_unresolved != 0 {
+        if counted.app_unresolved != 0 || counted.unread != 0 {
             self.graver(FailureKind::NotFound);
         }
+    }
+
+    /// Counts a file that was copied unchanged.
+    pub(super) fn count_copied(&mut self) {
+        self.copied += 1;
     }
 
     pub(super) fn graver(&mut self, kind: FailureKind) {
@@ -190,6 +208,10 @@ impl RunSummary {
 
     /// Prints on standard error how many frames are symbolicated, which images were found, and which are missing.
     pub(super) fn report(&self, symbolicator: &Symbolicator) {
+        if self.copied != 0 {
+            let files = text::count(self.copied, "file");
+            complain(&format!("{files} copied unchanged: not read as a report"));
+        }
         if self.reports == 0 {
             return;
         }
@@ -205,6 +227,15 @@ impl RunSummary {
             text::count(self.reports, "report"),
             text::count(*frames, "frame"),
         ));
+        if self.total.unread != 0 {
+            let frames = text::count(self.total.unread, "frame");
+            complain(&format!(
+                "{frames} not read: a text of more than 10 MB may have one frame for every 30 bytes; split it"
+            ));
+        }
+        if self.without_frames != 0 {
+            complain(&format!("{} without frames", text::count(self.without_frames, "report")));
+        }
         let found = self.total.images.values();
         let found = found.filter_map(|image| Some((image, image.outcome.answered_by()?)));
         let mut said = Vec::new();

@@ -13,14 +13,19 @@ pub(super) fn edits(symbolicated: &Symbolicated<'_, '_>, thread: usize) -> Vec<E
     }
     let (Some(first), Some(last)) = (frames.first(), frames.last()) else { return Vec::new() };
     // Edit the parentheses and the space around them, the space between addresses, then the addresses.
-    let (before, after) = (&report.text[..first.site.start], &report.text[last.site.end..]);
+    let (before, after) = (&report.text[..first.site.start()], &report.text[last.site.end()..]);
     let line_start = memchr::memrchr(b'\n', before).map_or(0, |line_feed| line_feed + 1);
     let close_len = memchr::memchr(b')', after).map_or(0, |close| close + 1);
     let rest_len = memchr::memchr2(b'\r', b'\n', after).unwrap_or(after.len());
-    let (open, close) = (line_start..first.site.start, last.site.end..last.site.end + close_len);
-    let end = line_end(report.text, last.site.end + rest_len);
-    let mut edits: Vec<Edit> = [open, close].map(|span| Edit { span, text: Vec::new() }).into();
-    let between = frames.windows(2).map(|pair| pair[0].site.end..pair[1].site.start);
+    let end = line_end(report.text, last.site.end() + rest_len);
+    // A title may stand before the parentheses. The first frame then comes on a line of its own.
+    let line = &before[line_start..];
+    let title = line[..memchr::memchr(b'(', line).unwrap_or_default()].trim_ascii_end();
+    let break_line = if title.is_empty() { &b""[..] } else { end };
+    let open = Edit { span: line_start + title.len()..first.site.start(), text: break_line.into() };
+    let close = Edit { span: last.site.end()..last.site.end() + close_len, text: Vec::new() };
+    let mut edits = vec![open, close];
+    let between = frames.windows(2).map(|pair| pair[0].site.end()..pair[1].site.start());
     edits.extend(between.map(|span| Edit { span, text: end.into() }));
     for (number, frame) in frames.iter().enumerate() {
         let image = symbolicated.image_of(thread, number).and_then(|image| report.images.get(image));
@@ -38,7 +43,7 @@ pub(super) fn edits(symbolicated: &Symbolicated<'_, '_>, thread: usize) -> Vec<E
             None => vec![raw],
         };
         let lines: Vec<_> = lines.iter().map(|line| [head.as_bytes(), line.as_bytes()].concat()).collect();
-        edits.push(Edit { span: frame.site.clone(), text: lines.join(end) });
+        edits.push(Edit { span: frame.site.span(), text: lines.join(end) });
     }
     edits
 }

@@ -2,23 +2,8 @@
 
 use symdex::{Arch, ImageId};
 
-use crate::report::{Base, Image, Span, SymbolDetail};
+use crate::report::{Base, Image, Span};
 use crate::text::{Cursor, lossy};
-
-/// A frame: `0   MyApp   0x0000000104a3c7d8 0x104a34000 + 34776`. Spans count from the start of the report.
-pub(crate) struct FrameLine<'l> {
-    pub(crate) number: u64,
-    /// The image's name in the report.
-    pub(crate) image: &'l [u8],
-    pub(crate) address: u64,
-    /// The load address of the image, if the line states it.
-    pub(crate) load_address: Option<u64>,
-    /// The text after the address.
-    pub(crate) answer: Span,
-    pub(crate) detail: SymbolDetail,
-    pub(crate) function: Option<Span>,
-    pub(crate) inlined: bool,
-}
 
 /// Whether `name` is a placeholder.
 pub(crate) fn is_nameless(name: &[u8]) -> bool {
@@ -26,136 +11,8 @@ pub(crate) fn is_nameless(name: &[u8]) -> bool {
 }
 
 /// Placeholders for names.
-const NAMELESS: [&[u8]; 5] =
-    [b"<redacted>", b"???", b"(null)", b"_mh_execute_header", b"__mh_execute_header"];
-
-/// Reads the frame in `line`, which starts at byte `start` of the report. `None` for another kind of line.
-pub(super) fn frame(line: &[u8], start: usize) -> Option<FrameLine<'_>> {
-    let mut cursor = Cursor::new(line);
-    cursor.space();
-    let number = cursor.decimal()?;
-    cursor.space().then_some(())?;
-    let (image, address) = image_and_address(&mut cursor)?;
-    cursor.space().then_some(())?;
-    let answer = start + cursor.at()..start + line.len();
-    let answer_text = cursor.rest();
-    // Lines of `sample` can begin alike: `... load address 0x1000 + 0xd68`. Names of class methods begin with `+[`.
-    if answer_text.is_empty() || answer_text.starts_with(b"+ ") {
-        return None;
-    }
-    let frame_text = FrameText::of(answer_text, image);
-    let load_address = match frame_text.distance {
-        DistanceFrom::LoadAddress(load_address) => Some(load_address),
-        DistanceFrom::Image(offset) => address.checked_sub(offset),
-        DistanceFrom::Function => None,
-    };
-    let function = frame_text.function_len.map(|len| answer.start..answer.start + len);
-    let FrameText { detail, inlined, .. } = frame_text;
-    Some(FrameLine { number, image, address, load_address, answer, detail, function, inlined })
-}
-
-/// Reads `MyApp   0x0000000104a3c7d8`. The address is the first word after the name that begins with `0x`. A name may
-/// contain single spaces.
-fn image_and_address<'l>(cursor: &mut Cursor<'l>) -> Option<(&'l [u8], u64)> {
-    let from = cursor.rest();
-    let mut len = 0;
-    loop {
-        let mut word = *cursor;
-        match word.hexadecimal() {
-            Some(address) if len != 0 && matches!(word.rest().first(), Some(b' ' | b'\t')) => {
-                *cursor = word;
-                return Some((&from[..len], address));
-            }
-            // Two spaces end the name.
-            _ if len != 0 && !is_one_space(&from[len..], cursor.rest()) => return None,
-            _ => {}
-        }
-        cursor.word()?;
-        len = from.len() - cursor.rest().len();
-        cursor.space().then_some(())?;
-    }
-}
-
-/// Whether exactly one space stands between `from` and its suffix `rest`.
-fn is_one_space(from: &[u8], rest: &[u8]) -> bool {
-    from.len() == rest.len() + 1 && from.first() == Some(&b' ')
-}
-
-/// The contents of the text after a frame's address.
-struct FrameText {
-    detail: SymbolDetail,
-    distance: DistanceFrom,
-    /// The length of the function's name, which the text begins with.
-    function_len: Option<usize>,
-    inlined: bool,
-}
-
-/// What the number after ` + ` counts from.
-enum DistanceFrom {
-    /// The offset counts from the load address printed before it.
-    LoadAddress(u64),
-    /// The offset counts from the start of the image whose name is printed before it.
-    Image(u64),
-    Function,
-}
-
-impl FrameText {
-    fn of(answer: &[u8], image: &[u8]) -> Self {
-        let raw = |distance| FrameText {
-            detail: SymbolDetail::AddressOnly,
-            distance,
-            function_len: None,
-            inlined: false,
-        };
-        let mut cursor = Cursor::new(answer);
-        if let Some(load_address) = cursor.hexadecimal().filter(|_| cursor.take(b" + ").is_some())
-            && cursor.decimal().is_some()
-        {
-            let detail =
-                if cursor.rest().is_empty() { SymbolDetail::AddressOnly } else { SymbolDetail::Line };
-            return FrameText { detail, ..raw(DistanceFrom::LoadAddress(load_address)) };
-        }
-        let mut cursor = Cursor::new(answer);
-        if cursor.take(image).and_then(|()| cursor.take(b" + ")).is_some()
-            && let Some(offset) = cursor.decimal().filter(|_| cursor.rest().is_empty())
-        {
-            return raw(DistanceFrom::Image(offset));
-        }
-        let (answer, inlined) = match answer.strip_suffix(b" [inlined]") {
-            Some(answer) => (answer, true),
-            None => (answer, false),
-        };
-        let function_len = function_len(answer);
-        let detail = match &answer[..function_len] {
-            name if is_nameless(name) => SymbolDetail::AddressOnly,
-            _ if has_line(answer) => SymbolDetail::Line,
-            _ => SymbolDetail::Function,
-        };
-        let function_len = (detail != SymbolDetail::AddressOnly).then_some(function_len);
-        FrameText { detail, distance: DistanceFrom::Function, function_len, inlined }
-    }
-}
-
-/// The length of the function's name in `main + 36 (main.m:42)` or `main (in App) (main.m:42)`.
-fn function_len(answer: &[u8]) -> usize {
-    let plus = memchr::memmem::rfind(answer, b" + ");
-    let is_distance = |at: &usize| answer.get(at + 3).is_some_and(u8::is_ascii_digit);
-    let in_image = || memchr::memmem::rfind(answer, b" (in ");
-    let location = || memchr::memmem::rfind(answer, b" (").filter(|_| has_line(answer));
-    plus.filter(is_distance).or_else(in_image).or_else(location).unwrap_or(answer.len())
-}
-
-/// Whether the text ends with file and line: `(main.m:42)`, or `  main.m:42` as `leaks` writes it.
-fn has_line(answer: &[u8]) -> bool {
-    let (answer, is_closed) = match answer.strip_suffix(b")") {
-        Some(answer) => (answer, true),
-        None => (answer, false),
-    };
-    let digits = answer.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
-    let before = &answer[..answer.len() - digits];
-    let separator = if is_closed { " (" } else { "  " };
-    digits != 0 && before.ends_with(b":") && memchr::memmem::rfind(before, separator.as_bytes()).is_some()
-}
+const NAMELESS: [&[u8]; 6] =
+    [b"<redacted>", b"<unknown>", b"???", b"(null)", b"_mh_execute_header", b"__mh_execute_header"];
 
 /// Whether the line is the title of the list of images.
 pub(crate) fn is_images_header(line: &[u8]) -> bool {
@@ -190,7 +47,9 @@ pub(crate) fn image(line: &[u8]) -> Option<Image> {
         Some(id) if load_address == 0 && is_nil(&id) => (Base::Absolute, None),
         id => (Base::Image, id),
     };
-    Some(Image { name: lossy(name), path, arch, id, load_address, size, base })
+    let name =
+        if name.is_empty() { path.rsplit('/').next().unwrap_or_default().to_owned() } else { lossy(name) };
+    Some(Image { name, path, arch, id, load_address, size, base, ..Image::default() })
 }
 
 /// Splits at `<6dcd4e9d...>` into the text before it, the id, and the text after it. A name may contain angle brackets.
@@ -214,6 +73,10 @@ fn name_and_arch(named: &[u8]) -> (&[u8], Option<Arch>) {
         && let Some(open) = memchr::memmem::rfind(named, b" (")
     {
         return (&named[..open], None);
+    }
+    // macOS has images without a name: ` + (0) <9a36cf20...> /Users/*/A`.
+    if named.starts_with(b"(") && named.ends_with(b")") {
+        return (b"", None);
     }
     let last = memchr::memrchr(b' ', named).map(|space| (&named[..space], &named[space + 1..]));
     let arch = last.and_then(|(name, arch)| Some((name, Arch::from_name(std::str::from_utf8(arch).ok()?)?)));
@@ -251,9 +114,21 @@ pub(super) fn thread_state(line: &[u8]) -> Option<Arch> {
     state.filter(|_| line.starts_with(b"Thread ")).and_then(|(_, name)| Arch::from_name(name))
 }
 
-/// Returns the title of a stack: `Thread 0 Crashed`, `Last Exception Backtrace`. `None` for another kind of line.
-pub(super) fn stack_name(line: &[u8]) -> Option<String> {
+/// The title of the stack of an exception that was thrown.
+const THROW: &[u8] = b"First throw call stack";
+
+/// Whether all addresses of the stack with this title are return addresses, because an exception recorded it.
+pub(crate) fn is_of_exception(name: &str) -> bool {
+    name.contains("Backtrace") || name.as_bytes().starts_with(THROW)
+}
+
+/// Returns the title of a stack: `Thread 0 Crashed`, `Last Exception Backtrace`, `First throw call stack`. `None` for
+/// another kind of line.
+pub(crate) fn stack_name(line: &[u8]) -> Option<String> {
     let line = line.trim_ascii();
+    if let Some(throw) = memchr::memmem::find(line, THROW).filter(|_| line.ends_with(b":")) {
+        return Some(lossy(&line[throw..throw + THROW.len()]));
+    }
     let is_thread = line.strip_prefix(b"Thread ").is_some_and(|rest| {
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         // `Thread 0 name:` and `Thread 0 crashed with ARM Thread State` are not titles.
@@ -277,22 +152,38 @@ pub(super) fn thread_label(line: &[u8]) -> Option<&[u8]> {
     rest[digits..].strip_prefix(b" name:")
 }
 
-/// Reads the addresses of `(0x1ca4cd27c 0x1c96a79f8 ...)` with their spans. White space may stand before the
-/// parentheses and inside them.
-pub(super) fn bare_addresses(line: &[u8], start: usize) -> Option<Vec<(u64, Span)>> {
-    let mut cursor = Cursor::new(line);
+/// A stack that is one line of addresses: `(0x1ca4cd27c 0x1c96a79f8 ...)`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct BareStack {
+    /// The title, if it is on the same line.
+    pub(super) name: Option<String>,
+    /// The addresses with their spans, at most as many as are asked for.
+    pub(super) addresses: Vec<(u64, Span)>,
+    /// The number of addresses that were not asked for.
+    pub(super) more: u64,
+}
+
+/// Reads the addresses of `(0x1ca4cd27c 0x1c96a79f8 ...)`. A title may stand before the parentheses, and white space
+/// before them and inside them. Keeps `at_most` of them. `None` for another kind of line.
+pub(super) fn bare_stack(line: &[u8], start: usize, at_most: usize) -> Option<BareStack> {
+    let open = memchr::memchr(b'(', line)?;
+    let title = line[..open].trim_ascii();
+    let name = if title.is_empty() { None } else { Some(stack_name(title)?) };
+    let mut cursor = Cursor::at_byte(line, open + 1);
     cursor.space();
-    cursor.take(b"(")?;
-    cursor.space();
-    let mut addresses = Vec::new();
+    let (mut addresses, mut more) = (Vec::new(), 0);
     loop {
         let from = cursor.at();
         cursor.rest().starts_with(b"0x").then_some(())?;
         let address = cursor.hexadecimal()?;
-        addresses.push((address, start + from..start + cursor.at()));
+        if addresses.len() < at_most {
+            addresses.push((address, start + from..start + cursor.at()));
+        } else {
+            more += 1;
+        }
         let has_space = cursor.space();
         if cursor.take(b")").is_some() {
-            return Some(addresses);
+            return Some(BareStack { name, addresses, more });
         }
         has_space.then_some(())?;
     }
@@ -302,11 +193,6 @@ pub(super) fn bare_addresses(line: &[u8], start: usize) -> Option<Vec<(u64, Span
 mod tests {
     use super::*;
 
-    fn frame_text(line: &str) -> (SymbolDetail, Option<&str>, Option<u64>, bool) {
-        let frame = frame(line.as_bytes(), 0).unwrap_or_else(|| panic!("no frame: {line}"));
-        (frame.detail, frame.function.map(|span| &line[span]), frame.load_address, frame.inlined)
-    }
-
     #[test]
     fn thread_states_tell_the_architecture() {
         let name = |line: &str| thread_state(line.as_bytes()).map(|arch| arch.name);
@@ -314,49 +200,6 @@ mod tests {
         assert_eq!(name("Thread 12 crashed with X86 Thread State (64-bit): ").as_deref(), Some("x86_64"));
         assert_eq!(name("Thread 0 Crashed:"), None);
         assert_eq!(name("with ARM Thread State (64-bit):"), None);
-    }
-
-    #[test]
-    fn frames_have_the_detail_of_their_symbol() {
-        let head = "12  My App  \t0x0000000104a3c7d8 ";
-        let cases = [
-            ("0x104a34000 + 34776", (SymbolDetail::AddressOnly, None, Some(0x104a34000), false)),
-            ("My App + 34776", (SymbolDetail::AddressOnly, None, Some(0x104a34000), false)),
-            ("<redacted> + 12", (SymbolDetail::AddressOnly, None, None, false)),
-            ("-[A b:] + 24", (SymbolDetail::Function, Some("-[A b:]"), None, false)),
-            ("-[A b:] + 24 (A.m:42)", (SymbolDetail::Line, Some("-[A b:]"), None, false)),
-            ("+[A b:] + 24", (SymbolDetail::Function, Some("+[A b:]"), None, false)),
-            ("-[A b:] (in My App) (A.m:42)", (SymbolDetail::Line, Some("-[A b:]"), None, false)),
-            ("-[A b:] (A.m:42) [inlined]", (SymbolDetail::Line, Some("-[A b:]"), None, true)),
-            ("f(int) + 24 [inlined]", (SymbolDetail::Function, Some("f(int)"), None, true)),
-            ("main + 36  main.m:42", (SymbolDetail::Line, Some("main"), None, false)),
-            ("static A.+ infix(_:) + 8", (SymbolDetail::Function, Some("static A.+ infix(_:)"), None, false)),
-            ("start", (SymbolDetail::Function, Some("start"), None, false)),
-        ];
-        for (tail, expected) in cases {
-            assert_eq!(frame_text(&format!("{head}{tail}")), expected, "{tail}");
-        }
-        let line = format!("{head}start");
-        let frame = frame(line.as_bytes(), 100).expect("a frame");
-        assert_eq!((frame.number, frame.image, frame.address), (12, &b"My App"[..], 0x1_04a3_c7d8));
-        assert_eq!(frame.answer, 100 + head.len()..100 + line.len());
-    }
-
-    #[test]
-    fn other_lines_are_no_frames() {
-        for line in [
-            "",
-            "0",
-            "0   MyApp",
-            "0   MyApp  0x10",
-            "0   MyApp  0x10 ",
-            "  rip: 0x00000001003dade1  rfl: 0x0000000000010206",
-            "2761 ???  (in App)  load address 0x101671000 + 0xd68  [0x101671d68]",
-            "1 (32 bytes) ROOT LEAK: <LeakySwiftObject 0x600001431a40> [32]",
-            "0x102bc4000 - 0x102bcbfff iOSCrashingTest arm64  <ecc0>",
-        ] {
-            assert!(frame(line.as_bytes(), 0).is_none(), "{line}");
-        }
     }
 
     #[test]
@@ -393,10 +236,28 @@ mod tests {
         assert_eq!(name("Last Exception Backtrace:").as_deref(), Some("Last Exception Backtrace"));
         assert_eq!(name("Thread 0 name:  Dispatch queue"), None);
         assert_eq!(name("Thread 0 crashed with ARM Thread State (64-bit):"), None);
-        assert_eq!(bare_addresses(b"(0x10 0x2f)", 5), Some(vec![(0x10, 6..10), (0x2f, 11..15)]));
-        assert_eq!(bare_addresses(b" ( 0x10\t0x2f )", 5), Some(vec![(0x10, 8..12), (0x2f, 13..17)]));
-        for line in ["(0x10 0x2f", "(0x10,0x2f)", "( )", "(10)", "0x10)"] {
-            assert_eq!(bare_addresses(line.as_bytes(), 0), None, "{line}");
+        assert_eq!(
+            name("2024 App[7:9] *** First throw call stack:").as_deref(),
+            Some("First throw call stack")
+        );
+    }
+
+    #[test]
+    fn stacks_of_one_line_are_read_with_and_without_a_title() {
+        let read = |line: &[u8]| bare_stack(line, 5, 9).map(|stack| (stack.name, stack.addresses));
+        assert_eq!(read(b"(0x10 0x2f)"), Some((None, vec![(0x10, 6..10), (0x2f, 11..15)])));
+        assert_eq!(read(b" ( 0x10\t0x2f )"), Some((None, vec![(0x10, 8..12), (0x2f, 13..17)])));
+        let name = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            read(b"*** First throw call stack: (0x10)"),
+            Some((name("First throw call stack"), vec![(0x10, 34..38)]))
+        );
+        assert_eq!(
+            read(b"Last Exception Backtrace:(0x10)"),
+            Some((name("Last Exception Backtrace"), vec![(0x10, 31..35)]))
+        );
+        for line in ["(0x10 0x2f", "(0x10,0x2f)", "( )", "(10)", "0x10)", "f (0x10)"] {
+            assert_eq!(read(line.as_bytes()), None, "{line}");
         }
     }
 }

@@ -6,83 +6,83 @@
 //! a JSON header.
 
 mod bare;
+mod frame;
 mod header;
 mod lines;
 mod reader;
 
+use crate::call_tree;
 use crate::error::Error;
-use crate::format::{Edit, Format};
-use crate::report::{Frame, Parsed, Span};
+use crate::format::{Edits, Format, symbols_in_text, write_native};
+use crate::report::{Parsed, Span};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::{line_end, lines, lossy};
+pub(crate) use frame::frame;
 pub(crate) use header::HeaderReader;
-pub(crate) use lines::{code_type, image, is_images_header, is_nameless};
+pub(crate) use lines::{code_type, image, is_images_header, is_nameless, is_of_exception, stack_name};
 use reader::Reader;
 
 /// The format of Apple's text reports.
-pub(crate) struct AppleText;
+pub(crate) const FORMAT: Format = Format {
+    name: "apple-crash",
+    description: "Apple's `.crash` files, `leaks`, PLCrashReporter's text",
+    example: "0   App                           0x0000000104a343d0 0x104a34000 + 976",
+    recognises,
+    parse,
+    existing_symbols: symbols_in_text,
+    edits,
+    write_text: write_native,
+};
 
-/// Reads the frame in a line that stands alone. `None` for another kind of line.
-pub(crate) fn frame(line: &[u8]) -> Option<lines::FrameLine<'_>> {
-    lines::frame(line, 0)
+fn recognises(text: &[u8]) -> bool {
+    let is_apples = |line: &[u8]| lines::is_images_header(line) || frame(line, 0).is_some();
+    // Call trees have the same list of images.
+    lines(text).any(|(_, line)| is_apples(line)) && !(call_tree::FORMAT.recognises)(text)
 }
 
-impl Format for AppleText {
-    fn name(&self) -> &'static str {
-        "apple-crash"
+fn parse(text: &[u8]) -> Result<Parsed, Error> {
+    let mut reader = Reader::new(text.len());
+    for (span, line) in lines(text) {
+        reader.line(line, span);
     }
-
-    fn recognises(&self, text: &[u8]) -> bool {
-        lines(text)
-            .any(|(span, line)| lines::is_images_header(line) || lines::frame(line, span.start).is_some())
-    }
-
-    fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
-        let mut reader = Reader::default();
-        for (span, line) in lines(text) {
-            reader.line(line, span);
-        }
-        Ok(reader.finish())
-    }
-
-    fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-        let threads = 0..symbolicated.report.threads.len();
-        threads.flat_map(|thread| stack_edits(symbolicated, thread)).collect()
-    }
+    Ok(reader.finish())
 }
 
-/// The edits of one stack.
-fn stack_edits(symbolicated: &Symbolicated<'_, '_>, thread: usize) -> Vec<Edit> {
+fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
     let report = symbolicated.report;
-    let frames = &report.threads[thread].frames;
-    if frames.first().is_some_and(|frame| report.at(&frame.site).starts_with(b"0x")) {
-        return bare::edits(symbolicated, thread);
-    }
-    let edit = |(number, frame): (usize, &Frame)| {
-        let resolution = symbolicated.resolution(thread, number)?;
-        Some(Edit { span: frame.site.clone(), text: replacement(report.text, &frame.site, &resolution)? })
+    let is_bare = |thread: &usize| {
+        let first = report.threads[*thread].frames.first();
+        first.is_some_and(|frame| report.at(frame.site).starts_with(b"0x"))
     };
-    frames.iter().enumerate().filter_map(edit).collect()
+    let bare = (0..report.threads.len()).filter(is_bare);
+    // A frame of a stack that is one line is not a line, so that it has no replacement.
+    Edits {
+        frames: Some(replacement),
+        others: bare.flat_map(|thread| bare::edits(symbolicated, thread)).collect(),
+    }
 }
 
 /// The lines for the frame whose line is at `site`. Each has the number, image and address of the original line.
 pub(crate) fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {
     let line = text.get(site.clone())?;
-    let parts = lines::frame(line, 0)?;
-    let (head, tail) = line.split_at_checked(parts.answer.start)?;
+    let old = frame(line, 0)?.answer;
+    let (head, tail) = (line.get(..old.start)?, line.get(old.end..)?);
+    let old = line.get(old)?;
     let lines = resolution
         .frames
         .iter()
-        .map(|resolved| [head, answer(resolved, tail, resolution).as_bytes()].concat());
-    Some(lines.collect::<Vec<_>>().join(line_end(text, site.end)))
+        .map(|resolved| [head, answer(resolved, old, resolution).as_bytes()].concat());
+    let mut out = lines.collect::<Vec<_>>().join(line_end(text, site.end));
+    out.extend_from_slice(tail);
+    Some(out)
 }
 
-/// The text for a function: `-[A b:] + 24 (A.m:42)`, with ` [inlined]` at the end if it is inlined. `tail` is the
-/// original text. It replaces an unknown name.
-pub(crate) fn answer(resolved: &ResolvedFrame, tail: &[u8], resolution: &Resolution<'_>) -> String {
+/// The text for a function: `-[A b:] + 24 (A.m:42)`, with ` [inlined]` at the end if it is inlined. `old` is the
+/// original text. It stands in place of an unknown name.
+pub(crate) fn answer(resolved: &ResolvedFrame, old: &[u8], resolution: &Resolution<'_>) -> String {
     let mut out = match &resolved.function {
         Some(function) => symdex_demangle::printable(function.into()).into_owned(),
-        None => lossy(tail),
+        None => lossy(old),
     };
     if let Some(offset) = resolution.function_offset(resolved).filter(|_| resolved.function.is_some()) {
         out += &format!(" + {offset}");

@@ -2,17 +2,20 @@
 
 use std::collections::HashMap;
 
-use symdex::Arch;
+use symdex::{Arch, ImageId};
 
+use super::frame::{self, FrameLine};
 use super::header::{HeaderReader, label_and_queue};
-use super::lines::{self, FrameLine};
-use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread};
+use super::lines::{self, BareStack, is_nameless};
+use crate::limits::FrameLimit;
+use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread, to_u32};
 use crate::text::lossy;
 
 /// The state of the parser.
 #[derive(Default)]
 pub(super) struct Reader<'t> {
     parsed: Parsed,
+    limit: FrameLimit,
     /// The consecutive frames so far, and the numbers of the first and the last of them.
     stack: Vec<Frame>,
     numbers: (u64, u64),
@@ -20,27 +23,39 @@ pub(super) struct Reader<'t> {
     name: String,
     thread: Thread,
     header: HeaderReader,
-    /// The images that frames name, in the order of the frames.
+    /// The images that frames name, in the order of the frames. Until the images are known, a frame has the position
+    /// in this table as its image.
     frame_images: Vec<FrameImage<'t>>,
+    /// The positions in `frame_images`.
+    known: HashMap<FrameImage<'t>, u32>,
     /// The architecture that the report states, and the one of a thread's registers.
     arch: Option<Arch>,
     registers: Option<Arch>,
     is_in_images: bool,
 }
 
+/// An image as a frame's line states it.
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct FrameImage<'t> {
-    thread: usize,
-    frame: usize,
     /// The load address of the image, if the frame's line states it. Lines with a function's name do not.
     load_address: Option<u64>,
+    /// The id of the image, if the line states it. The load address is then 0.
+    id: Option<ImageId>,
     image: &'t [u8],
 }
 
 impl<'t> Reader<'t> {
+    /// A reader of a text of `size` bytes.
+    pub(super) fn new(size: usize) -> Self {
+        Self { limit: FrameLimit::of(size), ..Self::default() }
+    }
+
     /// Reads the next line, which is at `span`.
     pub(super) fn line(&mut self, line: &'t [u8], span: Span) {
-        if let Some(frame) = lines::frame(line, span.start) {
-            self.push(frame, span);
+        if let Some(frame) = frame::frame(line, span.start) {
+            if self.limit.take() {
+                self.push(frame, span);
+            }
             return;
         }
         self.end_stack();
@@ -62,15 +77,15 @@ impl<'t> Reader<'t> {
             self.arch = Some(arch);
         } else if let Some(arch) = lines::thread_state(line) {
             self.registers = Some(arch);
-        } else if let Some(addresses) = lines::bare_addresses(line, span.start) {
-            self.bare_stack(addresses);
+        } else if let Some(stack) = lines::bare_stack(line, span.start, self.limit.left()) {
+            self.bare_stack(stack);
         }
     }
 
     /// Returns the images and stacks, with an image for each frame that names one.
     pub(super) fn finish(mut self) -> Parsed {
         self.end_stack();
-        let Self { mut parsed, frame_images, arch, registers, header, .. } = self;
+        let Self { mut parsed, frame_images, arch, registers, header, limit, .. } = self;
         parsed.info = header.finish();
         let arch = arch.or(registers);
         parsed.images.iter_mut().for_each(|image| image.arch = image.arch.take().or_else(|| arch.clone()));
@@ -80,40 +95,56 @@ impl<'t> Reader<'t> {
         }
         // Positions of the images that the report does not list, by name. `None` if several images have the name.
         let mut unlisted = HashMap::new();
-        for FrameImage { thread, frame, load_address, image } in &frame_images {
-            let Some(load_address) = *load_address else { continue };
-            let number = *loaded.entry(load_address).or_insert_with(|| {
-                // An excerpt of a report has frames of images that it does not list.
-                let number = parsed.images.len();
-                unlisted.entry(*image).and_modify(|known| *known = None).or_insert(Some(number));
-                parsed.images.push(Image {
-                    name: lossy(image),
-                    load_address,
-                    arch: arch.clone(),
-                    ..Image::default()
-                });
-                number
+        let mut with_ids = HashMap::new();
+        let mut numbers: Vec<Option<usize>> = Vec::with_capacity(frame_images.len());
+        for FrameImage { load_address, id, image } in &frame_images {
+            let mut push = |load_address| {
+                let (name, id, arch) = (lossy(image), id.clone(), arch.clone());
+                parsed.images.push(Image { name, id, load_address, arch, ..Image::default() });
+                parsed.images.len() - 1
+            };
+            numbers.push(match (load_address, id) {
+                (Some(_), Some(id)) => Some(*with_ids.entry((*image, id)).or_insert_with(|| push(0))),
+                (Some(load_address), None) => Some(*loaded.entry(*load_address).or_insert_with(|| {
+                    // An excerpt of a report has frames of images that it does not list.
+                    let number = push(*load_address);
+                    unlisted.entry(*image).and_modify(|known| *known = None).or_insert(Some(number));
+                    number
+                })),
+                (None, _) => None,
             });
-            parsed.threads[*thread].frames[*frame].image = Some(number);
         }
-        for FrameImage { thread, frame, image, .. } in
-            frame_images.iter().filter(|frame_image| frame_image.load_address.is_none())
-        {
-            // This is `None` for an image that the report lists. The address tells that image.
-            parsed.threads[*thread].frames[*frame].image = unlisted.get(image).copied().flatten();
+        for (FrameImage { image, .. }, number) in frame_images.iter().zip(&mut numbers) {
+            // This stays `None` for an image that the report lists. The address tells that image.
+            *number = number.or_else(|| unlisted.get(image).copied().flatten());
         }
+        for frame in parsed.threads.iter_mut().flat_map(|thread| &mut thread.frames) {
+            frame.image = frame.image.and_then(|entry| numbers[entry as usize]).map(to_u32);
+        }
+        parsed.unread_frames = limit.unread;
         parsed
     }
 
     fn push(&mut self, line: FrameLine<'t>, site: Span) {
-        let FrameLine { number, image, address, load_address, detail, function, inlined, .. } = line;
+        let FrameLine { number, image, address, load_address, id, detail, function, inlined, .. } = line;
         self.numbers = (if self.stack.is_empty() { number } else { self.numbers.0 }, number);
-        if image != b"???" {
-            let (thread, frame) = (self.parsed.threads.len(), self.stack.len());
-            self.frame_images.push(FrameImage { thread, frame, load_address, image });
-        }
+        let frame_image = FrameImage { load_address, id, image };
+        let image = if is_nameless(image) { None } else { self.frame_image(frame_image) };
         let kind = AddressKind::ReturnAddress;
-        self.stack.push(Frame { address, image: None, kind, site, detail, function, inlined });
+        let (site, function) = (site.into(), function.map(Into::into));
+        self.stack.push(Frame { address, image, kind, site, detail, function, inlined });
+    }
+
+    /// The position of `image` in the table, which gets it if it is new.
+    fn frame_image(&mut self, image: FrameImage<'t>) -> Option<u32> {
+        if let Some(number) = self.known.get(&image) {
+            return Some(*number);
+        }
+        (self.frame_images.len() < MAX_IMAGES).then_some(())?;
+        let number = to_u32(self.frame_images.len());
+        self.known.insert(image.clone(), number);
+        self.frame_images.push(image);
+        Some(number)
     }
 
     /// Makes a thread from the frames so far.
@@ -127,12 +158,8 @@ impl<'t> Reader<'t> {
         // `leaks` counts down, from the outermost frame to the caller of malloc.
         if first > last {
             frames.reverse();
-            let thread = self.parsed.threads.len();
-            let of_stack =
-                self.frame_images.iter_mut().rev().take_while(|frame_image| frame_image.thread == thread);
-            of_stack.for_each(|frame_image| frame_image.frame = frames.len() - 1 - frame_image.frame);
         // The stack of an exception has return addresses only.
-        } else if first == 0 && !name.contains("Backtrace") {
+        } else if first == 0 && !lines::is_of_exception(&name) {
             frames[0].kind = AddressKind::ProgramCounter;
         }
         let crashed = name.contains("Crashed");
@@ -140,18 +167,21 @@ impl<'t> Reader<'t> {
     }
 
     /// Adds the stack of an exception that is one line of addresses. All of them are return addresses.
-    fn bare_stack(&mut self, addresses: Vec<(u64, Span)>) {
-        let frame = |(address, site)| Frame {
+    fn bare_stack(&mut self, stack: BareStack) {
+        let own = std::mem::take(&mut self.name);
+        let name = stack.name.unwrap_or(own);
+        let frame = |(address, site): (u64, Span)| Frame {
             address,
             image: None,
             kind: AddressKind::ReturnAddress,
-            site,
+            site: site.into(),
             detail: SymbolDetail::AddressOnly,
             function: None,
             inlined: false,
         };
-        let frames = addresses.into_iter().map(frame).collect();
-        let name = std::mem::take(&mut self.name);
+        self.limit.unread += stack.more;
+        let read = stack.addresses.into_iter().take_while(|_| self.limit.take());
+        let frames = read.map(frame).collect();
         self.parsed.threads.push(Thread { name, frames, ..std::mem::take(&mut self.thread) });
     }
 }

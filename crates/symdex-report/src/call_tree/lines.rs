@@ -101,8 +101,9 @@ impl<'l> SampleLine<'l> {
         let frame_text = FrameText::of(head, address)?;
         let has_line = frame_text.has_line || (frame_text.tool == Tool::Sample && is_location(tail));
         let detail = match &head[..frame_text.function_len] {
-            name if is_nameless(name) => SymbolDetail::AddressOnly,
+            // Answers without a function have a line, too.
             _ if has_line => SymbolDetail::Line,
+            name if is_nameless(name) => SymbolDetail::AddressOnly,
             _ => SymbolDetail::Function,
         };
         let at = |from: usize, to: usize| self.name + from..self.name + to;

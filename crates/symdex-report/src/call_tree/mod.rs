@@ -9,7 +9,7 @@ mod lines;
 mod reader;
 
 use crate::error::Error;
-use crate::format::{Edit, Format};
+use crate::format::{Edit, Edits, Format, symbols_in_text, write_native};
 use crate::report::{Parsed, Report, Span};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::{line_end, lines, lossy};
@@ -17,53 +17,56 @@ use lines::{INLINED, Node, SampleLine, Tool};
 use reader::Reader;
 
 /// The format of Apple's call trees.
-pub(crate) struct CallTree;
+pub(crate) const FORMAT: Format = Format {
+    name: "apple-call-tree",
+    description: "`sample` and `spindump`, Apple's reports of excessive resource use",
+    example: "    + 2761 ???  (in App)  load address 0x104a34000 + 0x3d0  [0x104a343d0]",
+    recognises,
+    parse,
+    existing_symbols: symbols_in_text,
+    edits,
+    write_text: write_native,
+};
 
-impl Format for CallTree {
-    fn name(&self) -> &'static str {
-        "apple-call-tree"
+fn recognises(text: &[u8]) -> bool {
+    lines(text)
+        .any(|(_, line)| lines::sample_line(line).is_some_and(|sample_line| sample_line.node().is_some()))
+}
+
+fn parse(text: &[u8]) -> Result<Parsed, Error> {
+    let mut reader = Reader::new(text.len());
+    for (span, line) in lines(text) {
+        reader.line(line, span);
     }
+    Ok(reader.finish())
+}
 
-    fn recognises(&self, text: &[u8]) -> bool {
-        lines(text)
-            .any(|(_, line)| lines::sample_line(line).is_some_and(|sample_line| sample_line.node().is_some()))
-    }
-
-    fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
-        let mut reader = Reader::default();
-        for (span, line) in lines(text) {
-            reader.line(line, span);
+fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
+    let mut edits = Vec::new();
+    let mut indentation = Indentation::default();
+    let mut frames = in_text_order(symbolicated.report).peekable();
+    let mut lines = lines(symbolicated.report.text).peekable();
+    while let Some((span, line)) = lines.next() {
+        let next = lines.peek().map_or(&b""[..], |(_, next)| next);
+        let frame = frames.next_if(|(start, ..)| *start == span.start);
+        let Some(sample_line) = lines::sample_line(line) else {
+            indentation.leave(line);
+            continue;
+        };
+        indentation.enter(sample_line.column);
+        if !indentation.above.is_empty() {
+            let span = span.start..span.start + sample_line.guides;
+            edits.push(Edit { text: indentation.moved(&line[..sample_line.guides]), span });
         }
-        Ok(reader.finish())
-    }
-
-    fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-        let mut edits = Vec::new();
-        let mut indentation = Indentation::default();
-        let mut frames = in_text_order(symbolicated.report).peekable();
-        let mut lines = lines(symbolicated.report.text).peekable();
-        while let Some((span, line)) = lines.next() {
-            let next = lines.peek().map_or(&b""[..], |(_, next)| next);
-            let frame = frames.next_if(|(start, ..)| *start == span.start);
-            let Some(sample_line) = lines::sample_line(line) else {
-                indentation.leave(line);
-                continue;
-            };
-            indentation.enter(sample_line.column);
-            if !indentation.above.is_empty() {
-                let span = span.start..span.start + sample_line.guides;
-                edits.push(Edit { text: indentation.moved(&line[..sample_line.guides]), span });
-            }
-            let resolution = frame.and_then(|(_, thread, number)| symbolicated.resolution(thread, number));
-            if let Some((resolution, node)) = resolution.zip(sample_line.node()) {
-                let line = Line { text: line, sample_line: &sample_line, node: &node, next };
-                let end = line_end(symbolicated.report.text, span.end);
-                edits.push(line.edit(&resolution, &indentation, &span, end));
-                indentation.push(sample_line.column, resolution.frames.len() - 1);
-            }
+        let resolution = frame.and_then(|(_, thread, number)| symbolicated.resolution(thread, number));
+        if let Some((resolution, node)) = resolution.zip(sample_line.node()) {
+            let line = Line { text: line, sample_line: &sample_line, node: &node, next };
+            let end = line_end(symbolicated.report.text, span.end);
+            edits.push(line.edit(&resolution, &indentation, &span, end));
+            indentation.push(sample_line.column, resolution.frames.len() - 1);
         }
-        edits
     }
+    edits.into()
 }
 
 /// The start of each frame's line, its thread and its number, in the order of the text.
@@ -71,7 +74,7 @@ fn in_text_order<'r>(report: &'r Report<'_>) -> impl Iterator<Item = (usize, usi
     let threads = report.threads.iter().enumerate();
     threads.flat_map(|(thread, frames)| {
         let frames = frames.frames.iter().enumerate().rev();
-        frames.map(move |(number, frame)| (frame.site.start, thread, number))
+        frames.map(move |(number, frame)| (frame.site.start(), thread, number))
     })
 }
 

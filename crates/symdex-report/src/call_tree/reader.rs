@@ -8,14 +8,16 @@ use std::collections::HashMap;
 use symdex::Arch;
 
 use super::lines::{self, Node, SampleLine};
-use crate::apple_text::{HeaderReader, code_type, image, is_images_header};
-use crate::report::{AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread};
+use crate::apple_text::{HeaderReader, code_type, image, is_images_header, is_nameless};
+use crate::limits::FrameLimit;
+use crate::report::{AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Span, Thread, to_u32};
 use crate::text::lossy;
 
 /// The state of the parser.
 #[derive(Default)]
 pub(super) struct Reader<'t> {
     parsed: Parsed,
+    limit: FrameLimit,
     /// The frames of the tree that is being read, in the order of the lines, and its title.
     tree: Vec<Frame>,
     name: String,
@@ -30,7 +32,11 @@ pub(super) struct Reader<'t> {
     archs: Vec<Option<Arch>>,
     /// The process of each image.
     processes: Vec<usize>,
+    /// The images that frames name, in the order of the frames. Until the images are known, a frame has the position
+    /// in this table as its image.
     frame_images: Vec<FrameImage<'t>>,
+    /// The positions in `frame_images`, by process and load address.
+    known: HashMap<(usize, u64), u32>,
 }
 
 /// The section of the report that is being read.
@@ -45,9 +51,6 @@ enum Section {
 
 /// The image that a frame names, and its load address.
 struct FrameImage<'t> {
-    thread: usize,
-    /// The position in the order of the lines.
-    frame: usize,
     process: usize,
     load_address: u64,
     image: &'t [u8],
@@ -58,6 +61,11 @@ struct FrameImage<'t> {
 const KERNEL: (usize, u64) = (usize::MAX, 1 << 63);
 
 impl<'t> Reader<'t> {
+    /// A reader of a text of `size` bytes.
+    pub(super) fn new(size: usize) -> Self {
+        Self { limit: FrameLimit::of(size), ..Self::default() }
+    }
+
     /// Reads the next line, which is at `span`.
     pub(super) fn line(&mut self, line: &'t [u8], span: Span) {
         if self.section != Section::Statistics
@@ -65,6 +73,7 @@ impl<'t> Reader<'t> {
         {
             self.leave_images();
             match sample_line.node() {
+                Some(_) if !self.limit.take() => {}
                 Some(node) => self.push(&sample_line, &node, span),
                 None if sample_line.rest().starts_with(b"Thread_") => self.begin(sample_line.rest()),
                 None if sample_line.is_nowhere() => self.call(&sample_line),
@@ -98,19 +107,22 @@ impl<'t> Reader<'t> {
         let frame = self.tree.len();
         self.call(sample_line);
         self.path.push((sample_line.column, frame, sample_line.is_kernel()));
-        if let Some(load_address) = node.load_address {
+        let image = node.load_address.map(|load_address| {
             let process = if load_address >= KERNEL.1 { KERNEL.0 } else { self.process };
-            let (thread, image) = (self.parsed.threads.len(), node.image);
-            self.frame_images.push(FrameImage { thread, frame, process, load_address, image });
-        }
+            *self.known.entry((process, load_address)).or_insert_with(|| {
+                self.frame_images.push(FrameImage { process, load_address, image: node.image });
+                to_u32(self.frame_images.len() - 1)
+            })
+        });
         let function = site.start + sample_line.name..site.start + sample_line.name + node.function_len;
+        let is_named = !is_nameless(&sample_line.rest()[..node.function_len]);
         self.tree.push(Frame {
             address: node.address,
-            image: None,
+            image,
             kind: AddressKind::ProgramCounter,
-            site,
+            site: site.into(),
             detail: node.detail,
-            function: (node.detail != SymbolDetail::AddressOnly).then_some(function),
+            function: is_named.then_some(function.into()),
             inlined: node.inlined,
         });
     }
@@ -186,7 +198,8 @@ impl<'t> Reader<'t> {
     /// Returns the images and trees, with an image for each frame that names one.
     pub(super) fn finish(mut self) -> Parsed {
         self.end_tree();
-        let Self { mut parsed, frame_images, processes, mut archs, arch, header, .. } = self;
+        let Self { mut parsed, frame_images, processes, mut archs, arch, header, limit, .. } = self;
+        parsed.unread_frames = limit.unread;
         parsed.info = header.finish();
         archs.push(arch);
         let mut loaded = HashMap::new();
@@ -195,19 +208,20 @@ impl<'t> Reader<'t> {
         }
         // An image without an end is as large as its frames require.
         let ends: Vec<bool> = parsed.images.iter().map(|image| image.size.is_some()).collect();
-        for FrameImage { thread, frame, process, load_address, image } in frame_images {
-            let number = *loaded.entry((process, load_address)).or_insert_with(|| {
+        let mut number = |FrameImage { process, load_address, image }| {
+            *loaded.entry((process, load_address)).or_insert_with(|| {
                 let arch = archs.get(process).cloned().flatten();
                 parsed.images.push(Image { name: lossy(image), load_address, arch, ..Image::default() });
                 parsed.images.len() - 1
-            });
-            let frames = &mut parsed.threads[thread].frames;
-            let last = frames.len() - 1;
-            let frame = &mut frames[last - frame];
-            frame.image = Some(number);
+            })
+        };
+        let numbers: Vec<_> = frame_images.into_iter().map(&mut number).collect();
+        for frame in parsed.threads.iter_mut().flat_map(|thread| &mut thread.frames) {
+            let Some(number) = frame.image.map(|entry| numbers[entry as usize]) else { continue };
+            frame.image = Some(to_u32(number));
             if !ends.get(number).is_some_and(|is_known| *is_known) {
                 let image = &mut parsed.images[number];
-                let reach = (frame.address - load_address.min(frame.address)).saturating_add(1);
+                let reach = (frame.address - image.load_address.min(frame.address)).saturating_add(1);
                 image.size = Some(image.size.unwrap_or_default().max(reach));
             }
         }

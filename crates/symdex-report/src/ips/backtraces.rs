@@ -12,11 +12,11 @@ pub(super) fn stack(string: Value<'_>, number: usize) -> Thread {
     let frames = escaped_lines(string.unescaped()).filter_map(|span| {
         let site = start + span.start..start + span.end;
         let line = unescape(&string.unescaped()[span])?;
-        let frame = apple_text::frame(line.as_bytes())?;
+        let frame = apple_text::frame(line.as_bytes(), 0)?;
         // The span of the name in the escaped text is unknown. Nothing reads it.
         let (address, detail, inlined) = (frame.address, frame.detail, frame.inlined);
         let (kind, function) = (AddressKind::ReturnAddress, None);
-        Some(Frame { address, image: None, kind, site, detail, function, inlined })
+        Some(Frame { address, image: None, kind, site: site.into(), detail, function, inlined })
     });
     Thread {
         name: format!("Application Specific Backtrace {number}"),
@@ -28,7 +28,7 @@ pub(super) fn stack(string: Value<'_>, number: usize) -> Thread {
 /// Returns the symbol in the line at `site`.
 pub(super) fn existing_symbol(text: &[u8], site: &Span) -> Option<ExistingSymbol> {
     let line = unescape(text.get(site.clone())?)?;
-    let frame = apple_text::frame(line.as_bytes())?;
+    let frame = apple_text::frame(line.as_bytes(), 0)?;
     Some(ExistingSymbol::of_line(line.as_bytes(), &frame.function?, line.len(), frame.detail))
 }
 

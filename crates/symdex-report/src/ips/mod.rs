@@ -7,81 +7,82 @@ mod backtraces;
 pub(crate) mod info;
 
 use std::borrow::Cow;
-use std::io::{self, Write};
 
 use serde_json::json;
 use symdex::Arch;
 
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
-use crate::format::{Edit, Format, frame_edits};
+use crate::format::{Edits, Format, frame_edits};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_objects_before};
 use crate::render::write_crash;
 use crate::report::{
-    AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread,
+    AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread, to_u32,
 };
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::start_of_object;
 
 /// The format of Apple's JSON reports.
-pub(crate) struct Ips;
+pub(crate) const FORMAT: Format = Format {
+    name: "apple-ips",
+    description: "Apple's `.ips` files since iOS 15 and macOS 12",
+    example: concat!(
+        r#"{"usedImages":[{"base":4372774912,"uuid":"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0"}],"#,
+        r#""threads":[{"frames":[{"imageOffset":976,"imageIndex":0}]}]}"#,
+    ),
+    recognises,
+    parse,
+    existing_symbols,
+    edits,
+    write_text: write_crash,
+};
 
-impl Format for Ips {
-    fn name(&self) -> &'static str {
-        "apple-ips"
-    }
+fn recognises(text: &[u8]) -> bool {
+    let Some(start) = start_of_object(text) else { return false };
+    let text = text[start..].trim_ascii_start();
+    let (first, rest) = text.split_at(memchr::memchr(b'\n', text).unwrap_or(text.len()));
+    let has = |bytes: &[u8], key: &str| memchr::memmem::find(bytes, key.as_bytes()).is_some();
+    // An `.ips` can lack the header, for example if the body was copied from another file.
+    has(first, "\"bug_type\"") && start_of_object(rest).is_some() || has(text, "\"usedImages\"")
+}
 
-    fn recognises(&self, text: &[u8]) -> bool {
-        let Some(start) = start_of_object(text) else { return false };
-        let text = text[start..].trim_ascii_start();
-        let (first, rest) = text.split_at(memchr::memchr(b'\n', text).unwrap_or(text.len()));
-        let has = |bytes: &[u8], key: &str| memchr::memmem::find(bytes, key.as_bytes()).is_some();
-        // An `.ips` can lack the header, for example if the body was copied from another file.
-        has(first, "\"bug_type\"") && start_of_object(rest).is_some() || has(text, "\"usedImages\"")
-    }
-
-    fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
-        let header = Json::parse(text, start_of_object(text).unwrap_or_default())?;
-        let separate = match header.root().get("usedImages") {
-            Some(_) => None,
-            None => {
-                let body = Json::parse(text, header.end())?;
-                check_kind(header.root(), body.root())?;
-                Some(body)
-            }
-        };
-        let body = separate.as_ref().unwrap_or(&header).root();
-        let images = body.get("usedImages").into_iter().flat_map(Value::elements);
-        let images: Vec<_> = images.take(MAX_IMAGES).map(image).collect();
-        let faulting = body.get("faultingThread").and_then(Value::number);
-        let threads = body.get("threads").into_iter().flat_map(Value::elements);
-        let stack = |(number, thread)| stack(thread, number, faulting, &images);
-        let mut threads: Vec<_> = threads.enumerate().filter_map(stack).collect();
-        if let Some(exception) = body.get("lastExceptionBacktrace") {
-            let kind = AddressKind::ReturnAddress;
-            let frames = exception.elements().filter_map(|object| frame(object, kind, &images)).collect();
-            threads.push(Thread { name: "Last Exception Backtrace".to_owned(), frames, ..Thread::default() });
+fn parse(text: &[u8]) -> Result<Parsed, Error> {
+    let header = Json::parse(text, start_of_object(text).unwrap_or_default())?;
+    let separate = match header.root().get("usedImages") {
+        Some(_) => None,
+        None => {
+            let body = Json::parse(text, header.end())?;
+            check_kind(header.root(), body.root())?;
+            Some(body)
         }
-        let backtraces = body.get("asiBacktraces").into_iter().flat_map(Value::elements).enumerate();
-        threads.extend(backtraces.map(|(number, string)| backtraces::stack(string, number)));
-        Ok(Parsed { images, threads, info: info::info(header.root(), body) })
+    };
+    let body = separate.as_ref().unwrap_or(&header).root();
+    let images = body.get("usedImages").into_iter().flat_map(Value::elements);
+    let images: Vec<_> = images.take(MAX_IMAGES).map(image).collect();
+    let faulting = body.get("faultingThread").and_then(Value::number);
+    let threads = body.get("threads").into_iter().flat_map(Value::elements);
+    let stack = |(number, thread)| stack(thread, number, faulting, &images);
+    let mut threads: Vec<_> = threads.enumerate().filter_map(stack).collect();
+    if let Some(exception) = body.get("lastExceptionBacktrace") {
+        let kind = AddressKind::ReturnAddress;
+        let frames = exception.elements().filter_map(|object| frame(object, kind, &images)).collect();
+        threads.push(Thread { name: "Last Exception Backtrace".to_owned(), frames, ..Thread::default() });
     }
+    let backtraces = body.get("asiBacktraces").into_iter().flat_map(Value::elements).enumerate();
+    threads.extend(backtraces.map(|(number, string)| backtraces::stack(string, number)));
+    Ok(Parsed { images, threads, info: info::info(header.root(), body), ..Parsed::default() })
+}
 
-    fn existing_symbols(&self, report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
-        report.map_frames(|frame| match report.text.get(frame.site.start) {
-            Some(b'{') => ExistingSymbol::of_object(report.text, &frame.site, SYMBOL_KEYS),
-            _ => backtraces::existing_symbol(report.text, &frame.site).unwrap_or_default(),
-        })
-    }
+fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
+    report.map_frames(|frame| match report.text.get(frame.site.start()) {
+        Some(b'{') => ExistingSymbol::of_object(report.text, &frame.site.span(), SYMBOL_KEYS),
+        _ => backtraces::existing_symbol(report.text, &frame.site.span()).unwrap_or_default(),
+    })
+}
 
-    fn write_text(&self, symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
-        write_crash(symbolicated, out)
-    }
-
-    fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-        frame_edits(symbolicated, replacement)
-    }
+fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
+    frame_edits(symbolicated, replacement)
 }
 
 /// The keys of a frame's function, file, line and distance from the start of the function.
@@ -116,7 +117,7 @@ fn image(object: Value<'_>) -> Image {
     let id = text("uuid").parse().ok().filter(|_| base != Base::Absolute);
     let load_address = number("base").unwrap_or_default();
     let arch = Arch::from_name(&text("arch"));
-    Image { name, path, arch, id, load_address, size: number("size"), base }
+    Image { name, path, arch, id, load_address, size: number("size"), base, ..Image::default() }
 }
 
 fn stack(thread: Value<'_>, number: usize, faulting: Option<u64>, images: &[Image]) -> Option<Thread> {
@@ -149,9 +150,10 @@ fn frame(object: Value<'_>, kind: AddressKind, images: &[Image]) -> Option<Frame
         Some(_) => SymbolDetail::Function,
         None => SymbolDetail::AddressOnly,
     };
-    let function = symbol.map(|symbol| symbol.span().start + 1..symbol.span().end.saturating_sub(1));
+    let function = symbol.map(Value::inner);
     let inlined = object.get("inline").is_some_and(Value::is_true);
-    Some(Frame { address, image, kind, site: object.span(), detail, function, inlined })
+    let (image, site) = (image.map(to_u32), object.span().into());
+    Some(Frame { address, image, kind, site, detail, function, inlined })
 }
 
 /// The frame's object with its answer, after new objects for the functions inlined into it. A frame of a backtrace is a

@@ -7,7 +7,6 @@ mod info;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::io::{self, Write};
 
 use serde_json::json;
 use symdex::Arch;
@@ -15,58 +14,59 @@ use symdex::Arch;
 use crate::apple_text::is_nameless;
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
-use crate::format::{Edit, Format, frame_edits};
+use crate::format::{Edits, Format, frame_edits};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, with_objects_before};
 use crate::render::write_crash;
-use crate::report::{
-    AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread,
-};
+use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 
 /// The format of KSCrash's reports.
-pub(crate) struct KsCrash;
+pub(crate) const FORMAT: Format = Format {
+    name: "kscrash",
+    description: "KSCrash's reports",
+    example: concat!(
+        r#"{"binary_images":[{"image_addr":4372774912,"uuid":"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0"}],"#,
+        r#""crash":{"threads":[{"backtrace":{"contents":[{"instruction_addr":4372775888}]}}]}}"#,
+    ),
+    recognises,
+    parse,
+    existing_symbols,
+    edits,
+    write_text: write_crash,
+};
 
-impl Format for KsCrash {
-    fn name(&self) -> &'static str {
-        "kscrash"
-    }
+fn recognises(text: &[u8]) -> bool {
+    let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
+    let is_whole = || has("\"binary_images\"") && has("\"crash\"");
+    text.trim_ascii_start().starts_with(b"{") && (is_whole() || has("\"recrash_report\""))
+}
 
-    fn recognises(&self, text: &[u8]) -> bool {
-        let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
-        let is_whole = || has("\"binary_images\"") && has("\"crash\"");
-        text.trim_ascii_start().starts_with(b"{") && (is_whole() || has("\"recrash_report\""))
-    }
+fn parse(text: &[u8]) -> Result<Parsed, Error> {
+    let json = Json::parse(text, 0)?;
+    let reports: Vec<_> =
+        std::iter::successors(Some(json.root()), |report| report.get("recrash_report")).collect();
+    let listed = reports.iter().filter_map(|report| report.get("binary_images"));
+    let images = listed.flat_map(Value::elements).take(MAX_IMAGES).map(image);
+    let mut known = HashSet::new();
+    let images = images.filter(|image| known.insert((image.load_address, image.id.clone())));
+    Ok(Parsed {
+        images: images.collect(),
+        threads: reports.iter().flat_map(|report| stacks(*report)).collect(),
+        info: info::info(json.root()),
+        ..Parsed::default()
+    })
+}
 
-    fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
-        let json = Json::parse(text, 0)?;
-        let reports: Vec<_> =
-            std::iter::successors(Some(json.root()), |report| report.get("recrash_report")).collect();
-        let listed = reports.iter().filter_map(|report| report.get("binary_images"));
-        let images = listed.flat_map(Value::elements).take(MAX_IMAGES).map(image);
-        let mut known = HashSet::new();
-        let images = images.filter(|image| known.insert((image.load_address, image.id.clone())));
-        Ok(Parsed {
-            images: images.collect(),
-            threads: reports.iter().flat_map(|report| stacks(*report)).collect(),
-            info: info::info(json.root()),
-        })
-    }
+fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
+    let keys = ["symbol_name", "source_file", "source_line", "symbol_addr"];
+    report.map_frames(|frame| {
+        ExistingSymbol::of_object(report.text, &frame.site.span(), keys).with_start_as_offset(frame.address)
+    })
+}
 
-    fn existing_symbols(&self, report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
-        let keys = ["symbol_name", "source_file", "source_line", "symbol_addr"];
-        report.map_frames(|frame| {
-            ExistingSymbol::of_object(report.text, &frame.site, keys).with_start_as_offset(frame.address)
-        })
-    }
-
-    fn write_text(&self, symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
-        write_crash(symbolicated, out)
-    }
-
-    fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-        frame_edits(symbolicated, replacement)
-    }
+fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
+    frame_edits(symbolicated, replacement)
 }
 
 fn image(object: Value<'_>) -> Image {
@@ -82,7 +82,7 @@ fn image(object: Value<'_>) -> Image {
         id: text("uuid").parse().ok(),
         load_address: number("image_addr").unwrap_or_default(),
         size: number("image_size"),
-        base: Base::Image,
+        ..Image::default()
     }
 }
 
@@ -151,9 +151,9 @@ fn frames(backtrace: Value<'_>, is_instruction: impl Fn(u64) -> bool) -> Vec<Fra
             Some(_) => SymbolDetail::Function,
             None => SymbolDetail::AddressOnly,
         };
-        let function = symbol.map(|name| name.span().start + 1..name.span().end.saturating_sub(1));
+        let function = symbol.map(Value::inner);
         let inlined = object.get("inlined").is_some_and(Value::is_true);
-        Some(Frame { address, image: None, kind, site: object.span(), detail, function, inlined })
+        Some(Frame { address, image: None, kind, site: object.span().into(), detail, function, inlined })
     };
     objects.filter_map(frame).collect()
 }

@@ -8,7 +8,6 @@ mod info;
 mod text;
 
 use std::collections::HashMap;
-use std::io::{self, Write};
 
 use serde_json::json;
 use symdex::Arch;
@@ -16,58 +15,61 @@ use symdex::Arch;
 use crate::apple_text::is_nameless;
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
-use crate::format::{Edit, Format};
+use crate::format::{Edit, Edits, Format};
 use crate::ips;
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, more_members};
-use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Report, SymbolDetail, Thread};
+use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Report, SymbolDetail, Thread, to_u32};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 
 /// The format of MetricKit's diagnostics.
-pub(crate) struct MetricKit;
+pub(crate) const FORMAT: Format = Format {
+    name: "metrickit",
+    description: "MetricKit's diagnostics",
+    example: concat!(
+        r#"{"callStacks":[{"callStackRootFrames":["#,
+        r#"{"binaryUUID":"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0","offsetIntoBinaryTextSegment":976,"#,
+        r#""address":4372775888}]}]}"#,
+    ),
+    recognises,
+    parse,
+    existing_symbols,
+    edits,
+    write_text: text::write,
+};
 
-impl Format for MetricKit {
-    fn name(&self) -> &'static str {
-        "metrickit"
-    }
+fn recognises(text: &[u8]) -> bool {
+    let is_json = matches!(text.trim_ascii_start().first(), Some(b'{' | b'['));
+    is_json && memchr::memmem::find(text, b"\"callStackRootFrames\"").is_some()
+}
 
-    fn recognises(&self, text: &[u8]) -> bool {
-        let is_json = matches!(text.trim_ascii_start().first(), Some(b'{' | b'['));
-        is_json && memchr::memmem::find(text, b"\"callStackRootFrames\"").is_some()
-    }
+fn parse(text: &[u8]) -> Result<Parsed, Error> {
+    let json = Json::parse(text, 0)?;
+    let mut images = ImageTable::default();
+    let threads = stacks(json.root()).map(|stack| stack.thread(&mut images)).collect();
+    Ok(Parsed { images: images.images, threads, info: info::info(json.root()), ..Parsed::default() })
+}
 
-    fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
-        let json = Json::parse(text, 0)?;
-        let mut images = ImageTable::default();
-        let threads = stacks(json.root()).map(|stack| stack.thread(&mut images)).collect();
-        Ok(Parsed { images: images.images, threads, info: info::info(json.root()) })
-    }
+fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
+    // The text was parsed before, so that this does not fail.
+    let Ok(json) = Json::parse(report.text, 0) else { return Vec::new() };
+    let symbol = |node: &Node<'_>| ExistingSymbol::of_members(node.object, ips::SYMBOL_KEYS);
+    stacks(json.root()).map(|stack| stack.innermost_first().map(symbol).collect()).collect()
+}
 
-    fn existing_symbols(&self, report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
-        // The text was parsed before, so that this does not fail.
-        let Ok(json) = Json::parse(report.text, 0) else { return Vec::new() };
-        let symbol = |node: &Node<'_>| ExistingSymbol::of_members(node.object, ips::SYMBOL_KEYS);
-        stacks(json.root()).map(|stack| stack.innermost_first().map(symbol).collect()).collect()
-    }
-
-    fn write_text(&self, symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
-        text::write(symbolicated, out)
-    }
-
-    fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-        let text = symbolicated.report.text;
-        // The text was parsed before, so that this does not fail.
-        let Ok(json) = Json::parse(text, 0) else { return Vec::new() };
-        let mut edits = Vec::new();
-        for (thread, stack) in stacks(json.root()).enumerate() {
-            for (number, node) in stack.innermost_first().enumerate() {
-                if let Some(resolution) = symbolicated.resolution(thread, number) {
-                    edits.extend(node.edits(text, &resolution, stack.is_outermost_first));
-                }
+fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
+    let text = symbolicated.report.text;
+    // The text was parsed before, so that this does not fail.
+    let Ok(json) = Json::parse(text, 0) else { return Edits::default() };
+    let mut edits = Vec::new();
+    for (thread, stack) in stacks(json.root()).enumerate() {
+        for (number, node) in stack.innermost_first().enumerate() {
+            if let Some(resolution) = symbolicated.resolution(thread, number) {
+                edits.extend(node.edits(text, &resolution, stack.is_outermost_first));
             }
         }
-        edits
     }
+    edits.into()
 }
 
 /// A stack, or a tree of many stacks.
@@ -121,7 +123,9 @@ fn stacks<'j>(root: Value<'j>) -> impl Iterator<Item = Stack<'j>> {
             let attributed = stack.get("threadAttributed").is_some_and(Value::is_true);
             let crashed = attributed && (kind.is_empty() || kind.starts_with("crash"));
             let nodes = nodes(stack);
-            let is_outermost_first = is_outermost_first(&nodes).unwrap_or(!per_thread);
+            // If the frames do not tell, the kind does: the roots are the innermost frames in stacks of crashes only.
+            let is_of_crash = per_thread && (kind.is_empty() || kind.starts_with("crash"));
+            let is_outermost_first = is_outermost_first(&nodes).unwrap_or(!is_of_crash);
             let name = format!("{kind}Thread {number}");
             let is_of_thread = kind.starts_with("crash") || (kind.is_empty() && per_thread);
             Stack { name, diagnostic, is_of_thread, crashed, arch: arch.clone(), nodes, is_outermost_first }
@@ -204,12 +208,12 @@ impl<'j> Node<'j> {
         let start = self.object.span().start;
         Frame {
             address: self.address,
-            image,
+            image: image.map(to_u32),
             kind,
             // The edits insert into the object, so that this span is only its start.
-            site: start..start + 1,
+            site: (start..start + 1).into(),
             detail,
-            function: symbol.map(|name| name.span().start + 1..name.span().end.saturating_sub(1)),
+            function: symbol.map(Value::inner),
             inlined: self.object.get("inline").is_some_and(Value::is_true),
         }
     }

@@ -17,6 +17,8 @@ pub(super) struct FrameLine<'l> {
     pub(super) address: u64,
     /// The path of the image; `None` if the line has none.
     pub(super) path: Option<&'l [u8]>,
+    /// The position of the image's file in the archive that contains it.
+    pub(super) offset: Option<u64>,
     /// The digits of the image's build id.
     pub(super) id: Option<&'l [u8]>,
     /// The architecture, if the line states it.
@@ -29,10 +31,11 @@ pub(super) struct FrameLine<'l> {
 /// The writer of a line. It decides how an answer is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Writer {
-    /// Android: ` (func+off)` is inserted at `at` if the line has no function. A line for each function follows.
-    Android { at: usize },
+    /// Android: ` (func+off)` replaces the text from `at` until `until` if the line has no function. The text is empty
+    /// or a placeholder. A line for each function follows.
+    Android { at: usize, until: usize },
     /// HarmonyOS: as Android, without spaces before parentheses.
-    HarmonyOs { at: usize },
+    HarmonyOs { at: usize, until: usize },
     /// A sanitizer: ` in func file:line` is inserted at `at`, where the address ends, and replaces the image.
     Sanitizer { at: usize },
 }

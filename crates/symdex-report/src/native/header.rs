@@ -11,8 +11,14 @@ use crate::text::lossy;
 pub(super) enum Header<'l> {
     /// The name of the next stack.
     Name(&'l [u8]),
+    /// The name of the next stack in a dump of Android's runtime. The thread id may follow on another line.
+    RuntimeThread(&'l [u8]),
     /// The next stack is the one that crashed.
     Crash,
+    /// A tombstone begins.
+    TombstoneStart,
+    /// The stacks of the threads that did not crash follow.
+    OtherThreads,
     /// The finding of a sanitizer. It names the next stack, which is the one that crashed.
     Error(&'l [u8]),
     /// The architecture of the process; `None` if it is unsupported.
@@ -22,6 +28,15 @@ pub(super) enum Header<'l> {
 /// Reads `line`. `None` for another kind of line.
 pub(super) fn header(line: &[u8]) -> Option<Header<'_>> {
     let after = |what: &[u8]| find(line, what).map(|at| &line[at + what.len()..]);
+    if after(b"*** *** ***").is_some() {
+        return Some(Header::TombstoneStart);
+    }
+    if after(b"--- --- ---").is_some() {
+        return Some(Header::OtherThreads);
+    }
+    if let Some(name) = runtime_thread(line) {
+        return Some(Header::RuntimeThread(name));
+    }
     let name = after(b", name: ").filter(|_| find(line, b"tid: ").is_some());
     if let Some(name) = name.or_else(|| after(b", Name:").filter(|_| find(line, b"Tid:").is_some())) {
         return Some(Header::Name(up_to(name, b"  >>> ").trim_ascii()));
@@ -41,22 +56,49 @@ pub(super) fn header(line: &[u8]) -> Option<Header<'_>> {
     Some(Header::Arch(arch(abi.trim_ascii())))
 }
 
+/// Returns the name of the thread in `"main" prio=5 tid=1 Native`, or in `"binder:1" sysTid=1705`.
+fn runtime_thread(line: &[u8]) -> Option<&[u8]> {
+    let line = line.strip_prefix(b"\"")?;
+    let (name, rest) = line.split_at(memchr::memchr(b'"', line)?);
+    [&b" prio="[..], b" tid=", b" sysTid="].iter().any(|key| find(rest, key).is_some()).then_some(name)
+}
+
+/// A line that states the build id of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct StatedId<'l> {
+    pub(super) path: &'l [u8],
+    /// The position in the file of the mapped bytes, if the line is of a memory map.
+    pub(super) offset: Option<u64>,
+    /// The digits of the build id.
+    pub(super) digits: &'l [u8],
+}
+
 /// Returns the path and the digits of the build id in `    /system/lib/libc.so (BuildId: 53a1a7c9...`. Lists of files
 /// have such lines, and memory maps, with addresses before the path. `None` for another kind of line.
-pub(super) fn build_id(line: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(super) fn build_id(line: &[u8]) -> Option<StatedId<'_>> {
     let (open, after) = (find(line, b" (BuildId: ")?, b" (BuildId: ".len());
     let named = &line[..open];
-    let path = if named.starts_with(b"/") { named } else { &named[find(named, b" /")? + 1..] };
+    let path_at = if named.starts_with(b"/") { 0 } else { find(named, b" /")? + 1 };
+    let (before, path) = named.split_at(path_at);
     let id = &line[open + after..];
     let digits = id.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-    let is_whole = matches!(id.get(digits), Some(b')' | b'.' | b' '));
-    (digits != 0 && is_whole).then(|| (path, &id[..digits]))
+    let is_whole = matches!(id.get(digits), Some(b')' | b'.' | b',' | b' '));
+    let digits = &id[..digits];
+    (!digits.is_empty() && is_whole).then(|| StatedId { path, offset: mapped_offset(before), digits })
+}
+
+/// Returns the second last number of `e1f00000-e1f0ffff r-x  1000  10000`, which is the position in the file.
+fn mapped_offset(before: &[u8]) -> Option<u64> {
+    let mut words = before.rsplit(|byte| *byte == b' ').filter(|word| !word.is_empty());
+    let (_size, offset, _access) = (words.next()?, words.next()?, words.next()?);
+    u64::from_str_radix(std::str::from_utf8(offset).ok()?, 16).ok()
 }
 
 /// Returns the thread id of the next stack. The line with its name states it.
 pub(super) fn thread_id(line: &[u8]) -> Option<u64> {
-    let at = find(line, b"tid: ").or_else(|| find(line, b"Tid:"))?;
-    info::number(&lossy(line[at + b"Tid:".len()..].trim_ascii_start()))
+    let keys = [&b"tid: "[..], b"Tid:", b"sysTid="].into_iter();
+    let after = keys.filter_map(|key| Some(&line[find(line, key)? + key.len()..])).next()?;
+    info::number(&lossy(after.trim_ascii_start()))
 }
 
 /// Returns `text` up to the first `end`.
@@ -82,17 +124,18 @@ mod tests {
     #[test]
     fn lines_with_build_ids_are_read() {
         let path = &b"/data/app/a b/libf.so"[..];
-        for (line, id) in [
-            ("    /data/app/a b/libf.so (BuildId: 0a1b2c. FileSize: 12)", Some(&b"0a1b2c"[..])),
+        let stated = |offset| Some(StatedId { path, offset, digits: b"0a1b2c" });
+        for (line, expected) in [
+            ("    /data/app/a b/libf.so (BuildId: 0a1b2c. FileSize: 12)", stated(None)),
             (
-                "F/DEBUG ( 1):   e1f00000-e1f0ffff r-x  0  10000  /data/app/a b/libf.so (BuildId: 0a1b2c)",
-                Some(b"0a1b2c"),
+                "F/DEBUG ( 1):   e1f00000-e1f0ffff r-x  1f000  10000  /data/app/a b/libf.so (BuildId: 0a1b2c)",
+                stated(Some(0x1f000)),
             ),
             ("/data/app/a b/libf.so (BuildId: 0a1b", None),
             ("    libf.so (BuildId: 0a1b2c)", None),
             ("    /data/app/a b/libf.so (deleted)", None),
         ] {
-            assert_eq!(build_id(line.as_bytes()), id.map(|id| (path, id)), "{line}");
+            assert_eq!(build_id(line.as_bytes()), expected, "{line}");
         }
     }
 
@@ -108,6 +151,11 @@ mod tests {
             ("deallocated by thread 12:", name("deallocated by thread 12")),
             ("ABI: 'arm'", Some(Header::Arch(Arch::from_name("arm")))),
             ("CpuAbi:arm64-v8a", Some(Header::Arch(Arch::from_name("arm64")))),
+            ("*** *** *** *** *** *** ***", Some(Header::TombstoneStart)),
+            ("F DEBUG : --- --- --- --- ---", Some(Header::OtherThreads)),
+            ("\"main\" prio=5 tid=1 Native", Some(Header::RuntimeThread(b"main"))),
+            ("\"a b\" sysTid=7", Some(Header::RuntimeThread(b"a b"))),
+            ("\"a\" b", None),
             ("ABI: 'riscv64'", Some(Header::Arch(None))),
             ("Cmdline: a signal, no name: none", None),
         ];

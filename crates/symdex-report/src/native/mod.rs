@@ -14,66 +14,95 @@ mod sanitizer;
 
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
-use crate::format::{Edit, Format, frame_edits};
+use crate::format::{Format, frame_edits, write_native};
 use crate::report::{Parsed, Report, Span, SymbolDetail};
-use crate::symbolicate::{Resolution, Symbolicated};
+use crate::symbolicate::Resolution;
 use crate::text::lines;
 use frame::Writer;
 use reader::Reader;
 
-/// A format of native stacks. The first frame tells the format.
-pub(crate) struct Native {
-    name: &'static str,
-    is_writer: fn(Writer) -> bool,
+/// The format of Android's stacks.
+pub(crate) const ANDROID: Format = Format {
+    name: "android",
+    description: "Android's tombstones, ANR traces and logcat",
+    example: "#01 pc 00000000000a1b2c  /data/app/libfoo.so (offset 0x1000) (do_action+764) (BuildId: 0a1b2c3d4e5f6071)",
+    recognises: |text| {
+        is_written_by(text, |writer| matches!(writer, Writer::Android { .. }))
+            || is_tombstone_without_frames(text)
+    },
+    ..NATIVE
+};
+
+/// The format of HarmonyOS's stacks.
+pub(crate) const HARMONY_OS: Format = Format {
+    name: "harmonyos",
+    description: "HarmonyOS's cppcrash logs",
+    example: "#01 pc 00000000000a1b2c /data/storage/libfoo.so(do_action+764)(42521ecd5a913b6984e2ff754dc45cf0)",
+    recognises: |text| is_written_by(text, |writer| matches!(writer, Writer::HarmonyOs { .. })),
+    ..NATIVE
+};
+
+/// The format of the sanitizers' stacks.
+pub(crate) const SANITIZER: Format = Format {
+    name: "sanitizer",
+    description: "Sanitizers of LLVM and GCC without a symbolizer",
+    example: "#1 0x55d0c0de1234 in main (/opt/app+0x1234) (BuildId: 0a1b2c3d4e5f6071)",
+    recognises: |text| is_written_by(text, |writer| matches!(writer, Writer::Sanitizer { .. })),
+    ..NATIVE
+};
+
+/// The common part of the formats of native stacks.
+const NATIVE: Format = Format {
+    name: "",
+    description: "",
+    example: "",
+    recognises: |_| false,
+    parse,
+    existing_symbols,
+    edits: |symbolicated| frame_edits(symbolicated, replacement),
+    write_text: write_native,
+};
+
+/// Whether the first native frame in `text` has this writer.
+fn is_written_by(text: &[u8], is_writer: fn(Writer) -> bool) -> bool {
+    // Apple's reports can contain the output of a sanitizer.
+    let is_apples = || memchr::memmem::find(text, b"\nBinary Images:").is_some();
+    // A frame in no image does not tell the writer.
+    let in_image = |line| frame::frame(line).filter(|frame| frame.path != Some(b"Not mapped"));
+    let first = lines(text).find_map(|(_, line)| in_image(line));
+    first.is_some_and(|frame| is_writer(frame.writer)) && !is_apples()
 }
 
-pub(crate) const ANDROID: Native =
-    Native { name: "android", is_writer: |writer| matches!(writer, Writer::Android { .. }) };
-pub(crate) const HARMONY_OS: Native =
-    Native { name: "harmonyos", is_writer: |writer| matches!(writer, Writer::HarmonyOs { .. }) };
-pub(crate) const SANITIZER: Native =
-    Native { name: "sanitizer", is_writer: |writer| matches!(writer, Writer::Sanitizer { .. }) };
+/// Whether `text` is a tombstone that says that the process could not be unwound.
+fn is_tombstone_without_frames(text: &[u8]) -> bool {
+    let has = |words: &[u8]| memchr::memmem::find(text, words).is_some();
+    let has_frames = || lines(text).any(|(_, line)| frame::frame(line).is_some());
+    has(b"Failed to unwind") && has(b"pid: ") && has(b"  >>> ") && !has_frames()
+}
 
-impl Format for Native {
-    fn name(&self) -> &'static str {
-        self.name
+fn parse(text: &[u8]) -> Result<Parsed, Error> {
+    let mut reader = Reader::new(text.len());
+    for (span, line) in lines(text) {
+        reader.line(line, span);
     }
+    Ok(reader.finish())
+}
 
-    fn recognises(&self, text: &[u8]) -> bool {
-        // Apple's reports can contain the output of a sanitizer.
-        let is_apples = || memchr::memmem::find(text, b"\nBinary Images:").is_some();
-        let first = lines(text).find_map(|(_, line)| frame::frame(line));
-        first.is_some_and(|frame| (self.is_writer)(frame.writer)) && !is_apples()
-    }
-
-    fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
-        let mut reader = Reader::default();
-        for (span, line) in lines(text) {
-            reader.line(line, span);
+fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
+    let mut symbols = report.symbols_in_text();
+    let frames = report
+        .threads
+        .iter()
+        .zip(&mut symbols)
+        .flat_map(|(thread, symbols)| thread.frames.iter().zip(symbols));
+    for (frame, symbol) in
+        frames.filter(|(frame, symbol)| frame.detail == SymbolDetail::Line && symbol.line.is_none())
+    {
+        if let Some((file, line)) = frame::location_after(report.text, &frame.site.span()) {
+            (symbol.file, symbol.line) = (Some(file), Some(line));
         }
-        Ok(reader.finish())
     }
-
-    fn existing_symbols(&self, report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
-        let mut symbols = report.symbols_in_text();
-        let frames = report
-            .threads
-            .iter()
-            .zip(&mut symbols)
-            .flat_map(|(thread, symbols)| thread.frames.iter().zip(symbols));
-        for (frame, symbol) in
-            frames.filter(|(frame, symbol)| frame.detail == SymbolDetail::Line && symbol.line.is_none())
-        {
-            if let Some((file, line)) = frame::location_after(report.text, &frame.site) {
-                (symbol.file, symbol.line) = (Some(file), Some(line));
-            }
-        }
-        symbols
-    }
-
-    fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-        frame_edits(symbolicated, replacement)
-    }
+    symbols
 }
 
 fn replacement(text: &[u8], site: &Span, resolution: &Resolution<'_>) -> Option<Vec<u8>> {

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use super::frame::{FrameLine, LOCATION_INDENT, Writer, log_prefix};
+use crate::apple_text::is_nameless;
 use crate::report::{Span, SymbolDetail};
 use crate::symbolicate::{Resolution, ResolvedFrame};
 use crate::text::{Cursor, line_end};
@@ -25,13 +26,17 @@ pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: u64) -> Option<
     let (start, rest) = (cursor.at(), cursor.rest());
     let path = rest[..memchr::memchr(b'(', rest).unwrap_or(rest.len())].trim_ascii_end();
     (!path.is_empty()).then_some(())?;
-    let mut frame_text = FrameText { at: start + path.len(), is_spaced: true, function: None, id: None };
+    let at = start + path.len();
+    let mut frame_text =
+        FrameText { insert: at..at, is_spaced: true, offset: None, function: None, id: None };
     frame_text.read(rest, path.len(), start);
+    let old = frame_text.insert;
     Some(FrameLine {
         head,
         number,
         address,
         path: Some(path),
+        offset: frame_text.offset,
         id: frame_text.id,
         arch: None,
         detail: if frame_text.function.is_some() {
@@ -41,19 +46,21 @@ pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: u64) -> Option<
         },
         function: frame_text.function,
         writer: if frame_text.is_spaced {
-            Writer::Android { at: frame_text.at }
+            Writer::Android { at: old.start, until: old.end }
         } else {
-            Writer::HarmonyOs { at: frame_text.at }
+            Writer::HarmonyOs { at: old.start, until: old.end }
         },
     })
 }
 
 /// The contents of the parentheses after a path.
 struct FrameText<'l> {
-    /// The position at which a missing function is inserted.
-    at: usize,
+    /// The text that a missing function replaces: nothing, or a placeholder with its parentheses.
+    insert: Range<usize>,
     /// Whether spaces stand before the parentheses.
     is_spaced: bool,
+    /// The position of the image's file in the archive that contains it.
+    offset: Option<u64>,
     function: Option<Range<usize>>,
     id: Option<&'l [u8]>,
 }
@@ -63,6 +70,7 @@ impl<'l> FrameText<'l> {
     fn read(&mut self, rest: &'l [u8], mut from: usize, start: usize) {
         while let Some((inside, is_spaced)) = parentheses(rest, from) {
             let text = &rest[inside.clone()];
+            let before = start + from;
             from = inside.end + 1;
             self.is_spaced = is_spaced;
             if let Some(digits) = text.strip_prefix(b"BuildId: ") {
@@ -73,8 +81,12 @@ impl<'l> FrameText<'l> {
                 self.id = Some(text);
                 return;
             }
-            if text.starts_with(b"offset 0x") || text == b"deleted" {
-                self.at = start + from;
+            let offset = text.strip_prefix(b"offset ").and_then(offset);
+            if offset.is_some() || text == b"deleted" {
+                self.offset = offset.or(self.offset);
+                self.insert = start + from..start + from;
+            } else if self.function.is_none() && is_nameless(&text[..name_len(text)]) {
+                self.insert = before..start + from;
             } else if self.function.is_none() {
                 let begin = start + inside.start;
                 self.function = Some(begin..begin + name_len(text));
@@ -83,6 +95,13 @@ impl<'l> FrameText<'l> {
             }
         }
     }
+}
+
+/// Parses a hexadecimal number. Android's runtime writes it without `0x`.
+fn offset(digits: &[u8]) -> Option<u64> {
+    let mut cursor = Cursor::new(digits);
+    let offset = cursor.hexadecimal().or_else(|| cursor.hexadecimal_digits())?;
+    cursor.rest().is_empty().then_some(offset)
 }
 
 /// Returns the range between the parentheses that begin at `from`, after any spaces, and whether there are spaces.
@@ -118,16 +137,19 @@ pub(super) fn replacement(
     resolution: &Resolution<'_>,
 ) -> Option<Vec<u8>> {
     let line = text.get(site.clone())?;
-    let (at, space) = match frame.writer {
-        Writer::Android { at } => (at, " "),
-        Writer::HarmonyOs { at } => (at, ""),
+    let (at, until, space) = match frame.writer {
+        Writer::Android { at, until } => (at, until, " "),
+        Writer::HarmonyOs { at, until } => (at, until, ""),
         Writer::Sanitizer { .. } => return None,
     };
-    let (before, after) = line.split_at_checked(at)?;
     let function = resolution.frames.last().filter(|_| frame.function.is_none());
     let function = function.and_then(|resolved| name_and_distance(resolved, resolution));
-    let function = function.map(|function| format!("{space}({function})")).unwrap_or_default();
-    let mut out = [before, function.as_bytes(), after].concat();
+    let mut out = match function {
+        Some(function) => {
+            [line.get(..at)?, format!("{space}({function})").as_bytes(), line.get(until..)?].concat()
+        }
+        None => line.to_vec(),
+    };
     for location in resolution.frames.iter().filter_map(location) {
         let prefix = log_prefix(line, frame.head);
         out.extend(
@@ -166,8 +188,8 @@ mod tests {
             "{line}"
         );
         let (at, is_spaced) = match frame.writer {
-            Writer::Android { at } => (at, true),
-            Writer::HarmonyOs { at } => (at, false),
+            Writer::Android { until, .. } => (until, true),
+            Writer::HarmonyOs { until, .. } => (until, false),
             Writer::Sanitizer { .. } => panic!("not a sanitizer's: {line}"),
         };
         assert_eq!(is_spaced, line[at..].is_empty() || line[at..].starts_with(' '), "{line}");
@@ -196,6 +218,16 @@ mod tests {
                 ("/x/f", None, Some("operator+"), " (operator+) (BuildId: "),
             ),
             ("#01 pc 000a1b2c  [vdso] (f+12", ("[vdso]", None, None, " (f+12")),
+            ("#01 pc 000a1b2c  /x/b.apk (offset 90000)", ("/x/b.apk", None, None, "")),
+            (
+                "#01 pc 000a1b2c  /x/b.apk (offset 9f000) (???) (BuildId: 0a)",
+                ("/x/b.apk", Some("0a"), None, " (BuildId: 0a)"),
+            ),
+            ("#01 pc 000a1b2c  /x/f (<unknown>+4)", ("/x/f", None, None, "")),
+            (
+                "#01 pc 000a1b2c  /x/b.apk (offset 9f000) (f+4) (BuildId: 0a)",
+                ("/x/b.apk", Some("0a"), Some("f"), " (f+4) (BuildId: 0a)"),
+            ),
         ];
         for (line, expected) in cases {
             assert_eq!(frame_text(line), expected, "{line}");

@@ -5,15 +5,19 @@ use std::collections::HashMap;
 use symdex::{Arch, ImageId};
 
 use super::frame::{self, FrameLine, Writer, log_prefix};
-use super::header::{self, Header};
+use super::header::{self, Header, StatedId};
 use super::info;
-use crate::report::{AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread};
+use crate::limits::FrameLimit;
+use crate::report::{
+    AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread, to_u32,
+};
 use crate::text::lossy;
 
 /// The state of the parser.
 #[derive(Default)]
 pub(super) struct Reader<'t> {
     parsed: Parsed,
+    limit: FrameLimit,
     /// The positions of images.
     images: HashMap<Key<'t>, usize>,
     previous: Option<PreviousFrame<'t>>,
@@ -21,15 +25,20 @@ pub(super) struct Reader<'t> {
     name: String,
     id: Option<u64>,
     crashed: bool,
+    /// Whether the tombstone's thread that crashed has been read. The other threads can have a signal, too.
+    is_crash_read: bool,
     /// The architecture of the frames that follow.
     arch: Option<Arch>,
     /// The build ids that other lines state, by the path of the file: memory maps, and the list of xCrash. `None` if
-    /// two lines differ.
-    ids: HashMap<&'t [u8], Option<&'t [u8]>>,
+    /// two lines differ. In an archive with several files, the offset tells the file.
+    ids: HashMap<PathAndOffset<'t>, Option<&'t [u8]>>,
 }
 
-/// The key of an image: the path, the digits of the build id, and the CPU type and subtype.
-type Key<'t> = (&'t [u8], Option<&'t [u8]>, Option<(u32, u32)>);
+/// The path of a file, and the position in it of the bytes that a memory map states.
+type PathAndOffset<'t> = (&'t [u8], Option<u64>);
+
+/// The key of an image: the path, the offset in an archive, the digits of the build id, and the CPU type and subtype.
+type Key<'t> = (&'t [u8], Option<u64>, Option<&'t [u8]>, Option<(u32, u32)>);
 
 /// The frame before a line.
 struct PreviousFrame<'t> {
@@ -41,19 +50,28 @@ struct PreviousFrame<'t> {
 }
 
 impl<'t> Reader<'t> {
+    /// A reader of a text of `size` bytes.
+    pub(super) fn new(size: usize) -> Self {
+        Self { limit: FrameLimit::of(size), ..Self::default() }
+    }
+
     /// Reads the next line, which is at `span`.
     pub(super) fn line(&mut self, line: &'t [u8], span: Span) {
         if let Some(frame) = frame::frame(line) {
-            self.push(frame, line, span);
+            if self.limit.take() {
+                self.push(frame, line, span);
+            }
         } else if self.previous.as_ref().is_some_and(|previous| frame::states_location(line, previous.prefix))
         {
             let last = self.parsed.threads.last_mut().and_then(|thread| thread.frames.last_mut());
             if let Some(frame) = last {
                 frame.detail = SymbolDetail::Line;
             }
-        } else if let Some((path, id)) = header::build_id(line) {
-            let known = self.ids.entry(path).or_insert(Some(id));
-            *known = known.filter(|known| *known == id);
+        } else if let Some(StatedId { path, offset, digits }) = header::build_id(line) {
+            for offset in [None, offset] {
+                let known = self.ids.entry((path, offset)).or_insert(Some(digits));
+                *known = known.filter(|known| *known == digits);
+            }
         } else {
             if self.parsed.threads.is_empty() {
                 info::read(line, &mut self.parsed.info);
@@ -61,7 +79,12 @@ impl<'t> Reader<'t> {
             self.id = header::thread_id(line).or(self.id);
             match header::header(line) {
                 Some(Header::Name(name)) => self.name = lossy(name),
-                Some(Header::Crash) => self.crashed = true,
+                Some(Header::RuntimeThread(name)) => {
+                    (self.name, self.id) = (lossy(name), header::thread_id(line));
+                }
+                Some(Header::Crash) => self.crashed = !self.is_crash_read,
+                Some(Header::TombstoneStart) => self.is_crash_read = false,
+                Some(Header::OtherThreads) => (self.crashed, self.is_crash_read) = (false, true),
                 Some(Header::Error(what)) => (self.name, self.crashed) = (lossy(what), true),
                 Some(Header::Arch(arch)) => self.arch = arch,
                 None => {}
@@ -72,11 +95,14 @@ impl<'t> Reader<'t> {
     /// Returns the images and stacks. An image whose frames have no build id gets the one that another line states for
     /// its path.
     pub(super) fn finish(self) -> Parsed {
-        let Self { mut parsed, images, ids, .. } = self;
-        for ((path, id, _), number) in images {
-            if let (None, Some(Some(stated)), Some(image)) =
-                (id, ids.get(path), parsed.images.get_mut(number))
-            {
+        let Self { mut parsed, images, ids, limit, .. } = self;
+        parsed.unread_frames = limit.unread;
+        for ((path, offset, id, _), number) in images {
+            // `base.apk!libfoo.so` is mapped as `base.apk`.
+            let archive = memchr::memchr(b'!', path).map_or(path, |end| &path[..end]);
+            let keys = [(path, offset), (archive, offset), (path, None)];
+            let stated = keys.iter().filter(|_| id.is_none()).find_map(|key| *ids.get(key)?);
+            if let (Some(stated), Some(image)) = (stated, parsed.images.get_mut(number)) {
                 image.id = build_id(stated).filter(|_| image.base == Base::File);
             }
         }
@@ -97,16 +123,17 @@ impl<'t> Reader<'t> {
         }) {
             let (name, crashed) = (std::mem::take(&mut self.name), std::mem::take(&mut self.crashed));
             let id = self.id.take();
+            self.is_crash_read |= crashed;
             self.parsed.threads.push(Thread { name, id, crashed, ..Thread::default() });
         }
         let frame = Frame {
             address: line.address,
-            image: self.image(&line),
+            image: self.image(&line).map(to_u32),
             // The writers have adjusted return addresses already.
             kind: AddressKind::ProgramCounter,
             detail: line.detail,
-            function: line.function.map(|name| site.start + name.start..site.start + name.end),
-            site,
+            function: line.function.map(|name| (site.start + name.start..site.start + name.end).into()),
+            site: site.into(),
             inlined: false,
         };
         if let Some(thread) = self.parsed.threads.last_mut() {
@@ -118,7 +145,9 @@ impl<'t> Reader<'t> {
     fn image(&mut self, line: &FrameLine<'t>) -> Option<usize> {
         let path = line.path?;
         let arch = line.arch.as_ref().or(self.arch.as_ref());
-        let key = (path, line.id, arch.map(|arch| (arch.cputype, arch.cpusubtype)));
+        // The offset tells files of an archive apart if the ids do not.
+        let offset = line.offset.filter(|_| line.id.is_none());
+        let key = (path, offset, line.id, arch.map(|arch| (arch.cputype, arch.cpusubtype)));
         let images = &mut self.parsed.images;
         let (number, is_full) = (images.len(), images.len() >= MAX_IMAGES);
         let known = self.images.get(&key).copied();
@@ -131,17 +160,18 @@ impl<'t> Reader<'t> {
 }
 
 fn image(path: &[u8], id: Option<&[u8]>, arch: Option<Arch>) -> Image {
-    // Paths that are no files: `[vdso]`, `<anonymous:7f00>`, `Unknown`.
-    let is_file = !matches!(path.first(), Some(b'[' | b'<')) && !path.starts_with(b"anonymous:");
+    // Paths that are no files: `[vdso]`, `<anonymous:7f00>`, `Not mapped`.
+    let is_file = !matches!(path.first(), Some(b'[' | b'<'))
+        && !path.starts_with(b"anonymous:")
+        && !matches!(path, b"Not mapped" | b"Unknown");
     let name = path.rsplit(|byte| matches!(byte, b'/' | b'!')).next().unwrap_or(path);
     Image {
         name: lossy(name),
         path: lossy(path),
         arch,
         id: id.and_then(build_id).filter(|_| is_file),
-        load_address: 0,
-        size: None,
         base: if is_file { Base::File } else { Base::Absolute },
+        ..Image::default()
     }
 }
 

@@ -43,7 +43,7 @@ mod tests {
             id: "6dcd4e9dd3b13a0e8dff6a5a4be1b1b0".parse().ok(),
             load_address: 0x1_0000_0000,
             size: Some(0x4000),
-            base: Base::Image,
+            ..Image::default()
         };
         let unknown = Image { arch: None, id: None, size: None, ..whole.clone() };
         let absolute = Image { base: Base::Absolute, ..Image::default() };

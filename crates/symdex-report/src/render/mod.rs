@@ -55,7 +55,7 @@ impl Symbolicated<'_, '_> {
     ///
     /// Errors of `out`.
     pub fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
-        self.report.format.write_text(self, out)
+        (self.report.format.write_text)(self, out)
     }
 }
 

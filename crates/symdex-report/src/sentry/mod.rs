@@ -3,68 +3,67 @@
 
 mod info;
 
-use std::io::{self, Write};
-
 use serde_json::json;
 use symdex::Arch;
 
+use crate::breakpad;
 use crate::error::Error;
 use crate::existing::ExistingSymbol;
-use crate::format::{Edit, Format, frame_edits};
+use crate::format::{Edits, Format, frame_edits};
 use crate::json::{Json, Value};
 use crate::json_edit::{Member, object_like, with_members};
 use crate::render::write_crash;
-use crate::report::{
-    AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread,
-};
+use crate::report::{AddressKind, Frame, Image, MAX_IMAGES, Parsed, Report, Span, SymbolDetail, Thread};
 use crate::symbolicate::{Resolution, ResolvedFrame, Symbolicated};
 use crate::text::start_of_object;
 
 /// The format of Sentry's events.
-pub(crate) struct Sentry;
+pub(crate) const FORMAT: Format = Format {
+    name: "sentry-event",
+    description: "Events that Sentry's clients send",
+    example: concat!(
+        r#"{"debug_meta":{"images":[{"image_addr":"0x104a34000","debug_id":"6dcd4e9d-d3b1-3a0e-8dff-6a5a4be1b1b0"}]},"#,
+        r#""threads":{"values":[{"stacktrace":{"frames":[{"instruction_addr":"0x104a343d0"}]}}]}}"#,
+    ),
+    recognises,
+    parse,
+    existing_symbols,
+    edits,
+    write_text: write_crash,
+};
 
-impl Format for Sentry {
-    fn name(&self) -> &'static str {
-        "sentry-event"
-    }
+fn recognises(text: &[u8]) -> bool {
+    let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
+    start_of_object(text).is_some() && has("\"debug_meta\"") && has("\"instruction_addr\"")
+}
 
-    fn recognises(&self, text: &[u8]) -> bool {
-        let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
-        start_of_object(text).is_some() && has("\"debug_meta\"") && has("\"instruction_addr\"")
-    }
+fn parse(text: &[u8]) -> Result<Parsed, Error> {
+    let json = Json::parse(text, start_of_object(text).unwrap_or_default())?;
+    let event = json.root();
+    let images = event.get("debug_meta").and_then(|meta| meta.get("images"));
+    let images = images.into_iter().flat_map(Value::elements).take(MAX_IMAGES).map(image).collect();
+    let values = |key| event.get(key).and_then(|list: Value<'_>| list.get("values").or(Some(list)));
+    let stacks = |key| values(key).into_iter().flat_map(Value::elements);
+    let threads = stacks("threads").chain(stacks("exception")).filter_map(stack).collect();
+    Ok(Parsed { images, threads, info: info::info(event), ..Parsed::default() })
+}
 
-    fn parse(&self, text: &[u8]) -> Result<Parsed, Error> {
-        let json = Json::parse(text, start_of_object(text).unwrap_or_default())?;
-        let event = json.root();
-        let images = event.get("debug_meta").and_then(|meta| meta.get("images"));
-        let images = images.into_iter().flat_map(Value::elements).take(MAX_IMAGES).map(image).collect();
-        let values = |key| event.get(key).and_then(|list: Value<'_>| list.get("values").or(Some(list)));
-        let stacks = |key| values(key).into_iter().flat_map(Value::elements);
-        let threads = stacks("threads").chain(stacks("exception")).filter_map(stack).collect();
-        Ok(Parsed { images, threads, info: info::info(event) })
-    }
+fn existing_symbols(report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
+    report.map_frames(|frame| {
+        let Ok(json) = Json::parse(report.text, frame.site.start()) else {
+            return ExistingSymbol::default();
+        };
+        let object = json.root();
+        let start = object.get("symbol_addr").and_then(address);
+        let file = if object.get("filename").is_some() { "filename" } else { "abs_path" };
+        let symbol = ExistingSymbol::of_members(object, ["function", file, "lineno", ""]);
+        let offset = start.filter(|_| symbol.function.is_some());
+        ExistingSymbol { offset, ..symbol }.with_start_as_offset(frame.address)
+    })
+}
 
-    fn existing_symbols(&self, report: &Report<'_>) -> Vec<Vec<ExistingSymbol>> {
-        report.map_frames(|frame| {
-            let Ok(json) = Json::parse(report.text, frame.site.start) else {
-                return ExistingSymbol::default();
-            };
-            let object = json.root();
-            let start = object.get("symbol_addr").and_then(address);
-            let file = if object.get("filename").is_some() { "filename" } else { "abs_path" };
-            let symbol = ExistingSymbol::of_members(object, ["function", file, "lineno", ""]);
-            let offset = start.filter(|_| symbol.function.is_some());
-            ExistingSymbol { offset, ..symbol }.with_start_as_offset(frame.address)
-        })
-    }
-
-    fn write_text(&self, symbolicated: &Symbolicated<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
-        write_crash(symbolicated, out)
-    }
-
-    fn edits(&self, symbolicated: &Symbolicated<'_, '_>) -> Vec<Edit> {
-        frame_edits(symbolicated, replacement)
-    }
+fn edits(symbolicated: &Symbolicated<'_, '_>) -> Edits {
+    frame_edits(symbolicated, replacement)
 }
 
 /// Reads an address: a string with `0x`, or a number.
@@ -84,14 +83,22 @@ fn image(object: Value<'_>) -> Image {
     let path = text(&["code_file", "name"]);
     let arch = Arch::from_name(&text(&["arch"]));
     let arch = arch.or_else(|| Some(Arch::from_macho(cpu("cpu_type")?, cpu("cpu_subtype")?)));
+    let debug_id = text(&["debug_id", "uuid"]);
+    // `code_id` is the build id of an ELF image. The debug id has the start of it.
+    let is_elf = text(&["type"]) == "elf";
+    let code_id = text(&["code_id"]).parse().ok().filter(|_| is_elf);
+    let is_id_cut = is_elf && code_id.is_none();
+    let id = code_id
+        .or_else(|| if is_elf { breakpad::build_id_start(&debug_id) } else { breakpad::uuid(&debug_id) });
     Image {
         name: path.rsplit('/').next().unwrap_or_default().to_owned(),
         path,
         arch,
-        id: text(&["debug_id", "uuid"]).parse().ok(),
+        id,
+        is_id_cut,
         load_address: number("image_addr").unwrap_or_default(),
         size: number("image_size"),
-        base: Base::Image,
+        ..Image::default()
     }
 }
 
@@ -116,8 +123,16 @@ fn stack(value: Value<'_>) -> Option<Thread> {
             Some(_) => SymbolDetail::Function,
             None => SymbolDetail::AddressOnly,
         };
-        let function = function.map(|name| name.span().start + 1..name.span().end.saturating_sub(1));
-        Some(Frame { address, image: None, kind, site: object.span(), detail, function, inlined: false })
+        let function = function.map(Value::inner);
+        Some(Frame {
+            address,
+            image: None,
+            kind,
+            site: object.span().into(),
+            detail,
+            function,
+            inlined: false,
+        })
     };
     let text = |key: &str| value.get(key).and_then(Value::text).unwrap_or_default().into_owned();
     Some(Thread {

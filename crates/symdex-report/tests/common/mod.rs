@@ -1,6 +1,8 @@
 //! Reports and a source for the tests.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
+pub(crate) mod samples;
+
 use symdex::{ImageOffset, LinePolicy, Table};
 use symdex_report::{Answer, Answers, Function, Image, Options, Report, Source, Unanswered, symbolicate};
 

@@ -49,6 +49,14 @@ impl ListedFolder {
         here.into_iter().map(Ok).chain(error.map(Err)).chain(below.flatten().map(Ok))
     }
 
+    /// The id of the first index whose id is not before `start`, in the order of their digits.
+    pub(super) fn first_id_from(&self, start: &ImageId) -> Option<ImageId> {
+        let digits = OsString::from(start.to_string());
+        let by_name = &self.list().by_name;
+        let (name, _) = by_name.get(by_name.partition_point(|(name, _)| *name < digits))?;
+        Path::new(name).file_stem()?.to_str()?.parse().ok()
+    }
+
     /// Every index in the folder and below it.
     pub(super) fn all(&self) -> impl Iterator<Item = &Path> {
         self.list().by_name.iter().map(|(_, path)| path.as_path())

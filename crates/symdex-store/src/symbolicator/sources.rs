@@ -18,7 +18,7 @@ use crate::access::IndexAccess;
 use crate::error::Error;
 use crate::id_prefix::IdPrefix;
 use crate::reader::{StoreCounts, StoreReader};
-use crate::store::{StoredImage, open_store};
+use crate::store::{StoreUrl, StoredImage, open_store};
 
 /// The number of indexes that are opened in the search for the name of an image.
 const MAX_OPENED: usize = 20_000;
@@ -31,6 +31,8 @@ pub struct Symbolicator {
     folders: Vec<ListedFolder>,
     access: IndexAccess,
     stores: Arc<StoreReader>,
+    /// The stores that are folders, for searches by the start of an id.
+    store_folders: Vec<ListedFolder>,
     debug_files: DebugFiles,
     assumptions: Vec<ResolvedAssumption>,
     match_by_name: bool,
@@ -93,6 +95,7 @@ impl Symbolicator {
             folders,
             access: options.access,
             stores,
+            store_folders: options.stores.iter().filter_map(StoreUrl::path).map(ListedFolder::new).collect(),
             debug_files,
             assumptions: Vec::new(),
             match_by_name: options.match_by_name,
@@ -246,12 +249,24 @@ impl Symbolicator {
             return Ok((id.clone(), if is_same { MatchedBy::Id } else { MatchedBy::Assumed }));
         }
         match &image.id {
+            Some(start) if image.is_id_cut => Ok((self.whole_id(start), MatchedBy::Id)),
             Some(id) => Ok((id.clone(), MatchedBy::Id)),
             None if self.match_by_name => {
                 Ok((match_by_name(image, self.known())?.id.clone(), MatchedBy::Name))
             }
             None => Err(Unanswered::Missing),
         }
+    }
+
+    /// The first id of a source that begins with `start`. Returns `start` if there is none. Stores that are not folders
+    /// are not searched.
+    fn whole_id(&self, start: &ImageId) -> ImageId {
+        let begins = |id: &ImageId| id.as_bytes().starts_with(start.as_bytes());
+        let files = self.files.iter().map(|(known, _)| known.id.clone()).filter(begins);
+        let folders = self.folders.iter().chain(&self.store_folders);
+        let in_folders = folders.filter_map(|folder| folder.first_id_from(start)).filter(begins);
+        let in_debug_files = self.debug_files.known().map(|known| known.id).filter(begins);
+        files.chain(in_folders).chain(in_debug_files).next().unwrap_or_else(|| start.clone())
     }
 
     /// The sources of the image `id`, in this order: single indexes, folders, stores, debug files. An index without

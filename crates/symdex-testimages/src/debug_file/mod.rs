@@ -14,7 +14,7 @@ pub use self::dwarf::{AddressSet, aranges};
 pub use self::elf::{Elf, ElfSection, ElfSymbol};
 pub use self::macho::{CODE_FLAGS, MachO, Section, Symbol};
 pub use self::on_disk::{ID, image, number, object, write};
-pub use self::split::{debug_addr, of_skeleton, of_split, rnglists, split_unit};
+pub use self::split::{debug_addr, of_skeleton, of_split, package, rnglists, split_unit};
 pub use self::supplementary::{debug_sup, referring, supplementary_units};
 pub use self::unit::Unit;
 

@@ -2,7 +2,7 @@
 
 use gimli::constants as dw;
 
-use super::{BASE, Die, Unit, Value, number};
+use super::{BASE, Die, Elf, Unit, Value, number};
 
 /// A skeleton and its split unit for code from image offset `start` on. Their addresses are at `addresses` in
 /// `.debug_addr`.
@@ -65,6 +65,29 @@ pub fn debug_addr(starts: &[u64]) -> Vec<u8> {
 pub fn rnglists() -> Vec<u8> {
     let lists = [&[5, 0, 8, 0, 1, 0, 0, 0, 4, 0, 0, 0][..], &[dw::DW_RLE_startx_length.0, 2, 8, 0]].concat();
     [number(lists.len() as u64, 4), lists].concat()
+}
+
+/// A package of the split units in these files.
+pub fn package(version: u16, files: &[Elf]) -> Elf {
+    let names = [".debug_info.dwo", ".debug_abbrev.dwo", ".debug_rnglists.dwo"];
+    let columns = if version == 5 { &[1, 3, 8][..] } else { &[1, 3] };
+    let mut sections = vec![Vec::new(); columns.len()];
+    let (mut offsets, mut sizes) = (Vec::new(), Vec::new());
+    for file in files {
+        for (section, name) in sections.iter_mut().zip(names) {
+            let part = file.sections.iter().find(|section| section.name == name).expect("a section");
+            offsets.extend(number(section.len() as u64, 4));
+            sizes.extend(number(part.bytes.len() as u64, 4));
+            section.extend(&part.bytes);
+        }
+    }
+    let slots = (files.len() + 1).next_power_of_two();
+    let version = if version == 5 { 5 } else { 2 };
+    let header = [version, columns.len(), files.len(), slots].map(|field| number(field as u64, 4)).concat();
+    let columns: Vec<u8> = columns.iter().flat_map(|column| number(*column, 4)).collect();
+    let index = [header, vec![0; 12 * slots], columns, offsets, sizes].concat();
+    let package = Elf { build_id: None, ..Elf::default() }.section(".debug_cu_index", index);
+    sections.into_iter().zip(names).fold(package, |elf, (bytes, name)| elf.section(name, bytes))
 }
 
 /// The answers of the unit whose code starts at `start`.

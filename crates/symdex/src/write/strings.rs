@@ -1,6 +1,6 @@
 //! The two string pools of an index, encoded.
 
-use super::names::encode_names;
+use super::names::encode_names_until;
 use crate::error::Error;
 use crate::format::MAX_STRING;
 
@@ -18,9 +18,18 @@ impl EncodedStrings {
     /// [`Error::Unwritable`] if a string is longer than [`MAX_STRING`], or if there are more strings than the format
     /// allows.
     pub fn new<S: AsRef<[u8]>>(strings: &[S]) -> Result<Self, Error> {
+        Self::new_until(strings, &|| false)
+    }
+
+    /// As [`Self::new`], but asks `stop` from time to time, and fails once it returns true.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::new`], and [`Error::Io`] of the kind [`TimedOut`](std::io::ErrorKind::TimedOut) if `stop` returns true.
+    pub fn new_until<S: AsRef<[u8]>>(strings: &[S], stop: &(dyn Fn() -> bool + Sync)) -> Result<Self, Error> {
         if strings.iter().any(|string| string.as_ref().len() > MAX_STRING) {
             return Err(Error::Unwritable { what: "a name or a file path of more than 64 KiB" });
         }
-        Ok(Self { len: strings.len() as u64, section: encode_names(strings)? })
+        Ok(Self { len: strings.len() as u64, section: encode_names_until(strings, stop)? })
     }
 }

@@ -8,6 +8,8 @@ use super::super::roots::{Root, headers};
 use super::super::shapes::Shapes;
 use super::super::units::Units;
 use super::*;
+use crate::limits::UnitLimits;
+use crate::memory::Memory;
 use crate::random::Random;
 use crate::report::Problems;
 use crate::{Companions, Image};
@@ -148,7 +150,7 @@ fn compare_of(made: Made, abbreviations: &[u8], entries: &[u8]) -> (usize, bool)
     };
     let load = |id| Ok::<_, gimli::Error>(Reader::new(sections(id), gimli::LittleEndian));
     let dwarf = Arc::new(Dwarf::load(load).expect("cannot fail"));
-    let header = headers(&dwarf).0[0];
+    let header = headers(&dwarf).units[0];
     let table = dwarf.abbreviations(&header).expect("a table");
     let shapes = Arc::new(Shapes::new(&table, header.encoding()));
     // A unit with a damaged root entry is not read.
@@ -324,7 +326,9 @@ fn real_units_are_read_as_by_gimli() {
         let bytes = std::fs::read(&path).expect("readable");
         for slice in crate::slices(&bytes).expect("a debug file") {
             let image = Image::load(&slice, &path, &companions).expect("loads");
-            for unit in &Units::read(&image, &mut Problems::default()).all {
+            let memory = Memory::new(usize::MAX);
+            let limits = UnitLimits::without_deadline(&image, &memory);
+            for unit in &Units::read(&image, limits, &mut Problems::default()).expect("small").all {
                 let walked = walked(unit);
                 assert_eq!(walked, by_gimli(unit), "{}", path.display());
                 functions += walked.0.len();

@@ -42,7 +42,7 @@ impl Putter<'_> {
         mut new: Record,
         upload: impl FnOnce(&Record) -> Result<u64, Error>,
     ) -> Result<PublishOutcome, Error> {
-        if new.value_len() > MAX_VALUES {
+        if new.value_len() > MAX_VALUES as u64 {
             let values = new.value_len();
             let reason =
                 format!("the index needs {values} values; Redis keeps at most {MAX_VALUES} of an image");

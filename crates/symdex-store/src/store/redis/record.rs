@@ -15,7 +15,7 @@ const HEAD_SIZE: usize = 72;
 pub(super) const MARK_SIZE: usize = 16;
 
 /// An image with more values is refused. 65,536 values are 16 GiB of code in chunks of 64 KiB.
-pub(super) const MAX_VALUES: u64 = 1 << 16;
+pub(super) const MAX_VALUES: usize = 1 << 16;
 
 /// What the store states of one image. Its values exist before readers can see the record.
 ///
@@ -142,7 +142,7 @@ impl Record {
     /// The keys of all values.
     pub(super) fn value_keys(&self) -> impl Iterator<Item = String> + '_ {
         // A hostile record must not make the caller allocate without bound.
-        let numbers = self.numbers().take(MAX_VALUES as usize);
+        let numbers = self.numbers().take(MAX_VALUES);
         numbers.map(|number| value_key(&self.metadata.id, self.generation, number))
     }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use super::interner::Interner;
-use super::re_pair::{END, Rules};
+use super::re_pair::{END, Rules, Stop};
 use super::tokenizer;
 use crate::names::MAX_TERMINAL;
 
@@ -18,6 +18,9 @@ const FREQUENT: u32 = 8;
 const RARE: u32 = 2;
 /// A rule that occurs this often can become a terminal, so that names are read in fewer steps.
 const WRITTEN_OUT: u64 = 16;
+
+/// How many names are split between two questions whether to stop.
+const NAMES_AT_A_TIME: usize = 1 << 10;
 
 /// A grammar of names. Each name expands to its original bytes.
 pub(super) struct Grammar<'n> {
@@ -34,9 +37,9 @@ pub(super) struct Grammar<'n> {
 }
 
 impl<'n> Grammar<'n> {
-    /// The grammar of `names`. It depends only on the names and their order.
-    pub(super) fn of<S: AsRef<[u8]>>(names: &'n [S]) -> Self {
-        let (terminals, mut rules, mut sequence) = symbols_of(names);
+    /// The grammar of `names`. It depends only on the names and their order, unless `stop` returns true.
+    pub(super) fn of<S: AsRef<[u8]>>(names: &'n [S], stop: Stop<'_>) -> Self {
+        let (terminals, mut rules, mut sequence) = symbols_of(names, stop);
         rules.replace(&mut sequence);
         let mut best = Self::without_rare_rules(&terminals, &mut rules, &sequence, names.len(), RARE);
         // With slightly fewer rules, each symbol may take one bit less.
@@ -65,7 +68,7 @@ impl<'n> Grammar<'n> {
     /// The grammar without rare rules: no other rule uses them, and names use them at most `at_most` times.
     fn without_rare_rules(
         terminals: &[&'n [u8]],
-        rules: &mut Rules,
+        rules: &mut Rules<'_>,
         sequence: &[u32],
         names: usize,
         at_most: u32,
@@ -95,10 +98,16 @@ impl<'n> Grammar<'n> {
 
 /// Returns the words of `names`, the rules for frequent tokens and phrases, and the names as symbols. An [`END`]
 /// follows each name, and another one the last name.
-fn symbols_of<S: AsRef<[u8]>>(names: &[S]) -> (Vec<&[u8]>, Rules, Vec<u32>) {
+fn symbols_of<'n, 's, S: AsRef<[u8]>>(
+    names: &'n [S],
+    stop: Stop<'s>,
+) -> (Vec<&'n [u8]>, Rules<'s>, Vec<u32>) {
     let (mut phrases, mut tokens, mut words) = (Interner::new(), Interner::new(), Interner::new());
     let (mut in_names, mut in_phrases, mut in_tokens, mut terminals) = (vec![], vec![], vec![], vec![]);
-    for name in names {
+    for (number, name) in names.iter().enumerate() {
+        if number.is_multiple_of(NAMES_AT_A_TIME) && stop() {
+            break;
+        }
         let name = name.as_ref();
         tokenizer::phrases(name, |phrase| {
             let (number, new) = phrases.number(name.get(phrase.clone()).unwrap_or_default());
@@ -128,7 +137,7 @@ fn symbols_of<S: AsRef<[u8]>>(names: &[S]) -> (Vec<&[u8]>, Rules, Vec<u32>) {
     for sequence in [&mut in_names, &mut in_phrases, &mut in_tokens] {
         sequence.push(END);
     }
-    let mut rules = Rules::new(u32::try_from(terminals.len()).unwrap_or(END - 1));
+    let mut rules = Rules::new(u32::try_from(terminals.len()).unwrap_or(END - 1), stop);
     let tokens = SymbolStrings::new(in_tokens, uses(&in_phrases, tokens.len()), &mut rules);
     let phrases = SymbolStrings::new(tokens.of(&in_phrases), uses(&in_names, phrases.len()), &mut rules);
     (terminals, rules, phrases.of(&in_names))
@@ -154,7 +163,7 @@ struct SymbolStrings {
 impl SymbolStrings {
     /// The strings of `sequence`. Recurring pairs become rules. A string that is used often becomes a single symbol;
     /// `uses` says how often each string is used.
-    fn new(mut sequence: Vec<u32>, uses: Vec<u32>, rules: &mut Rules) -> Self {
+    fn new(mut sequence: Vec<u32>, uses: Vec<u32>, rules: &mut Rules<'_>) -> Self {
         rules.replace(&mut sequence);
         let mut ends = Vec::with_capacity(uses.len() + 1);
         let mut symbols = Vec::with_capacity(sequence.len());
@@ -191,7 +200,7 @@ impl SymbolStrings {
 }
 
 /// For each rule: whether no other rule uses it, and names use it at most `at_most` times.
-fn rare_rules(rules: &Rules, sequence: &[u32], at_most: u32) -> Vec<bool> {
+fn rare_rules(rules: &Rules<'_>, sequence: &[u32], at_most: u32) -> Vec<bool> {
     let len = rules.first as usize + rules.pairs.len();
     let (mut in_names, mut in_rules) = (vec![0u32; len], vec![0u32; len]);
     let add = |counts: &mut Vec<u32>, symbol: u32, n: u32| {
@@ -218,7 +227,7 @@ fn rare_rules(rules: &Rules, sequence: &[u32], at_most: u32) -> Vec<bool> {
 }
 
 /// The grammar with its symbols in the order that [`Grammar`] states, without unused symbols.
-fn in_order<'n>(words: &[&'n [u8]], rules: &Rules, mut symbols: Vec<u32>, lens: Vec<u8>) -> Grammar<'n> {
+fn in_order<'n>(words: &[&'n [u8]], rules: &Rules<'_>, mut symbols: Vec<u32>, lens: Vec<u8>) -> Grammar<'n> {
     let mut texts: Vec<Option<Cow<'n, [u8]>>> = words.iter().map(|word| Some(Cow::Borrowed(*word))).collect();
     texts.resize(words.len() + rules.pairs.len(), None);
     let occurs = occurrences(&symbols, rules, &texts);
@@ -254,7 +263,7 @@ fn in_order<'n>(words: &[&'n [u8]], rules: &Rules, mut symbols: Vec<u32>, lens: 
 
 /// How often each symbol occurs in the names, occurrences within rules that have no text included. So a part of such a
 /// rule occurs at least as often as the rule.
-fn occurrences(symbols: &[u32], rules: &Rules, texts: &[Option<Cow<'_, [u8]>>]) -> Vec<u64> {
+fn occurrences(symbols: &[u32], rules: &Rules<'_>, texts: &[Option<Cow<'_, [u8]>>]) -> Vec<u64> {
     let mut occurs = vec![0u64; texts.len()];
     let add = |occurs: &mut Vec<u64>, symbol: u32, n: u64| {
         if let Some(count) = occurs.get_mut(symbol as usize) {
@@ -273,7 +282,7 @@ fn occurrences(symbols: &[u32], rules: &Rules, texts: &[Option<Cow<'_, [u8]>>]) 
 
 /// Gives a text to the rules that save the most steps of reading names for each byte of text. These rules become
 /// terminals.
-fn write_out(texts: &mut [Option<Cow<'_, [u8]>>], rules: &Rules, occurs: &[u64]) {
+fn write_out(texts: &mut [Option<Cow<'_, [u8]>>], rules: &Rules<'_>, occurs: &[u64]) {
     // Bytes and terminals that each symbol stands for.
     let mut sizes: Vec<(u64, u64)> = texts.iter().flatten().map(|text| (text.len() as u64, 1)).collect();
     let mut gains = Vec::new();

@@ -5,14 +5,26 @@ mod interner;
 mod re_pair;
 mod tokenizer;
 
+use std::io;
+
 use self::grammar::Grammar;
+pub(crate) use self::re_pair::Stop;
 use crate::error::Error;
 use crate::names::{GROUP_BITS, GROUP_LEN, LEN_BITS, MAX_WIDTH};
 use crate::write::bits::{BitWriter, put_varint};
 
 /// The section of `names`.
+#[cfg(test)]
 pub(crate) fn encode_names<S: AsRef<[u8]>>(names: &[S]) -> Result<Vec<u8>, Error> {
-    let grammar = Grammar::of(names);
+    encode_names_until(names, &|| false)
+}
+
+/// The section of `names`. Fails if `stop` returns true, which is asked every few milliseconds.
+pub(crate) fn encode_names_until<S: AsRef<[u8]>>(names: &[S], stop: Stop<'_>) -> Result<Vec<u8>, Error> {
+    let grammar = Grammar::of(names, stop);
+    if stop() {
+        return Err(io::Error::from(io::ErrorKind::TimedOut).into());
+    }
     let width = grammar.width();
     if width > MAX_WIDTH || u32::try_from(grammar.symbols.len()).is_err() {
         return Err(Error::Unwritable { what: "more distinct names than the format allows" });

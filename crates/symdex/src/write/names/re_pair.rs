@@ -25,19 +25,23 @@ const MAX_ROUNDS: u32 = 9;
 const LAST_GAIN: usize = 32;
 
 /// Rules: symbols that stand for two others. They are numbered from `first` on. The parts of a rule have lower numbers.
-pub(super) struct Rules {
+pub(super) struct Rules<'s> {
     pub(super) first: u32,
     pub(super) pairs: Vec<[u32; 2]>,
     /// A random odd factor of the hash of a pair. Without it, an input could have many pairs of one hash.
     key: u64,
     /// An open-addressing table of the indexes of `pairs`; [`END`] for a free slot. At least half of it is free.
     slots: Vec<u32>,
+    stop: Stop<'s>,
 }
 
-impl Rules {
+/// Whether to stop. What is made of the strings is then not used.
+pub(crate) type Stop<'s> = &'s (dyn Fn() -> bool + Sync);
+
+impl<'s> Rules<'s> {
     /// An empty set of rules. The symbols below `first` are not rules.
-    pub(super) fn new(first: u32) -> Self {
-        Self { first, pairs: Vec::new(), key: random_key() | 1, slots: vec![END; 1 << MIN_BITS] }
+    pub(super) fn new(first: u32, stop: Stop<'s>) -> Self {
+        Self { first, pairs: Vec::new(), key: random_key() | 1, slots: vec![END; 1 << MIN_BITS], stop }
     }
 
     /// The two parts of `symbol`. Returns `None` if `symbol` is not a rule.
@@ -120,6 +124,9 @@ impl Rules {
             }
         }
         for _ in 0..MAX_ROUNDS {
+            if (self.stop)() {
+                break;
+            }
             next.clear(sequence.len());
             let len = self.merge(sequence, &sketch, &mut next);
             let gain = sequence.len() - len;
@@ -229,7 +236,7 @@ mod tests {
             let pairs = (1..=u64::from(count)).map(|number| number.wrapping_mul(INVERSE));
             let pairs: Vec<_> = pairs.map(|pair| (half(pair >> 32), half(pair))).collect();
             assert!(pairs.iter().all(|(left, right)| hash(*left, *right) == 0), "they collide without a key");
-            let mut rules = Rules::new(0);
+            let mut rules = Rules::new(0, &|| false);
             for _ in 0..2 {
                 assert!(pairs.iter().map(|(left, right)| rules.symbol(*left, *right)).eq(0..count));
             }

@@ -1,0 +1,202 @@
+//! The memory that a build may take, and how its parts share it.
+//!
+//! Only what a file can make large is counted: decompressed sections, the list of units, the functions and rows of the
+//! units that are being read, pending units, names, and chunks. The sizes are those of the elements, so that they do not
+//! depend on the machine's allocator.
+//!
+//! Whether a build fails does not depend on the number of threads. A unit that is read ahead of its turn and finds no
+//! memory left is read again when its turn comes, and then shares the memory with no other unit.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::error::Error;
+
+/// The least value of `max_memory`.
+pub(crate) const LEAST: usize = 32_000_000;
+/// What a build takes beside all that is counted: code, stacks, tasks in queues, and buffers of the writer.
+const UNCOUNTED: usize = 8 << 20;
+
+/// How the memory of a build is divided.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    /// `max_memory`.
+    pub(crate) limit: usize,
+    /// The bytes that are taken as long as the build lasts: sections, symbols and the list of units.
+    fixed: usize,
+}
+
+impl Budget {
+    /// The budget of a build that takes `fixed` bytes as long as it lasts.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLarge`] if these leave less than a quarter of the memory.
+    pub(crate) fn new(limit: usize, fixed: usize) -> Result<Self, Error> {
+        let fixed = fixed.saturating_add(UNCOUNTED);
+        let budget = Self { limit, fixed };
+        budget.check("its sections, symbols and units", fixed.saturating_add(limit / 4))?;
+        Ok(budget)
+    }
+
+    /// The bytes that are not taken as long as the build lasts.
+    fn free(&self) -> usize {
+        self.limit - self.fixed
+    }
+
+    /// How many bytes one unit may take while it is read in its turn.
+    pub(crate) fn of_unit(&self) -> usize {
+        self.free() / 10 * 4
+    }
+
+    /// How many bytes all units together may take that are read ahead of their turn. This is less than
+    /// [`Self::of_unit`], so that a unit that fits ahead of its turn also fits in its turn.
+    pub(crate) fn of_units_ahead(&self) -> usize {
+        self.free() / 10 * 2
+    }
+
+    /// How many bytes chunks may take while they are encoded.
+    pub(crate) fn of_chunks(&self) -> usize {
+        self.free() / 10
+    }
+
+    /// How many bytes pending units may take if all names take `names` bytes. As many bytes are left for those that are
+    /// being merged.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLarge`] if the names leave too little.
+    pub(crate) fn of_pending(&self, names: usize) -> Result<usize, Error> {
+        let least = self.free() / 10;
+        let others = self.fixed + self.of_unit() + self.of_units_ahead() + self.of_chunks();
+        self.check("its names", others.saturating_add(names).saturating_add(least))?;
+        Ok((self.limit - others - names) / 2)
+    }
+
+    /// Checks that the strings of the index can be encoded: `count` strings of `bytes` bytes, for which `pools` bytes
+    /// are taken already.
+    pub(crate) fn check_strings(&self, pools: usize, count: usize, bytes: usize) -> Result<(), Error> {
+        let encoding = STRING.saturating_mul(count).saturating_add(STRING_BYTE.saturating_mul(bytes));
+        self.check("its names", self.fixed.saturating_add(pools).saturating_add(encoding))
+    }
+
+    /// Fails if `bytes` are more than the limit. Most of them are for `what`.
+    pub(crate) fn check(&self, what: &'static str, bytes: usize) -> Result<(), Error> {
+        if bytes > self.limit { Err(Error::TooLarge { limit: self.limit, what }) } else { Ok(()) }
+    }
+}
+
+/// About how many bytes the encoder of strings takes for each string, and for each byte of all strings.
+const STRING: usize = 32;
+const STRING_BYTE: usize = 5;
+
+/// Bytes of memory that several owners share.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    limit: usize,
+    used: AtomicUsize,
+}
+
+impl Memory {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { limit, used: AtomicUsize::new(0) }
+    }
+
+    /// The bytes that all owners together may take.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Takes `bytes`. Returns `false`, and takes nothing, if fewer are left.
+    pub(crate) fn take(&self, bytes: usize) -> bool {
+        let add = |used: usize| used.checked_add(bytes).filter(|used| *used <= self.limit);
+        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
+    }
+
+    /// Returns `bytes` that were taken.
+    pub(crate) fn give_back(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// How many bytes are taken.
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+}
+
+/// The memory that the reading of one unit takes. It is given back when this value is dropped.
+#[derive(Debug)]
+pub(crate) struct Share<'m> {
+    memory: &'m Memory,
+    taken: Cell<usize>,
+    is_exceeded: Cell<bool>,
+}
+
+impl<'m> Share<'m> {
+    pub(crate) fn new(memory: &'m Memory) -> Self {
+        Self { memory, taken: Cell::new(0), is_exceeded: Cell::new(false) }
+    }
+
+    /// Takes `bytes` more. Returns `false` if fewer are left. The unit is then given up.
+    pub(crate) fn take(&self, bytes: usize) -> bool {
+        let is_taken = self.memory.take(bytes);
+        self.taken.set(self.taken.get() + if is_taken { bytes } else { 0 });
+        self.is_exceeded.set(self.is_exceeded.get() || !is_taken);
+        is_taken
+    }
+
+    /// Takes what `bytes` are more than was taken.
+    pub(crate) fn take_up_to(&self, bytes: usize) -> bool {
+        self.take(bytes.saturating_sub(self.taken.get()))
+    }
+
+    /// Whether fewer bytes were left than the unit needs.
+    pub(crate) fn is_exceeded(&self) -> bool {
+        self.is_exceeded.get()
+    }
+
+    /// Gives all back but `bytes`, which belong to the caller from now on.
+    pub(crate) fn keep(self, bytes: usize) {
+        if bytes > self.taken.get() {
+            self.memory.used.fetch_add(bytes - self.taken.get(), Ordering::Relaxed);
+            self.taken.set(bytes);
+        }
+        self.taken.set(self.taken.get() - bytes);
+    }
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        self.memory.give_back(self.taken.get());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_take_no_more_than_there_is_and_give_it_back() {
+        let memory = Memory::new(100);
+        let (one, other) = (Share::new(&memory), Share::new(&memory));
+        assert!(one.take(60) && !other.take(50) && other.is_exceeded() && other.take(40));
+        assert!(!one.is_exceeded());
+        one.keep(30);
+        drop(other);
+        assert_eq!(memory.used(), 30);
+        memory.give_back(30);
+        assert_eq!(memory.used(), 0);
+    }
+
+    #[test]
+    fn all_parts_together_stay_within_the_limit() {
+        let budget = Budget::new(64 << 20, 10 << 20).expect("leaves enough");
+        let pending = budget.of_pending(1 << 20).expect("leaves enough");
+        let units = budget.of_unit() + budget.of_units_ahead();
+        let all = budget.fixed + units + budget.of_chunks() + 2 * pending + (1 << 20);
+        assert!((63 << 20..=64 << 20).contains(&all), "{all}");
+        let error = budget.of_pending(60 << 20).expect_err("too many names").to_string();
+        assert!(error.contains("--max-memory") && error.contains("its names"), "{error}");
+        assert!(Budget::new(64 << 20, 41 << 20).is_err());
+    }
+}

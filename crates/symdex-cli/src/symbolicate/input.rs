@@ -1,0 +1,179 @@
+//! The reports to read: files, folders, archives, and standard input.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+
+use super::packed::{self, ZipEntry};
+use crate::failure::{Failure, FailureKind};
+use crate::lookup::stdin_failed;
+
+/// A report to read.
+pub(super) struct Input {
+    /// The path in messages and JSON. A file in an archive has the path of the archive before its own. `-` stands for
+    /// standard input.
+    path: PathBuf,
+    /// The archive that has the report, and its entry there.
+    entry: Option<(PathBuf, ZipEntry)>,
+}
+
+/// All reports to read.
+pub(super) struct Inputs {
+    pub(super) reports: Vec<Input>,
+    /// Whether a folder or an archive was given, so that there may be several reports.
+    pub(super) has_folder: bool,
+    /// The folders and archives that cannot be read.
+    pub(super) failures: Vec<Failure>,
+}
+
+/// The deepest folder that is searched for reports.
+const MAX_DEPTH: usize = 64;
+/// The extension of the folders in which Xcode keeps reports.
+const CRASH_POINT: &str = "xccrashpoint";
+
+impl Inputs {
+    /// Finds the reports at `paths`: files, folders with files, archives. No path stands for standard input.
+    pub(super) fn find(paths: &[PathBuf]) -> Self {
+        let mut inputs = Self { reports: Vec::new(), has_folder: false, failures: Vec::new() };
+        if paths.is_empty() {
+            inputs.reports.push(Input::file("-"));
+        }
+        for path in paths {
+            if path.is_dir() {
+                inputs.has_folder = true;
+                let before = inputs.reports.len();
+                inputs.folder(path, is_crash_point(path), 0);
+                if inputs.reports.len() == before {
+                    let message = format!("{}: there is no report in this folder", path.display());
+                    inputs.failures.push(Failure::new(FailureKind::Missing, message));
+                }
+            } else {
+                inputs.file(path);
+            }
+        }
+        inputs
+    }
+
+    /// Adds the files in a folder, sorted by name. Hidden files and what macOS adds to archives are left out. In a
+    /// crash point of Xcode, reports are in folders named `Logs`.
+    fn folder(&mut self, folder: &Path, is_crash_point: bool, depth: usize) {
+        let entries = std::fs::read_dir(folder)
+            .and_then(|entries| entries.map(|entry| entry.map(|entry| entry.path())).collect());
+        let mut paths: Vec<PathBuf> = match entries {
+            Ok(paths) => paths,
+            Err(error) => return self.failures.push(Failure::unreadable(folder, &error)),
+        };
+        paths.sort();
+        for path in paths {
+            if is_junk(&path) {
+                continue;
+            }
+            if path.is_dir() {
+                if depth < MAX_DEPTH && !path.is_symlink() {
+                    self.folder(&path, is_crash_point || self::is_crash_point(&path), depth + 1);
+                }
+            } else if !is_crash_point || folder.file_name().is_some_and(|name| name == "Logs") {
+                self.file(&path);
+            }
+        }
+    }
+
+    /// Adds a file, or the entries of an archive.
+    fn file(&mut self, path: &Path) {
+        if !packed::is_zip(path) {
+            return self.reports.push(Input::file(path));
+        }
+        self.has_folder = true;
+        match packed::entries(path) {
+            Ok(entries) => {
+                let entries = entries
+                    .into_iter()
+                    .filter(|entry| !entry.name.iter().any(|part| is_junk(Path::new(part))));
+                self.reports.extend(entries.map(|entry| Input {
+                    path: path.join(&entry.name),
+                    entry: Some((path.to_owned(), entry)),
+                }));
+            }
+            Err(failure) => self.failures.push(failure),
+        }
+    }
+}
+
+fn is_crash_point(folder: &Path) -> bool {
+    folder.extension().is_some_and(|extension| extension == CRASH_POINT)
+}
+
+/// Whether a file or folder is hidden, or one of those that macOS adds to archives.
+fn is_junk(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".") || name == "__MACOSX")
+}
+
+impl Input {
+    fn file(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), entry: None }
+    }
+
+    /// The path in messages and JSON.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path that names the output: without the extension of a compressed file.
+    pub(super) fn unpacked_path(&self) -> PathBuf {
+        let is_packed =
+            self.path.extension().is_some_and(|extension| extension == "gz" || extension == "zst");
+        if is_packed { self.path.with_extension("") } else { self.path.clone() }
+    }
+
+    /// The file that is read: the report or the archive that has it. `None` for standard input.
+    pub(super) fn source(&self) -> Option<&Path> {
+        match &self.entry {
+            Some((archive, _)) => Some(archive),
+            None => Some(self.path.as_path()).filter(|path| path.as_os_str() != "-"),
+        }
+    }
+
+    /// The number of bytes to read, for progress.
+    pub(super) fn size(&self) -> u64 {
+        let of_file = || self.path.metadata().map_or(0, |file| file.len());
+        self.entry.as_ref().map_or_else(of_file, |(_, entry)| entry.size())
+    }
+
+    /// The first bytes of the report, at most `len`. Empty if it cannot be read.
+    pub(super) fn start(&self, len: usize) -> Vec<u8> {
+        let is_whole = self.entry.is_some() || self.unpacked_path() != self.path;
+        let mut start = Vec::new();
+        if is_whole {
+            start = self.read().unwrap_or_default();
+            start.truncate(len);
+        } else if let Ok(file) = File::open(&self.path) {
+            // What was read before an error tells enough.
+            let _ = file.take(len as u64).read_to_end(&mut start);
+        }
+        start
+    }
+
+    /// The text of the report.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`] if it cannot be read or unpacked.
+    pub(super) fn read(&self) -> Result<Vec<u8>, Failure> {
+        if let Some((archive, entry)) = &self.entry {
+            return entry.read(archive, &self.path);
+        }
+        if self.path.as_os_str() == "-" {
+            let mut text = Vec::new();
+            io::stdin().lock().read_to_end(&mut text).map_err(|error| stdin_failed(&error))?;
+            let size = text.len() as u64;
+            // Most reports are not compressed. They need no copy.
+            return if packed::is_packed(&text) {
+                packed::read(&text[..], size, &self.path)
+            } else {
+                Ok(text)
+            };
+        }
+        let file = File::open(&self.path).map_err(|error| Failure::unreadable(&self.path, &error))?;
+        packed::read(BufReader::new(file), self.size(), &self.path)
+    }
+}

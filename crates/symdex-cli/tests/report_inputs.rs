@@ -1,0 +1,131 @@
+//! `symdex symbolicate` on folders, archives and compressed reports, and on files that are no reports.
+
+mod common;
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use common::{CommandOutput, folder, names_in, symbolicate, testdata};
+
+fn demo() -> Vec<u8> {
+    fs::read(testdata().join("demo/demo.crash")).expect("readable")
+}
+
+/// The demo's report, symbolicated.
+fn answered(root: &Path) -> String {
+    let done = symbolicate(root, &testdata().join("demo"), &[], [testdata().join("demo/demo.crash")]);
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    done.out
+}
+
+fn run(root: &Path, output: &Path, reports: &[&Path]) -> CommandOutput {
+    symbolicate(root, &testdata().join("demo"), &["-o", output.to_str().expect("UTF-8")], reports)
+}
+
+fn write(path: &Path, text: &[u8]) {
+    fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
+    fs::write(path, text).expect("written");
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(text).expect("memory");
+    encoder.finish().expect("memory")
+}
+
+/// A zip archive with these files, deflated.
+fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut archive = rawzip::ZipArchiveWriter::new(&mut bytes);
+    for (name, text) in files {
+        let file = archive.new_file(name).compression_method(rawzip::CompressionMethod::DEFLATE);
+        let (mut entry, config) = file.start().expect("memory");
+        let encoder = flate2::write::DeflateEncoder::new(&mut entry, flate2::Compression::default());
+        let mut writer = config.wrap(encoder);
+        writer.write_all(text).expect("memory");
+        let (encoder, data) = writer.finish().expect("memory");
+        encoder.finish().expect("memory");
+        entry.finish(data).expect("memory");
+    }
+    archive.finish().expect("memory");
+    bytes
+}
+
+#[test]
+fn compressed_reports_are_read_and_written_unpacked() {
+    let root = folder();
+    let (gz, zst) = (root.path().join("a.crash.gz"), root.path().join("b.crash.zst"));
+    write(&gz, &gzip(&demo()));
+    write(&zst, &zstd::encode_all(&demo()[..], 1).expect("memory"));
+    let out = root.path().join("out");
+    let done = run(root.path(), &out, &[&gz, &zst]);
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert_eq!(names_in(&out), ["a.crash", "b.crash"]);
+    for name in names_in(&out) {
+        assert_eq!(fs::read_to_string(out.join(name)).expect("there"), answered(root.path()));
+    }
+    write(&gz, &gzip(&demo())[..200]);
+    let done = run(root.path(), &out, &[&gz]);
+    assert_eq!(done.code, Some(4), "{}", done.err);
+}
+
+#[test]
+fn the_reports_of_a_folder_and_of_an_archive_are_read() {
+    let root = folder();
+    let reports = root.path().join("reports");
+    write(&reports.join("one.crash"), &demo());
+    write(&reports.join("below/two.crash"), &demo());
+    write(&reports.join(".DS_Store"), b"x");
+    write(&reports.join("three.zip"), &zip(&[("in/three.crash", &demo()), ("__MACOSX/._three.crash", b"x")]));
+    let out = root.path().join("out");
+    let done = run(root.path(), &out, &[&reports]);
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert!(done.err.contains("3 reports: "), "{}", done.err);
+    assert_eq!(names_in(&out), ["one.crash", "three.crash", "two.crash"]);
+    assert_eq!(fs::read_to_string(out.join("three.crash")).expect("there"), answered(root.path()));
+    let json = symbolicate(root.path(), &testdata().join("demo"), &["--json"], [reports.join("three.zip")]);
+    assert!(json.json()[0]["report"].as_str().expect("a path").ends_with("three.zip/in/three.crash"));
+    let empty = root.path().join("empty");
+    fs::create_dir_all(&empty).expect("a folder");
+    let done = run(root.path(), &out, &[&empty]);
+    assert_eq!(done.code, Some(5), "{}", done.err);
+}
+
+#[test]
+fn the_logs_of_a_crash_point_are_read_and_its_other_files_are_not() {
+    let root = folder();
+    let point = root.path().join("a.xccrashpoint");
+    write(&point.join("DistributionInfo.json"), b"{}");
+    write(&point.join("Filters/Filter_1/Logs/x.crash"), &demo());
+    write(&point.join("Filters/Filter_1/PointInfo.json"), b"{}");
+    let out = root.path().join("out");
+    let done = run(root.path(), &out, &[&point]);
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert_eq!(names_in(&out), ["x.crash"]);
+}
+
+#[test]
+fn a_refused_report_is_copied_unchanged_to_the_output_folder_and_counted() {
+    let root = folder();
+    let (report, other) = (root.path().join("in/a.crash"), root.path().join("in/notes.txt"));
+    write(&report, &demo());
+    write(&other, b"no report\r\n\xff");
+    let out = root.path().join("out");
+    let done = run(root.path(), &out, &[&report, &other]);
+    assert_eq!(done.code, Some(6), "{}", done.err);
+    assert!(done.err.contains("symdex: 1 file copied unchanged: not read as a report\n"), "{}", done.err);
+    assert_eq!(fs::read(out.join("notes.txt")).expect("there"), b"no report\r\n\xff");
+    assert_eq!(fs::read_to_string(out.join("a.crash")).expect("there"), answered(root.path()));
+}
+
+#[test]
+fn a_tombstone_that_could_not_be_unwound_is_said_to_have_no_frames() {
+    let root = folder();
+    let tombstone = root.path().join("tombstone_00");
+    let text = "*** *** ***\nABI: 'arm64'\npid: 7, tid: 9, name: worker  >>> com.app <<<\nFailed to unwind\n";
+    write(&tombstone, text.as_bytes());
+    let done = symbolicate(root.path(), &testdata().join("demo"), &[], [&tombstone]);
+    assert_eq!((done.code, done.out.as_str()), (Some(0), text), "{}", done.err);
+    assert!(done.err.contains("symdex: 1 report without frames\n"), "{}", done.err);
+}

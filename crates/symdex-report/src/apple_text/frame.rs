@@ -1,0 +1,315 @@
+//! The line of a frame: `0   MyApp   0x0000000104a3c7d8 0x104a34000 + 34776`.
+
+use symdex::ImageId;
+
+use super::lines::is_nameless;
+use crate::report::{Span, SymbolDetail};
+use crate::text::Cursor;
+
+/// A frame: `0   MyApp   0x0000000104a3c7d8 0x104a34000 + 34776`. Spans count from the start of the report.
+pub(crate) struct FrameLine<'l> {
+    pub(crate) number: u64,
+    /// The image's name in the report.
+    pub(crate) image: &'l [u8],
+    pub(crate) address: u64,
+    /// The load address of the image, if the line states it.
+    pub(crate) load_address: Option<u64>,
+    /// The id of the image, if the line states it. The address is then an offset in the image.
+    pub(crate) id: Option<ImageId>,
+    /// The text that an answer replaces. It follows the address. The text after it stays.
+    pub(crate) answer: Span,
+    pub(crate) detail: SymbolDetail,
+    pub(crate) function: Option<Span>,
+    pub(crate) inlined: bool,
+}
+
+/// Reads the frame in `line`, which starts at byte `start` of the report. `None` for another kind of line.
+pub(crate) fn frame(line: &[u8], start: usize) -> Option<FrameLine<'_>> {
+    let mut cursor = Cursor::new(line);
+    cursor.space();
+    let number = cursor.decimal()?;
+    cursor.space().then_some(())?;
+    let (image, address) = image_and_address(&mut cursor)?;
+    cursor.space().then_some(())?;
+    let from = start + cursor.at();
+    let text = cursor.rest();
+    // Lines of `sample` can begin alike: `... load address 0x1000 + 0xd68`. Names of class methods begin with `+[`.
+    if text.is_empty() || text.starts_with(b"+ ") {
+        return None;
+    }
+    let FrameText { len, detail, distance, function_len, inlined } = FrameText::of(text, image);
+    let (load_address, id) = match distance {
+        DistanceFrom::LoadAddress(load_address) => (Some(load_address), None),
+        DistanceFrom::Image(offset) => (address.checked_sub(offset), None),
+        DistanceFrom::ImageOfId(id) => (Some(0), Some(id)),
+        DistanceFrom::Function => (None, None),
+    };
+    let function = function_len.map(|len| from..from + len);
+    let answer = from..from + len;
+    Some(FrameLine { number, image, address, load_address, id, answer, detail, function, inlined })
+}
+
+/// Reads `MyApp   0x0000000104a3c7d8`. The address is the first word after the name that begins with `0x`. A name may
+/// contain single spaces. It may be empty if the load address follows.
+fn image_and_address<'l>(cursor: &mut Cursor<'l>) -> Option<(&'l [u8], u64)> {
+    let from = cursor.rest();
+    let mut len = 0;
+    loop {
+        let mut word = *cursor;
+        match word.hexadecimal() {
+            Some(address)
+                if matches!(word.rest().first(), Some(b' ' | b'\t'))
+                    && (len != 0 || load_address_and_offset(word.rest().trim_ascii_start()).is_some()) =>
+            {
+                *cursor = word;
+                return Some((&from[..len], address));
+            }
+            // Two spaces end the name.
+            _ if len != 0 && !is_one_space(&from[len..], cursor.rest()) => return None,
+            _ => {}
+        }
+        cursor.word()?;
+        len = from.len() - cursor.rest().len();
+        cursor.space().then_some(())?;
+    }
+}
+
+/// Whether exactly one space stands between `from` and its suffix `rest`.
+fn is_one_space(from: &[u8], rest: &[u8]) -> bool {
+    from.len() == rest.len() + 1 && from.first() == Some(&b' ')
+}
+
+/// The contents of the text after a frame's address.
+struct FrameText {
+    /// The length of the text that an answer replaces.
+    len: usize,
+    detail: SymbolDetail,
+    distance: DistanceFrom,
+    /// The length of the function's name, which the text begins with.
+    function_len: Option<usize>,
+    inlined: bool,
+}
+
+/// What the number after ` + ` counts from, or the address of the frame.
+enum DistanceFrom {
+    /// The offset counts from the load address printed before it.
+    LoadAddress(u64),
+    /// The offset counts from the start of the image whose name is printed before it.
+    Image(u64),
+    /// The address counts from the start of the image with this id.
+    ImageOfId(ImageId),
+    Function,
+}
+
+impl FrameText {
+    fn of(text: &[u8], image: &[u8]) -> Self {
+        let raw = |len, distance| FrameText {
+            len,
+            detail: SymbolDetail::AddressOnly,
+            distance,
+            function_len: None,
+            inlined: false,
+        };
+        if let Some((load_address, len)) = load_address_and_offset(text) {
+            let is_answered = is_location(without_side(text[len..].trim_ascii_end()));
+            let detail = if is_answered { SymbolDetail::Line } else { SymbolDetail::AddressOnly };
+            return FrameText { detail, ..raw(len, DistanceFrom::LoadAddress(load_address)) };
+        }
+        let text = without_side(text.trim_ascii_end());
+        if let Some(offset) = text.strip_prefix(image).and_then(offset_alone) {
+            return raw(text.len(), DistanceFrom::Image(offset));
+        }
+        if let Some(id) = missing_uuid(text) {
+            return raw(text.len(), DistanceFrom::ImageOfId(id));
+        }
+        // An address in no image: `0 + 1234`.
+        if text.strip_prefix(b"0").and_then(offset_alone).is_some() {
+            return raw(text.len(), DistanceFrom::Function);
+        }
+        let (answer, inlined) = match text.strip_suffix(b" [inlined]") {
+            Some(answer) => (answer, true),
+            None => (text, false),
+        };
+        let function_len = function_len(answer);
+        let detail = match &answer[..function_len] {
+            name if is_nameless(name) => SymbolDetail::AddressOnly,
+            _ if has_line(answer) => SymbolDetail::Line,
+            _ => SymbolDetail::Function,
+        };
+        let function_len = (detail != SymbolDetail::AddressOnly).then_some(function_len);
+        FrameText { len: text.len(), detail, distance: DistanceFrom::Function, function_len, inlined }
+    }
+}
+
+/// Reads `0x104a34000 + 34776`. Returns the load address, and the length of the text up to the end of the offset. Any
+/// text may follow after a space.
+fn load_address_and_offset(text: &[u8]) -> Option<(u64, usize)> {
+    let mut cursor = Cursor::new(text);
+    let load_address = cursor.hexadecimal()?;
+    cursor.take(b" + ")?;
+    cursor.hexadecimal().or_else(|| cursor.decimal())?;
+    matches!(cursor.rest().first(), None | Some(b' ' | b'\t')).then_some((load_address, cursor.at()))
+}
+
+/// Reads ` + 34776`. `None` if text follows.
+fn offset_alone(text: &[u8]) -> Option<u64> {
+    let mut cursor = Cursor::new(text);
+    cursor.take(b" + ")?;
+    cursor.decimal().filter(|_| cursor.rest().is_empty())
+}
+
+/// Reads `(Missing UUID 6dcd4e9d...)`, which Crashlytics writes for images without a dSYM.
+fn missing_uuid(text: &[u8]) -> Option<ImageId> {
+    let digits = text.strip_prefix(b"(Missing UUID ")?.strip_suffix(b")")?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// Removes the text after an answer. Either it follows a file and a line, or it is a second symbol in parentheses, such
+/// as ` (-[A b] + 24)`. KSCrash writes one if it prints addresses and names side by side.
+fn without_side(text: &[u8]) -> &[u8] {
+    let closed = memchr::memchr_iter(b')', text).find(|close| {
+        let digits = text[..*close].iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+        digits != 0
+            && text[..close - digits].ends_with(b":")
+            && matches!(text.get(close + 1), Some(b' ' | b'\t'))
+            && text[close + 1..] != *b" [inlined]"
+    });
+    if let Some(close) = closed.filter(|close| has_line(&text[..=*close])) {
+        return &text[..=close];
+    }
+    let side = || {
+        let inner = text.strip_suffix(b")")?;
+        let plus = memchr::memmem::rfind(inner, b" + ")?;
+        let is_distance = !inner[plus + 3..].is_empty() && inner[plus + 3..].iter().all(u8::is_ascii_digit);
+        let mut depth = 1_usize;
+        let open = inner[..plus].iter().rposition(|byte| {
+            match byte {
+                b')' => depth += 1,
+                b'(' => depth -= 1,
+                _ => {}
+            }
+            depth == 0
+        })?;
+        let before = text[..open].strip_suffix(b" ")?;
+        is_distance.then(|| before.trim_ascii_end())
+    };
+    side().unwrap_or(text)
+}
+
+/// The length of the function's name in `main + 36 (main.m:42)` or `main (in App) (main.m:42)`.
+fn function_len(answer: &[u8]) -> usize {
+    let plus = memchr::memmem::rfind(answer, b" + ");
+    let is_distance = |at: &usize| answer.get(at + 3).is_some_and(u8::is_ascii_digit);
+    let in_image = || memchr::memmem::rfind(answer, b" (in ");
+    let location = || memchr::memmem::rfind(answer, b" (").filter(|_| has_line(answer));
+    plus.filter(is_distance).or_else(in_image).or_else(location).unwrap_or(answer.len())
+}
+
+/// Whether the text ends with file and line: `(main.m:42)`, or `  main.m:42` as `leaks` writes it.
+fn has_line(answer: &[u8]) -> bool {
+    let (answer, is_closed) = match answer.strip_suffix(b")") {
+        Some(answer) => (answer, true),
+        None => (answer, false),
+    };
+    let digits = answer.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let before = &answer[..answer.len() - digits];
+    let separator = if is_closed { " (" } else { "  " };
+    digits != 0 && before.ends_with(b":") && memchr::memmem::rfind(before, separator.as_bytes()).is_some()
+}
+
+/// Whether `text` is ` (main.m:42)`, with or without ` [inlined]`.
+fn is_location(text: &[u8]) -> bool {
+    let text = text.strip_suffix(b" [inlined]").unwrap_or(text);
+    text.starts_with(b" (") && has_line(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame_text(line: &str) -> (SymbolDetail, Option<&str>, Option<u64>, bool) {
+        let frame = frame(line.as_bytes(), 0).unwrap_or_else(|| panic!("no frame: {line}"));
+        (frame.detail, frame.function.map(|span| &line[span]), frame.load_address, frame.inlined)
+    }
+
+    #[test]
+    fn frames_have_the_detail_of_their_symbol() {
+        let head = "12  My App  \t0x0000000104a3c7d8 ";
+        let cases = [
+            ("0x104a34000 + 34776", (SymbolDetail::AddressOnly, None, Some(0x104a34000), false)),
+            ("My App + 34776", (SymbolDetail::AddressOnly, None, Some(0x104a34000), false)),
+            ("<redacted> + 12", (SymbolDetail::AddressOnly, None, None, false)),
+            ("-[A b:] + 24", (SymbolDetail::Function, Some("-[A b:]"), None, false)),
+            ("-[A b:] + 24 (A.m:42)", (SymbolDetail::Line, Some("-[A b:]"), None, false)),
+            ("+[A b:] + 24", (SymbolDetail::Function, Some("+[A b:]"), None, false)),
+            ("-[A b:] (in My App) (A.m:42)", (SymbolDetail::Line, Some("-[A b:]"), None, false)),
+            ("-[A b:] (A.m:42) [inlined]", (SymbolDetail::Line, Some("-[A b:]"), None, true)),
+            ("f(int) + 24 [inlined]", (SymbolDetail::Function, Some("f(int)"), None, true)),
+            ("main + 36  main.m:42", (SymbolDetail::Line, Some("main"), None, false)),
+            ("static A.+ infix(_:) + 8", (SymbolDetail::Function, Some("static A.+ infix(_:)"), None, false)),
+            ("start", (SymbolDetail::Function, Some("start"), None, false)),
+            ("0x104a34000 + 34776 ", (SymbolDetail::AddressOnly, None, Some(0x104a34000), false)),
+            ("0x104a34000 + 0x87d8", (SymbolDetail::AddressOnly, None, Some(0x104a34000), false)),
+            (
+                "0x104a34000 + 34776 (<redacted> + 24)",
+                (SymbolDetail::AddressOnly, None, Some(0x104a34000), false),
+            ),
+            ("0x104a34000 + 34776 (A.m:42)", (SymbolDetail::Line, None, Some(0x104a34000), false)),
+            ("-[A b:] + 24 (A.m:42) (f(int) + 24) ", (SymbolDetail::Line, Some("-[A b:]"), None, false)),
+            ("My App + 34776 (<redacted> + 24)", (SymbolDetail::AddressOnly, None, Some(0x104a34000), false)),
+            ("0 + 4372811736", (SymbolDetail::AddressOnly, None, None, false)),
+            ("<unknown> + 4", (SymbolDetail::AddressOnly, None, None, false)),
+            (
+                "(Missing UUID 6dcd4e9dd3b13a0e8dff6a5a4be1b1b0)",
+                (SymbolDetail::AddressOnly, None, Some(0), false),
+            ),
+        ];
+        for (tail, expected) in cases {
+            assert_eq!(frame_text(&format!("{head}{tail}")), expected, "{tail}");
+        }
+        let line = format!("{head}start");
+        let frame = frame(line.as_bytes(), 100).expect("a frame");
+        assert_eq!((frame.number, frame.image, frame.address), (12, &b"My App"[..], 0x1_04a3_c7d8));
+        assert_eq!(frame.answer, 100 + head.len()..100 + line.len());
+    }
+
+    #[test]
+    fn an_answer_replaces_the_offset_and_keeps_the_text_after_it() {
+        for (tail, replaced) in [
+            ("0x104a34000 + 34776  (<redacted> + 24) ", "0x104a34000 + 34776"),
+            ("0x104a34000 + 34776\t// -[A b]", "0x104a34000 + 34776"),
+            ("<redacted> + 24 (-[A b] + 24)", "<redacted> + 24"),
+            ("f(int) + 24 ", "f(int) + 24"),
+            ("f(int) + 24 ((anonymous namespace)::f(int) + 24)", "f(int) + 24"),
+        ] {
+            let line = format!("0   0x0000000104a3c7d8 {tail}").replacen("0x", "App 0x", 1);
+            let frame = frame(line.as_bytes(), 0).expect("a frame");
+            assert_eq!(&line[frame.answer], replaced, "{line}");
+        }
+    }
+
+    #[test]
+    fn an_image_without_a_name_has_a_load_address() {
+        let line = b"0   \t0x0000000104a3c7d8 0x104a34000 + 34776";
+        let frame = frame(line, 0).expect("a frame");
+        assert_eq!((frame.image, frame.load_address), (&b""[..], Some(0x104a34000)));
+    }
+
+    #[test]
+    fn other_lines_are_no_frames() {
+        for line in [
+            "",
+            "0",
+            "0   MyApp",
+            "0   MyApp  0x10",
+            "0   MyApp  0x10 ",
+            "0   0x10 main + 4",
+            "  rip: 0x00000001003dade1  rfl: 0x0000000000010206",
+            "2761 ???  (in App)  load address 0x101671000 + 0xd68  [0x101671d68]",
+            "1 (32 bytes) ROOT LEAK: <LeakySwiftObject 0x600001431a40> [32]",
+            "0x102bc4000 - 0x102bcbfff iOSCrashingTest arm64  <ecc0>",
+        ] {
+            assert!(frame(line.as_bytes(), 0).is_none(), "{line}");
+        }
+    }
+}

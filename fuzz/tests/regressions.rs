@@ -1,0 +1,57 @@
+//! Inputs that once failed, and the seeds, are given to the targets again, on stable Rust.
+
+use std::path::Path;
+
+use symdex_fuzz::{TARGETS, Target};
+
+fn target(name: &str) -> &'static Target {
+    TARGETS.iter().find(|target| target.name == name).unwrap_or_else(|| panic!("no target {name}"))
+}
+
+#[test]
+fn inputs_that_once_failed_pass() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("regressions");
+    let mut replayed = 0;
+    for entry in std::fs::read_dir(folder).expect("a folder of the repository") {
+        let entry = entry.expect("an entry");
+        if !entry.path().is_dir() {
+            continue;
+        }
+        let target = target(&entry.file_name().to_string_lossy());
+        for input in std::fs::read_dir(entry.path()).expect("a folder") {
+            let path = input.expect("an entry").path();
+            println!("{}", path.display());
+            (target.run)(&std::fs::read(path).expect("readable"));
+            replayed += 1;
+        }
+    }
+    assert!(replayed > 0, "no inputs in fuzz/regressions");
+}
+
+#[test]
+fn seeds_pass() {
+    for target in TARGETS {
+        let seeds = (target.seeds)();
+        assert!(!seeds.is_empty(), "{} has no seeds", target.name);
+        for seed in seeds {
+            (target.run)(&seed);
+        }
+    }
+}
+
+#[test]
+fn every_target_has_its_program() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("libfuzzer/src/bin");
+    let mut programs: Vec<String> = std::fs::read_dir(&folder)
+        .expect("a folder of the repository")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    programs.sort();
+    let mut targets: Vec<String> = TARGETS.iter().map(|target| format!("{}.rs", target.name)).collect();
+    targets.sort();
+    assert_eq!(programs, targets);
+    for target in TARGETS {
+        let program = std::fs::read_to_string(folder.join(format!("{}.rs", target.name))).expect("readable");
+        assert!(program.contains(&format!("symdex_libfuzzer::program!({});", target.name)), "{program}");
+    }
+}

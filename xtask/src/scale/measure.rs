@@ -1,0 +1,60 @@
+//! The sizes of an index in each kind of store.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use symdex::Index;
+use symdex::write::split;
+
+/// The level at which stores compress.
+const LEVEL: i32 = 19;
+
+/// The sizes of one index, in bytes.
+pub(crate) struct MeasuredIndex {
+    pub(crate) name: String,
+    pub(crate) functions: u64,
+    /// The index file.
+    pub(crate) index_size: u64,
+    /// The compressed index: an object of an object store.
+    pub(crate) object_size: u64,
+    pub(crate) values: Vec<MeasuredValue>,
+}
+
+/// A value of the index in Redis.
+pub(crate) struct MeasuredValue {
+    /// The size in Redis, compressed.
+    pub(crate) stored_size: u64,
+    /// The size in the memory of a reading server.
+    pub(crate) opened_size: u64,
+}
+
+impl MeasuredIndex {
+    /// Opens the index file at `path`, and compresses it and its values.
+    ///
+    /// # Errors
+    /// The file is no index, or is empty.
+    pub(crate) fn of(path: &Path) -> Result<Self> {
+        let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let index = Index::open(&bytes[..]).with_context(|| format!("cannot open {}", path.display()))?;
+        let mut values = Vec::new();
+        for value in split(&index) {
+            let opened = value?.bytes;
+            let stored = zstd::bulk::compress(&opened, LEVEL)?;
+            values.push(MeasuredValue { stored_size: stored.len() as u64, opened_size: opened.len() as u64 });
+        }
+        let functions = index.metadata().counts.functions.max(index.metadata().counts.symbols);
+        ensure!(!values.is_empty() && functions > 0, "{}: the index has no functions", path.display());
+        Ok(Self {
+            name: index.metadata().image_name.clone(),
+            functions,
+            index_size: bytes.len() as u64,
+            object_size: zstd::bulk::compress(&bytes, LEVEL)?.len() as u64,
+            values,
+        })
+    }
+
+    /// The size of all values in Redis.
+    pub(crate) fn stored_size(&self) -> u64 {
+        self.values.iter().map(|value| value.stored_size).sum()
+    }
+}
