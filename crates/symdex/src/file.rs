@@ -49,6 +49,13 @@ pub fn read_index_file(path: &Path) -> Result<Vec<u8>, Error> {
 /// Reads the digest of the index file at `path`, as [`Index::digest`](crate::Index::digest) has it. Nothing but the
 /// header and the trailer is read and checked.
 ///
+/// ```
+/// let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex".as_ref();
+/// let index = symdex::Index::open(symdex::read_index_file(path)?)?;
+/// assert_eq!(symdex::read_digest(path)?, index.digest());
+/// # Ok::<(), symdex::Error>(())
+/// ```
+///
 /// # Errors
 ///
 /// [`Error::Io`] if the file cannot be read or is not a regular file; otherwise the errors that

@@ -6,7 +6,7 @@ use symdex_store::{Error, PublishOutcome, Store};
 
 use super::output::Output;
 use super::selection::{Listed, Selection};
-use super::target::{self, UrlArgument};
+use super::target::{self, UrlArgument, WriteOptions};
 use crate::build::{outcome_words, pool};
 use crate::failure::{CommandError, CommandResult, Failure, FailureKind, complain};
 use crate::in_order::in_order;
@@ -31,6 +31,8 @@ pub(super) struct Args {
     selection: Selection,
     #[command(flatten)]
     jobs: Jobs,
+    #[command(flatten)]
+    writing: WriteOptions,
     /// Print JSON, one object a line for each index, and the totals
     #[arg(long)]
     json: bool,
@@ -91,7 +93,7 @@ impl From<CommandError> for Stop {
 }
 
 pub(super) fn run(args: &Args) -> CommandResult {
-    let (from, to) = (args.from.open_existing()?, args.to.open()?);
+    let (from, to) = (args.from.open_existing()?, args.to.open_target(&args.writing)?);
     if from.url() == to.url() {
         let message = format!("{}: this is the store to copy from and the store to copy to", to.url());
         return Err(Failure::new(FailureKind::Usage, message).into());

@@ -7,7 +7,7 @@ use symdex::{ImageId, Index};
 use symdex_store::{PublishOutcome, Store};
 
 use super::output::Output;
-use super::target::{self, UrlArgument};
+use super::target::{self, UrlArgument, WriteOptions};
 use crate::build::{outcome_words, pool};
 use crate::failure::{CommandError, CommandResult, Failure};
 use crate::in_order::in_order;
@@ -29,6 +29,8 @@ pub(super) struct Args {
     indexes: Vec<PathBuf>,
     #[command(flatten)]
     jobs: super::copy::Jobs,
+    #[command(flatten)]
+    writing: WriteOptions,
     /// Print JSON, one object a line for each index, and the totals
     #[arg(long)]
     json: bool,
@@ -73,7 +75,7 @@ struct PutIndex {
 }
 
 pub(super) fn run(args: &Args) -> CommandResult {
-    let store = args.url.open()?;
+    let store = args.url.open_target(&args.writing)?;
     let pool = pool(Some(args.jobs.jobs))?;
     let indexes = args.indexes.iter().flat_map(|path| indexes_of(path, None));
     let mut output = Output::new(args.json);

@@ -43,9 +43,9 @@ impl UrlArgument {
     }
 
     /// Opens the one store that the argument stands for.
-    pub(super) fn open(&self) -> Result<Box<dyn Store>, Failure> {
+    fn open(&self, options: &StoreOptions) -> Result<Box<dyn Store>, Failure> {
         match &self.urls()?[..] {
-            [url] => Ok(open_store(url, &StoreOptions::new())?),
+            [url] => Ok(open_store(url, options)?),
             urls => {
                 let (count, variable) = (urls.len(), stores::VARIABLE);
                 let message = format!("{variable} names {count} stores; this command takes one URL");
@@ -54,12 +54,26 @@ impl UrlArgument {
         }
     }
 
+    /// Opens the one store that the argument stands for, to write to it. A folder is created if it does not exist.
+    pub(super) fn open_target(&self, options: &WriteOptions) -> Result<Box<dyn Store>, Failure> {
+        self.open(&StoreOptions::new().zstd_level(options.zstd_level))
+    }
+
     /// Opens the one store that the argument stands for. A folder must exist.
     pub(super) fn open_existing(&self) -> Result<Box<dyn Store>, Failure> {
-        let store = self.open()?;
+        let store = self.open(&StoreOptions::new())?;
         check_existence(&*store)?;
         Ok(store)
     }
+}
+
+/// The options for new indexes in a store.
+#[derive(clap::Args)]
+pub(super) struct WriteOptions {
+    /// The zstd level of new indexes in object stores and in Redis, 1 to 22. At 0, object stores do not compress, as
+    /// `--ranged` needs it
+    #[arg(long, value_name = "LEVEL", default_value_t = 19, value_parser = clap::value_parser!(u8).range(0..=22))]
+    zstd_level: u8,
 }
 
 /// Opens the stores that `arguments` stand for. Folders must exist.
