@@ -9,11 +9,12 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
 /// The crates in the order in which a reader meets them.
-const CRATES: [&str; 7] = [
+const CRATES: [&str; 8] = [
     "symdex",
     "symdex-demangle",
     "symdex-build",
     "symdex-isolate",
+    "symdex-archive",
     "symdex-store",
     "symdex-report",
     "symdex-audit",

@@ -139,7 +139,7 @@ fn unread(folder: &Path, archives: &[PathBuf]) -> String {
     if archives.len() > SHOWN {
         names += &format!(" and {} more", archives.len() - SHOWN);
     }
-    format!("; it holds archives that are not read yet: {names}; unpack them first")
+    format!("; archives in a folder are not read: {names}; give them to symdex build as inputs")
 }
 
 impl Error {

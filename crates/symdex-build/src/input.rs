@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use walkdir::{DirEntry, WalkDir};
 
+use crate::debug_files::DebugFile;
 use crate::error::Error;
 use crate::slice::FIRST_JAVA_VERSION;
 
@@ -162,6 +163,34 @@ fn debug_file(entry: walkdir::Result<DirEntry>) -> Result<Option<PathBuf>, Error
     }
     let wanted = in_bundle || begins_as_linked(path).map_err(|source| unreadable(path, source))?;
     Ok(wanted.then(|| path.to_owned()))
+}
+
+/// Whether an entry of an archive may be a debug file, by its name in the archive and the first bytes of its contents. At
+/// least 24 bytes are needed.
+///
+/// The answer is the same as that of [`find`] for a file in a folder. Only of a universal binary, the first bytes do not
+/// tell whether it is linked.
+#[must_use]
+pub fn may_be_debug_file(name: &Path, head: &[u8]) -> bool {
+    let number = || head.get(4..8).and_then(|bytes| bytes.try_into().ok().map(u32::from_be_bytes));
+    is_in_bundle(name)
+        || match head.first_chunk::<4>() {
+            Some(b"\xca\xfe\xba\xbe" | b"\xca\xfe\xba\xbf") => {
+                number().is_none_or(|count| count < FIRST_JAVA_VERSION)
+            }
+            _ => head.starts_with(b"dyld_v1") || is_linked(head),
+        }
+}
+
+impl DebugFile {
+    /// Whether the file is a debug file, as [`find`] tells it: by its place in a bundle, or by its first bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`io::Error`] if it cannot be read.
+    pub fn is_debug_file(&self) -> io::Result<bool> {
+        Ok(is_in_bundle(self.entry()) || begins_as_linked(self.path())?)
+    }
 }
 
 fn copy_of(error: &io::Error) -> io::Error {

@@ -4,11 +4,12 @@
 //!
 //! | you have | call |
 //! | --- | --- |
+//! | an entry of an archive | [`may_be_debug_file`], then [`debug_files::InputFiles::add_unpacked`] |
 //! | a file or a folder that may hold debug files | [`find`]; [`search`] also returns indexes and archives |
 //! | the bytes of a debug file | [`slices`], then [`Image::load`] for each architecture |
 //! | an image | [`build()`]; [`BuildOptions`] limits memory, shows progress, and writes to a file |
 //! | an image, and a few addresses | [`DirectLookup`]: no index is made |
-//! | an image without debug information, and its old index | [`up_to_date()`] |
+//! | an image, and its old index | [`built_before()`]; without debug information, [`up_to_date()`] |
 //! | a dyld shared cache | [`Cache::open`], then [`CachedImage::load`] |
 //! | names such as `__hidden#12_` | [`SymbolMaps`] |
 //! | images whose symbols are in several files | [`debug_files::find_image`] |
@@ -49,6 +50,7 @@
 #[doc(hidden)]
 pub mod audit_access;
 mod build;
+mod built_before;
 mod cache;
 mod chunk_job;
 mod chunker;
@@ -84,12 +86,13 @@ mod symbols;
 mod unit_ranges;
 mod up_to_date;
 
+pub use built_before::built_before;
 pub use cache::{Cache, CachedImage};
 pub use companions::Companions;
 pub use direct::DirectLookup;
 pub use error::Error;
 pub use image::{Identity, Image, ImageKind};
-pub use input::{Found, find, search};
+pub use input::{Found, find, may_be_debug_file, search};
 pub use options::{BuildOptions, Built, build};
 pub use report::{BuildReport, TextCoverage, meaning_of};
 pub use slice::{Slice, slices, slices_for};

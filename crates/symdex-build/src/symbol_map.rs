@@ -137,7 +137,7 @@ impl std::fmt::Debug for SymbolMap {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct SymbolMaps {
     maps: HashMap<ImageId, PathBuf>,
     /// The paths of property lists that state the original UUID, by the UUID of the recompiled image.
@@ -159,7 +159,7 @@ impl SymbolMaps {
                     let path = error.path().unwrap_or(path).to_owned();
                     Error::Io { doing: "read", path, source: error.into() }
                 })?;
-                let known = !entry.file_type().is_dir() && found.add(entry.path());
+                let known = !entry.file_type().is_dir() && found.add(entry.path(), entry.path());
                 if entry.depth() == 0 && !entry.file_type().is_dir() && !known {
                     let what = "a file that is not named <UUID>.bcsymbolmap".to_owned();
                     return Err(Error::NotASymbolMap { path: path.clone(), found: what });
@@ -169,11 +169,18 @@ impl SymbolMaps {
         Ok(found)
     }
 
-    /// Adds `path` if its name is that of a symbol map or of a property list. Returns whether it is a symbol map.
-    fn add(&mut self, path: &Path) -> bool {
-        let id = path.file_stem().and_then(|stem| stem.to_str()?.parse::<ImageId>().ok());
-        let Some(id) = id.filter(|id| id.as_bytes().len() == 16) else { return false };
-        let kind = path.extension().unwrap_or_default();
+    /// Whether a file of this name may be a symbol map, or a property list that states the original UUID of an image.
+    #[must_use]
+    pub fn may_be_one(name: &Path) -> bool {
+        let kind = name.extension().unwrap_or_default();
+        id_of(name).is_some() && ["bcsymbolmap", "plist"].iter().any(|known| kind.eq_ignore_ascii_case(known))
+    }
+
+    /// Adds the file at `path` if its `name` is that of a symbol map or of a property list. A file that was taken out of
+    /// an archive has another path. Returns whether it is a symbol map.
+    pub fn add(&mut self, name: &Path, path: &Path) -> bool {
+        let Some(id) = id_of(name) else { return false };
+        let kind = name.extension().unwrap_or_default();
         if kind.eq_ignore_ascii_case("bcsymbolmap") {
             self.maps.entry(id).or_insert_with(|| path.to_owned());
             return true;
@@ -225,6 +232,12 @@ impl SymbolMaps {
         };
         Ok(original_id(&path)?.unwrap_or_else(|| id.clone()))
     }
+}
+
+/// The UUID in the name of a symbol map or of a property list.
+fn id_of(name: &Path) -> Option<ImageId> {
+    let id = name.file_stem()?.to_str()?.parse::<ImageId>().ok()?;
+    (id.as_bytes().len() == 16).then_some(id)
 }
 
 fn unreadable(path: &Path, source: io::Error) -> Error {

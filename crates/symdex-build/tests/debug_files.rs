@@ -5,7 +5,8 @@ use std::path::Path;
 
 use symdex_build::Companions;
 use symdex_build::debug_files::{
-    BuildInputs, BuildJob, FindImageError, ImageGroups, JoinedImage, NoSuchArch, find_image, images_in,
+    BuildInputs, BuildJob, DebugFile, FindImageError, ImageGroups, InputFiles, JoinedImage, NoSuchArch,
+    find_image, images_in,
 };
 
 const FAT: &str = "../../testdata/dsyms/fat.dSYM";
@@ -61,7 +62,7 @@ fn files_without_a_wanted_architecture_are_skipped_unless_all_are() {
     assert_ne!(thin, wanted[0]);
     assert_eq!(inputs.plan(&[]).jobs.len(), 2);
     let plan = inputs.plan(&wanted);
-    assert!(matches!(plan.jobs[..], [BuildJob::File(path)] if path == file_in(FAT)));
+    assert!(matches!(plan.jobs[..], [BuildJob::File(file)] if file.path() == file_in(FAT)));
     assert_eq!(plan.skipped, 1);
     let inputs = BuildInputs::find([THIN]);
     match &inputs.plan(&wanted).jobs[..] {
@@ -86,7 +87,8 @@ fn files_of_one_image_are_joined_in_one_of_them() {
         let bytes = fs::read(&path).expect("readable");
         let slice = &symdex_build::slices(&bytes).expect("readable")[0];
         // Both have debug information, so neither is joined into the other.
-        let joined = groups.join(&path, slice, &companions).expect("it is no part of the other");
+        let joined =
+            groups.join(&DebugFile::on_disk(&path), slice, &companions).expect("it is no part of the other");
         assert_eq!((joined.paths, joined.failures.len()), (vec![path], 0));
     }
 }
@@ -141,7 +143,7 @@ fn archives_beside_debug_files_are_named() {
     let root = tempfile::tempdir().expect("a folder");
     fs::copy(file_in(THIN), root.path().join("a")).expect("copied");
     fs::write(root.path().join("b.zip"), b"PK").expect("written");
-    let inputs = BuildInputs::find([root.path()]);
+    let inputs = InputFiles::find([root.path()]);
     let unread = inputs.unread_archives();
     assert_eq!((unread.len(), &unread[0].archives[..]), (1, &[root.path().join("b.zip")][..]));
 }

@@ -1,5 +1,6 @@
 //! `symdex ids`: the images in files.
 
+use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -7,10 +8,12 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use serde::Serialize;
 use symdex::{ImageId, Metadata};
-use symdex_build::debug_files::{FileError, ListedImage, images_in};
+use symdex_archive::{Limits, Unpacked, Unpacker};
+use symdex_build::debug_files::{DebugFile, FileError, ListedImage, images_in, slices_of};
 use symdex_build::{Error, Found};
 use symdex_store::{Store, StoredImage};
 
+use crate::archive;
 use crate::failure::{self, Failure, FailureKind, FailureView, complain};
 use crate::open::AccessOption;
 use crate::stores::StoreArgs;
@@ -18,8 +21,8 @@ use crate::text;
 
 /// List the images in debug files, binaries and indexes: id, architecture, kind, size and path
 ///
-/// A PATH is a dSYM, another Mach-O file, an ELF file, the main file of a dyld shared cache, an index, or a folder,
-/// which is searched for all of these. Only headers are read. The id is the one that crash reports state: the LC_UUID,
+/// A PATH is a dSYM, another Mach-O file, an ELF file, the main file of a dyld shared cache, an index, a folder, which is
+/// searched for all of these, or an archive of debug files, as for `symdex build`. Only headers are read. The id is the one that crash reports state: the LC_UUID,
 /// in ELF the build id. If an image states no id, its id is h- and a hash of its code.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -39,6 +42,7 @@ Examples:
   symdex ids MyApp.app.dSYM MyApp.app/MyApp
   symdex ids indexes | grep -i 0c37c502
   symdex ids --store s3://bucket/indexes
+  symdex ids appDsyms.zip
   symdex ids MyApp.xcarchive --json | jq -r .id
 
 JSON:
@@ -78,21 +82,65 @@ struct UnreadFile<'a> {
 type ImageRows = Vec<Result<ImageRow, (PathBuf, Failure)>>;
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
-    let files: Vec<_> = args.paths.iter().flat_map(|path| files_of(path)).collect();
-    let images: Vec<ImageRows> = files
-        .into_par_iter()
-        .map(|file| match file {
-            Ok(path) => rows_in(&path).unwrap_or_else(|failure| vec![Err((path, failure))]),
-            Err(failed) => vec![Err(failed)],
-        })
-        .collect();
-    let mut images: ImageRows = images.into_iter().flatten().collect();
+    let mut images = ImageRows::new();
+    for path in &args.paths {
+        match archive::open(path, Limits::default().unpacked) {
+            Ok(Some(file)) => images.extend(rows_of_archive(file, path)),
+            Ok(None) => images.extend(rows_below(path)),
+            Err(error) => images.push(Err((path.clone(), Failure::unreadable(path, &error)))),
+        }
+    }
     if args.stores.are_given() {
         for store in args.stores.open(AccessOption::default())? {
             images.extend(rows_of_store(&*store));
         }
     }
     print(&images, args.json)
+}
+
+/// The images in the debug files and indexes at or below `path`.
+fn rows_below(path: &Path) -> ImageRows {
+    let rows: Vec<ImageRows> = files_of(path)
+        .into_par_iter()
+        .map(|file| match file {
+            Ok(path) => rows_in(&path).unwrap_or_else(|failure| vec![Err((path, failure))]),
+            Err(failed) => vec![Err(failed)],
+        })
+        .collect();
+    rows.into_iter().flatten().collect()
+}
+
+/// The images in the debug files of an archive.
+fn rows_of_archive(archive: File, path: &Path) -> ImageRows {
+    let unpacked = Unpacker::new(Limits::default()).map(|mut unpacker| {
+        let unpacked = archive::unpack(&mut unpacker, archive, path);
+        (unpacker, unpacked)
+    });
+    let (_unpacker, Unpacked { files, faults, .. }) = match unpacked {
+        Ok(unpacked) => unpacked,
+        Err(error) => return vec![Err((path.to_owned(), Failure::unreadable(path, &error)))],
+    };
+    let (warnings, faults): (Vec<_>, Vec<_>) = faults.into_iter().partition(|fault| fault.kind.is_harmless());
+    warnings.iter().for_each(|fault| complain(&format!("warning: {fault}")));
+    let mut rows = ImageRows::new();
+    for file in files {
+        let file = DebugFile::of_archive(file.path, &file.archive, &file.entry);
+        if !file.is_debug_file().unwrap_or(true) {
+            continue;
+        }
+        let of_file = |error: FileError| (file.name().to_owned(), error.into());
+        match slices_of(&file) {
+            Ok(images) => rows.extend(
+                images.into_iter().map(|image| image.map(|image| row(image, file.name())).map_err(of_file)),
+            ),
+            Err(error) => rows.push(Err(of_file(error))),
+        }
+    }
+    if rows.is_empty() && faults.is_empty() {
+        rows.push(Err((path.to_owned(), archive::without_debug_files(path))));
+    }
+    rows.extend(faults.iter().map(|fault| Err((PathBuf::from(&fault.archive), fault.into()))));
+    rows
 }
 
 /// The indexes in `store`, sorted by id. Each is opened.

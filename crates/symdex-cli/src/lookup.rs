@@ -35,8 +35,8 @@ pub(crate) struct Args {
     addresses: Vec<String>,
     #[command(flatten)]
     stores: StoreArgs,
-    /// The image to use, if FILE has several, or in a store: its UUID, with or without dashes, its build id, or the first digits of
-    /// one, at least four
+    /// The image to use, if FILE has several, or in a store: its UUID, with or without dashes, its build id, or the first
+    /// digits of one, at least four
     #[arg(long, value_name = "ID")]
     id: Option<IdPrefix>,
     #[command(flatten)]

@@ -1,8 +1,10 @@
 //! The command `symdex`.
 
 mod answers;
+mod archive;
 mod atos;
 mod build;
+mod config;
 mod failure;
 mod ids;
 mod in_order;
@@ -11,6 +13,7 @@ mod lookup;
 mod number;
 mod open;
 mod progress;
+mod secret;
 mod source;
 mod store;
 mod stores;
@@ -18,10 +21,12 @@ mod symbolicate;
 mod text;
 mod verify;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use crate::config::Config;
 use crate::failure::{CommandError, FailureKind, complain};
 
 /// Makes small indexes from debug files, and answers crash addresses from them.
@@ -34,6 +39,12 @@ use crate::failure::{CommandError, FailureKind, complain};
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// The configuration file. Without this option, symdex.toml is searched in the working folder and above it
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Read no configuration file
+    #[arg(long, global = true)]
+    no_config: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -63,6 +74,7 @@ enum Command {
     Inspect(inspect::Args),
     Verify(verify::Args),
     Store(store::Args),
+    Config(config::Args),
     /// Reads one debug file for `build --isolate`
     #[command(name = build::child::COMMAND, hide = true)]
     IsolatedChild,
@@ -81,7 +93,12 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<ExitCode, CommandError> {
-    let cli = match Cli::try_parse_from(atos::with_double_dashes(std::env::args_os())) {
+    let arguments = atos::with_double_dashes(std::env::args_os());
+    let config = Config::load(&arguments)?;
+    stores::configure(&config);
+    let mut commands = config.apply(Cli::command());
+    let parsed = commands.try_get_matches_from_mut(arguments);
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => {
             // Prints help and versions on standard output, and errors on standard error.
@@ -98,6 +115,7 @@ fn run() -> Result<ExitCode, CommandError> {
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Store(args) => store::run(&args),
+        Command::Config(args) => config::run(&args, &config, &commands),
         Command::IsolatedChild => return Ok(build::child::run()),
     };
     gravest.map(exit_code)

@@ -55,6 +55,11 @@ impl Progress {
         Self { bar, shows: thread.map(|thread| (done, thread)) }
     }
 
+    /// Adds work on `size` bytes.
+    pub(crate) fn add(&self, size: u64) {
+        self.bar.inc_length(size);
+    }
+
     /// The progress of one image, whose file counts for `size` bytes.
     pub(crate) fn of_image(&self, size: u64) -> ImageProgress<'_> {
         ImageProgress { all: self, size, counted: AtomicU64::new(0) }

@@ -3,18 +3,27 @@
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use symdex::{ImageId, Index};
 use symdex_store::{
     IdPrefix, IndexBytes, Store, StoreOptions, StoreUrl, StoreUrlError, StoredImage, open_store,
 };
 
+use crate::config::Config;
 use crate::failure::{Failure, FailureKind};
 use crate::open::AccessOption;
 use crate::{number, text};
 
 /// The variable with the stores that are used if the command line names none.
 pub(crate) const VARIABLE: &str = "SYMDEX_STORE";
+
+/// The key of the configuration file, and the option.
+pub(crate) const KEY: &str = "store";
+
+/// The stores of the configuration file, and where it names them. They are used if the command line and the environment
+/// name none.
+static OF_FILE: OnceLock<(Vec<String>, String)> = OnceLock::new();
 
 /// The digits of a UUID. Only longer ids begin with as many digits.
 const WHOLE_ID: usize = 32;
@@ -30,10 +39,11 @@ fn given(text: &str) -> Result<GivenUrl, Infallible> {
 /// The options that name stores.
 #[derive(clap::Args)]
 pub(crate) struct StoreArgs {
-    /// A store of indexes: a folder, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or https://HOST/PATH.
-    /// May be repeated; the stores are asked in this order. Credentials are read from the environment. The default is
-    /// in the environment variable SYMDEX_STORE, separated by spaces
-    #[arg(long = "store", value_name = "URL", value_parser = given)]
+    /// A store of indexes: a folder, redis://HOST, rediss://HOST, redis+cluster://HOST, s3://BUCKET/PREFIX,
+    /// gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or https://HOST/PATH. May be repeated; the stores are asked in this
+    /// order. Credentials are read from the environment. The default is in the environment variable SYMDEX_STORE,
+    /// separated by spaces, or in symdex.toml
+    #[arg(long = KEY, value_name = "URL", value_parser = given)]
     urls: Vec<GivenUrl>,
     /// The size of the cache for indexes of object stores, in the user's cache folder. 0 is no cache
     #[arg(long, value_name = "SIZE", default_value = "10GB", value_parser = number::parse_size)]
@@ -49,13 +59,13 @@ impl StoreArgs {
         !self.urls.is_empty()
     }
 
-    /// The URLs of the command line; without any, those of the environment.
+    /// The URLs of the command line; without any, those of the environment or the configuration file.
     pub(crate) fn urls(&self) -> Result<Vec<StoreUrl>, Failure> {
         if self.are_given() {
             let usage = |error: StoreUrlError| Failure::new(FailureKind::Usage, format!("--store: {error}"));
             return self.urls.iter().map(|url| url.clone().map_err(usage)).collect();
         }
-        urls_of_environment()
+        configured_urls()
     }
 
     pub(crate) fn options(&self, access: AccessOption) -> StoreOptions {
@@ -107,12 +117,25 @@ impl StoreArgs {
     }
 }
 
-/// The URLs in the environment.
-pub(crate) fn urls_of_environment() -> Result<Vec<StoreUrl>, Failure> {
-    let Some(urls) = std::env::var_os(VARIABLE) else { return Ok(Vec::new()) };
-    let wrong = |error| Failure::new(FailureKind::Usage, format!("{VARIABLE}: {error}"));
-    let read = |url: &str| url.parse().map_err(|error| wrong(format!("{error}")));
-    urls.to_string_lossy().split_whitespace().map(read).collect()
+/// Sets the stores of the configuration file. Call this once, before the command runs.
+pub(crate) fn configure(config: &Config) {
+    if let Some((urls, place)) = config.values(KEY) {
+        // Fails if it is set already.
+        let _ = OF_FILE.set((urls.to_vec(), place));
+    }
+}
+
+/// The URLs in the environment; without the variable, those of the configuration file. They may have secrets.
+pub(crate) fn configured_urls() -> Result<Vec<StoreUrl>, Failure> {
+    let read = |url: &str, place: &str| {
+        let wrong = |error| Failure::new(FailureKind::Usage, format!("{place}: {error}"));
+        url.parse().map_err(|error: StoreUrlError| wrong(error))
+    };
+    match (std::env::var_os(VARIABLE), OF_FILE.get()) {
+        (Some(urls), _) => urls.to_string_lossy().split_whitespace().map(|url| read(url, VARIABLE)).collect(),
+        (None, Some((urls, place))) => urls.iter().map(|url| read(url, place)).collect(),
+        (None, None) => Ok(Vec::new()),
+    }
 }
 
 /// The index of `id` in the first store that has it, and where it is. If a store fails, the next one is asked.

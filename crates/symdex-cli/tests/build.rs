@@ -127,13 +127,13 @@ fn archives_in_a_folder_are_named() {
         fs::write(root.path().join(name), "PK").expect("written");
     }
     let named = format!(
-        "symdex: warning: {}: holds archives that are not read yet: a.zip, b.tgz; unpack them first",
+        "symdex: warning: {}: archives in a folder are not read: a.zip, b.tgz; give them to symdex build as inputs",
         root.path().display()
     );
     let out = folder();
     let built = build(&[root.path()], out.path(), &[]);
     assert_eq!(built.code, Some(5), "{}", built.err);
-    let told = "inside; it holds archives that are not read yet: a.zip, b.tgz; unpack them first";
+    let told = "inside; archives in a folder are not read: a.zip, b.tgz; give them to symdex build as inputs";
     assert!(built.err.lines().any(|line| line.ends_with(told)), "{}", built.err);
     assert_eq!(built.err.matches("archives").count(), 1, "they are named once: {}", built.err);
     fs::copy(debug_file("cxx"), root.path().join("cxx")).expect("copied");

@@ -130,7 +130,7 @@ fn a_folder_with_only_archives_says_to_unpack_them() {
     fs::write(root.path().join("a.zip"), "PK").expect("written");
     let report = root.path().join("report.ips");
     fs::write(&report, "{}").expect("written");
-    let named = "it holds archives that are not read yet: a.zip; unpack them first";
+    let named = "archives in a folder are not read: a.zip; give them to symdex build as inputs";
     let report = format!("symbolicate {} --dsym {{}}", report.display());
     for line in ["lookup {} 0x400", "lookup {} --id ffff 0x400", "atos -o {} 0x400", "ids {}", &report] {
         let finished = symdex_on(root.path(), line);

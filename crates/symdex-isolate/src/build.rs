@@ -1,14 +1,14 @@
 //! Builds of indexes in child processes of the command `symdex`.
 //!
 //! [`Isolation::plan`] reads the headers of debug files and lists the tasks of their build. [`Isolation::build`] does
-//! one of them. The types of this module are what parent and child send each other. Paths are [`OsString`]s, because
+//! one of them. [`Isolation::images`] lists the images of files. The types of this module are what parent and child send each other. Paths are [`OsString`]s, because
 //! JSON cannot have a `PathBuf` that is not UTF-8.
 
 mod outputs;
 mod plan;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ pub enum Task {
     Plan(PlanTask),
     /// Build the indexes of a debug file.
     Build(BuildTask),
+    /// List the images of the files at these paths.
+    Images(Vec<OsString>),
 }
 
 /// A result of a child.
@@ -36,19 +38,74 @@ pub enum Task {
 pub enum TaskResult {
     /// A task of a plan.
     Planned(Planned),
-    /// How many files of a plan have no image of a wanted architecture.
-    Skipped(u64),
+    /// The end of a plan.
+    Skipped {
+        /// How many files have no image of a wanted architecture.
+        files: u64,
+        /// What is wrong if all files are skipped.
+        failure: Option<BuildFailure>,
+    },
+    /// An image of [`BuildTask::ids`] is in the debug file.
+    Found {
+        /// Its id.
+        id: String,
+    },
+    /// An image of a list.
+    Listed(FileImage),
     /// An index, which is the next part of the child's output.
     Image(BuiltImage),
     /// A file, or a part of it, could not be read.
     Failed(BuildFailure),
 }
 
+/// A debug file of a task, and the name that messages have for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskFile {
+    /// Where the file is.
+    pub path: OsString,
+    /// The archive and the entry that the file was taken out of, if it was. A child can read such a file alone, and not
+    /// the folder with other files of archives.
+    pub archive_entry: Option<(String, String)>,
+}
+
+impl TaskFile {
+    /// The file at `path`, which is called so.
+    pub fn on_disk(path: impl Into<OsString>) -> Self {
+        Self { path: path.into(), archive_entry: None }
+    }
+
+    /// The file at `path`, which is called `ARCHIVE: ENTRY`.
+    pub fn of_archive(
+        path: impl Into<OsString>,
+        archive: impl Into<String>,
+        entry: impl Into<String>,
+    ) -> Self {
+        Self { path: path.into(), archive_entry: Some((archive.into(), entry.into())) }
+    }
+
+    /// The name for messages.
+    #[must_use]
+    pub fn name(&self) -> OsString {
+        match &self.archive_entry {
+            None => self.path.clone(),
+            Some((archive, entry)) => format!("{archive}: {entry}").into(),
+        }
+    }
+
+    /// `access`, and what is needed to read this debug file.
+    fn readable_in(&self, access: Access) -> Access {
+        match self.archive_entry {
+            None => access.debug_file(Path::new(&self.path)),
+            Some(_) => access.read(&self.path),
+        }
+    }
+}
+
 /// The debug files of a build, whose headers are to be read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PlanTask {
     /// The files, in order.
-    pub files: Vec<OsString>,
+    pub files: Vec<TaskFile>,
     /// The wanted architectures; all if empty.
     pub archs: Vec<String>,
 }
@@ -56,8 +113,8 @@ pub struct PlanTask {
 /// A task of a plan.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Planned {
-    /// The debug file; `None` for a failure that concerns no single file.
-    pub file: Option<OsString>,
+    /// The debug file; `None` if it was not found.
+    pub file: Option<TaskFile>,
     /// How many bytes the task reads, for progress.
     pub size: u64,
     /// What to build, or why it cannot be built.
@@ -68,9 +125,22 @@ pub struct Planned {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedPart {
     /// All files that have an image of the debug file, in order, if there are others.
-    pub group: Vec<OsString>,
+    pub group: Vec<TaskFile>,
     /// The number of the image, if the debug file is a shared cache. Otherwise all images are built.
     pub cached_image: Option<usize>,
+    /// The ids of the images that are built, as far as they can be read.
+    pub ids: Vec<String>,
+}
+
+/// An image of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileImage {
+    /// The file.
+    pub file: OsString,
+    /// The id of the image.
+    pub id: String,
+    /// Its architecture.
+    pub arch: String,
 }
 
 /// One task of a build.
@@ -78,15 +148,22 @@ pub struct PlannedPart {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BuildTask {
     /// The debug file.
-    pub file: OsString,
+    pub file: TaskFile,
     /// Which part of it is built. The default is all images of the file, without other files.
     pub part: PlannedPart,
     /// The wanted architectures; all if empty.
     pub archs: Vec<String>,
     /// Folders in which files are searched that the debug file refers to.
     pub debug_dirs: Vec<OsString>,
-    /// Symbol maps and folders of them.
-    pub symbol_maps: Vec<OsString>,
+    /// The ids of the wanted images; all if empty.
+    pub ids: Vec<String>,
+    /// Symbol maps and folders of them. The entry names a symbol map of an archive.
+    pub symbol_maps: Vec<TaskFile>,
+    /// Indexes that exist already: the ids of their images, and the paths. An image whose index is up to date is not
+    /// built again.
+    pub existing: Vec<(String, OsString)>,
+    /// The folder for temporary files. A child can read the named files in it, so it should have none.
+    pub temporary: OsString,
     /// Memory for units that wait for others, in bytes.
     pub max_memory: usize,
     /// Seconds that each index may take.
@@ -99,13 +176,17 @@ pub struct BuildTask {
 
 impl BuildTask {
     /// Builds all images of `file`, with the defaults of `symdex build`, on one thread.
-    pub fn new(file: impl Into<OsString>) -> Self {
+    #[must_use]
+    pub fn new(file: TaskFile) -> Self {
         Self {
-            file: file.into(),
+            file,
             part: PlannedPart::default(),
             archs: Vec::new(),
             debug_dirs: Vec::new(),
+            ids: Vec::new(),
             symbol_maps: Vec::new(),
+            existing: Vec::new(),
+            temporary: std::env::temp_dir().into(),
             max_memory: 1 << 30,
             max_seconds: None,
             threads: 1,
@@ -116,10 +197,11 @@ impl BuildTask {
     /// The files that a child needs for this task.
     fn access(&self) -> Access {
         let files = self.part.group.iter().chain([&self.file]);
-        let access = files.fold(Access::none(), |access, file| access.debug_file(Path::new(file)));
-        let folders = self.debug_dirs.iter().chain(&self.symbol_maps);
-        let access = folders.fold(access, Access::read);
-        access.temporary_files_in(std::env::temp_dir())
+        let access = files.fold(Access::none(), |access, file| file.readable_in(access));
+        let maps = self.symbol_maps.iter().map(|map| &map.path);
+        let indexes = self.existing.iter().map(|(_, path)| path);
+        let access = self.debug_dirs.iter().chain(maps).chain(indexes).fold(access, Access::read);
+        access.temporary_files_in(&self.temporary)
     }
 }
 
@@ -200,7 +282,7 @@ pub struct BuildFailure {
 impl BuildFailure {
     /// The child for `file` has ended, or has not begun.
     #[must_use]
-    pub fn of_child(file: &Path, error: &ChildError) -> Self {
+    pub fn of_child(file: &OsStr, error: &ChildError) -> Self {
         let limit = match error {
             ChildError::Ended(death) => Some(death.limit().to_owned()),
             ChildError::NotStarted { .. } => None,

@@ -74,7 +74,7 @@ impl Isolation {
         mut each: impl FnMut(Event<R>),
     ) -> Result<Protections, ChildError> {
         let not_started = |error| ChildError::NotStarted { program: self.program.clone(), error };
-        let mut running = self.start(output).map_err(not_started)?;
+        let mut running = self.start(output, access).map_err(not_started)?;
         let lines = running.lines::<R>().map_err(not_started)?;
         // Fails if the child has ended already. Its death is the better error.
         let request = Request { limits: self.limits.clone(), access: access.clone(), task };
@@ -115,8 +115,13 @@ impl Isolation {
         Instant::now().checked_add(Duration::from_secs(seconds).checked_add(self.grace)?)
     }
 
-    fn start(&self, output: &File) -> io::Result<Running> {
-        let child = Command::new(&self.program)
+    fn start(&self, output: &File, access: &Access) -> io::Result<Running> {
+        let mut command = Command::new(&self.program);
+        if let Some(folder) = &access.temporary {
+            // Only Unix systems use this variable.
+            command.env("TMPDIR", folder);
+        }
+        let child = command
             .args(&self.arguments)
             // The messages of a panic are read.
             .env("RUST_BACKTRACE", "0")

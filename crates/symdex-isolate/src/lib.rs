@@ -10,12 +10,12 @@
 //!
 //! ```no_run
 //! use symdex_isolate::{Isolation, Limits};
-//! use symdex_isolate::build::{BuildOutput, BuildTask};
+//! use symdex_isolate::build::{BuildOutput, BuildTask, TaskFile};
 //!
 //! let isolation = Isolation::new("/opt/symdex/bin/symdex")
 //!     .arg("isolated-child")
 //!     .limits(Limits::new().memory(Some(1 << 30)).seconds(Some(60)));
-//! let task = BuildTask::new("upload/libapp.so.debug");
+//! let task = BuildTask::new(TaskFile::on_disk("upload/libapp.so.debug"));
 //! for result in isolation.build(&task, "indexes".as_ref(), |_| {}).images {
 //!     match result {
 //!         // Publish it with `symdex_store::IndexFolder::publish`.

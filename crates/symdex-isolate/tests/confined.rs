@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use symdex_isolate::build::{Planned, PlannedPart, Task, TaskResult};
+use symdex_isolate::build::{Planned, PlannedPart, Task, TaskFile, TaskResult};
 use symdex_isolate::child::{Channel, enter};
 use symdex_isolate::{Access, ChildError, Death, Event, Isolation, Limits, Protections};
 
@@ -100,7 +100,7 @@ fn deep(depth: u64) -> u64 {
 fn plan(task: Task, parent: &Channel<TaskResult>) {
     let Task::Plan(task) = task else { panic!("a plan") };
     for file in task.files {
-        if file.to_string_lossy().contains("bad") {
+        if file.path.to_string_lossy().contains("bad") {
             std::process::abort();
         }
         parent.send(TaskResult::Planned(Planned {
@@ -109,7 +109,7 @@ fn plan(task: Task, parent: &Channel<TaskResult>) {
             part: Ok(PlannedPart::default()),
         }));
     }
-    parent.send(TaskResult::Skipped(3));
+    parent.send(TaskResult::Skipped { files: 3, failure: None });
 }
 
 /// The parent's side.
@@ -261,13 +261,13 @@ fn a_child_ends_with_its_parent() {
 fn a_plan_names_the_files_at_which_children_end() {
     let program = std::env::current_exe().expect("this program");
     let files = ["a", "bad1", "b", "c", "d", "bad2", "e"];
-    let found = files.iter().map(|file| Ok(PathBuf::from(file))).collect();
+    let found = files.iter().map(|file| Ok(TaskFile::on_disk(file))).collect();
     let plan = Isolation::new(program).arg("planner").plan(found, &[]).expect("a plan");
     let tasks: Vec<_> = plan
         .tasks
         .iter()
         .map(|task| match &task.part {
-            Ok(_) => task.file.clone().expect("a file").into_string().expect("text"),
+            Ok(_) => task.file.clone().expect("a file").path.into_string().expect("text"),
             Err(failure) => format!("{} {}", failure.kind, failure.message.split(": ").next().unwrap_or("")),
         })
         .collect();

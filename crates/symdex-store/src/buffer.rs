@@ -31,7 +31,7 @@ const IN_MEMORY: usize = 4 << 20;
 #[derive(Debug)]
 pub struct IndexBuffer(SpooledTempFile);
 
-/// The bytes of an index, in memory or mapped: those that were written to an [`IndexBuffer`], or those that a store has.
+/// The bytes of an index, in memory or mapped: those that were written to an [`IndexBuffer`], or those of a store.
 #[derive(Debug)]
 pub struct IndexBytes(Bytes);
 

@@ -33,8 +33,8 @@
 //! # Other stores
 //!
 //! A [`Store`] keeps indexes in a folder, in an object store or in Redis. [`open_store`] opens the store of a
-//! [`StoreUrl`]. A [`StoreReader`] reads from several stores, keeps open indexes in memory, and leaves a store alone that
-//! cannot be reached. The feature `object-store` adds object stores, the feature `redis` adds Redis.
+//! [`StoreUrl`]. A [`StoreReader`] reads from several stores, keeps open indexes in memory, and leaves a store alone
+//! that cannot be reached. The feature `object-store` adds object stores, the feature `redis` adds Redis.
 //!
 //! # The feature `symbolicate`
 //!

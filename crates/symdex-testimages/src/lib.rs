@@ -2,12 +2,14 @@
 //!
 //! * [`Image`]: the tables of an index with random contents, and the answers of a linear scan of them.
 //! * [`debug_file`]: Mach-O and ELF files with DWARF, valid or not.
+//! * [`archive`]: zip and tar archives, valid or not.
 //! * [`shared_cache`]: dyld shared caches.
 
 #![allow(missing_docs, reason = "the names of test helpers say what they make")]
 #![allow(clippy::missing_panics_doc, clippy::must_use_candidate, reason = "its users are tests")]
 #![allow(clippy::cast_possible_truncation, reason = "the numbers in tests are small")]
 
+pub mod archive;
 pub mod debug_file;
 mod image;
 pub mod shared_cache;

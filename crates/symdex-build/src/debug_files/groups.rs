@@ -1,12 +1,11 @@
 //! Images that are in several of the files of a build: the debug information in one file, more symbols in others.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use symdex::ImageId;
 
-use super::{BuildInputs, JoinedImage, slices_in};
+use super::{BuildInputs, DebugFile, JoinedImage, slices_of};
 use crate::companions::Companions;
 use crate::image::{Identity, Image};
 use crate::slice::Slice;
@@ -15,7 +14,7 @@ use crate::slice::Slice;
 #[derive(Debug, Default)]
 pub struct ImageGroups {
     /// By id and architecture: the files in the order of the inputs, and whether they have debug information.
-    files: HashMap<(ImageId, String), Vec<(PathBuf, bool)>>,
+    files: HashMap<(ImageId, String), Vec<(DebugFile, bool)>>,
 }
 
 impl ImageGroups {
@@ -23,16 +22,16 @@ impl ImageGroups {
     /// be read is in no group; building it reports the error.
     #[must_use]
     pub fn of(inputs: &BuildInputs) -> Self {
-        let paths: Vec<&Path> = inputs.files().collect();
-        if paths.len() < 2 {
+        let all: Vec<&DebugFile> = inputs.files().collect();
+        if all.len() < 2 {
             return Self::default();
         }
         let mut groups = Self::default();
-        let listed: Vec<_> = paths.par_iter().map(|path| slices_in(path)).collect();
-        for (path, listed) in paths.into_iter().zip(listed) {
+        let listed: Vec<_> = all.par_iter().map(|file| slices_of(file)).collect();
+        for (file, listed) in all.into_iter().zip(listed) {
             for image in listed.unwrap_or_default().into_iter().flatten() {
                 let files = groups.files.entry((image.identity.id, image.arch)).or_default();
-                files.push((path.to_owned(), image.identity.has_dwarf));
+                files.push((file.clone(), image.identity.has_dwarf));
             }
         }
         groups.files.retain(|_, files| files.len() > 1);
@@ -41,11 +40,11 @@ impl ImageGroups {
 
     /// The files of each group, in the order of the inputs. A file is in several groups if it has several images that
     /// other files have, too.
-    pub fn iter(&self) -> impl Iterator<Item = impl Iterator<Item = &Path>> {
-        self.files.values().map(|files| files.iter().map(|(path, _)| path.as_path()))
+    pub fn iter(&self) -> impl Iterator<Item = impl Iterator<Item = &DebugFile>> {
+        self.files.values().map(|files| files.iter().map(|(file, _)| file))
     }
 
-    /// The image in `slice` of the file at `path`, joined with the other files of its group. Returns `None` if the
+    /// The image in `slice` of `file`, joined with the other files of its group. Returns `None` if the
     /// image is joined into that of another file.
     ///
     /// Files without debug information are joined with each file that has some, and with the first file of the group if
@@ -54,31 +53,31 @@ impl ImageGroups {
     #[must_use]
     pub fn join<'d>(
         &self,
-        path: &Path,
+        file: &DebugFile,
         slice: &Slice<'d>,
         companions: &'d Companions,
     ) -> Option<JoinedImage<'d>> {
         let mut joined = JoinedImage::default();
         let id = if self.files.is_empty() { None } else { Identity::of(slice).ok().map(|own| own.id) };
         let group = id.and_then(|id| self.files.get_key_value(&(id, slice.arch.name.clone())));
-        let others = group.map_or(Some(Vec::new()), |(_, files)| beside(path, files))?;
-        joined.add(path, Image::load(slice, path, companions));
+        let others = group.map_or(Some(Vec::new()), |(_, files)| beside(file, files))?;
+        joined.add(file.name(), file.name_of_image(Image::load(slice, file.path(), companions)));
         if let Some(((id, arch), _)) = group {
-            others.into_iter().for_each(|other| joined.add_image(other, id, arch, companions));
+            others.into_iter().for_each(|other| joined.add_file(other, id, arch, companions));
         }
         Some(joined)
     }
 }
 
-/// The files of the group `files` that are joined with the file at `path`; `None` if that is itself joined with another
+/// The files of the group `files` that are joined with `file`; `None` if that is itself joined with another
 /// file.
-fn beside<'f>(path: &Path, files: &'f [(PathBuf, bool)]) -> Option<Vec<&'f Path>> {
+fn beside<'f>(file: &DebugFile, files: &'f [(DebugFile, bool)]) -> Option<Vec<&'f DebugFile>> {
     let any_dwarf = files.iter().any(|(_, has_dwarf)| *has_dwarf);
-    let is_first = files.first().is_some_and(|(first, _)| first == path);
-    let has_dwarf = files.iter().any(|(other, has_dwarf)| other == path && *has_dwarf);
+    let is_first = files.first().is_some_and(|(first, _)| first == file);
+    let has_dwarf = files.iter().any(|(other, has_dwarf)| other == file && *has_dwarf);
     let leads = if any_dwarf { has_dwarf } else { is_first };
-    let others = files.iter().filter(|(other, has_dwarf)| other != path && !has_dwarf);
-    leads.then(|| others.map(|(other, _)| other.as_path()).collect())
+    let others = files.iter().filter(|(other, has_dwarf)| other != file && !has_dwarf);
+    leads.then(|| others.map(|(other, _)| other).collect())
 }
 
 #[cfg(test)]
@@ -87,12 +86,12 @@ mod tests {
 
     #[test]
     fn files_without_debug_information_join_those_that_have_some() {
-        let files = |files: &[(&str, bool)]| -> Vec<(PathBuf, bool)> {
-            files.iter().map(|(path, has_dwarf)| (PathBuf::from(path), *has_dwarf)).collect()
+        let files = |files: &[(&str, bool)]| -> Vec<(DebugFile, bool)> {
+            files.iter().map(|(path, has_dwarf)| (DebugFile::on_disk(*path), *has_dwarf)).collect()
         };
-        let beside = |path: &str, files: &[(PathBuf, bool)]| {
-            let paths = beside(path.as_ref(), files)?;
-            Some(paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" "))
+        let beside = |path: &str, files: &[(DebugFile, bool)]| {
+            let files = beside(&DebugFile::on_disk(path), files)?;
+            Some(files.iter().map(|file| file.name().display().to_string()).collect::<Vec<_>>().join(" "))
         };
         let some = files(&[("a", false), ("b", true), ("c", true), ("d", false)]);
         assert_eq!(

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use symdex::ImageId;
 
-use super::{FileError, ListedImage, gone};
+use super::{DebugFile, FileError, ListedImage, gone};
 use crate::companions::Companions;
 use crate::error::Error;
 use crate::image::Image;
@@ -142,6 +142,18 @@ impl<'d> JoinedImage<'d> {
     pub fn add_image(&mut self, path: &Path, id: &ImageId, arch: &str, companions: &'d Companions) {
         let found = Image::find(path, id, arch, companions);
         self.add(path, found.and_then(|found| found.ok_or_else(gone)));
+    }
+
+    /// Joins the image of this id and architecture in `file` with the files before it.
+    pub(super) fn add_file(
+        &mut self,
+        file: &DebugFile,
+        id: &ImageId,
+        arch: &str,
+        companions: &'d Companions,
+    ) {
+        let found = file.find(id, arch, companions);
+        self.add(file.name(), found.and_then(|found| found.ok_or_else(gone)));
     }
 
     /// Joins `image`, which was loaded from the file at `path`, with the files before it.

@@ -1,9 +1,9 @@
 //! The images of one job of a build.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::{BuildJob, FileError, ImageGroups, JoinedImage, NoSuchArch, is_wanted};
+use super::{BuildJob, DebugFile, FileError, ImageGroups, JoinedImage, NoSuchArch, is_wanted};
 use crate::companions::Companions;
 use crate::image::Image;
 use crate::slice::{Slice, slices};
@@ -13,10 +13,10 @@ use crate::slice::{Slice, slices};
 #[derive(Debug)]
 pub struct JobImage<'d> {
     /// The file that the image was loaded from first.
-    pub path: PathBuf,
+    pub file: DebugFile,
     /// The part of that file, for messages: a slice, or an image of a shared cache.
     pub part: String,
-    /// Other files of the image, whose symbols are joined with it.
+    /// The names of other files of the image, whose symbols are joined with it.
     pub joined: Vec<PathBuf>,
     /// The image.
     pub image: Image<'d>,
@@ -57,17 +57,20 @@ impl BuildJob<'_> {
         mut each: impl FnMut(Result<JobImage<'_>, JobError<'_>>),
     ) {
         match self {
-            Self::File(path) => {
-                let read = each_in_file(path, wanted, groups, companions, &mut each);
+            Self::File(file) => {
+                let read = each_in_file(file, wanted, groups, companions, &mut each);
                 if let Err(error) = read {
                     each(Err(JobError::File(&error)));
                 }
             }
             Self::CachedImage { cache, image } => {
-                let (path, part) = (cache.to_path_buf(), image.path.clone());
+                let part = image.path.clone();
                 match image.load() {
-                    Ok(image) => each(Ok(JobImage { path, part, joined: Vec::new(), image })),
-                    Err(error) => each(Err(JobError::File(&FileError::new(path, error).in_part(part)))),
+                    Ok(image) => {
+                        let file = DebugFile::on_disk(*cache);
+                        each(Ok(JobImage { file, part, joined: Vec::new(), image }));
+                    }
+                    Err(error) => each(Err(JobError::File(&FileError::new(*cache, error).in_part(part)))),
                 }
             }
             Self::Failed(error) => each(Err(JobError::File(error))),
@@ -77,17 +80,17 @@ impl BuildJob<'_> {
 }
 
 fn each_in_file(
-    path: &Path,
+    file: &DebugFile,
     wanted: &[String],
     groups: &ImageGroups,
     companions: &Companions,
     each: &mut impl FnMut(Result<JobImage<'_>, JobError<'_>>),
 ) -> Result<(), FileError> {
-    let bytes = symdex::map_file(path).map_err(|error| FileError::unreadable(path, error))?;
-    let slices = slices(&bytes).map_err(|error| FileError::new(path, error))?;
+    let bytes = symdex::map_file(file.path()).map_err(|error| FileError::unreadable(file.name(), error))?;
+    let slices = slices(&bytes).map_err(|error| FileError::new(file.name(), error))?;
     for slice in slices.iter().filter(|slice| is_wanted(&slice.arch.name, wanted)) {
-        if let Some(joined) = groups.join(path, slice, companions) {
-            each_joined(slice, joined, each);
+        if let Some(joined) = groups.join(file, slice, companions) {
+            each_joined(file, slice, joined, each);
         }
     }
     Ok(())
@@ -95,6 +98,7 @@ fn each_in_file(
 
 /// Calls `each` with the failures of `joined`, then with its image.
 fn each_joined(
+    file: &DebugFile,
     slice: &Slice<'_>,
     joined: JoinedImage<'_>,
     each: &mut impl FnMut(Result<JobImage<'_>, JobError<'_>>),
@@ -105,7 +109,9 @@ fn each_joined(
         each(Err(JobError::File(&failure.in_part(&part))));
     }
     let mut paths = paths.into_iter();
-    if let Some((image, path)) = image.zip(paths.next()) {
-        each(Ok(JobImage { path, part, joined: paths.collect(), image }));
+    if let Some((image, first)) = image.zip(paths.next()) {
+        // If `file` could not be read, the image is that of another file.
+        let file = if first == file.name() { file.clone() } else { file.called(&first) };
+        each(Ok(JobImage { file, part, joined: paths.collect(), image }));
     }
 }

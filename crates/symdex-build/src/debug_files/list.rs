@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::FileError;
+use super::{DebugFile, FileError};
 use crate::cache::Cache;
 use crate::error::Error;
 use crate::image::Identity;
@@ -53,8 +53,17 @@ pub fn images_in(path: &Path) -> Result<Vec<Result<ListedImage, FileError>>, Fil
 ///
 /// [`FileError`] if nothing of the file can be read, or if it is a shared cache.
 pub fn slices_in(path: &Path) -> Result<Vec<Result<ListedImage, FileError>>, FileError> {
-    let failed = |error| FileError::new(path, error);
-    let bytes = symdex::map_file(path).map_err(|error| FileError::unreadable(path, error))?;
+    slices_of(&DebugFile::on_disk(path))
+}
+
+/// As [`slices_in`], for a file that may be called otherwise.
+///
+/// # Errors
+///
+/// As [`slices_in`].
+pub fn slices_of(file: &DebugFile) -> Result<Vec<Result<ListedImage, FileError>>, FileError> {
+    let failed = |error| FileError::new(file.name(), error);
+    let bytes = symdex::map_file(file.path()).map_err(|error| FileError::unreadable(file.name(), error))?;
     let slices = slices(&bytes).map_err(failed)?;
     let is_universal = slices.len() > 1;
     let listed = slices.into_iter().map(|slice| {

@@ -4,8 +4,8 @@
 //! * [`images_in`] lists the images of one file, from its headers.
 //! * [`find_image`] finds one image in a file or a folder of debug files. [`ImageFiles`] names all files of that image,
 //!   and [`ImageFiles::load`] joins them.
-//! * [`BuildInputs`] finds the debug files of a build. Its [plan](BuildInputs::plan) lists the jobs that can run at
-//!   once. [`BuildJob::for_each_image`] loads the images of a job, and [`ImageGroups`] joins the files of one image.
+//! * [`InputFiles`] finds the debug files of a build, and [`BuildInputs`] opens the shared caches among them. Its
+//!   [plan](BuildInputs::plan) lists the jobs that can run at once. [`BuildJob::for_each_image`] loads the images of a job, and [`ImageGroups`] joins the files of one image.
 //!
 //! ```
 //! use symdex_build::debug_files::{find_image, images_in};
@@ -20,6 +20,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod debug_file;
 mod find;
 mod groups;
 mod image_files;
@@ -32,12 +33,13 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 
+pub use self::debug_file::DebugFile;
 pub use self::find::{FindImageError, find_image};
 pub use self::groups::ImageGroups;
 pub use self::image_files::{ImageFiles, JoinedImage};
 pub use self::job::{JobError, JobImage};
-pub use self::list::{ListedImage, images_in, slices_in};
-pub use self::plan::{BuildInputs, BuildJob, BuildPlan, NoSuchArch, UnreadArchives, is_wanted};
+pub use self::list::{ListedImage, images_in, slices_in, slices_of};
+pub use self::plan::{BuildInputs, BuildJob, BuildPlan, InputFiles, NoSuchArch, UnreadArchives, is_wanted};
 
 /// Why a debug file, or a part of it, could not be read. The message names the file.
 #[derive(Debug)]

@@ -3,23 +3,29 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::FileError;
+use super::{DebugFile, FileError};
 use crate::cache::{Cache, CachedImage};
 use crate::error::Error;
 use crate::input::{Found, search};
 use crate::slice::slices;
 
-/// The debug files of a build, in order.
+/// The debug files of a build, in order. At most the first 48 bytes of each were read.
+#[derive(Debug, Default)]
+pub struct InputFiles {
+    files: Vec<Result<DebugFile, FileError>>,
+    archives: Vec<UnreadArchives>,
+}
+
+/// The debug files of a build, in order. The shared caches among them are open.
 #[derive(Debug, Default)]
 pub struct BuildInputs {
     inputs: Vec<BuildInput>,
-    archives: Vec<UnreadArchives>,
 }
 
 /// A debug file of a build.
 #[derive(Debug)]
 enum BuildInput {
-    File(PathBuf),
+    File(DebugFile),
     Cache {
         /// The main file.
         path: PathBuf,
@@ -40,28 +46,42 @@ pub struct UnreadArchives {
     pub archives: Vec<PathBuf>,
 }
 
-impl BuildInputs {
-    /// Finds the debug files that `paths` stand for, as [`find`](crate::find) does, and opens the shared caches among
-    /// them.
+impl InputFiles {
+    /// Finds the debug files that `paths` stand for, as [`find`](crate::find) does.
     #[must_use]
     pub fn find<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Self {
-        let mut inputs = Self::default();
-        paths.into_iter().for_each(|path| inputs.add(path.as_ref()));
-        inputs
+        let mut files = Self::default();
+        paths.into_iter().for_each(|path| files.add(path.as_ref()));
+        files
     }
 
-    fn add(&mut self, path: &Path) {
+    /// Adds the debug files that `path` stands for.
+    pub fn add(&mut self, path: &Path) {
         let Found { debug_files, archives, .. } = search(path);
         // The error for a folder without debug files names the archives itself.
         let has_none = matches!(debug_files[..], [Err(Error::NoDebugFile { .. })]);
         if !archives.is_empty() && !has_none {
             self.archives.push(UnreadArchives { folder: path.to_owned(), archives });
         }
-        self.inputs.extend(debug_files.into_iter().map(|found| match found {
-            Ok(file) if Cache::is_cache(&file) => BuildInput::cache(file),
-            Ok(file) => BuildInput::File(file),
-            Err(error) => BuildInput::Failed(FileError::new(path, error)),
-        }));
+        let failed = |error| FileError::new(path, error);
+        self.files.extend(debug_files.into_iter().map(|found| found.map(DebugFile::on_disk).map_err(failed)));
+    }
+
+    /// Adds a file that may be a debug file and was taken out of an archive. Other files are not added. Returns whether
+    /// the file was added.
+    pub fn add_unpacked(&mut self, file: DebugFile) -> bool {
+        match file.is_debug_file() {
+            Ok(true) => self.files.push(Ok(file)),
+            Ok(false) => return false,
+            Err(error) => self.files.push(Err(FileError::unreadable(file.name(), error))),
+        }
+        true
+    }
+
+    /// The files, and why others cannot be read.
+    #[must_use]
+    pub fn files(&self) -> &[Result<DebugFile, FileError>] {
+        &self.files
     }
 
     /// Archives beside the debug files.
@@ -69,11 +89,35 @@ impl BuildInputs {
     pub fn unread_archives(&self) -> &[UnreadArchives] {
         &self.archives
     }
+}
+
+impl From<InputFiles> for BuildInputs {
+    /// Opens the shared caches among `files`.
+    fn from(files: InputFiles) -> Self {
+        let open = |found: Result<DebugFile, FileError>| match found {
+            // The parts of a shared cache are not found in an archive.
+            Ok(file) if file.archive_entry().is_none() && Cache::is_cache(file.path()) => {
+                BuildInput::cache(file.path().to_owned())
+            }
+            Ok(file) => BuildInput::File(file),
+            Err(error) => BuildInput::Failed(error),
+        };
+        Self { inputs: files.files.into_iter().map(open).collect() }
+    }
+}
+
+impl BuildInputs {
+    /// Finds the debug files that `paths` stand for, as [`find`](crate::find) does, and opens the shared caches among
+    /// them.
+    #[must_use]
+    pub fn find<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Self {
+        InputFiles::find(paths).into()
+    }
 
     /// The files that hold images of their own, as opposed to shared caches.
-    pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
+    pub fn files(&self) -> impl Iterator<Item = &DebugFile> {
         self.inputs.iter().filter_map(|input| match input {
-            BuildInput::File(path) => Some(path.as_path()),
+            BuildInput::File(file) => Some(file),
             BuildInput::Cache { .. } | BuildInput::Failed(_) => None,
         })
     }
@@ -88,7 +132,7 @@ impl BuildInputs {
         let mut skipped_archs = Vec::new();
         for input in &self.inputs {
             match input {
-                BuildInput::File(path) => plan.add_file(path, wanted, &mut skipped_archs),
+                BuildInput::File(file) => plan.add_file(file, wanted, &mut skipped_archs),
                 BuildInput::Cache { path, cache, missing } => {
                     plan.jobs.extend(missing.iter().map(BuildJob::Failed));
                     plan.add_cache(path, cache, wanted, &mut skipped_archs);
@@ -98,11 +142,13 @@ impl BuildInputs {
         }
         if plan.skipped != 0 && plan.jobs.iter().all(|job| matches!(job, BuildJob::Failed(_))) {
             let file = match &self.inputs[..] {
-                [BuildInput::File(path) | BuildInput::Cache { path, .. }] => Some(path.clone()),
+                [BuildInput::File(file)] => Some(file.name().to_owned()),
+                [BuildInput::Cache { path, .. }] => Some(path.clone()),
                 _ => None,
             };
             let (wanted, available) = (wanted.to_vec(), skipped_archs);
-            plan.jobs.push(BuildJob::NoSuchArch(NoSuchArch { file, wanted, available }));
+            let files = plan.skipped;
+            plan.jobs.push(BuildJob::NoSuchArch(NoSuchArch { file, wanted, available, files }));
             plan.skipped = 0;
         }
         plan
@@ -135,7 +181,7 @@ pub struct BuildPlan<'i> {
 #[derive(Debug)]
 pub enum BuildJob<'i> {
     /// Build every wanted image of a file.
-    File(&'i Path),
+    File(&'i DebugFile),
     /// Build one image of a shared cache.
     CachedImage {
         /// The cache's main file.
@@ -154,7 +200,7 @@ impl BuildJob<'_> {
     #[must_use]
     pub fn size(&self) -> u64 {
         match self {
-            Self::File(path) => path.metadata().map_or(0, |file| file.len()),
+            Self::File(file) => file.size(),
             Self::CachedImage { image, .. } => image.size(),
             Self::Failed(_) | Self::NoSuchArch(_) => 0,
         }
@@ -171,6 +217,8 @@ pub struct NoSuchArch {
     pub wanted: Vec<String>,
     /// The architectures that the files have.
     pub available: Vec<String>,
+    /// How many files there are.
+    pub files: u64,
 }
 
 impl fmt::Display for NoSuchArch {
@@ -187,14 +235,14 @@ impl fmt::Display for NoSuchArch {
 impl std::error::Error for NoSuchArch {}
 
 impl<'i> BuildPlan<'i> {
-    fn add_file(&mut self, path: &'i Path, wanted: &[String], skipped_archs: &mut Vec<String>) {
+    fn add_file(&mut self, file: &'i DebugFile, wanted: &[String], skipped_archs: &mut Vec<String>) {
         // A file that cannot be read is not skipped: its job reports the error.
-        let archs = if wanted.is_empty() { None } else { archs_in(path).ok() };
+        let archs = if wanted.is_empty() { None } else { archs_in(file).ok() };
         match archs {
             Some(archs) if !archs.iter().any(|arch| is_wanted(arch, wanted)) => {
                 self.skip(archs, skipped_archs);
             }
-            _ => self.jobs.push(BuildJob::File(path)),
+            _ => self.jobs.push(BuildJob::File(file)),
         }
     }
 
@@ -226,10 +274,10 @@ pub fn is_wanted(arch: &str, wanted: &[String]) -> bool {
     wanted.is_empty() || wanted.iter().any(|wanted| wanted == arch)
 }
 
-/// The architectures of the slices of the file at `path`. Unlike [`slices_in`](super::slices_in), this also names the
+/// The architectures of the slices of `file`. Unlike [`slices_in`](super::slices_in), this also names the
 /// architecture of a slice that is damaged.
-fn archs_in(path: &Path) -> Result<Vec<String>, FileError> {
-    let bytes = symdex::map_file(path).map_err(|error| FileError::unreadable(path, error))?;
-    let slices = slices(&bytes).map_err(|error| FileError::new(path, error))?;
+fn archs_in(file: &DebugFile) -> Result<Vec<String>, FileError> {
+    let bytes = symdex::map_file(file.path()).map_err(|error| FileError::unreadable(file.name(), error))?;
+    let slices = slices(&bytes).map_err(|error| FileError::new(file.name(), error))?;
     Ok(slices.into_iter().map(|slice| slice.arch.name).collect())
 }

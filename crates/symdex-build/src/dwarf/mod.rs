@@ -24,6 +24,6 @@ mod walk;
 
 pub(crate) use outline::{Code, Part, outline, stated, unit_ranges_at};
 pub(crate) use ranges::unit_ranges;
-pub(crate) use roots::{Root, TableReader, headers};
+pub(crate) use roots::{Headers, Root, TableReader, headers};
 pub(crate) use skeletons::{Skeleton, skeletons};
 pub(crate) use units::Units;

@@ -38,8 +38,8 @@ pub(crate) struct Args {
     /// A folder that is searched for files that a debug file refers to, such as /usr/lib/debug. May be repeated
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
-    /// The image to use, if FILE is a folder, or in a store: its UUID, with or without dashes, its build id, or the first digits of
-    /// one, at least four
+    /// The image to use, if FILE is a folder, or in a store: its UUID, with or without dashes, its build id, or the first
+    /// digits of one, at least four
     #[arg(long, value_name = "ID")]
     id: Option<IdPrefix>,
     #[command(flatten)]

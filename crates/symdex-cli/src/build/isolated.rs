@@ -1,98 +1,93 @@
 //! The parent process of `symdex build --isolate`.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use rayon::ThreadPool;
-use symdex_build::debug_files::FileError;
-use symdex_build::{Error, Found, search};
-use symdex_isolate::build::{BuildFailure, BuildOutput, BuildOutputs, BuildTask, Plan, Planned, TaskResult};
+use symdex::ImageId;
+use symdex_build::debug_files::DebugFile;
+use symdex_isolate::build::{
+    BuildFailure, BuildOutput, BuildOutputs, BuildTask, FileImage, Plan, Planned, PlannedPart, TaskFile,
+    TaskResult,
+};
 use symdex_isolate::{Event, Isolation, Limits, Protections};
+use symdex_store::Store;
+use tempfile::{NamedTempFile, TempDir};
 
+use super::batch::Build;
+use super::intake::Batch;
 use super::job::{BuiltBytes, FinishedIndex};
-use super::{Args, child, in_flight, warn_about_archives};
-use crate::failure::{Failure, FailureKind, complain};
+use super::required::{Required, is_asked_for};
+use super::{Args, child, in_flight};
+use crate::failure::{CommandError, Failure, FailureKind, complain};
 use crate::progress::Progress;
 
 /// Memory of a child in addition to that of `--max-memory`: its program, its threads, and a small debug file.
 const BASE_MEMORY: u64 = 256 << 20;
 
-/// What the children of a build share.
-pub(super) struct IsolatedJobs<'a> {
+/// Builds in child processes.
+pub(super) struct Isolated<'a> {
     args: &'a Args,
     isolation: Isolation,
-    /// The share of `--max-memory` and of the threads for each child.
-    max_memory: usize,
-    threads: usize,
+    limits: Limits,
+    /// The children's folder for temporary files. It has no file with a name.
+    temporary: TempDir,
     /// Whether the limits that are in force have been printed.
     is_told: Mutex<bool>,
 }
 
-impl<'a> IsolatedJobs<'a> {
-    /// Reads the headers of the debug files in a child. Returns what the children share, the tasks, and how many files
-    /// are skipped.
-    pub(super) fn plan(args: &'a Args, pool: &ThreadPool) -> Result<(Self, Vec<Planned>, u64), Failure> {
-        let program = std::env::current_exe().map_err(|error| {
-            Failure::new(FailureKind::Other, format!("cannot find symdex itself: {error}"))
-        })?;
+impl<'a> Isolated<'a> {
+    pub(super) fn new(args: &'a Args) -> Result<Self, Failure> {
+        let failed = |what: &str, error| Failure::new(FailureKind::Other, format!("cannot {what}: {error}"));
+        let program = std::env::current_exe().map_err(|error| failed("find symdex itself", error))?;
+        let temporary = tempfile::Builder::new()
+            .prefix("symdex-")
+            .tempdir()
+            .map_err(|error| failed("make a folder for temporary files", error))?;
         let memory = args.max_memory as u64;
         let limits = Limits::new()
             .memory(Some(memory.saturating_add(memory / 4).saturating_add(BASE_MEMORY)))
             .seconds(args.max_seconds);
-        let isolation = Isolation::new(program).arg(child::COMMAND).limits(limits.clone());
-        let Plan { tasks, skipped } = isolation
-            .plan(debug_files(&args.inputs), &args.arch)
+        // The parent has read the configuration.
+        let isolation = Isolation::new(program).arg(child::COMMAND).arg("--no-config").limits(limits.clone());
+        Ok(Self { args, isolation, limits, temporary, is_told: Mutex::new(false) })
+    }
+
+    /// The images of the files at `paths`.
+    pub(super) fn images(&self, paths: &[PathBuf]) -> Result<Vec<FileImage>, Failure> {
+        self.isolation
+            .images(paths)
+            .map_err(|error| BuildFailure::of_child("--require-all".as_ref(), &error).into())
+    }
+
+    /// Builds and publishes the indexes of `batch`.
+    pub(super) fn build(&self, batch: &Batch, build: &mut Build<'_>) -> Result<(), CommandError> {
+        let found = batch.inputs.files().iter();
+        let found = found.map(|found| match found {
+            Ok(file) => Ok(task_file(file)),
+            Err(error) => Err(Failure::from(error).to_wire()),
+        });
+        let Plan { tasks, skipped, failure } = self
+            .isolation
+            .plan(found.collect(), &self.args.arch)
             .map_err(|error| Failure::new(FailureKind::Other, error.to_string()))?;
-        let children = in_flight(args, pool, tasks.len());
-        let threads = pool.current_num_threads() / children;
-        let isolation = isolation.limits(limits.threads(threads as u64));
-        let max_memory = args.max_memory / children;
-        let jobs = Self { args, isolation, max_memory, threads, is_told: Mutex::new(false) };
-        Ok((jobs, tasks, skipped))
-    }
-
-    /// The folder for indexes that are not published yet.
-    fn folder(&self) -> PathBuf {
-        self.args.output.clone().unwrap_or_else(std::env::temp_dir)
-    }
-
-    /// Builds the indexes of a task in a child.
-    pub(super) fn build(&self, planned: Planned, progress: &Progress) -> Vec<Result<FinishedIndex, Failure>> {
-        let (file, part) = match (planned.file, planned.part) {
-            (Some(file), Ok(part)) => (file, part),
-            (_, Err(failure)) => return vec![Err(failure.into())],
-            (None, Ok(_)) => return Vec::new(),
+        build.skip(skipped, failure.map(Failure::from));
+        build.progress.add(tasks.iter().map(|task| task.size).sum());
+        let children = in_flight(self.args, build.pool, tasks.len());
+        let threads = build.pool.current_num_threads() / children;
+        let limits = self.limits.clone().threads(threads as u64);
+        let maps = self.args.symbol_map.iter().map(TaskFile::on_disk);
+        let jobs = IsolatedJobs {
+            isolated: self,
+            isolation: self.isolation.clone().limits(limits),
+            max_memory: self.args.max_memory / children,
+            threads,
+            symbol_maps: maps.chain(batch.unpacked_maps.iter().cloned()).collect(),
+            progress: build.progress,
+            required: build.required,
+            stores: build.stores,
         };
-        let Args { arch, debug_dir, symbol_map, max_seconds, verify, .. } = self.args;
-        let mut task = BuildTask::new(file);
-        task.part = part;
-        task.archs.clone_from(arch);
-        task.debug_dirs = debug_dir.iter().map(Into::into).collect();
-        task.symbol_maps = symbol_map.iter().map(Into::into).collect();
-        task.max_memory = self.max_memory;
-        task.max_seconds = *max_seconds;
-        task.threads = self.threads;
-        task.verify = *verify;
-        let mut image = None;
-        let BuildOutputs { images, protections } =
-            self.isolation.build(&task, &self.folder(), |event| match event {
-                Event::Progress { size, done, total } => {
-                    image.get_or_insert_with(|| progress.of_image(size)).set(done, total);
-                }
-                Event::Result(TaskResult::Image(built)) => {
-                    // What is left of the image counts as done when this is dropped.
-                    drop(image.take().unwrap_or_else(|| progress.of_image(built.debug_size)));
-                }
-                Event::Result(_) => drop(image.take()),
-            });
-        if let Some(protections) = protections {
-            progress.suspend(|| self.tell(&protections));
-        }
-        let finished = |BuildOutput { image, index }: BuildOutput| FinishedIndex {
-            image,
-            bytes: BuiltBytes::InChild(index),
-        };
-        images.into_iter().map(|result| result.map(finished).map_err(Failure::from)).collect()
+        build.all(tasks, |task| jobs.build(task))
     }
 
     /// Prints once which limits are in force.
@@ -108,20 +103,103 @@ impl<'a> IsolatedJobs<'a> {
     }
 }
 
-/// The debug files of `inputs`. Only the first bytes of files are read here.
-fn debug_files(inputs: &[PathBuf]) -> Vec<Result<PathBuf, BuildFailure>> {
-    let mut files = Vec::new();
-    for input in inputs {
-        let Found { debug_files, archives, .. } = search(input);
-        // The error for a folder without debug files names the archives itself.
-        let has_none = matches!(debug_files[..], [Err(Error::NoDebugFile { .. })]);
-        if !archives.is_empty() && !has_none {
-            warn_about_archives(input, &archives);
+/// What the children of a batch share.
+struct IsolatedJobs<'i> {
+    isolated: &'i Isolated<'i>,
+    isolation: Isolation,
+    /// The share of `--max-memory` and of the threads for each child.
+    max_memory: usize,
+    threads: usize,
+    symbol_maps: Vec<TaskFile>,
+    progress: &'i Progress,
+    required: &'i Required<'i>,
+    stores: &'i [Box<dyn Store>],
+}
+
+impl IsolatedJobs<'_> {
+    /// Builds the indexes of a task in a child.
+    fn build(&self, planned: Planned) -> Vec<Result<FinishedIndex, Failure>> {
+        let (file, part) = match (planned.file, planned.part) {
+            (Some(file), Ok(part)) => (file, part),
+            (_, Err(failure)) => return vec![Err(failure.into())],
+            (None, Ok(_)) => return Vec::new(),
+        };
+        // These files are deleted when the child has ended.
+        let existing = self.existing(&part);
+        let mut task = self.task(file, part);
+        task.existing = existing.iter().map(|(id, file)| (id.to_string(), file.path().into())).collect();
+        let mut image = None;
+        let progress = self.progress;
+        let each = |event: Event<&TaskResult>| match event {
+            Event::Progress { size, done, total } => {
+                image.get_or_insert_with(|| progress.of_image(size)).set(done, total);
+            }
+            Event::Result(TaskResult::Image(built)) => {
+                // What is left of the image counts as done when this is dropped.
+                drop(image.take().unwrap_or_else(|| progress.of_image(built.debug_size)));
+            }
+            Event::Result(TaskResult::Found { id }) => {
+                if let Ok(id) = id.parse() {
+                    self.required.found(id);
+                }
+            }
+            Event::Result(_) => drop(image.take()),
+        };
+        let BuildOutputs { images, protections } = self.isolation.build(&task, &self.folder(), each);
+        if let Some(protections) = protections {
+            progress.suspend(|| self.isolated.tell(&protections));
         }
-        let failed = |error| Failure::from(FileError::new(input, error)).to_wire();
-        files.extend(debug_files.into_iter().map(|found| found.map_err(failed)));
+        let finished = |BuildOutput { image, index }: BuildOutput| FinishedIndex {
+            image,
+            bytes: BuiltBytes::InChild(index),
+        };
+        images.into_iter().map(|result| result.map(finished).map_err(Failure::from)).collect()
     }
-    files
+
+    fn task(&self, file: TaskFile, part: PlannedPart) -> BuildTask {
+        let Args { arch, debug_dir, max_seconds, verify, .. } = self.isolated.args;
+        let mut task = BuildTask::new(file);
+        task.part = part;
+        task.archs.clone_from(arch);
+        task.ids = self.required.ids().iter().map(ImageId::to_string).collect();
+        task.debug_dirs = debug_dir.iter().map(Into::into).collect();
+        task.symbol_maps.clone_from(&self.symbol_maps);
+        task.temporary = self.isolated.temporary.path().into();
+        task.max_memory = self.max_memory;
+        task.max_seconds = *max_seconds;
+        task.threads = self.threads;
+        task.verify = *verify;
+        task
+    }
+
+    /// The indexes in the first store of the wanted images of `part`, as files that the child can read.
+    fn existing(&self, part: &PlannedPart) -> Vec<(ImageId, NamedTempFile)> {
+        let Some(store) = self.stores.first().filter(|_| !self.isolated.args.force) else {
+            return Vec::new();
+        };
+        let ids = part.ids.iter().filter_map(|id| id.parse::<ImageId>().ok());
+        let wanted = ids.filter(|id| is_asked_for(self.required.ids(), id));
+        // An index that cannot be read or copied is built again.
+        let copied = |id: ImageId| {
+            let index = store.get(&id).ok().flatten()?;
+            let mut file = NamedTempFile::new().ok()?;
+            file.write_all(&index).ok()?;
+            Some((id, file))
+        };
+        wanted.filter_map(copied).collect()
+    }
+
+    /// The folder for indexes that are not published yet.
+    fn folder(&self) -> PathBuf {
+        self.isolated.args.output.clone().unwrap_or_else(std::env::temp_dir)
+    }
+}
+
+pub(super) fn task_file(file: &DebugFile) -> TaskFile {
+    match file.archive_entry() {
+        Some((archive, entry)) => TaskFile::of_archive(file.path(), archive, entry),
+        None => TaskFile::on_disk(file.path()),
+    }
 }
 
 impl From<BuildFailure> for Failure {

@@ -4,13 +4,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use symdex::Index;
+use symdex::{ImageId, Index};
 use symdex_audit::{ADDR2LINE, AuditOptions, AuditReport};
 use symdex_build::debug_files::{BuildJob, FileError, ImageGroups, JobImage};
 use symdex_build::{BuildOptions, BuildReport, Companions, Image, SymbolMaps, TextCoverage};
 use symdex_isolate::build::{BuiltImage, Coverage, IsolatedIndex, TaskResult, Verified};
 use symdex_isolate::child::Channel;
-use symdex_store::{IndexBuffer, IndexBytes, Store};
+use symdex_store::{IndexBuffer, IndexBytes};
 
 use super::AUDIT_MEMORY;
 use crate::failure::Failure;
@@ -26,8 +26,10 @@ pub(super) struct Work<'a> {
     pub(super) max_memory: usize,
     pub(super) max_seconds: Option<u64>,
     pub(super) verify: bool,
-    /// The store whose indexes may be up to date. `None` if it must not be read.
-    pub(super) store: Option<&'a dyn Store>,
+    /// Whether the image of an id is to be built.
+    pub(super) wants: &'a (dyn Fn(&ImageId) -> bool + Sync),
+    /// The index of an id that exists already, if it may be used.
+    pub(super) existing: &'a (dyn Fn(&ImageId) -> Option<IndexBytes> + Sync),
     pub(super) progress: JobProgress<'a>,
 }
 
@@ -76,6 +78,9 @@ pub(super) fn each_index(
     let companions =
         Companions::new(work.debug_dirs.to_vec()).max_memory(work.max_memory).max_seconds(work.max_seconds);
     job.for_each_image(work.archs, work.groups, &companions, |image| {
+        if image.as_ref().is_ok_and(|image| !(work.wants)(&image.image.info().id)) {
+            return;
+        }
         each(image.map_err(Failure::from).and_then(|image| build_image(image, begun, work)));
         begun = Instant::now();
     });
@@ -83,9 +88,10 @@ pub(super) fn each_index(
 
 /// Builds the index of `image`, and compares both if `--verify` is given.
 fn build_image(image: JobImage<'_>, begun: Instant, work: &Work<'_>) -> Result<FinishedIndex, Failure> {
-    let JobImage { path: file, part, joined, image, .. } = image;
+    let JobImage { file, part, joined, image, .. } = image;
+    let (path, file) = (file.path(), file.name().to_owned());
     let failed = |error| Failure::from(FileError::new(&file, error).in_part(&part));
-    let map = work.maps.load(&image.info().id, &file).map_err(failed)?;
+    let map = work.maps.load(&image.info().id, path).map_err(failed)?;
     let image = match &map {
         Some(map) => image.with_symbol_map(map),
         None => image,
@@ -93,7 +99,7 @@ fn build_image(image: JobImage<'_>, begun: Instant, work: &Work<'_>) -> Result<F
     let (bytes, mut warnings, report) = index_of(&image, work).map_err(failed)?;
     let bytes = bytes.into_bytes().map_err(|error| failed(symdex::Error::from(error).into()))?;
     if map.is_none() && report.hidden_names != 0 {
-        let wanted = work.maps.file_name(&image.info().id, &file);
+        let wanted = work.maps.file_name(&image.info().id, path);
         warnings.push(format!("its names are hidden: give {wanted} with --symbol-map"));
     }
     let audit = work.verify.then(|| verify(&image, bytes.as_ref(), begun, work)).transpose();
@@ -144,8 +150,8 @@ fn verified(report: &AuditReport) -> Verified {
     }
 }
 
-/// Returns the index of `image`, the warnings and the report of its build. The index is the one in the first store if
-/// that is up to date, otherwise a new one.
+/// Returns the index of `image`, the warnings and the report of its build. The index is the existing one if that
+/// is up to date, otherwise a new one.
 fn index_of(
     image: &Image<'_>,
     work: &Work<'_>,
@@ -153,9 +159,7 @@ fn index_of(
     let size = image.debug_size();
     let options = BuildOptions::new().max_memory(work.max_memory).max_seconds(work.max_seconds);
     let build = |progress: &(dyn Fn(u64, u64) + Sync)| {
-        if let Some((bytes, report)) =
-            work.store.and_then(|store| up_to_date(image, store, IndexBuffer::new()))
-        {
+        if let Some((bytes, report)) = existing_index(image, work, IndexBuffer::new()) {
             return Ok((bytes, Vec::new(), report));
         }
         let built = options.progress(progress).build_into(image, IndexBuffer::new())?;
@@ -170,13 +174,14 @@ fn index_of(
     }
 }
 
-/// Writes to `out` the index of `image` that is in `store`, if a build would make it again. Returns `None` if the image
+/// Writes to `out` the index of `image` that exists already, if it need not be built again. Returns `None` if the image
 /// has to be built.
-fn up_to_date<W: Write>(image: &Image<'_>, store: &dyn Store, mut out: W) -> Option<(W, BuildReport)> {
-    // An image with debug information is always built. Its index states no digest of its input.
-    let index = (!image.has_dwarf()).then(|| store.get(&image.info().id).ok().flatten()).flatten()?;
-    let index = Index::open(index).ok()?;
-    let report = symdex_build::up_to_date(image, &index)?;
+fn existing_index<W: Write>(image: &Image<'_>, work: &Work<'_>, mut out: W) -> Option<(W, BuildReport)> {
+    let index = Index::open((work.existing)(&image.info().id)?).ok()?;
+    let report = match image.has_dwarf() {
+        true => symdex_build::built_before(image, &index),
+        false => symdex_build::up_to_date(image, &index),
+    }?;
     out.write_all(index.as_bytes()).ok()?;
     Some((out, report))
 }

@@ -1,8 +1,12 @@
 //! `symdex build`: indexes from debug files.
 
+mod batch;
 pub(crate) mod child;
+mod intake;
 mod isolated;
 mod job;
+mod required;
+mod shard;
 mod summary;
 mod totals;
 
@@ -11,19 +15,18 @@ use std::time::Instant;
 
 use rayon::ThreadPool;
 use symdex_build::SymbolMaps;
-use symdex_build::debug_files::{BuildInputs, BuildJob, BuildPlan, ImageGroups};
 use symdex_store::{FolderStore, Store};
 
-use self::isolated::IsolatedJobs;
-use self::job::{FinishedIndex, JobProgress, Work, build_job};
+use self::batch::Build;
+use self::intake::{InputArgs, Intake};
+use self::isolated::Isolated;
+use self::required::{Required, RequiredArgs};
 pub(crate) use self::summary::outcome_words;
-use self::totals::BuildTotals;
-use crate::failure::{self, CommandError, Failure, FailureKind, complain};
-use crate::in_order::in_order;
+use crate::failure::{self, Failure, FailureKind, complain};
+use crate::number;
 use crate::open::AccessOption;
 use crate::progress::Progress;
 use crate::stores::StoreArgs;
-use crate::{number, text};
 
 /// Make an index of every image in debug files
 ///
@@ -35,19 +38,23 @@ use crate::{number, text};
 ///
 /// * the main file of a dyld shared cache, such as dyld_shared_cache_arm64e, with the cache's other files beside it;
 ///
-/// * a folder or an .xcarchive, which is searched for all of these.
+/// * a folder or an .xcarchive, which is searched for all of these;
+///
+/// * an archive of these, told by its content: zip (.xcarchive.zip, .ipa, .aar, .apk), tar, tar compressed by gzip or
+///   zstd, and archives in such an archive. - is an archive on standard input.
 ///
 /// Each architecture of each file is an image. It becomes one index, which is named by the image's id:
 /// DIR/0c37c502aba03641a08f84c794684f36.symdex. If several files have the same image, such as a stripped binary and its
 /// debug file, their symbols are joined in one index.
 ///
 /// An index is published whole or not at all. If DIR already has a different index of the same id, the one with more
-/// functions stays, and the summary says `conflict`. An image without debug information is not built again if its index
-/// in DIR is up to date.
+/// functions stays, and the summary says `conflict`. An image whose whole index is in DIR already is `unchanged`: its
+/// debug information is not read, unless --force is given. Without DIR, the first store is asked for the index.
 ///
-/// Archives (.zip, .tgz, ...) in a folder are not read. Standard error names them. For more than two files, standard
-/// error ends with totals: how many indexes were written, unchanged or in conflict, and how many inputs failed, by
-/// reason.
+/// Names in archives are never used as paths. Entries that lead out of the archive, that exceed a limit, or that are
+/// damaged are skipped and named. Archives in a folder are not read. Standard error names them. For more than two files,
+/// standard error ends with totals: how many indexes were written, unchanged or in conflict, and how many inputs failed,
+/// by reason.
 ///
 /// With --json, standard output has one object a line: one for each image, with its id, architecture, index, sizes and
 /// outcome; {"input", "error": {"kind", "message"}} for each input that failed; and {"totals": {...}} as the last line.
@@ -56,9 +63,10 @@ use crate::{number, text};
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Debug files, bundles, folders or .xcarchives
-    #[arg(required = true, value_name = "INPUT")]
-    inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    inputs: InputArgs,
+    #[command(flatten)]
+    required: RequiredArgs,
     /// The folder for the indexes. It is created if it does not exist. The default is the current folder, unless
     /// --store is given
     #[arg(short, long, value_name = "DIR")]
@@ -91,6 +99,9 @@ pub(crate) struct Args {
     /// stripped ELF files, .dwo files, dwz files. May be repeated
     #[arg(long, value_name = "DIR")]
     debug_dir: Vec<PathBuf>,
+    /// Build images whose index exists already, in DIR or in the first store
+    #[arg(long)]
+    force: bool,
     /// Compare every answer of an index with its debug file. An index with a wrong answer is not published. The
     /// comparison may take four times the memory, and counts as time of the build
     #[arg(long)]
@@ -120,16 +131,19 @@ Examples:
   symdex build MyApp.app.dSYM --max-memory 256MB
   symdex build uploads --isolate --max-seconds 60 -o indexes
   symdex build MyApp.xcarchive --store s3://bucket/indexes
+  symdex build MyApp.ipa appDsyms.zip --require-all -o indexes
+  curl https://example.com/dsyms.tar.gz | symdex build - -o indexes
+  find dsyms -name '*.zip' -print0 | symdex build --inputs-from - -0 --shard 0/16
 
 A debug file that cannot be read is reported on standard error, and the others are built.
 
 Exit codes:
   0  every index was built
-  4  a debug file is damaged
-  6  a file is not a debug file
+  4  a debug file or an archive is damaged
+  6  a file is not a debug file, or an entry of an archive is refused
   5  a file is missing
   1  an index could not be written, has a wrong answer, or a limit of --isolate has ended its build
-  3  no image has the architecture
+  3  no image has the architecture, an image of --id is missing, or --require-all lacks debug information
 If several apply, the first of these after 0 counts.";
 
 /// Images are built at the same time only if each of them may take this much memory. It is enough for a debug file of a
@@ -143,94 +157,25 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let begun = Instant::now();
     let pool = pool(args.jobs)?;
     let maps = symbol_maps(&args.symbol_map)?;
-    match args.isolate {
-        true => run_isolated(args, &pool, begun),
-        false => run_here(args, &pool, &maps, begun),
+    let inputs = args.inputs.list()?;
+    if inputs.is_empty() {
+        complain("warning: there is nothing to build: no input is listed, or none is in this shard");
     }
-}
-
-/// Reads the debug files in this process.
-fn run_here(args: &Args, pool: &ThreadPool, maps: &SymbolMaps, begun: Instant) -> failure::CommandResult {
-    let inputs = BuildInputs::find(&args.inputs);
-    inputs.unread_archives().iter().for_each(|found| warn_about_archives(&found.folder, &found.archives));
-    let BuildPlan { jobs, skipped, .. } = inputs.plan(&args.arch);
-    let groups = pool.install(|| ImageGroups::of(&inputs));
     let stores = stores(args)?;
-    let progress = Progress::new(jobs.iter().map(BuildJob::size).sum());
-    let work = Work {
-        archs: &args.arch,
-        debug_dirs: &args.debug_dir,
-        maps,
-        groups: &groups,
-        max_memory: args.max_memory / in_flight(args, pool, jobs.len()),
-        max_seconds: args.max_seconds,
-        verify: args.verify,
-        store: stores.first().map(|store| &**store),
-        progress: JobProgress::Bar(&progress),
-    };
-    let build = Build { args, pool, stores: &stores, progress: &progress, skipped, begun };
-    Ok(build.all(jobs, |job| build_job(&job, &work))?.gravest())
-}
-
-/// Reads the debug files in child processes.
-fn run_isolated(args: &Args, pool: &ThreadPool, begun: Instant) -> failure::CommandResult {
-    let stores = stores(args)?;
-    let (jobs, tasks, skipped) = IsolatedJobs::plan(args, pool)?;
-    let progress = Progress::new(tasks.iter().map(|task| task.size).sum());
-    let build = Build { args, pool, stores: &stores, progress: &progress, skipped, begun };
-    Ok(build.all(tasks, |task| jobs.build(task, &progress))?.gravest())
+    let (progress, required) = (Progress::new(0), Required::new(&args.required));
+    let isolated = args.isolate.then(|| Isolated::new(args)).transpose()?;
+    let mut intake = Intake::new(&args.inputs, inputs, maps);
+    let mut build = Build::new(args, &pool, &stores, &progress, &required);
+    while let Some(batch) = intake.next_batch(&progress)? {
+        build.batch(batch, isolated.as_ref())?;
+    }
+    build.finish(begun)
 }
 
 /// How many of `jobs` run at one time. Each has an equal share of the memory, and there are not more of them than have
 /// enough.
 fn in_flight(args: &Args, pool: &ThreadPool, jobs: usize) -> usize {
     pool.current_num_threads().min(jobs).min(args.max_memory / ENOUGH_MEMORY).max(1)
-}
-
-/// What is done with the indexes of all jobs.
-struct Build<'a> {
-    args: &'a Args,
-    pool: &'a ThreadPool,
-    /// Where the indexes are put. There is at least one.
-    stores: &'a [Box<dyn Store>],
-    progress: &'a Progress,
-    /// How many files have no wanted image.
-    skipped: u64,
-    begun: Instant,
-}
-
-impl Build<'_> {
-    /// Builds the indexes of `jobs`, publishes and reports them.
-    fn all<J: Send>(
-        &self,
-        jobs: Vec<J>,
-        build: impl Fn(J) -> Vec<Result<FinishedIndex, Failure>> + Sync,
-    ) -> Result<BuildTotals, CommandError> {
-        let Self { args, pool, stores, progress, skipped, begun } = *self;
-        // The output of one or two files needs no totals.
-        let are_many = jobs.len() > 2;
-        let mut totals = BuildTotals::new(skipped);
-        let at_a_time = in_flight(args, pool, jobs.len());
-        in_order(pool, at_a_time, jobs, build, |images| {
-            for image in images {
-                let published = image.and_then(|image| summary::publish(image, stores));
-                progress.suspend(|| {
-                    totals.count(&published);
-                    match published {
-                        Ok(image) => summary::report(&image, args.json, are_many),
-                        Err(failure) => summary::report_failure(&failure, args.json),
-                    }
-                })?;
-            }
-            Ok::<(), CommandError>(())
-        })?;
-        match args.json {
-            true => totals.print_json(begun.elapsed())?,
-            false if are_many || skipped != 0 => progress.suspend(|| totals.report(begun.elapsed())),
-            false => {}
-        }
-        Ok(totals)
-    }
 }
 
 /// The output folder and the stores that the command line names. Without any, the stores of the environment or the
@@ -246,16 +191,6 @@ fn stores(args: &Args) -> Result<Vec<Box<dyn Store>>, Failure> {
         stores.push(folder(Path::new(".")));
     }
     Ok(stores)
-}
-
-/// Warns about archives in a folder of debug files.
-fn warn_about_archives(folder: &Path, archives: &[PathBuf]) {
-    let names = archives.iter().map(|path| path.strip_prefix(folder).unwrap_or(path).display());
-    complain(&format!(
-        "warning: {}: holds archives that are not read yet: {}; unpack them first",
-        folder.display(),
-        text::list(names)
-    ));
 }
 
 /// A pool of `jobs` threads; of one for each core if `jobs` is `None`.

@@ -16,11 +16,11 @@ use crate::text;
 /// The result for one image. With `--json`, it is one line.
 #[derive(Serialize)]
 pub(super) struct ImageSummary {
-    image: String,
-    id: String,
-    arch: String,
+    pub(super) image: String,
+    pub(super) id: String,
+    pub(super) arch: String,
     /// The debug file.
-    file: String,
+    pub(super) file: String,
     /// Other files of the image. Their symbols are in the index, too.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     joined: Vec<String>,

@@ -39,9 +39,19 @@ pub(super) struct BuildTotals {
 }
 
 impl BuildTotals {
-    /// No images yet, and `skipped` files without a wanted image.
-    pub(super) fn new(skipped: u64) -> Self {
-        Self { skipped, ..Self::default() }
+    /// Counts `files` files without a wanted image.
+    pub(super) fn skip(&mut self, files: u64) {
+        self.skipped += files;
+    }
+
+    /// Whether files were skipped.
+    pub(super) fn has_skipped(&self) -> bool {
+        self.skipped != 0
+    }
+
+    /// Whether no image was built.
+    pub(super) fn has_no_image(&self) -> bool {
+        self.images == 0
     }
 
     pub(super) fn count(&mut self, image: &Result<ImageSummary, Failure>) {

@@ -23,8 +23,8 @@ pub(crate) struct Args {
     index: Option<PathBuf>,
     #[command(flatten)]
     stores: StoreArgs,
-    /// The image to use, if INDEX is a folder, or in a store: its UUID, with or without dashes, its build id, or the first digits of
-    /// one, at least four
+    /// The image to use, if INDEX is a folder, or in a store: its UUID, with or without dashes, its build id, or the first
+    /// digits of one, at least four
     #[arg(long, value_name = "ID")]
     id: Option<IdPrefix>,
     #[command(flatten)]

@@ -21,7 +21,7 @@ use crate::progress::Progress;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// The store to copy from: a path or a URL; - stands for the one in SYMDEX_STORE
+    /// The store to copy from: a path or a URL; - stands for the one in SYMDEX_STORE or symdex.toml
     #[arg(value_name = "FROM", value_parser = target::argument)]
     from: UrlArgument,
     /// The store to copy to

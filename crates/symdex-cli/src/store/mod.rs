@@ -36,7 +36,7 @@ A URL is one of these:
   az://CONTAINER/PREFIX               Azure Blob Storage
   https://HOST/PATH                   a folder that a web server shows; read only
   redis://HOST:PORT/DB, rediss://, redis+cluster://HOST:PORT,HOST:PORT
-  -                                   the stores in the environment variable SYMDEX_STORE
+  -                                   the stores in the variable SYMDEX_STORE, or else in symdex.toml
 Credentials are read from the environment. A URL with a password or a query is refused on the command line.
 Put it into SYMDEX_STORE and write - instead.
 

@@ -8,21 +8,21 @@ use symdex_store::{Store, StoreOptions, StoreUrl, StoreUrlError, open_store};
 use crate::failure::{Failure, FailureKind};
 use crate::stores;
 
-/// The word that stands for the stores in the environment.
-const ENVIRONMENT: &str = "-";
+/// The word that stands for the stores in the environment, or else in the configuration file.
+const CONFIGURED: &str = "-";
 
 /// A URL as an argument. If it is wrong, clap would print it with its secrets.
 #[derive(Clone)]
 pub(super) enum UrlArgument {
     Url(Result<StoreUrl, StoreUrlError>),
-    Environment,
+    Configured,
 }
 
 /// Reads a URL. A wrong one is reported when it is used.
 #[expect(clippy::unnecessary_wraps, reason = "clap wants a result")]
 pub(super) fn argument(text: &str) -> Result<UrlArgument, Infallible> {
     Ok(match text {
-        ENVIRONMENT => UrlArgument::Environment,
+        CONFIGURED => UrlArgument::Configured,
         text => UrlArgument::Url(StoreUrl::from_argument(text)),
     })
 }
@@ -33,7 +33,7 @@ impl UrlArgument {
         let usage = |message: String| Failure::new(FailureKind::Usage, message);
         match self {
             Self::Url(url) => Ok(vec![url.clone().map_err(|error| usage(error.to_string()))?]),
-            Self::Environment => match stores::urls_of_environment()? {
+            Self::Environment => match stores::configured_urls()? {
                 urls if urls.is_empty() => {
                     Err(usage(format!("- stands for the stores in {}, which is not set", stores::VARIABLE)))
                 }
@@ -48,7 +48,8 @@ impl UrlArgument {
             [url] => Ok(open_store(url, options)?),
             urls => {
                 let (count, variable) = (urls.len(), stores::VARIABLE);
-                let message = format!("{variable} names {count} stores; this command takes one URL");
+                let message =
+                    format!("{variable} or symdex.toml names {count} stores; this command takes one URL");
                 Err(Failure::new(FailureKind::Usage, message))
             }
         }

@@ -23,7 +23,7 @@ use crate::text;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// Stores: paths or URLs; - stands for those in SYMDEX_STORE
+    /// Stores: paths or URLs; - stands for those in SYMDEX_STORE or symdex.toml
     #[arg(required = true, value_name = "URL", value_parser = target::argument)]
     urls: Vec<UrlArgument>,
     #[command(flatten)]

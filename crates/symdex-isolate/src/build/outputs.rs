@@ -59,7 +59,8 @@ impl Isolation {
         folder: &Path,
         progress: impl FnMut(Event<&TaskResult>),
     ) -> BuildOutputs {
-        let file = Path::new(&task.file);
+        let name = task.file.name();
+        let file = Path::new(&name);
         let output = fs::create_dir_all(folder).and_then(|()| tempfile::tempfile_in(folder));
         let output = match output {
             Ok(output) => output,
@@ -73,7 +74,7 @@ impl Isolation {
             Ok(mut outputs) => results.into_iter().filter_map(|result| outputs.next(result, file)).collect(),
             Err(error) => vec![Err(failed(file, "other", format!("cannot read its index: {error}")))],
         };
-        let protections = ended.map_err(|error| images.push(Err(BuildFailure::of_child(file, &error)))).ok();
+        let protections = ended.map_err(|error| images.push(Err(BuildFailure::of_child(&name, &error)))).ok();
         BuildOutputs { images, protections }
     }
 
@@ -85,7 +86,7 @@ impl Isolation {
     ) -> (Vec<TaskResult>, Result<Protections, ChildError>) {
         let mut results = Vec::new();
         let files = task.part.group.iter().chain([&task.file]);
-        let isolation = self.with_file_size(files.map(Path::new));
+        let isolation = self.with_file_size(files.map(|file| Path::new(&file.path)));
         let ended = isolation.run(&Task::Build(task.clone()), &task.access(), output, |event| match event {
             Event::Progress { size, done, total } => progress(Event::Progress { size, done, total }),
             Event::Result(result) => {
@@ -115,7 +116,7 @@ impl Outputs {
         Ok(Self { file, end: 0 })
     }
 
-    /// The index or the failure that `result` reports. `None` for a result of a plan, which a build does not have.
+    /// The index or the failure that `result` reports. `None` for another result.
     fn next(&mut self, result: TaskResult, file: &Path) -> Option<Result<BuildOutput, BuildFailure>> {
         match result {
             TaskResult::Failed(failure) => Some(Err(failure)),
@@ -124,7 +125,10 @@ impl Outputs {
                     .map(|index| BuildOutput { image, index })
                     .map_err(|what| failed(file, "other", format!("the child's index is not used: {what}"))),
             ),
-            TaskResult::Planned(_) | TaskResult::Skipped(_) => None,
+            TaskResult::Planned(_)
+            | TaskResult::Skipped { .. }
+            | TaskResult::Found { .. }
+            | TaskResult::Listed(_) => None,
         }
     }
 

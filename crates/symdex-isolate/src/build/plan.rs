@@ -1,9 +1,9 @@
 //! The plan of a build, made by children that read the headers of the debug files.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::{BuildFailure, PlanTask, Planned, Task, TaskResult};
+use super::{BuildFailure, FileImage, PlanTask, Planned, Task, TaskFile, TaskResult};
 use crate::death::ChildError;
 use crate::isolation::Isolation;
 use crate::limits::Access;
@@ -14,8 +14,10 @@ use crate::protocol::Event;
 pub struct Plan {
     /// The tasks. Each can run on its own.
     pub tasks: Vec<Planned>,
-    /// How many files are skipped because they have no image of a wanted architecture, while other files have one.
+    /// How many files are skipped because they have no image of a wanted architecture.
     pub skipped: u64,
+    /// What is wrong if all files are skipped.
+    pub failure: Option<BuildFailure>,
 }
 
 impl Isolation {
@@ -30,7 +32,7 @@ impl Isolation {
     /// passed on its own.
     pub fn plan(
         &self,
-        found: Vec<Result<PathBuf, BuildFailure>>,
+        found: Vec<Result<TaskFile, BuildFailure>>,
         archs: &[String],
     ) -> Result<Plan, ChildError> {
         let mut found = found;
@@ -49,7 +51,7 @@ impl Isolation {
     /// few bad files among many need few children.
     fn mark_culprits(
         &self,
-        found: &mut [Result<PathBuf, BuildFailure>],
+        found: &mut [Result<TaskFile, BuildFailure>],
         archs: &[String],
     ) -> Result<(), ChildError> {
         match (self.plan_of(&readable(found), archs), found) {
@@ -57,7 +59,7 @@ impl Isolation {
             (Err(error @ ChildError::NotStarted { .. }), _) => Err(error),
             (Err(error), [one]) => {
                 if let Ok(file) = one {
-                    *one = Err(BuildFailure::of_child(file, &error));
+                    *one = Err(BuildFailure::of_child(&file.name(), &error));
                 }
                 Ok(())
             }
@@ -70,47 +72,76 @@ impl Isolation {
     }
 
     /// The plan of one child for `files`.
-    fn plan_of(&self, files: &[&Path], archs: &[String]) -> Result<Plan, ChildError> {
+    fn plan_of(&self, files: &[&TaskFile], archs: &[String]) -> Result<Plan, ChildError> {
         let mut plan = Plan::default();
         if files.is_empty() {
             return Ok(plan);
         }
-        let task = PlanTask { files: files.iter().map(OsString::from).collect(), archs: archs.to_vec() };
-        let access = files.iter().fold(Access::none(), |access, file| access.debug_file(file));
-        let output = tempfile::tempfile()
-            .map_err(|error| ChildError::NotStarted { program: self.program().to_owned(), error })?;
-        self.run(&Task::Plan(task), &access, &output, |event| match event {
-            Event::Result(TaskResult::Planned(task)) => plan.tasks.push(task),
-            Event::Result(TaskResult::Skipped(skipped)) => plan.skipped = skipped,
-            Event::Result(TaskResult::Image(_) | TaskResult::Failed(_)) | Event::Progress { .. } => {}
+        let task = PlanTask { files: files.iter().copied().cloned().collect(), archs: archs.to_vec() };
+        let access = files.iter().fold(Access::none(), |access, file| file.readable_in(access));
+        self.ask(&Task::Plan(task), &access, |result| match result {
+            TaskResult::Planned(task) => plan.tasks.push(task),
+            TaskResult::Skipped { files, failure } => (plan.skipped, plan.failure) = (files, failure),
+            _ => {}
         })?;
         Ok(plan)
     }
+
+    /// The images of the files at `paths`, as far as they can be read, from the headers of the files. One child reads
+    /// them.
+    ///
+    /// # Errors
+    ///
+    /// [`ChildError`] if the child cannot be started or ends early.
+    pub fn images(&self, paths: &[PathBuf]) -> Result<Vec<FileImage>, ChildError> {
+        let mut images = Vec::new();
+        if paths.is_empty() {
+            return Ok(images);
+        }
+        let access = paths.iter().fold(Access::none(), Access::read);
+        let task = Task::Images(paths.iter().map(OsString::from).collect());
+        self.ask(&task, &access, |result| {
+            if let TaskResult::Listed(image) = result {
+                images.push(image);
+            }
+        })?;
+        Ok(images)
+    }
+
+    /// Runs a child that writes no bytes, and calls `each` with its results.
+    fn ask(&self, task: &Task, access: &Access, mut each: impl FnMut(TaskResult)) -> Result<(), ChildError> {
+        let output = tempfile::tempfile()
+            .map_err(|error| ChildError::NotStarted { program: self.program().to_owned(), error })?;
+        self.run(task, access, &output, |event| {
+            if let Event::Result(result) = event {
+                each(result);
+            }
+        })?;
+        Ok(())
+    }
 }
 
-fn readable(found: &[Result<PathBuf, BuildFailure>]) -> Vec<&Path> {
-    found.iter().flatten().map(PathBuf::as_path).collect()
+fn readable(found: &[Result<TaskFile, BuildFailure>]) -> Vec<&TaskFile> {
+    found.iter().flatten().collect()
 }
 
 /// `plan`, with the failures among `found` in their places.
-fn merged(found: Vec<Result<PathBuf, BuildFailure>>, plan: Plan) -> Plan {
-    let Plan { tasks, skipped } = plan;
+fn merged(found: Vec<Result<TaskFile, BuildFailure>>, plan: Plan) -> Plan {
+    let Plan { tasks, skipped, failure } = plan;
     let mut planned = tasks.into_iter().peekable();
     let mut tasks = Vec::new();
     for found in found {
         match found {
             Ok(file) => {
-                while let Some(task) = planned.next_if(|task| task.file.as_deref() == Some(file.as_os_str()))
-                {
+                while let Some(task) = planned.next_if(|task| task.file.as_ref() == Some(&file)) {
                     tasks.push(task);
                 }
             }
-            Err(failure) => tasks.push(Planned { file: failure.file.clone(), size: 0, part: Err(failure) }),
+            Err(failure) => tasks.push(Planned { file: None, size: 0, part: Err(failure) }),
         }
     }
-    // The last one says that no file has a wanted architecture.
     tasks.extend(planned);
-    Plan { tasks, skipped }
+    Plan { tasks, skipped, failure }
 }
 
 #[cfg(test)]
@@ -119,7 +150,7 @@ mod tests {
     use crate::build::PlannedPart;
 
     fn task(file: Option<&str>) -> Planned {
-        Planned { file: file.map(OsString::from), size: 0, part: Ok(PlannedPart::default()) }
+        Planned { file: file.map(TaskFile::on_disk), size: 0, part: Ok(PlannedPart::default()) }
     }
 
     #[test]
@@ -131,14 +162,14 @@ mod tests {
             reason: "killed".into(),
             message: "b: killed".into(),
         };
-        let found = vec![Ok("a".into()), Ok("skipped".into()), Err(failure), Ok("c".into())];
+        let [a, skipped, c] = ["a", "skipped", "c"].map(|name| Ok(TaskFile::on_disk(name)));
         let tasks = vec![task(Some("a")), task(Some("c")), task(Some("c")), task(None)];
-        let plan = merged(found, Plan { tasks, skipped: 1 });
-        let files: Vec<_> = plan.tasks.iter().map(|task| (task.file.as_deref(), task.part.is_ok())).collect();
-        let name = |name: &'static str| Some(std::ffi::OsStr::new(name));
+        let plan = merged(vec![a, skipped, Err(failure), c], Plan { tasks, skipped: 1, failure: None });
+        let files: Vec<_> = plan.tasks.into_iter().map(|task| (task.file, task.part.is_ok())).collect();
+        let name = |name: &'static str| Some(TaskFile::on_disk(name));
         assert_eq!(
             files,
-            [(name("a"), true), (name("b"), false), (name("c"), true), (name("c"), true), (None, true)]
+            [(name("a"), true), (None, false), (name("c"), true), (name("c"), true), (None, true)]
         );
         assert_eq!(plan.skipped, 1);
     }

@@ -24,8 +24,8 @@ pub enum StoredImage {
 
 /// The values of one index in a key-value store.
 ///
-/// Convert the offsets of a report with the metadata first. The value with the number [`Metadata::value_number`] answers
-/// an offset. An offset is a gap if its number is not in [`Metadata::value_numbers`].
+/// Convert the offsets of a report with the metadata first. The value with the number [`Metadata::value_number`]
+/// answers an offset. An offset is a gap if its number is not in [`Metadata::value_numbers`].
 pub trait StoredValues: Any + fmt::Debug + Send + Sync {
     /// The metadata of the whole index.
     fn metadata(&self) -> &Metadata;

@@ -13,10 +13,8 @@ use crate::server::{Cluster, Server, store};
 
 /// The values of an open image.
 pub(crate) fn values(image: &StoredImage) -> &dyn StoredValues {
-    match image {
-        StoredImage::Values(values) => &**values,
-        StoredImage::Index(_) => panic!("Redis has values"),
-    }
+    let StoredImage::Values(values) = image else { panic!("Redis has values") };
+    &**values
 }
 
 pub(crate) fn open(store: &RedisStore, byte: u8) -> StoredImage {

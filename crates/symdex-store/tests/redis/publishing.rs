@@ -74,10 +74,11 @@ fn writers_of_several_processes_leave_the_best_index() {
     race(5);
 }
 
+/// `SYMDEX_TEST_RACE` sets another number of rounds.
 #[test]
 #[ignore = "takes minutes"]
 fn writers_of_several_processes_leave_the_best_index_of_1000_rounds() {
-    race(1000);
+    race(std::env::var("SYMDEX_TEST_RACE").map_or(1000, |rounds| rounds.parse().expect("a number")));
 }
 
 /// Puts better and better indexes until it is killed. Does nothing when all tests are run.

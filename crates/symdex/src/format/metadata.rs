@@ -317,7 +317,7 @@ pub(crate) mod tests {
     #[test]
     fn a_prefix_that_is_cut_or_changed_is_refused() {
         let golden = std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex").expect("there");
-        let section = Header::decode(&golden).expect("an index").sections[0];
+        let section = Header::decode(&golden, golden.len() as u64).expect("an index").sections[0];
         let prefix = &golden[..usize::try_from(section.offset + section.size).expect("small")];
         Metadata::from_prefix(prefix).expect("whole");
         for len in 0..prefix.len() {

@@ -160,8 +160,8 @@ impl ObjectsStore {
         Ok(index)
     }
 
-    /// The index of `id` in an object that is not compressed, of which only the needed parts are fetched. `None` if there
-    /// is no such object.
+    /// The index of `id` in an object that is not compressed, of which only the needed parts are fetched. `None` if
+    /// there is no such object.
     fn open_ranged(&self, id: &ImageId) -> Result<Option<RangedIndex>, Error> {
         let key = self.key(id, Encoding::Plain);
         let location = self.location_of(&key);

@@ -1,7 +1,7 @@
 //! An index that is read in parts from an object store, without a cache.
 //!
-//! The parts that were fetched lie in a buffer of the index's size, whose other bytes are zero. A lookup that reads other
-//! bytes finds a wrong checksum. The bytes that it needed are then fetched, for all offsets at once, and the lookup is
+//! The parts that were fetched lie in a buffer of the index's size, whose other bytes are zero. A lookup that reads
+//! other bytes finds a wrong checksum. The bytes that it needed are then fetched, for all offsets at once, and the lookup is
 //! repeated.
 
 use std::fmt;
@@ -100,7 +100,7 @@ impl RangedIndex {
         &self.metadata
     }
 
-    /// Calls `ask` with the index, in which lookups of `offsets` find all bytes. Other lookups may find wrong checksums.
+    /// Calls `ask` with the index, in which lookups of `offsets` find all bytes. Others may find wrong checksums.
     ///
     /// # Errors
     ///

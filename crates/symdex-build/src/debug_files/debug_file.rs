@@ -1,0 +1,85 @@
+//! A debug file on disk, and its name for messages.
+
+use std::path::{Path, PathBuf};
+
+use crate::companions::{Companions, file_name};
+use crate::error::Error;
+use crate::image::Image;
+
+/// A debug file on disk, and the name that messages and the index have for it.
+///
+/// Both are equal, except for a file that was taken out of an archive. Such a file is in a temporary folder, and its
+/// name is that of the archive and the entry: `app.zip: MyApp.app.dSYM/Contents/Resources/DWARF/MyApp`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DebugFile {
+    path: PathBuf,
+    name: PathBuf,
+    /// The archive and the name in it, if the file was taken out of one.
+    source: Option<(String, String)>,
+}
+
+impl DebugFile {
+    /// The file at `path`, which is called so.
+    pub fn on_disk(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        Self { name: path.clone(), path, source: None }
+    }
+
+    /// The file at `path`, which is the entry `entry` of `archive`. Nothing is opened by these names.
+    pub fn of_archive(path: impl Into<PathBuf>, archive: &str, entry: &str) -> Self {
+        let source = Some((archive.to_owned(), entry.to_owned()));
+        Self { path: path.into(), name: format!("{archive}: {entry}").into(), source }
+    }
+
+    /// Where the file is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The name for messages.
+    #[must_use]
+    pub fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// The archive and the entry that [`of_archive`](Self::of_archive) was given; `None` for a file on disk.
+    #[must_use]
+    pub fn archive_entry(&self) -> Option<(&str, &str)> {
+        self.source.as_ref().map(|(archive, entry)| (&**archive, &**entry))
+    }
+
+    /// The name in the archive, or the path on disk.
+    pub(crate) fn entry(&self) -> &Path {
+        self.archive_entry().map_or(&self.path, |(_, entry)| Path::new(entry))
+    }
+
+    /// This file, under the name of another file of its image, which has taken its place.
+    pub(super) fn called(&self, name: &Path) -> Self {
+        Self { name: name.to_owned(), ..self.clone() }
+    }
+
+    /// `image` was loaded from this file. It gets the name of the file.
+    pub(super) fn name_of_image<'d>(&self, image: Result<Image<'d>, Error>) -> Result<Image<'d>, Error> {
+        let mut image = image?;
+        if image.info.image_name == file_name(&self.path) {
+            image.info.image_name = file_name(self.entry());
+        }
+        Ok(image)
+    }
+
+    /// The size of the file in bytes; 0 if it cannot be read.
+    pub(super) fn size(&self) -> u64 {
+        self.path.metadata().map_or(0, |file| file.len())
+    }
+
+    /// Loads the image with this id and architecture; `None` if the file has no such image.
+    pub(super) fn find<'d>(
+        &self,
+        id: &symdex::ImageId,
+        arch: &str,
+        companions: &'d Companions,
+    ) -> Result<Option<Image<'d>>, Error> {
+        Image::find(&self.path, id, arch, companions)?.map(|image| self.name_of_image(Ok(image))).transpose()
+    }
+}

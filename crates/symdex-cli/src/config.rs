@@ -1,0 +1,276 @@
+//! The configuration file `symdex.toml`, and the environment variables of options.
+//!
+//! A key of the file is the long name of an option. Values of the file become the default values of the options, so that
+//! an option on the command line is preferred to the environment, and the environment to the file.
+
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use clap::{ArgAction, Command};
+use serde::Serialize;
+use toml::de::{DeTable, DeValue};
+
+use crate::failure::{CommandResult, Failure, FailureKind};
+use crate::{secret, stores};
+
+/// The name of the file.
+const FILE: &str = "symdex.toml";
+
+/// An option that the file and the environment can set.
+#[derive(Debug, PartialEq, Eq)]
+struct Key {
+    /// The key of the file: the long name of the option.
+    name: &'static str,
+    variable: &'static str,
+    /// Whether relative values are paths in the folder of the file.
+    is_path: bool,
+}
+
+const fn key(name: &'static str, variable: &'static str, is_path: bool) -> Key {
+    Key { name, variable, is_path }
+}
+
+const KEYS: [Key; 13] = [
+    key(stores::KEY, stores::VARIABLE, true),
+    key("index", "SYMDEX_INDEX", true),
+    key("debug-dir", "SYMDEX_DEBUG_DIR", true),
+    key("symbol-map", "SYMDEX_SYMBOL_MAP", true),
+    key("jobs", "SYMDEX_JOBS", false),
+    key("max-memory", "SYMDEX_MAX_MEMORY", false),
+    key("max-seconds", "SYMDEX_MAX_SECONDS", false),
+    key("max-entries", "SYMDEX_MAX_ENTRIES", false),
+    key("max-unpacked", "SYMDEX_MAX_UNPACKED", false),
+    key("max-entry-size", "SYMDEX_MAX_ENTRY_SIZE", false),
+    key("max-ratio", "SYMDEX_MAX_RATIO", false),
+    key("max-nesting", "SYMDEX_MAX_NESTING", false),
+    key("max-temporary", "SYMDEX_MAX_TEMPORARY", false),
+];
+
+/// The values of a configuration file.
+#[derive(Debug, Default)]
+pub(crate) struct Config {
+    file: Option<PathBuf>,
+    settings: Vec<Setting>,
+}
+
+/// A key of the file with its values.
+#[derive(Debug, PartialEq, Eq)]
+struct Setting {
+    key: &'static Key,
+    values: Vec<String>,
+    line: usize,
+}
+
+impl Config {
+    /// Reads the file that the command line names, or the first `symdex.toml` in the working folder and the folders above
+    /// it.
+    pub(crate) fn load(arguments: &[OsString]) -> Result<Self, Failure> {
+        let mut words = arguments.iter().skip(1).take_while(|word| *word != "--");
+        let mut named = None;
+        while let Some(word) = words.next() {
+            match word.to_str() {
+                Some("--no-config") => return Ok(Self::default()),
+                Some("--config") => named = words.next().map(PathBuf::from),
+                Some(word) => named = word.strip_prefix("--config=").map(PathBuf::from).or(named),
+                None => {}
+            }
+        }
+        let found = || {
+            let folder = std::env::current_dir().ok()?;
+            folder.ancestors().map(|folder| folder.join(FILE)).find(|path| path.is_file())
+        };
+        let Some(path) = named.or_else(found) else { return Ok(Self::default()) };
+        let text = std::fs::read_to_string(&path).map_err(|error| Failure::unreadable(&path, &error))?;
+        let settings = settings(&text, &path)?;
+        secret::check(
+            &path,
+            settings.iter().flat_map(|setting| {
+                setting.values.iter().map(|value| (setting.key.name, setting.line, &**value))
+            }),
+        )?;
+        Ok(Self { file: Some(path), settings })
+    }
+
+    /// Gives the options of all commands their environment variables, and the values of the file as defaults. `--store`
+    /// gets none: [`stores`] reads them, because their URLs may have secrets and those of the command line may not.
+    pub(crate) fn apply(&self, command: Command) -> Command {
+        command.mut_subcommands(|command| {
+            command.mut_args(|arg| {
+                let is_of_arg = |key: &&Key| arg.get_long() == Some(key.name) && key.name != stores::KEY;
+                let Some(key) = KEYS.iter().find(is_of_arg) else { return arg };
+                // A value may have a password.
+                let arg = arg.env(key.variable).hide_env_values(true);
+                let Some(setting) = self.setting(key) else { return arg };
+                let takes = if matches!(arg.get_action(), ArgAction::Append) { usize::MAX } else { 1 };
+                arg.hide_default_value(true).default_values(setting.values.iter().take(takes).cloned())
+            })
+        })
+    }
+
+    /// The values of the key `name` in the file, and their place.
+    pub(crate) fn values(&self, name: &str) -> Option<(&[String], String)> {
+        let setting = self.settings.iter().find(|setting| setting.key.name == name)?;
+        Some((&setting.values, format!("{}:{}: `{name}`", self.file.as_ref()?.display(), setting.line)))
+    }
+
+    fn setting(&self, key: &Key) -> Option<&Setting> {
+        self.settings.iter().find(|setting| setting.key == key)
+    }
+}
+
+/// The keys and values in `text`, the contents of the file at `path`.
+fn settings(text: &str, path: &Path) -> Result<Vec<Setting>, Failure> {
+    let line_of = |at: usize| 1 + text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count();
+    let wrong = |line: usize, what: &str| {
+        let message = format!("{}:{line}: {what}", path.display());
+        Failure::new(FailureKind::Usage, message).of_path(path)
+    };
+    let table = DeTable::parse(text)
+        .map_err(|error| wrong(line_of(error.span().map_or(0, |span| span.start)), error.message()))?;
+    let mut settings = Vec::new();
+    for (name, value) in table.get_ref() {
+        let line = line_of(name.span().start);
+        let key = KEYS.iter().find(|key| key.name == name.get_ref().as_ref()).ok_or_else(|| {
+            let keys = KEYS.map(|key| key.name).join(", ");
+            wrong(line, &format!("unknown key `{}`; the keys are {keys}", name.get_ref()))
+        })?;
+        let values = match value.get_ref() {
+            DeValue::Array(values) => values.iter().map(|value| value_of(value.get_ref())).collect(),
+            value => value_of(value).map(|value| vec![value]),
+        };
+        let expected = || wrong(line, &format!("`{}` is no text, no number and no list of them", key.name));
+        let values = values.ok_or_else(expected)?;
+        let values = values.into_iter().map(|value| if key.is_path { in_folder(value, path) } else { value });
+        settings.push(Setting { key, values: values.collect(), line });
+    }
+    settings.sort_by_key(|setting| setting.line);
+    Ok(settings)
+}
+
+/// The text of a value of one line.
+fn value_of(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(number) if number.radix() == 10 => Some(number.as_str().replace('_', "")),
+        _ => None,
+    }
+}
+
+/// A relative path of the file `config`, in the folder of that file. A URL stays as it is.
+fn in_folder(value: String, config: &Path) -> String {
+    let (scheme, path) = match value.split_once(':') {
+        Some(("dir", path)) => ("dir:", path),
+        // One letter is a drive of Windows.
+        Some((scheme, _))
+            if scheme.len() > 1
+                && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+') =>
+        {
+            return value;
+        }
+        _ => ("", &*value),
+    };
+    let folder = config.parent().unwrap_or(Path::new(""));
+    format!("{scheme}{}", folder.join(path).display())
+}
+
+/// Show the configuration that is in force, and where each value comes from
+///
+/// An option on the command line is preferred to its environment variable, and that to symdex.toml, which is searched in
+/// the working folder and in the folders above it. Keys of symdex.toml are the names of options. A relative path starts at the folder of the file. An environment variable has one value; a key of the file may have a
+/// list. Passwords are not shown. A file with a password in a URL has to be private (mode 600).
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLE)]
+pub(crate) struct Args {
+    /// Print JSON, one object a line for each option: key, values, source
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLE: &str = "\
+Example of a symdex.toml:
+  index = [\"indexes\", \"/srv/indexes\"]
+  debug-dir = [\"/usr/lib/debug\"]
+  max-memory = \"512MB\"
+  jobs = 8";
+
+/// An option and its values. With `--json`, its line.
+#[derive(Serialize)]
+struct Row {
+    key: &'static str,
+    values: Vec<String>,
+    source: String,
+}
+
+pub(crate) fn run(args: &Args, config: &Config, commands: &Command) -> CommandResult {
+    let mut out = io::stdout().lock();
+    for key in &KEYS {
+        let row = config.row(key, commands);
+        match args.json {
+            true => writeln!(out, "{}", serde_json::to_string(&row).map_err(io::Error::from)?)?,
+            false => {
+                let values = if row.values.is_empty() { "-".to_owned() } else { row.values.join(", ") };
+                writeln!(out, "{:15} {values:40} {}", row.key, row.source)?;
+            }
+        }
+    }
+    Ok(None)
+}
+
+impl Config {
+    fn row(&self, key: &'static Key, commands: &Command) -> Row {
+        let shown = |values: Vec<String>| values.iter().map(|value| secret::hidden(value)).collect();
+        if let Some(value) = std::env::var_os(key.variable) {
+            let values = shown(vec![value.to_string_lossy().into_owned()]);
+            return Row { key: key.name, values, source: format!("environment variable {}", key.variable) };
+        }
+        if let Some((setting, file)) = self.setting(key).zip(self.file.as_ref()) {
+            let source = format!("{}:{}", file.display(), setting.line);
+            return Row { key: key.name, values: shown(setting.values.clone()), source };
+        }
+        let args = commands.get_subcommands().flat_map(Command::get_arguments);
+        let defaults = args.filter(|arg| arg.get_long() == Some(key.name)).map(clap::Arg::get_default_values);
+        let values = defaults.max_by_key(|values| values.len()).unwrap_or_default();
+        let values: Vec<_> = values.iter().map(|value| value.to_string_lossy().into_owned()).collect();
+        let source = if values.is_empty() { "not set" } else { "built in" };
+        Row { key: key.name, values, source: source.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Read = Vec<(&'static str, Vec<String>, usize)>;
+
+    fn read(text: &str) -> Result<Read, String> {
+        let settings =
+            settings(text, Path::new("/project/symdex.toml")).map_err(|failure| failure.message)?;
+        Ok(settings.into_iter().map(|setting| (setting.key.name, setting.values, setting.line)).collect())
+    }
+
+    #[test]
+    fn texts_numbers_and_lists_are_values_and_paths_start_at_the_file() {
+        let text =
+            "# ours\nstore = [\"a\", \"/b\", \"s3://c/d\", \"dir:e\"]\njobs = 8\n\nmax-memory = \"512MB\"\n";
+        let store = ["/project/a", "/b", "s3://c/d", "dir:/project/e"].map(str::to_owned).to_vec();
+        let expected =
+            vec![("store", store, 2), ("jobs", vec!["8".into()], 3), ("max-memory", vec!["512MB".into()], 5)];
+        assert_eq!(read(text), Ok(expected));
+    }
+
+    #[test]
+    fn mistakes_name_the_file_the_line_and_the_keys() {
+        let unknown = read("jobs = 8\nstor = \"a\"\n").expect_err("unknown");
+        assert!(
+            unknown.starts_with("/project/symdex.toml:2: unknown key `stor`; the keys are store, index, "),
+            "{unknown}"
+        );
+        let syntax = read("jobs = 8\nstore = [\n").expect_err("no TOML");
+        assert!(syntax.starts_with("/project/symdex.toml:"), "{syntax}");
+        for value in ["true", "1.5", "{ a = 1 }", "[[1]]", "0x10"] {
+            let wrong = read(&format!("jobs = {value}\n")).expect_err("no value");
+            assert_eq!(wrong, "/project/symdex.toml:1: `jobs` is no text, no number and no list of them");
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! The commands of docs/PIPELINE.md, run on debug files of `testdata`.
+#![cfg(unix)]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{CommandOutput, debug_file, folder, names_in, testdata, without_debug_information};
+use saphyr_parser::{Event, Parser};
+use serde_json::Value;
+use symdex_testimages::archive::zip_of;
+
+/// The code blocks of a section of the document, in this language.
+fn blocks(section: &str, language: &str) -> Vec<String> {
+    let document = fs::read_to_string(testdata().join("../docs/PIPELINE.md")).expect("the document");
+    let (_, rest) = document.split_once(&format!("\n## {section}\n")).expect("the section");
+    let section = rest.split("\n## ").next().expect("its end");
+    let begin = format!("\n```{language}\n");
+    let blocks: Vec<_> = section
+        .split(&begin)
+        .skip(1)
+        .map(|block| block.split("\n```").next().expect("its end").to_owned())
+        .collect();
+    assert!(!blocks.is_empty(), "no {language} in {section}");
+    blocks
+}
+
+/// The only shell block of a section.
+fn shell(section: &str) -> String {
+    let [block] = &blocks(section, "sh")[..] else { panic!("one block in {section}") };
+    block.clone()
+}
+
+/// The only YAML block of a section. Scalars are strings.
+fn yaml(section: &str) -> Value {
+    let [block] = &blocks(section, "yaml")[..] else { panic!("one block in {section}") };
+    let mut events = Parser::new_from_str(block).map(|event| event.expect("YAML").0);
+    node(&mut events).expect("a document")
+}
+
+/// The next node; `None` at the end of a list or of a mapping.
+fn node<'y>(events: &mut impl Iterator<Item = Event<'y>>) -> Option<Value> {
+    match events.next().expect("an end") {
+        Event::Scalar(text, ..) => Some(Value::String(text.into_owned())),
+        Event::SequenceStart(..) => Some(std::iter::from_fn(|| node(events)).collect()),
+        Event::MappingStart(..) => {
+            let mut mapping = serde_json::Map::new();
+            while let Some(key) = node(events) {
+                mapping.insert(key.as_str().expect("a key").to_owned(), node(events).expect("a value"));
+            }
+            Some(Value::Object(mapping))
+        }
+        Event::SequenceEnd | Event::MappingEnd => None,
+        _ => node(events),
+    }
+}
+
+/// A folder in which a script runs, and the folder of the indexes that it makes.
+struct Workplace {
+    root: tempfile::TempDir,
+    variables: Vec<(&'static str, String)>,
+}
+
+impl Workplace {
+    fn new() -> Self {
+        Self { root: folder(), variables: Vec::new() }
+    }
+
+    fn write(&self, path: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.root.path().join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
+        fs::write(&path, bytes).expect("written");
+        path
+    }
+
+    fn indexes(&self) -> PathBuf {
+        self.root.path().join("indexes")
+    }
+
+    /// Runs `script` as the CI services do: with `sh -e`, and with this symdex before all others.
+    fn run(&self, script: &str) -> CommandOutput {
+        let symdex = Path::new(env!("CARGO_BIN_EXE_symdex")).parent().expect("a folder");
+        let path = format!("{}:{}", symdex.display(), std::env::var("PATH").unwrap_or_default());
+        let mut run = Command::new("sh");
+        run.arg("-ec").arg(script).current_dir(self.root.path());
+        run.env("PATH", path).env("INDEXES", self.indexes());
+        run.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        CommandOutput::from(run.output().expect("sh"))
+    }
+
+    /// Runs `script` twice, and checks that it makes `count` indexes, and the same the second time.
+    #[track_caller]
+    fn succeeds(&self, script: &str, count: usize) {
+        let first = self.run(script);
+        assert_eq!((first.code, names_in(&self.indexes()).len()), (Some(0), count), "{script}\n{first:?}");
+        let again = self.run(script);
+        assert!(again.code == Some(0) && !again.out.contains(": written"), "{script}\n{again:?}");
+    }
+
+    /// Runs `script`, which has to fail and to say why.
+    #[track_caller]
+    fn fails(&self, script: &str, message: &str) {
+        let failed = self.run(script);
+        assert_ne!(failed.code, Some(0), "{script}\n{failed:?}");
+        let said = failed.out + &failed.err;
+        assert!(said.contains(message), "{message:?} in {said}");
+    }
+}
+
+fn file(name: &str) -> Vec<u8> {
+    fs::read(debug_file(name)).expect("there")
+}
+
+fn stripped(name: &str) -> Vec<u8> {
+    without_debug_information(&debug_file(name))
+}
+
+const DSYM: &str = "cxx.dSYM/Contents/Resources/DWARF/cxx";
+const NO_DEBUG_INFORMATION: &str = "no input has debug information of lto (arm64, ";
+
+#[test]
+fn the_script_fails_if_a_dsym_is_missing() {
+    let script = shell("A shell script");
+    let work = Workplace::new();
+    work.write(
+        "app.ipa",
+        &zip_of(&[("Payload/A.app/cxx", &stripped("cxx")), ("Payload/A.app/lto", &stripped("lto"))]),
+    );
+    let dsyms = [(DSYM, &file("cxx")[..]), ("lto.dSYM/Contents/Resources/DWARF/lto", &file("lto"))];
+    work.write("dsyms.zip", &zip_of(&dsyms));
+    work.succeeds(&script, 2);
+    work.write("dsyms.zip", &zip_of(&dsyms[..1]));
+    fs::remove_dir_all(work.indexes()).expect("removed");
+    work.fails(&script, NO_DEBUG_INFORMATION);
+    work.fails(&script, "error: not every image has an index");
+    fs::remove_file(work.root.path().join("dsyms.zip")).expect("removed");
+    work.fails(&script, "dsyms.zip: cannot read");
+}
+
+#[test]
+fn a_listing_of_archives_is_built() {
+    let script = shell("Inputs");
+    let work = Workplace::new();
+    work.write("dsyms/a/1.zip", &zip_of(&[(DSYM, &file("cxx"))]));
+    work.write("dsyms/b 2.zip", &zip_of(&[("lto", &file("lto"))]));
+    work.succeeds(&script, 2);
+    work.write("dsyms/none.zip", &zip_of(&[("notes", b"x")]));
+    work.fails(&script, "none.zip: no debug file in this archive");
+}
+
+#[test]
+fn the_phase_of_xcode_fails_without_the_dsym_of_the_product() {
+    let script = shell("Xcode");
+    let mut work = Workplace::new();
+    let app = work.write("Build/App.app/App", &stripped("fat"));
+    work.variables = vec![
+        ("DWARF_DSYM_FOLDER_PATH", testdata().join("dsyms").display().to_string()),
+        ("DWARF_DSYM_FILE_NAME", "fat.dSYM".to_owned()),
+        ("TARGET_BUILD_DIR", work.root.path().join("Build").display().to_string()),
+        ("EXECUTABLE_PATH", "App.app/App".to_owned()),
+    ];
+    work.succeeds(&script, 3);
+    fs::write(&app, stripped("cxx")).expect("written");
+    work.fails(&script, "which --id asks for");
+    work.fails(&script, "error: symdex made no index of App.app/App");
+    work.variables[1].1 = "gone.dSYM".to_owned();
+    work.fails(&script, "gone.dSYM is missing; set DEBUG_INFORMATION_FORMAT");
+}
+
+#[test]
+fn the_command_of_the_fastlane_lane_fails_if_a_dsym_is_missing() {
+    let script = shell("fastlane");
+    let lane = &blocks("fastlane", "ruby")[0].replace("\\\"", "\"");
+    assert!(lane.contains(&script), "the lane runs this command: {lane}");
+    let work = Workplace::new();
+    work.write("build/App.ipa", &zip_of(&[("Payload/A.app/lto", &stripped("lto"))]));
+    work.write("build/App.app.dSYM.zip", &zip_of(&[("lto.dSYM/Contents/Resources/DWARF/lto", &file("lto"))]));
+    work.succeeds(&script, 1);
+    work.write("build/App.app.dSYM.zip", &zip_of(&[(DSYM, &file("cxx"))]));
+    fs::remove_dir_all(work.indexes()).expect("removed");
+    work.fails(&script, NO_DEBUG_INFORMATION);
+}
+
+#[test]
+fn the_command_of_the_gradle_task_fails_for_a_stripped_library() {
+    use symdex_testimages::debug_file::{BASE, Die, Elf, Unit, debug_sections};
+    let script = shell("Gradle");
+    let task = blocks("Gradle", "kotlin")[0].replace("\", \"", " ");
+    assert!(
+        task.contains("symdex build build/intermediates/merged_native_libs/release --require-all"),
+        "{task}"
+    );
+    let work = Workplace::new();
+    let libraries = "build/intermediates/merged_native_libs/release/mergeReleaseNativeLibs/out/lib/arm64-v8a";
+    let elf = |id| Elf { base: BASE, build_id: Some(vec![id; 20]), ..Elf::default() };
+    let unit = Unit::new((0x1000, 0x1100)).child(Die::function("f", (0x1000, 0x1100)));
+    work.write(&format!("{libraries}/libapp.so"), &elf(1).debug(debug_sections(&[unit])).bytes());
+    work.succeeds(&script, 1);
+    work.write(&format!("{libraries}/libvendor.so"), &elf(2).bytes());
+    work.fails(&script, "no input has debug information of libvendor.so");
+    fs::remove_dir_all(work.root.path().join("build")).expect("removed");
+    work.fails(&script, "cannot read");
+}
+
+/// An .xcarchive of two binaries, and the dSYMs of some.
+fn xcarchive(dsyms: &[&str]) -> Vec<u8> {
+    let (cxx, lto) = (stripped("cxx"), stripped("lto"));
+    let mut files = vec![
+        ("App.xcarchive/Products/Applications/A.app/cxx".to_owned(), cxx),
+        ("App.xcarchive/Products/Applications/A.app/lto".to_owned(), lto),
+    ];
+    let dsym = |name: &&str| {
+        (format!("App.xcarchive/dSYMs/{name}.dSYM/Contents/Resources/DWARF/{name}"), file(name))
+    };
+    files.extend(dsyms.iter().map(dsym));
+    zip_of(&files.iter().map(|(name, bytes)| (&**name, &bytes[..])).collect::<Vec<_>>())
+}
+
+#[test]
+fn the_steps_of_github_and_gitlab_fail_if_a_dsym_is_missing() {
+    let github = yaml("GitHub Actions");
+    let job = &github["jobs"]["indexes"];
+    let steps = job["steps"].as_array().expect("steps").iter().filter_map(|step| step["run"].as_str());
+    let gitlab = yaml("GitLab CI");
+    let script = gitlab["indexes"]["script"].as_array().expect("a script").iter().filter_map(Value::as_str);
+    let scripts: Vec<_> =
+        [steps.collect::<Vec<_>>().join("\n"), script.collect::<Vec<_>>().join("\n")].into();
+    assert_eq!(job["env"]["INDEXES"].as_str(), Some("indexes"));
+    assert_eq!(gitlab["indexes"]["variables"]["INDEXES"].as_str(), Some("indexes"));
+    for script in &scripts {
+        let work = Workplace::new();
+        work.write("App.xcarchive.zip", &xcarchive(&["cxx", "lto"]));
+        work.succeeds(script, 2);
+        work.write("App.xcarchive.zip", &xcarchive(&["cxx"]));
+        fs::remove_dir_all(work.indexes()).expect("removed");
+        work.fails(script, NO_DEBUG_INFORMATION);
+    }
+    let work = Workplace::new();
+    work.fails(&scripts[0], "::error::not every image of App.xcarchive.zip");
+}
+
+#[test]
+fn the_jobs_of_the_array_build_every_input_once() {
+    let manifest = yaml("All debug files again, as a job array");
+    let spec = &manifest["spec"];
+    let container = &spec["template"]["spec"]["containers"][0];
+    assert_eq!(container["command"][0].as_str(), Some("sh"));
+    let script = container["args"][0].as_str().expect("a command");
+    let jobs: usize = spec["completions"].as_str().expect("a number").parse().expect("a number");
+    assert!(script.contains(&format!("$JOB_COMPLETION_INDEX/{jobs}")), "as many shards as jobs: {script}");
+    let mut work = Workplace::new();
+    let inputs = ["cxx", "lto", "icf", "objc"].map(|name| common::dsym(name).display().to_string());
+    work.write("listing", inputs.join("\n").as_bytes());
+    for index in 0..jobs {
+        work.variables = vec![("JOB_COMPLETION_INDEX", index.to_string())];
+        let done = work.run(script);
+        assert_eq!(done.code, Some(0), "{done:?}");
+    }
+    let built = names_in(&work.indexes());
+    work.write("listing", b"gone.dSYM");
+    let codes: Vec<_> = (0..jobs)
+        .map(|index| {
+            work.variables = vec![("JOB_COMPLETION_INDEX", index.to_string())];
+            work.run(script).code
+        })
+        .collect();
+    assert_eq!(codes.iter().filter(|code| **code == Some(5)).count(), 1, "one job has the input: {codes:?}");
+    assert!(built.len() >= 4, "{built:?}");
+}
+
+#[test]
+fn the_configuration_of_the_document_is_valid() {
+    let work = Workplace::new();
+    work.write("symdex.toml", blocks("Configuration", "toml")[0].as_bytes());
+    let shown = work.run("symdex config").ok();
+    assert!(shown.lines().any(|line| line.starts_with("max-memory") && line.contains("512MB")), "{shown}");
+}
