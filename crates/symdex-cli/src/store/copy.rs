@@ -56,9 +56,9 @@ JSON:
   {\"store\", \"id\", \"from\", \"to\", \"outcome\", \"conflict\"} for an index; store is the target
   {\"store\", \"id\", \"error\": {\"kind\", \"message\"}} for an index that failed
   {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
-The outcome is written, unchanged (the same index is there), repaired (a damaged index was replaced), replaced or kept
-(a different index was there). Without --json, unchanged indexes have no line. The sizes are those in the store that is
-copied from.
+The outcome is written, unchanged (the same index is there), repaired (a damaged index was
+replaced), replaced or kept (a different index was there). Without --json, unchanged indexes have
+no line. The sizes are those in the store that is copied from.
 
 Exit codes:
   0  the target has every index, or a better one of its image

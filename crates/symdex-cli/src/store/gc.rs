@@ -42,7 +42,8 @@ Examples:
 JSON:
   {\"store\", \"id\", \"location\", \"stored_size\", \"outcome\"} for an index
   {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
-The outcome is removed, or with --dry-run would_remove. The totals have kept and leftover_files, too.
+The outcome is removed, or with --dry-run would_remove. The totals also have kept and
+leftover_files.
 
 Exit codes:
   0  everything that was old is removed

@@ -37,7 +37,7 @@ pub(super) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  symdex store get s3://bucket/indexes 0c37c502            writes 0c37c502aba03641a08f84c794684f36.symdex
+  symdex store get s3://bucket/indexes 0c37c502
   symdex store get s3://bucket/indexes 0c37c502 1f2e33aa -o indexes
   symdex store get s3://bucket/indexes 0c37c502 -o - | sha256sum
 

@@ -36,14 +36,15 @@ Examples:
 
 Columns:
   STORED   the bytes in the store, compressed or not
-  INDEX    the size of the index; - if the list of the store does not state it (`symdex store stat` does)
+  INDEX    the size of the index; - if the list does not state it (`symdex store stat` does)
   WRITTEN  how long ago the index was written
-  USED     how long ago it was used last. Uses are recorded at most once a day; object stores record none
+  USED     how long ago it was used last. A folder records one use a day, an object store none
   EXPIRES  when the store removes it by itself. Only Redis does
   LAYOUT   whole: one file or object. values: parts, of which a reader fetches those that it needs
 
 JSON:
-  {\"store\", \"id\", \"location\", \"stored_size\", \"index_size\", \"layout\", \"written\", \"last_use\", \"expires\"}
+  {\"store\", \"id\", \"location\", \"stored_size\", \"index_size\", \"layout\", \"written\", \"last_use\",
+   \"expires\"} for an index
   {\"store\", \"id\", \"error\": {\"kind\", \"message\"}} for a store that cannot be listed; the id is null
   {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
 Times are in UTC. A size or time that is not stated is null.

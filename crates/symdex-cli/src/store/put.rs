@@ -45,8 +45,8 @@ JSON:
   {\"store\", \"index\", \"id\", \"location\", \"outcome\", \"conflict\"} for an index
   {\"store\", \"id\", \"error\": {\"kind\", \"message\"}} for an index that failed
   {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
-The outcome is written, unchanged, repaired (a damaged index was replaced), replaced or kept (a different index was
-there). The sizes are those of the index files.
+The outcome is written, unchanged, repaired (a damaged index was replaced), replaced or kept (a
+different index was there). The sizes are those of the index files.
 
 Exit codes:
   0  the store has every index, or a better one of its image

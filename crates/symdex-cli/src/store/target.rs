@@ -33,7 +33,7 @@ impl UrlArgument {
         let usage = |message: String| Failure::new(FailureKind::Usage, message);
         match self {
             Self::Url(url) => Ok(vec![url.clone().map_err(|error| usage(error.to_string()))?]),
-            Self::Environment => match stores::configured_urls()? {
+            Self::Configured => match stores::configured_urls()? {
                 urls if urls.is_empty() => {
                     Err(usage(format!("- stands for the stores in {}, which is not set", stores::VARIABLE)))
                 }
