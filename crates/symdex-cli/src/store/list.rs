@@ -14,7 +14,8 @@ use crate::text;
 
 /// List the indexes in stores: size, age, last use, expiry, layout and id
 ///
-/// Indexes are listed in the order in which the store lists them, and are not read. Totals are printed on standard error.
+/// Indexes are listed in the order in which the store lists them, and are not read. Totals are printed on standard
+/// error.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {

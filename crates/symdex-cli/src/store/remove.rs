@@ -11,8 +11,8 @@ use crate::text;
 
 /// Remove indexes from a store, by whole ids
 ///
-/// First digits of an id are not enough. A reader that has opened an index keeps its answers; a cache of an object store
-/// on another machine keeps the index for up to ten minutes.
+/// First digits of an id are not enough. A reader that has opened an index keeps its answers. The local cache of an
+/// object store keeps an index for up to ten minutes.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {

@@ -12,7 +12,8 @@ use crate::text;
 
 /// Show what a store states of single indexes: place, sizes, times, layout
 ///
-/// The indexes are not read, and this is not a use of them. `symdex inspect --store URL --id ID` shows what an index has.
+/// The indexes are not read, and this is not a use of them. `symdex inspect --store URL --id ID` shows what an index
+/// has.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {

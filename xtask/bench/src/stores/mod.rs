@@ -1,7 +1,7 @@
 //! `cargo xtask bench --stores`: what a lookup and a crash report cost in each kind of store.
 //!
-//! Each measurement is a process ([`ask`]). The servers run on this machine. Times are measured without anything between
-//! the process and the server. Round trips and bytes are counted in further runs, by a [`proxy`].
+//! Each measurement is a process ([`ask`]). The servers run on this machine. Times are measured without anything
+//! between the process and the server. Round trips and bytes are counted in further runs, by a [`proxy`].
 
 pub mod ask;
 mod http;
