@@ -105,7 +105,7 @@ impl StoreArgs {
         // A list of all indexes takes long, so it is not made for what is a whole id.
         if found.is_none()
             && whole_id(prefix).is_none()
-            && let Some(id) = id_of(&stores, prefix)?
+            && let Some(id) = id_of(&stores.iter().map(|store| &**store).collect::<Vec<_>>(), prefix)?
         {
             found = find(&stores, &id)?;
         }
@@ -169,7 +169,7 @@ pub(crate) fn whole_id(prefix: &IdPrefix) -> Option<ImageId> {
 }
 
 /// The one id in `stores` that begins with `prefix`. All stores are listed.
-pub(crate) fn id_of(stores: &[Box<dyn Store>], prefix: &IdPrefix) -> Result<Option<ImageId>, Failure> {
+pub(crate) fn id_of(stores: &[&dyn Store], prefix: &IdPrefix) -> Result<Option<ImageId>, Failure> {
     let mut ids: Vec<ImageId> = Vec::new();
     for store in stores {
         store.list(&mut |entry| {

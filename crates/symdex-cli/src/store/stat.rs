@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args) -> CommandResult {
     let store = args.url.open_existing()?;
     let mut output = Output::new(args.json);
     for id in &args.ids {
-        match stat(&store, id) {
+        match stat(&*store, id) {
             Ok(entry) => show(&*store, &entry, &mut output)?,
             Err(failure) => output.fail(&store.url().to_string(), id.to_id().as_ref(), &failure)?,
         }
@@ -53,7 +53,7 @@ pub(super) fn run(args: &Args) -> CommandResult {
     output.finish_quietly()
 }
 
-fn stat(store: &Box<dyn Store>, prefix: &IdPrefix) -> Result<StoreEntry, Failure> {
+fn stat(store: &dyn Store, prefix: &IdPrefix) -> Result<StoreEntry, Failure> {
     let id = id_in(store, prefix)?;
     store.stat(&id)?.ok_or_else(|| {
         // It was removed after it was listed.
