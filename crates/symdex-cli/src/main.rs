@@ -15,6 +15,7 @@ mod open;
 mod progress;
 mod secret;
 mod source;
+mod store;
 mod stores;
 mod symbolicate;
 mod text;
@@ -72,6 +73,7 @@ enum Command {
     Ids(ids::Args),
     Inspect(inspect::Args),
     Verify(verify::Args),
+    Store(store::Args),
     Config(config::Args),
     /// Reads one debug file for `build --isolate`
     #[command(name = build::child::COMMAND, hide = true)]
@@ -112,6 +114,7 @@ fn run() -> Result<ExitCode, CommandError> {
         Command::Ids(args) => ids::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
+        Command::Store(args) => store::run(&args),
         Command::Config(args) => config::run(&args, &config, &commands),
         Command::IsolatedChild => return Ok(build::child::run()),
     };

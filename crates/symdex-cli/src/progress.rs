@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How often the bar moves while no progress is reported. One compile unit may take long.
 const TICK: Duration = Duration::from_millis(200);
 
-/// The progress of the work on all images, in bytes of debug files.
+/// The progress of the work on all images, in bytes of debug files or of stored indexes.
 pub(crate) struct Progress {
     bar: ProgressBar,
     /// The thread that shows the bar, and the channel that tells it that the work has ended.
@@ -21,7 +21,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// The progress of work on `size` bytes of debug files.
+    /// The progress of work on `size` bytes.
     pub(crate) fn new(size: u64) -> Self {
         // Draws only if standard error is a terminal.
         Self::drawn_on(size, ProgressDrawTarget::stderr, PATIENCE)
@@ -60,7 +60,7 @@ impl Progress {
         self.bar.inc_length(size);
     }
 
-    /// The progress of one image, whose debug file counts for `size` bytes.
+    /// The progress of one image, whose file counts for `size` bytes.
     pub(crate) fn of_image(&self, size: u64) -> ImageProgress<'_> {
         ImageProgress { all: self, size, counted: AtomicU64::new(0) }
     }

@@ -104,8 +104,8 @@ impl StoreArgs {
         let mut found = prefix.to_id().map_or(Ok(None), |id| find(&stores, &id))?;
         // A list of all indexes takes long, so it is not made for what is a whole id.
         if found.is_none()
-            && prefix.to_string().len() < WHOLE_ID
-            && let Some(id) = id_of(&stores, prefix)?
+            && whole_id(prefix).is_none()
+            && let Some(id) = id_of(&stores.iter().map(|store| &**store).collect::<Vec<_>>(), prefix)?
         {
             found = find(&stores, &id)?;
         }
@@ -171,8 +171,13 @@ fn find_in(store: &dyn Store, id: &ImageId) -> Result<Option<Index<IndexBytes>>,
     bytes.map(open).transpose()
 }
 
+/// The id that `prefix` is, if it has as many digits as a UUID.
+pub(crate) fn whole_id(prefix: &IdPrefix) -> Option<ImageId> {
+    prefix.to_id().filter(|id| id.to_string().len() >= WHOLE_ID)
+}
+
 /// The one id in `stores` that begins with `prefix`. All stores are listed.
-fn id_of(stores: &[Box<dyn Store>], prefix: &IdPrefix) -> Result<Option<ImageId>, Failure> {
+pub(crate) fn id_of(stores: &[&dyn Store], prefix: &IdPrefix) -> Result<Option<ImageId>, Failure> {
     let mut ids: Vec<ImageId> = Vec::new();
     for store in stores {
         store.list(&mut |entry| {

@@ -85,13 +85,14 @@ Exit codes:
 If several apply, the first of these after 0 counts.";
 
 /// An index, or the failure for a path without one.
-type FoundIndex = Result<PathBuf, (PathBuf, Failure)>;
+pub(crate) type FoundIndex = Result<PathBuf, (PathBuf, Failure)>;
 
 pub(crate) fn run(args: &Args) -> failure::CommandResult {
     let begun = Instant::now();
     let pool = pool(None)?;
     let maps = symbol_maps(&args.symbol_map)?;
-    let indexes: Vec<FoundIndex> = args.indexes.iter().flat_map(|path| indexes_of(path, args)).collect();
+    let indexes: Vec<FoundIndex> =
+        args.indexes.iter().flat_map(|path| indexes_of(path, args.id.as_ref())).collect();
     let are_many = indexes.len() > 1;
     let mut totals = VerifyTotals::default();
     in_order(
@@ -110,10 +111,10 @@ pub(crate) fn run(args: &Args) -> failure::CommandResult {
     Ok(totals.gravest)
 }
 
-/// The indexes at `path`: the index itself, or those of the folder.
-fn indexes_of(path: &Path, args: &Args) -> Vec<FoundIndex> {
-    if args.id.is_some() || !path.is_dir() {
-        let index = open::index_path(path, args.id.as_ref());
+/// The indexes at `path`: the index itself, or those of the folder, only that of `id` if it is given.
+pub(crate) fn indexes_of(path: &Path, id: Option<&IdPrefix>) -> Vec<FoundIndex> {
+    if id.is_some() || !path.is_dir() {
+        let index = open::index_path(path, id);
         return vec![index.map_err(|failure| (path.to_owned(), failure))];
     }
     let IndexList { paths: indexes, is_cut, .. } = IndexFolder::new(path).list();

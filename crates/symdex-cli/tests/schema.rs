@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use boon::{Compiler, SchemaIndex, Schemas};
+use common::store_verbs::indexes;
 use common::{command, corpora, corpus, dsym, folder, symbolicate, symdex, testdata};
 use serde_json::{Value, json};
 
@@ -103,7 +104,7 @@ fn images_failures_and_totals_of_a_build_conform() {
 /// The id of an image without `LC_UUID` and build id is `h-` and a hash of its code.
 #[test]
 fn the_id_of_an_image_without_a_stated_id_conforms() {
-    for name in ["build", "inspect", "symbolicate"] {
+    for name in ["build", "inspect", "store", "symbolicate"] {
         let path =
             Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/schema/{name}.schema.json"));
         let whole: Value =
@@ -257,6 +258,48 @@ fn an_index_and_its_ranges_conform() {
         schema.check(&symbols);
         for line in [&whole[0], &ranges[0], &symbols[0]] {
             assert!(with_a_member_more(line).iter().all(|changed| !schema.is_valid(changed)), "{line}");
+        }
+    }
+}
+
+#[test]
+fn every_line_of_the_commands_for_stores_conforms() {
+    let schema = Schema::new("store");
+    let root = folder();
+    let [from, to, got] = ["from", "to", "got"].map(|name| root.path().join(name).display().to_string());
+    let run = |line: String| symdex(["store"].into_iter().chain(line.split(' ')).chain(["--json"]));
+    let indexes = indexes();
+    let files: Vec<_> = indexes.iter().map(|(file, _)| file.display().to_string()).collect();
+    let (first, second) = (&indexes[0].1, &indexes[1].1);
+    let mut kinds = Vec::new();
+    for (line, code) in [
+        (format!("put {from} {} {got}", files.join(" ")), 5),
+        (format!("ls {from}"), 0),
+        (format!("stat {from} {first} 00000000"), 3),
+        (format!("get {from} {first} -o {got}"), 0),
+        (format!("copy {from} {to}"), 0),
+        (format!("copy {from} {to}"), 0),
+        (format!("verify {to}"), 0),
+        (format!("gc {to} --older-than 0s --dry-run"), 0),
+        (format!("rm {to} {first} 00000000"), 3),
+        (format!("gc {to} --older-than 0s"), 0),
+    ] {
+        let done = run(line.clone());
+        assert_eq!(done.code, Some(code), "{line}: {}", done.err);
+        let lines = done.json();
+        assert!(lines.len() > 1, "{line}: {}", done.out);
+        schema.check(&lines);
+        kinds.extend(lines);
+    }
+    // A damaged index has a line of its own.
+    let path = std::path::Path::new(&from).join(&second[..2]).join(format!("{second}.symdex"));
+    let whole = fs::read(&path).expect("there");
+    fs::write(&path, &whole[1..]).expect("written");
+    let damaged = run(format!("verify {from}"));
+    schema.check(&damaged.json());
+    for line in kinds.iter().chain(&damaged.json()) {
+        for changed in with_a_member_more(line).iter().filter(|changed| changed["totals"].is_null()) {
+            assert!(!schema.is_valid(changed), "{changed}");
         }
     }
 }

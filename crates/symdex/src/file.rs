@@ -1,11 +1,12 @@
 //! Reading an index file, or only its metadata, without mapping it.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek as _, SeekFrom};
 use std::path::Path;
 
 use crate::error::Error;
-use crate::format::{Header, Metadata};
+use crate::format::trailer::TRAILER_SIZE;
+use crate::format::{Header, Metadata, Trailer};
 
 /// The size of the largest index that [`read_index_file`] reads into memory: 1 GiB.
 pub const MAX_READ_SIZE: u64 = 1 << 30;
@@ -43,6 +44,28 @@ pub fn read_index_file(path: &Path) -> Result<Vec<u8>, Error> {
     bytes.try_reserve_exact(usize::try_from(rest).unwrap_or(usize::MAX)).map_err(no_memory)?;
     file.by_ref().take(rest).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Reads the digest of the index file at `path`, as [`Index::digest`](crate::Index::digest) has it. Nothing but the
+/// header and the trailer is read and checked.
+///
+/// ```
+/// let path = "../../testdata/golden/v1/inline-dwarf4-1.symdex".as_ref();
+/// let index = symdex::Index::open(symdex::read_index_file(path)?)?;
+/// assert_eq!(symdex::read_digest(path)?, index.digest());
+/// # Ok::<(), symdex::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::Io`] if the file cannot be read or is not a regular file; otherwise the errors that
+/// [`Index::open`](crate::Index::open) has for headers and trailers.
+pub fn read_digest(path: &Path) -> Result<[u8; 16], Error> {
+    let IndexFile { mut file, size, .. } = IndexFile::open(path)?;
+    let mut end = Vec::new();
+    file.seek(SeekFrom::Start(size.saturating_sub(TRAILER_SIZE as u64)))?;
+    file.by_ref().take(TRAILER_SIZE as u64).read_to_end(&mut end)?;
+    Trailer::decode_end(&end, size).map(|trailer| trailer.digest)
 }
 
 impl Metadata {

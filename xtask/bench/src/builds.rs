@@ -65,7 +65,11 @@ fn figures(tool: Tool, artifact: &Path, costs: Result<Vec<Cost>>, compress: bool
     }
 }
 
-fn build(tool: Tool, input: &Input, to: &Path) -> Result<Cost> {
+/// Builds with `tool` in a separate process.
+///
+/// # Errors
+/// The tool fails.
+pub fn build(tool: Tool, input: &Input, to: &Path) -> Result<Cost> {
     if let Some(folder) = to.parent() {
         std::fs::create_dir_all(folder)?;
     }

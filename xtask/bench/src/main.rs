@@ -20,6 +20,7 @@ mod plots;
 mod questions;
 mod readers;
 mod report;
+mod stores;
 mod tool;
 
 use input::Input;
@@ -28,12 +29,14 @@ use report::{InputFigures, LookupFigures, Report};
 use tool::{READERS, Tool};
 
 const USAGE: &str = "\
-usage: cargo xtask bench [--corpus NAME|FILE]... [--runs N] [--builds] [-o FOLDER]
+usage: cargo xtask bench [--corpus NAME|FILE]... [--runs N] [--builds | --stores] [-o FOLDER]
 
     --corpus NAME|FILE   a debug file, a bundle, a folder of these, or a name in the folder SYMDEX_CORPORA (default:
                          target/corpora); without this option: cbundle, ripgrep and duckdb
     --runs N             the number of runs; the report has their medians (default: 5)
     --builds             measure builds only, for example of files of several gigabytes
+    --stores             measure lookups and reports from a folder, Redis and S3 instead, against servers that the
+                         benchmark starts on this machine (redis-server, and moto in target/moto)
     -o FOLDER            the folder for DATE.md, DATE.json and the plots (default: docs/bench)
 ";
 
@@ -46,7 +49,9 @@ fn main() -> ExitCode {
             Tool::named(tool).and_then(|tool| builds::run(tool, Path::new(file), Path::new(to)))
         }
         ["lookup", tool, file, questions, to] => lookup(tool, Path::new(file), questions, Path::new(to)),
+        ["ask-store", task] => stores::ask::run(Path::new(task)),
         words => match Arguments::parse(words) {
+            Some(arguments) if arguments.stores => bench_stores(&arguments),
             Some(arguments) => bench(&arguments),
             None => {
                 eprint!("{USAGE}");
@@ -67,15 +72,21 @@ struct Arguments {
     corpora: Vec<String>,
     runs: usize,
     builds_alone: bool,
+    stores: bool,
     folder: PathBuf,
 }
 
 impl Arguments {
     fn parse(words: &[&str]) -> Option<Self> {
-        let mut arguments =
-            Self { corpora: Vec::new(), runs: 5, builds_alone: false, folder: "docs/bench".into() };
-        let (flags, pairs): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| **word == "--builds");
-        arguments.builds_alone = !flags.is_empty();
+        let (flags, pairs): (Vec<&str>, Vec<&str>) =
+            words.iter().partition(|word| ["--builds", "--stores"].contains(word));
+        let mut arguments = Self {
+            corpora: Vec::new(),
+            runs: 5,
+            builds_alone: flags.contains(&"--builds"),
+            stores: flags.contains(&"--stores"),
+            folder: "docs/bench".into(),
+        };
         for pair in pairs.chunks(2) {
             match pair {
                 ["--corpus", corpus] => arguments.corpora.push((*corpus).to_owned()),
@@ -106,6 +117,13 @@ fn lookup(tool: &str, file: &Path, questions: &str, to: &Path) -> Result<()> {
         tool => anyhow::bail!("{} does not answer in process", tool.name()),
     }?;
     Ok(serde_json::to_writer(std::io::stdout(), &figures)?)
+}
+
+fn bench_stores(arguments: &Arguments) -> Result<()> {
+    let scratch = tempfile::tempdir()?;
+    let inputs = arguments.corpora.iter().map(|corpus| input::inputs(corpus, scratch.path()));
+    let inputs: Vec<Input> = inputs.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+    stores::run(&inputs, arguments.runs, &arguments.folder)
 }
 
 fn bench(arguments: &Arguments) -> Result<()> {

@@ -21,6 +21,7 @@ use self::batch::Build;
 use self::intake::{InputArgs, Intake};
 use self::isolated::Isolated;
 use self::required::{Required, RequiredArgs};
+pub(crate) use self::summary::outcome_words;
 use crate::failure::{self, Failure, FailureKind, complain};
 use crate::number;
 use crate::open::AccessOption;

@@ -119,7 +119,7 @@ pub(super) fn publish(finished: FinishedIndex, stores: &[Box<dyn Store>]) -> Res
     }
     let outcome = outcomes.first();
     let mut locations = stores.iter().take(outcomes.len()).map(|store| store.location(index.id()));
-    let (word, outcome_text) = words(outcome);
+    let (word, outcome_text) = outcome_words(outcome);
     let metadata = index.metadata();
     let counts = metadata.counts;
     Ok(ImageSummary {
@@ -162,7 +162,7 @@ fn put(index: &Index<BuiltBytes>, stores: &[Box<dyn Store>]) -> Result<Vec<Publi
 }
 
 /// The outcome in one word and as text; `None` if the index was not published.
-fn words(outcome: Option<&PublishOutcome>) -> (&'static str, &'static str) {
+pub(crate) fn outcome_words(outcome: Option<&PublishOutcome>) -> (&'static str, &'static str) {
     match outcome {
         Some(PublishOutcome::Written) => ("written", "written"),
         Some(PublishOutcome::Unchanged) => ("unchanged", "unchanged: the same index exists"),

@@ -6,7 +6,7 @@ use symdex_store::{Error, PublishOutcome, Store};
 
 use super::output::Output;
 use super::selection::{Listed, Selection};
-use super::target::{self, UrlArgument};
+use super::target::{self, UrlArgument, WriteOptions};
 use crate::build::{outcome_words, pool};
 use crate::failure::{CommandError, CommandResult, Failure, FailureKind, complain};
 use crate::in_order::in_order;
@@ -14,13 +14,14 @@ use crate::progress::Progress;
 
 /// Copy indexes from one store to another
 ///
-/// Indexes that the target has already are skipped, so that the same command goes on after it was interrupted. Each
-/// index is checked before it is written. If the target has a different index of an image, the better one stays. Redis
-/// keeps an index as values, which can be copied to Redis only.
+/// Indexes that the target has already are skipped, so that the same command goes on after it was interrupted: the
+/// digests that both stores state are compared, and nothing is read. Each index is checked before it is written. If the
+/// target has a different index of an image, the better one stays. Redis keeps an index as values, which can be copied
+/// to Redis only.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// The store to copy from: a path or a URL; - stands for the one in SYMDEX_STORE
+    /// The store to copy from: a path or a URL; - stands for the one in SYMDEX_STORE or symdex.toml
     #[arg(value_name = "FROM", value_parser = target::argument)]
     from: UrlArgument,
     /// The store to copy to
@@ -30,6 +31,8 @@ pub(super) struct Args {
     selection: Selection,
     #[command(flatten)]
     jobs: Jobs,
+    #[command(flatten)]
+    writing: WriteOptions,
     /// Print JSON, one object a line for each index, and the totals
     #[arg(long)]
     json: bool,
@@ -53,9 +56,9 @@ JSON:
   {\"store\", \"id\", \"from\", \"to\", \"outcome\", \"conflict\"} for an index; store is the target
   {\"store\", \"id\", \"error\": {\"kind\", \"message\"}} for an index that failed
   {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
-The outcome is written, unchanged (the same index is there), repaired (a damaged index was replaced), replaced or kept
-(a different index was there). Without --json, unchanged indexes have no line. The sizes are those in the store that is
-copied from.
+The outcome is written, unchanged (the same index is there), repaired (a damaged index was
+replaced), replaced or kept (a different index was there). Without --json, unchanged indexes have
+no line. The sizes are those in the store that is copied from.
 
 Exit codes:
   0  the target has every index, or a better one of its image
@@ -90,7 +93,7 @@ impl From<CommandError> for Stop {
 }
 
 pub(super) fn run(args: &Args) -> CommandResult {
-    let (from, to) = (args.from.open_existing()?, args.to.open()?);
+    let (from, to) = (args.from.open_existing()?, args.to.open_target(&args.writing)?);
     if from.url() == to.url() {
         let message = format!("{}: this is the store to copy from and the store to copy to", to.url());
         return Err(Failure::new(FailureKind::Usage, message).into());

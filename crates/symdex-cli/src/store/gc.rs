@@ -20,7 +20,7 @@ use crate::text;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// A store: a path or a URL; - stands for the one in SYMDEX_STORE
+    /// A store: a path or a URL; - stands for the one in SYMDEX_STORE or symdex.toml
     #[arg(value_name = "URL", value_parser = target::argument)]
     url: UrlArgument,
     /// Remove indexes that were not used for this time: 45d, 12h
@@ -42,7 +42,8 @@ Examples:
 JSON:
   {\"store\", \"id\", \"location\", \"stored_size\", \"outcome\"} for an index
   {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
-The outcome is removed, or with --dry-run would_remove. The totals have kept and leftover_files, too.
+The outcome is removed, or with --dry-run would_remove. The totals also have kept and
+leftover_files.
 
 Exit codes:
   0  everything that was old is removed
@@ -63,9 +64,9 @@ pub(super) fn run(args: &Args) -> CommandResult {
     }
     // The store only counts what it removes.
     let (candidates, _) = older_than(&*store, args.older_than.saturating_sub(MARGIN))?;
-    let GcCounts { kept, leftovers, failed, .. } = store.gc(args.older_than)?;
+    let GcCounts { kept, leftovers, failed, .. } = store.gc(args.older_than).map_err(Failure::from)?;
     for entry in &candidates {
-        if store.stat(&entry.id)?.is_none() {
+        if store.stat(&entry.id).map_err(Failure::from)?.is_none() {
             report(&*store, entry, "removed", &mut output)?;
         }
     }
@@ -105,8 +106,7 @@ fn report(
     let StoreEntry { id, location, stored_size, .. } = entry;
     output.count_outcome(outcome, *stored_size);
     let url = store.url().to_string();
-    let line =
-        RemovedLine { store: &url, id: id.to_string(), location, stored_size: *stored_size, outcome };
+    let line = RemovedLine { store: &url, id: id.to_string(), location, stored_size: *stored_size, outcome };
     output.line(&line, || {
         let words = outcome.replace('_', " ");
         let age = distance(entry.last_use.or(entry.written));

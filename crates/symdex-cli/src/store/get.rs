@@ -21,7 +21,7 @@ use crate::text;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// A store: a path or a URL; - stands for the one in SYMDEX_STORE
+    /// A store: a path or a URL; - stands for the one in SYMDEX_STORE or symdex.toml
     #[arg(value_name = "URL", value_parser = target::argument)]
     url: UrlArgument,
     /// Ids of images, or their first digits, at least four
@@ -37,7 +37,7 @@ pub(super) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  symdex store get s3://bucket/indexes 0c37c502            writes 0c37c502aba03641a08f84c794684f36.symdex
+  symdex store get s3://bucket/indexes 0c37c502
   symdex store get s3://bucket/indexes 0c37c502 1f2e33aa -o indexes
   symdex store get s3://bucket/indexes 0c37c502 -o - | sha256sum
 
@@ -68,11 +68,11 @@ pub(super) fn run(args: &Args) -> CommandResult {
     let store = args.url.open_existing()?;
     let url = store.url().to_string();
     if args.output.as_deref() == Some(Path::new("-")) {
-        return print(&store, args);
+        return print(&*store, args);
     }
     let mut output = Output::new(args.json);
     for prefix in &args.ids {
-        match get(&store, prefix, args) {
+        match get(&*store, prefix, args) {
             Ok((id, path, size)) => {
                 output.count_outcome("written", size);
                 let (location, path) = (store.location(&id), path.display().to_string());
@@ -89,26 +89,22 @@ pub(super) fn run(args: &Args) -> CommandResult {
 }
 
 /// Writes one index to standard output.
-fn print(store: &Box<dyn Store>, args: &Args) -> CommandResult {
+fn print(store: &dyn Store, args: &Args) -> CommandResult {
     let [prefix] = &args.ids[..] else {
         let message = "-o -: standard output takes one index; give one id, or a folder with -o";
         return Err(Failure::new(FailureKind::Usage, message).into());
     };
-    let index = checked(&**store, &id_in(store, prefix)?)?;
+    let index = checked(store, &id_in(store, prefix)?)?;
     let mut out = io::stdout().lock();
     out.write_all(index.as_bytes()).and_then(|()| out.flush()).map_err(CommandError::from)?;
     Ok(None)
 }
 
 /// Writes an index to its file. Returns its id, the file and the size.
-fn get(
-    store: &Box<dyn Store>,
-    prefix: &IdPrefix,
-    args: &Args,
-) -> Result<(ImageId, PathBuf, u64), Failure> {
+fn get(store: &dyn Store, prefix: &IdPrefix, args: &Args) -> Result<(ImageId, PathBuf, u64), Failure> {
     let id = id_in(store, prefix)?;
     let path = path_of(&id, args)?;
-    let index = checked(&**store, &id)?;
+    let index = checked(store, &id)?;
     replace_file(&path, index.as_bytes())?;
     Ok((id, path, index.as_bytes().len() as u64))
 }
@@ -131,6 +127,9 @@ fn path_of(id: &ImageId, args: &Args) -> Result<PathBuf, Failure> {
 fn checked(store: &dyn Store, id: &ImageId) -> Result<Index<IndexBytes>, Failure> {
     match super::verify::whole(store, id)? {
         Some((index, _)) => Ok(index),
-        None => Err(Failure::new(FailureKind::NotFound, format!("{}: the index is not there", store.location(id)))),
+        None => Err(Failure::new(
+            FailureKind::NotFound,
+            format!("{}: the index is not there", store.location(id)),
+        )),
     }
 }

@@ -14,11 +14,12 @@ use crate::text;
 
 /// List the indexes in stores: size, age, last use, expiry, layout and id
 ///
-/// Indexes are listed in the order in which the store lists them, and are not read. Totals are printed on standard error.
+/// Indexes are listed in the order in which the store lists them, and are not read. Totals are printed on standard
+/// error.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// Stores: paths or URLs; - stands for those in SYMDEX_STORE
+    /// Stores: paths or URLs; - stands for those in SYMDEX_STORE or symdex.toml
     #[arg(required = true, value_name = "URL", value_parser = target::argument)]
     urls: Vec<UrlArgument>,
     #[command(flatten)]
@@ -36,14 +37,15 @@ Examples:
 
 Columns:
   STORED   the bytes in the store, compressed or not
-  INDEX    the size of the index; - if the list of the store does not state it (`symdex store stat` does)
+  INDEX    the size of the index; - if the list does not state it (`symdex store stat` does)
   WRITTEN  how long ago the index was written
-  USED     how long ago it was used last. Uses are recorded at most once a day; object stores record none
+  USED     how long ago it was used last. A folder records one use a day, an object store none
   EXPIRES  when the store removes it by itself. Only Redis does
   LAYOUT   whole: one file or object. values: parts, of which a reader fetches those that it needs
 
 JSON:
-  {\"store\", \"id\", \"location\", \"stored_size\", \"index_size\", \"layout\", \"written\", \"last_use\", \"expires\"}
+  {\"store\", \"id\", \"location\", \"stored_size\", \"index_size\", \"layout\", \"written\", \"last_use\",
+   \"expires\"} for an index
   {\"store\", \"id\", \"error\": {\"kind\", \"message\"}} for a store that cannot be listed; the id is null
   {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
 Times are in UTC. A size or time that is not stated is null.
@@ -94,7 +96,8 @@ pub(super) fn layout_name(layout: StoredLayout) -> &'static str {
 pub(super) fn run(args: &Args) -> CommandResult {
     let stores = target::open_all(&args.urls)?;
     let mut output = Output::new(args.json);
-    output.text(&row(["STORED", "INDEX", "WRITTEN", "USED", "EXPIRES", "LAYOUT"].map(str::to_owned), "ID"))?;
+    output
+        .text(&row(["STORED", "INDEX", "WRITTEN", "USED", "EXPIRES", "LAYOUT"].map(str::to_owned), "ID"))?;
     for store in &stores {
         list(&**store, args, stores.len() > 1, &mut output)?;
     }

@@ -19,8 +19,8 @@ use crate::failure;
 
 /// List, check, copy and remove the indexes in stores
 ///
-/// A store is a folder, an object store or Redis. Commands that read and write single indexes of crash reports have the
-/// option --store. These commands are for the people who keep a store.
+/// A store is a folder, an object store or Redis. `symdex build` and the commands that answer addresses use stores by
+/// their option --store. These commands are for the people who keep a store.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -36,9 +36,9 @@ A URL is one of these:
   az://CONTAINER/PREFIX               Azure Blob Storage
   https://HOST/PATH                   a folder that a web server shows; read only
   redis://HOST:PORT/DB, rediss://, redis+cluster://HOST:PORT,HOST:PORT
-  -                                   the stores in the environment variable SYMDEX_STORE
-Credentials are read from the environment. A URL with a password or a query is refused on the command line.
-Put it into SYMDEX_STORE and write - instead.
+  -                                   the stores in SYMDEX_STORE, or else in symdex.toml
+Credentials are read from the environment. A URL with a password or a query is refused on the
+command line. Put it into SYMDEX_STORE, and write - instead.
 
 Examples:
   symdex store ls s3://bucket/indexes --id 0c37c502

@@ -7,7 +7,7 @@ use symdex::{ImageId, Index};
 use symdex_store::{PublishOutcome, Store};
 
 use super::output::Output;
-use super::target::{self, UrlArgument};
+use super::target::{self, UrlArgument, WriteOptions};
 use crate::build::{outcome_words, pool};
 use crate::failure::{CommandError, CommandResult, Failure};
 use crate::in_order::in_order;
@@ -21,7 +21,7 @@ use crate::verify::indexes_of;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// A store: a path or a URL; - stands for the one in SYMDEX_STORE
+    /// A store: a path or a URL; - stands for the one in SYMDEX_STORE or symdex.toml
     #[arg(value_name = "URL", value_parser = target::argument)]
     url: UrlArgument,
     /// Index files, or folders of indexes
@@ -29,6 +29,8 @@ pub(super) struct Args {
     indexes: Vec<PathBuf>,
     #[command(flatten)]
     jobs: super::copy::Jobs,
+    #[command(flatten)]
+    writing: WriteOptions,
     /// Print JSON, one object a line for each index, and the totals
     #[arg(long)]
     json: bool,
@@ -43,8 +45,8 @@ JSON:
   {\"store\", \"index\", \"id\", \"location\", \"outcome\", \"conflict\"} for an index
   {\"store\", \"id\", \"error\": {\"kind\", \"message\"}} for an index that failed
   {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
-The outcome is written, unchanged, repaired (a damaged index was replaced), replaced or kept (a different index was
-there). The sizes are those of the index files.
+The outcome is written, unchanged, repaired (a damaged index was replaced), replaced or kept (a
+different index was there). The sizes are those of the index files.
 
 Exit codes:
   0  the store has every index, or a better one of its image
@@ -73,7 +75,7 @@ struct PutIndex {
 }
 
 pub(super) fn run(args: &Args) -> CommandResult {
-    let store = args.url.open()?;
+    let store = args.url.open_target(&args.writing)?;
     let pool = pool(Some(args.jobs.jobs))?;
     let indexes = args.indexes.iter().flat_map(|path| indexes_of(path, None));
     let mut output = Output::new(args.json);

@@ -11,12 +11,12 @@ use crate::text;
 
 /// Remove indexes from a store, by whole ids
 ///
-/// First digits of an id are not enough. A reader that has opened an index keeps its answers; a cache of an object store
-/// on another machine keeps the index for up to ten minutes.
+/// First digits of an id are not enough. A reader that has opened an index keeps its answers. The local cache of an
+/// object store keeps an index for up to ten minutes.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// A store: a path or a URL; - stands for the one in SYMDEX_STORE
+    /// A store: a path or a URL; - stands for the one in SYMDEX_STORE or symdex.toml
     #[arg(value_name = "URL", value_parser = target::argument)]
     url: UrlArgument,
     /// Whole ids of images, with or without dashes
@@ -81,8 +81,10 @@ pub(super) fn run(args: &Args) -> CommandResult {
 /// Removes the index of exactly this id. Returns the id, where the index was, and its size in the store.
 fn remove(store: &dyn Store, prefix: &IdPrefix) -> Result<(ImageId, String, u64), Failure> {
     let missing = || {
-        let message =
-            format!("{}: no index of {prefix}; give whole ids, as `symdex store ls` prints them", store.url());
+        let message = format!(
+            "{}: no index of {prefix}; give whole ids, as `symdex store ls` prints them",
+            store.url()
+        );
         Failure::new(FailureKind::NotFound, message)
     };
     let id = prefix.to_id().ok_or_else(missing)?;

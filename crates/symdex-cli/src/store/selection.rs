@@ -83,13 +83,13 @@ impl Selection {
 }
 
 /// The id of the one index of `store` that `prefix` means.
-pub(super) fn id_in(store: &Box<dyn Store>, prefix: &IdPrefix) -> Result<ImageId, Failure> {
+pub(super) fn id_in(store: &dyn Store, prefix: &IdPrefix) -> Result<ImageId, Failure> {
     if let Some(id) = prefix.to_id()
         && store.stat(&id)?.is_some()
     {
         return Ok(id);
     }
-    stores::id_of(std::slice::from_ref(store), prefix)?.ok_or_else(|| {
+    stores::id_of(&[store], prefix)?.ok_or_else(|| {
         let message = format!("{}: no index has an id that begins with {prefix}", store.url());
         Failure::new(FailureKind::NotFound, message)
     })

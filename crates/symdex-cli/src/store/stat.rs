@@ -12,11 +12,12 @@ use crate::text;
 
 /// Show what a store states of single indexes: place, sizes, times, layout
 ///
-/// The indexes are not read, and this is not a use of them. `symdex inspect --store URL --id ID` shows what an index has.
+/// The indexes are not read, and this is not a use of them. `symdex inspect --store URL --id ID` shows what an index
+/// has.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// A store: a path or a URL; - stands for the one in SYMDEX_STORE
+    /// A store: a path or a URL; - stands for the one in SYMDEX_STORE or symdex.toml
     #[arg(value_name = "URL", value_parser = target::argument)]
     url: UrlArgument,
     /// Ids of images, or their first digits, at least four
@@ -44,7 +45,7 @@ pub(super) fn run(args: &Args) -> CommandResult {
     let store = args.url.open_existing()?;
     let mut output = Output::new(args.json);
     for id in &args.ids {
-        match stat(&store, id) {
+        match stat(&*store, id) {
             Ok(entry) => show(&*store, &entry, &mut output)?,
             Err(failure) => output.fail(&store.url().to_string(), id.to_id().as_ref(), &failure)?,
         }
@@ -52,7 +53,7 @@ pub(super) fn run(args: &Args) -> CommandResult {
     output.finish_quietly()
 }
 
-fn stat(store: &Box<dyn Store>, prefix: &IdPrefix) -> Result<StoreEntry, Failure> {
+fn stat(store: &dyn Store, prefix: &IdPrefix) -> Result<StoreEntry, Failure> {
     let id = id_in(store, prefix)?;
     store.stat(&id)?.ok_or_else(|| {
         // It was removed after it was listed.

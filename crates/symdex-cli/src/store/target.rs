@@ -8,21 +8,21 @@ use symdex_store::{Store, StoreOptions, StoreUrl, StoreUrlError, open_store};
 use crate::failure::{Failure, FailureKind};
 use crate::stores;
 
-/// The word that stands for the stores in the environment.
-const ENVIRONMENT: &str = "-";
+/// The word that stands for the stores in the environment, or else in the configuration file.
+const CONFIGURED: &str = "-";
 
 /// A URL as an argument. If it is wrong, clap would print it with its secrets.
 #[derive(Clone)]
 pub(super) enum UrlArgument {
     Url(Result<StoreUrl, StoreUrlError>),
-    Environment,
+    Configured,
 }
 
 /// Reads a URL. A wrong one is reported when it is used.
 #[expect(clippy::unnecessary_wraps, reason = "clap wants a result")]
 pub(super) fn argument(text: &str) -> Result<UrlArgument, Infallible> {
     Ok(match text {
-        ENVIRONMENT => UrlArgument::Environment,
+        CONFIGURED => UrlArgument::Configured,
         text => UrlArgument::Url(StoreUrl::from_argument(text)),
     })
 }
@@ -33,7 +33,7 @@ impl UrlArgument {
         let usage = |message: String| Failure::new(FailureKind::Usage, message);
         match self {
             Self::Url(url) => Ok(vec![url.clone().map_err(|error| usage(error.to_string()))?]),
-            Self::Environment => match stores::configured_urls()? {
+            Self::Configured => match stores::configured_urls()? {
                 urls if urls.is_empty() => {
                     Err(usage(format!("- stands for the stores in {}, which is not set", stores::VARIABLE)))
                 }
@@ -43,23 +43,38 @@ impl UrlArgument {
     }
 
     /// Opens the one store that the argument stands for.
-    pub(super) fn open(&self) -> Result<Box<dyn Store>, Failure> {
+    fn open(&self, options: &StoreOptions) -> Result<Box<dyn Store>, Failure> {
         match &self.urls()?[..] {
-            [url] => Ok(open_store(url, &StoreOptions::new())?),
+            [url] => Ok(open_store(url, options)?),
             urls => {
                 let (count, variable) = (urls.len(), stores::VARIABLE);
-                let message = format!("{variable} names {count} stores; this command takes one URL");
+                let message =
+                    format!("{variable} or symdex.toml names {count} stores; this command takes one URL");
                 Err(Failure::new(FailureKind::Usage, message))
             }
         }
     }
 
+    /// Opens the one store that the argument stands for, to write to it. A folder is created if it does not exist.
+    pub(super) fn open_target(&self, options: &WriteOptions) -> Result<Box<dyn Store>, Failure> {
+        self.open(&StoreOptions::new().zstd_level(options.zstd_level))
+    }
+
     /// Opens the one store that the argument stands for. A folder must exist.
     pub(super) fn open_existing(&self) -> Result<Box<dyn Store>, Failure> {
-        let store = self.open()?;
+        let store = self.open(&StoreOptions::new())?;
         check_existence(&*store)?;
         Ok(store)
     }
+}
+
+/// The options for new indexes in a store.
+#[derive(clap::Args)]
+pub(super) struct WriteOptions {
+    /// The zstd level of new indexes in object stores and in Redis, 1 to 22. At 0, object stores do not compress, as
+    /// `--ranged` needs it
+    #[arg(long, value_name = "LEVEL", default_value_t = 19, value_parser = clap::value_parser!(u8).range(0..=22))]
+    zstd_level: u8,
 }
 
 /// Opens the stores that `arguments` stand for. Folders must exist.

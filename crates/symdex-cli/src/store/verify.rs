@@ -23,7 +23,7 @@ use crate::text;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// Stores: paths or URLs; - stands for those in SYMDEX_STORE
+    /// Stores: paths or URLs; - stands for those in SYMDEX_STORE or symdex.toml
     #[arg(required = true, value_name = "URL", value_parser = target::argument)]
     urls: Vec<UrlArgument>,
     #[command(flatten)]
@@ -39,14 +39,15 @@ const EXAMPLES: &str = "\
 Examples:
   symdex store verify s3://bucket/indexes
   symdex store verify redis://127.0.0.1:6379/0 --id 0c37c502
-To repair a damaged index, build it again, or copy it from another store: both replace it.
+To repair a damaged index, put it or build it again: `symdex store put`, `symdex build --store`.
+To copy it from another store, remove it first: `symdex store copy` skips indexes of one digest.
 
 JSON:
   {\"store\", \"id\", \"location\", \"layout\", \"image\", \"arch\", \"chunks\", \"ranges\", \"pages\", \"values\",
    \"lost_values\", \"damaged_values\", \"error\"} for an index; without error if it is whole
   {\"store\", \"id\", \"error\": {\"kind\", \"message\"}} for an index that cannot be opened
   {\"totals\": {\"indexes\", \"stored_size\", \"outcomes\", \"failures\", \"seconds\"}} as the last line
-A value has the addresses from its number times 4 times the chunk span, as image offsets.
+Value N has the image offsets from N * 4 * chunk span on; `symdex inspect` prints the span.
 
 Exit codes:
   0  every index is whole
@@ -70,7 +71,6 @@ struct Checked {
     values: u64,
     lost: Vec<u64>,
     damaged: Vec<u64>,
-    /// The first damage.
     failure: Option<Failure>,
 }
 
@@ -128,20 +128,20 @@ fn verify(
 
 /// Checks one index. `None` if it was removed after it was listed.
 fn check(store: &dyn Store, listed: &Listed) -> Result<Option<Checked>, Error> {
-    if listed.layout != StoredLayout::Values {
-        let Some((index, counts)) = whole(store, &listed.id)? else { return Ok(None) };
-        return Ok(Some(Checked { counts, ..Checked::new(index.metadata(), listed.layout) }));
-    }
-    match store.open(&listed.id)? {
-        None => Ok(None),
-        Some(StoredImage::Values(values)) => {
-            let mut checked = Checked::new(values.metadata(), listed.layout);
-            checked.check_values(&*values, &store.location(&listed.id))?;
-            Ok(Some(checked))
+    if listed.layout == StoredLayout::Values {
+        match store.open(&listed.id)? {
+            None => return Ok(None),
+            Some(StoredImage::Values(values)) => {
+                let mut checked = Checked::new(values.metadata(), StoredLayout::Values);
+                checked.check_values(&*values, &store.location(&listed.id))?;
+                return Ok(Some(checked));
+            }
+            // The index was put again, in one piece.
+            Some(_) => {}
         }
-        // The store has changed the layout.
-        Some(image) => Ok(Some(Checked::new(image.metadata(), StoredLayout::Whole))),
     }
+    let Some((index, counts)) = whole(store, &listed.id)? else { return Ok(None) };
+    Ok(Some(Checked { counts, ..Checked::new(index.metadata(), StoredLayout::Whole) }))
 }
 
 /// The index of `id`, all of which is checked, from a store that keeps whole indexes. `None` if it has none.
@@ -180,8 +180,9 @@ impl Checked {
         let len = |range: &Range<u64>| range.end.saturating_sub(range.start);
         self.values = ranges.iter().map(len).fold(0, u64::saturating_add);
         if self.values > MAX_VALUES {
-            let what = format!("the metadata states {} values; an index has at most {MAX_VALUES}", self.values);
-            self.fail(location, &what);
+            let what =
+                format!("the metadata states {} values; an index has at most {MAX_VALUES}", self.values);
+            self.failure = Some(damage(location, &what));
             return Ok(());
         }
         let numbers: Vec<u64> = ranges.into_iter().flatten().collect();
@@ -191,23 +192,25 @@ impl Checked {
                 Err(error) if error.is_damage() => {
                     for number in batch {
                         match values.fetch(&[*number]) {
-                            Err(error) if error.is_damage() => self.damage(*number, &error.to_string(), location),
-                            fetched => self.check_fetched(&[*number], &fetched?, location),
+                            Err(error) if error.is_damage() => self.damaged.push(*number),
+                            fetched => self.check_fetched(&[*number], &fetched?),
                         }
                     }
                 }
-                fetched => self.check_fetched(batch, &fetched?, location),
+                fetched => self.check_fetched(batch, &fetched?),
             }
         }
-        if !self.lost.is_empty() {
-            let (lost, all) = (self.lost.len(), text::count(self.values, "value"));
-            let what = format!("{lost} of {all} were lost: {}", text::list(&self.lost));
-            self.fail(location, &what);
-        }
+        let all = text::count(self.values, "value");
+        let wrong = [(&self.lost, "lost"), (&self.damaged, "damaged")].into_iter();
+        let wrong = wrong
+            .filter(|(numbers, _)| !numbers.is_empty())
+            .map(|(numbers, word)| format!("{} of {all} {word}: {}", numbers.len(), text::list(numbers)));
+        let wrong: Vec<_> = wrong.collect();
+        self.failure = (!wrong.is_empty()).then(|| damage(location, &wrong.join("; ")));
         Ok(())
     }
 
-    fn check_fetched(&mut self, numbers: &[u64], values: &[Option<Index<IndexBytes>>], location: &str) {
+    fn check_fetched(&mut self, numbers: &[u64], values: &[Option<Index<IndexBytes>>]) {
         for (number, value) in numbers.iter().zip(values) {
             match value.as_ref().map(Index::verify) {
                 None => self.lost.push(*number),
@@ -216,21 +219,14 @@ impl Checked {
                     self.counts.ranges += ranges;
                     self.counts.pages += pages;
                 }
-                Some(Err(error)) => self.damage(*number, &error.to_string(), location),
+                Some(Err(_)) => self.damaged.push(*number),
             }
         }
     }
+}
 
-    fn damage(&mut self, number: u64, what: &str, location: &str) {
-        self.damaged.push(number);
-        self.fail(location, &format!("value {number} is damaged: {what}"));
-    }
-
-    /// Keeps the first damage for the message.
-    fn fail(&mut self, location: &str, what: &str) {
-        let message = format!("{location}: {what}; put the index into the store again");
-        self.failure.get_or_insert_with(|| Failure::new(FailureKind::Damaged, message));
-    }
+fn damage(location: &str, what: &str) -> Failure {
+    Failure::new(FailureKind::Damaged, format!("{location}: {what}; put the index into the store again"))
 }
 
 fn report(
@@ -283,7 +279,8 @@ fn report(
 impl Checked {
     fn text(&self, id: &ImageId) -> String {
         let Self { image, arch, counts: VerifiedCounts { chunks, ranges, pages, .. }, values, .. } = self;
-        let mut parts = vec![text::count(*chunks, "chunk"), text::count(*ranges, "range"), text::count(*pages, "page")];
+        let mut parts =
+            vec![text::count(*chunks, "chunk"), text::count(*ranges, "range"), text::count(*pages, "page")];
         if self.layout == StoredLayout::Values {
             parts.insert(0, text::count(*values, "value"));
         }

@@ -1,6 +1,8 @@
 //! Running the command, and the debug files it runs on.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
+pub(crate) mod store_verbs;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

@@ -170,7 +170,8 @@ impl Store for FolderStore {
 
     fn stat(&self, id: &ImageId) -> Result<Option<StoreEntry>, Error> {
         let Some(path) = self.folder.find(id)? else { return Ok(None) };
-        Self::entry(id.clone(), &path).map_err(Self::failed(&path, "read"))
+        let entry = Self::entry(id.clone(), &path).map_err(Self::failed(&path, "read"))?;
+        Ok(entry.map(|entry| StoreEntry { digest: symdex::read_digest(&path).ok(), ..entry }))
     }
 
     fn get(&self, id: &ImageId) -> Result<Option<IndexBytes>, Error> {

@@ -155,6 +155,8 @@ pub struct StoreEntry {
     pub stored_size: u64,
     /// The size of the index in bytes. `None` if the store does not state it.
     pub index_size: Option<u64>,
+    /// [`Index::digest`]: equal for equal indexes. Only [`Store::stat`] states it. `None` if the store does not.
+    pub digest: Option<[u8; 16]>,
     /// When the index was written. `None` if the store does not state it.
     pub written: Option<SystemTime>,
     /// The last use that is recorded. Uses are recorded at most once a day. `None` if the store records none.
@@ -168,8 +170,8 @@ pub struct StoreEntry {
 impl StoreEntry {
     /// An entry that states no times and no size of the index.
     pub(crate) fn new(id: ImageId, location: String, stored_size: u64, layout: StoredLayout) -> Self {
-        let (index_size, written, last_use, expires) = (None, None, None, None);
-        Self { id, location, stored_size, index_size, written, last_use, expires, layout }
+        let (index_size, digest, written, last_use, expires) = (None, None, None, None, None);
+        Self { id, location, stored_size, index_size, digest, written, last_use, expires, layout }
     }
 }
 

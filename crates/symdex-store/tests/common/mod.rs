@@ -129,6 +129,8 @@ pub(crate) fn behaves_as_a_store(store: &dyn Store) {
         stat.stored_size > 0 && stat.index_size.is_none_or(|size| size == large.len() as u64),
         "{stat:?}"
     );
+    let digest = Index::open(&large[..]).expect("an index").digest();
+    assert_eq!(stat.digest, Some(digest), "the digest of the index that stays");
     let mut visited = 0;
     let mut stop = |_| {
         visited += 1;

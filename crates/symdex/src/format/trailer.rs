@@ -32,6 +32,11 @@ impl Trailer {
 
     /// The trailer at the end of `file`; its digest is not compared with anything.
     pub(crate) fn decode(file: &[u8]) -> Result<Self, Error> {
+        Self::decode_end(file, file.len() as u64)
+    }
+
+    /// The trailer at the end of a file of `size` bytes, of which `file` has the last ones.
+    pub(crate) fn decode_end(file: &[u8], size: u64) -> Result<Self, Error> {
         let malformed = |what| Error::Malformed { location: LOCATION, what };
         let short = || malformed("too short");
         let start = file.len().checked_sub(TRAILER_SIZE).ok_or_else(short)?;
@@ -41,7 +46,7 @@ impl Trailer {
         if cursor.array() != Some(MAGIC) {
             return Err(malformed("the file does not end as an index does"));
         }
-        if file_size != file.len() as u64 {
+        if file_size != size {
             return Err(malformed("it states another file size"));
         }
         Ok(Self { file_size, digest })

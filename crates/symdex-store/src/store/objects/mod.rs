@@ -28,6 +28,8 @@ use crate::publish::PublishOutcome;
 
 /// The metadata field with the size of the index. Azure allows no dash in the name.
 const SIZE_FIELD: &str = "symdexsize";
+/// The metadata field with the digest of the index, as a hexadecimal number. Older objects do not have it.
+const DIGEST_FIELD: &str = "symdexdigest";
 
 /// A store in an object store. Each index is one object, `PREFIX/0c/0c37c502aba03641a08f84c794684f36.symdex.zst`, or
 /// `.symdex` if it is not compressed.
@@ -284,11 +286,12 @@ impl Store for ObjectsStore {
 
     fn stat(&self, id: &ImageId) -> Result<Option<StoreEntry>, Error> {
         let Some(Some(found)) = self.find(id, &GetOptions::new().with_head(true))? else { return Ok(None) };
-        let size = found.result.attributes.get(&Attribute::Metadata(SIZE_FIELD.into()));
-        let size = size.and_then(|size| size.parse().ok());
-        Ok(self
-            .entry(&found.result.meta)
-            .map(|entry| StoreEntry { index_size: entry.index_size.or(size), ..entry }))
+        let field = |name: &'static str| found.result.attributes.get(&Attribute::Metadata(name.into()));
+        let size = field(SIZE_FIELD).and_then(|size| size.parse().ok());
+        let digest = field(DIGEST_FIELD).and_then(|digest| u128::from_str_radix(digest, 16).ok());
+        let digest = digest.map(u128::to_be_bytes);
+        let entry = self.entry(&found.result.meta);
+        Ok(entry.map(|entry| StoreEntry { index_size: entry.index_size.or(size), digest, ..entry }))
     }
 
     fn get(&self, id: &ImageId) -> Result<Option<IndexBytes>, Error> {

@@ -10,7 +10,7 @@ use symdex::{ImageId, Index};
 
 use super::body::Encoding;
 use super::errors::{Failed, reason};
-use super::{ObjectsStore, SIZE_FIELD};
+use super::{DIGEST_FIELD, ObjectsStore, SIZE_FIELD};
 use crate::error::Error;
 use crate::publish::{PublishOutcome, compare};
 use crate::store::{Store as _, runtime};
@@ -116,6 +116,8 @@ impl ObjectsStore {
         }
         let size = index.as_bytes().len().to_string();
         attributes.insert(Attribute::Metadata(SIZE_FIELD.into()), size.into());
+        let digest = format!("{:032x}", u128::from_be_bytes(index.digest()));
+        attributes.insert(Attribute::Metadata(DIGEST_FIELD.into()), digest.into());
         let mode = version.map_or(PutMode::Create, PutMode::Update);
         let options = PutOptions { mode, attributes, ..PutOptions::default() };
         let timeout = self.timeout + Duration::from_secs(payload.content_length() as u64 / SLOW);

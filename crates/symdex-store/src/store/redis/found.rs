@@ -79,6 +79,7 @@ impl Found {
                 let milliseconds = Duration::from_millis;
                 entry.stored_size = record.stored_size;
                 entry.index_size = Some(record.index_size);
+                entry.digest = Some(record.digest);
                 entry.written = SystemTime::UNIX_EPOCH.checked_add(milliseconds(record.written));
                 if let Some(ttl) = *ttl {
                     entry.expires = now.checked_add(milliseconds(ttl));
