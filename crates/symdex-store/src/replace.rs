@@ -85,8 +85,6 @@ fn keep_permissions(old: &File, new: &File) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
-
     use super::*;
 
     /// The names in a folder, sorted.
