@@ -109,6 +109,21 @@ pub(crate) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// The offset of the bracket that the last byte of `text` closes. `None` if `text` does not end with `)`, or if nothing
+/// opens it.
+pub(crate) fn opening_bracket(text: &[u8]) -> Option<usize> {
+    text.ends_with(b")").then_some(())?;
+    let mut depth = 0_usize;
+    text.iter().rposition(|byte| {
+        match byte {
+            b')' => depth += 1,
+            b'(' => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,7 +10,7 @@ use crate::format::{Format, frame_edits, write_native};
 use crate::list::INLINED;
 use crate::report::{AddressKind, Image, Report, Span, SymbolDetail};
 use crate::symbolicate::{Resolution, ResolvedFrame};
-use crate::text::{Cursor, line_end, lines, lossy};
+use crate::text::{Cursor, line_end, lines, lossy, opening_bracket};
 
 /// The format of gdb's backtraces.
 pub(crate) const FORMAT: Format = Format {
@@ -91,16 +91,7 @@ impl<'l> Symbol<'l> {
         let cut = |word: &[u8]| memchr::memmem::rfind(text, word).map(|at| at + 1);
         let end = cut(b") at ").or_else(|| cut(b") from ")).unwrap_or(text.len());
         let (symbol, rest) = text.split_at(end);
-        let mut depth = 0_usize;
-        symbol.ends_with(b")").then_some(())?;
-        let open = symbol.iter().rposition(|byte| {
-            match byte {
-                b')' => depth += 1,
-                b'(' => depth -= 1,
-                _ => {}
-            }
-            depth == 0
-        })?;
+        let open = opening_bracket(symbol)?;
         let (name, arguments) = symbol.split_at(open);
         let name = name.strip_suffix(b" ").filter(|name| !name.is_empty())?;
         // A sanitizer writes the image and the offset there.

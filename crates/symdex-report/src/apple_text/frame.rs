@@ -4,7 +4,7 @@ use symdex::ImageId;
 
 use super::lines::is_nameless;
 use crate::report::{Span, SymbolDetail};
-use crate::text::Cursor;
+use crate::text::{Cursor, opening_bracket};
 
 /// A frame: `0   MyApp   0x0000000104a3c7d8 0x104a34000 + 34776`. Spans count from the start of the report.
 pub(crate) struct FrameLine<'l> {
@@ -185,15 +185,7 @@ fn without_side(text: &[u8]) -> &[u8] {
         let inner = text.strip_suffix(b")")?;
         let plus = memchr::memmem::rfind(inner, b" + ")?;
         let is_distance = !inner[plus + 3..].is_empty() && inner[plus + 3..].iter().all(u8::is_ascii_digit);
-        let mut depth = 1_usize;
-        let open = inner[..plus].iter().rposition(|byte| {
-            match byte {
-                b')' => depth += 1,
-                b'(' => depth -= 1,
-                _ => {}
-            }
-            depth == 0
-        })?;
+        let open = opening_bracket(text)?;
         let before = text[..open].strip_suffix(b" ")?;
         is_distance.then(|| before.trim_ascii_end())
     };

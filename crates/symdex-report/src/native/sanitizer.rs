@@ -6,7 +6,7 @@ use super::frame::{FrameLine, Writer, log_prefix};
 use crate::appended::gdb;
 use crate::report::{Span, SymbolDetail};
 use crate::symbolicate::Resolution;
-use crate::text::{Cursor, line_end};
+use crate::text::{Cursor, line_end, opening_bracket};
 
 /// Reads the frame after its number. The cursor is there.
 pub(super) fn frame(mut cursor: Cursor<'_>, head: usize, number: u64) -> Option<FrameLine<'_>> {
@@ -62,7 +62,7 @@ impl<'l> ImageReference<'l> {
             None => (rest, None),
         };
         let rest = rest.trim_ascii_end();
-        let start = opening(rest)?;
+        let start = opening_bracket(rest)?;
         let inside = &rest[start + 1..rest.len() - 1];
         let plus = memchr::memmem::rfind(inside, b"+0x")?;
         let mut number = Cursor::at_byte(inside, plus + 1);
@@ -71,20 +71,6 @@ impl<'l> ImageReference<'l> {
         let id = id.map(|id| id.get(..UUID_DIGITS).filter(|_| arch.is_some()).unwrap_or(id));
         Some(ImageReference { start, path, arch, offset, id })
     }
-}
-
-/// Returns the position of the parenthesis that the last byte of `rest` closes.
-fn opening(rest: &[u8]) -> Option<usize> {
-    rest.ends_with(b")").then_some(())?;
-    let mut depth = 0_usize;
-    rest.iter().rposition(|byte| {
-        match byte {
-            b')' => depth += 1,
-            b'(' => depth -= 1,
-            _ => {}
-        }
-        depth == 0
-    })
 }
 
 /// Splits `/opt/app:arm64`. Reports of Apple's systems have the architecture.
