@@ -69,6 +69,16 @@ impl IndexAccess {
     }
 }
 
+/// Creates the folder at `path`, unless it exists, so that nobody else can reach what is in it.
+#[cfg(any(feature = "object-store", feature = "symbolicate"))]
+pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
 /// Whether others can change the file at `path`, an absolute path without links. See [`IndexAccess::Auto`].
 #[cfg(unix)]
 fn others_can_change(path: &Path) -> io::Result<bool> {

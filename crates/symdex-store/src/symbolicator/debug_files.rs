@@ -10,6 +10,7 @@ use symdex_build::{BuildOptions, Cache, Companions, DirectLookup};
 use symdex_report::{Image, KnownImage, Unanswered, image_offsets};
 
 use super::{Event, SourceError, SymbolicatorOptions, file_name, unanswered};
+use crate::access::create_private_folder;
 use crate::error::Error;
 use crate::reader::StoreReader;
 
@@ -231,7 +232,8 @@ impl DebugFiles {
             Some(store) => {
                 if let Some(folder) = self.stores.stores()[store].url().path().filter(|_| self.private_store)
                 {
-                    create_private(&folder);
+                    // If this fails, publishing fails too, and says why.
+                    let _ = create_private_folder(&folder);
                 }
                 let put = Index::open(index.as_bytes()).map_err(|error| Error::index(&read.path, error));
                 match put.and_then(|index| self.stores.put(store, &index)) {
@@ -244,16 +246,6 @@ impl DebugFiles {
         self.not_stored.call_once(|| on_event(Event::NotStored { error: error.as_ref() }));
         Ok(BuiltIndex { location: IndexLocation::Memory(Box::new(index)), read })
     }
-}
-
-/// Creates `folder`, unless it exists, so that nobody else can reach what is in it.
-fn create_private(folder: &Path) {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    // If this fails, publishing fails too, and says why.
-    let _ = builder.create(folder);
 }
 
 /// The images in the debug file at `path`, each read or with the reason why it cannot be.

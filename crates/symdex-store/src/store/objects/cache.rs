@@ -4,7 +4,7 @@
 //! `0c37....tag` with the tag of its object. The time of the index is its last use, that of the tag is when the store
 //! had the object with this tag.
 
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::hash::Hasher as _;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use tempfile::NamedTempFile;
 use walkdir::WalkDir;
 use xxhash_rust::xxh3::Xxh3Default;
 
+use crate::access::create_private_folder;
 use crate::buffer::IndexBytes;
 use crate::error::Error;
 use crate::folder::IndexFolder;
@@ -174,11 +175,7 @@ fn set_now(path: &Path) {
 
 /// Creates a folder that only its owner can write to. Files in it are mapped, so nobody else may change them.
 fn create_private(path: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)?;
+    create_private_folder(path)?;
     #[cfg(unix)]
     if std::os::unix::fs::PermissionsExt::mode(&fs::metadata(path)?.permissions()) & 0o022 != 0 {
         return Err(io::Error::other(
