@@ -31,7 +31,7 @@ const fn key(name: &'static str, variable: &'static str, is_path: bool) -> Key {
     Key { name, variable, is_path }
 }
 
-const KEYS: [Key; 13] = [
+const KEYS: [Key; 23] = [
     key(stores::KEY, stores::VARIABLE, true),
     key("index", "SYMDEX_INDEX", true),
     key("debug-dir", "SYMDEX_DEBUG_DIR", true),
@@ -45,6 +45,16 @@ const KEYS: [Key; 13] = [
     key("max-ratio", "SYMDEX_MAX_RATIO", false),
     key("max-nesting", "SYMDEX_MAX_NESTING", false),
     key("max-temporary", "SYMDEX_MAX_TEMPORARY", false),
+    key("listen", "SYMDEX_LISTEN", false),
+    key("token", "SYMDEX_TOKEN", false),
+    key("insecure-public", "SYMDEX_INSECURE_PUBLIC", false),
+    key("tls-cert", "SYMDEX_TLS_CERT", true),
+    key("tls-key", "SYMDEX_TLS_KEY", true),
+    key("cors-origin", "SYMDEX_CORS_ORIGIN", false),
+    key("threads", "SYMDEX_THREADS", false),
+    key("request-memory", "SYMDEX_REQUEST_MEMORY", false),
+    key("max-body", "SYMDEX_MAX_BODY", false),
+    key("timeout", "SYMDEX_TIMEOUT", false),
 ];
 
 /// The values of a configuration file.

@@ -14,6 +14,7 @@ mod number;
 mod open;
 mod progress;
 mod secret;
+mod serve;
 mod source;
 mod store;
 mod stores;
@@ -74,6 +75,7 @@ enum Command {
     Inspect(inspect::Args),
     Verify(verify::Args),
     Store(store::Args),
+    Serve(Box<serve::Args>),
     Config(config::Args),
     /// Reads one debug file for `build --isolate`
     #[command(name = build::child::COMMAND, hide = true)]
@@ -115,6 +117,7 @@ fn run() -> Result<ExitCode, CommandError> {
         Command::Inspect(args) => inspect::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Store(args) => store::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Config(args) => config::run(&args, &config, &commands),
         Command::IsolatedChild => return Ok(build::child::run()),
     };

@@ -1,0 +1,8 @@
+//! `symdex serve`: the real binary, over HTTP.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod lookup;
+mod operation;
+mod server;

@@ -1,0 +1,61 @@
+//! Health, metrics, tokens, limits, and stopping.
+
+use serde_json::json;
+
+use crate::common::{command, folder, symdex, symdex_on};
+use crate::server::{TestServer, store_of};
+
+#[test]
+fn a_server_says_that_it_is_alive_and_counts_requests() {
+    let server = TestServer::start(store_of(&[]).0.path(), &[]);
+    assert_eq!((server.get("/healthz").status, server.get("/readyz").status), (200, 200));
+    let missing = server.get("/nothing");
+    assert_eq!((missing.status, &missing.json()["type"]), (404, &json!("urn:symdex:problem:not-found")));
+    assert_eq!(server.get("/v1/lookup").status, 405);
+    let metrics = server.get("/metrics");
+    assert!(
+        metrics
+            .text()
+            .contains("symdex_http_requests_total{method=\"GET\",route=\"/healthz\",status=\"200\"} 1")
+    );
+    assert!(metrics.text().contains("route=\"none\",status=\"404\"} 1"), "{}", metrics.text());
+    assert_eq!(missing.header("x-request-id").len(), 36);
+}
+
+#[test]
+fn tokens_have_scopes() {
+    let made = symdex(["serve", "--new-token", "read"]);
+    let (secret, configured) = made.out.trim_end().split_once('\n').expect("two lines");
+    let token = configured.split('"').nth(1).expect("a line of symdex.toml");
+    let server = TestServer::start(store_of(&[]).0.path(), &["--token", token]);
+    let bearer = format!("Bearer {secret}");
+    let status = |path: &str, value: &str| server.post_with(path, &[("authorization", value)], "[]").status;
+    assert_eq!(status("/v1/lookup", &bearer), 200);
+    assert_eq!(status("/v1/lookup", "Bearer sdx_wrong"), 401);
+    assert_eq!(server.post("/v1/lookup", "[]").status, 401);
+    assert_eq!(server.get("/healthz").status, 200);
+    let metrics = server.agent.get(format!("{}/metrics", server.url)).header("authorization", &bearer).call();
+    assert_eq!(metrics.expect("an answer").status(), 403);
+}
+
+#[test]
+fn without_tokens_a_server_is_for_this_machine_only() {
+    let store = folder();
+    let refused = symdex_on(store.path(), "--no-config serve --listen 0.0.0.0:0 --store {}");
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.err.contains("--insecure-public"), "{}", refused.err);
+    let refused = symdex(["--no-config", "serve"]);
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.err.contains("--store"), "{}", refused.err);
+}
+
+#[cfg(unix)]
+#[test]
+fn sigterm_stops_a_server_without_an_error() {
+    let mut serve = command();
+    let store = folder();
+    serve.args(["--no-config", "serve", "--listen", "127.0.0.1:0", "--store"]).arg(store.path());
+    let server = TestServer::spawn(serve);
+    assert_eq!(server.get("/healthz").status, 200);
+    assert!(server.terminate().success());
+}

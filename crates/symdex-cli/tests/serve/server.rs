@@ -1,0 +1,130 @@
+//! A server for one test.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use ureq::http::Response;
+use ureq::{Agent, Body};
+
+use crate::common::{command, dsym, folder, symdex_on};
+
+/// A `symdex serve`, which ends when this is dropped.
+pub(crate) struct TestServer {
+    child: Child,
+    /// `http://127.0.0.1:PORT`.
+    pub(crate) url: String,
+    pub(crate) agent: Agent,
+}
+
+/// An answer: its status and its body.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: ureq::http::HeaderMap,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("UTF-8")
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().expect("text"))
+    }
+
+    fn of(response: Result<Response<Body>, ureq::Error>) -> Self {
+        let mut response = response.expect("an answer");
+        let body = response.body_mut().with_config().limit(1 << 30).read_to_vec().expect("a body");
+        Self { status: response.status().as_u16(), headers: response.headers().clone(), body }
+    }
+}
+
+impl TestServer {
+    /// A server over the store in the folder `store`, with these arguments beside.
+    pub(crate) fn start(store: &Path, arguments: &[&str]) -> Self {
+        let mut serve = command();
+        serve.args(["--no-config", "serve", "--listen", "127.0.0.1:0", "--store"]).arg(store).args(arguments);
+        Self::spawn(serve)
+    }
+
+    /// Starts the server and waits until it listens.
+    pub(crate) fn spawn(mut serve: Command) -> Self {
+        let mut child = serve.stderr(Stdio::piped()).spawn().expect("symdex starts");
+        let mut errors = BufReader::new(child.stderr.take().expect("a pipe"));
+        let mut seen = String::new();
+        let address = loop {
+            let mut line = String::new();
+            if errors.read_line(&mut line).expect("text") == 0 {
+                panic!("the server has not started: {seen}");
+            }
+            if let Some((_, address)) = line.trim_end().split_once("listening at ") {
+                break address.to_owned();
+            }
+            seen += &line;
+        };
+        // The pipe is read to its end, or the server would wait when it is full.
+        std::thread::spawn(move || std::io::copy(&mut errors, &mut std::io::sink()));
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(Duration::from_secs(120)))
+            .build();
+        Self { child, url: format!("http://{address}"), agent: config.into() }
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        Answer::of(self.agent.get(format!("{}{path}", self.url)).call())
+    }
+
+    pub(crate) fn post(&self, path: &str, body: impl AsRef<[u8]>) -> Answer {
+        self.post_with(path, &[], body)
+    }
+
+    pub(crate) fn post_with(&self, path: &str, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Answer {
+        let mut request = self.agent.post(format!("{}{path}", self.url));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        Answer::of(request.send(body.as_ref()))
+    }
+
+    pub(crate) fn post_json(&self, path: &str, body: &Value) -> Answer {
+        self.post_with(path, &[("content-type", "application/json")], body.to_string())
+    }
+
+    /// Sends SIGTERM, and waits for the end.
+    #[cfg(unix)]
+    pub(crate) fn terminate(mut self) -> std::process::ExitStatus {
+        let killed = Command::new("kill").arg(self.child.id().to_string()).status().expect("kill runs");
+        assert!(killed.success());
+        self.child.wait().expect("the server ends")
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A store with the indexes of these dSYMs of testdata, and the ids of their images.
+pub(crate) fn store_of(names: &[&str]) -> (TempDir, Vec<String>) {
+    let store = folder();
+    let id_of = |name: &&str| {
+        let line = format!("build {{}} --json --store {}", store.path().display());
+        let built = symdex_on(&dsym(name), &line);
+        assert_eq!(built.code, Some(0), "{}", built.err);
+        built.images()[0]["id"].as_str().expect("an id").to_owned()
+    };
+    let ids = names.iter().map(id_of).collect();
+    (store, ids)
+}

@@ -1,0 +1,55 @@
+//! Answers for offsets of several images.
+
+use symdex::{ImageOffset, LinePolicy};
+use symdex_report::{Answer, Answers, Image, Source, Unanswered};
+
+use crate::app::App;
+
+/// The offsets of one image that a request asks for.
+#[derive(Default)]
+pub(crate) struct ImageOffsets {
+    pub(crate) image: Image,
+    /// In ascending order, each once.
+    offsets: Vec<ImageOffset>,
+}
+
+impl ImageOffsets {
+    /// `offsets` may be in any order.
+    pub(crate) fn new(image: Image, mut offsets: Vec<ImageOffset>) -> Self {
+        offsets.sort_unstable();
+        offsets.dedup();
+        Self { image, offsets }
+    }
+}
+
+/// The answers for the offsets of one image.
+pub(crate) struct ImageAnswers {
+    offsets: Vec<ImageOffset>,
+    pub(crate) answered: Result<Answers, Unanswered>,
+}
+
+impl ImageAnswers {
+    /// The answer for one of the offsets.
+    pub(crate) fn at(&self, offset: ImageOffset) -> Result<&Answer, &Unanswered> {
+        let answers = self.answered.as_ref()?;
+        let answer = self.offsets.binary_search(&offset).ok().and_then(|at| answers.answers.get(at));
+        Ok(answer.unwrap_or(&Answer::NoFunction))
+    }
+}
+
+impl App {
+    /// Answers `requests`, in their order. Images of several requests are fetched together. This blocks.
+    pub(crate) fn answer(&self, requests: Vec<ImageOffsets>, lines: LinePolicy) -> Vec<ImageAnswers> {
+        let mut source = self.symbolicator.session(&|_| ());
+        let all: Vec<_> = requests.iter().map(|one| (&one.image, &one.offsets[..])).collect();
+        source.prepare(&all);
+        let answer = |ImageOffsets { image, offsets }| {
+            let answered = match offsets.is_empty() {
+                true => Ok(Vec::new().into()),
+                false => source.answer(&image, &offsets, lines),
+            };
+            ImageAnswers { offsets, answered }
+        };
+        requests.into_iter().map(answer).collect()
+    }
+}

@@ -1,0 +1,228 @@
+//! Who may do what: bearer tokens with scopes.
+
+use std::fmt;
+use std::str::FromStr;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use crate::app::SharedApp;
+use crate::options::ServerOptions;
+use crate::problem::{Problem, ProblemKind};
+
+/// What a token allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// To symbolicate reports and look up addresses, and to see which images there are.
+    Read,
+    /// To upload debug files, and to follow their jobs.
+    Upload,
+    /// To read the metrics.
+    Admin,
+}
+
+const SCOPES: [(Scope, &str); 3] =
+    [(Scope::Read, "read"), (Scope::Upload, "upload"), (Scope::Admin, "admin")];
+
+impl Scope {
+    fn name(self) -> &'static str {
+        SCOPES.iter().find(|(scope, _)| *scope == self).map_or("", |(_, name)| name)
+    }
+}
+
+/// A token as the configuration has it: its scopes and its hash, `read+upload:sha256:<64 hexadecimal digits>`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token {
+    scopes: Vec<Scope>,
+    sha256: [u8; 32],
+}
+
+/// Shows no part of the hash.
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Token").field("scopes", &self.scopes).finish_non_exhaustive()
+    }
+}
+
+/// Text that is not a [`Token`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "expected scopes and a hash, such as read+upload:sha256:<64 hexadecimal digits>; the scopes are read, upload and admin"
+)]
+pub struct ParseTokenError;
+
+impl FromStr for Token {
+    type Err = ParseTokenError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (scopes, digits) = text.split_once(":sha256:").ok_or(ParseTokenError)?;
+        let scope = |name| SCOPES.iter().find(|(_, scope)| *scope == name).map(|(scope, _)| *scope);
+        let scopes = scopes.split('+').map(scope).collect::<Option<Vec<_>>>().ok_or(ParseTokenError)?;
+        if digits.len() != 64 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(ParseTokenError);
+        }
+        let mut sha256 = [0; 32];
+        for (byte, pair) in sha256.iter_mut().zip(digits.as_bytes().chunks(2)) {
+            let pair = std::str::from_utf8(pair).map_err(|_| ParseTokenError)?;
+            *byte = u8::from_str_radix(pair, 16).map_err(|_| ParseTokenError)?;
+        }
+        Ok(Self { scopes, sha256 })
+    }
+}
+
+/// A new token: what the client sends, and the line of the configuration.
+#[derive(Debug)]
+pub struct NewToken {
+    /// What the client sends: `Authorization: Bearer <secret>`. It has 244 random bits.
+    pub secret: String,
+    /// What the configuration has, which is no secret.
+    pub configured: String,
+}
+
+impl NewToken {
+    /// Makes a token with `scopes`.
+    #[must_use]
+    pub fn new(scopes: &[Scope]) -> Self {
+        let random = || uuid::Uuid::new_v4().simple();
+        let secret = format!("sdx_{}{}", random(), random());
+        let hash = Sha256::digest(&secret);
+        let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        let scopes: Vec<_> = scopes.iter().map(|scope| scope.name()).collect();
+        Self { secret, configured: format!("{}:sha256:{digits}", scopes.join("+")) }
+    }
+}
+
+impl FromStr for Scope {
+    type Err = ParseTokenError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        SCOPES.iter().find(|(_, name)| *name == text).map(|(scope, _)| *scope).ok_or(ParseTokenError)
+    }
+}
+
+/// Lets a request pass if one of the tokens allows `scope`, or if there are no tokens.
+pub(crate) async fn require(
+    scope: Scope,
+    State(app): State<SharedApp>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    check(&app.options, scope, request.headers())?;
+    Ok(next.run(request).await)
+}
+
+fn check(options: &ServerOptions, scope: Scope, headers: &HeaderMap) -> Result<(), Problem> {
+    let tokens = &options.tokens;
+    if tokens.is_empty() {
+        return not_from_another_page(options, headers);
+    }
+    let unauthorized = |detail: &str| Problem::new(ProblemKind::Unauthorized, detail);
+    let header = headers.get(header::AUTHORIZATION).ok_or_else(|| {
+        unauthorized("this server needs a token: send the header `Authorization: Bearer TOKEN`")
+    })?;
+    let (scheme, secret) = header.to_str().ok().and_then(|value| value.split_once(' ')).unwrap_or_default();
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(unauthorized("expected the header `Authorization: Bearer TOKEN`"));
+    }
+    let hash = Sha256::digest(secret.trim());
+    // All tokens are compared, whether or not an earlier one is equal.
+    let known = tokens.iter().filter(|token| bool::from(token.sha256[..].ct_eq(&hash[..])));
+    let mut known = known.peekable();
+    if known.peek().is_none() {
+        return Err(unauthorized("the token is not known here"));
+    }
+    if known.any(|token| token.scopes.contains(&scope)) {
+        return Ok(());
+    }
+    Err(Problem::new(ProblemKind::Forbidden, format!("the token has not the scope `{}`", scope.name())))
+}
+
+/// Without tokens, a page of another origin in a browser on this machine could use the server in the name of its user.
+/// Browsers say so in the header `Sec-Fetch-Site`. A page whose host name was made to resolve to this machine counts as
+/// the same origin, but its requests have that name in `Host`.
+fn not_from_another_page(options: &ServerOptions, headers: &HeaderMap) -> Result<(), Problem> {
+    let value = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let forbidden = |detail: &str| Err(Problem::new(ProblemKind::Forbidden, detail));
+    let is_cross_origin = matches!(value("sec-fetch-site"), Some("cross-site" | "same-site"));
+    let is_allowed =
+        value("origin").is_some_and(|origin| options.cors_origins.iter().any(|one| one == origin));
+    if is_cross_origin && !is_allowed {
+        return forbidden("the request comes from a page of another origin; allow it with --cors-origin");
+    }
+    let host = value("host").map(|host| host.rsplit_once(':').map_or(host, |(host, _)| host));
+    let is_local = |host: &str| host == "localhost" || host == "[::1]" || host.starts_with("127.");
+    if options.listen.ip().is_loopback()
+        && !options.insecure_public
+        && host.is_some_and(|host| !is_local(host))
+    {
+        return forbidden("the request names another host than this machine; a proxy in front needs tokens");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use symdex_store::symbolicator::SymbolicatorOptions;
+
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| (name.parse().expect("a name"), value.parse().expect("a value")))
+            .collect()
+    }
+
+    #[test]
+    fn a_token_allows_its_scopes_only() {
+        let new = NewToken::new(&[Scope::Read, Scope::Upload]);
+        let mut options = ServerOptions::new(SymbolicatorOptions::new());
+        options.tokens = vec![NewToken::new(&[Scope::Admin]).configured.parse().expect("a token")];
+        options.tokens.push(new.configured.parse().expect("a token"));
+        let bearer = headers(&[("authorization", &format!("bearer {}", new.secret))]);
+        assert!(check(&options, Scope::Read, &bearer).is_ok());
+        assert!(check(&options, Scope::Upload, &bearer).is_ok());
+        assert!(check(&options, Scope::Admin, &bearer).is_err());
+        for wrong in ["Bearer ", "Bearer x", "Basic x", "x", &format!("Bearer {}", new.configured)] {
+            assert!(check(&options, Scope::Read, &headers(&[("authorization", wrong)])).is_err(), "{wrong}");
+        }
+        assert!(check(&options, Scope::Read, &HeaderMap::new()).is_err());
+    }
+
+    #[test]
+    fn only_scopes_and_a_hash_are_a_token() {
+        let digits = "0".repeat(64);
+        assert!(format!("read:sha256:{digits}").parse::<Token>().is_ok());
+        for wrong in [
+            String::new(),
+            format!(":sha256:{digits}"),
+            format!("write:sha256:{digits}"),
+            format!("read:sha256:{}", &digits[1..]),
+            format!("read:sha256:{}\u{e9}", &digits[2..]),
+        ] {
+            assert_eq!(wrong.parse::<Token>(), Err(ParseTokenError), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn without_tokens_pages_of_other_origins_are_refused() {
+        let mut options = ServerOptions::new(SymbolicatorOptions::new());
+        options.cors_origins.push("https://profiler.firefox.com".to_owned());
+        for (pairs, is_allowed) in [
+            (&[("host", "127.0.0.1:8040")][..], true),
+            (&[("host", "localhost")], true),
+            (&[("host", "[::1]:8040")], true),
+            (&[("host", "evil.example:8040")], false),
+            (&[("host", "localhost"), ("sec-fetch-site", "same-origin")], true),
+            (&[("host", "localhost"), ("sec-fetch-site", "cross-site")], false),
+            (&[("sec-fetch-site", "cross-site"), ("origin", "https://evil.example")], false),
+            (&[("sec-fetch-site", "cross-site"), ("origin", "https://profiler.firefox.com")], true),
+        ] {
+            assert_eq!(check(&options, Scope::Read, &headers(pairs)).is_ok(), is_allowed, "{pairs:?}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Bodies of requests: limits, time-outs, compression.
+
+use std::io::Read;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, header};
+use futures_util::StreamExt as _;
+
+use crate::app::App;
+use crate::budget::Reserved;
+use crate::problem::{Problem, ProblemKind};
+
+/// How much memory answering a request takes, in multiples of its body: the body, what is read from it, and the answer.
+const MEMORY: u64 = 4;
+
+/// zstd allocates its window before it knows how long the contents are: 8 MiB at most.
+const MAX_WINDOW_LOG: u32 = 23;
+
+/// A body that was received.
+pub(crate) struct Received {
+    bytes: Vec<u8>,
+    encoding: Encoding,
+    reserved: Reserved,
+}
+
+#[derive(Clone, Copy)]
+enum Encoding {
+    None,
+    Gzip,
+    Zstd,
+}
+
+impl App {
+    /// Receives a body of at most [`max_body`](crate::ServerOptions::max_body) bytes.
+    ///
+    /// # Errors
+    ///
+    /// A problem if the body is larger, compressed by another method, or too slow, or if other requests take all
+    /// memory.
+    pub(crate) async fn receive(&self, headers: &HeaderMap, body: Body) -> Result<Received, Problem> {
+        let encoding = encoding(headers)?;
+        let stated =
+            headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        if stated.is_some_and(|length: u64| length > self.options.max_body) {
+            return Err(self.too_large());
+        }
+        let receive = async {
+            let mut reserved = self.budget.reserve();
+            let (mut bytes, mut stream) = (Vec::new(), body.into_data_stream());
+            while let Some(part) = stream.next().await {
+                let part = part.map_err(|_| Problem::bad_request("the body was cut off"))?;
+                if (bytes.len() + part.len()) as u64 > self.options.max_body {
+                    return Err(self.too_large());
+                }
+                reserved.grow(MEMORY * part.len() as u64)?;
+                bytes.extend_from_slice(&part);
+            }
+            Ok(Received { bytes, encoding, reserved })
+        };
+        let late = |_| Problem::new(ProblemKind::Timeout, "the body did not arrive in time");
+        tokio::time::timeout(self.options.timeout, receive).await.map_err(late)?
+    }
+
+    /// The bytes of a body, decompressed, and the memory that is reserved for them. This blocks.
+    ///
+    /// # Errors
+    ///
+    /// A problem if the compressed bytes are damaged, or too large when they are decompressed.
+    pub(crate) fn unpack(&self, body: Received) -> Result<(Vec<u8>, Reserved), Problem> {
+        let Received { bytes, encoding, mut reserved } = body;
+        let damaged = |error| Problem::bad_request(format!("the compressed body is damaged: {error}"));
+        let mut reader: Box<dyn Read + '_> = match encoding {
+            Encoding::None => return Ok((bytes, reserved)),
+            Encoding::Gzip => Box::new(flate2::read::MultiGzDecoder::new(&bytes[..])),
+            Encoding::Zstd => {
+                let mut decoder = zstd::Decoder::with_buffer(&bytes[..]).map_err(damaged)?;
+                decoder.window_log_max(MAX_WINDOW_LOG).map_err(damaged)?;
+                Box::new(decoder)
+            }
+        };
+        let mut unpacked = Vec::new();
+        let mut part = [0; 64 << 10];
+        loop {
+            let length = reader.read(&mut part).map_err(damaged)?;
+            if length == 0 {
+                break;
+            }
+            if (unpacked.len() + length) as u64 > self.options.max_body {
+                return Err(self.too_large());
+            }
+            reserved.grow(MEMORY * length as u64)?;
+            unpacked.extend_from_slice(&part[..length]);
+        }
+        drop(reader);
+        Ok((unpacked, reserved))
+    }
+
+    fn too_large(&self) -> Problem {
+        let limit = self.options.max_body;
+        Problem::new(
+            ProblemKind::TooLarge,
+            format!("a body may have {limit} bytes, before and after it is decompressed"),
+        )
+    }
+}
+
+fn encoding(headers: &HeaderMap) -> Result<Encoding, Problem> {
+    let value = headers.get(header::CONTENT_ENCODING).map(|value| value.as_bytes());
+    match value {
+        None | Some(b"" | b"identity") => Ok(Encoding::None),
+        Some(b"gzip" | b"x-gzip") => Ok(Encoding::Gzip),
+        Some(b"zstd") => Ok(Encoding::Zstd),
+        Some(other) => {
+            let found = String::from_utf8_lossy(other).into_owned();
+            let detail = format!("found `Content-Encoding: {found}`, expected gzip, zstd or none");
+            Err(Problem::new(ProblemKind::UnsupportedEncoding, detail))
+        }
+    }
+}

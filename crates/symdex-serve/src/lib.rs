@@ -1,0 +1,27 @@
+//! Symbolication over HTTP: crash reports, addresses, and uploads of debug files.
+//!
+//! [`Server::bind`] takes [`ServerOptions`] and listens; [`Server::run`] serves until it is told to stop. A request is
+//! read by an asynchronous thread, answered on a thread of its own pool ([`ServerOptions::threads`]), because stores and
+//! indexes are read by blocking calls, and written by an asynchronous thread again.
+//!
+//! docs/SERVICE.md describes the requests.
+
+mod answers;
+mod app;
+mod auth;
+mod body;
+mod budget;
+mod health;
+mod metrics;
+mod options;
+mod problem;
+mod router;
+mod server;
+mod trace;
+mod v1;
+mod workers;
+
+pub use self::auth::{NewToken, ParseTokenError, Scope, Token};
+pub use self::options::ServerOptions;
+pub use self::server::{Server, ServerError};
+pub use self::trace::init_logging;

@@ -1,0 +1,109 @@
+//! Counts and latencies, as Prometheus reads them.
+
+use std::time::Duration;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::header;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+use tokio::time::Instant;
+
+use crate::app::SharedApp;
+
+/// The labels of a request. The route is a pattern, such as `/v1/images/{id}`, so that there are few.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    method: String,
+    route: String,
+    status: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RouteLabels {
+    route: String,
+}
+
+/// The counters of a server.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    registry: Registry,
+    requests: Family<RequestLabels, Counter>,
+    latency: Family<RouteLabels, Histogram>,
+    running: Gauge,
+    pub(crate) connections: Gauge,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let mut registry = Registry::with_prefix("symdex");
+        let requests = Family::default();
+        registry.register("http_requests", "Requests that were answered", requests.clone());
+        // 0.5 ms to 16 s.
+        let buckets = || Histogram::new(exponential_buckets(0.0005, 2.0, 16));
+        let latency = Family::<RouteLabels, Histogram>::new_with_constructor(buckets);
+        let help = "The time from the head of a request to the head of its answer";
+        registry.register_with_unit("http_request_duration", help, Unit::Seconds, latency.clone());
+        let running = Gauge::default();
+        registry.register("http_requests_running", "Requests that are being answered", running.clone());
+        let connections = Gauge::default();
+        registry.register("http_connections", "Open connections", connections.clone());
+        Self { registry, requests, latency, running, connections }
+    }
+
+    fn request(&self, labels: RequestLabels, time: Duration) {
+        let route = RouteLabels { route: labels.route.clone() };
+        self.latency.get_or_create(&route).observe(time.as_secs_f64());
+        self.requests.get_or_create(&labels).inc();
+    }
+}
+
+/// Counts a request.
+pub(crate) async fn measure(State(app): State<SharedApp>, request: Request, next: Next) -> Response {
+    let method = match request.method().as_str() {
+        known @ ("GET" | "HEAD" | "POST" | "PUT" | "DELETE" | "OPTIONS") => known.to_owned(),
+        // Clients choose other methods.
+        _ => "other".to_owned(),
+    };
+    let route = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str).to_owned();
+    let started = Instant::now();
+    let running = Running::new(&app.metrics.running);
+    let response = next.run(request).await;
+    drop(running);
+    let labels = RequestLabels { method, route, status: response.status().as_u16() };
+    app.metrics.request(labels, started.elapsed());
+    response
+}
+
+/// Counts a request as running until it is dropped, also if its client goes away.
+struct Running<'g>(&'g Gauge);
+
+impl<'g> Running<'g> {
+    fn new(gauge: &'g Gauge) -> Self {
+        gauge.inc();
+        Self(gauge)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// Counts and latencies in the text format of OpenMetrics.
+#[utoipa::path(get, path = "/metrics", tag = "operation", security(("bearer" = ["admin"])),
+    responses((status = 200, description = "Counts and latencies in the text format of OpenMetrics")))]
+pub(crate) async fn metrics(State(app): State<SharedApp>) -> Response {
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = encode(&mut text, &app.metrics.registry);
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], text).into_response()
+}

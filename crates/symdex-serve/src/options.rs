@@ -1,0 +1,72 @@
+//! The options of a server.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use symdex_store::symbolicator::SymbolicatorOptions;
+
+use crate::auth::Token;
+
+/// The options of a [`Server`](crate::Server).
+#[non_exhaustive]
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// The address to listen at. Port 0 is any free port. The default is 127.0.0.1:8040.
+    pub listen: SocketAddr,
+    /// The indexes that answer.
+    pub symbolicator: SymbolicatorOptions,
+    /// Who may do what. Without tokens, everybody may do everything.
+    pub tokens: Vec<Token>,
+    /// Listen at an address of the network although there are no tokens.
+    pub insecure_public: bool,
+    /// The certificate chain and the private key for TLS, in PEM. Without them, the server speaks plain HTTP.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// The origins (`https://host:port`) whose pages may read answers in browsers. None by default.
+    pub cors_origins: Vec<String>,
+    /// How many requests are answered at one time. The default is 4 for each CPU, at least 8, as threads wait for
+    /// stores.
+    pub threads: usize,
+    /// How many requests may wait for a thread. More are refused with 503. The default is 16 for each thread.
+    pub queue: usize,
+    /// How many bytes the reports and answers of all requests may take together. Requests that do not fit are refused
+    /// with 503. The default is 1 GiB.
+    pub memory: u64,
+    /// How many bytes a request may have, uploads excepted, before and after it is decompressed. The default is
+    /// 64 MiB.
+    pub max_body: u64,
+    /// How long a request may take until its answer begins. The default is 60 seconds.
+    pub timeout: Duration,
+    /// How long a client may take to send the head of a request, and how long it may stay idle between requests. The
+    /// default is 30 seconds.
+    pub idle_timeout: Duration,
+    /// How many connections may be open. The default is 16384.
+    pub max_connections: usize,
+    /// How long requests that run may take to end after the server was told to stop. The default is 30 seconds.
+    pub grace: Duration,
+}
+
+impl ServerOptions {
+    /// The default options, with answers from `symbolicator`.
+    #[must_use]
+    pub fn new(symbolicator: SymbolicatorOptions) -> Self {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = (4 * cpus).max(8);
+        Self {
+            listen: (Ipv4Addr::LOCALHOST, 8040).into(),
+            symbolicator,
+            tokens: Vec::new(),
+            insecure_public: false,
+            tls: None,
+            cors_origins: Vec::new(),
+            threads,
+            queue: 16 * threads,
+            memory: 1 << 30,
+            max_body: 64 << 20,
+            timeout: Duration::from_secs(60),
+            idle_timeout: Duration::from_secs(30),
+            max_connections: 16384,
+            grace: Duration::from_secs(30),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Errors as answers: problem details of RFC 9457.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// The kinds of problem. Their names are stable: clients may compare them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProblemKind {
+    BadRequest,
+    Unauthorized,
+    Forbidden,
+    NotFound,
+    MethodNotAllowed,
+    TooLarge,
+    UnsupportedEncoding,
+    NotAReport,
+    Timeout,
+    Overloaded,
+    Internal,
+}
+
+impl ProblemKind {
+    /// The status, the last part of `type`, and the title.
+    fn parts(self) -> (StatusCode, &'static str, &'static str) {
+        match self {
+            Self::BadRequest => (StatusCode::BAD_REQUEST, "bad-request", "The request is malformed"),
+            Self::Unauthorized => {
+                (StatusCode::UNAUTHORIZED, "unauthorized", "The request has no valid token")
+            }
+            Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden", "The request is not allowed"),
+            Self::NotFound => (StatusCode::NOT_FOUND, "not-found", "There is no such thing"),
+            Self::MethodNotAllowed => {
+                (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "The path has other methods")
+            }
+            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large", "The request is too large"),
+            Self::UnsupportedEncoding => (
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "unsupported-encoding",
+                "The encoding of the body is not supported",
+            ),
+            Self::NotAReport => (
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "not-a-report",
+                "The body is not a report that symdex reads",
+            ),
+            Self::Timeout => (StatusCode::GATEWAY_TIMEOUT, "timeout", "The answer took too long"),
+            Self::Overloaded => (StatusCode::SERVICE_UNAVAILABLE, "overloaded", "The server is overloaded"),
+            Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "The server has failed"),
+        }
+    }
+}
+
+/// An error as the client sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct Problem {
+    kind: ProblemKind,
+    /// The title, if it is not that of the kind.
+    title: Option<String>,
+    detail: String,
+    /// When the client should try again.
+    retry_after: Option<Duration>,
+}
+
+/// The body of an answer that is an error (RFC 9457).
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ProblemDetails {
+    /// `urn:symdex:problem:` and the kind. It is stable.
+    #[serde(rename = "type")]
+    kind: String,
+    /// The kind in words.
+    title: String,
+    /// The status of the answer.
+    status: u16,
+    /// What is wrong with this request: what was found, and what was expected.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    detail: String,
+}
+
+impl Problem {
+    pub(crate) fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
+        Self { kind, title: None, detail: detail.into(), retry_after: None }
+    }
+
+    pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
+        Self::new(ProblemKind::BadRequest, detail)
+    }
+
+    /// The same problem with this title.
+    pub(crate) fn titled(self, title: impl Into<String>) -> Self {
+        Self { title: Some(title.into()), ..self }
+    }
+
+    /// The server has no room for the request now.
+    pub(crate) fn overloaded(detail: impl Into<String>) -> Self {
+        let retry_after = Some(Duration::from_secs(1));
+        Self { retry_after, ..Self::new(ProblemKind::Overloaded, detail) }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let (status, name, title) = self.kind.parts();
+        let details = ProblemDetails {
+            kind: format!("urn:symdex:problem:{name}"),
+            title: self.title.unwrap_or_else(|| title.to_owned()),
+            status: status.as_u16(),
+            detail: self.detail,
+        };
+        let mut response = (status, Json(details)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(after) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(after.as_secs()));
+        }
+        if self.kind == ProblemKind::Unauthorized {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}

@@ -1,0 +1,75 @@
+//! The paths, and what every request passes.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, HeaderValue, Method, header};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::cors::{AllowOrigin, CorsLayer};
+use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, SetRequestIdLayer};
+use tower_http::set_header::SetResponseHeaderLayer;
+
+use crate::app::SharedApp;
+use crate::auth::{self, Scope};
+use crate::problem::{Problem, ProblemKind};
+use crate::{health, metrics, trace, v1};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The routes of each scope.
+pub(crate) fn router(app: &SharedApp) -> Router {
+    let open = Router::new().route("/healthz", get(health::alive)).route("/readyz", get(health::ready));
+    let read = v1::read_routes();
+    let admin = Router::new().route("/metrics", get(metrics::metrics));
+    let routes = open
+        .merge(scoped(app, Scope::Read, read))
+        .merge(scoped(app, Scope::Admin, admin))
+        .fallback(|| async {
+            Problem::new(ProblemKind::NotFound, "there is no such path; see /openapi.json")
+        })
+        .method_not_allowed_fallback(|| async { Problem::new(ProblemKind::MethodNotAllowed, "") });
+    with_layers(app, routes).with_state(SharedApp::clone(app))
+}
+
+/// `routes`, for tokens that have `scope`.
+fn scoped(app: &SharedApp, scope: Scope, routes: Router<SharedApp>) -> Router<SharedApp> {
+    let check = move |state, request, next| auth::require(scope, state, request, next);
+    routes.route_layer(from_fn_with_state(SharedApp::clone(app), check))
+}
+
+/// What every request passes, the last layer first.
+fn with_layers(app: &SharedApp, routes: Router<SharedApp>) -> Router<SharedApp> {
+    let panicked = |_| Problem::new(ProblemKind::Internal, "").into_response();
+    routes
+        .layer(from_fn_with_state(SharedApp::clone(app), in_time))
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn_with_state(SharedApp::clone(app), metrics::measure))
+        .layer(from_fn(trace::log))
+        .layer(PropagateRequestIdLayer::new(REQUEST_ID))
+        .layer(SetRequestIdLayer::new(REQUEST_ID, MakeRequestUuid))
+        .layer(SetResponseHeaderLayer::if_not_present(
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        ))
+        .layer(cors(&app.options.cors_origins))
+}
+
+/// Ends a request that takes too long. Its work on a thread of the pool goes on to its end, and counts until then.
+async fn in_time(State(app): State<SharedApp>, request: Request, next: Next) -> Result<Response, Problem> {
+    let answered = tokio::time::timeout(app.options.timeout, next.run(request)).await;
+    answered.map_err(|_| Problem::new(ProblemKind::Timeout, "the answer was not ready in time"))
+}
+
+/// Lets pages of `origins` read answers.
+fn cors(origins: &[String]) -> CorsLayer {
+    let origins = origins.iter().filter_map(|origin| origin.parse::<HeaderValue>().ok());
+    CorsLayer::new()
+        .allow_origin(AllowOrigin::list(origins))
+        .allow_methods([Method::GET, Method::HEAD, Method::POST])
+        .allow_headers([header::AUTHORIZATION, header::CONTENT_TYPE, header::CONTENT_ENCODING])
+        .max_age(Duration::from_secs(600))
+}

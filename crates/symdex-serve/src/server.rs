@@ -1,0 +1,204 @@
+//! Connections: accepting them, TLS, and stopping.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use symdex_store::symbolicator::SourceError;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+
+use crate::app::{App, AppError, SharedApp};
+use crate::options::ServerOptions;
+use crate::router::router;
+
+/// The size of the buffer of a connection, and so of the head of a request.
+const MAX_HEAD: usize = 64 << 10;
+
+/// A server that listens.
+pub struct Server {
+    app: SharedApp,
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("listener", &self.listener).finish_non_exhaustive()
+    }
+}
+
+/// Why a server cannot be started.
+#[non_exhaustive]
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The address is one of the network, and there are no tokens.
+    #[error(
+        "{listen}: others can reach this address, and there are no tokens; give tokens, or --insecure-public"
+    )]
+    Public {
+        /// The address.
+        listen: SocketAddr,
+    },
+    /// The address cannot be listened at.
+    #[error("{listen}: cannot listen: {error}")]
+    Listen {
+        /// The address.
+        listen: SocketAddr,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// The certificate or the key cannot be used.
+    #[error("{}: {message}", path.display())]
+    Tls {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+    /// A source of indexes cannot be used.
+    #[error(transparent)]
+    Source(SourceError),
+    /// The system has no threads left.
+    #[error("cannot start threads: {0}")]
+    Threads(io::Error),
+}
+
+impl From<AppError> for ServerError {
+    fn from(error: AppError) -> Self {
+        match error {
+            AppError::Source(error) => Self::Source(error),
+            AppError::Threads(error) => Self::Threads(error),
+        }
+    }
+}
+
+impl Server {
+    /// Opens the sources and listens. Needs a runtime of tokio.
+    ///
+    /// # Errors
+    ///
+    /// [`ServerError`] if the options do not allow it, or if one of them cannot be used.
+    pub async fn bind(options: ServerOptions) -> Result<Self, ServerError> {
+        let listen = options.listen;
+        if !listen.ip().is_loopback() && options.tokens.is_empty() && !options.insecure_public {
+            return Err(ServerError::Public { listen });
+        }
+        let tls = options.tls.as_ref().map(|(cert, key)| acceptor(cert, key)).transpose()?;
+        let app = App::new(options)?;
+        let listener = TcpListener::bind(listen).await;
+        let listener = listener.map_err(|error| ServerError::Listen { listen, error })?;
+        Ok(Self { app, listener, tls })
+    }
+
+    /// The address that the server listens at.
+    ///
+    /// # Errors
+    ///
+    /// The system's error.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Serves until `stop` is ready. Then no more connections are accepted, and requests that run have
+    /// [`grace`](ServerOptions::grace) to end.
+    pub async fn run(self, stop: impl Future<Output = ()>) {
+        let Self { app, listener, tls } = self;
+        let (router, graceful) = (router(&app), GracefulShutdown::new());
+        let connections = Arc::new(Semaphore::new(app.options.max_connections));
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            let accepted = tokio::select! {
+                () = &mut stop => break,
+                accepted = listener.accept() => accepted,
+            };
+            let stream = match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    // No file descriptors are left, for example. The next one is tried when some may be free.
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+            };
+            // More connections are closed at once.
+            let Ok(permit) = Arc::clone(&connections).try_acquire_owned() else { continue };
+            let connection =
+                serve(SharedApp::clone(&app), stream, tls.clone(), router.clone(), graceful.watcher());
+            tokio::spawn(async move {
+                let _permit = permit;
+                connection.await;
+            });
+        }
+        drop(listener);
+        app.stop();
+        let _ = tokio::time::timeout(app.options.grace, graceful.shutdown()).await;
+    }
+}
+
+/// Serves a connection to its end.
+async fn serve(
+    app: SharedApp,
+    stream: TcpStream,
+    tls: Option<TlsAcceptor>,
+    router: Router,
+    watcher: hyper_util::server::graceful::Watcher,
+) {
+    app.metrics.connections.inc();
+    // Answers are written at once.
+    let _ = stream.set_nodelay(true);
+    match tls {
+        None => serve_http(&app, stream, router, watcher).await,
+        Some(tls) => {
+            let accepted = tokio::time::timeout(app.options.idle_timeout, tls.accept(stream)).await;
+            if let Ok(Ok(stream)) = accepted {
+                serve_http(&app, stream, router, watcher).await;
+            }
+        }
+    }
+    app.metrics.connections.dec();
+}
+
+async fn serve_http<S>(app: &App, stream: S, router: Router, watcher: hyper_util::server::graceful::Watcher)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(app.options.idle_timeout)
+        .max_buf_size(MAX_HEAD)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(%error, "a connection has ended early");
+    }
+}
+
+/// What accepts TLS connections with the certificate chain and the key at these paths.
+fn acceptor(cert: &PathBuf, key: &PathBuf) -> Result<TlsAcceptor, ServerError> {
+    let wrong = |path: &PathBuf, error: &dyn fmt::Display| ServerError::Tls {
+        path: path.clone(),
+        message: error.to_string(),
+    };
+    let certs = CertificateDer::pem_file_iter(cert).map_err(|error| wrong(cert, &error))?;
+    let certs = certs.collect::<Result<Vec<_>, _>>().map_err(|error| wrong(cert, &error))?;
+    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, &error))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(|config| config.with_no_client_auth().with_single_cert(certs, private))
+        .map_err(|error| wrong(cert, &error))?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}

@@ -1,0 +1,232 @@
+//! `POST /v1/lookup`: addresses of images.
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use symdex::{ImageId, ImageOffset, LinePolicy, Table};
+use symdex_report::{Answer, Function, Image, Unanswered};
+use utoipa::ToSchema;
+
+use crate::answers::{ImageAnswers, ImageOffsets};
+use crate::app::{App, SharedApp};
+use crate::problem::{Problem, ProblemDetails};
+use crate::v1::address::Address;
+
+/// How many addresses a request may have.
+const MAX_ADDRESSES: usize = 1_000_000;
+
+/// Addresses of one image.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LookupRequest {
+    /// The `LC_UUID` or the build id, with or without dashes.
+    #[schema(value_type = String, example = "0c37c502-aba0-3641-a08f-84c794684f36")]
+    id: String,
+    /// Offsets from the start of the image, or runtime addresses if there is a `load_address`: numbers, or text with a
+    /// hexadecimal number that begins with 0x.
+    #[schema(value_type = Vec<String>, example = json!(["0x5ed8"]))]
+    addresses: Vec<Address>,
+    /// What the addresses are.
+    #[serde(default)]
+    kind: AddressKind,
+    /// Where the image is loaded.
+    #[schema(value_type = Option<String>)]
+    #[serde(default)]
+    load_address: Option<Address>,
+    /// Which rows of the line table answer.
+    #[serde(default)]
+    lines: Lines,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum AddressKind {
+    /// Addresses of instructions. They are looked up as they are.
+    #[default]
+    Instruction,
+    /// Return addresses. They are looked up one byte before.
+    ReturnAddress,
+}
+
+/// Which rows of the line table answer.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Lines {
+    /// Rows that begin a statement.
+    #[default]
+    Statement,
+    /// All rows.
+    Exact,
+}
+
+impl From<Lines> for LinePolicy {
+    fn from(lines: Lines) -> Self {
+        match lines {
+            Lines::Statement => LinePolicy::Statement,
+            Lines::Exact => LinePolicy::Exact,
+        }
+    }
+}
+
+/// The answers for the addresses of one image.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct LookupResult {
+    /// The id, as it was asked for.
+    id: String,
+    /// `found`, `missing`, `malformed`, `unsupported` or `other`.
+    status: &'static str,
+    /// Why there are no answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// An answer for each address, in their order. Empty if there is no index.
+    answers: Vec<AddressAnswer>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct AddressAnswer {
+    /// The address, as it was asked for, in hexadecimal.
+    address: String,
+    /// `symbolicated`, `missing_symbol`, `malformed` or `too_large`.
+    status: &'static str,
+    /// The functions at the address, innermost first. The last one is the concrete function.
+    functions: Vec<FunctionView>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct FunctionView {
+    /// The demangled name.
+    function: Option<String>,
+    /// The linkage name.
+    name: Option<String>,
+    file: Option<String>,
+    /// 1-based; 0 for code that the compiler generated.
+    line: Option<u32>,
+    /// Whether the function is inlined into the next one.
+    inlined: bool,
+    /// The distance in bytes from the start of the concrete function.
+    function_offset: Option<u64>,
+    /// `dwarf` or `symbol_table`.
+    table: &'static str,
+}
+
+/// Looks up addresses of images. Answers are in the order of the requests.
+///
+/// With `Accept: application/x-ndjson`, the answer has a line for each image instead of one array.
+#[utoipa::path(post, path = "/v1/lookup", tag = "symdex", security(("bearer" = ["read"])),
+    request_body = Vec<LookupRequest>,
+    responses((status = 200, body = Vec<LookupResult>), (status = 400, body = ProblemDetails)))]
+pub(crate) async fn lookup(
+    State(app): State<SharedApp>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let is_streamed = accepts(&headers, "application/x-ndjson");
+    let body = app.receive(&headers, body).await?;
+    let work = move |app: &App| {
+        let (bytes, _reserved) = app.unpack(body)?;
+        let requests: Vec<LookupRequest> =
+            serde_json::from_slice(&bytes).map_err(|error| Problem::bad_request(error.to_string()))?;
+        answer_all(app, &requests)
+    };
+    let results = app.run(work).await??;
+    if !is_streamed {
+        return Ok(axum::Json(results).into_response());
+    }
+    let mut lines = Vec::new();
+    for result in &results {
+        // Writing to memory does not fail.
+        let _ = serde_json::to_writer(&mut lines, result);
+        lines.push(b'\n');
+    }
+    Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], Bytes::from(lines)).into_response())
+}
+
+/// Whether the header `Accept` names this media type.
+pub(crate) fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let mut types = accepted.flat_map(|value| value.split(','));
+    types.any(|one| one.split(';').next().is_some_and(|name| name.trim().eq_ignore_ascii_case(media_type)))
+}
+
+fn answer_all(app: &App, requests: &[LookupRequest]) -> Result<Vec<LookupResult>, Problem> {
+    let count: usize = requests.iter().map(|request| request.addresses.len()).sum();
+    if count > MAX_ADDRESSES {
+        let detail = format!("found {count} addresses; a request may have {MAX_ADDRESSES}");
+        return Err(Problem::bad_request(detail));
+    }
+    let mut images = Vec::with_capacity(requests.len());
+    for request in requests {
+        let id: ImageId =
+            request.id.parse().map_err(|error| Problem::bad_request(format!("`{}`: {error}", request.id)))?;
+        let offsets = request.addresses.iter().filter_map(|address| request.offset(*address)).collect();
+        let mut image = Image::default();
+        image.id = Some(id);
+        images.push((request.lines, ImageOffsets::new(image, offsets)));
+    }
+    // Requests of one line policy are answered together.
+    let mut answers: Vec<_> = requests.iter().map(|_| None).collect();
+    for lines in [Lines::Statement, Lines::Exact] {
+        let positions: Vec<_> = (0..images.len()).filter(|at| images[*at].0 == lines).collect();
+        let of_policy = positions.iter().map(|at| std::mem::take(&mut images[*at].1)).collect();
+        for (at, answered) in positions.into_iter().zip(app.answer(of_policy, lines.into())) {
+            answers[at] = Some(requests[at].result(&answered));
+        }
+    }
+    Ok(answers.into_iter().flatten().collect())
+}
+
+impl LookupRequest {
+    /// The offset of an address; `None` if it lies below the image.
+    fn offset(&self, Address(address): Address) -> Option<ImageOffset> {
+        let address = match self.kind {
+            AddressKind::Instruction => address,
+            AddressKind::ReturnAddress => address.checked_sub(1)?,
+        };
+        address.checked_sub(self.load_address.map_or(0, |load| load.0)).map(ImageOffset)
+    }
+
+    fn result(&self, answered: &ImageAnswers) -> LookupResult {
+        let failed = |why: &Unanswered| (why.status(), Some(why.reason().into_owned()));
+        let (status, reason) = answered.answered.as_ref().err().map_or(("found", None), failed);
+        let is_found = answered.answered.is_ok();
+        let addresses = self.addresses.iter().filter(|_| is_found);
+        let answers = addresses.map(|address| self.answer(*address, answered)).collect();
+        LookupResult { id: self.id.clone(), status, reason, answers }
+    }
+
+    fn answer(&self, address: Address, answered: &ImageAnswers) -> AddressAnswer {
+        let offset = self.offset(address);
+        let answer = offset.and_then(|offset| answered.at(offset).ok()).unwrap_or(&Answer::NoFunction);
+        let (status, functions) = match answer {
+            Answer::Functions(functions) if !functions.is_empty() => ("symbolicated", &functions[..]),
+            Answer::Damaged(_) => ("malformed", &[][..]),
+            Answer::TooLarge => ("too_large", &[][..]),
+            _ => ("missing_symbol", &[][..]),
+        };
+        let last = functions.len().saturating_sub(1);
+        let views = functions.iter().enumerate();
+        let functions = views.map(|(at, function)| FunctionView::new(function, at != last, offset)).collect();
+        AddressAnswer { address: format!("{:#x}", address.0), status, functions }
+    }
+}
+
+impl FunctionView {
+    fn new(function: &Function, inlined: bool, offset: Option<ImageOffset>) -> Self {
+        let lossy = |text: &Option<Vec<u8>>| Some(String::from_utf8_lossy(text.as_ref()?).into_owned());
+        let distance = || offset?.0.checked_sub(function.start?.0);
+        Self {
+            function: function.name.as_ref().map(|name| symdex_demangle::demangle(name).into_owned()),
+            name: lossy(&function.name),
+            file: lossy(&function.file),
+            line: function.line,
+            inlined,
+            function_offset: distance(),
+            table: match function.table {
+                Table::Dwarf => "dwarf",
+                Table::SymbolTable => "symbol_table",
+            },
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The requests of symdex's own interface.
+
+mod address;
+mod lookup;
+
+use axum::Router;
+use axum::routing::post;
+
+use crate::app::SharedApp;
+
+/// The requests that only read.
+pub(crate) fn read_routes() -> Router<SharedApp> {
+    Router::new().route("/v1/lookup", post(lookup::lookup))
+}
