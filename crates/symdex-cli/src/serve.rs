@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> CommandResult {
         return Ok(None);
     }
     let options = args.options()?;
-    init_logging();
+    let _logging = init_logging();
     let other = |message: String| Failure::new(FailureKind::Other, message);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| other(format!("cannot start threads: {error}")))?;

@@ -16,6 +16,8 @@ mod known;
 mod metrics;
 mod openapi;
 mod options;
+#[cfg(feature = "otel")]
+mod otel;
 mod problem;
 mod router;
 mod server;
@@ -26,4 +28,4 @@ mod workers;
 pub use self::auth::{NewToken, ParseTokenError, Scope, Token};
 pub use self::options::ServerOptions;
 pub use self::server::{Server, ServerError};
-pub use self::trace::init_logging;
+pub use self::trace::{Logging, init_logging};
