@@ -210,11 +210,6 @@ fn a_report_is_answered_from_redis_in_two_calls_and_the_summary_says_which_store
     assert!(of_folder.contains("empty: 0 images and values found in "), "{of_folder}");
     assert!(of_redis.starts_with(&url) && of_redis.contains("found in 2 calls"), "{of_redis}");
 
-    // Addresses of one index need the whole index.
-    let id = built.images()[0]["id"].as_str().expect("an id").to_owned();
-    let looked_up = symdex(["lookup", "--store", &url, "--id", &id, "0x3cf"]);
-    assert_eq!(looked_up.code, Some(6), "{}", looked_up.err);
-    assert!(looked_up.err.contains("use `symdex symbolicate`"), "{}", looked_up.err);
     drop(server);
     let lost = ask(&[url.as_ref()]);
     assert_eq!(lost.code, Some(1), "{}", lost.err);

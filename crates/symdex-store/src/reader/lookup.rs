@@ -62,9 +62,41 @@ impl StoreReader {
         }
     }
 
+    /// The frames at `offset`, which counts from the start of the image, as [`Index::lookup`]. Returns `None` for a gap.
+    /// Only what the lookup needs is fetched. Call [`prefetch`](Self::prefetch) before several lookups.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`lookup_many`](Self::lookup_many), and as those that its `each` gets.
+    ///
+    /// # Panics
+    ///
+    /// If there is no store with this number.
+    pub fn lookup<'s>(
+        &self,
+        store: usize,
+        image: &StoredImage,
+        offset: ImageOffset,
+        policy: LinePolicy,
+        scratch: &'s mut Scratch,
+    ) -> Result<Option<Frames<'s>>, Error> {
+        let found = match image {
+            StoredImage::Index(index) => index.lookup(offset, policy, scratch),
+            StoredImage::Values(_) => match self.value_at(store, image, offset)? {
+                Some(value) => value.lookup(offset, policy, scratch),
+                None => Ok(None),
+            },
+            #[cfg(feature = "object-store")]
+            StoredImage::Ranged(index) => {
+                index.with(&[offset], |index| index.lookup(offset, policy, scratch))?
+            }
+        };
+        found.map_err(|error| self.damaged(store, image, error))
+    }
+
     /// Looks up `offsets`, which count from the start of the image. Calls `each` once for each offset, with its position
     /// in `offsets` and its frames, in the order of [`Index::lookup_many`]. Only what these lookups need is fetched, all
-    /// of it before the first call.
+    /// of it before the first call. `each` must not look up other addresses of the image: the call would not return.
     ///
     /// `each` gets [`Error::Index`] if the index is damaged at an offset, and [`Error::LostValue`] if the store has lost
     /// the value that answers it.
