@@ -127,7 +127,8 @@ pub use outcome::{ImageOutcome, Unresolved, apple_uuid};
 pub use registers::Register;
 pub use report::{AddressKind, Base, Frame, Image, Report, SymbolDetail, Thread};
 pub use source::{
-    Answer, AnsweredBy, Answers, Function, MatchedBy, Source, Unanswered, answer_from_index, image_offsets,
+    Answer, AnsweredBy, Answers, Function, MatchedBy, Source, Unanswered, answer_from_index,
+    answer_from_lookups, image_offsets,
 };
 pub use symbolicate::{Resolution, ResolvedFrame, Symbolicated, symbolicate};
 pub use view::{NearView, ReportView};

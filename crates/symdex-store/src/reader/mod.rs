@@ -2,6 +2,7 @@
 
 mod breaker;
 mod counts;
+mod lookup;
 mod memory;
 mod options;
 
@@ -20,6 +21,8 @@ use crate::single_flight::SingleFlight;
 use crate::store::{Store, StoredImage, StoredValues, ValueRequest};
 
 pub use self::counts::StoreCounts;
+#[cfg(feature = "symbolicate")]
+pub(crate) use self::lookup::positions_by_value;
 pub use self::options::ReaderOptions;
 
 /// An image that was opened; `None` if the store does not have it.
@@ -278,7 +281,6 @@ impl StoreReader {
     }
 
     /// Drops the image `id` of the store with this number from memory, so that it is opened again.
-    #[cfg(feature = "symbolicate")]
     pub(crate) fn forget(&self, store: usize, id: &ImageId) {
         self.memory().forget(&Key { store, id: id.clone(), value: None });
     }

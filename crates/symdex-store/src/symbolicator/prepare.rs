@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use symdex::{ImageId, ImageOffset};
-use symdex_report::Image;
+use symdex_report::{Image, image_offsets};
 
 use super::Symbolicator;
-use super::stored::positions_by_value;
 use crate::error::Error;
+use crate::reader::positions_by_value;
 use crate::store::StoredImage;
 
 /// How many images, and how many values, are prepared at most. The others are read image by image. Reports of hundreds of
@@ -54,7 +54,8 @@ impl Symbolicator {
     fn prepare_values(&self, store: usize, found: &[(NeededImage<'_>, Arc<StoredImage>)]) {
         let mut left = MAX_PREPARED;
         let numbers = |(needed, image): &(NeededImage<'_>, Arc<StoredImage>)| {
-            let positions = positions_by_value(image.metadata(), needed.image, needed.offsets).ok()?;
+            let offsets = image_offsets(image.metadata(), needed.image, needed.offsets).ok()?;
+            let (positions, _) = positions_by_value(image.metadata(), &offsets);
             left = left.checked_sub(positions.len())?;
             Some((Arc::clone(image), positions.into_keys().collect::<Vec<_>>()))
         };
