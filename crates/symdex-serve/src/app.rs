@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use symdex_store::symbolicator::{SourceError, Symbolicator};
+use symdex_store::symbolicator::{Session, SourceError, Symbolicator};
 use tempfile::TempDir;
 
 use crate::budget::Budget;
 use crate::jobs::{BuildLimits, Builder};
+use crate::known::Known;
 use crate::metrics::Metrics;
 use crate::options::ServerOptions;
 use crate::problem::Problem;
@@ -23,6 +24,7 @@ pub(crate) struct App {
     pub(crate) builder: Option<Arc<Builder>>,
     pub(crate) budget: Budget,
     pub(crate) metrics: Metrics,
+    pub(crate) known: Known,
     workers: Workers,
     is_stopping: AtomicBool,
     /// The folder for temporary files of builds.
@@ -74,6 +76,7 @@ impl App {
             builder,
             budget,
             metrics: Metrics::new(),
+            known: Known::default(),
             workers,
             is_stopping: AtomicBool::new(false),
             _work: work,
@@ -91,6 +94,20 @@ impl App {
     ) -> Result<T, Problem> {
         let app = Arc::clone(self);
         self.workers.run(move || work(&app)).await
+    }
+
+    /// As [`run`](Self::run), and waits for a thread as long as it takes.
+    pub(crate) async fn run_when_free<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        let app = Arc::clone(self);
+        self.workers.run_when_free(move || work(&app)).await
+    }
+
+    /// A source of answers for one report.
+    pub(crate) fn session(&self) -> Session<'_> {
+        self.symbolicator.session(&|_| ())
     }
 
     /// Whether the server was told to stop.
