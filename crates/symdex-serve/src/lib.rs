@@ -12,6 +12,7 @@ mod auth;
 mod body;
 mod budget;
 mod health;
+mod jobs;
 mod known;
 mod metrics;
 mod openapi;
