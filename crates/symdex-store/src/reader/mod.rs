@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use symdex::{ImageId, Index};
 
-use self::breaker::Breaker;
 use self::counts::{Counts, count};
 use self::memory::{Kept, Key, Memory, ValueKey};
 use crate::buffer::IndexBytes;
@@ -19,6 +18,7 @@ use crate::publish::PublishOutcome;
 use crate::single_flight::SingleFlight;
 use crate::store::{Store, StoredImage, StoredValues, ValueRequest};
 
+pub use self::breaker::Breaker;
 pub use self::counts::StoreCounts;
 pub use self::options::ReaderOptions;
 
