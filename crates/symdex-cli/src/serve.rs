@@ -7,6 +7,7 @@ use std::time::Duration;
 use symdex_serve::{NewToken, Scope, Server, ServerOptions, Token, init_logging};
 use symdex_store::symbolicator::SymbolicatorOptions;
 
+use crate::build::child;
 use crate::failure::{CommandResult, Failure, FailureKind, complain};
 use crate::number;
 use crate::open::AccessOption;
@@ -102,6 +103,7 @@ impl Args {
         let symbolicator = SymbolicatorOptions::new().store_options(self.stores.options(self.access));
         let mut options =
             ServerOptions::new(stores.into_iter().fold(symbolicator, SymbolicatorOptions::store));
+        options.isolation = Some(child::isolation()?);
         options.listen = self.listen;
         options.tokens.clone_from(&self.token);
         options.insecure_public = self.insecure_public;

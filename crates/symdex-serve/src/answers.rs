@@ -40,7 +40,7 @@ impl ImageAnswers {
 impl App {
     /// Answers `requests`, in their order. Images of several requests are fetched together. This blocks.
     pub(crate) fn answer(&self, requests: Vec<ImageOffsets>, lines: LinePolicy) -> Vec<ImageAnswers> {
-        let mut source = self.symbolicator.session(&|_| ());
+        let mut source = self.session();
         let all: Vec<_> = requests.iter().map(|one| (&one.image, &one.offsets[..])).collect();
         source.prepare(&all);
         let answer = |ImageOffsets { image, offsets }| {

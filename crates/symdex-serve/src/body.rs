@@ -1,10 +1,11 @@
 //! Bodies of requests: limits, time-outs, compression.
 
-use std::io::Read;
+use std::io::{self, Read, Write};
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, header};
-use futures_util::StreamExt as _;
+use axum::response::{IntoResponse, Response};
+use futures_util::{StreamExt as _, stream};
 
 use crate::app::App;
 use crate::budget::Reserved;
@@ -46,8 +47,8 @@ impl App {
         }
         let receive = async {
             let mut reserved = self.budget.reserve();
-            let (mut bytes, mut stream) = (Vec::new(), body.into_data_stream());
-            while let Some(part) = stream.next().await {
+            let (mut bytes, mut parts) = (Vec::new(), body.into_data_stream());
+            while let Some(part) = parts.next().await {
                 let part = part.map_err(|_| Problem::bad_request("the body was cut off"))?;
                 if (bytes.len() + part.len()) as u64 > self.options.max_body {
                     return Err(self.too_large());
@@ -115,5 +116,53 @@ fn encoding(headers: &HeaderMap) -> Result<Encoding, Problem> {
             let detail = format!("found `Content-Encoding: {found}`, expected gzip, zstd or none");
             Err(Problem::new(ProblemKind::UnsupportedEncoding, detail))
         }
+    }
+}
+
+/// An answer in memory that is reserved for it.
+pub(crate) struct Guarded {
+    bytes: Vec<u8>,
+    reserved: Reserved,
+}
+
+impl Guarded {
+    /// An empty answer. `reserved` is what its request has reserved, and grows with the answer.
+    pub(crate) fn new(reserved: Reserved) -> Self {
+        Self { bytes: Vec::new(), reserved }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+/// Fails if other requests take all memory.
+impl Write for Guarded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.reserved.grow(bytes.len() as u64).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The memory is given back when the client has read the answer.
+impl IntoResponse for Guarded {
+    fn into_response(self) -> Response {
+        const PART: usize = 64 << 10;
+        let Self { bytes, reserved } = self;
+        let length = bytes.len();
+        let parts = stream::unfold((Bytes::from(bytes), reserved), async |(mut rest, reserved)| {
+            let part = rest.split_to(rest.len().min(PART));
+            (!part.is_empty()).then_some((Ok::<_, io::Error>(part), (rest, reserved)))
+        });
+        ([(header::CONTENT_LENGTH, length)], Body::from_stream(parts)).into_response()
     }
 }

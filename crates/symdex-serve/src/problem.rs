@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::Json;
+use axum::extract::rejection::QueryRejection;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -95,6 +96,17 @@ impl Problem {
         Self { title: Some(title.into()), ..self }
     }
 
+    /// The body of the answer.
+    pub(crate) fn details(self) -> ProblemDetails {
+        let (status, name, title) = self.kind.parts();
+        ProblemDetails {
+            kind: format!("urn:symdex:problem:{name}"),
+            title: self.title.unwrap_or_else(|| title.to_owned()),
+            status: status.as_u16(),
+            detail: self.detail,
+        }
+    }
+
     /// The server has no room for the request now.
     pub(crate) fn overloaded(detail: impl Into<String>) -> Self {
         let retry_after = Some(Duration::from_secs(1));
@@ -102,22 +114,23 @@ impl Problem {
     }
 }
 
+/// The parameters of the URL are wrong.
+impl From<QueryRejection> for Problem {
+    fn from(error: QueryRejection) -> Self {
+        Self::bad_request(error.body_text())
+    }
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let (status, name, title) = self.kind.parts();
-        let details = ProblemDetails {
-            kind: format!("urn:symdex:problem:{name}"),
-            title: self.title.unwrap_or_else(|| title.to_owned()),
-            status: status.as_u16(),
-            detail: self.detail,
-        };
-        let mut response = (status, Json(details)).into_response();
+        let (kind, retry_after) = (self.kind, self.retry_after);
+        let mut response = (kind.parts().0, Json(self.details())).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if let Some(after) = self.retry_after {
+        if let Some(after) = retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(after.as_secs()));
         }
-        if self.kind == ProblemKind::Unauthorized {
+        if kind == ProblemKind::Unauthorized {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response

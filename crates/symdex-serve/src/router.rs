@@ -16,13 +16,16 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use crate::app::SharedApp;
 use crate::auth::{self, Scope};
 use crate::problem::{Problem, ProblemKind};
-use crate::{health, metrics, trace, v1};
+use crate::{health, metrics, openapi, trace, v1};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The routes of each scope.
 pub(crate) fn router(app: &SharedApp) -> Router {
-    let open = Router::new().route("/healthz", get(health::alive)).route("/readyz", get(health::ready));
+    let open = Router::new()
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready))
+        .route("/openapi.json", get(openapi::openapi));
     let read = v1::read_routes();
     let admin = Router::new().route("/metrics", get(metrics::metrics));
     let routes = open

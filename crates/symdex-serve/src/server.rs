@@ -19,6 +19,7 @@ use symdex_store::symbolicator::SourceError;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::TlsAcceptor;
 
 use crate::app::{App, AppError, SharedApp};
@@ -75,6 +76,14 @@ pub enum ServerError {
     /// The system has no threads left.
     #[error("cannot start threads: {0}")]
     Threads(io::Error),
+    /// A folder for temporary files or for the state of the server cannot be used.
+    #[error("{}: {message}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
 }
 
 impl From<AppError> for ServerError {
@@ -82,6 +91,9 @@ impl From<AppError> for ServerError {
         match error {
             AppError::Source(error) => Self::Source(error),
             AppError::Threads(error) => Self::Threads(error),
+            AppError::Folder { path, error } => {
+                Self::Folder { path, message: format!("cannot make a folder: {error}") }
+            }
         }
     }
 }
@@ -174,13 +186,16 @@ async fn serve(
 
 async fn serve_http<S>(app: &App, stream: S, router: Router, watcher: hyper_util::server::graceful::Watcher)
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: AsyncRead + AsyncWrite + Send + 'static,
 {
+    // A client that stops reading its answer would keep the memory of the answer.
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(app.options.idle_timeout));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(app.options.idle_timeout)
         .max_buf_size(MAX_HEAD)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(router));
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(%error, "a connection has ended early");
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::problem::{Problem, ProblemKind};
 
@@ -43,6 +43,25 @@ impl Workers {
     ) -> Result<T, Problem> {
         let permit = Arc::clone(&self.admitted).try_acquire_owned();
         let permit = permit.map_err(|_| Problem::overloaded("too many requests are waiting"))?;
+        self.run_with(permit, work).await
+    }
+
+    /// As [`run`](Self::run), and waits for room in the queue as long as it takes.
+    pub(crate) async fn run_when_free<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        // The semaphore is never closed.
+        let permit = Arc::clone(&self.admitted).acquire_owned().await;
+        let permit = permit.map_err(|_| Problem::overloaded("the server is stopping"))?;
+        self.run_with(permit, work).await
+    }
+
+    async fn run_with<T: Send + 'static>(
+        &self,
+        permit: OwnedSemaphorePermit,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Problem> {
         let Some(runtime) = &self.runtime else { return Err(Problem::overloaded("the server is stopping")) };
         let span = tracing::Span::current();
         let done = runtime.spawn_blocking(move || {

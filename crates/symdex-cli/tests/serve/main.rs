@@ -6,3 +6,4 @@ mod common;
 mod lookup;
 mod operation;
 mod server;
+mod symbolicate;

@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 use crate::answers::{ImageAnswers, ImageOffsets};
 use crate::app::{App, SharedApp};
 use crate::problem::{Problem, ProblemDetails};
+use crate::v1::accepts;
 use crate::v1::address::Address;
 
 /// How many addresses a request may have.
@@ -141,13 +142,6 @@ pub(crate) async fn lookup(
         lines.push(b'\n');
     }
     Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], Bytes::from(lines)).into_response())
-}
-
-/// Whether the header `Accept` names this media type.
-pub(crate) fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
-    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let mut types = accepted.flat_map(|value| value.split(','));
-    types.any(|one| one.split(';').next().is_some_and(|name| name.trim().eq_ignore_ascii_case(media_type)))
 }
 
 fn answer_all(app: &App, requests: &[LookupRequest]) -> Result<Vec<LookupResult>, Problem> {

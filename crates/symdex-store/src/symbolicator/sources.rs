@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use symdex::{ImageId, Metadata};
+use symdex::{ImageId, Index, Metadata};
 use symdex_report::{Image, KnownImage, MatchedBy, Unanswered, match_by_name};
 
 use super::assumption::{AssumptionTarget, ResolvedAssumption, ResolvedTarget};
@@ -17,6 +17,7 @@ use super::{Assumption, Availability, Event, Note, Session, SourceError, Symboli
 use crate::access::IndexAccess;
 use crate::error::Error;
 use crate::id_prefix::IdPrefix;
+use crate::publish::PublishOutcome;
 use crate::reader::{StoreCounts, StoreReader};
 use crate::store::{StoreUrl, StoredImage, open_store};
 
@@ -357,6 +358,23 @@ impl Symbolicator {
     #[must_use]
     pub fn stores(&self) -> &StoreReader {
         &self.stores
+    }
+
+    /// Puts `index` into the store with this number. Later answers come from it, even if the index that it replaces was
+    /// found to be damaged. See [`StoreReader::put`].
+    ///
+    /// # Errors
+    ///
+    /// As [`StoreReader::put`].
+    ///
+    /// # Panics
+    ///
+    /// If there is no store with this number.
+    pub fn put(&self, store: usize, index: &Index<&[u8]>) -> Result<PublishOutcome, Error> {
+        let outcome = self.stores.put(store, index)?;
+        let location = self.stores.stores()[store].location(index.id());
+        self.damaged.lock().unwrap_or_else(PoisonError::into_inner).remove(&location);
+        Ok(outcome)
     }
 
     pub(super) fn debug_files(&self) -> &DebugFiles {
