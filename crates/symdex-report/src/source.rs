@@ -191,6 +191,10 @@ pub enum Unanswered {
         /// How many there are.
         count: usize,
     },
+    /// Its debug file is being fetched, or its index is being built. A later request may be answered.
+    Fetching,
+    /// Its debug file could not be fetched. The text says why.
+    FetchFailed(String),
     /// Something else failed. The text says what.
     Failed(String),
 }

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use symdex::{ImageId, Index};
 
-use self::breaker::Breaker;
 use self::counts::{Counts, count};
 use self::memory::{Kept, Key, Memory, ValueKey};
 use crate::buffer::IndexBytes;
@@ -20,6 +19,7 @@ use crate::publish::PublishOutcome;
 use crate::single_flight::SingleFlight;
 use crate::store::{Store, StoredImage, StoredValues, ValueRequest};
 
+pub use self::breaker::Breaker;
 pub use self::counts::StoreCounts;
 #[cfg(feature = "symbolicate")]
 pub(crate) use self::lookup::positions_by_value;

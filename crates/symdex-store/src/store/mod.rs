@@ -24,10 +24,12 @@ use crate::publish::PublishOutcome;
 
 pub use self::folder::FolderStore;
 #[cfg(feature = "object-store")]
-pub use self::objects::RangedIndex;
+pub use self::objects::{ObjectBody, ObjectReader, RangedIndex};
 pub use self::open::{StoreOptions, open_store};
 #[cfg(feature = "redis")]
 pub use self::redis::{RedisCounts, RedisStore};
+#[cfg(any(feature = "object-store", feature = "redis"))]
+pub use self::runtime::wait as wait_for;
 pub use self::stored::{FetchedValues, StoredImage, StoredValues, ValueRequest};
 pub use self::url::{StoreUrl, StoreUrlError};
 

@@ -6,6 +6,7 @@ mod client;
 mod errors;
 mod put;
 mod ranged;
+mod reader;
 
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -21,6 +22,7 @@ use self::body::{Encoding, decode};
 use self::cache::{Cache, Cached};
 use self::errors::Failed;
 pub use self::ranged::RangedIndex;
+pub use self::reader::{ObjectBody, ObjectReader};
 use super::{GcCounts, Store, StoreEntry, StoreOptions, StoreUrl, StoredImage, StoredLayout, runtime};
 use crate::buffer::{IndexBuffer, IndexBytes};
 use crate::error::Error;
