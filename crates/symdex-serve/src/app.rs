@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use symdex_store::symbolicator::{Session, SourceError, Symbolicator};
 
+use crate::browse::Browser;
 use crate::budget::Budget;
 use crate::known::Known;
 use crate::metrics::Metrics;
@@ -20,6 +21,7 @@ pub(crate) struct App {
     pub(crate) budget: Budget,
     pub(crate) metrics: Metrics,
     pub(crate) known: Known,
+    pub(crate) browser: Browser,
     workers: Workers,
     is_stopping: AtomicBool,
 }
@@ -48,6 +50,7 @@ impl App {
             budget,
             metrics: Metrics::new(),
             known: Known::default(),
+            browser: Browser::default(),
             workers,
             is_stopping: AtomicBool::new(false),
         }))
