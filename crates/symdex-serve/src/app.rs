@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use symdex_store::symbolicator::{Session, SourceError, Symbolicator};
 use tempfile::TempDir;
 
+use crate::browse::Browser;
 use crate::budget::Budget;
 use crate::jobs::{BuildLimits, Builder};
 use crate::known::Known;
@@ -25,6 +26,7 @@ pub(crate) struct App {
     pub(crate) budget: Budget,
     pub(crate) metrics: Metrics,
     pub(crate) known: Known,
+    pub(crate) browser: Browser,
     workers: Workers,
     is_stopping: AtomicBool,
     /// The folder for temporary files of builds.
@@ -77,6 +79,7 @@ impl App {
             budget,
             metrics: Metrics::new(),
             known: Known::default(),
+            browser: Browser::default(),
             workers,
             is_stopping: AtomicBool::new(false),
             _work: work,

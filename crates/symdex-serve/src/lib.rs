@@ -10,6 +10,7 @@ mod answers;
 mod app;
 mod auth;
 mod body;
+mod browse;
 mod budget;
 mod health;
 mod jobs;
@@ -19,6 +20,7 @@ mod openapi;
 mod options;
 #[cfg(feature = "otel")]
 mod otel;
+mod page;
 mod problem;
 mod router;
 mod server;

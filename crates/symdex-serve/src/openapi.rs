@@ -12,6 +12,8 @@ use utoipa::{Modify, OpenApi};
     paths(
         crate::v1::symbolicate::symbolicate_report,
         crate::v1::lookup::lookup,
+        crate::v1::browse::functions,
+        crate::v1::browse::files,
         crate::health::alive,
         crate::health::ready,
         crate::metrics::metrics,

@@ -22,6 +22,7 @@ pub(crate) enum ProblemKind {
     NotAReport,
     Timeout,
     Overloaded,
+    NotWhole,
     Internal,
 }
 
@@ -51,6 +52,9 @@ impl ProblemKind {
             ),
             Self::Timeout => (StatusCode::GATEWAY_TIMEOUT, "timeout", "The answer took too long"),
             Self::Overloaded => (StatusCode::SERVICE_UNAVAILABLE, "overloaded", "The server is overloaded"),
+            Self::NotWhole => {
+                (StatusCode::NOT_IMPLEMENTED, "not-whole", "The store does not keep whole indexes")
+            }
             Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "The server has failed"),
         }
     }

@@ -16,7 +16,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use crate::app::SharedApp;
 use crate::auth::{self, Scope};
 use crate::problem::{Problem, ProblemKind};
-use crate::{health, metrics, openapi, trace, v1};
+use crate::{health, metrics, openapi, page, trace, v1};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -29,6 +29,7 @@ pub(crate) fn router(app: &SharedApp) -> Router {
     let read = v1::read_routes();
     let admin = Router::new().route("/metrics", get(metrics::metrics));
     let routes = open
+        .merge(page::routes())
         .merge(scoped(app, Scope::Read, read))
         .merge(scoped(app, Scope::Admin, admin))
         .fallback(|| async {

@@ -1,12 +1,13 @@
 //! The requests of symdex's own interface.
 
 mod address;
+pub(crate) mod browse;
 pub(crate) mod lookup;
 pub(crate) mod symbolicate;
 
 use axum::Router;
 use axum::http::{HeaderMap, header};
-use axum::routing::post;
+use axum::routing::{get, post};
 
 use crate::app::SharedApp;
 
@@ -14,6 +15,8 @@ use crate::app::SharedApp;
 pub(crate) fn read_routes() -> Router<SharedApp> {
     Router::new()
         .route("/v1/lookup", post(lookup::lookup))
+        .route("/v1/images/{id}/files", get(browse::files))
+        .route("/v1/images/{id}/functions", get(browse::functions))
         .route("/v1/symbolicate", post(symbolicate::symbolicate_report))
 }
 
