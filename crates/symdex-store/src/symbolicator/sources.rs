@@ -6,6 +6,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use symdex::{ImageId, Index, Metadata};
 use symdex_report::{Image, KnownImage, MatchedBy, Unanswered, match_by_name};
@@ -24,6 +25,9 @@ use crate::store::{StoreUrl, StoredImage, open_store};
 /// The number of indexes that are opened in the search for the name of an image.
 const MAX_OPENED: usize = 20_000;
 
+/// How long an index that was found to be damaged is not read again. A service may run for months.
+const DAMAGED: Duration = Duration::from_secs(600);
+
 /// Answers images of crash reports from indexes and debug files. All threads can share it.
 pub struct Symbolicator {
     /// Single indexes.
@@ -38,8 +42,8 @@ pub struct Symbolicator {
     assumptions: Vec<ResolvedAssumption>,
     match_by_name: bool,
     known: OnceLock<KnownImages>,
-    /// The damage of each index that was found to be damaged, by the path or the location in a store.
-    damaged: Mutex<HashMap<String, String>>,
+    /// The damage of each index that was found to be damaged and when, by the path or the location in a store.
+    damaged: Mutex<HashMap<String, (Instant, String)>>,
 }
 
 /// A source that may have an image.
@@ -312,9 +316,9 @@ impl Symbolicator {
         Ok(image.map(|image| Candidate::Stored(store, image)))
     }
 
-    /// Calls `ask` for what the index at `location` has. If another report has found the index to be damaged, returns
-    /// that damage instead: whether a new index has replaced it meanwhile depends on the order in which reports are
-    /// answered.
+    /// Calls `ask` for what the index at `location` has. If another report has found the index to be damaged in the last
+    /// ten minutes, returns that damage instead: whether a new index has replaced it meanwhile depends on the order in
+    /// which reports are answered.
     pub(super) fn unless_damaged<T>(
         &self,
         location: &str,
@@ -322,12 +326,14 @@ impl Symbolicator {
     ) -> Result<T, Unanswered> {
         let damaged = || self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
         let known = damaged().get(location).cloned();
-        if let Some(damage) = known {
+        if let Some((found, damage)) = known
+            && found.elapsed() < DAMAGED
+        {
             return Err(Unanswered::Damaged(damage));
         }
         let answers = ask();
         if let Err(Unanswered::Damaged(damage)) = &answers {
-            damaged().insert(location.to_owned(), damage.clone());
+            damaged().insert(location.to_owned(), (Instant::now(), damage.clone()));
         }
         answers
     }
