@@ -105,9 +105,7 @@ impl StoreArgs {
             return Err(Failure::new(FailureKind::Usage, message));
         };
         let mut found = prefix.to_id().map_or(Ok(None), |id| reader.find(&id))?;
-        // A list of all indexes takes long, so it is not made for what is a whole id.
         if found.is_none()
-            && whole_id(prefix).is_none()
             && let Some(id) = id_of(&stores, prefix)?
         {
             found = reader.find(&id)?;
@@ -219,10 +217,16 @@ pub(crate) fn whole_id(prefix: &IdPrefix) -> Option<ImageId> {
     prefix.to_id().filter(|id| id.to_string().len() >= WHOLE_ID)
 }
 
-/// The one id in `stores` that begins with `prefix`. All stores are listed.
+/// The one id in `stores` that begins with `prefix`. A list of all indexes takes long, so it is made for few digits only.
 pub(crate) fn id_of(stores: &[&dyn Store], prefix: &IdPrefix) -> Result<Option<ImageId>, Failure> {
     let mut ids: Vec<ImageId> = Vec::new();
     for store in stores {
+        if let Some(start) = whole_id(prefix) {
+            // Debug ids of ELF images are the first 16 bytes of longer ids.
+            let found = store.ids_from(&[start]).pop().unwrap_or(Ok(Vec::new()))?;
+            ids.extend(found.into_iter().filter(|id| !ids.contains(id)).collect::<Vec<_>>());
+            continue;
+        }
         store.list(&mut |entry| {
             if prefix.matches(&entry.id) && !ids.contains(&entry.id) {
                 ids.push(entry.id);

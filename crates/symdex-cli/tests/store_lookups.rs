@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use common::{CommandOutput, command, folder, testdata};
-use symdex::Metadata;
+use symdex::{ImageId, Metadata};
 
 /// Runs `symdex` with the words of `line`, and `input` on standard input, in an environment for the server of S3 at
 /// `port`.
@@ -176,5 +176,38 @@ fn parts_of_an_object_answer_as_the_index() {
         let of_file = run(0, &format!("inspect {}", path.display()), "").ok();
         let of_store = run(server.port, &format!("inspect --store {url} --ranged --id {id}"), "").ok();
         assert_eq!(of_store, of_file);
+    }
+}
+
+/// Checks that a build id of ELF is found by its first 16 bytes. `url` is an empty store in the server at `port`.
+fn a_long_id_is_found_by_its_debug_id(port: u16, url: &str) {
+    let (root, debug_id) = (folder(), "cd".repeat(16));
+    let put = |last: u8| {
+        let id = [&[0xcd; 16][..], &[1, 2, 3, last]].concat();
+        let path = root.path().join(format!("{last}.symdex"));
+        fs::write(&path, made_indexes::index_of(ImageId::new(&id).expect("an id"), 3)).expect("written");
+        let put = run(port, &format!("store put {url} {}", path.display()), "");
+        assert_eq!(put.code, Some(0), "{}", put.err);
+    };
+    let lookup = || run(port, &format!("lookup --store {url} --id {debug_id} 0x1008"), "");
+    assert_eq!(lookup().code, Some(3));
+    put(4);
+    let found = lookup().ok();
+    assert!(found.contains("f1 + 0x8 at a.c:1"), "{found}");
+    put(5);
+    let several = lookup();
+    assert_eq!(several.code, Some(2), "{}", several.err);
+    assert!(several.err.contains(&format!("several ids begin with {debug_id}: ")), "{}", several.err);
+}
+
+#[test]
+fn every_home_finds_a_long_id_by_its_debug_id() {
+    let root = folder();
+    a_long_id_is_found_by_its_debug_id(0, &root.path().display().to_string());
+    if let Some(server) = redis_server::Server::start(&[]) {
+        a_long_id_is_found_by_its_debug_id(0, &server.url());
+    }
+    if let Some(server) = moto::Server::start() {
+        a_long_id_is_found_by_its_debug_id(server.port, &format!("s3://{}/y", moto::BUCKET));
     }
 }

@@ -184,7 +184,8 @@ pub enum Unanswered {
     Damaged(String),
     /// The index or debug file is of an unsupported kind. The text says which.
     Unsupported(String),
-    /// The report does not state the image's id, and several images have its name. [`Unanswered::ambiguous`] makes it.
+    /// The report does not state the image's id, and several images have its name, or it states only the start of the
+    /// id, and several ids begin so. [`Unanswered::ambiguous`] makes it.
     Ambiguous {
         /// The first five of them. A store can have hundreds of builds of one name.
         candidates: Vec<KnownImage>,

@@ -29,6 +29,7 @@ impl Symbolicator {
     pub(super) fn prepare(&self, requests: &[(&Image, &[ImageOffset])]) {
         let stores = self.stores();
         let Some(last) = stores.stores().iter().rposition(|store| store.has_batches()) else { return };
+        self.prepare_ids(requests, last);
         let needed = |&(image, offsets)| {
             let (id, _) = self.wanted(image).ok()?;
             let has_index = self.indexes(&id).any(|path| path.is_ok());
@@ -47,6 +48,15 @@ impl Symbolicator {
             }
             self.prepare_values(store, &found);
             needed = others;
+        }
+    }
+
+    /// Reads the whole ids of the images of which `requests` state only the start of the id, from the stores up to `last`.
+    fn prepare_ids(&self, requests: &[(&Image, &[ImageOffset])], last: usize) {
+        let cut = requests.iter().filter(|(image, _)| image.is_id_cut);
+        let starts: Vec<_> = cut.filter_map(|(image, _)| image.id.clone()).take(MAX_PREPARED).collect();
+        for store in (0..=last).filter(|store| self.stores().stores()[*store].has_batches()) {
+            self.stores().ids_from(store, &starts);
         }
     }
 

@@ -7,7 +7,7 @@ mod indexes;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use symdex::{ImageOffset, Index, LinePolicy, Scratch};
+use symdex::{ImageId, ImageOffset, Index, LinePolicy, Scratch};
 use symdex_store::{PublishOutcome, Store, StoreEntry, StoredImage};
 
 pub(crate) use indexes::*;
@@ -107,4 +107,36 @@ pub(crate) fn behaves_as_a_store(store: &dyn Store) {
     assert_eq!(put(store, &small), PublishOutcome::Written);
     assert!(store.remove(&id(0xab)).expect("removed") && store.remove(&id(0xcd)).expect("removed"));
     assert!(entries(store).is_empty());
+    finds_ids_by_their_first_16_bytes(store);
+    assert!(entries(store).is_empty());
+}
+
+/// The id of 20 bytes that begins with those of `id(byte)`.
+pub(crate) fn long_id(byte: u8, last: u8) -> ImageId {
+    ImageId::new(&[&[byte; 16][..], &[1, 2, 3, last]].concat()).expect("20 bytes are an id")
+}
+
+fn finds_ids_by_their_first_16_bytes(store: &dyn Store) {
+    let ids_from = |starts: &[ImageId]| -> Vec<Vec<ImageId>> {
+        let ids = store.ids_from(starts).into_iter();
+        ids.map(|ids| ids.unwrap_or_else(|error| panic!("{error}"))).collect()
+    };
+    let other = ImageId::new(&[&[0xab; 15][..], &[0xac, 0, 0, 0, 0]].concat()).expect("an id");
+    let (first, second) = (long_id(0xab, 7), long_id(0xab, 9));
+    assert_eq!(ids_from(&[id(0xab), id(0xcd)]), [[], []]);
+    for new in [&second, &other] {
+        assert_eq!(put(store, &index_of(new.clone(), 3)), PublishOutcome::Written);
+    }
+    assert_eq!(ids_from(&[id(0xcd), id(0xab)]), [vec![], vec![second.clone()]]);
+    assert!(
+        store.open(&second).expect("readable").is_some() && store.open(&id(0xab)).expect("read").is_none()
+    );
+    assert_eq!(put(store, &index_of(first.clone(), 3)), PublishOutcome::Written);
+    assert_eq!(put(store, &index(0xab, 3)), PublishOutcome::Written);
+    assert_eq!(entries(store).len(), 4);
+    assert_eq!(ids_from(&[id(0xab)]), [[id(0xab), first.clone(), second.clone()]]);
+    assert!(store.remove(&second).expect("removed") && store.remove(&id(0xab)).expect("removed"));
+    assert_eq!(ids_from(&[id(0xab)]), [[first.clone()]]);
+    assert!(store.remove(&first).expect("removed") && store.remove(&other).expect("removed"));
+    assert_eq!(ids_from(&[id(0xab)]), [[]]);
 }
