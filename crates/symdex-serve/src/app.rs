@@ -9,6 +9,7 @@ use crate::budget::Budget;
 use crate::metrics::Metrics;
 use crate::options::ServerOptions;
 use crate::problem::Problem;
+use crate::sentry::PendingRequests;
 use crate::workers::Workers;
 
 /// What all requests share.
@@ -18,6 +19,7 @@ pub(crate) struct App {
     pub(crate) symbolicator: Symbolicator,
     pub(crate) budget: Budget,
     pub(crate) metrics: Metrics,
+    pub(crate) pending: PendingRequests,
     workers: Workers,
     is_stopping: AtomicBool,
 }
@@ -45,6 +47,7 @@ impl App {
             symbolicator,
             budget,
             metrics: Metrics::new(),
+            pending: PendingRequests::default(),
             workers,
             is_stopping: AtomicBool::new(false),
         }))

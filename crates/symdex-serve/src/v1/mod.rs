@@ -6,6 +6,7 @@ mod lookup;
 use axum::Router;
 use axum::routing::post;
 
+pub(crate) use self::address::Address;
 use crate::app::SharedApp;
 
 /// The requests that only read.
