@@ -44,7 +44,7 @@ pub(crate) struct Args {
     /// The private key for TLS, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Pages of this origin may read answers, for example https://profiler.firefox.com. May be repeated
+    /// Pages of this origin may read answers, for example https://profiler.firefox.com; * is every origin. May be repeated
     #[arg(long, value_name = "ORIGIN")]
     cors_origin: Vec<String>,
     /// How many requests are answered at one time. The default is 4 for each CPU, at least 8

@@ -117,6 +117,7 @@ mod text;
 mod view;
 mod write;
 
+pub use breakpad::{build_id_start as build_id_start_of_debug_id, uuid as uuid_of_debug_id};
 pub use error::Error;
 pub use existing::ExistingSymbol;
 pub use format::{Format, formats};

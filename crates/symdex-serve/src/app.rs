@@ -14,6 +14,7 @@ use crate::known::Known;
 use crate::metrics::Metrics;
 use crate::options::ServerOptions;
 use crate::problem::Problem;
+use crate::sentry::PendingRequests;
 use crate::workers::Workers;
 
 /// What all requests share.
@@ -27,6 +28,7 @@ pub(crate) struct App {
     pub(crate) metrics: Metrics,
     pub(crate) known: Known,
     pub(crate) browser: Browser,
+    pub(crate) pending: PendingRequests,
     workers: Workers,
     is_stopping: AtomicBool,
     /// The folder for temporary files of builds.
@@ -80,6 +82,7 @@ impl App {
             metrics: Metrics::new(),
             known: Known::default(),
             browser: Browser::default(),
+            pending: PendingRequests::default(),
             workers,
             is_stopping: AtomicBool::new(false),
             _work: work,

@@ -16,6 +16,7 @@ mod health;
 mod jobs;
 mod known;
 mod metrics;
+mod mozilla;
 mod openapi;
 mod options;
 #[cfg(feature = "otel")]
@@ -23,6 +24,7 @@ mod otel;
 mod page;
 mod problem;
 mod router;
+mod sentry;
 mod server;
 mod trace;
 mod v1;

@@ -25,7 +25,9 @@ fn one_request(listener: &TcpListener) -> (String, Vec<u8>) {
     let length = head.iter().find_map(|line| line.strip_prefix("content-length: ")).expect("a length");
     let mut body = vec![0; length.parse().expect("a number")];
     reader.read_exact(&mut body).expect("the body");
-    (&stream).write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").expect("written");
+    (&stream)
+        .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        .expect("written");
     (head[0].clone(), body)
 }
 

@@ -260,6 +260,15 @@ impl Symbolicator {
         }
     }
 
+    /// The index of `image` in the first store that has it, for its metadata. `None` if no store has it, or if it cannot
+    /// be read. Single indexes, folders of indexes and debug files are not searched.
+    #[must_use]
+    pub fn stored_image(&self, image: &Image) -> Option<Arc<StoredImage>> {
+        let (id, _) = self.wanted(image).ok()?;
+        let (_, stored) = self.stores.find(&id).ok()??;
+        Some(stored)
+    }
+
     /// The one id of all sources that begins with `start`. Returns `start` if there is none.
     fn whole_id(&self, image: &Image, start: &ImageId) -> Result<ImageId, Unanswered> {
         let files = self.files.iter().map(|(known, _)| known.id.clone());
