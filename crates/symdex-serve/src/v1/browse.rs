@@ -171,7 +171,7 @@ fn list_functions(
     query: &FunctionsQuery,
     limit: usize,
 ) -> Result<FunctionList, Problem> {
-    let (overview, mut strings) = (&image.overview, image.index()?.strings());
+    let (overview, mut strings) = (&image.overview, image.index.strings());
     let total = overview.functions.len();
     if let Some(Address(address)) = query.address {
         let found = overview.at(address).map(|place| &overview.functions[place]);
@@ -200,7 +200,7 @@ fn list_functions(
 }
 
 fn list_files(image: &BrowsedImage, limit: usize) -> Result<FileList, Problem> {
-    let mut strings = image.index()?.strings();
+    let mut strings = image.index.strings();
     let mut list = FileList { bytes: 0, without_file: 0, files: Vec::new(), others: OtherFiles::default() };
     for FileEntry { file, bytes, inlined_bytes } in image.overview.files.iter().copied() {
         list.bytes += bytes;
