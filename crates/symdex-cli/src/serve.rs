@@ -7,6 +7,7 @@ use std::time::Duration;
 use symdex_serve::{NewToken, Scope, Server, ServerOptions, Token, init_logging};
 use symdex_store::symbolicator::SymbolicatorOptions;
 
+use crate::build::child;
 use crate::failure::{CommandResult, Failure, FailureKind, complain};
 use crate::number;
 use crate::open::AccessOption;
@@ -43,7 +44,7 @@ pub(crate) struct Args {
     /// The private key for TLS, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Pages of this origin may read answers, for example https://profiler.firefox.com. May be repeated
+    /// Pages of this origin may read answers, for example https://profiler.firefox.com; * is every origin. May be repeated
     #[arg(long, value_name = "ORIGIN")]
     cors_origin: Vec<String>,
     /// How many requests are answered at one time. The default is 4 for each CPU, at least 8
@@ -78,7 +79,7 @@ pub(crate) fn run(args: &Args) -> CommandResult {
         return Ok(None);
     }
     let options = args.options()?;
-    init_logging();
+    let _logging = init_logging();
     let other = |message: String| Failure::new(FailureKind::Other, message);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| other(format!("cannot start threads: {error}")))?;
@@ -102,6 +103,7 @@ impl Args {
         let symbolicator = SymbolicatorOptions::new().store_options(self.stores.options(self.access));
         let mut options =
             ServerOptions::new(stores.into_iter().fold(symbolicator, SymbolicatorOptions::store));
+        options.isolation = Some(child::isolation()?);
         options.listen = self.listen;
         options.tokens.clone_from(&self.token);
         options.insecure_public = self.insecure_public;

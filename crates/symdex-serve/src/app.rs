@@ -1,29 +1,38 @@
 //! What all requests share.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use symdex_store::symbolicator::{Session, SourceError, Symbolicator};
+use tempfile::TempDir;
 
 use crate::browse::Browser;
 use crate::budget::Budget;
+use crate::jobs::{BuildLimits, Builder};
 use crate::known::Known;
 use crate::metrics::Metrics;
 use crate::options::ServerOptions;
 use crate::problem::Problem;
+use crate::sentry::PendingRequests;
 use crate::workers::Workers;
 
 /// What all requests share.
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) options: ServerOptions,
-    pub(crate) symbolicator: Symbolicator,
+    pub(crate) symbolicator: Arc<Symbolicator>,
+    /// Builds debug files; `None` if the server must not.
+    pub(crate) builder: Option<Arc<Builder>>,
     pub(crate) budget: Budget,
     pub(crate) metrics: Metrics,
     pub(crate) known: Known,
     pub(crate) browser: Browser,
+    pub(crate) pending: PendingRequests,
     workers: Workers,
     is_stopping: AtomicBool,
+    /// The folder for temporary files of builds.
+    _work: TempDir,
 }
 
 /// The state of the router.
@@ -36,6 +45,16 @@ pub(crate) enum AppError {
     Source(#[from] SourceError),
     #[error("cannot start threads: {0}")]
     Threads(std::io::Error),
+    #[error("{}: cannot make a folder: {error}", path.display())]
+    Folder { path: PathBuf, error: std::io::Error },
+}
+
+/// A folder for temporary files of builds, in the state folder if there is one.
+fn work_folder(options: &ServerOptions) -> Result<TempDir, AppError> {
+    let path = options.state.clone().unwrap_or_else(std::env::temp_dir);
+    let made = std::fs::create_dir_all(&path)
+        .and_then(|()| tempfile::Builder::new().prefix("symdex-work-").tempdir_in(&path));
+    made.map_err(|error| AppError::Folder { path, error })
 }
 
 impl App {
@@ -44,15 +63,29 @@ impl App {
         let symbolicator = Symbolicator::open(&options.symbolicator, &mut on_skipped)?;
         let workers = Workers::new(options.threads, options.queue).map_err(AppError::Threads)?;
         let budget = Budget::new(options.memory);
+        let symbolicator = Arc::new(symbolicator);
+        let work = work_folder(&options)?;
+        let limits = BuildLimits {
+            children: options.build_jobs,
+            memory: options.build_memory,
+            seconds: options.build_seconds,
+            min_free: options.min_free,
+        };
+        let builder = options.isolation.clone().map(|isolation| {
+            Arc::new(Builder::new(isolation, Arc::clone(&symbolicator), work.path().to_owned(), limits))
+        });
         Ok(Arc::new(Self {
             options,
             symbolicator,
+            builder,
             budget,
             metrics: Metrics::new(),
             known: Known::default(),
             browser: Browser::default(),
+            pending: PendingRequests::default(),
             workers,
             is_stopping: AtomicBool::new(false),
+            _work: work,
         }))
     }
 

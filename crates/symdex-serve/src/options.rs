@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use symdex_isolate::Isolation;
 use symdex_store::symbolicator::SymbolicatorOptions;
 
 use crate::auth::Token;
@@ -22,7 +23,8 @@ pub struct ServerOptions {
     pub insecure_public: bool,
     /// The certificate chain and the private key for TLS, in PEM. Without them, the server speaks plain HTTP.
     pub tls: Option<(PathBuf, PathBuf)>,
-    /// The origins (`https://host:port`) whose pages may read answers in browsers. None by default.
+    /// The origins (`https://host:port`) whose pages may read answers in browsers. None by default. `*` is every
+    /// origin.
     pub cors_origins: Vec<String>,
     /// How many requests are answered at one time. The default is 4 for each CPU, at least 8, as threads wait for
     /// stores.
@@ -42,6 +44,26 @@ pub struct ServerOptions {
     pub idle_timeout: Duration,
     /// How many connections may be open. The default is 16384.
     pub max_connections: usize,
+    /// How child processes are started that read debug files: a program with the code of symdex's child. Its limits are
+    /// set by the options below. Without it, debug files are refused.
+    pub isolation: Option<Isolation>,
+    /// The folder for uploads and jobs. It is made if it does not exist. One server at a time may use it. Without it,
+    /// uploads are refused.
+    pub state: Option<PathBuf>,
+    /// How many bytes an upload may have. The default is 16 GB.
+    pub max_upload: u64,
+    /// How many bytes of the file system with the folder [`state`](Self::state) stay free. Uploads that would take them
+    /// are refused with 507. The default is 2 GB. Only Unix systems enforce it.
+    pub min_free: u64,
+    /// How many debug files are built at one time. The default is one for two CPUs.
+    pub build_jobs: usize,
+    /// How many bytes of memory each build may take. Its child process may allocate a quarter and 256 MiB more. The
+    /// default is 1 GB.
+    pub build_memory: usize,
+    /// How many seconds the index of one image may take. The default is one hour.
+    pub build_seconds: u64,
+    /// How long finished jobs are kept. The default is 7 days.
+    pub keep_jobs: Duration,
     /// How long requests that run may take to end after the server was told to stop. The default is 30 seconds.
     pub grace: Duration,
 }
@@ -66,6 +88,14 @@ impl ServerOptions {
             timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(30),
             max_connections: 16384,
+            isolation: None,
+            state: None,
+            max_upload: 16_000_000_000,
+            min_free: 2_000_000_000,
+            build_jobs: (cpus / 2).max(1),
+            build_memory: 1_000_000_000,
+            build_seconds: 60 * 60,
+            keep_jobs: Duration::from_secs(7 * 24 * 60 * 60),
             grace: Duration::from_secs(30),
         }
     }

@@ -76,6 +76,14 @@ pub enum ServerError {
     /// The system has no threads left.
     #[error("cannot start threads: {0}")]
     Threads(io::Error),
+    /// A folder for temporary files or for the state of the server cannot be used.
+    #[error("{}: {message}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
 }
 
 impl From<AppError> for ServerError {
@@ -83,6 +91,9 @@ impl From<AppError> for ServerError {
         match error {
             AppError::Source(error) => Self::Source(error),
             AppError::Threads(error) => Self::Threads(error),
+            AppError::Folder { path, error } => {
+                Self::Folder { path, message: format!("cannot make a folder: {error}") }
+            }
         }
     }
 }

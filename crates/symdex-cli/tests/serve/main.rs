@@ -13,3 +13,5 @@ mod operation;
 mod page;
 mod server;
 mod symbolicate;
+#[cfg(all(feature = "otel", unix))]
+mod trace;

@@ -9,6 +9,7 @@ use axum::Router;
 use axum::http::{HeaderMap, header};
 use axum::routing::{get, post};
 
+pub(crate) use self::address::Address;
 use crate::app::SharedApp;
 
 /// The requests that only read.
