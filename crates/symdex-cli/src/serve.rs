@@ -44,7 +44,7 @@ pub(crate) struct Args {
     /// The private key for TLS, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Pages of this origin may read answers, for example https://profiler.firefox.com. May be repeated
+    /// Pages of this origin may read answers, for example https://profiler.firefox.com; * is every origin. May be repeated
     #[arg(long, value_name = "ORIGIN")]
     cors_origin: Vec<String>,
     /// How many requests are answered at one time. The default is 4 for each CPU, at least 8
@@ -148,7 +148,7 @@ pub(crate) fn run(args: &Args) -> CommandResult {
         return Ok(None);
     }
     let options = args.options()?;
-    init_logging();
+    let _logging = init_logging();
     let other = |message: String| Failure::new(FailureKind::Other, message);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| other(format!("cannot start threads: {error}")))?;

@@ -7,12 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use symdex_store::symbolicator::{Session, SourceError, Symbolicator};
 use tempfile::TempDir;
 
+use crate::browse::Browser;
 use crate::budget::Budget;
 use crate::jobs::{BuildLimits, Builder, Jobs, StateFolder, Uploads, WORK};
 use crate::known::Known;
 use crate::metrics::Metrics;
 use crate::options::ServerOptions;
 use crate::problem::{Problem, ProblemKind};
+use crate::sentry::PendingRequests;
 use crate::workers::Workers;
 
 /// What all requests share.
@@ -28,6 +30,8 @@ pub(crate) struct App {
     /// The jobs of uploads; `None` if the server takes no uploads.
     jobs: Option<Arc<Jobs>>,
     pub(crate) known: Arc<Known>,
+    pub(crate) browser: Browser,
+    pub(crate) pending: PendingRequests,
     workers: Workers,
     is_stopping: AtomicBool,
     /// The folder for temporary files of builds.
@@ -100,6 +104,8 @@ impl App {
             uploads: Uploads::default(),
             jobs,
             known,
+            browser: Browser::default(),
+            pending: PendingRequests::default(),
             workers,
             is_stopping: AtomicBool::new(false),
             _work: work,

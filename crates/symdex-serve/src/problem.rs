@@ -27,6 +27,7 @@ pub(crate) enum ProblemKind {
     UploadsOff,
     DiskFull,
     StoreFailed,
+    NotWhole,
     Internal,
 }
 
@@ -73,6 +74,9 @@ impl ProblemKind {
             Self::StoreFailed => (StatusCode::BAD_GATEWAY, "store-failed", "A store of indexes has failed"),
             Self::Timeout => (StatusCode::GATEWAY_TIMEOUT, "timeout", "The answer took too long"),
             Self::Overloaded => (StatusCode::SERVICE_UNAVAILABLE, "overloaded", "The server is overloaded"),
+            Self::NotWhole => {
+                (StatusCode::NOT_IMPLEMENTED, "not-whole", "The store does not keep whole indexes")
+            }
             Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "The server has failed"),
         }
     }

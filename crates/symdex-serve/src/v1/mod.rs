@@ -1,6 +1,7 @@
 //! The requests of symdex's own interface.
 
 mod address;
+pub(crate) mod browse;
 pub(crate) mod images;
 pub(crate) mod jobs;
 pub(crate) mod lookup;
@@ -11,6 +12,7 @@ use axum::Router;
 use axum::http::{HeaderMap, header};
 use axum::routing::{get, head, post, put};
 
+pub(crate) use self::address::Address;
 use crate::app::SharedApp;
 
 /// The requests that only read.
@@ -19,6 +21,8 @@ pub(crate) fn read_routes() -> Router<SharedApp> {
         .route("/v1/lookup", post(lookup::lookup))
         .route("/v1/images/{id}", get(images::image))
         .route("/v1/missing", post(images::missing))
+        .route("/v1/images/{id}/files", get(browse::files))
+        .route("/v1/images/{id}/functions", get(browse::functions))
         .route("/v1/symbolicate", post(symbolicate::symbolicate_report))
 }
 
