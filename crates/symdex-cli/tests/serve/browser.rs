@@ -112,7 +112,6 @@ fn a_token_is_asked_for_and_kept_in_the_tab() {
 }
 
 #[test]
-#[ignore = "the server takes no uploads yet"]
 fn an_uploaded_debug_file_answers_the_open_report() {
     let Some(programs) = Programs::find() else { return };
     let (_store, server) = demo_server(&BOTH[..1]);

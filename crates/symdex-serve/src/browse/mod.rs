@@ -121,7 +121,11 @@ impl App {
             }
         }
         Err(match first_error {
-            Some(error) => unreadable(&error),
+            Some(error) if error.is_damage() => {
+                tracing::warn!(%error, "an image cannot be browsed");
+                damaged("it is damaged; upload its debug file again")
+            }
+            Some(error) => Problem::of_store(&error),
             None if is_in_values => Problem::new(
                 ProblemKind::NotWhole,
                 "the store keeps the index in parts, for lookups only; images in folders and object stores can be \
@@ -136,15 +140,6 @@ impl App {
 fn whole(store: &dyn Store, id: &ImageId) -> Result<Option<Index<IndexBytes>>, Error> {
     let damaged = |error| Error::Index { path: store.location(id).into(), error };
     store.get(id)?.map(|bytes| Index::open(bytes).map_err(damaged)).transpose()
-}
-
-/// The problem of a store that has failed or of an index that is damaged. Paths of the server are only logged.
-fn unreadable(error: &Error) -> Problem {
-    tracing::warn!(%error, "an image cannot be browsed");
-    match error.is_unavailable() {
-        true => Problem::overloaded("the store does not answer; the log of the server says why"),
-        false => damaged("the log of the server says why; upload its debug file again"),
-    }
 }
 
 /// The problem of an index that is damaged.
