@@ -31,7 +31,7 @@ const fn key(name: &'static str, variable: &'static str, is_path: bool) -> Key {
     Key { name, variable, is_path }
 }
 
-const KEYS: [Key; 23] = [
+const KEYS: [Key; 28] = [
     key(stores::KEY, stores::VARIABLE, true),
     key("index", "SYMDEX_INDEX", true),
     key("debug-dir", "SYMDEX_DEBUG_DIR", true),
@@ -55,6 +55,11 @@ const KEYS: [Key; 23] = [
     key("request-memory", "SYMDEX_REQUEST_MEMORY", false),
     key("max-body", "SYMDEX_MAX_BODY", false),
     key("timeout", "SYMDEX_TIMEOUT", false),
+    key("state", "SYMDEX_STATE", true),
+    key("max-upload", "SYMDEX_MAX_UPLOAD", false),
+    key("min-free", "SYMDEX_MIN_FREE", false),
+    key("build-jobs", "SYMDEX_BUILD_JOBS", false),
+    key("keep-jobs", "SYMDEX_KEEP_JOBS", false),
 ];
 
 /// The values of a configuration file.

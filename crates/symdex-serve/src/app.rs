@@ -1,6 +1,6 @@
 //! What all requests share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,11 +9,11 @@ use tempfile::TempDir;
 
 use crate::browse::Browser;
 use crate::budget::Budget;
-use crate::jobs::{BuildLimits, Builder};
+use crate::jobs::{BuildLimits, Builder, Jobs, StateFolder, Uploads, WORK};
 use crate::known::Known;
 use crate::metrics::Metrics;
 use crate::options::ServerOptions;
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemKind};
 use crate::sentry::PendingRequests;
 use crate::workers::Workers;
 
@@ -25,8 +25,11 @@ pub(crate) struct App {
     /// Builds debug files; `None` if the server must not.
     pub(crate) builder: Option<Arc<Builder>>,
     pub(crate) budget: Budget,
-    pub(crate) metrics: Metrics,
-    pub(crate) known: Known,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) uploads: Uploads,
+    /// The jobs of uploads; `None` if the server takes no uploads.
+    jobs: Option<Arc<Jobs>>,
+    pub(crate) known: Arc<Known>,
     pub(crate) browser: Browser,
     pub(crate) pending: PendingRequests,
     workers: Workers,
@@ -45,15 +48,19 @@ pub(crate) enum AppError {
     Source(#[from] SourceError),
     #[error("cannot start threads: {0}")]
     Threads(std::io::Error),
-    #[error("{}: cannot make a folder: {error}", path.display())]
+    #[error("{}: cannot use the folder: {error}", path.display())]
     Folder { path: PathBuf, error: std::io::Error },
+}
+
+fn open_state(path: &Path) -> Result<StateFolder, AppError> {
+    StateFolder::open(path).map_err(|error| AppError::Folder { path: path.to_owned(), error })
 }
 
 /// A folder for temporary files of builds, in the state folder if there is one.
 fn work_folder(options: &ServerOptions) -> Result<TempDir, AppError> {
     let path = options.state.clone().unwrap_or_else(std::env::temp_dir);
-    let made = std::fs::create_dir_all(&path)
-        .and_then(|()| tempfile::Builder::new().prefix("symdex-work-").tempdir_in(&path));
+    let made =
+        std::fs::create_dir_all(&path).and_then(|()| tempfile::Builder::new().prefix(WORK).tempdir_in(&path));
     made.map_err(|error| AppError::Folder { path, error })
 }
 
@@ -64,6 +71,8 @@ impl App {
         let workers = Workers::new(options.threads, options.queue).map_err(AppError::Threads)?;
         let budget = Budget::new(options.memory);
         let symbolicator = Arc::new(symbolicator);
+        let (known, metrics) = (Arc::new(Known::default()), Arc::new(Metrics::new()));
+        let state = options.state.as_deref().map(|path| open_state(path)).transpose()?;
         let work = work_folder(&options)?;
         let limits = BuildLimits {
             children: options.build_jobs,
@@ -72,15 +81,29 @@ impl App {
             min_free: options.min_free,
         };
         let builder = options.isolation.clone().map(|isolation| {
-            Arc::new(Builder::new(isolation, Arc::clone(&symbolicator), work.path().to_owned(), limits))
+            let (symbolicator, known) = (Arc::clone(&symbolicator), Arc::clone(&known));
+            Arc::new(Builder::new(isolation, symbolicator, known, work.path().to_owned(), limits))
         });
+        let jobs = match (state, &builder) {
+            (Some(state), Some(builder)) => {
+                let failed =
+                    |error| AppError::Folder { path: options.state.clone().unwrap_or_default(), error };
+                let jobs = Jobs::open(state, Arc::clone(builder), Arc::clone(&metrics), options.keep_jobs);
+                let jobs = jobs.map_err(failed)?;
+                jobs.start(options.build_jobs).map_err(AppError::Threads)?;
+                Some(jobs)
+            }
+            _ => None,
+        };
         Ok(Arc::new(Self {
             options,
             symbolicator,
             builder,
             budget,
-            metrics: Metrics::new(),
-            known: Known::default(),
+            metrics,
+            uploads: Uploads::default(),
+            jobs,
+            known,
             browser: Browser::default(),
             pending: PendingRequests::default(),
             workers,
@@ -121,8 +144,26 @@ impl App {
         self.is_stopping.load(Ordering::Relaxed)
     }
 
+    /// The jobs of uploads.
+    ///
+    /// # Errors
+    ///
+    /// A problem if the server takes no uploads.
+    pub(crate) fn jobs(&self) -> Result<&Arc<Jobs>, Problem> {
+        self.jobs.as_ref().ok_or_else(|| {
+            let detail = match self.builder {
+                Some(_) => "it has no folder for them; start it with --state DIR",
+                None => "it has no program that builds debug files",
+            };
+            Problem::new(ProblemKind::UploadsOff, detail)
+        })
+    }
+
     /// From now on, [`is_stopping`](Self::is_stopping).
     pub(crate) fn stop(&self) {
         self.is_stopping.store(true, Ordering::Relaxed);
+        if let Some(jobs) = &self.jobs {
+            jobs.stop();
+        }
     }
 }

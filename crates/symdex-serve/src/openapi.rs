@@ -12,6 +12,13 @@ use utoipa::{Modify, OpenApi};
     paths(
         crate::v1::symbolicate::symbolicate_report,
         crate::v1::lookup::lookup,
+        crate::v1::images::image,
+        crate::v1::images::missing,
+        crate::v1::uploads::upload,
+        crate::v1::uploads::upload_part,
+        crate::v1::uploads::offset,
+        crate::v1::jobs::job,
+        crate::v1::jobs::jobs,
         crate::v1::browse::functions,
         crate::v1::browse::files,
         crate::mozilla::v5,

@@ -29,11 +29,14 @@ pub(crate) fn router(app: &SharedApp) -> Router {
         .route("/readyz", get(health::ready))
         .route("/openapi.json", get(openapi::openapi));
     let read = v1::read_routes().merge(mozilla::read_routes()).merge(sentry::read_routes());
-    let admin = Router::new().route("/metrics", get(metrics::metrics));
+    let admin = v1::admin_routes().route("/metrics", get(metrics::metrics));
     let routes = open
         .merge(page::routes())
         .merge(scoped(app, Scope::Read, read))
         .merge(scoped(app, Scope::Admin, admin))
+        .layer(from_fn_with_state(SharedApp::clone(app), in_time))
+        // Uploads may take longer. They have a time-out for each part.
+        .merge(scoped(app, Scope::Upload, v1::upload_routes()))
         .fallback(|| async {
             Problem::new(ProblemKind::NotFound, "there is no such path; see /openapi.json")
         })
@@ -51,7 +54,6 @@ fn scoped(app: &SharedApp, scope: Scope, routes: Router<SharedApp>) -> Router<Sh
 fn with_layers(app: &SharedApp, routes: Router<SharedApp>) -> Router<SharedApp> {
     let panicked = |_| Problem::new(ProblemKind::Internal, "").into_response();
     routes
-        .layer(from_fn_with_state(SharedApp::clone(app), in_time))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(SharedApp::clone(app), metrics::measure))
         .layer(from_fn(trace::log))

@@ -92,7 +92,7 @@ impl From<AppError> for ServerError {
             AppError::Source(error) => Self::Source(error),
             AppError::Threads(error) => Self::Threads(error),
             AppError::Folder { path, error } => {
-                Self::Folder { path, message: format!("cannot make a folder: {error}") }
+                Self::Folder { path, message: format!("cannot use the folder: {error}") }
             }
         }
     }

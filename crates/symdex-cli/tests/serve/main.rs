@@ -2,9 +2,15 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../../../symdex-store/tests/redis/server.rs"]
+#[allow(dead_code, reason = "the tests of symdex-store use the rest")]
+mod redis_server;
 
+mod browse;
+mod browser;
 mod lookup;
 mod operation;
+mod page;
 mod server;
 mod symbolicate;
 #[cfg(all(feature = "otel", unix))]
