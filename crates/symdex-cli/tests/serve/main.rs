@@ -4,5 +4,7 @@
 mod common;
 
 mod lookup;
+mod mozilla;
 mod operation;
+mod sentry;
 mod server;
