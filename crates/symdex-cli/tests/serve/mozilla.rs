@@ -197,14 +197,29 @@ fn requests_that_are_wrong_are_refused_with_a_title() {
     assert_eq!(server.get("/symbolicate/v5").status, 405);
 }
 
+/// The request of the Firefox Profiler, which is the front end of samply: a job for each library with one stack of its
+/// addresses. Browsers send it as text, so that they need not ask before.
 #[test]
-fn pages_of_other_origins_may_ask_if_they_are_allowed() {
-    let store = store_of(&[]).0;
-    let body = r#"{"stacks": [[]], "memoryMap": []}"#;
-    let page = [("origin", "https://profiler.example"), ("sec-fetch-site", "cross-site")];
+fn the_firefox_profiler_may_ask_if_its_origin_is_allowed() {
+    let (store, ids) = store_of(&["inline-dwarf4"]);
+    let job = |id: &str| json!({"memoryMap": [["inline-dwarf4", id]], "stacks": [[[0, 0x3cf], [0, 0x6e0]]]});
+    let body =
+        json!({"jobs": [job(&debug_id(&ids[0])), job("00112233445566778899AABBCCDDEEFF0")]}).to_string();
+    let origin = "https://profiler.firefox.com";
+    let headers =
+        [("content-type", "text/plain;charset=UTF-8"), ("origin", origin), ("sec-fetch-site", "cross-site")];
     let server = TestServer::start(store.path(), &[]);
-    assert_eq!(server.post_with("/symbolicate/v5", &page, body).status, 403);
-    let server = TestServer::start(store.path(), &["--cors-origin", "*"]);
-    let answer = server.post_with("/symbolicate/v5", &page, body);
-    assert_eq!((answer.status, answer.header("access-control-allow-origin")), (200, "*"));
+    assert_eq!(server.post_with("/symbolicate/v5", &headers, &body).status, 403);
+    for allowed in [origin, "*"] {
+        let server = TestServer::start(store.path(), &["--cors-origin", allowed]);
+        let answer = server.post_with("/symbolicate/v5", &headers, &body);
+        assert_eq!((answer.status, answer.header("access-control-allow-origin")), (200, allowed));
+        let results = answer.json()["results"].take();
+        let functions = [0, 1].map(|at| &results[0]["stacks"][0][at]["function"]);
+        assert_eq!(functions, ["pyramid", "plain_entry"]);
+        assert_eq!(
+            results[1]["found_modules"],
+            json!({"inline-dwarf4/00112233445566778899AABBCCDDEEFF0": false})
+        );
+    }
 }
