@@ -9,8 +9,10 @@ mod redis_server;
 mod browse;
 mod browser;
 mod lookup;
+mod mozilla;
 mod operation;
 mod page;
+mod sentry;
 mod server;
 mod symbolicate;
 #[cfg(all(feature = "otel", unix))]
