@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod jobs;
 mod lookup;
 mod operation;
 mod server;
