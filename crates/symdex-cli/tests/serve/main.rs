@@ -8,6 +8,7 @@ mod redis_server;
 
 mod browse;
 mod browser;
+mod jobs;
 mod lookup;
 mod mozilla;
 mod operation;
