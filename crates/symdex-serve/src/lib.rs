@@ -15,6 +15,7 @@ mod health;
 mod jobs;
 mod known;
 mod metrics;
+mod misses;
 mod openapi;
 mod options;
 mod problem;

@@ -17,6 +17,7 @@ use prometheus_client::registry::{Registry, Unit};
 use tokio::time::Instant;
 
 use crate::app::{App, SharedApp};
+use crate::misses::MissCounts;
 
 /// The labels of a request. The route is a pattern, such as `/v1/images/{id}`, so that there are few.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -47,6 +48,7 @@ pub(crate) struct Metrics {
     pub(crate) connections: Gauge,
     free_memory: Gauge,
     stores: Family<StoreLabels, Counter>,
+    pub(crate) misses: MissCounts,
 }
 
 impl Metrics {
@@ -69,7 +71,11 @@ impl Metrics {
         let stores = Family::default();
         let help = "Images and values that were asked for, by store and result; calls, failed and skipped count calls";
         registry.register("store_answers", help, stores.clone());
-        Self { registry, requests, latency, running, connections, free_memory, stores }
+        let misses = MissCounts::default();
+        let help =
+            "Images that no store had and that were looked for in the sources of debug files, by outcome";
+        registry.register("misses", help, misses.clone());
+        Self { registry, requests, latency, running, connections, free_memory, stores, misses }
     }
 
     /// Takes over what others count.
