@@ -32,7 +32,7 @@ const fn key(name: &'static str, variable: &'static str, is_path: bool) -> Key {
     Key { name, variable, is_path }
 }
 
-const KEYS: [Key; 26] = [
+const KEYS: [Key; 31] = [
     key(stores::KEY, stores::VARIABLE, true),
     key(debug_sources::KEY, debug_sources::VARIABLE, true),
     key("index", "SYMDEX_INDEX", true),
@@ -59,6 +59,11 @@ const KEYS: [Key; 26] = [
     key("request-memory", "SYMDEX_REQUEST_MEMORY", false),
     key("max-body", "SYMDEX_MAX_BODY", false),
     key("timeout", "SYMDEX_TIMEOUT", false),
+    key("state", "SYMDEX_STATE", true),
+    key("max-upload", "SYMDEX_MAX_UPLOAD", false),
+    key("min-free", "SYMDEX_MIN_FREE", false),
+    key("build-jobs", "SYMDEX_BUILD_JOBS", false),
+    key("keep-jobs", "SYMDEX_KEEP_JOBS", false),
 ];
 
 /// The values of a configuration file.

@@ -22,6 +22,7 @@ mod stores;
 mod symbolicate;
 mod text;
 mod verify;
+mod write_options;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -28,8 +28,7 @@ impl<'m, S: Source, F: Fn(&Image) -> bool> FetchingSource<'m, S, F> {
 
     /// The images among `requests` that are missing and can be fetched.
     fn missing(&self, requests: &[(&Image, &[ImageOffset])]) -> Vec<WantedImage> {
-        let needed = requests.iter().filter(|(_, offsets)| !offsets.is_empty());
-        let missing = needed.filter(|(image, _)| (self.is_missing)(image));
+        let missing = requests.iter().filter(|(image, _)| (self.is_missing)(image));
         missing.filter_map(|(image, _)| WantedImage::of(image)).collect()
     }
 }

@@ -121,7 +121,7 @@ pub(crate) fn frame_edits(_: &Symbolicated<'_, '_>, replacement: Replacement) ->
 }
 
 /// The table of all formats. If several recognise a text, the first of them reads it.
-static FORMATS: [Format; 25] = [
+static FORMATS: [Format; 27] = [
     apple_text::FORMAT,
     ips::FORMAT,
     ips::stackshot::FORMAT,
@@ -144,6 +144,8 @@ static FORMATS: [Format; 25] = [
     appended::gdb::FORMAT,
     appended::glibc::FORMAT,
     appended::swift::FORMAT,
+    appended::rust::FORMAT,
+    appended::go::FORMAT,
     appended::dart::FORMAT,
     appended::minidump_text::FORMAT,
     list::FORMAT,

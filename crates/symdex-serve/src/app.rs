@@ -1,6 +1,6 @@
 //! What all requests share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,13 +10,15 @@ use symdex_report::{Image, Source};
 use symdex_store::symbolicator::{SourceError, Symbolicator};
 use tempfile::TempDir;
 
+use crate::browse::Browser;
 use crate::budget::Budget;
-use crate::jobs::{BuildLimits, Builder};
+use crate::jobs::{BuildLimits, Builder, Jobs, StateFolder, Uploads, WORK};
 use crate::known::Known;
 use crate::metrics::Metrics;
 use crate::misses;
 use crate::options::ServerOptions;
-use crate::problem::Problem;
+use crate::problem::{Problem, ProblemKind};
+use crate::sentry::PendingRequests;
 use crate::workers::Workers;
 
 /// What all requests share.
@@ -29,8 +31,13 @@ pub(crate) struct App {
     /// Fetches and builds images that no store has; `None` if there are no sources of debug files.
     misses: Option<Misses>,
     pub(crate) budget: Budget,
-    pub(crate) metrics: Metrics,
-    pub(crate) known: Known,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) uploads: Uploads,
+    /// The jobs of uploads; `None` if the server takes no uploads.
+    jobs: Option<Arc<Jobs>>,
+    pub(crate) known: Arc<Known>,
+    pub(crate) browser: Browser,
+    pub(crate) pending: PendingRequests,
     workers: Workers,
     is_stopping: AtomicBool,
     /// The folder for temporary files of builds.
@@ -47,7 +54,7 @@ pub(crate) enum AppError {
     Source(#[from] SourceError),
     #[error("cannot start threads: {0}")]
     Threads(std::io::Error),
-    #[error("{}: cannot make a folder: {error}", path.display())]
+    #[error("{}: cannot use the folder: {error}", path.display())]
     Folder { path: PathBuf, error: std::io::Error },
     #[error(transparent)]
     Fetch(#[from] FetchError),
@@ -55,11 +62,15 @@ pub(crate) enum AppError {
     NoIsolation,
 }
 
+fn open_state(path: &Path) -> Result<StateFolder, AppError> {
+    StateFolder::open(path).map_err(|error| AppError::Folder { path: path.to_owned(), error })
+}
+
 /// A folder for temporary files of builds, in the state folder if there is one.
 fn work_folder(options: &ServerOptions) -> Result<TempDir, AppError> {
     let path = options.state.clone().unwrap_or_else(std::env::temp_dir);
-    let made = std::fs::create_dir_all(&path)
-        .and_then(|()| tempfile::Builder::new().prefix("symdex-work-").tempdir_in(&path));
+    let made =
+        std::fs::create_dir_all(&path).and_then(|()| tempfile::Builder::new().prefix(WORK).tempdir_in(&path));
     made.map_err(|error| AppError::Folder { path, error })
 }
 
@@ -70,6 +81,8 @@ impl App {
         let workers = Workers::new(options.threads, options.queue).map_err(AppError::Threads)?;
         let budget = Budget::new(options.memory);
         let symbolicator = Arc::new(symbolicator);
+        let (known, metrics) = (Arc::new(Known::default()), Arc::new(Metrics::new()));
+        let state = options.state.as_deref().map(|path| open_state(path)).transpose()?;
         let work = work_folder(&options)?;
         let limits = BuildLimits {
             children: options.build_jobs,
@@ -78,9 +91,9 @@ impl App {
             min_free: options.min_free,
         };
         let builder = options.isolation.clone().map(|isolation| {
-            Arc::new(Builder::new(isolation, Arc::clone(&symbolicator), work.path().to_owned(), limits))
+            let (symbolicator, known) = (Arc::clone(&symbolicator), Arc::clone(&known));
+            Arc::new(Builder::new(isolation, symbolicator, known, work.path().to_owned(), limits))
         });
-        let metrics = Metrics::new();
         let misses = match &builder {
             _ if options.debug_sources.is_empty() => None,
             None => return Err(AppError::NoIsolation),
@@ -89,6 +102,17 @@ impl App {
                 Some(misses::start(&options, Arc::clone(builder), work.path(), counts)?)
             }
         };
+        let jobs = match (state, &builder) {
+            (Some(state), Some(builder)) => {
+                let failed =
+                    |error| AppError::Folder { path: options.state.clone().unwrap_or_default(), error };
+                let jobs = Jobs::open(state, Arc::clone(builder), Arc::clone(&metrics), options.keep_jobs);
+                let jobs = jobs.map_err(failed)?;
+                jobs.start(options.build_jobs).map_err(AppError::Threads)?;
+                Some(jobs)
+            }
+            _ => None,
+        };
         Ok(Arc::new(Self {
             options,
             symbolicator,
@@ -96,7 +120,11 @@ impl App {
             misses,
             budget,
             metrics,
-            known: Known::default(),
+            uploads: Uploads::default(),
+            jobs,
+            known,
+            browser: Browser::default(),
+            pending: PendingRequests::default(),
             workers,
             is_stopping: AtomicBool::new(false),
             _work: work,
@@ -144,8 +172,26 @@ impl App {
         self.is_stopping.load(Ordering::Relaxed)
     }
 
+    /// The jobs of uploads.
+    ///
+    /// # Errors
+    ///
+    /// A problem if the server takes no uploads.
+    pub(crate) fn jobs(&self) -> Result<&Arc<Jobs>, Problem> {
+        self.jobs.as_ref().ok_or_else(|| {
+            let detail = match self.builder {
+                Some(_) => "it has no folder for them; start it with --state DIR",
+                None => "it has no program that builds debug files",
+            };
+            Problem::new(ProblemKind::UploadsOff, detail)
+        })
+    }
+
     /// From now on, [`is_stopping`](Self::is_stopping).
     pub(crate) fn stop(&self) {
         self.is_stopping.store(true, Ordering::Relaxed);
+        if let Some(jobs) = &self.jobs {
+            jobs.stop();
+        }
     }
 }

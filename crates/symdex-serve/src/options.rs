@@ -24,7 +24,8 @@ pub struct ServerOptions {
     pub insecure_public: bool,
     /// The certificate chain and the private key for TLS, in PEM. Without them, the server speaks plain HTTP.
     pub tls: Option<(PathBuf, PathBuf)>,
-    /// The origins (`https://host:port`) whose pages may read answers in browsers. None by default.
+    /// The origins (`https://host:port`) whose pages may read answers in browsers. None by default. `*` is every
+    /// origin.
     pub cors_origins: Vec<String>,
     /// How many requests are answered at one time. The default is 4 for each CPU, at least 8, as threads wait for
     /// stores.

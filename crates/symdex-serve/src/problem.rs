@@ -20,8 +20,14 @@ pub(crate) enum ProblemKind {
     TooLarge,
     UnsupportedEncoding,
     NotAReport,
+    Conflict,
+    HashMismatch,
     Timeout,
     Overloaded,
+    UploadsOff,
+    DiskFull,
+    StoreFailed,
+    NotWhole,
     Internal,
 }
 
@@ -49,8 +55,28 @@ impl ProblemKind {
                 "not-a-report",
                 "The body is not a report that symdex reads",
             ),
+            Self::Conflict => {
+                (StatusCode::CONFLICT, "conflict", "The upload does not continue what is there")
+            }
+            Self::HashMismatch => (
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "hash-mismatch",
+                "The upload has another SHA-256 than its path states",
+            ),
+            Self::UploadsOff => {
+                (StatusCode::NOT_IMPLEMENTED, "uploads-off", "This server does not take uploads")
+            }
+            Self::DiskFull => (
+                StatusCode::INSUFFICIENT_STORAGE,
+                "disk-full",
+                "The server has not enough free space for the upload",
+            ),
+            Self::StoreFailed => (StatusCode::BAD_GATEWAY, "store-failed", "A store of indexes has failed"),
             Self::Timeout => (StatusCode::GATEWAY_TIMEOUT, "timeout", "The answer took too long"),
             Self::Overloaded => (StatusCode::SERVICE_UNAVAILABLE, "overloaded", "The server is overloaded"),
+            Self::NotWhole => {
+                (StatusCode::NOT_IMPLEMENTED, "not-whole", "The store does not keep whole indexes")
+            }
             Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "The server has failed"),
         }
     }

@@ -96,7 +96,7 @@ impl From<AppError> for ServerError {
             AppError::Threads(error) => Self::Threads(error),
             AppError::Fetch(_) | AppError::NoIsolation => Self::Fetch(error.to_string()),
             AppError::Folder { path, error } => {
-                Self::Folder { path, message: format!("cannot make a folder: {error}") }
+                Self::Folder { path, message: format!("cannot use the folder: {error}") }
             }
         }
     }

@@ -71,6 +71,8 @@ mod test_indexes;
 mod test_stores;
 
 pub use access::IndexAccess;
+#[cfg(any(feature = "object-store", feature = "symbolicate"))]
+pub use access::create_private_folder;
 pub use buffer::{IndexBuffer, IndexBytes};
 pub use error::Error;
 pub use folder::{IndexFolder, IndexList};

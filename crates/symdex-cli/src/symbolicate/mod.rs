@@ -30,6 +30,7 @@ use crate::lookup::LineRows;
 use crate::open::AccessOption;
 use crate::progress::Progress;
 use crate::stores::{StoreArgs, user_cache};
+use crate::write_options::WriteOptions;
 
 /// Put functions, files and lines into crash reports, with every inlined function
 ///
@@ -98,6 +99,8 @@ pub(crate) struct Args {
     stores: StoreArgs,
     #[command(flatten)]
     debug_sources: DebugSourceArgs,
+    #[command(flatten)]
+    writing: WriteOptions,
     /// Answer an image without an id from the only index or debug file of its name and architecture
     #[arg(long)]
     match_by_name: bool,
@@ -359,7 +362,9 @@ impl Args {
         let is_private = stores.is_empty();
         let local = user_cache().filter(|_| stores.is_empty()).map(StoreUrl::from);
         sources = stores.into_iter().chain(local).fold(sources, SymbolicatorOptions::store);
-        Ok(sources.private_store(is_private).store_options(self.stores.options(self.access)))
+        Ok(sources
+            .private_store(is_private)
+            .store_options(self.writing.add_to(self.stores.options(self.access))))
     }
 
     fn options(&self) -> Options {

@@ -7,3 +7,5 @@ mod lookup;
 mod operation;
 mod server;
 mod symbolicate;
+#[cfg(all(feature = "otel", unix))]
+mod trace;

@@ -11,6 +11,7 @@ use symdex_isolate::build::{
     BuildFailure, BuildOutput, BuildTask, Planned, PlannedPart, TaskFile, TaskResult,
 };
 use symdex_isolate::{Event, Isolation, Limits};
+use symdex_report::KnownImage;
 use symdex_store::symbolicator::Symbolicator;
 use tempfile::{NamedTempFile, TempDir};
 
@@ -18,6 +19,7 @@ use super::disk::free_space;
 use super::intake::{BuildInput, Intake, failure};
 use super::permits::Permits;
 use super::published::PublishedImage;
+use crate::known::Known;
 
 /// Memory of a child in addition to that of the build: its program, its threads, and a small debug file.
 const BASE_MEMORY: u64 = 256 << 20;
@@ -40,6 +42,7 @@ pub(crate) struct BuildLimits {
 pub(crate) struct Builder {
     isolation: Isolation,
     symbolicator: Arc<Symbolicator>,
+    known: Arc<Known>,
     /// The folder for temporary files.
     work: PathBuf,
     limits: BuildLimits,
@@ -67,14 +70,17 @@ pub(crate) struct BuildResults {
 impl Builder {
     /// Starts children as `isolation` says, and publishes in the stores of `symbolicator`. Temporary files are in the
     /// folder `work`, which must exist.
+    ///
+    /// `known` gets the new images.
     pub(crate) fn new(
         isolation: Isolation,
         symbolicator: Arc<Symbolicator>,
+        known: Arc<Known>,
         work: PathBuf,
         limits: BuildLimits,
     ) -> Self {
         let children = Permits::new(limits.children.max(1));
-        Self { isolation, symbolicator, work, limits, children }
+        Self { isolation, symbolicator, known, work, limits, children }
     }
 
     /// Builds the indexes of `inputs`, in child processes with limits, and publishes each in the first store that can be
@@ -155,7 +161,10 @@ impl Builder {
         for (number, store) in stores.iter().enumerate().filter(|(_, store)| !store.url().is_read_only()) {
             match self.symbolicator.put(number, &index) {
                 Ok(outcome) => {
-                    return Ok(PublishedImage::new(built, index.metadata(), &outcome, store.url()));
+                    let metadata = index.metadata();
+                    let (name, id) = (metadata.image_name.clone(), metadata.id.clone());
+                    self.known.add(KnownImage { name, id, arch: metadata.arch.name.clone() });
+                    return Ok(PublishedImage::new(built, metadata, &outcome, store.url()));
                 }
                 Err(error) => _ = first_error.get_or_insert(error),
             }
@@ -164,6 +173,14 @@ impl Builder {
             Some(error) => failed(&format!("its index is not published: {error}")),
             None => failed("its index is not published: every store of this server is read-only"),
         })
+    }
+
+    /// Whether the stores have the indexes of all `images`.
+    pub(super) fn has_all(&self, images: &[PublishedImage]) -> bool {
+        let has = |id: &str| {
+            id.parse().is_ok_and(|id| self.symbolicator.stores().find(&id).is_ok_and(|it| it.is_some()))
+        };
+        images.iter().all(|image| has(&image.id))
     }
 
     /// The number of the first store that can be written.

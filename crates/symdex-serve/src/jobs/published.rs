@@ -55,6 +55,19 @@ pub(crate) enum Outcome {
     Replaced,
 }
 
+impl Outcome {
+    /// The name in JSON.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Written => "written",
+            Self::Unchanged => "unchanged",
+            Self::Repaired => "repaired",
+            Self::Kept => "kept",
+            Self::Replaced => "replaced",
+        }
+    }
+}
+
 impl From<&PublishOutcome> for Outcome {
     fn from(outcome: &PublishOutcome) -> Self {
         match outcome {

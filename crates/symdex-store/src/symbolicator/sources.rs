@@ -6,6 +6,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use symdex::{ImageId, Index, Metadata};
 use symdex_report::{Image, KnownImage, MatchedBy, Unanswered, match_by_name};
@@ -19,10 +20,13 @@ use crate::error::Error;
 use crate::id_prefix::IdPrefix;
 use crate::publish::PublishOutcome;
 use crate::reader::{StoreCounts, StoreReader};
-use crate::store::{StoreUrl, StoredImage, open_store};
+use crate::store::{StoredImage, begins_with, open_store};
 
 /// The number of indexes that are opened in the search for the name of an image.
 const MAX_OPENED: usize = 20_000;
+
+/// How long an index that was found to be damaged is not read again. A service may run for months.
+const DAMAGED: Duration = Duration::from_secs(600);
 
 /// Answers images of crash reports from indexes and debug files. All threads can share it.
 pub struct Symbolicator {
@@ -32,16 +36,14 @@ pub struct Symbolicator {
     folders: Vec<ListedFolder>,
     access: IndexAccess,
     stores: Arc<StoreReader>,
-    /// The stores that are folders, for searches by the start of an id.
-    store_folders: Vec<ListedFolder>,
     debug_files: DebugFiles,
     assumptions: Vec<ResolvedAssumption>,
     match_by_name: bool,
     known: OnceLock<KnownImages>,
     /// The indexes that [`build_fetched`](Self::build_fetched) could not store.
     fetched: Mutex<HashMap<ImageId, Arc<FetchedIndex>>>,
-    /// The damage of each index that was found to be damaged, by the path or the location in a store.
-    damaged: Mutex<HashMap<String, String>>,
+    /// The damage of each index that was found to be damaged and when, by the path or the location in a store.
+    damaged: Mutex<HashMap<String, (Instant, String)>>,
 }
 
 /// A source that may have an image.
@@ -106,7 +108,6 @@ impl Symbolicator {
             folders,
             access: options.access,
             stores,
-            store_folders: options.stores.iter().filter_map(StoreUrl::path).map(ListedFolder::new).collect(),
             debug_files,
             assumptions: Vec::new(),
             match_by_name: options.match_by_name,
@@ -299,7 +300,7 @@ impl Symbolicator {
             return Ok((id.clone(), if is_same { MatchedBy::Id } else { MatchedBy::Assumed }));
         }
         match &image.id {
-            Some(start) if image.is_id_cut => Ok((self.whole_id(start), MatchedBy::Id)),
+            Some(start) if image.is_id_cut => Ok((self.whole_id(image, start)?, MatchedBy::Id)),
             Some(id) => Ok((id.clone(), MatchedBy::Id)),
             None if self.match_by_name => {
                 Ok((match_by_name(image, self.known())?.id.clone(), MatchedBy::Name))
@@ -308,19 +309,56 @@ impl Symbolicator {
         }
     }
 
-    /// The first id of a source that begins with `start`. Returns `start` if there is none. Stores that are not folders
-    /// are not searched.
-    fn whole_id(&self, start: &ImageId) -> ImageId {
-        let begins = |id: &ImageId| id.as_bytes().starts_with(start.as_bytes());
-        let files = self.files.iter().map(|(known, _)| known.id.clone()).filter(begins);
-        let folders = self.folders.iter().chain(&self.store_folders);
-        let in_folders = folders.filter_map(|folder| folder.first_id_from(start)).filter(begins);
-        let in_debug_files = self.debug_files.known().map(|known| known.id).filter(begins);
-        files.chain(in_folders).chain(in_debug_files).next().unwrap_or_else(|| start.clone())
+    /// The index of `image` in the first store that has it, for its metadata. `None` if no store has it, or if it cannot
+    /// be read. Single indexes, folders of indexes and debug files are not searched.
+    #[must_use]
+    pub fn stored_image(&self, image: &Image) -> Option<Arc<StoredImage>> {
+        let (id, _) = self.wanted(image).ok()?;
+        let (_, stored) = self.stores.find(&id).ok()??;
+        Some(stored)
     }
 
-    /// The sources of the image `id`, in this order: single indexes, folders, stores, fetched files, debug files. An index without
-    /// debug information comes last if a debug file has some.
+    /// The one id of all sources that begins with `start`. Returns `start` if there is none.
+    fn whole_id(&self, image: &Image, start: &ImageId) -> Result<ImageId, Unanswered> {
+        let files = self.files.iter().map(|(known, _)| known.id.clone());
+        let in_debug_files = self.debug_files.known().map(|known| known.id);
+        let here = files.chain(in_debug_files).filter(|id| begins_with(id, start));
+        let mut ids: BTreeSet<_> =
+            here.chain(self.folders.iter().flat_map(|folder| folder.ids_from(start))).collect();
+        let mut first_error = None;
+        for store in 0..self.stores.stores().len() {
+            match self.stores.ids_from(store, std::slice::from_ref(start)).pop() {
+                Some(Ok(found)) => ids.extend(found.iter().cloned()),
+                Some(Err(error)) => _ = first_error.get_or_insert(error),
+                None => {}
+            }
+        }
+        match (ids.len(), first_error) {
+            (0, Some(error)) => Err(unanswered(&error.into())),
+            (0 | 1, _) => Ok(ids.pop_first().unwrap_or_else(|| start.clone())),
+            _ => {
+                let known = |id: &ImageId| self.known_image(id, image);
+                Err(Unanswered::ambiguous(&ids.iter().map(known).collect::<Vec<_>>()))
+            }
+        }
+    }
+
+    /// What is known of the image `id`, for messages. If its sources cannot be read, it has the name of `image`.
+    fn known_image(&self, id: &ImageId, image: &Image) -> KnownImage {
+        let known = |candidate| match candidate {
+            Candidate::Index(path) => known_index(&path).ok(),
+            Candidate::Stored(_, image) => Some(known_of(image.metadata().clone())),
+            Candidate::DebugFile(file) => Some(file.known()),
+            Candidate::Fetched(fetched) => Some(known_of(fetched.index.metadata().clone())),
+        };
+        self.candidates(id).flatten().find_map(known).unwrap_or_else(|| {
+            let arch = image.arch.as_ref().map(|arch| arch.name.clone()).unwrap_or_default();
+            KnownImage { name: image.name.clone(), id: id.clone(), arch }
+        })
+    }
+
+    /// The sources of the image `id`, in this order: single indexes, folders, stores, fetched files, debug files. An index
+    /// without debug information comes last if a debug file has some.
     pub(super) fn candidates(&self, id: &ImageId) -> impl Iterator<Item = Result<Candidate<'_>, Unanswered>> {
         let indexes = self.indexes(id).map(|path| match path {
             Ok(path) => Ok(Candidate::Index(path)),
@@ -362,9 +400,9 @@ impl Symbolicator {
         Ok(image.map(|image| Candidate::Stored(store, image)))
     }
 
-    /// Calls `ask` for what the index at `location` has. If another report has found the index to be damaged, returns
-    /// that damage instead: whether a new index has replaced it meanwhile depends on the order in which reports are
-    /// answered.
+    /// Calls `ask` for what the index at `location` has. If another report has found the index to be damaged in the last
+    /// ten minutes, returns that damage instead: whether a new index has replaced it meanwhile depends on the order in
+    /// which reports are answered.
     pub(super) fn unless_damaged<T>(
         &self,
         location: &str,
@@ -372,12 +410,14 @@ impl Symbolicator {
     ) -> Result<T, Unanswered> {
         let damaged = || self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
         let known = damaged().get(location).cloned();
-        if let Some(damage) = known {
+        if let Some((found, damage)) = known
+            && found.elapsed() < DAMAGED
+        {
             return Err(Unanswered::Damaged(damage));
         }
         let answers = ask();
         if let Err(Unanswered::Damaged(damage)) = &answers {
-            damaged().insert(location.to_owned(), damage.clone());
+            damaged().insert(location.to_owned(), (Instant::now(), damage.clone()));
         }
         answers
     }
@@ -448,8 +488,11 @@ impl fmt::Debug for Symbolicator {
 
 /// The image of the index at `path`.
 fn known_index(path: &Path) -> Result<KnownImage, Error> {
-    let metadata = Metadata::read_file(path).map_err(|error| Error::index(path, error))?;
-    Ok(KnownImage { name: metadata.image_name, id: metadata.id, arch: metadata.arch.name })
+    Ok(known_of(Metadata::read_file(path).map_err(|error| Error::index(path, error))?))
+}
+
+fn known_of(metadata: Metadata) -> KnownImage {
+    KnownImage { name: metadata.image_name, id: metadata.id, arch: metadata.arch.name }
 }
 
 impl Candidate<'_> {

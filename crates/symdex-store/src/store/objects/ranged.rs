@@ -119,6 +119,23 @@ impl RangedIndex {
         self.parts().with(&self.object, lookup, ask)
     }
 
+    /// Calls `ask` with the index, which has all names of the function that starts at `start`.
+    ///
+    /// # Errors
+    ///
+    /// As [`with`](Self::with).
+    pub(crate) fn with_names<T>(
+        &self,
+        start: ImageOffset,
+        ask: impl FnOnce(&Index<&[u8]>) -> T,
+    ) -> Result<T, Error> {
+        let names = |index: &Index<&[u8]>| {
+            let error = index.function_names(start, &mut Scratch::default()).err();
+            error.into_iter().collect()
+        };
+        self.parts().with(&self.object, names, ask)
+    }
+
     /// The bytes that were fetched.
     pub(crate) fn fetched(&self) -> u64 {
         self.parts().fetched()
