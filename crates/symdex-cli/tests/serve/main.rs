@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod abuse;
 mod lookup;
 mod operation;
 mod server;
