@@ -6,6 +6,7 @@ mod common;
 #[allow(dead_code, reason = "the tests of symdex-store use the rest")]
 mod redis_server;
 
+mod abuse;
 mod browse;
 mod browser;
 mod jobs;
