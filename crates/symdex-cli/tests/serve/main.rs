@@ -10,6 +10,7 @@ mod abuse;
 mod browse;
 mod browser;
 mod jobs;
+mod deploy;
 mod lookup;
 mod mozilla;
 mod operation;
