@@ -92,7 +92,10 @@ impl<'l> AddressLine<'l> {
     fn of(line: &'l [u8]) -> Option<Self> {
         let mut cursor = Cursor::new(line);
         cursor.space();
-        let image = cursor.word().filter(|image| !image.starts_with(b"#") && !image.starts_with(b"0x"))?;
+        // Three addresses in parentheses are the stack of an exception.
+        let is_name =
+            |image: &&[u8]| ![&b"#"[..], b"0x", b"(0x"].iter().any(|start| image.starts_with(start));
+        let image = cursor.word().filter(is_name)?;
         let mut number = || {
             cursor.space();
             let number = cursor.hexadecimal()?;

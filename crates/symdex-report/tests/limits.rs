@@ -97,5 +97,6 @@ fn frames_of_a_large_json_report_are_read_up_to_a_limit() {
     let report = Report::parse(text.as_bytes()).expect("a report");
     let read = report.threads()[0].frames.len();
     assert_eq!(read, text.len() / 30 - 1);
-    assert_eq!(report.unread_frames() as usize + read, frames.len() / frame.len());
+    let all = frames.len() / frame.len();
+    assert_eq!(report.unread_frames(), (all - read) as u64);
 }
