@@ -16,6 +16,7 @@ mod health;
 mod jobs;
 mod known;
 mod metrics;
+mod misses;
 mod mozilla;
 mod openapi;
 mod options;

@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use symdex_fetch::{FetchOptions, SourceUrl};
 use symdex_isolate::Isolation;
 use symdex_store::symbolicator::SymbolicatorOptions;
 
@@ -64,6 +65,15 @@ pub struct ServerOptions {
     pub build_seconds: u64,
     /// How long finished jobs are kept. The default is 7 days.
     pub keep_jobs: Duration,
+    /// Where the debug files of images that no store has are fetched. None by default. They are built as
+    /// [`isolation`](Self::isolation) says.
+    pub debug_sources: Vec<SourceUrl>,
+    /// How debug files are fetched. The folder for temporary files is that of builds.
+    pub fetch: FetchOptions,
+    /// How long a request waits for images that are fetched and built. The default is 45 seconds.
+    pub fetch_wait: Duration,
+    /// For how long an image that no source of debug files has is not asked for again. The default is 10 minutes.
+    pub absent: Duration,
     /// How long requests that run may take to end after the server was told to stop. The default is 30 seconds.
     pub grace: Duration,
 }
@@ -96,6 +106,10 @@ impl ServerOptions {
             build_memory: 1_000_000_000,
             build_seconds: 60 * 60,
             keep_jobs: Duration::from_secs(7 * 24 * 60 * 60),
+            debug_sources: Vec::new(),
+            fetch: FetchOptions::new(),
+            fetch_wait: Duration::from_secs(45),
+            absent: Duration::from_secs(10 * 60),
             grace: Duration::from_secs(30),
         }
     }

@@ -84,6 +84,9 @@ pub enum ServerError {
         /// What is wrong.
         message: String,
     },
+    /// Debug files cannot be fetched.
+    #[error("{0}")]
+    Fetch(String),
 }
 
 impl From<AppError> for ServerError {
@@ -91,6 +94,7 @@ impl From<AppError> for ServerError {
         match error {
             AppError::Source(error) => Self::Source(error),
             AppError::Threads(error) => Self::Threads(error),
+            AppError::Fetch(_) | AppError::NoIsolation => Self::Fetch(error.to_string()),
             AppError::Folder { path, error } => {
                 Self::Folder { path, message: format!("cannot use the folder: {error}") }
             }

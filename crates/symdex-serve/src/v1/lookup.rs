@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 
 use crate::answers::{ImageAnswers, ImageOffsets};
 use crate::app::{App, SharedApp};
+use crate::misses::RETRY_AFTER;
 use crate::problem::{Problem, ProblemDetails};
 use crate::v1::accepts;
 use crate::v1::address::Address;
@@ -76,7 +77,7 @@ impl From<Lines> for LinePolicy {
 pub(crate) struct LookupResult {
     /// The id, as it was asked for.
     id: String,
-    /// `found`, `missing`, `malformed`, `unsupported` or `other`.
+    /// `found`, `missing`, `malformed`, `unsupported`, `fetching` (ask again), `fetching_failed` or `other`.
     status: &'static str,
     /// Why there are no answers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,8 +133,9 @@ pub(crate) async fn lookup(
         answer_all(app, &requests)
     };
     let results = app.run(work).await??;
+    let is_fetching = results.iter().any(|result| result.status == Unanswered::Fetching.status());
     if !is_streamed {
-        return Ok(axum::Json(results).into_response());
+        return Ok(retry_if(is_fetching, axum::Json(results)));
     }
     let mut lines = Vec::new();
     for result in &results {
@@ -141,7 +143,17 @@ pub(crate) async fn lookup(
         let _ = serde_json::to_writer(&mut lines, result);
         lines.push(b'\n');
     }
-    Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], Bytes::from(lines)).into_response())
+    let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
+    Ok(retry_if(is_fetching, (kind, Bytes::from(lines))))
+}
+
+/// The response. If some of its images are being fetched, it says when to ask again.
+pub(crate) fn retry_if(is_fetching: bool, response: impl IntoResponse) -> Response {
+    let retry = is_fetching.then(|| [(header::RETRY_AFTER, RETRY_AFTER.to_string())]);
+    match retry {
+        Some(retry) => (retry, response).into_response(),
+        None => response.into_response(),
+    }
 }
 
 fn answer_all(app: &App, requests: &[LookupRequest]) -> Result<Vec<LookupResult>, Problem> {
