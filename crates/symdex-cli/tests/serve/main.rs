@@ -4,8 +4,11 @@
 mod common;
 
 mod lookup;
+mod miss;
 mod operation;
 mod server;
 mod symbolicate;
 #[cfg(all(feature = "otel", unix))]
 mod trace;
+#[path = "../../../symdex-fetch/tests/server/mod.rs"]
+mod web;
