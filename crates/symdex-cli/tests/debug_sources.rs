@@ -126,7 +126,7 @@ fn needs_fetches_nothing() {
 fn tombstone(folder: &Path, build_id: &str) -> PathBuf {
     let path = folder.join("tombstone");
     let frame =
-        format!("      #00 pc 0000000000001080  /data/app/lib/arm64/libapp.so (BuildId: {build_id})\n");
+        format!("      #00 pc 0000000100001080  /data/app/lib/arm64/libapp.so (BuildId: {build_id})\n");
     let text = format!(
         "*** *** *** *** *** *** *** *** *** *** *** *** *** *** *** ***\nABI: 'arm64'\n\
          signal 11 (SIGSEGV), code 1 (SEGV_MAPERR), fault addr 0x0\n\nbacktrace:\n{frame}"
