@@ -37,18 +37,15 @@ pub(crate) struct DebugSourceArgs {
     /// searched in all of them otherwise. The default is in the environment variable SYMDEX_DEBUG_SOURCE, separated by
     /// spaces, or in symdex.toml
     #[arg(long = KEY, value_name = "URL", value_parser = given)]
-    urls: Vec<GivenUrl>,
+    debug_sources: Vec<GivenUrl>,
 }
 
 impl DebugSourceArgs {
     /// The URLs of the command line; without any, those of the environment or the configuration file.
     pub(crate) fn urls(&self) -> Result<Vec<SourceUrl>, Failure> {
-        if !self.urls.is_empty() {
-            return self
-                .urls
-                .iter()
-                .map(|url| url.clone().map_err(|error| usage("--debug-source", &error)))
-                .collect();
+        if !self.debug_sources.is_empty() {
+            let given = self.debug_sources.iter().cloned();
+            return given.map(|url| url.map_err(|error| usage("--debug-source", &error))).collect();
         }
         match (std::env::var_os(VARIABLE), OF_FILE.get()) {
             (Some(urls), _) => read(urls.to_string_lossy().split_whitespace(), VARIABLE),

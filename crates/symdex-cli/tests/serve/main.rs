@@ -13,6 +13,7 @@ mod jobs;
 mod deploy;
 mod lookup;
 mod mozilla;
+mod miss;
 mod operation;
 mod page;
 mod sentry;
@@ -20,3 +21,5 @@ mod server;
 mod symbolicate;
 #[cfg(all(feature = "otel", unix))]
 mod trace;
+#[path = "../../../symdex-fetch/tests/server/mod.rs"]
+mod web;
