@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, Seek as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
-use symdex_report::{KnownImage, ReportView, Symbolicated};
+use symdex_report::{KnownImage, ReportView, Symbolicated, formats};
 
 use super::input::Input;
 use super::summary::{ReportCounts, ReportTotals};
@@ -189,7 +189,7 @@ fn written_extension(report: &Input, format: OutputFormat) -> Option<&'static st
     }
 }
 
-/// Whether a report begins as JSON does, or with a byte that no text has. Returns false unless it is a regular file,
+/// Whether a file begins as JSON does, or is a report of a binary format. Returns false unless it is a regular file,
 /// because a pipe can be read only once.
 fn is_json_or_binary(report: &Input) -> bool {
     const BEGINNING: usize = 256;
@@ -198,8 +198,12 @@ fn is_json_or_binary(report: &Input) -> bool {
     let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start).trim_ascii_start();
     // A bracket alone does not tell: lines of a log may begin with one, too.
     let text = text.strip_prefix(b"[").map_or(text, <[u8]>::trim_ascii_start);
-    // Protobufs begin with the numbers of fields and small lengths. Logs may have tabs and escapes.
-    text.starts_with(b"{") || start.iter().any(|byte| *byte < b'\t')
+    // Only binary formats have no line as an example. Binary files begin with a byte that no text has.
+    let is_binary = |text: Vec<u8>| {
+        formats().iter().any(|format| format.example().is_empty() && format.recognises(&text))
+    };
+    let may_be_binary = start.iter().any(|byte| *byte < b'\t');
+    text.starts_with(b"{") || (may_be_binary && report.read().is_ok_and(is_binary))
 }
 
 /// The file name `name` with the extension `written`.
