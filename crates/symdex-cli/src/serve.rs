@@ -194,7 +194,6 @@ impl Args {
         options.cors_origins.clone_from(&self.cors_origin);
         if let Some(threads) = self.threads {
             options.threads = threads.into();
-            options.queue = 16 * options.threads;
         }
         options.memory = self.request_memory as u64;
         options.max_body = self.max_body as u64;

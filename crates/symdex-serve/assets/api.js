@@ -95,26 +95,36 @@ function put(file, name, onProgress) {
   });
 }
 
+/** How often a job is asked for again, and after how many milliseconds. */
+const FOLLOW_TRIES = 60;
+const FOLLOW_PAUSE = 2000;
+
 /** Calls `onState` with each state of a job, until it has ended. Becomes the last state. */
 export async function followJob(id, onState) {
   const path = `v1/jobs/${encodeURIComponent(id)}`;
-  const response = await request(path, { headers: { Accept: "text/event-stream" } });
-  let last = null;
-  for await (const state of events(response.body)) {
-    last = state;
-    onState(state);
-    if (isEnded(state)) return state;
+  let job = null;
+  for (let tries = 0; tries < FOLLOW_TRIES; tries += 1) {
+    try {
+      const response = await request(path, { headers: { Accept: "text/event-stream" } });
+      for await (const { kind, data } of events(response.body)) {
+        job = kind === "progress" ? { ...job, progress: data } : data;
+        onState(job);
+        if (isEnded(job)) return job;
+        tries = 0;
+      }
+    } catch (error) {
+      // Answers are final. If the connection is cut, the server may be starting again, and the job goes on.
+      if (error.status) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, FOLLOW_PAUSE));
   }
-  // The connection was cut, or the server was stopped.
-  const state = await json(path);
-  if (isEnded(state) || state.state === last?.state) return state;
-  return followJob(id, onState);
+  throw new Problem(0);
 }
 
 /** Whether a job has ended. */
 export const isEnded = (job) => job.state === "done" || job.state === "failed";
 
-/** The data of server-sent events. EventSource cannot send a token. */
+/** Server-sent events: `{kind, data}`. EventSource cannot send a token. */
 async function* events(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -123,10 +133,11 @@ async function* events(body) {
     if (done) return;
     const parts = (rest + value).split(/\r?\n\r?\n/);
     rest = parts.pop();
-    for (const part of parts) {
-      const lines = part.split(/\r?\n/).filter((line) => line.startsWith("data:"));
-      const state = parsed(lines.map((line) => line.slice(5)).join("\n"));
-      if (state) yield state;
+    for (const lines of parts.map((part) => part.split(/\r?\n/))) {
+      const field = (name) =>
+        lines.filter((line) => line.startsWith(`${name}:`)).map((line) => line.slice(name.length + 1));
+      const data = parsed(field("data").join("\n"));
+      if (data) yield { kind: (field("event")[0] ?? "").trim(), data };
     }
   }
 }

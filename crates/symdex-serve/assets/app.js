@@ -69,13 +69,30 @@ function show() {
 function showTabs() {
   const tabs = byId("open-reports");
   tabs.hidden = reports.length < 2;
-  tabs.replaceChildren(el("ul", { class: "tabs" }, reports.map((report) => {
-    const header = report.data?.header;
-    const detail = report.error ? "not read" : header?.exception?.type ?? header?.process ?? "";
-    return el("li", {}, el("button", {
-      type: "button", "aria-current": report === selected ? "true" : false, onclick: () => select(report),
-    }, report.name, el("span", { class: "muted" }, detail)));
-  })));
+  tabs.replaceChildren(
+    el(
+      "ul",
+      { class: "tabs" },
+      reports.map((report) => {
+        const header = report.data?.header;
+        const detail = report.error ? "not read" : (header?.exception?.type ?? header?.process ?? "");
+        return el(
+          "li",
+          {},
+          el(
+            "button",
+            {
+              type: "button",
+              "aria-current": report === selected ? "true" : false,
+              onclick: () => select(report),
+            },
+            report.name,
+            el("span", { class: "muted" }, detail),
+          ),
+        );
+      }),
+    ),
+  );
 }
 
 /** Takes files, whatever they are. */
@@ -86,7 +103,10 @@ async function take(files) {
   if (given.length + debugFiles.length === 0) announce("There is no report and no debug file in it");
 }
 
-const pastedReport = (text) => ({ name: "pasted report.txt", blob: new Blob([text], { type: "text/plain" }) });
+const pastedReport = (text) => ({
+  name: "pasted report.txt",
+  blob: new Blob([text], { type: "text/plain" }),
+});
 
 function listen() {
   const pasted = byId("pasted");
@@ -111,7 +131,10 @@ function listen() {
     if (files.length > 0) take([...files].map((file) => ({ file, path: file.name })));
     else if (!isInField && text.trim()) open([pastedReport(text)]);
   });
-  for (const [button, input] of [["choose-reports", "report-files"], ["choose-debug-files", "debug-files"]]) {
+  for (const [button, input] of [
+    ["choose-reports", "report-files"],
+    ["choose-debug-files", "debug-files"],
+  ]) {
     byId(button).addEventListener("click", () => byId(input).click());
     byId(input).addEventListener("change", () => take(chosen(byId(input))));
   }

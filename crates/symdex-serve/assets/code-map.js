@@ -32,7 +32,8 @@ function joined(root) {
   while (waiting.length > 0) {
     const folder = waiting.pop();
     for (let only = soleFolder(folder); only; only = soleFolder(folder)) {
-      folder.name = folder === root && folder.name === "" && only.name === "" ? "/" : join(folder.name, only.name);
+      folder.name =
+        folder === root && folder.name === "" && only.name === "" ? "/" : join(folder.name, only.name);
       folder.children = only.children;
     }
     folder.children = [...folder.children.values()].sort((one, other) => other.bytes - one.bytes);
@@ -47,23 +48,46 @@ function soleFolder(folder) {
   return only.children === null ? null : only;
 }
 
-const join = (folder, name) => (folder === "" || folder.endsWith("/") ? `${folder}${name}` : `${folder}/${name}`);
+const join = (folder, name) =>
+  folder === "" || folder.endsWith("/") ? `${folder}${name}` : `${folder}/${name}`;
 
 /** The picture and the table. A folder opens in both. */
 export function codeMap(list) {
   const root = treeOf(list.files);
   root.name ||= "all files";
   if (list.others.files > 0) {
-    root.children.push({ name: `${list.others.files} smaller files`, bytes: list.others.bytes, inlined: 0, children: null });
+    root.children.push({
+      name: `${list.others.files} smaller files`,
+      bytes: list.others.bytes,
+      inlined: 0,
+      children: null,
+    });
     root.bytes += list.others.bytes;
   }
   const element = el("div", { class: "code-map" });
   const show = (path, isAsked) => {
     const folder = path.at(-1);
-    const trail = el("nav", { "aria-label": "Folders" }, el("ol", { class: "trail" }, path.map((one, at) => el("li", {},
-      at === path.length - 1
-        ? el("span", { "aria-current": "true", tabindex: "-1" }, one.name)
-        : el("button", { type: "button", class: "link", onclick: () => show(path.slice(0, at + 1), true) }, one.name)))));
+    const trail = el(
+      "nav",
+      { "aria-label": "Folders" },
+      el(
+        "ol",
+        { class: "trail" },
+        path.map((one, at) =>
+          el(
+            "li",
+            {},
+            at === path.length - 1
+              ? el("span", { "aria-current": "true", tabindex: "-1" }, one.name)
+              : el(
+                  "button",
+                  { type: "button", class: "link", onclick: () => show(path.slice(0, at + 1), true) },
+                  one.name,
+                ),
+          ),
+        ),
+      ),
+    );
     const items = entriesOf(folder, list.bytes, (child) => show([...path, child], true));
     element.replaceChildren(trail, treemap(items), tableOf(items));
     if (isAsked) trail.querySelector("[aria-current]").focus();
@@ -87,19 +111,48 @@ function entriesOf(folder, all, open) {
   }
   return items.map((item) => {
     const share = all > 0 ? `${((100 * item.size) / all).toFixed(1)} %` : "";
-    return { ...item, share, amount: `${size(item.size)}, ${share}`, title: `${item.name}: ${size(item.size)}, ${share}` };
+    return {
+      ...item,
+      share,
+      amount: `${size(item.size)}, ${share}`,
+      title: `${item.name}: ${size(item.size)}, ${share}`,
+    };
   });
 }
 
 function tableOf(items) {
   const head = ["File or folder", "Bytes", "Of the code", "Inlined bytes"];
-  const rows = items.map(({ name, size: bytes, share, inlined, open }) => el("tr", {},
-    el("th", { scope: "row" }, open ? el("button", { type: "button", class: "link", onclick: open }, name) : name),
-    el("td", { class: "number" }, bytes.toLocaleString("en")),
-    el("td", { class: "number" }, share),
-    el("td", { class: "number" }, inlined.toLocaleString("en"))));
-  const table = el("table", {},
-    el("thead", {}, el("tr", {}, head.map((text, at) => el("th", { scope: "col", class: at > 0 && "number" }, text)))),
-    el("tbody", {}, rows));
-  return el("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": "Code by file" }, table);
+  const rows = items.map(({ name, size: bytes, share, inlined, open }) =>
+    el(
+      "tr",
+      {},
+      el(
+        "th",
+        { scope: "row" },
+        open ? el("button", { type: "button", class: "link", onclick: open }, name) : name,
+      ),
+      el("td", { class: "number" }, bytes.toLocaleString("en")),
+      el("td", { class: "number" }, share),
+      el("td", { class: "number" }, inlined.toLocaleString("en")),
+    ),
+  );
+  const table = el(
+    "table",
+    {},
+    el(
+      "thead",
+      {},
+      el(
+        "tr",
+        {},
+        head.map((text, at) => el("th", { scope: "col", class: at > 0 && "number" }, text)),
+      ),
+    ),
+    el("tbody", {}, rows),
+  );
+  return el(
+    "div",
+    { class: "scroller", tabindex: "0", role: "region", "aria-label": "Table of code by file" },
+    table,
+  );
 }

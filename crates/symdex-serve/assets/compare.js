@@ -14,9 +14,14 @@ export async function compareView(before, after) {
   const columns = [column("As it was", old, new Set(now)), column("Symbolicated", now, new Set(old))];
   const [left, right] = columns.map((element) => element.querySelector("pre"));
   scrollTogether(left, right);
+  requestAnimationFrame(() => showFirstChange(left));
   const isCut = before.size > SHOWN_BYTES || after.size > SHOWN_BYTES;
-  return el("section", { class: "compare", "aria-label": "Side by side" }, columns,
-    isCut && el("p", { class: "muted" }, "Only the beginning is shown. The download has all."));
+  return el(
+    "section",
+    { class: "compare", "aria-label": "Side by side" },
+    columns,
+    isCut && el("p", { class: "muted" }, "Only the beginning is shown. The download has all."),
+  );
 }
 
 async function linesOf(blob) {
@@ -31,6 +36,12 @@ function column(title, lines, others) {
     text.append(others.has(line) ? `${line}\n` : el("mark", {}, `${line}\n`));
   }
   return el("div", {}, el("h3", {}, title), text);
+}
+
+/** Where the texts begin to differ. */
+function showFirstChange(text) {
+  const change = text.querySelector("mark");
+  if (change) text.scrollTop = change.offsetTop - text.offsetTop - 3 * change.offsetHeight;
 }
 
 /** Both are at the same part of their height. */

@@ -8,7 +8,9 @@ function fill(element, properties, children) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(
+    ...children.flat().filter((child) => child !== null && child !== undefined && child !== false),
+  );
   return element;
 }
 
@@ -83,14 +85,23 @@ export function copyButton(text, copied = text, title = copied) {
       announce("The browser does not allow copying");
     }
   };
-  const button = el("button", { type: "button", class: "copy", title: `Copy ${title}`, onclick: copy }, label);
+  const button = el(
+    "button",
+    { type: "button", class: "copy", title: `Copy ${title}`, onclick: copy },
+    label,
+  );
   return button;
 }
 
 /** What an error says: the title of the problem, and its detail. */
 export function errorNotice(error) {
   const detail = error.detail ? el("p", {}, error.detail) : null;
-  return el("div", { class: "notice bad", role: "alert" }, el("p", {}, el("strong", {}, error.message)), detail);
+  return el(
+    "div",
+    { class: "notice bad", role: "alert" },
+    el("p", {}, el("strong", {}, error.message)),
+    detail,
+  );
 }
 
 /** A list that shows `step` items at first, and more when the user asks. */

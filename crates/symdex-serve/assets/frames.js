@@ -27,11 +27,14 @@ export function threadList(report) {
 
 function threadView(report, thread, isOpen) {
   const labels = [thread.label, thread.queue].filter(Boolean).join(", ");
-  const summary = el("summary", {},
+  const summary = el(
+    "summary",
+    {},
     el("span", { class: "thread-name" }, thread.name),
     labels && el("span", { class: "muted" }, labels),
     thread.crashed && !/crash/i.test(thread.name) && el("span", { class: "badge bad" }, "crashed"),
-    el("span", { class: "muted end" }, count(thread.frames.length, "frame")));
+    el("span", { class: "muted end" }, count(thread.frames.length, "frame")),
+  );
   const view = el("details", { class: thread.crashed ? "thread crashed" : "thread", open: isOpen }, summary);
   // Reports may have thousands of threads; only what is open is made.
   const fill = () => view.open && view.children.length === 1 && view.append(...frameList(report, thread));
@@ -66,8 +69,12 @@ function isOfSystem(report, frame) {
 function foldedView(report, frames) {
   const names = [...new Set(frames.map(({ frame }) => imageOf(report, frame).name))];
   const shown = names.slice(0, 3).join(", ") + (names.length > 3 ? " and others" : "");
-  const summary = el("summary", {}, `${count(frames.length, "system frame")}`,
-    el("span", { class: "muted" }, shown));
+  const summary = el(
+    "summary",
+    {},
+    `${count(frames.length, "system frame")}`,
+    el("span", { class: "muted" }, shown),
+  );
   const fold = el("details", { class: "fold" }, summary);
   fold.addEventListener("toggle", () => {
     if (!fold.open || fold.children.length > 1) return;
@@ -81,24 +88,40 @@ function frameView(report, frame, number) {
   const image = imageOf(report, frame);
   const functions = frame.functions.length > 0 ? frame.functions : [null];
   const isApp = image?.is_app ?? false;
-  return el("li", { class: isApp ? "frame app" : "frame" },
+  return el(
+    "li",
+    { class: isApp ? "frame app" : "frame" },
     el("span", { class: "number", "aria-label": `Frame ${number}` }, String(number)),
-    el("div", { class: "functions" },
-      functions.map((one, at) => functionView(report, frame, image, one, at === functions.length - 1))));
+    el(
+      "div",
+      { class: "functions" },
+      functions.map((one, at) => functionView(report, frame, image, one, at === functions.length - 1)),
+    ),
+  );
 }
 
 function functionView(report, frame, image, one, isLast) {
   const name = one?.function ?? one?.name;
   const title = one?.name && one.name !== name ? one.name : undefined;
-  return el("div", { class: one?.inlined ? "function inlined" : "function" },
-    el("div", { class: "name" },
+  return el(
+    "div",
+    { class: one?.inlined ? "function inlined" : "function" },
+    el(
+      "div",
+      { class: "name" },
       name ? el("code", { title }, name) : el("code", { class: "muted" }, placeOf(frame, image)),
-      one?.inlined && el("span", { class: "badge", title: "Its code is inlined into the next function" }, "inlined"),
-      isLast && frame.status !== "symbolicated" && statusView(frame, image)),
-    el("div", { class: "place" },
+      one?.inlined &&
+        el("span", { class: "badge", title: "Its code is inlined into the next function" }, "inlined"),
+      isLast && frame.status !== "symbolicated" && statusView(frame, image),
+    ),
+    el(
+      "div",
+      { class: "place" },
       one?.file && sourceButton(one),
       isLast && image && name && imageLink(image, frame),
-      isLast && el("span", { class: "muted address" }, frame.address)));
+      isLast && el("span", { class: "muted address" }, frame.address),
+    ),
+  );
 }
 
 /** The frame as the report has it: image and offset. */
@@ -128,7 +151,8 @@ function sourceButton({ file, line }) {
 
 function imageLink(image, frame) {
   const offset = offsetOf(frame, image);
-  if (image.status !== "found" || !image.id || offset === null) return el("span", { class: "muted" }, image.name);
+  if (image.status !== "found" || !image.id || offset === null)
+    return el("span", { class: "muted" }, image.name);
   const link = `#image=${encodeURIComponent(image.id)}&address=${offset}`;
   return el("a", { href: link, title: `Show ${offset} in the image` }, image.name);
 }

@@ -11,22 +11,36 @@ export function reportView(report, { upload, close }) {
   const closeButton = el("button", { type: "button", class: "quiet", onclick: close }, "Close");
   const head = (children) => el("header", { class: "report-head" }, children, closeButton);
   if (report.error) {
-    return el("article", { "aria-labelledby": "report-title" },
-      head(el("h2", { id: "report-title", tabindex: "-1" }, report.name)), errorNotice(report.error));
+    return el(
+      "article",
+      { "aria-labelledby": "report-title" },
+      head(el("h2", { id: "report-title", tabindex: "-1" }, report.name)),
+      errorNotice(report.error),
+    );
   }
   const { data } = report;
   const compare = el("div", { id: "compare" });
-  return el("article", { "aria-labelledby": "report-title" },
+  return el(
+    "article",
+    { "aria-labelledby": "report-title" },
     head(titleOf(data)),
     facts(data),
     actions(report, compare),
     compare,
     missingView(data, upload),
-    el("section", { "aria-labelledby": "threads-title" },
-      el("div", { class: "card-head" }, el("h2", { id: "threads-title" }, "Threads"),
-        el("p", { class: "muted" }, totals(data))),
+    el(
+      "section",
+      { "aria-labelledby": "threads-title" },
+      el(
+        "div",
+        { class: "card-head" },
+        el("h2", { id: "threads-title" }, "Threads"),
+        el("p", { class: "muted" }, totals(data)),
+      ),
       threadList(data),
-      allImages(data)));
+      allImages(data),
+    ),
+  );
 }
 
 function titleOf({ header, format }) {
@@ -34,14 +48,20 @@ function titleOf({ header, format }) {
   const type = exception?.type ?? exception?.signal ?? header.process ?? format;
   const signal = exception?.signal && exception.signal !== type ? ` (${exception.signal})` : "";
   const lines = [exception?.subtype, exception?.reason, exception?.note, header.termination];
-  return el("div", {},
+  return el(
+    "div",
+    {},
     el("h2", { id: "report-title", tabindex: "-1" }, `${type}${signal}`),
     lines.filter(Boolean).map((line) => el("p", { class: "reason" }, line)),
-    header.application_information && el("p", { class: "reason" }, header.application_information));
+    header.application_information && el("p", { class: "reason" }, header.application_information),
+  );
 }
 
 const FACTS = [
-  ["Process", (header) => [header.process, header.pid === null ? "" : `[${header.pid}]`].filter(Boolean).join(" ")],
+  [
+    "Process",
+    (header) => [header.process, header.pid === null ? "" : `[${header.pid}]`].filter(Boolean).join(" "),
+  ],
   ["Identifier", (header) => header.identifier],
   ["Version", (header) => header.version],
   ["System", (header) => header.os],
@@ -55,8 +75,18 @@ const FACTS = [
 function facts({ header, format }) {
   const stated = FACTS.map(([term, read]) => [term, read(header)]).filter(([, value]) => value);
   stated.push(["Format", format]);
-  return el("dl", { class: "facts" },
-    stated.map(([term, value]) => el("div", {}, el("dt", {}, term), el("dd", {}, value))));
+  const isLong = (value) => value.includes("\n") || value.length > 80;
+  const ordered = [
+    ...stated.filter(([, value]) => !isLong(value)),
+    ...stated.filter(([, value]) => isLong(value)),
+  ];
+  return el(
+    "dl",
+    { class: "facts" },
+    ordered.map(([term, value]) =>
+      el("div", { class: isLong(value) && "wide" }, el("dt", {}, term), el("dd", {}, value)),
+    ),
+  );
 }
 
 /** How much of the report is answered. */
@@ -77,13 +107,26 @@ function actions(report, compare) {
     if (isShown) return;
     compare.append(await native(report).then((blob) => compareView(report.blob, blob), errorNotice));
   };
-  const compareButton = el("button", { type: "button", "aria-expanded": "false", "aria-controls": "compare", onclick: show },
-    "Side by side");
-  const download = el("button", { type: "button", onclick: () => save(report).catch(showProblem) }, "Download");
+  const compareButton = el(
+    "button",
+    { type: "button", "aria-expanded": "false", "aria-controls": "compare", onclick: show },
+    "Side by side",
+  );
+  const download = el(
+    "button",
+    { type: "button", onclick: () => save(report).catch(showProblem) },
+    "Download",
+  );
   const showProblem = (error) => compare.replaceChildren(errorNotice(error));
   const incident = report.data.header.incident;
-  return el("div", { class: "actions" }, compareButton, download,
-    incident && el("span", { class: "end" }, el("span", { class: "muted" }, "Incident "), copyButton(incident)));
+  return el(
+    "div",
+    { class: "actions" },
+    compareButton,
+    download,
+    incident &&
+      el("span", { class: "end" }, el("span", { class: "muted" }, "Incident "), copyButton(incident)),
+  );
 }
 
 /** The report in its own format, with answers. It is fetched once. */

@@ -9,11 +9,14 @@ export function squarify(sizes, x, y, width, height) {
   const areas = sizes.map((size) => size * scale);
   const rectangles = [];
   let free = { x, y, width, height };
-  for (let first = 0; first < areas.length; ) {
+  for (let first = 0; first < areas.length;) {
     const side = Math.min(free.width, free.height);
     let end = first + 1;
     let sum = areas[first];
-    while (end < areas.length && worst(areas, first, end + 1, sum + areas[end], side) <= worst(areas, first, end, sum, side)) {
+    while (
+      end < areas.length &&
+      worst(areas, first, end + 1, sum + areas[end], side) <= worst(areas, first, end, sum, side)
+    ) {
       sum += areas[end];
       end += 1;
     }
@@ -54,14 +57,29 @@ const LETTER = 7.2;
 export function treemap(items) {
   const shown = items.filter((item) => item.size > 0);
   const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "treemap", "aria-hidden": "true" });
-  const rectangles = squarify(shown.map((item) => item.size), 0, 0, WIDTH, HEIGHT);
+  const rectangles = squarify(
+    shown.map((item) => item.size),
+    0,
+    0,
+    WIDTH,
+    HEIGHT,
+  );
   rectangles.forEach((rectangle, index) => picture.append(tile(shown[index], rectangle, index)));
   return picture;
 }
 
 function tile(item, { x, y, width, height }, index) {
-  const group = svg("g", { class: `tile shade-${index % 6}${item.open ? " opens" : ""}`, onclick: item.open });
-  const inner = { x: x + 1, y: y + 1, width: Math.max(width - 2, 0.5), height: Math.max(height - 2, 0.5), rx: 3 };
+  const group = svg("g", {
+    class: `tile shade-${index % 6}${item.open ? " opens" : ""}`,
+    onclick: item.open,
+  });
+  const inner = {
+    x: x + 1,
+    y: y + 1,
+    width: Math.max(width - 2, 0.5),
+    height: Math.max(height - 2, 0.5),
+    rx: 3,
+  };
   group.append(svg("title", {}, item.title), svg("rect", inner));
   const letters = Math.floor((width - 14) / LETTER);
   if (height > 24 && letters > 3) {

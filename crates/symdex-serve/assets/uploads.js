@@ -3,7 +3,12 @@
 import { followJob, isEnded, upload } from "./api.js";
 import { announce, byId, count, el, size, spelledId } from "./dom.js";
 
-const STATES = { queued: "Waiting for its turn", running: "Building the index", done: "Done", failed: "Failed" };
+const STATES = {
+  queued: "Waiting for its turn",
+  running: "Building the index",
+  done: "Done",
+  failed: "Failed",
+};
 
 /** Uploads files one after the other. `onDone` is called after each whose index is there. */
 export async function uploadAll(files, onDone) {
@@ -33,9 +38,19 @@ function itemView({ name, file }) {
   const state = el("span", { class: "state" }, "Waiting");
   const bar = el("progress", { max: "1", value: "0", "aria-label": `Upload of ${name}` });
   const details = el("ul", { class: "plain results" });
-  const element = el("li", { class: "upload" },
-    el("div", { class: "image-head" }, el("strong", {}, name), el("span", { class: "muted" }, size(file.size)), state),
-    bar, details);
+  const element = el(
+    "li",
+    { class: "upload" },
+    el(
+      "div",
+      { class: "image-head" },
+      el("strong", {}, name),
+      el("span", { class: "muted" }, size(file.size)),
+      state,
+    ),
+    bar,
+    details,
+  );
   const say = (text, kind = "") => {
     state.textContent = text;
     state.className = `state ${kind}`;
@@ -54,10 +69,16 @@ function itemView({ name, file }) {
       // Without a value, the bar says that something goes on.
       if (total > 0) bar.value = done / total;
       else bar.removeAttribute("value");
-      say(STATES[job.state] ?? job.state, job.state === "done" ? "good" : job.state === "failed" ? "bad" : "");
+      say(
+        STATES[job.state] ?? job.state,
+        job.state === "done" ? "good" : job.state === "failed" ? "bad" : "",
+      );
       if (!ended) return;
-      details.replaceChildren(...(job.images ?? []).map(imageResult), ...(job.failures ?? []).map(failureResult),
-        ...(job.warnings ?? []).map((warning) => el("li", { class: "muted" }, warning)));
+      details.replaceChildren(
+        ...(job.images ?? []).map(imageResult),
+        ...(job.failures ?? []).map(failureResult),
+        ...(job.warnings ?? []).map((warning) => el("li", { class: "muted" }, warning)),
+      );
       announce(`${name}: ${STATES[job.state] ?? job.state}`);
     },
     fail(message, detail) {
@@ -70,9 +91,14 @@ function itemView({ name, file }) {
 }
 
 function imageResult({ id, name, arch, outcome }) {
-  return el("li", {}, el("a", { href: `#image=${encodeURIComponent(id)}` }, name ?? id),
-    el("span", { class: "badge" }, arch ?? ""), el("code", {}, spelledId(id)),
-    outcome && el("span", { class: "muted" }, outcome));
+  return el(
+    "li",
+    {},
+    el("a", { href: `#image=${encodeURIComponent(id)}` }, name ?? id),
+    el("span", { class: "badge" }, arch ?? ""),
+    el("code", {}, spelledId(id)),
+    outcome && el("span", { class: "muted" }, outcome),
+  );
 }
 
 const failureResult = (failure) => el("li", { class: "bad" }, failure.message ?? String(failure));

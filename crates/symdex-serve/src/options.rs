@@ -30,7 +30,8 @@ pub struct ServerOptions {
     /// How many requests are answered at one time. The default is 4 for each CPU, at least 8, as threads wait for
     /// stores.
     pub threads: usize,
-    /// How many requests may wait for a thread. More are refused with 503. The default is 16 for each thread.
+    /// How many requests may wait for a thread, half of them from one client. More are refused with 503. Bodies that
+    /// wait take a part of `memory`. The default is 2048.
     pub queue: usize,
     /// How many bytes the reports and answers of all requests may take together. Requests that do not fit are refused
     /// with 503. The default is 1 GiB.
@@ -40,10 +41,12 @@ pub struct ServerOptions {
     pub max_body: u64,
     /// How long a request may take until its answer begins. The default is 60 seconds.
     pub timeout: Duration,
-    /// How long a client may take to send the head of a request, and how long it may stay idle between requests. The
-    /// default is 30 seconds.
+    /// How long a client may take to send the head of a request, how long it may stay idle between requests, and how
+    /// long it may keep the server waiting while it sends a body or reads an answer: a second longer for each 16 KiB
+    /// that it has sent or read. The default is 30 seconds.
     pub idle_timeout: Duration,
-    /// How many connections may be open. The default is 16384.
+    /// How many connections may be open. More are refused with 503. The default is 16384, or as many as the limit of
+    /// open files of the process allows, less 256. A server raises the soft limit to the hard limit.
     pub max_connections: usize,
     /// How child processes are started that read debug files: a program with the code of symdex's child. Its limits are
     /// set by the options below. Without it, debug files are refused.
@@ -92,7 +95,7 @@ impl ServerOptions {
             tls: None,
             cors_origins: Vec::new(),
             threads,
-            queue: 16 * threads,
+            queue: 2048,
             memory: 1 << 30,
             max_body: 64 << 20,
             timeout: Duration::from_secs(60),

@@ -133,6 +133,12 @@ impl Problem {
         }
     }
 
+    /// A store has failed. The message may have paths of the server, so it is only logged.
+    pub(crate) fn of_store(error: &symdex_store::Error) -> Self {
+        tracing::warn!(%error, "a store has failed");
+        Self::new(ProblemKind::StoreFailed, "the log of the server says why; try again later")
+    }
+
     /// The server has no room for the request now.
     pub(crate) fn overloaded(detail: impl Into<String>) -> Self {
         let retry_after = Some(Duration::from_secs(1));

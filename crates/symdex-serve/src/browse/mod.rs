@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use symdex::{ImageId, Index};
-use symdex_store::{Error, IndexBytes, StoredImage};
+use symdex_store::{Error, IndexBytes, Store, StoredImage};
 
 use self::overview::OverviewError;
 pub(crate) use self::overview::{FileEntry, FunctionEntry, Overview};
@@ -23,42 +23,12 @@ const FRESH: Duration = Duration::from_secs(300);
 /// An image that can be browsed.
 #[derive(Debug)]
 pub(crate) struct BrowsedImage {
-    index: WholeIndex,
+    /// All of the index.
+    pub(crate) index: Index<IndexBytes>,
     pub(crate) overview: Overview,
     /// The memory of the overview.
     _reserved: Reserved,
     made: Instant,
-}
-
-/// An index all of whose bytes are here.
-#[derive(Debug)]
-enum WholeIndex {
-    /// [`StoredImage::Index`], shared with lookups.
-    Shared(Arc<StoredImage>),
-    Own(Box<Index<IndexBytes>>),
-}
-
-impl BrowsedImage {
-    /// The index.
-    ///
-    /// # Errors
-    ///
-    /// Never: only whole indexes are kept.
-    pub(crate) fn index(&self) -> Result<&Index<IndexBytes>, Problem> {
-        self.index.get().ok_or_else(|| Problem::new(ProblemKind::Internal, ""))
-    }
-}
-
-impl WholeIndex {
-    fn get(&self) -> Option<&Index<IndexBytes>> {
-        match self {
-            Self::Own(index) => Some(index),
-            Self::Shared(image) => match &**image {
-                StoredImage::Index(index) => Some(index),
-                _ => None,
-            },
-        }
-    }
 }
 
 /// The images that were browsed last.
@@ -74,8 +44,7 @@ impl Browser {
     fn find(&self, id: &ImageId) -> Option<Arc<BrowsedImage>> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|image| image.made.elapsed() < FRESH);
-        let is_of_id = |image: &Arc<BrowsedImage>| image.index.get().is_some_and(|index| index.id() == id);
-        let image = kept.iter().position(is_of_id).map(|at| kept.remove(at))?;
+        let image = kept.iter().position(|image| image.index.id() == id).map(|at| kept.remove(at))?;
         kept.push(Arc::clone(&image));
         Some(image)
     }
@@ -115,9 +84,8 @@ impl App {
 
     fn make_browsed(&self, id: &ImageId) -> Result<Arc<BrowsedImage>, Problem> {
         let index = self.whole_index(id)?;
-        let opened = index.get().ok_or_else(|| Problem::new(ProblemKind::Internal, ""))?;
         let mut reserved = self.budget.reserve();
-        let overview = Overview::new(opened, |bytes| {
+        let overview = Overview::new(&index, |bytes| {
             // The images that are kept give way to this one, and at most a quarter of the memory is for one.
             let grown = reserved.grow(bytes).or_else(|_| {
                 self.browser.forget_all();
@@ -133,52 +101,45 @@ impl App {
     }
 
     /// The index of `id` in the first store that has all of it.
-    fn whole_index(&self, id: &ImageId) -> Result<WholeIndex, Problem> {
+    fn whole_index(&self, id: &ImageId) -> Result<Index<IndexBytes>, Problem> {
         let stores = self.symbolicator.stores();
-        let (mut first_error, mut in_values) = (None, None);
+        let (mut first_error, mut is_in_values) = (None, false);
         for (number, store) in stores.stores().iter().enumerate() {
-            let opened = stores.open(number, id).and_then(|opened| {
-                let Some(image) = opened else { return Ok(None) };
-                match &*image {
-                    StoredImage::Index(_) => Ok(Some(WholeIndex::Shared(image))),
-                    StoredImage::Values(_) => {
-                        in_values.get_or_insert_with(|| store.location(id));
-                        Ok(None)
-                    }
-                    // Parts of the index are here, and the store has all of it.
-                    StoredImage::Ranged(_) => {
-                        let Some(bytes) = store.get(id)? else { return Ok(None) };
-                        let damaged = |error| Error::Index { path: store.location(id).into(), error };
-                        Ok(Some(WholeIndex::Own(Box::new(Index::open(bytes).map_err(damaged)?))))
-                    }
+            let found = stores.open(number, id).and_then(|image| match image.as_deref() {
+                None => Ok(None),
+                Some(StoredImage::Values(_)) => {
+                    is_in_values = true;
+                    Ok(None)
                 }
+                // Lookups may have fetched a part of it only.
+                Some(_) => whole(&**store, id),
             });
-            match opened {
+            match found {
                 Ok(Some(index)) => return Ok(index),
                 Ok(None) => {}
                 Err(error) => _ = first_error.get_or_insert(error),
             }
         }
-        Err(match (first_error, in_values) {
-            (Some(error), _) => unreadable(&error),
-            (None, Some(location)) => {
-                let detail = format!(
-                    "{location}: the store keeps the index in parts, for lookups only; an image can be browsed in a \
-                     folder or an object store"
-                );
-                Problem::new(ProblemKind::NotWhole, detail)
+        Err(match first_error {
+            Some(error) if error.is_damage() => {
+                tracing::warn!(%error, "an image cannot be browsed");
+                damaged("it is damaged; upload its debug file again")
             }
-            (None, None) => Problem::new(ProblemKind::NotFound, format!("no store has an index of {id}")),
+            Some(error) => Problem::of_store(&error),
+            None if is_in_values => Problem::new(
+                ProblemKind::NotWhole,
+                "the store keeps the index in parts, for lookups only; images in folders and object stores can be \
+                 browsed",
+            ),
+            None => Problem::new(ProblemKind::NotFound, format!("no store has an index of {id}")),
         })
     }
 }
 
-/// The problem of a store that has failed or of an index that is damaged.
-fn unreadable(error: &Error) -> Problem {
-    match error.is_unavailable() {
-        true => Problem::overloaded(error.to_string()),
-        false => damaged(error.to_string()),
-    }
+/// The index of `id` in `store`.
+fn whole(store: &dyn Store, id: &ImageId) -> Result<Option<Index<IndexBytes>>, Error> {
+    let damaged = |error| Error::Index { path: store.location(id).into(), error };
+    store.get(id)?.map(|bytes| Index::open(bytes).map_err(damaged)).transpose()
 }
 
 /// The problem of an index that is damaged.

@@ -186,3 +186,82 @@ impl Collected {
         Overview { functions, by_size, files }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use symdex::{CodeRange, InlineFrame};
+
+    use super::*;
+
+    fn id(number: u64) -> Option<NonMaxU32> {
+        NonMaxU32::new(number)
+    }
+
+    fn frame(parent: Option<u64>, name: u64, file: u64) -> InlineFrame {
+        InlineFrame {
+            parent: parent.and_then(NonMaxU32::new),
+            name: id(name),
+            file: id(file),
+            line: id(name),
+        }
+    }
+
+    fn range(start: u64, end: u64, function_start: u64, frame: u32) -> CodeRange {
+        CodeRange { start, end, function_start: Some(function_start), exact: frame, statement: frame }
+    }
+
+    /// ```text
+    ///             0x10       0x20    0x28       0x30         0x40      0x48
+    /// dwarf       | f, file 7 | g in f, file 8 | f, file 7   |         |
+    /// symbols     | f                    | part                       | h
+    /// ```
+    fn collected() -> Collected {
+        let mut collected = Collected::default();
+        let frames = vec![frame(None, 1, 7), frame(Some(0), 2, 8)];
+        let ranges = vec![range(0x10, 0x20, 0x10, 0), range(0x20, 0x30, 0x10, 1), range(0x30, 0x40, 0x10, 0)];
+        collected.chunk(Table::Dwarf, &ChunkRanges { ranges, frames });
+        let frames = vec![frame(None, 1, 9), frame(None, 3, 9), frame(None, 4, 9), frame(Some(2), 5, 9)];
+        let ranges = vec![range(0x10, 0x28, 0x10, 0), range(0x28, 0x48, 0x28, 1), range(0x48, 0x50, 0x48, 3)];
+        collected.chunk(Table::SymbolTable, &ChunkRanges { ranges, frames });
+        collected
+    }
+
+    #[test]
+    fn symbols_are_listed_where_there_is_no_debug_information() {
+        let Overview { functions, by_size, .. } = collected().overview();
+        let seen: Vec<_> = functions.iter().map(|one| (one.start, one.size, one.ranges, one.name)).collect();
+        // The symbol at 0x28 is a part of f. The name of the symbol at 0x48 is its own, and not an alias.
+        assert_eq!(seen, [(0x10, 0x30, 3, id(1)), (0x48, 8, 1, id(5))]);
+        assert_eq!((functions[0].file, functions[0].line, functions[0].table), (id(7), id(1), Table::Dwarf));
+        assert_eq!(by_size, [0, 1]);
+    }
+
+    #[test]
+    fn code_counts_for_the_file_of_the_innermost_frame() {
+        let files = collected().overview().files;
+        let seen: Vec<_> = files.iter().map(|one| (one.file, one.bytes, one.inlined_bytes)).collect();
+        // 0x40 to 0x50 is in symbols only.
+        assert_eq!(seen, [(id(7), 0x20, 0), (None, 0x10, 0), (id(8), 0x10, 0x10)]);
+    }
+
+    #[test]
+    fn the_nearest_function_is_not_above_the_address() {
+        let overview = collected().overview();
+        assert_eq!(overview.at(0xf), None);
+        assert_eq!((overview.at(0x10), overview.at(0x47), overview.at(0x48)), (Some(0), Some(0), Some(1)));
+    }
+
+    #[test]
+    fn an_overview_without_memory_is_refused() {
+        let golden = std::fs::read("../../testdata/golden/v1/inline-dwarf4-1.symdex").expect("an index");
+        let index = Index::open(golden).expect("an index");
+        let mut taken = 0;
+        let whole = Overview::new(&index, |bytes| {
+            taken += bytes;
+            Some(())
+        });
+        let whole = whole.expect("an overview");
+        assert!(taken >= 96 * whole.functions.len() as u64);
+        assert!(matches!(Overview::new(&index, |_| None), Err(OverviewError::NoMemory)));
+    }
+}

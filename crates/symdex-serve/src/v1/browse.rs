@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use serde::{Deserialize, Serialize};
-use symdex::{Error, ImageId, NonMaxU32, StringReader};
+use symdex::{Error, NonMaxU32, StringReader};
 use symdex_store::IndexBytes;
 use utoipa::{IntoParams, ToSchema};
 
@@ -13,6 +13,7 @@ use crate::app::SharedApp;
 use crate::browse::{self, BrowsedImage, FileEntry, FunctionEntry};
 use crate::problem::{Problem, ProblemDetails};
 use crate::v1::address::Address;
+use crate::v1::images;
 
 /// How many entries an answer has at most, and by default.
 const MAX_LIMIT: usize = 10_000;
@@ -97,7 +98,7 @@ pub(crate) async fn functions(
     Query(query): Query<FunctionsQuery>,
 ) -> Result<Json<FunctionList>, Problem> {
     let limit = checked_limit(query.limit)?;
-    let image = app.browse(parsed_id(&id)?).await?;
+    let image = app.browse(images::parse(&id)?).await?;
     let list = move |_: &_| list_functions(&image, &query, limit);
     app.run(list).await?.map(Json)
 }
@@ -151,12 +152,8 @@ pub(crate) async fn files(
     Query(query): Query<FilesQuery>,
 ) -> Result<Json<FileList>, Problem> {
     let limit = checked_limit(query.limit)?;
-    let image = app.browse(parsed_id(&id)?).await?;
+    let image = app.browse(images::parse(&id)?).await?;
     app.run(move |_| list_files(&image, limit)).await?.map(Json)
-}
-
-fn parsed_id(id: &str) -> Result<ImageId, Problem> {
-    id.parse().map_err(|error| Problem::bad_request(format!("`{id}`: {error}")))
 }
 
 fn checked_limit(limit: Option<usize>) -> Result<usize, Problem> {
@@ -171,7 +168,7 @@ fn list_functions(
     query: &FunctionsQuery,
     limit: usize,
 ) -> Result<FunctionList, Problem> {
-    let (overview, mut strings) = (&image.overview, image.index()?.strings());
+    let (overview, mut strings) = (&image.overview, image.index.strings());
     let total = overview.functions.len();
     if let Some(Address(address)) = query.address {
         let found = overview.at(address).map(|place| &overview.functions[place]);
@@ -200,7 +197,7 @@ fn list_functions(
 }
 
 fn list_files(image: &BrowsedImage, limit: usize) -> Result<FileList, Problem> {
-    let mut strings = image.index()?.strings();
+    let mut strings = image.index.strings();
     let mut list = FileList { bytes: 0, without_file: 0, files: Vec::new(), others: OtherFiles::default() };
     for FileEntry { file, bytes, inlined_bytes } in image.overview.files.iter().copied() {
         list.bytes += bytes;

@@ -143,7 +143,7 @@ pub(crate) async fn image(
     let id = parse(&id)?;
     app.run(move |app| {
         let stores = app.symbolicator.stores();
-        let Some((number, image)) = stores.find(&id).map_err(|error| failed(&error))? else {
+        let Some((number, image)) = stores.find(&id).map_err(|error| Problem::of_store(&error))? else {
             return Err(not_found(app, &id, &options.name));
         };
         let store = &*stores.stores()[number];
@@ -154,14 +154,9 @@ pub(crate) async fn image(
     .await?
 }
 
-fn parse(id: &str) -> Result<ImageId, Problem> {
+/// The image with this `LC_UUID` or build id.
+pub(super) fn parse(id: &str) -> Result<ImageId, Problem> {
     id.parse().map_err(|error| Problem::bad_request(format!("`{id}`: {error}")))
-}
-
-/// A store has failed. The message may have paths of the server, so it is only logged.
-fn failed(error: &Error) -> Problem {
-    tracing::warn!(%error, "a store has failed");
-    Problem::new(ProblemKind::StoreFailed, "the log of the server says why; try again later")
 }
 
 /// No store has the image `id`. Names images that are called `name`.
@@ -199,7 +194,7 @@ pub(crate) async fn missing(
             return Err(Problem::bad_request(detail));
         }
         let ids = texts.iter().map(|text| parse(text)).collect::<Result<Vec<_>, _>>()?;
-        let is_missing = are_missing(app, &ids).map_err(|error| failed(&error))?;
+        let is_missing = are_missing(app, &ids).map_err(|error| Problem::of_store(&error))?;
         let missing = texts.into_iter().zip(is_missing).filter_map(|(text, is)| is.then_some(text));
         Ok(Json(missing.collect()))
     };

@@ -16,6 +16,7 @@ use utoipa::IntoParams;
 use crate::app::{App, SharedApp};
 use crate::body::Guarded;
 use crate::budget::Reserved;
+use crate::lane::Lane;
 use crate::problem::{Problem, ProblemDetails, ProblemKind};
 use crate::v1::accepts;
 use crate::v1::lookup::{Lines, retry_if};
@@ -125,11 +126,15 @@ pub(crate) async fn symbolicate_report(
         false => OutputFormat::Native,
     });
     let body = app.receive(&headers, body).await?;
-    let (bytes, reserved) = app.run(move |app| app.unpack(body)).await??;
-    match is_batch {
-        true => Ok(batch(app, options, bytes, reserved)),
-        false => app.run(move |app| one(app, &options, format, &bytes, reserved)).await?,
+    if is_batch {
+        let (bytes, reserved) = app.run(move |app| app.unpack(body)).await??;
+        return Ok(batch(app, options, bytes, reserved));
     }
+    let work = move |app: &App| {
+        let (bytes, reserved) = app.unpack(body)?;
+        one(app, &options, format, &bytes, reserved)
+    };
+    app.run(work).await?
 }
 
 /// Answers one report.
@@ -191,7 +196,7 @@ fn write_json(
 fn batch(app: SharedApp, options: SymbolicateOptions, bytes: Vec<u8>, reserved: Reserved) -> Response {
     let (sender, mut receiver) = mpsc::channel::<Bytes>(WAITING_LINES);
     let bytes = Bytes::from(bytes);
-    tokio::spawn(async move {
+    let answering = async move {
         let _reserved = reserved;
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -208,7 +213,8 @@ fn batch(app: SharedApp, options: SymbolicateOptions, bytes: Vec<u8>, reserved: 
                 return;
             }
         }
-    });
+    };
+    tokio::spawn(Lane::current().scope(answering));
     let lines =
         stream::poll_fn(move |context| receiver.poll_recv(context).map(|line| line.map(Ok::<_, io::Error>)));
     ([(header::CONTENT_TYPE, NDJSON)], Body::from_stream(lines)).into_response()
