@@ -82,7 +82,7 @@ impl App {
         let budget = Budget::new(options.memory);
         let symbolicator = Arc::new(symbolicator);
         let (known, metrics) = (Arc::new(Known::default()), Arc::new(Metrics::new()));
-        let state = options.state.as_deref().map(|path| open_state(path)).transpose()?;
+        let state = options.state.as_deref().map(open_state).transpose()?;
         let work = work_folder(&options)?;
         let limits = BuildLimits {
             children: options.build_jobs,

@@ -74,6 +74,10 @@ use crate::write_options::WriteOptions;
 /// threads, registers, images. MetricKit's crashes become stacks, and its hangs, CPU and disk-write exceptions become
 /// call trees with numbers of samples.
 ///
+/// LIMITS. The answers of one report may add 64 MiB, or 16 times its size if that is more. Frames past this stay as they
+/// are; JSON marks them too_large, the summary counts them, and the command exits with code 3. Of a report of more than
+/// 10 MB, one frame is read for every 30 bytes.
+///
 /// The summary on standard error lists the images that were found, the missing ones (with id, architecture and path),
 /// and indexes that are near a missing image: another build of its name, or its id for another architecture.
 #[derive(clap::Args)]
@@ -171,9 +175,8 @@ JSON, one object a line for each report:
    \"totals\"}
   {\"report\", \"error\": {\"kind\", \"message\"}} for a report that cannot be read
 The image of a frame is its index in images. The status of a frame is symbolicated,
-missing_symbol, unknown_image, missing, malformed or too_large (the answers of one report may have
-32 MiB and 4 KiB for each frame). The status of an image is found, unused, missing, malformed,
-unsupported, fetching_failed or other; it is malformed if one of its sources is damaged, even if another source
+missing_symbol, unknown_image, missing, malformed or too_large (see LIMITS). The status of an image is found,
+unused, missing, malformed, unsupported, fetching_failed or other; it is malformed if one of its sources is damaged, even if another source
 answers. matched_by is id, name or assumed; frames have it only if it is not id.
 docs/schema/symbolicate.schema.json describes every member.
 
