@@ -87,7 +87,7 @@ Exit codes:
   0  every address was answered
   3  an address has no answer, or FILE has no such image
   2  an argument is not an address
-  4  the index or debug file is damaged
+  4  the index or debug file is damaged, or the store has lost a part of the index
   5  it is missing
   6  it is of a kind or version that symdex does not read
 If several apply, the first of 4, 6, 5, 2, 3 counts.";

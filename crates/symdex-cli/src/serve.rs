@@ -8,6 +8,7 @@ use symdex_serve::{NewToken, Scope, Server, ServerOptions, Token, init_logging};
 use symdex_store::symbolicator::SymbolicatorOptions;
 
 use crate::build::child;
+use crate::debug_sources::DebugSourceArgs;
 use crate::failure::{CommandResult, Failure, FailureKind, complain};
 use crate::number;
 use crate::open::AccessOption;
@@ -18,6 +19,9 @@ use crate::stores::StoreArgs;
 /// The server answers from the indexes in its stores. Without tokens, it listens at this machine only, and everybody on
 /// it may use it. Logs go to standard error: lines on a terminal, otherwise JSON. Nothing of a report is logged.
 ///
+/// With --debug-source, the debug file of an image that no store has is fetched, built in a child process with limits, and
+/// its index is put into the first store that can be written.
+///
 /// SIGTERM or Ctrl-C stops the server: it accepts no more connections, and requests that run have 30 seconds to end.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -27,6 +31,15 @@ pub(crate) struct Args {
     listen: SocketAddr,
     #[command(flatten)]
     stores: StoreArgs,
+    #[command(flatten)]
+    debug_sources: DebugSourceArgs,
+    /// How long a request waits for images that are fetched and built. Then it says that they are being fetched. At most
+    /// --timeout
+    #[arg(long, value_name = "TIME", default_value = "45s", value_parser = number::parse_time)]
+    fetch_wait: Duration,
+    /// For how long an image that no --debug-source has is not asked for again
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = number::parse_time)]
+    fetch_absent: Duration,
     #[command(flatten)]
     access: AccessOption,
     /// A token that may be used: its scopes (read, upload, admin) and its hash, as --new-token prints it. May be repeated
@@ -133,6 +146,7 @@ const EXAMPLES: &str = "\
 Examples:
   symdex serve --store indexes
   symdex serve --store redis://cache:6379 --store s3://bucket/indexes --listen 0.0.0.0:8040 --tls-cert cert.pem --tls-key key.pem
+  symdex serve --store indexes --debug-source unified+s3://bucket/symbols
   symdex serve --new-token read,upload
   curl -T MyApp.app.dSYM.zip 'http://127.0.0.1:8040/v1/debug-files?name=MyApp.app.dSYM.zip'
   curl --data-binary @MyApp.ips http://127.0.0.1:8040/v1/symbolicate
@@ -180,11 +194,14 @@ impl Args {
         options.cors_origins.clone_from(&self.cors_origin);
         if let Some(threads) = self.threads {
             options.threads = threads.into();
-            options.queue = 16 * options.threads;
         }
         options.memory = self.request_memory as u64;
         options.max_body = self.max_body as u64;
         options.timeout = self.timeout;
+        options.debug_sources = self.debug_sources.urls()?;
+        // A little time is left to answer.
+        options.fetch_wait = self.fetch_wait.min(self.timeout * 3 / 4);
+        options.absent = self.fetch_absent;
         Ok(options)
     }
 }

@@ -180,8 +180,12 @@ impl FoundImage {
         answer.ok_or_else(|| self.gone())
     }
 
-    /// The image in memory. If the index was replaced since, this is the new one.
+    /// The image. If the index was replaced since it was found, this can be the new one.
     fn current(&self) -> Result<Arc<StoredImage>, Failure> {
+        // The memory of the reader may be too small for a whole index, which would be fetched again each time.
+        if matches!(*self.image, StoredImage::Index(_)) {
+            return Ok(Arc::clone(&self.image));
+        }
         self.reader.open(self.number, &self.image.metadata().id)?.ok_or_else(|| self.gone())
     }
 

@@ -69,6 +69,13 @@ impl MissOptions {
         self
     }
 
+    /// Sets for how long an image counts as built. Then it is built again, if it is missing again. The default is one
+    /// minute.
+    pub fn built(mut self, time: Duration) -> Self {
+        self.built = time;
+        self
+    }
+
     /// Sets for how long an image is known to be in no source, so that they are not asked for it. The default is 10
     /// minutes.
     pub fn absent(mut self, time: Duration) -> Self {

@@ -11,35 +11,29 @@ use crate::layout::WantedImage;
 use crate::misses::{Misses, Outcome};
 
 /// Answers as another source. Images that it lacks are asked of [`Misses`] before the first answer of a report.
-pub struct FetchingSource<'m, S> {
+pub struct FetchingSource<'m, S, F> {
     inner: S,
     misses: Option<&'m Misses>,
     deadline: Option<Instant>,
-    is_missing: &'m (dyn Fn(&Image) -> bool + Sync),
+    is_missing: F,
     outcomes: HashMap<ImageId, Option<Outcome>>,
 }
 
-impl<'m, S: Source> FetchingSource<'m, S> {
+impl<'m, S: Source, F: Fn(&Image) -> bool> FetchingSource<'m, S, F> {
     /// Answers as `inner`. `is_missing` states whether `inner` lacks an image. Images that are not built until `deadline`
     /// are [`Unanswered::Fetching`]; without a deadline, they are waited for. Without `misses`, nothing is fetched.
-    pub fn new(
-        inner: S,
-        misses: Option<&'m Misses>,
-        deadline: Option<Instant>,
-        is_missing: &'m (dyn Fn(&Image) -> bool + Sync),
-    ) -> Self {
+    pub fn new(inner: S, misses: Option<&'m Misses>, deadline: Option<Instant>, is_missing: F) -> Self {
         Self { inner, misses, deadline, is_missing, outcomes: HashMap::new() }
     }
 
     /// The images among `requests` that are missing and can be fetched.
     fn missing(&self, requests: &[(&Image, &[ImageOffset])]) -> Vec<WantedImage> {
-        let needed = requests.iter().filter(|(_, offsets)| !offsets.is_empty());
-        let missing = needed.filter(|(image, _)| (self.is_missing)(image));
+        let missing = requests.iter().filter(|(image, _)| (self.is_missing)(image));
         missing.filter_map(|(image, _)| WantedImage::of(image)).collect()
     }
 }
 
-impl<S: Source> Source for FetchingSource<'_, S> {
+impl<S: Source, F: Fn(&Image) -> bool> Source for FetchingSource<'_, S, F> {
     fn prepare(&mut self, requests: &[(&Image, &[ImageOffset])]) {
         self.inner.prepare(requests);
         let Some(misses) = self.misses else { return };
@@ -75,7 +69,7 @@ impl<S: Source> Source for FetchingSource<'_, S> {
     }
 }
 
-impl<S: fmt::Debug> fmt::Debug for FetchingSource<'_, S> {
+impl<S: fmt::Debug, F> fmt::Debug for FetchingSource<'_, S, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FetchingSource").field("inner", &self.inner).finish_non_exhaustive()
     }

@@ -5,7 +5,7 @@
 //!
 //! 1. [`Report::parse`] recognises the format by the content, and reads the images and stacks.
 //! 2. [`symbolicate()`] asks a [`Source`] for the functions at the addresses. It asks once for each image, with all
-//!    offsets in it.
+//!    offsets in it, up to 16,384.
 //! 3. [`Symbolicated::write`] writes the report in its own format. Only the frames change. Alternatively,
 //!    [`Symbolicated::write_text`] writes text that people read, and [`Symbolicated::view`] returns the report for
 //!    JSON.

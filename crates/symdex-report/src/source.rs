@@ -21,8 +21,8 @@ pub trait Source {
 
     /// Returns an answer for each of `offsets` in `image`, in their order.
     ///
-    /// [`symbolicate`](crate::symbolicate()) calls it at most once for each image of a report. The offsets ascend and
-    /// are distinct. Find the image by its id. For an image without an id return [`Unanswered::Missing`], unless the
+    /// [`symbolicate`](crate::symbolicate()) calls it once for each image of a report, or several times with 16,384
+    /// offsets each and the rest. The offsets ascend and are distinct. Find the image by its id. For an image without an id return [`Unanswered::Missing`], unless the
     /// user asked for a match by name; see [`match_by_name`](crate::match_by_name).
     ///
     /// The offsets count from what [`Image::base`] says. [`image_offsets`] converts them to offsets from the start of
@@ -202,7 +202,7 @@ pub enum Unanswered {
 
 /// Returns the answers of an opened index for `offsets` of `image`, in their order.
 ///
-/// All answers together have at most 32 MiB and 4 KiB for each offset. Those past this are [`Answer::TooLarge`].
+/// All answers together have at most 64 MiB. Those past this are [`Answer::TooLarge`].
 ///
 /// Use it in [`Source::answer`]. `scratch` keeps answers that the index gave before; have one for each thread.
 ///
@@ -256,7 +256,7 @@ pub fn answer_from_lookups(
     let distance = base_distance(metadata, image)?;
     let offsets = image_offsets(metadata, image, offsets)?;
     let mut answers = vec![Answer::NoFunction; offsets.len()];
-    let mut left = AnswerBytes::of(offsets.len());
+    let mut left = AnswerBytes::in_memory(0);
     look_up(&offsets, &mut |position, found| {
         answers[position] = match found {
             Ok(Some(frames)) if !left.take(frames.iter().map(|frame| size_of_copy(&frame)).sum()) => {

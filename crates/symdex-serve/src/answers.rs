@@ -60,7 +60,7 @@ impl App {
     /// cannot be read. This blocks.
     pub(crate) fn stored_images(&self, images: &[Image]) -> Vec<Option<Arc<StoredImage>>> {
         let all: Vec<_> = images.iter().map(|image| (image, &[][..])).collect();
-        self.symbolicator.session(&|_| ()).prepare(&all);
+        self.session().prepare(&all);
         images.iter().map(|image| self.symbolicator.stored_image(image)).collect()
     }
 }

@@ -3,8 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use symdex_store::symbolicator::{Session, SourceError, Symbolicator};
+use symdex_fetch::{FetchError, FetchingSource, Misses};
+use symdex_report::{Image, Source};
+use symdex_store::symbolicator::{SourceError, Symbolicator};
 use tempfile::TempDir;
 
 use crate::browse::Browser;
@@ -12,6 +15,7 @@ use crate::budget::Budget;
 use crate::jobs::{BuildLimits, Builder, Jobs, StateFolder, Uploads, WORK};
 use crate::known::Known;
 use crate::metrics::Metrics;
+use crate::misses;
 use crate::options::ServerOptions;
 use crate::problem::{Problem, ProblemKind};
 use crate::sentry::PendingRequests;
@@ -24,6 +28,8 @@ pub(crate) struct App {
     pub(crate) symbolicator: Arc<Symbolicator>,
     /// Builds debug files; `None` if the server must not.
     pub(crate) builder: Option<Arc<Builder>>,
+    /// Fetches and builds images that no store has; `None` if there are no sources of debug files.
+    misses: Option<Misses>,
     pub(crate) budget: Budget,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) uploads: Uploads,
@@ -50,6 +56,10 @@ pub(crate) enum AppError {
     Threads(std::io::Error),
     #[error("{}: cannot use the folder: {error}", path.display())]
     Folder { path: PathBuf, error: std::io::Error },
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    #[error("debug files cannot be fetched: no program is configured that reads them in isolation")]
+    NoIsolation,
 }
 
 fn open_state(path: &Path) -> Result<StateFolder, AppError> {
@@ -72,7 +82,7 @@ impl App {
         let budget = Budget::new(options.memory);
         let symbolicator = Arc::new(symbolicator);
         let (known, metrics) = (Arc::new(Known::default()), Arc::new(Metrics::new()));
-        let state = options.state.as_deref().map(|path| open_state(path)).transpose()?;
+        let state = options.state.as_deref().map(open_state).transpose()?;
         let work = work_folder(&options)?;
         let limits = BuildLimits {
             children: options.build_jobs,
@@ -84,6 +94,14 @@ impl App {
             let (symbolicator, known) = (Arc::clone(&symbolicator), Arc::clone(&known));
             Arc::new(Builder::new(isolation, symbolicator, known, work.path().to_owned(), limits))
         });
+        let misses = match &builder {
+            _ if options.debug_sources.is_empty() => None,
+            None => return Err(AppError::NoIsolation),
+            Some(builder) => {
+                let counts = metrics.misses.clone();
+                Some(misses::start(&options, Arc::clone(builder), work.path(), counts)?)
+            }
+        };
         let jobs = match (state, &builder) {
             (Some(state), Some(builder)) => {
                 let failed =
@@ -99,6 +117,7 @@ impl App {
             options,
             symbolicator,
             builder,
+            misses,
             budget,
             metrics,
             uploads: Uploads::default(),
@@ -134,9 +153,18 @@ impl App {
         self.workers.run_when_free(move || work(&app)).await
     }
 
-    /// A source of answers for one report.
-    pub(crate) fn session(&self) -> Session<'_> {
-        self.symbolicator.session(&|_| ())
+    /// A source of answers for one report. Images that no store has are fetched. The first answer waits for them, at most
+    /// for [`fetch_wait`](ServerOptions::fetch_wait).
+    pub(crate) fn session(&self) -> impl Source + '_ {
+        self.session_that_waits(self.options.fetch_wait)
+    }
+
+    /// As [`session`](Self::session), and waits at most for `wait`.
+    pub(crate) fn session_that_waits(&self, wait: Duration) -> impl Source + '_ {
+        let is_missing = |image: &Image| self.symbolicator.is_missing(image);
+        let deadline = Instant::now() + wait;
+        let session = self.symbolicator.session(&|_| ());
+        FetchingSource::new(session, self.misses.as_ref(), Some(deadline), is_missing)
     }
 
     /// Whether the server was told to stop.

@@ -7,9 +7,12 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::{StreamExt as _, stream};
 use serde::Serialize;
+use tokio::time::Instant;
 
 use crate::app::App;
 use crate::budget::Reserved;
+use crate::lane::Lane;
+use crate::pace::Pace;
 use crate::problem::{Problem, ProblemKind};
 
 /// How much memory answering a request takes, in multiples of its body: the body, what is read from it, and the answer.
@@ -46,21 +49,28 @@ impl App {
         if stated.is_some_and(|length: u64| length > self.options.max_body) {
             return Err(self.too_large());
         }
-        let receive = async {
-            let mut reserved = self.budget.reserve();
-            let (mut bytes, mut parts) = (Vec::new(), body.into_data_stream());
-            while let Some(part) = parts.next().await {
-                let part = part.map_err(|_| Problem::bad_request("the body was cut off"))?;
-                if (bytes.len() + part.len()) as u64 > self.options.max_body {
-                    return Err(self.too_large());
-                }
-                reserved.grow(MEMORY * part.len() as u64)?;
-                bytes.extend_from_slice(&part);
-            }
-            Ok(Received { bytes, encoding, reserved })
-        };
         let late = |_| Problem::new(ProblemKind::Timeout, "the body did not arrive in time");
-        tokio::time::timeout(self.options.timeout, receive).await.map_err(late)?
+        let mut reserved = self.budget.reserve();
+        let mut pace = Pace::new(self.options.idle_timeout);
+        let (mut bytes, mut parts) = (Vec::new(), body.into_data_stream());
+        loop {
+            let asked = Instant::now();
+            let part = tokio::time::timeout(pace.left(), parts.next()).await.map_err(late)?;
+            let Some(part) = part else { break };
+            let part = part.map_err(|_| Problem::bad_request("the body was cut off"))?;
+            pace.moved(asked.elapsed(), part.len());
+            if (bytes.len() + part.len()) as u64 > self.options.max_body {
+                return Err(self.too_large());
+            }
+            reserved.grow(MEMORY * part.len() as u64)?;
+            bytes.extend_from_slice(&part);
+        }
+        // Text shrinks to about a tenth when it is compressed.
+        Lane::set_body(match encoding {
+            Encoding::None => bytes.len(),
+            Encoding::Gzip | Encoding::Zstd => 10 * bytes.len(),
+        });
+        Ok(Received { bytes, encoding, reserved })
     }
 
     /// The bytes of a body, decompressed, and the memory that is reserved for them. This blocks.

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use crate::app::{App, SharedApp};
 use crate::jobs::BuildResults;
+use crate::misses::MissCounts;
 
 /// The labels of a request. The route is a pattern, such as `/v1/images/{id}`, so that there are few.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -53,6 +54,7 @@ pub(crate) struct Metrics {
     pub(crate) connections: Gauge,
     free_memory: Gauge,
     stores: Family<StoreLabels, Counter>,
+    pub(crate) misses: MissCounts,
     pub(crate) upload_bytes: Counter,
     pub(crate) jobs_waiting: Gauge,
     pub(crate) jobs_running: Gauge,
@@ -79,6 +81,10 @@ impl Metrics {
         let stores = Family::default();
         let help = "Images and values that were asked for, by store and result; calls, failed and skipped count calls";
         registry.register("store_answers", help, stores.clone());
+        let misses = MissCounts::default();
+        let help =
+            "Images that no store had and that were looked for in the sources of debug files, by outcome";
+        registry.register("misses", help, misses.clone());
         let upload_bytes = Counter::default();
         let help = "Bytes of uploads that were received";
         registry.register_with_unit("uploads_received", help, Unit::Bytes, upload_bytes.clone());
@@ -97,6 +103,7 @@ impl Metrics {
             connections,
             free_memory,
             stores,
+            misses,
             upload_bytes,
             jobs_waiting,
             jobs_running,

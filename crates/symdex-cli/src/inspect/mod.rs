@@ -51,7 +51,10 @@ Examples:
   symdex inspect 0c37c502aba03641a08f84c794684f36.symdex --json | jq .counts
 
 JSON: addresses and offsets in the image are hexadecimal strings with 0x; sizes in bytes and
-counts are numbers. docs/schema/inspect.schema.json describes the objects.";
+counts are numbers. docs/schema/inspect.schema.json describes the objects.
+
+Redis keeps an index as values. Of such an index, the sections, the sizes of the chunks and the number
+of aliases are not known; the ranges of a chunk are.";
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum WhichTable {

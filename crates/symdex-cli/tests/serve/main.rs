@@ -6,12 +6,20 @@ mod common;
 #[allow(dead_code, reason = "the tests of symdex-store use the rest")]
 mod redis_server;
 
+mod abuse;
 mod browse;
 mod browser;
+mod jobs;
+mod deploy;
 mod lookup;
+mod mozilla;
+mod miss;
 mod operation;
 mod page;
+mod sentry;
 mod server;
 mod symbolicate;
 #[cfg(all(feature = "otel", unix))]
 mod trace;
+#[path = "../../../symdex-fetch/tests/server/mod.rs"]
+mod web;

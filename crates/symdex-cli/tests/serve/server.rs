@@ -89,6 +89,22 @@ impl TestServer {
         Answer::of(self.agent.get(format!("{}{path}", self.url)).call())
     }
 
+    pub(crate) fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let request = self.agent.get(format!("{}{path}", self.url));
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        Answer::of(request.call())
+    }
+
+    pub(crate) fn head(&self, path: &str) -> Answer {
+        Answer::of(self.agent.head(format!("{}{path}", self.url)).call())
+    }
+
+    pub(crate) fn put(&self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        let request = self.agent.put(format!("{}{path}", self.url));
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        Answer::of(request.send(body))
+    }
+
     pub(crate) fn post(&self, path: &str, body: impl AsRef<[u8]>) -> Answer {
         self.post_with(path, &[], body)
     }

@@ -20,7 +20,7 @@ use crate::format::{Edits, frame_edits};
 use crate::limits::FrameLimit;
 use crate::list;
 use crate::report::{
-    AddressKind, Base, Frame, Image, MAX_IMAGES, Parsed, Span, SymbolDetail, Thread, to_u32,
+    AddressKind, Base, Frame, Image, MAX_IMAGES, Number, Parsed, Span, SymbolDetail, Thread,
 };
 use crate::symbolicate::Symbolicated;
 use crate::text::{lines, lossy};
@@ -92,7 +92,7 @@ fn parse(text: &[u8], dialect: &Dialect) -> Parsed {
             images.add(path, load_address);
         }
     }
-    let mut limit = FrameLimit::of(text.len());
+    let limit = FrameLimit::of(text.len());
     let mut threads: Vec<Thread> = Vec::new();
     let mut title = None;
     // Whether a signal interrupted the next frame.
@@ -123,6 +123,10 @@ fn parse(text: &[u8], dialect: &Dialect) -> Parsed {
         });
         previous = Some((frame.number, frame.address));
         if !is_next || title.is_some() {
+            if let Some(thread) = threads.last_mut() {
+                thread.frames.shrink_to_fit();
+            }
+            limit.take_stack();
             let (name, crashed) = title.take().unwrap_or_default();
             threads.push(Thread { name, crashed, ..Thread::default() });
             is_interrupted |= dialect.is_split_by_titles;
@@ -135,7 +139,7 @@ fn parse(text: &[u8], dialect: &Dialect) -> Parsed {
             thread.frames.push(frame.placed(image, span));
         }
     }
-    Parsed { images: images.images, threads, unread_frames: limit.unread, ..Parsed::default() }
+    Parsed { images: images.images, threads, unread_frames: limit.unread(), ..Parsed::default() }
 }
 
 /// Reads each line of `text` with `image`.
@@ -187,7 +191,7 @@ impl<'l> FrameLine<'l> {
         let function = self.function.map(|name| (line.start + name.start..line.start + name.end).into());
         Frame {
             address: self.address,
-            image: image.map(to_u32),
+            image: image.map(Number::from),
             kind: self.kind,
             detail: self.detail,
             function,

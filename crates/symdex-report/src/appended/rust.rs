@@ -134,7 +134,7 @@ stack backtrace:
     fn the_line_below_a_frame_has_its_file_and_line() {
         let report = Report::parse(PANIC).expect("a report");
         let frames = &report.threads()[0].frames;
-        let read: Vec<_> = frames.iter().map(|frame| (frame.address, frame.detail, frame.image)).collect();
+        let read: Vec<_> = frames.iter().map(|frame| (frame.address, frame.detail, frame.image())).collect();
         assert_eq!(
             read,
             [

@@ -27,19 +27,18 @@ pub(crate) struct Sample {
 }
 
 /// All addresses but the first are return addresses.
-const CALLERS: fn(usize) -> bool = |number| number != 0;
-const ALL: fn(usize) -> bool = |_| true;
-const NONE: fn(usize) -> bool = |_| false;
+pub(super) const CALLERS: fn(usize) -> bool = |number| number != 0;
+pub(super) const ALL: fn(usize) -> bool = |_| true;
+pub(super) const NONE: fn(usize) -> bool = |_| false;
 
+pub(super) fn sample(format: &'static str, text: String, adjusted: fn(usize) -> bool) -> Sample {
+    Sample { format, text: text.into_bytes(), adjusted, has_lines: true }
+}
+
+/// The samples of all formats.
 pub(crate) fn samples() -> Vec<Sample> {
-    let sample = |format, text: String, adjusted| Sample {
-        format,
-        text: text.into_bytes(),
-        adjusted,
-        has_lines: true,
-    };
     let of_names = |format, text, adjusted| Sample { format, text, adjusted, has_lines: false };
-    vec![
+    let mut samples = vec![
         sample("apple-stackshot", stackshot(), CALLERS),
         sample("bugsnag", bugsnag(), ALL),
         sample("measure", measure(), CALLERS),
@@ -60,11 +59,13 @@ pub(crate) fn samples() -> Vec<Sample> {
         of_names("android-protobuf", tombstone(), NONE),
         Sample { has_lines: true, ..of_names("pprof", pprof(), NONE) },
         of_names("firefox-profile", firefox().into_bytes(), NONE),
-    ]
+    ];
+    samples.extend(super::older_stacks::samples());
+    samples
 }
 
 /// The id with dashes, in capitals.
-fn uuid() -> String {
+pub(super) fn uuid() -> String {
     let parts = [&ID[..8], &ID[8..12], &ID[12..16], &ID[16..20], &ID[20..]];
     parts.join("-").to_uppercase()
 }
@@ -74,11 +75,11 @@ pub(super) fn addresses() -> impl Iterator<Item = u64> {
 }
 
 /// The lines of the frames, each made of its number and its address.
-fn frame_lines(line: impl Fn(usize, u64) -> String) -> String {
+pub(super) fn frame_lines(line: impl Fn(usize, u64) -> String) -> String {
     addresses().enumerate().map(|(number, address)| line(number, address) + "\n").collect()
 }
 
-fn pretty(value: &Value) -> String {
+pub(super) fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).expect("JSON")
 }
 

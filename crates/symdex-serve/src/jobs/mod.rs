@@ -11,6 +11,7 @@ mod receive;
 mod state;
 
 pub(crate) use self::builder::{BuildLimits, BuildResults, Builder};
+pub(crate) use self::intake::BuildInput;
 pub(crate) use self::job::{Job, JobProgress, JobState, Timestamp};
 pub(crate) use self::queue::{Jobs, SubmitError};
 pub(crate) use self::receive::{Incoming, Uploads, of_disk};

@@ -45,7 +45,7 @@ pub(crate) struct Incoming {
     length: u64,
     /// The hash of these bytes; `None` if an earlier request has sent some of them.
     hash: Option<Sha256>,
-    /// Whether the file is deleted when this is dropped.
+    /// Whether the file is deleted when this is dropped. An empty file always is.
     is_temporary: bool,
     min_free: u64,
     _turn: Option<Turn>,
@@ -74,7 +74,7 @@ impl Drop for Turn {
 
 impl Drop for Incoming {
     fn drop(&mut self) {
-        if self.is_temporary {
+        if self.is_temporary || self.length == 0 {
             // What stays is deleted when the server starts again.
             let _ = fs::remove_file(&self.path);
         }

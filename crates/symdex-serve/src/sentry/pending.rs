@@ -44,10 +44,9 @@ impl Running {
 
     /// The answer; `None` if it is not ready within `wait`. A time of 0 does not wait at all.
     pub(super) async fn answer_within(&mut self, wait: Duration) -> Option<Answer> {
-        tokio::select! {
-            biased;
-            () = tokio::time::sleep(wait) => None,
-            answer = self.answer() => Some(answer),
+        match wait.is_zero() {
+            true => None,
+            false => tokio::time::timeout(wait, self.answer()).await.ok(),
         }
     }
 }

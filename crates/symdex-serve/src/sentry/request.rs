@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -13,6 +15,10 @@ use crate::v1::Address;
 /// How many frames a request may have.
 const MAX_FRAMES: usize = 1_000_000;
 
+/// How many modules, and how many stack traces, a request may have. They take much more memory than the shortest text
+/// that states them.
+const MAX_LISTED: usize = 1 << 16;
+
 /// Stack traces, and the modules that were loaded. `sources` and `scraping` are ignored: the stores of the server
 /// answer.
 #[derive(Default, Deserialize)]
@@ -20,9 +26,9 @@ pub(super) struct Request {
     /// The number of the POSIX signal that ended the process.
     #[serde(default)]
     pub(super) signal: Option<u32>,
-    #[serde(default, alias = "threads")]
+    #[serde(default, alias = "threads", deserialize_with = "bounded::<_, _, MAX_LISTED>")]
     pub(super) stacktraces: Vec<Stacktrace>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "bounded::<_, _, MAX_LISTED>")]
     pub(super) modules: Vec<Module>,
     #[serde(default)]
     pub(super) options: Options,
@@ -55,6 +61,7 @@ pub(super) struct Stacktrace {
     /// The registers of the innermost frame.
     #[serde(default)]
     pub(super) registers: BTreeMap<String, Address>,
+    #[serde(deserialize_with = "bounded::<_, _, MAX_FRAMES>")]
     pub(super) frames: Vec<Frame>,
 }
 
@@ -129,6 +136,34 @@ impl Serialize for AddrMode {
     }
 }
 
+/// Reads a list of at most `MAX` elements.
+fn bounded<'de, D: Deserializer<'de>, T: Deserialize<'de>, const MAX: usize>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    deserializer.deserialize_seq(Bounded::<T, MAX>(PhantomData))
+}
+
+struct Bounded<T, const MAX: usize>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>, const MAX: usize> de::Visitor<'de> for Bounded<T, MAX> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a list of at most {MAX} elements")
+    }
+
+    fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+        let mut elements = Vec::new();
+        while let Some(element) = list.next_element()? {
+            if elements.len() == MAX {
+                return Err(de::Error::invalid_length(MAX + 1, &self));
+            }
+            elements.push(element);
+        }
+        Ok(elements)
+    }
+}
+
 impl Request {
     /// Reads the body of `POST /symbolicate`.
     ///
@@ -153,6 +188,17 @@ impl Request {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_are_bounded() {
+        let read = |member: &str, element: &str, count| {
+            let body = format!(r#"{{"{member}": [{}]}}"#, vec![element; count].join(","));
+            Request::read(body.as_bytes()).is_ok()
+        };
+        assert!(read("modules", "{}", MAX_LISTED) && !read("modules", "{}", MAX_LISTED + 1));
+        let stacktrace = r#"{"frames": []}"#;
+        assert!(read("threads", stacktrace, MAX_LISTED) && !read("threads", stacktrace, MAX_LISTED + 1));
+    }
 
     #[test]
     fn addresses_are_absolute_or_offsets_in_a_module() {

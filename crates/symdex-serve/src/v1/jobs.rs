@@ -61,7 +61,7 @@ pub(crate) async fn jobs(State(app): State<SharedApp>) -> Result<Json<Vec<JobSum
 /// The build of an upload.
 ///
 /// With `Accept: text/event-stream`, the answer follows the job until it has finished: an event `job` with the job, at
-/// first and whenever its state changes, and events `progress` between them.
+/// first and whenever its state changes, and events `progress` with its `id`, `state` and `progress` between them.
 #[utoipa::path(get, path = "/v1/jobs/{id}", tag = "symdex", security(("bearer" = ["upload"])),
     params(("id" = String, Path, description = "The id of the job")),
     responses((status = 200, body = Job), (status = 404, body = ProblemDetails)))]
@@ -99,7 +99,15 @@ struct Follower {
 /// What a client is told.
 enum News {
     Job(Box<Job>),
-    Progress(JobProgress),
+    Progress(JobUpdate),
+}
+
+/// The members of a job that change while it is built.
+#[derive(Serialize)]
+struct JobUpdate {
+    id: String,
+    state: JobState,
+    progress: JobProgress,
 }
 
 impl Follower {
@@ -129,7 +137,9 @@ impl Follower {
         }
         let told = self.told;
         let news = self.app.jobs().ok()?.view(&self.id, |job| match told == Some(job.state) {
-            true => News::Progress(job.progress),
+            true => {
+                News::Progress(JobUpdate { id: job.id.clone(), state: job.state, progress: job.progress })
+            }
             false => News::Job(Box::new(job.clone())),
         })?;
         if let News::Job(job) = &news {

@@ -12,7 +12,7 @@ use symdex::{ImageId, Index, Metadata};
 use symdex_report::{Image, KnownImage, MatchedBy, Unanswered, match_by_name};
 
 use super::assumption::{AssumptionTarget, ResolvedAssumption, ResolvedTarget};
-use super::debug_files::{DebugFiles, DebugImage};
+use super::debug_files::{DebugFiles, DebugImage, IndexLocation};
 use super::listed_folder::ListedFolder;
 use super::{Assumption, Availability, Event, Note, Session, SourceError, SymbolicatorOptions, unanswered};
 use crate::access::IndexAccess;
@@ -40,6 +40,8 @@ pub struct Symbolicator {
     assumptions: Vec<ResolvedAssumption>,
     match_by_name: bool,
     known: OnceLock<KnownImages>,
+    /// The indexes that [`build_fetched`](Self::build_fetched) could not store.
+    fetched: Mutex<HashMap<ImageId, Arc<FetchedIndex>>>,
     /// The damage of each index that was found to be damaged and when, by the path or the location in a store.
     damaged: Mutex<HashMap<String, (Instant, String)>>,
 }
@@ -50,6 +52,14 @@ pub(super) enum Candidate<'a> {
     /// An image in the store with this number.
     Stored(usize, Arc<StoredImage>),
     DebugFile(&'a DebugImage),
+    Fetched(Arc<FetchedIndex>),
+}
+
+/// The index of a fetched debug file, in memory.
+pub(super) struct FetchedIndex {
+    pub(super) index: Index<Vec<u8>>,
+    /// Where the debug file was.
+    pub(super) location: String,
 }
 
 /// The images of all indexes and debug files.
@@ -102,6 +112,7 @@ impl Symbolicator {
             assumptions: Vec::new(),
             match_by_name: options.match_by_name,
             known: OnceLock::new(),
+            fetched: Mutex::default(),
             damaged: Mutex::default(),
         };
         symbolicator.resolve(&options.assumptions, skipped)?;
@@ -174,6 +185,44 @@ impl Symbolicator {
                 Err(SourceError::AmbiguousId { name, id, images })
             }
         }
+    }
+
+    /// Whether the report states the id of `image`, and no source has an image of this id. A source that fails may have it.
+    pub fn is_missing(&self, image: &Image) -> bool {
+        let Ok((id, _)) = self.wanted(image) else { return false };
+        image.id.as_ref() == Some(&id) && self.candidates(&id).next().is_none()
+    }
+
+    /// Builds the index of the image `id` in the debug file at `path`, puts it into the first store that can be written,
+    /// and answers from it from now on. If it cannot be stored, it is kept in memory. The file is not needed afterwards.
+    /// `name` is the name of the image, and `location` says where the file comes from.
+    ///
+    /// Returns `false` if the file does not have the image. The file is read in this process; see `symdex-isolate` for
+    /// files of strangers.
+    ///
+    /// # Errors
+    ///
+    /// [`Unanswered`] if the file is damaged, unsupported, or cannot be read.
+    pub fn build_fetched(
+        &self,
+        path: &Path,
+        id: &ImageId,
+        name: &str,
+        location: &str,
+        on_event: &(dyn Fn(Event<'_>) + Sync),
+    ) -> Result<bool, Unanswered> {
+        let Some(built) = self.debug_files.build_file(path, id, name, on_event)? else { return Ok(false) };
+        if let IndexLocation::Memory(index) = built.location {
+            let fetched = FetchedIndex { index: *index, location: location.to_owned() };
+            let mut all = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
+            all.insert(id.clone(), Arc::new(fetched));
+        }
+        Ok(true)
+    }
+
+    /// The index of `id` that could not be stored.
+    fn fetched(&self, id: &ImageId) -> Option<Arc<FetchedIndex>> {
+        self.fetched.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
     }
 
     /// A source of answers for one report at a time. `on_event` is called while it answers.
@@ -300,6 +349,7 @@ impl Symbolicator {
             Candidate::Index(path) => known_index(&path).ok(),
             Candidate::Stored(_, image) => Some(known_of(image.metadata().clone())),
             Candidate::DebugFile(file) => Some(file.known()),
+            Candidate::Fetched(fetched) => Some(known_of(fetched.index.metadata().clone())),
         };
         self.candidates(id).flatten().find_map(known).unwrap_or_else(|| {
             let arch = image.arch.as_ref().map(|arch| arch.name.clone()).unwrap_or_default();
@@ -307,15 +357,16 @@ impl Symbolicator {
         })
     }
 
-    /// The sources of the image `id`, in this order: single indexes, folders, stores, debug files. An index without
-    /// debug information comes last if a debug file has some.
+    /// The sources of the image `id`, in this order: single indexes, folders, stores, fetched files, debug files. An index
+    /// without debug information comes last if a debug file has some.
     pub(super) fn candidates(&self, id: &ImageId) -> impl Iterator<Item = Result<Candidate<'_>, Unanswered>> {
         let indexes = self.indexes(id).map(|path| match path {
             Ok(path) => Ok(Candidate::Index(path)),
             Err(error) => Err(unanswered(&error.into())),
         });
         let in_stores = 0..self.stores.stores().len();
-        let mut indexes = indexes.chain(in_stores.filter_map(|store| self.stored(store, id).transpose()));
+        let indexes = indexes.chain(in_stores.filter_map(|store| self.stored(store, id).transpose()));
+        let mut indexes = indexes.chain(self.fetched(id).map(|index| Ok(Candidate::Fetched(index))));
         let mut debug_file = self.debug_files.image(id);
         let has_dwarf = self.debug_files.has_dwarf(id);
         let mut without_dwarf = Vec::new().into_iter();
@@ -453,6 +504,7 @@ impl Candidate<'_> {
                 Metadata::read_file(path).is_ok_and(|metadata| metadata.counts.functions == 0)
             }
             Self::Stored(_, image) => image.metadata().counts.functions == 0,
+            Self::Fetched(fetched) => fetched.index.metadata().counts.functions == 0,
             Self::DebugFile(_) => false,
         }
     }

@@ -170,12 +170,10 @@ impl ObjectsStore {
     fn open_ranged(&self, id: &ImageId) -> Result<Option<RangedIndex>, Error> {
         let key = self.key(id, Encoding::Plain);
         let location = self.location_of(&key);
-        let head = match self.run(&key, |client, key| async move { client.head(&key).await }) {
-            Err(error) if error.is_not_found() => return Ok(None),
-            head => head.map_err(|error| error.at(location.clone(), "read"))?,
+        let client = Arc::clone(&self.client);
+        let Some(index) = RangedIndex::open(client, key, location.clone(), self.timeout)? else {
+            return Ok(None);
         };
-        let (client, object) = (Arc::clone(&self.client), (head.size, head.e_tag));
-        let index = RangedIndex::open(client, key, location.clone(), object, self.timeout)?;
         if index.metadata().id != *id {
             let (found, wanted) = (index.metadata().id.clone(), id.clone());
             return Err(Error::OtherImage { path: location.into(), found, wanted });
