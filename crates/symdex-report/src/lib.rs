@@ -82,6 +82,7 @@
 
 mod appended;
 mod apple_text;
+mod ask;
 mod breakpad;
 mod bugsnag;
 mod call_tree;
